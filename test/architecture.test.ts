@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 
 const src = new URL('../src', import.meta.url).pathname
 
-/** The import law: room → rooms it may import, besides itself. Type-only imports count. */
+/** The import law: folder → folders it may import, besides itself. Type-only imports count. */
 const law: Record<string, readonly string[]> = {
   main: ['cli', 'commands'],
   commands: [
@@ -60,7 +60,7 @@ const law: Record<string, readonly string[]> = {
   'own-files': [],
   // JSON of others, before and after it is parsed.
   json: [],
-  // What the codes of the system mean for a file: constants that every room may need.
+  // What the codes of the system mean for a file: constants that every folder may need.
   'file-errors': [],
   lazy: [],
   preload: ['errors', 'file-errors'],
@@ -69,7 +69,7 @@ const law: Record<string, readonly string[]> = {
   // Types of reports only: what /metrics shows.
   service: ['admin', 'protocol', 'reports', 'serve-settings'],
   'serve-settings': ['protocol', 'settings'],
-  // The room net holds what a sign-in with OpenID needs to call a provider as the monitors of kind oidc do.
+  // The folder net contains what a sign-in with OpenID needs to call a provider as the monitors of kind oidc do.
   auth: ['files', 'service', 'protocol', 'errors', 'store', 'names', 'loopback', 'lazy', 'net', 'probe-error', 'json'],
   roles: ['protocol', 'errors', 'store', 'names'],
   heartbeats: ['service', 'protocol', 'errors', 'store'],
@@ -167,7 +167,7 @@ const law: Record<string, readonly string[]> = {
 }
 
 /**
- * The rooms of the command line, from the bottom to the top: room → rooms of src/cli that it may import, besides itself.
+ * The folders of the command line, from the bottom to the top: folder → folders of src/cli that it may import, besides itself.
  * Commands may import all of them.
  */
 const cliLaw: Record<string, readonly string[]> = {
@@ -191,7 +191,7 @@ const cliLaw: Record<string, readonly string[]> = {
   help: ['io', 'render', 'command', 'session', 'accounts', 'heartbeats', 'monitors', 'health', 'roles', 'setup'],
 }
 
-/** Packages a room may import; everything else is a violation. Node's own modules are free. */
+/** Packages a folder may import; everything else is a violation. Node's own modules are free. */
 const packages: Record<string, readonly string[]> = {
   wire: ['csv-stringify', 'csv-parse'],
   reports: ['csv-stringify'],
@@ -215,16 +215,16 @@ const packages: Record<string, readonly string[]> = {
  */
 const toolboxes = ['net', 'assert', 'system', 'parts']
 
-/** The room of a file: `src/core/wire/json.ts` → wire, `src/core/errors.ts` → errors, `src/main.ts` → main. */
-function roomOf(file: string): string {
+/** The folder of a file: `src/core/wire/json.ts` → wire, `src/core/errors.ts` → errors, `src/main.ts` → main. */
+function folderOf(file: string): string {
   const parts = relative(src, file).split('/')
   if (parts.length === 1) return 'main'
   if (parts[0] !== 'core') return parts[0] ?? ''
   return (parts[1] ?? '').replace(/\.ts$/, '')
 }
 
-/** The room of a file of the command line: `src/cli/render/list.ts` → render. */
-const cliRoomOf = (file: string): string | undefined => /^cli\/([^/]+)(?=\/)/.exec(relative(src, file))?.[1]
+/** The folder of a file of the command line: `src/cli/render/list.ts` → render. */
+const cliFolderOf = (file: string): string | undefined => /^cli\/([^/]+)(?=\/)/.exec(relative(src, file))?.[1]
 
 /** The kind of a file in a folder of its own: `kinds/redis/resp.ts` → redis. */
 const kindOf = (file: string): string | undefined => /^core\/kinds\/([^/]+)\//.exec(relative(src, file))?.[1]
@@ -245,16 +245,18 @@ function importsOf(file: string, content: string): Import[] {
 
 /** What an import breaks, in a sentence, or nothing. */
 function violation({ from, to, specifier }: Import): string | undefined {
-  const room = roomOf(from)
+  const folder = folderOf(from)
   const where = relative(src, from)
   if (specifier.startsWith('node:')) return undefined
   if (!specifier.startsWith('.')) {
     const name = specifier.startsWith('@')
       ? specifier.split('/').slice(0, 2).join('/')
       : (specifier.split('/')[0] ?? '')
-    return packages[room]?.includes(name) ? undefined : `${where}: the room ${room} may not import the package ${name}`
+    return packages[folder]?.includes(name)
+      ? undefined
+      : `${where}: the folder ${folder} may not import the package ${name}`
   }
-  const other = roomOf(to)
+  const other = folderOf(to)
   if (
     other === 'kinds' &&
     kindOf(to) !== undefined &&
@@ -263,13 +265,13 @@ function violation({ from, to, specifier }: Import): string | undefined {
   ) {
     return `${where}: another kind is entered through its index.ts (${specifier})`
   }
-  if (room === 'cli' && other === 'cli') {
-    const [here = '', there = ''] = [cliRoomOf(from), cliRoomOf(to)]
+  if (folder === 'cli' && other === 'cli') {
+    const [here = '', there = ''] = [cliFolderOf(from), cliFolderOf(to)]
     if (here === there || cliLaw[here]?.includes(there)) return undefined
-    return `${where}: the room cli/${here} may not import cli/${there} (${specifier})`
+    return `${where}: the folder cli/${here} may not import cli/${there} (${specifier})`
   }
-  if (other === room) return undefined
-  if (!law[room]?.includes(other)) return `${where}: the room ${room} may not import ${other} (${specifier})`
+  if (other === folder) return undefined
+  if (!law[folder]?.includes(other)) return `${where}: the folder ${folder} may not import ${other} (${specifier})`
   const inside = relative(join(src, 'core', other), to)
   const isCoreFolder = relative(src, to).startsWith('core/') && !to.endsWith(`/core/${other}.ts`) && other !== 'kinds'
   if (isCoreFolder && !toolboxes.includes(other) && inside !== 'index.ts')
@@ -426,8 +428,8 @@ describe('kinds and monitors', () => {
 
   test('declare the services of svc that they use: the engine declares none', () => {
     const declaring = files.filter((file) => /^\s*interface Services \{\s+\S/m.test(readFileSync(file, 'utf8')))
-    const rooms = new Set(declaring.map(roomOf))
-    expect([declaring.length > 2, ...rooms]).toEqual([true, 'kinds'])
+    const folders = new Set(declaring.map(folderOf))
+    expect([declaring.length > 2, ...folders]).toEqual([true, 'kinds'])
   })
 
   test.each(["monitors.find((monitor) => monitor.name === 'own store')", "if (kind.name !== 'exec') return"])(
@@ -445,16 +447,18 @@ describe('the import law', () => {
   })
 
   test('each file is in a folder that the law names', () => {
-    expect(files.filter((file) => !(roomOf(file) in law)).map((file) => relative(src, file))).toEqual([])
-    const ofCli = files.filter((file) => roomOf(file) === 'cli')
-    const withoutRoom = ofCli.filter((file) => !((cliRoomOf(file) ?? '') in cliLaw))
-    expect(withoutRoom.map((file) => relative(src, file))).toEqual([])
+    expect(files.filter((file) => !(folderOf(file) in law)).map((file) => relative(src, file))).toEqual([])
+    const ofCli = files.filter((file) => folderOf(file) === 'cli')
+    const withoutFolder = ofCli.filter((file) => !((cliFolderOf(file) ?? '') in cliLaw))
+    expect(withoutFolder.map((file) => relative(src, file))).toEqual([])
   })
 
-  test('no arrow between rooms of the command line runs back: each imports rooms below it', () => {
-    const rooms = Object.keys(cliLaw)
-    const back = rooms.flatMap((room, at) =>
-      (cliLaw[room] ?? []).filter((other) => !rooms.slice(0, at).includes(other)).map((other) => `${room} → ${other}`),
+  test('no arrow between folders of the command line runs back: each imports folders below it', () => {
+    const folders = Object.keys(cliLaw)
+    const back = folders.flatMap((folder, at) =>
+      (cliLaw[folder] ?? [])
+        .filter((other) => !folders.slice(0, at).includes(other))
+        .map((other) => `${folder} → ${other}`),
     )
     expect(back).toEqual([])
   })
@@ -465,22 +469,30 @@ describe('the import law', () => {
   })
 
   test.each([
-    ['core/wire/json.ts', "import { x } from '../engine/index.ts'", 'the room wire may not import engine'],
-    ['core/wire/json.ts', "import type { X } from '../../cli/base.ts'", 'the room wire may not import cli'],
-    ['core/server/x.ts', "const x = await import('../store/index.ts')", 'the room server may not import store'],
+    ['core/wire/json.ts', "import { x } from '../engine/index.ts'", 'the folder wire may not import engine'],
+    ['core/wire/json.ts', "import type { X } from '../../cli/base.ts'", 'the folder wire may not import cli'],
+    ['core/server/x.ts', "const x = await import('../store/index.ts')", 'the folder server may not import store'],
     ['core/kinds/x.ts', "import pg from 'express'", 'may not import the package express'],
     ['core/local.ts', "import { x } from './engine/run.ts'", 'engine is entered by its index.ts'],
-    ['core/engine/x.ts', "import { x } from '../kinds/tcp.ts'", 'the room engine may not import kinds'],
+    ['core/engine/x.ts', "import { x } from '../kinds/tcp.ts'", 'the folder engine may not import kinds'],
     [
       'core/kinds/http-steps/x.ts',
       "import { x } from '../ftp/link.ts'",
       'another kind is entered through its index.ts',
     ],
-    ['cli/render/x.ts', "import type { X } from '../setup/doctor.ts'", 'the room cli/render may not import cli/setup'],
-    ['cli/command/x.ts', "await import('../session/running.ts')", 'the room cli/command may not import cli/session'],
-    ['cli/io/x.ts', "import { x } from '../x.ts'", 'the room cli/io may not import cli/'],
-    ['core/protocol/x.ts', "export * from '../wire/index.ts'", 'the room protocol may not import wire'],
-    ['core/client/x.ts', "import {\n  a,\n  b,\n} from '../server/index.ts'", 'the room client may not import server'],
+    [
+      'cli/render/x.ts',
+      "import type { X } from '../setup/doctor.ts'",
+      'the folder cli/render may not import cli/setup',
+    ],
+    ['cli/command/x.ts', "await import('../session/running.ts')", 'the folder cli/command may not import cli/session'],
+    ['cli/io/x.ts', "import { x } from '../x.ts'", 'the folder cli/io may not import cli/'],
+    ['core/protocol/x.ts', "export * from '../wire/index.ts'", 'the folder protocol may not import wire'],
+    [
+      'core/client/x.ts',
+      "import {\n  a,\n  b,\n} from '../server/index.ts'",
+      'the folder client may not import server',
+    ],
   ])('a planted violation is detected: %s %s', (file, code, complaint) => {
     const [edge] = importsOf(join(src, file), code)
     expect(edge && violation(edge)).toContain(complaint)

@@ -49,10 +49,10 @@ suiteWith(missingNamespace(), 'no credential goes in clear to another machine', 
     const own = places.filter(({ loopback }) => loopback)
 
     test.each(clearTextRows)('K9 $name sends no byte of it to another machine, and reports why', ({ name, says }) => {
-      const wrong = others
+      const mismatches = others
         .map((place) => at(name, place.name))
         .filter(({ receivers, failures }) => receivers.length > 0 || !failures.some((failure) => says.test(failure)))
-      expect(wrong).toEqual([])
+      expect(mismatches).toEqual([])
     })
 
     test.each(clearTextRows.filter(({ never }) => never === undefined))('K9 $name sends it to loopback', ({ name }) => {

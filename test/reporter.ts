@@ -17,7 +17,7 @@ export default class Closing implements Reporter {
       // A file that breaks before its tests are known has failed all the same.
       if (module.state() === 'failed' && !tests.some((test) => test.result().state === 'failed')) count.failed += 1
     }
-    if (process.env.SVC_TEST_LONGEST === '1') writeLongest(modules)
+    if (process.env.SVC_TEST_LONGEST === '1') writeDurations(modules)
     // An error outside of all files fails whatever is repeated.
     if (process.env.SVC_TEST_FAILED && unhandled.length === 0) writeFailed(process.env.SVC_TEST_FAILED, modules)
     process.stdout.write(`\n${count.passed} passed, ${count.failed} failed, ${count.skipped + count.pending} skipped\n`)
@@ -31,7 +31,7 @@ function writeFailed(path: string, modules: readonly TestModule[]): void {
 }
 
 /** Seconds by file, the longest first. Files that this run did not contain keep theirs. */
-function writeLongest(modules: readonly TestModule[]): void {
+function writeDurations(modules: readonly TestModule[]): void {
   const page = new URL('./longest.json', import.meta.url)
   const seconds = new Map(Object.entries(JSON.parse(readFileSync(page, 'utf8')) as Readonly<Record<string, number>>))
   for (const module of modules) seconds.set(module.relativeModuleId, Math.round(module.diagnostic().duration / 1_000))

@@ -1,7 +1,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import pkg from '../package.json' with { type: 'json' }
-import longest from './longest.json' with { type: 'json' }
+import slowFiles from './longest.json' with { type: 'json' }
 import { peerSuite } from './support/suite/peer.ts'
 import { tiers } from './tiers.ts'
 
@@ -56,7 +56,7 @@ test('npm test runs the quick tier, test:peers the slow one, and what prove and 
   expect(pkg.scripts['test:peers']).toContain('--project "slow*"')
   const proved = pkg.scripts.prove.split(' ').filter((word) => word.startsWith('test/'))
   expect(proved.length).toBeGreaterThan(5)
-  expect([...proved, ...Object.keys(longest)].filter((file) => !existsSync(`${cwd}${file}`))).toEqual([])
+  expect([...proved, ...Object.keys(slowFiles)].filter((file) => !existsSync(`${cwd}${file}`))).toEqual([])
 })
 
 test('each script of test/e2e has one test, and each test there a script', () => {
@@ -65,10 +65,10 @@ test('each script of test/e2e has one test, and each test there a script', () =>
   expect(named('test/e2e/scripts/*.test.ts', /(?:\.\w+)?\.test\.ts$/).sort()).toEqual(scripts.sort())
 })
 
-test('each file of test/support is in a room, and the index has a row for each room', () => {
+test('each file of test/support is in a folder, and the index has a row for each folder', () => {
   const shared = globSync('*/*', { cwd: `${cwd}test/support` })
   expect(shared.length).toBeGreaterThan(100)
   expect(globSync('*.*', { cwd: `${cwd}test/support` })).toEqual(['README.md'])
-  const rows = [...sourceOf('test/support/README.md').matchAll(/^\| `([a-z-]+)` \|/gm)].map(([, room]) => room)
+  const rows = [...sourceOf('test/support/README.md').matchAll(/^\| `([a-z-]+)` \|/gm)].map(([, folder]) => folder)
   expect(rows.toSorted()).toEqual([...new Set(shared.map((file) => file.split('/')[0]))].sort())
 })

@@ -1,18 +1,33 @@
 /**
- * Part of `npm run check`: names of values, types and members must not be participles (`told`, `seen`, `given`), and no two
- * exported types have one name, which would make a reader look up which of them is meant.
+ * Part of `npm run check`: names of values, types and members must not be participles (`told`, `seen`, `given`), no name begins
+ * with a word of the private vocabulary that this project once had (`wrongText`, `World`, `longestMs`), and no two exported
+ * types have one name, which would make a reader look up which of them is meant.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseSync } from 'rolldown/utils'
 
-const folder = fileURLToPath(new URL('../src/', import.meta.url))
+const folders = ['src', 'test', 'tools', 'bench'] as const
 
 const participles = new Set(
   'asked begun found gathered given heard held hushed kept known met named said seen shown standing telling told tried wanted'.split(
     ' ',
   ),
 )
+
+/** Participles that are refused in tests and tools, too. */
+const participlesEverywhere = new Set(['held', 'tried'])
+
+/** Words that no name begins with, and what to write in their place. */
+const privateWords: ReadonlyMap<string, string> = new Map([
+  ['wrong', 'name the problem, the mistake, or what is invalid'],
+  ['world', 'call it a context or a fixture'],
+  ['room', 'call it a width, a capacity or a folder'],
+  ['longest', 'write `max`, or name the figure'],
+])
+
+/** The setting of svc.yaml for the check `longest transaction`. */
+const settingNames = new Set(['longestTransaction'])
 
 /** Names that stay, with the reason: `file name`. */
 const allowed = new Set([
@@ -70,19 +85,44 @@ function* declaredIn(node: unknown): Generator<{ readonly name: string; readonly
   for (const value of Object.values(node)) yield* declaredIn(value)
 }
 
+/** The private word that `name` begins or ends with: `worldOf`, `WrongType`, `AuthWorld`. */
+function privateWordIn(name: string): string | undefined {
+  const words = name.replace(/^[#_]+/, '').split(/(?=[A-Z])/)
+  return [words[0] ?? '', words.at(-1) ?? ''].map((word) => word.toLowerCase()).find((word) => privateWords.has(word))
+}
+
+/** Why `name` is refused, or undefined. */
+function nameProblem(path: string, name: string): string | undefined {
+  const lower = name.toLowerCase()
+  const inSource = path.startsWith('src/')
+  if (
+    inSource
+      ? participles.has(lower) && !allowed.has(`${path.slice('src/'.length)} ${name}`)
+      : participlesEverywhere.has(lower)
+  )
+    return `"${name}" is a participle: name the thing`
+  const word = settingNames.has(name) ? undefined : privateWordIn(name)
+  return word === undefined ? undefined : `"${name}" says "${word}": ${privateWords.get(word)}`
+}
+
 const problems: string[] = []
 const types = new Map<string, string[]>()
-for (const file of readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))) {
-  const path = file.replaceAll('\\', '/')
-  const source = readFileSync(folder + file, 'utf8')
+const files = folders.flatMap((folder) =>
+  readdirSync(fileURLToPath(new URL(`../${folder}/`, import.meta.url)), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts'))
+    .map((name) => `${folder}/${name.replaceAll('\\', '/')}`),
+)
+for (const path of files) {
+  const source = readFileSync(new URL(`../${path}`, import.meta.url), 'utf8')
   const { program } = parseSync(path, source)
   const lineOf = (at: number): number => source.slice(0, at).split('\n').length
   for (const { name, start } of declaredIn(program.body)) {
-    if (participles.has(name.toLowerCase()) && !allowed.has(`${path} ${name}`))
-      problems.push(`src/${path}:${lineOf(start)} "${name}" is a participle: name the thing`)
+    const problem = nameProblem(path, name)
+    if (problem !== undefined) problems.push(`${path}:${lineOf(start)} ${problem}`)
   }
+  if (!path.startsWith('src/')) continue
   for (const [, name = ''] of source.matchAll(/^export (?:declare )?(?:type|interface|class) (\w+)/gm)) {
-    types.set(name, [...(types.get(name) ?? []), `src/${path}`])
+    types.set(name, [...(types.get(name) ?? []), path])
   }
 }
 for (const [name, files] of types) {

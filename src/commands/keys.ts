@@ -11,14 +11,14 @@ const load = () => import('../cli/accounts/lists.ts')
 
 const units: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
 /** Ten years. */
-const longest = 3_650 * 86_400_000
+const maxMs = 3_650 * 86_400_000
 
 /** `90d`, `12h`, `2w` → milliseconds. Throws Fault `Usage`. */
 export function parseLifetime(what: string, input: string): number {
   const [, figure, unit] = /^(\d{1,6})(m|h|d|w)$/.exec(input.trim()) ?? []
   const ms = Number(figure) * (units[unit ?? ''] ?? Number.NaN)
-  if (ms > 0 && ms <= longest) return ms
-  const mistake = ms > longest ? `${input} is longer than 10 years` : `"${input}" is not a valid lifetime`
+  if (ms > 0 && ms <= maxMs) return ms
+  const mistake = ms > maxMs ? `${input} is longer than 10 years` : `"${input}" is not a valid lifetime`
   throw new Fault('Usage', `--${what} ${mistake}`, {
     hints: [`Write a whole number and its unit, for example --${what} 12h, 90d or 52w.`],
   })

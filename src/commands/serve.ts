@@ -121,7 +121,7 @@ it also accepts other addresses, with a warning.`
                 : []),
               ...config.warnings,
             ],
-        mistakes: config.wrongEntries,
+        mistakes: config.invalidEntries,
       },
       this.io,
       signal,

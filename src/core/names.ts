@@ -2,7 +2,7 @@
 export const passwordRule = 'A password has 8 characters or more, is not a common one and is not like the name.'
 
 /** Characters. */
-const longest = 128
+const maxLength = 128
 
 /**
  * Control characters, invisible ones and blanks other than spaces (which make two names look alike), line breaks and
@@ -17,7 +17,7 @@ export const hasInvisible = (text: string): boolean => invisible.test(text)
  * if it breaks none. A blank name is not checked here.
  */
 export function nameMistake(name: string): string | undefined {
-  if (name.length > longest) return `may have at most ${longest} characters`
+  if (name.length > maxLength) return `may have at most ${maxLength} characters`
   if (!name.isWellFormed() || hasInvisible(name)) return 'must not contain control or invisible characters'
   return name === name.trim() ? undefined : 'must not begin or end with whitespace'
 }
@@ -27,7 +27,7 @@ const adminLookalike = /^[aаαɑꭺᗅꓮ][dԁđɖꭰꮷᗞᗪꓓ](?:[mмμɱ�
 
 /** Whether the name of a role looks like Admin and is another one. */
 export function looksLikeAdmin(role: string): boolean {
-  if (role === 'Admin' || role.length > longest) return false
+  if (role === 'Admin' || role.length > maxLength) return false
   const letters = role.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase()
   return adminLookalike.test(letters)
 }

@@ -132,11 +132,11 @@ function hostProblem(host: string): string | undefined {
 export function proxyProblem(proxy: string): string | undefined {
   const [address = '', prefix, ...rest] = proxy.split('/')
   const family = isIP(address)
-  const wrong = 'must be an address or a network: write it like 10.0.0.7 or 10.0.0.0/24'
-  if (family === 0 || rest.length > 0) return wrong
+  const mistake = 'must be an address or a network: write it like 10.0.0.7 or 10.0.0.0/24'
+  if (family === 0 || rest.length > 0) return mistake
   if (prefix === undefined) return undefined
   const bits = /^\d{1,3}$/.test(prefix) ? Number(prefix) : -1
-  if (bits < 0 || bits > (family === 4 ? 32 : 128)) return wrong
+  if (bits < 0 || bits > (family === 4 ? 32 : 128)) return mistake
   // Every caller could then claim any address.
   return bits === 0 ? 'would trust every caller: name the proxy, or its network' : undefined
 }

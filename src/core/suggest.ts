@@ -1,5 +1,5 @@
 /** The maximum length. Longer words are not typing errors, and the work grows with the square of the length. */
-const longest = 64
+const maxLength = 64
 
 /**
  * The candidate that was probably meant, in any letter case, or undefined. An error is a letter omitted, added,
@@ -9,12 +9,12 @@ const longest = 64
  */
 export function didYouMean(word: string, candidates: readonly string[]): string | undefined {
   const typed = word.toLowerCase()
-  if (typed === '' || typed.length > longest) return undefined
+  if (typed === '' || typed.length > maxLength) return undefined
   const limit = typed.length <= 3 ? 1 : Math.max(2, Math.floor(typed.length / 3))
   let best: { readonly candidate: string; readonly slips: number } | undefined
   for (const candidate of candidates) {
     const folded = candidate.toLowerCase()
-    if (folded.length > longest) continue
+    if (folded.length > maxLength) continue
     const isPrefix = typed.length >= 3 && folded.startsWith(typed) && folded !== typed
     const slips = isPrefix ? 1 : distance(typed, folded)
     // With as many errors as letters, any word could become any other.

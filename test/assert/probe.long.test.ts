@@ -216,8 +216,8 @@ describe('JSON paths', () => {
     expect(parseJsonPath('$')).toEqual([])
     expect(parseJsonPath('$.a.b[0].c')).toEqual(['a', 'b', 0, 'c'])
     expect(parseJsonPath(`$['a.b']["c d"].größe`)).toEqual(['a.b', 'c d', 'größe'])
-    for (const wrong of ['', 'a', '$a', '$.', '$..a', '$[*]', '$[-1]', '$.a[', "$['a]", '$.a b']) {
-      expect([wrong, parseJsonPath(wrong)]).toEqual([wrong, undefined])
+    for (const invalid of ['', 'a', '$a', '$.', '$..a', '$[*]', '$[-1]', '$.a[', "$['a]", '$.a b']) {
+      expect([invalid, parseJsonPath(invalid)]).toEqual([invalid, undefined])
     }
   })
 

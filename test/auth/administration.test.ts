@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { bearer, by, faultOf, password, withWorld } from './world.ts'
+import { bearer, by, faultOf, password, withFixture } from './fixture.ts'
 
 describe('users', () => {
   test('P4 one answer names each wrong field', async () => {
-    await withWorld(async ({ admin }) => {
+    await withFixture(async ({ admin }) => {
       const fault = await faultOf(
         admin.users.add(
           {
@@ -44,14 +44,14 @@ describe('users', () => {
     ['such an account in capitals', 'LOCAL:alice'],
     ['nobody', '-'],
   ])('P8 %s is not a valid user name', async (_, userName) => {
-    await withWorld(async ({ admin }) => {
+    await withFixture(async ({ admin }) => {
       const fault = await faultOf(admin.users.add({ userName }, by))
       expect(fault.details.fields?.map(({ FieldName }) => FieldName)).toEqual(['UserName'])
     })
   })
 
   test('O4 names and e-mail addresses share one name space, which ignores letter case', async () => {
-    await withWorld(async ({ admin }) => {
+    await withFixture(async ({ admin }) => {
       for (const user of [
         { userName: 'ANN' },
         { userName: 'ann@EXAMPLE.com' },
@@ -66,19 +66,19 @@ describe('users', () => {
   })
 
   test('P4 a new password is checked against the names of its user', async () => {
-    await withWorld(async ({ admin }) => {
+    await withFixture(async ({ admin }) => {
       await admin.users.add({ userName: 'Marguerite', displayName: 'Brightwater', password }, by)
-      for (const wrong of ['marguerite9', 'brightwater1', 'password1', 'seven77']) {
-        const fault = await faultOf(admin.users.passwd('Marguerite', wrong, by))
+      for (const weak of ['marguerite9', 'brightwater1', 'password1', 'seven77']) {
+        const fault = await faultOf(admin.users.passwd('Marguerite', weak, by))
         expect(fault.details.fields?.map(({ FieldName }) => FieldName)).toEqual(['Password'])
-        expect(fault.message).not.toContain(wrong)
+        expect(fault.message).not.toContain(weak)
       }
       expect((await admin.users.passwd('marguerite', 'another-lantern-7', by)).hasPassword).toBe(true)
     })
   })
 
   test('P6 there is no default account: the first Admin is created on the machine', async () => {
-    await withWorld(async ({ admin, data }) => {
+    await withFixture(async ({ admin, data }) => {
       expect(await data.users.anyAdmin()).toBe(true)
       expect((await faultOf(admin.users.disable('Ann', by))).fault).toBe('Conflict')
       expect((await faultOf(admin.users.remove('Ann', by))).fault).toBe('Conflict')
@@ -92,7 +92,7 @@ describe('users', () => {
   })
 
   test('P7 the description of a user holds no hash', async () => {
-    await withWorld(async ({ admin }) => {
+    await withFixture(async ({ admin }) => {
       const description = JSON.stringify([
         await admin.users.list(),
         await admin.users.show('Ann'),
@@ -105,7 +105,7 @@ describe('users', () => {
   })
 
   test('S10 the audit records each change of users and keys with its author, newest first', async () => {
-    await withWorld(async ({ admin }) => {
+    await withFixture(async ({ admin }) => {
       const alice = { who: 'local:alice', correlationId: 'c-1', reason: 'asked for' }
       const count = async (): Promise<number> => (await admin.audit.list({ limit: 1_000 })).length
       const steps = [
@@ -136,7 +136,7 @@ describe('users', () => {
 
 describe('keys', () => {
   test('T1 a key is shown once, works until it is revoked, and its description does not contain it', async () => {
-    await withWorld(async ({ admin, access }) => {
+    await withFixture(async ({ admin, access }) => {
       const { key, secret } = await admin.keys.create({ name: 'ci', userName: 'ann' }, by)
       expect(key).toMatchObject({ name: 'ci', userName: 'Ann', roles: undefined, revokedAt: undefined })
       expect(JSON.stringify([key, await admin.keys.list()])).not.toContain(secret)
@@ -148,7 +148,7 @@ describe('keys', () => {
   })
 
   test('T3 a key expires', async () => {
-    await withWorld(async ({ admin, access, clock }) => {
+    await withFixture(async ({ admin, access, clock }) => {
       const { secret } = await admin.keys.create({ name: 'ci', userName: 'Ann', expiresInMs: 1_000 }, by)
       clock.at += 999
       expect(await access.identify(bearer(secret))).toBeDefined()
@@ -158,7 +158,7 @@ describe('keys', () => {
   })
 
   test('T2 a key with roles of its own has those of them that its user still has', async () => {
-    await withWorld(async ({ admin, access, data }) => {
+    await withFixture(async ({ admin, access, data }) => {
       const { secret } = await admin.keys.create({ name: 'ci', userName: 'Ann', roles: ['Editor'] }, by)
       expect((await access.identify(bearer(secret)))?.roles).toEqual(['Editor'])
       const ann = await data.users.find('Ann')
@@ -177,7 +177,7 @@ describe('keys', () => {
     ['ExpiresInMs', { name: 'ci', expiresInMs: 0 }],
     ['ExpiresInMs', { name: 'ci', expiresInMs: Number.NaN }],
   ])('P8 a key with an invalid %s is refused: %j', async (field, input) => {
-    await withWorld(async ({ admin }) => {
+    await withFixture(async ({ admin }) => {
       const fault = await faultOf(admin.keys.create({ userName: 'Ann', ...input }, by))
       expect(fault.details.fields?.map(({ FieldName }) => FieldName)).toEqual([field])
     })

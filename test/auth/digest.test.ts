@@ -6,7 +6,7 @@ import { openAccess, Paces } from '../../src/core/auth/index.ts'
 import { HashQueue, passwords } from '../../src/core/auth/passwords.ts'
 import { recorded } from '../support/store/recorded-store.ts'
 import { cheapHash } from '../support/suite/cheap-hash.ts'
-import { by, faultOf, from, password, type World, withWorld } from './world.ts'
+import { by, type Fixture, faultOf, from, password, withFixture } from './fixture.ts'
 
 const ways = { digest: true, digestMd5: true }
 const uri = '/auth/digest'
@@ -28,47 +28,47 @@ async function signIn(
   )
 }
 
-const nonceAt = async ({ data, clock }: World, ageMs = 0): Promise<string> =>
+const nonceAt = async ({ data, clock }: Fixture, ageMs = 0): Promise<string> =>
   makeNonce(await data.digest.nonceKey(), clock.at - ageMs)
 
-async function addUser({ admin }: World, userName: string): Promise<void> {
+async function addUser({ admin }: Fixture, userName: string): Promise<void> {
   await admin.users.add({ userName, password, digest: { forAdmin: false } }, by)
 }
 
 describe('sign-in by digest', () => {
   test('A12 a nonce is accepted for five minutes, and is then stale for whoever knows the secret', async () => {
-    await withWorld(async (world) => {
-      await addUser(world, 'Dora')
+    await withFixture(async (fixture) => {
+      await addUser(fixture, 'Dora')
       // A nonce from before the secret is never accepted.
-      world.clock.at += 10 * minute
-      const fresh = await nonceAt(world, 5 * minute - 1)
-      expect(await signIn(world, { name: 'Dora', nonce: fresh })).toMatchObject({ UserName: 'Dora' })
-      const old = await nonceAt(world, 5 * minute + 1)
-      const stale = await faultOf(signIn(world, { name: 'Dora', nonce: old }))
+      fixture.clock.at += 10 * minute
+      const fresh = await nonceAt(fixture, 5 * minute - 1)
+      expect(await signIn(fixture, { name: 'Dora', nonce: fresh })).toMatchObject({ UserName: 'Dora' })
+      const old = await nonceAt(fixture, 5 * minute + 1)
+      const stale = await faultOf(signIn(fixture, { name: 'Dora', nonce: old }))
       expect([stale.status, stale.details.challenge]).toEqual([401, 'stale'])
-      const wrong = await faultOf(signIn(world, { name: 'Dora', nonce: old, secretOf: 'another-password' }))
-      expect([wrong.status, wrong.details.challenge]).toEqual([401, 'digest'])
-      const future = await faultOf(signIn(world, { name: 'Dora', nonce: await nonceAt(world, -2 * minute) }))
+      const refusal = await faultOf(signIn(fixture, { name: 'Dora', nonce: old, secretOf: 'another-password' }))
+      expect([refusal.status, refusal.details.challenge]).toEqual([401, 'digest'])
+      const future = await faultOf(signIn(fixture, { name: 'Dora', nonce: await nonceAt(fixture, -2 * minute) }))
       expect(future.status).toBe(401)
     }, ways)
   })
 
   test('P2 wrong, unknown, disabled and without a secret: each refusal makes the same calls of the store', async () => {
-    await withWorld(async (world) => {
-      for (const name of ['Wrong', 'Off']) await addUser(world, name)
-      await world.admin.users.disable('Off', by)
-      await world.admin.users.add({ userName: 'Plain', password }, by)
+    await withFixture(async (fixture) => {
+      for (const name of ['Wrong', 'Off']) await addUser(fixture, name)
+      await fixture.admin.users.disable('Off', by)
+      await fixture.admin.users.add({ userName: 'Plain', password }, by)
       const calls: string[] = []
       const access = openAccess({
-        data: recorded(world.data, calls),
+        data: recorded(fixture.data, calls),
         passwords: passwords(new HashQueue(2), cheapHash),
         paces: new Paces(),
-        now: () => world.clock.at,
+        now: () => fixture.clock.at,
         ways,
       })
       const work: unknown[] = []
       for (const name of ['Wrong', 'Nobody', 'Off', 'Plain']) {
-        const nonce = await nonceAt(world)
+        const nonce = await nonceAt(fixture)
         calls.length = 0
         const secretOf = name === 'Wrong' ? 'another-password' : password
         const fault = await faultOf(signIn({ access }, { name, nonce, secretOf }))

@@ -7,7 +7,7 @@ import type { Authenticate } from '../../src/core/protocol/index.ts'
 import { type Call, type Credential, serveDefaults } from '../../src/core/service.ts'
 import { type DistantProxy, distantProxy } from '../support/faults/distant-proxy.ts'
 import { type PostgresServer, startPostgres } from '../support/servers/postgres.ts'
-import { faultOf, freshDatabase } from '../support/store/data-world.ts'
+import { faultOf, freshDatabase } from '../support/store/data-fixture.ts'
 import { cheapHash } from '../support/suite/cheap-hash.ts'
 import { until } from '../support/suite/until.ts'
 
@@ -113,11 +113,11 @@ describe('W5 at a distant store, simulated', { timeout: 120_000 }, () => {
     }, within(4))
   })
   test('W5 a wrong password is refused as such', async () => {
-    const wrong = await eventually(
+    const refusal = await eventually(
       () => faultOf(signIn('Ann', '192.0.2.7', { Password: 'wrong' })),
       ({ fault }) => fault !== 'Unavailable',
     )
-    expect(wrong.fault).toBe('Unauthorized')
+    expect(refusal.fault).toBe('Unauthorized')
     const { answer } = await eventually(() => signIn('Ann', '192.0.2.7'))
     expect(answer.UserName).toBe('Ann')
   })

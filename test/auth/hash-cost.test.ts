@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { cheapHash } from '../support/suite/cheap-hash.ts'
-import { withWorld } from './world.ts'
+import { withFixture } from './fixture.ts'
 
 const cwd = new URL('../..', import.meta.url).pathname
 const sources = globSync('{src,bin}/**/*.{ts,js}', { cwd })
@@ -21,11 +21,11 @@ test('P1 no variable, flag or setting changes what a hash costs: only the compos
     'src/core/parts/part.ts',
   ])
   expect(linesWith(/\bpasswordsOfProcess\(/)).toEqual([
-    'src/core/parts/accounts.ts: return { ...room, passwords: room.passwordsOfProcess(hashCost), paces: new room.Paces() }',
+    'src/core/parts/accounts.ts: return { ...auth, passwords: auth.passwordsOfProcess(hashCost), paces: new auth.Paces() }',
   ])
   expect(linesWith(/\bhashCost\b/).filter((line) => line.startsWith('src/core/parts/'))).toEqual([
     'src/core/parts/accounts.ts: { config: { serve, auth: ways }, hashCost }: OpenOptions,',
-    'src/core/parts/accounts.ts: return { ...room, passwords: room.passwordsOfProcess(hashCost), paces: new room.Paces() }',
+    'src/core/parts/accounts.ts: return { ...auth, passwords: auth.passwordsOfProcess(hashCost), paces: new auth.Paces() }',
     'src/core/parts/part.ts: readonly hashCost?: HashCost | undefined',
   ])
   // The queue counts the threads of this process; nothing else of the environment reaches the hash.
@@ -35,7 +35,7 @@ test('P1 no variable, flag or setting changes what a hash costs: only the compos
 })
 
 test('tests that sign in use a cheap hash', async () => {
-  await withWorld(async ({ data }) => {
+  await withFixture(async ({ data }) => {
     const { memory, passes, parallelism } = cheapHash
     expect((await data.users.find('Ann'))?.passwordHash).toContain(`$m=${memory},t=${passes},p=${parallelism}$`)
   })

@@ -4,7 +4,7 @@ import { PacedQueue, pace } from '../../src/core/auth/paced-queue.ts'
 import { groupOf, Paces } from '../../src/core/auth/paces.ts'
 import type { Caller } from '../../src/core/service.ts'
 import { peerProcess } from '../support/engine/peer-process.ts'
-import { faultOf } from './world.ts'
+import { faultOf } from './fixture.ts'
 
 const minutes = 10
 const never = new AbortController().signal

@@ -10,7 +10,7 @@ import {
   readPhc,
   writePhc,
 } from '../../src/core/auth/passwords.ts'
-import { faultOf } from './world.ts'
+import { faultOf } from './fixture.ts'
 
 const never = new AbortController().signal
 

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { readToken } from '../../src/core/auth/tokens.ts'
-import { bearer, by, faultOf, from, password, session, withWorld } from './world.ts'
+import { bearer, by, faultOf, from, password, session, withFixture } from './fixture.ts'
 
 const minute = 60_000
 const hour = 60 * minute
@@ -10,7 +10,7 @@ const day = 24 * hour
 
 describe('who is signed in', () => {
   test('A9 a session, a bearer token and a key each identify the caller', async () => {
-    await withWorld(async ({ access, admin, signIn }) => {
+    await withFixture(async ({ access, admin, signIn }) => {
       const { SessionId, BearerToken } = await signIn()
       const { secret } = await admin.keys.create({ name: 'ci', userName: 'Ann' }, by)
       const callerOf = async (credential: ReturnType<typeof bearer>) => {
@@ -24,7 +24,7 @@ describe('who is signed in', () => {
   })
 
   test('A10 T5 nothing else identifies a caller: no other kind, nothing tampered with, nothing empty', async () => {
-    await withWorld(async ({ access, admin, signIn }) => {
+    await withFixture(async ({ access, admin, signIn }) => {
       const { SessionId, BearerToken, RefreshToken } = await signIn()
       const { secret } = await admin.keys.create({ name: 'ci', userName: 'Ann' }, by)
       const tampered = `${BearerToken.slice(0, 20)}${BearerToken[20] === 'A' ? 'B' : 'A'}${BearerToken.slice(21)}`
@@ -47,7 +47,7 @@ describe('who is signed in', () => {
   })
 
   test('A10 an expired token, session or key makes the caller anonymous', async () => {
-    await withWorld(async ({ access, admin, clock, signIn }) => {
+    await withFixture(async ({ access, admin, clock, signIn }) => {
       const { SessionId, BearerToken } = await signIn()
       const { secret } = await admin.keys.create({ name: 'ci', userName: 'Ann', expiresInMs: day }, by)
       clock.at += day
@@ -59,7 +59,7 @@ describe('who is signed in', () => {
   })
 
   test('T1 nothing in the store can sign anyone in', async () => {
-    await withWorld(async ({ access, admin, signIn, store }) => {
+    await withFixture(async ({ access, admin, signIn, store }) => {
       const { SessionId, BearerToken, RefreshToken } = await signIn()
       const { secret } = await admin.keys.create({ name: 'ci', userName: 'Ann' }, by)
       const folder = dirname(store)
@@ -74,7 +74,7 @@ describe('who is signed in', () => {
   })
 
   test('T3 an access token lives 15 minutes', async () => {
-    await withWorld(async ({ access, clock, signIn }) => {
+    await withFixture(async ({ access, clock, signIn }) => {
       const { BearerToken } = await signIn()
       clock.at += 15 * minute - 1
       expect(await access.identify(bearer(BearerToken))).toBeDefined()
@@ -89,7 +89,7 @@ describe('who is signed in', () => {
   ])(
     'T3 with RememberMe %s a session ends after its idle time, and after its absolute time however often it is used',
     async (RememberMe, idle, absolute) => {
-      await withWorld(async ({ access, clock, signIn }) => {
+      await withFixture(async ({ access, clock, signIn }) => {
         const idling = session((await signIn({ RememberMe })).SessionId)
         const used = session((await signIn({ RememberMe })).SessionId)
         const began = clock.at
@@ -110,7 +110,7 @@ describe('who is signed in', () => {
   )
 
   test('T3 the last use is written at most once per 5 % of the idle time', async () => {
-    await withWorld(async ({ access, clock, data, signIn }) => {
+    await withFixture(async ({ access, clock, data, signIn }) => {
       const credential = session((await signIn()).SessionId)
       const identity = await access.identify(credential)
       expect(identity).toBeDefined()
@@ -127,7 +127,7 @@ describe('who is signed in', () => {
   })
 
   test('T2 a new password ends sessions, tokens and families; a disabled user is anonymous at once', async () => {
-    await withWorld(async ({ access, admin, signIn }) => {
+    await withFixture(async ({ access, admin, signIn }) => {
       const { SessionId, BearerToken, RefreshToken } = await signIn()
       await admin.users.passwd('Ann', 'another-lantern-7', by)
       expect(await access.identify(session(SessionId))).toBeUndefined()
@@ -146,7 +146,7 @@ describe('who is signed in', () => {
   })
 
   test('T2 O5 a role change applies to credentials from before it', async () => {
-    await withWorld(async ({ access, data, signIn }) => {
+    await withFixture(async ({ access, data, signIn }) => {
       const { SessionId, BearerToken } = await signIn()
       const user = await data.users.find('Ann')
       const none = { roles: [], permissions: [] }

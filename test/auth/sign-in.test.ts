@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { hashCost } from '../../src/core/auth/passwords.ts'
-import { bearer, by, faultFields, faultOf, from, password, session, withWorld } from './world.ts'
+import { bearer, by, faultFields, faultOf, from, password, session, withFixture } from './fixture.ts'
 
 const address = '192.0.2.1'
 
@@ -12,20 +12,20 @@ describe('signing in', () => {
     ['no provider but a user name', { provider: undefined }],
     ['an empty provider and a user name', { provider: '' }],
   ])('A1 %s signs in with credentials', async (_, name) => {
-    await withWorld(async ({ signIn, access }) => {
+    await withFixture(async ({ signIn, access }) => {
       const { BearerToken } = await signIn(name)
       expect((await access.identify(bearer(BearerToken)))?.user.userName).toBe('Ann')
     })
   })
 
   test('A1 a request without provider and user name asks who is signed in', async () => {
-    await withWorld(async ({ access }) => {
+    await withFixture(async ({ access }) => {
       expect((await faultOf(access.authenticate({}, from(address)))).fault).toBe('Unauthorized')
     })
   })
 
   test('A2 the answer holds the session, both tokens and the roles of the user, and nothing else', async () => {
-    await withWorld(async ({ signIn, admin }) => {
+    await withFixture(async ({ signIn, admin }) => {
       const [ann] = await admin.users.list()
       const answer = await signIn({ UserName: 'aNN' })
       expect(answer).toEqual({
@@ -43,32 +43,32 @@ describe('signing in', () => {
   })
 
   test('A2 O4 the e-mail address signs in as well, and an exact name takes precedence', async () => {
-    await withWorld(async ({ signIn, admin }) => {
+    await withFixture(async ({ signIn, admin }) => {
       const [ann] = await admin.users.list()
       expect((await signIn({ UserName: 'ANN@example.com' })).UserId).toBe(ann?.id)
     })
   })
 
   test('A3 P2 a wrong password, an unknown or disabled user, one without a password and a locked one get the same Fault, byte for byte', async () => {
-    await withWorld(async ({ access, admin }) => {
+    await withFixture(async ({ access, admin }) => {
       await admin.users.add({ userName: 'Gone', password }, by)
       await admin.users.disable('Gone', by)
       await admin.users.add({ userName: 'Nopass' }, by)
       const attempt = async (UserName: string, Password: string, place = address) =>
         faultFields(await faultOf(access.authenticate({ provider: 'credentials', UserName, Password }, from(place))))
-      const wrong = await attempt('Ann', 'not her password')
-      expect(wrong).toEqual({
+      const refusal = await attempt('Ann', 'not her password')
+      expect(refusal).toEqual({
         fault: 'Unauthorized',
         status: 401,
         errorCode: 'Unauthorized',
         message: 'Invalid Username or Password',
         details: {},
       })
-      expect(await attempt('Nobody', 'not a password')).toEqual(wrong)
-      expect(await attempt('Gone', password)).toEqual(wrong)
-      expect(await attempt('Nopass', password)).toEqual(wrong)
+      expect(await attempt('Nobody', 'not a password')).toEqual(refusal)
+      expect(await attempt('Gone', password)).toEqual(refusal)
+      expect(await attempt('Nopass', password)).toEqual(refusal)
       for (let n = 0; n < 10; n += 1) await attempt('Ann', 'not her password', '192.0.2.2')
-      expect(await attempt('Ann', password, '192.0.2.2')).toEqual(wrong)
+      expect(await attempt('Ann', password, '192.0.2.2')).toEqual(refusal)
     })
   }, 30_000)
 
@@ -78,7 +78,7 @@ describe('signing in', () => {
     ['the name', { UserName: undefined, Password: 'x' }, ['UserName']],
     ['the password', { UserName: 'Ann', Password: undefined }, ['Password']],
   ])('A4 empty %s is a 400 that names each field', async (_, input, names) => {
-    await withWorld(async ({ access }) => {
+    await withFixture(async ({ access }) => {
       const fault = await faultOf(access.authenticate({ provider: 'credentials', ...input }, from(address)))
       expect([fault.status, fault.errorCode]).toEqual([400, 'ValidationException'])
       expect(fault.details.fields?.map(({ FieldName }) => FieldName)).toEqual(names)
@@ -91,7 +91,7 @@ describe('signing in', () => {
   test.each(['nope', 'digest', 'constructor', '__proto__', 'toString'])(
     'A5 the provider %s is unknown',
     async (provider) => {
-      await withWorld(async ({ access }) => {
+      await withFixture(async ({ access }) => {
         const fault = await faultOf(
           access.authenticate({ provider, UserName: 'Ann', Password: password }, from(address)),
         )
@@ -102,7 +102,7 @@ describe('signing in', () => {
   )
 
   test('A5 GET with a provider is 405 NotSupportedException, and signs nobody in', async () => {
-    await withWorld(async ({ access }) => {
+    await withFixture(async ({ access }) => {
       const request = { provider: 'credentials', UserName: 'Ann', Password: password }
       const fault = await faultOf(access.authenticate(request, from(address, { verb: 'GET' })))
       expect([fault.status, fault.errorCode]).toEqual([405, 'NotSupportedException'])
@@ -112,7 +112,7 @@ describe('signing in', () => {
   })
 
   test('A6 GET shows the details of the session and no token, and SessionId only to the caller that presents it', async () => {
-    await withWorld(async ({ access, signIn }) => {
+    await withFixture(async ({ access, signIn }) => {
       const { SessionId, BearerToken, UserId } = await signIn()
       const facts = { UserId, UserName: 'Ann', DisplayName: 'Ann', Roles: ['Admin', 'Editor'], Permissions: [] }
       const ask = (credential = session(SessionId)) =>
@@ -131,7 +131,7 @@ describe('signing in', () => {
     ['DELETE /auth', {}, { verb: 'DELETE' }],
     ['DELETE /auth/credentials', { provider: 'credentials' }, { verb: 'DELETE' }],
   ] as const)('A7 %s ends the session and its family at once', async (_, request, call) => {
-    await withWorld(async ({ access, signIn }) => {
+    await withFixture(async ({ access, signIn }) => {
       const { SessionId, BearerToken, RefreshToken } = await signIn()
       const other = await signIn()
       const out = () => access.authenticate(request, from(address, { ...call, credential: session(SessionId) }))
@@ -145,7 +145,7 @@ describe('signing in', () => {
   })
 
   test('A7 a bearer token signs out too, even an expired one, and an anonymous caller may sign out', async () => {
-    await withWorld(async ({ access, signIn, clock }) => {
+    await withFixture(async ({ access, signIn, clock }) => {
       const { SessionId, BearerToken } = await signIn()
       clock.at += 16 * 60_000
       const out = (credential?: ReturnType<typeof bearer>) =>
@@ -158,7 +158,7 @@ describe('signing in', () => {
   })
 
   test('A7 a failed sign-in leaves the current session alone', async () => {
-    await withWorld(async ({ access, signIn }) => {
+    await withFixture(async ({ access, signIn }) => {
       const { SessionId } = await signIn()
       const credential = session(SessionId)
       await faultOf(signIn({ Password: 'not her password' }, { credential }))
@@ -167,7 +167,7 @@ describe('signing in', () => {
   })
 
   test('A8 a sign-in ends the session that the request presents and creates a new one', async () => {
-    await withWorld(async ({ access, signIn }) => {
+    await withFixture(async ({ access, signIn }) => {
       const first = await signIn()
       const second = await signIn({}, { credential: session(first.SessionId) })
       expect(second.SessionId).not.toBe(first.SessionId)
@@ -177,7 +177,7 @@ describe('signing in', () => {
   })
 
   test('A8 the server never adopts a session id that a client chose', async () => {
-    await withWorld(async ({ access, signIn }) => {
+    await withFixture(async ({ access, signIn }) => {
       for (const chosen of ['chosen', `svc_ss_${'A'.repeat(49)}`]) {
         const { SessionId } = await signIn({}, { credential: session(chosen) })
         expect(SessionId).not.toBe(chosen)
@@ -198,7 +198,7 @@ describe('signing in', () => {
     ['a user of this origin', 'https://someone@svc.example/'],
     ['nonsense', 'https://['],
   ])('A14 a continue URL of %s is refused before the sign-in', async (_, url) => {
-    await withWorld(async ({ signIn }) => {
+    await withFixture(async ({ signIn }) => {
       const continueTo = { url, origin: 'https://svc.example' }
       const fault = await faultOf(signIn({ Password: 'not her password' }, { continueTo }))
       expect([fault.status, fault.message]).toEqual([400, 'External Redirects are not permitted'])
@@ -210,14 +210,14 @@ describe('signing in', () => {
     ['https://svc.example/status', 'https://svc.example/status'],
     ['/x/..//evil.example/', 'https://svc.example//evil.example/'],
   ])('A14 A2 a continue URL of %s is returned as an absolute URL', async (url, expected) => {
-    await withWorld(async ({ signIn }) => {
+    await withFixture(async ({ signIn }) => {
       const answer = await signIn({}, { continueTo: { url, origin: 'https://svc.example' } })
       expect(answer.ReferrerUrl).toBe(expected)
     })
   })
 
   test('T5 fields such as Roles, UserId and isAdmin in a sign-in have no effect', async () => {
-    await withWorld(async ({ signIn, admin, access }) => {
+    await withFixture(async ({ signIn, admin, access }) => {
       await admin.users.add({ userName: 'Bob', password }, by)
       const answer = await signIn({
         UserName: 'Bob',
@@ -232,7 +232,7 @@ describe('signing in', () => {
   })
 
   test("S10 the audit records a sign-in, a failed one, a locked one and a sign-out, without the user's input", async () => {
-    await withWorld(async ({ access, signIn, admin }) => {
+    await withFixture(async ({ access, signIn, admin }) => {
       const { SessionId } = await signIn()
       await access.authenticate({ provider: 'logout' }, from(address, { credential: session(SessionId) }))
       await faultOf(signIn({ UserName: 'my-Secret-typed-here', Password: 'other-Secret' }))
@@ -250,7 +250,7 @@ describe('signing in', () => {
   }, 30_000)
 
   test('P1 the next sign-in replaces a stored hash that has other parameters, and ends nothing', async () => {
-    await withWorld(
+    await withFixture(
       async ({ access, data, signIn }) => {
         const user = await data.users.find('Ann')
         if (!user) throw new Error('Ann is gone')

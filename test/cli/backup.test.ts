@@ -233,23 +233,23 @@ describe('svc restore', () => {
   ])('W15 refuses %s, and the store stays as it is', async (_, contents, why) => {
     await other.run(['users', 'add', 'zoe', '--role', 'Admin', '--no-password'])
     const before = other.files()
-    const wrong = join(other.folder, 'wrong.db')
-    writeFileSync(wrong, contents(), { mode: 0o600 })
-    const refused = await other.run(['restore', wrong])
+    const invalid = join(other.folder, 'wrong.db')
+    writeFileSync(invalid, contents(), { mode: 0o600 })
+    const refused = await other.run(['restore', invalid])
     expect(refused).toMatchObject({ code: 12, stdout: '' })
     expect(refused.stderr).toContain(why)
-    rmSync(wrong)
+    rmSync(invalid)
     expect(other.files()).toEqual(before)
     expect(await names(other)).toEqual(['zoe Admin'])
   })
 
   test('W15 refuses another database, a newer schema, a file that others can change, a link and PostgreSQL', async () => {
-    const wrong = join(other.folder, 'wrong.db')
+    const invalid = join(other.folder, 'wrong.db')
     const refusal = async (change: (database: DatabaseSync) => void): Promise<string> => {
-      rmSync(wrong, { force: true })
-      copyFileSync(file, wrong)
-      inStore(wrong, change)
-      const refused = await other.run(['restore', wrong])
+      rmSync(invalid, { force: true })
+      copyFileSync(file, invalid)
+      inStore(invalid, change)
+      const refused = await other.run(['restore', invalid])
       expect(refused).toMatchObject({ code: 12, stdout: '' })
       return refused.stderr
     }
@@ -257,7 +257,7 @@ describe('svc restore', () => {
     expect(await refusal((database) => database.exec('PRAGMA user_version = 99'))).toContain(
       'by a newer svc (schema 99',
     )
-    expect(await refusal(() => chmodSync(wrong, 0o666))).toContain('can be changed by other accounts')
+    expect(await refusal(() => chmodSync(invalid, 0o666))).toContain('can be changed by other accounts')
     expect(await other.run(['restore', join(other.folder, 'none.db')])).toMatchObject({
       code: 12,
       stderr: expect.stringContaining('does not exist'),

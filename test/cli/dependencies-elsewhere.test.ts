@@ -13,7 +13,7 @@ function homeWith(yaml: string): Home {
 }
 
 /** A database behind http that answers with `status`, and an application that depends on it. */
-async function world(status: number) {
+async function fixture(status: number) {
   let requests = 0
   const server = createServer((_, response) => {
     requests += 1
@@ -35,7 +35,7 @@ async function world(status: number) {
 }
 
 test('H23 a type alone reports the dependents of another type as skipped, and not the cause', async () => {
-  const { health, port } = await world(500)
+  const { health, port } = await fixture(500)
   const { code, stdout } = await health('--type', 'App', '--json')
   expect(code).toBe(3)
   const { Response } = JSON.parse(stdout) as { readonly Response?: object }
@@ -51,7 +51,7 @@ test('H23 a type alone reports the dependents of another type as skipped, and no
 })
 
 test('H23 a type alone is healthy while the monitor of the other type is', async () => {
-  const { health, requests } = await world(200)
+  const { health, requests } = await fixture(200)
   const { code, stdout } = await health('--type', 'App')
   expect(code).toBe(0)
   expect(requests()).toBeGreaterThan(0)
@@ -59,7 +59,7 @@ test('H23 a type alone is healthy while the monitor of the other type is', async
 })
 
 test('H23 a check of both types observes the monitor as often as a check of its own type', async () => {
-  const { health, requests } = await world(500)
+  const { health, requests } = await fixture(500)
   await health('--type', 'Sql')
   const alone = requests()
   expect(alone).toBeGreaterThan(0)
@@ -70,22 +70,22 @@ test('H23 a check of both types observes the monitor as often as a check of its 
 })
 
 test('H23 --skip of the monitor of the other type lets its dependents run', async () => {
-  const { health, requests } = await world(500)
+  const { health, requests } = await fixture(500)
   const { code } = await health('--type', 'App', '--skip', 'http orders')
   expect([code, requests()]).toEqual([0, 0])
 })
 
 test('H23 monitors list and monitors test name the monitors of other types, and validate accepts them', async () => {
-  const { home } = await world(200)
+  const { home } = await fixture(200)
   const listed = await home.run(['monitors', 'list', '--type', 'App', '--json'])
   const rows = JSON.parse(listed.stdout) as readonly { readonly MonitorName: string; readonly DependsOn?: unknown }[]
   expect(rows.map(({ MonitorName, DependsOn }) => [MonitorName, DependsOn])).toEqual([
     ['file-age web', ['Sql/http orders']],
     ['file-age free', undefined],
   ])
-  const tried = await home.run(['monitors', 'test', 'web', '--mode', 'Basic'])
-  expect(tried.code).toBe(0)
-  expect(tried.stderr).toContain('Note: not run here, although it depends on it: Sql/http orders')
+  const run = await home.run(['monitors', 'test', 'web', '--mode', 'Basic'])
+  expect(run.code).toBe(0)
+  expect(run.stderr).toContain('Note: not run here, although it depends on it: Sql/http orders')
   expect((await home.run(['monitors', 'validate'])).code).toBe(0)
 })
 

@@ -5,7 +5,7 @@ import { type Requirement, requirements, types } from '../../tools/gates/dimensi
 import { serverOutcome } from '../../tools/gates/rules.ts'
 import { runGate } from '../support/gates/commands.ts'
 import { runGates } from '../support/gates/failure.ts'
-import { gateWorld } from '../support/gates/world.ts'
+import { gateFixture } from '../support/gates/fixture.ts'
 import { type ServeCommand, startServe } from '../support/program/serve-command.ts'
 import { type Home, svcHome } from '../support/program/svc.ts'
 import { buildVersion01, version01Missing } from '../support/program/version-0.1.ts'
@@ -18,12 +18,12 @@ const patienceMs = 1_800_000
 test('K10 K12 C9 C10 svc health exits as the table of gates says in every combination', {
   timeout: patienceMs,
 }, async () => {
-  const world = await gateWorld()
+  const fixture = await gateFixture()
   try {
     const all = [...everyCombination()]
-    expect(await runGates(world, all)).toEqual({ count: all.length, failures: [] })
+    expect(await runGates(fixture, all)).toEqual({ count: all.length, failures: [] })
   } finally {
-    await world.close()
+    await fixture.close()
   }
 })
 

@@ -15,7 +15,7 @@ import { exitOf, fileOutcome, outcomeOf, placeOf, serverOutcome } from '../../to
 import { gatesPage } from '../../tools/gates.ts'
 import { runGate } from '../support/gates/commands.ts'
 import { type GateFailure, gateFailure, runGates } from '../support/gates/failure.ts'
-import { type GateWorld, gateWorld } from '../support/gates/world.ts'
+import { type GateFixture, gateFixture } from '../support/gates/fixture.ts'
 import { type Home, svcHome } from '../support/program/svc.ts'
 
 const selected = selection()
@@ -67,21 +67,21 @@ describe('the table of gates', () => {
 })
 
 describe('svc health', () => {
-  let world: GateWorld
+  let fixture: GateFixture
   let home: Home
   beforeAll(async () => {
-    world = await gateWorld()
+    fixture = await gateFixture()
     home = svcHome()
   })
   afterAll(async () => {
-    await world?.close()
+    await fixture?.close()
     home?.remove()
   })
 
   test('K10 K12 C9 C10 exits as the table of gates says, in a selection of its combinations', {
     timeout: 120_000,
   }, async () => {
-    expect(await runGates(world, selected)).toEqual({ count: selected.length, failures: [] })
+    expect(await runGates(fixture, selected)).toEqual({ count: selected.length, failures: [] })
   })
 
   test('K10 exits in the built program as in the process of these tests', { timeout: 60_000 }, async () => {
@@ -89,7 +89,7 @@ describe('svc health', () => {
     expect(rows.length).toBeGreaterThan(8)
     const failures: GateFailure[] = []
     for (const combination of rows) {
-      const command = world.commandFor(combination)
+      const command = fixture.commandFor(combination)
       const { code, stdout, stderr } = await home.svc(['health', ...command.argv], { env: command.env })
       failures.push(...gateFailure(combination, command, { code: code ?? -1, stdout, text: stderr + stdout }))
     }
@@ -103,7 +103,7 @@ describe('svc health', () => {
           one.server === server && one.type === '-t App' && one.requirement !== 'nothing' && one.format !== 'nagios',
       ),
     ) as [Combination, Combination]
-    const command = world.commandFor(red)
+    const command = fixture.commandFor(red)
     const result = await runGate(command)
     expect(gateFailure(red, command, result)).toEqual([])
     expect(gateFailure(green, command, result)).toMatchObject([{ expected: 0, code: 12 }])

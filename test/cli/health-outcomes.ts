@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import { type Home, svcHome } from '../support/program/svc.ts'
 import { type HealthServer, healthServer } from '../support/simulated/health-answers.ts'
 
-export type OutcomeWorld = { readonly server: HealthServer; readonly home: Home; readonly remove: () => void }
+export type OutcomeFixture = { readonly server: HealthServer; readonly home: Home; readonly remove: () => void }
 
 /** A simulated server with every answer, and a home with a svc.yaml that works and one that does not. */
-export async function outcomeWorld(): Promise<OutcomeWorld> {
+export async function outcomeFixture(): Promise<OutcomeFixture> {
   const server = await healthServer()
   const home = svcHome()
   const yaml =
@@ -21,7 +21,7 @@ export async function outcomeWorld(): Promise<OutcomeWorld> {
 }
 
 export type Outcome = {
-  readonly args: (world: OutcomeWorld) => readonly string[]
+  readonly args: (fixture: OutcomeFixture) => readonly string[]
   /** The exit code without a format of a plugin. */
   readonly exit: number
   readonly state: 'OK' | 'WARNING' | 'CRITICAL' | 'UNKNOWN'
@@ -33,7 +33,7 @@ const app = (...args: readonly string[]): readonly string[] => ['-t', 'App', ...
 /** Asks the simulated server for the answer of that name. */
 export const at =
   (path: Parameters<HealthServer['url']>[0]) =>
-  ({ server }: OutcomeWorld): readonly string[] =>
+  ({ server }: OutcomeFixture): readonly string[] =>
     app('--server', server.url(path))
 /** Each way in which `svc health` ends. */
 export const outcomes: Readonly<Record<string, Outcome>> = {
@@ -65,14 +65,14 @@ export const outcomes: Readonly<Record<string, Outcome>> = {
     isError: true,
   },
   timeout: {
-    args: (world) => [...at('silent')(world), '--timeout', '300ms'],
+    args: (fixture) => [...at('silent')(fixture), '--timeout', '300ms'],
     exit: 7,
     state: 'CRITICAL',
     message: /No answer within 0\.3 s/,
     isError: true,
   },
   'timeout with --nagios-timeout unknown': {
-    args: (world) => [...at('silent')(world), '--timeout', '300ms', '--nagios-timeout', 'unknown'],
+    args: (fixture) => [...at('silent')(fixture), '--timeout', '300ms', '--nagios-timeout', 'unknown'],
     exit: 7,
     state: 'UNKNOWN',
     message: /No answer within 0\.3 s/,

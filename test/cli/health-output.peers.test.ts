@@ -2,18 +2,18 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { promtool, promtoolMissing } from '../support/servers/prometheus.ts'
 import { peerSuite } from '../support/suite/peer.ts'
 import { xmllint, xmllintMissing } from '../support/wire/xmllint.ts'
-import { type OutcomeWorld, outcomes, outcomeWorld } from './health-outcomes.ts'
+import { type OutcomeFixture, outcomeFixture, outcomes } from './health-outcomes.ts'
 
-let world: OutcomeWorld
+let fixture: OutcomeFixture
 beforeAll(async () => {
-  world = await outcomeWorld()
+  fixture = await outcomeFixture()
 })
-afterAll(() => world.remove())
+afterAll(() => fixture.remove())
 
 const answered = Object.entries(outcomes).filter(([name]) => !/nagios|usage|local file/.test(name))
 peerSuite(promtoolMissing, 'each outcome of svc health in the format of Prometheus', () => {
   test.each(answered)('%s is accepted by promtool', async (_, outcome) => {
-    const ran = await world.home.svc(['health', '-o', 'prometheus', ...outcome.args(world)])
+    const ran = await fixture.home.svc(['health', '-o', 'prometheus', ...outcome.args(fixture)])
     expect(ran.code).toBe(outcome.exit)
     const { status, stdout, stderr } = promtool(['check', 'metrics'], ran.stdout)
     expect([stdout, stderr, status]).toEqual(['', '', 0])
@@ -22,7 +22,7 @@ peerSuite(promtoolMissing, 'each outcome of svc health in the format of Promethe
 
 peerSuite(xmllintMissing, 'each outcome of svc health in the format of JUnit', () => {
   test.each(answered)('%s conforms to the schema, and passes only where the exit code is 0', async (_, outcome) => {
-    const { code, stdout } = await world.home.svc(['health', '-o', 'junit', ...outcome.args(world)])
+    const { code, stdout } = await fixture.home.svc(['health', '-o', 'junit', ...outcome.args(fixture)])
     expect(xmllint(stdout)).toEqual({ status: 0, findings: '- validates\n' })
     expect([code, /<(?:failure|error) /.test(stdout)]).toEqual([outcome.exit, outcome.exit !== 0])
   })

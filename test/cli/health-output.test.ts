@@ -7,16 +7,16 @@ import { onTerminal } from '../../tools/pages/terminal.ts'
 import type { Home, Ran } from '../support/program/svc.ts'
 import type { HealthServer } from '../support/simulated/health-answers.ts'
 import { prtgSchema } from '../support/simulated/prtg.ts'
-import { at, type Outcome, type OutcomeWorld, outcomes, outcomeWorld } from './health-outcomes.ts'
+import { at, type Outcome, type OutcomeFixture, outcomeFixture, outcomes } from './health-outcomes.ts'
 
-let world: OutcomeWorld
+let fixture: OutcomeFixture
 let home: Home
 let server: HealthServer
 beforeAll(async () => {
-  world = await outcomeWorld()
-  ;({ home, server } = world)
+  fixture = await outcomeFixture()
+  ;({ home, server } = fixture)
 })
-afterAll(() => world.remove())
+afterAll(() => fixture.remove())
 describe('the formats of plug-ins', () => {
   test.each([
     ['an unknown flag', ['--nonsense'], /unknown flag --nonsense/],
@@ -55,7 +55,7 @@ describe('each outcome, at a simulated server and on this machine', () => {
   test.each(cases)(
     '%s has the state and the exit code of Nagios, with performance data when something answered',
     async (_, outcome) => {
-      const { code, stdout, stderr } = await home.run(['health', '-o', 'nagios', ...outcome.args(world)])
+      const { code, stdout, stderr } = await home.run(['health', '-o', 'nagios', ...outcome.args(fixture)])
       const [line = ''] = stdout.split('\n')
       expect([line.split(' - ')[0], code]).toEqual([`SVC ${outcome.state}`, states.indexOf(outcome.state)])
       expect(line).toMatch(outcome.message)
@@ -68,7 +68,7 @@ describe('each outcome, at a simulated server and on this machine', () => {
   test.each(cases.filter(([name]) => !name.includes('nagios')))(
     '%s is a document that PRTG accepts, with the usual exit code',
     async (_, outcome) => {
-      const { code, stdout } = await home.run(['health', '-o', 'prtg', ...outcome.args(world)])
+      const { code, stdout } = await home.run(['health', '-o', 'prtg', ...outcome.args(fixture)])
       const body = JSON.parse(stdout) as { readonly prtg: { readonly error?: number; readonly text: string } }
       expect({ valid: prtgSchema(body), errors: prtgSchema.errors }).toEqual({ valid: true, errors: null })
       expect([code, body.prtg.error]).toEqual([outcome.exit, outcome.isError ? 1 : undefined])
@@ -77,10 +77,10 @@ describe('each outcome, at a simulated server and on this machine', () => {
   )
 
   test.each(['SIGINT', 'SIGTERM'] as const)('%s is UNKNOWN for nagios and an error for prtg', async (signal) => {
-    const nagios = await interrupted(['-o', 'nagios', ...at('silent')(world)], signal)
+    const nagios = await interrupted(['-o', 'nagios', ...at('silent')(fixture)], signal)
     expect([nagios.code, nagios.stderr]).toEqual([3, ''])
     expect(nagios.stdout).toMatch(/^SVC UNKNOWN - svc: (?:Interrupted|Ended by SIGTERM)\n/)
-    const prtg = await interrupted(['-o', 'prtg', ...at('silent')(world)], signal)
+    const prtg = await interrupted(['-o', 'prtg', ...at('silent')(fixture)], signal)
     expect(prtg.code).toBe(signal === 'SIGINT' ? 130 : 143)
     expect(JSON.parse(prtg.stdout)).toEqual({
       prtg: { error: 1, text: expect.stringMatching(/Interrupted|Ended by SIGTERM/) },
@@ -90,10 +90,10 @@ describe('each outcome, at a simulated server and on this machine', () => {
   test('an unexpected exception (simulated) is UNKNOWN for nagios and an error for prtg', async () => {
     const preload = "setTimeout(() => { throw new TypeError('planted') }, 400)"
     const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(preload)}` }
-    const nagios = await home.svc(['health', '-o', 'nagios', ...at('silent')(world)], { env })
+    const nagios = await home.svc(['health', '-o', 'nagios', ...at('silent')(fixture)], { env })
     expect([nagios.code, nagios.stderr]).toEqual([3, ''])
     expect(nagios.stdout).toMatch(/^SVC UNKNOWN - svc failed unexpectedly: TypeError: planted\n/)
-    const prtg = await home.svc(['health', '-o', 'prtg', ...at('silent')(world)], { env })
+    const prtg = await home.svc(['health', '-o', 'prtg', ...at('silent')(fixture)], { env })
     expect(prtg.code).toBe(1)
     expect(JSON.parse(prtg.stdout)).toEqual({ prtg: { error: 1, text: expect.stringContaining('planted') } })
   })
@@ -105,7 +105,7 @@ describe('each outcome, at a simulated server and on this machine', () => {
       try {
         const child = spawn(
           process.execPath,
-          [home.program, 'health', '-o', 'nagios', ...(outcomes[name]?.args(world) ?? [])],
+          [home.program, 'health', '-o', 'nagios', ...(outcomes[name]?.args(fixture) ?? [])],
           {
             env: home.env,
             stdio: ['ignore', full, 'pipe'],
@@ -124,7 +124,7 @@ describe('each outcome, at a simulated server and on this machine', () => {
   )
 
   test('--nagios-timeout without the format is a mistake', async () => {
-    const { code, stderr } = await home.run(['health', ...at('healthy')(world), '--nagios-timeout', 'unknown'])
+    const { code, stderr } = await home.run(['health', ...at('healthy')(fixture), '--nagios-timeout', 'unknown'])
     expect([code, stderr.split('\n')[0]]).toEqual([
       2,
       'Error: --nagios-timeout has an effect only with --output nagios',

@@ -234,8 +234,14 @@ describe('what every command prints with --json', () => {
   test('contradicts the JSON Schema where a member is missing, is another or has another type', () => {
     const users = { store: '/s.db', users: [] }
     expect(schemaErrors('users list', users)).toEqual([])
-    for (const wrong of [{ users: [] }, { ...users, more: 1 }, { ...users, users: [{}] }, { ...users, store: 7 }, []]) {
-      expect(schemaErrors('users list', wrong).length, JSON.stringify(wrong)).toBeGreaterThan(0)
+    for (const invalid of [
+      { users: [] },
+      { ...users, more: 1 },
+      { ...users, users: [{}] },
+      { ...users, store: 7 },
+      [],
+    ]) {
+      expect(schemaErrors('users list', invalid).length, JSON.stringify(invalid)).toBeGreaterThan(0)
     }
   })
 

@@ -50,7 +50,7 @@ peerSuite(keyringMissing ?? linux, 'a real GNOME Keyring', () => {
   test('K1 where an entry has little room, parts are written before the entry itself and removed with it', async () => {
     const place = { service: 'svc:parts', user: 'carol' }
     const ask = (does: 'read' | 'write' | 'remove', secret?: string) =>
-      askKeychain({ ...place, does, secret, longest: 1_200 }, session.env)
+      askKeychain({ ...place, does, secret, maxLength: 1_200 }, session.env)
     const secret = `${'a'.repeat(1_200)}${'b'.repeat(1_200)}${'c'.repeat(1_600)}`
     await ask('write', secret)
     expect(await ask('read')).toEqual({ secret })

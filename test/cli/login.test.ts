@@ -101,11 +101,11 @@ describe('svc login without a keychain', () => {
 
   test('P7 password and token appear in no output, whatever fails', async () => {
     const { server, home } = await context('old', { echoes: true })
-    const wrong = 'Wr0ng-and-secret'
+    const invalid = 'Wr0ng-and-secret'
     for (const more of [[], ['--json'], ['--debug']]) {
-      const ran = await home.run([...inFile(server), ...more], { stdin: wrong })
+      const ran = await home.run([...inFile(server), ...more], { stdin: invalid })
       expect(ran.code).toBe(4)
-      expect(all(ran)).not.toContain(wrong)
+      expect(all(ran)).not.toContain(invalid)
       expect(all(ran)).toContain('rejects the sign-in (401)')
     }
     const variables = { SVC_TOKEN: 'svct_a-token-that-nobody-should-see-0001' }

@@ -153,8 +153,8 @@ describe('the callback of svc login', () => {
     const { token, opened } = await begin(issuer)
     nonce = opened.nonce
     const { state } = opened
-    for (const wrong of ['', 'x', state.slice(1), `${state}x`, state.toUpperCase()]) {
-      const response = await fetch(callbackOf(opened, { state: wrong, code: 'of-an-attacker' }))
+    for (const invalid of ['', 'x', state.slice(1), `${state}x`, state.toUpperCase()]) {
+      const response = await fetch(callbackOf(opened, { state: invalid, code: 'of-an-attacker' }))
       expect(response.status).toBe(400)
     }
     expect((await fetch(callbackOf(opened, { code: 'without-state' }))).status).toBe(400)

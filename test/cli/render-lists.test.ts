@@ -14,7 +14,7 @@ import { parseLifetime } from '../../src/commands/keys.ts'
 import { Fault } from '../../src/core/errors.ts'
 import type { KeyFacts, UserFacts } from '../../src/core/service.ts'
 
-/** The lists of all rooms. */
+/** The lists of all folders. */
 const lists = { ...accounts, ...heartbeats, ...monitors, ...roles, ...setup }
 
 const at = new Date('2026-05-01T10:20:30Z')

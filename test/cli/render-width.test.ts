@@ -91,8 +91,8 @@ describe('a table', () => {
     [[{ text: '日本' }], [{ text: 'one two three four' }]],
     [[{ text: 'x' }], [{ text: 'y' }, { text: 'z', inset: 2 }]],
   ]
-  const draw = (room: number) =>
-    table(columns, rows, { width: room, shrink: [{ columns: [1], least: 8 }], paint: (_, text) => text })
+  const draw = (available: number) =>
+    table(columns, rows, { width: available, shrink: [{ columns: [1], least: 8 }], paint: (_, text) => text })
 
   test('is as wide as its text when there is room', () => {
     expect(draw(80)).toEqual({

@@ -68,8 +68,8 @@ describe('a file of role changes', () => {
   })
 
   test('reports each mistake with its row and column', async () => {
-    const wrong = `${header},assign,Ops,\nbob,asign,Ops,\nbob,assign,,\nbob,assign,"[Ops",\nbob,assign,"[Ops,"""" ]",\n${'x'.repeat(129)},,Ops,\nbob,,${'y'.repeat(129)},\n`
-    const { exitCode, details } = await fault(file(wrong))
+    const invalid = `${header},assign,Ops,\nbob,asign,Ops,\nbob,assign,,\nbob,assign,"[Ops",\nbob,assign,"[Ops,"""" ]",\n${'x'.repeat(129)},,Ops,\nbob,,${'y'.repeat(129)},\n`
+    const { exitCode, details } = await fault(file(invalid))
     expect(exitCode).toBe(12)
     expect(details.fields?.map(({ FieldName }) => FieldName)).toEqual([
       'row 2, UserName',

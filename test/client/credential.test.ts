@@ -160,10 +160,10 @@ describe('a 401', () => {
 describe('secrets are sent only to their server', () => {
   test('P7 the client does not quote a server that repeats the password or token', async () => {
     const server = await serve('old', true)
-    const wrong = 'a wrong secret 77'
-    const signIn = await faultOf(clientOf(server.url).authenticate({ ...withUser, Password: wrong }, callWith()))
+    const invalid = 'a wrong secret 77'
+    const signIn = await faultOf(clientOf(server.url).authenticate({ ...withUser, Password: invalid }, callWith()))
     expect(signIn.message).toContain('Invalid Username or Password')
-    expect(faultText(signIn)).not.toContain(wrong)
+    expect(faultText(signIn)).not.toContain(invalid)
     const token = 'svct_0123456789abcdefghijklmnopqrstuvwxyz'
     const refused = await faultOf(clientOf(server.url).assignRoles(change, callWith({ credential: bearer(token) })))
     expect(refused.message).toContain('Not Authenticated')

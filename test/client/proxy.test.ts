@@ -102,8 +102,8 @@ test("K5 a proxy's user and password go to the proxy, and appear in no message",
   await using proxy = await proxyTo(server.port, 'bob:hun@er2')
   const env = { HTTPS_PROXY: proxy.url.replace('//', '//bob:hun%40er2@') }
   expect((await healthAt(far, {}, { env, caFile: made.caFile })).Status).toBe('Success')
-  const wrong = { HTTPS_PROXY: proxy.url.replace('//', '//bob:wr0ng@') }
-  const fault = await faultOf(healthAt(far, {}, { env: wrong, caFile: made.caFile }))
+  const invalid = { HTTPS_PROXY: proxy.url.replace('//', '//bob:wr0ng@') }
+  const fault = await faultOf(healthAt(far, {}, { env: invalid, caFile: made.caFile }))
   expect([fault.fault, fault.exitCode]).toEqual(['Unreachable', 6])
   expect(fault.message).toContain('requires a user name and password (407)')
   expect(faultText(fault)).not.toMatch(/wr0ng|hun[@%]er2/)

@@ -24,7 +24,7 @@ async function replayed(options: ReplayOptions): Promise<Replay> {
   ends.push(server.close)
   return server
 }
-async function world(options: ReplayOptions): Promise<{ readonly server: Replay; readonly home: Home }> {
+async function fixture(options: ReplayOptions): Promise<{ readonly server: Replay; readonly home: Home }> {
   const home = svcHome()
   ends.push(home.remove)
   return { server: await replayed(options), home }
@@ -58,7 +58,7 @@ const healthDto = (offset: string) => ({
 
 describe.each(generations)('the commands against a replayed %s', (generation) => {
   test('C4 sign-in, whoami, roles, renewal and sign-out work', { timeout: 60_000 }, async () => {
-    const { server, home } = await world({ generation })
+    const { server, home } = await fixture({ generation })
     const signedIn = await login(server, home)
     expect(signedIn).toMatchObject({ code: 0, stdout: expect.stringContaining(`as ${admin} (roles: Admin)`) })
     const who = await home.svc(['whoami', '--verify', '--json'])
@@ -100,7 +100,7 @@ describe.each(generations)('the commands against a replayed %s', (generation) =>
   })
 
   test('C3 health --json is the document of the interface, whatever the dialect; svc api prints the bytes', async () => {
-    const { server, home } = await world({ generation })
+    const { server, home } = await fixture({ generation })
     const health = ['health', '-m', 'Basic', '-t', 'Sql', '--server', server.url]
     const ran = await home.svc([...health, '--json'])
     // Newer servers write ISO 8601, whose offset is part of the instant.
@@ -127,7 +127,7 @@ describe.each(generations)('the commands against a replayed %s', (generation) =>
   })
 
   test('C2 unhealthy is exit 3 with 503 and with 200', async () => {
-    const { server, home } = await world({ generation, health: 'failing' })
+    const { server, home } = await fixture({ generation, health: 'failing' })
     const health = ['health', '-m', 'Basic', '-t', 'Mongo', '--server', server.url, '--json']
     for (const more of [[], ['--suppress-error-codes']]) {
       const ran = await home.svc([...health, ...more])
@@ -136,7 +136,7 @@ describe.each(generations)('the commands against a replayed %s', (generation) =>
   })
 
   test('C7 a missing health operation is exit 9 with that reason; all else works', async () => {
-    const { server, home } = await world({ generation, health: 'absent' })
+    const { server, home } = await fixture({ generation, health: 'absent' })
     const ran = await home.svc(['health', '-m', 'Basic', '-t', 'Sql', '--server', server.url])
     expect(ran.code).toBe(9)
     expect(ran.stderr).toContain('has no health operation (404')
@@ -145,7 +145,7 @@ describe.each(generations)('the commands against a replayed %s', (generation) =>
   })
 
   test('C2 the status decides: 401 is exit 4, 403 exit 5, an unknown user exit 9', async () => {
-    const { server, home } = await world({ generation })
+    const { server, home } = await fixture({ generation })
     const assign = ['roles', 'assign', 'nobody', '--role', 'R2', '--server', server.url]
     const stranger = await home.svc(assign)
     expect([stranger.code, stranger.stdout]).toEqual([4, ''])
@@ -179,12 +179,12 @@ describe.each(generations)('the commands against a replayed %s', (generation) =>
   )
 
   test('C2 a wrong password is exit 4, an empty one is rejected with its field, 400 or 500', async () => {
-    const { server, home } = await world({ generation })
-    const wrong = await home.svc(
+    const { server, home } = await fixture({ generation })
+    const invalid = await home.svc(
       ['login', '--server', server.url, '-u', admin, '--password-stdin', '--insecure-storage', '--json'],
       { stdin: 'wrong one' },
     )
-    expect([wrong.code, JSON.parse(wrong.stdout)]).toMatchObject([4, { error: { code: 'Unauthorized' } }])
+    expect([invalid.code, JSON.parse(invalid.stdout)]).toMatchObject([4, { error: { code: 'Unauthorized' } }])
     const empty = clientOf(server.url).authenticate(
       { provider: 'credentials', UserName: admin, Password: '' },
       callWith(),
@@ -197,7 +197,7 @@ describe.each(generations)('the commands against a replayed %s', (generation) =>
   })
 
   test('C5 a renewal that does not help is not repeated: three requests, then exit 4', async () => {
-    const { server, home } = await world({ generation, neverContent: true })
+    const { server, home } = await fixture({ generation, neverContent: true })
     expect((await login(server, home)).code).toBe(0)
     server.expire()
     const before = server.requests.length
@@ -213,7 +213,7 @@ describe.each(generations)('the commands against a replayed %s', (generation) =>
     [false, 'x-ss-id', 'temp'],
     [true, 'x-ss-pid', 'perm'],
   ])('C6 a session instead of tokens works (RememberMe: %s)', async (remember, header, option) => {
-    const { server, home } = await world({ generation, sessionsOnly: true })
+    const { server, home } = await fixture({ generation, sessionsOnly: true })
     expect((await login(server, home, admin, remember ? ['--remember-me'] : [])).code).toBe(0)
     const ran = await home.svc(['roles', 'assign', plain, '--role', 'R2', '--json'])
     expect([ran.code, JSON.parse(ran.stdout)]).toMatchObject([0, { AllRoles: ['R1', 'R2'] }])
@@ -244,7 +244,7 @@ describe('a replayed 5.8', () => {
 
 describe('features that a JWT server lacks', () => {
   test.each(generations)('svc logout and a lent token warn that %s does not revoke its tokens', async (generation) => {
-    const { server, home } = await world({ generation })
+    const { server, home } = await fixture({ generation })
     await login(server, home)
     const out = await home.svc(['logout'])
     expect(out.code).toBe(10)
@@ -260,7 +260,7 @@ describe('features that a JWT server lacks', () => {
   test.each(generations)(
     'svc whoami --verify does not recommend --verify where %s reports no user name',
     async (generation) => {
-      const { server, home } = await world({ generation })
+      const { server, home } = await fixture({ generation })
       const sign = { provider: 'credentials', UserName: admin, Password: password }
       const { BearerToken = '' } = await clientOf(server.url).authenticate(sign, callWith())
       const ran = await home.svc(['whoami', '--verify', '--server', server.url], { env: { SVC_TOKEN: BearerToken } })
@@ -273,7 +273,7 @@ describe('features that a JWT server lacks', () => {
 
 describe('concurrent calls', () => {
   test('C5 a file of changes with an expired token renews once', async () => {
-    const { server, home } = await world({ generation: '6.9' })
+    const { server, home } = await fixture({ generation: '6.9' })
     await login(server, home)
     server.expire()
     const file = join(home.folder, 'changes.csv')
@@ -310,7 +310,7 @@ describe('concurrent calls', () => {
 })
 
 test('C8 a server that reports no roles is not said to have granted none', { timeout: 60_000 }, async () => {
-  const { server, home } = await world({ generation: '5.8', reportsRoles: false })
+  const { server, home } = await fixture({ generation: '5.8', reportsRoles: false })
   const signedIn = await login(server, home)
   expect(signedIn).toMatchObject({ code: 0, stdout: expect.stringContaining('(this server does not report roles)') })
   const who = await home.svc(['whoami', '--verify'])

@@ -51,7 +51,7 @@ const failures: readonly (readonly [string, (c: Certificates) => ServerCertifica
   ['that has expired', (c) => c.expired, true, /has expired \(CERT_HAS_EXPIRED\)/],
   ['whose issuer has expired', (c) => c.expiredIntermediate, true, /has expired/],
   ['of tomorrow', (c) => c.notYetValid, true, /not valid yet/],
-  ['for another host', (c) => c.wrongHost, true, /for another name: .*elsewhere\.test/],
+  ['for another host', (c) => c.otherHost, true, /for another name: .*elsewhere\.test/],
 ]
 test.each(failures)(
   'K5 certificates are always checked: one %s is exit 6 and no request is sent',
@@ -115,11 +115,11 @@ test('K5 NODE_TLS_REJECT_UNAUTHORIZED=0 and a weak --tls-min do not weaken anyth
   const env = { NODE_TLS_REJECT_UNAUTHORIZED: '0', NODE_OPTIONS: '--tls-min-v1.0' }
   await using unknown = await serve(made.good)
   expect(await inChild(env, at(unknown))).toMatch(/^Unreachable: /)
-  await using wrong = await serve(made.wrongHost)
-  expect(await inChild(env, at(wrong), caFile)).toMatch(/^Unreachable: /)
+  await using invalid = await serve(made.otherHost)
+  expect(await inChild(env, at(invalid), caFile)).toMatch(/^Unreachable: /)
   await using old = await serve({ ...made.good, minVersion: 'TLSv1', maxVersion: 'TLSv1.1' })
   expect(await inChild(env, at(old), caFile)).toMatch(/^Unreachable: /)
-  expect(unknown.input() + wrong.input() + old.input()).toBe('')
+  expect(unknown.input() + invalid.input() + old.input()).toBe('')
 })
 
 // Elsewhere the system's list is the keychain of macOS or Windows, which a test must not change.

@@ -69,8 +69,8 @@ describe('K11 a host that no resolver can know is refused', () => {
     }
     expect(problems('db1:5432')).toEqual(['contains a port: write `host: db1` and `port: 5432`'])
     expect(problems('https://db1:5432/x')).toEqual(['is a URL: write only its host, db1'])
-    for (const wrong of ['my host', '<your-host>', 'db1/path', '“db1”', 'a@db1']) {
-      expect(problems(wrong).join()).toMatch(/^is not a host: write a name or an address/)
+    for (const invalid of ['my host', '<your-host>', 'db1/path', '“db1”', 'a@db1']) {
+      expect(problems(invalid).join()).toMatch(/^is not a host: write a name or an address/)
     }
   })
 })

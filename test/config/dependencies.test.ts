@@ -110,8 +110,8 @@ test('H23 svc starts with a loop across types, and none of its members depends o
   const home = await folder()
   const yaml = yamlOf({ App: [tcp('web', 'Sql/orders')], Sql: [tcp('orders', 'App/web'), tcp('free')] })
   const path = await file(`${home}/svc.yaml`, yaml)
-  const { types, wrongEntries } = await loadConfig({ ...here({}, home), path, tolerant: 'entries' })
-  expect(wrongEntries.map(({ type, name }) => `${type}/${name}`)).toEqual(['App/tcp web', 'Sql/tcp orders'])
+  const { types, invalidEntries } = await loadConfig({ ...here({}, home), path, tolerant: 'entries' })
+  expect(invalidEntries.map(({ type, name }) => `${type}/${name}`)).toEqual(['App/tcp web', 'Sql/tcp orders'])
   const monitors = [...(types.App?.monitors ?? []), ...(types.Sql?.monitors ?? [])]
   expect(monitors.map(({ name, kind }) => [name, kind.name])).toEqual([
     ['tcp web', 'configuration'],

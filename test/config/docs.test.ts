@@ -10,7 +10,7 @@ const fences = [...page.matchAll(/^```(.*)\n([\s\S]*?)^```$/gm)].map(([, info = 
   content,
 }))
 const good = fences.filter(({ info }) => info === 'yaml')
-const wrong = fences.filter(({ info }) => info === 'yaml wrong')
+const invalid = fences.filter(({ info }) => info === 'yaml wrong')
 /** What svc prints about the wrong example stands after it. */
 const mistakeFence = fences.find(({ info }, at) => info === 'text' && fences[at - 1]?.info === 'yaml wrong')
 
@@ -27,8 +27,8 @@ describe('docs/svc.yaml.md', () => {
   })
 
   test('the mistakes are reported as on the page', async () => {
-    expect(wrong).toHaveLength(1)
-    const lines = problemsOf(await refused(wrong[0]?.content ?? ''))
+    expect(invalid).toHaveLength(1)
+    const lines = problemsOf(await refused(invalid[0]?.content ?? ''))
     expect(lines.map((line) => `svc.yaml:${line}`)).toEqual(mistakeFence?.content.trimEnd().split('\n'))
   })
 

@@ -97,13 +97,13 @@ describe('formerly', () => {
   })
 
   test('H41 a command that runs the rest reports the entry as not checked, and checks the monitor that has the key', async () => {
-    const { types, wrongEntries } = await load(entries('name: old', 'name: orders, formerly: [Sql/postgres/old]'), {
+    const { types, invalidEntries } = await load(entries('name: old', 'name: orders, formerly: [Sql/postgres/old]'), {
       tolerant: true,
     })
     expect(types.Sql?.monitors.map(({ name, kind }) => [name, kind.name])).toEqual([
       ['postgres old', 'postgres'],
       ['postgres orders', 'configuration'],
     ])
-    expect(wrongEntries.map(({ name }) => name)).toEqual(['postgres orders'])
+    expect(invalidEntries.map(({ name }) => name)).toEqual(['postgres orders'])
   })
 })

@@ -160,7 +160,7 @@ test('a timeout is long enough to expire', async () => {
     '6:7: types.Sql[0].timeout must be 1ms to 10m',
   ])
   const long = ['6:7: types.Sql[0].for must be 1ms to 7d: svc keeps no older values']
-  for (const wrong of ['0s', '8d']) expect(problemsOf(await refused(tcp(`      for: ${wrong}\n`)))).toEqual(long)
+  for (const invalid of ['0s', '8d']) expect(problemsOf(await refused(tcp(`      for: ${invalid}\n`)))).toEqual(long)
   expect(problemsOf(await refused(tcp('      retries: 6\n')))).toEqual(['6:7: types.Sql[0].retries is 6: give 0 to 5'])
 })
 

@@ -229,6 +229,6 @@ test('the host settings of a type with monitors stay those of its host block', a
   const { types } = await load(`types:\n  App: {host: {memory: 5%}, monitors: [${tcp('a')}]}\n`)
   expect(types.App?.monitors.map(({ name }) => name)).toEqual(['tcp a'])
   expect(types.App?.host).toEqual({ memory: '5%' })
-  const { types: wrong } = await tolerant('types:\n  App: {host: {memory: 5%}, monitors: [{kind: tcp}]}\n')
-  expect(wrong.App?.monitors.map(levelOf)).toEqual(['not checked'])
+  const { types: invalid } = await tolerant('types:\n  App: {host: {memory: 5%}, monitors: [{kind: tcp}]}\n')
+  expect(invalid.App?.monitors.map(levelOf)).toEqual(['not checked'])
 })

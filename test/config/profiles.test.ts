@@ -279,8 +279,8 @@ types:
   })
 
   test('an invalid definition after an omitted item is reported at its place', async () => {
-    const wrong = twoSteps('first: /a', '{name: b, path: bad}').replace(/types:[\s\S]*/, '')
-    expect(problemsOf(await refused(wrong))).toEqual([
+    const invalid = twoSteps('first: /a', '{name: b, path: bad}').replace(/types:[\s\S]*/, '')
+    expect(problemsOf(await refused(invalid))).toEqual([
       expect.stringMatching(/^13:\d+: profiles\.mine\.monitors\[0\]\.steps\[1\]\.path has the invalid value "bad"/),
     ])
   })

@@ -8,7 +8,7 @@ import { type Core, openCore } from '../../src/core/open.ts'
 import { hostBlock } from '../../src/core/plan/index.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import { openData } from '../../src/core/store/index.ts'
-import { backends } from '../support/store/data-world.ts'
+import { backends } from '../support/store/data-fixture.ts'
 import { cheapHash } from '../support/suite/cheap-hash.ts'
 
 const minute = 60_000

@@ -280,8 +280,8 @@ describe.each([
 
   test('T5 no kind of token substitutes for another', async () => {
     const { SessionId, BearerToken, RefreshToken } = await signIn()
-    for (const wrong of [bearer(RefreshToken), bearer(SessionId), session(BearerToken), session(RefreshToken)]) {
-      expect(await refusal(whoIs(wrong))).toEqual(unauthorized)
+    for (const invalid of [bearer(RefreshToken), bearer(SessionId), session(BearerToken), session(RefreshToken)]) {
+      expect(await refusal(whoIs(invalid))).toEqual(unauthorized)
     }
   })
 

@@ -20,7 +20,7 @@ const certificates = opensslMissing() === undefined ? makeCertificates() : undef
 afterAll(() => certificates?.remove())
 const env: Record<string, string> = { WRONG: 'another password' }
 
-type Servers = { readonly good: FtpServer; readonly expired: FtpServer; readonly wrongHost: FtpServer }
+type Servers = { readonly good: FtpServer; readonly expired: FtpServer; readonly otherHost: FtpServer }
 
 const monitor =
   (more: object = {}, name: keyof Servers = 'good') =>
@@ -74,7 +74,7 @@ const rows: readonly Row<Servers>[] = [
   {
     fault: 'a certificate for another name',
     env,
-    monitor: monitor({}, 'wrongHost'),
+    monitor: monitor({}, 'otherHost'),
     expected: { state: 'unhealthy', check: 'TLS', fault: 'tls', says: /elsewhere\.test/ },
   },
   {
@@ -164,11 +164,11 @@ for (const [server, missing, start] of groups) {
       return {
         good,
         expired: await start({ certificate: certificates.expired }),
-        wrongHost: await start({ certificate: certificates.wrongHost }),
+        otherHost: await start({ certificate: certificates.otherHost }),
       }
     },
-    stop: async ({ good, expired, wrongHost }) => {
-      for (const one of [good, expired, wrongHost]) await one.remove()
+    stop: async ({ good, expired, otherHost }) => {
+      for (const one of [good, expired, otherHost]) await one.remove()
     },
     rows: [...rows, ...(server.startsWith('Pure') ? [] : [withoutPlainFtp])].map(inPlace),
   })
@@ -181,7 +181,7 @@ corpus<Servers>({
     if (!certificates) throw new Error('no certificates')
     const good = await vsftpd({ certificate: certificates.good })
     env.PASSWORD = good.password
-    return { good, expired: good, wrongHost: good }
+    return { good, expired: good, otherHost: good }
   },
   stop: ({ good }) => good.remove(),
   rows: [

@@ -12,7 +12,7 @@ afterAll(() => certificates?.remove())
 const env = { PROBE: probe.password, DEDICATED: dedicated.password, WRONG: 'another password' }
 const account = { username: probe.user, password: { env: 'PROBE' } }
 
-type Servers = { readonly good: Slapd; readonly expired: Slapd; readonly wrongHost: Slapd }
+type Servers = { readonly good: Slapd; readonly expired: Slapd; readonly otherHost: Slapd }
 
 const secure =
   (name: keyof Servers, more: object = {}) =>
@@ -102,7 +102,7 @@ const rows: readonly Row<Servers>[] = [
   {
     fault: 'a certificate for another name',
     env,
-    monitor: secure('wrongHost'),
+    monitor: secure('otherHost'),
     expected: { state: 'unhealthy', check: 'connect', fault: 'tls', says: /elsewhere\.test/ },
   },
   {
@@ -143,16 +143,16 @@ corpus<Servers>({
   missing: slapdMissing ?? opensslMissing(),
   start: async () => {
     if (!certificates) throw new Error('no certificates')
-    const { good, expired, wrongHost } = certificates
+    const { good, expired, otherHost } = certificates
     return {
       good: await startSlapd({ tls: good, database: access }),
       expired: await startSlapd({ tls: expired }),
-      wrongHost: await startSlapd({ tls: wrongHost }),
+      otherHost: await startSlapd({ tls: otherHost }),
     }
   },
-  stop: async ({ good, expired, wrongHost }) => {
+  stop: async ({ good, expired, otherHost }) => {
     good.thaw()
-    for (const server of [good, expired, wrongHost]) await server.remove()
+    for (const server of [good, expired, otherHost]) await server.remove()
   },
   rows,
 })

@@ -39,7 +39,7 @@ const askSmtp = (port: number): readonly PeerProgram[] => [
   },
 ]
 /** Holds a connection on which the server has greeted. */
-const held = async (port: number): Promise<() => void> => {
+const openConnections = async (port: number): Promise<() => void> => {
   const socket = connect(port, '127.0.0.1')
   socket.on('error', () => {})
   await once(socket, 'data')
@@ -52,7 +52,7 @@ type Exims = {
   readonly greylisting: Exim
   readonly busy: Exim
   readonly expired: Exim
-  readonly wrongHost: Exim
+  readonly otherHost: Exim
   readonly refusing: Exim
 }
 const exim =
@@ -118,7 +118,7 @@ const eximRows: readonly Row<Exims>[] = [
   {
     fault: 'the server accepts no more connections',
     monitor: exim({}, 'busy'),
-    plant: ({ busy }) => held(busy.port),
+    plant: ({ busy }) => openConnections(busy.port),
     expected: { state: 'unhealthy', check: 'banner', fault: 'refused', says: /421 .*(too many|temporarily)/i },
     peers: askExim('busy'),
   },
@@ -132,9 +132,9 @@ const eximRows: readonly Row<Exims>[] = [
   },
   {
     fault: 'a certificate for another name',
-    monitor: exim({}, 'wrongHost'),
+    monitor: exim({}, 'otherHost'),
     expected: { state: 'unhealthy', check: 'TLS', fault: 'tls', says: /elsewhere\.test/ },
-    peers: askExim('wrongHost'),
+    peers: askExim('otherHost'),
   },
   {
     fault: 'nothing listens on the port',
@@ -154,7 +154,7 @@ corpus<Exims>({
       greylisting: await startExim(greylisting, certificates.good),
       busy: await startExim(oneConnection, certificates.good),
       expired: await startExim([], certificates.expired),
-      wrongHost: await startExim([], certificates.wrongHost),
+      otherHost: await startExim([], certificates.otherHost),
       refusing: await startExim(refusingAll, certificates.good),
     }
   },
@@ -320,7 +320,7 @@ corpus<MailMachine>({
       monitor: postfix(),
       plant: async ({ port }) => {
         const all: (() => void)[] = []
-        for (let one = 0; one < 5; one += 1) all.push(await held(port))
+        for (let one = 0; one < 5; one += 1) all.push(await openConnections(port))
         return () => {
           for (const end of all) end()
         }

@@ -29,7 +29,7 @@ export type PeerVerdict = {
 
 const pluginFolder = '/usr/lib/nagios/plugins'
 const states = ['OK', 'WARNING', 'CRITICAL', 'UNKNOWN'] as const
-const longestMs = 30_000
+const maxMs = 30_000
 
 /** Asks it, in the given mounts or in those of this machine. */
 export const askPeer = (peer: PeerProgram, mounts?: MountNamespace): Promise<PeerVerdict> =>
@@ -43,7 +43,7 @@ async function askPlugin(
   if (!existsSync(found)) return { program, state: 'missing', line: '' }
   const [path, args] = mounts ? mounts.command(found, written) : ([found, written] as const)
   const { code, text } = await new Promise<{ readonly code: number | string; readonly text: string }>((resolve) => {
-    execFile(path, [...args], { timeout: longestMs, env: { ...process.env, ...env } }, (error, stdout, stderr) =>
+    execFile(path, [...args], { timeout: maxMs, env: { ...process.env, ...env } }, (error, stdout, stderr) =>
       resolve({ code: error ? (error.code ?? 3) : 0, text: stdout || stderr }),
     )
   })
@@ -74,7 +74,7 @@ async function askBlackbox(module: object, target: string): Promise<PeerVerdict>
   const exporter = await run(path, [`--config.file=${file}`, `--web.listen-address=127.0.0.1:${port}`], /Listening on/)
   try {
     const url = `http://127.0.0.1:${port}/probe?module=asked&debug=true&target=${encodeURIComponent(target)}`
-    const text = await (await fetch(url, { signal: AbortSignal.timeout(longestMs) })).text()
+    const text = await (await fetch(url, { signal: AbortSignal.timeout(maxMs) })).text()
     const ok = /^probe_success 1$/m.test(text)
     const [, why = ''] = /level=error .*?msg="([^"]*)"/.exec(text) ?? []
     return { program, state: ok ? 'OK' : 'CRITICAL', line: ok ? 'probe_success 1' : `probe_success 0 ${why}`.trim() }

@@ -12,11 +12,11 @@ import type { Row } from './row.ts'
 const password = 'correct horse'
 const env = { POOLER: password, WRONG: 'another password' }
 
-type World = { readonly pooler: Pgbouncer; readonly impatient: Pgbouncer; server: PostgresServer }
+type Fixture = { readonly pooler: Pgbouncer; readonly impatient: Pgbouncer; server: PostgresServer }
 
 const consoleOf =
   (more: object = {}, user = 'stats') =>
-  ({ pooler }: World) => ({
+  ({ pooler }: Fixture) => ({
     kind: 'pgbouncer',
     url: pooler.url(user, 'pgbouncer'),
     password: { env: 'POOLER' },
@@ -25,9 +25,9 @@ const consoleOf =
 
 const behind =
   (database: string, which: 'pooler' | 'impatient' = 'pooler', more: object = {}) =>
-  (world: World) => ({
+  (fixture: Fixture) => ({
     kind: 'postgres',
-    url: world[which].url('monitor', database),
+    url: fixture[which].url('monitor', database),
     password: { env: 'POOLER' },
     restarted: '0s',
     ...more,
@@ -35,10 +35,10 @@ const behind =
 
 const others =
   (database: string, which: 'pooler' | 'impatient' = 'pooler') =>
-  (world: World): readonly PeerProgram[] => [
+  (fixture: Fixture): readonly PeerProgram[] => [
     {
       program: 'check_pgsql',
-      args: ['-H', '127.0.0.1', '-P', String(world[which].port), '-l', 'monitor', '-d', database, '-t', '3'],
+      args: ['-H', '127.0.0.1', '-P', String(fixture[which].port), '-l', 'monitor', '-d', database, '-t', '3'],
       env: { PGPASSWORD: password },
     },
     // Without query_wait_timeout, check_postgres waits for a minute.
@@ -48,7 +48,7 @@ const others =
           {
             program: 'check_postgres',
             args: [
-              ...['--action', 'connection', '-H', '127.0.0.1', '-p', String(world[which].port)],
+              ...['--action', 'connection', '-H', '127.0.0.1', '-p', String(fixture[which].port)],
               ...['-u', 'monitor', '--db', database, '--timeout', '5'],
             ],
             env: { PGPASSWORD: password },
@@ -56,7 +56,7 @@ const others =
         ]),
   ]
 
-const console = async ({ pooler }: World, command: string): Promise<void> => {
+const console = async ({ pooler }: Fixture, command: string): Promise<void> => {
   const admin = client(pooler, 'admin', 'pgbouncer')
   await admin.connect()
   await admin.query(command)
@@ -70,11 +70,11 @@ const client = ({ port }: Pgbouncer, user: string, database: string): pg.Client 
 }
 
 const exhausted = (which: 'pooler' | 'impatient' = 'pooler') => ({
-  plant: async (world: World) =>
-    (await exhaustedPool(world[which], { user: 'monitor', password, database: 'postgres' })).end,
+  plant: async (fixture: Fixture) =>
+    (await exhaustedPool(fixture[which], { user: 'monitor', password, database: 'postgres' })).end,
 })
 
-const rows: readonly Row<World>[] = [
+const rows: readonly Row<Fixture>[] = [
   { fault: 'a healthy console', env, monitor: consoleOf(), expected: { state: 'healthy' } },
   {
     fault: 'a healthy server behind it',
@@ -168,9 +168,9 @@ const rows: readonly Row<World>[] = [
     fault: 'a database is paused',
     env,
     monitor: consoleOf(),
-    plant: async (world) => {
-      await console(world, 'PAUSE idle')
-      return () => console(world, 'RESUME idle')
+    plant: async (fixture) => {
+      await console(fixture, 'PAUSE idle')
+      return () => console(fixture, 'RESUME idle')
     },
     expected: { state: 'warning', check: 'databases', says: /^idle is paused/ },
   },
@@ -243,10 +243,10 @@ const rows: readonly Row<World>[] = [
     env,
     mode: 'Basic',
     monitor: behind('postgres', 'impatient'),
-    plant: async (world) => {
-      await world.server.stop()
+    plant: async (fixture) => {
+      await fixture.server.stop()
       return async () => {
-        world.server = await world.server.restart()
+        fixture.server = await fixture.server.restart()
       }
     },
     expected: {
@@ -262,7 +262,7 @@ const version = (): string =>
   /PgBouncer ([\d.]+)/.exec(execFileSync(findProgram('pgbouncer') ?? '', ['--version'], { encoding: 'utf8' }))?.[1] ??
   ''
 
-corpus<World>({
+corpus<Fixture>({
   server: pgbouncerMissing === undefined ? `PgBouncer ${version()}` : 'PgBouncer',
   missing: pgbouncerMissing ?? postgresMissing,
   start: async () => {

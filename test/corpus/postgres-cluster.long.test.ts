@@ -14,7 +14,7 @@ const password = 'correct horse'
 const env = { POSTGRES: password }
 
 /** A primary, a standby of it behind a proxy, a standby of that standby, and a logical subscriber of the primary. */
-type World = {
+type Fixture = {
   readonly primary: PostgresServer
   readonly link: CutProxy
   readonly middle: PostgresServer
@@ -25,9 +25,9 @@ type World = {
 
 const ask =
   <Name extends string>(which: Name, more: object = {}) =>
-  (world: { readonly [name in Name]: PostgresServer }) => ({
+  (fixture: { readonly [name in Name]: PostgresServer }) => ({
     kind: 'postgres',
-    url: world[which].url('monitor'),
+    url: fixture[which].url('monitor'),
     password: { env: 'POSTGRES' },
     restarted: '0s',
     // Other programs may keep the processors busy.
@@ -65,8 +65,8 @@ const rowsOf = async (server: PostgresServer, table: string): Promise<number> =>
 /** What a plain client counts in a table of this server and of the one that it copies. */
 const counts =
   <Name extends string>(table: string, copy: Name, original: 'primary' = 'primary') =>
-  async (world: { readonly [name in Name | 'primary']: PostgresServer }): Promise<string> => {
-    const [here, there] = [await rowsOf(world[copy], table), await rowsOf(world[original], table)]
+  async (fixture: { readonly [name in Name | 'primary']: PostgresServer }): Promise<string> => {
+    const [here, there] = [await rowsOf(fixture[copy], table), await rowsOf(fixture[original], table)]
     return `${here === there ? 'all' : 'not all'} rows: ${here} of ${there}`
   }
 /** What a server answers: the number of rows, or the text of its error. */
@@ -84,7 +84,7 @@ const answer =
     answerOf(primary, sql)
 
 /** The next number of `jobs`, on the primary. */
-async function insertJob({ primary }: World): Promise<void> {
+async function insertJob({ primary }: Fixture): Promise<void> {
   await primary.query('INSERT INTO jobs SELECT count(*) + 1 FROM jobs')
 }
 
@@ -120,8 +120,8 @@ async function sessions(server: PostgresServer, count: number, database = 'postg
 const noSessions = async (server: PostgresServer): Promise<unknown> =>
   await until(async () => (await server.query("SELECT 1 FROM pg_stat_activity WHERE usename = 'app'")).length === 0)
 
-const healthy: readonly Row<World>[] = (['primary', 'middle', 'leaf', 'subscriber'] as const).map((which) =>
-  inEachMode<World>('Basic', {
+const healthy: readonly Row<Fixture>[] = (['primary', 'middle', 'leaf', 'subscriber'] as const).map((which) =>
+  inEachMode<Fixture>('Basic', {
     fault: `a healthy cluster, ${which === 'middle' ? 'its standby' : which === 'leaf' ? 'the standby of its standby' : `its ${which}`}`,
     monitor: ask(which, which === 'primary' ? { role: 'primary', replicas: 1 } : {}),
     client: { asks: counts('jobs', which === 'subscriber' ? 'primary' : which), gets: /^all rows/ },
@@ -134,18 +134,18 @@ const healthy: readonly Row<World>[] = (['primary', 'middle', 'leaf', 'subscribe
   }),
 )
 
-const rows: readonly Row<World>[] = [
+const rows: readonly Row<Fixture>[] = [
   ...healthy,
-  inEachMode<World>('Standard', {
+  inEachMode<Fixture>('Standard', {
     fault: 'a standby with neither primary_conninfo nor restore_command: its clients read old rows',
     monitor: ask('leaf'),
     client: { asks: counts('jobs', 'leaf'), gets: /^not all rows/ },
-    plant: async (world) => {
-      const { leaf } = world
+    plant: async (fixture) => {
+      const { leaf } = fixture
       const [row] = await leaf.query("SELECT current_setting('primary_conninfo') AS conninfo")
       await follow(leaf, { primary_conninfo: '' })
       await until(async () => (await leaf.query('SELECT 1 FROM pg_stat_wal_receiver')).length === 0)
-      await insertJob(world)
+      await insertJob(fixture)
       return async () => {
         await follow(leaf, { primary_conninfo: String(row?.['conninfo']) })
         await replayed(leaf)
@@ -158,11 +158,11 @@ const rows: readonly Row<World>[] = [
       says: /^neither primary_conninfo nor restore_command is set/,
     },
   }),
-  inEachMode<World>('Standard', {
+  inEachMode<Fixture>('Standard', {
     fault: 'a standby whose upstream is a standby that is cut off itself: its clients read old rows',
     monitor: ask('leaf', { newestWal: { limit: '500ms' } }),
     client: { asks: counts('jobs', 'leaf'), gets: /^not all rows/ },
-    plant: (world) => cutOff(world),
+    plant: (fixture) => cutOff(fixture),
     expected: {
       state: 'unhealthy',
       check: 'newest wal',
@@ -170,14 +170,14 @@ const rows: readonly Row<World>[] = [
       says: /^the newest WAL arrived/,
     },
   }),
-  inEachMode<World>('Standard', {
+  inEachMode<Fixture>('Standard', {
     fault: 'a standby that feeds another one is cut off from the primary',
     monitor: ask('middle'),
     client: { asks: counts('jobs', 'middle'), gets: /^not all rows/ },
-    plant: (world) => cutOff(world),
+    plant: (fixture) => cutOff(fixture),
     expected: { state: 'unhealthy', check: 'wal receiver', fault: 'data', says: /^not connected to its primary/ },
   }),
-  inEachMode<World>('Basic', {
+  inEachMode<Fixture>('Basic', {
     fault: 'a slot that Patroni keeps on a standby for another member',
     monitor: ask('middle', { inactiveSlots: { warn: '1ms' } }),
     client: { asks: counts('jobs', 'middle'), gets: /^all rows/ },
@@ -188,7 +188,7 @@ const rows: readonly Row<World>[] = [
     },
     expected: { state: 'healthy' },
   }),
-  inEachMode<World>('Basic', {
+  inEachMode<Fixture>('Basic', {
     fault: 'a sequence that was made after the account got its privileges',
     monitor: ask('primary'),
     plant: async ({ primary }) => {
@@ -201,9 +201,9 @@ const rows: readonly Row<World>[] = [
     fault: 'a query on the standby delays replay for a moment after the primary was idle for longer than the limit',
     env,
     monitor: ask('leaf', { replicationLag: { limit: '11s' } }),
-    plant: async (world) => {
-      const { primary, leaf } = world
-      await insertJob(world)
+    plant: async (fixture) => {
+      const { primary, leaf } = fixture
+      await insertJob(fixture)
       await replayed(leaf)
       const reader = await leaf.client()
       await reader.query('BEGIN; SELECT * FROM jobs')
@@ -219,16 +219,16 @@ const rows: readonly Row<World>[] = [
     },
     expected: { state: 'healthy' },
   },
-  inEachMode<World>('Advanced', {
+  inEachMode<Fixture>('Advanced', {
     fault: 'a query on the standby keeps it from replaying: its other clients hang',
     monitor: ask('leaf', { replicationLag: { limit: '500ms' } }),
     client: {
       asks: ({ leaf }) => answerOf(leaf, "SET lock_timeout = '500ms'; SELECT * FROM jobs"),
       gets: /lock timeout/,
     },
-    plant: async (world) => {
-      const { primary, leaf } = world
-      await insertJob(world)
+    plant: async (fixture) => {
+      const { primary, leaf } = fixture
+      await insertJob(fixture)
       await replayed(leaf)
       const reader = await leaf.client()
       await reader.query('BEGIN; SELECT * FROM jobs')
@@ -243,17 +243,17 @@ const rows: readonly Row<World>[] = [
     },
     expected: { state: 'unhealthy', check: 'replication lag', fault: 'threshold', says: /^lag [\d.]+ / },
   }),
-  inEachMode<World>('Basic', {
+  inEachMode<Fixture>('Basic', {
     fault: 'a standby that recovery_min_apply_delay keeps an hour behind',
     monitor: ask('leaf', { replicationLag: { limit: '50ms' } }),
     client: { asks: counts('jobs', 'leaf'), gets: /^not all rows/ },
-    plant: async (world) => {
-      const { leaf } = world
+    plant: async (fixture) => {
+      const { leaf } = fixture
       await follow(leaf, { recovery_min_apply_delay: '1h' })
       const shown = async () => (await leaf.query('SHOW recovery_min_apply_delay'))[0]?.['recovery_min_apply_delay']
       await until(async () => (await shown()) === '1h')
       const before = await rowsOf(leaf, 'jobs')
-      await insertJob(world)
+      await insertJob(fixture)
       const delayed = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'RecoveryApplyDelay'"
       await until(async () => (await leaf.query(delayed)).length > 0)
       expect(await rowsOf(leaf, 'jobs')).toBe(before)
@@ -264,14 +264,14 @@ const rows: readonly Row<World>[] = [
     },
     expected: { state: 'healthy' },
   }),
-  inEachMode<World>('Standard', {
+  inEachMode<Fixture>('Standard', {
     fault: 'a table of a subscription that never gets ready: clients of the subscriber read none of its rows',
     monitor: ask('subscriber'),
     client: { asks: counts('invoices', 'subscriber'), gets: /^not all rows: 1 of 3$/ },
-    plant: (world) => neverReady(world),
+    plant: (fixture) => neverReady(fixture),
     expected: { state: 'unhealthy', check: 'subscriptions', fault: 'data', says: /public\.invoices/ },
   }),
-  inEachMode<World>('Standard', {
+  inEachMode<Fixture>('Standard', {
     fault: 'an account has used up its connections: a client is refused',
     monitor: ask('primary'),
     client: { asks: ({ primary }) => refusalOf(primary), gets: /^too many connections for role "app"$/ },
@@ -291,7 +291,7 @@ const rows: readonly Row<World>[] = [
       says: /^2 of 2 connections of the role app/,
     },
   }),
-  inEachMode<World>('Standard', {
+  inEachMode<Fixture>('Standard', {
     fault: 'a database has used up its connections: a client is refused',
     monitor: ask('primary'),
     client: {
@@ -314,7 +314,7 @@ const rows: readonly Row<World>[] = [
       says: /^2 of 2 connections of the database orders/,
     },
   }),
-  inEachMode<World>('Advanced', {
+  inEachMode<Fixture>('Advanced', {
     fault: 'a unique index that could not be built: a table keeps its duplicates',
     monitor: ask('primary'),
     client: { asks: answer("INSERT INTO names VALUES ('b'); SELECT FROM names"), gets: /rows$/ },
@@ -328,7 +328,7 @@ const rows: readonly Row<World>[] = [
     },
     expected: { state: 'warning', check: 'invalid indexes', says: /public\.names_once/ },
   }),
-  inEachMode<World>('Advanced', {
+  inEachMode<Fixture>('Advanced', {
     fault: 'the checkpointer hangs: the CHECKPOINT of a client does not return',
     monitor: ask('primary', { checkpointAge: { limit: '0.001%' } }),
     client: { asks: answer("SET statement_timeout = '500ms'; CHECKPOINT"), gets: /timeout|CHECKPOINT/ },
@@ -353,7 +353,7 @@ const rows: readonly Row<World>[] = [
       says: /^the last checkpoint began [\d.]+ s ago/,
     },
   }),
-  inEachMode<World>('Advanced', {
+  inEachMode<Fixture>('Advanced', {
     fault: 'a changed setting waits for a restart: a client sees the old value',
     monitor: ask('primary'),
     client: { asks: answer("SELECT WHERE current_setting('max_locks_per_transaction') = '128'"), gets: /^0 rows$/ },
@@ -376,15 +376,15 @@ const rows: readonly Row<World>[] = [
 ]
 
 /** The standby in the middle loses the primary. The last one hears from the middle, and gets no row any more. */
-async function cutOff(world: World): Promise<Cure> {
-  const { link, primary, middle, leaf } = world
+async function cutOff(fixture: Fixture): Promise<Cure> {
+  const { link, primary, middle, leaf } = fixture
   await replayed(leaf)
   const before = await rowsOf(leaf, 'jobs')
   const [row] = await middle.query("SELECT current_setting('primary_conninfo') AS conninfo")
   await follow(middle, { primary_conninfo: 'host=127.0.0.1 port=1 user=postgres' })
   link.cutNow({ client: 'reset', server: 'reset' })
   await until(async () => (await middle.query('SELECT 1 FROM pg_stat_wal_receiver')).length === 0)
-  await insertJob(world)
+  await insertJob(fixture)
   await wait(600)
   expect(await rowsOf(leaf, 'jobs')).toBe(before)
   expect(await rowsOf(primary, 'jobs')).toBe(before + 1)
@@ -397,7 +397,7 @@ async function cutOff(world: World): Promise<Cure> {
 }
 
 /** The copy of a new table fails, because the subscriber has one of its rows already. */
-async function neverReady({ primary, subscriber }: World): Promise<Cure> {
+async function neverReady({ primary, subscriber }: Fixture): Promise<Cure> {
   await primary.query('CREATE TABLE invoices (id int PRIMARY KEY)')
   await primary.query('INSERT INTO invoices SELECT generate_series(1, 3)')
   await subscriber.query('CREATE TABLE invoices (id int PRIMARY KEY)')
@@ -416,7 +416,7 @@ async function neverReady({ primary, subscriber }: World): Promise<Cure> {
   }
 }
 
-corpus<World>({
+corpus<Fixture>({
   server: 'PostgreSQL 18, a cascade of three and a subscriber',
   missing: postgresMissing,
   start: async () => {
@@ -446,7 +446,7 @@ corpus<World>({
   rows,
 })
 
-corpus<Pick<World, 'primary'>>({
+corpus<Pick<Fixture, 'primary'>>({
   server: 'PostgreSQL 18 with a limit for slots',
   missing: postgresMissing,
   start: async () => {
@@ -467,7 +467,7 @@ corpus<Pick<World, 'primary'>>({
       },
       expected: { state: 'healthy' },
     },
-    inEachMode<Pick<World, 'primary'>>('Advanced', {
+    inEachMode<Pick<Fixture, 'primary'>>('Advanced', {
       fault: 'a replication slot has lost WAL: its consumer is refused',
       monitor: ask('primary'),
       client: {

@@ -91,7 +91,7 @@ async function lockWait(server: PostgresServer): Promise<Cure> {
   }
 }
 
-type World = {
+type Fixture = {
   readonly primary: PostgresServer
   readonly standby: PostgresServer
   readonly link: CutProxy
@@ -105,7 +105,7 @@ const streaming = async (primary: PostgresServer): Promise<unknown> =>
     30_000,
   )
 
-const rows: readonly Row<World>[] = [
+const rows: readonly Row<Fixture>[] = [
   {
     fault: 'a healthy primary',
     env,
@@ -544,7 +544,7 @@ async function archiveAll(server: PostgresServer): Promise<void> {
   await server.query("SELECT pg_stat_reset_shared('archiver')")
 }
 
-corpus<World>({
+corpus<Fixture>({
   server: 'PostgreSQL 18 with a standby and a subscriber',
   missing: postgresMissing,
   start: async () => {

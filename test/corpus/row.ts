@@ -96,19 +96,19 @@ export function assess(expected: Expected, { results }: Pick<MonitorReport, 'res
   if (results.length === 0) problems.push('nothing was checked')
   if (difference !== 0) problems.push(`state ${state}, expected ${expected.state} (${line})`)
   let rightCause = expected.state === 'healthy' ? state === 'healthy' : first !== undefined
-  const wrong = (problem: string): void => {
+  const report = (problem: string): void => {
     rightCause = false
     problems.push(problem)
   }
   if (expected.state !== 'healthy' && first) {
     if (first.check !== expected.check && first.check !== expected.orCheck)
-      wrong(`the first line is of ${first.check}, expected ${expected.check} (${line})`)
+      report(`the first line is of ${first.check}, expected ${expected.check} (${line})`)
     if (expected.fault !== undefined && first.fault !== expected.fault)
-      wrong(`fault class ${first.fault}, expected ${expected.fault}`)
-    if (!expected.says.test(first.message)) wrong(`"${first.message}" does not say ${expected.says}`)
+      report(`fault class ${first.fault}, expected ${expected.fault}`)
+    if (!expected.says.test(first.message)) report(`"${first.message}" does not say ${expected.says}`)
     const lines = results.flatMap(({ status, message, details = [] }) => (status === 'ok' ? [] : [message, ...details]))
     const bad = expected.never && lines.find((text) => expected.never?.test(text))
-    if (bad !== undefined) wrong(`"${bad}" says ${expected.never}`)
+    if (bad !== undefined) report(`"${bad}" says ${expected.never}`)
   }
   return { state, falseGreen: difference < 0, falseRed: difference > 0, rightCause, problems }
 }

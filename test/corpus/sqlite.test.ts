@@ -22,15 +22,15 @@ import { corpus } from './corpus.ts'
 import type { Cure, Row } from './row.ts'
 
 /** Each fault gets a copy of its own. */
-type World = { readonly folder: string; readonly sound: string; readonly path: string }
+type Fixture = { readonly folder: string; readonly sound: string; readonly path: string }
 
 const monitor =
   (more: object = {}) =>
-  ({ path }: World) => ({ kind: 'sqlite', path, diskFree: {}, ...more })
+  ({ path }: Fixture) => ({ kind: 'sqlite', path, diskFree: {}, ...more })
 
 /** Damages the copy of the database. */
 const damaged = (damage: (path: string) => void) => ({
-  plant: async ({ path, sound }: World): Promise<Cure> => {
+  plant: async ({ path, sound }: Fixture): Promise<Cure> => {
     damage(path)
     return () => {
       for (const end of ['', '-wal', '-shm', '-journal']) rmSync(`${path}${end}`, { force: true })
@@ -68,7 +68,7 @@ function changeBehindIndex(path: string): void {
 }
 
 /** Another process that holds the file as `sql` says. Returns how to kill it. */
-async function held(path: string, sql: string): Promise<Cure> {
+async function lockWith(path: string, sql: string): Promise<Cure> {
   const program = `const { DatabaseSync } = require('node:sqlite')
     const d = new DatabaseSync(${JSON.stringify(path)}); d.exec(${JSON.stringify(sql)}); console.log('held')
     setInterval(() => d.isOpen, 1000)`
@@ -84,7 +84,7 @@ async function held(path: string, sql: string): Promise<Cure> {
 const many = 'WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 300)'
 const hour = 3_600
 
-const rows: readonly Row<World>[] = [
+const rows: readonly Row<Fixture>[] = [
   {
     fault: 'a healthy database with a backup of today',
     monitor: ({ path, sound }) => ({
@@ -150,25 +150,25 @@ const rows: readonly Row<World>[] = [
   {
     fault: 'another process holds it locked',
     monitor: monitor(),
-    plant: ({ path }) => held(path, 'BEGIN EXCLUSIVE'),
+    plant: ({ path }) => lockWith(path, 'BEGIN EXCLUSIVE'),
     expected: { state: 'unhealthy', check: 'open', fault: 'timeout', says: /is locked by another process/ },
   },
   {
     fault: 'another process never ends its write transaction',
     monitor: monitor(),
-    plant: ({ path }) => held(path, 'BEGIN IMMEDIATE'),
+    plant: ({ path }) => lockWith(path, 'BEGIN IMMEDIATE'),
     expected: { state: 'unhealthy', check: 'round trip', fault: 'timeout', says: /is locked by another process/ },
   },
   {
     fault: 'a process died in the middle of a write',
     monitor: monitor(),
-    plant: async (world) => {
-      const kill = await held(
-        world.path,
+    plant: async (fixture) => {
+      const kill = await lockWith(
+        fixture.path,
         `PRAGMA cache_size = 2; BEGIN IMMEDIATE; ${many} INSERT INTO songs SELECT hex(zeroblob(2000)) FROM n`,
       )
       await kill()
-      return damaged(() => {}).plant(world)
+      return damaged(() => {}).plant(fixture)
     },
     expected: {
       state: 'unhealthy',
@@ -180,11 +180,11 @@ const rows: readonly Row<World>[] = [
   {
     fault: 'a reader keeps the write-ahead log from shrinking',
     monitor: monitor({ walSize: { limit: '1MiB' } }),
-    plant: async (world) => {
-      change(world.path, 'PRAGMA journal_mode = WAL')
-      const end = await held(world.path, 'BEGIN; SELECT count(*) FROM songs')
-      change(world.path, `${many} INSERT INTO songs SELECT hex(zeroblob(4000)) FROM n`)
-      const cure = await damaged(() => {}).plant(world)
+    plant: async (fixture) => {
+      change(fixture.path, 'PRAGMA journal_mode = WAL')
+      const end = await lockWith(fixture.path, 'BEGIN; SELECT count(*) FROM songs')
+      change(fixture.path, `${many} INSERT INTO songs SELECT hex(zeroblob(4000)) FROM n`)
+      const cure = await damaged(() => {}).plant(fixture)
       return async () => {
         await end()
         await cure()
@@ -247,7 +247,7 @@ const rows: readonly Row<World>[] = [
   },
 ]
 
-const start = async (): Promise<World> => {
+const start = async (): Promise<Fixture> => {
   const folder = mkdtempSync(join(tmpdir(), 'svc-corpus-'))
   const sound = join(folder, 'sound.db')
   change(
@@ -261,27 +261,27 @@ const start = async (): Promise<World> => {
   openStore({ path: join(folder, 'store', 'svc.db'), create: true }).close()
   return { folder, sound, path }
 }
-const stop = ({ folder }: World): void => rmSync(folder, { recursive: true, force: true })
+const stop = ({ folder }: Fixture): void => rmSync(folder, { recursive: true, force: true })
 
 const mount = (...args: readonly string[]): void => {
   const { status, stderr } = spawnSync('mount', args, { encoding: 'utf8' })
   if (status !== 0) throw new Error(`mount: ${stderr}`)
 }
 
-corpus<World>({ server: `SQLite ${process.versions.sqlite}`, missing: undefined, start, stop, rows })
+corpus<Fixture>({ server: `SQLite ${process.versions.sqlite}`, missing: undefined, start, stop, rows })
 
-corpus<World>({
+corpus<Fixture>({
   server: `SQLite ${process.versions.sqlite} on a file system of its own`,
   missing: mountMissing,
   start: async () => {
-    const world = await start()
-    mount('-t', 'tmpfs', '-o', 'size=4m', 'none', join(world.folder, 'data'))
-    copyFileSync(world.sound, world.path)
-    return world
+    const fixture = await start()
+    mount('-t', 'tmpfs', '-o', 'size=4m', 'none', join(fixture.folder, 'data'))
+    copyFileSync(fixture.sound, fixture.path)
+    return fixture
   },
-  stop: (world) => {
-    spawnSync('umount', ['-l', join(world.folder, 'data')])
-    stop(world)
+  stop: (fixture) => {
+    spawnSync('umount', ['-l', join(fixture.folder, 'data')])
+    stop(fixture)
   },
   rows: [
     { fault: 'the folder is writable', monitor: monitor(), expected: { state: 'healthy' } },

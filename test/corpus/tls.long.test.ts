@@ -17,7 +17,7 @@ const shown = [
   'expired',
   'expiredIntermediate',
   'notYetValid',
-  'wrongHost',
+  'otherHost',
   'commonNameOnly',
   'selfSigned',
   'withoutIntermediate',
@@ -116,9 +116,9 @@ const tlsRows: readonly Row<Servers>[] = [
   },
   {
     fault: 'a certificate for another name',
-    monitor: handshake('wrongHost'),
+    monitor: handshake('otherHost'),
     expected: { state: 'unhealthy', check: 'host name', fault: 'tls', says: /elsewhere\.test/ },
-    peers: ask('wrongHost'),
+    peers: ask('otherHost'),
   },
   {
     fault: 'a certificate with a common name only',

@@ -145,9 +145,9 @@ const rows: readonly Row<WebServer>[] = [
   },
   {
     fault: 'a certificate for another name',
-    monitor: secure('wrongHost'),
+    monitor: secure('otherHost'),
     expected: { state: 'unhealthy', check: 'connect', fault: 'tls', says: /elsewhere\.test/ },
-    peers: askSecure('wrongHost'),
+    peers: askSecure('otherHost'),
   },
   {
     fault: 'a self-signed certificate',

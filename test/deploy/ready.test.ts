@@ -78,7 +78,7 @@ suiteWith(opensslMissing(), 'deploy/ready.mjs at a server with TLS', () => {
     const certificates = makeCertificates()
     const tls = (['cert', 'key'] as const).flatMap((part) => {
       const file = join(folder, `${part}.pem`)
-      writeFileSync(file, certificates.wrongHost[part], { mode: 0o600 })
+      writeFileSync(file, certificates.otherHost[part], { mode: 0o600 })
       return [`--tls-${part}`, file]
     })
     certificates.remove()

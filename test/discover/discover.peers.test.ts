@@ -40,7 +40,7 @@ peerSuite(missing, 'a machine with real servers on it', () => {
       startMariadb(),
       startRedis(),
       startRedis({ settings: ['--requirepass', 'a word'], password: 'a word' }),
-      startNginx(certificates.wrongHost),
+      startNginx(certificates.otherHost),
       startVsftpd(),
       startSlapd(),
     ])

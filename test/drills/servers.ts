@@ -56,7 +56,7 @@ const right = 'correct-horse-7'
 /** The secret of a monitor, and the same secret with a mistake. */
 export const environment: Record<string, string> = { RIGHT: right, WRONG: 'wrong-horse-7' }
 const password = { env: 'RIGHT' }
-const wrong = { env: 'WRONG' }
+const otherSecret = { env: 'WRONG' }
 
 type Freezable = { readonly freeze: () => void; readonly thaw: () => void; readonly stop: () => Promise<unknown> }
 /** The faults that are planted in the same way on every server. */
@@ -75,7 +75,7 @@ const planted =
   async (): Promise<Planted> => ({ monitor, corrected })
 
 /** Holds connections that are established, each with these bytes sent. */
-async function held(port: number, count: number, sent = ''): Promise<() => void> {
+async function openConnections(port: number, count: number, sent = ''): Promise<() => void> {
   const sockets: Socket[] = []
   for (let n = 0; n < count; n += 1) {
     const socket = connect(port, host)
@@ -142,7 +142,7 @@ const redis: Drill = {
     return {
       plant: {
         limit: async () => {
-          const release = await held(small.port, 3)
+          const release = await openConnections(small.port, 3)
           return {
             monitor: { kind: 'redis', url: small.url },
             says: /maximum number of clients/,
@@ -150,7 +150,7 @@ const redis: Drill = {
             cure: release,
           }
         },
-        'wrong password': planted({ ...monitor, password: wrong }),
+        'wrong password': planted({ ...monitor, password: otherSecret }),
         'expired certificate': planted({ kind: 'redis', url: tls.url, caFile: certificates.caFile }),
         ...ended(server, monitor),
       },
@@ -188,7 +188,7 @@ const postgres: Drill = {
             cure: () => Promise.all(open.map((one) => one.end())),
           }
         },
-        'wrong password': planted({ ...monitor, password: wrong }),
+        'wrong password': planted({ ...monitor, password: otherSecret }),
         'expired certificate': planted({
           ...monitor,
           tls: { mode: 'verify', caFile: certificates.caFile, servername: 'localhost' },
@@ -233,7 +233,7 @@ const mysql: Drill = {
             cure: () => Promise.all(open.map((one) => one.end())),
           }
         },
-        'wrong password': planted({ ...monitor, password: wrong }),
+        'wrong password': planted({ ...monitor, password: otherSecret }),
         'expired certificate': planted({
           ...monitor,
           tls: { mode: 'verify', caFile: certificates.caFile, servername: 'localhost' },
@@ -290,7 +290,7 @@ const pgbouncer: Drill = {
             cure: () => Promise.all(open.map((one) => one.end())),
           }
         },
-        'wrong password': planted({ ...monitor, password: wrong }),
+        'wrong password': planted({ ...monitor, password: otherSecret }),
         'expired certificate': planted({
           ...monitor,
           tls: { mode: 'verify', caFile: certificates.caFile, servername: 'localhost' },
@@ -333,7 +333,7 @@ const http: Drill = {
           ...monitor,
           url: `http://${host}:${server.port}/private`,
           username: 'monitor',
-          password: wrong,
+          password: otherSecret,
         }),
         'expired certificate': planted({
           kind: 'http',
@@ -382,7 +382,7 @@ const rabbitmq: Drill = {
             },
           }
         },
-        'wrong password': planted({ ...monitor, password: wrong }),
+        'wrong password': planted({ ...monitor, password: otherSecret }),
         'expired certificate': planted({
           ...monitor,
           url: `https://${host}:${server.tlsPort}`,
@@ -420,7 +420,7 @@ const ldap: Drill = {
             },
           }
         },
-        'wrong password': planted({ ...monitor, password: wrong }, probe.password),
+        'wrong password': planted({ ...monitor, password: otherSecret }, probe.password),
         'expired certificate': planted({ ...monitor, url: server.ldaps, caFile: certificates.caFile }),
         ...ended(server, monitor),
       },
@@ -451,7 +451,7 @@ const ftp: Drill = {
             cure: release,
           }
         },
-        'wrong password': planted({ ...monitor, password: wrong }, vsftpdPassword),
+        'wrong password': planted({ ...monitor, password: otherSecret }, vsftpdPassword),
         'expired certificate': planted({
           ...monitor,
           port: tls.port,
@@ -492,7 +492,7 @@ const smtp: Drill = {
             caFile: certificates.caFile,
             recipient: 'accepted@svc.test',
             username: smtpAccount.username,
-            password: wrong,
+            password: otherSecret,
           },
           smtpAccount.password,
         ),

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type MountNamespace, mountNamespaceMissing, startMountNamespace } from '../support/faults/mount-namespace.ts'
 import { ask, figure, type ServeNode, signIn, startNode } from '../support/program/serve-node.ts'
 import { type PostgresServer, postgresMissing, startPostgres } from '../support/servers/postgres.ts'
-import { freshDatabase } from '../support/store/data-world.ts'
+import { freshDatabase } from '../support/store/data-fixture.ts'
 import { suiteWith } from '../support/suite/peer.ts'
 import { until } from '../support/suite/until.ts'
 

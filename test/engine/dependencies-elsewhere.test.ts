@@ -4,7 +4,7 @@ import { fail, notChecked, ok, type Result, runMonitors } from '../../src/core/e
 import { dependenciesElsewhere } from '../../src/core/plan/index.ts'
 import type { ServerType } from '../../src/core/protocol/index.ts'
 import { runDocument } from '../../src/core/reports/index.ts'
-import { engineWorld } from '../support/engine/engine-world.ts'
+import { engineFixture } from '../support/engine/engine-fixture.ts'
 
 const signal = new AbortController().signal
 
@@ -39,7 +39,7 @@ function monitor(type: ServerType, name: string, result: Result, log: Log, more:
 const fine = ok('connect', 'fine')
 const down = fail('connect', 'refused', 'refused by host-marker')
 
-function world(orders: Result, ofOrders: Partial<PlannedMonitor> = {}, ofWeb: Partial<PlannedMonitor> = {}) {
+function fixture(orders: Result, ofOrders: Partial<PlannedMonitor> = {}, ofWeb: Partial<PlannedMonitor> = {}) {
   const log: Log = []
   const sql = [
     monitor('Sql', 'gateway', fine, log),
@@ -52,12 +52,12 @@ function world(orders: Result, ofOrders: Partial<PlannedMonitor> = {}, ofWeb: Pa
   ]
   const dependedOn = dependenciesElsewhere([...sql, ...app])
   const run = (plan: readonly PlannedMonitor[], mode: 'Basic' | 'Advanced' = 'Basic') =>
-    runMonitors(plan, engineWorld(), { mode, signal, elsewhere: dependedOn(plan) })
+    runMonitors(plan, engineFixture(), { mode, signal, elsewhere: dependedOn(plan) })
   return { log, sql, app, run }
 }
 
 test('H23 a type alone also observes what it depends on in another type, and reports only its own monitors', async () => {
-  const { log, app, run } = world(fine)
+  const { log, app, run } = fixture(fine)
   const { monitors } = await run(app)
   expect(log.toSorted()).toEqual(['App/gateway', 'App/web', 'Sql/gateway', 'Sql/orders'])
   expect(monitors.map(({ name, results }) => [name, results[0]?.status])).toEqual([
@@ -67,7 +67,7 @@ test('H23 a type alone also observes what it depends on in another type, and rep
 })
 
 test('H23 a failure in another type skips its dependents as one of the same type does', async () => {
-  const { log, app, run } = world(down)
+  const { log, app, run } = fixture(down)
   const { monitors } = await run(app)
   expect(log).not.toContain('App/web')
   expect(monitors[0]).toMatchObject({
@@ -89,7 +89,7 @@ test('H23 a failure in another type skips its dependents as one of the same type
 })
 
 test('H23 what was not checked in another type leaves its dependents not checked', async () => {
-  const { app, run } = world(notChecked('configured', 'configuration', 'svc.yaml:4:37: a mistake'))
+  const { app, run } = fixture(notChecked('configured', 'configuration', 'svc.yaml:4:37: a mistake'))
   const { monitors } = await run(app)
   expect(monitors[0]?.results[0]).toMatchObject({
     message: 'not run: Sql/orders was not checked',
@@ -98,20 +98,20 @@ test('H23 what was not checked in another type leaves its dependents not checked
 })
 
 test('H23 a monitor of another type that is too deep for the mode keeps nothing from running', async () => {
-  const { log, app, run } = world(down, { depth: 'Advanced' })
+  const { log, app, run } = fixture(down, { depth: 'Advanced' })
   expect((await run(app)).monitors[0]?.results[0]?.status).toBe('ok')
   expect(log.toSorted()).toEqual(['App/gateway', 'App/web'])
   expect((await run(app, 'Advanced')).monitors[0]?.results[0]?.cause).toBe('Sql/orders')
 })
 
 test('H23 a chain through another type back to the own type observes each monitor once', async () => {
-  const { log, app, run } = world(fine, { dependsOn: [], dependsOnElsewhere: [{ type: 'App', name: 'gateway' }] })
+  const { log, app, run } = fixture(fine, { dependsOn: [], dependsOnElsewhere: [{ type: 'App', name: 'gateway' }] })
   await run(app)
   expect(log.toSorted()).toEqual(['App/gateway', 'App/web', 'Sql/orders'])
 })
 
 test('H23 the monitors of another type run within the deadline of the run', async () => {
-  const { app, sql } = world(fine)
+  const { app, sql } = fixture(fine)
   const hanging: PlannedMonitor = {
     ...monitor('Sql', 'orders', fine, []),
     kind: {
@@ -124,12 +124,12 @@ test('H23 the monitors of another type run within the deadline of the run', asyn
     },
   }
   const options = { mode: 'Basic', signal, timeoutMs: 50, elsewhere: [hanging] } as const
-  const { monitors } = await runMonitors(app, engineWorld(), options)
+  const { monitors } = await runMonitors(app, engineFixture(), options)
   expect(monitors[0]?.results[0]).toMatchObject({ cause: 'Sql/orders', notChecked: 'budget' })
 })
 
 test('H23 a reader who may not read the other type reads no name of it, however names begin', async () => {
-  const { app, run } = world(down, {}, { dependsOnElsewhere: [{ type: 'Sql', name: 'orders' }] })
+  const { app, run } = fixture(down, {}, { dependsOnElsewhere: [{ type: 'Sql', name: 'orders' }] })
   const whole = await run(app)
   const hidden = { type: 'App', correlationId: 'c', flags: {}, view: 'full', reads: () => false } as const
   expect(runDocument(whole, hidden).monitors[0]?.results[0]).toMatchObject({

@@ -11,7 +11,7 @@ import {
   runMonitors,
 } from '../../src/core/engine/index.ts'
 import { ProbeError } from '../../src/core/probe-error.ts'
-import { engineWorld } from '../support/engine/engine-world.ts'
+import { engineFixture } from '../support/engine/engine-fixture.ts'
 import { endsByDeadline } from '../support/suite/deadline.ts'
 import { until } from '../support/suite/until.ts'
 
@@ -59,7 +59,7 @@ function monitor(name: string, made: Made = {}): PlannedMonitor {
 const never = new AbortController().signal
 const run = (
   plan: readonly PlannedMonitor[],
-  context = engineWorld(),
+  context = engineFixture(),
   mode: 'Basic' | 'Standard' | 'Advanced' = 'Basic',
 ) => runMonitors(plan, context, { mode, signal: never })
 
@@ -103,7 +103,7 @@ describe('the engine', () => {
       ['Standard', ['b', 's']],
       ['Advanced', ['b', 's', 'a']],
     ] as const) {
-      expect((await run(plan, engineWorld(), mode)).monitors.map(({ name }) => name)).toEqual(names)
+      expect((await run(plan, engineFixture(), mode)).monitors.map(({ name }) => name)).toEqual(names)
     }
   })
 
@@ -157,7 +157,7 @@ describe('the engine', () => {
         yield ok()
       },
     })
-    const run = runMonitors([slow], engineWorld(), { mode: 'Basic', signal: never, timeoutMs: 60 })
+    const run = runMonitors([slow], engineFixture(), { mode: 'Basic', signal: never, timeoutMs: 60 })
     const report = await endsByDeadline(60, run, 50)
     expect(report.monitors[0]?.results[0]?.fault).toBe('timeout')
   })
@@ -181,7 +181,7 @@ describe('the engine', () => {
       names.push(name)
       handedOver.resolve()
     }
-    const running = runMonitors([slow, quick], engineWorld(), { mode: 'Basic', signal: never, onReport })
+    const running = runMonitors([slow, quick], engineFixture(), { mode: 'Basic', signal: never, onReport })
     await handedOver.promise
     expect(names).toEqual(['quick'])
     release()
@@ -198,7 +198,7 @@ describe('the engine', () => {
         yield ok()
       },
     })
-    const running = runMonitors([slow], engineWorld(), { mode: 'Basic', signal: controller.signal })
+    const running = runMonitors([slow], engineFixture(), { mode: 'Basic', signal: controller.signal })
     setTimeout(() => controller.abort(reason), 20)
     await expect(running).rejects.toBe(reason)
     expect(getEventListeners(controller.signal, 'abort')).toEqual([])
@@ -222,7 +222,7 @@ describe('the engine', () => {
         monitor(`d${i}`, { target: { host: `h${i}`, database: 'db' }, observe: busy('database', 'databaseMost') }),
       ),
     ]
-    const context = engineWorld()
+    const context = engineFixture()
     const { monitors } = await run(plan, context)
     expect(monitors.every(({ results }) => results[0]?.status === 'ok')).toBe(true)
     expect([at.hostMost, at.databaseMost]).toEqual([4, 1])
@@ -285,7 +285,7 @@ describe('the engine', () => {
       },
     })
     let clock = 0
-    const context = engineWorld({ limits: limits(), date: () => new Date(clock) })
+    const context = engineFixture({ limits: limits(), date: () => new Date(clock) })
     await run([signing], context)
     expect(tries).toBe(1)
     clock = 4 * 60_000
@@ -329,7 +329,7 @@ describe('the engine', () => {
   })
 
   test('H11 a refused sign-in at one target does not pause another, even of the same name', async () => {
-    const context = engineWorld({ limits: limits() })
+    const context = engineFixture({ limits: limits() })
     const signing = (host: string, refuse: boolean) =>
       monitor('postgres orders', {
         signsIn: true,
@@ -360,7 +360,7 @@ describe('the engine', () => {
 
 describe('the engine with monitors of the machine and of svc.yaml', () => {
   test('K11 a monitor whose dependency was not checked is not checked either, unless another one failed', async () => {
-    const wrong = monitor('wrong', {
+    const invalid = monitor('wrong', {
       observe: async function* () {
         yield notChecked('configured', 'configuration', 'svc.yaml:4:37: types.Sql[1].prot is not a setting')
       },
@@ -371,7 +371,7 @@ describe('the engine with monitors of the machine and of svc.yaml', () => {
       },
     })
     const { monitors } = await run([
-      wrong,
+      invalid,
       down,
       monitor('after wrong', { dependsOn: ['wrong'] }),
       monitor('after both', { dependsOn: ['wrong', 'down'] }),

@@ -12,7 +12,7 @@ import {
 import { StoreError } from '../../src/core/errors.ts'
 import http from '../../src/core/kinds/http/index.ts'
 import { resolveHost } from '../../src/core/net/connect.ts'
-import { engineWorld } from '../support/engine/engine-world.ts'
+import { engineFixture } from '../support/engine/engine-fixture.ts'
 import { withDefaults } from '../support/engine/run-kind.ts'
 import { httpPeer, pages } from '../support/simulated/http-peer.ts'
 import { storeOfTest } from '../support/store/embedded.ts'
@@ -39,7 +39,7 @@ function sustainedMonitor(more: Partial<EngineContext> = {}) {
       yield matches
     },
   }
-  const context = engineWorld({ date: () => new Date(now), history: data.readings, ...more })
+  const context = engineFixture({ date: () => new Date(now), history: data.readings, ...more })
   const settings = { name: `n${series}` }
   const planned = { ...usual, name: 'threshold', kind, settings, forMs: 15 * minute }
   return async (...results: readonly Result[]): Promise<readonly Result[]> => {
@@ -136,7 +136,7 @@ describe('for', () => {
     const look = async () => {
       const settings = withDefaults(http.settings, overrides)
       const monitor = { ...usual, name: 'http', kind: http, settings, forMs: 15 * minute }
-      const context = engineWorld({ date: () => new Date(now), history: data.readings, resolve: resolveHost })
+      const context = engineFixture({ date: () => new Date(now), history: data.readings, resolve: resolveHost })
       const run = await runMonitors([monitor], context, { mode: 'Standard', signal: new AbortController().signal })
       return run.monitors[0]?.results.filter(({ check }) => check === 'measure').map(({ status }) => status)
     }

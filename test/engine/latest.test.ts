@@ -21,7 +21,7 @@ const report = (name: string, ...results: readonly Result[]): MonitorReport => (
   attempts: 1,
 })
 
-function world() {
+function fixture() {
   const clock = { now: 1_000_000 }
   const latest = new LatestReports({ now: () => clock.now, date: () => new Date(1_700_000_000_000 + clock.now) })
   const ran = (
@@ -50,7 +50,7 @@ const everyMinute = (_: unknown, __: unknown, mode: ExecutionMode): number | und
 
 describe('the latest report of each monitor', () => {
   test('the one that began last counts at its depth, and others stay at theirs', () => {
-    const { ran, shown, clock } = world()
+    const { ran, shown, clock } = fixture()
     ran('tcp a', passed)
     ran('tcp a', passed, { mode: 'Advanced' })
     clock.now += 10
@@ -60,7 +60,7 @@ describe('the latest report of each monitor', () => {
   })
 
   test('a report leaves after three intervals of its schedule, without one after 15 minutes or 3 hours', () => {
-    const { ran, shown, clock, latest } = world()
+    const { ran, shown, clock, latest } = fixture()
     for (const mode of ['Basic', 'Standard', 'Advanced'] as const) ran('tcp a', passed, { mode })
     clock.now += 15 * minute
     expect(shown()['tcp a']).toHaveLength(3)
@@ -77,7 +77,7 @@ describe('the latest report of each monitor', () => {
   })
 
   test('what a run of a caller skipped or cut replaces nothing where a schedule runs the monitor, and counts without one', () => {
-    const { ran, shown, clock, latest } = world()
+    const { ran, shown, clock, latest } = fixture()
     for (const result of [skipped, cut]) {
       ran('tcp a', passed)
       ran('tcp a', result, { cause: 'caller' })
@@ -93,13 +93,13 @@ describe('the latest report of each monitor', () => {
   })
 
   test('a run for a peer, which queries no further svc, counts for nothing', () => {
-    const { ran, latest } = world()
+    const { ran, latest } = fixture()
     ran('tcp a', passed, { cause: 'peer' })
     expect(latest.of('Sql')).toEqual({ monitors: [], complete: new Set(), endedOn: new Map() })
   })
 
   test('monitors are in the order of the plan, and reports of those that it no longer has leave', () => {
-    const { ran, shown, latest } = world()
+    const { ran, shown, latest } = fixture()
     const plan = (...names: readonly string[]) => names.map((name) => ({ name, depth: 'Basic' as const }))
     latest.planned('Sql', 'Standard', plan('tcp a', 'tcp b', 'tcp c'))
     for (const name of ['tcp c', 'tcp b', 'tcp a']) ran(name, passed)
@@ -111,7 +111,7 @@ describe('the latest report of each monitor', () => {
   })
 
   test('a depth is complete when each monitor of its plan has a report at that depth or a deeper one', () => {
-    const { ran, latest, clock } = world()
+    const { ran, latest, clock } = fixture()
     latest.followSchedule(everyMinute)
     latest.planned('Sql', 'Standard', [
       { name: 'tcp a', depth: 'Basic' },

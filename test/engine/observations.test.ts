@@ -10,7 +10,7 @@ import {
 } from '../../src/core/engine/index.ts'
 import { resultLifeMs } from '../../src/core/protocol/index.ts'
 import { Secret } from '../../src/core/settings/index.ts'
-import { engineWorld } from '../support/engine/engine-world.ts'
+import { engineFixture } from '../support/engine/engine-fixture.ts'
 import { until } from '../support/suite/until.ts'
 
 const ok: Result = { check: 'probe', status: 'ok', message: 'fine' }
@@ -64,10 +64,10 @@ const planned = (kind: AnyKind, more: Partial<PlannedMonitor> = {}): PlannedMoni
   ...more,
 })
 
-/** A world with a clock that the test can set ahead. */
-function world(more: Partial<EngineContext> = {}) {
+/** A fixture with a clock that the test can set ahead. */
+function fixture(more: Partial<EngineContext> = {}) {
   let aheadMs = 0
-  const context = engineWorld({ now: () => performance.now() + aheadMs, ...more })
+  const context = engineFixture({ now: () => performance.now() + aheadMs, ...more })
   const run = (one: PlannedMonitor, options: Partial<RunOptions> = {}) =>
     runMonitors([one], context, { mode: 'Basic', signal: never, notBefore: Number.NEGATIVE_INFINITY, ...options })
   return {
@@ -85,7 +85,7 @@ const checksOf = ({ monitors }: Awaited<ReturnType<typeof runMonitors>>): readon
 describe('runs of several types', () => {
   test('H8 share the observation of an equal monitor that is under way', async () => {
     const { kind, counts, answer } = heldKind()
-    const { run } = world()
+    const { run } = fixture()
     const runs = [run(planned(kind, { type: 'App' })), run(planned(kind, { type: 'Sql', name: 'held b' }))]
     await answer()
     const both = await Promise.all(runs)
@@ -104,7 +104,7 @@ describe('runs of several types', () => {
     ['a run that must be fresh', {}, { notBefore: undefined }],
   ])('H8 do not share it with %s', async (_, more, options) => {
     const { kind, counts, answer } = heldKind()
-    const { run } = world()
+    const { run } = fixture()
     const first = run(planned(kind, { settings: { password: new Secret('{env: A}', async () => 'a') } }))
     await until(() => counts.begun === 1, undefined, 1)
     const settings = more.settings ?? { password: new Secret('{env: A}', async () => 'a') }
@@ -122,7 +122,7 @@ describe('runs of several types', () => {
     const { kind, counts, answer } = heldKind()
     // This clock stands still unless the test moves it.
     let at = 1_000
-    const { run } = world({ now: () => at })
+    const { run } = fixture({ now: () => at })
     const first = run(planned(kind))
     await answer(results)
     await first
@@ -139,7 +139,7 @@ describe('runs of several types', () => {
 
   test('H8 a run that ends leaves an observation to those that still wait for it', async () => {
     const { kind, counts, answer } = heldKind()
-    const { run } = world()
+    const { run } = fixture()
     const aborted = new AbortController()
     const leaves = run(planned(kind), { signal: aborted.signal })
     await until(() => counts.begun === 1, undefined, 1)
@@ -154,7 +154,7 @@ describe('runs of several types', () => {
 
   test('H8 an observation that nobody waits for any more is cancelled, and serves nobody', async () => {
     const { kind, counts, answer } = heldKind()
-    const { run } = world()
+    const { run } = fixture()
     const aborted = new AbortController()
     const leave = [run(planned(kind), { signal: aborted.signal }), run(planned(kind), { signal: aborted.signal })]
     await until(() => counts.begun === 1, undefined, 1)
@@ -169,7 +169,7 @@ describe('runs of several types', () => {
 
   test('H8 H9 a shorter time limit ends only the own waiting, and keeps the results from before it', async () => {
     const { kind, counts, answer } = heldKind()
-    const { run } = world()
+    const { run } = fixture()
     const patient = run(planned(kind))
     await until(() => counts.begun === 1, undefined, 1)
     const hasty = await run(planned(kind, { type: 'Sql' }), { timeoutMs: 50 })
@@ -182,7 +182,7 @@ describe('runs of several types', () => {
 
   test('H8 H9 a shorter time limit of the first does not shorten the observation of those that joined it', async () => {
     const { kind, counts, answer } = heldKind()
-    const { run, context } = world()
+    const { run, context } = fixture()
     // All slots are taken, so that both wait before the observation begins.
     const targeted: AnyKind = { ...kind, target: () => ({ database: 'one' }) }
     const slot = await context.limits.slots.take({ target: { database: 'one' }, name: 'other' }, never)
@@ -198,7 +198,7 @@ describe('runs of several types', () => {
 
   test('H8 H9 what had too little time is not reused', async () => {
     const { kind, counts, answer } = heldKind()
-    const { run } = world()
+    const { run } = fixture()
     await run(planned(kind), { timeoutMs: 20 })
     const second = run(planned(kind))
     await answer()
@@ -208,7 +208,7 @@ describe('runs of several types', () => {
 
   test('H8 H10 a retry observes anew, once for all who retry', async () => {
     const { kind, counts, answer } = heldKind()
-    const { run } = world()
+    const { run } = fixture()
     const runs = [run(planned(kind, { retries: 1 })), run(planned(kind, { retries: 1, type: 'Sql' }))]
     await answer([bad])
     await until(() => counts.begun === 2, undefined, 1)
@@ -222,7 +222,7 @@ describe('runs of several types', () => {
 
   test('H8 a monitor whose own results follow from settings of its entry gets them from a shared observation', async () => {
     const { kind, answer } = heldKind()
-    const { run } = world()
+    const { run } = fixture()
     const runs = [run(planned(kind)), run(planned(kind, { type: 'Sql', deployment: true }))]
     await answer([bad])
     const [plain, deploying] = await Promise.all(runs)
@@ -233,7 +233,7 @@ describe('runs of several types', () => {
   test('H8 the values that a shared observation keeps reach the history of each monitor', async () => {
     const { kind, counts, answer } = heldKind()
     const values: number[] = []
-    const { run } = world({
+    const { run } = fixture({
       history: {
         keep: async ({ value }) => {
           values.push(value)

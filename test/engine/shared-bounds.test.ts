@@ -42,7 +42,7 @@ const call = {
   patienceMs: fc.option(fc.integer({ min: 1, max: 3_000 }), { nil: undefined, freq: 5 }),
 }
 /** The longest that a run takes. */
-const longestRunMs = 6_000
+const maxRunMs = 6_000
 /** Many at once, for many types. */
 const crowd: fc.Arbitrary<Event> = fc.record({
   after: fc.oneof(
@@ -80,7 +80,7 @@ const scripts = fc.oneof(
   fc.array(row, { minLength: 1, maxLength: 60 }),
 )
 const plans: fc.Arbitrary<Plan> = fc.record({
-  durationMs: fc.oneof(fc.constantFrom(1, 50), fc.integer({ min: 1, max: longestRunMs })),
+  durationMs: fc.oneof(fc.constantFrom(1, 50), fc.integer({ min: 1, max: maxRunMs })),
   outcome: fc.constantFrom<Plan['outcome']>('passes', 'passes', 'fails', 'breaks off'),
 })
 
@@ -255,10 +255,10 @@ const runOf = (id: string, mode: ExecutionMode, failing: boolean): Run => ({
 })
 
 /** The longest that a caller which stays can wait for a run, whatever the others do. */
-const longestWaitMs = ({ event }: CallRecord): number => {
+const maxWaitMs = ({ event }: CallRecord): number => {
   const pauses = 4_000
   // A run in progress, one that the other lane begins first, and the own one.
-  const trusted = (event.who.recognizedAfter ?? 0) + 3 * longestRunMs + pauses
+  const trusted = (event.who.recognizedAfter ?? 0) + 3 * maxRunMs + pauses
   // Strangers also wait for the end of a result, and for their turn among all lanes, four a second.
   return event.who.name === 'stranger' ? trusted + lives[event.mode] + (allLanes / 4) * 1_000 : trusted
 }
@@ -296,7 +296,7 @@ test('H8 S8 simulated: whatever callers do, starts are bounded, everyone who sta
       for (const one of calls) {
         const { event, ended, at, order, recognizedAt = at } = one
         if (!ended) throw new Error(`no answer: ${JSON.stringify(one)}`)
-        expect(ended.at - at).toBeLessThanOrEqual(longestWaitMs(one))
+        expect(ended.at - at).toBeLessThanOrEqual(maxWaitMs(one))
         // The first run that may answer it: all who ask join that run.
         const first = runs.find(
           (run) =>

@@ -15,7 +15,7 @@ import {
 import { SignIns } from '../../src/core/engine/sign-ins.ts'
 import { ProbeError } from '../../src/core/probe-error.ts'
 import { Secret } from '../../src/core/settings/index.ts'
-import { engineWorld } from '../support/engine/engine-world.ts'
+import { engineFixture } from '../support/engine/engine-fixture.ts'
 import { files } from '../support/engine/files.ts'
 import { type Home, svcHome } from '../support/program/svc.ts'
 import { httpPeer } from '../support/simulated/http-peer.ts'
@@ -81,7 +81,7 @@ function signingIn(
   }
 }
 
-const run = async (plan: readonly PlannedMonitor[], context = engineWorld(), more = {}) =>
+const run = async (plan: readonly PlannedMonitor[], context = engineFixture(), more = {}) =>
   (await runMonitors(plan, context, { mode: 'Basic', signal: never, ...more })).monitors
 const lastOf = ({ results }: MonitorReport): Result | undefined => results.at(-1)
 
@@ -125,7 +125,7 @@ describe('H11 sign-ins with one account', () => {
 
   test('also by monitors of other server types, whose runs begin together', async () => {
     const directory = new Directory('new')
-    const context = engineWorld()
+    const context = engineFixture()
     await Promise.all(['a', 'b', 'c'].map((name) => run([signingIn(name, directory)], context)))
     expect(directory.attempts).toBe(1)
   })
@@ -162,7 +162,7 @@ describe('H11 sign-ins with one account', () => {
 
   test('a corrected secret is tried at once, and the monitor that was refused stays failed until then', async () => {
     const directory = new Directory('new')
-    const context = engineWorld()
+    const context = engineFixture()
     await run([signingIn('a', directory), signingIn('b', directory)], context)
     const [a, b] = await run([signingIn('a', directory), signingIn('b', directory)], context)
     expect(a?.results).toEqual([
@@ -211,7 +211,7 @@ describe('H11 sign-ins with one account', () => {
         },
       },
     }
-    const [, b] = await run([hanging, signingIn('b', directory)], engineWorld(), { timeoutMs: 400 })
+    const [, b] = await run([hanging, signingIn('b', directory)], engineFixture(), { timeoutMs: 400 })
     expect(lastOf(b as MonitorReport)).toMatchObject({
       check: 'not run',
       notChecked: 'budget',
@@ -221,7 +221,7 @@ describe('H11 sign-ins with one account', () => {
 
   test('monitors that are tried in spite of a refusal repeat it once, however many have the account', async () => {
     const directory = new Directory('new')
-    const context = engineWorld()
+    const context = engineFixture()
     const plan = ['a', 'b', 'c'].map((name) => signingIn(name, directory))
     await run(plan, context)
     const until = { repeatsRefusedUntil: Date.now() }
@@ -232,7 +232,7 @@ describe('H11 sign-ins with one account', () => {
   test('the next step is the command that tries the monitor, which the program provides', async () => {
     const directory = new Directory('new')
     const tryNow = async ({ name }: PlannedMonitor): Promise<string> => `try now: svc monitors test ${name}`
-    const context = engineWorld({ tryNow })
+    const context = engineFixture({ tryNow })
     const plan = ['a', 'b'].map((name) => signingIn(name, directory))
     await run(plan, context)
     const monitors = await run(plan, context)
@@ -244,7 +244,7 @@ describe('H11 sign-ins with one account', () => {
 
   test('somebody who tries a monitor signs in even after a refusal', async () => {
     const directory = new Directory('new')
-    const context = engineWorld()
+    const context = engineFixture()
     await run([signingIn('a', directory)], context)
     await run([signingIn('a', directory)], context, { repeatsRefusedUntil: Date.now() })
     expect(directory.attempts).toBe(2)
@@ -252,7 +252,7 @@ describe('H11 sign-ins with one account', () => {
 
   test('a refusal to one monitor does not stop the others when the server has accepted the account', async () => {
     const directory = new Directory('old')
-    const context = engineWorld()
+    const context = engineFixture()
     const forbidden = signingIn('b', directory, {}, async () => {
       throw new ProbeError('auth', 'not allowed here')
     })
@@ -264,7 +264,7 @@ describe('H11 sign-ins with one account', () => {
 })
 
 const target = { host: 'dc1.example', port: 389 }
-const wrongPassword = { by: 'a', cause: 'wrong password' }
+const passwordRefusal = { by: 'a', cause: 'wrong password' }
 const ldapCorp = { by: 'ldap corp', cause: 'dc1.example:389 refused the sign-in as "svc-monitor": wrong password' }
 const account = { account: 'svc-monitor', secrets: ['hunter2'] }
 
@@ -273,7 +273,7 @@ test('H11 the pause after a refused sign-in is 5 min at first and doubles to an 
   const key = await signIns.keyOf(target, account, files)
   let now = 0
   const pauseAfterRefusal = async (): Promise<number> => {
-    await signIns.refused(key, wrongPassword, now)
+    await signIns.refused(key, passwordRefusal, now)
     let minutes = 0
     while (minutes < 200 && (await signIns.blocked(key, now + minutes * minute))) minutes += 1
     now += minutes * minute
@@ -343,7 +343,7 @@ describe('H11 refused sign-ins outlive the process', () => {
     for (const damage of [(sealed: string) => `AAAA${sealed.slice(4)}`, () => 'AAAA', () => 5, () => undefined]) {
       const file = shared()
       const first = file.process()
-      await first.refused(await first.keyOf(target, account, files), wrongPassword, 0)
+      await first.refused(await first.keyOf(target, account, files), passwordRefusal, 0)
       const content = JSON.parse(file.text()) as { refusals: { sealed: unknown }[] }
       for (const entry of content.refusals) entry.sealed = damage(String(entry.sealed))
       const second = shared(JSON.stringify(content)).process()
@@ -356,7 +356,7 @@ describe('H11 refused sign-ins outlive the process', () => {
     const file = shared()
     const server = file.process()
     const key = await server.keyOf(target, account, files)
-    await server.refused(key, wrongPassword, 0)
+    await server.refused(key, passwordRefusal, 0)
     expect(await server.blocked(key, minute)).toMatchObject({ cause: 'wrong password' })
     const other = file.process()
     const same = await other.keyOf(target, account, files)
@@ -369,7 +369,7 @@ describe('H11 refused sign-ins outlive the process', () => {
     const file = shared()
     const server = file.process()
     const key = await server.keyOf(target, account, files)
-    await server.refused(key, wrongPassword, 0)
+    await server.refused(key, passwordRefusal, 0)
     const other = file.process()
     const same = await other.keyOf(target, account, files)
     await other.blocked(same, 6 * minute)
@@ -413,10 +413,10 @@ describe('H11 refused sign-ins outlive the process', () => {
     const file = shared()
     const signIns = file.process()
     const first = await signIns.keyOf(target, account, files)
-    await signIns.refused(first, wrongPassword, 0)
+    await signIns.refused(first, passwordRefusal, 0)
     await fill(file, 99, 1)
     expect(file.text()).toContain('"at":0')
-    await signIns.refused(await signIns.keyOf(target, { ...account, account: 'last' }, files), wrongPassword, 1)
+    await signIns.refused(await signIns.keyOf(target, { ...account, account: 'last' }, files), passwordRefusal, 1)
     expect(file.text()).not.toContain('"at":0')
     expect(await signIns.blocked(first, minute)).toMatchObject({ by: 'a' })
   })
@@ -424,10 +424,12 @@ describe('H11 refused sign-ins outlive the process', () => {
   test('a sign-in that succeeds when somebody tries the monitor ends the pause for other processes', async () => {
     const { store } = shared()
     const directory = new Directory('new')
-    await run([signingIn('a', directory)], engineWorld({ limits: limits(store) }))
+    await run([signingIn('a', directory)], engineFixture({ limits: limits(store) }))
     directory.password = 'old'
-    await run([signingIn('a', directory)], engineWorld({ limits: limits(store) }), { repeatsRefusedUntil: Date.now() })
-    const [a] = await run([signingIn('a', directory)], engineWorld({ limits: limits(store) }))
+    await run([signingIn('a', directory)], engineFixture({ limits: limits(store) }), {
+      repeatsRefusedUntil: Date.now(),
+    })
+    const [a] = await run([signingIn('a', directory)], engineFixture({ limits: limits(store) }))
     expect(lastOf(a as MonitorReport)?.status).toBe('ok')
   })
 
@@ -466,7 +468,7 @@ describe('H11 refused sign-ins outlive the process', () => {
     const signIns = file.process()
     const key = await signIns.keyOf(target, account, files)
     expect(await signIns.blocked(key, 0)).toBeUndefined()
-    await signIns.refused(key, wrongPassword, 0)
+    await signIns.refused(key, passwordRefusal, 0)
     expect(JSON.parse(file.text())).toMatchObject({ version: 1, refusals: [{ by: 'a' }] })
   })
 
@@ -476,14 +478,14 @@ describe('H11 refused sign-ins outlive the process', () => {
       write: () => Promise.reject(new Error('EROFS')),
     })
     const key = await failing.keyOf(target, account, files)
-    await failing.refused(key, wrongPassword, 0)
+    await failing.refused(key, passwordRefusal, 0)
     expect(await failing.blocked(key, minute)).toMatchObject({ by: 'a' })
   })
 
   test('a refusal from the future, after the clock was set back, does not block', async () => {
     const signIns = shared().process()
     const key = await signIns.keyOf(target, account, files)
-    await signIns.refused(key, wrongPassword, 10 * minute)
+    await signIns.refused(key, passwordRefusal, 10 * minute)
     expect(await signIns.blocked(key, 0)).toBeUndefined()
   })
 })

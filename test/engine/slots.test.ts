@@ -49,7 +49,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 /** Carries the steps out, and returns what each arrival got, in the order of time. */
 async function happenings(slots: Pick<Slots, 'take'>, steps: readonly Step[]): Promise<readonly string[]> {
   const log: string[] = []
-  const held: { readonly slot: Slot; readonly at: number }[] = []
+  const leases: { readonly slot: Slot; readonly at: number }[] = []
   // Several arrivals share a signal, as the monitors of a run do.
   const controllers = Array.from({ length: 6 }, () => new AbortController())
   for (const [at, one] of steps.entries()) {
@@ -58,7 +58,7 @@ async function happenings(slots: Pick<Slots, 'take'>, steps: readonly Step[]): P
       slots.take({ ...one.request, name: `${one.request.name} ${at}` }, signal).then(
         (slot) => {
           log.push(`${at} starts, waited for ${slot.waitedFor}`)
-          held.push({ slot, at })
+          leases.push({ slot, at })
         },
         (error: unknown) => log.push(`${at} ${error instanceof NoSlot ? error.message : `throws ${error}`}`),
       )
@@ -67,12 +67,12 @@ async function happenings(slots: Pick<Slots, 'take'>, steps: readonly Step[]): P
       controllers[index]?.abort(new Error('over'))
       controllers[index] = new AbortController()
     } else {
-      const [holder] = held.splice(one.which % Math.max(1, held.length), 1)
+      const [holder] = leases.splice(one.which % Math.max(1, leases.length), 1)
       if (holder && one.do === 'release') holder.slot.release()
       else if (holder) {
         const detached = holder.slot.detach({ keepDatabase: one.do !== 'detach' })
         log.push(`${holder.at} detached: ${detached}`)
-        held.push(holder)
+        leases.push(holder)
       }
     }
     // One turn for the promises of this step.

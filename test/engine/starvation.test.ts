@@ -12,7 +12,7 @@ import {
   runMonitors,
 } from '../../src/core/engine/index.ts'
 import http from '../../src/core/kinds/http/index.ts'
-import { engineWorld } from '../support/engine/engine-world.ts'
+import { engineFixture } from '../support/engine/engine-fixture.ts'
 import { withDefaults } from '../support/engine/run-kind.ts'
 import { type Peer, peer } from '../support/faults/faults.ts'
 import { type Home, svcHome } from '../support/program/svc.ts'
@@ -54,7 +54,7 @@ describe.concurrent('nine silent servers and five healthy ones at one address', 
       kind: http as AnyKind,
       settings: withDefaults(http.settings, { url: `http://127.0.0.1:${port}/` }),
     }))
-    const { monitors } = await runMonitors(plan, engineWorld(), { mode: 'Basic', signal: never })
+    const { monitors } = await runMonitors(plan, engineFixture(), { mode: 'Basic', signal: never })
     expect(monitors.map(({ name }) => name)).toEqual(plan.map(({ name }) => name))
     expect(statusesOf(monitors, /^healthy/)).toEqual(Array.from({ length: 5 }, () => ['ok']))
     const failures = monitors.filter(({ name }) => name.startsWith('silent')).map(({ results }) => results.at(-1))
@@ -135,7 +135,7 @@ describe.concurrent('waiting for a slot', () => {
   test('H9 a monitor that never got a slot is not checked, and names what it waited for', async () => {
     const target = { host: 'db1' }
     const plan = [...['a', 'b', 'c', 'd', 'e'].map((name) => made(name, target, works)), made('late', target, passes)]
-    const { monitors } = await runMonitors(plan, engineWorld(), { mode: 'Basic', signal: never, timeoutMs: 1_500 })
+    const { monitors } = await runMonitors(plan, engineFixture(), { mode: 'Basic', signal: never, timeoutMs: 1_500 })
     expect(lastOf(monitors, 'late')).toMatchObject({
       check: 'not run',
       status: 'failed',
@@ -149,7 +149,7 @@ describe.concurrent('waiting for a slot', () => {
   test('H9 a database whose server is silent does not keep its other monitors from running', async () => {
     const target = { host: 'db1', database: 'orders' }
     const plan = [made('silent', target, hangs, { timeoutMs: 3_000 }), made('healthy', target, passes)]
-    const { monitors } = await runMonitors(plan, engineWorld(), { mode: 'Basic', signal: never })
+    const { monitors } = await runMonitors(plan, engineFixture(), { mode: 'Basic', signal: never })
     expect(lastOf(monitors, 'healthy')).toMatchObject({ status: 'ok' })
     expect(lastOf(monitors, 'silent')).toMatchObject({
       status: 'failed',
@@ -174,7 +174,7 @@ describe.concurrent('waiting for a slot', () => {
     }
     const { monitors } = await runMonitors(
       [made('slow', target, slow), made('second', target, second)],
-      engineWorld(),
+      engineFixture(),
       {
         mode: 'Basic',
         signal: never,
@@ -194,12 +194,12 @@ describe.concurrent('waiting for a slot', () => {
       yield ok
     }
     const plan = Array.from({ length: 60 }, (_, at) => made(`m${at}`, { host: 'db1' }, counted, { timeoutMs: 60_000 }))
-    await runMonitors(plan, engineWorld(), { mode: 'Basic', signal: never, timeoutMs: 12_000 })
+    await runMonitors(plan, engineFixture(), { mode: 'Basic', signal: never, timeoutMs: 12_000 })
     expect(most).toBe(36)
   }, 30_000)
 
   test('H9 monitors that passed last time go first', async () => {
-    const context = engineWorld()
+    const context = engineFixture()
     const order: string[] = []
     const noting = (name: string, observe: Observe) =>
       made(name, { host: 'db1', database: 'one' }, async function* (inner) {
@@ -229,7 +229,10 @@ describe.concurrent('a shortened deadline', () => {
 
   test('H9 a timeout that the run cut short is not checked, and its message contains both figures and the reason', async () => {
     const plan = [made('first', target, slow(1_500), { timeoutMs: 5_000 }), made('second', target, hangs)]
-    const { monitors } = await runMonitors(plan, engineWorld({ now: shifted(5_000) }), { mode: 'Basic', signal: never })
+    const { monitors } = await runMonitors(plan, engineFixture({ now: shifted(5_000) }), {
+      mode: 'Basic',
+      signal: never,
+    })
     expect(lastOf(monitors, 'first')?.status).toBe('ok')
     const second = lastOf(monitors, 'second')
     expect(second).toMatchObject({ status: 'failed', notChecked: 'starved' })
@@ -247,7 +250,7 @@ describe.concurrent('a shortened deadline', () => {
 
   test('H9 a timeout of a monitor that had the whole time of the run is a failure, even if its own time is longer', async () => {
     const plan = [made('long', target, hangs, { timeoutMs: 60_000 })]
-    const { monitors } = await runMonitors(plan, engineWorld(), { mode: 'Basic', signal: never })
+    const { monitors } = await runMonitors(plan, engineFixture(), { mode: 'Basic', signal: never })
     expect(lastOf(monitors, 'long')).toMatchObject({ status: 'failed', fault: 'timeout' })
     expect(lastOf(monitors, 'long')?.notChecked).toBeUndefined()
     expect(lastOf(monitors, 'long')?.message).toMatch(
@@ -256,7 +259,7 @@ describe.concurrent('a shortened deadline', () => {
   }, 20_000)
 
   test("H9 a timeout that the caller's time limit cut short is not checked, and its message contains the limit", async () => {
-    const { monitors } = await runMonitors([made('one', target, hangs)], engineWorld(), {
+    const { monitors } = await runMonitors([made('one', target, hangs)], engineFixture(), {
       mode: 'Basic',
       signal: never,
       timeoutMs: 300,
@@ -271,7 +274,7 @@ describe.concurrent('a shortened deadline', () => {
 
   test('another attempt that had no time does not replace the failure of the one before', async () => {
     const plan = [made('one', target, hangs, { timeoutMs: 700, retries: 3 })]
-    const { monitors } = await runMonitors(plan, engineWorld(), { mode: 'Basic', signal: never, timeoutMs: 1_000 })
+    const { monitors } = await runMonitors(plan, engineFixture(), { mode: 'Basic', signal: never, timeoutMs: 1_000 })
     expect(lastOf(monitors, 'one')).toMatchObject({
       status: 'failed',
       message: '10.0.0.9:80 did not answer within 0.7 s',
@@ -283,7 +286,7 @@ describe.concurrent('a shortened deadline', () => {
   test('a monitor that waited for another one until the end of the run names it', async () => {
     const parent = made('parent', { host: 'a' }, slow(400))
     const child = made('child', { host: 'b' }, hangs, { dependsOn: ['parent'] })
-    const { monitors } = await runMonitors([parent, child], engineWorld(), {
+    const { monitors } = await runMonitors([parent, child], engineFixture(), {
       mode: 'Basic',
       signal: never,
       timeoutMs: 900,

@@ -150,8 +150,8 @@ describe.each([
     for (const wide of ['heartbeat', 'heartbeat:we*', 'heartbeat:batch*']) {
       expect((await refusal(create(`wide ${wide}`, 'web', wide))).status).toBe(400)
     }
-    for (const wrong of ['heartbeat:', 'heartbeat:*', 'heartbeat:a*b']) {
-      expect((await refusal(create(`wrong ${wrong}`, 'agents', wrong))).message).toContain('names no heartbeat')
+    for (const invalid of ['heartbeat:', 'heartbeat:*', 'heartbeat:a*b']) {
+      expect((await refusal(create(`wrong ${invalid}`, 'agents', invalid))).message).toContain('names no heartbeat')
     }
   })
 
@@ -219,7 +219,7 @@ describe.each([
   })
 
   test('B3 an invalid report is refused with each field that is wrong', async () => {
-    const wrong = {
+    const invalid = {
       Name: 'n'.repeat(129),
       Message: 'two\nlines',
       Version: '\u202e1',
@@ -227,9 +227,9 @@ describe.each([
       Backlog: -1,
       DiskFreePercent: 101,
     }
-    const fault = await refusal(report(wrong, bearer(it.keys.only)))
+    const fault = await refusal(report(invalid, bearer(it.keys.only)))
     expect([fault.fault, fault.errorCode]).toEqual(['BadRequest', 'ValidationException'])
-    expect(fault.details.fields?.map(({ FieldName }) => FieldName)).toEqual(Object.keys(wrong))
+    expect(fault.details.fields?.map(({ FieldName }) => FieldName)).toEqual(Object.keys(invalid))
     expect(await refusal(report({}, bearer(it.keys.only)))).toMatchObject({
       details: { fields: [{ ErrorCode: 'NotEmpty', FieldName: 'Name' }] },
     })

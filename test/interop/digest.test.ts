@@ -52,7 +52,7 @@ describe('clients that sign in by HTTP Digest', () => {
     expect(signedIn.stderr).toMatch(/> Authorization: Digest .*algorithm=SHA-256/)
     const who = await curl('-H', 'Accept: application/json', `${url}/auth?x=1`)
     expect(JSON.parse(who.stdout)).toMatchObject({ UserName: 'Jäsøn' })
-    const wrong = await run('curl', [
+    const invalid = await run('curl', [
       '-s',
       '-w',
       '%{http_code}',
@@ -63,7 +63,7 @@ describe('clients that sign in by HTTP Digest', () => {
       'Jäsøn:wrong',
       `${url}/auth`,
     ])
-    expect(wrong.stdout).toMatch(/401$/)
+    expect(invalid.stdout).toMatch(/401$/)
   })
 
   // requests hashes a name as UTF-8 and sends it as Latin-1, so that one outside ASCII signs in nowhere.

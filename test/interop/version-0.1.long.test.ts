@@ -239,9 +239,9 @@ types:
     )
     const examples = pages
       .flatMap((page) =>
-        [...page.matchAll(/^```yaml( wrong)?\n([\s\S]*?)^```$/gm)].map(([, wrong, content = ''], at) => ({
+        [...page.matchAll(/^```yaml( wrong)?\n([\s\S]*?)^```$/gm)].map(([, invalid, content = ''], at) => ({
           // Only a file of root may allow programs, so a file of another account is refused with it.
-          wrong: wrong !== undefined || content.startsWith('exec:'),
+          invalid: invalid !== undefined || content.startsWith('exec:'),
           content,
           name: `${pages.indexOf(page)}-${at}.yaml`,
         })),
@@ -254,7 +254,7 @@ types:
       return { code, answer: JSON.parse(stdout) as unknown }
     }
     for (const { name, content } of examples) writeFileSync(join(folder, name), content, { mode: 0o600 })
-    const good = examples.filter(({ wrong }) => !wrong)
+    const good = examples.filter(({ invalid }) => !invalid)
     expect(good.length).toBeGreaterThan(14)
     const verdicts: Awaited<ReturnType<typeof verdict>>[] = []
     for (let from = 0; from < good.length; from += 4) {
@@ -267,7 +267,7 @@ types:
     for (const [index, result] of verdicts.entries()) {
       expect(result).toMatchObject(good[index]?.content.includes('kind: exec') ? cannotRun : valid)
     }
-    const refused = examples.filter(({ wrong }) => wrong)
+    const refused = examples.filter(({ invalid }) => invalid)
     expect(refused).toHaveLength(2)
     for (const { name } of refused) {
       const [then, today] = await Promise.all([verdict(before, name), verdict(now, name)])

@@ -65,9 +65,9 @@ peerSuite(bindMissing, 'dns with a real BIND', () => {
   })
 
   test('an empty list of expected records is a mistake in svc.yaml', () => {
-    const wrong = (expect: readonly string[]) => dns.validate?.({ query: 'a.test', type: 'A', expect } as never)
-    expect(wrong([])).toBe('expect is empty: list the records, or remove it')
-    expect(wrong(['192.0.2.1'])).toBeUndefined()
+    const invalid = (expect: readonly string[]) => dns.validate?.({ query: 'a.test', type: 'A', expect } as never)
+    expect(invalid([])).toBe('expect is empty: list the records, or remove it')
+    expect(invalid(['192.0.2.1'])).toBeUndefined()
   })
 
   test('name servers of a zone with the same serial are ok, and a late one is a warning with its serial', async () => {

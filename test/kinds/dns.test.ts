@@ -333,9 +333,9 @@ describe('dns faults', () => {
   })
 
   test('an invalid server address and an invalid name are reported by name', async () => {
-    const wrong = checked(await runKind(dns, { query: 'app.test', server: 'ns1.test' }), 'answer')
-    expect(wrong).toMatchObject({ status: 'failed', fault: 'data' })
-    expect(wrong.message).toBe('server "ns1.test" is not of the form ip, ip:port or [ip6]:port')
+    const invalid = checked(await runKind(dns, { query: 'app.test', server: 'ns1.test' }), 'answer')
+    expect(invalid).toMatchObject({ status: 'failed', fault: 'data' })
+    expect(invalid.message).toBe('server "ns1.test" is not of the form ip, ip:port or [ip6]:port')
     const { fault: result } = await fault(() => ({ code: 3 }), { query: `${'a'.repeat(64)}.test` })
     expect(result).toBe('data')
   })

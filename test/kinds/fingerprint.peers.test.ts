@@ -128,7 +128,7 @@ peerSuite(missing, 'a pinned certificate', () => {
   const other = '00'.repeat(32)
 
   test.each(Object.entries(servers))('%s accepts it, refuses any other and reports what decided', async (_, start) => {
-    for (const name of ['selfSigned', 'expired', 'wrongHost'] as const) {
+    for (const name of ['selfSigned', 'expired', 'otherHost'] as const) {
       const certificate = made[name]
       const server = await start(certificate, made)
       try {

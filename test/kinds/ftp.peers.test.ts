@@ -159,12 +159,12 @@ peerSuite(vsftpdMissing ?? opensslMissing(), 'ftp against vsftpd', () => {
   describe('a server that refuses the sign-in', () => {
     test('a wrong password is auth, is not shown, and is not tried again soon', async () => {
       const shared = limits()
-      const wrong = { password: secret('hunter2-wrong') }
-      const results = await run(wrong, 'Standard', { limits: shared, retries: 3 })
+      const otherPassword = { password: secret('hunter2-wrong') }
+      const results = await run(otherPassword, 'Standard', { limits: shared, retries: 3 })
       expect(checked(results, 'sign-in')).toMatchObject({ status: 'failed', fault: 'auth' })
       expect(checked(results, 'sign-in').message).toContain('refused the sign-in of "ftp": "530 Login incorrect."')
       expect(JSON.stringify(results)).not.toContain('hunter2')
-      const again = await run(wrong, 'Standard', { limits: shared })
+      const again = await run(otherPassword, 'Standard', { limits: shared })
       expect(again).toHaveLength(1)
       expect(again[0]?.message).toMatch(/^refused: "530 /)
     })
@@ -235,16 +235,16 @@ peerSuite(vsftpdMissing ?? opensslMissing(), 'ftp against vsftpd', () => {
 
   describe('data connections', () => {
     test('a wrong passive address is distinguished from EPSV, which works', async () => {
-      const wrong = await startVsftpd({ settings: { pasv_address: '127.0.0.2' } })
+      const otherPassword = await startVsftpd({ settings: { pasv_address: '127.0.0.2' } })
       try {
-        const results = await clear({ port: wrong.port })
+        const results = await clear({ port: otherPassword.port })
         expect(checked(results, 'EPSV').status).toBe('ok')
         expect(checked(results, 'PASV')).toMatchObject({ status: 'failed', fault: 'refused' })
         expect(checked(results, 'PASV').message).toMatch(
           /^signed in after [\d.]+ m?s, PASV returned 127\.0\.0\.2:\d+, connect was refused in [\d.]+ m?s \(control peer 127\.0\.0\.1\): the same port of the control peer accepts connections, so the passive address is wrong, not the account$/,
         )
       } finally {
-        await wrong.remove()
+        await otherPassword.remove()
       }
     })
     test('a server without passive data connections is a failure, though neither command fails', async () => {

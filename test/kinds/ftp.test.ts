@@ -458,7 +458,7 @@ suiteWith(opensslMissing(), 'ftp certificates', () => {
     certificates = makeCertificates()
   })
   afterAll(() => certificates.remove())
-  test.each(['expired', 'wrongHost', 'selfSigned', 'notYetValid'] as const)(
+  test.each(['expired', 'otherHost', 'selfSigned', 'notYetValid'] as const)(
     'a certificate that is %s ends the session before the account is sent',
     async (name) => {
       await using server = await scriptedFtp({ peer: { tls: certificates[name] } })

@@ -298,7 +298,7 @@ suiteWith(opensslMissing(), 'grpc over TLS', () => {
 
   test.each([
     ['selfSigned', '"self.test" is self-signed'],
-    ['wrongHost', 'the certificate is not for svc.test'],
+    ['otherHost', 'the certificate is not for svc.test'],
     ['expired', 'expired on'],
   ] as const)('a server with a certificate that is %s gets no request', async (name, text) => {
     let calls = 0

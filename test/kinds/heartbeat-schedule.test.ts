@@ -241,14 +241,14 @@ test('thousands of missed runs are reported without counting them, and 10,000 ag
 })
 
 describe('schedule in svc.yaml', () => {
-  const wrong = (withGrace: Settings): string | undefined =>
+  const invalid = (withGrace: Settings): string | undefined =>
     heartbeat.validate?.(withDefaults(heartbeat.settings, withGrace))
 
   test.each(['0 2 * * *', '@daily', '@HOURLY', '@weekly', '*/5 8-17 * * MON-FRI', '0 0 1,15 * *', ' 30 6 * * 7 '])(
     '%s is read',
     (schedule) => {
-      expect(wrong({ schedule })).toBeUndefined()
-      expect(wrong({ schedule, timezone: 'America/New_York' })).toBeUndefined()
+      expect(invalid({ schedule })).toBeUndefined()
+      expect(invalid({ schedule, timezone: 'America/New_York' })).toBeUndefined()
     },
   )
 
@@ -270,35 +270,35 @@ describe('schedule in svc.yaml', () => {
     ['@yearly', 'leaves 365 d between two times'],
   ])('%s is refused with the reason', (schedule, reason) => {
     const began = processorMs()
-    expect(wrong({ schedule, timezone: 'Europe/Berlin' })).toContain(reason)
+    expect(invalid({ schedule, timezone: 'Europe/Berlin' })).toContain(reason)
     expect(processorMs() - began).toBeLessThan(1_000)
   })
 
   test('a job that runs each month or quarter can be monitored', () => {
-    expect(wrong({ schedule: '@monthly', timezone: 'Europe/Berlin' })).toBeUndefined()
-    expect(wrong({ schedule: '0 2 1 1,4,7,10 *' })).toBeUndefined()
+    expect(invalid({ schedule: '@monthly', timezone: 'Europe/Berlin' })).toBeUndefined()
+    expect(invalid({ schedule: '0 2 1 1,4,7,10 *' })).toBeUndefined()
   })
 
   test('grace counts towards the 100 days after which an agent is deleted', () => {
-    const weekly = (limit: number) => wrong({ schedule: '@weekly', grace: { limit } })
+    const weekly = (limit: number) => invalid({ schedule: '@weekly', grace: { limit } })
     expect(weekly(93 * day)).toBeUndefined()
     expect(weekly(93 * day + 1)).toContain('leaves 7 d between two times, and with grace that is more than 100 d')
-    expect(wrong({ schedule: '* * * * *', grace: { limit: 100 * day - 61 * second } })).toBeUndefined()
+    expect(invalid({ schedule: '* * * * *', grace: { limit: 100 * day - 61 * second } })).toBeUndefined()
   })
 
   test('a zone is a name, and a typing error is reported', () => {
-    const zone = (timezone: string) => wrong({ ...nightly, timezone })
+    const zone = (timezone: string) => invalid({ ...nightly, timezone })
     expect(zone('Europe/Berln')).toBe('timezone "Europe/Berln" is not a time zone: did you mean Europe/Berlin?')
     for (const timezone of ['Mars/Olympus', '+02:00', '', '\u001b[31mX'])
       expect(zone(timezone)).toContain('is not a time zone: use a name such as Europe/Berlin')
   })
 
   test('interval and late exclude it, and its own parts require it', () => {
-    expect(wrong({ ...nightly, interval: hour })).toContain('has both schedule and interval')
-    expect(wrong({ ...nightly, late: { warn: 2, limit: 5 } })).toContain('has both schedule and late')
-    expect(wrong({ timezone: 'UTC' })).toContain('has timezone without schedule')
-    expect(wrong({ grace: { limit: hour } })).toContain('has grace without schedule')
-    expect(wrong({ interval: hour, late: { limit: 3 } })).toBeUndefined()
+    expect(invalid({ ...nightly, interval: hour })).toContain('has both schedule and interval')
+    expect(invalid({ ...nightly, late: { warn: 2, limit: 5 } })).toContain('has both schedule and late')
+    expect(invalid({ timezone: 'UTC' })).toContain('has timezone without schedule')
+    expect(invalid({ grace: { limit: hour } })).toContain('has grace without schedule')
+    expect(invalid({ interval: hour, late: { limit: 3 } })).toBeUndefined()
   })
 
   test('an error has its place in the file', async () => {

@@ -37,7 +37,7 @@ peerSuite(apacheMissing ?? opensslMissing(), 'http status of Apache httpd', () =
     expect(await status(url, 'Standard', { status: ['400'] })).toMatchObject({ status: 'ok' })
   })
 
-  test.each(['removed', 'wrongVirtualHost'] as const)(
+  test.each(['removed', 'otherVirtualHost'] as const)(
     'an answer below 500 that is not a page fails from Standard on and passes in Basic: %s',
     async (fault) => {
       const url = server.urls[fault]

@@ -71,12 +71,12 @@ describe('http settings', () => {
       redirects: 0,
       verify: true,
     })
-    const wrong = readSettings(
+    const invalid = readSettings(
       http.settings,
       { url: 'ftp://a.test/', headers: { Authorization: 'Bearer x' }, redirect: 1 },
       context,
     )
-    expect(wrong.problems.map((problem) => problem.path.join('.')).sort()).toEqual([
+    expect(invalid.problems.map((problem) => problem.path.join('.')).sort()).toEqual([
       'headers.Authorization',
       'redirect',
       'url',
@@ -950,7 +950,7 @@ suiteWith(opensslMissing(), 'https', () => {
       [made.expired, /certificate "svc.test" expired on .* UTC, 2 d ago$/],
       [made.expiredIntermediate, /issuer certificate "Svc Old Issuer" expired on/],
       [made.notYetValid, /is not valid before/],
-      [made.wrongHost, /the certificate is not for 127\.0\.0\.1, but for elsewhere\.test$/],
+      [made.otherHost, /the certificate is not for 127\.0\.0\.1, but for elsewhere\.test$/],
       [made.selfSigned, /"self\.test" is self-signed/],
       [made.withoutIntermediate, /issuer "Svc Test Issuer" is unknown here/],
     ] as const

@@ -76,7 +76,7 @@ const levels = (results: readonly { readonly check: string; readonly status: str
 
 describe('ldap settings', () => {
   const context = { env: { P: 'x' }, folder: '.' }
-  const wrong = (settings: object) => {
+  const invalid = (settings: object) => {
     const { values, problems } = readSettings(ldap.settings, settings, context)
     expect(problems).toEqual([])
     return ldap.validate?.(values as never)
@@ -113,11 +113,11 @@ describe('ldap settings', () => {
       'which wrong passwords would lock',
     ],
   ])('%j contradicts itself', (settings, why) => {
-    expect(wrong(settings)).toContain(why)
+    expect(invalid(settings)).toContain(why)
   })
 
   test('a dedicated account beside another one is not a contradiction', () => {
-    expect(wrong({ url, username: 'cn=a', password, refusesWrongPassword: { username: 'cn=b' } })).toBeUndefined()
+    expect(invalid({ url, username: 'cn=a', password, refusesWrongPassword: { username: 'cn=b' } })).toBeUndefined()
   })
 })
 

@@ -45,9 +45,9 @@ peerSuite(ferretdbMissing, 'a real FerretDB', () => {
     expect(left.sort()).toEqual(['not-ours', 'svc-probe-young'])
   })
   test('a wrong password, and an unknown user, are auth', async () => {
-    const wrong = checked(await run(server.port, 'Basic', { password: secret('hunter2-wrong') }), 'connect')
-    expect(wrong).toMatchObject({ status: 'failed', fault: 'auth' })
-    expect(JSON.stringify(wrong)).not.toContain('hunter2')
+    const otherPassword = checked(await run(server.port, 'Basic', { password: secret('hunter2-wrong') }), 'connect')
+    expect(otherPassword).toMatchObject({ status: 'failed', fault: 'auth' })
+    expect(JSON.stringify(otherPassword)).not.toContain('hunter2')
     const nobody = await run(server.port, 'Basic', { url: url(server.port, 'nobody@') })
     expect(checked(nobody, 'connect')).toMatchObject({ fault: 'auth' })
   })

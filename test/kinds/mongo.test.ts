@@ -551,7 +551,7 @@ suiteWith(opensslMissing(), 'TLS with a simulated node', () => {
     ).toBe('ok')
   })
   test('a pinned certificate is accepted, even if it has expired, and another is refused before the sign-in', async () => {
-    for (const name of ['selfSigned', 'expired', 'wrongHost'] as const) {
+    for (const name of ['selfSigned', 'expired', 'otherHost'] as const) {
       const { fingerprint256 } = new X509Certificate(certificates[name].cert)
       const [result] = await tlsChecks(certificates[name], { mode: 'auto', fingerprint: [fingerprint256] })
       expect(result).toMatchObject({ status: 'ok', message: expect.stringContaining('as monitor over TLS in') })
@@ -567,7 +567,7 @@ suiteWith(opensslMissing(), 'TLS with a simulated node', () => {
       [certificates.good, { mode: 'verify' }, /unable to get|self.signed/i],
       [certificates.selfSigned, verify(), /self.signed/i],
       [certificates.expired, verify(), /expired/],
-      [certificates.wrongHost, verify(), /elsewhere\.test/],
+      [certificates.otherHost, verify(), /elsewhere\.test/],
     ] as const) {
       const [result, server] = await tlsChecks(certificate, tls)
       expect(result).toMatchObject({ status: 'failed', fault: 'tls' })

@@ -100,7 +100,7 @@ sqlSuite(
       open: openMysql,
       resources: '',
       refusals: () => figureOf(server, 'Access_denied_errors'),
-      wrongPassword: /refused the sign-in of "monitor"/,
+      passwordRefusal: /refused the sign-in of "monitor"/,
       conditions: {
         noPassword: { run: () => runKind(mysql, { url: server.url('monitor') }) },
         noAccount: { given: () => ({ url: server.url('nobody') }) },

@@ -76,7 +76,7 @@ describe('mysql: figures against limits', () => {
     expect(levels(evaluated(replication, channels({ lagMs: 31_000 }), { replicationLag: { limit: 30_000 } }))).toBe(
       'ok failed',
     )
-    const transaction = (longestMs: number) => levels(evaluated(transactions, { open: 1, thread: 5, longestMs }))
+    const transaction = (maxMs: number) => levels(evaluated(transactions, { open: 1, thread: 5, maxMs }))
     expect(transaction(120_000)).toBe('ok')
     expect(transaction(121_000)).toBe('warning')
     expect(transaction(301_000)).toBe('failed')
@@ -177,11 +177,11 @@ describe('mysql: figures against limits', () => {
   test('MariaDB: the role and lock waits are not checked where the server does not report them', () => {
     const missing = { status: 'failed', notChecked: 'missing' }
     expect(evaluated(role, { readOnly: undefined, sources: undefined, group: undefined })[0]).toMatchObject(missing)
-    const waits = { total: 2, waiting: 1, longestMs: 60_000, session: 7, state: 'Waiting for backup lock' }
+    const waits = { total: 2, waiting: 1, maxMs: 60_000, session: 7, state: 'Waiting for backup lock' }
     expect(levels(evaluated(lockWait, waits))).toBe('ok')
-    expect(levels(evaluated(lockWait, { ...waits, longestMs: 61_000 }))).toBe('warning')
-    expect(levels(evaluated(lockWait, { ...waits, longestMs: 121_000 }))).toBe('failed')
-    expect(evaluated(lockWait, { ...waits, longestMs: undefined })[0]).toMatchObject(missing)
+    expect(levels(evaluated(lockWait, { ...waits, maxMs: 61_000 }))).toBe('warning')
+    expect(levels(evaluated(lockWait, { ...waits, maxMs: 121_000 }))).toBe('failed')
+    expect(evaluated(lockWait, { ...waits, maxMs: undefined })[0]).toMatchObject(missing)
     expect(evaluated(lockWait, { ...waits, total: 0, waiting: 0 })[0]).toMatchObject(missing)
   })
   test('MariaDB: values of AUTO_INCREMENT: 70 % and 90 % are ok to the boundary', () => {
@@ -207,7 +207,7 @@ describe('mysql: figures against limits', () => {
     const unknown = { connected: undefined, running: undefined, max: 100, upMs: undefined }
     expect(evaluated(threads, unknown)).toMatchObject([missing, missing, missing])
     expect(evaluated(threads, { ...healthy, max: undefined })).toMatchObject([missing, missing, { status: 'ok' }])
-    const transaction = { open: undefined, longestMs: undefined, thread: undefined }
+    const transaction = { open: undefined, maxMs: undefined, thread: undefined }
     expect(evaluated(transactions, transaction)[0]).toMatchObject(missing)
     expect(evaluated(transactions, { ...transaction, open: 1 })[0]).toMatchObject(missing)
     expect(evaluated(galera, { ...synced, on: '' })[0]).toMatchObject(missing)

@@ -110,21 +110,21 @@ describe('a real provider (oidc-provider)', () => {
     expect(server.requests().at(-1)).toBe('POST /token/revocation')
     expect(server.sessions()).toBe(0)
     const shared = limits()
-    const wrong = await run({ ...people, password: secret('wrong-wrong-wrong') }, 'Advanced', { limits: shared })
-    expect(checked(wrong, 'user')).toMatchObject({ status: 'failed', fault: 'auth' })
-    expect(checked(wrong, 'user').message).toContain(`refused "${account.user}": 400: invalid_grant`)
-    expect(inspect(wrong, { depth: 9 })).not.toContain('wrong-wrong')
+    const invalid = await run({ ...people, password: secret('wrong-wrong-wrong') }, 'Advanced', { limits: shared })
+    expect(checked(invalid, 'user')).toMatchObject({ status: 'failed', fault: 'auth' })
+    expect(checked(invalid, 'user').message).toContain(`refused "${account.user}": 400: invalid_grant`)
+    expect(inspect(invalid, { depth: 9 })).not.toContain('wrong-wrong')
   })
   test('a wrong secret is auth, is not shown, and is not tried again soon', async () => {
     const shared = limits()
-    const wrong: Overrides = { ...probe, clientSecret: secret(secretWord) }
+    const invalid: Overrides = { ...probe, clientSecret: secret(secretWord) }
     const from = server.requests().length
-    const result = checked(await run(wrong, 'Advanced', { limits: shared, retries: 3 }), 'token')
+    const result = checked(await run(invalid, 'Advanced', { limits: shared, retries: 3 }), 'token')
     expect(result).toMatchObject({ status: 'failed', fault: 'auth' })
     expect(result.message).toContain('refused the client "svc-probe": 401: invalid_client')
     expect(result.details).toEqual(['clientId or clientSecret is wrong, or the client was removed'])
     expect(JSON.stringify(result)).not.toContain(secretWord)
-    const again = await run(wrong, 'Advanced', { limits: shared })
+    const again = await run(invalid, 'Advanced', { limits: shared })
     expect(checked(again, 'sign-in').message).toMatch(/^refused: 401: invalid_client/)
     expect(
       server
@@ -158,7 +158,7 @@ suiteWith(opensslMissing(), 'a real provider (oidc-provider) over TLS', () => {
     made = makeCertificates()
   })
   afterAll(() => made.remove())
-  const over = async (output: 'good' | 'twoDays' | 'expired' | 'wrongHost', some: Overrides = {}) => {
+  const over = async (output: 'good' | 'twoDays' | 'expired' | 'otherHost', some: Overrides = {}) => {
     const secure = await startOidc({ tls: made[output] })
     try {
       const settings = { issuer: secure.issuer, caFile: made.caFile, ...probe, resource, ...some }
@@ -177,7 +177,7 @@ suiteWith(opensslMissing(), 'a real provider (oidc-provider) over TLS', () => {
   test('an expired certificate, a wrong name and an unknown CA are tls, and nothing is sent', async () => {
     for (const [output, some] of [
       ['expired', {}],
-      ['wrongHost', {}],
+      ['otherHost', {}],
       ['good', { caFile: made.selfSignedFile }],
     ] as const) {
       const { results, requests: request } = await over(output, some)

@@ -14,7 +14,7 @@ test('a database whose connections PgBouncer does not report is not taken for an
 })
 
 test('a pool whose server connections PgBouncer does not report is not taken for one that has some', () => {
-  const pool = { name: 'app/app', waiting: 1, longestMs: 5, servers: 1 }
+  const pool = { name: 'app/app', waiting: 1, maxMs: 5, servers: 1 }
   expect(evaluated(maxWait, [pool])).toMatchObject([{ status: 'ok' }])
   expect(evaluated(maxWait, [{ ...pool, servers: undefined }])).toMatchObject([
     { check: 'wait time', status: 'failed', notChecked: 'missing' },

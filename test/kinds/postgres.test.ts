@@ -7,9 +7,9 @@ import type { Result } from '../../src/core/engine/index.ts'
 import {
   connections,
   lockWait,
-  longestTransaction,
   preparedTransactions,
   server as serverCheck,
+  transactionDuration,
   wraparound,
 } from '../../src/core/kinds/postgres/checks.ts'
 import { openPostgres } from '../../src/core/kinds/postgres/driver.ts'
@@ -83,7 +83,7 @@ sqlSuite(
       open: openPostgres,
       resources: '',
       refusals: () => server.log().split('password authentication failed').length - 1,
-      wrongPassword: /refused the sign-in of "monitor"/,
+      passwordRefusal: /refused the sign-in of "monitor"/,
       conditions: {
         noPassword: {
           run: () => runKind(postgres, { url: server.url('monitor') }),
@@ -691,13 +691,13 @@ describe('postgres: figures against limits', () => {
     expect(used(1, 0)).toBe('failed')
     expect(status(evaluated(serverCheck, { ...server, upMs: 60_000 }))).toBe('ok ok')
     expect(status(evaluated(serverCheck, { ...server, upMs: 59_999 }))).toBe('ok warning')
-    const transaction = (longestMs: number) =>
-      status(evaluated(longestTransaction, { user: 'monitor', hidden: 0, who: 'pid 1', longestMs }))
+    const transaction = (maxMs: number) =>
+      status(evaluated(transactionDuration, { user: 'monitor', hidden: 0, who: 'pid 1', maxMs }))
     expect(transaction(120_000)).toBe('ok')
     expect(transaction(120_001)).toBe('warning')
     expect(transaction(300_001)).toBe('failed')
-    const wait = (longestMs: number) =>
-      status(evaluated(lockWait, { user: 'monitor', waiting: 1, hidden: 0, pid: 1, longestMs }))
+    const wait = (maxMs: number) =>
+      status(evaluated(lockWait, { user: 'monitor', waiting: 1, hidden: 0, pid: 1, maxMs }))
     expect(wait(60_000)).toBe('ok')
     expect(wait(60_001)).toBe('warning')
     expect(wait(120_001)).toBe('failed')
@@ -707,11 +707,11 @@ describe('postgres: figures against limits', () => {
   })
   test('PostgreSQL: hidden sessions are not checked, but never hide a transaction that is too long', () => {
     const hidden = { user: 'monitor', hidden: 2 }
-    expect(evaluated(longestTransaction, { ...hidden, who: '', longestMs: undefined })[0]).toMatchObject({
+    expect(evaluated(transactionDuration, { ...hidden, who: '', maxMs: undefined })[0]).toMatchObject({
       status: 'warning',
       notChecked: 'permission',
     })
-    expect(evaluated(longestTransaction, { ...hidden, who: 'pid 1', longestMs: 400_000 })[0]).toMatchObject({
+    expect(evaluated(transactionDuration, { ...hidden, who: 'pid 1', maxMs: 400_000 })[0]).toMatchObject({
       fault: 'threshold',
     })
   })

@@ -170,12 +170,14 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
     })
     test('a wrong password is auth, is not shown, and is not tried again soon', async () => {
       const shared = limits()
-      const wrong = { password: secret('hunter2-wrong') }
-      const findQueue = await one('sign-in', wrong, 'Standard', { limits: shared, retries: 3 })
+      const invalid = { password: secret('hunter2-wrong') }
+      const findQueue = await one('sign-in', invalid, 'Standard', { limits: shared, retries: 3 })
       expect(findQueue).toMatchObject({ status: 'failed', fault: 'auth' })
       expect(findQueue.message).toContain('refused the sign-in of "administrator": Login failed')
       expect(JSON.stringify(findQueue)).not.toContain('hunter2')
-      expect((await one('sign-in', wrong, 'Standard', { limits: shared })).message).toMatch(/^refused: (?!\S+ refused)/)
+      expect((await one('sign-in', invalid, 'Standard', { limits: shared })).message).toMatch(
+        /^refused: (?!\S+ refused)/,
+      )
     })
     test('an account without the right tag is reported with the missing tag, and is not a refused sign-in', async () => {
       const findQueue = await one('sign-in', as('nobody'), 'Standard')
@@ -276,7 +278,7 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
       socket.pipe(far).pipe(socket)
     }
     const over = async (
-      output: 'good' | 'fiveDays' | 'expired' | 'wrongHost',
+      output: 'good' | 'fiveDays' | 'expired' | 'otherHost',
       some: object = {},
       mode: Mode = 'Basic',
     ) => {
@@ -295,7 +297,7 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
     test('an expired certificate, a wrong name and an unknown CA are tls, and nothing is sent', async () => {
       for (const [output, some] of [
         ['expired', {}],
-        ['wrongHost', {}],
+        ['otherHost', {}],
         ['good', { caFile: undefined }],
       ] as const) {
         const { results, input } = await over(output, some, 'Standard')

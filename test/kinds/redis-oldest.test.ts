@@ -47,18 +47,18 @@ test('a value at the boundary is ok, also where there is only one value', () => 
 })
 
 test('settings of a queue that exclude each other are reported', () => {
-  const wrong = (queue: Partial<Queue>): string | undefined =>
+  const invalid = (queue: Partial<Queue>): string | undefined =>
     redis.validate?.(withDefaults(redis.settings, { url: 'redis://h', queues: [{ key: 'q', length: {}, ...queue }] }))
-  expect(wrong({ age })).toBeUndefined()
-  expect(wrong({ age, group: 'g' })).toBeUndefined()
-  expect(wrong({ age, time: '$.at', oldest: 'left' })).toBeUndefined()
-  expect(wrong({ age, time: 'score', scoreUnit: 'milliseconds' })).toBeUndefined()
-  expect(wrong({ time: '$.at' })).toBe('the queue "q" has time without age: set the maximum age, such as age: 5m')
-  expect(wrong({ age, group: 'g', time: '$.at' })).toContain('has both group and time')
-  expect(wrong({ age, oldest: 'left' })).toContain('has oldest without time')
-  expect(wrong({ age, time: 'score', oldest: 'left' })).toContain('has both time: score and oldest')
-  expect(wrong({ age, time: '$.at', scoreUnit: 'seconds' })).toContain('scoreUnit, which requires time: score')
-  expect(wrong({ age, time: 'enqueued_at' })).toBe(
+  expect(invalid({ age })).toBeUndefined()
+  expect(invalid({ age, group: 'g' })).toBeUndefined()
+  expect(invalid({ age, time: '$.at', oldest: 'left' })).toBeUndefined()
+  expect(invalid({ age, time: 'score', scoreUnit: 'milliseconds' })).toBeUndefined()
+  expect(invalid({ time: '$.at' })).toBe('the queue "q" has time without age: set the maximum age, such as age: 5m')
+  expect(invalid({ age, group: 'g', time: '$.at' })).toContain('has both group and time')
+  expect(invalid({ age, oldest: 'left' })).toContain('has oldest without time')
+  expect(invalid({ age, time: 'score', oldest: 'left' })).toContain('has both time: score and oldest')
+  expect(invalid({ age, time: '$.at', scoreUnit: 'seconds' })).toContain('scoreUnit, which requires time: score')
+  expect(invalid({ age, time: 'enqueued_at' })).toBe(
     'the queue "q": time "enqueued_at" must be score or a JSON path such as $.enqueued_at',
   )
 })

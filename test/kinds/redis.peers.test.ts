@@ -257,14 +257,14 @@ peerSuite(redisMissing, 'redis', () => {
     })
     test('a wrong password is auth, is not shown, and is not tried again soon', async () => {
       const shared = limits()
-      const wrong = { url: as('monitor'), password: secret('hunter2-wrong') }
-      const result = await one('connect', wrong, 'Basic', { limits: shared, retries: 3 })
+      const invalid = { url: as('monitor'), password: secret('hunter2-wrong') }
+      const result = await one('connect', invalid, 'Basic', { limits: shared, retries: 3 })
       expect(result).toMatchObject({ status: 'failed', fault: 'auth' })
       expect(result.message).toContain('refused the sign-in of "monitor"')
       expect(JSON.stringify(result)).not.toContain('hunter2')
       const stats = (): string => /cmdstat_auth:calls=(\d+)/.exec(locked.cli('INFO', 'commandstats'))?.[1] ?? ''
       const before = Number(stats())
-      expect((await one('sign-in', wrong, 'Basic', { limits: shared })).message).toMatch(
+      expect((await one('sign-in', invalid, 'Basic', { limits: shared })).message).toMatch(
         /^refused: wrong password, or /,
       )
       // redis-cli signs in too, once for each command.

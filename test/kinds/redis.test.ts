@@ -391,15 +391,16 @@ describe('redis replies', () => {
 })
 
 describe('redis settings', () => {
-  const wrong = (overrides: Overrides): string | undefined => redis.validate?.(withDefaults(redis.settings, overrides))
+  const invalid = (overrides: Overrides): string | undefined =>
+    redis.validate?.(withDefaults(redis.settings, overrides))
   test('that exclude each other are reported', () => {
-    expect(wrong({ url: 'redis://h/0' })).toBeUndefined()
-    expect(wrong({ url: 'rediss://h', caFile: '/ca' })).toBeUndefined()
-    expect(wrong({ url: 'redis://h/orders' })).toContain('must end with the number of a database')
-    expect(wrong({ url: 'redis://h?tls=true' })).toContain('parameters')
-    expect(wrong({ url: 'redis://me@h' })).toContain('no password is set')
-    expect(wrong({ url: 'redis://h', caFile: '/ca' })).toContain('rediss')
-    expect(wrong({ url: 'redis://%zz@h', password: secret('x') })).toContain('%')
+    expect(invalid({ url: 'redis://h/0' })).toBeUndefined()
+    expect(invalid({ url: 'rediss://h', caFile: '/ca' })).toBeUndefined()
+    expect(invalid({ url: 'redis://h/orders' })).toContain('must end with the number of a database')
+    expect(invalid({ url: 'redis://h?tls=true' })).toContain('parameters')
+    expect(invalid({ url: 'redis://me@h' })).toContain('no password is set')
+    expect(invalid({ url: 'redis://h', caFile: '/ca' })).toContain('rediss')
+    expect(invalid({ url: 'redis://%zz@h', password: secret('x') })).toContain('%')
   })
   test('have host and port as the target of a keychain secret', () => {
     const target = (url: string) => redis.target?.(withDefaults(redis.settings, { url }))

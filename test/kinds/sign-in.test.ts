@@ -12,7 +12,7 @@ import signIn, { lookUp } from '../../src/core/kinds/sign-in.ts'
 import { openCore } from '../../src/core/open.ts'
 import { assemble } from '../../src/core/plan/index.ts'
 import type { ExecutionMode, HealthCheckResponse } from '../../src/core/protocol/index.ts'
-import { faultOf, withWorld } from '../auth/world.ts'
+import { faultOf, withFixture } from '../auth/fixture.ts'
 import { checked, evaluated, runKind } from '../support/engine/run-kind.ts'
 import { peer, refusedPort } from '../support/faults/faults.ts'
 import { endsByDeadline } from '../support/suite/deadline.ts'
@@ -172,7 +172,7 @@ describe('Identity without configuration', () => {
 
 describe('the self-test of sign-in', () => {
   test('counts no failure, audits nothing and changes no user', async () => {
-    await withWorld(async ({ data, store, clock }) => {
+    await withFixture(async ({ data, store, clock }) => {
       const rows = (): unknown => {
         const database = new DatabaseSync(store, { readOnly: true })
         const tables = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").all()

@@ -135,7 +135,7 @@ suiteWith(opensslMissing(), 'smtp', () => {
     test('an expired certificate, a wrong name and an unknown CA fail, and no password is sent', async () => {
       for (const [certificate, overrides, message] of [
         [made.expired, {}, /expired on \d{4}-/],
-        [made.wrongHost, {}, /the certificate is not for svc\.test/],
+        [made.otherHost, {}, /the certificate is not for svc\.test/],
         [made.good, { caFile: undefined }, /does not trust|unknown here/],
       ] as const) {
         for (const secure of [false, true]) {
@@ -425,15 +425,15 @@ test('a missing AUTH is a warning on a port of submission, and ok where mail arr
 })
 
 describe('smtp settings', () => {
-  const wrong = (overrides: Overrides): string | undefined =>
+  const invalid = (overrides: Overrides): string | undefined =>
     smtp.validate?.(withDefaults(smtp.settings, { host: 'h', ...overrides }))
   test('settings that exclude each other, or could inject a line, are reported', () => {
-    expect(wrong({ ...account, recipient: 'a.b+c@svc.test', sender: 'm@[127.0.0.1]' })).toBeUndefined()
-    expect(wrong({ username: 'm' })).toBe('username requires a password')
-    expect(wrong({ ...account, tls: 'off' })).toContain('never sends a password without TLS')
-    expect(wrong({ sender: 'a@b' })).toBeUndefined()
+    expect(invalid({ ...account, recipient: 'a.b+c@svc.test', sender: 'm@[127.0.0.1]' })).toBeUndefined()
+    expect(invalid({ username: 'm' })).toBe('username requires a password')
+    expect(invalid({ ...account, tls: 'off' })).toContain('never sends a password without TLS')
+    expect(invalid({ sender: 'a@b' })).toBeUndefined()
     for (const recipient of ['a', 'a@b>\r\nDATA', 'a<b@c', 'a b@c', 'ä@c', 'a@b c']) {
-      expect(wrong({ recipient })).toContain('must be an address like')
+      expect(invalid({ recipient })).toContain('must be an address like')
     }
   })
   test('the target is host and port; a password makes it sign in from Standard on', () => {

@@ -161,7 +161,7 @@ sqlSuite(
       open: openSqlserver,
       resources: 'TCPServerWrap 1',
       refusals: () => server.logins().filter(({ password }) => password !== word).length,
-      wrongPassword:
+      passwordRefusal:
         /^127\.0\.0\.1:\d+ refused the sign-in of "monitor": probably a wrong name or password; the exact reason is in the error log of the server$/,
       conditions: {
         noPassword: { run: () => runKind(sqlserver, { url: url(server.port) }) },
@@ -690,7 +690,7 @@ suiteWith(opensslMissing(), 'TLS with a simulated server', () => {
       [certificates.good, { mode: 'verify' }, /unable to get|self.signed/i],
       [certificates.selfSigned, verify(), /self.signed/i],
       [certificates.expired, verify(), /expired/],
-      [certificates.wrongHost, verify(), /elsewhere\.test/],
+      [certificates.otherHost, verify(), /elsewhere\.test/],
     ] as const) {
       const [result, server] = await with_({ tls: options }, tls)
       expect(result).toMatchObject({ status: 'failed', fault: 'tls' })
@@ -784,8 +784,8 @@ describe('what is judged', () => {
     expect([80, 81, 95, 96].map((used) => judged(used))).toEqual(['ok', 'warning', 'warning', 'failed'])
   })
   test('SQL Server (simulated): blocked: a minute is ok', () => {
-    const judged = (longestMs: number) =>
-      evaluated(blocked, { requests: 2, longestMs, session: 71, blocker: 66, wait: 'LCK_M_S' })
+    const judged = (maxMs: number) =>
+      evaluated(blocked, { requests: 2, maxMs, session: 71, blocker: 66, wait: 'LCK_M_S' })
     expect(status(judged(minute))).toBe('ok')
     expect(status(judged(minute + 1))).toBe('warning')
     expect(message(judged(5 * minute))).toBe(
@@ -793,7 +793,7 @@ describe('what is judged', () => {
     )
   })
   test('SQL Server (simulated): space: 10 % and 5 % are ok to the boundary, and the result is that of the fullest database', () => {
-    const files = (...used: readonly number[]) => used.map((one, at) => ({ name: `d${at}`, used: one, room: 100 }))
+    const files = (...used: readonly number[]) => used.map((one, at) => ({ name: `d${at}`, used: one, capacity: 100 }))
     for (const check of [
       (used: number) => evaluated(dataSpace, files(used)),
       (used: number) => evaluated(logSpace, files(used)),
@@ -805,13 +805,13 @@ describe('what is judged', () => {
   })
   test('SQL Server (simulated): space: growth counts up to the limit of a file and to what its volume has left, once', () => {
     const file = { name: 'o', size: 100, growth: 10, most: -1, volume: 'D:', free: 50 * 8_192 }
-    const room = (...files: readonly object[]) => spaces(files as never, () => 0)[0]?.room
-    expect(room(file)).toBe(150 * 8_192)
-    expect(room(file, { ...file, size: 10 })).toBe(160 * 8_192)
-    expect(room({ ...file, most: 120 })).toBe(120 * 8_192)
-    expect(room({ ...file, growth: 0 })).toBe(100 * 8_192)
-    expect(room({ ...file, most: 268_435_456 })).toBe(150 * 8_192)
-    expect(room(file, { ...file, volume: 'E:' })).toBe(300 * 8_192)
+    const capacity = (...files: readonly object[]) => spaces(files as never, () => 0)[0]?.capacity
+    expect(capacity(file)).toBe(150 * 8_192)
+    expect(capacity(file, { ...file, size: 10 })).toBe(160 * 8_192)
+    expect(capacity({ ...file, most: 120 })).toBe(120 * 8_192)
+    expect(capacity({ ...file, growth: 0 })).toBe(100 * 8_192)
+    expect(capacity({ ...file, most: 268_435_456 })).toBe(150 * 8_192)
+    expect(capacity(file, { ...file, volume: 'E:' })).toBe(300 * 8_192)
   })
   test('SQL Server (simulated): backups: 48 h and 72 h, 30 min and 60 min; one that never was counts from the making', () => {
     const at = (ageMs: number, never = false) => [{ name: 'orders', ageMs, at: new Date(0), never }]
@@ -850,11 +850,11 @@ describe('what is judged', () => {
     expect(evaluated(logReuse, [{ ...log, waits: '' }])[0]).toMatchObject(missing)
     expect(evaluated(sessions, { used: undefined, max: 100 })[0]).toMatchObject(missing)
     expect(evaluated(sessions, { used: 1, max: undefined })[0]).toMatchObject(missing)
-    const one = { requests: 1, longestMs: undefined, session: 71, blocker: 66, wait: '' }
+    const one = { requests: 1, maxMs: undefined, session: 71, blocker: 66, wait: '' }
     expect(evaluated(blocked, one)[0]).toMatchObject(missing)
-    const space = { name: 'd', used: 1, room: 100 }
+    const space = { name: 'd', used: 1, capacity: 100 }
     expect(evaluated(dataSpace, [space, { ...space, used: undefined }])[0]).toMatchObject(missing)
-    expect(evaluated(dataSpace, [space, { ...space, room: undefined }])[0]).toMatchObject(missing)
+    expect(evaluated(dataSpace, [space, { ...space, capacity: undefined }])[0]).toMatchObject(missing)
     const unknown = [
       { name: 'orders', ageMs: 1, at: new Date(0), never: false },
       { name: 'old', ageMs: undefined, at: undefined, never: true },

@@ -256,8 +256,8 @@ describe('tcp xml', () => {
   })
 
   test('a wrong value and invalid XML fail', async () => {
-    const wrong = await ask(replies('<Reply ok="no"/>'), { send: 'x', xml: { '/Reply/@ok': 'yes' } })
-    expect(checked(wrong.results, 'xml')).toMatchObject({ status: 'failed', fault: 'data' })
+    const invalid = await ask(replies('<Reply ok="no"/>'), { send: 'x', xml: { '/Reply/@ok': 'yes' } })
+    expect(checked(invalid.results, 'xml')).toMatchObject({ status: 'failed', fault: 'data' })
     const none = await ask(replies('<Reply><a></Reply>'), { send: 'x', xml: { '/Reply/@ok': 'yes' } })
     expect(checked(none.results, 'xml')).toMatchObject({ status: 'failed', fault: 'protocol' })
     const text = await ask(replies('no XML at all'), { send: 'x', xml: { '/Reply/@ok': 'yes' } })

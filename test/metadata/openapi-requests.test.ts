@@ -81,7 +81,7 @@ function ofType(type: string, schema: Schema, name: string): fc.Arbitrary<unknow
 }
 
 /** A wrong value in the place of a right one. */
-const wrong = fc.constantFrom<unknown>(
+const invalid = fc.constantFrom<unknown>(
   ...[0, -1, 1.5, 1e300, true, [], {}, [null], [0], [[]], { a: 1 }, { constructor: 'x' }],
   ...['', ' ', '\u0000', 'a\u200b', 'P', 'PT', 'PT0.5S', 'P101D', '2026-02-30', '/Date(x)/', 'x'.repeat(129)],
   ...['x'.repeat(1_001), 'x'.repeat(4_001), ['x'.repeat(129)], [''], ['\u0000'], Array(257).fill('x'), null],
@@ -178,7 +178,7 @@ describe('R6 requests made from openapi.json', () => {
       const allowed = checkOf(schema)
       const fields = Object.keys(resolved(schema).properties ?? {})
       const spoiled = fc
-        .tuple(arbitraryFor(schema), fc.constantFrom(...fields), wrong)
+        .tuple(arbitraryFor(schema), fc.constantFrom(...fields), invalid)
         .map(([body, field, value]) => ({ ...(body as object), [field]: value }))
         .filter((body) => !allowed(body))
       const property = fc.asyncProperty(spoiled, async (body) => {

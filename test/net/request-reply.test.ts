@@ -168,17 +168,17 @@ describe('replies that begin with a code', () => {
   })
 
   test('16 KiB is a reply, more is not, however it is divided', () => {
-    const longest = 16 * 1024
-    expect(ftp(`220 ${'x'.repeat(longest - 4)}\r\n`)).toHaveLength(1)
+    const maxReply = 16 * 1024
+    expect(ftp(`220 ${'x'.repeat(maxReply - 4)}\r\n`)).toHaveLength(1)
     for (const read of [smtp, ftp]) {
       for (const flood of [
-        `220 ${'x'.repeat(longest - 3)}\r\n`,
-        'x'.repeat(longest + 1),
-        '220-x\r\n'.repeat(longest / 5),
+        `220 ${'x'.repeat(maxReply - 3)}\r\n`,
+        'x'.repeat(maxReply + 1),
+        '220-x\r\n'.repeat(maxReply / 5),
       ]) {
         expect(() => read(flood)).toThrow('sent a reply without an end')
       }
     }
-    expect(() => ftp('220-x\r\n', '\n'.repeat(longest))).toThrow('sent a reply without an end')
+    expect(() => ftp('220-x\r\n', '\n'.repeat(maxReply))).toThrow('sent a reply without an end')
   })
 })

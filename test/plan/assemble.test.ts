@@ -17,7 +17,7 @@ import {
 import { ServerType } from '../../src/core/protocol/index.ts'
 import { healthCheckResponse, runDocument } from '../../src/core/reports/index.ts'
 import { readSettings } from '../../src/core/settings/index.ts'
-import { engineWorld } from '../support/engine/engine-world.ts'
+import { engineFixture } from '../support/engine/engine-fixture.ts'
 
 const never = new AbortController().signal
 const withDefaults = (more: Partial<AssembleOptions> = {}): AssembleOptions => ({
@@ -63,7 +63,7 @@ test('Sql without configuration and without a store is a failure', async () => {
 
 test('a type without built-in checks fails and names the next step', async () => {
   const planned = await assemble('XcodeC', withDefaults({ host: false }))
-  const run = await runMonitors(planned, engineWorld(), { mode: 'Basic', signal: never })
+  const run = await runMonitors(planned, engineFixture(), { mode: 'Basic', signal: never })
   const { Status, StatusMessage, FailedMonitorCount } = healthCheckResponse(
     runDocument(run, { type: 'XcodeC', correlationId: 'c', flags: {}, view: 'full' }),
   )
@@ -81,8 +81,8 @@ test('the host block is planned with its settings in svc.yaml, or omitted', asyn
   const [host] = await assemble('Sql', withDefaults({ configured, host: { disk: { warn: '40%', limit: '30%' } } }))
   expect(host).toMatchObject({ name: 'host', host: true, settings: { disk: { warn: 40, limit: 30 } } })
   expect(names(await assemble('Sql', withDefaults({ configured, host: false })))).toEqual(['tcp orders'])
-  const wrong = assemble('Sql', withDefaults({ configured, host: { dsik: 1 } }))
-  await expect(wrong).rejects.toThrow(Fault)
+  const invalid = assemble('Sql', withDefaults({ configured, host: { dsik: 1 } }))
+  await expect(invalid).rejects.toThrow(Fault)
 })
 
 test('a usual port that listens is probed and never counts as a result', async () => {
@@ -142,7 +142,7 @@ test('an assembled plan can run', async () => {
   onTestFinished(() => void server.close())
   const { port } = server.address() as AddressInfo
   const planned = await assemble('Ftp', withDefaults({ configured: [await tcp('tcp ftp1', port)], host: false }))
-  const run = await runMonitors(planned, engineWorld(), { mode: 'Basic', signal: never })
+  const run = await runMonitors(planned, engineFixture(), { mode: 'Basic', signal: never })
   expect(run.monitors.map(({ name, results }) => [name, results[0]?.status])).toEqual([['tcp ftp1', 'ok']])
 })
 

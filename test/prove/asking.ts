@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { type Answer, headerOf, isLast } from './answers.ts'
 import { Lane } from './connections.ts'
+import type { CheckContext } from './fixture.ts'
 import { evaluate } from './judge.ts'
 import type { Question } from './questions.ts'
-import type { CheckContext } from './world.ts'
 
 /** The requests and answers, so that a proof that checked nothing is noticed. */
 export class Observation {

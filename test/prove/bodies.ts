@@ -40,7 +40,7 @@ export function bodyOf(schema: JsonSchema | undefined, batch: boolean): fc.Arbit
       chunked: fc.constantFrom(false, false, true),
     }),
   )
-  const wrong = fc.record({
+  const problems = fc.record({
     type: fc.option(fc.constantFrom(...Object.values(types).flat()), { nil: undefined }),
     bytes: fc.oneof(
       fields.chain((each) => spoiled(written('json', each))),
@@ -49,7 +49,7 @@ export function bodyOf(schema: JsonSchema | undefined, batch: boolean): fc.Arbit
     ),
     chunked: fc.boolean(),
   })
-  return mostly<Body | undefined>(right, fc.oneof(wrong, wrong, fc.constant(undefined)), 5)
+  return mostly<Body | undefined>(right, fc.oneof(problems, problems, fc.constant(undefined)), 5)
 }
 
 const batched = (fields: fc.Arbitrary<Fields>): fc.Arbitrary<string> =>

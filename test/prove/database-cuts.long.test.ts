@@ -11,14 +11,14 @@ import { startServer } from '../../src/core/server/index.ts'
 import { type Admin, serveDefaults } from '../../src/core/service.ts'
 import { type Break, type CutProxy, cutProxy } from '../support/faults/cut-proxy.ts'
 import { type PostgresServer, startPostgres } from '../support/servers/postgres.ts'
-import { freshDatabase } from '../support/store/data-world.ts'
+import { freshDatabase } from '../support/store/data-fixture.ts'
 import {
   contradictions,
   type Late,
   type Load,
   loadAdmin,
   loadPassword,
-  longest,
+  slowest,
   startLoad,
   writerNames,
 } from '../support/store/database-load.ts'
@@ -103,16 +103,16 @@ async function breakAll(load: Load, breaks: Iterable<() => Promise<string>>): Pr
     changeMs = Math.max(changeMs, recovery.changeMs)
   }
   await load.stop()
-  return { answer: longest(answers), changeMs }
+  return { answer: slowest(answers), changeMs }
 }
 
 async function judge(load: Load, recovery: Recovery, what: string, url: string): Promise<void> {
-  const [unavailable, signIn] = [load.longestUnavailable(false), load.longestUnavailable(true)]
+  const [unavailable, signIn] = [load.maxUnavailable(false), load.maxUnavailable(true)]
   const { ok, unavailable: refused } = load.figures
   const figures = { ok, refused, acknowledged: load.acknowledged.length, unavailable, signIn, ...recovery }
   const whole = (_: string, value: unknown): unknown => (typeof value === 'number' ? Math.round(value) : value)
   process.stderr.write(`${what}, seed ${seed}: ${JSON.stringify(figures, whole)}\n`)
-  expect(load.figures.wrong).toEqual([])
+  expect(load.figures.problems).toEqual([])
   // Else the breaks would not have hit what they are for.
   expect(refused).toBeGreaterThan(0)
   expect(load.acknowledged.length).toBeGreaterThan(faults)

@@ -38,30 +38,31 @@ export function evaluate(
 ): void {
   const { status, headers, body } = answer
   const whole = `${headers.map(([name, value]) => `${name}: ${value}`).join('\n')}\n\n${body}`
-  const wrong = (what: string): Error =>
+  const problems = (what: string): Error =>
     new Error(`${method} ${target?.slice(0, 120)} ${status}: ${what}\n${whole.slice(0, 1_500)}`)
 
   for (const [name, form] of Object.entries(always)) {
     const values = headers.flatMap(([written, value]) => (written.toLowerCase() === name ? [value] : []))
     if (values.length !== 1 || !form.test(values[0] ?? ''))
-      throw wrong(`F4 S6 the header ${name} is ${values.join(' | ')}`)
+      throw problems(`F4 S6 the header ${name} is ${values.join(' | ')}`)
   }
   for (const header of ['x-powered-by', 'server'])
-    if (headerOf(answer, header) !== undefined) throw wrong(`F4 it says ${header}`)
+    if (headerOf(answer, header) !== undefined) throw problems(`F4 it says ${header}`)
   const contentType = headerOf(answer, 'content-type')
-  if (!bodiless && (contentType === undefined) !== (body === '')) throw wrong('a body and its type belong together')
-  if (status >= 500 && !explained(answer, bodiless)) throw wrong('S6 a 5xx that says neither Failure nor Retry-After')
+  if (!bodiless && (contentType === undefined) !== (body === '')) throw problems('a body and its type belong together')
+  if (status >= 500 && !explained(answer, bodiless))
+    throw problems('S6 a 5xx that says neither Failure nor Retry-After')
   if (target !== undefined) valid(method === 'HEAD' && !bodiless ? 'GET' : method, target, status, contentType, body)
-  if (stack.test(whole)) throw wrong('S6 it speaks of the insides')
+  if (stack.test(whole)) throw problems('S6 it speaks of the insides')
   if (
     status >= 400 &&
     folders.some((folder) => whole.includes(folder)) &&
     !(target !== undefined && (isHealth(method, target) || isStatusPage(target, contentType)))
   ) {
-    throw wrong('S6 it says where files lie')
+    throw problems('S6 it says where files lie')
   }
   const secret = betrayed()
-  if (secret !== undefined) throw wrong(`S7 it holds a secret: ${secret}`)
+  if (secret !== undefined) throw problems(`S7 it holds a secret: ${secret}`)
 
   /** S7, F2: a sign-in returns its token once; the id of a session also goes to the caller that presents it; a script gets nothing. */
   function betrayed(): string | undefined {

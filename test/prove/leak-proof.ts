@@ -141,9 +141,9 @@ export async function proveKind(kind: KindName, row: Row): Promise<Measured> {
   const { cases, env = {}, allow = [], store } = started
   const runner = new Runner(started)
   const { well, broken, warm } = counts[row.cost]
-  const wrong = cases.filter((one) => one.expect !== 'well').length
+  const problems = cases.filter((one) => one.expect !== 'well').length
   const of = (one: Case): number =>
-    Math.ceil(one.expect === 'well' ? well / (cases.length - wrong) : broken / Math.max(1, wrong))
+    Math.ceil(one.expect === 'well' ? well / (cases.length - problems) : broken / Math.max(1, problems))
   try {
     await runner.ask({ do: 'begin', task: { kind, env, allow, store } })
     let [attempts, late] = [0, 0]

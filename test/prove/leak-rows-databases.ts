@@ -14,7 +14,7 @@ import { broken, open, type Row, run, well } from './leak-row.ts'
 const word = 'correct horse'
 const env = { WORD: word, WRONG: 'wrong horse' }
 const password = { env: 'WORD' }
-const wrong = { env: 'WRONG' }
+const problems = { env: 'WRONG' }
 const at = (scheme: string, port: number, rest = ''): string => `${scheme}://monitor@127.0.0.1:${port}${rest}`
 const rows = (results: readonly Record<string, unknown>[]): readonly string[] =>
   results.map((row) => JSON.stringify(row))
@@ -36,7 +36,7 @@ export const databaseRows = {
         env,
         cases: [
           well({ url, password, queries }),
-          run('wrong password', ['auth'], { url, password: wrong }),
+          run('wrong password', ['auth'], { url, password: problems }),
           run('no such database', 'fails', { url: server.url('monitor', 'none'), password }),
           ...breaks.cases,
         ],
@@ -74,7 +74,7 @@ export const databaseRows = {
         env,
         cases: [
           well({ url, password, queries }),
-          run('wrong password', ['auth'], { url, password: wrong }),
+          run('wrong password', ['auth'], { url, password: problems }),
           ...breaks.cases,
         ],
         left: async () => [
@@ -102,7 +102,7 @@ export const databaseRows = {
         env,
         cases: [
           well({ url: server.url, password, allowWrites: true, queues: [{ key: 'jobs', age: '1h' }] }),
-          run('wrong password', ['auth'], { url: server.url, password: wrong }),
+          run('wrong password', ['auth'], { url: server.url, password: problems }),
           ...breaks.cases,
         ],
         left: async () => [...(await server.left()), ...breaks.left()],
@@ -124,7 +124,7 @@ export const databaseRows = {
       const url = bouncer.url('stats', 'pgbouncer')
       return {
         env,
-        cases: [well({ url, password }), run('wrong password', ['auth'], { url, password: wrong }), ...breaks.cases],
+        cases: [well({ url, password }), run('wrong password', ['auth'], { url, password: problems }), ...breaks.cases],
         left: breaks.left,
         stop: async () => {
           await breaks.stop()
@@ -156,7 +156,7 @@ export const databaseRows = {
         cases: [
           // It answers with too little for most looks, which then say so as a warning.
           well({ url, password }),
-          run('wrong password', ['auth'], { url, password: wrong }),
+          run('wrong password', ['auth'], { url, password: problems }),
           ...breaks.cases,
         ],
         left: () => [...open('simulated', server), ...breaks.left()],
@@ -192,7 +192,7 @@ export const databaseRows = {
         cases: [
           // It refuses what the looks ask, which then say so as a warning.
           well({ url, password, queries }),
-          run('wrong password', ['auth'], { url, password: wrong }),
+          run('wrong password', ['auth'], { url, password: problems }),
           ...breaks.cases,
         ],
         left: () => [...open('simulated', server), ...breaks.left()],

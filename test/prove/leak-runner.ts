@@ -128,10 +128,10 @@ async function run(one: Case, runs: number): Promise<Ran> {
         signal: life.signal,
       })
       const results = monitors[0]?.results ?? []
-      const wrong = evaluate(one, mode, results)
-      if (wrong === undefined) continue
+      const problems = evaluate(one, mode, results)
+      if (problems === undefined) continue
       if (one.expect === 'well' && isLate(results)) late += 1
-      else unexpected.add(wrong)
+      else unexpected.add(problems)
     }
   }
   await Promise.all(Array.from({ length: Math.min(one.atOnce, runs) }, lane))

@@ -17,7 +17,7 @@ export type NightCall = {
 export type Night = {
   readonly calls: readonly NightCall[]
   /** Answers that contradict an acknowledged change, and answers that no fault explains. */
-  readonly wrong: readonly string[]
+  readonly problems: readonly string[]
   /** Calls that begin from now on are counted under this name. */
   readonly during: (fault: string) => void
   /** Lets the calls in progress end. */
@@ -38,7 +38,7 @@ type Answer = { readonly outcome: Outcome; readonly body: string }
  */
 export async function startNight(nodes: readonly { current: ServeNode }[], writers: readonly string[]): Promise<Night> {
   const calls: NightCall[] = []
-  const wrong: string[] = []
+  const problems: string[] = []
   let fault: string = noFault
   let goesOn = true
 
@@ -54,7 +54,7 @@ export async function startNight(nodes: readonly { current: ServeNode }[], write
     const outcome = outcomeOf(answer, fine)
     calls.push({ kind, node, fault: during === noFault ? fault : during, outcome, began, ended: performance.now() })
     if (outcome === 'failed' && answer && answer !== 'refused' && answer.status !== 503)
-      wrong.push(`${during}: ${kind} at node ${node} is answered ${answer.status}: ${answer.body.slice(0, 200)}`)
+      problems.push(`${during}: ${kind} at node ${node} is answered ${answer.status}: ${answer.body.slice(0, 200)}`)
     return { body: answer && answer !== 'refused' ? answer.body : '', outcome }
   }
 
@@ -86,7 +86,7 @@ export async function startNight(nodes: readonly { current: ServeNode }[], write
       if (answer.outcome !== 'ok') continue
       const { Roles = [] } = JSON.parse(answer.body) as { Roles?: readonly string[] }
       if (Roles.includes(role) !== expected)
-        wrong.push(`${fault}: node ${node} reads ${Roles.join()} after node ${changedAt} acknowledged ${expected}`)
+        problems.push(`${fault}: node ${node} reads ${Roles.join()} after node ${changedAt} acknowledged ${expected}`)
     }
   }
 
@@ -115,7 +115,7 @@ export async function startNight(nodes: readonly { current: ServeNode }[], write
   ])
   return {
     calls,
-    wrong,
+    problems,
     during: (name) => {
       fault = name
     },
@@ -167,7 +167,7 @@ export function nightTable(calls: readonly NightCall[]): string {
       ...[fault, count('ok'), count('failed'), count('unknown')],
       `${count('ok', 'health')} of ${health}`,
       // The calls of quiet moments do not follow each other.
-      fault === noFault ? '' : (longestPause(group) / 1_000).toFixed(1),
+      fault === noFault ? '' : (maxPause(group) / 1_000).toFixed(1),
       Math.round(p99),
     ]
     return `| ${cells.join(' | ')} |`
@@ -177,7 +177,7 @@ export function nightTable(calls: readonly NightCall[]): string {
 }
 
 /** Milliseconds. */
-function longestPause(calls: readonly NightCall[]): number {
+function maxPause(calls: readonly NightCall[]): number {
   const ends = calls.filter(({ kind, outcome }) => kind === 'sign-in' && outcome === 'ok').map(({ ended }) => ended)
   const from = Math.min(...calls.map(({ began }) => began))
   const all = [from, ...ends.toSorted((a, b) => a - b), Math.max(...calls.map(({ ended }) => ended))]

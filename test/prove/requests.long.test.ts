@@ -4,11 +4,11 @@ import { ask, question as healthQuestion } from '../server/site.ts'
 import { readAnswers } from './answers.ts'
 import { Asking, Observation } from './asking.ts'
 import { noise, talk } from './conversations.ts'
+import { type CheckContext, type ProcessResources, startFixture } from './fixture.ts'
 import { evaluate } from './judge.ts'
 import { question } from './questions.ts'
 import { Secrets } from './secrets.ts'
 import { type Hidden, holdTalk, makeNoise } from './talking.ts'
-import { type CheckContext, type ProcessResources, startWorld } from './world.ts'
 
 /** `npm test` sends a tenth, always the same; with SVC_PROVE=1 others each time, or those of SVC_SEED. */
 const proving = process.env['SVC_PROVE'] === '1'
@@ -32,7 +32,7 @@ const hidden: Hidden = []
 const measurements: { [when: string]: ProcessResources } = {}
 
 beforeAll(async () => {
-  context = await startWorld()
+  context = await startFixture()
   asking = new Asking(context, 8)
   began = performance.now()
   measurements['start'] = await context.measure()
@@ -180,7 +180,7 @@ describe('afterwards', () => {
     expect([...counts].filter(([id, same]) => log.answers(id) !== same.length)).toEqual([])
     expect(hidden.length).toBeGreaterThan(0)
     expect(hidden.filter((id) => log.answers(id) > 0)).toEqual([])
-    expect(log.wrong).toEqual([])
+    expect(log.problems).toEqual([])
     expect(log.lines.filter((line) => secrets.in(line).length > 0)).toEqual([])
   })
 

@@ -12,13 +12,13 @@ type Line = {
 export class ServeLog {
   readonly lines: string[] = []
   /** Lines that are not JSON, and those of a defect. */
-  readonly wrong: string[] = []
+  readonly problems: string[] = []
   readonly #answers = new Map<string, number>()
 
   take(text: string): void {
     this.lines.push(text)
     const line = parsed(text)
-    if (line?.level === undefined || line.level === 'error' || line.stack !== undefined) this.wrong.push(text)
+    if (line?.level === undefined || line.level === 'error' || line.stack !== undefined) this.problems.push(text)
     if (line?.status === undefined || line.correlationId === undefined || line.msg === 'answered in a batch') return
     this.#answers.set(line.correlationId, (this.#answers.get(line.correlationId) ?? 0) + 1)
   }

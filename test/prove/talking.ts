@@ -2,9 +2,9 @@ import { type Answer, headerOf, isLast } from './answers.ts'
 import { newId, type Observation } from './asking.ts'
 import { converse } from './connections.ts'
 import { type Noise, rubbish, type Talk } from './conversations.ts'
+import type { CheckContext } from './fixture.ts'
 import { evaluate } from './judge.ts'
 import { hiddenMark, type Piece } from './pieces.ts'
-import type { CheckContext } from './world.ts'
 
 /** Requests that are none, by the correlation ids that they would have: never answered, never logged. */
 export type Hidden = string[]
@@ -29,14 +29,14 @@ export async function holdTalk(
   })
   if (!context.running()) throw new Error('svc serve ended')
   const summaries = answers.map((answer) => `${answer.status} ${headerOf(answer, 'x-correlation-id')}`)
-  const wrong = (what: string): Error =>
+  const problems = (what: string): Error =>
     new Error(`${what}: ${summaries.join(', ')} for ${pieces.map(({ id }) => id).join(', ')}`)
 
-  if (answers.length > pieces.length) throw wrong('more answers than requests')
+  if (answers.length > pieces.length) throw problems('more answers than requests')
   for (const [i, answer] of answers.entries()) {
     const piece = pieces[i]
     if (piece) check(piece, answer)
-    if (isLast(answer) && i < answers.length - 1) throw wrong('an answer behind the last one')
+    if (isLast(answer) && i < answers.length - 1) throw problems('an answer behind the last one')
   }
   observation.requests += pieces.length
   const end = answers.at(-1)
@@ -44,15 +44,15 @@ export async function holdTalk(
   // Of what came before an error, answers that are not ready in a moment are lost with the connection.
   const spoiled = talk.end?.kind === 'broken' ? talk.wholes.length > 0 : talk.end && rubbish.has(talk.behind)
   if (silent || spoiled) return
-  if (rest.length > 0) throw wrong(`half an answer: ${JSON.stringify(rest.toString('latin1').slice(0, 300))}`)
-  if (answers.length < pieces.length) throw wrong('fewer answers than requests')
+  if (rest.length > 0) throw problems(`half an answer: ${JSON.stringify(rest.toString('latin1').slice(0, 300))}`)
+  if (answers.length < pieces.length) throw problems('fewer answers than requests')
 
   function check(piece: Piece & { readonly id: string }, answer: Answer): void {
     const { kind, method, statuses = [400, 413, 431] } = piece
     const id = headerOf(answer, 'x-correlation-id')
-    if (piece.bytes.includes('{{id}}') && id !== piece.id && kind !== 'broken') throw wrong('answers out of order')
-    if (kind !== 'whole' && !statuses.includes(answer.status)) throw wrong(`instead of ${statuses.join(' or ')}`)
-    if (kind !== 'whole' && !isLast(answer)) throw wrong('the connection stays open')
+    if (piece.bytes.includes('{{id}}') && id !== piece.id && kind !== 'broken') throw problems('answers out of order')
+    if (kind !== 'whole' && !statuses.includes(answer.status)) throw problems(`instead of ${statuses.join(' or ')}`)
+    if (kind !== 'whole' && !isLast(answer)) throw problems('the connection stays open')
     const target = /^\s*[A-Z]+ (\S+) HTTP/.exec(piece.bytes)?.[1] ?? '/'
     const where = kind === 'broken' ? { method: 'POST', target: '/assignroles' } : { method, target }
     evaluate({ ...where, bodiless: method === 'HEAD', sent: '', answer }, context.secrets, context.folders)

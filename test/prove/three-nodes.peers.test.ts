@@ -8,7 +8,7 @@ import { type CutProxy, cutProxy } from '../support/faults/cut-proxy.ts'
 import { configured } from '../support/faults/postgres-faults.ts'
 import { admin, ask, type ServeNode, signIn, startNode } from '../support/program/serve-node.ts'
 import { type PostgresServer, postgresMissing, startPostgres } from '../support/servers/postgres.ts'
-import { freshDatabase } from '../support/store/data-world.ts'
+import { freshDatabase } from '../support/store/data-fixture.ts'
 import { peerSuite } from '../support/suite/peer.ts'
 import { until } from '../support/suite/until.ts'
 import { type Night, nightTable, noFault, startNight } from './night-calls.ts'
@@ -180,7 +180,7 @@ peerSuite(postgresMissing ?? fakeTimeMissing, 'three nodes on one PostgreSQL', (
     await night.stop()
     process.stdout.write(`${nightTable(night.calls)}\n`)
     expect(ended).toEqual([])
-    expect(night.wrong).toEqual([])
+    expect(night.problems).toEqual([])
     const signIns = await Promise.all(nodes.map(async ({ current }) => (await signIn(current)).status))
     expect(signIns).toEqual([200, 200, 200])
     const met = new Set(night.calls.map(({ fault }) => fault))

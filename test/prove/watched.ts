@@ -1,4 +1,4 @@
-import type { ProcessResources } from './world.ts'
+import type { ProcessResources } from './fixture.ts'
 
 /** Preloaded into the program under test: on request, frees what can be freed and reports what is still in use. */
 process.on('message', () => {

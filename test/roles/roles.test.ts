@@ -12,7 +12,7 @@ import {
   type Service,
   serveDefaults,
 } from '../../src/core/service.ts'
-import { bearer, by, faultOf, from, password, session } from '../auth/world.ts'
+import { bearer, by, faultOf, from, password, session } from '../auth/fixture.ts'
 import { cheapHash } from '../support/suite/cheap-hash.ts'
 
 type Core = { readonly service: Service; readonly runtime: Runtime; readonly admin: Admin; readonly store: string }
@@ -59,14 +59,14 @@ describe.each(both)('%s', (operation) => {
         const { status, errorCode, message } = await faultOf(service[operation](request, over(credential)))
         return [status, errorCode, message]
       }
-      const wrong = { UserName: '', Roles: [''] }
+      const invalid = { UserName: '', Roles: [''] }
       const nobody = [401, 'Unauthorized', 'Not Authenticated']
-      expect(await refused(wrong)).toEqual(nobody)
-      expect(await refused(wrong, bearer('nonsense'))).toEqual(nobody)
-      expect(await refused(wrong, session(ann.token))).toEqual(nobody)
-      expect(await refused(wrong, ned)).toEqual([403, 'Forbidden', 'Invalid Role'])
+      expect(await refused(invalid)).toEqual(nobody)
+      expect(await refused(invalid, bearer('nonsense'))).toEqual(nobody)
+      expect(await refused(invalid, session(ann.token))).toEqual(nobody)
+      expect(await refused(invalid, ned)).toEqual([403, 'Forbidden', 'Invalid Role'])
       expect(await refused({ UserName: 'nobody' }, ned)).toEqual([403, 'Forbidden', 'Invalid Role'])
-      expect(await refused(wrong, ann)).toEqual([400, 'ArgumentNullException', 'Value cannot be null.'])
+      expect(await refused(invalid, ann)).toEqual([400, 'ArgumentNullException', 'Value cannot be null.'])
       expect(await refused({}, ann)).toEqual([400, 'ArgumentNullException', 'Value cannot be null.'])
       expect(await refused({ UserName: 'nobody', Roles: ['x'] }, ann)).toEqual([404, 'NotFound', 'nobody'])
       const fault = await faultOf(service[operation]({}, over(ann)))

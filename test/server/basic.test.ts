@@ -90,9 +90,9 @@ describe('HTTP Basic', () => {
     const request = await on.post('/assignroles', change)
     expect(request.headers['www-authenticate']).toBe('Basic realm="svc", charset="UTF-8"')
     expect((await off.post('/assignroles', change)).headers['www-authenticate']).toBeUndefined()
-    const wrong = await on.post('/auth/credentials', { UserName: 'Ann', Password: 'wrong' })
-    expect(wrong.status).toBe(401)
-    expect(wrong.headers['www-authenticate']).toBeUndefined()
+    const refusal = await on.post('/auth/credentials', { UserName: 'Ann', Password: 'wrong' })
+    expect(refusal.status).toBe(401)
+    expect(refusal.headers['www-authenticate']).toBeUndefined()
   })
 
   test('A9 POST /auth/basic signs in with HTTP Basic or a body, and creates a session', async () => {
@@ -110,9 +110,9 @@ describe('HTTP Basic', () => {
   })
 
   test('A9 POST /auth/basic refuses a wrong password without a challenge, and never mixes two sources', async () => {
-    const wrong = await on.post('/auth/basic', {}, basic('Ann', 'wrong'))
-    expect([wrong.status, wrong.headers['www-authenticate']]).toEqual([401, undefined])
-    expect(wrong.json.ResponseStatus?.Message).toBe('Invalid Username or Password')
+    const refusal = await on.post('/auth/basic', {}, basic('Ann', 'wrong'))
+    expect([refusal.status, refusal.headers['www-authenticate']]).toEqual([401, undefined])
+    expect(refusal.json.ResponseStatus?.Message).toBe('Invalid Username or Password')
     expect((await on.post('/auth/basic', { UserName: 'Ann' }, basic('Ned', password))).status).toBe(400)
     expect((await on.post('/auth/basic', {})).status).toBe(400)
     expect(

@@ -83,8 +83,8 @@ describe('HTTP Digest', () => {
     const uri = '/healthcheck?ServerType=Mongo&ExecutionMode=Basic'
     const right = async (more = {}) => ({ authorization: digestHeader(await parts({ method: 'GET', uri, ...more })) })
     expect((await byHeader(uri, await right())).status).toBe(503)
-    const wrong = await byHeader(uri, await right({ password: 'wrong' }))
-    expect([wrong.status, challengesOf(wrong).length]).toEqual([401, 2])
+    const refusal = await byHeader(uri, await right({ password: 'wrong' }))
+    expect([refusal.status, challengesOf(refusal).length]).toEqual([401, 2])
     expect((await site.admin.audit.list({ limit: 1 }))[0]).toMatchObject({ event: 'signin.failed' })
     const script = await byHeader(uri, { ...(await right({ password: 'wrong' })), 'x-requested-with': 'x' })
     expect([script.status, script.headers['www-authenticate']]).toEqual([401, undefined])
@@ -106,8 +106,8 @@ describe('HTTP Digest', () => {
   test('A12 refused requests carry the challenge, sign-ins by password and scripts of a browser get none', async () => {
     expect(challengesOf(await site.post('/assignroles', change))).toHaveLength(2)
     expect(challengesOf(await byHeader('/auth', {}))).toHaveLength(2)
-    const wrong = await site.post('/auth/credentials', { UserName: 'Dora', Password: 'wrong' })
-    expect([wrong.status, wrong.headers['www-authenticate']]).toEqual([401, undefined])
+    const refusal = await site.post('/auth/credentials', { UserName: 'Dora', Password: 'wrong' })
+    expect([refusal.status, refusal.headers['www-authenticate']]).toEqual([401, undefined])
     for (const script of [{ 'sec-fetch-mode': 'cors' }, { 'x-requested-with': 'XMLHttpRequest' }]) {
       expect((await site.post('/assignroles', change, script)).headers['www-authenticate']).toBeUndefined()
       expect((await signIn({}, script)).headers['www-authenticate']).toBeUndefined()
@@ -141,8 +141,8 @@ describe('HTTP Digest', () => {
     expect((await signIn(digestBody(own), from)).status).toBe(200)
     for (let i = 0; i < 12; i += 1) expect((await signIn(digestBody(own), from)).status).toBe(401)
     expect((await signIn(digestBody({ ...own, nc: '00000002' }), from)).status).toBe(200)
-    const wrong = await signIn(digestBody({ ...own, password: 'wrong' }), from)
-    expect([wrong.status, challengesOf(wrong)[0]?.['stale']]).toEqual([401, undefined])
+    const refusal = await signIn(digestBody({ ...own, password: 'wrong' }), from)
+    expect([refusal.status, challengesOf(refusal)[0]?.['stale']]).toEqual([401, undefined])
   })
 
   const header = async (more: Partial<DigestParts>, over: Record<string, string | undefined> = {}) =>
@@ -233,8 +233,8 @@ describe('HTTP Digest', () => {
     const user = { userName: 'Zoe', password, digest: { forAdmin: false } }
     await site.admin.users.add(user, by)
     const from = { 'x-forwarded-for': '203.0.113.9' }
-    const wrong = { userName: 'Zoe', password: 'wrong' }
-    for (let i = 0; i < 10; i += 1) expect((await signIn(digestBody(await parts(wrong)), from)).status).toBe(401)
+    const refusal = { userName: 'Zoe', password: 'wrong' }
+    for (let i = 0; i < 10; i += 1) expect((await signIn(digestBody(await parts(refusal)), from)).status).toBe(401)
     const [last] = await site.admin.audit.list({ limit: 1 })
     expect(last).toMatchObject({ event: 'signin.locked', target: 'Zoe', after: '{"provider":"digest"}' })
     expect((await signIn(digestBody(await parts({ userName: 'Zoe' })), from)).status).toBe(401)

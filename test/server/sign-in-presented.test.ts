@@ -270,13 +270,13 @@ describe('callers from other machines', () => {
   })
 
   test('P5 thirty failures of one address are a 429 with Retry-After for that address alone', async () => {
-    const wrong = (address: string, i: number) =>
+    const invalid = (address: string, i: number) =>
       site.post('/auth/credentials', { UserName: `nobody-${i}`, Password: 'wrong' }, from(address))
-    for (let i = 0; i < 30; i += 1) expect((await wrong('203.0.113.30', i)).status).toBe(401)
-    const got = await wrong('203.0.113.30', 30)
+    for (let i = 0; i < 30; i += 1) expect((await invalid('203.0.113.30', i)).status).toBe(401)
+    const got = await invalid('203.0.113.30', 30)
     expect([got.status, got.json.ResponseStatus?.ErrorCode]).toEqual([429, 'TooManyRequests'])
     expect(Number(got.headers['retry-after'])).toBeGreaterThan(0)
-    expect((await wrong('203.0.113.31', 31)).status).toBe(401)
+    expect((await invalid('203.0.113.31', 31)).status).toBe(401)
     // What is signed in already keeps working there.
     expect(await whoIs({ ...bearer(ann.BearerToken), ...from('203.0.113.30') })).toBe(200)
   })

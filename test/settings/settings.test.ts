@@ -42,8 +42,8 @@ test.each([
 
 test('a duration without a unit asks for one', () => {
   expect(readSetting({ type: 'duration' }, 5)).toEqual(['it is 5, without a unit: write 5s or 5ms'])
-  for (const wrong of ['5', '5 weeks', '-5s', '5sec', '', 's', '1e3s', '1h30m', [], {}, true]) {
-    const [problem] = readSetting({ type: 'duration' }, wrong) as string[]
+  for (const invalid of ['5', '5 weeks', '-5s', '5sec', '', 's', '1e3s', '1h30m', [], {}, true]) {
+    const [problem] = readSetting({ type: 'duration' }, invalid) as string[]
     expect(problem).toMatch(/^it must be written like 250ms, 5s, 2m, 48h or 30d, not /)
   }
   expect(readSetting({ type: 'duration' }, '9999999d')).toEqual(['it is longer than 3650d: give less'])
@@ -98,9 +98,9 @@ test('half a threshold keeps the other half, and off removes it', () => {
 test('a threshold that fails before it warns is refused, in both directions', () => {
   const most = { type: 'threshold', unit: 'duration', default: { warn: 1_000, limit: 3_000 } }
   const least = { type: 'threshold', unit: 'percent', default: { warn: 20, limit: 10 } }
-  const wrong = ['it would fail before it warns: swap warn and limit']
-  expect(readSetting(most, { warn: '5s', limit: '2s' })).toEqual(wrong)
-  expect(readSetting(least, { warn: 5, limit: 10 })).toEqual(wrong)
+  const invalid = ['it would fail before it warns: swap warn and limit']
+  expect(readSetting(most, { warn: '5s', limit: '2s' })).toEqual(invalid)
+  expect(readSetting(least, { warn: 5, limit: 10 })).toEqual(invalid)
   expect(readSetting(least, { warn: 30, limit: 15 })).toEqual({ warn: 30, limit: 15 })
 })
 
@@ -234,8 +234,8 @@ test('defaults replace omitted settings, and only those', () => {
   expect(readSettings(spec, { host: 'a', port: null }, nowhere).problems).toEqual([
     { path: ['port'], message: 'has no value: give it one, or remove the line' },
   ])
-  for (const wrong of ['text', ['a'], 5]) {
-    expect(readSettings(spec, wrong, nowhere).problems[0]?.message).toMatch(/^must be settings/)
+  for (const invalid of ['text', ['a'], 5]) {
+    expect(readSettings(spec, invalid, nowhere).problems[0]?.message).toMatch(/^must be settings/)
   }
 })
 
@@ -262,7 +262,7 @@ test('a secret in the file itself is refused and not repeated', () => {
   expect(readSetting({ type: 'secret' }, 'hunter2')).toEqual([
     'it must refer to a secret, not contain it: write {env: NAME}, {file: /path} or {keychain: name}',
   ])
-  for (const wrong of [
+  for (const invalid of [
     12_345,
     ['hunter2'],
     { env: 'hunter2!' },
@@ -273,7 +273,7 @@ test('a secret in the file itself is refused and not repeated', () => {
     { file: 'a\nhunter2' },
     {},
   ]) {
-    const problems = readSetting({ type: 'secret' }, wrong) as string[]
+    const problems = readSetting({ type: 'secret' }, invalid) as string[]
     expect(problems).toHaveLength(1)
     expect(problems[0]).not.toContain('hunter2')
   }

@@ -7,7 +7,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openData } from '../../src/core/store/index.ts'
-import { type Backend, backends } from '../support/store/data-world.ts'
+import { type Backend, backends } from '../support/store/data-fixture.ts'
 import { until } from '../support/suite/until.ts'
 
 /**

@@ -20,7 +20,7 @@ import {
   newUser,
   storePassword,
   withData,
-} from '../support/store/data-world.ts'
+} from '../support/store/data-fixture.ts'
 import { endsByDeadline } from '../support/suite/deadline.ts'
 
 let server: PostgresServer
@@ -55,9 +55,9 @@ describe('D2 a PostgreSQL store that cannot be used', () => {
   test('D2 a wrong password is reported as such; the correct one may come from a file', async () => {
     const url = new URL(await freshDatabase(server))
     url.password = 'pa55-wrong'
-    const wrong = await refusal(open(url.href))
-    expect(messagesOf(wrong)).toContain(`Local\nThe store postgres://svc@127.0.0.1:${server.port}/`)
-    expect(messagesOf(wrong)).toMatch(/rejects the password of svc\n.*SVC_STORE_PASSWORD_FILE/)
+    const fault = await refusal(open(url.href))
+    expect(messagesOf(fault)).toContain(`Local\nThe store postgres://svc@127.0.0.1:${server.port}/`)
+    expect(messagesOf(fault)).toMatch(/rejects the password of svc\n.*SVC_STORE_PASSWORD_FILE/)
     const file = join(folder, 'password')
     writeFileSync(file, `${storePassword}\n`)
     chmodSync(file, 0o600)

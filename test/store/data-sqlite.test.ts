@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { fixedClock } from '../../src/core/store/clock.ts'
 import { type Data, openData } from '../../src/core/store/index.ts'
 import { linkSqlite } from '../../src/core/store/sqlite-link.ts'
-import { actor, failed, failuresOf, faultOf, newUser, nobody, withData } from '../support/store/data-world.ts'
+import { actor, failed, failuresOf, faultOf, newUser, nobody, withData } from '../support/store/data-fixture.ts'
 import { endsByDeadline } from '../support/suite/deadline.ts'
 
 let folder = ''

@@ -13,7 +13,7 @@ import {
   program,
   signInOf,
   successorOf,
-} from '../support/store/data-world.ts'
+} from '../support/store/data-fixture.ts'
 import { anyChanges, applied } from '../support/store/role-changes.ts'
 
 const listsOf = ({ roles, permissions }: { roles: readonly string[]; permissions: readonly string[] }) => ({
@@ -425,8 +425,8 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       expect((await faultOf(late)).fault).toBe('Unauthorized')
       expect(await data.tokens.access('late')).toBeUndefined()
       const rotating = await startMs()
-      const wrong = data.tokens.renew(rotating.refresh.hash, { ...rotating.access, hash: 'wrong' }, 8_000)
-      expect((await faultOf(wrong)).fault).toBe('Unauthorized')
+      const invalid = data.tokens.renew(rotating.refresh.hash, { ...rotating.access, hash: 'wrong' }, 8_000)
+      expect((await faultOf(invalid)).fault).toBe('Unauthorized')
     })
     test('T4 within 10 s the same token yields the same sealed successor; later it revokes the family', async () => {
       const made = await startMs()

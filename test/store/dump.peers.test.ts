@@ -11,7 +11,7 @@ import {
   type PostgresServer,
   startPostgres,
 } from '../support/servers/postgres.ts'
-import { freshDatabase, storePassword } from '../support/store/data-world.ts'
+import { freshDatabase, storePassword } from '../support/store/data-fixture.ts'
 import { peerSuite } from '../support/suite/peer.ts'
 
 /** The lines of docs/serve.md: one command each. */

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { openData, openStore } from '../../src/core/store/index.ts'
-import { actor, newUser, type Program, program, withData } from '../support/store/data-world.ts'
+import { actor, newUser, type Program, program, withData } from '../support/store/data-fixture.ts'
 
 let folder = ''
 let store = ''

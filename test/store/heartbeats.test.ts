@@ -4,7 +4,7 @@ import { rememberedMs } from '../../src/core/kinds/heartbeat/schedule.ts'
 import type { Heartbeat } from '../../src/core/protocol/index.ts'
 import { type Data, openData } from '../../src/core/store/index.ts'
 import { heartbeatsKeptMs } from '../../src/core/store/rows/heartbeats.ts'
-import { actor, backends, faultOf, newUser } from '../support/store/data-world.ts'
+import { actor, backends, faultOf, newUser } from '../support/store/data-fixture.ts'
 
 const beat = (name: string, at: number, more: Partial<Heartbeat> = {}) => ({
   name,

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { openData } from '../../src/core/store/index.ts'
 import { migratePostgres, postgresMigrations } from '../../src/core/store/postgres-migrate.ts'
 import { type PostgresServer, startPostgres } from '../support/servers/postgres.ts'
-import { actor, freshDatabase, newUser } from '../support/store/data-world.ts'
+import { actor, freshDatabase, newUser } from '../support/store/data-fixture.ts'
 import { until } from '../support/suite/until.ts'
 
 let server: PostgresServer

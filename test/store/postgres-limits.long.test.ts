@@ -5,7 +5,7 @@ import { distantProxy } from '../support/faults/distant-proxy.ts'
 import { proxy as limited } from '../support/faults/proxy.ts'
 import { type PostgresServer, startPostgres } from '../support/servers/postgres.ts'
 import { freePort, remove, serverFolder } from '../support/servers/server.ts'
-import { actor, faultOf, freshDatabase, newUser } from '../support/store/data-world.ts'
+import { actor, faultOf, freshDatabase, newUser } from '../support/store/data-fixture.ts'
 import { until } from '../support/suite/until.ts'
 
 let server: PostgresServer
@@ -100,8 +100,8 @@ describe('W5 a Unix socket', () => {
         await data.ping()
         await data.close()
       }
-      const wrong = await faultOf(open(`postgres://svc:pa55@${pathname}?host=${folder}&port=1`))
-      expect(wrong.message).toBe(
+      const refusal = await faultOf(open(`postgres://svc:pa55@${pathname}?host=${folder}&port=1`))
+      expect(refusal.message).toBe(
         `The store postgres://svc@${pathname}?host=${folder} cannot be reached: no PostgreSQL server responds at ${folder}/.s.PGSQL.1`,
       )
     } finally {

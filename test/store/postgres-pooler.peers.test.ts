@@ -4,7 +4,7 @@ import { openData } from '../../src/core/store/index.ts'
 import { linkPostgres } from '../../src/core/store/postgres-link.ts'
 import { type Pgbouncer, pgbouncerMissing, startPgbouncer } from '../support/servers/pgbouncer.ts'
 import { type PostgresServer, postgresMissing, startPostgres } from '../support/servers/postgres.ts'
-import { actor, faultOf, freshDatabase, newUser, storePassword } from '../support/store/data-world.ts'
+import { actor, faultOf, freshDatabase, newUser, storePassword } from '../support/store/data-fixture.ts'
 import { peerSuite } from '../support/suite/peer.ts'
 import { until } from '../support/suite/until.ts'
 

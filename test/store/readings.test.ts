@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Data, openData } from '../../src/core/store/index.ts'
-import { backends, faultOf } from '../support/store/data-world.ts'
+import { backends, faultOf } from '../support/store/data-fixture.ts'
 
 const minute = 60_000
 const day = 86_400_000

@@ -231,10 +231,10 @@ describe('S4', () => {
     expect((await asyncFaultOf(() => roles([...many, 'x']))).details.fields).toEqual([
       { ErrorCode: 'BadRequest', FieldName: 'Roles', Message: "'Roles' may have at most 256 entries" },
     ])
-    const longest = 'n'.repeat(128)
-    expect(await roles([longest])).toEqual({ body: { Roles: [longest] } })
-    expect((await asyncFaultOf(() => roles([`${longest}n`]))).details.fields?.[0]?.FieldName).toBe('Roles')
-    expect(await refused(JSON.stringify({ UserName: `${longest}n`, provider: `${longest}n` }))).toEqual([
+    const maxName = 'n'.repeat(128)
+    expect(await roles([maxName])).toEqual({ body: { Roles: [maxName] } })
+    expect((await asyncFaultOf(() => roles([`${maxName}n`]))).details.fields?.[0]?.FieldName).toBe('Roles')
+    expect(await refused(JSON.stringify({ UserName: `${maxName}n`, provider: `${maxName}n` }))).toEqual([
       'provider',
       'UserName',
     ])

@@ -61,9 +61,11 @@ test('N1 N4 numbers, choices, durations and dates are read', () => {
 })
 
 test('H3 one answer names all wrong fields, and repeats no value that may be a secret', () => {
-  const wrong = faultOf(() => decode(HealthCheckRequest, '{executionMode:Foo,ServerType:Bar,SuppressErrorCodes:maybe}'))
-  expect(wrong).toMatchObject({ status: 400, message: "Unable to bind to request 'HealthCheckRequest'" })
-  expect(wrong.details.fields?.map(({ Message }) => Message)).toEqual([
+  const invalid = faultOf(() =>
+    decode(HealthCheckRequest, '{executionMode:Foo,ServerType:Bar,SuppressErrorCodes:maybe}'),
+  )
+  expect(invalid).toMatchObject({ status: 400, message: "Unable to bind to request 'HealthCheckRequest'" })
+  expect(invalid.details.fields?.map(({ Message }) => Message)).toEqual([
     "'Foo' is an Invalid value for 'executionMode'",
     "'Bar' is an Invalid value for 'ServerType'",
     "'SuppressErrorCodes' must be true or false",

@@ -37,16 +37,16 @@ export function screenAfter(output: string, columns: number): readonly (readonly
       column = 0
     } else if (text === '\r') column = 0
     else {
-      const room = width(text)
-      if (column + room > columns) {
+      const available = width(text)
+      if (column + available > columns) {
         lines.push([])
         column = 0
       }
       const line = lines.at(-1) ?? []
       while (line.length < column) line.push({ text: ' ', style: plain })
       line[column] = { text, style }
-      if (room === 2) line[column + 1] = { text: '', style }
-      column += room
+      if (available === 2) line[column + 1] = { text: '', style }
+      column += available
     }
   }
   while (lines.length > 0 && textOf(lines.at(-1) ?? []).trim() === '') lines.pop()

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { buildVersion01, version01Missing } from '../../test/support/program/version-0.1.ts'
 import { root } from '../pages/stage.ts'
 import { screenAfter } from './ansi.ts'
+import { type Fixture, openFixture } from './fixture.ts'
 import { imageOf, themes } from './svg.ts'
-import { openWorld, type World } from './world.ts'
 
 const widths = [80, 120] as const
 
@@ -13,13 +13,13 @@ type Screen = {
   readonly command: string
   /** The exit codes of version 0.1, if it has the command, and of this one. */
   readonly codes: { readonly before?: number; readonly after: number }
-  readonly prepare?: (world: World) => Promise<void> | void
+  readonly prepare?: (fixture: Fixture) => Promise<void> | void
 }
 
 /** The machine that makes the captures may be busy, so its load has no threshold. */
 const host = '{load: off, cpu: off}'
 
-const config = ({ shopPort, workerPort }: World): string => `types:
+const config = ({ shopPort, workerPort }: Fixture): string => `types:
   App:
     host: ${host}
     monitors:
@@ -40,7 +40,7 @@ const config = ({ shopPort, workerPort }: World): string => `types:
 const names = ['basket', 'billing', 'catalog', 'images', 'invoices', 'mail', 'orders', 'prices', 'reports', 'search']
 
 /** 199 monitors, which are 200 with the machine. Six of them fail. */
-function manyConfig({ shopPort, workerPort }: World): string {
+function manyConfig({ shopPort, workerPort }: Fixture): string {
   const failing: Readonly<Record<number, string>> = {
     6: `kind: tcp, host: 127.0.0.1, port: ${workerPort}`,
     58: `kind: http, url: 'http://127.0.0.1:${shopPort}/status', json: {$.state: open}`,
@@ -64,16 +64,16 @@ const screens: readonly Screen[] = [
     name: 'healthy',
     command: 'svc health -t App -t Batch',
     codes: { before: 0, after: 0 },
-    prepare: (world) => world.configure(config(world)),
+    prepare: (fixture) => fixture.configure(config(fixture)),
   },
   { name: 'healthy-verbose', command: 'svc health -t App -t Batch -v', codes: { after: 0 } },
   {
     name: 'unhealthy',
     command: 'svc health -t App -t Batch',
     codes: { before: 3, after: 3 },
-    prepare: async (world) => {
-      world.setWaiting(42)
-      await world.stopWorker()
+    prepare: async (fixture) => {
+      fixture.setWaiting(42)
+      await fixture.stopWorker()
     },
   },
   { name: 'doctor', command: 'svc doctor', codes: { after: 0 } },
@@ -81,14 +81,14 @@ const screens: readonly Screen[] = [
     name: 'mistake',
     command: 'svc health -t App',
     codes: { before: 12, after: 12 },
-    prepare: (world) => world.configure(config(world).replace('warn: 20', 'warns: 20')),
+    prepare: (fixture) => fixture.configure(config(fixture).replace('warn: 20', 'warns: 20')),
   },
   { name: 'validate', command: 'svc monitors validate', codes: { before: 12, after: 12 } },
   {
     name: 'many',
     command: 'svc health',
     codes: { after: 3 },
-    prepare: (world) => world.configure(manyConfig(world)),
+    prepare: (fixture) => fixture.configure(manyConfig(fixture)),
   },
   { name: 'many-failed', command: 'svc health --failed', codes: { after: 3 } },
 ]
@@ -100,19 +100,22 @@ export async function writeCaptures(): Promise<void> {
   if (version01Missing !== undefined)
     process.stderr.write(`The captures of version 0.1 stay as they are: ${version01Missing}\n`)
   const before = version01Missing === undefined ? buildVersion01() : undefined
-  const world = await openWorld()
+  const fixture = await openFixture()
   try {
     const programs = [
       ...(before ? [{ name: 'before', program: before.program } as const] : []),
       { name: 'after', program: join(root, 'bin/run.js') } as const,
     ]
     for (const screen of screens) {
-      await screen.prepare?.(world)
+      await screen.prepare?.(fixture)
       for (const { name, program } of programs) {
         const code = screen.codes[name]
         if (code === undefined) continue
         for (const columns of widths) {
-          const lines = screenAfter(await settled(world, { program, command: screen.command, columns, code }), columns)
+          const lines = screenAfter(
+            await settled(fixture, { program, command: screen.command, columns, code }),
+            columns,
+          )
           for (const [theme, colours] of Object.entries(themes)) {
             const title = `${screen.command} on a ${theme} terminal of ${columns} columns`
             writeFileSync(
@@ -124,7 +127,7 @@ export async function writeCaptures(): Promise<void> {
       }
     }
   } finally {
-    await world.remove()
+    await fixture.remove()
     before?.remove()
   }
 }
@@ -132,10 +135,10 @@ export async function writeCaptures(): Promise<void> {
 type Capture = { readonly program: string; readonly command: string; readonly columns: number; readonly code: number }
 
 /** What the command shows when it ends as it should. Repeated, because a request to a busy machine may be slow. */
-async function settled(world: World, { program, command, columns, code }: Capture): Promise<string> {
+async function settled(fixture: Fixture, { program, command, columns, code }: Capture): Promise<string> {
   let output = ''
   for (let attempt = 0; attempt < 5; attempt += 1) {
-    const ran = await world.capture(program, command, columns)
+    const ran = await fixture.capture(program, command, columns)
     output = ran.text
     if (ran.code === code) return output
   }

@@ -4,7 +4,7 @@ import { rawLine } from './shape.ts'
 
 type Plan = Parameters<typeof rawLine>[0]
 type Run = { readonly monitors: readonly Parameters<typeof rawLine>[1][] }
-type Arguments = readonly [plan: readonly NonNullable<Plan>[], world: unknown, options: { readonly mode: string }]
+type Arguments = readonly [plan: readonly NonNullable<Plan>[], fixture: unknown, options: { readonly mode: string }]
 
 /** Runs the monitors, and appends a line for each report to the file that SVC_RECORDING names. */
 export async function recorded(runMonitors: (...run: Arguments) => Promise<Run>, run: Arguments): Promise<Run> {

@@ -125,7 +125,7 @@ async function bodyOf(data: string, stdin: () => Promise<Buffer>, signal: AbortS
   try {
     if ((await stat(path)).isDirectory()) throw local('is a folder')
     // Counted while reading, because a pipe or a device has no size.
-    const bytes = await upToLongest(createReadStream(path))
+    const bytes = await readBounded(createReadStream(path))
     if (bytes === undefined) throw local(`is larger than ${maxData / 1024 / 1024} MiB`)
     return bytes
   } catch (error) {
@@ -145,7 +145,7 @@ export async function dataFromStdin(stdin: InputStream, signal: AbortSignal): Pr
   const stop = (): void => void stdin.stream.destroy()
   signal.addEventListener('abort', stop, { once: true })
   try {
-    const bytes = await upToLongest(stdin.stream)
+    const bytes = await readBounded(stdin.stream)
     signal.throwIfAborted()
     if (bytes === undefined) throw usage(`--data @-: more than ${maxData / 1024 / 1024} MiB of input`)
     return bytes
@@ -155,7 +155,7 @@ export async function dataFromStdin(stdin: InputStream, signal: AbortSignal): Pr
 }
 
 /** Reads everything, or returns undefined for more than the limit. */
-async function upToLongest(from: AsyncIterable<Buffer>): Promise<Buffer | undefined> {
+async function readBounded(from: AsyncIterable<Buffer>): Promise<Buffer | undefined> {
   const chunks: Buffer[] = []
   let size = 0
   for await (const chunk of from) {

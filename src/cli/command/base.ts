@@ -118,10 +118,10 @@ export abstract class SvcCommand {
       return await parse(command, this.argv)
     } catch (error) {
       if (error instanceof Fault || !(error instanceof Error) || !('oclif' in error)) throw error
-      const { wrongLine } = await import('./wrong-line.ts')
+      const { usageFault } = await import('./usage-fault.ts')
       const flags = { ...command.baseFlags, ...command.flags } as FlagInput
       const args = (command.args ?? {}) as ArgInput
-      throw wrongLine(error, { flags, args, argv: this.argv, command: this.name ?? 'COMMAND' })
+      throw usageFault(error, { flags, args, argv: this.argv, command: this.name ?? 'COMMAND' })
     }
   }
 

@@ -48,7 +48,7 @@ async function prompt(
 }
 
 /** Characters. Passwords and tokens are far shorter. */
-const longest = 65_536
+const maxBytes = 65_536
 
 /** All of standard input without its final line feed (P7). `flag` is the flag that requested it. */
 export async function secretFromStdin(flag: string, { stdin }: Io, signal: AbortSignal): Promise<string> {
@@ -65,7 +65,7 @@ export async function secretFromStdin(flag: string, { stdin }: Io, signal: Abort
     for await (const chunk of stdin.stream as AsyncIterable<Buffer>) {
       chunks.push(chunk)
       size += chunk.length
-      if (size > longest) throw new Fault('Usage', `${flag}: more than ${longest} bytes of input`)
+      if (size > maxBytes) throw new Fault('Usage', `${flag}: more than ${maxBytes} bytes of input`)
     }
   } catch (error) {
     signal.throwIfAborted()

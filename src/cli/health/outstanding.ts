@@ -107,15 +107,15 @@ const leastName = 12
 export function waitingText({ names, total, unit, failed }: Waiting, columns: number, more: string): string {
   const failures = failed === undefined ? '' : `, ${failed} failed`
   const done = ` (${total - names.length} of ${total}${unit === undefined ? '' : ` ${unit}`} done${failures})`
-  const room = columns - width(`waiting for ${done}`)
+  const available = columns - width(`waiting for ${done}`)
   const first = names.slice(0, maxNames).map(sanitizeLine)
   for (let count = first.length; count > 1; count -= 1) {
     const list = first.slice(0, count).join(', ') + rest(names.length - count)
-    if (width(list) <= room) return `waiting for ${list}${done}`
+    if (width(list) <= available) return `waiting for ${list}${done}`
   }
   const [name = ''] = first
   const others = rest(names.length - 1)
-  const left = room - width(others)
+  const left = available - width(others)
   // The name says more than the count.
   if (left < Math.min(leastName, width(name))) return cut(`waiting for ${name}`, columns, more)
   return `waiting for ${cut(name, left, more)}${others}${done}`

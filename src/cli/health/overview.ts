@@ -21,7 +21,7 @@ type Item = {
   /** The row of a monitor that is ok or did not run. Undefined if anything is wrong. */
   readonly whole: ScreenRow | undefined
   /** A row for each failure, each warning and each check without a verdict, the worst first. */
-  readonly wrong: readonly ScreenRow[]
+  readonly problems: readonly ScreenRow[]
   /** The checks beside those that are wrong. */
   readonly ok: number
   readonly skipped: number
@@ -53,7 +53,7 @@ function itemsOf(readings: readonly EntryReading[], look: Look): readonly Item[]
       ...ownCauses(entry).map((cause, at) => ({
         host: false,
         whole: undefined,
-        wrong: [causeRow(entry, cause, at, look)],
+        problems: [causeRow(entry, cause, at, look)],
         ok: 0,
         skipped: 0,
       })),
@@ -79,18 +79,18 @@ export function worstHost(readings: readonly EntryReading[]): MonitorReading | u
 function monitorItem(type: string, monitor: MonitorReading, look: Look): Item {
   const name = limited(monitor.name, look.marks, maxName)
   const ran = monitor.results.filter((result) => !isConsequence(result))
-  const wrong = ran.filter((result) => result.level !== 'ok').toSorted(bySeverity)
+  const problems = ran.filter((result) => result.level !== 'ok').toSorted(bySeverity)
   return {
     host: monitor.host,
-    whole: wrong.length === 0 ? wholeRow(type, name, monitor, ran, look) : undefined,
-    wrong: wrong.map((result) => ({
+    whole: problems.length === 0 ? wholeRow(type, name, monitor, ran, look) : undefined,
+    problems: problems.map((result) => ({
       mark: result.level,
       type,
       name,
       check: limited(result.check, look.marks, maxName),
       lines: message(result, look.marks),
     })),
-    ok: ran.length - wrong.length,
+    ok: ran.length - problems.length,
     skipped: monitor.results.length - ran.length,
   }
 }
@@ -151,11 +151,11 @@ const isOk = ({ whole }: Item): boolean => whole?.mark === 'ok'
 
 /** Warnings of the machine stand below the failures, so that the first thing on the screen is not a side issue. */
 function inOrder(items: readonly Item[]): readonly Item[] {
-  const last = items.some(hasFailed) ? items.filter((item) => item.host && item.wrong.some(isWarning)) : []
+  const last = items.some(hasFailed) ? items.filter((item) => item.host && item.problems.some(isWarning)) : []
   return [...items.filter((item) => !last.includes(item)), ...last]
 }
 
-const rowsOf = ({ whole, wrong }: Item): readonly ScreenRow[] => (whole ? [whole] : wrong)
+const rowsOf = ({ whole, problems }: Item): readonly ScreenRow[] => (whole ? [whole] : problems)
 const isWarning = ({ mark }: ScreenRow): boolean => mark === 'warn'
 const hasFailed = (item: Item): boolean => rowsOf(item).some(({ mark }) => mark === 'fail')
 
@@ -187,9 +187,9 @@ const bestFirst: readonly ScreenRow['mark'][] = ['warn', 'idle', 'not checked', 
 function foldedLines(items: readonly Item[], detail: 'usual' | 'failed', look: Look): readonly string[] {
   const failed = items.some(hasFailed)
   const isAside = (item: Item, row: ScreenRow): boolean => failed && item.host && isWarning(row)
-  const wrong = items.filter((item) => !isOk(item))
-  const rows = wrong.flatMap((item) => withSkipped(item).filter((row) => !isAside(item, row)))
-  const machine = wrong.flatMap((item) => rowsOf(item).filter((row) => isAside(item, row)))
+  const problems = items.filter((item) => !isOk(item))
+  const rows = problems.flatMap((item) => withSkipped(item).filter((row) => !isAside(item, row)))
+  const machine = problems.flatMap((item) => rowsOf(item).filter((row) => isAside(item, row)))
   const sorted = bestFirst.flatMap((mark) => foldEqual(rows.filter((row) => row.mark === mark)))
   const { lines, indent } = layOut(labelOnce([...sorted, ...(detail === 'failed' ? machine : [])]), look)
   const first = foldLine(items.filter(isOk).length, detail === 'failed' ? 0 : machine.length, look)

@@ -32,28 +32,28 @@ type Columns = { readonly types: number; readonly names: number; readonly checks
 
 /** The rows in columns, or undefined when the terminal is too narrow for them. */
 function beside(rows: readonly ScreenRow[], look: Look): readonly string[] | undefined {
-  const room = look.width - 4
+  const available = look.width - 4
   // Messages get half of the terminal, or less where names then fit without more lines.
-  const choices = [Math.floor(room / 2), leastBeside].flatMap((least) => {
-    const columns = columnsFor(rows, room, Math.min(room, Math.max(leastBeside, least)))
+  const choices = [Math.floor(available / 2), leastBeside].flatMap((least) => {
+    const columns = columnsFor(rows, available, Math.min(available, Math.max(leastBeside, least)))
     return columns ? [inColumns(rows, columns, look)] : []
   })
   const fewest = Math.min(...choices.map((lines) => lines.length))
   return choices.findLast((lines) => lines.length === fewest)
 }
 
-/** Divides `room` among the columns so that `least` columns remain for messages. Undefined if they cannot. */
-function columnsFor(rows: readonly ScreenRow[], room: number, least: number): Columns | undefined {
+/** Divides `available` among the columns so that `least` columns remain for messages. Undefined if they cannot. */
+function columnsFor(rows: readonly ScreenRow[], available: number, least: number): Columns | undefined {
   const widest = (text: (row: ScreenRow) => string): number =>
     rows.reduce((most, row) => Math.max(most, width(text(row))), 0)
   const types = widest((row) => row.type)
   const natural = { name: widest((row) => row.name), check: widest((row) => row.check) }
   const gaps = types > 0 ? 6 : 4
-  const over = Math.max(0, types + natural.name + natural.check + gaps + least - room)
+  const over = Math.max(0, types + natural.name + natural.check + gaps + least - available)
   const names = Math.max(Math.min(14, natural.name), natural.name - Math.ceil(over / 2))
   const checks = Math.max(Math.min(12, natural.check), natural.check - Math.max(0, over - (natural.name - names)))
-  const texts = room - types - names - checks - gaps
-  return texts < Math.min(leastBeside, room) ? undefined : { types, names, checks, texts }
+  const texts = available - types - names - checks - gaps
+  return texts < Math.min(leastBeside, available) ? undefined : { types, names, checks, texts }
 }
 
 const inColumns = (
@@ -79,11 +79,11 @@ const inColumns = (
 
 /** The rows one below the other, for narrow terminals. */
 function below(rows: readonly ScreenRow[], look: Look): readonly string[] {
-  const room = look.width - 2
+  const available = look.width - 2
   return rows.flatMap((row) => {
     const title = [row.type, row.name, row.check].filter(Boolean).join(' ')
     const text = textOf(row, look.width - 4, look)
-    const first = wrap(title, room).map((line, at) => `${at === 0 ? rowSign(row, look) : ' '} ${line}`.trimEnd())
+    const first = wrap(title, available).map((line, at) => `${at === 0 ? rowSign(row, look) : ' '} ${line}`.trimEnd())
     return [...(title === '' ? [] : first), ...text.map((line) => `    ${look.paint(line.style, line.text)}`.trimEnd())]
   })
 }

@@ -76,23 +76,23 @@ function verdictLines(
   const state = paint(styles[mark], `${marks[mark]} ${first.slice(0, word.length)}`)
   const caution = paint(styles.warn, first.slice(word.length, word.length + beside.length))
   const head = `${state}${caution}${first.slice(word.length + beside.length)}`
-  const room = look.width - 2 - width(lines.at(-1) ?? '')
+  const available = look.width - 2 - width(lines.at(-1) ?? '')
   const lastLines = [head, ...others.map((line) => `  ${line}`)]
-  if (!hidden || room < hint.length + 3) return lastLines
+  if (!hidden || available < hint.length + 3) return lastLines
   return [...lastLines.slice(0, -1), `${lastLines.at(-1)}${' '.repeat(3)}${paint('dim', hint)}`]
 }
 
 /** The start and the facts in lines, which begin with the sign between two facts where one of them does not fit. */
 function factLines(start: string, facts: readonly string[], { width: columns, marks }: Look): readonly string[] {
-  const room = columns - 2
+  const available = columns - 2
   const lines = [start]
   for (const [at, fact] of facts.entries()) {
     const part = at === 0 ? fact : `${marks.dot} ${fact}`
     const joined = `${lines.at(-1)} ${part}`
-    if (width(joined) <= room) lines[lines.length - 1] = joined
+    if (width(joined) <= available) lines[lines.length - 1] = joined
     else lines.push(part)
   }
-  return lines.flatMap((line) => wrap(line.trimEnd(), room))
+  return lines.flatMap((line) => wrap(line.trimEnd(), available))
 }
 
 /** `1 of 4 monitors failed`, `2 not checked`, and the number of warnings. The host counts once. */
@@ -154,7 +154,7 @@ function resultTable(entry: EntryReading, look: Look): Table {
 
 function list(entry: EntryReading, look: Look): Table {
   const checks = entry.monitors.flatMap((monitor) => monitor.results)
-  const statusRoom = Math.max(11, ...checks.map((result) => width(status(result, look.marks).text) + 2))
+  const statusWidth = Math.max(11, ...checks.map((result) => width(status(result, look.marks).text) + 2))
   const inset = (line: Line, from: number): readonly string[] => {
     const by = from + (line.inset ?? 0)
     return wrap(line.text, Math.max(12, look.width - by)).map((text) => ' '.repeat(by) + look.paint(line.style, text))
@@ -165,11 +165,11 @@ function list(entry: EntryReading, look: Look): Table {
       const { text, style } = status(result, look.marks)
       const [check = '', ...rest] = wrap(
         limited(result.check, look.marks, maxName),
-        Math.max(5, look.width - 4 - statusRoom),
+        Math.max(5, look.width - 4 - statusWidth),
       )
       return [
-        `    ${look.paint(style, text)}${' '.repeat(Math.max(1, statusRoom - width(text)))}${check}`.trimEnd(),
-        ...rest.map((line) => ' '.repeat(4 + statusRoom) + line),
+        `    ${look.paint(style, text)}${' '.repeat(Math.max(1, statusWidth - width(text)))}${check}`.trimEnd(),
+        ...rest.map((line) => ' '.repeat(4 + statusWidth) + line),
         ...message(result, look.marks).flatMap((line) => inset(line, 6)),
       ]
     }),

@@ -66,6 +66,6 @@ export const hintLines = (entry: EntryReading, look: Look): readonly string[] =>
 
 /** Indented text. */
 export function inset(text: string, look: Look): readonly string[] {
-  const room = look.width - 4
-  return wrap(limited(text, look.marks), room).map((line, at) => (at === 0 ? '  ' : '    ') + line)
+  const available = look.width - 4
+  return wrap(limited(text, look.marks), available).map((line, at) => (at === 0 ? '  ' : '    ') + line)
 }

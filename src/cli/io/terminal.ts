@@ -117,9 +117,9 @@ export function progress(
   const draw = (): void => {
     const seconds = ((clock.elapsed() - began) / 1_000).toFixed(1)
     const time = still ? ' …' : ` … ${seconds} s`
-    const room = Math.max(20, (stderr.columns ?? 80) - 1) - time.length
-    const content = typeof text === 'string' ? text : text(room)
-    stderr.write(`\r\u001b[2K${content.slice(0, room)}${time}`)
+    const available = Math.max(20, (stderr.columns ?? 80) - 1) - time.length
+    const content = typeof text === 'string' ? text : text(available)
+    stderr.write(`\r\u001b[2K${content.slice(0, available)}${time}`)
     drawn = true
   }
   // Fast operations need no line.

@@ -8,7 +8,7 @@ export type KeychainQuestion = KeychainPlace & {
   readonly does: 'read' | 'write' | 'remove' | 'prove'
   readonly secret?: string | undefined
   /** Characters that one entry can hold. Longer secrets are stored in parts. Absent: no limit. */
-  readonly longest?: number | undefined
+  readonly maxLength?: number | undefined
 }
 
 export type ProblemKind = 'absent' | 'locked' | 'denied' | 'too large' | 'timed out' | 'failed'
@@ -42,7 +42,7 @@ export function answerQuestion(keyring: Keyring, question: KeychainQuestion): Ke
       case 'read':
         return { secret: read(question) }
       case 'write':
-        write(question, question.secret ?? '', question.longest)
+        write(question, question.secret ?? '', question.maxLength)
         return { secret: null }
       case 'remove':
         return { removed: remove(question) }
@@ -66,14 +66,14 @@ export function answerQuestion(keyring: Keyring, question: KeychainQuestion): Ke
     return sha256(whole.join('')) === digest ? whole.join('') : null
   }
 
-  function write(place: KeychainPlace, secret: string, longest: number | undefined): void {
-    const before = longest === undefined ? 0 : countOf(place)
+  function write(place: KeychainPlace, secret: string, maxLength: number | undefined): void {
+    const before = maxLength === undefined ? 0 : countOf(place)
     let last = secret
     let count = 0
-    if (longest !== undefined && secret.length > longest) {
-      count = Math.ceil(secret.length / longest)
+    if (maxLength !== undefined && secret.length > maxLength) {
+      count = Math.ceil(secret.length / maxLength)
       for (let at = 0; at < count; at += 1) {
-        entry(part(place, at + 1)).setPassword(secret.slice(at * longest, (at + 1) * longest))
+        entry(part(place, at + 1)).setPassword(secret.slice(at * maxLength, (at + 1) * maxLength))
       }
       last = `parts:${count}:${sha256(secret)}`
     }

@@ -160,13 +160,13 @@ export type Keychain = {
 export function keychainEntry(server: string, user: string, env: ProcessEnvironment, what: What = 'token'): Keychain {
   // No blank here: GNOME Keyring finds no entry whose service has one.
   const place = { service: `svc:${server}`, user }
-  const longest = machine.platform === 'win32' ? maxOnWindows : undefined
+  const maxLength = machine.platform === 'win32' ? maxOnWindows : undefined
   const ask = async (
     question: Pick<KeychainQuestion, 'does' | 'secret'>,
     purpose: Purpose,
   ): Promise<KeychainAnswer> => {
     if (machine.platform === 'linux' && !env['DBUS_SESSION_BUS_ADDRESS']) throw noSessionBus(purpose, what)
-    const answer = await askKeychain({ ...place, ...question, longest }, env)
+    const answer = await askKeychain({ ...place, ...question, maxLength }, env)
     if ('problem' in answer) throw keychainFault(answer.problem, purpose, what)
     return answer
   }

@@ -60,8 +60,8 @@ export function monitorNamed(
 }
 
 /** Refuses an entry with mistakes: there is nothing to run. */
-function refuseWrong({ wrongEntries }: LoadedConfig, { type, monitor }: NamedMonitor): void {
-  const entry = wrongEntries.find((one) => one.type === type && one.name === monitor)
+function refuseInvalid({ invalidEntries }: LoadedConfig, { type, monitor }: NamedMonitor): void {
+  const entry = invalidEntries.find((one) => one.type === type && one.name === monitor)
   if (!entry) return
   const [first = '', ...more] = entry.lines
   throw new Fault('Local', first, {
@@ -96,7 +96,7 @@ export async function tryMonitor(
 ): Promise<MonitorTrial> {
   const config = await configuration(flags, env, { tolerant: true })
   const target = monitorNamed(config, name, flags.type, env)
-  refuseWrong(config, target)
+  refuseInvalid(config, target)
   const { mode = 'Advanced' } = flags
   const { trial, runtime } = await openCore({
     version: packageJson().version,

@@ -47,10 +47,10 @@ type Widths = {
   readonly least: readonly number[]
 }
 
-/** Column widths that fit into `room`, or undefined when even the minimum widths do not. */
-function fitted({ natural, least }: Widths, room: number, steps: Shrink): readonly number[] | undefined {
+/** Column widths that fit into `available`, or undefined when even the minimum widths do not. */
+function fitted({ natural, least }: Widths, available: number, steps: Shrink): readonly number[] | undefined {
   const widths = [...natural]
-  let over = widths.reduce((sum, each) => sum + each, 0) - room
+  let over = widths.reduce((sum, each) => sum + each, 0) - available
   for (const step of steps) {
     const spare = (at: number): number => (widths[at] ?? 0) - Math.max(step.least, least[at] ?? 0)
     while (over > 0) {
@@ -151,8 +151,8 @@ export function table(
   )
   const least = columns.map((column) => Math.max(width(column.title), column.least ?? 0))
   for (const gap of gaps) {
-    const room = options.width - indent - gap * (columns.length - 1)
-    const first = fitted({ natural, least }, room, options.shrink)
+    const available = options.width - indent - gap * (columns.length - 1)
+    const first = fitted({ natural, least }, available, options.shrink)
     if (!first) continue
     const flexible = [...new Set(options.shrink.flatMap((step) => step.columns))]
     const { widths, broken } = options.balance
@@ -225,11 +225,11 @@ export function pairs(rows: readonly (readonly [name: string, value: CellText])[
   const paint = painter(screen.colour)
   const present = rows.map(([name, value]) => ({ name, cell: cellOf(value) })).filter(({ cell }) => !isEmptyCell(cell))
   const left = Math.max(...present.map(({ name }) => width(name)))
-  const room = Math.max(16, (screen.columns || 80) - left - 5)
+  const available = Math.max(16, (screen.columns || 80) - left - 5)
   return present
     .flatMap(({ name, cell }) =>
       cell
-        .flatMap((line) => wrapped(line, room))
+        .flatMap((line) => wrapped(line, available))
         .map(({ text, style }, at) => `  ${paint('dim', padEnd(at === 0 ? name : '', left))}   ${paint(style, text)}`),
     )
     .join('\n')

@@ -243,9 +243,9 @@ async function unknownRoles(
 
 /** Fails when a server reports success without having made the change. */
 function confirm(change: RoleChange, after: Lists, label: string): void {
-  const wrong = change.action === 'assign' ? without(change, after) : within(change, after)
-  if (isEmpty(wrong)) return
-  const names = [...wrong.roles, ...wrong.permissions].map((name) => `"${name}"`).join(', ')
+  const mismatch = change.action === 'assign' ? without(change, after) : within(change, after)
+  if (isEmpty(mismatch)) return
+  const names = [...mismatch.roles, ...mismatch.permissions].map((name) => `"${name}"`).join(', ')
   throw new Fault(
     'UnreadableAnswer',
     `${label} reported success, but its lists ${change.action === 'assign' ? 'do not contain' : 'still contain'} ${names}`,

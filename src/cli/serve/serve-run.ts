@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { rmSync } from 'node:fs'
 import { readFile, stat, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
-import type { Config, WrongEntry } from '../../core/config/index.ts'
+import type { Config, InvalidEntry } from '../../core/config/index.ts'
 import { Fault } from '../../core/errors.ts'
 import { fileProblem } from '../../core/file-errors.ts'
 import { filesWithin, patienceMs, readNamed, shareOf } from '../../core/files/index.ts'
@@ -54,7 +54,7 @@ export type ServeRequest = {
   /** Warnings for the operator, logged at the start. */
   readonly warnings: readonly string[]
   /** Entries of svc.yaml with mistakes: their types are unhealthy until the file is corrected and svc restarted. */
-  readonly mistakes: readonly WrongEntry[]
+  readonly mistakes: readonly InvalidEntry[]
 }
 
 /** Milliseconds within which the server ends after a signal to stop, with some left for Node's own exit (S9). */

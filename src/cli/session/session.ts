@@ -187,9 +187,9 @@ export async function configuration(
 }
 
 /** The mistakes of a file that was read although it has some, one line each. */
-export const mistakesOf = ({ mistakeLines, wrongEntries }: LoadedConfig): readonly string[] => [
+export const mistakesOf = ({ mistakeLines, invalidEntries }: LoadedConfig): readonly string[] => [
   ...mistakeLines,
-  ...wrongEntries.flatMap(({ lines }) => lines),
+  ...invalidEntries.flatMap(({ lines }) => lines),
 ]
 
 /**

@@ -99,14 +99,14 @@ function evaluateValues(
   const read = check === 'json' ? jsonIn(content) : undefined
   if (read && 'problem' in read)
     return fail('json', 'protocol', `${address}: ${code('parse')}${read.problem}`, { address })
-  const wrong = Object.entries(expected).flatMap(([path, expectation]) => {
+  const failures = Object.entries(expected).flatMap(([path, expectation]) => {
     const problem = pathProblem(path, check)
     if (problem !== undefined) return [problem]
     return unmetValues(answerOf(content), { [path]: expectation }, content.redact).map(
       ([, why]) => `${code(path)}${why}`,
     )
   })
-  return together(check, address, wrong, `${count(Object.keys(expected).length, 'value')} as expected`)
+  return together(check, address, failures, `${count(Object.keys(expected).length, 'value')} as expected`)
 }
 
 /** Evaluates the /healthcheck of another server. Its body decides; its status code proves nothing. */

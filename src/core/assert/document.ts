@@ -186,8 +186,8 @@ export function select(answer: DocumentAnswer, path: string): PathSelection {
     const selection = select(answer, counted)
     return 'problem' in selection ? selection : [jsonItem(selection.length)]
   }
-  const wrong = pathProblem(path)
-  if (wrong !== undefined) return { problem: wrong }
+  const problem = pathProblem(path)
+  if (problem !== undefined) return { problem }
   if (isXmlPath(path)) {
     if (answer.xml === undefined) return { problem: 'the answer is not XML' }
     if ('problem' in answer.xml) return { problem: `the answer ${answer.xml.problem}` }
@@ -222,21 +222,21 @@ export function unmetValues(
     if ('problem' in selection) return [[path, selection.problem] as const]
     if (selection.length === 0)
       return [[path, `the answer has no ${sanitize(path, 80)}, expected ${sanitize(expectation, 80)}`] as const]
-    const wrong = eachWrong(
+    const mismatches = mismatchesOf(
       selection.slice(0, maxItems).map(({ text }) => text),
       expectation,
       redact,
     )
-    const [first] = wrong
+    const [first] = mismatches
     if (first === undefined) return []
-    const many = selection.length > 1 ? ` (${wrong.length} of ${selection.length})` : ''
+    const many = selection.length > 1 ? ` (${mismatches.length} of ${selection.length})` : ''
     return [[path, `${sanitize(path, 80)} ${first}${many}`] as const]
   })
 }
 
-function eachWrong(texts: readonly string[], expectation: string, redact: Redact): readonly string[] {
+function mismatchesOf(texts: readonly string[], expectation: string, redact: Redact): readonly string[] {
   try {
-    return unmetEach(texts, expectation, redact).filter((wrong) => wrong !== undefined)
+    return unmetEach(texts, expectation, redact).filter((mismatch) => mismatch !== undefined)
   } catch (error) {
     if (error instanceof UnjudgedError) return [error.message]
     throw error

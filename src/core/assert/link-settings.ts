@@ -50,8 +50,8 @@ export type LinkEntry = Values<typeof linkFields>
 /** Why an entry is invalid, or undefined. */
 export function linkProblem(entry: LinkEntry): string | undefined {
   const of = `links ${quote(entry.name, 64)}`
-  const wrong = pathProblem(entry.path) ?? (entry.typeAt === undefined ? undefined : relativeProblem(entry.typeAt))
-  if (wrong !== undefined) return `${of}: ${wrong}`
+  const problem = pathProblem(entry.path) ?? (entry.typeAt === undefined ? undefined : relativeProblem(entry.typeAt))
+  if (problem !== undefined) return `${of}: ${problem}`
   if (entry.path.startsWith('count(')) return `${of}: a count is not a URL`
   if (entry.url !== undefined && !entry.url.includes('{}')) return `${of}: url has no {} for the value at path`
   if (entry.within > 60_000) return `${of}: within is longer than 60 s`
@@ -69,16 +69,16 @@ type Assertions = Pick<LinkEntry, 'json' | 'xml' | 'measure' | 'codes'>
 export function assertionProblem(assertions: Assertions, of: string, faults: readonly string[]): string | undefined {
   const { json = {}, xml = {}, measure = [], codes = {} } = assertions
   for (const path of Object.keys(xml)) {
-    const wrong = pathProblem(path, 'xml')
-    if (wrong !== undefined) return `${of}: ${wrong}`
+    const problem = pathProblem(path, 'xml')
+    if (problem !== undefined) return `${of}: ${problem}`
   }
   for (const [path, expectation] of [...Object.entries(json), ...Object.entries(xml)]) {
-    const wrong = expectationProblem(expectation)
-    if (wrong !== undefined) return `${of}: ${sanitize(path, 64)}: ${wrong}`
+    const problem = expectationProblem(expectation)
+    if (problem !== undefined) return `${of}: ${sanitize(path, 64)}: ${problem}`
   }
   for (const one of measure) {
-    const wrong = measureProblem(one)
-    if (wrong !== undefined) return `${of}: ${wrong}`
+    const problem = measureProblem(one)
+    if (problem !== undefined) return `${of}: ${problem}`
   }
   const names = new Set([...faults, ...Object.keys(json), ...Object.keys(xml), ...measure.map(({ name }) => name)])
   const lost = Object.keys(codes).find((key) => !names.has(key))

@@ -57,12 +57,12 @@ const dated = ['last', 'age', 'left'] as const
 /** Why a measure is invalid, or undefined. */
 export function measureProblem(measure: Measure): string | undefined {
   const of = `measure ${quote(measure.name, 64)}`
-  const wrong =
+  const problem =
     pathProblem(measure.path) ??
     [...Object.keys(measure.where ?? {}), ...(measure.needs ?? []), measure.time, measure.value, measure.of]
       .flatMap((path) => (path === undefined ? [] : (relativeProblem(path) ?? [])))
       .at(0)
-  if (wrong !== undefined) return `${of}: ${wrong}`
+  if (problem !== undefined) return `${of}: ${problem}`
   const lost = Object.values(measure.where ?? {})
     .map(expectationProblem)
     .find((problem) => problem !== undefined)
@@ -97,7 +97,7 @@ const coded = (result: Result<'measure'>, code: string): Result<'measure'> =>
 function take(measure: Measure, { answer, at, address, redact }: MeasureContext): readonly Result<'measure'>[] {
   const name = sanitize(measure.name, 64)
   const more = { address }
-  const wrong = (why: string): readonly Result<'measure'>[] => [
+  const failure = (why: string): readonly Result<'measure'>[] => [
     fail('measure', 'data', `${address}: ${name}: ${why}`, more),
   ]
   const selected = select(answer, measure.path)
@@ -111,13 +111,13 @@ function take(measure: Measure, { answer, at, address, redact }: MeasureContext)
   try {
     matching = fitting(selected.slice(0, maxItems), measure.where)
   } catch (error) {
-    if (error instanceof UnjudgedError) return wrong(error.message)
+    if (error instanceof UnjudgedError) return failure(error.message)
     throw error
   }
   const times = measure.time === undefined ? undefined : matching.map((item) => timeOf(item, measure.time ?? ''))
   const undated = times?.find((time) => typeof time !== 'number')
   if (undated !== undefined)
-    return wrong(
+    return failure(
       `${sanitize(measure.time ?? '', 64)} is ${undated === '' ? 'missing' : `${quote(redact(undated), 40)}, which is not a date`}`,
     )
   const now = at.getTime()
@@ -142,7 +142,7 @@ function take(measure: Measure, { answer, at, address, redact }: MeasureContext)
   if (measure.least) figure(atLeast, items.length, 'count', measure.least, most)
   for (const need of measure.needs ?? []) {
     const lacking = items.filter((item) => !item.within(need)?.length).length
-    if (lacking > 0) results.push(...wrong(`${lacking} of ${items.length} have no ${sanitize(need, 64)}`))
+    if (lacking > 0) results.push(...failure(`${lacking} of ${items.length} have no ${sanitize(need, 64)}`))
   }
   if (measure.needs && results.length === 0)
     results.push(ok('measure', `${address}: ${name}: ${items.length} with all required paths`, more))
@@ -154,16 +154,16 @@ function take(measure: Measure, { answer, at, address, redact }: MeasureContext)
     }
   }
   if (measure.left) {
-    if (when.length === 0) return [...results, ...wrong(`the answer has no ${sanitize(measure.path, 80)}`)]
+    if (when.length === 0) return [...results, ...failure(`the answer has no ${sanitize(measure.path, 80)}`)]
     const first = Math.min(...when)
     const more = { after: 'left', at: new Date(first) }
     figure(atLeast, (first - now) / 86_400_000, 'days', measure.left, `${name}:`, more)
   }
   if (!measure.atMost && !measure.atLeast) return results
-  if (items.length === 0) return [...results, ...wrong(`the answer has no ${sanitize(measure.path, 80)}`)]
+  if (items.length === 0) return [...results, ...failure(`the answer has no ${sanitize(measure.path, 80)}`)]
   const figures = items.map((item) => figureOf(item, measure))
   const unread = figures.find((value) => typeof value !== 'number')
-  if (unread !== undefined) return [...results, ...wrong(`${quote(redact(unread), 40)} is not a number`)]
+  if (unread !== undefined) return [...results, ...failure(`${quote(redact(unread), 40)} is not a number`)]
   const unit = measure.of === undefined ? 'ratio' : 'percent'
   if (measure.atMost) figure(atMost, Math.max(...figures.map(Number)), unit, measure.atMost)
   if (measure.atLeast) figure(atLeast, Math.min(...figures.map(Number)), unit, measure.atLeast)
@@ -178,8 +178,8 @@ function fitting(items: readonly Item[], where: Readonly<Record<string, string>>
       return value === undefined ? [] : [{ item, text: value.text }]
     })
     const texts = values.map(({ text }) => text)
-    const wrong = unmetEach(texts, expectation, noRedaction)
-    return values.flatMap(({ item }, index) => (wrong[index] === undefined ? [item] : []))
+    const mismatches = unmetEach(texts, expectation, noRedaction)
+    return values.flatMap(({ item }, index) => (mismatches[index] === undefined ? [item] : []))
   }, items)
 }
 

@@ -19,14 +19,14 @@ import { passwordProblems } from './password-policy.ts'
 import type { Passwords } from './passwords.ts'
 import { newToken } from './tokens.ts'
 
-export type UsersWorld = {
+export type UsersContext = {
   /** Opens the store. `create`: creates it when there is none. */
   readonly data: (create: boolean) => Promise<Data>
   readonly passwords: Passwords
 }
 
 /** Administration of users, for accounts that can open the store (P8). */
-export function users({ data, passwords }: UsersWorld): Admin['users'] {
+export function users({ data, passwords }: UsersContext): Admin['users'] {
   const withUser = async (userName: string) => {
     const store = await data(false)
     return { store, user: await findUser(store, userName) }

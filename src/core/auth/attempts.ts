@@ -31,7 +31,7 @@ function groups(address: string): readonly string[] {
 const minute = 60_000
 
 /** Consecutive failures of one name from one address prefix, forgotten after twelve hours (P5). */
-const pairs = { most: 10, windowMs: 12 * 60 * minute, firstMs: minute, longestMs: 15 * minute } as const
+const pairs = { most: 10, windowMs: 12 * 60 * minute, firstMs: minute, maxMs: 15 * minute } as const
 /**
  * Failures of one network in ten minutes, for any name, the narrowest first. A home has a /56 and a site a /48: people
  * share them, so a wider network may fail more often than an address, but not once more for each of its 65,536 /64.
@@ -68,7 +68,7 @@ export type Attempt = {
   readonly withdrawn: () => Promise<void>
 }
 
-type AttemptWorld = {
+type AttemptContext = {
   readonly data: Pick<Data, 'failures' | 'guesses' | 'knownPrefixes'>
   readonly now: () => number
 }
@@ -79,16 +79,16 @@ type AttemptWorld = {
  * the name exists (P2).
  */
 export async function beginAttempt(
-  world: AttemptWorld,
+  context: AttemptContext,
   name: string,
   caller: Caller,
   { group }: Pick<PacedAttempt, 'group'>,
 ): Promise<Attempt> {
   // Such a caller can open the store itself (P8).
   if (caller.kind === 'local') return unlimited
-  if (group !== undefined) return beginHere(world, name, group)
+  if (group !== undefined) return beginHere(context, name, group)
   // The same comparison as in the store, so that other spellings give no further attempts.
-  return await beginElsewhere(world, digest(nameKey(name)), await readState(world, name, caller.address))
+  return await beginElsewhere(context, digest(nameKey(name)), await readState(context, name, caller.address))
 }
 
 /**
@@ -96,7 +96,7 @@ export async function beginAttempt(
  * store, so that it can decide who gets a place in a queue.
  */
 export function isRemembered(
-  { data, now }: AttemptWorld,
+  { data, now }: AttemptContext,
   name: string,
   caller: Caller,
   group: string | undefined,
@@ -106,7 +106,7 @@ export function isRemembered(
 }
 
 /** Reads what an attempt from another machine reads, and changes nothing. */
-export async function readState({ data, now }: Pick<AttemptWorld, 'data' | 'now'>, name: string, address: string) {
+export async function readState({ data, now }: Pick<AttemptContext, 'data' | 'now'>, name: string, address: string) {
   const typed = digest(nameKey(name))
   const prefixes = addressPrefixes(address)
   const [prefix] = prefixes
@@ -128,7 +128,7 @@ export async function readState({ data, now }: Pick<AttemptWorld, 'data' | 'now'
  * such a secret.
  */
 export async function beginUnnamed(
-  { data: { failures }, now }: Pick<AttemptWorld, 'data' | 'now'>,
+  { data: { failures }, now }: Pick<AttemptContext, 'data' | 'now'>,
   caller: Caller,
 ): Promise<{ readonly failed: () => Promise<void> }> {
   if (caller.kind === 'local' || (await groupOf(caller)) !== undefined) return { failed: async () => {} }
@@ -146,7 +146,7 @@ export async function beginUnnamed(
 
 /** An attempt from another machine. */
 async function beginElsewhere(
-  { data, now }: AttemptWorld,
+  { data, now }: AttemptContext,
   typed: string,
   { prefix, networks, pair, counts, level, isKnown, lastAt }: Awaited<ReturnType<typeof readState>>,
 ): Promise<Attempt> {
@@ -197,7 +197,7 @@ async function beginElsewhere(
  * there make the next attempts wait their turn and never refuse them: otherwise one stranger could lock a name for all,
  * the administrator of this machine included.
  */
-const beginHere = ({ data: { knownPrefixes }, now }: AttemptWorld, name: string, group: string): Attempt => ({
+const beginHere = ({ data: { knownPrefixes }, now }: AttemptContext, name: string, group: string): Attempt => ({
   ...unlimited,
   settlement: () => {
     const at = now()
@@ -229,7 +229,7 @@ const lockedNow = (counted: FailureCount | undefined, now: number): boolean =>
 
 /** One minute at the tenth consecutive failure, doubled with each further one, at most 15 minutes. */
 export const lockMs = (count: number): number =>
-  count < pairs.most ? 0 : Math.min(pairs.longestMs, pairs.firstMs * 2 ** Math.min(10, count - pairs.most))
+  count < pairs.most ? 0 : Math.min(pairs.maxMs, pairs.firstMs * 2 ** Math.min(10, count - pairs.most))
 
 /** The time from which a network may try again; 0 if it may now. `n`: its place among the networks of an address. */
 const freeFrom = (counted: FailureCount | undefined, n: number): number =>

@@ -93,24 +93,24 @@ export type Presenting = Pick<Call, 'caller' | 'credential' | 'correlationId' | 
  * sign-in, and a wrong one is counted and audited in the same way (P5), but no session begins. Throws like a sign-in
  * when there are too many at once.
  */
-export async function authenticateCall(world: ProviderContext, call: Presenting): Promise<Identity | undefined> {
+export async function authenticateCall(context: ProviderContext, call: Presenting): Promise<Identity | undefined> {
   const { credential } = call
-  if (credential?.kind === 'basic') return await byPassword(world, credential, call)
-  if (credential?.kind === 'digest') return await byDigest(world, credential, call)
-  return await identify(world.data, world.now, credential)
+  if (credential?.kind === 'basic') return await byPassword(context, credential, call)
+  if (credential?.kind === 'digest') return await byDigest(context, credential, call)
+  return await identify(context.data, context.now, credential)
 }
 
 async function byPassword(
-  world: ProviderContext,
+  context: ProviderContext,
   { userName, password }: PasswordCredential,
   call: Presenting,
 ): Promise<Identity | undefined> {
   if (userName.trim() === '' || password.trim() === '') return undefined
-  const provider = await findProvider('credentials', world.ways)
+  const provider = await findProvider('credentials', context.ways)
   if (!provider) return undefined
   try {
-    const user = await provider.signIn(world, { UserName: userName, Password: password }, call)
-    await settleSignIn(world, user)
+    const user = await provider.signIn(context, { UserName: userName, Password: password }, call)
+    await settleSignIn(context, user)
     return forOneRequest(user, 'basic')
   } catch (error) {
     if (error instanceof Fault && error.fault === 'Unauthorized') return undefined
@@ -134,26 +134,26 @@ const forOneRequest = (user: User, via: 'basic' | 'digest'): Identity => ({
 const provedBy = new WeakMap<DigestCredential, Promise<User | undefined>>()
 
 async function byDigest(
-  world: ProviderContext,
+  context: ProviderContext,
   credential: DigestCredential,
   call: Presenting,
 ): Promise<Identity | undefined> {
   const before = provedBy.get(credential)
-  const proved = before ?? userByDigest(world, credential, call)
+  const proved = before ?? userByDigest(context, credential, call)
   provedBy.set(credential, proved)
   const user = await proved
   if (!user) return undefined
   // What happened since then counts (T2).
-  const current = before ? await usable(world.data, { userId: user.id, epoch: user.epoch }) : user
+  const current = before ? await usable(context.data, { userId: user.id, epoch: user.epoch }) : user
   return current && forOneRequest(current, 'digest')
 }
 
 /** Throws Unauthorized for a nonce that is no longer valid: with a new one, the client can repeat the request. */
-async function userByDigest(world: ProviderContext, signed: DigestCredential, call: Presenting) {
-  const provider = await findProvider('digest', world.ways)
+async function userByDigest(context: ProviderContext, signed: DigestCredential, call: Presenting) {
+  const provider = await findProvider('digest', context.ways)
   try {
-    const user = await provider?.signIn(world, {}, { ...call, signed })
-    if (user) await settleSignIn(world, user)
+    const user = await provider?.signIn(context, {}, { ...call, signed })
+    if (user) await settleSignIn(context, user)
     return user
   } catch (error) {
     if (error instanceof Fault && error.fault === 'Unauthorized' && error.details.challenge !== 'stale')
@@ -170,43 +170,43 @@ export type AuthContext = ProviderContext & {
 
 /** Signs in, signs out, or says who is signed in (A1–A8). */
 export async function authenticate(
-  world: AuthContext,
+  context: AuthContext,
   request: Authenticate,
   call: Call,
 ): Promise<AuthenticateResponse> {
   const verb = call.verb ?? 'POST'
   if (request.provider !== undefined && request.provider !== '' && request.provider.trim() === '') throw blankProvider()
   const purpose = authPurpose(verb, request)
-  if (purpose === 'sign-out') return await signOut(world, call)
+  if (purpose === 'sign-out') return await signOut(context, call)
   const provider = request.provider?.trim() ?? ''
   if (verb === 'GET' && provider !== '') {
-    const target = await findProvider(provider, world.ways)
+    const target = await findProvider(provider, context.ways)
     if (!target) throw unknownProvider(provider, request)
     if (target.browse && call.browser)
-      return await browse(world, target.browse, call.browser, { provider, request }, call)
+      return await browse(context, target.browse, call.browser, { provider, request }, call)
     throw new Fault('MethodNotAllowed', 'Sign in with POST: a GET request would leave the password in logs', {
       errorCode: 'NotSupportedException',
       headers: { Allow: 'POST, DELETE, OPTIONS' },
     })
   }
-  if (purpose === 'question') return await whoIs(world, call)
-  return await signIn(world, provider === '' ? 'credentials' : provider, request, call)
+  if (purpose === 'question') return await whoIs(context, call)
+  return await signIn(context, provider === '' ? 'credentials' : provider, request, call)
 }
 
 async function signIn(
-  world: AuthContext,
+  context: AuthContext,
   name: string,
   request: Authenticate,
   call: Call,
 ): Promise<AuthenticateResponse> {
   const referrer = acceptedReferrer(call.continueTo)
-  const provider = await findProvider(name, world.ways)
+  const provider = await findProvider(name, context.ways)
   if (!provider) throw unknownProvider(name, request)
-  const user = await provider.signIn(world, request, call)
-  return await answerFor(world, user, call, {
+  const user = await provider.signIn(context, request, call)
+  return await answerFor(context, user, call, {
     provider: providerName(name),
     permanent: request.RememberMe === true,
-    kind: refreshKind(world, request),
+    kind: refreshKind(context, request),
     // A token names its user, whatever the request says.
     userName: request.AccessToken === undefined ? request.UserName : undefined,
     referrer,
@@ -215,14 +215,14 @@ async function signIn(
 
 /** A step of a sign-in by redirects (A13). The browser gets the session and no tokens. */
 async function browse(
-  world: AuthContext,
+  context: AuthContext,
   step: NonNullable<Provider['browse']>,
   browser: BrowserSignIn,
   { provider, request }: { readonly provider: string; readonly request: Authenticate },
   call: Call,
 ): Promise<AuthenticateResponse> {
   const continueTo = acceptedReferrer(call.continueTo)
-  const next = await step(world, browser, { permanent: request.RememberMe === true, continueTo }, call)
+  const next = await step(context, browser, { permanent: request.RememberMe === true, continueTo }, call)
   if (next.kind === 'leave') {
     browser.redirect(next)
     return {}
@@ -235,7 +235,7 @@ async function browse(
     userName: undefined,
     referrer: undefined,
   }
-  const answer = await answerFor(world, next.user, call, options)
+  const answer = await answerFor(context, next.user, call, options)
   browser.redirect({ url: next.continueTo ?? `${browser.origin}/`, sealed: undefined, permanent })
   return { ...answer, BearerToken: undefined }
 }
@@ -248,16 +248,16 @@ type SignInAnswer = Pick<SessionOptions, 'permanent' | 'kind' | 'provider'> & {
 
 /** Begins the session of a verified user and returns the answer of the sign-in (A2). */
 async function answerFor(
-  world: AuthContext,
+  context: AuthContext,
   user: VerifiedUser,
   call: Call,
   { userName, referrer, ...options }: SignInAnswer,
 ): Promise<AuthenticateResponse> {
   const presented = call.credential?.kind === 'session' ? readToken('session', call.credential.secret) : undefined
   const session = await issueSession(
-    world.data,
-    world.lifetimes,
-    world.now(),
+    context.data,
+    context.lifetimes,
+    context.now(),
     user,
     { ...options, endsSession: presented },
     { who: user.userName, userId: user.id, address: addressOf(call), correlationId: call.correlationId },
@@ -315,14 +315,14 @@ async function presentedRow(data: AuthContext['data'], credential: Call['credent
 /**
  * Returns who is signed in (A6). In-process calls without a credential come from the OS account, which is Admin (P8).
  */
-async function whoIs(world: AuthContext, call: Call): Promise<AuthenticateResponse> {
+async function whoIs(context: AuthContext, call: Call): Promise<AuthenticateResponse> {
   const { caller, credential } = call
   if (caller.kind === 'local' && credential === undefined) {
     const name = `local:${caller.account}`
     return { UserName: name, DisplayName: caller.account, Roles: ['Admin'], Permissions: [] }
   }
-  const identity = await authenticateCall(world, call)
-  if (!identity) throw new Fault('Unauthorized', undefined, world.ways.digest ? { challenge: 'digest' } : {})
+  const identity = await authenticateCall(context, call)
+  if (!identity) throw new Fault('Unauthorized', undefined, context.ways.digest ? { challenge: 'digest' } : {})
   const { user, sessionId, roles, permissions } = identity
   return {
     UserId: user.id,

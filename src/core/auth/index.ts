@@ -61,19 +61,19 @@ export function openAccess(options: {
   /** Default: by password only. */
   readonly ways?: WaysToSignIn | undefined
 }): Access {
-  const world: AuthContext = {
+  const context: AuthContext = {
     ...options,
     lifetimes: options.lifetimes ?? lifetimes,
     refresh: options.refresh ?? 'any',
     ways: options.ways ?? passwordsOnly,
   }
   return {
-    authenticate: (request, call) => authenticate(world, request, call),
-    getAccessToken: (request, call) => refresh(world, request, call),
-    changePassword: (request, call, caller) => changePassword(world, request, call, caller),
-    getSessions: (request, caller) => getSessions(world, request, caller),
-    endSession: (request, caller) => endSession(world, request, caller),
-    digestChallenges: async (stale) => (await findProvider('digest', world.ways))?.challenges?.(world, stale) ?? [],
-    identifyCaller: (call) => authenticateCall(world, call),
+    authenticate: (request, call) => authenticate(context, request, call),
+    getAccessToken: (request, call) => refresh(context, request, call),
+    changePassword: (request, call, caller) => changePassword(context, request, call, caller),
+    getSessions: (request, caller) => getSessions(context, request, caller),
+    endSession: (request, caller) => endSession(context, request, caller),
+    digestChallenges: async (stale) => (await findProvider('digest', context.ways))?.challenges?.(context, stale) ?? [],
+    identifyCaller: (call) => authenticateCall(context, call),
   }
 }

@@ -35,8 +35,8 @@ export function nameProblems(field: string, name: string): Problems {
  * these.
  */
 export function userNameProblems(field: string, name: string): Problems {
-  const wrong = nameProblems(field, name)
-  if (wrong.length > 0) return wrong
+  const problems = nameProblems(field, name)
+  if (problems.length > 0) return problems
   return name === '-' || /^local:/i.test(name) ? [problem(field, 'is reserved for the audit log')] : []
 }
 
@@ -52,8 +52,8 @@ export const listProblems = (field: string, names: readonly string[] | undefined
 
 /** As `listProblems`; a permission for a server type must also name one. */
 export function permissionProblems(permissions: readonly string[] | undefined): Problems {
-  const wrong = listProblems('Permissions', permissions)
-  if (wrong.length > 0) return wrong
+  const problems = listProblems('Permissions', permissions)
+  if (problems.length > 0) return problems
   const mistake = permissions?.map(permissionMistake).find((each) => each !== undefined)
   return mistake === undefined ? [] : [{ ErrorCode: 'InvalidValue', FieldName: 'Permissions', Message: mistake }]
 }

@@ -26,7 +26,7 @@ export type OwnCaller = { readonly identity: Identity | undefined; readonly acto
  * share it; the answer has a new one in its place.
  */
 export async function changePassword(
-  world: AuthContext,
+  context: AuthContext,
   request: ChangePassword,
   call: Call,
   { identity, actor }: OwnCaller,
@@ -36,7 +36,7 @@ export async function changePassword(
       hints: ['svc users passwd NAME'],
     })
   }
-  const { data, now, passwords } = world
+  const { data, now, passwords } = context
   const { user, familyId } = identity
   const { CurrentPassword: current = '', NewPassword: password = '' } = request
   refuse([
@@ -50,14 +50,14 @@ export async function changePassword(
       hints: ['On the machine with the store: svc users passwd NAME'],
     })
   }
-  await proveCurrent(world, user, current, call)
+  await proveCurrent(context, user, current, call)
   if (current === password) refuse([problem('NewPassword', 'must differ from the current password')])
   const passwordHash = await passwords.hash(password, call.signal)
   const at = now()
   const [present] = familyId === undefined ? [] : await data.sessions.list(user, at, familyId)
   const next =
-    present && newSession(world.lifetimes, at, { id: user.id, epoch: user.epoch + 1 }, renewable(world, present))
-  const digest = await newDigestSecret(world, user, password)
+    present && newSession(context.lifetimes, at, { id: user.id, epoch: user.epoch + 1 }, renewable(context, present))
+  const digest = await newDigestSecret(context, user, password)
   const change = { id: user.id, epoch: user.epoch, passwordHash, digest, signIn: next?.record }
   await data.users.changePassword(change, actor)
   if (!next) return {}
@@ -86,11 +86,11 @@ const renewable = ({ refresh }: AuthContext, session: SignedInSession): SignedIn
  * Throws Fault BadRequest for a wrong password, with the status 400: clients answer a 401 by renewing their token and
  * sending the password again, which would count twice.
  */
-async function proveCurrent(world: AuthContext, user: User, password: string, call: Call): Promise<void> {
-  const provider = await findProvider('credentials', world.ways)
+async function proveCurrent(context: AuthContext, user: User, password: string, call: Call): Promise<void> {
+  const provider = await findProvider('credentials', context.ways)
   try {
-    const proved = await provider?.signIn(world, { UserName: user.userName, Password: password }, call)
-    if (proved) await settleSignIn(world, proved)
+    const proved = await provider?.signIn(context, { UserName: user.userName, Password: password }, call)
+    if (proved) await settleSignIn(context, proved)
   } catch (error) {
     if (!(error instanceof Fault)) throw error
     if (error.fault === 'Unauthorized' || error.errorCode === 'ValidationException') {

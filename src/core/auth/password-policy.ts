@@ -4,7 +4,7 @@ import { type Problems, problem } from './names.ts'
 
 /** In bytes of UTF-8 (P4). */
 export const shortest = 8
-export const longest = 1_024
+export const maxPasswordBytes = 1_024
 
 /** Shorter names occur in good passwords by chance. */
 const tellingName = 4
@@ -24,7 +24,7 @@ export async function refusal(
     const need = Math.max(shortest, least)
     return `must have at least ${need} bytes (${need} ASCII characters)`
   }
-  if (bytes > longest) return `may have at most ${longest} bytes`
+  if (bytes > maxPasswordBytes) return `may have at most ${maxPasswordBytes} bytes`
   if (isPattern(password) || isCommon(password, await commonPasswords())) return common
   if (names.some((name) => isSimilar(password, name))) return 'is too similar to the name or e-mail address of the user'
   return undefined
@@ -37,16 +37,16 @@ export async function passwordProblems(
   { userName, email, displayName }: Pick<User, 'userName'> & Partial<Pick<User, 'email' | 'displayName'>>,
 ): Promise<Problems> {
   const names = [userName, email, displayName].filter((name) => name !== undefined)
-  const wrong = await refusal(password, names)
-  return wrong === undefined ? [] : [problem(field, wrong)]
+  const reason = await refusal(password, names)
+  return reason === undefined ? [] : [problem(field, reason)]
 }
 
 const common = 'is a common password, which attackers try first: use several unrelated words, or a password manager'
 
 /** The letters of the shortest word that is looked up. Shorter remainders say nothing about a password. */
-const shortestWord = 3
+const minWordLength = 3
 /** The longest common password has fewer characters. */
-const longestWord = 32
+const maxWordLength = 32
 /** What a word may have around it, at least, and still count as the whole password. */
 const littleAround = 5
 
@@ -65,10 +65,10 @@ function isCommon(password: string, words: ReadonlySet<string>): boolean {
   const first = text.findIndex(isLetter)
   if (first === -1) return isCommonNumber(whole, words)
   const last = text.findLastIndex(isLetter)
-  for (let start = Math.max(0, last - longestWord); start <= first; start += 1) {
-    for (let end = Math.min(text.length, start + longestWord); end > last; end -= 1) {
+  for (let start = Math.max(0, last - maxWordLength); start <= first; start += 1) {
+    for (let end = Math.min(text.length, start + maxWordLength); end > last; end -= 1) {
       const word = spellings(text.slice(start, end).join('')).find((spelling) => words.has(spelling))
-      if (word === undefined || word.length < shortestWord) continue
+      if (word === undefined || word.length < minWordLength) continue
       const around = carried(text.slice(0, start)) + carried(text.slice(end))
       if (around <= Math.max(word.length, littleAround)) return true
     }
@@ -96,7 +96,7 @@ const isCommonNumber = (text: string, words: ReadonlySet<string>): boolean =>
 function isRepeatedWord(text: string, words: ReadonlySet<string>): boolean {
   const letters = text.replace(/[^\p{L}]+/gu, '')
   const others = Array.from(text.replace(/\p{L}+/gu, ''))
-  for (let length = shortestWord; length * 2 <= letters.length && length <= longestWord; length += 1) {
+  for (let length = minWordLength; length * 2 <= letters.length && length <= maxWordLength; length += 1) {
     const word = letters.slice(0, length)
     if (!words.has(word) || letters.length % length !== 0) continue
     if (word.repeat(letters.length / length) === letters && carried(others) <= Math.max(letters.length, littleAround))

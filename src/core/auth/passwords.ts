@@ -2,7 +2,7 @@ import { argon2, randomBytes, timingSafeEqual } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import { Fault } from '../errors.ts'
 import { type Place, waitForTurn } from './paced-queue.ts'
-import { longest } from './password-policy.ts'
+import { maxPasswordBytes } from './password-policy.ts'
 
 /** What one hash costs. Memory in KiB. */
 export type HashCost = { readonly memory: number; readonly passes: number; readonly parallelism: number }
@@ -165,7 +165,7 @@ export function passwords(queue: HashQueue, cost: HashCost = hashCost): Password
     async check(password, stored) {
       const phc = stored === undefined ? undefined : readPhc(stored)
       // No user can have such a password (P4), and its length must not cost extra time.
-      const possible = password.isWellFormed() && Buffer.byteLength(password) <= longest
+      const possible = password.isWellFormed() && Buffer.byteLength(password) <= maxPasswordBytes
       const real = phc !== undefined && possible
       const same = await matches(possible ? password : '', real ? phc : dummyPhc(cost))
       return { right: real && same, outdated: real && outdated(phc, cost) }

@@ -44,20 +44,20 @@ const keyFrom = (presented: string, salt: Buffer): Buffer =>
 
 /** Issues a new access token (A11), and for a rotating family also a new refresh token (T4). */
 export async function refresh(
-  world: AuthContext,
+  context: AuthContext,
   request: GetAccessToken,
   call: Call,
 ): Promise<GetAccessTokenResponse> {
   const presented = request.RefreshToken?.trim() ?? ''
   const hash = readRefresh(presented)
-  const { data, now } = world
+  const { data, now } = context
   const row = await data.tokens.refresh(hash)
   const at = now()
   // For an exchanged token only the end of its family counts: its reuse must be noticed (T4).
   if (!row || (row.usedAt === undefined ? ended(row, at) : at >= row.endsAt)) throw new Fault('Unauthorized')
   const user = await usable(data, row)
   if (!user) throw new Fault('Unauthorized')
-  if (row.kind === 'fixed' && world.refresh === 'rotating') {
+  if (row.kind === 'fixed' && context.refresh === 'rotating') {
     throw new Fault('Unauthorized', 'This refresh token is not rotating, as serve.refresh requires: sign in again')
   }
 
@@ -67,7 +67,7 @@ export async function refresh(
     userId: row.userId,
     epoch: row.epoch,
     familyId: row.familyId,
-    expiresAt: Math.min(at + world.lifetimes.access, row.endsAt),
+    expiresAt: Math.min(at + context.lifetimes.access, row.endsAt),
   }
   if (row.kind === 'fixed') {
     await data.tokens.renew(hash, access, at)
@@ -79,7 +79,7 @@ export async function refresh(
     address: addressOf(call),
     correlationId: call.correlationId,
   }
-  return await rotate(world, { presented, row, at, actor }, { text: made.text, access })
+  return await rotate(context, { presented, row, at, actor }, { text: made.text, access })
 }
 
 type Presented = {

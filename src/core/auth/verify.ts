@@ -47,18 +47,18 @@ export async function settleSignIn({ data }: Pick<ProviderContext, 'data'>, user
  * `beginAttempt`. Asks the queues before it reads the store, so that a flood costs the store nothing.
  */
 export async function verifyUser<C extends Compared>(
-  world: ProviderContext,
+  context: ProviderContext,
   comparison: Comparison<C>,
   call: Pick<Call, 'caller' | 'correlationId' | 'signal'>,
 ): Promise<Verified<C>> {
   const { name } = comparison
   const { caller, signal } = call
-  const isKnown = (group: string | undefined): boolean => isRemembered(world, name, caller, group)
-  const paced = await world.paces.turn(caller, nameKey(name), isKnown, signal)
+  const isKnown = (group: string | undefined): boolean => isRemembered(context, name, caller, group)
+  const paced = await context.paces.turn(caller, nameKey(name), isKnown, signal)
   let failed = false
   try {
     const inTurn = comparison.inTurn ?? ((work) => work())
-    const outcome = await inTurn(() => tryOnce(world, comparison, caller, paced), signal, isKnown(paced.group))
+    const outcome = await inTurn(() => tryOnce(context, comparison, caller, paced), signal, isKnown(paced.group))
     const { attempt, user, usable, compared } = outcome
     // Check the lock again: among many parallel attempts, only as many as the limit allows may learn the result.
     if (usable && compared.right && !(await attempt.locked())) return await accepted(comparison, outcome, usable)
@@ -72,7 +72,7 @@ export async function verifyUser<C extends Compared>(
       reason: last ? limitReached : compared.reason,
     }
     // The user may have typed a password into the wrong field, so only existing names are recorded.
-    await world.data.audit.write(locked ? 'signin.locked' : 'signin.failed', user?.userName, actor, comparison.how)
+    await context.data.audit.write(locked ? 'signin.locked' : 'signin.failed', user?.userName, actor, comparison.how)
     throw comparison.refusal()
   } finally {
     if (!failed) paced.withdrawn()
@@ -80,13 +80,13 @@ export async function verifyUser<C extends Compared>(
 }
 
 async function tryOnce<C extends Compared>(
-  world: ProviderContext,
+  context: ProviderContext,
   { name, compare }: Comparison<C>,
   caller: Caller,
   paced: PacedAttempt,
 ) {
   // Together they cost one round trip to a database server.
-  const [attempt, user] = await Promise.all([beginAttempt(world, name, caller, paced), world.data.users.find(name)])
+  const [attempt, user] = await Promise.all([beginAttempt(context, name, caller, paced), context.data.users.find(name)])
   const usable = user && !user.disabled && !attempt.began ? user : undefined
   await attempt.admit()
   return { attempt, user, usable, compared: await compare(usable) }
@@ -124,10 +124,10 @@ export async function probeUserLookup(data: Data, now: () => number): Promise<vo
  * while too many sign-ins wait (P3).
  */
 export async function probePasswordHash(passwords: Passwords, signal: AbortSignal): Promise<boolean> {
-  const [right, wrong] = [randomUUID(), randomUUID()]
+  const [right, otherPassword] = [randomUUID(), randomUUID()]
   const stored = await passwords.hash(right, signal)
   const [first, second] = await passwords.inTurn(
-    async () => [await passwords.check(right, stored), await passwords.check(wrong, stored)] as const,
+    async () => [await passwords.check(right, stored), await passwords.check(otherPassword, stored)] as const,
     signal,
   )
   return first.right && !first.outdated && !second.right

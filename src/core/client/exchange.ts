@@ -9,21 +9,21 @@ import type { TlsRules } from './trust.ts'
 
 /** Bytes; far larger than any health answer. */
 export const maxAnswer = 8 * 1024 * 1024
-const firstRoom = 16 * 1024
+const initialSize = 16 * 1024
 
 /**
  * Collects an answer as it arrives. Copies the pieces together: a hostile server may send one byte at a time, and each
  * separate piece would cost a hundred bytes.
  */
 export class BoundedBuffer {
-  #room: Buffer
+  #buffer: Buffer
   #length = 0
   #tooLong: boolean
 
   /** `declared` is the length that the server declared; NaN for none. */
   constructor(declared: number) {
     this.#tooLong = declared > maxAnswer
-    this.#room = Buffer.allocUnsafe(declared > 0 && declared <= maxAnswer ? declared : firstRoom)
+    this.#buffer = Buffer.allocUnsafe(declared > 0 && declared <= maxAnswer ? declared : initialSize)
   }
 
   get length(): number {
@@ -41,17 +41,17 @@ export class BoundedBuffer {
       this.#tooLong = true
       return
     }
-    if (length > this.#room.length) {
-      const wider = Buffer.allocUnsafe(Math.min(maxAnswer, Math.max(length, this.#room.length * 2)))
-      this.#room.copy(wider, 0, 0, this.#length)
-      this.#room = wider
+    if (length > this.#buffer.length) {
+      const wider = Buffer.allocUnsafe(Math.min(maxAnswer, Math.max(length, this.#buffer.length * 2)))
+      this.#buffer.copy(wider, 0, 0, this.#length)
+      this.#buffer = wider
     }
-    piece.copy(this.#room, this.#length)
+    piece.copy(this.#buffer, this.#length)
     this.#length = length
   }
 
   bytes(): Buffer {
-    return this.#room.subarray(0, this.#length)
+    return this.#buffer.subarray(0, this.#length)
   }
 }
 

@@ -82,7 +82,7 @@ export type AuthConfig = Values<typeof authSettings>
 
 /** Names below /auth/ that mean something else. */
 const reserved: ReadonlySet<string> = new Set(['credentials', 'login', 'logout', 'basic', 'digest'])
-const longestTolerance = 300_000
+const maxTolerance = 300_000
 
 /** Reads the `auth:` section. Paths of problems are relative to it. */
 export function readAuth(
@@ -121,22 +121,22 @@ function mistakesOf(
 ): readonly Problem[] {
   const problems: Problem[] = []
   const at = place(path, { problems, warnings: [], context })
-  if (reserved.has(name)) at.in('name').wrong(`is ${name}, which is not free: choose another name`)
+  if (reserved.has(name)) at.in('name').report(`is ${name}, which is not free: choose another name`)
   if (before.some((entry) => isMap(entry) && entry['name'] === name)) {
-    at.in('name').wrong(`is ${name}, as is that of another provider: choose another name`)
+    at.in('name').report(`is ${name}, as is that of another provider: choose another name`)
   }
   const url = new URL(issuer)
   if (url.protocol === 'http:' && !isLoopbackHost(url.hostname)) {
-    at.in('issuer').wrong('begins with http://, which is for loopback only: use https://')
+    at.in('issuer').report('begins with http://, which is for loopback only: use https://')
   }
   if (url.search !== '' || url.hash !== '' || url.username !== '') {
-    at.in('issuer').wrong('must have neither a query, a fragment nor a user name')
+    at.in('issuer').report('must have neither a query, a fragment nor a user name')
   }
-  if (!scope.split(' ').includes('openid')) at.in('scope').wrong('must contain openid')
-  if (tolerance > longestTolerance) at.in('tolerance').wrong('is longer than 5m: synchronize the clocks instead')
+  if (!scope.split(' ').includes('openid')) at.in('scope').report('must contain openid')
+  if (tolerance > maxTolerance) at.in('tolerance').report('is longer than 5m: synchronize the clocks instead')
   for (const [value, role] of Object.entries(roles?.map ?? {})) {
     const mistake = role.trim() === '' ? 'must not be empty' : nameMistake(role)
-    if (mistake !== undefined) at.in('roles').in('map').in(value).wrong(mistake)
+    if (mistake !== undefined) at.in('roles').in('map').in(value).report(mistake)
   }
   return problems
 }

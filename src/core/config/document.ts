@@ -63,7 +63,7 @@ export async function parseDocument(text: string): Promise<ParsedDocument> {
     return { value: document.toJS({ maxAliasCount: maxAliases }) as unknown, problems: [], placeOf }
   } catch (error) {
     const loose = looseAlias(document, yaml)
-    const merge = loose === undefined ? wrongMerge(document, yaml) : undefined
+    const merge = loose === undefined ? invalidMerge(document, yaml) : undefined
     if (merge !== undefined) {
       const message = 'merges something other than settings: write `<<: *name`, with `&name` before those settings'
       return failed([{ path: [], place: place(merge), message }])
@@ -88,7 +88,7 @@ function mistakeOf(
   place: (offset: number) => DocumentPlace,
 ): Mistake {
   const [at] = error.pos
-  const blank = wrongIndentation(text, at)
+  const blank = indentationMistake(text, at)
   if (blank !== undefined) return blank
   if (error.code === 'DUPLICATE_KEY') return { offset: at, message: duplicate(document, at, yaml, place) }
   const quote = openQuote(error, document, text, yaml)
@@ -105,7 +105,7 @@ function mistakeOf(
 }
 
 /** A line that is indented with something other than spaces: the line of an error, or the one after it. */
-function wrongIndentation(text: string, at: number): Mistake | undefined {
+function indentationMistake(text: string, at: number): Mistake | undefined {
   const start = text.lastIndexOf('\n', at - 1) + 1
   const end = text.indexOf('\n', at)
   for (const from of end === -1 ? [start] : [start, end + 1]) {
@@ -144,7 +144,7 @@ function duplicate(
 }
 
 /** The offset of the value of a `<<:` that names no settings. */
-function wrongMerge(document: Document.Parsed, yaml: typeof import('yaml')): number | undefined {
+function invalidMerge(document: Document.Parsed, yaml: typeof import('yaml')): number | undefined {
   let offset: number | undefined
   const isSettings = (node: unknown): boolean =>
     yaml.isMap(yaml.isAlias(node) ? node.resolve(document) : node) || (yaml.isSeq(node) && node.items.every(isSettings))

@@ -23,13 +23,13 @@ export function readExecPart(
 ): { readonly allow: readonly string[]; readonly problems: readonly Problem[] } {
   const { values, problems } = readSettings(execSettings, raw, context)
   const allow = values.allow ?? []
-  const wrong = allow.flatMap((folder, index) =>
+  const folderProblems = allow.flatMap((folder, index) =>
     // Everything is below the root, including folders that anyone may write to.
     folder === '' || /^\/[^/]/.test(folder)
       ? []
       : [{ path: ['allow', index], message: 'must be the absolute path of a folder, like /usr/lib/nagios/plugins' }],
   )
-  return { allow, problems: [...problems, ...wrong] }
+  return { allow, problems: [...problems, ...folderProblems] }
 }
 
 /**
@@ -56,7 +56,7 @@ export async function readExec(options: WhereOptions): Promise<Services['exec']>
   if (problems.length > 0) return off(`${path} cannot be read as YAML`)
   if (part === undefined) return off(`${path} does not allow it (exec: {allow: [/usr/lib/nagios/plugins]})`)
   const read = readExecPart(part, { env: {}, folder: '/' })
-  const [wrong] = read.problems
-  if (wrong) return off(`in ${path} exec.${wrong.path.join('.')} ${wrong.message}`)
+  const [problem] = read.problems
+  if (problem) return off(`in ${path} exec.${problem.path.join('.')} ${problem.message}`)
   return { allow: read.allow }
 }

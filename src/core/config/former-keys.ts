@@ -33,7 +33,7 @@ type Mistaken = { readonly name: string; readonly problems: readonly Problem[] }
 /** A part of what `readTypes` returns. */
 type ReadConfig = {
   readonly types: { readonly [T in ServerType]?: MonitorsOf }
-  readonly wrong: { readonly [T in ServerType]?: readonly Mistaken[] }
+  readonly invalid: { readonly [T in ServerType]?: readonly Mistaken[] }
   readonly problems: readonly Problem[]
 }
 type Document = {
@@ -54,7 +54,9 @@ export function refuseFormerKeys<T extends ReadConfig>(read: T, { pathOf, lineOf
   )
   const living = new Map<string, number>([
     ...ServerType.values.flatMap((type) =>
-      (read.wrong[type] ?? []).map((one) => [keyOfName(type, one.name), lineOf(one.problems[0]?.path ?? [])] as const),
+      (read.invalid[type] ?? []).map(
+        (one) => [keyOfName(type, one.name), lineOf(one.problems[0]?.path ?? [])] as const,
+      ),
     ),
     ...all.map(({ type, monitor }) => [monitorKey(ofType(type, monitor)), lineOf(pathOf(type, monitor))] as const),
   ])
@@ -82,13 +84,13 @@ export function refuseFormerKeys<T extends ReadConfig>(read: T, { pathOf, lineOf
   })
   if (mistakes.length === 0) return read
   const types: { [T in ServerType]?: MonitorsOf } = { ...read.types }
-  const wrong: { [T in ServerType]?: readonly Mistaken[] } = { ...read.wrong }
+  const invalid: { [T in ServerType]?: readonly Mistaken[] } = { ...read.invalid }
   for (const { type, monitor, problems } of mistakes) {
     const config = types[type]
     if (config) types[type] = { ...config, monitors: config.monitors.filter((one) => one !== monitor) }
-    wrong[type] = [...(wrong[type] ?? []), { name: monitor.name, problems }]
+    invalid[type] = [...(invalid[type] ?? []), { name: monitor.name, problems }]
   }
-  return { ...read, types, wrong, problems: [...read.problems, ...mistakes.flatMap(({ problems }) => problems)] }
+  return { ...read, types, invalid, problems: [...read.problems, ...mistakes.flatMap(({ problems }) => problems)] }
 }
 
 /** The key of an entry with mistakes, which has no more than a MonitorName. Names of kinds contain no space. */

@@ -19,7 +19,7 @@ import type { DocumentPlace, ParsedDocument } from './document.ts'
 import { readExec, readExecPart } from './exec.ts'
 import { type ConfigCandidate, candidates, misnamedFile, readFile, systemConfig, type WhereOptions } from './find.ts'
 import type { ProfilesRead } from './profiles.ts'
-import { readTypes, type TypeConfig, type Types, type WrongMonitor } from './types.ts'
+import { type InvalidMonitor, readTypes, type TypeConfig, type Types } from './types.ts'
 
 export type ServeConfig = Omit<ServeOptions, 'debug'>
 
@@ -64,10 +64,10 @@ export type LoadedConfig = Config & {
   /** These mistakes in words, like those of an entry. */
   readonly mistakeLines: readonly string[]
   /** With `tolerant`, the entries with mistakes, each by the name of the monitor that stands for it. */
-  readonly wrongEntries: readonly WrongEntry[]
+  readonly invalidEntries: readonly InvalidEntry[]
 }
 
-export type WrongEntry = {
+export type InvalidEntry = {
   readonly type: ServerType
   readonly name: string
   readonly mistakes: readonly FilePlace[]
@@ -107,7 +107,7 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
     warnings: misnamed,
     mistakes: [],
     mistakeLines: [],
-    wrongEntries: [],
+    invalidEntries: [],
   }
 }
 
@@ -133,7 +133,7 @@ async function readConfig(
   const placed = (problems: readonly Problem[]): readonly Placed[] =>
     problems.map((problem) => ({ ...problem, place: document.placeOf(problem.path) }))
   const { tolerant = false } = options
-  const outside = read.problems.filter((problem) => !isOfType(problem, read.wrong))
+  const outside = read.problems.filter((problem) => !isOfType(problem, read.invalid))
   const isRefused = tolerant === 'entries' ? outside.length > 0 : !tolerant && read.problems.length > 0
   if (isRefused) throw await refusal(path, placed(read.problems), text, false)
   const exec = runsPrograms(read.types) ? await readExec(options) : undefined
@@ -144,24 +144,25 @@ async function readConfig(
   }))
   const filePlaces = (problems: readonly Problem[]): readonly FilePlace[] =>
     placed(problems).map((problem) => filePlace(path, problem))
-  const wrong = tolerant ? { ...read.wrong } : {}
+  const invalid = tolerant ? { ...read.invalid } : {}
   for (const [index, { type, name }] of (options.mustRun ? stopped : []).entries()) {
     const problems = cannotRun.slice(index, index + 1)
-    wrong[type] = [...(wrong[type] ?? []), { name, problems }]
+    invalid[type] = [...(invalid[type] ?? []), { name, problems }]
   }
-  const wrongEntries = (Object.entries(wrong) as [ServerType, readonly WrongMonitor[]][]).flatMap(([type, entries]) =>
-    entries.map(
-      ({ name, problems }): WrongEntry => ({
-        type,
-        name,
-        ...inWords(path, placed(problems)),
-        elsewhere: problems.flatMap((problem) => problem.elsewhere ?? []),
-      }),
-    ),
+  const invalidEntries = (Object.entries(invalid) as [ServerType, readonly InvalidMonitor[]][]).flatMap(
+    ([type, entries]) =>
+      entries.map(
+        ({ name, problems }): InvalidEntry => ({
+          type,
+          name,
+          ...inWords(path, placed(problems)),
+          elsewhere: problems.flatMap((problem) => problem.elsewhere ?? []),
+        }),
+      ),
   )
   return {
     origin: path,
-    types: await withWrong(read.types, wrongEntries),
+    types: await withInvalid(read.types, invalidEntries),
     serve: read.serve,
     ...(read.auth ? { auth: read.auth } : {}),
     otherSections: read.otherSections,
@@ -170,20 +171,20 @@ async function readConfig(
     warnings: placed(read.warnings).map((problem) => line(path, problem)),
     mistakes: tolerant ? inWords(path, placed(outside)).mistakes : [],
     mistakeLines: tolerant ? inWords(path, placed(outside)).lines : [],
-    wrongEntries,
+    invalidEntries,
   }
 }
 
-type WrongTypes = { [T in ServerType]?: readonly WrongMonitor[] }
+type InvalidTypes = { [T in ServerType]?: readonly InvalidMonitor[] }
 
 /** Whether a problem belongs to a server type, which reports it. */
-const isOfType = ({ path: [section, type] }: Problem, wrong: WrongTypes): boolean =>
-  section === 'types' && typeof type === 'string' && Object.hasOwn(wrong, type)
+const isOfType = ({ path: [section, type] }: Problem, invalid: InvalidTypes): boolean =>
+  section === 'types' && typeof type === 'string' && Object.hasOwn(invalid, type)
 
 /** The types, with a monitor for each wrong entry in place of what it would check. */
-async function withWrong(types: Types, wrong: readonly WrongEntry[]): Promise<Types> {
+async function withInvalid(types: Types, invalid: readonly InvalidEntry[]): Promise<Types> {
   const all: { [T in ServerType]?: TypeConfig } = { ...types }
-  for (const [type, entries] of Map.groupBy(wrong, (entry) => entry.type)) {
+  for (const [type, entries] of Map.groupBy(invalid, (entry) => entry.type)) {
     const unchecked = await Promise.all(
       entries.map(({ name, lines, elsewhere }) => uncheckedMonitor(name, lines, elsewhere)),
     )
@@ -241,7 +242,7 @@ const ownName = ({ name }: Raw, kind: string): string => (typeof name === 'strin
 
 type Sections = Pick<LoadedConfig, 'types' | 'serve' | 'auth' | 'otherSections'> & {
   /** The entries with mistakes, by type. Paths are those of the file. */
-  readonly wrong: WrongTypes
+  readonly invalid: InvalidTypes
   readonly problems: readonly Problem[]
   readonly warnings: readonly Problem[]
 }
@@ -272,9 +273,9 @@ async function readSections(
   const inSection = (section: string, list: readonly MonitorProblem[]): readonly MonitorProblem[] =>
     list.map(({ path, ...more }) => ({ path: [section, ...path], ...more }))
   const inTypes = (list: readonly MonitorProblem[]): readonly MonitorProblem[] => inSection('types', list)
-  const wrong: WrongTypes = {}
-  for (const [type, entries] of Object.entries(readType.wrong) as [ServerType, readonly WrongMonitor[]][]) {
-    wrong[type] = entries.map((entry) => ({ ...entry, problems: inTypes(entry.problems) }))
+  const invalid: InvalidTypes = {}
+  for (const [type, entries] of Object.entries(readType.invalid) as [ServerType, readonly InvalidMonitor[]][]) {
+    invalid[type] = entries.map((entry) => ({ ...entry, problems: inTypes(entry.problems) }))
   }
   const otherSections = Object.entries({ profiles, serve, auth, exec }).flatMap(([name, section]) =>
     section === undefined || section === null ? [] : [name],
@@ -284,7 +285,7 @@ async function readSections(
     serve: readServing.values,
     ...(readAuth ? { auth: readAuth.values } : {}),
     otherSections,
-    wrong,
+    invalid,
     problems,
     warnings: [...inTypes(readType.warnings), ...inSection('auth', readAuth?.warnings ?? [])],
   }
@@ -420,7 +421,7 @@ const others = (left: number, hasRoot: boolean): readonly string[] =>
           : `… and ${left} more`,
       ]
 
-function inWords(file: string, problems: readonly Placed[]): Pick<WrongEntry, 'mistakes' | 'lines'> {
+function inWords(file: string, problems: readonly Placed[]): Pick<InvalidEntry, 'mistakes' | 'lines'> {
   const { all: sorted, count, hasRoot } = listed(problems)
   // Otherwise what an entry contains comes before what it lacks.
   const all = hasRoot ? sorted : problems

@@ -60,8 +60,9 @@ export async function readMonitor(
   if (!isMap(raw)) return refused({ path: [], message: 'must be settings that begin with `kind:`' })
   const { kind: kindName, name = kindName } = raw
   if (kindName === undefined || kindName === null) {
-    const wrongKey = ['type', 'check'].find((key) => typeof raw[key] === 'string' && isKindName(raw[key]))
-    if (wrongKey !== undefined) return refused({ path: [wrongKey], message: 'is not a setting here: write `kind`' })
+    const misplacedKey = ['type', 'check'].find((key) => typeof raw[key] === 'string' && isKindName(raw[key]))
+    if (misplacedKey !== undefined)
+      return refused({ path: [misplacedKey], message: 'is not a setting here: write `kind`' })
     return refused({ path: ['kind'], message: `is missing: add \`kind:\` (${commonSettings.kind.doc})` })
   }
   if (typeof kindName !== 'string')
@@ -166,18 +167,18 @@ function readShorthands(
 ): { readonly rest: Raw; readonly latency: unknown; readonly problems: readonly Problem[] } {
   const used = shorthands.filter((name) => Object.hasOwn(raw, name) && !Object.hasOwn(settings, name))
   const rest = Object.fromEntries(Object.entries(raw).filter(([key]) => !used.some((name) => name === key)))
-  const wrong = (message: string): readonly Problem[] => used.map((name) => ({ path: [name], message }))
+  const refuse = (message: string): readonly Problem[] => used.map((name) => ({ path: [name], message }))
   if (used.length === 0) return { rest, latency: undefined, problems: [] }
   const latency = latencyOf(settings)
   if (!latency) {
     return {
       rest,
       latency: undefined,
-      problems: wrong(`is not known here: this kind has no ${latencySetting}, remove it`),
+      problems: refuse(`is not known here: this kind has no ${latencySetting}, remove it`),
     }
   }
   if (Object.hasOwn(raw, latencySetting)) {
-    return { rest, latency: undefined, problems: wrong(`conflicts with \`${latencySetting}:\`: keep one of them`) }
+    return { rest, latency: undefined, problems: refuse(`conflicts with \`${latencySetting}:\`: keep one of them`) }
   }
   const empty = used.filter((name) => raw[name] === null)
   if (empty.length > 0) {

@@ -63,7 +63,7 @@ export const nameOfProfile = /^[A-Za-z0-9][\w.-]{0,39}$/
 /** Profiles by name. The file's own override the built-in ones. */
 export type Profiles = {
   readonly names: readonly string[]
-  /** Undefined for an unknown name. `wrong` for an invalid definition, whose problems are reported separately. */
+  /** Undefined for an unknown name. `report` for an invalid definition, whose problems are reported separately. */
   readonly find: (name: string) => Promise<Profile | 'wrong' | undefined>
 }
 export type ProfilesRead = { readonly profiles: Profiles; readonly problems: readonly Problem[] }
@@ -109,8 +109,8 @@ async function readProfile(raw: unknown, context: SettingsContext): Promise<Prof
   }
   const ofAll = readSettings(profileSettings, tags === undefined ? {} : { tags }, context)
   problems.push(...ofAll.problems)
-  const { parameters, problems: wrongParameters } = readParameters(givenParameters, context)
-  problems.push(...wrongParameters)
+  const { parameters, problems: parameterProblems } = readParameters(givenParameters, context)
+  problems.push(...parameterProblems)
   if (!Array.isArray(monitors) || monitors.length === 0) {
     problems.push({ path: ['monitors'], message: 'must be a list of monitors: write "- kind: …" under it' })
     return { profile: undefined, problems }
@@ -147,25 +147,25 @@ function readParameters(
   const parameters: Record<string, Parameter> = {}
   const problems: Problem[] = []
   for (const [name, definition] of Object.entries(raw)) {
-    const wrong = (message: string, ...path: readonly (string | number)[]): void => {
+    const report = (message: string, ...path: readonly (string | number)[]): void => {
       problems.push({ path: ['parameters', name, ...path], message })
     }
     if (!nameOfParameter.test(name))
-      wrong('is not a valid parameter name: use letters and digits, beginning with a lower-case letter')
-    else if (taken.includes(name)) wrong('is reserved for entries that use a profile: choose another name')
+      report('is not a valid parameter name: use letters and digits, beginning with a lower-case letter')
+    else if (taken.includes(name)) report('is reserved for entries that use a profile: choose another name')
     const { default: usual, ...rest } = isMap(definition) ? definition : ({} as Raw)
     const read = readSettings(parameterFields, isMap(definition) ? rest : definition, context)
-    for (const { path, message } of read.problems) wrong(message, ...path)
+    for (const { path, message } of read.problems) report(message, ...path)
     const type = read.values.type as ParameterType | undefined
     // Kept even if invalid, so that uses of it are not reported as unknown.
     if (nameOfParameter.test(name))
       parameters[name] = { ...read.values, doc: read.values.doc ?? '', type: type ?? 'text', default: usual }
     if (read.problems.length > 0 || usual === undefined) continue
-    if (type === 'secret') wrong('is not allowed: users of the profile provide the secret', 'default')
-    if (read.values.required) wrong('has no effect: the parameter is required', 'default')
+    if (type === 'secret') report('is not allowed: users of the profile provide the secret', 'default')
+    if (read.values.required) report('has no effect: the parameter is required', 'default')
     const { required: _, ...optional } = parameters[name] ?? { type: 'text', doc: '' }
     const checked = readSettings({ default: parameterSetting(optional) }, { default: usual }, context)
-    for (const { path, message } of checked.problems) wrong(message, ...path)
+    for (const { path, message } of checked.problems) report(message, ...path)
   }
   for (const [name, { needs = [] }] of Object.entries(parameters)) {
     const lost = needs.find((one) => one === name || !Object.hasOwn(parameters, one))

@@ -11,7 +11,7 @@ import type { PlacedRead } from './profile-use.ts'
 import type { Profiles } from './profiles.ts'
 
 /** An entry with mistakes: what it would be called, and its problems. */
-export type WrongMonitor = { readonly name: string; readonly problems: readonly MonitorProblem[] }
+export type InvalidMonitor = { readonly name: string; readonly problems: readonly MonitorProblem[] }
 
 export type TypeConfig = {
   /** Without a list of monitors: the host block, if its settings switch on a check. */
@@ -23,7 +23,7 @@ export type Types = { readonly [T in ServerType]?: TypeConfig }
 type TypesRead = {
   readonly types: Types
   /** The entries with mistakes, by type. */
-  readonly wrong: { readonly [T in ServerType]?: readonly WrongMonitor[] }
+  readonly invalid: { readonly [T in ServerType]?: readonly InvalidMonitor[] }
   readonly problems: readonly MonitorProblem[]
   readonly warnings: readonly MonitorProblem[]
 }
@@ -33,13 +33,13 @@ type TypesRead = {
  * Without `profiles`, entries use the built-in ones.
  */
 export async function readTypes(raw: unknown, context: SettingsContext, profiles?: Profiles): Promise<TypesRead> {
-  if (raw === null || raw === undefined) return { types: {}, wrong: {}, problems: [], warnings: [] }
+  if (raw === null || raw === undefined) return { types: {}, invalid: {}, problems: [], warnings: [] }
   if (!isMap(raw)) {
     const message = 'must map server types to their monitors: write `Sql:` and a list under it'
-    return { types: {}, wrong: {}, problems: [{ path: [], message }], warnings: [] }
+    return { types: {}, invalid: {}, problems: [{ path: [], message }], warnings: [] }
   }
   const types: { [T in ServerType]?: TypeConfig } = {}
-  const wrong: { [T in ServerType]?: readonly WrongMonitor[] } = {}
+  const invalid: { [T in ServerType]?: readonly InvalidMonitor[] } = {}
   const problems: MonitorProblem[] = []
   const warnings: MonitorProblem[] = []
   const lists = new Map<ServerType, MonitorList>()
@@ -60,8 +60,8 @@ export async function readTypes(raw: unknown, context: SettingsContext, profiles
     const list = lists.get(type)
     const read = await readType(value, context, list && monitorsIn(list, dependencies.get(type) ?? noDependencies))
     types[type] = read.config
-    const wrongHere = placed(read, [name])
-    if (wrongHere.length > 0) wrong[type] = wrongHere
+    const invalidHere = placed(read, [name])
+    if (invalidHere.length > 0) invalid[type] = invalidHere
     problems.push(...under(read.problems, [name]))
     warnings.push(...under(read.warnings, [name]))
     if (!isConfigured(read.config.monitors) && read.problems.length === 0) {
@@ -70,14 +70,14 @@ export async function readTypes(raw: unknown, context: SettingsContext, profiles
       warnings.push({ path: [name], message: `has ${lacks}: ${name} is not configured` })
     }
   }
-  return { types, wrong, problems, warnings }
+  return { types, invalid, problems, warnings }
 }
 
 /** The entries of a type with mistakes, and one more for mistakes that belong to no entry. */
-function placed({ wrong, problems }: TypeRead, path: Problem['path']): readonly WrongMonitor[] {
-  const ofEntries = new Set(wrong.flatMap((one) => one.problems))
+function placed({ invalid, problems }: TypeRead, path: Problem['path']): readonly InvalidMonitor[] {
+  const ofEntries = new Set(invalid.flatMap((one) => one.problems))
   const others = problems.filter((problem) => !ofEntries.has(problem))
-  const all = others.length === 0 ? wrong : [...wrong, { name: 'Configuration', problems: others }]
+  const all = others.length === 0 ? invalid : [...invalid, { name: 'Configuration', problems: others }]
   return all.map(({ name, problems: own }) => ({ name, problems: under(own, path) }))
 }
 
@@ -90,11 +90,11 @@ function unknownType(name: string): string {
 type TypeRead = {
   readonly config: TypeConfig
   /** The entries with mistakes. `problems` contains theirs too. */
-  readonly wrong: readonly WrongMonitor[]
+  readonly invalid: readonly InvalidMonitor[]
   readonly problems: readonly MonitorProblem[]
   readonly warnings: readonly MonitorProblem[]
 }
-const nothing: TypeRead = { config: { monitors: [], host: {} }, wrong: [], problems: [], warnings: [] }
+const nothing: TypeRead = { config: { monitors: [], host: {} }, invalid: [], problems: [], warnings: [] }
 
 const noDependencies: Dependencies = { monitors: [], problems: [] }
 
@@ -125,16 +125,16 @@ async function readType(raw: unknown, context: SettingsContext, monitors: TypeRe
     problems.push({ path: ['monitors'], message: 'must be a list of monitors: write "- kind: …" under it' })
     return { ...nothing, problems }
   }
-  const wrong = monitors.wrong.map(({ name, problems: own }) => ({ name, problems: under(own, ['monitors']) }))
-  const ofEntries = new Set(monitors.wrong.flatMap((one) => one.problems))
+  const invalid = monitors.invalid.map(({ name, problems: own }) => ({ name, problems: under(own, ['monitors']) }))
+  const ofEntries = new Set(monitors.invalid.flatMap((one) => one.problems))
   const others = under(
     monitors.problems.filter((problem) => !ofEntries.has(problem)),
     ['monitors'],
   )
   return {
     config: await withHost(host, listed, monitors.config.monitors),
-    wrong,
-    problems: [...problems, ...wrong.flatMap((one) => one.problems), ...others],
+    invalid,
+    problems: [...problems, ...invalid.flatMap((one) => one.problems), ...others],
     warnings: under(monitors.warnings, ['monitors']),
   }
 }
@@ -187,7 +187,7 @@ const usesProfile = (raw: unknown): raw is Raw => isMap(raw) && Object.hasOwn(ra
 type MonitorList = {
   readonly placed: readonly (PlacedRead & { readonly entry: number })[]
   /** Entries with mistakes that make no monitor. */
-  readonly ofEntries: readonly WrongEntry[]
+  readonly ofEntries: readonly EntryProblems[]
   readonly warnings: readonly MonitorProblem[]
 }
 
@@ -202,7 +202,7 @@ async function readMonitors(
   { context, profiles, inherited }: ReadContext,
 ): Promise<MonitorList> {
   const placed: (PlacedRead & { readonly entry: number })[] = []
-  const ofEntries: WrongEntry[] = []
+  const ofEntries: EntryProblems[] = []
   const warnings: MonitorProblem[] = []
   for (const [entry, one] of raw.entries()) {
     if (!usesProfile(one)) {
@@ -234,20 +234,25 @@ function monitorsIn({ placed, ofEntries, warnings: warned }: MonitorList, resolv
     ...under(problems, [index]),
     ...between.filter(({ path }) => path[0] === index),
   ])
-  const ofMonitors = reads.flatMap(({ name }, index): readonly WrongEntry[] => {
+  const ofMonitors = reads.flatMap(({ name }, index): readonly EntryProblems[] => {
     const problems = problemsAt[index] ?? []
     return problems.length === 0 ? [] : [{ name, entry: placed[index]?.entry ?? 0, problems: problems.map(where) }]
   })
   const monitors = resolved.monitors.filter((monitor, index) => monitor && problemsAt[index]?.length === 0)
   const right = monitors.flatMap((monitor) => monitor ?? [])
-  const wrong = withNames(
+  const invalid = withNames(
     [...ofMonitors, ...ofEntries],
     right.map(({ name }) => name),
   )
-  return { config: { monitors: right, host: {} }, wrong, problems: wrong.flatMap(({ problems }) => problems), warnings }
+  return {
+    config: { monitors: right, host: {} },
+    invalid,
+    problems: invalid.flatMap(({ problems }) => problems),
+    warnings,
+  }
 }
 
-type WrongEntry = {
+type EntryProblems = {
   /** As written, if it has one. */
   readonly name: string | undefined
   /** Its index in the list. */
@@ -261,7 +266,7 @@ const nameOfUse = ({ name, profile }: Raw): string | undefined =>
 const maxName = 120
 
 /** Gives every wrong entry a name that no other monitor of the type has. */
-function withNames(entries: readonly WrongEntry[], right: readonly string[]): readonly WrongMonitor[] {
+function withNames(entries: readonly EntryProblems[], right: readonly string[]): readonly InvalidMonitor[] {
   const taken = new Set([...right, ...plannedNames])
   return entries.map(({ name, entry, problems }) => {
     const place = `entry ${entry + 1}`

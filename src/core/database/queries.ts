@@ -82,15 +82,15 @@ const maxQueries = 50
 export function queriesProblem(queries: readonly Query[] = [], dialect: Dialect): string | undefined {
   if (queries.length > maxQueries) return `queries has more than ${maxQueries} entries: list fewer`
   for (const query of queries) {
-    const wrong = queryProblem(query, dialect)
-    if (wrong !== undefined) return `query ${quote(query.name, 64)}: ${wrong}`
+    const problem = queryProblem(query, dialect)
+    if (problem !== undefined) return `query ${quote(query.name, 64)}: ${problem}`
   }
   return undefined
 }
 
 function queryProblem(query: Query, dialect: Dialect): string | undefined {
-  const wrong = sqlProblem(query.sql, dialect)
-  if (wrong !== undefined) return wrong
+  const problem = sqlProblem(query.sql, dialect)
+  if (problem !== undefined) return problem
   if (evaluated.every((key) => query[key] === undefined)) return `has no condition: add one of ${evaluated.join(', ')}`
   const lost = query.expect === undefined ? undefined : expectationProblem(query.expect)
   if (lost !== undefined) return `expect: ${lost}`
@@ -257,10 +257,10 @@ function evaluateAge(values: readonly Exclude<Cell, null>[], at: number, thresho
 function evaluateText(values: readonly Exclude<Cell, null>[], expect: string): Result<'queries'> {
   const texts = values.map(textOf)
   try {
-    const wrong = unmetEach(texts, expect, noRedaction).filter((one) => one !== undefined)
-    const [first] = wrong
+    const mismatches = unmetEach(texts, expect, noRedaction).filter((one) => one !== undefined)
+    const [first] = mismatches
     if (first === undefined) return ok(check, `is ${texts.length === 1 ? display(texts[0]) : 'as expected'}`)
-    return fail(check, 'data', values.length > 1 ? `${first} (${wrong.length} of ${values.length})` : first)
+    return fail(check, 'data', values.length > 1 ? `${first} (${mismatches.length} of ${values.length})` : first)
   } catch (error) {
     if (error instanceof UnjudgedError) return fail(check, 'data', error.message)
     throw error

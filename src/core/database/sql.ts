@@ -24,8 +24,8 @@ export function sqlProblem(sql: string, dialect: Dialect): string | undefined {
 
 /** Refuses statements that the database itself would allow to write. Throws ProbeError. */
 export function refuseToWrite(sql: string, dialect: Dialect): void {
-  const wrong = sqlProblem(sql, dialect)
-  if (wrong !== undefined) throw new ProbeError('data', wrong)
+  const problem = sqlProblem(sql, dialect)
+  if (problem !== undefined) throw new ProbeError('data', problem)
 }
 
 function mysqlProblem(sql: string): string | undefined {
@@ -122,8 +122,8 @@ function shapeProblem(tokens: readonly Token[]): string | undefined {
   if (words.includes(';') && words.slice(words.indexOf(';')).some((word) => word !== ';')) return several
   for (const [at, { kind, text }] of tokens.entries()) {
     if (kind !== 'word') continue
-    const wrong = partsOf(text).find((part) => writes.has(part))
-    if (wrong !== undefined) return refused(wrong)
+    const problem = partsOf(text).find((part) => writes.has(part))
+    if (problem !== undefined) return refused(problem)
     if (words[at] === 'next' && words[at + 1] === 'value')
       return 'sql contains NEXT VALUE, which consumes a sequence number'
   }

@@ -48,17 +48,17 @@ type TargetSettings = {
 /** The target that a URL and the settings beside it name. Throws ProbeError `internal` for an unusable one. */
 export function databaseTarget(settings: TargetSettings, defaultPort: number): DatabaseTarget {
   const url = new URL(settings.url)
-  const wrong = (what: string): ProbeError => new ProbeError('internal', `the setting url ${what}`)
-  if (url.username === '') throw wrong('has no user: write it like scheme://user@host:port/database')
+  const invalid = (what: string): ProbeError => new ProbeError('internal', `the setting url ${what}`)
+  if (url.username === '') throw invalid('has no user: write it like scheme://user@host:port/database')
   const parameter = [...url.searchParams.keys()][0]
   if (parameter !== undefined) {
-    throw wrong(`has the unsupported parameter ${sanitize(parameter, 32)}: configure encryption with tls:`)
+    throw invalid(`has the unsupported parameter ${sanitize(parameter, 32)}: configure encryption with tls:`)
   }
   const decode = (part: string): string => {
     try {
       return decodeURIComponent(part)
     } catch {
-      throw wrong('has a "%" that is not followed by two hexadecimal digits')
+      throw invalid('has a "%" that is not followed by two hexadecimal digits')
     }
   }
   return {

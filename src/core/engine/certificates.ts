@@ -119,9 +119,9 @@ export function evaluateAccepted<const Name extends string>(
   if (chain?.pin !== 'matches')
     return ok(check, `${address} accepted${chain ? `, ${chain.protocol}` : ''}`, { measurement })
   const text = `${address} accepted, ${chain.protocol}, certificate ${trustDecision(chain)}`
-  const wrong = chain.certificates.find((one) => chain.at > one.to || chain.at < one.from)
-  return wrong
-    ? warn(check, `${text}; ${describeExpiry(chain, wrong)}`, { measurement })
+  const invalid = chain.certificates.find((one) => chain.at > one.to || chain.at < one.from)
+  return invalid
+    ? warn(check, `${text}; ${describeExpiry(chain, invalid)}`, { measurement })
     : ok(check, text, { measurement })
 }
 

@@ -102,9 +102,9 @@ const bounded = (ms: number): number => Math.max(-maxSkew, Math.min(maxSkew, Mat
 function refuse(request: ReportHeartbeat, name: string): void {
   const { Message, Version, Interval, Backlog, DiskFreePercent, SentAt } = request
   const fields = [
-    ...(name.trim() === '' ? [emptyField('Name')] : wrongText('Name', name)),
-    ...wrongText('Message', Message),
-    ...wrongText('Version', Version),
+    ...(name.trim() === '' ? [emptyField('Name')] : textProblems('Name', name)),
+    ...textProblems('Message', Message),
+    ...textProblems('Version', Version),
     ...(Interval !== undefined && !isIn(Interval, declared.Interval)
       ? [fault('Interval', 'must be 1 second (PT1S) to 7 days (P7D)')]
       : []),
@@ -116,7 +116,7 @@ function refuse(request: ReportHeartbeat, name: string): void {
       : []),
     ...(SentAt !== undefined && Number.isNaN(SentAt.getTime()) ? [fault('SentAt', 'must be a date')] : []),
   ]
-  fields.push(...wrongRun(request))
+  fields.push(...runProblems(request))
   if (fields.length === 0) return
   throw new Fault('BadRequest', fields.map(({ Message: message }) => message).join('; '), {
     errorCode: 'ValidationException',
@@ -125,7 +125,7 @@ function refuse(request: ReportHeartbeat, name: string): void {
 }
 
 /** The fields of a run: StartedAt alone is its start, and with Duration its end. */
-function wrongRun({ StartedAt, Duration, ExitCode, MaxDuration, Output }: ReportHeartbeat): readonly FieldFault[] {
+function runProblems({ StartedAt, Duration, ExitCode, MaxDuration, Output }: ReportHeartbeat): readonly FieldFault[] {
   return [
     ...(StartedAt !== undefined && Number.isNaN(StartedAt.getTime()) ? [fault('StartedAt', 'must be a date')] : []),
     ...(Duration !== undefined && !isIn(Duration, declared.Duration)
@@ -139,7 +139,7 @@ function wrongRun({ StartedAt, Duration, ExitCode, MaxDuration, Output }: Report
     ...(MaxDuration !== undefined && !isIn(MaxDuration, declared.MaxDuration)
       ? [fault('MaxDuration', 'must be 1 second (PT1S) to 100 days (P100D)')]
       : []),
-    ...wrongText('Output', Output, 'may hold no control or invisible characters but tabs and line feeds'),
+    ...textProblems('Output', Output, 'may hold no control or invisible characters but tabs and line feeds'),
     ...(Output !== undefined && Duration === undefined ? [fault('Output', 'needs Duration')] : []),
   ]
 }
@@ -150,7 +150,7 @@ type TextField = 'Name' | 'Message' | 'Version' | 'Output'
 
 const matches = ({ pattern }: Text, text: string): boolean => text.isWellFormed() && (pattern?.test(text) ?? true)
 
-function wrongText(
+function textProblems(
   field: TextField,
   text: string | undefined,
   hidden = 'must not contain control or invisible characters',

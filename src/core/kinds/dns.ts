@@ -198,13 +198,13 @@ const expected = check({
     const actual = records.map((record) => canonical(type, record))
     const missing = expect.filter((_, index) => !actual.includes(required[index] ?? ''))
     const extra = exact ? records.filter((_, index) => !required.includes(actual[index] ?? '')) : []
-    const wrong = [
+    const differences = [
       ...(missing.length > 0 ? [`lacks ${summaryOf(missing)}`] : []),
       ...(extra.length > 0 ? [`also has ${summaryOf(extra)}`] : []),
     ]
     const subject = `${sanitize(query, 128)} ${type}`
-    if (wrong.length === 0) return ok('expected', `${subject} is as expected`, { address: server })
-    const message = `${subject} at ${server} ${wrong.join(' and ')}; it is ${summaryOf(records)}`
+    if (differences.length === 0) return ok('expected', `${subject} is as expected`, { address: server })
+    const message = `${subject} at ${server} ${differences.join(' and ')}; it is ${summaryOf(records)}`
     return fail('expected', 'data', message, { address: server })
   },
 })

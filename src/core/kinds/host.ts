@@ -165,7 +165,7 @@ async function* walk(
     if ((only.length > 0 && !only.includes(mount)) || skipDisks.includes(mount)) continue
     yield* read(disk)
   }
-  const shareMs = Math.min(longestShareMs, context.msLeft() / 2)
+  const shareMs = Math.min(maxShareMs, context.msLeft() / 2)
   // All at once: each of them may hang until its deadline.
   const others = [...(await mountedAt([...missing]))].map(async ([mount, type]) => ({
     mount,
@@ -181,7 +181,7 @@ async function* walk(
 }
 
 /** Milliseconds that a share may take to report its size: the other checks of the machine do not wait longer. */
-const longestShareMs = 3_000
+const maxShareMs = 3_000
 
 /** The usage of a file system that is not a local disk. It may belong to another machine, which may not answer. */
 async function usageOf(mount: string, type: string, ms: number): Promise<Disk | SilentDisk | 'without size'> {

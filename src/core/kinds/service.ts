@@ -184,12 +184,12 @@ export function parseWindows(text: string): ServiceState | undefined {
   const [exit = 0, own = 0] = [figure('WIN32_EXIT_CODE'), figure('SERVICE_EXIT_CODE')]
   // 1066: the service-specific exit code says more.
   const code = exit === 1066 ? own : exit
-  const wrong = is === 'stopped' && code !== 0 && code !== neverStarted
+  const isFailure = is === 'stopped' && code !== 0 && code !== neverStarted
   return {
-    is: wrong ? 'failed' : is,
+    is: isFailure ? 'failed' : is,
     words,
     pid: figure('PID') || undefined,
-    why: wrong ? `exit code ${code}` : undefined,
+    why: isFailure ? `exit code ${code}` : undefined,
   }
 }
 
@@ -215,14 +215,14 @@ export function parseLaunchd(text: string): ServiceState | undefined {
   )
   const exit = value('last exit code')
   const code = exit === undefined ? undefined : /^-?\d{1,10}/.exec(exit)?.[0]
-  const wrong = state !== 'running' && code !== undefined && code !== '0'
+  const isFailure = state !== 'running' && code !== undefined && code !== '0'
   return {
-    is: state === 'running' ? 'running' : wrong ? 'failed' : 'stopped',
+    is: state === 'running' ? 'running' : isFailure ? 'failed' : 'stopped',
     words: state.slice(0, 64),
     pid,
     // The first start is not a restart.
     restarts: runs === undefined ? undefined : Math.max(0, runs - 1),
-    why: wrong ? `exit code ${code}` : undefined,
+    why: isFailure ? `exit code ${code}` : undefined,
   }
 }
 

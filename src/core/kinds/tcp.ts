@@ -231,8 +231,9 @@ export default networkKind({
     }
     const problem = expect !== undefined && isPattern(expect) ? patternProblem(expect) : undefined
     if (problem !== undefined) return `expect: ${problem}`
-    const wrong = measure?.find(({ path }) => path.includes('$'))
-    if (wrong) return `measure ${quote(wrong.name, 64)}: the answer is read as XML, so write its path like /Reply/Job`
+    const invalid = measure?.find(({ path }) => path.includes('$'))
+    if (invalid)
+      return `measure ${quote(invalid.name, 64)}: the answer is read as XML, so write its path like /Reply/Job`
     return assertionProblem({ xml, measure }, 'this monitor', [])
   },
   connect: {

@@ -271,8 +271,8 @@ function distrust(chain: Chain, error: string, top: string): string {
   if (error === 'SELF_SIGNED_CERT_IN_CHAIN' || dateErrors.has(error)) {
     return `the chain ends at "${top}", which this machine does not trust; add a private CA to caFile`
   }
-  const wrong = purposeErrors.has(error) ? chain.certificates.slice(1).find(({ isCa }) => !isCa) : undefined
-  if (wrong) return `the chain does not verify: issuer "${wrong.name}" is not a CA, so it may not sign certificates`
+  const invalid = purposeErrors.has(error) ? chain.certificates.slice(1).find(({ isCa }) => !isCa) : undefined
+  if (invalid) return `the chain does not verify: issuer "${invalid.name}" is not a CA, so it may not sign certificates`
   return `the chain does not verify: ${verificationErrors[error] ?? 'openssl s_client -connect shows why'} (${error})`
 }
 
@@ -327,8 +327,8 @@ export function whyDistrusted(chain: Chain): string | undefined {
   const { trustError } = chain
   if (chain.pin !== undefined) return pinProblem(chain)
   if (trustError === undefined) return hostProblem(chain)
-  const wrong = chain.certificates.find((one) => chain.at > one.to || chain.at < one.from)
-  if (dateErrors.has(trustError) && wrong) return `${chain.address}: ${describeExpiry(chain, wrong)}`
+  const invalid = chain.certificates.find((one) => chain.at > one.to || chain.at < one.from)
+  if (dateErrors.has(trustError) && invalid) return `${chain.address}: ${describeExpiry(chain, invalid)}`
   return trustProblem(chain) ?? `${chain.address}: ${trustedSentence(chain)}`
 }
 

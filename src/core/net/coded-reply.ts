@@ -60,7 +60,7 @@ export class CodedReplyReader<R> {
     if (free && !this.#open && line.trim() === '') return []
     const [, code = '', mark] = this.#start.exec(line) ?? []
     const fits = this.#open ? free || code === this.#open.code : code !== ''
-    if (!fits) throw this.#wrong(`does not speak ${name}: it sent ${quote(this.#redact(line), 80)}`)
+    if (!fits) throw this.#protocolError(`does not speak ${name}: it sent ${quote(this.#redact(line), 80)}`)
     this.#open ??= { code, lines: [] }
     const { lines, code: started } = this.#open
     lines.push(line)
@@ -73,10 +73,10 @@ export class CodedReplyReader<R> {
   }
 
   #bound(more: string): void {
-    if (this.#length + more.length > maxReply) throw this.#wrong('sent a reply without an end')
+    if (this.#length + more.length > maxReply) throw this.#protocolError('sent a reply without an end')
   }
 
-  #wrong(how: string): ProbeError {
+  #protocolError(how: string): ProbeError {
     return new ProbeError('protocol', `${this.#address} ${how}`)
   }
 }

@@ -21,8 +21,8 @@ export type Redact = (text: string | Uint8Array) => string
  * half a secret would escape redaction.
  */
 export function createRedactor(secrets: readonly string[], instead = '[secret]'): Redact {
-  const longestFirst = secrets.filter((secret) => secret.length > 3).sort((a, b) => b.length - a.length)
-  return (text) => longestFirst.reduce((left, secret) => left.replaceAll(secret, instead), sanitize(text, 4096))
+  const byLength = secrets.filter((secret) => secret.length > 3).sort((a, b) => b.length - a.length)
+  return (text) => byLength.reduce((left, secret) => left.replaceAll(secret, instead), sanitize(text, 4096))
 }
 /** For peers that received no secret. */
 export const noRedaction: Redact = (text) => sanitize(text, 4096)

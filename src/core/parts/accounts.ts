@@ -21,8 +21,8 @@ export function accountsPart(
   data: (create: boolean) => Promise<Data>,
 ): AccountsPart {
   const auth = lazy(async () => {
-    const room = await import('../auth/index.ts')
-    return { ...room, passwords: room.passwordsOfProcess(hashCost), paces: new room.Paces() }
+    const auth = await import('../auth/index.ts')
+    return { ...auth, passwords: auth.passwordsOfProcess(hashCost), paces: new auth.Paces() }
   })
   const accounts = async (): Promise<Accounts> => {
     const [{ openAccess, passwords, paces }, store] = await Promise.all([auth.get(), data(false)])

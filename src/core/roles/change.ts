@@ -4,7 +4,7 @@ import { type AssignRoles, changesWanted, otherCaseCode, permissionsBefore, role
 import type { Actor, Data, Grants } from '../store/index.ts'
 
 /** Characters. */
-const longest = 128
+const maxLength = 128
 
 export type RoleLists = {
   readonly AllRoles: readonly string[]
@@ -83,12 +83,12 @@ function refuseUnusable(lists: Readonly<Record<'Roles' | 'Permissions', readonly
         { ErrorCode: 'InvalidValue', FieldName, Message: `'${FieldName}' contains a name that is not valid text` },
       ]
     }
-    if (names.some((name) => name.length > longest)) {
+    if (names.some((name) => name.length > maxLength)) {
       return [
         {
           ErrorCode: 'InvalidValue',
           FieldName,
-          Message: `'${FieldName}' contains a name longer than ${longest} characters`,
+          Message: `'${FieldName}' contains a name longer than ${maxLength} characters`,
         },
       ]
     }

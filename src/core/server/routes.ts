@@ -392,7 +392,7 @@ export function splitTarget(url: string): { readonly path: string; readonly pair
 }
 
 /** The length of the longest target that is cached, and the size of the cache. */
-const longest = 256
+const maxLength = 256
 const most = 256
 
 /**
@@ -417,7 +417,7 @@ export function targetReader(route: Router): (url: string) => RequestTarget {
       negotiation: undefined,
     }
     // Only health checks are polled, and the targets of other operations may hold secrets.
-    if (url.length <= longest && isHealthCheck(target.route)) {
+    if (url.length <= maxLength && isHealthCheck(target.route)) {
       // A caller that invents targets empties the cache and gains nothing.
       if (targets.size >= most) targets.clear()
       targets.set(url, target)

@@ -21,14 +21,14 @@ export type At = {
   readonly reading: SettingsReading
   readonly in: (step: string | number) => At
   /** Returns undefined, so that a reader can report and return in one statement. */
-  readonly wrong: (message: string) => undefined
+  readonly report: (message: string) => undefined
   readonly warn: (message: string) => void
 }
 
 export const place = (path: readonly (string | number)[], reading: SettingsReading): At => ({
   reading,
   in: (step) => place([...path, step], reading),
-  wrong: (message) => {
+  report: (message) => {
     reading.problems.push({ path, message })
     return undefined
   },
@@ -188,11 +188,11 @@ function tlsValue(setting: Setting, value: unknown): unknown {
 }
 
 function readFields(spec: SettingsSpec, raw: unknown, at: At): Raw | undefined {
-  if (!isMap(raw)) return at.wrong(`must be settings (\`name: value\`), not ${describe(raw)}`)
+  if (!isMap(raw)) return at.report(`must be settings (\`name: value\`), not ${describe(raw)}`)
   const written = new Map(Object.keys(spec).map((name) => [name, nameIn(raw, name, spec)] as const))
   const accepted = new Set(written.values())
   for (const key of Object.keys(raw)) {
-    if (!accepted.has(key)) at.in(key).wrong(unknownSetting(key, spec, at.reading.context))
+    if (!accepted.has(key)) at.in(key).report(unknownSetting(key, spec, at.reading.context))
   }
   const values: Record<string, unknown> = {}
   for (const [name, setting] of Object.entries(spec)) {
@@ -200,9 +200,9 @@ function readFields(spec: SettingsSpec, raw: unknown, at: At): Raw | undefined {
     const here = at.in(key)
     const own = Object.hasOwn(raw, key) ? raw[key] : undefined
     const value = name === 'tls' && own !== undefined && own !== null ? tlsValue(setting, own) : own
-    if (value === null) here.wrong('has no value: give it one, or remove the line')
+    if (value === null) here.report('has no value: give it one, or remove the line')
     else if (value !== undefined) values[name] = read(setting, value, here)
-    else if (setting.required) here.wrong(`is missing: add \`${name}:\` (${setting.doc})`)
+    else if (setting.required) here.report(`is missing: add \`${name}:\` (${setting.doc})`)
     else if (defaultOf(setting) !== undefined) values[name] = defaultOf(setting)
   }
   return values
@@ -220,10 +220,10 @@ const readers: { readonly [T in Setting['type']]: Reader<T> } = {
   number: readNumber,
   integer: (value, setting, at) =>
     typeof value === 'number' && !Number.isSafeInteger(value)
-      ? at.wrong(`must be a whole number, not ${describe(value)}`)
+      ? at.report(`must be a whole number, not ${describe(value)}`)
       : readNumber(value, setting, at),
   flag: (value, _, at) =>
-    typeof value === 'boolean' ? value : at.wrong(`must be true or false (without quotes), not ${describe(value)}`),
+    typeof value === 'boolean' ? value : at.report(`must be true or false (without quotes), not ${describe(value)}`),
   duration: (value, _, at) => readFigure(value, 'duration', at),
   bytes: (value, setting, at) => {
     const bytes = readFigure(value, 'bytes', at)
@@ -234,7 +234,7 @@ const readers: { readonly [T in Setting['type']]: Reader<T> } = {
     if (typeof value === 'string' && setting.values.includes(value)) return value
     const meant = typeof value === 'string' ? didYouMean(value, setting.values) : undefined
     const suggestion = meant === undefined ? '' : `: did you mean ${meant}?`
-    return at.wrong(`must be one of ${setting.values.join(', ')}, not ${describe(value)}${suggestion}`)
+    return at.report(`must be one of ${setting.values.join(', ')}, not ${describe(value)}${suggestion}`)
   },
   texts: (value, setting, at) => {
     if (Array.isArray(value)) return allText(value, setting, at)
@@ -242,25 +242,25 @@ const readers: { readonly [T in Setting['type']]: Reader<T> } = {
     const one = plainText(value)
     return typeof one === 'string'
       ? allText([one], setting, at)
-      : at.wrong(`must be a list of texts, not ${describe(value)}`)
+      : at.report(`must be a list of texts, not ${describe(value)}`)
   },
   map: (raw, _, at) => {
-    if (!isMap(raw)) return at.wrong(`must be a map (\`name: text\`), not ${describe(raw)}`)
+    if (!isMap(raw)) return at.report(`must be a map (\`name: text\`), not ${describe(raw)}`)
     return Object.fromEntries(Object.entries(raw).map(([key, value]) => [key, readEntry(key, value, at.in(key))]))
   },
   threshold: readThreshold,
   group: (value, setting, at) => readFields(setting.fields, value, at),
   groups: (value, setting, at) => {
-    if (!Array.isArray(value)) return at.wrong(`must be a list (lines that begin with "- "), not ${describe(value)}`)
+    if (!Array.isArray(value)) return at.report(`must be a list (lines that begin with "- "), not ${describe(value)}`)
     return value.map((item: unknown, index) => readFields(setting.fields, item, at.in(index)))
   },
 }
 
 function readText(value: unknown, at: At): string | undefined {
-  if (typeof value === 'string') return /^[ \t]*$/.test(value) ? at.wrong('is empty: give it a value') : value
+  if (typeof value === 'string') return /^[ \t]*$/.test(value) ? at.report('is empty: give it a value') : value
   // YAML has already turned 1.10 into the number 1.1, so numbers cannot be accepted as text.
-  if (typeof value === 'number' || typeof value === 'boolean') return at.wrong('must be text: put it in quotes')
-  return at.wrong(`must be text, not ${describe(value)}`)
+  if (typeof value === 'number' || typeof value === 'boolean') return at.report('must be text: put it in quotes')
+  return at.report(`must be text, not ${describe(value)}`)
 }
 
 /** In lists and maps, where numbers are common (`[200, 204]`), a whole number counts as text. */
@@ -279,9 +279,9 @@ function readPattern(value: unknown, { pattern, mistake, doc }: Patterned, at: A
   const written = readText(value, at)
   if (written === undefined) return undefined
   const message = mistake?.(written)
-  if (message !== undefined) return at.wrong(message)
+  if (message !== undefined) return at.report(message)
   if (!pattern || pattern.test(written)) return written
-  return at.wrong(`has the invalid value ${describe(written)}: ${doc}`)
+  return at.report(`has the invalid value ${describe(written)}: ${doc}`)
 }
 
 const allText = (value: readonly unknown[], setting: Listed, at: At): readonly string[] =>
@@ -293,7 +293,7 @@ const credentialHeader = /^(authorization|proxy-authorization|cookie)$/i
 
 function readEntry(key: string, value: unknown, at: At): string {
   if (credentialHeader.test(key)) {
-    at.wrong('contains a credential: use a setting that accepts {env: NAME} or {file: /path}')
+    at.report('contains a credential: use a setting that accepts {env: NAME} or {file: /path}')
     return ''
   }
   if (value === '' || typeof value === 'boolean') return String(value)
@@ -302,9 +302,9 @@ function readEntry(key: string, value: unknown, at: At): string {
 
 function readNumber(value: unknown, setting: Of<'number' | 'integer'>, at: At): number | undefined {
   if (typeof value === 'string' && value.trim() !== '' && Number.isFinite(Number(value))) {
-    return at.wrong('must be a number: remove the quotes')
+    return at.report('must be a number: remove the quotes')
   }
-  if (typeof value !== 'number' || !Number.isFinite(value)) return at.wrong(`must be a number, not ${describe(value)}`)
+  if (typeof value !== 'number' || !Number.isFinite(value)) return at.report(`must be a number, not ${describe(value)}`)
   return within(value, setting, String, at)
 }
 
@@ -315,8 +315,10 @@ function within(value: number, range: Range, write: (value: number) => string, a
   const { min = Number.NEGATIVE_INFINITY, max = Number.POSITIVE_INFINITY } = range
   if (value >= min && value <= max) return value
   const is = `is ${write(value)}`
-  if (range.min === undefined) return at.wrong(`${is}: give ${write(max)} or less`)
-  return at.wrong(`${is}: give ${range.max === undefined ? `${write(min)} or more` : `${write(min)} to ${write(max)}`}`)
+  if (range.min === undefined) return at.report(`${is}: give ${write(max)} or less`)
+  return at.report(
+    `${is}: give ${range.max === undefined ? `${write(min)} or more` : `${write(min)} to ${write(max)}`}`,
+  )
 }
 
 const passwordParameter = /^(password|passwd|pwd|sslpassword)$/i
@@ -328,23 +330,23 @@ function readUrl(value: unknown, setting: Of<'url'>, at: At): string | undefined
   const url = URL.canParse(written) ? new URL(written) : undefined
   const [, authority = ''] = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(written) ?? []
   const inHost = variableMistake(authority.replace(/^.*@/s, '')) ?? onlyVariableMistake(written)
-  if (inHost !== undefined) return at.wrong(inHost)
+  if (inHost !== undefined) return at.report(inHost)
   // Do not repeat the value: it may contain a password.
   if (!url) {
     const scheme = schemes[0] ?? 'https'
     const why = written.includes('://')
       ? 'is not a URL'
       : `has no scheme (${schemes.map((s) => `${s}://`).join(' or ')})`
-    return at.wrong(`${why}: write it like ${scheme}://host:port/path`)
+    return at.report(`${why}: write it like ${scheme}://host:port/path`)
   }
   const scheme = url.protocol.slice(0, -1)
   if (!schemes.includes(scheme)) {
-    return at.wrong(`begins with ${scheme}:, but must begin with ${schemes.map((s) => `${s}://`).join(' or ')}`)
+    return at.report(`begins with ${scheme}:, but must begin with ${schemes.map((s) => `${s}://`).join(' or ')}`)
   }
   if (url.password !== '' || [...url.searchParams.keys()].some((key) => passwordParameter.test(key))) {
-    return at.wrong('contains a password: remove it, and refer to it with {env: NAME} or {file: /path}')
+    return at.report('contains a password: remove it, and refer to it with {env: NAME} or {file: /path}')
   }
-  if (url.hostname === '' && !url.searchParams.has('host')) return at.wrong('has no host: write it after the //')
+  if (url.hostname === '' && !url.searchParams.has('host')) return at.report('has no host: write it after the //')
   return written
 }
 
@@ -361,28 +363,28 @@ function readSecret(value: unknown, _: Of<'secret'>, at: At): Secret | undefined
   if (!isMap(value)) {
     const [, name] = (typeof value === 'string' ? shellVariable.exec(value) : null) ?? []
     if (name !== undefined)
-      return at.wrong(`contains the variable $${name}, which svc does not replace: write {env: ${name}}`)
-    return at.wrong(`must refer to a secret, not contain it: ${secretShape}`)
+      return at.report(`contains the variable $${name}, which svc does not replace: write {env: ${name}}`)
+    return at.report(`must refer to a secret, not contain it: ${secretShape}`)
   }
   const keys = Object.keys(value)
   const [kind] = keys
   const name = kind === undefined ? undefined : value[kind]
   if (keys.length > 1 && keys.every((key) => secretKinds.includes(key))) {
-    return at.wrong(`names its secret twice, by ${keys.join(' and ')}: keep one of them`)
+    return at.report(`names its secret twice, by ${keys.join(' and ')}: keep one of them`)
   }
   if (keys.length !== 1 || (kind !== 'env' && kind !== 'file' && kind !== 'keychain')) {
     const meant = keys.length === 1 ? didYouMean(kind ?? '', secretKinds) : undefined
     if (meant !== undefined)
-      return at.wrong(`must refer to a secret by env, file or keychain: did you mean \`${meant}\`?`)
-    return at.wrong(`must name one variable, one file or one keychain secret: ${secretShape}`)
+      return at.report(`must refer to a secret by env, file or keychain: did you mean \`${meant}\`?`)
+    return at.report(`must name one variable, one file or one keychain secret: ${secretShape}`)
   }
-  if (typeof name !== 'string' || name.trim() === '') return at.in(kind).wrong(`must be a name: ${secretShape}`)
+  if (typeof name !== 'string' || name.trim() === '') return at.in(kind).report(`must be a name: ${secretShape}`)
   const { context } = at.reading
   if (kind === 'env') {
     const [, variable] = shellVariable.exec(name) ?? []
-    if (variable !== undefined) return at.in(kind).wrong(`must be the name alone, without $: write {env: ${variable}}`)
+    if (variable !== undefined) return at.in(kind).report(`must be the name alone, without $: write {env: ${variable}}`)
     // Do not repeat the value: it may be the secret itself, written here by mistake.
-    if (!envName.test(name)) return at.in(kind).wrong("must be a variable's name (letters, digits, _), not a value")
+    if (!envName.test(name)) return at.in(kind).report("must be a variable's name (letters, digits, _), not a value")
     if (!context.env[name]) at.warn(`names the variable ${name}, which is not set here: checks that need it will fail`)
     return envSecret(name, context)
   }
@@ -390,12 +392,12 @@ function readSecret(value: unknown, _: Of<'secret'>, at: At): Secret | undefined
     // Not repeated, for the same reason.
     return secretName.test(name)
       ? keychainSecret(name, context)
-      : at.in(kind).wrong('must be a name in `svc secrets list` (letters, digits, _ . @ -), not a value')
+      : at.in(kind).report('must be a name in `svc secrets list` (letters, digits, _ . @ -), not a value')
   }
-  if (/[\0\r\n]/.test(name)) return at.in(kind).wrong('must be a path on one line')
+  if (/[\0\r\n]/.test(name)) return at.in(kind).report('must be a path on one line')
   const mistake = variableMistake(name)
-  if (mistake !== undefined) return at.in(kind).wrong(mistake)
-  if (name.startsWith('~')) return at.in(kind).wrong('begins with "~", which is not expanded: write the absolute path')
+  if (mistake !== undefined) return at.in(kind).report(mistake)
+  if (name.startsWith('~')) return at.in(kind).report('begins with "~", which is not expanded: write the absolute path')
   const state = context.secretFile?.(name)
   if (state === 'missing') at.warn(`names the file ${name}, which does not exist: checks that need it will fail`)
   if (state === 'readable by everyone') {
@@ -420,7 +422,7 @@ export function readThreshold(value: unknown, setting: Of<'threshold'>, at: At):
   // If only one half is given, the other keeps its default: changing the warning must not remove the limit.
   const both = setting.default ?? {}
   for (const key of Object.keys(value)) {
-    if (key !== 'warn' && key !== 'limit') at.in(key).wrong(unknownKey(key, ['warn', 'limit']))
+    if (key !== 'warn' && key !== 'limit') at.in(key).report(unknownKey(key, ['warn', 'limit']))
   }
   const half = (name: 'warn' | 'limit'): number | undefined => {
     const written = Object.hasOwn(value, name) ? value[name] : undefined
@@ -429,7 +431,7 @@ export function readThreshold(value: unknown, setting: Of<'threshold'>, at: At):
   }
   const read = { warn: half('warn'), limit: half('limit') }
   if ('warn' in value && 'limit' in value && crossed(read, both)) {
-    return at.wrong('would fail before it warns: swap warn and limit')
+    return at.report('would fail before it warns: swap warn and limit')
   }
   return read
 }
@@ -449,20 +451,20 @@ const examples: Record<ThresholdUnit, string> = {
   count: '100',
   ratio: '0.5',
 }
-const longest = 10 * 365 * 86_400_000
+const maxMs = 10 * 365 * 86_400_000
 
 /** Reads a duration (in ms), bytes, percent, days, a count or a ratio, as written in svc.yaml. */
 export function readFigure(raw: unknown, unit: ThresholdUnit, at: At): number | undefined {
   const bare = typeof raw === 'number'
   if (bare && (unit === 'duration' || unit === 'bytes')) {
     const [first, second] = unit === 'duration' ? ['s', 'ms'] : ['KiB', 'MB']
-    return at.wrong(`is ${raw}, without a unit: write ${raw}${first} or ${raw}${second}`)
+    return at.report(`is ${raw}, without a unit: write ${raw}${first} or ${raw}${second}`)
   }
   const value = bare ? raw : typeof raw === 'string' ? parsed(raw, unit) : undefined
   if (value === undefined || !Number.isFinite(value) || value < 0) {
-    return at.wrong(`must be written like ${examples[unit]}, not ${describe(raw)}`)
+    return at.report(`must be written like ${examples[unit]}, not ${describe(raw)}`)
   }
-  if (unit === 'duration' && value > longest) return at.wrong(`is longer than ${writeFigure(longest, unit)}: give less`)
+  if (unit === 'duration' && value > maxMs) return at.report(`is longer than ${writeFigure(maxMs, unit)}: give less`)
   return value
 }
 

@@ -3,6 +3,7 @@ import type { StoreClock } from './clock.ts'
 import type { Data } from './data.ts'
 import { type StoreLink, watched } from './link.ts'
 import { auditOver } from './rows/audit.ts'
+import type { Capacity } from './rows/capacity.ts'
 import { digestOver, type NonceKey } from './rows/digest.ts'
 import { failuresOver } from './rows/failures.ts'
 import { guessesOver } from './rows/guesses.ts'
@@ -11,7 +12,6 @@ import { identitiesOver, type SealingKey } from './rows/identities.ts'
 import { keysOver } from './rows/keys.ts'
 import { knownPrefixesOver, type PrefixMemory } from './rows/known-prefixes.ts'
 import { proveWrites, readingsOver } from './rows/readings.ts'
-import type { Room } from './rows/room.ts'
 import { sessionsOver, settlementsOver, tokensOver } from './rows/sessions.ts'
 import { sweepOver } from './rows/sweep.ts'
 import { usersOver } from './rows/users.ts'
@@ -24,8 +24,8 @@ export function dataOver(unwatched: StoreLink, clock: StoreClock): Data {
   let wrote: (failure: string | undefined) => void = () => {}
   const link = watched(unwatched, (failure) => wrote(failure))
   const { now } = clock
-  const roomForFailures: Room = { left: 0 }
-  const roomForGuesses: Room = { left: 0 }
+  const failureCapacity: Capacity = { left: 0 }
+  const guessCapacity: Capacity = { left: 0 }
   const prefixes: PrefixMemory = { hex: undefined, recent: new Map() }
   const sealingKey: SealingKey = { hex: undefined }
   const nonceKey: NonceKey = { hex: undefined }
@@ -36,8 +36,8 @@ export function dataOver(unwatched: StoreLink, clock: StoreClock): Data {
     keys: (own) => keysOver(own, now),
     heartbeats: (own) => heartbeatsOver(own, now),
     readings: readingsOver,
-    failures: (own) => failuresOver(own, roomForFailures),
-    guesses: (own) => guessesOver(own, roomForGuesses),
+    failures: (own) => failuresOver(own, failureCapacity),
+    guesses: (own) => guessesOver(own, guessCapacity),
     knownPrefixes: (own) => knownPrefixesOver(own, prefixes),
     identities: (own) => identitiesOver(own, sealingKey, now),
     digest: (own) => digestOver(own, now, nonceKey),

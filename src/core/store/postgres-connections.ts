@@ -7,22 +7,22 @@ import { codeOf, isAnswer, isLimit, NoConnection, ReadOnlyHost } from './postgre
 const connectMs = 1_500
 /** To a server whose network is slow, an attempt may take this many round trips, and this long at most. */
 const connectTrips = 10
-const longestConnectMs = 5_000
+const maxConnectMs = 5_000
 /**
  * After this time a second attempt runs beside a slow one. The system resends a lost packet only after a second, and
  * nobody should wait that long for a network that has just come back. Attempts to a distant server take longer: there it
  * is twice the time of the last one that succeeded, and no more than the second value.
  */
 const promptMs = 200
-const longestPromptMs = 1_000
+const maxPromptMs = 1_000
 /**
  * A connection that answered within this time, or within one round trip, is used unchecked. An older one must answer first,
- * within two round trips, but not less than `checkMs` and not more than `longestCheckMs`. So must one that has sent no
+ * within two round trips, but not less than `checkMs` and not more than `maxCheckMs`. So must one that has sent no
  * query since another connection broke: the same cause may have broken both.
  */
 const trustedMs = 100
 const checkMs = 200
-const longestCheckMs = 1_000
+const maxCheckMs = 1_000
 /** At most this many connections beyond the limit replace those that do not answer. */
 const maxSpare = 2
 /**
@@ -205,7 +205,7 @@ export class ConnectionPool {
 
   /** How long a connection may take to show that it still works. Milliseconds. */
   get checkMs(): number {
-    return Math.min(longestCheckMs, Math.max(checkMs, 2 * this.#roundTripMs))
+    return Math.min(maxCheckMs, Math.max(checkMs, 2 * this.#roundTripMs))
   }
 
   /**
@@ -316,7 +316,7 @@ export class ConnectionPool {
   }
 
   get #promptMs(): number {
-    return Math.min(longestPromptMs, Math.max(promptMs, 2 * this.#connectedInMs))
+    return Math.min(maxPromptMs, Math.max(promptMs, 2 * this.#connectedInMs))
   }
 
   /**
@@ -330,7 +330,7 @@ export class ConnectionPool {
       // Without a connection of its own, the pool can only ask again.
       (performance.now() >= this.#fullUntil || this.#own === 0) &&
       this.#young.size < (this.#troubled ? Math.min(1, shortfall()) : shortfall()) &&
-      this.#young.size < this.#room()
+      this.#young.size < this.#vacancies()
     ) {
       this.#attempt()
     }
@@ -342,7 +342,7 @@ export class ConnectionPool {
   }
 
   /** How many more connections may be made. */
-  #room(): number {
+  #vacancies(): number {
     const silent = [...this.#used].filter((connection) => connection.silent).length
     return this.#max + Math.min(maxSpare, silent) - this.#used.size - this.#unused.length
   }
@@ -363,7 +363,7 @@ export class ConnectionPool {
     let giveUp = setTimeout(() => connection.destroy(), connectMs)
     connection.connection.once('connect', () => {
       const tripMs = performance.now() - startedAt
-      const neededMs = Math.min(longestConnectMs, tripMs * connectTrips)
+      const neededMs = Math.min(maxConnectMs, tripMs * connectTrips)
       if (neededMs <= connectMs) return
       this.#reachedSlowly = true
       clearTimeout(giveUp)
@@ -424,7 +424,7 @@ export class ConnectionPool {
   #handOver(connection: PoolConnection): void {
     const [waiter] = this.#waiting
     if (connection.lost) connection.destroy()
-    else if (this.#closing || this.#room() <= 0) sayGoodbye(connection)
+    else if (this.#closing || this.#vacancies() <= 0) sayGoodbye(connection)
     else if (waiter) waiter.resolve(connection)
     else {
       this.#unused.push(connection)

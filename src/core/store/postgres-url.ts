@@ -39,8 +39,8 @@ const mostConnections = 500
 export async function postgresTarget(store: string, env: Env): Promise<PostgresTarget> {
   const { user, password, servers, database, parameters } = addressIn(store)
   const { sslmode, sslrootcert, connections, target_session_attrs: attributes } = supported(parameters)
-  if (servers.some(({ host }) => host === '')) throw wrong('has no host', `${form}, or ${socketForm}`)
-  if (user === '') throw wrong('has no user')
+  if (servers.some(({ host }) => host === '')) throw invalidUrl('has no host', `${form}, or ${socketForm}`)
+  if (user === '') throw invalidUrl('has no user')
   const file = env.SVC_STORE_PASSWORD_FILE
   const ca = sslrootcert === undefined ? {} : { ca: await text(sslrootcert, 'sslrootcert') }
   const hosts = servers.map((server): PostgresHost => {
@@ -61,7 +61,7 @@ export async function postgresTarget(store: string, env: Env): Promise<PostgresT
 
 const form = 'Example: postgres://user@host:5432/database'
 const socketForm = 'for a Unix socket postgres://user@/database?host=/run/postgresql'
-const wrong = (what: string, hint = form): Fault =>
+const invalidUrl = (what: string, hint = form): Fault =>
   new Fault('Local', `The store's PostgreSQL address ${what}`, { hints: [hint] })
 
 function addressIn(store: string): PostgresAddress {
@@ -69,9 +69,9 @@ function addressIn(store: string): PostgresAddress {
     const address = parsePostgresUrl(store)
     if (address) return address
   } catch {
-    throw wrong('has a "%" that is not followed by two hexadecimal digits')
+    throw invalidUrl('has a "%" that is not followed by two hexadecimal digits')
   }
-  throw wrong('is not a URL', 'Percent-encode special characters as %XX.')
+  throw invalidUrl('is not a URL', 'Percent-encode special characters as %XX.')
 }
 
 const names = ['sslmode', 'sslrootcert', 'connections', 'target_session_attrs'] as const
@@ -79,20 +79,20 @@ type Parameters = { readonly [name in (typeof names)[number]]?: string }
 
 function supported(parameters: Readonly<Record<string, string>>): Parameters {
   if (Object.keys(parameters).some((name) => !(names as readonly string[]).includes(name))) {
-    throw wrong(
+    throw invalidUrl(
       'has an unsupported parameter',
       'The supported parameters are host and port (of a Unix socket), sslmode, sslrootcert, connections and target_session_attrs.',
     )
   }
   const { sslmode, connections, target_session_attrs: attributes }: Parameters = parameters
   if (sslmode !== undefined && sslmode !== 'disable' && sslmode !== 'verify-full') {
-    throw wrong('has an unsupported sslmode', 'Use verify-full (the default beyond loopback) or disable.')
+    throw invalidUrl('has an unsupported sslmode', 'Use verify-full (the default beyond loopback) or disable.')
   }
   if (connections !== undefined && !isCount(connections)) {
-    throw wrong('has an unusable number of connections', `Use a number from 1 to ${mostConnections}.`)
+    throw invalidUrl('has an unusable number of connections', `Use a number from 1 to ${mostConnections}.`)
   }
   if (attributes !== undefined && attributes !== 'read-write' && attributes !== 'any') {
-    throw wrong(
+    throw invalidUrl(
       'has unsupported target_session_attrs',
       'Use read-write (the default with several hosts) or any (the default with one).',
     )

@@ -29,7 +29,7 @@ const unitFolders = [
   'usr/lib/systemd/system',
 ]
 const unit = 'svc.service'
-const longestUnit = 65_536
+const maxUnitBytes = 65_536
 
 /**
  * The store of `svc.service`, by the unit and its drop-ins. Reads only files that no account but root can change, and
@@ -133,7 +133,7 @@ function trustedText(path: string, { root, owner }: UnitSystem): string | undefi
 
 const isTrusted = (stat: Stats, owner: number): boolean => stat.uid === owner && !othersMayWrite(stat)
 const isTrustedFile = (stat: Stats, owner: number): boolean =>
-  stat.isFile() && stat.size <= longestUnit && isTrusted(stat, owner)
+  stat.isFile() && stat.size <= maxUnitBytes && isTrusted(stat, owner)
 
 /** The settings of the section Service. A line that ends with a backslash goes on in the next one. */
 function serviceLines(text: string): readonly (readonly [name: string, value: string])[] {

@@ -153,13 +153,13 @@ async function retrying<T>(deadline: number, run: () => Promise<T>): Promise<T> 
   }
 }
 
-const longestBackOffMs = 250
+const maxBackOffMs = 250
 
 /**
  * How long to wait after so many attempts at a lock that other processes hold: longer each time, because a hundred that
  * try all the time keep the processors from the one that has the lock.
  */
-export const backOffMs = (attempt: number): number => 1 + Math.random() * Math.min(longestBackOffMs, 10 * 2 ** attempt)
+export const backOffMs = (attempt: number): number => 1 + Math.random() * Math.min(maxBackOffMs, 10 * 2 ** attempt)
 
 /** Whether another process holds a lock of the store. */
 export const isBusy = (error: unknown): boolean => [5, 6].includes(primaryCode(error) ?? 0)

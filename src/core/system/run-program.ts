@@ -113,11 +113,11 @@ function boundedOutput(most: number) {
   let cut = false
   return {
     take: (chunk: Buffer): void => {
-      const room = most - size
-      if (chunk.length > room) cut = true
-      if (room <= 0) return
-      chunks.push(chunk.subarray(0, room))
-      size += Math.min(room, chunk.length)
+      const left = most - size
+      if (chunk.length > left) cut = true
+      if (left <= 0) return
+      chunks.push(chunk.subarray(0, left))
+      size += Math.min(left, chunk.length)
     },
     text: (): string => Buffer.concat(chunks).toString('utf8'),
     more: (): boolean => cut,

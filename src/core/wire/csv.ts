@@ -5,7 +5,7 @@ import { type Dto, limits, type Schema, text } from '../protocol/index.ts'
 import { membersOf, pickFromRequest } from './fields.ts'
 import type { Format, WireValues } from './format.ts'
 import { readJsv, readJsvItems, writeJsv } from './jsv.ts'
-import { badRequest, invalidValue, repeatedName, unbindable, undeserialisable, wrongType } from './problems.ts'
+import { badRequest, invalidValue, repeatedName, typeMismatch, unbindable, undeserialisable } from './problems.ts'
 import { isScalar, readScalar, writeScalar } from './scalars.ts'
 
 /** A cell. Null is an empty cell; an empty text is `""`. */
@@ -68,7 +68,7 @@ const bindRow = (schema: Dto, columns: readonly string[], row: readonly Cell[]):
     if (value !== undefined) values[member.name] = value
     else
       problems.push(
-        member.schema.kind === 'text' ? wrongType(written, member.schema) : invalidValue(written, cell.text),
+        member.schema.kind === 'text' ? typeMismatch(written, member.schema) : invalidValue(written, cell.text),
       )
   }
   if (problems.length > 0) throw unbindable(schema, problems)

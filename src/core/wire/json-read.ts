@@ -4,7 +4,7 @@ import type { Dto, Schema } from '../protocol/index.ts'
 import { pick, pickFromRequest } from './fields.ts'
 import type { WireValues } from './format.ts'
 import { isForbiddenKey } from './limits.ts'
-import { invalidValue, wrongType } from './problems.ts'
+import { invalidValue, typeMismatch } from './problems.ts'
 import { number, type Scalar, type ScalarValue } from './scalars.ts'
 
 /** The first key in a parsed value that has a special meaning in JavaScript, or undefined. */
@@ -128,14 +128,16 @@ export const walkDto = (schema: Dto, json: object, rules: Rules, problems: Field
 const walk = (schema: Schema, json: unknown, rules: Rules, problems: FieldFault[], field: string): unknown => {
   switch (schema.kind) {
     case 'list':
-      if (!Array.isArray(json)) return wrong(schema, json, problems, field)
+      if (!Array.isArray(json)) return mismatch(schema, json, problems, field)
       return walkList(schema.item, json, rules, problems, field)
     case 'map':
-      return isObject(json) ? walkMap(schema, json, rules, problems, field) : wrong(schema, json, problems, field)
+      return isObject(json) ? walkMap(schema, json, rules, problems, field) : mismatch(schema, json, problems, field)
     case 'dto':
-      return isObject(json) ? walkDto(schema, json, rules, problems, `${field}.`) : wrong(schema, json, problems, field)
+      return isObject(json)
+        ? walkDto(schema, json, rules, problems, `${field}.`)
+        : mismatch(schema, json, problems, field)
     default:
-      return rules.scalar(schema, json) ?? wrong(schema, json, problems, field)
+      return rules.scalar(schema, json) ?? mismatch(schema, json, problems, field)
   }
 }
 
@@ -162,18 +164,18 @@ const walkMap = (schema: Schema, json: object, rules: Rules, problems: FieldFaul
   for (const [key, value] of Object.entries(json)) {
     if (isForbiddenKey(key) || rules.unset({ kind: 'text' }, value)) continue
     const text = rules.scalar({ kind: 'text' }, value)
-    if (typeof text !== 'string' || !key.isWellFormed()) return wrong(schema, value, problems, field)
+    if (typeof text !== 'string' || !key.isWellFormed()) return mismatch(schema, value, problems, field)
     entries[key] = text
   }
   return entries
 }
 
 /** Quotes the value only for an invalid choice, date or duration: other texts may be secrets. */
-const wrong = (schema: Schema, json: unknown, problems: FieldFault[], field: string): undefined => {
+const mismatch = (schema: Schema, json: unknown, problems: FieldFault[], field: string): undefined => {
   const parsed = schema.kind === 'choice' || schema.kind === 'date' || schema.kind === 'duration'
   problems.push(
     parsed && (typeof json === 'string' || typeof json === 'number')
       ? invalidValue(field, String(json))
-      : wrongType(field, schema),
+      : typeMismatch(field, schema),
   )
 }

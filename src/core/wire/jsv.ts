@@ -9,9 +9,9 @@ import {
   invalidValue,
   nestedTooDeeply,
   repeatedName,
+  typeMismatch,
   unbindable,
   undeserialisable,
-  wrongType,
 } from './problems.ts'
 import { isScalar, readScalar, type Scalar, writeScalar } from './scalars.ts'
 
@@ -249,7 +249,7 @@ export const decodeJsv = (schema: Dto, body: string): WireValues => {
 const problemOf = (schema: Schema, written: string, text: string): FieldFault =>
   schema.kind === 'choice' || schema.kind === 'date' || schema.kind === 'duration'
     ? invalidValue(written, text)
-    : wrongType(written, schema)
+    : typeMismatch(written, schema)
 
 /** The requests of a batch, each read in its turn. */
 export const jsvRequests = (schema: Dto, body: string): readonly (() => WireValues)[] =>

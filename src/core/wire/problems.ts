@@ -16,7 +16,7 @@ export const invalidValue = (field: string, value: string): FieldFault => ({
 })
 
 /** For a field of the wrong type. Names the expected type and does not quote the value. */
-export const wrongType = (field: string, schema: Schema): FieldFault => ({
+export const typeMismatch = (field: string, schema: Schema): FieldFault => ({
   ErrorCode: errorCode,
   FieldName: field,
   Message: `'${field}' must be ${expected(schema)}`,

@@ -4,7 +4,7 @@ import { fold, membersOf, pickFromRequest } from './fields.ts'
 import type { WireValues } from './format.ts'
 import { readJsv, readJsvItems, writeJsv } from './jsv.ts'
 import { withinLimits } from './limits.ts'
-import { badRequest, invalidValue, refusedField, unbindable, wrongType } from './problems.ts'
+import { badRequest, invalidValue, refusedField, typeMismatch, unbindable } from './problems.ts'
 import { isScalar, readScalar, writeScalar } from './scalars.ts'
 
 /** A parameter of a path, query or form, percent-decoded. */
@@ -43,7 +43,7 @@ export const bind = (schema: Dto, pairs: readonly Pair[]): WireValues => {
     if (present.length === 0) continue
     const value = readParameter(member.schema, present)
     if (value !== undefined) values[member.name] = value
-    else if (member.schema.kind === 'text') problems.push(wrongType(written, member.schema))
+    else if (member.schema.kind === 'text') problems.push(typeMismatch(written, member.schema))
     else problems.push(invalidValue(written, textOf(member.schema, present)))
   }
   if (problems.length > 0) throw unbindable(schema, problems)

@@ -71,7 +71,7 @@ export type Network = {
   readonly resources: string
   /** How often the server has refused a password so far. */
   readonly refusals: () => number | Promise<number>
-  readonly wrongPassword: RegExp
+  readonly passwordRefusal: RegExp
   readonly conditions: Readonly<Record<keyof typeof conditions, Condition | Absent>>
   /** Sets the server to another time zone; gives what sets it back. */
   readonly inAnotherZone?: () => Promise<() => Promise<unknown>>
@@ -346,14 +346,16 @@ function connecting(database: SqlDatabase, network: Network, { one, nothingOpen 
   })
   test(`${name}: a wrong password is auth, is not shown, and is not tried again soon`, async () => {
     const shared = limits()
-    const wrong = { password: secret('hunter2-wrong') }
+    const otherPassword = { password: secret('hunter2-wrong') }
     const before = await network.refusals()
-    const result = await one('connect', wrong, 'Basic', { limits: shared, retries: 3 })
+    const result = await one('connect', otherPassword, 'Basic', { limits: shared, retries: 3 })
     expect(result).toMatchObject({ status: 'failed', fault: 'auth' })
-    expect(result.message).toMatch(network.wrongPassword)
+    expect(result.message).toMatch(network.passwordRefusal)
     expect(JSON.stringify(result)).not.toContain('hunter2')
     await until(async () => (await network.refusals()) === before + 1)
-    expect((await one('sign-in', wrong, 'Basic', { limits: shared })).message).toMatch(/^refused: (?!\S+ refused)/)
+    expect((await one('sign-in', otherPassword, 'Basic', { limits: shared })).message).toMatch(
+      /^refused: (?!\S+ refused)/,
+    )
     expect(await network.refusals()).toBe(before + 1)
   })
   for (const [key, [sentence, fault]] of Object.entries(conditions)) {

@@ -31,7 +31,7 @@ export function withDefaults<S extends SettingsSpec>(spec: S, overrides: Partial
   return values as Values<S>
 }
 
-/** Runs one kind through the real engine, against the real world; `options` replaces parts of it. */
+/** Runs one kind through the real engine, against the real machine; `options` replaces parts of it. */
 export async function reportKind<S extends SettingsSpec>(
   kind: Kind<S>,
   overrides: Partial<Values<S>>,

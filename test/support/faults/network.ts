@@ -52,7 +52,7 @@ export function missingNamespace(): string | undefined {
 }
 
 /** Milliseconds that a script may take in all. */
-const longestMs = 170_000
+const maxMs = 170_000
 
 /** Runs a script of Node in the namespace, and returns the JSON that it prints. Rejects with its standard error. */
 export async function inNamespace(script: URL): Promise<unknown> {
@@ -61,7 +61,7 @@ export async function inNamespace(script: URL): Promise<unknown> {
   writeFileSync(file, hosts)
   try {
     const command = within(file, process.execPath, script.pathname)
-    const child = spawn(unshare, command, { stdio: ['ignore', 'pipe', 'pipe'], timeout: longestMs })
+    const child = spawn(unshare, command, { stdio: ['ignore', 'pipe', 'pipe'], timeout: maxMs })
     const [answer, complaint, [code]] = await Promise.all([
       text(child.stdout),
       text(child.stderr),

@@ -1,8 +1,8 @@
 import type { Combination } from '../../../tools/gates/dimensions.ts'
 import { exitOf, outcomeOf, type Reason } from '../../../tools/gates/rules.ts'
 import { type GateCommand, type GateResult, runGate } from './commands.ts'
+import type { GateFixture } from './fixture.ts'
 import { reasonTexts } from './reasons.ts'
-import type { GateWorld } from './world.ts'
 
 export type GateFailure = {
   readonly argv: string
@@ -61,7 +61,7 @@ const maxFailures = 20
 
 /** Runs the combinations in this process: how many, and what differs from the table of gates. */
 export async function runGates(
-  world: GateWorld,
+  fixture: GateFixture,
   combinations: readonly Combination[],
 ): Promise<{ readonly count: number; readonly failures: readonly GateFailure[] }> {
   const failures: GateFailure[] = []
@@ -69,7 +69,7 @@ export async function runGates(
   const left = combinations.values()
   const work = async (): Promise<void> => {
     for (let next = left.next(); !next.done && failures.length < maxFailures; next = left.next()) {
-      const command = world.commandFor(next.value)
+      const command = fixture.commandFor(next.value)
       failures.push(...gateFailure(next.value, command, await runGate(command)))
       count += 1
     }

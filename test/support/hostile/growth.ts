@@ -113,7 +113,7 @@ export async function excessiveGrowth(
   { allocates = false, screened = false }: GrowthOptions = {},
 ): Promise<string | undefined> {
   let before: Work | undefined
-  const longest = sizes.at(-1) ?? 0
+  const largest = sizes.at(-1) ?? 0
   for (const size of sizes) {
     const text = textOf(size)
     const now: Work = () => work(text)
@@ -132,7 +132,7 @@ export async function excessiveGrowth(
         return `${size / 10} -> ${size} characters: ${growth.toFixed(0)} times the processor time (${ms.toFixed(1)} ms)`
       }
     }
-    if (screened && !proving && wallMs * (longest / size) ** 2 <= harmlessAt(longest)) return undefined
+    if (screened && !proving && wallMs * (largest / size) ** 2 <= harmlessAt(largest)) return undefined
     before = now
   }
   return undefined

@@ -25,7 +25,7 @@ export type Apache = Running & {
     /** Plain HTTP to the TLS port: 400. */
     readonly plainToTls: string
     /** A name that only the default virtual host answers: 404. `wrong.test` must resolve to 127.0.0.1. */
-    readonly wrongVirtualHost: string
+    readonly otherVirtualHost: string
   }
   readonly remove: () => Promise<void>
 }
@@ -132,7 +132,7 @@ ${certificate ? tls : ''}`,
       forbidden: `${at}/forbidden`,
       moved: `${at}/moved`,
       plainToTls: `http://127.0.0.1:${tlsPort}/`,
-      wrongVirtualHost: `http://wrong.test:${port}/health`,
+      otherVirtualHost: `http://wrong.test:${port}/health`,
     },
     remove: async () => {
       await running.stop('SIGTERM')

@@ -28,7 +28,7 @@ export type Certificates = {
   readonly expiredIntermediate: ServerCertificate
   readonly notYetValid: ServerCertificate
   /** For elsewhere.test only. */
-  readonly wrongHost: ServerCertificate
+  readonly otherHost: ServerCertificate
   /** Names svc.test in its subject only, as private CAs and old appliances issue them. */
   readonly commonNameOnly: ServerCertificate
   readonly selfSigned: ServerCertificate
@@ -155,7 +155,7 @@ export function makeCertificates(): Certificates {
     return server('under-old', ours, -30, 60, old)
   })
   const notYetValid = once(() => server('early', ours, 2, 90))
-  const wrongHost = once(() => server('wrong', 'DNS:elsewhere.test', -1, 90))
+  const otherHost = once(() => server('wrong', 'DNS:elsewhere.test', -1, 90))
   const commonNameOnly = once(() => server('plain', '', -1, 90))
   const fiveDays = once(() => server('five', ours, -84.5, 5.5))
   const twoDays = once(() => server('two', ours, -87.5, 2.5))
@@ -203,8 +203,8 @@ export function makeCertificates(): Certificates {
     get notYetValid() {
       return notYetValid()
     },
-    get wrongHost() {
-      return wrongHost()
+    get otherHost() {
+      return otherHost()
     },
     get commonNameOnly() {
       return commonNameOnly()

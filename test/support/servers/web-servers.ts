@@ -8,7 +8,7 @@ import { findProgram, freePort, type Running, remove, run, serverFolder } from '
 const shown = [
   'good',
   'expired',
-  'wrongHost',
+  'otherHost',
   'commonNameOnly',
   'selfSigned',
   'fiveDays',

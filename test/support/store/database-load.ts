@@ -30,12 +30,12 @@ export type Load = {
     ok: number
     unavailable: number
     /** Whatever was answered otherwise, or contradicts what was answered before. */
-    readonly wrong: string[]
+    readonly problems: string[]
   }
   /** Rejects once no valid answer arrives any more: code that waits for an effect of answers stops then. */
   readonly failed: Promise<never>
   /** The longest that a 503 took; `signIn`: of requests that hash a password besides. */
-  readonly longestUnavailable: (signIn: boolean) => Late
+  readonly maxUnavailable: (signIn: boolean) => Late
   readonly acknowledged: readonly Acknowledged[]
   /** The ids of all role changes that were sent. */
   readonly sent: ReadonlySet<string>
@@ -52,7 +52,7 @@ export type Load = {
 type Span = { readonly start: number; readonly ended: number }
 
 /** By what is not the machine's doing. */
-export const longest = <T extends Late>(all: readonly T[]): T | Late =>
+export const slowest = <T extends Late>(all: readonly T[]): T | Late =>
   all.reduce<T | Late>((one, other) => (other.ownMs > one.ownMs ? other : one), { ms: 0, ownMs: 0 })
 
 const roleNames = ['Ops', 'Support', 'Billing', 'Editor', 'Auditor']
@@ -61,13 +61,13 @@ const same = (a: Roles, b: Roles): boolean => a.length === b.length && a.every((
 const repeatMs = 9_000
 const tokenMs = 600_000
 /** After so many wrong answers the load ends. */
-const maxWrong = 50
+const maxProblems = 50
 /** No answer at all for so long is a failure of its own. */
 const givenUpMs = 30_000
 
 /** Four writers that change roles, sign in and refresh, each with an account of its own, one request after the other. */
 export async function startLoad(port: number, seed: string): Promise<Load> {
-  const figures: Load['figures'] = { ok: 0, unavailable: 0, wrong: [] }
+  const figures: Load['figures'] = { ok: 0, unavailable: 0, problems: [] }
   const unavailable: (Span & { readonly signIn: boolean })[] = []
   const signsOfLife: Span[] = []
   const acknowledged: Acknowledged[] = []
@@ -78,11 +78,11 @@ export async function startLoad(port: number, seed: string): Promise<Load> {
   const failed = Promise.withResolvers<never>()
   failed.promise.catch(() => {})
   let going = true
-  const wrong = (what: string): undefined => {
-    figures.wrong.push(what)
-    if (figures.wrong.length < maxWrong) return
+  const report = (what: string): undefined => {
+    figures.problems.push(what)
+    if (figures.problems.length < maxProblems) return
     going = false
-    failed.reject(new Error(`wrong answers: ${figures.wrong.join('; ').slice(0, 1_000)}`))
+    failed.reject(new Error(`wrong answers: ${figures.problems.join('; ').slice(0, 1_000)}`))
   }
 
   /** A request that may only be answered 200 or 503; undefined for 503. */
@@ -99,7 +99,7 @@ export async function startLoad(port: number, seed: string): Promise<Load> {
     stop.abort()
     answer.catch(() => {})
     if (got === undefined || typeof got === 'string') {
-      return wrong(`${path}: ${got ?? `no answer in ${givenUpMs} ms`}`)
+      return report(`${path}: ${got ?? `no answer in ${givenUpMs} ms`}`)
     }
     if (got.status === 200) {
       figures.ok += 1
@@ -110,7 +110,7 @@ export async function startLoad(port: number, seed: string): Promise<Load> {
       unavailable.push({ start: start, ended: performance.now(), signIn: path.startsWith('/auth/') })
       return undefined
     }
-    return wrong(`${path}: ${got.status} ${got.text.slice(0, 300)}`)
+    return report(`${path}: ${got.status} ${got.text.slice(0, 300)}`)
   }
 
   const signIn = async (userName: string, rotates: boolean): Promise<Tokens | undefined> => {
@@ -129,7 +129,7 @@ export async function startLoad(port: number, seed: string): Promise<Load> {
   }
 
   let admin = await signIn(loadAdmin, false)
-  if (!admin) throw new Error(`the Admin cannot sign in: ${figures.wrong.join('; ')}`)
+  if (!admin) throw new Error(`the Admin cannot sign in: ${figures.problems.join('; ')}`)
   const adminToken = async (): Promise<string> => {
     if (admin && performance.now() - admin.at > tokenMs) admin = (await insist(() => signIn(loadAdmin, false))) ?? admin
     return `Bearer ${admin?.bearer}`
@@ -157,7 +157,7 @@ export async function startLoad(port: number, seed: string): Promise<Load> {
     }
     const after = (got.json['AllRoles'] ?? []) as Roles
     if (!before.some((roles) => same(apply(roles), after))) {
-      wrong(`${id}: ${userName} holds ${after.join()} and not what ${JSON.stringify(before)} became`)
+      report(`${id}: ${userName} holds ${after.join()} and not what ${JSON.stringify(before)} became`)
     }
     possible.set(userName, [after])
     const mayHaveChangedNothing = before.some((roles) => same(roles, after))
@@ -215,7 +215,7 @@ export async function startLoad(port: number, seed: string): Promise<Load> {
   return {
     figures,
     failed: failed.promise,
-    longestUnavailable: (signIn) => longest(unavailable.filter((one) => one.signIn === signIn).map(late)),
+    maxUnavailable: (signIn) => slowest(unavailable.filter((one) => one.signIn === signIn).map(late)),
     acknowledged,
     sent,
     possible: () => possible,

@@ -8,19 +8,19 @@ const tickMs = 5
  */
 export async function measureBlocking<T>(
   work: () => Promise<T>,
-): Promise<{ readonly value: T; readonly longestMs: number }> {
-  let longestMs = 0
+): Promise<{ readonly value: T; readonly maxMs: number }> {
+  let maxMs = 0
   let last = processorMs()
   const measure = (): void => {
     const now = processorMs()
-    longestMs = Math.max(longestMs, now - last)
+    maxMs = Math.max(maxMs, now - last)
     last = now
   }
   const timer = setInterval(measure, tickMs)
   try {
     const value = await work()
     measure()
-    return { value, longestMs }
+    return { value, maxMs }
   } finally {
     clearInterval(timer)
   }

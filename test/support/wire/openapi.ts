@@ -43,24 +43,24 @@ export async function describedBy(label: Parameters<typeof describedAt>[1], writ
    */
   function valid(method: string, target: string, status: number, contentType: string | undefined, body: string): void {
     const label = `${method} ${target} ${status} ${contentType ?? 'without a type'}`
-    const wrong = (what: string): Error => new Error(`${label}: ${what}: ${body.slice(0, 500)}`)
+    const failure = (what: string): Error => new Error(`${label}: ${what}: ${body.slice(0, 500)}`)
     const response = responseTo(method, target, status)
-    if (response === undefined) throw wrong('no such status is described')
+    if (response === undefined) throw failure('no such status is described')
     const { content } = response
     if (method === 'HEAD' || content === undefined) {
-      if (body !== '') throw wrong('no body is described')
+      if (body !== '') throw failure('no body is described')
       return
     }
     const type = contentType?.split(';', 1)[0]?.trim() ?? ''
     const media = content[type]
-    if (media === undefined) throw wrong(`of the media types ${Object.keys(content).join(', ')} it is none`)
+    if (media === undefined) throw failure(`of the media types ${Object.keys(content).join(', ')} it is none`)
     // A callback's argument is the JSON.
     const called = type === 'text/javascript' ? /^[\w$.]+\((.*)\)$/s.exec(body)?.[1] : undefined
-    if (type === 'text/javascript' && called === undefined) throw wrong('it is not a call')
+    if (type === 'text/javascript' && called === undefined) throw failure('it is not a call')
     const schema = called === undefined ? media.schema : content['application/json']?.schema
-    if (schema === undefined) throw wrong('no JSON is described')
+    if (schema === undefined) throw failure('no JSON is described')
     const problem = problemIn(schema, called ?? (type.endsWith('json') ? body : JSON.stringify(body)))
-    if (problem !== undefined) throw wrong(problem)
+    if (problem !== undefined) throw failure(problem)
   }
 
   function problemIn(schema: Json, json: string): string | undefined {

@@ -9,8 +9,8 @@ import { maxToken, Refusal, readJwt, verifyJwt } from './token.ts'
 /** A person has this long to sign in at the provider. Milliseconds. */
 export const signInMs = 600_000
 /** Characters. A cookie may have 4 KB, which the sealed state with such a URL does not reach. */
-const longestUrl = 1_024
-const longestCode = 2_048
+const maxUrlLength = 1_024
+const maxCodeLength = 2_048
 
 /** What the browser keeps while it is at the provider, encrypted, so that any node can continue. */
 type State = {
@@ -46,7 +46,7 @@ export async function leave(
     nonce: secret(),
     verifier: secret(),
     callback: `${origin}/auth/${name}`,
-    continueTo: continueTo !== undefined && continueTo.length <= longestUrl ? continueTo : undefined,
+    continueTo: continueTo !== undefined && continueTo.length <= maxUrlLength ? continueTo : undefined,
     permanent,
     endsAt: now() + signInMs,
   }
@@ -87,7 +87,7 @@ export async function arrive(
     throw new Refusal(`the provider refused the sign-in (${/^[a-z_]{1,40}$/.test(error) ? error : 'unknown error'})`)
   }
   const code = browser.parameter('code') ?? ''
-  if (code.length > longestCode) throw new Refusal('the code is too long')
+  if (code.length > maxCodeLength) throw new Refusal('the code is too long')
   const token = await exchange(issuer, endpoints, state, code)
   const jwt = readJwt(token)
   if (!jwt) throw new Refusal('the provider sent no signed ID token')

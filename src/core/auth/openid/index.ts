@@ -41,13 +41,13 @@ export const preloadOpenId = async (): Promise<void> => {
 export function openIdProvider(settings: OpenIdSettings): Provider {
   const issuer = issuerOf(settings)
   return {
-    signIn: (world, request, call) => signIn(world, issuer, request, call),
-    browse: (world, browser, wishes, call) => browse(world, issuer, { browser, wishes }, call),
+    signIn: (context, request, call) => signIn(context, issuer, request, call),
+    browse: (context, browser, wishes, call) => browse(context, issuer, { browser, wishes }, call),
   }
 }
 
 async function signIn(
-  world: ProviderContext,
+  context: ProviderContext,
   issuer: OpenIdIssuer,
   request: Authenticate,
   call: OpenIdCall,
@@ -58,28 +58,28 @@ async function signIn(
   }
   const token = request.AccessToken?.trim() ?? ''
   if (token === '') refuseFields([emptyField('AccessToken', 'Access Token')])
-  return await attempted(world, issuer, call, async () => {
+  return await attempted(context, issuer, call, async () => {
     if (token.length > maxToken) throw new Refusal(`the token is longer than ${maxToken} characters`)
     const jwt = readJwt(token)
-    if (!jwt) return await introspect(issuer, token, world.now)
-    return await verifyJwt(issuer, token, jwt, { now: world.now })
+    if (!jwt) return await introspect(issuer, token, context.now)
+    return await verifyJwt(issuer, token, jwt, { now: context.now })
   })
 }
 
 /** A step of a browser sign-in: to the provider, and back from it. */
 async function browse(
-  world: ProviderContext,
+  context: ProviderContext,
   issuer: OpenIdIssuer,
   { browser, wishes }: { readonly browser: BrowserSignIn; readonly wishes: Wishes },
   call: OpenIdCall,
 ): Promise<BrowserStep> {
-  const { data, now } = world
+  const { data, now } = context
   if (!comesBack(browser)) {
-    const left = await orUnavailable(world, issuer, call, () => leave(issuer, data, now, browser.origin, wishes))
+    const left = await orUnavailable(context, issuer, call, () => leave(issuer, data, now, browser.origin, wishes))
     return { kind: 'leave', ...left }
   }
   const came: { wishes: Wishes | undefined } = { wishes: undefined }
-  const user = await attempted(world, issuer, call, async () => {
+  const user = await attempted(context, issuer, call, async () => {
     const arrived = await arrive(issuer, data, now, browser)
     came.wishes = arrived.wishes
     return arrived.claims
@@ -92,25 +92,25 @@ async function browse(
  * that there is one. Throws Fault Unavailable while the provider is needed and does not answer.
  */
 async function attempted(
-  world: ProviderContext,
+  context: ProviderContext,
   issuer: OpenIdIssuer,
   call: OpenIdCall,
   verify: () => Promise<JsonObject>,
 ): Promise<VerifiedUser> {
   const { settings } = issuer
-  const attempt = await beginUnnamed(world, call.caller)
+  const attempt = await beginUnnamed(context, call.caller)
   const actor = actorOf(call)
   try {
-    return await orUnavailable(world, issuer, call, async () => {
+    return await orUnavailable(context, issuer, call, async () => {
       const claims = await verify()
-      const user = await userFor(world, issuer, claims, actor)
+      const user = await userFor(context, issuer, claims, actor)
       if (user.disabled) throw new Refusal(`the user ${user.userName} is disabled`)
       return { ...user, claimedRoles: rolesFrom(settings, claims) }
     })
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     await attempt.failed()
-    await writeFailure(world, issuer, call, error.message)
+    await writeFailure(context, issuer, call, error.message)
     throw new Fault('Unauthorized')
   }
 }
@@ -127,7 +127,7 @@ const writeFailure = (
 
 /** Turns a problem of the provider into Fault Unavailable, and records it. */
 async function orUnavailable<T>(
-  world: ProviderContext,
+  context: ProviderContext,
   issuer: OpenIdIssuer,
   call: OpenIdCall,
   work: () => Promise<T>,
@@ -139,7 +139,7 @@ async function orUnavailable<T>(
     // Callers that follow within the pause get the same problem, which is recorded once.
     if (!auditedProblems.has(error)) {
       auditedProblems.add(error)
-      await writeFailure(world, issuer, call, error.message)
+      await writeFailure(context, issuer, call, error.message)
     }
     throw new Fault('Unavailable', `The sign-in provider ${issuer.settings.name} does not answer`, {
       retryAfter: pauseMs / 1_000,

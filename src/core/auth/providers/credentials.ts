@@ -10,23 +10,23 @@ const credentials: Provider = { signIn }
 export default credentials
 
 async function signIn(
-  world: ProviderContext,
+  context: ProviderContext,
   request: Authenticate,
   call: Pick<Call, 'caller' | 'correlationId' | 'signal'>,
 ): Promise<VerifiedUser> {
   const { UserName: name = '', Password: password = '' } = request
   refuseEmpty(name, password)
   const { user, compared, settles } = await verifyUser(
-    world,
+    context,
     {
       name,
-      inTurn: world.passwords.inTurn,
-      compare: (user) => world.passwords.check(password, user?.passwordHash),
+      inTurn: context.passwords.inTurn,
+      compare: (user) => context.passwords.check(password, user?.passwordHash),
       refusal: () => new Fault('Unauthorized', 'Invalid Username or Password'),
     },
     call,
   )
-  if (compared.outdated) await renewHash(world, user, password, call.signal)
+  if (compared.outdated) await renewHash(context, user, password, call.signal)
   return { ...user, settles }
 }
 
@@ -34,8 +34,8 @@ async function signIn(
  * Rehashes the password with the current parameters (P1). Errors must not refuse this sign-in; the next one tries
  * again.
  */
-async function renewHash(world: ProviderContext, user: User, password: string, signal: AbortSignal): Promise<void> {
-  const { data, passwords } = world
+async function renewHash(context: ProviderContext, user: User, password: string, signal: AbortSignal): Promise<void> {
+  const { data, passwords } = context
   if (user.passwordHash === undefined) return
   try {
     await data.users.setPassword(user.id, await passwords.hash(password, signal), { replaces: user.passwordHash })

@@ -16,11 +16,11 @@ export default digest
 const skewMs = 60_000
 
 async function signIn(
-  world: ProviderContext,
+  context: ProviderContext,
   request: Authenticate,
   call: Pick<Call, 'caller' | 'correlationId' | 'signal' | 'signed'>,
 ): Promise<VerifiedUser> {
-  const { data, ways } = world
+  const { data, ways } = context
   const { signed } = call
   const proof = signed && proofOf(request, signed)
   if (!signed || !proof || !accepted(ways).includes(proof.algorithm)) throw refused()
@@ -29,14 +29,14 @@ async function signIn(
   // Without a nonce of this store, no digest can be right, and whoever sends one learns nothing about the secret.
   if (madeAt === undefined || (proof.opaque !== undefined && proof.opaque !== opaqueOf(key))) throw refused()
   const { user, settles } = await verifyUser(
-    world,
+    context,
     {
       name: proof.userName,
       how: 'digest',
-      compare: (user) => compare(world, user, proof, signed.method),
+      compare: (user) => compare(context, user, proof, signed.method),
       // Says that the nonce is stale only to whoever knows the secret.
       accept: async (user, { sha256 }) => {
-        const age = world.now() - madeAt
+        const age = context.now() - madeAt
         const use = { userId: user.id, sha256, nonce: proof.nonce, madeAt, nc: Number.parseInt(proof.nc, 16) }
         if (age > nonceLivesMs || age < -skewMs || !(await data.digest.use(use))) throw refused('stale')
       },

@@ -63,17 +63,17 @@ export type BrowserStep =
 
 export type Provider = {
   /** Returns the verified user; throws a Fault otherwise. Counts and audits failures itself. */
-  readonly signIn: (world: ProviderContext, request: Authenticate, call: ProviderCall) => Promise<VerifiedUser>
+  readonly signIn: (context: ProviderContext, request: Authenticate, call: ProviderCall) => Promise<VerifiedUser>
   /** Sign-in by redirects. Absent: a GET is refused (A5). Throws like `signIn`. */
   readonly browse?: (
-    world: ProviderContext,
+    context: ProviderContext,
     browser: BrowserSignIn,
     options: { readonly permanent: boolean; readonly continueTo: string | undefined },
     call: ProviderCall,
   ) => Promise<BrowserStep>
   /** The challenges that a refusal carries (`WWW-Authenticate`), for providers that need one. */
   readonly challenges?: (
-    world: Pick<ProviderContext, 'data' | 'now' | 'ways'>,
+    context: Pick<ProviderContext, 'data' | 'now' | 'ways'>,
     stale: boolean,
   ) => Promise<readonly string[]>
 }

@@ -115,11 +115,11 @@ function evaluateWay<const Mode extends Passive>(mode: Mode, way: PassiveWay, se
         'no route': 'has no route',
         broke: `broke after ${took}`,
       }[how]
-      const wrong = peerAccepts
+      const problem = peerAccepts
         ? 'the same port of the control peer accepts connections, so the passive address is wrong'
         : undefined
       const cause =
-        wrong ??
+        problem ??
         (mode === 'PASV' ? 'passive address, firewall or passive port range' : 'firewall or passive port range')
       const fault = how === 'timed out' ? 'timeout' : how === 'broke' ? 'protocol' : 'refused'
       const message = `${before}, ${endpoint}, connect ${outcome} (control peer ${peer}): ${cause}, not the account`

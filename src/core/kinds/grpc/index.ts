@@ -81,9 +81,9 @@ function validate(settings: GrpcSettings): string | undefined {
   if (unused !== undefined) return unused
   if (!tls && !settings.verify) return 'verify needs tls: true'
   if (services.length > maxServices) return `services has more than ${maxServices} names`
-  const wrong = services.find((name) => name.length > maxNameLength || /\p{C}/u.test(name))
-  if (wrong !== undefined)
-    return `services: ${quote(wrong, 40)} is longer than ${maxNameLength} characters, or contains unprintable characters`
+  const invalid = services.find((name) => name.length > maxNameLength || /\p{C}/u.test(name))
+  if (invalid !== undefined)
+    return `services: ${quote(invalid, 40)} is longer than ${maxNameLength} characters, or contains unprintable characters`
   if (new Set(services).size < services.length) return 'services lists a name twice'
   if (tokenHeader !== undefined && token === undefined) return 'tokenHeader needs token'
   for (const [name, key] of [

@@ -68,13 +68,13 @@ const firstLook = Date.UTC(2026, 0, 1)
 const lookMs = 400 * dayMs
 const maxSteps = 100
 
-/** A gap between two runs that is longer than `room`, or undefined; infinite if there is no further run. */
-function tooLong(cron: Cron, room: number): number | undefined {
+/** A gap between two runs that is longer than `withinMs`, or undefined; infinite if there is no further run. */
+function tooLong(cron: Cron, withinMs: number): number | undefined {
   let at = cron.after(firstLook)
   for (let steps = 0; steps < maxSteps; steps += 1) {
     if (at === undefined) return Number.POSITIVE_INFINITY
-    // Jumps to the last run within `room`. If there is none, the next run is too far away.
-    const [reached = at] = cron.before(at + room + 1, 1)
+    // Jumps to the last run within `withinMs`. If there is none, the next run is too far away.
+    const [reached = at] = cron.before(at + withinMs + 1, 1)
     if (reached <= at) return (cron.after(at) ?? Number.POSITIVE_INFINITY) - at
     if (reached > firstLook + lookMs) return undefined
     at = reached

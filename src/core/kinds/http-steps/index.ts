@@ -40,10 +40,10 @@ export function validate(settings: StepsSettings): string | undefined {
   if (twice !== undefined) return `two steps have the name ${quote(twice, 64)}`
   const defined = new Set<string>([...initialNames(settings), ...Object.keys(settings.values ?? {})])
   for (const step of settings.steps) {
-    const wrong = step.ftp
+    const problem = step.ftp
       ? ftpProblem(step, settings, defined)
       : (requestProblem(step, settings, defined) ?? untilProblem(step, settings))
-    if (wrong !== undefined) return `step ${quote(step.name, 64)} ${wrong}`
+    if (problem !== undefined) return `step ${quote(step.name, 64)} ${problem}`
     for (const [name, from] of Object.entries(step.capture ?? {})) {
       const bad = captureProblem(name, from, settings)
       if (bad !== undefined) return `step ${quote(step.name, 64)} ${bad}`
@@ -52,11 +52,11 @@ export function validate(settings: StepsSettings): string | undefined {
   }
   for (const step of settings.cleanup ?? []) {
     const undone = settings.steps.find(({ name }) => name === step.undoes)
-    const wrong =
+    const problem =
       undone === undefined || !(writes(undone.method) || undone.signIn) || undone.ftp
         ? `undoes ${quote(step.undoes, 64)}, which is not a step that sends a request`
         : requestProblem(step, settings, defined)
-    if (wrong !== undefined) return `cleanup ${quote(step.name, 64)} ${wrong}`
+    if (problem !== undefined) return `cleanup ${quote(step.name, 64)} ${problem}`
   }
   const unknown = settings.show.find(
     (name) => !settings.steps.some(({ capture }) => Object.hasOwn(capture ?? {}, name)),
@@ -118,13 +118,13 @@ const isOwnHeader = (name: string): boolean => !reservedHeaders.has(name.toLower
 
 function documentProblem(step: RequestStep): string | undefined {
   const expected = expectationsOf(step)
-  const wrong = expected
+  const problem = expected
     .flatMap(({ json, xml }) => [
       ...Object.keys(json ?? {}).map((path) => pathProblem(path, 'json')),
       ...Object.keys(xml ?? {}).map((path) => pathProblem(path, 'xml')),
     ])
     .find((problem) => problem !== undefined)
-  if (wrong !== undefined) return `has an invalid expectation: ${wrong}`
+  if (problem !== undefined) return `has an invalid expectation: ${problem}`
   const all = expected.flatMap(({ json, xml }) => [...Object.values(json ?? {}), ...Object.values(xml ?? {})])
   const lost = all.map(expectationProblem).find((problem) => problem !== undefined)
   if (lost !== undefined) return `has an invalid expectation: ${lost}`
@@ -202,8 +202,8 @@ function captureProblem(name: string, from: string, settings: StepsSettings): st
     return `may not capture the built-in name ${name}`
   }
   if (/^(?:header|cookie):[!#$%&'*+.^_`|~\w-]+$/.test(from)) return undefined
-  const wrong = from.startsWith('count(') ? `${quote(from, 64)} is a count` : pathProblem(from)
-  return wrong === undefined
+  const problem = from.startsWith('count(') ? `${quote(from, 64)} is a count` : pathProblem(from)
+  return problem === undefined
     ? undefined
     : `captures ${name} from ${quote(from, 64)}, which is not of the form $.path, /xml/path, header:Name or cookie:Name`
 }

@@ -54,8 +54,8 @@ const ownHeaders = new Set([...reservedHeaders, 'host'].filter((name) => name !=
 /** Why the settings cannot be combined, or undefined. */
 function validate(settings: HttpSettings): string | undefined {
   const { method, username, url, password, token, tokenHeader, headers, body } = settings
-  const wrongUrl = urlProblem(settings)
-  if (wrongUrl !== undefined) return wrongUrl
+  const urlMistake = urlProblem(settings)
+  if (urlMistake !== undefined) return urlMistake
   if (body !== undefined && method !== 'POST') return 'a body needs method: POST'
   if (token !== undefined && password !== undefined) return 'token and password exclude each other'
   if (password !== undefined && username === undefined) return 'password needs a username'
@@ -83,14 +83,14 @@ function validate(settings: HttpSettings): string | undefined {
 
 function documentProblem(settings: HttpSettings): string | undefined {
   const { links = [], linkHosts, matches, header } = settings
-  const wrongLink = links.map(linkProblem).find((problem) => problem !== undefined)
-  if (wrongLink !== undefined) return wrongLink
+  const linkMistake = links.map(linkProblem).find((problem) => problem !== undefined)
+  if (linkMistake !== undefined) return linkMistake
   if (linkHosts !== undefined && links.length === 0) return 'linkHosts needs links'
   const pattern = matches === undefined ? undefined : patternProblem(matches)
   if (pattern !== undefined) return `matches: ${pattern}`
   for (const [name, expectation] of Object.entries(header ?? {})) {
-    const wrong = expectationProblem(expectation)
-    if (wrong !== undefined) return `header ${sanitize(name, 64)}: ${wrong}`
+    const problem = expectationProblem(expectation)
+    if (problem !== undefined) return `header ${sanitize(name, 64)}: ${problem}`
   }
   const host = linkHosts?.map(hostProblem).find((problem) => problem !== undefined)
   return host ?? assertionProblem(settings, 'this monitor', ['parse'])

@@ -251,13 +251,13 @@ type Refusal = {
    * `accepted`: the server accepted the wrong password. `unproved`: it refused for another reason than the password, e.g.
    * because the account has none (result 48).
    */
-  readonly wrong: 'refused' | 'accepted' | 'unproved'
+  readonly attempt: 'refused' | 'accepted' | 'unproved'
   readonly why?: string | undefined
   /** True if the correct password was sent and accepted. */
   readonly right: boolean
 }
 
-export const wrongPassword = onLdap({
+export const passwordRefusal = onLdap({
   depth: 'Advanced',
   results: { 'wrong password': 'With `refusesWrongPassword`: a wrong password of that account is refused' },
   settings: {
@@ -279,13 +279,13 @@ export const wrongPassword = onLdap({
     await ldap.close()
     return { address: ldap.address, ...(await observeRefusal(ldap, dedicated, files)) }
   },
-  evaluate: ({ address, right, why, wrong, user }) => {
+  evaluate: ({ address, right, why, attempt, user }) => {
     const account = quote(user, 120)
-    if (wrong === 'accepted') {
+    if (attempt === 'accepted') {
       const message = `${address} accepted a wrong password for ${account}: anyone can sign in as anyone`
       return fail('wrong password', 'data', message)
     }
-    if (wrong === 'unproved') {
+    if (attempt === 'unproved') {
       return warn('wrong password', `${address} refused ${account}, but not because of the password: ${why}`)
     }
     const after = right ? ', and accepted the correct one' : ''
@@ -304,15 +304,17 @@ async function observeRefusal(
 ): Promise<Refusal> {
   // A random password, so that it is nobody's real one.
   const refusal = await refusalOf(ldap, user, randomBytes(18).toString('base64url'))
-  if (refusal === undefined) return { user, wrong: 'accepted', right: false }
+  if (refusal === undefined) return { user, attempt: 'accepted', right: false }
   const right = await password?.reveal(files)
   if (right !== undefined) {
     const problem = await refusalOf(ldap, user, right)
     if (problem) throw problem
-    return { user, wrong: 'refused', right: true }
+    return { user, attempt: 'refused', right: true }
   }
   const why = otherReason(refusal)
-  return why === undefined ? { user, wrong: 'refused', right: false } : { user, wrong: 'unproved', why, right: false }
+  return why === undefined
+    ? { user, attempt: 'refused', right: false }
+    : { user, attempt: 'unproved', why, right: false }
 }
 
 /** The refusal of a sign-in; undefined if the server accepted it. Throws any other error. */

@@ -82,7 +82,7 @@ const resultDetail = (code: number): string => `LDAP result ${code}`
 type ExplainedResult = { readonly fault: FaultClass; readonly words: string; readonly details: readonly string[] }
 
 /** Characters of a server's text in the first line of a message. */
-const longestReason = 120
+const maxReasonLength = 120
 
 /**
  * Explains a result code, in words that follow `it`. They end with the text of the server, which often names the cause
@@ -93,9 +93,9 @@ export function meaningOf({ code, text }: LdapResult, redact: Redact): Explained
   const reason = redact(text)
   const details = [resultDetail(code)]
   if (reason === '') return { fault, words, details }
-  const isShown = subCode(text) === undefined && !text.includes('DSID-') && reason.length <= longestReason
+  const isShown = subCode(text) === undefined && !text.includes('DSID-') && reason.length <= maxReasonLength
   return isShown
-    ? { fault, words: `${words}: ${quote(reason, longestReason)}`, details }
+    ? { fault, words: `${words}: ${quote(reason, maxReasonLength)}`, details }
     : { fault, words, details: [...details, `the server sent ${quote(reason)}`] }
 }
 

@@ -9,10 +9,10 @@ import {
   entry,
   evaluateConnect,
   lastChange,
+  passwordRefusal,
   rootEntry,
   search,
   synchronized,
-  wrongPassword,
 } from './checks.ts'
 import { connectLdap, connectSettings, isLdaps, type LdapConnectSettings, prepareLdap } from './connection.ts'
 import { databaseSpace, readOnly } from './databases.ts'
@@ -20,7 +20,7 @@ import { agreements, isSameName, provider } from './provider.ts'
 import { loadLdapts } from './session.ts'
 
 /** Why the settings cannot be combined, or undefined. */
-function validate(settings: LdapConnectSettings & Values<typeof wrongPassword.settings>): string | undefined {
+function validate(settings: LdapConnectSettings & Values<typeof passwordRefusal.settings>): string | undefined {
   const { username, password, startTls, fingerprint } = settings
   const url = new URL(settings.url)
   if (url.username !== '') return 'url contains a user: use username and password'
@@ -73,6 +73,6 @@ export default networkKind({
     synchronized,
     replication,
     lastChange,
-    wrongPassword,
+    passwordRefusal,
   ],
 })

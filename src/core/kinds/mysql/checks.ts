@@ -108,20 +108,20 @@ export const transactions = limitOnDatabase({
       FROM information_schema.innodb_trx WHERE trx_mysql_thread_id <> CONNECTION_ID()`)
     return {
       open: figure(row, 'open'),
-      longestMs: milliseconds(figure(row, 'age')),
+      maxMs: milliseconds(figure(row, 'age')),
       thread: figure(row, 'thread'),
     }
   },
-  evaluate: ({ open, longestMs, thread }, compare) => {
+  evaluate: ({ open, maxMs, thread }, compare) => {
     if (open === undefined) {
       return notChecked('longest transaction', 'missing', 'the server does not report its open transactions')
     }
     if (open === 0) return ok('longest transaction', 'no other transaction is open')
     const what =
-      longestMs === undefined
+      maxMs === undefined
         ? 'the age of the longest transaction'
         : `${count(open, 'transaction is', 'transactions are')} open, the longest (thread ${thread ?? '?'}) for`
-    const value = longestMs === undefined ? undefined : Math.max(0, longestMs)
+    const value = maxMs === undefined ? undefined : Math.max(0, maxMs)
     return compare({ what, value })
   },
 })
@@ -183,17 +183,17 @@ export const lockWait = limitOnDatabase({
         AND (state LIKE 'Waiting for % lock' OR state = 'Waiting for table flush' OR ${clusterWaits})
       ORDER BY time DESC LIMIT 1000`)
     const [all] = await ask('SELECT COUNT(*) AS total FROM information_schema.processlist')
-    const [longest] = rows
+    const [first] = rows
     return {
       total: figure(all, 'total'),
       waiting: rows.length,
-      longestMs: milliseconds(figure(longest, 'waited')),
-      session: figure(longest, 'id'),
+      maxMs: milliseconds(figure(first, 'waited')),
+      session: figure(first, 'id'),
       /** What the server calls the wait: `Waiting for backup lock`. */
-      state: text(longest, 'state'),
+      state: text(first, 'state'),
     }
   },
-  evaluate: ({ total, waiting, longestMs: value, session, state }, compare) => {
+  evaluate: ({ total, waiting, maxMs: value, session, state }, compare) => {
     // The own session is always in the list.
     if (!total) return notChecked('lock wait', 'missing', 'the server does not report its sessions')
     if (waiting === 0) return ok('lock wait', 'no session is waiting for a lock')

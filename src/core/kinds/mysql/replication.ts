@@ -365,9 +365,9 @@ export const sourceHeartbeat = onDatabase({
   },
   evaluate: (signs): Result<'source heartbeat'> | [] => {
     const check = 'source heartbeat'
-    const [longest] = signs.toSorted((a, b) => lateness(b) - lateness(a))
-    if (!longest) return []
-    const { name, periodMs, silentMs } = longest
+    const [latest] = signs.toSorted((a, b) => lateness(b) - lateness(a))
+    if (!latest) return []
+    const { name, periodMs, silentMs } = latest
     const source = name === '' ? 'the source' : `the source of ${name}`
     if (!periodMs) return ok(check, `${source} sends no heartbeats: the period is 0`)
     const every = `a heartbeat every ${showDuration(periodMs)}`
@@ -435,8 +435,8 @@ async function waitForAll(
   { now, msLeft }: CheckContext,
 ): Promise<ReadonlyMap<string, number>> {
   const since = now()
-  const longest = Math.max(...channels.map(({ heartbeatMs = 0 }) => limitOf(heartbeatMs))) + 2 * againMs
-  const end = since + Math.min(longest, msLeft() / 2)
+  const endMs = Math.max(...channels.map(({ heartbeatMs = 0 }) => limitOf(heartbeatMs))) + 2 * againMs
+  const end = since + Math.min(endMs, msLeft() / 2)
   const silent = new Map<string, number>()
   const awaited = new Map(channels.map((one) => [one.name, one]))
   while (awaited.size > 0) {

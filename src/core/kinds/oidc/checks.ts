@@ -94,11 +94,11 @@ export const endpoints = onOidc({
   observe: ({ address, document, provider }) => Promise.resolve({ address, document, loopback: provider.loopback }),
   evaluate: ({ address, document, loopback }, settings) => {
     const names = endpointNames(document)
-    const wrong = names.flatMap((name) => {
+    const problems = names.flatMap((name) => {
       const endpoint = endpointOf(document[name], settings)
       return 'problem' in endpoint ? [`${sanitize(name, 48)} ${endpoint.problem}`] : []
     })
-    const [first, ...more] = wrong
+    const [first, ...more] = problems
     if (first !== undefined)
       return fail('endpoints', 'data', `${address}: ${withOthers(first, more)}`, { details: more })
     if (new URL(settings.issuer).protocol === 'http:' && !loopback && !settings.insecureHttp) {

@@ -24,14 +24,14 @@ import {
   loadJose,
   onlyUserToken,
   refresh,
+  secretRefusal,
   signature,
   userToken,
-  wrongSecret,
 } from './token-checks.ts'
 
 /** Why the settings cannot be combined, or undefined. */
 function validate(
-  settings: SharedSettings & Values<typeof introspection.settings> & Values<typeof wrongSecret.settings>,
+  settings: SharedSettings & Values<typeof introspection.settings> & Values<typeof secretRefusal.settings>,
 ): string | undefined {
   const url = new URL(settings.issuer)
   if (url.username !== '' || url.password !== '') return 'issuer contains a user: use clientId and clientSecret'
@@ -88,7 +88,7 @@ export default networkKind({
     introspection,
     userToken,
     refresh,
-    wrongSecret,
+    secretRefusal,
     endpointCertificates,
   ],
 })

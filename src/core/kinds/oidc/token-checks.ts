@@ -8,7 +8,7 @@ import { withOthers } from './checks.ts'
 import { type OidcConnection, onOidc } from './connection.ts'
 import { type SigningKey, signatures } from './keys.ts'
 import { type OidcJson, object, read, type SharedSettings, sharedSettings } from './provider.ts'
-import { byClient, byPassword, byRefresh, introspect, revoke, showWrongSecret, type Tokens } from './token.ts'
+import { byClient, byPassword, byRefresh, introspect, presentOtherSecret, revoke, type Tokens } from './token.ts'
 
 /** Maximum characters of a token. Tokens travel in a header, for which servers accept 8 or 16 thousand. */
 const maxToken = 64 * 1024
@@ -92,7 +92,7 @@ async function unsigned(token: string, header: OidcJson, keys: readonly SigningK
 }
 
 /** Why the claims of a token are not valid at a given time (RFC 9068, 4). */
-function wrongClaims(
+function claimProblems(
   claims: OidcJson,
   expected: {
     readonly issuer: string
@@ -103,19 +103,19 @@ function wrongClaims(
 ): readonly string[] {
   const { iss, aud, exp, nbf } = claims
   const now = expected.at.getTime()
-  const wrong: string[] = []
-  if (iss !== expected.issuer) wrong.push(`iss is ${text(iss)}, not ${quote(expected.issuer, 200)}`)
+  const problems: string[] = []
+  if (iss !== expected.issuer) problems.push(`iss is ${text(iss)}, not ${quote(expected.issuer, 200)}`)
   const audiences = (Array.isArray(aud) ? (aud as readonly unknown[]) : [aud]).slice(0, 100)
   if (expected.audience !== undefined && !audiences.includes(expected.audience)) {
-    wrong.push(`aud is ${audiences.slice(0, 5).map(text).join(', ')}, not ${quote(expected.audience, 200)}`)
+    problems.push(`aud is ${audiences.slice(0, 5).map(text).join(', ')}, not ${quote(expected.audience, 200)}`)
   }
-  if (exp === undefined) wrong.push('exp is missing: the token never expires')
-  else if (!isTime(exp)) wrong.push('exp is not a time')
-  else if (exp * 1_000 <= now) wrong.push(`it expired at ${day(exp)}, before it arrived: check the clocks`)
-  if (nbf !== undefined && !isTime(nbf)) wrong.push('nbf is not a time')
+  if (exp === undefined) problems.push('exp is missing: the token never expires')
+  else if (!isTime(exp)) problems.push('exp is not a time')
+  else if (exp * 1_000 <= now) problems.push(`it expired at ${day(exp)}, before it arrived: check the clocks`)
+  if (nbf !== undefined && !isTime(nbf)) problems.push('nbf is not a time')
   else if (isTime(nbf) && nbf * 1_000 > now + expected.leewayMs)
-    wrong.push(`it is not valid before ${day(nbf)}: check the clocks`)
-  return wrong
+    problems.push(`it is not valid before ${day(nbf)}: check the clocks`)
+  return problems
 }
 
 /** True for seconds since 1970 within the range of a Date. */
@@ -156,7 +156,7 @@ type FirstGrant = Grant & {
   /** Undefined for a token that cannot be decoded. */
   readonly signed?: {
     /** Why the signature proves nothing; undefined if it verifies. */
-    readonly wrong: string | undefined
+    readonly problem: string | undefined
     readonly header: OidcJson
     readonly claims: OidcJson
     readonly at: Date
@@ -199,11 +199,11 @@ async function observeFirstToken(oidc: OidcConnection): Promise<FirstGrant> {
   const grant = { ...grantOf(address, tokens, token), ahead }
   if (token.form !== 'signed') return grant
   const { header, claims } = token
-  const wrong =
+  const problem =
     oidc.keys === undefined
       ? 'not verified: the keys of the provider were not read'
       : await unsigned(tokens.access, header, oidc.keys.signing)
-  return { ...grant, signed: { wrong, header, claims, at: receivedAt } }
+  return { ...grant, signed: { problem, header, claims, at: receivedAt } }
 }
 
 const forms: Readonly<Record<Token['form'], string>> = {
@@ -260,8 +260,8 @@ export const signature = onOidc({
   observe: observeFirstToken,
   evaluate: ({ address, signed }): Result<'signature'> | [] => {
     if (!signed) return []
-    const { wrong, header } = signed
-    if (wrong !== undefined) return fail('signature', 'data', `${address}: ${wrong}`)
+    const { problem, header } = signed
+    if (problem !== undefined) return fail('signature', 'data', `${address}: ${problem}`)
     const by = typeof header.kid === 'string' ? `, kid ${quote(header.kid, 64)}` : ''
     const how = `${sanitize(String(header.alg), 16)}${by}`
     return ok('signature', `${address}: the token is signed with a key of the provider (${how})`)
@@ -287,7 +287,7 @@ export const claims = onOidc({
     const expected = settings.audience ?? settings.resource
     const leewayMs = settings.skew.limit ?? settings.skew.warn ?? 0
     const conditions = { issuer: settings.issuer, audience: expected, at: signed.at, leewayMs }
-    const [first, ...more] = wrongClaims(signed.claims, conditions)
+    const [first, ...more] = claimProblems(signed.claims, conditions)
     if (first !== undefined) {
       return fail('claims', 'data', `${address}: the token: ${withOthers(first, more)}`, { details: more })
     }
@@ -401,7 +401,7 @@ async function observeRefresh(oidc: OidcConnection, token: string, { now, signal
   return { address: oidc.address, ms, rotated: tokens.refresh !== undefined && tokens.refresh !== token, revoked }
 }
 
-export const wrongSecret = onOidc({
+export const secretRefusal = onOidc({
   depth: 'Advanced',
   results: { 'wrong secret': 'A wrong secret is refused' },
   settings: {
@@ -416,17 +416,17 @@ export const wrongSecret = onOidc({
   observe: async (oidc) => {
     if (oidc.clientTokens === undefined) return undefined
     // A random value, so that it is nobody's real secret.
-    return { address: oidc.address, ...(await showWrongSecret(oidc, randomBytes(24).toString('base64url'))) }
+    return { address: oidc.address, ...(await presentOtherSecret(oidc, randomBytes(24).toString('base64url'))) }
   },
   evaluate: (observation, settings) => {
     if (observation === undefined) return withoutToken('wrong secret')
-    const { address, wrong, why } = observation
+    const { address, outcome, why } = observation
     const client = quote(settings.clientId ?? '', 64)
-    if (wrong === 'accepted') {
+    if (outcome === 'accepted') {
       const message = `${address} issued ${client} a token for a wrong secret: anyone can act as this client`
       return fail('wrong secret', 'data', message)
     }
-    if (wrong === 'unproved') {
+    if (outcome === 'unproved') {
       return warn('wrong secret', `${address} issued ${client} no token, but not because of the wrong secret: ${why}`)
     }
     return ok('wrong secret', `${address} refused a wrong secret for ${client} (${why})`)

@@ -119,17 +119,17 @@ export async function introspect(session: OidcSession, token: string): Promise<{
   throw refusal(answer, session, `the introspection by ${clientOf(session)}`, 'data')
 }
 
-export type WrongSecret = { readonly wrong: 'refused' | 'accepted' | 'unproved'; readonly why: string }
+export type SecretAttempt = { readonly outcome: 'refused' | 'accepted' | 'unproved'; readonly why: string }
 
 /** Sends a random client secret. The right one was accepted before, so a refusal is due to the wrong secret. */
-export async function showWrongSecret(session: OidcSession, secret: string): Promise<WrongSecret> {
+export async function presentOtherSecret(session: OidcSession, secret: string): Promise<SecretAttempt> {
   const url = endpointAt(session, 'token_endpoint')
   const fields = { grant_type: 'client_credentials', ...tokenParameters(session.settings) }
   const answer = await post(session, url, fields, { secret })
-  if (answer.status === 200) return { wrong: 'accepted', why: '' }
+  if (answer.status === 200) return { outcome: 'accepted', why: '' }
   const { error, description } = errorOf(answer, session.provider)
   const refused = answer.status === 401 || (answer.status === 400 && error === 'invalid_client')
-  return { wrong: refused ? 'refused' : 'unproved', why: description }
+  return { outcome: refused ? 'refused' : 'unproved', why: description }
 }
 
 function tokensOf(answer: OidcAnswer, session: OidcSession, asker: string, refused?: 'data'): Tokens {

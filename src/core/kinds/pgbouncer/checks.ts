@@ -25,7 +25,7 @@ type Pool = {
   readonly name: string
   readonly waiting: number | undefined
   /** Milliseconds that the oldest waiting client has waited. */
-  readonly longestMs: number | undefined
+  readonly maxMs: number | undefined
   /** Server connections of the pool, whatever they do. */
   readonly servers: number | undefined
 }
@@ -48,7 +48,7 @@ const pools = sharedRead('pools', 'The console answers SHOW POOLS', async ({ ask
       return {
         name: `${text(row, 'database')}/${text(row, 'user')}`,
         waiting: figure(row, 'cl_waiting'),
-        longestMs: seconds === undefined ? undefined : seconds * 1_000 + (micros ?? 0) / 1_000,
+        maxMs: seconds === undefined ? undefined : seconds * 1_000 + (micros ?? 0) / 1_000,
         servers: sum(row, servers),
       }
     })
@@ -75,14 +75,14 @@ export const maxWait = limitOnDatabase({
   evaluate: (pools, compare) => {
     const check = 'wait time'
     if (pools.length === 0) return ok(check, noPools)
-    if (isMissing(pools, 'longestMs')) return notChecked(check, 'missing', 'SHOW POOLS does not report maxwait')
+    if (isMissing(pools, 'maxMs')) return notChecked(check, 'missing', 'SHOW POOLS does not report maxwait')
     if (isMissing(pools, 'servers')) {
       return notChecked(check, 'missing', 'SHOW POOLS does not report the server connections')
     }
-    const [worst] = pools.toSorted((a, b) => (b.longestMs ?? 0) - (a.longestMs ?? 0))
+    const [worst] = pools.toSorted((a, b) => (b.maxMs ?? 0) - (a.maxMs ?? 0))
     const result = compare({
       what: `longest wait for a server connection, in ${worst?.name}:`,
-      value: worst?.longestMs,
+      value: worst?.maxMs,
       details: pools
         .filter(({ waiting = 0 }) => waiting > 0)
         .map(describePool)

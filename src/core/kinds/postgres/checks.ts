@@ -132,7 +132,7 @@ export const connections = onDatabase({
   },
 })
 
-export const longestTransaction = limitOnDatabase({
+export const transactionDuration = limitOnDatabase({
   depth: 'Standard',
   check: 'longest transaction',
   proves: 'No client keeps a transaction open for too long',
@@ -152,14 +152,14 @@ export const longestTransaction = limitOnDatabase({
       user,
       /** The number of sessions whose details this account cannot see. */
       hidden: figure(row, 'hidden'),
-      longestMs: figure(row, 'longest'),
+      maxMs: figure(row, 'longest'),
       /**
        * The session with the longest transaction, e.g. `pid 42, user app, idle in transaction`; empty if none is open.
        */
       who: isOpen ? `pid ${text(row, 'pid')}, user ${text(row, 'usename')}, ${text(row, 'state')}` : '',
     }
   },
-  evaluate: ({ user, hidden, longestMs: value, who }, compare) => {
+  evaluate: ({ user, hidden, maxMs: value, who }, compare) => {
     const check = 'longest transaction'
     if (hidden === undefined) return notChecked(check, 'missing', 'the sessions are not reported')
     const none = ok(check, 'no other transaction is open')
@@ -189,12 +189,12 @@ export const idleInTransaction = limitOnDatabase({
       /** The number of sessions whose details this account cannot see. */
       hidden: figure(row, 'hidden'),
       idle: figure(row, 'idle'),
-      longestMs: figure(row, 'longest'),
+      maxMs: figure(row, 'longest'),
       /** The session that has been idle for longest, e.g. `pid 42, user app`. */
       who: `pid ${text(row, 'pid')}, user ${text(row, 'usename')}`,
     }
   },
-  evaluate: ({ user, hidden, idle, longestMs: value, who }, compare) => {
+  evaluate: ({ user, hidden, idle, maxMs: value, who }, compare) => {
     const check = 'idle in transaction'
     if (hidden === undefined || idle === undefined) return notChecked(check, 'missing', 'the sessions are not reported')
     const what = `${count(idle, 'session is', 'sessions are')} idle in a transaction, the longest (${who}) for`
@@ -228,18 +228,18 @@ export const lockWait = limitOnDatabase({
       waiting: figure(row, 'waiting'),
       /** The number of waiting sessions whose details this account cannot see. */
       hidden: figure(row, 'hidden') ?? 0,
-      longestMs: figure(row, 'waited'),
+      maxMs: figure(row, 'waited'),
       /** Of the session that has waited longest. */
       pid: figure(row, 'pid'),
     }
   },
-  evaluate: ({ user, waiting, hidden, longestMs, pid }, compare) => {
+  evaluate: ({ user, waiting, hidden, maxMs, pid }, compare) => {
     const check = 'lock wait'
     if (waiting === undefined) return notChecked(check, 'missing', 'the locks are not reported')
     if (waiting === 0) return ok(check, 'no session is waiting for a lock')
     const result = compare({
       what: `${count(waiting, 'session is', 'sessions are')} waiting for a lock, the longest for`,
-      value: longestMs,
+      value: maxMs,
       details: pid === undefined ? [] : [`inspect: SELECT pg_blocking_pids(${pid})`],
     })
     const isLong = result.status === 'failed' && result.notChecked === undefined
@@ -421,7 +421,7 @@ export const checksumFailures = onDatabase({
 })
 
 /** In the order of their results. */
-export const sessionChecks = [longestTransaction, idleInTransaction, lockWait]
+export const sessionChecks = [transactionDuration, idleInTransaction, lockWait]
 export const maintenanceChecks = [wraparound, freezeAge, archiver, preparedTransactions, checksumFailures]
 
 /** A role or a database that may have only so many connections, and how many it has. */

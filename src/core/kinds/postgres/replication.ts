@@ -371,9 +371,9 @@ function lagOfReplay(replay: Replay): number | undefined {
   const { current, sinceReplayMs, isWriting, newestMs, blockedMs, waits, waitsFor, delayMs } = replay
   if (current || waitsFor === 'RecoveryApplyDelay') return 0
   if (sinceReplayMs === undefined) return undefined
-  const longest = Math.min(sinceReplayMs, waits.atMostMs ?? sinceReplayMs)
-  const shortest = Math.max(newestMs ?? longest, blockedMs ?? 0, waits.atLeastMs)
-  return Math.max(0, (isWriting ? longest : Math.min(longest, shortest)) - delayMs)
+  const upperMs = Math.min(sinceReplayMs, waits.atMostMs ?? sinceReplayMs)
+  const lowerMs = Math.max(newestMs ?? upperMs, blockedMs ?? 0, waits.atLeastMs)
+  return Math.max(0, (isWriting ? upperMs : Math.min(upperMs, lowerMs)) - delayMs)
 }
 
 function evaluateReplay(
@@ -395,8 +395,8 @@ function evaluateReplay(
     return ok(check, `has replayed all that its archive contains; last replay ${last}`)
   }
   // A standby that has replayed all it received cannot know what a silent primary has written since.
-  const longest = silence.warn ?? silence.limit ?? Number.POSITIVE_INFINITY
-  const unknownMs = silentMs !== undefined && silentMs > longest ? silentMs : 0
+  const toleratedMs = silence.warn ?? silence.limit ?? Number.POSITIVE_INFINITY
+  const unknownMs = silentMs !== undefined && silentMs > toleratedMs ? silentMs : 0
   const result = atMost({
     check,
     what: 'lag',

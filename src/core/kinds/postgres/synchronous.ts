@@ -116,11 +116,11 @@ export const commitWait = limitOnDatabase({
       hidden: figure(row, 'hidden'),
       waiting: waiting.length,
       /** Milliseconds since the oldest of their statements began. */
-      longestMs: figure(waiting[0], 'since'),
+      maxMs: figure(waiting[0], 'since'),
       pid: text(waiting[0], 'pid'),
     }
   },
-  evaluate: ({ user, isStandby, isSynchronous, hidden, waiting, longestMs, pid }, compare) => {
+  evaluate: ({ user, isStandby, isSynchronous, hidden, waiting, maxMs, pid }, compare) => {
     const check = 'commit wait'
     if (isStandby) return []
     if (isSynchronous === undefined || hidden === undefined) {
@@ -130,7 +130,7 @@ export const commitWait = limitOnDatabase({
     const what = `${count(waiting, 'commit is', 'commits are')} waiting for a standby, ${waiting === 1 ? 'its' : 'the longest'} statement for`
     const details = [`inspect: SELECT * FROM pg_stat_activity WHERE pid = ${pid}`]
     const none = ok(check, 'no commit hangs')
-    const result = waiting === 0 ? none : compare({ what, value: longestMs, details })
+    const result = waiting === 0 ? none : compare({ what, value: maxMs, details })
     return hidden > 0 && result.status !== 'failed' ? hiddenFrom(check, user, hidden, 'session') : result
   },
 })

@@ -73,9 +73,9 @@ export class RespReader {
   #append(chunk: Uint8Array): void {
     const length = this.#end - this.#start
     if (this.#end + chunk.length > this.#bytes.length) {
-      const room = Buffer.alloc(Math.max(2 * (length + chunk.length), 4096))
-      this.#bytes.copy(room, 0, this.#start, this.#end)
-      this.#bytes = room
+      const larger = Buffer.alloc(Math.max(2 * (length + chunk.length), 4096))
+      this.#bytes.copy(larger, 0, this.#start, this.#end)
+      this.#bytes = larger
       this.#searched -= this.#start
       this.#start = 0
       this.#end = length
@@ -115,8 +115,8 @@ export class RespReader {
           const length = this.#number(rest, line)
           if (length < 0) return { reply: null }
           if (length === 0) return { reply: [] }
-          if (length > maxItems) throw this.#wrong(`announced a list of more than ${maxItems} items`)
-          if (this.#stack.length >= deepest) throw this.#wrong('nested lists too deeply')
+          if (length > maxItems) throw this.#protocolError(`announced a list of more than ${maxItems} items`)
+          if (this.#stack.length >= deepest) throw this.#protocolError('nested lists too deeply')
           this.#stack.push({ items: [], length })
           break
         }
@@ -133,7 +133,7 @@ export class RespReader {
     if (length > 0 && !'+-:$*'.includes(String.fromCharCode(this.#bytes[this.#start] ?? 0))) {
       throw this.#foreign(this.#bytes.subarray(this.#start, Math.min(this.#end, this.#start + 200)))
     }
-    if (length > maxLine) throw this.#wrong('sent a line without an end')
+    if (length > maxLine) throw this.#protocolError('sent a line without an end')
     if (index < 0) {
       this.#searched = this.#end
       return undefined
@@ -177,7 +177,7 @@ export class RespReader {
     return new ProbeError('protocol', `${this.#address} does not speak the Redis protocol: it sent ${what}`, hint)
   }
 
-  #wrong(how: string): ProbeError {
+  #protocolError(how: string): ProbeError {
     return new ProbeError('protocol', `${this.#address} ${how}`)
   }
 

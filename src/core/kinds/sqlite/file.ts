@@ -109,7 +109,7 @@ function refuseForeign(path: string, database: DatabaseSync): void {
   throw new ProbeError('data', `${path} is a SQLite database, but not a store of svc`, [`application id ${id}`])
 }
 
-const wrong = (message: string, ...details: string[]): ProbeError => new ProbeError('data', message, details)
+const dataError = (message: string, ...details: string[]): ProbeError => new ProbeError('data', message, details)
 
 /**
  * Throws ProbeError `data` for a path that cannot be a database or must not be opened. Checks the store like
@@ -119,11 +119,11 @@ const wrong = (message: string, ...details: string[]): ProbeError => new ProbeEr
 async function refuseFile({ path, ownStore }: SqliteChoice, files: ConfiguredFiles): Promise<void> {
   if (!isAbsolute(path)) throw new ProbeError('internal', 'path must be the absolute path of a file')
   const file = await files('status', { path, link: ownStore }).catch((error: NodeJS.ErrnoException) => {
-    throw wrong(`${path} ${fileProblem(error)}`)
+    throw dataError(`${path} ${fileProblem(error)}`)
   })
-  if (file.isLink) throw wrong(`${path} is a symbolic link, which is not allowed for the store`)
-  if (!file.isFile) throw wrong(`${path} is not a file`)
-  if (file.bytes === 0) throw wrong(`${path} is empty (0 bytes): it is no longer a database`)
+  if (file.isLink) throw dataError(`${path} is a symbolic link, which is not allowed for the store`)
+  if (!file.isFile) throw dataError(`${path} is not a file`)
+  if (file.bytes === 0) throw dataError(`${path} is empty (0 bytes): it is no longer a database`)
   if (process.platform === 'win32') return
   if (ownStore) {
     refuseMode(path, file.mode, '600')
@@ -137,7 +137,7 @@ async function refuseFile({ path, ownStore }: SqliteChoice, files: ConfiguredFil
 function refuseMode(place: string, mode: number, expected: '600' | '700'): void {
   if ((mode & 0o077) === 0) return
   const is = (mode & 0o777).toString(8).padStart(4, '0')
-  throw wrong(
+  throw dataError(
     `${place} is accessible to other accounts (mode ${is}, expected 0${expected})`,
     `next: chmod ${expected} ${place}`,
   )
@@ -151,7 +151,7 @@ async function refuseToLeaveFiles(path: string, files: ConfiguredFiles): Promise
   const there = await files('status', { path: `${path}-shm` }).catch(() => undefined)
   const mayMake = (await files('mayWrite', { path: dirname(path) })) === 'yes'
   if (there || !mayMake || !(await isWal(path, files))) return
-  throw wrong(
+  throw dataError(
     `${path} is in WAL mode and not in use: opening it would create files of this account beside it`,
     'next: run svc as the owner of the file, or keep the database in use',
   )

@@ -158,23 +158,23 @@ export const blocked = onSqlserver({
       ORDER BY r.wait_time DESC`)
     requirePermission(rows[0], 'VIEW SERVER STATE')
     const requests = rows.filter((row) => figure(row, 'session') !== undefined)
-    const [longest] = requests
+    const [first] = requests
     return {
       requests: requests.length,
-      longestMs: figure(longest, 'waited'),
-      session: figure(longest, 'session'),
+      maxMs: figure(first, 'waited'),
+      session: figure(first, 'session'),
       /** The session that blocks it. */
-      blocker: figure(longest, 'holder'),
-      wait: text(longest, 'wait'),
+      blocker: figure(first, 'holder'),
+      wait: text(first, 'wait'),
     }
   },
-  evaluate: ({ requests, longestMs, session, blocker, wait }, { blocked: threshold }) => {
+  evaluate: ({ requests, maxMs, session, blocker, wait }, { blocked: threshold }) => {
     if (requests === 0) return ok('blocked', 'no request is blocked')
     const by = blocker !== undefined && blocker > 0 ? `by session ${blocker}` : 'by a transaction without a session'
     return atMost({
       check: 'blocked',
       what: `${count(requests, 'blocked request')}; session ${session ?? '?'} is blocked ${by} for`,
-      value: longestMs,
+      value: maxMs,
       unit: 'duration',
       threshold,
       details: wait === '' ? [] : [`wait type: ${wait}`],

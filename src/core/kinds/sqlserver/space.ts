@@ -7,7 +7,7 @@ import { ignore, withoutIgnored } from './checks.ts'
 import { UnreadableError } from './errors.ts'
 
 /** The bytes in use in the files of a database, and the maximum that they can hold. Undefined: not reported. */
-type Space = { readonly name: string; readonly used: number | undefined; readonly room: number | undefined }
+type Space = { readonly name: string; readonly used: number | undefined; readonly capacity: number | undefined }
 
 const pageBytes = 8_192
 /** The size of an unlimited log file: 2 TiB, in pages. */
@@ -50,7 +50,7 @@ export function spaces(files: readonly Row[], usedIn: (file: Row) => number | un
   return [...databases].map(([name, { used, size, volumes }]) => ({
     name,
     used: reported(used),
-    room: reported(size + [...volumes.values()].reduce((sum, volume) => sum + usable(volume), 0)),
+    capacity: reported(size + [...volumes.values()].reduce((sum, volume) => sum + usable(volume), 0)),
   }))
 }
 
@@ -67,15 +67,15 @@ function evaluateSpaces<const Name extends string>(
   threshold: Threshold,
   ignored: readonly string[],
 ): readonly Result<Name>[] {
-  const free = ({ used = Number.NaN, room = Number.NaN }: Space): number =>
-    room === 0 ? 0 : Math.max(0, ((room - used) / room) * 100)
+  const free = ({ used = Number.NaN, capacity = Number.NaN }: Space): number =>
+    capacity === 0 ? 0 : Math.max(0, ((capacity - used) / capacity) * 100)
   const databases = withoutIgnored(all, ignored)
   const unknown = databases.find((one) => Number.isNaN(free(one)))
   if (unknown) return [notChecked(check, 'missing', `the server does not report the space of ${prefix}${unknown.name}`)]
   const [tightest] = [...databases].sort((a, b) => free(a) - free(b))
   if (!tightest) return []
-  const { name, used = 0, room = 0 } = tightest
-  const what = `${prefix}${name}: ${show(used, 'bytes')} of ${show(room, 'bytes')} used, free`
+  const { name, used = 0, capacity = 0 } = tightest
+  const what = `${prefix}${name}: ${show(used, 'bytes')} of ${show(capacity, 'bytes')} used, free`
   return [atLeast({ check, what, value: free(tightest), unit: 'percent', threshold })]
 }
 

@@ -7,7 +7,7 @@
 type TextOption = {
   readonly kind: 'text'
   readonly byDefault: string
-  readonly longest: number
+  readonly maxLength: number
   readonly pattern: RegExp
   /** Completes the sentence `Package must be …`. */
   readonly rule: string
@@ -27,7 +27,7 @@ export const flag = (byDefault: boolean): FlagOption => ({ kind: 'flag', byDefau
 export const identifier = (byDefault = ''): TextOption => ({
   kind: 'text',
   byDefault,
-  longest: 100,
+  maxLength: 100,
   pattern: /^[A-Za-z_][A-Za-z0-9_]*$/,
   rule: 'a name of letters, digits and underscores',
 })
@@ -36,7 +36,7 @@ export const identifier = (byDefault = ''): TextOption => ({
 export const dottedName = (byDefault = ''): TextOption => ({
   kind: 'text',
   byDefault,
-  longest: 200,
+  maxLength: 200,
   pattern: /^[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*$/,
   rule: 'names of letters, digits and underscores, separated by dots',
 })
@@ -45,7 +45,7 @@ export const dottedName = (byDefault = ''): TextOption => ({
 export const imports = (byDefault = ''): TextOption => ({
   kind: 'text',
   byDefault,
-  longest: 1000,
+  maxLength: 1000,
   pattern:
     /^[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*(?:\.\*)?(?:,[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*(?:\.\*)?)*$/,
   rule: 'a list of packages, separated by commas',
@@ -55,7 +55,7 @@ export const imports = (byDefault = ''): TextOption => ({
 export const typeNames = (): TextOption => ({
   kind: 'text',
   byDefault: '',
-  longest: 4000,
+  maxLength: 4000,
   pattern: /^[A-Za-z][A-Za-z0-9]*(?:\.\*)?(?:,[A-Za-z][A-Za-z0-9]*(?:\.\*)?)*$/,
   rule: 'a list of type names such as HealthCheckRequest or HealthCheckRequest.*, separated by commas',
 })
@@ -63,7 +63,7 @@ export const typeNames = (): TextOption => ({
 export const wholeNumber = (): TextOption => ({
   kind: 'text',
   byDefault: '',
-  longest: 9,
+  maxLength: 9,
   pattern: /^[0-9]+$/,
   rule: 'a whole number',
 })
@@ -115,8 +115,8 @@ export function readOptions(options: Options, query: readonly (readonly [string,
 const flagRule = (text: string): string | undefined =>
   text.length <= 5 && /^(?:true|false)$/i.test(text) ? undefined : 'True or False'
 
-function textRule({ longest, pattern, rule }: TextOption, text: string): string | undefined {
-  if (text.length > longest) return `${rule}, with at most ${longest} characters`
+function textRule({ maxLength, pattern, rule }: TextOption, text: string): string | undefined {
+  if (text.length > maxLength) return `${rule}, with at most ${maxLength} characters`
   return pattern.test(text) ? undefined : rule
 }
 

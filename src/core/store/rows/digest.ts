@@ -2,7 +2,7 @@ import { type Data, type DigestSecret, type NonceUse, nonceLivesMs } from '../da
 import type { StoreLink } from '../link.ts'
 import type { Db } from '../tables.ts'
 import { note } from './audit.ts'
-import { ownKey } from './room.ts'
+import { ownKey } from './capacity.ts'
 import { userThere } from './user-rows.ts'
 
 /** Rows of nonces stay longer, because the clocks of two nodes may differ. */

@@ -2,7 +2,7 @@ import type { Data, FailureCounter } from '../data.ts'
 import { type Later, later } from '../dialect.ts'
 import type { StoreLink } from '../link.ts'
 import type { Db } from '../tables.ts'
-import { countWhenFull, keepRoom, type LimitedRows, type Room } from './room.ts'
+import { type Capacity, countWhenFull, enforceLimit, type LimitedRows } from './capacity.ts'
 
 /** Maximum rows of failed sign-ins (P5). */
 export const maxFailures = 100_000
@@ -13,7 +13,7 @@ export const maxFailures = 100_000
  */
 export const lastingFailures = 'known '
 
-export function failuresOver(link: StoreLink, room: Room): Data['failures'] {
+export function failuresOver(link: StoreLink, capacity: Capacity): Data['failures'] {
   return {
     read: (keys) =>
       link.read(async (db) => {
@@ -30,11 +30,11 @@ export function failuresOver(link: StoreLink, room: Room): Data['failures'] {
       const { outcomes, counted } = await link.write(async (tx) => {
         const outcomes: Later<{ count: number }>[] = []
         for (const counter of ordered) outcomes.push(await later(tx, countedOnce(tx, at, counter)))
-        return { outcomes, counted: await countWhenFull(tx, room, limitedRows) }
+        return { outcomes, counted: await countWhenFull(tx, capacity, limitedRows) }
       })
       const counts = new Map(ordered.map(({ key }, n) => [key, outcomes[n]?.rows()[0]?.count ?? 0]))
       const added = [...counts.values()].filter((count) => count === 1).length
-      await keepRoom(link, room, limitedRows, { added, counted })
+      await enforceLimit(link, capacity, limitedRows, { added, counted })
       return counters.map(({ key }) => counts.get(key) ?? 0)
     },
   }

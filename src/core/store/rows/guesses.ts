@@ -2,7 +2,7 @@ import type { Bucket, BucketLevel, Data } from '../data.ts'
 import { later } from '../dialect.ts'
 import type { StoreLink } from '../link.ts'
 import type { Db } from '../tables.ts'
-import { countWhenFull, keepRoom, type LimitedRows, type Room } from './room.ts'
+import { type Capacity, countWhenFull, enforceLimit, type LimitedRows } from './capacity.ts'
 
 /** Maximum rows of buckets (P5). */
 export const maxGuesses = 100_000
@@ -11,7 +11,7 @@ export const maxGuesses = 100_000
  * A token bucket in a single number, the time when it will be full again (the generic cell rate algorithm): a token
  * that is taken moves it by `everyMs`, and the passing of time fills the bucket without a write.
  */
-export function guessesOver(link: StoreLink, room: Room): Data['guesses'] {
+export function guessesOver(link: StoreLink, capacity: Capacity): Data['guesses'] {
   return {
     level: (name, at, bucket) =>
       link.read(async (db) => {
@@ -21,12 +21,12 @@ export function guessesOver(link: StoreLink, room: Room): Data['guesses'] {
     take: async (name, at, bucket) => {
       const { changed, counted } = await link.write(async (tx) => ({
         changed: await later(tx, taken(tx, name, at, bucket)),
-        counted: await countWhenFull(tx, room, limitedRows),
+        counted: await countWhenFull(tx, capacity, limitedRows),
       }))
       const [row] = changed.rows()
       // The row may be new.
       const added = row?.fullAt === at + bucket.everyMs ? 1 : 0
-      await keepRoom(link, room, limitedRows, { added, counted })
+      await enforceLimit(link, capacity, limitedRows, { added, counted })
       return row && levelOf(row.fullAt, at, bucket)
     },
     giveBack: async (name, bucket) => {

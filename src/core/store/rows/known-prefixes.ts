@@ -4,7 +4,7 @@ import type { Data, User } from '../data.ts'
 import { later, laterSql } from '../dialect.ts'
 import type { StoreLink } from '../link.ts'
 import { type Db, nameKey } from '../tables.ts'
-import { ownKey, storedKey } from './room.ts'
+import { ownKey, storedKey } from './capacity.ts'
 
 /** Maximum rows for each user: two names, fifty prefixes. */
 const mostOfUser = 100

@@ -55,10 +55,10 @@ async function seriesNames(db: Db): Promise<readonly string[]> {
 /** Moves in one statement. Databases limit the parameters of a statement. */
 const movesAtOnce = 500
 
-/** Renames series under the lock of all series. `room` is how many more of them the store may have. */
-async function moveAll(tx: Db, moves: readonly SeriesMove[], room: number): Promise<void> {
+/** Renames series under the lock of all series. `left` is how many more of them the store may have. */
+async function moveAll(tx: Db, moves: readonly SeriesMove[], left: number): Promise<void> {
   const first = moves.flatMap(({ from, to }) => to.slice(0, 1).map((name) => [from, name] as const))
-  const more = moves.flatMap(({ from, to }) => to.slice(1).map((name) => [from, name] as const)).slice(0, room)
+  const more = moves.flatMap(({ from, to }) => to.slice(1).map((name) => [from, name] as const)).slice(0, left)
   const all = [...first, ...more]
   for (let at = 0; at < all.length; at += movesAtOnce) {
     const pairs = all.slice(at, at + movesAtOnce).map(([from, to]) => sql`(${from}, ${to})`)

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Home, svcHome } from '../support/program/svc.ts'
-import { wrongFiles } from './wrong-files.ts'
+import { invalidFiles } from './invalid-files.ts'
 
 let home: Home
 beforeAll(() => {
@@ -11,7 +11,7 @@ beforeAll(() => {
 afterAll(() => home.remove())
 
 describe('K11 a wrong svc.yaml is answered with what is wrong, why, and what to do next', () => {
-  test.each(wrongFiles)('$mistake', async ({ yaml, what, why, next, code }) => {
+  test.each(invalidFiles)('$mistake', async ({ yaml, what, why, next, code }) => {
     writeFileSync(join(home.folder, 'svc.yaml'), yaml, { mode: 0o600 })
     const ran = await home.run(['monitors', 'validate'])
     expect([ran.code, ran.stderr]).toEqual([code, expect.stringContaining(what)])
@@ -22,5 +22,5 @@ describe('K11 a wrong svc.yaml is answered with what is wrong, why, and what to 
 })
 
 test('the collection of wrong files has sixty different ones', () => {
-  expect(new Set(wrongFiles.map(({ yaml }) => yaml)).size).toBeGreaterThanOrEqual(60)
+  expect(new Set(invalidFiles.map(({ yaml }) => yaml)).size).toBeGreaterThanOrEqual(60)
 })

@@ -16,7 +16,7 @@ export const by: AdminActor = { who: 'local:tester', correlationId: 'test' }
 export const password = 'violet-harbour-42'
 
 /** A store in a folder of its own, and sign-in over it, with a clock that the test moves. */
-export type World = {
+export type Fixture = {
   readonly data: Data
   readonly access: Access & {
     /** The caller that a credential identifies, from a remote address. */
@@ -34,8 +34,8 @@ type Secrets = { readonly SessionId: string; readonly BearerToken: string; reado
 type SignedIn = Omit<AuthenticateResponse, keyof Secrets> & Secrets
 
 /** `ways`: the ways to sign in besides passwords. `cost`: of a hash. */
-export async function withWorld(
-  use: (world: World) => Promise<void>,
+export async function withFixture(
+  use: (fixture: Fixture) => Promise<void>,
   ways?: WaysToSignIn,
   cost: HashCost = cheapHash,
 ): Promise<void> {
@@ -56,13 +56,13 @@ export async function withWorld(
       },
     }
     const opened = openAccess({ data, passwords: counting, paces: new Paces(), now, ways })
-    const access: World['access'] = {
+    const access: Fixture['access'] = {
       ...opened,
       identify: (credential) => opened.identifyCaller(from('192.0.2.1', { credential })),
     }
     const admin = administration({ label: store, data: async () => data, passwords: real })
     await admin.users.add({ userName: 'Ann', email: 'ann@example.com', password, roles: ['Admin', 'Editor'] }, by)
-    const signIn: World['signIn'] = async (more = {}, call = {}) => {
+    const signIn: Fixture['signIn'] = async (more = {}, call = {}) => {
       const answer = await access.authenticate(
         { provider: 'credentials', UserName: 'Ann', Password: password, ...more },
         from('192.0.2.1', call),

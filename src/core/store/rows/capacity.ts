@@ -26,7 +26,7 @@ const swath = 2_000
 const nodes = 16
 
 /** How many new rows this process may still add to a table before it has to count again. */
-export type Room = { left: number }
+export type Capacity = { left: number }
 
 /** The rows of a limited table. */
 export type LimitedRows = {
@@ -38,23 +38,23 @@ export type LimitedRows = {
 /** In the transaction that adds rows, after them: counts all rows, without waiting for the answer, if no room is left. */
 export const countWhenFull = async (
   tx: Db,
-  room: Room,
+  capacity: Capacity,
   rows: LimitedRows,
-): Promise<Later<{ n: number }> | undefined> => (room.left > 0 ? undefined : await later(tx, rows.count(tx)))
+): Promise<Later<{ n: number }> | undefined> => (capacity.left > 0 ? undefined : await later(tx, rows.count(tx)))
 
 /** After that transaction: keeps account of the rows, and evicts some when there are too many. */
-export async function keepRoom(
+export async function enforceLimit(
   link: StoreLink,
-  room: Room,
+  capacity: Capacity,
   rows: LimitedRows,
   { added, counted }: { readonly added: number; readonly counted: Later<{ n: number }> | undefined },
 ): Promise<void> {
   const n = counted?.rows()[0]?.n
   const most = rows.max - swath
-  if (n === undefined) room.left -= added
-  else if (n <= most) room.left = Math.floor((rows.max - n) / nodes) - 1
+  if (n === undefined) capacity.left -= added
+  else if (n <= most) capacity.left = Math.floor((rows.max - n) / nodes) - 1
   else {
     await link.write((tx) => rows.evict(tx, n - most))
-    room.left = Math.floor(swath / nodes) - 1
+    capacity.left = Math.floor(swath / nodes) - 1
   }
 }

@@ -44,7 +44,7 @@ export type CheckContext = {
 const program = new URL('../../bin/dev.js', import.meta.url).pathname
 const watched = new URL('./watched.ts', import.meta.url).href
 
-export async function startWorld(): Promise<CheckContext> {
+export async function startFixture(): Promise<CheckContext> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-prove-'))
   const store = join(folder, 'store', 'svc.db')
   const peer = createServer((socket) => socket.on('error', () => {}).end('hello\r\n')).listen(0, '127.0.0.1')

@@ -11,7 +11,7 @@ import { onTerminal } from '../pages/terminal.ts'
 const shownHome = '/home/operators'
 const shownPorts = ['18080', '19100'] as const
 
-export type World = {
+export type Fixture = {
   /** What a terminal of `columns` shows of a command of the program, with the exit code. */
   readonly capture: (
     program: string,
@@ -29,7 +29,7 @@ export type World = {
 }
 
 /** A home with its own svc, a web shop and a worker on this machine. */
-export async function openWorld(): Promise<World> {
+export async function openFixture(): Promise<Fixture> {
   // The name has 15 characters, like `shownHome`.
   const home = mkdtempSync('/tmp/svc-')
   const bin = join(home, 'bin')

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Home, svcHome } from '../support/program/svc.ts'
-import { wrongCommands } from './wrong-commands.ts'
+import { invalidCommands } from './invalid-commands.ts'
 
 let home: Home
 const yaml = `types:
@@ -23,7 +23,7 @@ const words = (line: string): readonly string[] =>
   [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '')
 
 describe('K13 a wrong command line says what is wrong, why, and what to do next', () => {
-  test.each(wrongCommands)('svc $line', async ({ line, code, what, why, next }) => {
+  test.each(invalidCommands)('svc $line', async ({ line, code, what, why, next }) => {
     const ran = await home.run(words(line))
     expect([ran.code, ran.stdout || ran.stderr]).toEqual([code, expect.stringContaining(what)])
     const said = ran.stdout + ran.stderr
@@ -34,7 +34,7 @@ describe('K13 a wrong command line says what is wrong, why, and what to do next'
 })
 
 test('the collection of wrong command lines has a hundred different ones', () => {
-  expect(new Set(wrongCommands.map(({ line }) => line)).size).toBeGreaterThanOrEqual(100)
+  expect(new Set(invalidCommands.map(({ line }) => line)).size).toBeGreaterThanOrEqual(100)
 })
 
 test('K13 a role whose name has a separator can be granted from a file, and removed by its name', async () => {

@@ -18,8 +18,8 @@ export type CommandLine = {
 type Mistake = { readonly message: string; readonly hints: readonly string[] }
 
 /** The Fault for an error of oclif's parser: what is wrong, why, and what to type instead. */
-export function wrongLine(error: Error, line: CommandLine): Fault {
-  const { message, hints } = unknownFlag(error, line) ?? unexpectedArgument(error, line) ?? wrongUse(error, line)
+export function usageFault(error: Error, line: CommandLine): Fault {
+  const { message, hints } = unknownFlag(error, line) ?? unexpectedArgument(error, line) ?? invalidUse(error, line)
   return new Fault('Usage', message, { hints: [...hints, helpHint] })
 }
 
@@ -96,7 +96,7 @@ function unexpectedArgument(error: Error, { flags, args, argv, command }: Comman
 }
 
 /** A flag that lacks its value, has a wrong one, or needs or excludes another flag. */
-function wrongUse(error: Error, { flags }: CommandLine): Mistake {
+function invalidUse(error: Error, { flags }: CommandLine): Mistake {
   const lines = error.message
     .split('\n')
     .map((text) => text.trim())

@@ -20,7 +20,7 @@ import { replay } from '../simulated/replay.ts'
 import { answersOf01 } from '../simulated/svc-0.1-answers.ts'
 import type { GateCommand } from './commands.ts'
 
-export type GateWorld = {
+export type GateFixture = {
   /**
    * The command line of a combination. Whatever a flag, a variable or a profile names in vain is healthy, or unhealthy
    * if the combination exits with 0: a wrong choice of the place shows in the exit code.
@@ -32,7 +32,7 @@ export type GateWorld = {
 type Ends = (() => unknown)[]
 
 /** All servers and files of the table of gates, on this machine. */
-export async function gateWorld(): Promise<GateWorld> {
+export async function gateFixture(): Promise<GateFixture> {
   const ends: Ends = []
   const folder = mkdtempSync(join(tmpdir(), 'svc-gates-'))
   ends.push(() => rmSync(folder, { recursive: true, force: true }))
