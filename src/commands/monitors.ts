@@ -10,8 +10,8 @@ import {
   requiredArgument,
   text,
   typesFlag,
+  unknownName,
 } from '../cli/command/flags.ts'
-import { rowNamed } from '../cli/command/named-row.ts'
 import type { ProcessEnvironment } from '../cli/io/io.ts'
 import { packageJson, thisMachine } from '../cli/io/process.ts'
 import { waysToConfigure } from '../cli/session/first-config.ts'
@@ -42,7 +42,7 @@ never signs in and changes nothing. The file goes to stdout, the list of service
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { flags } = await this.parse(MonitorsDiscover)
-    const { proposedPath, writeProposed } = await import('../cli/setup/write-proposed.ts')
+    const { proposedPath, writeProposed } = await import('../cli/setup/init-file.ts')
     // Before svc connects to anything.
     if (flags.write) proposedPath(this.io.env)
     const { discoveryLines, proposedBy, proposeForThisMachine } = await import('../cli/setup/discovery.ts')
@@ -70,6 +70,19 @@ never signs in and changes nothing. The file goes to stdout, the list of service
   }
 }
 
+/** The row with a name. Throws `Fault` Usage with the nearest name and all names. */
+function rowNamed<Row extends { readonly name: string }>(
+  rows: readonly Row[],
+  name: string,
+  what: string,
+  listed: string,
+): Row {
+  const row = rows.find((one) => one.name === name)
+  if (row) return row
+  const names = rows.map((one) => one.name)
+  throw unknownName(what, name, names, listed)
+}
+
 export class MonitorsKinds extends SvcCommand {
   static override summary = 'List every kind of monitor, or the settings of one'
   static override answers = { '': lists(async () => (await load()).kinds) }
@@ -85,7 +98,7 @@ export class MonitorsKinds extends SvcCommand {
       this.print(monitors.kinds.render(kinds, { target: thisMachine }, this.output))
       return
     }
-    const kind = rowNamed(kinds, args.kind, 'kind')
+    const kind = rowNamed(kinds, args.kind, 'kind', 'Kinds')
     const { renderKind } = await load()
     this.print(renderKind(kind, this.output))
   }
@@ -154,7 +167,7 @@ export class MonitorsProfiles extends SvcCommand {
       this.print(monitorProfiles.render(profiles, { target: thisMachine }, this.output))
       return
     }
-    const profile = rowNamed(profiles, args.profile, 'profile')
+    const profile = rowNamed(profiles, args.profile, 'profile', 'Profiles')
     const { renderProfile } = await load()
     this.print(renderProfile(profile, this.output))
   }

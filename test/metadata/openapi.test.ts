@@ -251,7 +251,7 @@ describe('R6 the document matches the server', () => {
 
   test('R6 each path of the table is present: with its suffixes, by name, and in batches where it accepts them', () => {
     const paths = new Set(Object.keys(document.paths))
-    for (const { name, routes, batch } of rows) {
+    for (const { name, routes, batch = false } of rows) {
       for (const { path } of routes) {
         for (const suffix of ['', '.json', '.csv', '.jsv']) expect(paths).toContain(path + suffix)
       }

@@ -70,9 +70,14 @@ export function oneOf<V extends string>(what: string, values: readonly V[], inpu
   const match = values.find((value) => value.toLowerCase() === input.toLowerCase())
   if (match !== undefined) return match
   if (input === '') throw new Fault('Usage', `--${what} is empty`, { hints: [`${listed}: ${values.join(' ')}`] })
-  const hints = [...nearestHint(input, values), `${listed}: ${values.join(' ')}`]
-  throw new Fault('Usage', `unknown --${what} "${input}"`, { hints })
+  throw unknownName(`--${what}`, input, values, listed)
 }
+
+/** The Fault for a name that is none of these: it suggests the nearest, and lists all after the word `listed`. */
+export const unknownName = (what: string, input: string, names: readonly string[], listed: string): Fault =>
+  new Fault('Usage', `unknown ${what} "${input}"`, {
+    hints: [...nearestHint(input, names), `${listed}: ${names.join(' ')}`],
+  })
 
 type Described = { readonly description: string; readonly helpGroup?: string }
 

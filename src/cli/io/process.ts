@@ -173,20 +173,20 @@ class StandardInput implements InputStream {
 /** The exit code of a local fault (`svc help exit-codes`). */
 const localFault = 12
 
-/**
- * The only way to write to standard output. Node ends a process that writes to it without listening for errors, and
- * prints the source line of the write. It also reports success when only half of the data fits into a file.
- */
-class StandardOutput extends OutputScreen implements OutputStream {
-  readonly descriptor = 1
-  readonly #lost: (error: NodeJS.ErrnoException) => void
-  #used = false
-  #failed = false
-  #streaming = false
+const descriptors = { stdout: 1, stderr: 2 } as const
 
-  constructor(env: ProcessEnvironment, colour: () => Io['colour'], lost: (error: NodeJS.ErrnoException) => void) {
+/** One of the standard streams. Node's own stream is made only where it is needed, because that takes 4 ms. */
+abstract class StandardStream extends OutputScreen {
+  readonly #name: keyof typeof descriptors
+  #used = false
+
+  constructor(name: keyof typeof descriptors, env: ProcessEnvironment, colour: () => Io['colour']) {
     super(env, process.platform, colour)
-    this.#lost = lost
+    this.#name = name
+  }
+
+  get descriptor(): number {
+    return descriptors[this.#name]
   }
 
   get used(): boolean {
@@ -194,19 +194,40 @@ class StandardOutput extends OutputScreen implements OutputStream {
   }
 
   override get isTTY(): boolean {
-    return isTerminal('stdout')
+    return isTerminal(this.#name)
   }
 
   override get columns(): number | undefined {
-    return this.isTTY ? process.stdout.columns || undefined : undefined
+    return this.isTTY ? process[this.#name].columns || undefined : undefined
   }
 
   get stream(): NodeJS.WriteStream {
-    return process.stdout
+    return process[this.#name]
   }
 
   write(data: string | Uint8Array): boolean {
     this.#used = true
+    return this.send(data)
+  }
+
+  protected abstract send(data: string | Uint8Array): boolean
+}
+
+/**
+ * The only way to write to standard output. Node ends a process that writes to it without listening for errors, and
+ * prints the source line of the write. It also reports success when only half of the data fits into a file.
+ */
+class StandardOutput extends StandardStream implements OutputStream {
+  readonly #lost: (error: NodeJS.ErrnoException) => void
+  #failed = false
+  #streaming = false
+
+  constructor(env: ProcessEnvironment, colour: () => Io['colour'], lost: (error: NodeJS.ErrnoException) => void) {
+    super('stdout', env, colour)
+    this.#lost = lost
+  }
+
+  protected override send(data: string | Uint8Array): boolean {
     // A reader could not notice the gap before later output.
     if (this.#failed) return false
     const bytes = typeof data === 'string' ? Buffer.from(data) : data
@@ -259,38 +280,16 @@ class StandardOutput extends OutputScreen implements OutputStream {
 /** Bytes that a pipe accepts atomically (PIPE_BUF of Linux). */
 const maxAtOnce = 4_096
 
-class StandardError extends OutputScreen implements OutputStream {
-  readonly descriptor = 2
-  #used = false
-
+class StandardError extends StandardStream implements OutputStream {
   constructor(env: ProcessEnvironment, colour: () => Io['colour']) {
-    super(env, process.platform, colour)
+    super('stderr', env, colour)
   }
 
-  get used(): boolean {
-    return this.#used
-  }
-
-  override get isTTY(): boolean {
-    return isTerminal('stderr')
-  }
-
-  override get columns(): number | undefined {
-    return this.isTTY ? process.stderr.columns || undefined : undefined
-  }
-
-  get stream(): NodeJS.WriteStream {
-    return process.stderr
-  }
-
-  write(data: string | Uint8Array): boolean {
-    this.#used = true
+  protected override send(data: string | Uint8Array): boolean {
     process.stderr.write(data)
     return true
   }
 }
-
-const descriptors = { stdout: 1, stderr: 2 } as const
 
 /** Whether this stream is a terminal. Pipes and files are recognized without creating the stream, which takes 4 ms. */
 function isTerminal(name: keyof typeof descriptors): boolean {

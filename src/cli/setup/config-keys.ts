@@ -1,6 +1,5 @@
 import { Fault } from '../../core/errors.ts'
-import { nearestHint } from '../../core/suggest.ts'
-import { oneOf, variable } from '../command/flags.ts'
+import { oneOf, unknownName, variable } from '../command/flags.ts'
 import { serverOf } from '../credentials/credentials.ts'
 import type { ProcessEnvironment } from '../io/io.ts'
 import { profileNamed, type ServerProfile, type Settings } from '../settings/profiles.ts'
@@ -72,9 +71,7 @@ export const keyNames = Object.keys(configKeys) as readonly ConfigKey[]
 export function configKey(input: string): ConfigKey {
   const match = keyNames.find((name) => name === input.toLowerCase())
   if (match) return match
-  throw new Fault('Usage', `unknown setting "${input}"`, {
-    hints: [...nearestHint(input, keyNames), `Settings: ${keyNames.join(' ')}`],
-  })
+  throw unknownName('setting', input, keyNames, 'Settings')
 }
 
 type Effective = {

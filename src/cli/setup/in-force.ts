@@ -1,6 +1,5 @@
 import { Fault } from '../../core/errors.ts'
-import { nearestHint } from '../../core/suggest.ts'
-import { variable } from '../command/flags.ts'
+import { unknownName, variable } from '../command/flags.ts'
 import type { ProcessEnvironment } from '../io/io.ts'
 import { homeOf, machine, packageJson, packageRoot } from '../io/process.ts'
 import { type SessionFlags, shownUrl, storePath } from '../session/session.ts'
@@ -72,9 +71,7 @@ export async function inForce(
 export function inForceKey(input: string, keys: readonly string[]): string {
   const match = keys.find((key) => key === input.toLowerCase())
   if (match !== undefined) return match
-  throw new Fault('Usage', `unknown setting "${input}"`, {
-    hints: [...nearestHint(input, keys), `Settings: ${keys.join(' ')}`],
-  })
+  throw unknownName('setting', input, keys, 'Settings')
 }
 
 const origins = { user: 'default', system: 'default (system)' } as const

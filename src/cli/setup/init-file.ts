@@ -125,3 +125,23 @@ export function demandWritable(path: string): void {
     hints: [`chmod go-w ${shellWord(folder)}`, 'Or name a file in another folder: --config FILE'],
   })
 }
+
+/** Where a proposed svc.yaml is written. Throws `Fault` Local when there is already one, or it cannot be written. */
+export function proposedPath(env: ProcessEnvironment): string {
+  const path = join(settingsFolder(env), 'svc.yaml')
+  if (existsSync(path)) {
+    throw new Fault('Local', `${path} already exists and is not overwritten`, {
+      hints: ['To print the proposal: svc monitors discover', `To keep a copy: mv ${path} ${path}.old`],
+    })
+  }
+  demandWritable(path)
+  return path
+}
+
+/** Writes a proposed svc.yaml where svc finds it, and returns its path. */
+export function writeProposed(file: string, env: ProcessEnvironment): string {
+  const path = proposedPath(env)
+  makeFolder(dirname(path))
+  writePrivate(path, file)
+  return path
+}

@@ -48,8 +48,8 @@ export type OperationSpec = {
   readonly caller: WhoMayCall
   /** Fields refused in a query, because queries are logged (N7). */
   readonly neverInQuery: readonly string[]
-  /** Whether a batch may contain it (R3). Never for operations that would help to guess passwords in bulk. */
-  readonly batch: boolean
+  /** A batch may contain it (R3). Never for operations that would help to guess passwords in bulk. */
+  readonly batch?: true
   /** Statuses of its refusals, in addition to those of every operation. */
   readonly refusals: readonly number[]
 }
@@ -90,7 +90,6 @@ export const operations = {
     response: AuthenticateResponse,
     caller: 'anyone',
     neverInQuery: ['Password', 'AccessToken', 'AccessTokenSecret', 'RefreshToken', 'oauth_verifier', 'response'],
-    batch: false,
     refusals: [401, 404, 405, 429],
   },
   getAccessToken: {
@@ -102,7 +101,6 @@ export const operations = {
     response: GetAccessTokenResponse,
     caller: 'anyone',
     neverInQuery: ['RefreshToken'],
-    batch: false,
     refusals: [401],
   },
   assignRoles: {
@@ -150,7 +148,6 @@ export const operations = {
     response: GetServerTypesResponse,
     caller: 'anyone',
     neverInQuery: [],
-    batch: false,
     refusals: [],
   },
   reportHeartbeat: {
@@ -165,7 +162,6 @@ export const operations = {
     response: ReportHeartbeatResponse,
     caller: { permission: 'heartbeat' },
     neverInQuery: ['Output'],
-    batch: false,
     refusals: [409, 429],
   },
   changePassword: {
@@ -177,7 +173,6 @@ export const operations = {
     response: ChangePasswordResponse,
     caller: 'user',
     neverInQuery: ['CurrentPassword', 'NewPassword'],
-    batch: false,
     refusals: [409, 429],
   },
   getSessions: {
@@ -189,7 +184,6 @@ export const operations = {
     response: GetSessionsResponse,
     caller: 'user',
     neverInQuery: [],
-    batch: false,
     refusals: [404],
   },
   endSession: {
@@ -204,7 +198,6 @@ export const operations = {
     response: EndSessionResponse,
     caller: 'user',
     neverInQuery: [],
-    batch: false,
     refusals: [404],
   },
 } as const satisfies Record<string, OperationSpec>

@@ -1,17 +1,19 @@
 import { Fault } from '../../errors.ts'
 import { namesItLooksLike } from '../../names.ts'
-import type { Data, User } from '../data.ts'
+import type { Actor, Data, IdentityRow, User } from '../data.ts'
 import type { StoreLink } from '../link.ts'
 import { type Db, nameKey } from '../tables.ts'
 import { note } from './audit.ts'
 import { ownKey, storedKey } from './capacity.ts'
 import { endAll } from './sessions.ts'
-import { userById, userThere } from './user-rows.ts'
+import { setUser, userById, userThere } from './user-rows.ts'
 import { addUser, usersLock } from './users.ts'
 
 /** The key that seals browser sign-ins, once it has been read. */
 export type SealingKey = { hex: string | undefined }
 const sealingKeyName = 'browser sign-ins'
+
+type Identity = Omit<IdentityRow, 'createdAt'>
 
 /** More subjects of one user are a mistake. */
 const maxListed = 100
@@ -22,6 +24,14 @@ export function identitiesOver(link: StoreLink, own: SealingKey, now: () => numb
       await link.lock(tx, usersLock)
       return await work(tx)
     })
+  const linked = async (tx: Db, { id: userId, userName }: User, identity: Identity, actor: Actor): Promise<void> => {
+    const at = now()
+    await tx
+      .insertInto('identities')
+      .values({ ...identity, userId, createdAt: at })
+      .execute()
+    await note(tx, at, actor, { event: 'user.linked', target: userName, after: JSON.stringify(identity) })
+  }
   return {
     find: (issuer, subject) => link.read((db) => userOf(db, issuer, subject)),
     list: (userId) =>
@@ -41,14 +51,8 @@ export function identitiesOver(link: StoreLink, own: SealingKey, now: () => numb
         if (existing) return existing
         const userName = await firstFree(tx, names)
         const added = { userName, displayName, email: undefined, passwordHash: undefined, roles: [], permissions: [] }
-        const at = now()
-        const user = await addUser(tx, added, at, actor)
-        await tx.insertInto('identities').values({ issuer, subject, userId: user.id, createdAt: at }).execute()
-        await note(tx, at, actor, {
-          event: 'user.linked',
-          target: user.userName,
-          after: JSON.stringify({ issuer, subject }),
-        })
+        const user = await addUser(tx, added, now(), actor)
+        await linked(tx, user, { issuer, subject }, actor)
         return user
       }),
     link: (userId, { issuer, subject }, actor) =>
@@ -57,10 +61,7 @@ export function identitiesOver(link: StoreLink, own: SealingKey, now: () => numb
         const owner = await userOf(tx, issuer, subject)
         if (owner?.id === userId) return false
         if (owner) throw new Fault('Conflict', `This identity belongs to the user ${owner.userName}`)
-        const at = now()
-        await tx.insertInto('identities').values({ issuer, subject, userId, createdAt: at }).execute()
-        const after = JSON.stringify({ issuer, subject })
-        await note(tx, at, actor, { event: 'user.linked', target: user.userName, after })
+        await linked(tx, user, { issuer, subject }, actor)
         return true
       }),
     unlink: (userId, issuer, subject, actor) =>
@@ -70,11 +71,7 @@ export function identitiesOver(link: StoreLink, own: SealingKey, now: () => numb
         const rows = subject === undefined ? ofIssuer : ofIssuer.where('subject', '=', subject)
         const removed = await rows.returning(['issuer', 'subject']).execute()
         if (removed.length === 0) return 0
-        await tx
-          .updateTable('users')
-          .set({ epoch: user.epoch + 1 })
-          .where('id', '=', userId)
-          .execute()
+        await setUser(tx, userId, { epoch: user.epoch + 1 })
         await endAll(tx, 'userId', userId)
         for (const identity of removed) {
           const before = JSON.stringify(identity)

@@ -1,6 +1,7 @@
+import type { Updateable } from 'kysely'
 import type { Grants, User } from '../data.ts'
 import { gone } from '../link.ts'
-import type { Db, GrantKind } from '../tables.ts'
+import type { Db, GrantKind, Tables } from '../tables.ts'
 
 /** The role of administrators, which at least one user must have (O6). */
 export const admin = 'Admin'
@@ -48,6 +49,11 @@ export async function userThere(db: Db, id: string): Promise<User> {
   const user = await userById(db, id)
   if (!user) throw gone()
   return user
+}
+
+/** Changes columns of a user. */
+export async function setUser(tx: Db, id: string, values: Updateable<Tables['users']>): Promise<void> {
+  await tx.updateTable('users').set(values).where('id', '=', id).execute()
 }
 
 /** The form stored in the audit: two lists in JSON. */

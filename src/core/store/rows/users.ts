@@ -11,7 +11,7 @@ import { putSecret } from './digest.ts'
 import { recordPrefix } from './known-prefixes.ts'
 import { namesNear } from './near.ts'
 import { countFamilies, endAll, endOthers, insertSignIn, lockFamily } from './sessions.ts'
-import { admin, admins, anyAdmin, grantsText, userById, userRows, usersOf, userThere } from './user-rows.ts'
+import { admin, admins, anyAdmin, grantsText, setUser, userById, userRows, usersOf, userThere } from './user-rows.ts'
 
 /** Grants names that the user does not hold, in this order. */
 async function grant(tx: Db, userId: string, kind: GrantKind, names: ReadonlySet<string>): Promise<void> {
@@ -72,11 +72,7 @@ export function usersOver(link: StoreLink, now: () => number): Data['users'] {
           return
         }
         const user = await userThere(tx, id)
-        await tx
-          .updateTable('users')
-          .set({ passwordHash, epoch: user.epoch + 1 })
-          .where('id', '=', id)
-          .execute()
+        await setUser(tx, id, { passwordHash, epoch: user.epoch + 1 })
         await endAll(tx, 'userId', id)
         const texts = await digestTexts(tx, id, digest, now())
         await note(tx, now(), actor, { event: 'password.changed', target: user.userName, ...texts })
@@ -85,11 +81,7 @@ export function usersOver(link: StoreLink, now: () => number): Data['users'] {
       change(async (tx) => {
         const user = await userById(tx, id)
         if (!user || user.disabled || user.epoch !== epoch) throw new Fault('Unauthorized')
-        await tx
-          .updateTable('users')
-          .set({ passwordHash, epoch: epoch + 1 })
-          .where('id', '=', id)
-          .execute()
+        await setUser(tx, id, { passwordHash, epoch: epoch + 1 })
         await endAll(tx, 'userId', id)
         if (signIn) await insertSignIn(tx, signIn)
         const texts = await digestTexts(tx, id, digest, now())
@@ -102,7 +94,7 @@ export function usersOver(link: StoreLink, now: () => number): Data['users'] {
         const ended = await countFamilies(tx, id, keep)
         if (ended === 0) return 0
         const epoch = user.epoch + 1
-        await tx.updateTable('users').set({ epoch }).where('id', '=', id).execute()
+        await setUser(tx, id, { epoch })
         if (keep === undefined) await endAll(tx, 'userId', id)
         else await endOthers(tx, id, keep, epoch)
         const before = JSON.stringify({ sessions: ended })
@@ -116,7 +108,7 @@ export function usersOver(link: StoreLink, now: () => number): Data['users'] {
         if (disabled) refuseLastAdmin(user, await anyAdmin(tx, id))
         // Enabling the user again must not revive old tokens.
         const epoch = disabled ? user.epoch + 1 : user.epoch
-        await tx.updateTable('users').set({ disabled, epoch }).where('id', '=', id).execute()
+        await setUser(tx, id, { disabled, epoch })
         if (disabled) await endAll(tx, 'userId', id)
         await note(tx, now(), actor, { event: disabled ? 'user.disabled' : 'user.enabled', target: user.userName })
       }),
