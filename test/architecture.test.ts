@@ -93,6 +93,8 @@ const law: Record<string, readonly string[]> = {
     'loopback',
     'lazy',
   ],
+  // What decides over time. Of the settings and the engine it uses types, and the heap.
+  schedule: ['engine', 'protocol', 'settings'],
   assert: ['encoding', 'engine', 'net', 'settings', 'protocol', 'format'],
   system: ['file-errors', 'net', 'protocol', 'probe-error', 'loopback'],
   database: ['files', 'engine', 'net', 'assert', 'settings', 'protocol', 'format', 'probe-error', 'loopback'],
@@ -154,6 +156,8 @@ const law: Record<string, readonly string[]> = {
     'heartbeats',
     'engine',
     'plan',
+    'schedule',
+    'settings',
     'net',
     'system',
     'child',

@@ -46,6 +46,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
   const health = healthPart(options, { services, history }, store)
   const parts: readonly Part[] = [
     health,
+    ...(shared ? [(await import('./parts/schedule.ts')).schedulePart(health.scheduleWork(options))] : []),
     { preload: preloadOperations },
     ...(store && accounts && history
       ? [
@@ -89,6 +90,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     recent: health.recent,
     answersAt: (url) => {
       ownUrl = url
+      for (const { answers } of parts) answers?.()
     },
     cancelRuns: () => cancelAll(parts),
     close: () => closeAll(parts),

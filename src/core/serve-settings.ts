@@ -4,6 +4,13 @@ import { defaultsOf, type SettingsSpec, type Values } from './settings/index.ts'
 
 /** The `serve:` section of svc.yaml: how `svc serve` behaves over HTTP. Flags take precedence. */
 export const serveSettings = {
+  every: {
+    type: 'every',
+    default: { Standard: 60_000, Advanced: 3_600_000 },
+    // No run of a monitor without a timeout of its own takes longer.
+    least: { Basic: 5_000, Standard: 10_000, Advanced: 30_000 },
+    doc: 'How often svc runs the monitors by itself, where a svc.yaml exists: a duration for Standard, a map of modes, or off. A type and a monitor may have their own',
+  },
   origins: {
     type: 'texts',
     default: [],

@@ -233,9 +233,10 @@ export type ProviderFacts = {
   readonly meta?: Readonly<Record<string, string>> | undefined
 }
 export type StartedRuns = {
-  readonly type: ServerType
+  /** Undefined for a scheduled run of the host block. */
+  readonly type: ServerType | undefined
   readonly mode: ExecutionMode
-  /** `peer`: another svc. */
+  /** `peer`: another svc. The schedule runs single monitors, the others all of a type. */
   readonly trigger: 'caller' | 'schedule' | 'peer'
   readonly count: number
 }

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as wait } from 'node:timers/promises'
+import { unwatched } from '../support/program/unwatched.ts'
 import type { Holdings, Memory } from './leak-figures.ts'
 
 const program = new URL('../../bin/dev.js', import.meta.url).pathname
@@ -25,7 +26,7 @@ export type Serve = {
 /** A real `svc serve` from the sources, with a home and a store of its own, and with this svc.yaml if there is one. */
 export async function startServe(yaml?: string, env: Readonly<Record<string, string>> = {}): Promise<Serve> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-leaks-'))
-  if (yaml !== undefined) writeFileSync(join(folder, 'svc.yaml'), yaml, { mode: 0o600 })
+  if (yaml !== undefined) writeFileSync(join(folder, 'svc.yaml'), unwatched(yaml), { mode: 0o600 })
   const portFile = join(folder, 'port')
   const serving = ['serve', '--port', '0', '--port-file', portFile, '--store', join(folder, 'store', 'svc.db')]
   const options = ['--expose-gc', '--max-semi-space-size=1', '--disable-warning=ExperimentalWarning']

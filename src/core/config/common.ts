@@ -1,4 +1,5 @@
 import { ExecutionMode } from '../protocol/index.ts'
+import { serveSettings } from '../serve-settings.ts'
 import type { SettingsSpec } from '../settings/index.ts'
 
 /** The settings of every monitor in svc.yaml, whatever its kind. */
@@ -20,6 +21,16 @@ export const commonSettings = {
     max: 5,
     default: 0,
     doc: 'Additional attempts after a failure; never after a refused sign-in',
+  },
+  every: {
+    type: 'every',
+    least: { Basic: 5_000, Standard: 5_000, Advanced: 5_000 },
+    doc: 'How often svc serve runs it by itself: a duration for Standard, a map of modes, or off. At least 5s, and its timeout; default: that of its type, or of `serve:`',
+  },
+  scheduleWrites: {
+    type: 'flag',
+    default: false,
+    doc: 'Whether the checks that `allowWrites` permits also write when svc serve runs the monitor by itself',
   },
   for: {
     type: 'duration',
@@ -54,6 +65,11 @@ export const commonSettings = {
 /** The settings of a type in its map form, besides `host` and `monitors`. They apply to all of its monitors. */
 export const typeSettings = {
   tags: { ...commonSettings.tags, doc: 'Tags of every monitor of this type' },
+  every: {
+    type: 'every',
+    least: serveSettings.every.least,
+    doc: 'How often svc serve runs the monitors of this type by itself; default: that of `serve:`',
+  },
 } as const satisfies SettingsSpec
 
 /** What a monitor takes from its type, its profile and the entry that uses the profile. */

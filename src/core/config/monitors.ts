@@ -1,6 +1,8 @@
-import type { AnyKind, PlannedMonitor } from '../engine/index.ts'
+import { type AnyKind, deadlines, type PlannedMonitor } from '../engine/index.ts'
 import { configurableKinds, depthOf, hostKind, isKindName, loadKind, monitorName } from '../plan/index.ts'
+import { ExecutionMode } from '../protocol/index.ts'
 import {
+  type Every,
   isMap,
   type Problem,
   type Raw,
@@ -9,6 +11,7 @@ import {
   type SettingsRead,
   type SettingsSpec,
   type Target,
+  writeDuration,
 } from '../settings/index.ts'
 import { didYouMean } from '../suggest.ts'
 import {
@@ -112,6 +115,7 @@ async function readKnown(
     ...short.problems,
     ...timeoutProblems(common.timeout),
     ...forProblems(common.for),
+    ...everyProblems(common.every, common.timeout),
     ...(former?.problems ?? []),
   ]
   const settings: Record<string, unknown> = Object.fromEntries(
@@ -136,6 +140,8 @@ async function readKnown(
     forMs: common.for,
     formerly: former?.keys,
     ...(tags ? { tags } : {}),
+    every: common.every,
+    scheduleWrites: common.scheduleWrites ? true : undefined,
   }
   return {
     // An empty text has already been reported as a problem.
@@ -197,6 +203,19 @@ function readShorthands(
 function timeoutProblems(timeout: number | undefined): readonly Problem[] {
   if (timeout === undefined || (timeout >= 1 && timeout <= maxTimeout)) return []
   return [{ path: ['timeout'], message: 'must be 1ms to 10m' }]
+}
+
+/** An interval that is shorter than what a run may take: the runs could not keep to it. */
+function everyProblems(every: Every | undefined, timeout: number | undefined): readonly Problem[] {
+  if (every === undefined || every === 'off') return []
+  return ExecutionMode.values.flatMap((mode) => {
+    const interval = every[mode]
+    const takes = timeout ?? deadlines[mode].monitor
+    if (interval === undefined || interval === 'off' || interval >= takes) return []
+    const way = timeout === undefined ? `add \`timeout: ${writeDuration(interval)}\`` : 'give a shorter `timeout:`'
+    const message = `${mode} is every ${writeDuration(interval)}, and a run may take ${writeDuration(takes)}: give ${writeDuration(takes)} or more, or ${way}`
+    return [{ path: ['every'], message }]
+  })
 }
 
 function forProblems(passed: number | undefined): readonly Problem[] {

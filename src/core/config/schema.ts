@@ -1,7 +1,7 @@
 import type { AnyKind } from '../engine/index.ts'
 import { configurableKinds, hostKind, loadKind, plans, writeDefault, writeRange } from '../plan/index.ts'
 import { loadProfile, type Profile, placeholder, profileNames } from '../profiles/index.ts'
-import { ServerType } from '../protocol/index.ts'
+import { ExecutionMode, ServerType } from '../protocol/index.ts'
 import { serveSettings } from '../serve-settings.ts'
 import { otherWord, type Setting, type SettingsSpec, type ThresholdUnit, writtenAs } from '../settings/index.ts'
 import { authSettings } from './auth.ts'
@@ -234,7 +234,8 @@ function tlsShape(setting: Setting): Json {
 
 /** Defaults of durations, sizes and thresholds are written as text with their units, as in the file. */
 function described(setting: Setting): Json {
-  const plain = setting.type !== 'duration' && setting.type !== 'bytes' && setting.type !== 'threshold'
+  const plain =
+    setting.type !== 'duration' && setting.type !== 'bytes' && setting.type !== 'threshold' && setting.type !== 'every'
   const usual = 'default' in setting && plain ? setting.default : undefined
   // The schema states the range of a number itself.
   const range = setting.type === 'bytes' ? writeRange(setting) : undefined
@@ -282,6 +283,8 @@ function shapeOf(setting: Setting): Json {
       return { type: 'object', additionalProperties: { anyOf: [{ type: ['string', 'boolean'] }, wholeNumber] } }
     case 'threshold':
       return thresholdShape(setting.unit)
+    case 'every':
+      return everyShape
     case 'group':
       return settingsSchema(setting.fields)
     case 'groups':
@@ -343,6 +346,18 @@ const figureShapes: Record<ThresholdUnit, readonly Json[]> = {
 
 /** A number, or `off` for none. */
 const half = (unit: ThresholdUnit): Json => ({ anyOf: [...figureShapes[unit], { const: 'off' }] })
+
+const interval: Json = { anyOf: [{ type: 'string', pattern: writtenAs.duration }, { enum: ['off', false] }] }
+const everyShape: Json = {
+  anyOf: [
+    interval,
+    {
+      type: 'object',
+      additionalProperties: false,
+      properties: Object.fromEntries(ExecutionMode.values.map((mode) => [mode, interval])),
+    },
+  ],
+}
 
 const thresholdShape = (unit: ThresholdUnit): Json => ({
   anyOf: [

@@ -2,7 +2,15 @@ import type { PlannedMonitor } from '../engine/index.ts'
 import { hostKind, hostMonitor, isConfigured, loadKind, plannedNames } from '../plan/index.ts'
 import { ServerType } from '../protocol/index.ts'
 import { sanitizeAndCut } from '../sanitize.ts'
-import { isMap, type Problem, type Raw, readSettings, type SettingsContext, unknownKey } from '../settings/index.ts'
+import {
+  type Every,
+  isMap,
+  type Problem,
+  type Raw,
+  readSettings,
+  type SettingsContext,
+  unknownKey,
+} from '../settings/index.ts'
 import { didYouMean } from '../suggest.ts'
 import { type Inherited, typeSettings } from './common.ts'
 import { type Dependencies, type MonitorProblem, type ReadsOfType, resolveDependencies } from './dependencies.ts'
@@ -16,6 +24,8 @@ export type InvalidMonitor = { readonly name: string; readonly problems: readonl
 export type TypeConfig = {
   /** Without a list of monitors: the host block, if its settings switch on a check. */
   readonly monitors: readonly PlannedMonitor[]
+  /** How often svc serve runs the monitors of the type by itself. Absent: as all monitors. */
+  readonly every?: Every | undefined
   /** The settings of the host block, or false to leave it out or if it is in `monitors`. */
   readonly host: Readonly<Record<string, unknown>> | false
 }
@@ -59,7 +69,7 @@ export async function readTypes(raw: unknown, context: SettingsContext, profiles
     }
     const list = lists.get(type)
     const read = await readType(value, context, list && monitorsIn(list, dependencies.get(type) ?? noDependencies))
-    types[type] = read.config
+    types[type] = { ...read.config, ...everyOf(value, context) }
     const invalidHere = placed(read, [name])
     if (invalidHere.length > 0) invalid[type] = invalidHere
     problems.push(...under(read.problems, [name]))
@@ -148,11 +158,11 @@ const typeKeys: readonly string[] = ['host', 'monitors', ...Object.keys(typeSett
 function readTypeSettings(
   raw: unknown,
   context: SettingsContext,
-): { readonly inherited: Inherited; readonly problems: readonly MonitorProblem[] } {
+): { readonly inherited: Inherited; readonly every?: Every | undefined; readonly problems: readonly MonitorProblem[] } {
   if (!isMap(raw)) return { inherited: { tags: [] }, problems: [] }
   const own = Object.fromEntries(Object.keys(typeSettings).flatMap((key) => (key in raw ? [[key, raw[key]]] : [])))
   const { values, problems } = readSettings(typeSettings, own, context)
-  return { inherited: { tags: values.tags ?? [] }, problems }
+  return { inherited: { tags: values.tags ?? [] }, every: values.every, problems }
 }
 
 /** The monitors and the host block of a type. `listed` are the entries of its list. */
@@ -189,6 +199,12 @@ type MonitorList = {
   /** Entries with mistakes that make no monitor. */
   readonly ofEntries: readonly EntryProblems[]
   readonly warnings: readonly MonitorProblem[]
+}
+
+/** How often the monitors of a type run by themselves, if the type says so. */
+function everyOf(raw: unknown, context: SettingsContext): Pick<TypeConfig, 'every'> {
+  const { every } = readTypeSettings(raw, context)
+  return every === undefined ? {} : { every }
 }
 
 type ReadContext = {

@@ -7,8 +7,10 @@ export * from './kind.ts'
 export type { IntervalOf, LatestOfMonitor, LatestOfType, LatestReport, LatestReports } from './latest.ts'
 export * from './limits.ts'
 export type {
+  BegunObservation,
   EngineContext,
   MonitorReport,
+  ObservationEnd,
   PlannedMonitor,
   Run,
   RunCause,
@@ -25,3 +27,4 @@ export * from './shared-runs.ts'
 
 /** Loads what only `svc serve` needs. */
 export const loadLatest = () => import('./latest.ts')
+export { Heap } from './waiting-list.ts'

@@ -63,7 +63,7 @@ type Entry = SlotWaiter & { readonly signal: AbortSignal; readonly start: () => 
 
 /** Bounds how many monitors run at once: 200 for callers, those of the schedule, 4 per host, 1 per database. */
 export class Slots {
-  readonly #max: SlotCounts
+  #max: SlotCounts
   readonly #holders = new Map<string, Holders>()
   /** The names of the monitors that hold slots. */
   readonly #names = new Map<object, string>()
@@ -75,6 +75,12 @@ export class Slots {
 
   constructor(max: Partial<SlotCounts> = {}) {
     this.#max = { ...usual, ...max }
+  }
+
+  /** Makes as many slots as a schedule with this load needs. Whoever holds one keeps it. */
+  expect(load: ScheduledLoad): void {
+    this.#max = { ...this.#max, schedule: scheduleSlots(load) }
+    this.#next()
   }
 
   /** Resolves when the slot is free. Rejects with `NoSlot` when the signal aborts first. */

@@ -1,4 +1,5 @@
 import type { ExecutionMode, ServerState, ServerType } from '../protocol/index.ts'
+import type { Every } from '../settings/index.ts'
 import type { AnyKind, CheckContext, DeclaredResult, RunMemory } from './kind.ts'
 import type { Observations, Slots, Waiter } from './limits.ts'
 import type { MonitorOfType, NamedElsewhere, Result } from './result.ts'
@@ -32,6 +33,10 @@ export type PlannedMonitor = {
   readonly forMs?: number | undefined
   /** The part of svc that is checked because nothing is configured for the type. */
   readonly ownPart?: string | undefined
+  /** How often `svc serve` runs it by itself. Absent: as its type, or all monitors. */
+  readonly every?: Every | undefined
+  /** Whether it may write when `svc serve` runs it by itself. */
+  readonly scheduleWrites?: boolean | undefined
   /** Its server type. Absent for the host block, which every type has, and for what no type has. */
   readonly type?: ServerType | undefined
   /** The keys that it had before: what is stored under them continues under its own. */
@@ -94,9 +99,21 @@ export type EngineContext = Pick<CheckContext, 'now'> &
     readonly limits: Limits
     /** What svc provides to kinds. Absent: nothing. */
     readonly services?: CheckContext['services'] | undefined
+    /** Called when an observation begins, once it has its slot. Calls the returned function when it has ended. */
+    readonly onObservation?: ((observation: BegunObservation) => ObservationEnd | undefined) | undefined
     /** What tries a monitor at once, also one that must not sign in now: `try now: svc monitors test …`. */
     readonly tryNow?: ((monitor: PlannedMonitor) => Promise<string | undefined>) | undefined
   }
+
+/** An observation that begins. `at`: monotonic milliseconds. */
+export type BegunObservation = {
+  readonly monitor: PlannedMonitor
+  readonly mode: ExecutionMode
+  readonly cause: RunCause
+  readonly at: number
+}
+/** Called with the results of an observation that has ended. */
+export type ObservationEnd = (results: readonly Result[]) => void
 
 /**
  * Why a run takes place: a caller asks for it, it is due, or another svc asks for it. The monitors of a run for a peer

@@ -16,6 +16,7 @@ import {
 } from './limits.ts'
 import type { EngineContext, PlannedMonitor, RunClock, RunOptions, WaitingMonitor } from './monitor.ts'
 import { decideReading, notChecked, type Result, reallyFailed } from './result.ts'
+import type { SlotLane } from './waiting-list.ts'
 
 /** Milliseconds: the deadlines of one monitor and of a whole run. */
 export const deadlines: Record<ExecutionMode, { readonly monitor: number; readonly run: number }> = {
@@ -179,7 +180,8 @@ function observe(
     let slot: Slot
     try {
       const { run } = observation.latest
-      const request = { target, name: monitor.name, priority: run.priorities.get(monitor) ?? 0 }
+      const lane: SlotLane = cause === 'schedule' ? 'schedule' : 'callers'
+      const request = { target, name: monitor.name, priority: run.priorities.get(monitor) ?? 0, lane }
       slot = await context.limits.slots.take(request, observation.signal)
     } catch (error) {
       // Whoever asks after the end of the run has not waited for a slot.
@@ -193,6 +195,7 @@ function observe(
     const waits = slot.waitedFor === undefined ? [] : [waitText(started - begunAt, slot.waitedFor)]
     const slotTime = { started, time, waits }
     progress.slotTime = slotTime
+    const onEnd = context.onObservation?.({ monitor, mode, cause: cause ?? 'caller', at: started })
     progress.step = { ...progress.step, since: started }
     observation.joinable = time.own - time.allowed <= toleranceMs
     // Without a timer for what is left of the run: whoever still waits for a slot then would get one without any time.
@@ -249,6 +252,7 @@ function observe(
       deadline.clear()
       watch.end()
       slot.release()
+      onEnd?.(observation.results)
     }
     if (observation.results.length === 0) {
       const { check } = progress.step

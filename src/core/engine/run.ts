@@ -49,7 +49,7 @@ export async function runMonitors(
   const parentsOf = dependenciesIn(due, (options.elsewhere ?? []).filter(isDue))
   const reports = new Map<PlannedMonitor, Promise<MonitorReport>>()
 
-  const priorities = new Map(due.map((monitor) => [monitor, priorityOf(monitor, context)]))
+  const priorities = new Map(due.map((monitor) => [monitor, priorityOf(monitor, context, options)]))
   const run: RunClock = {
     signal: runDeadline.signal,
     began: start,
@@ -115,10 +115,18 @@ const reusedIn = ({ reused }: RunClock): Reused | undefined =>
         leftMs: Math.min(...reused.map(({ leftMs }) => leftMs)),
       }
 
-/** Monitors that passed last time come first, then those without a last time, then those that did not pass. */
-function priorityOf(monitor: PlannedMonitor, { limits: { lastPassed } }: EngineContext): number {
+/**
+ * Monitors that passed last time come first, then those without a last time, then those that did not pass. Among those of
+ * a schedule the deepest runs come first: they serve the others.
+ */
+function priorityOf(
+  monitor: PlannedMonitor,
+  { limits: { lastPassed } }: EngineContext,
+  { cause, mode }: RunOptions,
+): number {
   const passed = lastPassed.size === 0 ? undefined : lastPassed.get(fingerprint(monitor))
-  return passed === undefined ? 1 : passed ? 0 : 2
+  const rank = passed === undefined ? 1 : passed ? 0 : 2
+  return cause === 'schedule' ? 3 * rank + (includes(mode, 'Advanced') ? 0 : includes(mode, 'Standard') ? 1 : 2) : rank
 }
 
 const hasFailed = ({ results }: Pick<MonitorReport, 'results'>): boolean =>

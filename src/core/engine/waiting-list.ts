@@ -143,7 +143,7 @@ function entryOf<K, V>(map: Map<K, V>, key: K, make: () => V): V {
 }
 
 /** A heap that finds its entries again: adding, removing and moving one takes O(log n). Entries are distinct objects. */
-class Heap<T extends object> {
+export class Heap<T extends object> {
   readonly #before: (a: T, b: T) => boolean
   readonly #entries: T[] = []
   readonly #places = new Map<T, number>()

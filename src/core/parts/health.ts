@@ -31,12 +31,23 @@ import { type Family, rememberDocuments } from '../reports/index.ts'
 import type { Call, HealthViews, RecentRun, RuntimeFacts, StartedRuns, Trial, TrialRequest } from '../service.ts'
 import { stateMeter } from '../system/resources.ts'
 import type { OpenOptions, Part } from './part.ts'
+import type { ScheduleWork } from './schedule.ts'
+
+/** How long a run of the schedule holds its slot: a peer that is silent for longer keeps no slot. Milliseconds. */
+const slotMs = 1_000
+/**
+ * Milliseconds for one run of the schedule, so long that a machine which does not keep up makes runs late and cuts none.
+ * Each attempt has the deadline of its monitor in any case.
+ */
+const scheduledRunMs = 3_600_000
 
 export type HealthPart = Part &
   Pick<Parts, 'documentsOf' | 'serverTypes' | 'plan' | 'run' | 'shared'> & {
     readonly facts: Pick<RuntimeFacts, 'configuration' | 'types' | 'ownTypes'>
     /** The latest report of each monitor, from when this part is open. What else runs monitors adds to it. */
     readonly latest: () => LatestReports | undefined
+    /** What a schedule uses of it. */
+    readonly scheduleWork: (options: Pick<OpenOptions, 'log'>) => ScheduleWork
     /** `Runtime.recent` */
     readonly recent: (views: HealthViews) => readonly RecentRun[]
     /** `Core.trial` */
@@ -60,8 +71,10 @@ export function healthPart(
     limits: limits(refusals),
     services,
     history,
+    onObservation: (observation) => onObservation?.(observation),
     tryNow: async ({ name, type }) => await tryNow?.(name, repeatedNames.has(name) ? type : undefined),
   }
+  let onObservation: EngineContext['onObservation']
   const documentsOf = rememberDocuments()
   const life = new AbortController()
   // A type that svc.yaml lacks must not pass because svc itself is healthy.
@@ -93,10 +106,13 @@ export function healthPart(
   )
   let latest: LatestReports | undefined
   const started = new Map<string, StartedRuns>()
+  const count = (type: ServerType | undefined, mode: ExecutionMode, trigger: RunCause): void => {
+    const key = `${mode} ${type} ${trigger}`
+    started.set(key, { type, mode, trigger, count: (started.get(key)?.count ?? 0) + 1 })
+  }
   // Callers come and go. A shared run ends at its own deadline, or with this core.
   const start = async (mode: ExecutionMode, type: ServerType, { cause, fresh }: RunStart): Promise<Run> => {
-    const key = `${mode} ${type} ${cause}`
-    started.set(key, { type, mode, trigger: cause, count: (started.get(key)?.count ?? 0) + 1 })
+    count(type, mode, cause)
     const { signal } = life
     const notBefore = fresh ? now() : Number.NEGATIVE_INFINITY
     const planned = await plan(type, mode, signal)
@@ -129,6 +145,23 @@ export function healthPart(
     open: async () => {
       latest = new (await loadLatest()).LatestReports(context)
     },
+    scheduleWork: ({ log }) => ({
+      config,
+      watchObservations: (observed) => {
+        onObservation = observed
+      },
+      expect: (runsPerMinute) => context.limits.slots.expect({ runsPerMinute, runMs: slotMs }),
+      run: async ({ monitor }, mode, signal) => {
+        count(monitor.type, mode, 'schedule')
+        const options = { mode, signal, cause: 'schedule' as const, timeoutMs: scheduledRunMs }
+        return (await runMonitors([monitor], context, options)).monitors[0]
+      },
+      latest: () => latest,
+      onError: ({ monitor: { name } }, error) => {
+        const reason = error instanceof Error ? (error.stack ?? error.message) : String(error)
+        log?.({ level: 'warn', msg: `the scheduled run of ${name} failed unexpectedly: ${reason}` })
+      },
+    }),
     documentsOf,
     serverTypes: { types: configured ? types : facts.ownTypes, configured },
     plan: async (type, mode, call) => selectMonitors(await plan(type, mode, call.signal), call),
@@ -157,7 +190,7 @@ export function healthPart(
         })),
     recent: (views) =>
       [...started.values()].flatMap(({ mode, type, trigger }) => {
-        if (trigger === 'peer') return []
+        if (trigger !== 'caller' || type === undefined) return []
         const last = sharedRuns?.last(mode, type)
         if (!last) return []
         const flags = { IncludeServerStateInformation: true }
@@ -205,7 +238,7 @@ export const healthMetrics = (types: readonly ServerType[], started: readonly St
   {
     name: 'svc_runs',
     type: 'counter',
-    help: 'Runs started, by trigger: a caller or a peer (another svc).',
+    help: 'Runs started, by trigger: a caller or a peer (another svc) runs a whole type, the schedule single monitors; those of the machine itself have no type.',
     samples: started.map(({ type, mode, trigger, count }) => ({
       labels: { type, depth: mode, trigger },
       value: count,

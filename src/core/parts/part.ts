@@ -17,6 +17,8 @@ export type Part = {
   readonly preload?: (() => Promise<unknown>) | undefined
   /** Begins what works beside the requests. Called when all parts are loaded. */
   readonly start?: (() => Promise<void>) | undefined
+  /** Begins what needs the server itself. Called when it answers requests. */
+  readonly answers?: (() => void) | undefined
   /** Rejects with a Fault while requests cannot succeed. */
   readonly ready?: ((signal: AbortSignal) => Promise<void>) | undefined
   /**

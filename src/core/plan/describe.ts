@@ -14,6 +14,7 @@ import {
   type ThresholdUnit,
   writeBytes,
   writeDuration,
+  writeEvery,
   writeFigure,
 } from '../settings/index.ts'
 import { configurableKinds, deeper, hostKind, loadKind, plans } from './assemble.ts'
@@ -118,6 +119,7 @@ const typeNames: Record<Exclude<Setting['type'], 'choice' | 'threshold'>, string
   secret: 'secret',
   texts: 'list of texts',
   map: 'map of texts',
+  every: 'duration, map of durations, or off',
   group: 'settings',
   groups: 'list of settings',
 }
@@ -152,6 +154,7 @@ export function writeDefault(setting: Setting): string | undefined {
   if (setting.type === 'duration') return writeDuration(setting.default)
   if (setting.type === 'bytes') return writeBytes(setting.default)
   if (setting.type === 'threshold') return writeThreshold(setting.default, setting.unit)
+  if (setting.type === 'every') return writeEvery(setting.default)
   if (setting.type === 'texts') return `[${setting.default.map(yamlItem).join(', ')}]`
   return String(setting.default)
 }

@@ -1,8 +1,8 @@
 import { didYouMean } from '../suggest.ts'
 import { onlyVariableMistake, variableMistake } from './mistakes.ts'
 import { envSecret, fileSecret, keychainSecret, type SecretSources } from './secret.ts'
-import type { Problem, Secret, Setting, SettingsSpec, Threshold, ThresholdUnit, Values } from './setting.ts'
-import { parseBytes, parseDuration, parsePercent, writeBytes, writeFigure } from './units.ts'
+import type { Every, Problem, Secret, Setting, SettingsSpec, Threshold, ThresholdUnit, Values } from './setting.ts'
+import { parseBytes, parseDuration, parsePercent, writeBytes, writeDuration, writeFigure } from './units.ts'
 
 export type SettingsContext = SecretSources & {
   /** The command that lists the settings, for the message about an unknown one. */
@@ -249,6 +249,7 @@ const readers: { readonly [T in Setting['type']]: Reader<T> } = {
     return Object.fromEntries(Object.entries(raw).map(([key, value]) => [key, readEntry(key, value, at.in(key))]))
   },
   threshold: readThreshold,
+  every: readEvery,
   group: (value, setting, at) => readFields(setting.fields, value, at),
   groups: (value, setting, at) => {
     if (!Array.isArray(value)) return at.report(`must be a list (lines that begin with "- "), not ${describe(value)}`)
@@ -452,6 +453,37 @@ const examples: Record<ThresholdUnit, string> = {
   ratio: '0.5',
 }
 const maxMs = 10 * 365 * 86_400_000
+
+const modes = ['Basic', 'Standard', 'Advanced'] as const
+
+/** How often something runs by itself: a duration for Standard, a map of modes, or `off`. */
+function readEvery(value: unknown, { least }: Of<'every'>, at: At): Every | undefined {
+  if (value === 'off' || value === false) return 'off'
+  if (!isMap(value)) {
+    if (typeof value !== 'string' && typeof value !== 'number') {
+      return at.report(`must be a duration, off, or a map such as {Standard: 1m, Advanced: 1h}, not ${describe(value)}`)
+    }
+    const Standard = readInterval(value, least.Standard, at)
+    return Standard === undefined ? undefined : { Standard }
+  }
+  for (const key of Object.keys(value)) {
+    if (!modes.some((mode) => mode === key)) at.in(key).report(unknownKey(key, modes))
+  }
+  const entries = modes.flatMap((mode) => {
+    if (!Object.hasOwn(value, mode)) return []
+    const written = value[mode]
+    const off = written === 'off' || written === false
+    const interval = off ? ('off' as const) : readInterval(written, least[mode], at.in(mode))
+    return interval === undefined ? [] : [[mode, interval] as const]
+  })
+  return Object.fromEntries(entries)
+}
+
+function readInterval(written: unknown, least: number, at: At): number | undefined {
+  const interval = readFigure(written, 'duration', at)
+  if (interval === undefined || interval >= least) return interval
+  return at.report(`is less than ${writeDuration(least)}: give ${writeDuration(least)} or more, or off`)
+}
 
 /** Reads a duration (in ms), bytes, percent, days, a count or a ratio, as written in svc.yaml. */
 export function readFigure(raw: unknown, unit: ThresholdUnit, at: At): number | undefined {

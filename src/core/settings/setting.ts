@@ -9,6 +9,8 @@ export type ThresholdUnit = 'duration' | 'percent' | 'bytes' | 'count' | 'ratio'
  * Values in base units: milliseconds, percent, bytes, a count, a ratio, days. A value equal to the threshold is "ok".
  */
 export type Threshold = { readonly warn?: number | undefined; readonly limit?: number | undefined }
+/** How often `svc serve` runs something by itself, in milliseconds by mode, or `off` for never. */
+export type Every = 'off' | { readonly [M in 'Basic' | 'Standard' | 'Advanced']?: number | 'off' | undefined }
 
 type Base = {
   readonly doc: string
@@ -45,6 +47,12 @@ export type Setting =
   | (Base & { readonly type: 'map' })
   | (Base & { readonly type: 'threshold'; readonly unit: ThresholdUnit; readonly default?: Threshold })
   | (Base & {
+      readonly type: 'every'
+      readonly default?: Every
+      /** The shortest intervals, in milliseconds. */
+      readonly least: { readonly [M in 'Basic' | 'Standard' | 'Advanced']: number }
+    })
+  | (Base & {
       readonly type: 'group'
       readonly fields: SettingsSpec
       /** A group that is not given has the defaults of its fields. Without this mark it is undefined. */
@@ -70,11 +78,13 @@ type ValueOf<T> = T extends { type: 'text' | 'url' }
               ? Readonly<Record<string, string>>
               : T extends { type: 'threshold' }
                 ? Threshold
-                : T extends { type: 'group'; fields: infer F }
-                  ? Values<F>
-                  : T extends { type: 'groups'; fields: infer F }
-                    ? readonly Values<F>[]
-                    : never
+                : T extends { type: 'every' }
+                  ? Every
+                  : T extends { type: 'group'; fields: infer F }
+                    ? Values<F>
+                    : T extends { type: 'groups'; fields: infer F }
+                      ? readonly Values<F>[]
+                      : never
 
 type Present<S> = {
   [K in keyof S]: S[K] extends { required: true } | { hasDefaults: true } ? K : 'default' extends keyof S[K] ? K : never

@@ -1,4 +1,4 @@
-import type { ThresholdUnit } from './setting.ts'
+import type { Every, ThresholdUnit } from './setting.ts'
 
 /** Reads and writes values with units as in svc.yaml. The base units are those of `Threshold`. */
 const durationUnits = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
@@ -62,4 +62,15 @@ export function writeFigure(value: number, unit: ThresholdUnit): string {
   if (unit === 'duration') return writeDuration(value)
   if (unit === 'bytes') return writeBytes(value)
   return unit === 'percent' ? `${value}%` : unit === 'days' ? `${value}d` : String(value)
+}
+
+/** `1m`, `{Standard: 1m, Advanced: 1h}` or `off`, as in svc.yaml. */
+export function writeEvery(every: Every): string {
+  if (every === 'off') return every
+  const written = (['Basic', 'Standard', 'Advanced'] as const).flatMap((mode) => {
+    const interval = every[mode]
+    if (interval === undefined) return []
+    return [`${mode}: ${interval === 'off' ? interval : writeDuration(interval)}`]
+  })
+  return `{${written.join(', ')}}`
 }

@@ -3,7 +3,8 @@ import { once } from 'node:events'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { until } from '../suite/until.ts'
-import type { Home } from './svc.ts'
+import { entry, type Home } from './svc.ts'
+import { unwatched } from './unwatched.ts'
 
 export const admin = { userName: 'Ann', password: 'violet-harbour-42' } as const
 
@@ -21,7 +22,7 @@ export type ServeCommand = {
 const endMs = 15_000
 
 /**
- * Starts `svc serve` of this home with this svc.yaml, at a free port or at `at`, and resolves once it listens. Throws its
+ * Starts `svc serve` of this home with this svc.yaml, which runs nothing by itself unless it says how often, at a free port or at `at`, and resolves once it listens. Throws its
  * log when it ends instead.
  */
 export async function startServe(
@@ -40,7 +41,7 @@ export async function startServe(
   const portFile = file('port', '')
   const args = [
     ...['serve', '--port', String(at), '--port-file', portFile, '--store', join(folder, 'svc.db')],
-    ...['--config', file('svc.yaml', yaml)],
+    ...['--config', file('svc.yaml', home.program === entry ? unwatched(yaml) : yaml)],
     ...['--bootstrap-admin', admin.userName, '--bootstrap-password-file', file('password', admin.password)],
     ...flags,
   ]

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { until } from '../suite/until.ts'
 import { compiledCode } from './compiled-code.ts'
+import { unwatched } from './unwatched.ts'
 
 const program = new URL('../../../bin/run.js', import.meta.url).pathname
 
@@ -63,7 +64,7 @@ export async function startNode({
   }
   const portFile = file('port', '')
   const args = [
-    ...['serve', '--port', '0', '--port-file', portFile, '--config', file('svc.yaml', yaml)],
+    ...['serve', '--port', '0', '--port-file', portFile, '--config', file('svc.yaml', unwatched(yaml))],
     ...['--bootstrap-admin', admin.userName, '--bootstrap-password-file', file('password', admin.password)],
     ...flags,
   ]

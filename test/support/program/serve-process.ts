@@ -4,6 +4,7 @@ import { chownSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { until } from '../suite/until.ts'
 import { svcHome } from './svc.ts'
+import { unwatched } from './unwatched.ts'
 
 const program = new URL('../../../bin/run.js', import.meta.url).pathname
 
@@ -26,7 +27,7 @@ export async function startServeProcess(
   const home = svcHome()
   const config = join(home.folder, 'svc.yaml')
   const portFile = join(home.folder, 'port')
-  writeFileSync(config, yaml, { mode: 0o600 })
+  writeFileSync(config, unwatched(yaml), { mode: 0o600 })
   if (uid !== undefined) for (const path of [home.folder, config]) chownSync(path, uid, uid)
   const args = ['serve', '--only', 'health', '--config', config, '--port', '0', '--port-file', portFile, ...flags]
   const child: ChildProcess = spawn(process.execPath, [program, ...args], {

@@ -7,7 +7,7 @@ import { capturedIo } from './captured-io.ts'
 import { compiledCode } from './compiled-code.ts'
 
 /** The built program: from its sources every start would cost ten times as much. */
-const entry = new URL('../../../bin/run.js', import.meta.url).pathname
+export const entry = new URL('../../../bin/run.js', import.meta.url).pathname
 
 export type Ran = { readonly code: number | null; readonly stdout: string; readonly stderr: string }
 type More = { readonly stdin?: string; readonly env?: Record<string, string> }

@@ -1,0 +1,201 @@
+import { performance } from 'node:perf_hooks'
+import type { Config } from '../config/index.ts'
+import type { EngineContext, LatestReports, MonitorReport, PlannedMonitor } from '../engine/index.ts'
+import type { ExecutionMode } from '../protocol/index.ts'
+import type { Family } from '../reports/index.ts'
+import { beatMs, depths, type Order, runsPerMinute, Schedule, timelineOf } from '../schedule/index.ts'
+import type { Part } from './part.ts'
+import { keysOf, type ScheduledMonitor, scheduledMonitors } from './scheduled-monitors.ts'
+
+/** What the schedule uses of the rest of svc. */
+export type ScheduleWork = {
+  readonly config: Config
+  /** Takes what sees each observation of any run begin. */
+  readonly watchObservations: (onObservation: NonNullable<EngineContext['onObservation']>) => void
+  /** Takes the number of runs a minute, so that there are slots for them. */
+  readonly expect: (runsPerMinute: number) => void
+  /** Rejects when the signal aborts, and with a defect. */
+  readonly run: (one: ScheduledMonitor, mode: ExecutionMode, signal: AbortSignal) => Promise<MonitorReport | undefined>
+  /** Where each report goes that counts, for each type of its monitor. */
+  readonly latest: () => LatestReports | undefined
+  /** Called for a defect. */
+  readonly onError: (one: ScheduledMonitor, error: unknown) => void
+}
+
+type Running = {
+  readonly order: Order
+  readonly controller: AbortController
+  /** Monotonic milliseconds. */
+  beganAt: number | undefined
+}
+
+/** How many runs begin in one turn of the event loop. Between turns, svc answers requests. */
+const mostAtOnce = 100
+/** A timer may not be longer. */
+const maxWaitMs = 3_600_000
+
+/** Runs the monitors when the schedule says so, with real timers, and tells it what callers run. */
+export function schedulePart(work: ScheduleWork): Part {
+  const monotonic = (): number => performance.now()
+  const now = timelineOf({ wall: Date.now, monotonic })
+  const running = new Map<string, Running>()
+  let monitors = new Map<string, ScheduledMonitor>()
+  let keyOf: (monitor: PlannedMonitor) => string | undefined = () => undefined
+  let schedule: Schedule | undefined
+  let closed = false
+  let timer: NodeJS.Timeout | undefined
+  let turn: NodeJS.Immediate | undefined
+  let beat: NodeJS.Timeout | undefined
+  let ticksAt = Number.POSITIVE_INFINITY
+
+  const arm = (): void => {
+    const nextAt = schedule?.nextAt ?? Number.POSITIVE_INFINITY
+    if (closed || turn !== undefined || nextAt >= ticksAt) return
+    clearTimeout(timer)
+    ticksAt = nextAt
+    const wait = nextAt - now()
+    if (wait > 0) timer = setTimeout(tick, Math.min(maxWaitMs, Math.max(1, Math.ceil(wait))))
+    else turn = setImmediate(tick)
+  }
+
+  const tick = (): void => {
+    clearTimeout(timer)
+    turn = undefined
+    ticksAt = Number.POSITIVE_INFINITY
+    if (closed) return
+    for (const order of schedule?.tick(now(), mostAtOnce).orders ?? []) begin(order)
+    arm()
+  }
+
+  const begin = (order: Order): void => {
+    const one = monitors.get(order.key)
+    if (!one) return
+    // It has not begun: a deeper run takes its place.
+    running.get(order.key)?.controller.abort(new Error('a deeper run took its place'))
+    const run: Running = { order, controller: new AbortController(), beganAt: undefined }
+    running.set(order.key, run)
+    work.run(one, order.depth, run.controller.signal).then(
+      (report) => end(one, run, report),
+      (error: unknown) => {
+        if (closed || running.get(order.key) !== run) return
+        work.onError(one, error)
+        end(one, run, undefined)
+      },
+    )
+  }
+
+  const end = (one: ScheduledMonitor, run: Running, report: MonitorReport | undefined): void => {
+    const { order } = run
+    if (closed || running.get(order.key) !== run) return
+    running.delete(order.key)
+    const endedAt = monotonic()
+    const beganAt = run.beganAt ?? endedAt
+    const counts = schedule?.ended({
+      key: order.key,
+      depth: order.depth,
+      by: 'schedule',
+      now: now(),
+      beganAt: now() - (endedAt - beganAt),
+      failed: report?.results.some(({ status }) => status === 'failed') === true,
+    })
+    if (report && counts) {
+      for (const type of one.types)
+        work.latest()?.add(type, order.depth, report, { beganAt, endedAt, cause: 'schedule' })
+    }
+    arm()
+  }
+
+  const onObservation: EngineContext['onObservation'] = ({ monitor, mode, cause, at }) => {
+    if (!schedule || closed || cause === 'peer') return undefined
+    const key = keyOf(monitor)
+    if (key === undefined) return undefined
+    if (cause === 'schedule') {
+      const run = running.get(key)
+      if (!run || run.beganAt !== undefined || run.order.depth !== mode) return undefined
+      run.beganAt = at
+      schedule.began({ key, depth: mode, by: 'schedule', now: now() })
+      return undefined
+    }
+    schedule.began({ key, depth: mode, by: 'caller', now: now() })
+    return (results) => {
+      const cut = results.some(({ notChecked }) => notChecked === 'starved' || notChecked === 'budget')
+      schedule?.ended({
+        key,
+        depth: mode,
+        by: 'caller',
+        now: now(),
+        beganAt: now() - (monotonic() - at),
+        failed: results.some(({ status }) => status === 'failed'),
+        hadTime: results.length > 0 && !cut,
+      })
+      arm()
+    }
+  }
+
+  /** From now on reports leave when the schedule should have replaced them. */
+  const follow = (): void => {
+    const intervals = new Map(
+      [...monitors.values()].flatMap(({ types, monitor, intervals: own }) =>
+        types.map((type) => [`${type} ${monitor.name}`, own] as const),
+      ),
+    )
+    work.latest()?.followSchedule((type, monitor, mode) => intervals.get(`${type} ${monitor}`)?.[mode])
+  }
+
+  return {
+    open: async () => {
+      const scheduled = await scheduledMonitors(work.config)
+      monitors = new Map(scheduled.map((one) => [one.key, one]))
+      keyOf = keysOf(scheduled)
+      work.expect(scheduled.reduce((sum, { intervals: own }) => sum + runsPerMinute(own), 0))
+      work.watchObservations(onObservation)
+    },
+    // Not before the server answers: monitors may ask this server.
+    answers: () => {
+      if (closed || schedule || monitors.size === 0) return
+      follow()
+      const made = new Schedule(now())
+      schedule = made
+      for (const { key, intervals } of monitors.values()) made.watch({ key, every: intervals }, now())
+      beat = setInterval(() => made.beat(now()), beatMs)
+      arm()
+    },
+    metrics: async () => scheduleMetrics(schedule, now(), [...monitors.values()]),
+    cancel: () => {
+      closed = true
+      clearTimeout(timer)
+      clearImmediate(turn)
+      clearInterval(beat)
+      for (const { controller } of running.values()) controller.abort(new Error('svc is shutting down'))
+      running.clear()
+    },
+  }
+}
+
+/** The families of /metrics about the schedule. Without one there are none. */
+function scheduleMetrics(
+  schedule: Schedule | undefined,
+  now: number,
+  monitors: readonly ScheduledMonitor[],
+): readonly Family[] {
+  if (!schedule) return []
+  const { byDepth, keepsUp } = schedule.lateness(now)
+  const used = depths.filter((depth) => monitors.some(({ intervals }) => intervals[depth] !== undefined))
+  return [
+    {
+      name: 'svc_schedule_lateness_seconds',
+      type: 'gauge',
+      help: 'How long after its due time a run of the schedule began: the highest value of the last minute or two, and of runs that are waiting now.',
+      samples: used.map((depth) => ({
+        labels: { depth },
+        value: Number(((byDepth.get(depth) ?? 0) / 1_000).toFixed(3)),
+      })),
+    },
+    {
+      name: 'svc_schedule_up',
+      type: 'gauge',
+      help: '1 while the schedule keeps up: no run of the last minute or two began more than 5 s late, or a quarter of its interval if that is less.',
+      samples: [{ value: keepsUp ? 1 : 0 }],
+    },
+  ]
+}

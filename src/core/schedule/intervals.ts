@@ -1,0 +1,34 @@
+import type { ExecutionMode } from '../protocol/index.ts'
+import type { Every } from '../settings/index.ts'
+import { covers, depths, type Intervals } from './due.ts'
+
+export type OwnIntervals = {
+  /** `every:` of all monitors, of the type and of the monitor. */
+  readonly all: Every | undefined
+  readonly ofType: Every | undefined
+  readonly own: Every | undefined
+  /** The shallowest depth at which it runs. */
+  readonly depth: ExecutionMode
+  /** The longest that a run may take at each depth, in milliseconds. */
+  readonly takes: Readonly<Record<ExecutionMode, number>>
+}
+
+/**
+ * The intervals of a monitor. What it has itself comes before what its type has, and that before what all have, for each
+ * depth. `off` for all turns everything off. No interval is shorter than what a run may take.
+ */
+export function intervalsOf({ all, ofType, own, depth, takes }: OwnIntervals): Intervals {
+  if (all === 'off') return {}
+  const general = ofType === 'off' ? {} : { ...all, ...ofType }
+  const merged = own === 'off' ? {} : { ...general, ...own }
+  const entries = depths.flatMap((one) => {
+    const interval = merged[one]
+    const runs = covers(one, depth) && interval !== undefined && interval !== 'off'
+    return runs ? [[one, Math.max(interval, takes[one])] as const] : []
+  })
+  return Object.fromEntries(entries)
+}
+
+/** How many runs a minute these intervals make. A deeper run serves few of the shallower due times. */
+export const runsPerMinute = (intervals: Intervals): number =>
+  depths.reduce((sum, depth) => sum + 60_000 / (intervals[depth] ?? Number.POSITIVE_INFINITY), 0)

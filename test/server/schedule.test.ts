@@ -1,0 +1,94 @@
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { loadConfig } from '../../src/core/config/index.ts'
+import { openCore } from '../../src/core/open.ts'
+import { hash } from '../../src/core/schedule/due.ts'
+import { startServer } from '../../src/core/server/index.ts'
+import { serveDefaults } from '../../src/core/service.ts'
+import { until } from '../support/suite/until.ts'
+
+/** A name for a monitor whose first run is due soon after the start. */
+function early(type: string, kind: string): string {
+  for (let at = 0; ; at += 1) {
+    const name = `n${at}`
+    if (hash(`${type}/${kind}/${name}`, 'first') / 2 ** 32 < 0.02) return name
+  }
+}
+
+/** A peer that counts its connections, and says something to each. */
+async function peer(): Promise<{ readonly port: number; readonly count: () => number }> {
+  let count = 0
+  const server = createServer((socket) => {
+    count += 1
+    socket.on('error', () => {}).end('hello\r\n')
+  }).listen(0, '127.0.0.1')
+  onTestFinished(() => void server.close())
+  await once(server, 'listening')
+  return { port: (server.address() as { port: number }).port, count: () => count }
+}
+
+async function serving(yaml: string) {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-schedule-'))
+  writeFileSync(join(folder, 'svc.yaml'), yaml, { mode: 0o600 })
+  const { service, runtime } = await openCore({
+    version: '1.2.3',
+    config: await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder }),
+    store: undefined,
+    shared: true,
+    details: 'anyone',
+  })
+  const started = { service, runtime, options: serveDefaults, host: '127.0.0.1', port: 0, tls: undefined }
+  const server = await startServer({ ...started, log: () => {}, limits: { drainDelayMs: 0, lingerMs: 0, quietMs: 0 } })
+  onTestFinished(async () => {
+    await server.stop()
+    await runtime.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
+  const metrics = async (): Promise<string> => await (await fetch(`${server.url}/metrics`)).text()
+  return { server, begin: () => runtime.answersAt?.(server.url), metrics }
+}
+
+test('W1 a server runs its monitors by itself, once it answers and without a caller', async () => {
+  const { port, count } = await peer()
+  const name = early('App', 'tcp')
+  const { begin, metrics } = await serving(
+    `types: {App: [{kind: tcp, name: ${name}, host: 127.0.0.1, port: ${port}, timeout: 5s, every: 5s}]}\n`,
+  )
+  expect(count()).toBe(0)
+  expect(await metrics()).not.toContain('svc_schedule_up')
+  begin()
+  await until(() => count() > 0)
+  await until(async () =>
+    (await metrics()).includes('svc_runs_total{type="App",depth="Advanced",trigger="schedule"} 1'),
+  )
+  const text = await metrics()
+  expect(text).toContain('svc_schedule_up 1')
+  expect(text).toMatch(/svc_schedule_lateness_seconds\{depth="Standard"\} \d/)
+})
+
+test('W1 `every: off` runs nothing, and neither does a server without a svc.yaml', async () => {
+  const { port, count } = await peer()
+  const name = early('App', 'tcp')
+  const { begin, metrics } = await serving(
+    `serve: {every: off}\ntypes: {App: [{kind: tcp, name: ${name}, host: 127.0.0.1, port: ${port}}]}\n`,
+  )
+  begin()
+  expect(await metrics()).not.toContain('svc_schedule')
+  expect(count()).toBe(0)
+})
+
+test('W1 a monitor runs by itself although the monitor on which it depends fails', async () => {
+  const { port, count } = await peer()
+  const name = early('App', 'tcp')
+  const { begin } = await serving(`types:
+  App:
+    - {kind: tcp, name: cause, host: 127.0.0.1, port: 1, every: off}
+    - {kind: tcp, name: ${name}, host: 127.0.0.1, port: ${port}, timeout: 5s, every: 5s, dependsOn: cause}
+`)
+  begin()
+  await until(() => count() > 0)
+})

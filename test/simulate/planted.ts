@@ -1,0 +1,168 @@
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { type Subject, scenarioOf, simulate } from './simulated-schedule.ts'
+
+/** A defect: a text of a file of the schedule, and what stands in its place. */
+export type Plant = {
+  readonly what: string
+  readonly file: string
+  readonly from: string
+  readonly to: string
+  /** The rule that finds it. */
+  readonly rule: string
+}
+
+export const plants: readonly Plant[] = [
+  {
+    what: 'a run in progress is begun once more',
+    file: 'due.ts',
+    from: ': []\n}',
+    to: ': depths\n}',
+    rule: 'never doubled',
+  },
+  {
+    what: "a caller's run in progress does not keep the schedule from running the same",
+    file: 'due.ts',
+    from: 'if (isInProgress(row, depth)) return Number.POSITIVE_INFINITY',
+    to: '',
+    rule: 'never doubled',
+  },
+  {
+    what: 'a deeper run does not count for shallower ones',
+    file: 'due.ts',
+    from: 'for (const one of depths) if (covers(depth, one)) covered[one]',
+    to: 'for (const one of depths) if (depth === one) covered[one]',
+    rule: 'nothing needless',
+  },
+  {
+    what: 'a shallower run counts for deeper ones',
+    file: 'due.ts',
+    from: 'for (const one of depths) if (covers(depth, one)) covered[one]',
+    to: 'for (const one of depths) covered[one]',
+    rule: 'no long gap',
+  },
+  {
+    what: 'the phase begins anew with each start',
+    file: 'timeline.ts',
+    from: 'wall() - monotonic()',
+    to: '0 * wall() - monotonic()',
+    rule: 'phases kept',
+  },
+  {
+    what: 'a due time is one interval after the last run',
+    file: 'due.ts',
+    from: 'return phase + (Math.floor((served - phase) / interval) + 1) * interval',
+    to: 'return last + interval',
+    rule: 'phases kept',
+  },
+  {
+    what: 'a wall clock that is set moves the time line',
+    file: 'timeline.ts',
+    from: 'return () => origin + monotonic()',
+    to: 'return () => wall() + 0 * origin',
+    rule: 'no long gap',
+  },
+  {
+    what: 'a run counts for any due time of its interval',
+    file: 'due.ts',
+    from: 'Math.min(5_000, every / 4)',
+    to: 'every * 0.9',
+    rule: 'no long gap',
+  },
+  {
+    what: 'first runs begin at once',
+    file: 'due.ts',
+    from: 'now + shareOf(shortest, key,',
+    to: 'now + 0 * shareOf(shortest, key,',
+    rule: 'first runs',
+  },
+  {
+    what: 'first runs are spread over the whole interval',
+    file: 'due.ts',
+    from: 'Math.min(spreadMs, ...depths',
+    to: 'Math.max(spreadMs, ...depths',
+    rule: 'first runs',
+  },
+  {
+    what: 'the verdict of a process that stood still counts',
+    file: 'stillness.ts',
+    from: 'untilAt > from',
+    to: 'untilAt > from + 1e9',
+    rule: 'no false failure',
+  },
+  {
+    what: 'a verdict that does not count is not repeated',
+    file: 'due.ts',
+    from: 'again: counts ? ended.again : repeated(row, depth, now)',
+    to: 'again: ended.again',
+    rule: 'repeated',
+  },
+  {
+    what: 'a failure counts only after a quiet minute',
+    file: 'stillness.ts',
+    from: 'untilAt > from',
+    to: 'untilAt > from - 60_000',
+    rule: 'verdicts count',
+  },
+  {
+    what: 'the shallowest depth that is due runs first',
+    file: 'due.ts',
+    from: 'const depth = due.at(-1)',
+    to: 'const depth = due.at(0)',
+    rule: 'never doubled',
+  },
+  {
+    what: 'an order that is waiting keeps deeper ones waiting',
+    file: 'due.ts',
+    from: 'return order.beganAt === undefined ? depths.filter((depth) => !covers(order.depth, depth)) : []',
+    to: 'return []',
+    rule: 'no long gap',
+  },
+  {
+    what: 'the heap keeps the place of a row whose due time has changed',
+    file: 'schedule.ts',
+    from: 'else this.#soonest.put(place)',
+    to: 'else if (place.row.order !== undefined || place.row.covered.Standard === undefined) this.#soonest.put(place)',
+    rule: 'no long gap',
+  },
+  {
+    what: 'lateness is not reported for runs that waited for their slots',
+    file: 'schedule.ts',
+    from: 'const lateMs = Math.max(0, now - readyAt)',
+    to: 'const lateMs = 0 * Math.max(0, now - readyAt)',
+    rule: 'lateness',
+  },
+]
+
+const shippedFolder = new URL('../../src/core/schedule/', import.meta.url).pathname
+const heap = new URL('../../src/core/engine/waiting-list.ts', import.meta.url).href
+
+/** Loads the schedule with a defect. Throws if the text that it replaces is not there exactly once. */
+export async function planted({ file, from, to, what }: Plant): Promise<{ subject: Subject; remove: () => void }> {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-planted-'))
+  cpSync(shippedFolder, folder, { recursive: true })
+  const path = join(folder, file)
+  const source = readFileSync(path, 'utf8')
+  if (source.split(from).length !== 2) throw new Error(`${what}: ${file} has no single "${from}"`)
+  writeFileSync(
+    path,
+    source.replace(from, () => to),
+  )
+  const table = join(folder, 'schedule.ts')
+  writeFileSync(table, readFileSync(table, 'utf8').replace("'../engine/index.ts'", JSON.stringify(heap)))
+  const subject = (await import(/* @vite-ignore */ pathToFileURL(join(folder, 'index.ts')).href)) as Subject
+  return { subject, remove: () => rmSync(folder, { recursive: true, force: true }) }
+}
+
+/** The first seed in which the rule of a defect is broken, and the rules that are broken there. */
+export function firstSeed(subject: Subject, { rule }: Plant, seeds: readonly number[]): number | undefined {
+  return seeds.find((seed) => {
+    try {
+      return simulate(subject, seed, scenarioOf(seed)).violations.some((one) => one.startsWith(`${rule}:`))
+    } catch {
+      return false
+    }
+  })
+}

@@ -1,0 +1,47 @@
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import * as shipped from '../../src/core/schedule/index.ts'
+import { firstSeed, planted, plants } from './planted.ts'
+import { scenarioOf, simulate } from './simulated-schedule.ts'
+
+const seeds = Array.from({ length: 200 }, (_, at) => at + 1)
+
+test('W1 a simulated schedule keeps all of its rules in 200 scenarios', () => {
+  const broken = seeds.flatMap((seed) => {
+    const { violations } = simulate(shipped, seed, scenarioOf(seed))
+    return violations.slice(0, 2).map((violation) => `seed ${seed}: ${violation}`)
+  })
+  expect(broken).toEqual([])
+})
+
+test('W1 a simulated wall clock that jumps by days and hours changes no run', () => {
+  for (let seed = 1; seed <= 10; seed += 1) {
+    const scenario = { ...scenarioOf(seed), restarts: false }
+    const { digest, runs } = simulate(shipped, seed, { ...scenario, clockJumps: true })
+    expect(runs).toBeGreaterThan(0)
+    expect(digest).toBe(simulate(shipped, seed, { ...scenario, clockJumps: false }).digest)
+  }
+})
+
+test('W0 the same seed simulates the same trace, to the byte', () => {
+  const { lines, digest } = simulate(shipped, 7, scenarioOf(7), true)
+  const again = simulate(shipped, 7, scenarioOf(7), true)
+  expect(again.lines.join('\n')).toBe(lines.join('\n'))
+  expect(again.digest).toBe(digest)
+  expect(lines.length).toBeGreaterThan(100)
+  expect(simulate(shipped, 8, scenarioOf(8)).digest).not.toBe(digest)
+})
+
+test.each(plants)('the simulation finds a planted defect by its rule: $what', async (plant) => {
+  const { subject, remove } = await planted(plant)
+  try {
+    expect(firstSeed(subject, plant, seeds)).toBeDefined()
+  } finally {
+    remove()
+  }
+})
+
+test('docs/simulation.md lists each planted defect with its rule', () => {
+  const page = readFileSync(new URL('../../docs/simulation.md', import.meta.url), 'utf8')
+  for (const { what, rule } of plants) expect(page).toContain(`| ${what} | ${rule} |`)
+})
