@@ -124,14 +124,7 @@ async function ownAccount(ldap: LdapConnection): Promise<LdapEntry | undefined> 
 }
 
 /** A partner from which a domain controller receives changes, for one naming context. */
-type Partner = {
-  readonly guid: string
-  readonly context: string
-  /** Milliseconds since 1970; undefined if no replication has succeeded yet. */
-  readonly succeededAt: number | undefined
-  readonly failures: number
-  readonly code: number
-}
+type Partner = NonNullable<ReturnType<typeof parseRepsFrom>>
 
 /** Maximum number of naming contexts that are read; a domain has five, and few have more. */
 const maxContexts = 20
@@ -142,7 +135,7 @@ const maxPartners = 50
  * Parses a value of repsFrom (REPS_FROM, MS-DRSR 5.170): the failures in a row, the last success in seconds since 1601,
  * the code of the last attempt, and the object GUID of the partner. Undefined for another version or a shorter value.
  */
-export function parseRepsFrom(value: Buffer, context: string): Partner | undefined {
+export function parseRepsFrom(value: Buffer, context: string) {
   const end = 176
   const version = value.length < end ? 0 : value.readUInt32LE(0)
   if (version !== 1 && version !== 2) return undefined
@@ -154,6 +147,7 @@ export function parseRepsFrom(value: Buffer, context: string): Partner | undefin
   return {
     guid: `${hex(parts[0], 8)}-${hex(parts[1], 4)}-${hex(parts[2], 4)}-${tail.slice(0, 4)}-${tail.slice(4)}`,
     context,
+    /** Milliseconds since 1970; undefined if no replication has succeeded yet. */
     succeededAt: seconds === 0n ? undefined : Number(seconds) * 1_000 - windowsEpochMs,
     failures: value.readUInt32LE(12),
     code: value.readUInt32LE(32),

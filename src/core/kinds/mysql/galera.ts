@@ -59,23 +59,17 @@ export const galera = onDatabase({
 /** Milliseconds between the two reads of `flowControl`. */
 const secondReadMs = 1_000
 
-type Flow = {
-  /** Nanoseconds, since the start of the server or since FLUSH STATUS, in which the cluster let no write through. */
-  readonly pausedNs: number | undefined
-  /** Write sets that wait to be applied. */
-  readonly queue: number | undefined
-  /** Whether the server is a node in the primary component. */
-  readonly isConnected: boolean
-}
-
-async function readFlow({ ask }: DatabaseConnection): Promise<Flow> {
+async function readFlow({ ask }: DatabaseConnection) {
   const status = byName(
     await ask(`SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_flow_control_paused_ns', 'wsrep_local_recv_queue',
       'wsrep_connected', 'wsrep_cluster_status')`),
   )
   return {
+    /** Nanoseconds, since the start of the server or since FLUSH STATUS, in which the cluster let no write through. */
     pausedNs: figure(status, 'wsrep_flow_control_paused_ns'),
+    /** Write sets that wait to be applied. */
     queue: figure(status, 'wsrep_local_recv_queue'),
+    /** Whether the server is a node in the primary component. */
     isConnected: text(status, 'wsrep_connected') === 'ON' && text(status, 'wsrep_cluster_status') === 'Primary',
   }
 }

@@ -5,28 +5,10 @@ import { byName } from './checks.ts'
 
 export const mayReadGroup = 'where group replication is set up: GRANT SELECT ON performance_schema.* TO <account>'
 
-type Member = {
-  /** `db2:3306`. */
-  readonly name: string
-  readonly isOwn: boolean
-  /** `ONLINE`, `RECOVERING`, `OFFLINE`, `ERROR`, `UNREACHABLE`. */
-  readonly state: string
-  /** `PRIMARY`, `SECONDARY`; empty outside the group. */
-  readonly role: string
-}
-
-type Group = {
-  /** Whether the server answered at all: every server has max_connections. */
-  readonly answered: boolean
-  /** True if this server is set up as a member of a group. */
-  readonly isSetUp: boolean
-  readonly isReadOnly: boolean
-  /** The members as this server sees them. */
-  readonly members: readonly Member[]
-}
+type Member = ReturnType<typeof memberOf>
 
 /** Reads the group of a server. Reads no table, and needs no privilege, where group replication is not set up. */
-export async function readGroup({ ask }: DatabaseConnection): Promise<Group> {
+export async function readGroup({ ask }: DatabaseConnection) {
   const variables = byName(
     await ask(`SHOW GLOBAL VARIABLES WHERE Variable_name IN
       ('group_replication_group_name', 'super_read_only', 'server_uuid', 'max_connections')`),
@@ -38,18 +20,24 @@ export async function readGroup({ ask }: DatabaseConnection): Promise<Group> {
         member_role AS role FROM performance_schema.replication_group_members ORDER BY member_host, member_port`)
     : []
   return {
+    /** Whether the server answered at all: every server has max_connections. */
     answered: figure(variables, 'max_connections') !== undefined,
+    /** True if this server is set up as a member of a group. */
     isSetUp,
     isReadOnly: text(variables, 'super_read_only') === 'ON',
+    /** The members as this server sees them. */
     members: rows.map((row) => memberOf(row, uuid)),
   }
 }
 
-const memberOf = (row: Row, uuid: string): Member => ({
+const memberOf = (row: Row, uuid: string) => ({
+  /** `db2:3306`. */
   name: `${text(row, 'host') || '?'}:${text(row, 'port')}`,
   // A server that has not joined since it started has no id yet.
   isOwn: text(row, 'id') === uuid || text(row, 'id') === '',
+  /** `ONLINE`, `RECOVERING`, `OFFLINE`, `ERROR`, `UNREACHABLE`. */
   state: text(row, 'state'),
+  /** `PRIMARY`, `SECONDARY`; empty outside the group. */
   role: text(row, 'role'),
 })
 

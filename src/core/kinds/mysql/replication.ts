@@ -16,21 +16,7 @@ import { count } from '../../net/text.ts'
 import { byName, milliseconds } from './checks.ts'
 
 /** One source of a replica. Most replicas have a single source with an empty name. */
-export type Channel = {
-  readonly name: string
-  /** `Yes`, `No`, `Connecting`, `Preparing`. */
-  readonly receives: string
-  readonly applies: string
-  /** Undefined if the server does not know it. */
-  readonly lagMs: number | undefined
-  readonly errors: readonly string[]
-  /** The filters that leave out changes, as the server shows them: `Replicate_Ignore_DB: test`. */
-  readonly filters: readonly string[]
-  /** Milliseconds between two heartbeats; undefined where only `performance_schema` shows them (MySQL). */
-  readonly heartbeatMs: number | undefined
-  /** How many heartbeats, and how many bytes of binary logs, the replica has received: grows while its source works. */
-  readonly received: number | undefined
-}
+export type Channel = ReturnType<typeof channelOf>
 
 export const mayReadReplication =
   'GRANT REPLICATION CLIENT ON *.* TO <account>; on MariaDB since 10.5: GRANT SLAVE MONITOR ON *.* TO <account>'
@@ -62,7 +48,7 @@ export function replicationStatement(version: string): string {
   return isNew ? 'SHOW REPLICA STATUS' : 'SHOW SLAVE STATUS'
 }
 
-function channelOf(row: Row): Channel {
+function channelOf(row: Row) {
   const either = (...names: readonly string[]): string => names.map((name) => text(row, name)).find(Boolean) ?? ''
   const lag = figure(row, 'Seconds_Behind_Source') ?? figure(row, 'Seconds_Behind_Master')
   const period = figure(row, 'Slave_heartbeat_period')
@@ -70,12 +56,17 @@ function channelOf(row: Row): Channel {
   const position = figure(row, 'Read_Master_Log_Pos')
   return {
     name: either('Channel_Name', 'Connection_name'),
+    /** `Yes`, `No`, `Connecting`, `Preparing`. */
     receives: either('Replica_IO_Running', 'Slave_IO_Running'),
     applies: either('Replica_SQL_Running', 'Slave_SQL_Running'),
+    /** Undefined if the server does not know it. */
     lagMs: milliseconds(lag),
     errors: ['Last_IO_Error', 'Last_SQL_Error'].map((name) => text(row, name, 200)).filter(Boolean),
+    /** The filters that leave out changes, as the server shows them: `Replicate_Ignore_DB: test`. */
     filters: filtersOf(row),
+    /** Milliseconds between two heartbeats; undefined where only `performance_schema` shows them (MySQL). */
     heartbeatMs: milliseconds(period),
+    /** How many heartbeats, and how many bytes of binary logs, the replica has received: grows while its source works. */
     received: heartbeats === undefined || position === undefined ? undefined : heartbeats + position,
   }
 }

@@ -20,15 +20,7 @@ export const version = onDatabase({
       : ok('console', version, { facts: { version: version.replace(/^PgBouncer /, '') } }),
 })
 
-type Pool = {
-  /** `database/user`. */
-  readonly name: string
-  readonly waiting: number | undefined
-  /** Milliseconds that the oldest waiting client has waited. */
-  readonly maxMs: number | undefined
-  /** Server connections of the pool, whatever they do. */
-  readonly servers: number | undefined
-}
+type Pool = Awaited<ReturnType<typeof pools>>[number]
 
 const servers = ['sv_active', 'sv_idle', 'sv_used', 'sv_tested', 'sv_login'] as const
 
@@ -43,12 +35,15 @@ const pools = sharedRead('pools', 'The console answers SHOW POOLS', async ({ ask
   const rows = await ask('SHOW POOLS')
   return rows
     .filter((row) => row['database'] !== 'pgbouncer')
-    .map((row): Pool => {
+    .map((row) => {
       const [seconds, micros] = [figure(row, 'maxwait'), figure(row, 'maxwait_us')]
       return {
+        /** `database/user`. */
         name: `${text(row, 'database')}/${text(row, 'user')}`,
         waiting: figure(row, 'cl_waiting'),
+        /** Milliseconds that the oldest waiting client has waited. */
         maxMs: seconds === undefined ? undefined : seconds * 1_000 + (micros ?? 0) / 1_000,
+        /** Server connections of the pool, whatever they do. */
         servers: sum(row, servers),
       }
     })

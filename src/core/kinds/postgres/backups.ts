@@ -37,16 +37,7 @@ export const archiveBacklog = limitOnDatabase({
 })
 
 /** The backups of one stanza, according to `pgbackrest info --output=json`. */
-type Stanza = {
-  readonly name: string
-  /** 0 if all is well. */
-  readonly code: number | undefined
-  readonly message: string
-  /** When the newest backup ended, in milliseconds since 1970. Undefined without a backup. */
-  readonly newestAt: number | undefined
-  /** True if pages with wrong checksums were found during the newest backup. */
-  readonly hasErrors: boolean
-}
+type Stanza = ReturnType<typeof stanzasOf>[number]
 
 /** Bytes. A thousand backups take about 1 MB. */
 const maxInfoBytes = 8 * 1024 ** 2
@@ -121,7 +112,7 @@ const asObject = (value: unknown): Json => (typeof value === 'object' && value !
 const asList = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 
 /** Throws ProbeError `data` for anything other than the output of `pgbackrest info --output=json`. */
-function stanzasOf(json: string, path: string): readonly Stanza[] {
+function stanzasOf(json: string, path: string) {
   let info: unknown
   try {
     info = JSON.parse(json)
@@ -146,9 +137,12 @@ function stanzasOf(json: string, path: string): readonly Stanza[] {
     )
     return {
       name: text(stanza, 'name'),
+      /** 0 if all is well. */
       code: figure(status, 'code'),
       message: text(status, 'message'),
+      /** When the newest backup ended, in milliseconds since 1970. Undefined without a backup. */
       newestAt: newest?.at,
+      /** True if pages with wrong checksums were found during the newest backup. */
       hasErrors: newest?.hasErrors ?? false,
     }
   })

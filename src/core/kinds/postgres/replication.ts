@@ -33,36 +33,10 @@ export const hereLsn = `CASE WHEN pg_is_in_recovery() THEN coalesce(pg_last_wal_
   ELSE pg_current_wal_lsn() END`
 
 /** A replica that streams from this server. */
-type Replica = {
-  readonly name: string
-  readonly state: string
-  /** True for a logical subscriber, which has only a part of the data. */
-  readonly logical: boolean
-  /** Bytes of this server's WAL that the replica has not replayed, or not written if it replays none. */
-  readonly bytes: number | undefined
-  readonly lagMs: number | undefined
-  /** Milliseconds since its last report; undefined before PostgreSQL 12. */
-  readonly silentMs: number | undefined
-}
+type Replica = Awaited<ReturnType<typeof readReplicas>>['replicas'][number]
 
 /** What a standby receives from its primary. */
-type Receiver = {
-  readonly connected: boolean | undefined
-  /**
-   * True if the configuration names a primary, so that the standby should be connected. Undefined if this account may
-   * not see it.
-   */
-  readonly follows: boolean | undefined
-  /** True if restore_command is set, so that it reads WAL from an archive. Undefined before PostgreSQL 12. */
-  readonly restores: boolean | undefined
-  /** Milliseconds since the last message of the primary; undefined if this account may not see it. */
-  readonly silentMs: number | undefined
-  /**
-   * Milliseconds since new WAL arrived: a message that announced a later position than the one before. Undefined if
-   * this account may not see it.
-   */
-  readonly newestMs: number | undefined
-}
+type Receiver = ReturnType<typeof receiverOf>
 
 /** The replay status of a standby. */
 type Replay = Receiver & {
@@ -120,12 +94,15 @@ async function readReplicas(ask: Ask) {
     FROM pg_stat_replication AS r 
     WHERE application_name NOT IN ('pg_basebackup', 'pg_receivewal') AND state IS DISTINCT FROM 'backup' LIMIT 200`)
   const visible = rows.filter((row) => row.state !== null)
-  const replicas: readonly Replica[] = visible.map((row) => ({
+  const replicas = visible.map((row) => ({
     name: text(row, 'name'),
     state: text(row, 'state'),
+    /** True for a logical subscriber, which has only a part of the data. */
     logical: truth(row, 'logical'),
+    /** Bytes of this server's WAL that the replica has not replayed, or not written if it replays none. */
     bytes: figure(row, 'bytes'),
     lagMs: figure(row, 'lag'),
+    /** Milliseconds since its last report; undefined before PostgreSQL 12. */
     silentMs: figure(row, 'silent'),
   }))
   /** `hidden` is the number of replicas whose details this account cannot see. */
@@ -139,11 +116,21 @@ const receiver = `(SELECT count(*) FROM pg_stat_wal_receiver WHERE pid IS NOT NU
   (SELECT setting <> '' FROM pg_settings WHERE name = 'primary_conninfo') AS follows,
   (SELECT setting <> '' FROM pg_settings WHERE name = 'restore_command') AS restores`
 
-const receiverOf = (row: Row | undefined): Receiver => ({
+const receiverOf = (row: Row | undefined) => ({
   connected: flag(row, 'connected'),
+  /**
+   * True if the configuration names a primary, so that the standby should be connected. Undefined if this account may
+   * not see it.
+   */
   follows: flag(row, 'follows'),
+  /** True if restore_command is set, so that it reads WAL from an archive. Undefined before PostgreSQL 12. */
   restores: flag(row, 'restores'),
+  /** Milliseconds since the last message of the primary; undefined if this account may not see it. */
   silentMs: figure(row, 'silent'),
+  /**
+   * Milliseconds since new WAL arrived: a message that announced a later position than the one before. Undefined if
+   * this account may not see it.
+   */
   newestMs: figure(row, 'newest'),
 })
 

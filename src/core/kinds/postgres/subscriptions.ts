@@ -18,17 +18,7 @@ import { identifier } from './errors.ts'
 
 type Ask = DatabaseConnection['ask']
 
-type Subscription = {
-  /** `name in database`. */
-  readonly name: string
-  readonly enabled: boolean
-  /** The process of its worker, or undefined while none runs. */
-  readonly pid: number | undefined
-  /** Milliseconds since the last message of the publisher; undefined if the worker has received none. */
-  readonly silentMs: number | undefined
-  /** Errors of its workers since the statistics were reset; undefined before PostgreSQL 15. */
-  readonly errors: number | undefined
-}
+type Subscription = Awaited<ReturnType<typeof readSubscriptions>>[number]
 
 /** A table of a subscription whose first copy has not been completed. */
 type Unready = {
@@ -101,8 +91,9 @@ export const subscriptions = onDatabase({
     const { unready, isStuck } = await watchCopies(ask)
     const watched: Watched[] = []
     for (const one of second) {
-      const isRecorded = one.errors !== undefined && watched.length < maxRecorded
-      const readings = isRecorded ? await history(`errors of ${one.name}`, one.errors, readEveryMs) : undefined
+      const { errors } = one
+      const isRecorded = errors !== undefined && watched.length < maxRecorded
+      const readings = isRecorded ? await history(`errors of ${one.name}`, errors, readEveryMs) : undefined
       const tables = unready.filter(({ subscription }) => subscription === one.name).map(({ table }) => table)
       watched.push({
         ...one,
@@ -143,7 +134,7 @@ export const subscriptions = onDatabase({
 const copied = (tables: number): string =>
   tables === 0 ? '' : `; ${count(tables, 'table is', 'tables are')} being copied`
 
-async function readSubscriptions(ask: Ask, isCounted: boolean): Promise<readonly Subscription[]> {
+async function readSubscriptions(ask: Ask, isCounted: boolean) {
   // Rows of workers that copy a table, or apply a large transaction in parallel, do not describe the subscription.
   const rows = await ask(`SELECT s.subname AS name, d.datname AS database, s.subenabled AS enabled, w.pid,
       ${inMs('clock_timestamp() - w.last_msg_receipt_time')} AS silent,
@@ -153,10 +144,14 @@ async function readSubscriptions(ask: Ask, isCounted: boolean): Promise<readonly
     LEFT JOIN pg_stat_subscription AS w ON w.subid = s.oid AND w.relid IS NULL AND to_jsonb(w)->>'leader_pid' IS NULL
     ORDER BY 1 LIMIT 200`)
   return rows.map((row) => ({
+    /** `name in database`. */
     name: nameOf(row),
     enabled: truth(row, 'enabled'),
+    /** The process of its worker, or undefined while none runs. */
     pid: figure(row, 'pid'),
+    /** Milliseconds since the last message of the publisher; undefined if the worker has received none. */
     silentMs: figure(row, 'silent'),
+    /** Errors of its workers since the statistics were reset; undefined before PostgreSQL 15. */
     errors: figure(row, 'errors'),
   }))
 }

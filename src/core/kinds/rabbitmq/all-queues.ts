@@ -15,19 +15,7 @@ import {
 } from './management.ts'
 
 /** A queue as the server finds it now, and not as its last statistics describe it. */
-export type ListedQueue = {
-  readonly name: string
-  readonly vhost: string
-  /** Empty if it is not reported. */
-  readonly state: string
-  /** The home node of a classic queue; empty for others. */
-  readonly node: string
-  /** The numbers of members, and of those that run. Undefined for a classic queue. */
-  readonly members: number | undefined
-  readonly online: number | undefined
-  readonly ready: number | undefined
-  readonly unacknowledged: number | undefined
-}
+export type ListedQueue = ReturnType<typeof listedQueue>
 
 type Listing = {
   readonly queues: readonly ListedQueue[]
@@ -71,14 +59,17 @@ async function readListing(management: Management): Promise<Listing> {
   }
 }
 
-function listedQueue(one: unknown, account: Account): ListedQueue {
+function listedQueue(one: unknown, account: Account) {
   const json = object(one)
   const lengthOf = (value: unknown): number | undefined => (Array.isArray(value) ? value.length : undefined)
   return {
     name: words(json.name, account),
     vhost: words(json.vhost, account),
+    /** Empty if it is not reported. */
     state: words(json.state, account, 32),
+    /** The home node of a classic queue; empty for others. */
     node: words(json.node, account),
+    /** The numbers of members, and of those that run. Undefined for a classic queue. */
     members: lengthOf(json.members),
     online: lengthOf(json.online),
     ready: number(json, 'messages_ready'),

@@ -79,20 +79,7 @@ export const messages = limitOnManagement({
 
 type Share = { readonly used: number; readonly of: number }
 /** The report of a node. Figures that it does not report are undefined. */
-export type RabbitmqNode = {
-  readonly name: string
-  readonly running: boolean
-  readonly memoryAlarm: boolean | undefined
-  readonly diskAlarm: boolean | undefined
-  readonly memory: Share | undefined
-  readonly fileDescriptors: Share | undefined
-  readonly sockets: Share | undefined
-  readonly diskFree: Share | undefined
-  /** In maintenance mode. Undefined before RabbitMQ 3.13. */
-  readonly drained: boolean | undefined
-  /** Nodes that this node no longer sees. */
-  readonly partitions: readonly string[] | undefined
-}
+export type RabbitmqNode = ReturnType<typeof nodeOf>
 
 const truth = (value: unknown): boolean | undefined => (typeof value === 'boolean' ? value : undefined)
 
@@ -122,7 +109,7 @@ async function readNodes(
   }
 }
 
-function nodeOf(json: ManagementJson, account: Account): RabbitmqNode {
+function nodeOf(json: ManagementJson, account: Account) {
   const share = (used: string, of: string): Share | undefined => {
     const [a, b] = [number(json, used), number(json, of)]
     return a === undefined || b === undefined || b <= 0 ? undefined : { used: a, of: b }
@@ -136,7 +123,9 @@ function nodeOf(json: ManagementJson, account: Account): RabbitmqNode {
     fileDescriptors: share('fd_used', 'fd_total'),
     sockets: share('sockets_used', 'sockets_total'),
     diskFree: share('disk_free', 'disk_free_limit'),
+    /** In maintenance mode. Undefined before RabbitMQ 3.13. */
     drained: truth(json.being_drained),
+    /** Nodes that this node no longer sees. */
     partitions: Array.isArray(json.partitions) ? list(json.partitions).map((name) => words(name, account)) : undefined,
   }
 }

@@ -47,19 +47,7 @@ function evaluateSlots(row: Row, missing: (what: string) => Result<'cluster'>): 
 }
 
 /** A node as the server sees it. */
-export type ClusterNode = {
-  readonly id: string
-  /** `ip:port`. */
-  readonly address: string
-  /** `myself`, `master`, `slave`, `fail?` (this node does not reach it), `fail` (most primaries do not), `noaddr`. */
-  readonly flags: readonly string[]
-  /** The id of its primary; `-` for a primary. */
-  readonly primary: string
-  /** Whether it serves slots. */
-  readonly serves: boolean
-  /** Slots between two nodes, such as `[12->-<id>]`. A node lists only its own. */
-  readonly open: readonly string[]
-}
+export type ClusterNode = ReturnType<typeof parseNodes>[number]
 
 /** The fields before the slots: id, address, flags, primary, ping, pong, epoch, link. */
 const fieldsBeforeSlots = 8
@@ -68,7 +56,7 @@ const fieldsBeforeSlots = 8
  * Parses the reply to CLUSTER NODES. An address is `ip:port@bus`, since Redis 7 with `,hostname`. Lines with fewer fields
  * than the format has are left out.
  */
-export const parseNodes = (reply: string, redact: Redact): readonly ClusterNode[] =>
+export const parseNodes = (reply: string, redact: Redact) =>
   reply.split('\n').flatMap((line) => {
     const fields = line.trim().split(' ')
     const [id, address, flags, primary] = fields
@@ -76,10 +64,15 @@ export const parseNodes = (reply: string, redact: Redact): readonly ClusterNode[
     const ranges = fields.slice(fieldsBeforeSlots)
     return {
       id,
+      /** `ip:port`. */
       address: sanitize(redact(address.split(/[@,]/, 1)[0] ?? ''), 80),
+      /** `myself`, `master`, `slave`, `fail?` (this node does not reach it), `fail` (most primaries do not), `noaddr`. */
       flags: flags.split(','),
+      /** The id of its primary; `-` for a primary. */
       primary,
+      /** Whether it serves slots. */
       serves: ranges.some((range) => !range.startsWith('[')),
+      /** Slots between two nodes, such as `[12->-<id>]`. A node lists only its own. */
       open: ranges.filter((range) => range.startsWith('[')),
     }
   })

@@ -131,17 +131,10 @@ export const acceptsWrites = (row: Row): boolean => isPrimary(row) || isActiveRe
 export const isClusterNode = (row: Row): boolean => figure(row, 'cluster_enabled') === 1
 
 /** The link of a replica to a primary. Times are in milliseconds, and undefined if they are not reported. */
-type Link = {
-  readonly source: string
-  readonly up: boolean
-  /** A full copy is being received. */
-  readonly copies: boolean
-  readonly downMs: number | undefined
-  readonly silentMs: number | undefined
-}
+type Link = ReturnType<typeof linksOf>[number]
 
 /** The links to all primaries; only KeyDB follows several. */
-function linksOf(row: Row): readonly Link[] {
+function linksOf(row: Row) {
   if (isPrimary(row)) return []
   const prefixes = ['master_', ...Array.from({ length: maxSources - 1 }, (_, index) => `master_${index + 1}_`)]
   return prefixes
@@ -149,6 +142,7 @@ function linksOf(row: Row): readonly Link[] {
     .map((prefix) => ({
       source: `${text(row, `${prefix}host`, 80)}:${text(row, `${prefix}port`)}`,
       up: text(row, `${prefix}link_status`) === 'up',
+      /** A full copy is being received. */
       copies: figure(row, `${prefix}sync_in_progress`) === 1,
       downMs: milliseconds(figure(row, `${prefix}link_down_since_seconds`)),
       silentMs: milliseconds(figure(row, `${prefix}last_io_seconds_ago`)),
@@ -469,14 +463,9 @@ export const restarted = limitOnRedis({
 })
 
 /** For example `slave0:ip=10.0.0.2,port=6379,state=online,offset=1234,lag=0`. Undefined: not reported. */
-type Replica = {
-  readonly at: string
-  readonly state: string
-  readonly offset: number | undefined
-  readonly lagMs: number | undefined
-}
+type Replica = ReturnType<typeof replicasOf>[number]
 
-function replicasOf(row: Row): readonly Replica[] {
+function replicasOf(row: Row) {
   return Object.keys(row)
     .filter((name) => /^slave\d+$/.test(name))
     .map((name) => {
