@@ -47,11 +47,7 @@ export async function dataSocket(link: FtpLink, mode: Passive) {
   )
 }
 
-type Entry = {
-  readonly name: string
-  readonly at: Date | undefined /** Milliseconds, to compare with others. */
-  readonly rough: number
-}
+type Entry = Awaited<ReturnType<typeof filesIn>>[number]
 
 /** Loads the parser for listings in human-readable format. */
 export const loadFtpLists = () => import('basic-ftp')
@@ -103,7 +99,7 @@ export async function isUnreadable(lines: readonly string[]): Promise<boolean> {
 const isOneName = (line: string): boolean => line.length <= maxLine && !/[^\P{Cc}\t]/u.test(line)
 
 /** The files that the lines of a listing describe; skips all other lines. */
-export async function filesIn(lines: readonly string[], now: Date): Promise<readonly Entry[]> {
+export async function filesIn(lines: readonly string[], now: Date) {
   const { parseList } = await loadFtpLists()
   // Parses line by line: the driver infers the format of all lines from the last one, and throws if it does not know
   // that.
@@ -114,6 +110,7 @@ export async function filesIn(lines: readonly string[], now: Date): Promise<read
     .map((file) => ({
       name: file.name,
       at: sound(file.modifiedAt),
+      /** Milliseconds, to compare with others. */
       rough: roughly(file.rawModifiedAt, now),
     }))
 }

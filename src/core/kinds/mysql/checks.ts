@@ -225,19 +225,13 @@ const largest = `POW(2, ${bits} - IF(c.column_type LIKE '%unsigned%', 0, 1)) - 1
 const inScope = (column: string): string => `(${column} = DATABASE() OR DATABASE() IS NULL AND
   ${column} NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema'))`
 
-type Column = {
-  /** For example `orders.jobs.id`. */
-  readonly name: string
-  readonly type: string
-  /** Percent; undefined if the server does not report it. */
-  readonly used: number | undefined
-}
-
-function columnOf(row: Row): Column {
+function columnOf(row: Row) {
   const [next, max] = [figure(row, 'next'), figure(row, 'most')]
   return {
+    /** For example `orders.jobs.id`. */
     name: ['db', 'tbl', 'col'].map((name) => text(row, name)).join('.'),
     type: text(row, 'type'),
+    /** Percent; undefined if the server does not report it. */
     used: next === undefined || !max ? undefined : (Math.max(0, next - 1) / max) * 100,
   }
 }

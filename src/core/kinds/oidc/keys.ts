@@ -20,18 +20,10 @@ const lessUsual = new Set(['ES256K', 'Ed448'])
 /** A key that may have signed a token, reduced to its public members. */
 export type SigningKey = JsonWebKey & { readonly kty: string; readonly kid?: string; readonly alg?: string }
 
-export type KeySet = {
-  readonly problems: readonly string[]
-  readonly warnings: readonly string[]
-  readonly signing: readonly SigningKey[]
-  /** The number of all keys, including those that are not signing keys. */
-  readonly total: number
-  /** The start of validity of the most recent signing certificate (x5c). */
-  readonly newest: Date | undefined
-}
+export type KeySet = ReturnType<typeof inspectKeys>
 
 /** Lists the problems of a key set (RFC 7517), worst first. Makes no requests. */
-export function inspectKeys(json: unknown, keyBits: number): KeySet {
+export function inspectKeys(json: unknown, keyBits: number) {
   const listed = object(json).keys
   const empty = { warnings: [], signing: [], total: 0, newest: undefined }
   if (!Array.isArray(listed)) return { ...empty, problems: ['the document has no list of keys'] }
@@ -56,7 +48,9 @@ export function inspectKeys(json: unknown, keyBits: number): KeySet {
     ],
     warnings: inspected.flatMap(({ warning }) => warning ?? []),
     signing,
+    /** The number of all keys, including those that are not signing keys. */
     total: keys.length,
+    /** The start of validity of the most recent signing certificate (x5c). */
     newest: dates.length === 0 ? undefined : new Date(Math.max(...dates)),
   }
 }

@@ -3,15 +3,7 @@ import { ProbeError, RefusedSignInError } from '../../probe-error.ts'
 import { endpointAt, type OidcSession, secretFor } from './endpoint.ts'
 import { type OidcAnswer, type OidcJson, type OidcProvider, object, type SharedSettings } from './provider.ts'
 
-export type Tokens = {
-  readonly answer: OidcAnswer
-  readonly access: string
-  readonly refresh: string | undefined
-  /** e.g. `Bearer`. */
-  readonly type: string
-  /** Seconds, as reported by the server. */
-  readonly expiresIn: number | undefined
-}
+export type Tokens = ReturnType<typeof tokensOf>
 
 type Credentials = { readonly authorization?: string; readonly fields: OidcJson; readonly secrets: readonly string[] }
 
@@ -132,7 +124,7 @@ export async function presentOtherSecret(session: OidcSession, secret: string): 
   return { outcome: refused ? 'refused' : 'unproved', why: description }
 }
 
-function tokensOf(answer: OidcAnswer, session: OidcSession, asker: string, refused?: 'data'): Tokens {
+function tokensOf(answer: OidcAnswer, session: OidcSession, asker: string, refused?: 'data') {
   const { provider } = session
   if (answer.status !== 200) throw refusal(answer, session, asker, refused)
   const json = 'json' in answer.body ? object(answer.body.json) : {}
@@ -146,7 +138,9 @@ function tokensOf(answer: OidcAnswer, session: OidcSession, asker: string, refus
     answer,
     access,
     refresh: typeof refresh === 'string' && refresh !== '' ? refresh : undefined,
+    /** e.g. `Bearer`. */
     type: typeof type === 'string' ? sanitize(provider.redact(type), 16) : '',
+    /** Seconds, as reported by the server. */
     expiresIn: typeof expires === 'number' && Number.isFinite(expires) ? expires : undefined,
   }
 }

@@ -58,19 +58,14 @@ export function pingCommand(platform: string, { ip, count, waitMs }: PingRequest
 }
 
 /** The statistics that the program prints at its end. */
-type PingStatistics = {
-  readonly sent: number
-  readonly received: number
-  /** Milliseconds; undefined without any reply. */
-  readonly averageMs: number | undefined
-}
+type PingStatistics = NonNullable<ReturnType<typeof parsePing>>
 
 /** Windows translates its words, so only the numbers of its statistics count. */
 const windowsCounts = /= (\d{1,10})[^=\n]{0,60}= (\d{1,10})[^=\n]{0,60}= \d{1,10}\s{0,12}\(\d{1,3} ?%/
 const windowsTimes = /= \d{1,10} ?ms[^=\n]{0,60}= \d{1,10} ?ms[^=\n]{0,60}= (\d{1,10}) ?ms/
 
 /** Reads the statistics of iputils, BusyBox, macOS and Windows. Undefined for any other output. */
-export function parsePing(output: string): PingStatistics | undefined {
+export function parsePing(output: string) {
   const text = output.slice(-4_096)
   const unix = /(\d{1,10}) packets transmitted, (\d{1,10}) (?:packets )?received/.exec(text)
   const [, sent, received] = unix ?? windowsCounts.exec(text) ?? []
@@ -81,6 +76,7 @@ export function parsePing(output: string): PingStatistics | undefined {
   return {
     sent: Number(sent),
     received: replies,
+    /** Milliseconds; undefined without any reply. */
     averageMs: average === undefined || replies === 0 ? undefined : Number(average),
   }
 }

@@ -21,14 +21,7 @@ type Ask = DatabaseConnection['ask']
 type Subscription = Awaited<ReturnType<typeof readSubscriptions>>[number]
 
 /** A table of a subscription whose first copy has not been completed. */
-type Unready = {
-  /** As in `Subscription.name`. */
-  readonly subscription: string
-  /** `schema.table`. */
-  readonly table: string
-  /** `srsubstate`: i, d, f or s. */
-  readonly state: string
-}
+type Unready = Awaited<ReturnType<typeof readCopies>>['unready'][number]
 
 /** A subscription, and whether its worker runs on. */
 type Watched = Subscription & {
@@ -159,9 +152,7 @@ async function readSubscriptions(ask: Ask, isCounted: boolean) {
 const nameOf = (row: Row): string => `${text(row, 'name')} in ${text(row, 'database')}`
 
 /** The tables of this database that are not ready, and the processes that copy any table. */
-async function readCopies(
-  ask: Ask,
-): Promise<{ readonly unready: readonly Unready[]; readonly pids: readonly number[] }> {
+async function readCopies(ask: Ask) {
   const rows = await ask(`SELECT s.subname AS name, current_database() AS database, r.srsubstate::text AS state,
       n.nspname || '.' || c.relname AS table
     FROM pg_subscription_rel AS r JOIN pg_subscription AS s ON s.oid = r.srsubid
@@ -173,8 +164,11 @@ async function readCopies(
   )
   return {
     unready: rows.map((row) => ({
+      /** As in `Subscription.name`. */
       subscription: nameOf(row),
+      /** `schema.table`. */
       table: text(row, 'table', 128),
+      /** `srsubstate`: i, d, f or s. */
       state: text(row, 'state'),
     })),
     pids: workers.flatMap((row) => figure(row, 'pid') ?? []),

@@ -19,18 +19,7 @@ const rowsOf = (reply: RedisReply, redis: RedisConnection): readonly Row[] =>
   listOf(reply).map((one) => rowOf(one, redis))
 
 /** A primary that a Sentinel monitors. */
-type Master = {
-  readonly name: string
-  readonly address: string
-  /** What the Sentinel thinks of it: `master`, `s_down`, `o_down`, `disconnected`, `failover_in_progress`. */
-  readonly flags: readonly string[]
-  readonly otherSentinels: number | undefined
-  /**
-   * True after a jump of the clock or a long pause of the Sentinel. For 30 s, it then neither updates the flags nor
-   * starts a failover.
-   */
-  readonly tilted: boolean
-}
+type Master = NonNullable<Awaited<ReturnType<typeof masters>>>[number]
 
 const flagsOf = (row: Row): readonly string[] => text(row, 'flags', 200).split(',').filter(Boolean)
 const addressOf = (row: Row): string => `${text(row, 'ip')}:${text(row, 'port')}`
@@ -39,7 +28,7 @@ const addressOf = (row: Row): string => `${text(row, 'ip')}:${text(row, 'port')}
 const masters = sharedRead(
   'sentinel masters',
   'Reported only when a Sentinel does not answer SENTINEL MASTERS, such as for lack of permission',
-  async (redis: RedisConnection, context): Promise<readonly Master[] | undefined> => {
+  async (redis: RedisConnection, context) => {
     const { row } = await info(redis, {}, context)
     redis.isSentinel = isSentinel(row)
     if (!redis.isSentinel) return undefined
@@ -47,8 +36,13 @@ const masters = sharedRead(
     return rowsOf(await redis.ask('SENTINEL', 'MASTERS'), redis).map((one) => ({
       name: text(one, 'name', 128),
       address: addressOf(one),
+      /** What the Sentinel thinks of it: `master`, `s_down`, `o_down`, `disconnected`, `failover_in_progress`. */
       flags: flagsOf(one),
       otherSentinels: figure(one, 'num-other-sentinels'),
+      /**
+       * True after a jump of the clock or a long pause of the Sentinel. For 30 s, it then neither updates the flags nor
+       * starts a failover.
+       */
       tilted: figure(row, 'sentinel_tilt') === 1,
     }))
   },

@@ -11,15 +11,7 @@ import { ProbeError, RefusedSignInError, refusedSignIn } from '../../probe-error
 import type { Secret } from '../../settings/index.ts'
 
 /** The identification line with which an SSH server begins (RFC 4253, 4.2), as far as it was received. */
-export type Greeting = {
-  readonly address: string
-  readonly ended: 'met' | 'closed' | 'silent' | 'full' | 'unjudged'
-  readonly banner: string
-  readonly version: string | undefined
-  /** Name and version of the server's software. */
-  readonly software: string | undefined
-  readonly ms: number
-}
+export type Greeting = Awaited<ReturnType<typeof greeting>>
 
 /** Maximum bytes up to the end of that line, including any text before it. */
 const maxGreeting = 8 * 1024
@@ -33,12 +25,7 @@ const reserveMs = 150
 const isWhole = (received: Buffer): boolean => /^SSH-[^\r\n\u2028\u2029]*\r?\n/m.test(received.toString('latin1'))
 
 /** Reads the server's first line, and pushes it back for the driver. */
-export async function greeting(
-  socket: PeerSocket,
-  address: string,
-  context: CheckContext,
-  start: number,
-): Promise<Greeting> {
+export async function greeting(socket: PeerSocket, address: string, context: CheckContext, start: number) {
   const ms = Math.max(1, context.msLeft() - reserveMs, context.msLeft() / 2)
   const { bytes, ended } = await listen(socket, isWhole, maxGreeting, ms)
   const line = /^SSH-(\d+\.\d+)-([^\r\n]*)/m.exec(bytes.toString('utf8'))
@@ -49,6 +36,7 @@ export async function greeting(
     ended,
     banner: quote(line?.[0] ?? bytes, 100),
     version,
+    /** Name and version of the server's software. */
     software: software && sanitize(software, 100),
     ms: context.now() - start,
   }
