@@ -17,58 +17,48 @@ export function mysqlFault(error: unknown, place: ErrorPlace, isTlsUnused = fals
 export const closedBeforeAnswer = (address: string): ProbeError =>
   new ProbeError('protocol', `${address} closed the connection before it answered`)
 
-/** Error numbers of the server, which MySQL and MariaDB share. */
-const meaning: Readonly<
-  Record<
-    number,
-    | 'refused sign-in'
-    | 'expired'
-    | 'full'
-    | 'no database'
-    | 'not in'
-    | 'down'
-    | 'may not'
-    | 'would write'
-    | 'too long'
-    | 'no space'
-    | 'read-only'
-    | 'locked'
-    | 'without TLS'
-  >
-> = {
-  1040: 'full',
-  1203: 'full',
-  1226: 'full',
-  1045: 'refused sign-in',
-  1129: 'refused sign-in',
-  1130: 'refused sign-in',
-  1698: 'refused sign-in',
-  1820: 'expired',
-  1862: 'refused sign-in',
-  3118: 'refused sign-in',
-  4151: 'refused sign-in',
-  1044: 'not in',
-  1049: 'no database',
-  1053: 'down',
-  1142: 'may not',
-  1143: 'may not',
-  1370: 'may not',
-  1227: 'may not',
-  1792: 'would write',
-  1317: 'too long',
-  1969: 'too long',
-  3024: 'too long',
-  3: 'no space',
-  1021: 'no space',
-  1114: 'no space',
-  1290: 'read-only',
-  1836: 'read-only',
-  1205: 'locked',
-  3159: 'without TLS',
+type Meaning = readonly [fault: FaultClass, what: (address: string, user: string) => string, ...next: string[]]
+const is = (fault: FaultClass, what: string, ...next: string[]): Meaning => [
+  fault,
+  (address) => `${address} ${what}`,
+  ...next,
+]
+const full = is(
+  'refused',
+  'accepts no more connections',
+  'next: as an administrator, SHOW PROCESSLIST shows who holds the connections',
+)
+const noSpace = is('data', 'has no space left for data', 'next: free space on the disk of its data directory')
+const readOnly = is('data', 'accepts no writes')
+
+const withTls = 'next: tls: {mode: verify}, on loopback too'
+/** Error numbers of the server, which MySQL and MariaDB share. The reason of the server follows. */
+const meanings: Readonly<Record<number, Meaning>> = {
+  3: noSpace,
+  1021: noSpace,
+  1114: noSpace,
+  1040: full,
+  1203: full,
+  1226: full,
+  1290: readOnly,
+  1836: readOnly,
+  1044: ['data', (address, user) => `${address} denies ${user} access to the database`],
+  1049: is('data', 'has no such database'),
+  1053: is('refused', 'is shutting down'),
+  1205: ['timeout', () => 'another session holds a lock', 'inspect: SHOW FULL PROCESSLIST'],
+  1792: ['data', () => 'the query would write, and was refused'],
+  1820: [
+    'auth',
+    (address, user) => `${address} refuses every statement of ${user}, because its password has expired`,
+    'next: ALTER USER … IDENTIFIED BY a new password, or … PASSWORD EXPIRE NEVER',
+  ],
+  3159: is('tls', 'accepts connections over TLS only', withTls),
 }
+const refusesSignIn = new Set([1_045, 1_129, 1_130, 1_698, 1_862, 3_118, 4_151])
+const lacksPrivilege = new Set([1_142, 1_143, 1_227, 1_370])
+const tookTooLong = new Set([1_317, 1_969, 3_024])
 /** The server answers so to a wrong password, and to a right one without TLS for an account that requires it. */
 const accessDenied = 1_045
-const withTls = 'next: tls: {mode: verify}, on loopback too'
 /** A Galera node outside its cluster rejects every query with this number. */
 const unknownCommand = 1_047
 
@@ -81,57 +71,23 @@ function fromServer(
   const probeError = (fault: FaultClass, message: string, ...details: string[]): ProbeError =>
     new ProbeError(fault, message, [...details, `error ${errno}`])
   const user = `"${sanitize(target.user, 64)}"`
-  switch (meaning[errno]) {
-    case 'refused sign-in':
-      if (phase === 'sign-in') {
-        return isTlsUnused && errno === accessDenied
-          ? refusedSignIn(address, user, `${reason}, or the account may sign in over TLS only (REQUIRE SSL)`, [
-              withTls,
-              `error ${errno}`,
-            ])
-          : refusedSignIn(address, user, reason, [`error ${errno}`])
-      }
-      return missingPrivilege(errno, reason, target)
-    case 'expired':
-      return probeError(
-        'auth',
-        `${address} refuses every statement of ${user}, because its password has expired: ${reason}`,
-        'next: ALTER USER … IDENTIFIED BY a new password, or … PASSWORD EXPIRE NEVER',
-      )
-    case 'without TLS':
-      return probeError('tls', `${address} accepts connections over TLS only: ${reason}`, withTls)
-    case 'full':
-      return probeError(
-        'refused',
-        `${address} accepts no more connections: ${reason}`,
-        'next: as an administrator, SHOW PROCESSLIST shows who holds the connections',
-      )
-    case 'no database':
-      return probeError('data', `${address} has no such database: ${reason}`)
-    case 'not in':
-      return probeError('data', `${address} denies ${user} access to the database: ${reason}`)
-    case 'down':
-      return probeError('refused', `${address} is shutting down: ${reason}`)
-    case 'would write':
-      return probeError('data', `the query would write, and was refused: ${reason}`)
-    case 'may not':
-      if (phase === 'query')
-        return probeError('data', `${user} may not read the table: ${reason}`, 'next: GRANT SELECT on it')
-      return missingPrivilege(errno, reason, target)
-    case 'no space':
-      return probeError(
-        'data',
-        `${address} has no space left for data: ${reason}`,
-        'next: free space on the disk of its data directory',
-      )
-    case 'read-only':
-      return probeError('data', `${address} accepts no writes: ${reason}`)
-    case 'locked':
-      return probeError('timeout', `another session holds a lock: ${reason}`, 'inspect: SHOW FULL PROCESSLIST')
-    case 'too long':
-      return probeError('timeout', reason)
-    default:
+  const meaning = meanings[errno]
+  if (meaning) {
+    const [fault, what, ...next] = meaning
+    return probeError(fault, `${what(address, user)}: ${reason}`, ...next)
   }
+  if (tookTooLong.has(errno)) return probeError('timeout', reason)
+  if (phase === 'sign-in' && refusesSignIn.has(errno)) {
+    return isTlsUnused && errno === accessDenied
+      ? refusedSignIn(address, user, `${reason}, or the account may sign in over TLS only (REQUIRE SSL)`, [
+          withTls,
+          `error ${errno}`,
+        ])
+      : refusedSignIn(address, user, reason, [`error ${errno}`])
+  }
+  if (phase === 'query' && lacksPrivilege.has(errno))
+    return probeError('data', `${user} may not read the table: ${reason}`, 'next: GRANT SELECT on it')
+  if (refusesSignIn.has(errno) || lacksPrivilege.has(errno)) return missingPrivilege(errno, reason, target)
   if (phase === 'query') return probeError('data', `the query failed: ${reason}`)
   if (errno === unknownCommand) return probeError('data', `${address} does not accept queries: ${reason}`)
   return probeError(

@@ -216,6 +216,27 @@ async function signIn(redis: RedisConnection, user: string | undefined, password
 /** The server that answered with an error, and the user it answered. */
 type Answerer = { readonly address: string; readonly redact: Redact; readonly user: string | undefined }
 
+const onOtherNode = ['data', 'does not have that key: it is on another node of the cluster'] as const
+/** What an error means by its code; continues the address of the server. */
+const meanings: Readonly<Record<string, readonly [fault: FaultClass, what: string, ...next: string[]]>> = {
+  NOAUTH: ['auth', 'requires a sign-in: set password (and the user in url)'],
+  LOADING: ['data', 'is still loading its data after a start and serves no requests yet'],
+  MASTERDOWN: ['data', 'is a replica that has lost its primary and serves no requests until it is back'],
+  BUSY: ['data', 'is busy with a script or function and serves no other requests', 'next: SCRIPT KILL ends the script'],
+  DENIED: ['refused', 'is in protected mode: without a password it accepts only local clients'],
+  MISCONF: [
+    'data',
+    'accepts no writes: its last save to disk failed',
+    'check its log, the disk and the owner of its folder',
+  ],
+  OOM: ['data', 'accepts no writes: its memory is full (maxmemory)'],
+  NOREPLICAS: ['data', 'accepts no writes: it has too few healthy replicas (min-replicas-to-write)'],
+  READONLY: ['data', 'accepts no writes: it is a replica'],
+  CLUSTERDOWN: ['data', 'serves no requests: its cluster is down', 'inspect: CLUSTER INFO'],
+  MOVED: onOtherNode,
+  ASK: onOtherNode,
+}
+
 /**
  * Explains an error of the server to an operator.
  *
@@ -228,47 +249,14 @@ function redisError(error: string, { address, redact, user }: Answerer): ProbeEr
     new ProbeError(fault, message, [...next, text])
   const refused = (reason: string): ProbeError => refusedSignIn(address, who, reason, [text])
   const code = /^[A-Z]+/.exec(error)?.[0] ?? ''
-  switch (code) {
-    case 'NOAUTH':
-      return problem('auth', `${address} requires a sign-in: set password (and the user in url)`)
-    case 'WRONGPASS':
-      return refused('wrong password, or the user does not exist or is disabled')
-    case 'NOPERM':
-      return missingPermission(`ACL SETUSER ${sanitize(user ?? 'default', 64)} ${missingRule(error)}`, who, text)
-    case 'LOADING':
-      return problem('data', `${address} is still loading its data after a start and serves no requests yet`)
-    case 'MASTERDOWN':
-      return problem(
-        'data',
-        `${address} is a replica that has lost its primary and serves no requests until it is back`,
-      )
-    case 'BUSY':
-      return problem(
-        'data',
-        `${address} is busy with a script or function and serves no other requests`,
-        'next: SCRIPT KILL ends the script',
-      )
-    case 'DENIED':
-      return problem('refused', `${address} is in protected mode: without a password it accepts only local clients`)
-    case 'MISCONF':
-      return problem(
-        'data',
-        `${address} accepts no writes: its last save to disk failed`,
-        'check its log, the disk and the owner of its folder',
-      )
-    case 'OOM':
-      return problem('data', `${address} accepts no writes: its memory is full (maxmemory)`)
-    case 'NOREPLICAS':
-      return problem('data', `${address} accepts no writes: it has too few healthy replicas (min-replicas-to-write)`)
-    case 'READONLY':
-      return problem('data', `${address} accepts no writes: it is a replica`)
-    case 'CLUSTERDOWN':
-      return problem('data', `${address} serves no requests: its cluster is down`, 'inspect: CLUSTER INFO')
-    case 'MOVED':
-    case 'ASK':
-      return problem('data', `${address} does not have that key: it is on another node of the cluster`)
-    default:
+  const meaning = meanings[code]
+  if (meaning) {
+    const [fault, what, ...next] = meaning
+    return problem(fault, `${address} ${what}`, ...next)
   }
+  if (code === 'WRONGPASS') return refused('wrong password, or the user does not exist or is disabled')
+  if (code === 'NOPERM')
+    return missingPermission(`ACL SETUSER ${sanitize(user ?? 'default', 64)} ${missingRule(error)}`, who, text)
   if (/max number of clients/i.test(error)) {
     return problem(
       'refused',
