@@ -343,17 +343,22 @@ const shareOf = (bytes: number | undefined, { max }: Cache): number | undefined 
   bytes === undefined || max === undefined || max <= 0 ? undefined : (bytes / max) * 100
 const cacheOf = ({ max = 0 }: Cache): string => `the cache of ${show(max, 'bytes')}`
 
-export const queues = limitOnMongo({
+/** The parts that the checks of the load have in common. */
+const ofLoad = {
   depth: 'Advanced',
+  applies: ({ node }: MongoConnection) => holdsData(node),
+  privilege: grantOf(clusterMonitor),
+  observe: readLoad,
+} as const
+
+export const queues = limitOnMongo({
+  ...ofLoad,
   check: 'queues',
   proves: 'The number of operations waiting for a lock',
   setting: 'queues',
   unit: 'count',
   default: { warn: 10, limit: 30 },
   doc: 'Operations waiting for a lock',
-  applies: ({ node }) => holdsData(node),
-  privilege: grantOf(clusterMonitor),
-  observe: readLoad,
   evaluate: (load, compare) => {
     if ('obstacle' in load) return warnOf('queues', load)
     const { queued: value, hasQueue } = load
@@ -363,16 +368,13 @@ export const queues = limitOnMongo({
 })
 
 export const cache = limitOnMongo({
-  depth: 'Advanced',
+  ...ofLoad,
   check: 'cache',
   proves: 'The WiredTiger cache is not full; left out without one',
   setting: 'cache',
   unit: 'percent',
   default: { warn: 95 },
   doc: 'How full the WiredTiger cache may be',
-  applies: ({ node }) => holdsData(node),
-  privilege: grantOf(clusterMonitor),
-  observe: readLoad,
   evaluate: (load, compare) => {
     if ('obstacle' in load) return load.denied ? warnOf('cache', load) : []
     if (!load.cache) return []
@@ -384,16 +386,13 @@ export const cache = limitOnMongo({
 })
 
 export const cacheDirty = limitOnMongo({
-  depth: 'Advanced',
+  ...ofLoad,
   check: 'cache dirty',
   proves: 'The share of the cache that waits to be written to disk',
   setting: 'cacheDirty',
   unit: 'percent',
   default: { warn: 20 },
   doc: 'How much of the cache may wait to be written to disk',
-  applies: ({ node }) => holdsData(node),
-  privilege: grantOf(clusterMonitor),
-  observe: readLoad,
   evaluate: (load, compare) => {
     if ('obstacle' in load) return load.denied ? warnOf('cache dirty', load) : []
     if (!load.cache) return []

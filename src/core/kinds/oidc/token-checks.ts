@@ -145,11 +145,7 @@ const skew = {
   doc: 'Maximum difference between the clock of the provider (iat of a token, Date header) and ours',
 } as const satisfies SettingsSpec[string]
 
-type Grant = {
-  readonly address: string
-  readonly form: Token['form']
-  readonly ms: number
-} & Pick<Tokens, 'type' | 'expiresIn'>
+type Grant = ReturnType<typeof grantOf>
 
 /** A token, and everything that it and the accompanying answer show. */
 type FirstGrant = Grant & {
@@ -165,7 +161,7 @@ type FirstGrant = Grant & {
   readonly ahead: readonly { readonly by: string; readonly ms: number }[]
 }
 
-const grantOf = (address: string, { answer, type, expiresIn }: Tokens, { form }: Token): Grant => ({
+const grantOf = (address: string, { answer, type, expiresIn }: Tokens, { form }: Token) => ({
   address,
   form,
   ms: answer.ms,

@@ -132,12 +132,13 @@ function nodeOf(json: ManagementJson, account: Account) {
 
 const runningOf = (nodes: readonly RabbitmqNode[]): readonly RabbitmqNode[] => nodes.filter((node) => node.running)
 
+/** The parts that the checks of nodes have in common. */
+const ofNodes = { depth: 'Standard', privilege, observe: readNodes } as const
+
 export const node = onManagement({
-  depth: 'Standard',
+  ...ofNodes,
   results: { node: 'Every node of the cluster is running' },
   settings: {},
-  privilege,
-  observe: readNodes,
   evaluate: (nodes) => {
     if (nodes.length === 0) return fail('node', 'protocol', 'the server lists no nodes, not even itself')
     const running = runningOf(nodes).length
@@ -148,13 +149,11 @@ export const node = onManagement({
 })
 
 export const maintenance = onManagement({
-  depth: 'Standard',
+  ...ofNodes,
   results: {
     maintenance: 'No running node is in maintenance mode, in which it refuses clients; omitted before RabbitMQ 3.13',
   },
   settings: {},
-  privilege,
-  observe: readNodes,
   evaluate: (nodes): Result<'maintenance'> | [] => {
     const running = runningOf(nodes)
     const drained = running.filter((one) => one.drained === true).map(({ name }) => name)
@@ -170,11 +169,9 @@ export const maintenance = onManagement({
 })
 
 export const alarms = onManagement({
-  depth: 'Standard',
+  ...ofNodes,
   results: { alarms: 'No memory or disk alarm blocks publishers' },
   settings: {},
-  privilege,
-  observe: readNodes,
   evaluate: (nodes): Result<'alarms'> | [] => {
     const running = runningOf(nodes)
     // Without a running node, the check `node` fails.
@@ -228,7 +225,7 @@ function fullest<const Name extends string>(
 const shareLimits = { warn: 80, limit: 95 } as const
 
 export const memory = onManagement({
-  depth: 'Standard',
+  ...ofNodes,
   results: { memory: 'Memory use of the fullest node is within the limit' },
   settings: {
     memory: {
@@ -238,8 +235,6 @@ export const memory = onManagement({
       doc: 'Maximum memory use of a node, in percent of its high watermark',
     },
   },
-  privilege,
-  observe: readNodes,
   evaluate: (nodes, { memory: threshold }) =>
     fullest({ check: 'memory', of: 'memory' }, nodes, threshold, ({ used, of }) => {
       return `${showBytes(used)} of ${showBytes(of)} (high watermark)`
@@ -247,7 +242,7 @@ export const memory = onManagement({
 })
 
 export const fileDescriptors = onManagement({
-  depth: 'Standard',
+  ...ofNodes,
   results: { 'file descriptors': 'Enough file descriptors remain' },
   settings: {
     fileDescriptors: {
@@ -257,8 +252,6 @@ export const fileDescriptors = onManagement({
       doc: 'Maximum file descriptors in use, in percent',
     },
   },
-  privilege,
-  observe: readNodes,
   evaluate: (nodes, { fileDescriptors: threshold }) =>
     fullest({ check: 'file descriptors', of: 'fileDescriptors' }, nodes, threshold, ({ used, of }) => {
       return `${used} of ${of} file descriptors`
@@ -266,13 +259,11 @@ export const fileDescriptors = onManagement({
 })
 
 export const sockets = onManagement({
-  depth: 'Standard',
+  ...ofNodes,
   results: { sockets: 'Enough sockets remain; omitted where the server does not report them' },
   settings: {
     sockets: { type: 'threshold', unit: 'percent', default: shareLimits, doc: 'Maximum sockets in use, in percent' },
   },
-  privilege,
-  observe: readNodes,
   evaluate: (nodes, { sockets: threshold }) => {
     // RabbitMQ 4 no longer counts them.
     if (nodes.every((one) => one.sockets === undefined)) return []
@@ -281,11 +272,10 @@ export const sockets = onManagement({
 })
 
 export const partitions = onManagement({
+  ...ofNodes,
   depth: 'Advanced',
   results: { partitions: 'No network partition divides the nodes' },
   settings: {},
-  privilege,
-  observe: readNodes,
   evaluate: (nodes): Result<'partitions'> | [] => {
     const running = runningOf(nodes)
     // Without a running node, the check `node` fails.
@@ -305,13 +295,12 @@ export const partitions = onManagement({
 })
 
 export const cluster = onManagement({
+  ...ofNodes,
   depth: 'Advanced',
   results: { cluster: 'At least `nodes` nodes are running; omitted without that setting' },
   settings: { nodes: { type: 'integer', min: 1, doc: 'Minimum number of running nodes in the cluster' } },
   when: ['nodes'],
   emptyWhere: 'no node is listed, which the check `node` reports',
-  privilege,
-  observe: readNodes,
   evaluate: (nodes, { nodes: min }): Result<'cluster'> | [] => {
     if (nodes.length === 0 || min === undefined) return []
     const running = runningOf(nodes).length

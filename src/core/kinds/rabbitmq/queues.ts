@@ -170,12 +170,12 @@ function figuresOf(reading: Reading) {
   return serving.has(figures.state) && ready !== undefined ? { ready, ...figures } : undefined
 }
 
+/** The parts that the checks of each queue have in common. */
+const ofQueues = { depth: 'Standard', settings, privilege, observe: readQueues } as const
+
 export const queue = onManagement({
-  depth: 'Standard',
+  ...ofQueues,
   results: { queue: 'Each configured queue exists, works, and has a number of waiting messages within the limit' },
-  settings,
-  privilege,
-  observe: readQueues,
   evaluate: (reading) => {
     if ('failure' in reading) return failedAttempt('queue', reading.failure)
     return about(reading.of.name, evaluateQueue(reading.observation, reading.of))
@@ -193,11 +193,8 @@ function evaluateQueue({ state, node, ready: value }: Queue, of: QueueSettings):
 }
 
 export const consumers = onManagement({
-  depth: 'Standard',
+  ...ofQueues,
   results: { consumers: 'The queue has enough consumers' },
-  settings,
-  privilege,
-  observe: readQueues,
   evaluate: (reading) => {
     const { of } = reading
     const figures = figuresOf(reading)
@@ -219,13 +216,10 @@ export const consumers = onManagement({
 })
 
 export const unacknowledged = onManagement({
-  depth: 'Standard',
+  ...ofQueues,
   results: {
     unacknowledged: 'The number of unacknowledged messages is within the limit; omitted without `unacknowledged`',
   },
-  settings,
-  privilege,
-  observe: readQueues,
   evaluate: (reading) => {
     const { of } = reading
     const figures = figuresOf(reading)
@@ -239,13 +233,11 @@ export const unacknowledged = onManagement({
 })
 
 export const oldestMessage = onManagement({
+  ...ofQueues,
   depth: 'Advanced',
   results: {
     'oldest message': 'The message at the head of the queue is not too old; omitted where it has no timestamp',
   },
-  settings,
-  privilege,
-  observe: readQueues,
   evaluate: (reading) => {
     const { of, date } = reading
     const { head, ready = 0 } = figuresOf(reading) ?? {}

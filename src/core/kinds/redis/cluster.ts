@@ -89,7 +89,12 @@ const nodesOf = sharedRead(
   },
 )
 
-const privilege = 'ACL SETUSER <account> +info +cluster|nodes'
+/** The parts that the checks of nodes have in common. */
+const ofNodes = {
+  depth: 'Standard',
+  privilege: 'ACL SETUSER <account> +info +cluster|nodes',
+  observe: nodesOf,
+} as const
 
 /** Why a node does not work, or undefined. */
 function whyDown({ flags }: ClusterNode): string | undefined {
@@ -107,11 +112,9 @@ const firstOf = (all: readonly string[]): string => {
 }
 
 export const clusterNodes = onRedis({
-  depth: 'Standard',
+  ...ofNodes,
   results: { 'cluster nodes': 'Every node of the cluster is up, as this one sees it; omitted without a cluster' },
   settings: {},
-  privilege,
-  observe: nodesOf,
   evaluate: (nodes): Result<'cluster nodes'> | [] => {
     if (!nodes) return []
     const check = 'cluster nodes'
@@ -135,11 +138,9 @@ const openSlot = (range: string): string => {
 }
 
 export const openSlots = onRedis({
-  depth: 'Standard',
+  ...ofNodes,
   results: { 'open slots': 'This node is neither giving nor taking a slot; omitted without a cluster' },
   settings: {},
-  privilege,
-  observe: nodesOf,
   evaluate: (nodes): Result<'open slots'> | [] => {
     if (!nodes) return []
     const check = 'open slots'
@@ -154,14 +155,12 @@ export const openSlots = onRedis({
 })
 
 export const clusterReplicas = onRedis({
-  depth: 'Standard',
+  ...ofNodes,
   results: {
     'cluster replicas':
       'Each primary of the cluster that serves slots has a replica that is up, or `replicas` of them; omitted without a cluster and in a cluster of one node',
   },
   settings: { replicas: replicasSetting },
-  privilege,
-  observe: nodesOf,
   evaluate: (nodes, { replicas: min = 1 }): Result<'cluster replicas'> | [] => {
     if (!nodes || nodes.length < 2) return []
     const check = 'cluster replicas'

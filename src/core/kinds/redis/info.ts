@@ -119,6 +119,9 @@ export const info = sharedRead(
   },
 )
 
+/** The parts that most checks of INFO have in common. */
+const ofInfo = { depth: 'Standard', privilege, observe: info } as const
+
 const milliseconds = (seconds: number | undefined): number | undefined =>
   seconds === undefined ? undefined : seconds * 1_000
 
@@ -155,7 +158,7 @@ const sourcesOf = (row: Row): string =>
     .join(' and ')
 
 export const role = onRedis({
-  depth: 'Standard',
+  ...ofInfo,
   results: { role: 'The server has the expected role, primary or replica' },
   settings: {
     role: {
@@ -165,8 +168,6 @@ export const role = onRedis({
       doc: 'The expected role of the server; an active replica of KeyDB has both',
     },
   },
-  privilege,
-  observe: info,
   evaluate: ({ row }, { role: expected }) => {
     const primary = isPrimary(row)
     const version = text(row, 'redis_version')
@@ -186,11 +187,9 @@ export const role = onRedis({
 })
 
 export const replicaLink = onRedis({
-  depth: 'Standard',
+  ...ofInfo,
   results: { 'replica link': 'A replica is connected to its primary; omitted on a primary' },
   settings: {},
-  privilege,
-  observe: info,
   evaluate: ({ row }): Result<'replica link'> | [] => {
     const check = 'replica link'
     const links = linksOf(row)
@@ -209,14 +208,12 @@ export const replicaLink = onRedis({
 })
 
 export const readOnly = onRedis({
-  depth: 'Standard',
+  ...ofInfo,
   results: {
     'read-only':
       'A replica refuses writes, which its primary would never get; omitted on a primary, an active replica of KeyDB and a node of a cluster',
   },
   settings: {},
-  privilege,
-  observe: info,
   evaluate: ({ row }): Result<'read-only'> | [] => {
     // A replica of a cluster redirects writes to its primary, whatever the setting.
     if (acceptsWrites(row) || isClusterNode(row)) return []
@@ -231,15 +228,13 @@ export const readOnly = onRedis({
 })
 
 export const memory = limitOnRedis({
-  depth: 'Standard',
+  ...ofInfo,
   check: 'memory',
   proves: 'Enough memory remains',
   setting: 'memory',
   unit: 'percent',
   default: { warn: 80, limit: 95 },
   doc: 'Maximum memory in use, in percent of maxmemory; ignored if the policy (allkeys-…) may evict any key',
-  privilege,
-  observe: info,
   evaluate: ({ row }, compare, settings) => {
     const total = figure(row, 'used_memory')
     const max = figure(row, 'maxmemory')
@@ -262,15 +257,13 @@ export const memory = limitOnRedis({
 const blockedClients = (row: Row): number | undefined => figure(row, 'blocked_clients')
 
 export const clients = limitOnRedis({
-  depth: 'Standard',
+  ...ofInfo,
   check: 'clients',
   proves: 'Enough client connections remain',
   setting: 'clients',
   unit: 'percent',
   default: { warn: 80, limit: 95 },
   doc: 'Maximum number of connected clients, in percent of maxclients',
-  privilege,
-  observe: info,
   evaluate: ({ row }, compare) => {
     const connected = figure(row, 'connected_clients')
     const max = figure(row, 'maxclients')
@@ -373,15 +366,13 @@ const sinceStart = (what: string): string =>
   `${what} since the server started; how many of them lately is known from the second run on, with a store`
 
 export const blocked = limitOnRedis({
-  depth: 'Standard',
+  ...ofInfo,
   check: 'blocked',
   proves: 'The number of blocked clients is within the limit; omitted without `blocked`',
   setting: 'blocked',
   unit: 'count',
   doc: 'Maximum number of clients that wait in a blocking command, as workers do',
 
-  privilege,
-  observe: info,
   evaluate: ({ row }, compare) =>
     compare({ what: 'blocked clients:', figure: 'the number of blocked clients', value: blockedClients(row) }),
 })
@@ -407,11 +398,9 @@ export const evicted = limitOnRedis({
 })
 
 export const persistence = onRedis({
-  depth: 'Standard',
+  ...ofInfo,
   results: { persistence: 'The last save and the last write to the append-only file succeeded' },
   settings: {},
-  privilege,
-  observe: info,
   evaluate: ({ row }) => {
     const aof = figure(row, 'aof_enabled')
     const unsaved = figure(row, 'rdb_changes_since_last_save')
@@ -446,7 +435,7 @@ export const persistence = onRedis({
 })
 
 export const restarted = limitOnRedis({
-  depth: 'Standard',
+  ...ofInfo,
   check: 'restarted',
   proves: 'The server has not restarted recently',
   setting: 'restarted',
@@ -454,8 +443,6 @@ export const restarted = limitOnRedis({
   default: { warn: minute },
   doc: 'Minimum uptime of the server',
   bound: 'atLeast',
-  privilege,
-  observe: info,
   evaluate: ({ row }, compare) => {
     const value = milliseconds(figure(row, 'uptime_in_seconds'))
     return compare({ what: 'up for', figure: 'the uptime', value })
@@ -499,11 +486,10 @@ export const replicasSetting = {
 } as const satisfies SettingsSpec[string]
 
 export const replicas = onRedis({
+  ...ofInfo,
   depth: 'Advanced',
   results: { replicas: 'The replicas of the server are online' },
   settings: { replicas: replicasSetting },
-  privilege,
-  observe: info,
   evaluate: ({ row }, { replicas: min }): Result<'replicas'> | [] => {
     if (!acceptsWrites(row)) return []
     const all = replicasOf(row)
@@ -522,6 +508,7 @@ export const replicas = onRedis({
 })
 
 export const replicationLag = limitOnRedis({
+  ...ofInfo,
   depth: 'Advanced',
   check: 'replication lag',
   proves: 'Primary and replicas communicate; omitted without replication',
@@ -529,8 +516,6 @@ export const replicationLag = limitOnRedis({
   unit: 'duration',
   default: { warn: 15_000, limit: minute },
   doc: 'Maximum time since primary and replica last communicated, which they do every 1 to 10 s',
-  privilege,
-  observe: info,
   evaluate: ({ row }, compare) => {
     const lag = (what: string, value: number | undefined) => compare({ what, value })
     const late = acceptsWrites(row) ? worstReplica(row, ({ lagMs }) => lagMs) : undefined
@@ -548,6 +533,7 @@ export const replicationLag = limitOnRedis({
 })
 
 export const replicationOffset = limitOnRedis({
+  ...ofInfo,
   depth: 'Advanced',
   check: 'replication offset',
   proves: 'The replicas of a primary are not too far behind',
@@ -555,8 +541,6 @@ export const replicationOffset = limitOnRedis({
   unit: 'bytes',
   default: { warn: 16 * 1024 ** 2 },
   doc: 'Maximum distance between the offsets of the primary and a replica, as reported by the primary',
-  privilege,
-  observe: info,
   evaluate: ({ row }, compare) => {
     const own = figure(row, 'master_repl_offset')
     const distance = ({ offset }: Replica): number | undefined =>
@@ -570,6 +554,7 @@ export const replicationOffset = limitOnRedis({
 })
 
 export const lastSave = limitOnRedis({
+  ...ofInfo,
   depth: 'Advanced',
   check: 'last save',
   proves: 'Changes are saved often enough; omitted without `lastSave`',
@@ -577,8 +562,6 @@ export const lastSave = limitOnRedis({
   unit: 'duration',
   doc: 'Maximum age of the last save while there are unsaved changes',
 
-  privilege,
-  observe: info,
   evaluate: ({ row, date }, compare) => {
     const saved = figure(row, 'rdb_last_save_time')
     const changes = figure(row, 'rdb_changes_since_last_save')
@@ -593,6 +576,7 @@ export const lastSave = limitOnRedis({
 })
 
 export const fork = limitOnRedis({
+  ...ofInfo,
   depth: 'Advanced',
   check: 'fork',
   proves: 'Forking for a save or a new replica does not block clients for too long',
@@ -600,8 +584,6 @@ export const fork = limitOnRedis({
   unit: 'duration',
   default: { warn: 1_000 },
   doc: 'Maximum duration of the last fork, during which the server answers no requests. It grows with the memory in use',
-  privilege,
-  observe: info,
   evaluate: ({ row }, compare) => {
     const us = figure(row, 'latest_fork_usec')
     if (us === undefined) {
