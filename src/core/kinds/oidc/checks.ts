@@ -12,9 +12,16 @@ import {
 import { count, quote, safeUrl, sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { documentOf, type OidcConnection, onOidc } from './connection.ts'
-import { discoveryUrl, endpointAt, endpointOf } from './endpoint.ts'
 import { inspectKeys } from './keys.ts'
-import { type OidcAnswer, type OidcJson, type SharedSettings, sharedSettings } from './provider.ts'
+import {
+  discoveryUrl,
+  endpointAt,
+  endpointOf,
+  type OidcAnswer,
+  type OidcJson,
+  type SharedSettings,
+  sharedSettings,
+} from './provider.ts'
 import { errorOf } from './token.ts'
 
 /** The first problem, and the number of further ones. */

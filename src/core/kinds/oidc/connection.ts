@@ -1,10 +1,11 @@
 import { type AddressTurn, type CheckContext, type Connection, checksOn } from '../../engine/index.ts'
-import { discoveryUrl, type OidcSession } from './endpoint.ts'
 import type { KeySet } from './keys.ts'
 import {
+  discoveryUrl,
   type OidcAnswer,
   type OidcJson,
   type OidcProvider,
+  type OidcSession,
   object,
   providerAt,
   type SharedSettings,

@@ -14,8 +14,7 @@ import {
   tokenEndpoint,
 } from './checks.ts'
 import { openOidc } from './connection.ts'
-import { listedPlace } from './endpoint.ts'
-import { type SharedSettings, sharedSettings } from './provider.ts'
+import { listedPlace, type SharedSettings, sharedSettings } from './provider.ts'
 import {
   claims,
   clientToken,

@@ -1,7 +1,15 @@
 import { quote, sanitize } from '../../net/text.ts'
 import { ProbeError, RefusedSignInError } from '../../probe-error.ts'
-import { endpointAt, type OidcSession, secretFor } from './endpoint.ts'
-import { type OidcAnswer, type OidcJson, type OidcProvider, object, type SharedSettings } from './provider.ts'
+import {
+  endpointAt,
+  type OidcAnswer,
+  type OidcJson,
+  type OidcProvider,
+  type OidcSession,
+  object,
+  type SharedSettings,
+  secretFor,
+} from './provider.ts'
 
 export type Tokens = ReturnType<typeof tokensOf>
 

@@ -1,5 +1,5 @@
 import { type ErrorPlace, withoutTls } from '../../database/index.ts'
-import { listConnections } from '../../net/connections-step.ts'
+import { listConnections } from '../../net/connect.ts'
 import { sanitize } from '../../net/text.ts'
 import { type FaultClass, MissingPrivilegeError, ProbeError, refusedSignIn } from '../../probe-error.ts'
 

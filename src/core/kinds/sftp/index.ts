@@ -1,7 +1,7 @@
 import { atMost, checksOn, fail, includes, latencySetting, networkKind, ok, type Result } from '../../engine/index.ts'
 import { folderChecks } from '../../folders/index.ts'
 import { showDuration } from '../../format.ts'
-import { listConnections } from '../../net/connections-step.ts'
+import { listConnections } from '../../net/connect.ts'
 import { count, quote } from '../../net/text.ts'
 import { connectionSettings, readAccount, SftpSession, validateSftp } from './session.ts'
 import { loadSsh2, speaksSsh } from './ssh.ts'

@@ -12,7 +12,7 @@ import {
   warn,
 } from '../../engine/index.ts'
 import { trustDecision } from '../../net/certificates.ts'
-import { listConnections } from '../../net/connections-step.ts'
+import { listConnections } from '../../net/connect.ts'
 import { quote, sanitize } from '../../net/text.ts'
 import { ProbeError, refusedSignIn } from '../../probe-error.ts'
 import type { SettingsSpec, Threshold } from '../../settings/index.ts'
