@@ -56,18 +56,7 @@ const maxAheadMs = 60_000
 const goneMs = 30 * 86_400_000
 
 /** The agents that the settings select. */
-export type Agents = {
-  /** All agents that have reported, whether alive or silent. */
-  readonly matching: readonly Agent[]
-  readonly alive: readonly Agent[]
-  readonly silent: readonly Agent[]
-  /** Named in the settings without a pattern, but never heard of. */
-  readonly missing: readonly string[]
-  /** Undefined without a schedule. */
-  readonly due: Due | undefined
-  /** Milliseconds since 1970. */
-  readonly now: number
-}
+export type Agents = ReturnType<typeof agentsOf>
 
 /** The selected agents, according to their last heartbeats and as of `now`. */
 export function agentsOf(
@@ -75,7 +64,7 @@ export function agentsOf(
   settings: ReportSettings,
   due: Due | undefined,
   now: number,
-): Agents {
+) {
   const { agents, interval, schedule } = settings
   const patterns = (agents ?? ['*']).map(matcher)
   const expected = new Set(plainNames(agents))
@@ -91,11 +80,15 @@ export function agentsOf(
     }))
   const names = new Set(matching.map(({ name }) => name))
   return {
+    /** All agents that have reported, whether alive or silent. */
     matching,
     alive: matching.filter((agent) => !isSilent(agent, settings, due)),
     silent: matching.filter((agent) => isSilent(agent, settings, due)),
+    /** Named in the settings without a pattern, but never heard of. */
     missing: [...expected].filter((name) => !names.has(name)),
+    /** Undefined without a schedule. */
     due,
+    /** Milliseconds since 1970. */
     now,
   }
 }

@@ -5,17 +5,10 @@ import { urlTarget } from '../../net/url.ts'
 import type { SettingsSpec } from '../../settings/index.ts'
 import { type LdapConnection, onLdap } from './connection.ts'
 import { is389, visible } from './databases.ts'
-import type { LdapSession } from './session.ts'
+import type { LdapEntry, LdapSession } from './session.ts'
 
 /** The direction in which 389 Directory Server sends changes to another server. */
-type Agreement = {
-  readonly name: string
-  readonly consumer: string
-  readonly isEnabled: boolean
-  /** How the server judges its last attempt. Versions before 1.4.1 give a code only. */
-  readonly state: string
-  readonly status: string
-}
+type Agreement = ReturnType<typeof agreementOf>
 
 /** Maximum number of agreements that are read and reported. */
 const maxAgreements = 50
@@ -30,6 +23,19 @@ function stateOf(json: string, status: string): string {
   const code = /^Error \((-?\d{1,10})\)/.exec(status)?.[1]
   if (code === undefined) return 'unknown'
   return code === '0' ? 'green' : code === '1' ? 'amber' : 'red'
+}
+
+function agreementOf({ attributes }: LdapEntry) {
+  const text = (name: string): string => attributes[name]?.[0] ?? ''
+  const status = text('nsds5replicalastupdatestatus')
+  return {
+    name: text('cn'),
+    consumer: `${text('nsds5replicahost')}:${text('nsds5replicaport')}`,
+    isEnabled: text('nsds5replicaenabled').toLowerCase() !== 'off',
+    /** How the server judges its last attempt. Versions before 1.4.1 give a code only. */
+    state: stateOf(text('nsds5replicalastupdatestatusjson'), status),
+    status,
+  }
 }
 
 export const agreements = onLdap({
@@ -64,18 +70,7 @@ export const agreements = onLdap({
       'nsds5replicaLastUpdateStatusJSON',
     ]
     const entries = await visible(() => session.list(at, attributes, maxAgreements, ldap.user))
-    const list = entries.map(({ attributes: its }): Agreement => {
-      const text = (name: string): string => its[name]?.[0] ?? ''
-      const status = text('nsds5replicalastupdatestatus')
-      return {
-        name: text('cn'),
-        consumer: `${text('nsds5replicahost')}:${text('nsds5replicaport')}`,
-        isEnabled: text('nsds5replicaenabled').toLowerCase() !== 'off',
-        state: stateOf(text('nsds5replicalastupdatestatusjson'), status),
-        status,
-      }
-    })
-    return { address: ldap.address, list }
+    return { address: ldap.address, list: entries.map(agreementOf) }
   },
   evaluate: ({ address, list }, settings): readonly Result<'agreements' | `agreement ${string}`>[] => {
     const results = list.map(evaluateAgreement)

@@ -107,15 +107,16 @@ export const primary = onMongo({
   },
 })
 
-type Member = {
-  readonly name: string
+const memberOf = (one: Doc) => ({
+  name: text(one, 'name', 128),
   /** The number of the member's state: 1 primary, 2 secondary, 7 arbiter. */
-  readonly state: number
-  readonly stateName: string
-  readonly healthy: boolean
+  state: figure(one, 'state') ?? 6,
+  stateName: text(one, 'stateStr') || 'in an unknown state',
+  healthy: figure(one, 'health') === 1,
   /** The reason that the node reports. */
-  readonly reason: string
-}
+  reason: text(one, 'lastHeartbeatMessage', 200) || text(one, 'infoMessage', 200),
+})
+type Member = ReturnType<typeof memberOf>
 
 /** Primary, secondary and arbiter. */
 const soundStates = new Set([1, 2, 7])
@@ -134,18 +135,7 @@ export const members = onMongo({
   observe: (mongo) =>
     permitted(mongo, clusterMonitor, async () => {
       const status = await mongo.setStatus()
-      return {
-        set: text(status, 'set'),
-        members: parts(status, 'members').map(
-          (one): Member => ({
-            name: text(one, 'name', 128),
-            state: figure(one, 'state') ?? 6,
-            stateName: text(one, 'stateStr') || 'in an unknown state',
-            healthy: figure(one, 'health') === 1,
-            reason: text(one, 'lastHeartbeatMessage', 200) || text(one, 'infoMessage', 200),
-          }),
-        ),
-      }
+      return { set: text(status, 'set'), members: parts(status, 'members').map(memberOf) }
     }),
   evaluate: (observation) => {
     if ('obstacle' in observation) return warnOf('members', observation)
