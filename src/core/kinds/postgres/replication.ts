@@ -35,31 +35,8 @@ export const hereLsn = `CASE WHEN pg_is_in_recovery() THEN coalesce(pg_last_wal_
 /** A replica that streams from this server. */
 type Replica = Awaited<ReturnType<typeof readReplicas>>['replicas'][number]
 
-/** What a standby receives from its primary. */
-type Receiver = ReturnType<typeof receiverOf>
-
 /** The replay status of a standby. */
-type Replay = Receiver & {
-  readonly paused: boolean
-  /** True if everything received has been replayed. */
-  readonly current: boolean
-  /** Milliseconds since the commit of the last transaction that was replayed. */
-  readonly sinceReplayMs: number | undefined
-  /** True if the primary announced new WAL in nearly every moment in which the standby was read. */
-  readonly isWriting: boolean
-  /** Milliseconds for which replay has waited for a lock; undefined if it does not, or before PostgreSQL 14. */
-  readonly blockedMs: number | undefined
-  /** What the readings of earlier runs say about the first WAL that has not been replayed. */
-  readonly waits: Waiting
-  /** What replay waits for, as in `pg_stat_activity.wait_event`; empty if it waits for nothing, or is hidden. */
-  readonly waitsFor: string
-  /** recovery_min_apply_delay. */
-  readonly delayMs: number
-  /** Bytes of WAL that it has received and not replayed; undefined if it has received none. */
-  readonly bytes: number | undefined
-  /** True if svc.yaml sets a limit for its lag. */
-  readonly isLimited: boolean
-}
+type Replay = Awaited<ReturnType<typeof readReplay>>
 
 /** For how long WAL has waited for its replay, in milliseconds, as far as earlier runs show. */
 type Waiting = { readonly atLeastMs: number; readonly atMostMs: number | undefined }
@@ -116,6 +93,7 @@ const receiver = `(SELECT count(*) FROM pg_stat_wal_receiver WHERE pid IS NOT NU
   (SELECT setting <> '' FROM pg_settings WHERE name = 'primary_conninfo') AS follows,
   (SELECT setting <> '' FROM pg_settings WHERE name = 'restore_command') AS restores`
 
+/** What a standby receives from its primary. */
 const receiverOf = (row: Row | undefined) => ({
   connected: flag(row, 'connected'),
   /**
@@ -226,10 +204,7 @@ const maxReads = 5
 /** Milliseconds between stored readings of the received WAL. */
 const readEveryMs = 10_000
 
-async function readReplay(
-  ask: Ask,
-  { history, isConfigured }: Pick<CheckContext, 'history' | 'isConfigured'>,
-): Promise<Replay> {
+async function readReplay(ask: Ask, { history, isConfigured }: Pick<CheckContext, 'history' | 'isConfigured'>) {
   const read = (received: string): Promise<readonly Row[]> =>
     ask(`SELECT ${received} <= pg_last_wal_replay_lsn() AS current, pg_last_wal_receive_lsn()::text AS received,
       pg_wal_lsn_diff(pg_last_wal_receive_lsn(), '0/0')::float8 AS received_at,
@@ -258,15 +233,24 @@ async function readReplay(
   return {
     ...receiverOf(row),
     paused: truth(row, 'paused'),
+    /** True if everything received has been replayed. */
     current: truth(row, 'current'),
+    /** Milliseconds since the commit of the last transaction that was replayed. */
     sinceReplayMs: figure(row, 'since'),
     // The server itself writes a record now and then after an idle time.
+    /** True if the primary announced new WAL in nearly every moment in which the standby was read. */
     isWriting: announced.size >= maxReads,
+    /** Milliseconds for which replay has waited for a lock; undefined if it does not, or before PostgreSQL 14. */
     blockedMs: figure(row, 'blocked'),
+    /** What the readings of earlier runs say about the first WAL that has not been replayed. */
     waits: waitingOf(readings, figure(row, 'replayed_at')),
+    /** What replay waits for, as in `pg_stat_activity.wait_event`; empty if it waits for nothing, or is hidden. */
     waitsFor: text(row, 'waits_for'),
+    /** recovery_min_apply_delay. */
     delayMs: figure(row, 'delay') ?? 0,
+    /** Bytes of WAL that it has received and not replayed; undefined if it has received none. */
     bytes: figure(row, 'bytes'),
+    /** True if svc.yaml sets a limit for its lag. */
     isLimited: isConfigured('replicationLag'),
   }
 }
