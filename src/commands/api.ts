@@ -64,18 +64,14 @@ or SVC_TOKEN. GET follows redirects within the server; other methods follow none
       () => dataFromStdin(this.io.stdin, signal),
       signal,
     )
-    const client = await openClientAt(target, flags, this.io)
-    try {
-      const answer = await client.ask(request, localCall(signal, { timeoutMs: flags.timeout }))
-      const { bytes, note } = showAnswer(answer, { include: flags.include, terminal: this.io.stdout.isTTY })
-      this.io.stdout.write(bytes)
-      if (note !== undefined) this.say(note)
-      // Standard output contains only the server's response.
-      const json = flags.json && bytes.length === 0
-      if (answer.fault) await settle(answer.fault, { json, debug: flags.debug, target: this.target }, this.io)
-    } finally {
-      client.close()
-    }
+    using client = await openClientAt(target, flags, this.io)
+    const answer = await client.ask(request, localCall(signal, { timeoutMs: flags.timeout }))
+    const { bytes, note } = showAnswer(answer, { include: flags.include, terminal: this.io.stdout.isTTY })
+    this.io.stdout.write(bytes)
+    if (note !== undefined) this.say(note)
+    // Standard output contains only the server's response.
+    const json = flags.json && bytes.length === 0
+    if (answer.fault) await settle(answer.fault, { json, debug: flags.debug, target: this.target }, this.io)
   }
 }
 

@@ -126,73 +126,69 @@ whether it is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help ex
       this.io.env['SVC_REQUIRE_CONFIG'] !== undefined &&
       (await import('../cli/health/health-types.ts')).requiresConfig(this.io.env)
     const requireConfig = flags['require-config'] || byVariable
-    const session = await openSession(flags, this.io, {
+    await using session = await openSession(flags, this.io, {
       readsConfig: true,
       tolerant: true,
       requireConfig,
       say: (line) => this.say(line),
     })
     this.target = session.label
-    try {
-      const mode = flags.mode ?? 'Standard'
-      const selection = { only: flags.only ?? [], skip: flags.skip ?? [] }
-      const question: HealthQuestion = {
-        mode,
-        types: { requested, requireConfig },
-        serverState: flags['server-state'],
-        suppressErrorCodes: flags['suppress-error-codes'],
-        suppressDeploymentErrors: flags['suppress-deployment-errors'],
-        failOnWarn: flags['fail-on'] === 'warn',
-        call: (callSignal) =>
-          localCall(callSignal, {
-            // With --wait, a run that has already begun may be too old.
-            fresh: !flags.cached || flags.wait !== undefined,
-            timeoutMs: flags.timeout,
-            ...(selection.only.length + selection.skip.length > 0 ? { selection } : {}),
-          }),
-      }
-      let outstanding: Outstanding | undefined
-      const ask = (attempt: AttemptOptions): Promise<HealthAnswers> =>
-        askHealth(session, question, { ...attempt, outstanding })
-      const label = `Checking ${requested.length === 0 ? session.label : `${requested.join(', ')} on ${session.label}`}`
-      const display = progress(label, !flags.quiet, this.io)
-      let answers: HealthAnswers
-      let gaveUp: string | undefined
-      try {
-        if (display.live) {
-          outstanding = new (await import('../cli/health/outstanding.ts')).Outstanding(this.io)
-          display.update(outstanding.textOf(label))
-        }
-        answers =
-          flags.wait === undefined
-            ? await ask({ signal, repeatsRefused: false })
-            : await waitUntilHealthy(
-                ask,
-                flags.wait,
-                { clock: this.io.clock, signal },
-                attemptReports(display, (line) => this.say(line), outstanding),
-                (line) => {
-                  gaveUp = line
-                },
-              )
-      } finally {
-        display.stop()
-      }
-      const code = await this.show(answers, session, {
-        everything: requested.length === 0 || requested.includes('all'),
-        output,
-        target: session.label,
-        atServer: session.target.kind === 'server',
-        mode,
-        detail,
-        header: this.output.header ?? true,
-        timeoutState: flags['nagios-timeout'],
-      })
-      if (gaveUp !== undefined) this.say(gaveUp)
-      return code
-    } finally {
-      await session.close()
+    const mode = flags.mode ?? 'Standard'
+    const selection = { only: flags.only ?? [], skip: flags.skip ?? [] }
+    const question: HealthQuestion = {
+      mode,
+      types: { requested, requireConfig },
+      serverState: flags['server-state'],
+      suppressErrorCodes: flags['suppress-error-codes'],
+      suppressDeploymentErrors: flags['suppress-deployment-errors'],
+      failOnWarn: flags['fail-on'] === 'warn',
+      call: (callSignal) =>
+        localCall(callSignal, {
+          // With --wait, a run that has already begun may be too old.
+          fresh: !flags.cached || flags.wait !== undefined,
+          timeoutMs: flags.timeout,
+          ...(selection.only.length + selection.skip.length > 0 ? { selection } : {}),
+        }),
     }
+    let outstanding: Outstanding | undefined
+    const ask = (attempt: AttemptOptions): Promise<HealthAnswers> =>
+      askHealth(session, question, { ...attempt, outstanding })
+    const label = `Checking ${requested.length === 0 ? session.label : `${requested.join(', ')} on ${session.label}`}`
+    const display = progress(label, !flags.quiet, this.io)
+    let answers: HealthAnswers
+    let gaveUp: string | undefined
+    try {
+      if (display.live) {
+        outstanding = new (await import('../cli/health/outstanding.ts')).Outstanding(this.io)
+        display.update(outstanding.textOf(label))
+      }
+      answers =
+        flags.wait === undefined
+          ? await ask({ signal, repeatsRefused: false })
+          : await waitUntilHealthy(
+              ask,
+              flags.wait,
+              { clock: this.io.clock, signal },
+              attemptReports(display, (line) => this.say(line), outstanding),
+              (line) => {
+                gaveUp = line
+              },
+            )
+    } finally {
+      display.stop()
+    }
+    const code = await this.show(answers, session, {
+      everything: requested.length === 0 || requested.includes('all'),
+      output,
+      target: session.label,
+      atServer: session.target.kind === 'server',
+      mode,
+      detail,
+      header: this.output.header ?? true,
+      timeoutState: flags['nagios-timeout'],
+    })
+    if (gaveUp !== undefined) this.say(gaveUp)
+    return code
   }
 
   /** A report is written whatever happens, an unexpected exception included. Nagios has exit codes of its own. */

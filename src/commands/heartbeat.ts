@@ -117,15 +117,11 @@ command. If a report cannot be delivered, svc prints a warning to standard error
       maxMs: flags['max-runtime'],
       output: !flags['no-output'],
       deliver: async (report) => {
-        const session = await openSession(flags, this.io, { say: (line) => this.say(line) })
-        try {
-          await this.refuseSecondStore(session.runtime?.facts.store)
-          // The job decides when it ends: a signal to it must not cancel its report.
-          const { signal } = new AbortController()
-          await session.service.reportHeartbeat(report, localCall(signal, { timeoutMs: flags.timeout ?? 10_000 }))
-        } finally {
-          await session.close()
-        }
+        await using session = await openSession(flags, this.io, { say: (line) => this.say(line) })
+        await this.refuseSecondStore(session.runtime?.facts.store)
+        // The job decides when it ends: a signal to it must not cancel its report.
+        const { signal } = new AbortController()
+        await session.service.reportHeartbeat(report, localCall(signal, { timeoutMs: flags.timeout ?? 10_000 }))
       },
     }
     return await runReported(command, job, this.io)

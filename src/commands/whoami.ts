@@ -70,14 +70,10 @@ export default class Whoami extends SvcCommand {
     chosen: CommandTarget,
     signal: AbortSignal,
   ): Promise<Facts> {
-    const session = await openSession(flags, this.io, { chosen })
-    try {
-      const answer = await session.service.authenticate({}, localCall(signal, { verb: 'GET' }))
-      const user = answer.UserName ?? stored.user
-      return { ...stored, user, roles: answer.Roles, permissions: answer.Permissions, verified: true }
-    } finally {
-      await session.close()
-    }
+    await using session = await openSession(flags, this.io, { chosen })
+    const answer = await session.service.authenticate({}, localCall(signal, { verb: 'GET' }))
+    const user = answer.UserName ?? stored.user
+    return { ...stored, user, roles: answer.Roles, permissions: answer.Permissions, verified: true }
   }
 }
 

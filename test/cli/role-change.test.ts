@@ -20,7 +20,7 @@ beforeAll(async () => {
   await session.runtime?.admin?.users.add({ userName: 'root', roles: ['Admin'] }, by)
 })
 afterAll(async () => {
-  await session.close()
+  await session[Symbol.asyncDispose]()
   rmSync(folder, { recursive: true, force: true })
 })
 

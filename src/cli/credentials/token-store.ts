@@ -49,12 +49,8 @@ export async function underLock<T>(
   change: () => Promise<T>,
 ): Promise<T> {
   const { acquire } = await import('../settings/private-file.ts')
-  const lock = await acquire(lockPath(signIn, env), signal)
-  try {
-    return await change()
-  } finally {
-    lock.release()
-  }
+  using _lock = await acquire(lockPath(signIn, env), signal)
+  return await change()
 }
 
 export function tokenStore(signIn: StoredSignIn, env: ProcessEnvironment): TokenStore {

@@ -82,13 +82,9 @@ async function changeIndex(
 ): Promise<void> {
   const path = indexPath(env)
   const { acquire } = await import('../settings/private-file.ts')
-  const lock = await acquire(join(dirname(path), 'locks', 'secrets.lock'), signal)
-  try {
-    const sorted = change(await secretsKnown(env)).toSorted((a, b) => (a.name < b.name ? -1 : 1))
-    writePrivate(path, `${JSON.stringify(sorted, null, 2)}\n`)
-  } finally {
-    lock.release()
-  }
+  using _lock = await acquire(join(dirname(path), 'locks', 'secrets.lock'), signal)
+  const sorted = change(await secretsKnown(env)).toSorted((a, b) => (a.name < b.name ? -1 : 1))
+  writePrivate(path, `${JSON.stringify(sorted, null, 2)}\n`)
 }
 
 /** `HOST:PORT` of `--for`. Throws `Fault` Usage naming the flag. */

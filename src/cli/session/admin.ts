@@ -36,7 +36,7 @@ export const digestConsent = (flags: {
 export type StoreSession = {
   readonly admin: Admin
   readonly by: AdminActor
-  readonly close: () => Promise<void>
+  readonly [Symbol.asyncDispose]: () => Promise<void>
 }
 
 /** Opens the store of this machine, with this account as the administrator (P8). Does not read svc.yaml. */
@@ -61,7 +61,11 @@ export async function openAdmin(
     await runtime.close()
     throw new Fault('Local', 'there is no store to administer', { hints: ['Specify one with --store or SVC_STORE.'] })
   }
-  return { admin: runtime.admin, by: { who, correlationId, reason: flags.reason }, close: runtime.close }
+  return {
+    admin: runtime.admin,
+    by: { who, correlationId, reason: flags.reason },
+    [Symbol.asyncDispose]: runtime.close,
+  }
 }
 
 /** Whether the store is a file that exists. */
@@ -114,15 +118,13 @@ export abstract class StoreCommand extends TargetCommand {
     work: (store: StoreSession) => Promise<R>,
   ): Promise<R> {
     await this.sayStore(flags)
-    const session = await openAdmin(flags, this.io.env, signal)
+    await using session = await openAdmin(flags, this.io.env, signal)
     this.target = session.admin.store
     await this.warnOfOtherStore(session.admin.store)
     try {
       return await work(session)
     } catch (error) {
       throw brokenRules(error) ?? error
-    } finally {
-      await session.close()
     }
   }
 }

@@ -30,7 +30,7 @@ export type CommandSession = {
   readonly runtime: Runtime | undefined
   /** Present only in process. */
   readonly config?: LoadedConfig | undefined
-  readonly close: () => Promise<void>
+  readonly [Symbol.asyncDispose]: () => Promise<void>
 }
 
 /** The place that an answer names: the target, and in process also the store. */
@@ -85,7 +85,7 @@ export async function openSession(
       label: shownUrl(target.url),
       service: client,
       runtime: undefined,
-      close: async () => client.close(),
+      [Symbol.asyncDispose]: async () => client.close(),
     }
   }
   const { openCore } = await import('../../core/open.ts')
@@ -105,7 +105,7 @@ export async function openSession(
       return `try now: ${testCommand(flags, ...monitor)}`
     },
   })
-  return { env, target, label: thisMachine, service, runtime, config, close: runtime.close }
+  return { env, target, label: thisMachine, service, runtime, config, [Symbol.asyncDispose]: runtime.close }
 }
 
 /** How long a command that administers waits for other processes that write to the embedded store. Milliseconds. */

@@ -23,15 +23,11 @@ export abstract class TargetCommand extends SvcCommand {
     flags: SessionFlags,
     work: (session: CommandSession, target: string) => Promise<R>,
   ): Promise<R> {
-    const session = await openSession(flags, this.io, { say: (line) => this.say(line) })
+    await using session = await openSession(flags, this.io, { say: (line) => this.say(line) })
     const target = placeOf(session)
     this.target = target
     await this.warnOfOtherStore(session.runtime?.facts.store)
-    try {
-      return await work(session, target)
-    } finally {
-      await session.close()
-    }
+    return await work(session, target)
   }
 
   /**

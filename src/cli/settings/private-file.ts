@@ -168,6 +168,7 @@ export type Lock = {
   readonly waited: boolean
   /** Safe to call twice. */
   readonly release: () => void
+  readonly [Symbol.dispose]: () => void
 }
 
 /** Milliseconds. */
@@ -193,7 +194,8 @@ export async function acquire(path: string, signal: AbortSignal, waitMs = patien
   try {
     for (let waited = false; ; waited = true) {
       signal.throwIfAborted()
-      if (begin(database)) return { waited, release: () => close(database) }
+      const release = (): void => close(database)
+      if (begin(database)) return { waited, release, [Symbol.dispose]: release }
       if (performance.now() > ends) {
         throw new Fault('Timeout', `another svc has locked ${path} for more than ${waitMs / 1_000} s`, {
           hints: ['Find the svc process that hangs, and end it.'],

@@ -90,17 +90,13 @@ export async function changeSettings(
 ): Promise<Settings> {
   const path = settingsPath(env)
   const { acquire } = await import('./private-file.ts')
-  const lock = await acquire(join(dirname(path), 'locks', 'config.lock'), signal)
-  try {
-    const before = await readSettings(env)
-    const after = await change(before)
-    if (!after) return before
-    const profiles = Object.fromEntries(after.profiles.map(({ name, ...rest }) => [name, rest]))
-    writePrivate(path, `${JSON.stringify({ current: after.current, profiles }, null, 2)}\n`)
-    return after
-  } finally {
-    lock.release()
-  }
+  using _lock = await acquire(join(dirname(path), 'locks', 'config.lock'), signal)
+  const before = await readSettings(env)
+  const after = await change(before)
+  if (!after) return before
+  const profiles = Object.fromEntries(after.profiles.map(({ name, ...rest }) => [name, rest]))
+  writePrivate(path, `${JSON.stringify({ current: after.current, profiles }, null, 2)}\n`)
+  return after
 }
 
 /** The settings with a profile added, or replaced by name. */

@@ -155,22 +155,17 @@ async function checkStore(examination: Examination): Promise<Outcome> {
   }
   if (second) return warning(second.warning.replace(/^Warning: /, ''), 'Name that store with --store or SVC_STORE.')
   if (note !== undefined) return ok(`${value} ${note}; svc serve and svc users add create it`)
-  const { admin, close } = await openAdmin(flags, env, signal)
-  try {
-    const any = await admin.users.any()
-    const other = otherStoreWarning(value, homeOf(env))
-    if (other !== undefined)
-      return warning(other.replace(/^Warning: /, ''), 'Name that store with --store or SVC_STORE.')
-    const { shareOf } = await import('../../core/files/index.ts')
-    const share = value.includes('://') ? undefined : shareOf(value)
-    if (share !== undefined) {
-      const message = `${value} opens, but it is on the share ${share}: svc serve answers no request while that does not answer`
-      return warning(message, 'Keep the store on a disk of this machine, or in PostgreSQL.')
-    }
-    return any ? ok(`${value} opens`) : ok(`${value} opens; it has no users`, 'svc users add NAME --role Admin')
-  } finally {
-    await close()
+  await using session = await openAdmin(flags, env, signal)
+  const any = await session.admin.users.any()
+  const other = otherStoreWarning(value, homeOf(env))
+  if (other !== undefined) return warning(other.replace(/^Warning: /, ''), 'Name that store with --store or SVC_STORE.')
+  const { shareOf } = await import('../../core/files/index.ts')
+  const share = value.includes('://') ? undefined : shareOf(value)
+  if (share !== undefined) {
+    const message = `${value} opens, but it is on the share ${share}: svc serve answers no request while that does not answer`
+    return warning(message, 'Keep the store on a disk of this machine, or in PostgreSQL.')
   }
+  return any ? ok(`${value} opens`) : ok(`${value} opens; it has no users`, 'svc users add NAME --role Admin')
 }
 
 async function checkKeychain({ env, settings }: Examination): Promise<Outcome> {
@@ -199,15 +194,11 @@ const onThisMachine = 'no server is chosen: commands act on this machine'
 /** Any answer of a server over a connection that svc trusts. */
 async function answerOf(target: ServerTarget, { flags, env, signal }: Examination) {
   const { openClient } = await import('../../core/client/index.ts')
-  const client = openClient(connectionOf(target, flags, env))
-  try {
-    return await client.ask(
-      { method: 'GET', path: '/livez', headers: [], body: undefined },
-      localCall(signal, { timeoutMs: serverMs }),
-    )
-  } finally {
-    client.close()
-  }
+  using client = openClient(connectionOf(target, flags, env))
+  return await client.ask(
+    { method: 'GET', path: '/livez', headers: [], body: undefined },
+    localCall(signal, { timeoutMs: serverMs }),
+  )
 }
 
 async function checkServer(examination: Examination): Promise<Outcome> {
@@ -222,7 +213,7 @@ async function checkSignIn(examination: Examination): Promise<Outcome> {
   const { flags, io, env, signal } = examination
   const target = await serverOf(examination)
   if (!target) return skipped(onThisMachine)
-  const client = await openClientAt(target, flags, io)
+  using client = await openClientAt(target, flags, io)
   try {
     const call = localCall(signal, { verb: 'GET', timeoutMs: serverMs })
     const { UserName = 'a user', Roles } = await client.authenticate({}, call)
@@ -236,8 +227,6 @@ async function checkSignIn(examination: Examination): Promise<Outcome> {
     const isExpected = env['SVC_TOKEN'] !== undefined || target.profile?.user !== undefined
     const next = `svc login --server ${shownUrl(target.url)}`
     return isExpected ? failed(error.message, next, error.exitCode) : warning('nobody is signed in there', next)
-  } finally {
-    client.close()
   }
 }
 

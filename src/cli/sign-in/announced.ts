@@ -11,13 +11,9 @@ const patience = 3_000
 /** Asks the server for /metadata/app.json. Sends no credential: the document is public. `ms`: the time for the request. */
 export async function askAppDocument(connection: ClientOptions, call: Call, ms: number) {
   const { credential: _, ...options } = connection
-  const client = openClient(options)
-  try {
-    const request = { method: 'GET', path: '/metadata/app.json', headers: [], body: undefined }
-    return await client.ask(request, { ...call, timeoutMs: ms })
-  } finally {
-    client.close()
-  }
+  using client = openClient(options)
+  const request = { method: 'GET', path: '/metadata/app.json', headers: [], body: undefined }
+  return await client.ask(request, { ...call, timeoutMs: ms })
 }
 
 /**

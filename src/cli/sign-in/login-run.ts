@@ -36,15 +36,13 @@ type Connection = Parameters<typeof openClient>[0]
 
 /** Throws Unreachable or Timeout, before the prompt for a password, if the server gives no answer. Any answer will do. */
 export async function demandAnswer(connection: Connection, call: Call): Promise<void> {
-  const client = openClient({ ...connection, credential: undefined })
+  using client = openClient({ ...connection, credential: undefined })
   try {
     await client.authenticate({}, { ...call, verb: 'GET' })
   } catch (error) {
     const silent: readonly number[] = [exits.unreachable.code, exits.timeout.code]
     const isSilent = error instanceof Fault && silent.includes(error.exitCode)
     if (isSilent || call.signal?.aborted) throw error
-  } finally {
-    client.close()
   }
 }
 
@@ -56,39 +54,33 @@ export async function signIn(
   call: Call,
 ): Promise<SignedIn> {
   const { provider, rememberMe } = means
-  const client = openClient(connection)
-  try {
-    if (presented.kind === 'token' && provider === 'credentials') return await verified(client, presented.token, call)
-    // Every sign-in of svc requests rotation, which reveals a stolen refresh token (A11).
-    const Meta = { refresh: 'rotate' }
-    const response = await client.authenticate(
-      presented.kind === 'password'
-        ? { provider, UserName: presented.user, Password: presented.password, RememberMe: rememberMe, Meta }
-        : { provider, AccessToken: presented.token, RememberMe: rememberMe, Meta },
-      call,
-    )
-    const tokens = credentialFrom(response, rememberMe)
-    if (tokens) {
-      const facts = factsOf(response, presented.kind === 'password' ? presented.user : 'token')
-      return { tokens, ...facts, ...(presented.kind === 'token' ? { provider } : {}) }
-    }
-    throw new Fault('UnreadableAnswer', 'the server accepted the sign-in, but returned neither a token nor a session', {
-      hints: ['If this is a proxy or gateway, add the path of the service behind it to the URL.'],
-    })
-  } finally {
-    client.close()
+  using client = openClient(connection)
+  if (presented.kind === 'token' && provider === 'credentials') return await verified(client, presented.token, call)
+  // Every sign-in of svc requests rotation, which reveals a stolen refresh token (A11).
+  const Meta = { refresh: 'rotate' }
+  const response = await client.authenticate(
+    presented.kind === 'password'
+      ? { provider, UserName: presented.user, Password: presented.password, RememberMe: rememberMe, Meta }
+      : { provider, AccessToken: presented.token, RememberMe: rememberMe, Meta },
+    call,
+  )
+  const tokens = credentialFrom(response, rememberMe)
+  if (tokens) {
+    const facts = factsOf(response, presented.kind === 'password' ? presented.user : 'token')
+    return { tokens, ...facts, ...(presented.kind === 'token' ? { provider } : {}) }
   }
+  throw new Fault('UnreadableAnswer', 'the server accepted the sign-in, but returned neither a token nor a session', {
+    hints: ['If this is a proxy or gateway, add the path of the service behind it to the URL.'],
+  })
 }
 
 /** Ends a session that was just created or replaced. Ignores failures, because it expires by itself. */
 export async function endQuietly(connection: Connection, tokens: StoredCredential, call: Call): Promise<void> {
-  const client = openClient(connection)
+  using client = openClient(connection)
   try {
     await client.authenticate({ provider: 'logout' }, { ...call, credential: credentialOf(tokens) })
   } catch {
     // The server is unreachable, or the session has already ended.
-  } finally {
-    client.close()
   }
 }
 
@@ -113,7 +105,7 @@ export type Revocation = 'revoked' | 'ended before' | 'still valid'
  * otherwise its refresh token would stay valid. Rejects with a `Fault` when the server cannot be reached.
  */
 export async function revoke(connection: Connection, call: Call): Promise<Revocation> {
-  const client = openClient(connection)
+  using client = openClient(connection)
   try {
     // Asks who is signed in. The credential source renews the token after a 401.
     await client.authenticate({}, { ...call, verb: 'GET' })
@@ -123,8 +115,6 @@ export async function revoke(connection: Connection, call: Call): Promise<Revoca
   } catch (error) {
     if (error instanceof Fault && error.details.remoteStatus === 401) return 'ended before'
     throw error
-  } finally {
-    client.close()
   }
 }
 

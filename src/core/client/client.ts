@@ -133,6 +133,8 @@ export type Client = Service & {
   readonly ask: (request: RawRequest, call: Call) => Promise<RawAnswer>
   /** Cancels the calls in progress: they reject with `Fault` Interrupted. Safe to call twice. */
   readonly close: () => void
+  /** Closes the client at the end of a block: `using client = openClient(…)`. */
+  readonly [Symbol.dispose]: () => void
 }
 
 /** Milliseconds: the longest run of each mode, plus 5 s for the network. */
@@ -173,11 +175,8 @@ export function openClient(options: ClientOptions): Client {
   const names = Object.keys(operations) as readonly Operation[]
   // One method per row of the table; `method` gives each its type.
   const service = Object.fromEntries(names.map((operation) => [operation, method(operation)])) as unknown as Service
-  return {
-    ...service,
-    ask: (request, call) => anything(link, request, call),
-    close: () => life.abort(new Fault('Interrupted', 'The client was closed')),
-  }
+  const close = (): void => life.abort(new Fault('Interrupted', 'The client was closed'))
+  return { ...service, ask: (request, call) => anything(link, request, call), close, [Symbol.dispose]: close }
 }
 
 async function perform<O extends Operation>(

@@ -100,19 +100,15 @@ function openForReading(store: string): DatabaseSync {
 
 /** What a sound copy contains. Throws for any other. */
 function verified(made: string, rows: RowCounts): Omit<Backup, 'file' | 'bytes'> {
-  const copy = new (sqlite().DatabaseSync)(made)
-  try {
-    const problem = copyProblem(copy, rows)
-    if (problem !== undefined) throw new Fault('Local', `The copy of the store ${problem}; no backup was written`)
-    const schemaVersion = versionOf(copy)
-    const hasAccounts = schemaVersion >= versionWithAccounts
-    return {
-      schemaVersion,
-      users: hasAccounts ? countOf(copy, 'users') : 0,
-      keys: hasAccounts ? countOf(copy, 'apiKeys WHERE "revokedAt" IS NULL') : 0,
-    }
-  } finally {
-    copy.close()
+  using copy = new (sqlite().DatabaseSync)(made)
+  const problem = copyProblem(copy, rows)
+  if (problem !== undefined) throw new Fault('Local', `The copy of the store ${problem}; no backup was written`)
+  const schemaVersion = versionOf(copy)
+  const hasAccounts = schemaVersion >= versionWithAccounts
+  return {
+    schemaVersion,
+    users: hasAccounts ? countOf(copy, 'users') : 0,
+    keys: hasAccounts ? countOf(copy, 'apiKeys WHERE "revokedAt" IS NULL') : 0,
   }
 }
 

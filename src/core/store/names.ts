@@ -21,13 +21,9 @@ const queries: Readonly<Record<StoredNames, string>> = {
 export async function storedNames(store: string, names: StoredNames): Promise<readonly string[]> {
   if (storeKind(store) !== 'sqlite' || !(await isThere(store))) return []
   refuseUnsafe(store)
-  const database = new (sqlite().DatabaseSync)(store, { readOnly: true, timeout: 200 })
-  try {
-    return database
-      .prepare(queries[names])
-      .all()
-      .map(({ name }) => String(name))
-  } finally {
-    database.close()
-  }
+  using database = new (sqlite().DatabaseSync)(store, { readOnly: true, timeout: 200 })
+  return database
+    .prepare(queries[names])
+    .all()
+    .map(({ name }) => String(name))
 }

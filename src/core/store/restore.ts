@@ -142,17 +142,13 @@ async function copyBackup(source: DatabaseSync, file: string, made: string, sign
 }
 
 function finish(file: string, made: string, rows: RowCounts): void {
-  const copy = new (sqlite().DatabaseSync)(made)
-  try {
-    const problem = copyProblem(copy, rows)
-    if (problem !== undefined) throw new Fault('Local', `The backup ${file} ${problem}`)
-    copy.exec('PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON')
-    migrate(copy, migrations)
-    const noted = copy.prepare('SELECT version FROM meta WHERE id = 1').get()?.version
-    if (noted !== versionOf(copy)) throw noBackup(file, 'its schema has no version')
-  } finally {
-    copy.close()
-  }
+  using copy = new (sqlite().DatabaseSync)(made)
+  const problem = copyProblem(copy, rows)
+  if (problem !== undefined) throw new Fault('Local', `The backup ${file} ${problem}`)
+  copy.exec('PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON')
+  migrate(copy, migrations)
+  const noted = copy.prepare('SELECT version FROM meta WHERE id = 1').get()?.version
+  if (noted !== versionOf(copy)) throw noBackup(file, 'its schema has no version')
 }
 
 /** Translates an error from reading a backup. */

@@ -84,21 +84,17 @@ export async function askProvider(
 ): Promise<{ readonly status: number; readonly json: JsonObject | undefined }> {
   const { signal, caller, correlationId } = call
   try {
-    const client = openClient({ baseUrl: url.origin, caFile, userAgent, env, insecureHttp: false })
-    try {
-      const answer = await client.ask(
-        {
-          method: request.method,
-          path: `${url.pathname}${url.search}`,
-          headers: request.method === 'POST' ? [['Content-Type', 'application/x-www-form-urlencoded']] : [],
-          body: request.method === 'POST' ? Buffer.from(new URLSearchParams(request.form).toString()) : undefined,
-        },
-        { signal, caller, correlationId, timeoutMs: patience },
-      )
-      return { status: answer.status, json: readJson(answer.bytes) }
-    } finally {
-      client.close()
-    }
+    using client = openClient({ baseUrl: url.origin, caFile, userAgent, env, insecureHttp: false })
+    const answer = await client.ask(
+      {
+        method: request.method,
+        path: `${url.pathname}${url.search}`,
+        headers: request.method === 'POST' ? [['Content-Type', 'application/x-www-form-urlencoded']] : [],
+        body: request.method === 'POST' ? Buffer.from(new URLSearchParams(request.form).toString()) : undefined,
+      },
+      { signal, caller, correlationId, timeoutMs: patience },
+    )
+    return { status: answer.status, json: readJson(answer.bytes) }
   } catch (error) {
     if (signal.aborted || !(error instanceof Fault)) throw error
     // The other hints are about svc's own server.
