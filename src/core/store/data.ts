@@ -1,4 +1,5 @@
 import type { Heartbeat, JobRun } from '../protocol/index.ts'
+import type { AuditFacts } from '../service.ts'
 import type { AuditEvent } from './audit-events.ts'
 import type { StoreClock } from './clock.ts'
 import type { StoreFiles } from './path.ts'
@@ -126,18 +127,7 @@ export type KeyRow = {
   readonly expiresAt: number | undefined
   readonly revokedAt: number | undefined
 }
-export type AuditRow = {
-  readonly id: number
-  readonly at: number
-  readonly event: string
-  readonly who: string
-  readonly address: string | undefined
-  readonly target: string | undefined
-  readonly correlationId: string
-  readonly before: string | undefined
-  readonly after: string | undefined
-  readonly reason: string | undefined
-}
+export type AuditRow = Omit<AuditFacts, 'at'> & { readonly at: number }
 /**
  * What a heartbeat reports of a run: its start, or with `durationMs` its end. The start of a run keeps the status and
  * the message of the run before it.
