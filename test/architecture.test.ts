@@ -82,6 +82,7 @@ const law: Record<string, readonly string[]> = {
   settings: ['file-errors', 'files', 'errors', 'suggest', 'probe-error'],
   net: ['file-errors', 'encoding', 'files', 'sanitize', 'settings', 'format', 'probe-error', 'loopback', 'json'],
   engine: [
+    'recognition',
     'file-errors',
     'files',
     'net',
@@ -100,6 +101,7 @@ const law: Record<string, readonly string[]> = {
   database: ['files', 'engine', 'net', 'assert', 'settings', 'protocol', 'format', 'probe-error', 'loopback'],
   folders: ['engine', 'net', 'settings', 'format', 'probe-error'],
   kinds: [
+    'recognition',
     'file-errors',
     'files',
     'wire',
@@ -120,7 +122,9 @@ const law: Record<string, readonly string[]> = {
   ],
   child: ['kinds', 'system', 'probe-error'],
   profiles: ['lazy', 'settings'],
-  discover: ['kinds', 'net', 'system', 'protocol', 'loopback'],
+  // How kinds recognize servers: below the kinds, which declare it.
+  recognition: ['net', 'loopback'],
+  discover: ['kinds', 'recognition', 'net', 'system', 'protocol', 'loopback'],
   plan: ['kinds', 'profiles', 'engine', 'net', 'settings', 'protocol', 'errors', 'probe-error'],
   config: [
     'serve-settings',

@@ -36,7 +36,7 @@ const declared = {
 
 test('only these configured checks may yield no result', async () => {
   const found: Record<string, string> = {}
-  for (const [name, load] of Object.entries(monitors)) {
+  for (const [name, { load }] of Object.entries(monitors)) {
     for (const one of (await load()).default.checks) {
       if (one.emptyWhere !== undefined) found[`${name} ${one.name}`] = one.emptyWhere
     }

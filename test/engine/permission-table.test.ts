@@ -124,7 +124,7 @@ const open: Readonly<Record<string, Partial<Record<Reason, readonly string[]>>>>
 }
 
 const kinds = async (): Promise<readonly (readonly [string, AnyKind])[]> =>
-  await Promise.all(Object.entries(monitors).map(async ([name, load]) => [name, (await load()).default] as const))
+  await Promise.all(Object.entries(monitors).map(async ([name, { load }]) => [name, (await load()).default] as const))
 
 test('H10 every check declares the privilege that it needs, or stands in the table of those that need none', async () => {
   const without = (await kinds()).flatMap(([kind, { checks }]) =>

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { AnyKind } from '../../src/core/engine/index.ts'
-import { type KindName, monitors } from '../../src/core/kinds/index.ts'
+import { type KindName, monitors, registered } from '../../src/core/kinds/index.ts'
 import { costs } from '../../src/core/plan/costs.ts'
 import { loadKind } from '../../src/core/plan/index.ts'
 import { kindsInPeers } from '../support/engine/ended-connection.ts'
@@ -34,10 +34,12 @@ const tests = readdirSync(join(root, 'test/kinds'))
 
 type Demand = {
   readonly what: string
-  readonly has: (name: KindName) => boolean
+  readonly has: (name: KindName, kind: AnyKind) => boolean
   readonly of?: (kind: AnyKind) => boolean
 }
-/** What a kind has besides its declaration and its line in src/core/kinds/index.ts. */
+const isRecognized = ({ recognition = 'none' }: AnyKind): boolean => recognition !== 'none'
+
+/** What a kind has besides its checks and its loader. */
 const demands: readonly Demand[] = [
   {
     what: 'a test test/kinds/KIND*.test.ts',
@@ -62,13 +64,28 @@ const demands: readonly Demand[] = [
     // No service manager runs where the tests run, so no fault can be planted in one.
     of: ({ internal, name }) => !internal && name !== 'service',
   },
+  {
+    what: "a recognition for discovery in its declaration, or 'none'",
+    has: (_, { recognition }) => recognition !== undefined,
+    of: ({ internal, runsOn }) => !internal && runsOn === 'network',
+  },
+  {
+    what: 'a server type with standard ports in its line in src/core/kinds/index.ts',
+    has: (name) => Object.keys(registered[name].ports ?? {}).length > 0,
+    of: isRecognized,
+  },
+  {
+    what: 'a standard port in that line, because it recognizes its servers at standard ports alone',
+    has: (name) => Object.values(registered[name].ports ?? {}).some((ports) => Object.keys(ports).length > 0),
+    of: ({ recognition = 'none' }) => recognition !== 'none' && recognition.some((one) => one.onlyAtStandardPorts),
+  },
 ]
 
 test('each kind has a test, and a row in every table that proves or documents kinds', async () => {
   const kinds = await Promise.all((Object.keys(monitors) as KindName[]).map(loadKind))
   const lacking = kinds.flatMap((kind) =>
     demands
-      .filter(({ has, of = () => true }) => of(kind) && !has(kind.name as KindName))
+      .filter(({ has, of = () => true }) => of(kind) && !has(kind.name as KindName, kind))
       .map(({ what }) => `${kind.name} lacks ${what.replace('KIND', kind.name)}`),
   )
   expect(lacking).toEqual([])

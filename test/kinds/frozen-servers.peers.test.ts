@@ -112,7 +112,7 @@ for (const { name, missing, kind: kindName, start, settings } of rows) {
     })
 
     test(`H21 ${name} under SIGSTOP accepts the connection and sends nothing, and the message says for how long`, async () => {
-      const kind = (await monitors[kindName]()).default as AnyKind as Kind<SettingsSpec>
+      const kind = (await monitors[kindName].load()).default as AnyKind as Kind<SettingsSpec>
       const look = async () =>
         (await runKind(kind, settings(server) as never, 'Basic', { timeoutMs: 3_000 }))
           .filter(({ status }) => status === 'failed')

@@ -76,7 +76,7 @@ describe('H21 a peer that accepts the connection and sends nothing', () => {
   afterAll(() => hole.close())
 
   test.concurrent.each(Object.entries(silent))('H21 %s says so, with the time', async (name, { mode, settings }) => {
-    const kind = (await monitors[name as KindName]()).default as AnyKind as Kind<SettingsSpec>
+    const kind = (await monitors[name as KindName].load()).default as AnyKind as Kind<SettingsSpec>
     // A driver that is loaded during the run takes of its time.
     await kind.preload?.()
     const results = await runKind(kind, settings(hole.port) as never, mode ?? 'Basic', { timeoutMs: 2_000 })

@@ -13,6 +13,7 @@ import {
   loadKind,
   ownTypes,
   plans,
+  standardPorts,
 } from '../../src/core/plan/index.ts'
 import { ServerType } from '../../src/core/protocol/index.ts'
 import { healthCheckResponse, runDocument } from '../../src/core/reports/index.ts'
@@ -83,6 +84,25 @@ test('the host block is planned with its settings in svc.yaml, or omitted', asyn
   expect(names(await assemble('Sql', withDefaults({ configured, host: false })))).toEqual(['tcp orders'])
   const invalid = assemble('Sql', withDefaults({ configured, host: { dsik: 1 } }))
   await expect(invalid).rejects.toThrow(Fault)
+})
+
+test('the standard ports of each server type are those that kinds declare for it', () => {
+  const ports = ServerType.values.map((type) => [type, standardPorts(type).map(({ port, what }) => `${port} ${what}`)])
+  expect(Object.fromEntries(ports)).toEqual({
+    App: ['25 smtp', '53 dns', '80 http', '443 https', '465 smtps', '587 smtp', '8080 http'],
+    Sql: ['1433 sqlserver', '3306 mysql', '5432 postgres', '6432 pgbouncer'],
+    FtpApi: [],
+    Ftp: ['21 ftp', '22 ssh', '990 ftps'],
+    Batch: ['5672 rabbitmq', '6379 redis', '15672 rabbitmq management', '26379 redis sentinel'],
+    Identity: ['389 ldap', '636 ldaps', '3268 ldap', '3269 ldaps'],
+    Qc: [],
+    XcodeV: ['8676 vantage'],
+    XcodeC: ['1120 carbon'],
+    MsgVast: [],
+    AsgVast: [],
+    Mongo: ['27017 mongo'],
+    Agents: [],
+  })
 })
 
 test('a usual port that listens is probed and never counts as a result', async () => {

@@ -2,6 +2,7 @@ import type { TLSSocket } from 'node:tls'
 import { limitsOn } from '../assert/limit-check.ts'
 import {
   type AddressTurn,
+  type AnyKind,
   atMost,
   type Check,
   type CheckContext,
@@ -256,6 +257,8 @@ export function databaseKind<
 >(declaration: {
   readonly name: Name
   readonly title: string
+  /** `Kind.recognition`. */
+  readonly recognition: AnyKind['recognition']
   readonly port: number
   /** `url`, `password` and the other settings that decide how to connect. */
   readonly settings: O
@@ -279,6 +282,7 @@ export function databaseKind<
   return networkKind<DatabaseConnection, Base, 'connect', readonly Check<DatabaseConnection>[], DatabaseTarget>({
     name,
     title,
+    recognition: declaration.recognition,
     settings: { ...own, tls: tlsSetting, latency: databaseLatency },
     preload,
     target: (settings) => databaseSlot(settings, port),

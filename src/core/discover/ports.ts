@@ -1,10 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { isLoopback } from '../loopback.ts'
+import type { OpenPort } from '../recognition/index.ts'
 import { loadSystemInformation } from '../system/files.ts'
-
-/** A TCP port of this machine that accepts connections, and the address to reach it at. */
-export type OpenPort = { readonly host: string; readonly port: number }
 
 /** The state of a listening socket in /proc/net/tcp and tcp6. */
 const listens = '0A'

@@ -2,7 +2,7 @@ import { MissingPrivilegeError } from '../probe-error.ts'
 import type { ExecutionMode } from '../protocol/index.ts'
 import type { Setting, SettingsSpec, Target, Threshold, Values } from '../settings/index.ts'
 import { classify, shortageOf } from './classify.ts'
-import { type CheckContext, type DeclaredResult, includes, type Kind } from './kind.ts'
+import { type AnyKind, type CheckContext, type DeclaredResult, includes, type Kind } from './kind.ts'
 import { asFailure, decideDenied, demandingSettings, notChecked, type Result } from './result.ts'
 
 /** `queue <key>` declares a family of results: any text may replace the part in angle brackets. */
@@ -426,6 +426,8 @@ export type MachineKindDeclaration<C extends object, Own extends SettingsSpec, C
   readonly target?: (settings: Values<NoInfer<Own>>) => Target
   readonly validate?: (settings: Values<JoinedSettings<NoInfer<Own>, NoInfer<Checks>>>) => string | undefined
   readonly internal?: true
+  /** `Kind.recognition`. */
+  readonly recognition?: AnyKind['recognition']
   /** `Kind.runsPrograms`. */
   readonly runsPrograms?: true
   /** Loads its dependencies: `Kind.preload`. */
@@ -451,6 +453,7 @@ export function machineKind<C extends object, const Own extends SettingsSpec, co
     title,
     runsOn,
     internal,
+    recognition: declaration.recognition,
     runsPrograms,
     preload,
     settings: joinSettings([own, ...checks.map((check) => check.settings)]) as JoinedSettings<Own, Checks> &

@@ -3,6 +3,7 @@ import { hostname } from 'node:os'
 import { isStoreFailure } from '../errors.ts'
 import type { ConfiguredFiles } from '../files/index.ts'
 import type { ExecutionMode } from '../protocol/index.ts'
+import type { Recognition } from '../recognition/index.ts'
 import { Secret, type SettingsSpec, type Target, type Values } from '../settings/index.ts'
 import { deadlineSignal, orAborted } from './limits.ts'
 import type { IdentifiedMonitor } from './monitor-key.ts'
@@ -56,6 +57,11 @@ type About<S extends SettingsSpec> = {
    * network.
    */
   readonly runsOn: 'machine' | 'network'
+  /**
+   * How discovery recognizes the servers of the kind on this machine, and what it proposes for them. Their standard ports
+   * are in the kind's line in `kinds/index.ts`. `none`: discovery cannot recognize them.
+   */
+  readonly recognition?: readonly Recognition[] | 'none' | undefined
   /** Internal kinds cannot be configured. */
   readonly internal?: true | undefined
   /** Its monitors run programs, which only the system's svc.yaml may allow. */

@@ -10,7 +10,7 @@ import {
   type ResultsOf,
   runChecks,
 } from './check.ts'
-import type { CheckContext, Kind, SignIn } from './kind.ts'
+import type { AnyKind, CheckContext, Kind, SignIn } from './kind.ts'
 import type { Result } from './result.ts'
 
 /** What a kind opens at an address for its checks. */
@@ -81,6 +81,8 @@ export type NetworkKindDeclaration<
   ) => SignIn | undefined
   readonly validate?: (settings: Values<JoinedSettings<NoInfer<Own>, NoInfer<Checks>>>) => string | undefined
   readonly internal?: true
+  /** `Kind.recognition`. */
+  readonly recognition?: AnyKind['recognition']
   /** Loads its driver: `Kind.preload`. */
   readonly preload?: () => Promise<unknown>
   /** Returns a result to skip the whole run, before any lookup, read or request. Undefined: the run proceeds. */
@@ -126,6 +128,7 @@ export function networkKind<
     title,
     runsOn: 'network',
     internal,
+    recognition: declaration.recognition,
     preload,
     settings: joinSettings([own, ...checks.map((check) => check.settings)]) as JoinedSettings<Own, Checks> &
       SettingsSpec,

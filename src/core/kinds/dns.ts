@@ -16,11 +16,12 @@ import {
 } from '../engine/index.ts'
 import { showDuration } from '../format.ts'
 import { daysBetween, formatDay } from '../net/certificates.ts'
-import { type Aliases, aliasesOf, aliasLoop } from '../net/connect.ts'
+import { type Aliases, aliasesOf, aliasLoop, hostPort } from '../net/connect.ts'
 import { aliasElsewhere, type DnsMessage, referralIn, serialOf } from '../net/dns-message.ts'
 import { obstacleText, queryCode, queryMessage, querySignatures, refusalCode } from '../net/dns-query.ts'
 import { count, quote, sanitize } from '../net/text.ts'
 import { ProbeError } from '../probe-error.ts'
+import { bytes } from '../recognition/index.ts'
 import type { SettingsSpec, Values } from '../settings/index.ts'
 
 const recordTypes = ['A', 'AAAA', 'CAA', 'CNAME', 'MX', 'NS', 'PTR', 'SOA', 'SRV', 'TXT'] as const
@@ -500,10 +501,24 @@ function openResolver({ server }: Values<typeof settings>): NameServers {
   return { resolver, servers: resolver.getServers().join(', ') }
 }
 
+/** A question for the name servers of the root, over TCP. */
+const rootServers = bytes('0011 7376 0000 0001 0000 0000 0000 00 0002 0001')
+
 /** Queries a name server directly: bypasses the hosts file and every cache of this machine. */
 export default machineKind({
   name: 'dns',
   title: 'A name resolves to the expected records',
+  recognition: [
+    {
+      name: 'dns',
+      greeting: rootServers,
+      is: (reply) => reply.length >= 14 && reply.readUInt16BE(2) === 0x7376 && (reply[4] ?? 0) >= 0x80,
+      propose: ({ host, port }, name) => ({
+        entry: { kind: 'dns', name, server: hostPort(host, port), query: 'localhost' },
+        note: 'set query to a name that clients look up here',
+      }),
+    },
+  ],
   runsOn: 'network',
   settings,
   target: ({ server }) => (server === undefined ? {} : { host: server }),

@@ -380,6 +380,8 @@ function figureOf(measured: RunMeasurement | undefined): Measurement | undefined
 export default networkKind({
   name: 'svc',
   title: 'The /healthcheck of another svc, or of a compatible server, reports Success',
+  // Discovery recognizes an HTTP server.
+  recognition: 'none',
   preload: loadXmlParser,
   settings: peerSettings,
   target: urlTarget,

@@ -215,6 +215,8 @@ export const evaluateConnect = (
 export default networkKind({
   name: 'tcp',
   title: 'A TCP port accepts connections and answers',
+  // A connection says nothing about the protocol.
+  recognition: 'none',
   preload: loadXmlParser,
   settings: {
     host: { type: 'text', observed: true, required: true, mistake: hostMistake, doc: 'Host name or address' },

@@ -116,6 +116,8 @@ async function shakeHands(
 export default networkKind({
   name: 'tls',
   title: 'The certificates and the TLS version of a port',
+  // TLS says nothing about the protocol inside it.
+  recognition: 'none',
   settings: tlsSettings,
   target: ({ host, port }) => ({ host, port }),
   addresses: addressesIn,

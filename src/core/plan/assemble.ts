@@ -1,6 +1,6 @@
 import { type AnyKind, includes, type NamedElsewhere, type PlannedMonitor } from '../engine/index.ts'
 import { Fault, isSystemError } from '../errors.ts'
-import { type KindName, monitors } from '../kinds/index.ts'
+import { type KindName, monitors, registered } from '../kinds/index.ts'
 import type { ProfileName } from '../profiles/index.ts'
 import { type ExecutionMode, ServerType } from '../protocol/index.ts'
 import { demandsSomething, readSettings } from '../settings/index.ts'
@@ -34,8 +34,6 @@ export type TypePlan = {
   readonly ownSaid?: string
   /** The part of svc that `own` checks, for the headline. */
   readonly ownPart?: string
-  /** Ports on which such servers usually listen. svc connects to them but never signs in. */
-  readonly usualPorts: readonly (readonly [port: number, what: string])[]
   /** Kinds that an operator would typically configure for the type, suggested as the next step. */
   readonly kinds: readonly KindName[]
   /** The shipped profile for what the type usually represents. */
@@ -49,11 +47,6 @@ export const plans: Record<ServerType, TypePlan> = {
     own: (parts) => [{ kind: 'self', name: 'svc', settings: { version: parts.version, storePath: parts.storePath } }],
     ownSaid: 'svc itself was checked',
     ownPart: 'svc itself',
-    usualPorts: [
-      [80, 'http'],
-      [443, 'https'],
-      [8080, 'http'],
-    ],
     kinds: ['http', 'http-steps', 'tls', 'svc', 'dns', 'deployment'],
   },
   Sql: {
@@ -64,33 +57,18 @@ export const plans: Record<ServerType, TypePlan> = {
         : [{ kind: 'sqlite', name: 'own store', settings: { path: storePath, ownStore: true }, prepare: prepareStore }],
     ownSaid: "svc's own store was checked",
     ownPart: "svc's own store",
-    usualPorts: [
-      [5432, 'postgres'],
-      [3306, 'mysql'],
-      [1433, 'sqlserver'],
-    ],
     kinds: ['postgres', 'pgbouncer', 'mysql', 'sqlserver', 'sqlite'],
   },
   FtpApi: {
     title: 'API in front of FTP accounts',
-    usualPorts: [],
     kinds: ['http', 'http-steps', 'tls', 'ftp', 'sftp'],
   },
   Ftp: {
     title: 'File transfer server',
-    usualPorts: [
-      [21, 'ftp'],
-      [22, 'ssh'],
-      [990, 'ftps'],
-    ],
     kinds: ['ftp', 'sftp', 'file-age', 'tcp', 'tls'],
   },
   Batch: {
     title: 'Batch job runner',
-    usualPorts: [
-      [5672, 'rabbitmq'],
-      [6379, 'redis'],
-    ],
     kinds: ['service', 'heartbeat', 'process', 'rabbitmq', 'redis', 'file-age', 'http', 'smtp', 'mail-queue'],
   },
   Identity: {
@@ -98,34 +76,27 @@ export const plans: Record<ServerType, TypePlan> = {
     own: (parts) => (parts.accounts ? [{ kind: 'sign-in', name: 'own accounts', settings: {} }] : []),
     ownSaid: "svc's own sign-in was checked",
     ownPart: "svc's own sign-in",
-    usualPorts: [
-      [389, 'ldap'],
-      [636, 'ldaps'],
-    ],
     kinds: ['oidc', 'ldap', 'http', 'tls'],
   },
   Qc: {
     title: 'Quality control of media files',
-    usualPorts: [],
     kinds: ['http', 'service', 'process', 'tcp', 'file-age'],
     profile: 'file-qc',
   },
   XcodeV: {
     title: 'Transcoder (Vantage)',
-    usualPorts: [[8676, 'vantage']],
     kinds: ['http', 'tcp', 'file-age'],
     profile: 'vantage',
   },
   XcodeC: {
     title: 'Transcoder (Carbon Coder)',
-    usualPorts: [[1120, 'carbon']],
     kinds: ['tcp', 'file-age'],
     profile: 'carbon',
   },
-  MsgVast: { title: 'VAST messaging', usualPorts: [], kinds: ['http', 'tcp'], profile: 'vast' },
-  AsgVast: { title: 'VAST assignment', usualPorts: [], kinds: ['http', 'tcp'], profile: 'vast' },
-  Mongo: { title: 'MongoDB', usualPorts: [[27_017, 'mongo']], kinds: ['mongo'] },
-  Agents: { title: 'Remote agents', usualPorts: [], kinds: ['heartbeat', 'file-age', 'svc', 'http', 'tcp'] },
+  MsgVast: { title: 'VAST messaging', kinds: ['http', 'tcp'], profile: 'vast' },
+  AsgVast: { title: 'VAST assignment', kinds: ['http', 'tcp'], profile: 'vast' },
+  Mongo: { title: 'MongoDB', kinds: ['mongo'] },
+  Agents: { title: 'Remote agents', kinds: ['heartbeat', 'file-age', 'svc', 'http', 'tcp'] },
 }
 
 /** The types that check parts of svc itself while nothing is configured for them. */
@@ -135,13 +106,23 @@ export const ownTypes = (parts: OwnParts | undefined): readonly ServerType[] =>
 const ownEntries = (type: ServerType, parts: OwnParts | undefined): readonly MonitorEntry[] =>
   (parts && plans[type].own?.(parts)) ?? []
 
+/**
+ * The ports on which the servers of a type usually listen, as their kinds declare them, in ascending order. svc connects
+ * to them but never signs in.
+ */
+export const standardPorts = (type: ServerType): readonly { readonly port: number; readonly what: string }[] =>
+  Object.values(registered)
+    .flatMap(({ ports }) => Object.entries(ports?.[type] ?? {}))
+    .map(([port, what]) => ({ port: Number(port), what }))
+    .sort((a, b) => a.port - b.port)
+
 /** The names of all kinds, in the registry's order. */
 const kindNames = Object.keys(monitors) as readonly KindName[]
 
 export const isKindName = (name: string): name is KindName => Object.hasOwn(monitors, name)
 
 /** Loads a kind. Its driver is loaded only at the first observation. */
-export const loadKind = async (name: KindName): Promise<AnyKind> => (await monitors[name]()).default
+export const loadKind = async (name: KindName): Promise<AnyKind> => (await monitors[name].load()).default
 
 /**
  * The kind behind the host block. It runs for every type, so it is configured under `host:` and never in a list of
@@ -321,7 +302,7 @@ async function unconfigured(type: ServerType, options: AssembleOptions): Promise
   const plan = plans[type]
   const [own, open] = await Promise.all([
     Promise.all(ownEntries(type, options.parts).map(ownMonitor)),
-    discovered(plan.usualPorts, options),
+    discovered(standardPorts(type), options),
   ])
   const configuration =
     own.length === 0
@@ -348,11 +329,13 @@ async function ownMonitor(entry: MonitorEntry): Promise<PlannedMonitor> {
 }
 
 /** A port scan that the operating system refuses must not fail the answer: it reports no open ports. */
-async function discovered(ports: TypePlan['usualPorts'], options: AssembleOptions): Promise<readonly ListeningPort[]> {
+async function discovered(
+  ports: ReturnType<typeof standardPorts>,
+  options: AssembleOptions,
+): Promise<readonly ListeningPort[]> {
   if (ports.length === 0) return []
   try {
-    const places = ports.map(([port, what]) => ({ port, what }))
-    return await options.listening(places, options.signal)
+    return await options.listening(ports, options.signal)
   } catch (error) {
     options.signal.throwIfAborted()
     if (isSystemError(error)) return []

@@ -39,7 +39,7 @@ export function describeCosts(rows: readonly CostRow[]): void {
   )(
     '$kind: $peer counts as many connections, requests and sign-ins per run as the reference states',
     async ({ kind: name, start }) => {
-      const kind = (await monitors[name]()).default as AnyKind as Kind<SettingsSpec>
+      const kind = (await monitors[name].load()).default as AnyKind as Kind<SettingsSpec>
       const peer = await start()
       try {
         const counted: string[] = []

@@ -109,7 +109,7 @@ export function describeEnds(rows: readonly EndedRow[]): void {
   test.each(rows)(
     'H22 $name: wherever the server ends the connection, a run that lacks a check fails and names it',
     async ({ kind: name, opening, reconnects, start, settings }) => {
-      const kind = (await monitors[name]()).default as AnyKind as Kind<SettingsSpec>
+      const kind = (await monitors[name].load()).default as AnyKind as Kind<SettingsSpec>
       const server = await start()
       try {
         const withMore = (port: number): Settings => ({ ...settings(port), ...server.more })

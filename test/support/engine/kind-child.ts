@@ -10,7 +10,7 @@ import type { SettingsSpec } from '../../../src/core/settings/index.ts'
 import { runKind } from './run-kind.ts'
 
 const [, , name = '', settings = '{}', mode = 'Standard', state] = process.argv
-const loaded = await monitors[name as keyof typeof monitors]()
+const loaded = await monitors[name as keyof typeof monitors].load()
 const kind = loaded.default as unknown as Kind<SettingsSpec>
 const run = () => runKind(kind, JSON.parse(settings), mode as ExecutionMode)
 const descriptors: number[] = []

@@ -98,7 +98,7 @@ async function prepared(
   mode: ExecutionMode,
   options: RunKindOptions,
 ): Promise<() => Promise<readonly Result[]>> {
-  const { default: kind } = await monitors[name]()
+  const { default: kind } = await monitors[name].load()
   await kind.preload?.()
   const { values, problems } = readSettings(kind.settings, settings, context)
   if (problems.length > 0) throw new Error(`${name}: ${JSON.stringify(problems)}`)

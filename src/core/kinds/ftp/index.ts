@@ -6,6 +6,7 @@ import { folderChecks } from '../../folders/index.ts'
 import { trustDecision } from '../../net/certificates.ts'
 import { listConnections } from '../../net/connect.ts'
 import { quote } from '../../net/text.ts'
+import { encryptionOf, firstLine, openToAll } from '../../recognition/index.ts'
 import type { Threshold } from '../../settings/index.ts'
 import { loadFtpLists } from './list.ts'
 import { classicPassive, dataConnection, extendedPassive } from './passive.ts'
@@ -86,6 +87,15 @@ export const workingFolder = check({
 export default networkKind({
   name: 'ftp',
   title: 'An FTP or FTPS server accepts sign-ins, and its data connections work',
+  recognition: [
+    {
+      name: 'ftp',
+      is: (reply, isStandardPort) =>
+        /^220[ -]/.test(firstLine(reply)) && (isStandardPort || /ftp|filezilla/i.test(firstLine(reply))),
+      propose: async (server, name) =>
+        openToAll('ftp', server, name, await encryptionOf(server, { question: 'FEAT', upgrade: 'explicit' })),
+    },
+  ],
   preload: loadFtpLists,
   settings: ftpSettings,
   target: (settings) => ({ host: settings.host, port: portOf(settings) }),

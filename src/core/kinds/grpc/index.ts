@@ -303,6 +303,8 @@ function meaningOf(code: number, about: string, signedIn: boolean): readonly [No
 export default networkKind({
   name: 'grpc',
   title: 'A gRPC server reports that it is serving (grpc.health.v1)',
+  // gRPC has no standard port, and only calls tell it from other servers with HTTP/2.
+  recognition: 'none',
   settings: connectSettings,
   target: ({ host, port }) => ({ host, port }),
   addresses: addressesIn,

@@ -5,6 +5,7 @@ import { loadXmlParser } from '../../assert/xml.ts'
 import { evaluateAccepted, includes, type JoinedSettings, networkKind } from '../../engine/index.ts'
 import { sanitize } from '../../net/text.ts'
 import { urlTarget } from '../../net/url.ts'
+import { httpServer, pageOf, trustOf } from '../../recognition/index.ts'
 import type { Values } from '../../settings/index.ts'
 import { checks } from './checks.ts'
 import { asksPeer, connectionSettings, openHttp, prepareHttp, readsJson, readsXml } from './connection.ts'
@@ -26,6 +27,15 @@ export {
 export default networkKind({
   name: 'http',
   title: 'An HTTP or HTTPS URL answers as expected',
+  recognition: [
+    {
+      ...httpServer,
+      propose: (server, name) => {
+        const { settings, note } = trustOf(server)
+        return { entry: { kind: 'http', name, url: pageOf(server).page, ...settings }, note }
+      },
+    },
+  ],
   preload: loadXmlParser,
   settings: connectionSettings,
   target: urlTarget,

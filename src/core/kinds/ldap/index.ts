@@ -1,6 +1,8 @@
 import { includes, networkKind } from '../../engine/index.ts'
+import { hostPort } from '../../net/connect.ts'
 import { unusedTrust } from '../../net/trust.ts'
 import { urlTarget } from '../../net/url.ts'
+import { bytes, password as proposedPassword, trustOf } from '../../recognition/index.ts'
 import type { Values } from '../../settings/index.ts'
 import { clock, passwordExpiry, replication } from './active-directory.ts'
 import {
@@ -39,10 +41,31 @@ function validate(settings: LdapConnectSettings & Values<typeof passwordRefusal.
   return undefined
 }
 
+/** An anonymous search of the root DSE that requests no attributes (`1.1`). */
+const rootDse = bytes(
+  '30 2a 020101 63 25 0400 0a0100 0a0100 020100 020105 0101ff 87 0b 6f626a656374436c617373 3005 0403 312e31',
+)
+/** Message 1 with an entry or the end of the results: never an echo of the request. */
+const rootDseReplies = [bytes('02010164'), bytes('02010165')]
+
 /** Signs in as the mode allows, and only reads. */
 export default networkKind({
   name: 'ldap',
   title: 'An LDAP directory (OpenLDAP, 389-ds, Active Directory) accepts sign-ins and searches',
+  recognition: [
+    {
+      name: 'ldap',
+      greeting: rootDse,
+      underTls: true,
+      is: (reply) => reply[0] === 0x30 && rootDseReplies.some((start) => reply.subarray(2, 12).includes(start)),
+      propose: (server, name) => {
+        const url = `${server.tls ? 'ldaps' : 'ldap'}://${hostPort(server.host, server.port)}`
+        const { settings, note } = trustOf(server)
+        const entry = { kind: 'ldap', name, url, ...settings }
+        return { entry, note, deeper: { ...entry, user: 'cn=monitor,dc=example,dc=org', password: proposedPassword } }
+      },
+    },
+  ],
   preload: loadLdapts,
   settings: connectSettings,
   target: urlTarget,

@@ -1,13 +1,28 @@
 import { atMost, networkKind } from '../../engine/index.ts'
 import { databaseSlot, userIn } from '../../net/url.ts'
+import { behindSignIn, bytes } from '../../recognition/index.ts'
 import { mongoChecks, writeConcern } from './checks.ts'
 import { connectMongo, connectSettings, mongoPort, prepareMongo } from './connection.ts'
 import { loadMongodb } from './driver.ts'
+
+/** `hello` to `admin`, as OP_MSG. */
+const hello = bytes(
+  '34000000 01000000 00000000 dd070000 00000000 00 1f000000 10 68656c6c6f00 01000000 02 24646200 06000000 61646d696e00 00',
+)
 
 /** Connects to one node, and only reads unless writes are allowed. No socket of the driver outlives the run. */
 export default networkKind({
   name: 'mongo',
   title: 'A MongoDB node works and has no condition that will fail soon',
+  recognition: [
+    {
+      name: 'mongo',
+      greeting: hello,
+      underTls: true,
+      is: (reply) => reply.length >= 16 && reply.readUInt32LE(8) === 1 && reply.readUInt32LE(12) === 2013,
+      propose: behindSignIn('mongo', (address) => ({ url: `mongodb://monitor@${address}/admin` })),
+    },
+  ],
   preload: loadMongodb,
   settings: connectSettings,
   target: (settings) => databaseSlot(settings, mongoPort),

@@ -1,4 +1,5 @@
 import { databaseKind, figure } from '../../database/index.ts'
+import { behindSignIn } from '../../recognition/index.ts'
 import { autoIncrement, historyList, lockWait, ownGrantee, threads, transactions } from './checks.ts'
 import { loadMysql, openMysql } from './driver.ts'
 import { errantTransactions } from './errant-transactions.ts'
@@ -10,6 +11,14 @@ import { write } from './write.ts'
 export default databaseKind({
   name: 'mysql',
   title: 'A MySQL or MariaDB server works and has no condition that will fail soon',
+  recognition: [
+    {
+      name: 'mysql',
+      // A handshake of protocol 10, or the error for too many hosts or connections.
+      is: (reply) => reply.length > 4 && reply[3] === 0 && (reply[4] === 10 || reply[4] === 255),
+      propose: behindSignIn('mysql', (address) => ({ url: `mysql://monitor@${address}/` })),
+    },
+  ],
   port: 3_306,
   settings: {
     url: {

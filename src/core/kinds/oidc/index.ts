@@ -58,6 +58,8 @@ function validate(
 export default networkKind({
   name: 'oidc',
   title: 'An OpenID Connect provider is correctly configured and issues tokens that can be verified',
+  // Discovery recognizes an HTTP server, and an issuer may have any path of it.
+  recognition: 'none',
   preload: loadJose,
   settings: sharedSettings,
   target: ({ issuer }) => urlTarget({ url: issuer }),

@@ -11,8 +11,9 @@ import {
 } from '../../database/index.ts'
 import { type AddressTurn, type CheckContext, networkKind } from '../../engine/index.ts'
 import { databaseSlot, userIn } from '../../net/url.ts'
+import { behindSignIn } from '../../recognition/index.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
-import { loadPg, openConsole } from '../postgres/index.ts'
+import { loadPg, openConsole, postgresServer } from '../postgres/index.ts'
 import { clients, databases, maxWait, version, waitingClients } from './checks.ts'
 
 const port = 6_432
@@ -45,6 +46,15 @@ const open = (
 export default networkKind({
   name: 'pgbouncer',
   title: 'A PgBouncer has server connections for its clients',
+  recognition: [
+    {
+      name: 'pgbouncer',
+      greeting: postgresServer.greeting,
+      onlyAtStandardPorts: true,
+      is: postgresServer.is,
+      propose: behindSignIn('pgbouncer', (address) => ({ url: `postgres://monitor@${address}/pgbouncer` })),
+    },
+  ],
   preload: loadPg,
   settings: own,
   target: (settings) => databaseSlot(settings, port),

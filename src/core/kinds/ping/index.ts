@@ -213,6 +213,8 @@ export const roundTrip = limitCheck({
 export default machineKind({
   name: 'ping',
   title: 'A host answers ICMP echo requests (ping)',
+  // Every host answers.
+  recognition: 'none',
   runsOn: 'network',
   settings: pingSettings,
   target: ({ host }) => ({ host }),

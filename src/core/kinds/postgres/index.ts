@@ -1,4 +1,5 @@
 import { databaseKind, truth } from '../../database/index.ts'
+import { behindSignIn, bytes } from '../../recognition/index.ts'
 import { archiveBacklog, backupAge } from './backups.ts'
 import { connectionLimits, connections, maintenanceChecks, server, sessionChecks } from './checks.ts'
 import { loadPg, openPostgres } from './driver.ts'
@@ -12,9 +13,22 @@ import { write } from './write.ts'
 
 export { loadPg, openConsole } from './driver.ts'
 
+/** SSLRequest: the server replies with one letter before anything else. PgBouncer does the same. */
+export const postgresServer = {
+  greeting: bytes('00000008 04d2162f'),
+  is: (reply: Buffer): boolean => /^[SN]$/.test(reply.toString('latin1')),
+}
+
 export default databaseKind({
   name: 'postgres',
   title: 'A PostgreSQL server works, and nothing in it is about to fail',
+  recognition: [
+    {
+      name: 'postgres',
+      ...postgresServer,
+      propose: behindSignIn('postgres', (address) => ({ url: `postgres://monitor@${address}/postgres` })),
+    },
+  ],
   preload: loadPg,
   port: 5_432,
   settings: {

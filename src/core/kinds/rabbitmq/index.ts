@@ -1,6 +1,7 @@
 import { shownLocation } from '../../assert/content.ts'
 import { atMost, certificateCheck, fail, httpsCertificateSetting, includes, networkKind } from '../../engine/index.ts'
 import { urlTarget } from '../../net/url.ts'
+import { account, httpServer, pageOf, portEntry, trustOf } from '../../recognition/index.ts'
 import { allQueues } from './all-queues.ts'
 import { connectSettings, type Management, openManagement, validateUrl } from './management.ts'
 import {
@@ -31,6 +32,30 @@ const certificate = certificateCheck({
 export default networkKind({
   name: 'rabbitmq',
   title: 'A RabbitMQ server and its queues work, according to its HTTP management API',
+  recognition: [
+    {
+      name: 'amqp',
+      greeting: Buffer.from('AMQP\0\0\x09\x01', 'latin1'),
+      underTls: true,
+      is: (reply) => reply[0] === 1 && reply[1] === 0 && reply[2] === 0,
+      propose: (server, name) => ({ entry: portEntry(server, name) }),
+    },
+    // The management API.
+    {
+      ...httpServer,
+      onlyAtStandardPorts: true,
+      propose: (server, name) => {
+        const { root, page } = pageOf(server)
+        const { settings, note } = trustOf(server)
+        const url = root.slice(0, -1)
+        return {
+          entry: { kind: 'http', name, url: page, ...settings },
+          note,
+          deeper: { kind: 'rabbitmq', name: `rabbitmq-${server.port}`, url, ...settings, ...account },
+        }
+      },
+    },
+  ],
   settings: connectSettings,
   target: urlTarget,
   signsIn: ({ username, password }, mode) =>

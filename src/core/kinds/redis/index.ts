@@ -1,5 +1,14 @@
 import { atMost, type Check, networkKind } from '../../engine/index.ts'
+import { hostPort } from '../../net/connect.ts'
 import { databaseSlot, userIn } from '../../net/url.ts'
+import {
+  firstLine,
+  type Proposed,
+  password,
+  portEntry,
+  type RecognizedServer,
+  trustOf,
+} from '../../recognition/index.ts'
 import { certificate, latency, ping, roundTrip, selectDatabase } from './checks.ts'
 import { clusterChecks } from './cluster.ts'
 import { connectSettings, openRedis, prepareRedis, type RedisConnection, validateUrl } from './connection.ts'
@@ -14,10 +23,32 @@ const notOnSentinels = <C extends Check<RedisConnection>>(check: C): C => ({
     redis.isSentinel !== true && (check.applies?.(redis, settings) ?? true),
 })
 
+async function proposeRedis(server: RecognizedServer, name: string): Promise<Proposed> {
+  const url = `${server.tls ? 'rediss' : 'redis'}://${hostPort(server.host, server.port)}`
+  const entry = { kind: 'redis', name, url, ...trustOf(server).settings }
+  if (firstLine(server.reply).startsWith('-NOAUTH')) {
+    return { entry: portEntry(server, name), deeper: { ...entry, password } }
+  }
+  const information = await server.ask(Buffer.from('INFO server\r\n'))
+  if (!information?.includes('redis_mode:sentinel')) return { entry }
+  const note =
+    'a Redis Sentinel: svc checks the primaries that it monitors, and each Redis server needs a monitor of its own'
+  return { entry, note }
+}
+
 /** Signs in if a password is configured. Only reads, except for the key of its own that `allowWrites` permits. */
 export default networkKind({
   name: 'redis',
   title: 'A Redis or Valkey server or a Sentinel works, and nothing in it is about to fail',
+  recognition: [
+    {
+      name: 'redis',
+      greeting: Buffer.from('PING\r\n'),
+      underTls: true,
+      is: (reply) => /^(?:\+PONG|-NOAUTH|-DENIED)/.test(firstLine(reply)),
+      propose: proposeRedis,
+    },
+  ],
   settings: connectSettings,
   target: (settings) => databaseSlot(settings),
   signsIn: ({ url, password }) =>

@@ -3,6 +3,7 @@ import { folderChecks } from '../../folders/index.ts'
 import { showDuration } from '../../format.ts'
 import { listConnections } from '../../net/connect.ts'
 import { count, quote } from '../../net/text.ts'
+import { begins, openToAll } from '../../recognition/index.ts'
 import { connectionSettings, readAccount, SftpSession, validateSftp } from './session.ts'
 import { loadSsh2, speaksSsh } from './ssh.ts'
 
@@ -109,6 +110,7 @@ export const listing = check({
 export default networkKind({
   name: 'sftp',
   title: 'An SFTP server has the expected key, accepts the sign-in and lists a folder',
+  recognition: [{ name: 'ssh', is: begins('SSH-'), propose: (server, name) => openToAll('sftp', server, name) }],
   preload: loadSsh2,
   settings: connectionSettings,
   target: ({ host, port }) => ({ host, port }),

@@ -1,5 +1,6 @@
 import { includes, networkKind } from '../../engine/index.ts'
 import { unusedTrust } from '../../net/trust.ts'
+import { encryptionOf, firstLine, openToAll } from '../../recognition/index.ts'
 import type { Values } from '../../settings/index.ts'
 import {
   authentication,
@@ -44,6 +45,20 @@ function validate(settings: SmtpConnectSettings & Values<typeof recipient.settin
 export default networkKind({
   name: 'smtp',
   title: 'A mail server (SMTP) accepts mail; svc sends none',
+  recognition: [
+    {
+      name: 'smtp',
+      is: (reply, isStandardPort) =>
+        /^220[ -]/.test(firstLine(reply)) && (isStandardPort || /smtp|mail/i.test(firstLine(reply))),
+      propose: async (server, name) =>
+        openToAll(
+          'smtp',
+          server,
+          name,
+          await encryptionOf(server, { question: 'EHLO localhost', upgrade: 'starttls' }),
+        ),
+    },
+  ],
   settings: connectSettings,
   target: ({ host, port }) => ({ host, port }),
   signsIn: ({ username, password }, mode) =>

@@ -1,13 +1,25 @@
 import { databaseKind, figure } from '../../database/index.ts'
+import { behindSignIn, bytes } from '../../recognition/index.ts'
 import { backups, checkdb } from './backups.ts'
 import { availabilityGroups, blocked, databases, failedJobs, logReuse, sessions } from './checks.ts'
 import { loadTedious, openSqlserver } from './driver.ts'
 import { dataSpace, logSpace, tempdb } from './space.ts'
 import { write } from './write.ts'
 
+/** The smallest PRELOGIN of TDS: a version, no encryption. */
+const prelogin = bytes('12 01 001a 0000 00 00 00 000b 0006 01 0011 0001 ff 000000000000 02')
+
 export default databaseKind({
   name: 'sqlserver',
   title: 'A Microsoft SQL Server works, and nothing in it is about to fail',
+  recognition: [
+    {
+      name: 'sqlserver',
+      greeting: prelogin,
+      is: (reply) => reply[0] === 4 && reply.length > 8,
+      propose: behindSignIn('sqlserver', (address) => ({ url: `sqlserver://monitor@${address}/master` })),
+    },
+  ],
   preload: loadTedious,
   port: 1_433,
   settings: {

@@ -1,0 +1,2 @@
+export { httpServer, pageOf } from './http.ts'
+export * from './recognition.ts'
