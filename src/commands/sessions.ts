@@ -97,8 +97,8 @@ the sessions of any user with --user; on this machine, --user is required.`
     await this.inSession(flags, async (session, target) => {
       const listing = session.service.getSessions({ UserName: flags.user }, localCall(signal))
       const { UserName = '', Sessions = [] } = await orUnknownUser(listing, flags.user, session)
-      const { sessions } = await import('../cli/accounts/lists.ts')
-      this.printList(sessions.render(Sessions, { target, userName: UserName }, this.output))
+      const { sessionRow, sessions } = await import('../cli/accounts/lists.ts')
+      this.printList(sessions.render(Sessions.map(sessionRow), { target, userName: UserName }, this.output))
     })
   }
 }

@@ -107,15 +107,16 @@ const samples: Readonly<Record<string, Sample>> = {
   holders: sample(lists.holders, user, 'Store Role UserName Email State', userMembers),
   sessions: sample(
     lists.sessions,
-    (text) => ({
-      Id: text('id'),
-      Current: true,
-      CreatedAt: new Date(at),
-      LastUsedAt: new Date(at),
-      ExpiresAt: new Date(at),
-      RememberMe: true,
-      Provider: text('provider'),
-    }),
+    (text) =>
+      lists.sessionRow({
+        Id: text('id'),
+        Current: true,
+        CreatedAt: new Date(at),
+        LastUsedAt: new Date(at),
+        ExpiresAt: new Date(at),
+        RememberMe: true,
+        Provider: text('provider'),
+      }),
     'Target UserName Id Current CreatedAt LastUsedAt ExpiresAt RememberMe Provider',
     'id current createdAt lastUsedAt expiresAt rememberMe provider',
   ),

@@ -278,8 +278,16 @@ export const revokedKeys = document<{ readonly name: string; readonly revoked: t
   members: { name: string, revoked: flag },
 })
 
+/** The members of an object of the interface under their names in documents: `LastUsedAt` as `lastUsedAt`. */
+type InDocument<Dto> = { readonly [Name in keyof Dto & string as Uncapitalize<Name>]: Dto[Name] }
+
+export const sessionRow = (session: UserSession): InDocument<UserSession> =>
+  Object.fromEntries(
+    Object.entries(session).map(([name, value]) => [name.charAt(0).toLowerCase() + name.slice(1), value]),
+  ) as InDocument<UserSession>
+
 /** The sessions of a user. A table shows the beginning of the id, which is enough to end the session. */
-export const sessions = list<UserSession>()({
+export const sessions = list<InDocument<UserSession>>()({
   around: ['target', 'userName'],
   beneath: 'target',
   rows: 'sessions',
@@ -288,48 +296,28 @@ export const sessions = list<UserSession>()({
     sentence: `${userName} has ${rows.length === 1 ? '1 session' : `${rows.length || 'no'} sessions`}`,
   }),
   columns: [
-    { key: 'id', value: ({ Id }) => Id, is: string, title: 'ID', cell: ({ Id = '' }) => Id.slice(0, 8) },
-    {
-      key: 'current',
-      value: ({ Current }) => Current,
-      is: orNull(flag),
-      title: 'CURRENT',
-      cell: ({ Current }) => (Current ? 'yes' : ''),
-      optional: true,
-    },
-    {
-      key: 'createdAt',
-      value: ({ CreatedAt }) => CreatedAt,
-      is: orNull(dateTime),
-      title: 'SINCE (UTC)',
-      cell: ({ CreatedAt }) => minute(CreatedAt),
-    },
-    {
-      key: 'lastUsedAt',
-      value: ({ LastUsedAt }) => LastUsedAt,
-      is: orNull(dateTime),
-      title: 'LAST USED (UTC)',
-      cell: ({ LastUsedAt }) => minute(LastUsedAt),
-    },
+    { key: 'id', is: string, title: 'ID', cell: ({ id = '' }) => id.slice(0, 8) },
+    { key: 'current', is: orNull(flag), title: 'CURRENT', cell: ({ current }) => yesOr(current), optional: true },
+    { key: 'createdAt', is: orNull(dateTime), title: 'SINCE (UTC)', cell: ({ createdAt }) => minute(createdAt) },
+    { key: 'lastUsedAt', is: orNull(dateTime), title: 'LAST USED (UTC)', cell: ({ lastUsedAt }) => minute(lastUsedAt) },
     {
       key: 'expiresAt',
-      value: ({ ExpiresAt }) => ExpiresAt,
       is: orNull(dateTime),
       title: 'EXPIRES',
-      cell: ({ ExpiresAt }) => (ExpiresAt ? day(ExpiresAt) : ''),
+      cell: ({ expiresAt }) => (expiresAt ? day(expiresAt) : ''),
     },
     {
       key: 'rememberMe',
-      value: ({ RememberMe }) => RememberMe,
       is: orNull(flag),
       title: 'REMEMBERED',
-      cell: ({ RememberMe }) => (RememberMe ? 'yes' : ''),
+      cell: ({ rememberMe }) => yesOr(rememberMe),
       optional: true,
     },
-    { key: 'provider', value: ({ Provider }) => Provider, is: orNull(string), title: 'PROVIDER', shrink: 1 },
+    { key: 'provider', is: orNull(string), title: 'PROVIDER', shrink: 1 },
   ],
 })
 
+const yesOr = (is: boolean | undefined): string => (is ? 'yes' : '')
 const minute = (time: Date | undefined): string => (time ? moment(time).replace(' UTC', '') : 'unknown')
 
 export const audit = list<AuditFacts>()({

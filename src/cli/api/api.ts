@@ -1,3 +1,4 @@
+import { addAbortListener } from 'node:events'
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import type { RawAnswer, RawRequest } from '../../core/client/index.ts'
@@ -143,15 +144,11 @@ export async function dataFromStdin(stdin: InputStream, signal: AbortSignal): Pr
     )
   }
   const stop = (): void => void stdin.stream.destroy()
-  signal.addEventListener('abort', stop, { once: true })
-  try {
-    const bytes = await readBounded(stdin.stream)
-    signal.throwIfAborted()
-    if (bytes === undefined) throw usage(`--data @-: more than ${maxData / 1024 / 1024} MiB of input`)
-    return bytes
-  } finally {
-    signal.removeEventListener('abort', stop)
-  }
+  using _listener = addAbortListener(signal, stop)
+  const bytes = await readBounded(stdin.stream)
+  signal.throwIfAborted()
+  if (bytes === undefined) throw usage(`--data @-: more than ${maxData / 1024 / 1024} MiB of input`)
+  return bytes
 }
 
 /** Reads everything, or returns undefined for more than the limit. */

@@ -1,3 +1,4 @@
+import { addAbortListener } from 'node:events'
 import { Fault } from '../../core/errors.ts'
 import type { Io } from '../io/io.ts'
 import { wrap } from '../render/width.ts'
@@ -58,7 +59,7 @@ export async function secretFromStdin(flag: string, { stdin }: Io, signal: Abort
     })
   }
   const stop = (): void => void stdin.stream.destroy()
-  signal.addEventListener('abort', stop, { once: true })
+  using _listener = addAbortListener(signal, stop)
   const chunks: Buffer[] = []
   let size = 0
   try {
@@ -70,8 +71,6 @@ export async function secretFromStdin(flag: string, { stdin }: Io, signal: Abort
   } catch (error) {
     signal.throwIfAborted()
     throw error
-  } finally {
-    signal.removeEventListener('abort', stop)
   }
   signal.throwIfAborted()
   let text: string
