@@ -75,14 +75,11 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
     removeLeftovers(folder, prefix(store))
     await copyBackup(source, file, made, signal)
     const old = await takeOver(store, signal)
-    try {
-      const restored = adjust(old, made, options)
-      syncFile(made)
-      signal.throwIfAborted()
-      return { ...restored, keptAs: exchange(store, made, old, options.now) }
-    } finally {
-      old.database.close()
-    }
+    using _previous = old.database
+    const restored = adjust(old, made, options)
+    syncFile(made)
+    signal.throwIfAborted()
+    return { ...restored, keptAs: exchange(store, made, old, options.now) }
   } catch (error) {
     throw signal.aborted ? signal.reason : writingFault(store, error)
   } finally {
