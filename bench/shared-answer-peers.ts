@@ -68,7 +68,7 @@ const runtime: Runtime = {
   facts: { store: undefined, configuration: undefined, types: [], ownTypes: [] },
   admin: undefined,
   anyAdmin: async () => false,
-  recent: () => [],
+  recent: async () => [],
   viewOf: async () => () => 'full',
   close: async () => {},
 }

@@ -1,7 +1,6 @@
 import type { Admin } from './admin.ts'
 import type {
   ExecutionMode,
-  HealthCheckResponse,
   Operation,
   Request,
   Response,
@@ -159,8 +158,8 @@ export type Runtime = {
   readonly admin: Admin | undefined
   /** Whether an enabled user holds Admin (P6). False without a store. */
   readonly anyAdmin: () => Promise<boolean>
-  /** The latest finished runs, one per mode and type, as a caller with these views may see them. */
-  readonly recent: (views: HealthViews) => readonly RecentRun[]
+  /** The latest results of the types that are checked, one for each mode and type that has some, for these views. */
+  readonly recent: (views: HealthViews) => Promise<readonly RecentRun[]>
   /** How much a caller may see (S11). */
   readonly viewOf: (call: Pick<Call, 'caller' | 'credential' | 'correlationId' | 'signal'>) => Promise<HealthViews>
   /** The challenges of sign-in by digest (A12). Absent where it is off. Rejects when the store does not answer. */
@@ -240,12 +239,22 @@ export type StartedRuns = {
   readonly trigger: 'caller' | 'schedule' | 'peer'
   readonly count: number
 }
+/** The latest results of the monitors of a type at one depth, whichever runs found them. */
 export type RecentRun = {
   readonly type: ServerType
   readonly mode: ExecutionMode
-  readonly response: HealthCheckResponse
-  readonly run?: RunDocument | undefined
+  /** As if one run had found all of them. Its correlation id is empty where several runs did. */
+  readonly run: RunDocument
+  /** Since the last of them. */
   readonly ageSeconds: number
+  /**
+   * For each monitor of the run, its key, which is the same at every depth, and when it ran, in monotonic milliseconds.
+   */
+  readonly places: readonly { readonly key: string; readonly beganAt: number }[]
+  /** False if a monitor of the type has no result. */
+  readonly complete: boolean
+  /** True if all of them are too old to count. */
+  readonly expired: boolean
 }
 
 export { type ServeOptions, serveDefaults } from './serve-settings.ts'

@@ -40,9 +40,6 @@ peerSuite(promtoolMissing, 'what is shipped for Prometheus', () => {
 const quick = (port: number): Readonly<Record<string, string>> => ({
   'prometheus.yml': text('prometheus.yml')
     .replaceAll('127.0.0.1:8790', `127.0.0.1:${port}`)
-    .replace('targets: [App, Sql]', 'targets: [Sql]')
-    .replace('scrape_timeout: 25s', 'scrape_timeout: 3s')
-    .replace('scrape_interval: 1m', 'scrape_interval: 3s')
     .replace('scrape_interval: 30s', 'scrape_interval: 1s')
     .replace('evaluation_interval: 15s', 'evaluation_interval: 1s'),
   'svc-rules.yml': text('svc-rules.yml')
@@ -70,7 +67,9 @@ peerSuite(
       ;({ primary, standby } = await (await startPostgres(tls)).standby())
       const path = join(folder, 'svc.yaml')
       const monitor = `{kind: postgres, name: orders, url: '${primary.url('postgres')}', role: primary, tls: {mode: verify, caFile: '${certificates.caFile}'}}`
-      writeFileSync(path, `types:\n  Sql:\n    - ${monitor}\n`, { mode: 0o600 })
+      writeFileSync(path, `serve: {every: {Standard: 10s, Advanced: 1h}}\ntypes:\n  Sql:\n    - ${monitor}\n`, {
+        mode: 0o600,
+      })
       const core = await openCore({
         version: '1.2.3',
         config: await loadConfig({ env: {}, platform: process.platform, home: folder, path }),
@@ -88,8 +87,6 @@ peerSuite(
         tls: undefined,
         log: () => {},
       })
-      // What lies deeper than the runs that Prometheus asks for stays beside them.
-      await fetch(`${server.url}/healthcheck?ServerType=Sql&ExecutionMode=Advanced`)
       prometheus = await startPrometheus(quick(server.port))
     })
     afterAll(async () => {
@@ -106,10 +103,12 @@ peerSuite(
     const value = async (expression: string): Promise<number | undefined> =>
       (await prometheus.query(expression))[0]?.value
 
-    test('it has latency, connections, replication lag and the expiry of the certificate as values, with their thresholds', async () => {
+    test('W22 without any caller it has latency, connections, replication lag and the expiry of the certificate as values, with their thresholds', async () => {
       const of = (check: string): string => `{type="Sql",monitor="postgres orders",check="${check}"}`
       await until(async () => (await value(`svc_check_value_seconds${of('query')}`)) !== undefined, 60_000, 500)
-      expect(await prometheus.scrapeErrors()).toEqual(['', ''])
+      expect(await prometheus.scrapeErrors()).toEqual([''])
+      expect(await value('svc_runs_total{trigger="caller"}')).toBeUndefined()
+      expect(await value('svc_schedule_up')).toBe(1)
       expect(await value(`svc_check_value_seconds${of('query')}`)).toBeGreaterThan(0)
       expect(await value(`svc_check_value_ratio${of('connections')}`)).toBeGreaterThan(0)
       expect(await value(`svc_check_value_seconds${of('replication_lag')}`)).toBeGreaterThanOrEqual(0)

@@ -4,10 +4,11 @@ import { Fault } from '../../src/core/errors.ts'
 import { healthMetrics } from '../../src/core/parts/health.ts'
 import { storeMetrics } from '../../src/core/parts/store.ts'
 import type { ExecutionMode, RunDocument, RunResult } from '../../src/core/protocol/index.ts'
-import { healthCheckResponse, loadPrometheus } from '../../src/core/reports/index.ts'
+import { loadPrometheus } from '../../src/core/reports/index.ts'
 import type { RecentRun, Runtime } from '../../src/core/service.ts'
 import { prometheusSeries } from '../reports/grammar.ts'
 import { password, startAccounts } from './accounts.ts'
+import { recentRun } from './recent.ts'
 import { ask, type SiteOptions, withSite } from './site.ts'
 
 const endedAt = new Date('2026-01-02T03:04:05.678Z')
@@ -33,7 +34,7 @@ function recent(
     durationMs: 12,
     monitors: [{ name, kind: 'postgres', status, depth: 'Basic', results: [...results] }],
   }
-  return { type: 'Sql', mode, run, response: healthCheckResponse(run), ageSeconds }
+  return recentRun(run, ageSeconds)
 }
 
 const result = (check: string, depth: ExecutionMode, more: Partial<RunResult> = {}): RunResult => ({
@@ -46,7 +47,7 @@ const result = (check: string, depth: ExecutionMode, more: Partial<RunResult> = 
 
 const showing = (runs: readonly RecentRun[], runtime: Partial<Runtime> = {}): SiteOptions => ({
   runtime: {
-    recent: () => runs,
+    recent: async () => runs,
     facts: { store: undefined, configuration: undefined, types: ['Sql'], ownTypes: ['App', 'Sql', 'Identity'] },
     ...runtime,
   },
@@ -89,7 +90,9 @@ describe('which results /metrics shows', () => {
   })
 
   test('an old result expires: only the end time of its run remains', async () => {
-    const { successes, of } = await scrape(showing([recent('Standard', 901, [result('connect', 'Basic')])]))
+    const { successes, of } = await scrape(
+      showing([{ ...recent('Standard', 901, [result('connect', 'Basic')]), expired: true }]),
+    )
     expect(successes).toEqual([])
     expect(of('svc_type_success')).toEqual([])
     expect(of('svc_type_last_run_timestamp_seconds').map(({ labels, value }) => [labels['depth'], value])).toEqual([
@@ -103,6 +106,35 @@ describe('which results /metrics shows', () => {
     const request: RecentRun = { ...recent('Basic', 1, [result('connect', 'Basic')]), type: 'Mongo' }
     const { series } = await scrape(showing([request]))
     expect(series.some(({ labels }) => labels['type'] === 'Mongo')).toBe(false)
+  })
+
+  test('a failure, a warning and a check without a verdict keep their series whatever the limit, and ok ones are omitted', async () => {
+    const results = [
+      ...Array.from({ length: 40 }, (_, at) => result(`fine_${at}`, 'Basic')),
+      result('bad', 'Basic', { status: 'failed', fault: 'refused' }),
+      result('low', 'Basic', { status: 'warning' }),
+      result('unclear', 'Basic', { status: 'failed', fault: 'timeout', notChecked: 'starved' }),
+    ]
+    const options = { ...showing([recent('Basic', 1, results)]), options: { metrics: { maxSeries: 1 } } }
+    const { series, of } = await scrape(options)
+    const states = series.filter(({ name }) => /^svc_(check|monitor|type)/.test(name))
+    expect(states.map(({ name, labels, value }) => `${name} ${labels['check']} ${value}`)).toEqual([
+      'svc_check_success bad 0',
+      'svc_check_success low 1',
+      'svc_check_warning bad 0',
+      'svc_check_warning low 1',
+      'svc_check_fault bad 1',
+      'svc_check_not_checked unclear 1',
+    ])
+    expect(of('svc_series_dropped')[0]?.value).toBeGreaterThan(80)
+  })
+
+  test('a type is not called healthy while one of its monitors has no result, and is called unhealthy at once', async () => {
+    const partly = (results: readonly RunResult[]) => [{ ...recent('Basic', 1, results), complete: false }]
+    const success = async (runs: readonly RecentRun[]) =>
+      (await scrape(showing(runs))).of('svc_type_success').map(({ value }) => value)
+    expect(await success(partly([result('connect', 'Basic')]))).toEqual([])
+    expect(await success(partly([result('connect', 'Basic', { status: 'failed', fault: 'refused' })]))).toEqual([0])
   })
 
   test('series beyond serve.metrics.maxSeries are omitted and counted', async () => {
@@ -189,9 +221,12 @@ describe('other metrics of /metrics', () => {
     let reads = 0
     const counted: RecentRun = {
       ...one,
-      get run() {
-        reads += 1
-        return one.run
+      run: {
+        ...one.run,
+        get monitors() {
+          reads += 1
+          return one.run.monitors
+        },
       },
     }
     const runs = [counted]

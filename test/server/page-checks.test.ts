@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Fault } from '../../src/core/errors.ts'
 import type { RunDocument, ServerType } from '../../src/core/protocol/index.ts'
-import { healthCheckResponse } from '../../src/core/reports/index.ts'
 import type { RecentRun, Runtime } from '../../src/core/service.ts'
+import { recentRun } from './recent.ts'
 import { ask, type Got, withSite } from './site.ts'
 import { serveMonitors } from './with-monitors.ts'
 
@@ -155,11 +155,11 @@ describe('the card of the host', () => {
       ...{ version: 1, type, mode: 'Basic', view: 'full', status, message: `${type} is ${status}` },
       ...{ startedAt: at, endedAt: at, durationMs: 15, monitors },
     }
-    return { type, mode: 'Basic', ageSeconds, run: document, response: healthCheckResponse(document) }
+    return recentRun(document, ageSeconds)
   }
   const page = async (types: readonly ServerType[], ...runs: RecentRun[]): Promise<string> => {
     let text = ''
-    await withSite({ runtime: configured(types, { recent: () => runs }) }, async ({ port }) => {
+    await withSite({ runtime: configured(types, { recent: async () => runs }) }, async ({ port }) => {
       text = (await ask(port, '/')).text
     })
     return text

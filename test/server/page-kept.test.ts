@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import type { Run } from '../../src/core/engine/index.ts'
-import { read, rememberDocuments } from '../../src/core/reports/index.ts'
-import { healthFamilies, renderFamilies } from '../../src/core/reports/prometheus.ts'
+import { rememberDocuments } from '../../src/core/reports/index.ts'
+import { liveText } from '../../src/core/reports/live.ts'
 import { cardsOf } from '../../src/core/server/cards.ts'
-import { entryOf } from '../../src/core/server/health.ts'
 import { pageMarkup } from '../../src/core/server/page-markup.ts'
 import type { RecentRun } from '../../src/core/service.ts'
+import { recentRun } from './recent.ts'
 
 const target = 'http://127.0.0.1:8080'
 const instant = new Date('2026-05-01T10:00:00Z')
@@ -35,13 +35,7 @@ function recent(monitors: Run['monitors']): RecentRun {
     serverState: { ServerName: 'test', TotalRamInMb: 1, AvailableRamInMb: 1 },
   }
   const made = rememberDocuments()(run, 'App', {}, () => 'full')
-  return {
-    type: 'App',
-    mode: 'Basic',
-    ageSeconds: 1,
-    run: { ...made.run, correlationId: 'a' },
-    response: made.response,
-  }
+  return recentRun({ ...made.run, correlationId: 'a' }, 1)
 }
 
 const page = (run: RecentRun): string =>
@@ -56,18 +50,19 @@ const page = (run: RecentRun): string =>
     report: undefined,
     refusal: undefined,
   }).markup
-const metrics = (run: RecentRun): string => renderFamilies(healthFamilies([read(entryOf(run, target))], 50_000), 'text')
+const metrics = (run: RecentRun): Promise<string> =>
+  liveText([run], { format: 'text', maxSeries: 50_000, lastRuns: [] })
 
-test('W22 what the page and /metrics write of a monitor is kept while its report is the same, and equals what they write anew', () => {
+test('W22 what the page and /metrics write of a monitor is kept while its report is the same, and equals what they write anew', async () => {
   const reads = { count: 0 }
   const same = report('tcp a', 'connected in 3 ms', reads)
   const before = recent([same, report('tcp b', 'connected in 4 ms', { count: 0 })])
-  const [firstPage, firstMetrics] = [page(before), metrics(before)]
+  const [firstPage, firstMetrics] = [page(before), await metrics(before)]
   const once = reads.count
   const after = recent([same, report('tcp b', 'connected in <5> ms', { count: 0 })])
-  expect([page(before), metrics(before)]).toEqual([firstPage, firstMetrics])
+  expect([page(before), await metrics(before)]).toEqual([firstPage, firstMetrics])
   expect(page(after)).toContain('connected in &lt;5&gt; ms')
   expect(reads.count).toBe(once)
   const copy = structuredClone(after)
-  expect([page(copy), metrics(copy)]).toEqual([page(after), metrics(after)])
+  expect([page(copy), await metrics(copy)]).toEqual([page(after), await metrics(after)])
 })

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { Fault } from '../../src/core/errors.ts'
 import type { ExecutionMode, HealthCheckResponse, MonitoringStatus, ServerType } from '../../src/core/protocol/index.ts'
 import type { Call, RecentRun, Runtime } from '../../src/core/service.ts'
+import { recentRun, runOfResponse } from './recent.ts'
 import { ask, failing, healthy, type SiteOptions, withSite } from './site.ts'
 
 const call = { correlationId: 'run-7' } as Call
@@ -10,7 +11,7 @@ const recent = (
   mode: ExecutionMode,
   ageSeconds: number,
   response: HealthCheckResponse = healthy(call),
-): RecentRun => ({ type, mode, ageSeconds, response })
+): RecentRun => recentRun(runOfResponse(type, mode, response), ageSeconds)
 const healthAnswer = (message: string, status: MonitoringStatus = 'Success', name = 'disk /'): HealthCheckResponse =>
   healthy(call, {
     Status: status,
@@ -26,7 +27,7 @@ const healthAnswer = (message: string, status: MonitoringStatus = 'Success', nam
 
 const showing = (runs: readonly RecentRun[], facts: Partial<Runtime['facts']> = {}): SiteOptions => ({
   runtime: {
-    recent: () => runs,
+    recent: async () => runs,
     facts: {
       store: undefined,
       configuration: undefined,
@@ -202,6 +203,15 @@ describe('the status page', () => {
     expect(heading(await page(showing([recent('Sql', 'Basic', 1), deep])))).toBe('Sql is unhealthy')
     const shallow = recent('Sql', 'Basic', 60, failing(call))
     expect(heading(await page(showing([recent('Sql', 'Advanced', 1), shallow])))).toBe('All healthy')
+  })
+
+  test('a failure of one monitor counts although another one ran later and deeper', async () => {
+    const deep = recent('Sql', 'Advanced', 600)
+    const standard = recent('Sql', 'Standard', 5, failing(call))
+    const later = { ...deep, ageSeconds: 1, places: [{ key: 'postgres other', beganAt: -1_000 }] }
+    expect(heading(await page(showing([later, standard])))).toBe('Sql is unhealthy')
+    const healed = { ...later, places: [{ key: 'postgres orders', beganAt: -1_000 }] }
+    expect(heading(await page(showing([healed, standard])))).toBe('All healthy')
   })
 
   test('without a run or a configuration it explains what to do', async () => {

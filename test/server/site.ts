@@ -103,7 +103,7 @@ export async function startSite(over: SiteOptions = {}): Promise<Site> {
     facts: { store: undefined, configuration: undefined, types: [], ownTypes: ['App', 'Sql', 'Identity'] },
     admin: undefined,
     anyAdmin: async () => false,
-    recent: () => [],
+    recent: async () => [],
     viewOf: async () => () => 'full',
     close: async () => {},
     ...over.runtime,

@@ -18,12 +18,12 @@ export type LatestOfMonitor = readonly LatestReport[]
 
 /** The latest reports of one server type. */
 export type LatestOfType = {
-  /** In the order of the plan. */
+  /** Those with reports that count, in the order of the plan. */
   readonly monitors: readonly LatestOfMonitor[]
+  /** The same with the reports that have expired. */
+  readonly all: () => readonly LatestOfMonitor[]
   /** The depths at which each monitor of the plan has a report, at that depth or a deeper one. */
   readonly complete: ReadonlySet<ExecutionMode>
-  /** When a run last ended at each depth. Unlike reports, this does not expire. */
-  readonly endedOn: ReadonlyMap<ExecutionMode, Date>
 }
 
 export type LatestOptions = {
@@ -46,7 +46,6 @@ type OfType = {
   readonly reports: Map<string, Map<ExecutionMode, LatestReport>>
   /** By depth, the names of the monitors that run at it, in their order. */
   readonly plans: Map<ExecutionMode, readonly string[]>
-  readonly endedOn: Map<ExecutionMode, Date>
 }
 
 /**
@@ -75,8 +74,6 @@ export class LatestReports {
     if (cause === 'peer') return
     const ofType = this.#ofType(type)
     const endedOn = new Date(this.#options.date().getTime() - (this.#options.now() - endedAt))
-    const lastEnd = ofType.endedOn.get(mode)
-    if (lastEnd === undefined || lastEnd < endedOn) ofType.endedOn.set(mode, endedOn)
     if (cause === 'caller' && isCutShort(report) && this.#isScheduled(type, report.name)) return
     const byMode = ofType.reports.get(report.name) ?? new Map<ExecutionMode, LatestReport>()
     const before = byMode.get(mode)
@@ -107,17 +104,15 @@ export class LatestReports {
   /** What counts now of a type. Reports that have expired are not part of it. */
   of(type: ServerType): LatestOfType {
     const ofType = this.#types.get(type)
-    if (!ofType) return { monitors: [], complete: new Set(), endedOn: new Map() }
+    if (!ofType) return { monitors: [], all: () => [], complete: new Set() }
     const now = this.#options.now()
-    const counting = new Map<string, LatestOfMonitor>()
-    for (const [name, byMode] of ofType.reports) {
-      const reports = [...byMode.values()].filter((latest) => now - latest.endedAt <= this.#lifeOf(type, latest))
-      if (reports.length > 0) counting.set(name, reports.length === 1 ? reports : reports.sort(latestFirst))
-    }
+    const { plans } = ofType
+    const counting = reportsOf(ofType, (latest) => now - latest.endedAt <= this.#lifeOf(type, latest))
     const complete = ExecutionMode.values.filter((mode) =>
-      ofType.plans.get(mode)?.every((name) => counting.get(name)?.some((latest) => includes(latest.mode, mode))),
+      plans.get(mode)?.every((name) => counting.get(name)?.some((latest) => includes(latest.mode, mode))),
     )
-    return { monitors: inOrder(counting, ofType.plans), complete: new Set(complete), endedOn: ofType.endedOn }
+    const all = (): readonly LatestOfMonitor[] => inOrder(reportsOf(ofType), plans)
+    return { monitors: inOrder(counting, plans), all, complete: new Set(complete) }
   }
 
   #isScheduled(type: ServerType, monitor: string): boolean {
@@ -132,13 +127,28 @@ export class LatestReports {
   #ofType(type: ServerType): OfType {
     const existing = this.#types.get(type)
     if (existing) return existing
-    const made: OfType = { reports: new Map(), plans: new Map(), endedOn: new Map() }
+    const made: OfType = { reports: new Map(), plans: new Map() }
     this.#types.set(type, made)
     return made
   }
 }
 
-const latestFirst = (a: LatestReport, b: LatestReport): number => b.beganAt - a.beganAt
+/** Of two that began together, the deeper one says more. */
+const latestFirst = (a: LatestReport, b: LatestReport): number =>
+  b.beganAt - a.beganAt || ExecutionMode.values.indexOf(b.mode) - ExecutionMode.values.indexOf(a.mode)
+
+/** The reports of each monitor that count, the one that began last first. */
+function reportsOf(
+  { reports }: OfType,
+  counts: (latest: LatestReport) => boolean = () => true,
+): ReadonlyMap<string, LatestOfMonitor> {
+  const chosen = new Map<string, LatestOfMonitor>()
+  for (const [name, byMode] of reports) {
+    const some = [...byMode.values()].filter(counts)
+    if (some.length > 0) chosen.set(name, some.sort(latestFirst))
+  }
+  return chosen
+}
 
 /** In the order of the deepest plan that has the monitor; those of no plan come last. */
 function inOrder(

@@ -165,12 +165,6 @@ export class SharedRuns {
     return lane.running === before ? undefined : lane.running
   }
 
-  /** The last finished run, even if expired: for a page that shows its age. Never an answer to a caller. */
-  last(mode: ExecutionMode, type: ServerType): Shared | undefined {
-    const result = this.#lanes.get(keyOf(mode, type, 'caller'))?.result
-    return result && this.#shared(result)
-  }
-
   /** Starts no further runs and rejects the callers of pending ones. Does not end runs in progress. */
   close(reason: Fault): void {
     this.#closed = reason

@@ -26,11 +26,12 @@ import {
   ownTypes,
   preloadHealth,
 } from '../plan/index.ts'
-import type { ExecutionMode, ServerType } from '../protocol/index.ts'
+import { ExecutionMode, type ServerType } from '../protocol/index.ts'
 import { type Family, rememberDocuments } from '../reports/index.ts'
 import type { Call, HealthViews, RecentRun, RuntimeFacts, StartedRuns, Trial, TrialRequest } from '../service.ts'
 import { stateMeter } from '../system/resources.ts'
 import type { OpenOptions, Part } from './part.ts'
+import type { RecentRuns } from './recent.ts'
 import type { ScheduleWork } from './schedule.ts'
 
 /** How long a run of the schedule holds its slot: a peer that is silent for longer keeps no slot. Milliseconds. */
@@ -49,7 +50,7 @@ export type HealthPart = Part &
     /** What a schedule uses of it. */
     readonly scheduleWork: (options: Pick<OpenOptions, 'log'>) => ScheduleWork
     /** `Runtime.recent` */
-    readonly recent: (views: HealthViews) => readonly RecentRun[]
+    readonly recent: (views: HealthViews) => Promise<readonly RecentRun[]>
     /** `Core.trial` */
     readonly trial: (monitor: TrialRequest, signal: AbortSignal) => Promise<Trial>
   }
@@ -105,6 +106,7 @@ export function healthPart(
     ),
   )
   let latest: LatestReports | undefined
+  let recent: RecentRuns | undefined
   const started = new Map<string, StartedRuns>()
   const count = (type: ServerType | undefined, mode: ExecutionMode, trigger: RunCause): void => {
     const key = `${mode} ${type} ${trigger}`
@@ -122,7 +124,9 @@ export function healthPart(
       const endedAt = now()
       latest?.add(type, mode, report, { beganAt: endedAt - report.durationMs, endedAt, cause })
     }
-    return await runMonitors(planned, context, { mode, signal, cause, notBefore, elsewhere, onReport })
+    const run = await runMonitors(planned, context, { mode, signal, cause, notBefore, elsewhere, onReport })
+    if (cause !== 'peer') recent?.ended(type, run)
+    return run
   }
   const sharedRuns = shared ? new SharedRuns(now, start) : undefined
 
@@ -143,7 +147,12 @@ export function healthPart(
     facts,
     latest: () => latest,
     open: async () => {
+      const { RecentRuns } = await import('./recent.ts')
       latest = new (await loadLatest()).LatestReports(context)
+      recent = new RecentRuns(latest, context)
+      for (const type of types) {
+        for (const mode of ExecutionMode.values) latest.planned(type, mode, await plan(type, mode, life.signal))
+      }
     },
     scheduleWork: ({ log }) => ({
       config,
@@ -188,16 +197,7 @@ export function healthPart(
           callerTimeoutMs: call.timeoutMs,
           cause: causeOf(call),
         })),
-    recent: (views) =>
-      [...started.values()].flatMap(({ mode, type, trigger }) => {
-        if (trigger !== 'caller' || type === undefined) return []
-        const last = sharedRuns?.last(mode, type)
-        if (!last) return []
-        const flags = { IncludeServerStateInformation: true }
-        const { run, response } = documentsOf(last.run, type, flags, views)
-        const ageSeconds = Math.floor(last.ageMs / 1_000)
-        return [{ type, mode, run: { ...run, correlationId: last.run.id }, response, ageSeconds }]
-      }),
+    recent: async (views) => (await recent?.of(types.length > 0 ? types : facts.ownTypes, views)) ?? [],
     trial: async ({ type, monitor, mode, timeoutMs }, signal) => {
       const one = (await plan(type, mode, signal)).find(({ name }) => name === monitor)
       if (!one) throw new Fault('NotFound', `${type} has no monitor "${monitor}"`)
@@ -219,7 +219,13 @@ export function healthPart(
     ready: async () => {
       if (life.signal.aborted) throw shuttingDown()
     },
-    metrics: async () => healthMetrics(types, [...started.values()]),
+    metrics: async () => {
+      const checked = types.length > 0 ? types : facts.ownTypes
+      return healthMetrics(
+        types,
+        [...started.values()].filter(({ type }) => type === undefined || checked.includes(type)),
+      )
+    },
     cancel: () => {
       sharedRuns?.close(shuttingDown())
       life.abort(shuttingDown())

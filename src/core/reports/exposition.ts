@@ -8,6 +8,8 @@ export type Sample = {
   /** Undefined and empty labels are left out: to Prometheus both are the same. */
   readonly labels?: Labels
   readonly value: number
+  /** Never omitted for the sake of a limit. */
+  readonly urgent?: boolean | undefined
 }
 
 export type Family = {
@@ -31,17 +33,29 @@ export const expositionTypes: Readonly<Record<ExpositionFormat, string>> = {
 const units = ['seconds', 'bytes', 'ratio'] as const
 
 /** Writes families as text and skips those without samples. `exposition` makes whole pages of such texts. */
-export function renderFamilies(families: readonly Family[], format: ExpositionFormat): string {
-  const filled = families.filter(({ samples }) => samples.length > 0)
-  return filled.map((family) => render(family, format)).join('')
-}
+export const renderFamilies = (families: readonly Family[], format: ExpositionFormat): string =>
+  families.map((family) => renderLines(family, family.samples.map(lineOf(family)).join(''), format)).join('')
 
 /** A page of texts that have no family in common. */
 export const exposition = (texts: readonly string[], format: ExpositionFormat): string =>
   [...texts, format === 'openmetrics' ? '# EOF\n' : ''].join('')
 
-function render({ name, type, help, samples }: Family, format: ExpositionFormat): string {
-  const sample = type === 'counter' ? `${name}_total` : type === 'info' ? `${name}_info` : name
+type Described = Omit<Family, 'samples'>
+
+/** The name of its samples, in both formats. */
+const sampleName = ({ name, type }: Described): string =>
+  type === 'counter' ? `${name}_total` : type === 'info' ? `${name}_info` : name
+
+/** Writes the line of a sample of a family, which is the same in both formats. */
+export function lineOf(family: Described): (sample: Sample) => string {
+  const name = sampleName(family)
+  return ({ labels, value }) => `${name}${labelSet(labels)} ${numberText(value)}\n`
+}
+
+/** A family with the lines of its samples; an empty text where it has none. */
+export function renderLines(family: Described, lines: string, format: ExpositionFormat): string {
+  if (lines === '') return ''
+  const { name, type, help } = family
   const unit = units.find((one) => name.endsWith(`_${one}`))
   // The text format has no info type, and names a family after its samples.
   const head =
@@ -51,9 +65,11 @@ function render({ name, type, help, samples }: Family, format: ExpositionFormat)
           ...(unit ? [`# UNIT ${name} ${unit}`] : []),
           `# HELP ${name} ${escaped(help, /[\\\n"]/g)}`,
         ]
-      : [`# HELP ${sample} ${escaped(help, /[\\\n]/g)}`, `# TYPE ${sample} ${type === 'info' ? 'gauge' : type}`]
-  const lines = samples.map(({ labels, value }) => `${sample}${labelSet(labels)} ${numberText(value)}`)
-  return `${[...head, ...lines].join('\n')}\n`
+      : [
+          `# HELP ${sampleName(family)} ${escaped(help, /[\\\n]/g)}`,
+          `# TYPE ${sampleName(family)} ${type === 'info' ? 'gauge' : type}`,
+        ]
+  return `${head.join('\n')}\n${lines}`
 }
 
 /** `{a="1",b="2"}`, or an empty text. Samples of a family with the same text are the same series. */

@@ -15,6 +15,8 @@ type ReportRow = {
 
 /** The metrics of health answers and the writer of all metrics. */
 export const loadPrometheus = () => import('./prometheus.ts')
+/** The writer of the latest results for `/metrics`. */
+export const loadLive = () => import('./live.ts')
 
 const recordHelp = 'one record per result'
 const ciHelp = 'for CI: a test report, annotations'

@@ -1,9 +1,9 @@
 /** Reports: health answers in the formats of other tools. */
-import { reports } from './formats.ts'
+import { loadLive, reports } from './formats.ts'
 
 export type { ExpositionFormat, Family, Sample } from './exposition.ts'
 export { foreignWarning } from './foreign.ts'
-export { loadPrometheus, type ReportName, reports } from './formats.ts'
+export { loadLive, loadPrometheus, type ReportName, reports } from './formats.ts'
 export { type ResultRecord, read, records, renderPlain } from './read.ts'
 export {
   bySeverity,
@@ -26,10 +26,12 @@ export {
 } from './reading.ts'
 export {
   type DocumentsOf,
+  documentOf,
   healthCheckResponse,
   type RunDocumentOptions,
   type RunView,
   rememberDocuments,
+  reportUpTo,
   runDocument,
   selectRun,
 } from './run-document.ts'
@@ -37,5 +39,5 @@ export {
 /** Loads the formats that are served over HTTP. */
 export const preloadReports = async (): Promise<void> => {
   const served = Object.values(reports).filter(({ overHttp }) => overHttp !== undefined)
-  await Promise.all(served.map(({ load }) => load()))
+  await Promise.all([loadLive(), ...served.map(({ load }) => load())])
 }

@@ -1,3 +1,4 @@
+import { oncePerObject } from '../lazy.ts'
 import { expositionTypes, type Family, type Labels, labelSet, renderFamilies, type Sample } from './exposition.ts'
 import { divided, type Figure } from './figure.ts'
 import { read } from './read.ts'
@@ -28,23 +29,18 @@ export default {
 } satisfies Report
 
 /**
- * The metrics of health answers: one set per answer, and the monitors and checks of `detailed`. For duplicate series
+ * The metrics of health answers. For duplicate series
  * the worse state and the first figure win, so readings must begin with the newest. Series beyond `maxSeries` are
  * dropped and counted.
  */
-export function healthFamilies(
-  readings: readonly EntryReading[],
-  maxSeries: number,
-  detailed = readings,
-): readonly Family[] {
+export function healthFamilies(readings: readonly EntryReading[], maxSeries: number): readonly Family[] {
   const several = new Set(readings.map(({ target }) => target)).size > 1
-  const whole = readings.map((reading) => placeOf(reading, several))
-  const places = detailed.map((reading) => placeOf(reading, several))
+  const places = readings.map((reading) => placeOf(reading, several))
   const monitors = places.flatMap(monitorsOf)
   const checks = monitors.flatMap(checksOf)
   const items = checks.flatMap((check) => check.items)
   const families = [
-    ...typeRows.map((row) => gather(row, whole)),
+    ...typeRows.map((row) => gather(row, places)),
     ...monitorRows.map((row) => gather(row, monitors)),
     ...checkRows.map((row) => gather(row, items)),
     gather(droppedItems, checks),
@@ -53,7 +49,7 @@ export function healthFamilies(
 }
 
 /** One family: its samples per thing, and which value wins when two samples have the same labels. */
-type Row<Thing> = Omit<Family, 'samples'> & {
+export type FamilyOf<Thing> = Omit<Family, 'samples'> & {
   readonly keep?: (a: number, b: number) => number
   readonly samples: (thing: Thing) => readonly Sample[]
 }
@@ -61,39 +57,82 @@ type Row<Thing> = Omit<Family, 'samples'> & {
 const gauge = 'gauge' as const
 const first = (a: number): number => a
 
-function gather<Thing>({ samples, keep = first, ...family }: Row<Thing>, things: readonly Thing[]): Family {
+export function gather<Thing>({ samples, keep = first, ...family }: FamilyOf<Thing>, things: readonly Thing[]): Family {
+  return { ...family, samples: merged(things.flatMap(samples), keep) }
+}
+
+/** Each series once. One that is urgent in any place stays urgent. */
+export function merged(samples: readonly Sample[], keep: (a: number, b: number) => number = first): readonly Sample[] {
+  if (samples.length < 2) return samples
   const series = new Map<string, Sample>()
-  for (const sample of things.flatMap(samples)) {
+  for (const sample of samples) {
     const key = labelSet(sample.labels)
     const existing = series.get(key)
-    series.set(key, existing ? { ...existing, value: keep(existing.value, sample.value) } : sample)
+    if (!existing) series.set(key, sample)
+    else {
+      const urgent = existing.urgent === true || sample.urgent === true
+      series.set(key, { ...existing, value: keep(existing.value, sample.value), urgent })
+    }
   }
-  return { ...family, samples: [...series.values()] }
+  return [...series.values()]
 }
 
-function bounded(families: readonly Family[], maxSeries: number): readonly Family[] {
-  let left = maxSeries
-  const exported = families.map((family) => {
-    const samples = family.samples.slice(0, left)
-    left -= samples.length
-    return { ...family, samples }
-  })
-  const dropped = families.reduce((sum, { samples }) => sum + samples.length, 0) - (maxSeries - left)
-  const help = 'Series omitted from this response because there are too many.'
-  return [...exported, { name: 'svc_series_dropped', type: gauge, help, samples: [{ value: dropped }] }]
+export const droppedSeries: Omit<Family, 'samples'> = {
+  name: 'svc_series_dropped',
+  type: gauge,
+  help: 'Series omitted from this response because there are too many.',
 }
+
+/** As many of the series as may be, those of failures and warnings in any case. */
+export function bounded(families: readonly Family[], maxSeries: number): readonly Family[] {
+  const { lists, dropped } = withinLimit(
+    families.map(({ samples }) => samples),
+    maxSeries,
+  )
+  const exported = families.map((family, at) => ({ ...family, samples: lists[at] ?? [] }))
+  return [...exported, { ...droppedSeries, samples: [{ value: dropped }] }]
+}
+
+/** The first series of the lists up to the limit. Urgent ones are kept whatever the limit, and count first. */
+function withinLimit(all: readonly (readonly Sample[])[], maxSeries: number) {
+  const count = all.reduce((sum, samples) => sum + samples.length, 0)
+  if (count <= maxSeries) return { lists: all, dropped: 0 }
+  const urgent = all.reduce((sum, samples) => sum + samples.filter(isUrgent).length, 0)
+  let left = Math.max(0, maxSeries - urgent)
+  const lists = all.map((samples) =>
+    samples.filter((sample) => {
+      if (isUrgent(sample)) return true
+      left -= 1
+      return left >= 0
+    }),
+  )
+  return { lists, dropped: count - lists.reduce((sum, samples) => sum + samples.length, 0) }
+}
+
+const isUrgent = ({ urgent }: Sample): boolean => urgent === true
 
 /** A reading with the labels of its server and type. */
-type Place = { readonly reading: EntryReading; readonly server: Labels; readonly type: Labels }
+export type TypePlace = {
+  readonly reading: TypeReading
+  readonly server: Labels
+  readonly type: Labels
+  /** False if a monitor of the type has no result. */
+  readonly complete: boolean
+}
+/** What the rows of types and monitors use of a reading. */
+export type TypeReading = Pick<
+  EntryReading,
+  'type' | 'mode' | 'level' | 'monitors' | 'duration' | 'endedAt' | 'state' | 'error'
+>
 
-const placeOf = (reading: EntryReading, several: boolean): Place => {
+const placeOf = (reading: EntryReading, several: boolean): TypePlace => {
   const server = several ? { server: reading.target } : {}
-  return { reading, server, type: { ...server, type: reading.type, depth: reading.mode } }
+  return { reading, server, type: { ...server, type: reading.type, depth: reading.mode }, complete: true }
 }
 
 const one = (labels: Labels, value: number | undefined): readonly Sample[] =>
   value === undefined ? [] : [{ labels, value }]
-const answered = ({ reading, type }: Place, value: number | undefined): readonly Sample[] =>
+const answered = ({ reading, type }: TypePlace, value: number | undefined): readonly Sample[] =>
   reading.error ? [] : one(type, value)
 const round = (value: number, digits: number): number => Number(value.toFixed(digits)) + 0
 
@@ -101,13 +140,14 @@ const round = (value: number, digits: number): number => Number(value.toFixed(di
 export const lastRunName = 'svc_type_last_run_timestamp_seconds'
 
 /** A server that does not answer is unhealthy: a missing answer never counts as healthy. */
-const typeRows: readonly Row<Place>[] = [
+export const typeRows: readonly FamilyOf<TypePlace>[] = [
   {
     name: 'svc_type_success',
     type: gauge,
     help: '1 if the last run found the server type healthy, with or without warnings; 0 if unhealthy, not fully checked or without an answer.',
     keep: Math.min,
-    samples: ({ reading, type }) => one(type, isBad(reading.level) ? 0 : 1),
+    samples: ({ reading, type, complete }) =>
+      isBad(reading.level) ? one(type, 0) : one(type, complete ? 1 : undefined),
   },
   {
     name: 'svc_type_answered',
@@ -126,7 +166,7 @@ const typeRows: readonly Row<Place>[] = [
         ? []
         : worstFirst.toReversed().map((level) => ({
             labels: { ...type, status: statuses[level] },
-            value: reading.monitors.filter((monitor) => levelOf(monitor) === level).length,
+            value: reading.monitors.reduce((sum, monitor) => sum + (levelOf(monitor) === level ? 1 : 0), 0),
           })),
   },
   {
@@ -170,20 +210,24 @@ const statuses: Readonly<Record<Level, string>> = {
   'not checked': 'not_checked',
   fail: 'failed',
 }
-const levelOf = ({ level, results }: MonitorReading): Level => worst([level, ...results.map((result) => result.level)])
+const levelOf = oncePerObject(
+  ({ level, results }: MonitorReading): Level => worst([level, ...results.map((result) => result.level)]),
+)
 const bytesOf = (megabytes: number | undefined): number | undefined =>
   megabytes === undefined ? undefined : round(megabytes * 2 ** 20, 0)
 
 /** A monitor and its labels. Monitors of the machine itself have no type and appear once for all types. */
 type Monitor = { readonly monitor: MonitorReading; readonly labels: Labels }
 
-const monitorsOf = ({ reading, server }: Place): readonly Monitor[] =>
-  reading.monitors.map((monitor) => ({
-    monitor,
-    labels: { ...server, type: monitor.host ? undefined : reading.type, monitor: monitor.name },
-  }))
+const monitorsOf = ({ reading, server }: TypePlace): readonly Monitor[] =>
+  reading.monitors.map((monitor) => monitorOf(monitor, reading.type, server))
 
-const monitorRows: readonly Row<Monitor>[] = [
+export const monitorOf = (monitor: MonitorReading, type: string, server: Labels = {}): Monitor => ({
+  monitor,
+  labels: { ...server, type: monitor.host ? undefined : type, monitor: monitor.name },
+})
+
+export const monitorRows: readonly FamilyOf<Monitor>[] = [
   {
     name: 'svc_monitor',
     type: 'info',
@@ -204,7 +248,7 @@ const monitorRows: readonly Row<Monitor>[] = [
 type Check = { readonly labels: Labels; readonly items: readonly Item[]; readonly dropped: number }
 type Item = { readonly labels: Labels; readonly result: Reading }
 
-const checksOf = ({ monitor, labels: ofMonitor }: Monitor): readonly Check[] =>
+export const checksOf = ({ monitor, labels: ofMonitor }: Monitor): readonly Check[] =>
   [...Map.groupBy(monitor.results, ({ slug }) => slug)].map(([check, results]) => {
     const labels = { ...ofMonitor, check }
     const exported =
@@ -256,6 +300,10 @@ function inBase(measurement: Measured, family: string): Figure | undefined {
   return base?.family === family ? divided(measurement, base.by) : undefined
 }
 
+/** A state that is not ok, which no limit on series omits. */
+const urgentIf = (samples: readonly Sample[], { level }: Reading): readonly Sample[] =>
+  level === 'ok' ? samples : samples.map((sample) => ({ ...sample, urgent: true }))
+
 const bounds = { atMost: 'upper', atLeast: 'lower' } as const
 
 function thresholdsOf(labels: Labels, figure: Figure | undefined): readonly Sample[] {
@@ -267,13 +315,14 @@ function thresholdsOf(labels: Labels, figure: Figure | undefined): readonly Samp
   ]
 }
 
-const checkRows: readonly Row<Item>[] = [
+export const checkRows: readonly FamilyOf<Item>[] = [
   {
     name: 'svc_check_success',
     type: gauge,
     help: '1 if the last result is ok or a warning, 0 if it failed. Absent when the check came to no verdict.',
     keep: Math.min,
-    samples: ({ labels, result }) => (hasNoVerdict(result) ? [] : one(labels, result.level === 'fail' ? 0 : 1)),
+    samples: ({ labels, result }) =>
+      hasNoVerdict(result) ? [] : urgentIf(one(labels, result.level === 'fail' ? 0 : 1), result),
   },
   {
     name: 'svc_check_warning',
@@ -281,7 +330,9 @@ const checkRows: readonly Row<Item>[] = [
     help: '1 if the last result is a warning, 0 if not. Absent when the check came to no verdict, unless that is a warning.',
     keep: Math.max,
     samples: ({ labels, result }) =>
-      hasNoVerdict(result) && result.level !== 'warn' ? [] : one(labels, result.level === 'warn' ? 1 : 0),
+      hasNoVerdict(result) && result.level !== 'warn'
+        ? []
+        : urgentIf(one(labels, result.level === 'warn' ? 1 : 0), result),
   },
   {
     name: 'svc_check_fault',
@@ -289,7 +340,7 @@ const checkRows: readonly Row<Item>[] = [
     help: '1 for the fault class of a failed result; absent otherwise.',
     samples: ({ labels, result }) =>
       result.level === 'fail' && !hasNoVerdict(result)
-        ? [{ labels: { ...labels, fault: result.fault }, value: 1 }]
+        ? [{ labels: { ...labels, fault: result.fault }, value: 1, urgent: true }]
         : [],
   },
   {
@@ -297,16 +348,16 @@ const checkRows: readonly Row<Item>[] = [
     type: gauge,
     help: '1 if the monitor did not run because a monitor that it depends on failed or was not checked; absent otherwise.',
     samples: ({ labels, result }) =>
-      isSkipped(result) ? [{ labels: { ...labels, cause: result.cause }, value: 1 }] : [],
+      isSkipped(result) ? [{ labels: { ...labels, cause: result.cause }, value: 1, urgent: true }] : [],
   },
   {
     name: 'svc_check_not_checked',
     type: gauge,
     help: '1 if the check came to no verdict, by reason: configuration, missing, starved, budget, refused or permission. Absent otherwise.',
     samples: ({ labels, result: { notChecked } }) =>
-      notChecked === undefined ? [] : [{ labels: { ...labels, reason: notChecked }, value: 1 }],
+      notChecked === undefined ? [] : [{ labels: { ...labels, reason: notChecked }, value: 1, urgent: true }],
   },
-  ...Object.entries(figureFamilies).flatMap(([unit, { values, limits }]): readonly Row<Item>[] => [
+  ...Object.entries(figureFamilies).flatMap(([unit, { values, limits }]): readonly FamilyOf<Item>[] => [
     {
       name: `svc_check_value${unit}`,
       type: gauge,
@@ -331,7 +382,7 @@ const checkRows: readonly Row<Item>[] = [
   },
 ]
 
-const droppedItems: Row<Check> = {
+export const droppedItems: FamilyOf<Check> = {
   name: 'svc_check_items_dropped',
   type: gauge,
   help: `Items of the check omitted because there are more than ${maxItems}. Failed items are included first.`,

@@ -73,7 +73,7 @@ const levelOf = (status: RunStatus, parts: readonly { readonly level: Level }[])
   status === 'failed' && worst(parts.map(({ level }) => level)) === 'not checked' ? 'not checked' : levels[status]
 
 /** Reads a run from its fields, without parsing any text. */
-function readRun(run: RunDocument): Answered {
+export function readRun(run: RunDocument): Answered {
   const monitors = run.monitors.map(readMonitor)
   return {
     level: levelOf(run.status, monitors),
@@ -91,7 +91,7 @@ function readRun(run: RunDocument): Answered {
 }
 
 /** Once for each monitor of a document: pages and scrapes read the same documents again and again. */
-const readMonitor = oncePerObject((monitor: RunMonitor): MonitorReading => {
+export const readMonitor = oncePerObject((monitor: RunMonitor): MonitorReading => {
   const name = sanitizeLine(monitor.name ?? monitor.kind)
   const itemOf = itemsOf(monitor.results)
   const results = monitor.results.map((result) => readResult(name, result, itemOf(result)))

@@ -2,7 +2,7 @@ import type { DeclaredResult, MonitorReport, Result, Run } from '../engine/index
 import { oncePerObject } from '../lazy.ts'
 import {
   briefMessage,
-  type ExecutionMode,
+  ExecutionMode,
   faultPrefix,
   type HealthCheckRequest,
   type HealthCheckResponse,
@@ -46,11 +46,21 @@ const typesNamedIn = oncePerObject((report: MonitorReport): readonly ServerType[
   ...new Set(report.results.flatMap(({ elsewhere = [] }) => elsewhere.map(({ type }) => type))),
 ])
 
+/** Of each report, the one that takes its place for readers who may not read these types. */
+const reportsWithoutNames = oncePerObject((_: MonitorReport) => new Map<string, MonitorReport>())
+
 /** The report without the names of monitors of types that the reader may not read; itself where it has none. */
-const withoutNames = (report: MonitorReport, reads: ReadsType): MonitorReport =>
-  typesNamedIn(report).every(reads)
-    ? report
-    : { ...report, results: report.results.map((result) => withoutNamesIn(result, reads)) }
+function withoutNames(report: MonitorReport, reads: ReadsType): MonitorReport {
+  const hidden = typesNamedIn(report).filter((type) => !reads(type))
+  if (hidden.length === 0) return report
+  const byTypes = reportsWithoutNames(report)
+  const key = hidden.toSorted().join(' ')
+  const existing = byTypes.get(key)
+  if (existing) return existing
+  const made = { ...report, results: report.results.map((result) => withoutNamesIn(result, reads)) }
+  byTypes.set(key, made)
+  return made
+}
 
 function withoutNamesIn(result: Result, reads: ReadsType): Result {
   const hidden = (result.elsewhere ?? []).filter(({ type }) => !reads(type)).map(({ text }) => text)
@@ -103,6 +113,29 @@ function monitorWith(report: MonitorReport, suppress: boolean): RunMonitor {
 /** Once for each report, which several runs may share. */
 const monitorOf = oncePerObject((report: MonitorReport) => monitorWith(report, false))
 const suppressedMonitorOf = oncePerObject((report: MonitorReport) => monitorWith(report, true))
+
+/** What a document without flags contains of a report. Made once for each report and reader. */
+export const documentOf = (report: MonitorReport, reads: ReadsType, view: RunView): RunMonitor => {
+  const monitor = monitorOf(withoutNames(report, reads))
+  return view === 'full' ? monitor : brief(monitor)
+}
+
+/**
+ * What a report says of the checks of a shallower mode, or undefined where it has none of them. Made once for each report.
+ */
+export function reportUpTo(mode: ExecutionMode, report: MonitorReport): MonitorReport | undefined {
+  const byMode = reportsUpTo(report)
+  if (!byMode.has(mode)) byMode.set(mode, cutTo(mode, report))
+  return byMode.get(mode)
+}
+const reportsUpTo = oncePerObject((_: MonitorReport) => new Map<ExecutionMode, MonitorReport | undefined>())
+
+function cutTo(mode: ExecutionMode, report: MonitorReport): MonitorReport | undefined {
+  const depthOf = ({ check }: Result): ExecutionMode => familyOf(check, report.checks)?.depth ?? report.depth
+  const order = ExecutionMode.values
+  const results = report.results.filter((result) => order.indexOf(depthOf(result)) <= order.indexOf(mode))
+  return results.length === 0 ? undefined : { ...report, results }
+}
 
 /**
  * A deployment-related failure counts as Success and says what was suppressed (H5). What was not checked is no such
@@ -160,18 +193,20 @@ export const slugOf = (check: string): string =>
     .replace(/[^a-z0-9]+/g, '_')
     .replace(/^_|_$/g, '') || 'check'
 
-const brief = ({ kind, scope, status, results }: RunMonitor): RunMonitor => ({
-  kind,
-  scope,
-  status,
-  results: results.map(({ check, slug, status: own, fault, notChecked }) => ({
-    check,
-    slug,
-    status: own,
-    fault,
-    notChecked,
-  })),
-})
+const brief = oncePerObject(
+  ({ kind, scope, status, results }: RunMonitor): RunMonitor => ({
+    kind,
+    scope,
+    status,
+    results: results.map(({ check, slug, status: own, fault, notChecked }) => ({
+      check,
+      slug,
+      status: own,
+      fault,
+      notChecked,
+    })),
+  }),
+)
 
 /** Converts the interface's ServerState to the names of the run document. */
 export const stateOf = ({

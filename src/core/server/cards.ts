@@ -26,9 +26,12 @@ export type CardRun = {
   readonly monitors: readonly MonitorReading[]
   /** Milliseconds. */
   readonly duration: number | undefined
-  /** Empty for the host, which has no runs of its own. */
+  /** Empty for the host, which has no runs of its own, and where several runs found the results. */
   readonly correlationId: string
+  /** What each monitor adds to the level, the host included, and when it ran, in milliseconds. */
+  readonly verdicts: readonly Verdict[]
 }
+type Verdict = { readonly key: string; readonly beganAt: number; readonly monitor: MonitorReading }
 
 /** One card: a server type, or the host that svc runs on. */
 export type Card = {
@@ -47,6 +50,7 @@ type Answered = {
   readonly mode: ExecutionMode
   readonly ageSeconds: number
   readonly reading: EntryReading
+  readonly verdicts: readonly Verdict[]
 }
 
 /**
@@ -56,7 +60,7 @@ type Answered = {
 export function cardsOf(types: readonly ServerType[], recent: readonly RecentRun[], target: string): readonly Card[] {
   const answered = recent
     .filter(({ type }) => types.includes(type))
-    .map((run) => ({ ...run, reading: read(entryOf(run, target)) }))
+    .map((run) => answeredBy(run, read(entryOf(run, target))))
     .toSorted((a, b) => a.ageSeconds - b.ageSeconds)
   const host = hostRuns(answered)
   const ofTypes = types.map((type) => cardOf(type, answered.filter((run) => run.type === type).map(typeRun)))
@@ -66,12 +70,20 @@ export function cardsOf(types: readonly ServerType[], recent: readonly RecentRun
 /** Sorts what needs attention first. */
 const urgency = ({ level }: Card): number => [...worstFirst, undefined].indexOf(level)
 
+function answeredBy({ type, mode, ageSeconds, places }: RecentRun, reading: EntryReading): Answered {
+  const verdicts = reading.monitors.flatMap((monitor, at) => {
+    const place = places[at]
+    return place ? [{ ...place, monitor }] : []
+  })
+  return { type, mode, ageSeconds, reading, verdicts }
+}
+
 /**
- * Rates a card by its latest runs, newest first. A run counts until a newer one goes at least as deep: a Basic run
- * that passes does not clear what an Advanced run found.
+ * Rates a card by its latest results. The result of a monitor counts until a newer one goes at least as deep: a Basic
+ * run that passes does not clear what an Advanced run found.
  */
 function cardOf(type: ServerType | undefined, runs: readonly CardRun[]): Card {
-  const counting = runs.filter((run, at) => runs.slice(0, at).every((newer) => depthOf(newer.mode) < depthOf(run.mode)))
+  const counting = runs.flatMap((run) => countingPart(run, runs) ?? [])
   const level = worstFirst.find((candidate) => counting.some((run) => run.level === candidate))
   return {
     type,
@@ -81,13 +93,30 @@ function cardOf(type: ServerType | undefined, runs: readonly CardRun[]): Card {
   }
 }
 
+/** A run, reduced to the results that no other run has superseded. Undefined if all of them are. */
+function countingPart(run: CardRun, all: readonly CardRun[]): CardRun | undefined {
+  const others = all
+    .filter((other) => other !== run && depthOf(other.mode) >= depthOf(run.mode))
+    .map(({ verdicts }) => new Map(verdicts.map(({ key, beganAt }) => [key, beganAt])))
+  const counts = ({ key, beganAt }: Verdict): boolean =>
+    others.every((other) => (other.get(key) ?? Number.NEGATIVE_INFINITY) < beganAt)
+  const verdicts = run.verdicts.filter(counts)
+  if (verdicts.length === run.verdicts.length) return run
+  if (verdicts.length === 0) return undefined
+  const monitors = verdicts.map(({ monitor }) => monitor)
+  const level = worst(monitors.map((monitor) => monitor.level))
+  const own = monitors.filter((monitor) => !monitor.host)
+  const ownLevel = own.length === 0 ? level : worst(own.map((monitor) => monitor.level))
+  return { ...run, level, ownLevel, causes: causesOf(ownLevel, own.length === 0 ? monitors : own), verdicts }
+}
+
 /** Recent runs always have a result. */
 const levelOf = ({ level }: EntryReading): Level => (level === 'unknown' ? 'fail' : level)
 
-function typeRun({ mode, ageSeconds, reading }: Answered): CardRun {
+function typeRun({ mode, ageSeconds, reading, verdicts }: Answered): CardRun {
   const level = levelOf(reading)
   const { duration, correlationId } = reading
-  const base = { mode, ageSeconds, level, duration, correlationId }
+  const base = { mode, ageSeconds, level, duration, correlationId, verdicts }
   const monitors = reading.monitors.filter((monitor) => !monitor.host)
   const hostLevel = worst(reading.monitors.filter((monitor) => monitor.host).map((monitor) => monitor.level))
   if (hostLevel === 'ok') return { ...base, ownLevel: level, causes: reading.causes, monitors }
@@ -101,13 +130,14 @@ function typeRun({ mode, ageSeconds, reading }: Answered): CardRun {
 /** The latest host block of each mode, whichever type it ran for. */
 function hostRuns(answered: readonly Answered[]): readonly CardRun[] {
   const modes = new Set(answered.map(({ mode }) => mode))
-  return answered.flatMap(({ mode, ageSeconds, reading }): readonly CardRun[] => {
-    const monitors = reading.monitors.filter((monitor) => monitor.host)
+  return answered.flatMap(({ mode, ageSeconds, verdicts: all }): readonly CardRun[] => {
+    const verdicts = all.filter(({ monitor }) => monitor.host)
+    const monitors = verdicts.map(({ monitor }) => monitor)
     if (monitors.length === 0 || !modes.delete(mode)) return []
     const level = worst(monitors.map((monitor) => monitor.level))
     const [{ duration } = { duration: undefined }] = monitors
     const causes = causesOf(level, monitors)
-    return [{ mode, ageSeconds, level, ownLevel: level, causes, monitors, duration, correlationId: '' }]
+    return [{ mode, ageSeconds, level, ownLevel: level, causes, monitors, duration, correlationId: '', verdicts }]
   })
 }
 

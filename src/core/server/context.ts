@@ -22,11 +22,11 @@ export class KeptTexts {
   #entries: readonly { readonly of: readonly unknown[]; readonly text: string }[] = []
 
   /** The text of these objects and values, which `write` writes when it is not kept. */
-  of(parts: readonly unknown[], write: () => string): string {
+  async of(parts: readonly unknown[], write: () => Promise<string>): Promise<string> {
     const same = this.#entries.find(
       ({ of }) => of.length === parts.length && of.every((part, at) => part === parts[at]),
     )
-    const entry = same ?? { of: parts, text: write() }
+    const entry = same ?? { of: parts, text: await write() }
     this.#entries = [entry, ...this.#entries.filter((other) => other !== entry)].slice(0, keptAtMost)
     return entry.text
   }

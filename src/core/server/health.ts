@@ -3,6 +3,7 @@ import {
   ExecutionMode,
   HealthCheckRequest,
   HealthCheckResponse,
+  type RunDocument,
   runMediaType,
   type ServerType,
 } from '../protocol/index.ts'
@@ -22,14 +23,19 @@ export const depthOf = (mode: string): number => (ExecutionMode.values as readon
 export const checkedTypes = ({ types, ownTypes }: RuntimeFacts): readonly ServerType[] =>
   types.length > 0 ? types : ownTypes
 
-type Finished = Pick<RecentRun, 'type' | 'mode' | 'response' | 'run'>
+/** The interface's document, or the run. */
+type Finished = Pick<RecentRun, 'type' | 'mode'> & {
+  readonly response?: HealthCheckResponse | undefined
+  readonly run?: RunDocument | undefined
+}
 
 /** A finished run in the form that the reports read. */
 export const entryOf = ({ type, mode, response, run }: Finished, target: string): Entry => ({
   Target: target,
   ServerType: type,
   ExecutionMode: mode,
-  ExitCode: response.Status === 'Success' ? exits.ok.code : exits.unhealthy.code,
+  ExitCode:
+    response?.Status === 'Success' || (!response && run?.status !== 'failed') ? exits.ok.code : exits.unhealthy.code,
   Response: response,
   Run: run,
 })

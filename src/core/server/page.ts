@@ -78,7 +78,7 @@ async function show(
   const { facts } = server.runtime
   const base = baseUrl(server, context)
   const call = callerOf(context)
-  const recent = server.runtime.recent(await server.runtime.viewOf(call))
+  const recent = await server.runtime.recent(await server.runtime.viewOf(call))
   // A type that is not configured has no card: somebody only asked for it.
   const answered = checkedTypes(facts)
   const cards = cardsOf(

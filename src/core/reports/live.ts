@@ -1,0 +1,211 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { ExecutionMode, type RunDocument } from '../protocol/index.ts'
+import { type ExpositionFormat, type Family, lineOf, renderFamilies, renderLines, type Sample } from './exposition.ts'
+import {
+  bounded,
+  checkRows,
+  checksOf,
+  droppedItems,
+  droppedSeries,
+  type FamilyOf,
+  gather,
+  lastRunName,
+  merged,
+  monitorOf,
+  monitorRows,
+  type TypePlace,
+  typeRows,
+} from './prometheus.ts'
+import { readMonitor, readRun } from './read.ts'
+import { isBad, type MonitorReading } from './reading.ts'
+
+/** The latest results of a type at one depth, with what the server knows of them. */
+export type LiveResult = {
+  readonly type: string
+  readonly mode: ExecutionMode
+  readonly run: RunDocument
+  /** For each monitor of the run: what is the same at every depth, and when it ran, in milliseconds. */
+  readonly places: readonly { readonly key: string; readonly beganAt: number }[]
+  /** False if a monitor of the type has no result. */
+  readonly complete: boolean
+}
+export type LiveOptions = {
+  readonly format: ExpositionFormat
+  readonly maxSeries: number
+  /** The samples of the metric that remains when the results have expired. */
+  readonly lastRuns: readonly Sample[]
+}
+
+/** How long the writer works between two turns of the event loop, in milliseconds. */
+const turnMs = 5
+
+/** Waits for a turn of the event loop where the last one is some milliseconds ago. */
+function pace(): () => Promise<void> | undefined {
+  let since = performance.now()
+  return () => {
+    if (performance.now() - since < turnMs) return undefined
+    return nextTurn().then(() => {
+      since = performance.now()
+    })
+  }
+}
+
+/**
+ * The metrics of the latest results as text. What is written of a monitor is kept while its results are the same, so
+ * that a text joins what is there; other work gets its turn meanwhile.
+ */
+export async function liveText(
+  results: readonly LiveResult[],
+  { format, maxSeries, lastRuns }: LiveOptions,
+): Promise<string> {
+  const breathe = pace()
+  const written: MonitorLines[] = []
+  for (const { type, at } of monitorsIn(results)) {
+    written.push(linesOf(type, at))
+    await breathe()
+  }
+  const types = typeFamilies(results, lastRuns)
+  await breathe()
+  const unique: MonitorLines[] = []
+  for (const alike of Map.groupBy(written, ({ name }) => name).values()) {
+    unique.push(alike.length === 1 && alike[0] ? alike[0] : mergedLines(alike))
+    await breathe()
+  }
+  const count = [...types.map(({ samples }) => samples.length), ...unique.map((one) => one.count)]
+  const all = count.reduce((sum, one) => sum + one, 0)
+  if (all > maxSeries) {
+    const families = rows.map((row, at) => ({ ...row, samples: unique.flatMap((one) => one.samples[at] ?? []) }))
+    return renderFamilies(bounded([...types, ...families], maxSeries), format)
+  }
+  const texts = [renderFamilies(types, format)]
+  for (const [at, row] of rows.entries()) {
+    let lines = ''
+    for (const one of unique) lines += one.lines[at] ?? ''
+    texts.push(renderLines(row, lines, format))
+    await breathe()
+  }
+  texts.push(renderFamilies([{ ...droppedSeries, samples: [{ value: 0 }] }], format))
+  return texts.join('')
+}
+
+/** The rows of a monitor, in the order of the text. */
+const rows: readonly Omit<FamilyOf<never>, 'samples'>[] = [...monitorRows, ...checkRows, droppedItems]
+
+/** What `/metrics` shows of one monitor: by row, its series and their lines. */
+type MonitorLines = {
+  /** The labels type and monitor: those of the series of one monitor differ from those of another if these do. */
+  readonly name: string
+  readonly count: number
+  readonly samples: readonly (readonly Sample[])[]
+  readonly lines: readonly string[]
+}
+
+/** A monitor at one depth. */
+type AtDepth = { readonly mode: ExecutionMode; readonly beganAt: number; readonly reading: MonitorReading }
+
+/** The monitors of each type, each with its results, the one that began last first. */
+function monitorsIn(results: readonly LiveResult[]) {
+  return [...Map.groupBy(results, ({ type }) => type)].flatMap(([type, ofType]) => {
+    const byKey = new Map<string, AtDepth[]>()
+    for (const { mode, run, places } of ofType) {
+      for (const [index, monitor] of run.monitors.entries()) {
+        const { key, beganAt } = places[index] ?? { key: String(index), beganAt: 0 }
+        const before = byKey.get(key)
+        const one = { mode, beganAt, reading: readMonitor(monitor) }
+        if (before) before.push(one)
+        else byKey.set(key, [one])
+      }
+    }
+    return [...byKey.values()].map((at) => ({ type, at: at.length < 2 ? at : at.sort(latestFirst) }))
+  })
+}
+
+const depthOf = (mode: ExecutionMode): number => ExecutionMode.values.indexOf(mode)
+const latestFirst = (a: AtDepth, b: AtDepth): number => b.beganAt - a.beganAt || depthOf(b.mode) - depthOf(a.mode)
+
+type WrittenLines = { readonly type: string; readonly at: readonly AtDepth[]; readonly lines: MonitorLines }
+const linesByReading = new WeakMap<MonitorReading, WrittenLines>()
+
+/** The lines of a monitor, made once for the same results. */
+function linesOf(type: string, at: readonly AtDepth[]): MonitorLines {
+  const latest = at[0]?.reading
+  const before = latest && linesByReading.get(latest)
+  const isSame =
+    before?.type === type &&
+    before.at.length === at.length &&
+    before.at.every(({ mode, reading }, index) => mode === at[index]?.mode && reading === at[index]?.reading)
+  if (before && isSame) return before.lines
+  const lines = writeLines(type, withoutSuperseded(at))
+  if (latest) linesByReading.set(latest, { type, at, lines })
+  return lines
+}
+
+function writeLines(type: string, readings: readonly MonitorReading[]): MonitorLines {
+  const monitors = readings.map((reading) => monitorOf(reading, type))
+  const checks = monitors.flatMap(checksOf)
+  const items = checks.flatMap((check) => check.items)
+  const families = [
+    ...monitorRows.map((row) => gather(row, monitors)),
+    ...checkRows.map((row) => gather(row, items)),
+    gather(droppedItems, checks),
+  ]
+  const { type: typeLabel = '', monitor = '' } = monitors[0]?.labels ?? {}
+  return asLines(
+    `${typeLabel}\n${monitor}`,
+    families.map(({ samples }) => samples),
+  )
+}
+
+function asLines(name: string, samples: MonitorLines['samples']): MonitorLines {
+  const lines = samples.map((some, at) => {
+    const row = rows[at]
+    return row && some.length > 0 ? some.map(lineOf(row)).join('') : ''
+  })
+  return { name, samples, lines, count: samples.reduce((sum, some) => sum + some.length, 0) }
+}
+
+/** Monitors with the same labels, as those of the host of several types and those that a reader sees without names. */
+function mergedLines(alike: readonly MonitorLines[]): MonitorLines {
+  const samples = rows.map((row, at) =>
+    merged(
+      alike.flatMap((one) => one.samples[at] ?? []),
+      row.keep,
+    ),
+  )
+  return asLines(alike[0]?.name ?? '', samples)
+}
+
+/**
+ * The readings of a monitor without superseded results. A later one repeats all checks up to its depth. Results of deeper
+ * checks remain, unless the monitor failed later or was not checked: their state is then unknown.
+ */
+function withoutSuperseded(at: readonly AtDepth[]): readonly MonitorReading[] {
+  const [latest, ...earlier] = at
+  if (!latest) return []
+  let failing = isBad(latest.reading.level)
+  let covered = depthOf(latest.mode)
+  const remaining = [latest.reading]
+  for (const { mode, reading } of earlier) {
+    const results = reading.results.filter(({ depth = reading.depth ?? 'Basic' }) => depthOf(depth) > covered)
+    if (!failing && results.length > 0) remaining.push({ ...reading, results })
+    failing ||= isBad(reading.level)
+    covered = Math.max(covered, depthOf(mode))
+  }
+  return remaining
+}
+
+/** The families of the types, the freshest first where several tell of the same machine. */
+function typeFamilies(results: readonly LiveResult[], lastRuns: readonly Sample[]): readonly Family[] {
+  const places = results.map(placeOf)
+  return typeRows.map((row) => {
+    const family = gather(row, places)
+    return row.name === lastRunName ? { ...family, samples: lastRuns } : family
+  })
+}
+
+const placeOf = ({ type, mode, run, complete }: LiveResult): TypePlace => ({
+  reading: { type, mode, error: undefined, ...readRun(run) },
+  server: {},
+  type: { type, depth: mode },
+  complete,
+})
