@@ -40,7 +40,6 @@ const cost = (connections: number, requests: number, signIns = 0): Cost => ({ co
 const nothing = cost(0, 0)
 const addresses = 'A name with several addresses costs as much for each address that is tested.'
 const http = 'HTTP requests'
-const uncounted = 'No test has counted it yet.'
 
 /** Kind → what its runs cost. `test/kinds/costs*.test.ts` count each row at the peer. */
 export const costs: Readonly<Record<KindName, KindCost>> = {
@@ -62,8 +61,27 @@ export const costs: Readonly<Record<KindName, KindCost>> = {
     Advanced: nothing,
     adds: [{ setting: 'url', from: 'Standard', connections: 1, requests: 1 }],
   },
-  dns: { unknown: uncounted },
-  ftp: { unknown: uncounted },
+  dns: {
+    unit: 'queries',
+    Basic: cost(1, 1),
+    Standard: cost(1, 1),
+    Advanced: cost(2, 2),
+    adds: [{ setting: 'nameServers', each: true, from: 'Advanced', connections: 1, requests: 1 }],
+    besides:
+      'With type MX, NS or SRV, each host in the answer adds queries for its addresses. With type SOA or NS, each name server of the zone adds one query.',
+  },
+  ftp: {
+    unit: 'commands',
+    Basic: cost(1, 1),
+    Standard: cost(1, 1),
+    Advanced: cost(1, 1),
+    adds: [
+      { setting: 'username', from: 'Standard', connections: 2, requests: 8, signIns: 1 },
+      { setting: 'folder', from: 'Advanced', connections: 1, requests: 6 },
+      { setting: 'allowWrites', from: 'Advanced', connections: 5, requests: 17 },
+    ],
+    besides: 'Each listing and each file has a data connection, which is included.',
+  },
   grpc: {
     unit: 'calls',
     Basic: cost(1, 0),
@@ -77,7 +95,13 @@ export const costs: Readonly<Record<KindName, KindCost>> = {
     ],
     besides: `With a token, each call is a sign-in. ${addresses}`,
   },
-  host: { unknown: uncounted },
+  host: {
+    unit: 'queries to the time server',
+    Basic: nothing,
+    Standard: nothing,
+    Advanced: nothing,
+    adds: [{ setting: 'clock', from: 'Standard', connections: 1, requests: 1 }],
+  },
   http: {
     unit: http,
     Basic: cost(1, 1),
@@ -102,9 +126,39 @@ export const costs: Readonly<Record<KindName, KindCost>> = {
     besides:
       'A step with `until` repeats its request until the condition holds. A step with `ftp` signs in to an FTP server.',
   },
-  ldap: { unknown: uncounted },
-  mongo: { unknown: uncounted },
-  mysql: { unknown: uncounted },
+  ldap: {
+    unit: 'operations',
+    Basic: cost(1, 1),
+    Standard: cost(1, 4),
+    Advanced: cost(1, 4),
+    adds: [
+      { setting: 'username', from: 'Standard', requests: 1, signIns: 1 },
+      { setting: 'entry', from: 'Advanced', requests: 1 },
+      { setting: 'refusesWrongPassword', from: 'Advanced', connections: 2, requests: 2, signIns: 2 },
+    ],
+    besides:
+      'The figures are those of OpenLDAP; checks of Active Directory and 389-ds add searches. Comparing with a provider adds a connection and a sign-in there.',
+  },
+  mongo: {
+    unit: 'messages',
+    Basic: cost(2, 6, 1),
+    Standard: cost(2, 8, 1),
+    Advanced: cost(2, 14, 1),
+    besides:
+      'One of the two connections belongs to the driver, which observes the node. Without a user in `url`, there is no sign-in. The figures are those of a simulated primary.',
+  },
+  mysql: {
+    unit: 'statements',
+    Basic: cost(1, 1, 1),
+    Standard: cost(1, 16, 1),
+    Advanced: cost(1, 24, 1),
+    adds: [
+      { setting: 'queries', from: 'Standard', requests: 1 },
+      { setting: 'queries', each: true, from: 'Standard', requests: 3 },
+    ],
+    besides:
+      'The figures are those of MariaDB; the number of statements varies with the release and the role of the server. On a replica, comparing the transactions adds a connection and a sign-in at the source.',
+  },
   oidc: {
     unit: http,
     Basic: cost(1, 1),
@@ -114,8 +168,23 @@ export const costs: Readonly<Record<KindName, KindCost>> = {
     besides:
       'Each request has its own connection. Introspection, a user token and a wrong secret add requests of their own.',
   },
-  pgbouncer: { unknown: uncounted },
-  ping: { unknown: uncounted },
+  pgbouncer: {
+    unit: 'statements',
+    Basic: cost(1, 1, 1),
+    Standard: cost(1, 5, 1),
+    Advanced: cost(1, 5, 1),
+  },
+  ping: {
+    unit: 'packets',
+    Basic: cost(1, 5),
+    Standard: cost(1, 5),
+    Advanced: cost(1, 5),
+    adds: [
+      { setting: 'count', from: 'Basic', requests: -5 },
+      { setting: 'count', each: true, from: 'Basic', requests: 1 },
+    ],
+    besides: addresses,
+  },
   postgres: {
     unit: 'statements',
     Basic: cost(1, 1, 1),
@@ -127,18 +196,56 @@ export const costs: Readonly<Record<KindName, KindCost>> = {
     ],
     besides: 'The number of statements varies with the release and the role of the server.',
   },
-  rabbitmq: { unknown: uncounted },
-  redis: { unknown: uncounted },
+  rabbitmq: {
+    unit: http,
+    Basic: cost(1, 1),
+    Standard: cost(5, 5, 4),
+    Advanced: cost(5, 5, 4),
+    adds: [{ setting: 'queues', each: true, from: 'Standard', connections: 1, requests: 1, signIns: 1 }],
+    besides: 'Each request has its own connection, and each but the first signs in.',
+  },
+  redis: {
+    unit: 'commands',
+    Basic: cost(1, 1),
+    Standard: cost(1, 2),
+    Advanced: cost(1, 12),
+    adds: [
+      { setting: 'password', from: 'Basic', requests: 1, signIns: 1 },
+      { setting: 'queues', each: true, from: 'Standard', requests: 1 },
+    ],
+    besides: 'Clusters and Sentinels have commands of their own.',
+  },
   sftp: {
     unit: 'SFTP requests',
     Basic: cost(1, 0),
     Standard: cost(1, 0),
     Advanced: cost(1, 0),
-    adds: [{ setting: 'username', from: 'Standard', requests: 5, signIns: 1 }],
-    besides: 'A folder, and files that svc writes, add requests of their own.',
+    adds: [
+      { setting: 'username', from: 'Standard', requests: 5, signIns: 1 },
+      { setting: 'folder', from: 'Advanced', requests: 4 },
+      { setting: 'allowWrites', from: 'Advanced', requests: 30 },
+    ],
+    besides: 'A folder with many files adds requests.',
   },
-  smtp: { unknown: uncounted },
-  sqlserver: { unknown: uncounted },
+  smtp: {
+    unit: 'commands',
+    Basic: cost(1, 1),
+    Standard: cost(1, 6),
+    Advanced: cost(1, 9),
+    adds: [{ setting: 'username', from: 'Standard', requests: 1, signIns: 1 }],
+  },
+  sqlserver: {
+    unit: 'statements',
+    Basic: cost(1, 2, 1),
+    Standard: cost(1, 9, 1),
+    Advanced: cost(1, 18, 1),
+    adds: [
+      { setting: 'queries', from: 'Standard', requests: 1 },
+      { setting: 'queries', each: true, from: 'Standard', requests: 2 },
+    ],
+    besides:
+      'The figures are those of a simulated server; the number of statements varies with the release of the server.',
+  },
   svc: {
     unit: http,
     Basic: cost(1, 1),
@@ -155,7 +262,13 @@ export const costs: Readonly<Record<KindName, KindCost>> = {
     adds: [{ setting: 'send', from: 'Basic', requests: 1 }],
     besides: addresses,
   },
-  tls: { unknown: uncounted },
+  tls: {
+    unit: 'messages',
+    Basic: cost(1, 0),
+    Standard: cost(1, 0),
+    Advanced: cost(1, 0),
+    besides: addresses,
+  },
 }
 
 const order: Readonly<Record<ExecutionMode, number>> = { Basic: 0, Standard: 1, Advanced: 2 }

@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { expect, test } from 'vitest'
 import { type AnyKind, includes, type Kind } from '../../../src/core/engine/index.ts'
 import { type KindName, monitors } from '../../../src/core/kinds/index.ts'
-import { type Cost, costOf } from '../../../src/core/plan/costs.ts'
+import { type Cost, costOf, costs } from '../../../src/core/plan/costs.ts'
 import { ExecutionMode } from '../../../src/core/protocol/index.ts'
 import type { SettingsSpec } from '../../../src/core/settings/index.ts'
 import { type RunKindOptions, runKind, withDefaults } from './run-kind.ts'
@@ -16,6 +16,8 @@ export type CountingPeer = {
   readonly cases: Readonly<Record<string, Settings>>
   /** What has come since the start, once all sessions have ended. Not counted by svc. */
   readonly counted: () => Promise<Cost> | Cost
+  /** The checks that may not fail; all without it. */
+  readonly checks?: readonly string[]
   readonly options?: RunKindOptions
   readonly stop: () => Promise<unknown>
 }
@@ -41,6 +43,9 @@ export function describeCosts(rows: readonly CostRow[]): void {
     async ({ kind: name, start }) => {
       const kind = (await monitors[name].load()).default as AnyKind as Kind<SettingsSpec>
       const peer = await start()
+      const row = costs[name]
+      const adding = 'adds' in row ? (row.adds ?? []).map(({ setting }) => setting) : []
+      const measured = new Set(Object.values(peer.cases).flatMap(Object.keys))
       try {
         const counted: string[] = []
         const stated: string[] = []
@@ -51,13 +56,19 @@ export function describeCosts(rows: readonly CostRow[]): void {
           )) {
             const before = await peer.counted()
             const results = await runKind(kind, settings as never, mode, peer.options)
-            const failed = results.filter(({ status }) => status === 'failed')
+            const failed = results.filter(
+              ({ check, status }) => status === 'failed' && (peer.checks?.includes(check) ?? true),
+            )
             expect(failed, `${label} ${mode}`).toEqual([])
             counted.push(`${label} ${mode} ${written(minus(await peer.counted(), before))}`)
             stated.push(`${label} ${mode} ${written(costOf(name, mode, parsed))}`)
           }
         }
         expect(counted).toEqual(stated)
+        expect(
+          adding.filter((setting) => !measured.has(setting)),
+          'settings that no case measures',
+        ).toEqual([])
       } finally {
         await peer.stop()
       }

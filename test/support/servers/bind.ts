@@ -32,6 +32,8 @@ export type BindOptions = {
   readonly forwardsTo?: number
   /** A second zone, whose file is missing. */
   readonly brokenZone?: string
+  /** Its log names each query. */
+  readonly queryLog?: boolean
 }
 
 /**
@@ -46,6 +48,7 @@ export async function startBind({
   signedSinceDays = 30,
   brokenZone,
   forwardsTo,
+  queryLog = false,
 }: BindOptions = {}): Promise<Bind> {
   const folder = serverFolder('bind')
   const [port, statisticsPort] = [await freePort(), await freePort()]
@@ -74,6 +77,7 @@ export async function startBind({
     `options {
   directory "${folder}/work";
   pid-file none;
+  querylog ${queryLog ? 'yes' : 'no'};
   session-keyfile none;
   listen-on port ${port} { 127.0.0.1; };
   listen-on-v6 { none; };
