@@ -139,6 +139,7 @@ const law: Record<string, readonly string[]> = {
     'engine',
     'assert',
     'plan',
+    'schedule',
     'settings',
     'profiles',
     'discover',

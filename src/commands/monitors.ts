@@ -225,11 +225,14 @@ export class MonitorsValidate extends SvcCommand {
   protected async perform(): Promise<undefined> {
     const { flags } = await this.parse(MonitorsValidate)
     const config = await configuration(flags, this.io.env)
-    for (const warning of config.warnings) this.say(`Warning: ${warning}`)
+    const { loadScheduleLoad } = await import('../core/config/index.ts')
+    const { scheduleWarnings } = await loadScheduleLoad()
+    const warnings = [...config.warnings, ...scheduleWarnings(config.types, config.serve)]
+    for (const warning of warnings) this.say(`Warning: ${warning}`)
     demandMonitors(config, this.io.env)
     const types = Object.entries(config.types).map(([type, entry]) => ({ type, monitors: entry.monitors.length }))
     if (flags.json) {
-      const { origin: file, warnings } = config
+      const { origin: file } = config
       const { validated } = await load()
       this.print(validated.text({ target: thisMachine, valid: true, file, warnings }, types))
       return

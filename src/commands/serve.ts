@@ -4,6 +4,7 @@ import { boolean, custom, delayFlag, oneOf, repeatable, text } from '../cli/comm
 import { packageJson } from '../cli/io/process.ts'
 import { refuseSmallAddressSpace } from '../cli/serve/address-space.ts'
 import { configuration, storePath } from '../cli/session/session.ts'
+import type { Config } from '../core/config/index.ts'
 import { Fault } from '../core/errors.ts'
 import { isLoopbackHost } from '../core/loopback.ts'
 
@@ -120,6 +121,7 @@ it also accepts other addresses, with a warning.`
                 ? [nothingConfigured(config.origin)]
                 : []),
               ...config.warnings,
+              ...(await loadWarnings(config)),
             ],
         mistakes: config.invalidEntries,
       },
@@ -128,6 +130,12 @@ it also accepts other addresses, with a warning.`
     )
     return 0
   }
+}
+
+/** Warnings about what svc runs by itself. */
+async function loadWarnings({ types, serve }: Pick<Config, 'types' | 'serve'>): Promise<readonly string[]> {
+  const { loadScheduleLoad } = await import('../core/config/index.ts')
+  return (await loadScheduleLoad()).scheduleWarnings(types, serve)
 }
 
 const nothingConfigured = (origin: string | undefined): string =>

@@ -44,9 +44,10 @@ export async function openCore(options: OpenOptions): Promise<Core> {
       lazy(async () => (await import('./parts/history.ts')).historyPart(options, () => store.data(false))).get,
     )
   const health = healthPart(options, { services, history }, store)
+  const schedule = shared ? (await import('./parts/schedule.ts')).schedulePart(health.scheduleWork(options)) : undefined
   const parts: readonly Part[] = [
     health,
-    ...(shared ? [(await import('./parts/schedule.ts')).schedulePart(health.scheduleWork(options))] : []),
+    ...(schedule ? [schedule] : []),
     { preload: preloadOperations },
     ...(store && accounts && history
       ? [
@@ -68,6 +69,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
   const facts: RuntimeFacts = {
     ...health.facts,
     store: store?.label,
+    schedule: schedule?.load(),
     storeFiles: shared && store ? (await store.data(false)).files : undefined,
     providers: store && providersOf(config.auth),
   }

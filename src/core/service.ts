@@ -217,6 +217,8 @@ export type RuntimeFacts = {
   readonly configuration: string | undefined
   /** The files of an embedded store that were opened, by name. Only in `svc serve`. */
   readonly storeFiles?: Readonly<Record<string, string | undefined>> | undefined
+  /** What svc runs by itself, in a sentence. Undefined if it runs nothing. */
+  readonly schedule?: string | undefined
   /** Types with at least one configured monitor. */
   readonly types: readonly ServerType[]
   /** Types that check parts of svc itself. Empty with a configuration, and where one is required. */

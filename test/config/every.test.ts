@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { loadConfig } from '../../src/core/config/index.ts'
+import { loadConfig, loadScheduleLoad } from '../../src/core/config/index.ts'
 import { Fault } from '../../src/core/errors.ts'
 
 async function load(yaml: string) {
@@ -71,4 +71,16 @@ test('W1 a type in its map form has its own intervals', async () => {
   expect(await mistake('types:\n  App:\n    every: 9s\n    monitors: []\n')).toMatch(
     /^3:\d+: types\.App\.every is less than 10s/,
   )
+})
+
+test('W1 more runs a minute than one process was measured to carry are a warning with both figures', async () => {
+  const { scheduleWarnings } = await loadScheduleLoad()
+  const yaml = (count: number): string =>
+    `serve: {every: 10s}\ntypes:\n  App:\n${Array.from({ length: count }, (_, at) => `    - {kind: tcp, name: m${at}, host: localhost, port: 9}\n`).join('')}`
+  const few = await load(yaml(10))
+  expect(scheduleWarnings(few.types, few.serve)).toEqual([])
+  const many = await load(yaml(1_700))
+  expect(scheduleWarnings(many.types, many.serve)).toEqual([
+    expect.stringContaining('the schedule has 10,200 runs a minute, and one svc serve was measured to carry 10,000'),
+  ])
 })

@@ -49,7 +49,7 @@ async function serving(yaml: string) {
     rmSync(folder, { recursive: true, force: true })
   })
   const metrics = async (): Promise<string> => await (await fetch(`${server.url}/metrics`)).text()
-  return { server, begin: () => runtime.answersAt?.(server.url), metrics }
+  return { server, runtime, begin: () => runtime.answersAt?.(server.url), metrics }
 }
 
 test('W1 a server runs its monitors by itself, once it answers and without a caller', async () => {
@@ -91,4 +91,20 @@ test('W1 a monitor runs by itself although the monitor on which it depends fails
 `)
   begin()
   await until(() => count() > 0)
+})
+
+test('W1 the start says what the schedule costs the watched servers, and how to stop it', async () => {
+  const tcp = 'kind: tcp, host: 127.0.0.1, port: 1'
+  const load = async (monitors: string, serve = '') =>
+    (await serving(`${serve}types: {App: [${monitors}]}\n`)).runtime.facts.schedule
+  expect(await load(`{${tcp}, name: a}, {${tcp}, name: b, every: 30s}`)).toBe(
+    '3 monitors, 3 probes a minute, Advanced 2 probes an hour; every: off stops it',
+  )
+  expect(await load(`{${tcp}}, {kind: smtp, host: 127.0.0.1}`)).toBe(
+    '3 monitors, 2 probes a minute, Advanced 2 probes an hour; every: off stops it',
+  )
+  expect(await load(`{${tcp}}`, 'serve: {every: {Standard: 10m, Advanced: off}}\n')).toBe(
+    '2 monitors, 0.1 probes a minute; every: off stops it',
+  )
+  expect(await load(`{${tcp}}`, 'serve: {every: off}\n')).toBeUndefined()
 })

@@ -1,4 +1,4 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -137,7 +137,7 @@ export const plants: readonly Plant[] = [
 ]
 
 const shippedFolder = new URL('../../src/core/schedule/', import.meta.url).pathname
-const heap = new URL('../../src/core/engine/waiting-list.ts', import.meta.url).href
+const engine = new URL('../../src/core/engine/index.ts', import.meta.url).href
 
 /** Loads the schedule with a defect. Throws if the text that it replaces is not there exactly once. */
 export async function planted({ file, from, to, what }: Plant): Promise<{ subject: Subject; remove: () => void }> {
@@ -150,8 +150,10 @@ export async function planted({ file, from, to, what }: Plant): Promise<{ subjec
     path,
     source.replace(from, () => to),
   )
-  const table = join(folder, 'schedule.ts')
-  writeFileSync(table, readFileSync(table, 'utf8').replace("'../engine/index.ts'", JSON.stringify(heap)))
+  for (const name of readdirSync(folder)) {
+    const text = readFileSync(join(folder, name), 'utf8')
+    writeFileSync(join(folder, name), text.replace("'../engine/index.ts'", JSON.stringify(engine)))
+  }
   const subject = (await import(/* @vite-ignore */ pathToFileURL(join(folder, 'index.ts')).href)) as Subject
   return { subject, remove: () => rmSync(folder, { recursive: true, force: true }) }
 }

@@ -216,6 +216,7 @@ async function answer(
         store: facts.store ?? 'none',
         configuration: facts.configuration ?? 'none',
         types: facts.types.length > 0 ? facts.types.join(' ') : 'none configured',
+        ...(facts.schedule === undefined ? {} : { schedule: facts.schedule }),
       })
       if (!signal.aborted) await once(signal, 'abort')
       log({ level: 'info', msg: 'stopping: finishing requests in progress' })

@@ -5,6 +5,7 @@ export { type Config, type InvalidEntry, type LoadedConfig, type LoadOptions, lo
 // Loaded on demand: reading a configuration does not need them.
 export const configSchema = async (): Promise<object> => (await import('./schema.ts')).configSchema()
 export const proposals = () => import('./proposed.ts')
+export const loadScheduleLoad = () => import('./schedule-load.ts')
 export { accountProblem, proxyProblem, serveSettings } from '../serve-settings.ts'
 export type { AuthConfig } from './auth.ts'
 export type { ServeConfig } from './load.ts'

@@ -1,11 +1,12 @@
 import { performance } from 'node:perf_hooks'
 import type { Config } from '../config/index.ts'
 import type { EngineContext, LatestReports, MonitorReport, PlannedMonitor } from '../engine/index.ts'
+import { loadCosts } from '../plan/index.ts'
 import type { ExecutionMode } from '../protocol/index.ts'
 import type { Family } from '../reports/index.ts'
 import { beatMs, depths, type Order, runsPerMinute, Schedule, timelineOf } from '../schedule/index.ts'
 import type { Part } from './part.ts'
-import { keysOf, type ScheduledMonitor, scheduledMonitors } from './scheduled-monitors.ts'
+import { keysOf, loadLine, type ScheduledMonitor, scheduledMonitors } from './scheduled-monitors.ts'
 
 /** What the schedule uses of the rest of svc. */
 export type ScheduleWork = {
@@ -35,13 +36,14 @@ const mostAtOnce = 100
 const maxWaitMs = 3_600_000
 
 /** Runs the monitors when the schedule says so, with real timers, and tells it what callers run. */
-export function schedulePart(work: ScheduleWork): Part {
+export function schedulePart(work: ScheduleWork): Part & { readonly load: () => string | undefined } {
   const monotonic = (): number => performance.now()
   const now = timelineOf({ wall: Date.now, monotonic })
   const running = new Map<string, Running>()
   let monitors = new Map<string, ScheduledMonitor>()
   let keyOf: (monitor: PlannedMonitor) => string | undefined = () => undefined
   let schedule: Schedule | undefined
+  let load: string | undefined
   let closed = false
   let timer: NodeJS.Timeout | undefined
   let turn: NodeJS.Immediate | undefined
@@ -147,6 +149,7 @@ export function schedulePart(work: ScheduleWork): Part {
       const scheduled = await scheduledMonitors(work.config)
       monitors = new Map(scheduled.map((one) => [one.key, one]))
       keyOf = keysOf(scheduled)
+      load = loadLine(scheduled, (await loadCosts()).costOf)
       work.expect(scheduled.reduce((sum, { intervals: own }) => sum + runsPerMinute(own), 0))
       work.watchObservations(onObservation)
     },
@@ -160,6 +163,7 @@ export function schedulePart(work: ScheduleWork): Part {
       beat = setInterval(() => made.beat(now()), beatMs)
       arm()
     },
+    load: () => load,
     metrics: async () => scheduleMetrics(schedule, now(), [...monitors.values()]),
     cancel: () => {
       closed = true

@@ -1,8 +1,8 @@
 import type { Config } from '../config/index.ts'
-import { deadlines, fingerprint, monitorKey, type PlannedMonitor } from '../engine/index.ts'
-import { hostBlock, isConfigured, ofType } from '../plan/index.ts'
-import { ExecutionMode, type ServerType } from '../protocol/index.ts'
-import { type Intervals, intervalsOf } from '../schedule/index.ts'
+import { fingerprint, monitorKey, type PlannedMonitor } from '../engine/index.ts'
+import { hostBlock, isConfigured, isKindName, type loadCosts, ofType } from '../plan/index.ts'
+import type { ExecutionMode, ServerType } from '../protocol/index.ts'
+import { type Intervals, intervalsOfMonitor } from '../schedule/index.ts'
 import type { Every } from '../settings/index.ts'
 
 /** A monitor that the schedule runs. */
@@ -57,11 +57,7 @@ function withIntervals(
   all: Every | undefined,
   ofType: Every | undefined,
 ): ScheduledMonitor {
-  const { every: own, depth, timeoutMs } = monitor
-  const takes = Object.fromEntries(
-    ExecutionMode.values.map((mode) => [mode, timeoutMs ?? deadlines[mode].monitor]),
-  ) as Record<ExecutionMode, number>
-  return { key, types, monitor, intervals: intervalsOf({ all, ofType, own, depth, takes }) }
+  return { key, types, monitor, intervals: intervalsOfMonitor(monitor, { all, ofType }) }
 }
 
 /**
@@ -88,4 +84,66 @@ export function keysOf(scheduled: readonly ScheduledMonitor[]): (monitor: Planne
     const key = monitorKey(monitor)
     return keys.has(key) ? key : undefined
   }
+}
+
+type CostOf = Awaited<ReturnType<typeof loadCosts>>['costOf']
+/** What the schedule costs the watched servers while nothing fails. */
+type Load = { readonly probes: number; readonly signIns: number }
+
+/** The load of some depths over `ms`, and the kinds whose cost svc cannot state. */
+function loadOf(
+  scheduled: readonly ScheduledMonitor[],
+  among: readonly ExecutionMode[],
+  ms: number,
+  costOf: CostOf,
+): Load & { readonly unknown: ReadonlySet<string> } {
+  let [probes, signIns] = [0, 0]
+  const unknown = new Set<string>()
+  for (const { monitor, intervals } of scheduled) {
+    const { name, runsOn } = monitor.kind
+    for (const mode of among) {
+      const runs = ms / (intervals[mode] ?? Number.POSITIVE_INFINITY)
+      const cost =
+        isKindName(name) && runsOn === 'network'
+          ? costOf(name, mode, monitor.settings as Readonly<Record<string, unknown>>)
+          : noCost
+      if (cost === undefined) {
+        if (runs > 0) unknown.add(name)
+        continue
+      }
+      probes += runs * cost.connections
+      signIns += runs * cost.signIns
+    }
+  }
+  return { probes, signIns, unknown }
+}
+/** Of what reads this machine, and of what svc plans by itself. */
+const noCost = { connections: 0, requests: 0, signIns: 0 }
+
+/**
+ * `12 monitors, 26 probes and 9 sign-ins a minute, Advanced 40 probes an hour; every: off stops it`. A probe is a
+ * connection to a watched server. Names the kinds whose cost svc cannot state. Undefined if nothing runs by itself.
+ */
+export function loadLine(scheduled: readonly ScheduledMonitor[], costOf: CostOf): string | undefined {
+  if (scheduled.length === 0) return undefined
+  const minute = loadOf(scheduled, ['Basic', 'Standard'], 60_000, costOf)
+  const hour = loadOf(scheduled, ['Advanced'], 3_600_000, costOf)
+  const unknown = [...new Set([...minute.unknown, ...hour.unknown])].sort()
+  const isDeep = scheduled.some(({ intervals }) => intervals.Advanced !== undefined)
+  const parts = [
+    counted(scheduled.length, 'monitor'),
+    `${inWords(minute)} a minute`,
+    ...(isDeep ? [`Advanced ${inWords(hour)} an hour`] : []),
+    ...(unknown.length === 0 ? [] : [`without those of ${unknown.join(', ')}, whose cost is unknown`]),
+  ]
+  return `${parts.join(', ')}; every: off stops it`
+}
+
+const inWords = ({ probes, signIns }: Load): string =>
+  signIns === 0 ? counted(probes, 'probe') : `${counted(probes, 'probe')} and ${counted(signIns, 'sign-in')}`
+
+/** Rates below ten have one decimal, so that one run in several minutes is not nothing. */
+function counted(value: number, what: string): string {
+  const rounded = value < 10 ? Number(value.toFixed(1)) : Math.round(value)
+  return `${rounded} ${what}${rounded === 1 ? '' : 's'}`
 }

@@ -1,5 +1,5 @@
 export { depths, type Intervals, type Order } from './due.ts'
-export { intervalsOf, runsPerMinute } from './intervals.ts'
+export { intervalsOf, intervalsOfMonitor, measuredRunsPerMinute, runsPerMinute } from './intervals.ts'
 export { Schedule } from './schedule.ts'
 export { beatMs } from './stillness.ts'
 export { timelineOf } from './timeline.ts'

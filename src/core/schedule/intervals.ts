@@ -1,3 +1,4 @@
+import { deadlines, type PlannedMonitor } from '../engine/index.ts'
 import type { ExecutionMode } from '../protocol/index.ts'
 import type { Every } from '../settings/index.ts'
 import { covers, depths, type Intervals } from './due.ts'
@@ -28,6 +29,22 @@ export function intervalsOf({ all, ofType, own, depth, takes }: OwnIntervals): I
   })
   return Object.fromEntries(entries)
 }
+
+/** The intervals of a planned monitor, which may take its own timeout or the deadline of the mode. */
+export function intervalsOfMonitor(
+  { every: own, depth, timeoutMs }: Pick<PlannedMonitor, 'every' | 'depth' | 'timeoutMs'>,
+  general: Pick<OwnIntervals, 'all' | 'ofType'>,
+): Intervals {
+  const take = (mode: ExecutionMode): number => timeoutMs ?? deadlines[mode].monitor
+  const takes = { Basic: take('Basic'), Standard: take('Standard'), Advanced: take('Advanced') }
+  return intervalsOf({ ...general, own, depth, takes })
+}
+
+/**
+ * Runs a minute that one process was measured to carry (bench/engine-load.ts): none of them late by more than 1 s at the
+ * 99th percentile, beside other programs on two processors.
+ */
+export const measuredRunsPerMinute = 10_000
 
 /** How many runs a minute these intervals make. A deeper run serves few of the shallower due times. */
 export const runsPerMinute = (intervals: Intervals): number =>

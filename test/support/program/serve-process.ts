@@ -18,11 +18,18 @@ export type ServeProcess = {
   readonly [Symbol.asyncDispose]: () => Promise<void>
 }
 
+type ServeSurroundings = {
+  readonly env?: Readonly<Record<string, string>>
+  /** The command that runs a command elsewhere, as in mounts of its own. */
+  readonly within?: (file: string, args: readonly string[]) => readonly [string, readonly string[]]
+}
+
 /** Starts `svc serve --only health` with this svc.yaml, under the account `uid` if given, and resolves once it listens. */
 export async function startServeProcess(
   yaml: string,
   flags: readonly string[] = [],
   uid?: number,
+  { env = {}, within = (file, args) => [file, args] }: ServeSurroundings = {},
 ): Promise<ServeProcess> {
   const home = svcHome()
   const config = join(home.folder, 'svc.yaml')
@@ -30,8 +37,9 @@ export async function startServeProcess(
   writeFileSync(config, unwatched(yaml), { mode: 0o600 })
   if (uid !== undefined) for (const path of [home.folder, config]) chownSync(path, uid, uid)
   const args = ['serve', '--only', 'health', '--config', config, '--port', '0', '--port-file', portFile, ...flags]
-  const child: ChildProcess = spawn(process.execPath, [program, ...args], {
-    env: home.env,
+  const [file, all] = within(process.execPath, [program, ...args])
+  const child: ChildProcess = spawn(file, [...all], {
+    env: { ...home.env, ...env },
     stdio: ['ignore', 'ignore', 'pipe'],
     ...(uid === undefined ? {} : { uid, gid: uid }),
   })
