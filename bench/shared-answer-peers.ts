@@ -54,7 +54,7 @@ const run: Run = {
 const service = localService({
   documentsOf: rememberDocuments(),
   details: 'signed-in',
-  serverTypes: { types: [], configured: false },
+  serverTypes: () => ({ types: [], configured: false }),
   plan: async () => [],
   run: async () => run,
   shared: async (_mode, _type, call) => {

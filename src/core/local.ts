@@ -36,7 +36,7 @@ export type Parts = {
   readonly documentsOf: DocumentsOf
   readonly details: ServeOptions['details']
   /** What a check of everything includes. */
-  readonly serverTypes: { readonly types: readonly ServerType[]; readonly configured: boolean }
+  readonly serverTypes: () => { readonly types: readonly ServerType[]; readonly configured: boolean }
   /** Accounts, sessions and roles, opened on first use. Absent without a store. */
   readonly accounts?: (() => Promise<Accounts>) | undefined
 }
@@ -102,7 +102,7 @@ export function localService(parts: Parts): Service {
       return await report({ data: accounts.data, request, actor, now: accounts.data.clock.now(), admit })
     },
     async serverTypes() {
-      const { types, configured } = parts.serverTypes
+      const { types, configured } = parts.serverTypes()
       return { Types: types, Configured: configured }
     },
     async healthCheck(request, call) {

@@ -5,6 +5,8 @@ import { lazy, lazyGroups, lazyMethods } from './lazy.ts'
 import { localService, type Parts, preloadOperations, viewOf } from './local.ts'
 import { healthPart } from './parts/health.ts'
 import type { OpenOptions, Part } from './parts/part.ts'
+import type { ReloadPart } from './parts/reload.ts'
+import { loadPlanChanges, type PlanChanges } from './plan/index.ts'
 import { preload } from './preload.ts'
 import type { Runtime, RuntimeFacts, Service, Trial, TrialRequest } from './service.ts'
 import type { Data } from './store/index.ts'
@@ -19,6 +21,12 @@ export type Core = {
    * it.
    */
   readonly trial: (monitor: TrialRequest, signal: AbortSignal) => Promise<Trial>
+  /**
+   * In `svc serve`: puts another configuration into force, in all parts together. `load` gets the one in force. Runs in
+   * progress end with the monitors that they began with. Rejects, and changes nothing, if `load` rejects or a part cannot
+   * use the configuration. The sections `serve` and `auth` have effect at the start only. Never call it twice at a time.
+   */
+  readonly reload: ((load: (inForce: Config) => Promise<Config>) => Promise<PlanChanges>) | undefined
 }
 
 /**
@@ -31,11 +39,14 @@ export async function openCore(options: OpenOptions): Promise<Core> {
   const loadAccounts =
     store && lazy(async () => (await import('./parts/accounts.ts')).accountsPart(options, store.label, store.data)).get
   const accounts = loadAccounts && lazyMethods(loadAccounts)
+  let current = config
   let ownUrl: string | undefined
   const services: ProvidedServices = {
     ownSignIn: loadAccounts && lazyMethods(async () => (await loadAccounts()).ownSignIn),
     heartbeats: accounts?.heartbeats,
-    exec: config.exec,
+    get exec() {
+      return current.exec
+    },
     ownUrl: () => ownUrl,
   }
   const history =
@@ -45,9 +56,11 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     )
   const health = healthPart(options, { services, history }, store)
   const schedule = shared ? (await import('./parts/schedule.ts')).schedulePart(health.scheduleWork(options)) : undefined
+  const reloads = shared ? (await import('./parts/reload.ts')).reloadPart(() => Date.now() / 1_000) : undefined
   const parts: readonly Part[] = [
     health,
     ...(schedule ? [schedule] : []),
+    ...(reloads ? [reloads] : []),
     { preload: preloadOperations },
     ...(store && accounts && history
       ? [
@@ -57,7 +70,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
             ready: shared ? accounts.ready : undefined,
             close: store.close,
           },
-          { start: history.start },
+          { start: history.start, reload: history.reload },
           ...(shared ? [await runningStore(store, options, (signal) => ready(signal))] : []),
         ]
       : []),
@@ -67,7 +80,15 @@ export async function openCore(options: OpenOptions): Promise<Core> {
   }
   if (shared) await openAll(parts)
   const facts: RuntimeFacts = {
-    ...health.facts,
+    get configuration() {
+      return health.facts().configuration
+    },
+    get types() {
+      return health.facts().types
+    },
+    get ownTypes() {
+      return health.facts().ownTypes
+    },
     store: store?.label,
     schedule: schedule?.load(),
     storeFiles: shared && store ? (await store.data(false)).files : undefined,
@@ -97,7 +118,20 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     cancelRuns: () => cancelAll(parts),
     close: () => closeAll(parts),
   }
-  return { service: localService(local), runtime, trial: health.trial }
+  return { service: localService(local), runtime, trial: health.trial, reload: reloads && reloadOf(reloads) }
+
+  function reloadOf({ attempt }: ReloadPart): NonNullable<Core['reload']> {
+    return async (load) =>
+      await attempt(async () => {
+        const next = await load(current)
+        const { planChanges } = await loadPlanChanges()
+        const commits = await Promise.all(parts.map(async (part) => await part.reload?.(next)))
+        const changes = planChanges(current.types, next.types)
+        current = next
+        for (const commit of commits) commit?.()
+        return changes
+      })
+  }
 }
 
 /** Opens and loads the parts before the server listens. On failure it closes them and throws a Fault. */

@@ -1,7 +1,7 @@
 import { Fault } from '../errors.ts'
 import { type ExecutionMode, resultLifeMs, type ServerType } from '../protocol/index.ts'
 import { deadlineSignal } from './limits.ts'
-import type { Run, RunCause } from './monitor.ts'
+import type { MonitorReport, Run, RunCause } from './monitor.ts'
 
 /**
  * Minimum milliseconds from the start and from the end of a run to the next start of the same mode and type. This
@@ -58,6 +58,8 @@ class Demand {
   readonly callers: Record<Kind, number> = { trusted: 0, strangers: 0 }
   /** Whether any of them accepts only what is observed after its call. */
   fresh = false
+  /** Set when its plan is no longer in force: it still serves its callers, and nobody joins it. */
+  outdated: IsKept | undefined
   readonly #waiting = new Set<PromiseWithResolvers<Result>>()
 
   /** Resolves with the result of the run. A caller whose signal aborts is forgotten at once, however long the wait. */
@@ -83,6 +85,9 @@ class Demand {
     for (const waiter of this.#waiting) waiter.reject(error)
   }
 }
+
+/** Whether a report still belongs to the plan of its type. */
+type IsKept = (report: MonitorReport) => boolean
 
 /** The runs of one mode and type that share their results. */
 type Lane = {
@@ -161,8 +166,24 @@ export class SharedRuns {
     signal.throwIfAborted()
     if (this.#closed) throw this.#closed
     // Applies even during another caller's fresh run, which does not invalidate the current result.
-    if (!fresh) return isValid(lane.result, this.#now()) ? lane.result : lane.running
-    return lane.running === before ? undefined : lane.running
+    const running = lane.running?.outdated ? undefined : lane.running
+    if (!fresh) return isValid(lane.result, this.#now()) ? lane.result : running
+    return lane.running === before ? undefined : running
+  }
+
+  /**
+   * Another plan is in force for a type: no result from before answers a caller any more. What the last run reported about
+   * monitors that remain stays for the page and /metrics, until the next run. A run in progress answers those who wait for
+   * it already, and nobody else.
+   */
+  replan(type: ServerType, isKept: IsKept): void {
+    for (const lane of this.#lanes.values()) {
+      if (lane.type !== type) continue
+      lane.result = lane.result && withKept(lane.result, isKept)
+      if (!lane.running) continue
+      const { outdated = () => true } = lane.running
+      lane.running.outdated = (report) => outdated(report) && isKept(report)
+    }
   }
 
   /** Starts no further runs and rejects the callers of pending ones. Does not end runs in progress. */
@@ -272,8 +293,9 @@ export class SharedRuns {
     this.#start(lane.mode, lane.type, { cause: lane.cause, fresh: demand.fresh }).then(
       (run) =>
         ended((endedAt) => {
-          lane.result = { run, ...validityOf(run, lane.mode, endedAt), renewed: renews }
-          demand.resolve(lane.result)
+          const result = { run, ...validityOf(run, lane.mode, endedAt), renewed: renews }
+          lane.result = demand.outdated ? withKept(result, demand.outdated) : result
+          demand.resolve(result)
         }),
       (error: unknown) => ended(() => demand.reject(error)),
     )
@@ -283,6 +305,14 @@ export class SharedRuns {
 /** Only the runs for peers differ from the others. */
 const keyOf = (mode: ExecutionMode, type: ServerType, cause: RunCause): string =>
   cause === 'peer' ? `${mode} ${type} for peers` : `${mode} ${type}`
+
+/** An expired result, of the monitors that remain. Undefined without any. */
+function withKept({ run, observedAt }: Result, isKept: IsKept): Result | undefined {
+  const monitors = run.monitors.filter(isKept)
+  if (monitors.length === 0) return undefined
+  const remaining = monitors.length === run.monitors.length ? run : { ...run, monitors }
+  return { run: remaining, observedAt, expiresAt: Number.NEGATIVE_INFINITY, renewed: false }
+}
 
 const isValid = (result: Result | undefined, now: number): result is Result =>
   result !== undefined && now < result.expiresAt

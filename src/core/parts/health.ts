@@ -21,12 +21,13 @@ import {
   assemble,
   dependenciesElsewhere,
   isConfigured,
+  loadPlanChanges,
   type OwnParts,
   ofType,
   ownTypes,
   preloadHealth,
 } from '../plan/index.ts'
-import { ExecutionMode, type ServerType } from '../protocol/index.ts'
+import { ExecutionMode, ServerType } from '../protocol/index.ts'
 import { type Family, rememberDocuments } from '../reports/index.ts'
 import type { Call, HealthViews, RecentRun, RuntimeFacts, StartedRuns, Trial, TrialRequest } from '../service.ts'
 import { stateMeter } from '../system/resources.ts'
@@ -44,25 +45,80 @@ const scheduledRunMs = 3_600_000
 
 export type HealthPart = Part &
   Pick<Parts, 'documentsOf' | 'serverTypes' | 'plan' | 'run' | 'shared'> & {
-    readonly facts: Pick<RuntimeFacts, 'configuration' | 'types' | 'ownTypes'>
+    readonly facts: () => ConfigurationFacts
     /** The latest report of each monitor, from when this part is open. What else runs monitors adds to it. */
     readonly latest: () => LatestReports | undefined
     /** What a schedule uses of it. */
-    readonly scheduleWork: (options: Pick<OpenOptions, 'log'>) => ScheduleWork
+    readonly scheduleWork: (options: Pick<OpenOptions, 'log' | 'config'>) => ScheduleWork
     /** `Runtime.recent` */
     readonly recent: (views: HealthViews) => Promise<readonly RecentRun[]>
     /** `Core.trial` */
     readonly trial: (monitor: TrialRequest, signal: AbortSignal) => Promise<Trial>
   }
 
+type ConfigurationFacts = Pick<RuntimeFacts, 'configuration' | 'types' | 'ownTypes'>
+
+/** What follows from a configuration. */
+type Planned = {
+  readonly config: OpenOptions['config']
+  readonly repeatedNames: ReadonlySet<string>
+  readonly ownParts: OwnParts | undefined
+  readonly dependedOn: ReturnType<typeof dependenciesElsewhere>
+  readonly facts: ConfigurationFacts
+}
+
+function planned(
+  { config, requireConfig, version }: OpenOptions,
+  ownStore: Pick<OwnParts, 'storePath' | 'prepareStore'> | undefined,
+): Planned {
+  // A type that svc.yaml lacks must not pass because svc itself is healthy.
+  const checksItself = config.origin === undefined && requireConfig !== true
+  const ownParts: OwnParts | undefined = checksItself
+    ? { storePath: undefined, ...ownStore, accounts: ownStore !== undefined, version }
+    : undefined
+  const types = Object.entries(config.types).flatMap(([type, { monitors }]) =>
+    isConfigured(monitors) ? [type as ServerType] : [],
+  )
+  return {
+    config,
+    repeatedNames: namesInSeveralTypes(config),
+    ownParts,
+    dependedOn: dependenciesElsewhere(
+      Object.entries(config.types).flatMap(([type, { monitors }]) =>
+        monitors.map((monitor) => ofType(type as ServerType, monitor)),
+      ),
+    ),
+    facts: { configuration: config.origin, types, ownTypes: ownTypes(ownParts) },
+  }
+}
+
+const preloadOf = ({ config, ownParts }: Planned): Promise<void> =>
+  preloadHealth(
+    Object.values(config.types).flatMap(({ monitors }) => monitors),
+    ownParts,
+  )
+
+/** The types with another plan: all of them where svc checks itself in one of the two configurations. */
+async function replannedTypes(before: Planned, next: Planned): Promise<readonly ServerType[]> {
+  const { planChanges } = await loadPlanChanges()
+  return before.ownParts || next.ownParts
+    ? ServerType.values
+    : planChanges(before.config.types, next.config.types).types
+}
+
+/** Whether a monitor that was run still belongs to a type. Every type has the host block. */
+const isPlanned = ({ config, ownParts }: Planned, type: ServerType, { name, host }: MonitorReport): boolean =>
+  host || ownParts !== undefined || config.types[type]?.monitors.some((monitor) => monitor.name === name) === true
+
 /** Plans and runs the monitors: for one call in a command, for all callers together in `svc serve`. */
 export function healthPart(
-  { config, requireConfig, shared, refusals, tryNow, version }: OpenOptions,
+  options: OpenOptions,
   { services, history }: Pick<EngineContext, 'services' | 'history'>,
   ownStore: Pick<OwnParts, 'storePath' | 'prepareStore'> | undefined,
 ): HealthPart {
+  const { shared, refusals, tryNow } = options
   const now = (): number => performance.now()
-  const repeatedNames = namesInSeveralTypes(config)
+  let current = planned(options, ownStore)
   const context: EngineContext = {
     now,
     date: () => new Date(),
@@ -73,21 +129,17 @@ export function healthPart(
     services,
     history,
     onObservation: (observation) => onObservation?.(observation),
-    tryNow: async ({ name, type }) => await tryNow?.(name, repeatedNames.has(name) ? type : undefined),
+    tryNow: async ({ name, type }) => await tryNow?.(name, current.repeatedNames.has(name) ? type : undefined),
   }
   let onObservation: EngineContext['onObservation']
   const documentsOf = rememberDocuments()
   const life = new AbortController()
-  // A type that svc.yaml lacks must not pass because svc itself is healthy.
-  const checksItself = config.origin === undefined && requireConfig !== true
-  const ownParts: OwnParts | undefined = checksItself
-    ? { storePath: undefined, ...ownStore, accounts: ownStore !== undefined, version }
-    : undefined
 
   const plan = async (
     type: ServerType,
     mode: ExecutionMode,
     signal: AbortSignal,
+    { config, ownParts }: Planned = current,
   ): Promise<readonly PlannedMonitor[]> => {
     const configured = config.types[type]
     return await assemble(type, {
@@ -100,11 +152,6 @@ export function healthPart(
     })
   }
 
-  const dependedOn = dependenciesElsewhere(
-    Object.entries(config.types).flatMap(([type, { monitors }]) =>
-      monitors.map((monitor) => ofType(type as ServerType, monitor)),
-    ),
-  )
   let latest: LatestReports | undefined
   let recent: RecentRuns | undefined
   const started = new Map<string, StartedRuns>()
@@ -114,27 +161,24 @@ export function healthPart(
   }
   // Callers come and go. A shared run ends at its own deadline, or with this core.
   const start = async (mode: ExecutionMode, type: ServerType, { cause, fresh }: RunStart): Promise<Run> => {
+    // A reload during the run does not change it.
+    const inForce = current
     count(type, mode, cause)
     const { signal } = life
     const notBefore = fresh ? now() : Number.NEGATIVE_INFINITY
-    const planned = await plan(type, mode, signal)
-    const elsewhere = dependedOn(planned)
-    latest?.planned(type, mode, planned)
+    const monitors = await plan(type, mode, signal, inForce)
+    const elsewhere = inForce.dependedOn(monitors)
+    if (inForce === current) latest?.planned(type, mode, monitors)
     const onReport = (report: MonitorReport): void => {
+      if (inForce !== current && !isPlanned(current, type, report)) return
       const endedAt = now()
       latest?.add(type, mode, report, { beganAt: endedAt - report.durationMs, endedAt, cause })
     }
-    const run = await runMonitors(planned, context, { mode, signal, cause, notBefore, elsewhere, onReport })
-    if (cause !== 'peer') recent?.ended(type, run)
+    const run = await runMonitors(monitors, context, { mode, signal, cause, notBefore, elsewhere, onReport })
+    if (cause !== 'peer' && inForce === current) recent?.ended(type, run)
     return run
   }
   const sharedRuns = shared ? new SharedRuns(now, start) : undefined
-
-  const types = Object.entries(config.types).flatMap(([type, { monitors }]) =>
-    isConfigured(monitors) ? [type as ServerType] : [],
-  )
-  const facts = { configuration: config.origin, types, ownTypes: ownTypes(ownParts) }
-  const configured = facts.configuration !== undefined
   const rounds = new WeakMap<object, number>()
   /** When the first of several calls that belong together began: they share what is observed from then on. */
   const roundOf = (together: object): number => {
@@ -144,17 +188,17 @@ export function healthPart(
   }
 
   return {
-    facts,
+    facts: () => current.facts,
     latest: () => latest,
     open: async () => {
       const { RecentRuns } = await import('./recent.ts')
       latest = new (await loadLatest()).LatestReports(context)
       recent = new RecentRuns(latest, context)
-      for (const type of types) {
+      for (const type of current.facts.types) {
         for (const mode of ExecutionMode.values) latest.planned(type, mode, await plan(type, mode, life.signal))
       }
     },
-    scheduleWork: ({ log }) => ({
+    scheduleWork: ({ log, config }) => ({
       config,
       watchObservations: (observed) => {
         onObservation = observed
@@ -172,17 +216,21 @@ export function healthPart(
       },
     }),
     documentsOf,
-    serverTypes: { types: configured ? types : facts.ownTypes, configured },
+    serverTypes: () => {
+      const { configuration, types, ownTypes } = current.facts
+      const configured = configuration !== undefined
+      return { types: configured ? types : ownTypes, configured }
+    },
     plan: async (type, mode, call) => selectMonitors(await plan(type, mode, call.signal), call),
-    run: (planned, mode, call) =>
-      runMonitors(planned, context, {
+    run: (monitors, mode, call) =>
+      runMonitors(monitors, context, {
         mode,
         signal: AbortSignal.any([call.signal, life.signal]),
         timeoutMs: call.timeoutMs,
         cause: causeOf(call),
         repeatsRefusedUntil: call.repeatsRefusedUntil,
         notBefore: call.together && roundOf(call.together),
-        elsewhere: selectMonitors(dependedOn(planned), call),
+        elsewhere: selectMonitors(current.dependedOn(monitors), call),
         onBegin: call.onRun,
         onReport: call.onReport,
       }),
@@ -211,16 +259,29 @@ export function healthPart(
       if (!report) throw new Fault('Usage', `${monitor} begins in ${one.depth}: give --mode ${one.depth}`)
       return trialOf(report)
     },
-    preload: () =>
-      preloadHealth(
-        Object.values(config.types).flatMap(({ monitors }) => monitors),
-        ownParts,
-      ),
+    preload: async () => await Promise.all([preloadOf(current), loadPlanChanges()]),
+    reload: async (config) => {
+      const next = planned({ ...options, config }, ownStore)
+      const types = await replannedTypes(current, next)
+      await preloadOf(next)
+      const plans = await Promise.all(
+        types.flatMap((type) =>
+          ExecutionMode.values.map(async (mode) => [type, mode, await plan(type, mode, life.signal, next)] as const),
+        ),
+      )
+      return () => {
+        current = next
+        for (const type of types) sharedRuns?.replan(type, (report) => isPlanned(next, type, report))
+        for (const [type, mode, monitors] of plans) latest?.planned(type, mode, monitors)
+        latest?.keepTypes([...next.facts.types, ...next.facts.ownTypes])
+      }
+    },
     ready: async () => {
       if (life.signal.aborted) throw shuttingDown()
     },
     metrics: async () => {
-      const checked = types.length > 0 ? types : facts.ownTypes
+      const { types, ownTypes: own } = current.facts
+      const checked = types.length > 0 ? types : own
       return healthMetrics(
         types,
         [...started.values()].filter(({ type }) => type === undefined || checked.includes(type)),

@@ -19,6 +19,12 @@ export type Part = {
   readonly start?: (() => Promise<void>) | undefined
   /** Begins what needs the server itself. Called when it answers requests. */
   readonly answers?: (() => void) | undefined
+  /**
+   * Prepares for another configuration of a running server, and changes nothing yet. Rejects with a Fault if the part
+   * cannot use it. The function that it resolves with puts it into force; it is called once all parts are prepared, and
+   * must not throw.
+   */
+  readonly reload?: ((config: Config) => Promise<() => void>) | undefined
   /** Rejects with a Fault while requests cannot succeed. */
   readonly ready?: ((signal: AbortSignal) => Promise<void>) | undefined
   /**

@@ -1,6 +1,12 @@
 import { performance } from 'node:perf_hooks'
 import type { Config } from '../config/index.ts'
-import type { EngineContext, LatestReports, MonitorReport, PlannedMonitor } from '../engine/index.ts'
+import {
+  type EngineContext,
+  fingerprint,
+  type LatestReports,
+  type MonitorReport,
+  type PlannedMonitor,
+} from '../engine/index.ts'
 import { loadCosts } from '../plan/index.ts'
 import type { ExecutionMode } from '../protocol/index.ts'
 import type { Family } from '../reports/index.ts'
@@ -45,6 +51,7 @@ export function schedulePart(work: ScheduleWork): Part & { readonly load: () => 
   let schedule: Schedule | undefined
   let load: string | undefined
   let closed = false
+  let isAnswering = false
   let timer: NodeJS.Timeout | undefined
   let turn: NodeJS.Immediate | undefined
   let beat: NodeJS.Timeout | undefined
@@ -144,24 +151,49 @@ export function schedulePart(work: ScheduleWork): Part & { readonly load: () => 
     work.latest()?.followSchedule((type, monitor, mode) => intervals.get(`${type} ${monitor}`)?.[mode])
   }
 
+  const take = (scheduled: readonly ScheduledMonitor[]): void => {
+    monitors = new Map(scheduled.map((one) => [one.key, one]))
+    keyOf = keysOf(scheduled)
+    work.expect(scheduled.reduce((sum, { intervals: own }) => sum + runsPerMinute(own), 0))
+  }
+
+  /** Takes the monitors on. Those that it has keep their phases and what they did. */
+  const watch = (): void => {
+    if (closed || !isAnswering || (!schedule && monitors.size === 0)) return
+    follow()
+    const current = schedule ?? new Schedule(now())
+    schedule = current
+    for (const { key, intervals } of monitors.values()) current.watch({ key, every: intervals }, now())
+    beat ??= setInterval(() => current.beat(now()), beatMs)
+    arm()
+  }
+
   return {
     open: async () => {
       const scheduled = await scheduledMonitors(work.config)
-      monitors = new Map(scheduled.map((one) => [one.key, one]))
-      keyOf = keysOf(scheduled)
+      take(scheduled)
       load = loadLine(scheduled, (await loadCosts()).costOf)
-      work.expect(scheduled.reduce((sum, { intervals: own }) => sum + runsPerMinute(own), 0))
       work.watchObservations(onObservation)
     },
     // Not before the server answers: monitors may ask this server.
     answers: () => {
-      if (closed || schedule || monitors.size === 0) return
-      follow()
-      const made = new Schedule(now())
-      schedule = made
-      for (const { key, intervals } of monitors.values()) made.watch({ key, every: intervals }, now())
-      beat = setInterval(() => made.beat(now()), beatMs)
-      arm()
+      isAnswering = true
+      watch()
+    },
+    reload: async (config) => {
+      const scheduled = await scheduledMonitors(config)
+      return () => {
+        const before = monitors
+        take(scheduled)
+        for (const [key, { monitor }] of before) {
+          const next = monitors.get(key)
+          if (next && fingerprint(next.monitor) === fingerprint(monitor)) continue
+          // A run in progress ends, and its report counts for nothing: the monitor is another one, or gone.
+          running.delete(key)
+          schedule?.forget(key)
+        }
+        watch()
+      }
     },
     load: () => load,
     metrics: async () => scheduleMetrics(schedule, now(), [...monitors.values()]),
@@ -182,7 +214,7 @@ function scheduleMetrics(
   now: number,
   monitors: readonly ScheduledMonitor[],
 ): readonly Family[] {
-  if (!schedule) return []
+  if (!schedule || monitors.length === 0) return []
   const { byDepth, keepsUp } = schedule.lateness(now)
   const used = depths.filter((depth) => monitors.some(({ intervals }) => intervals[depth] !== undefined))
   return [

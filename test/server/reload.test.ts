@@ -1,0 +1,122 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { type Config, loadConfig } from '../../src/core/config/index.ts'
+import { Fault } from '../../src/core/errors.ts'
+import { type Core, openCore } from '../../src/core/open.ts'
+import { startServer } from '../../src/core/server/index.ts'
+import { serveDefaults } from '../../src/core/service.ts'
+
+let folder: string
+let core: Core
+let url: string
+let peer: Server
+let peerPort: number
+/** When set, the peer holds connections open and says nothing until it is called. */
+let connections = 0
+let close: () => Promise<void>
+
+const configured = async (yaml: string): Promise<Config> => {
+  writeFileSync(join(folder, 'svc.yaml'), yaml, { mode: 0o600 })
+  return await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder })
+}
+const tcp = (name: string, more = ''): string => `{kind: tcp, name: ${name}, host: 127.0.0.1, port: ${peerPort}${more}}`
+const reload = (yaml: string) => core.reload?.(async () => await configured(yaml))
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'svc-reload-'))
+  connections = 0
+  peer = createServer((socket) => {
+    connections += 1
+    socket.end()
+  }).listen(0, '127.0.0.1')
+  await new Promise((resolve) => peer.once('listening', resolve))
+  peerPort = (peer.address() as { readonly port: number }).port
+  core = await openCore({
+    version: '1',
+    config: await configured(`types: {App: [${tcp('one')}, ${tcp('two')}], Ftp: [${tcp('drop')}]}`),
+    store: undefined,
+    shared: true,
+    details: 'anyone',
+  })
+  const server = await startServer({
+    service: core.service,
+    runtime: core.runtime,
+    options: serveDefaults,
+    host: '127.0.0.1',
+    port: 0,
+    tls: undefined,
+    log: () => {},
+    limits: { drainDelayMs: 0, lingerMs: 0, quietMs: 0 },
+  })
+  ;({ url } = server)
+  close = async () => {
+    await server.stop()
+    await core.runtime.close()
+  }
+})
+afterEach(async () => {
+  await close()
+  peer.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const text = async (path: string): Promise<string> => await (await fetch(`${url}${path}`)).text()
+const monitorsOf = async (type: string): Promise<readonly string[]> => {
+  const answer = JSON.parse(await text(`/healthcheck?ExecutionMode=Basic&ServerType=${type}`)) as {
+    readonly MonitorSummaries: readonly { readonly MonitorName: string }[]
+  }
+  return answer.MonitorSummaries.map(({ MonitorName }) => MonitorName).filter((name) => name.startsWith('tcp'))
+}
+
+test('W9 after a reload, callers get the monitors of the new configuration, and what did not change keeps its result', async () => {
+  expect(await monitorsOf('App')).toEqual(['tcp one', 'tcp two'])
+  expect(await monitorsOf('Ftp')).toEqual(['tcp drop'])
+  const before = connections
+  const changes = await reload(`types: {App: [${tcp('three', ', timeout: 3s')}, ${tcp('one')}], Ftp: [${tcp('drop')}]}`)
+  expect(changes).toMatchObject({ added: ['App/tcp three'], removed: ['App/tcp two'], changed: [], types: ['App'] })
+  expect(await monitorsOf('Ftp')).toEqual(['tcp drop'])
+  expect(connections).toBe(before)
+  expect((await monitorsOf('App')).toSorted()).toEqual(['tcp one', 'tcp three'])
+})
+
+test('W9 a monitor that a reload removes leaves /metrics at once, and the others stay until the next run', async () => {
+  await monitorsOf('App')
+  await reload(`types: {App: [${tcp('one')}], Sql: [${tcp('new')}]}`)
+  const metrics = await text('/metrics')
+  expect(metrics).toContain('monitor="tcp one"')
+  expect(metrics).not.toContain('monitor="tcp two"')
+  expect(metrics).toMatch(/^svc_configured_types 2$/m)
+  expect(JSON.parse(await text('/server-types'))).toMatchObject({ Types: ['App', 'Sql'] })
+})
+
+test('W9 a run in progress answers its caller with the monitors that it began with, and later callers get the new ones', async () => {
+  const held = createServer(() => {}).listen(0, '127.0.0.1')
+  await new Promise((resolve) => held.once('listening', resolve))
+  const { port } = held.address() as { readonly port: number }
+  const slow = `{kind: tcp, name: slow, host: 127.0.0.1, port: ${port}, expect: hello, timeout: 2s}`
+  await reload(`types: {App: [${slow}, ${tcp('two')}]}`)
+  const began = new Promise((resolve) => held.once('connection', resolve))
+  const first = monitorsOf('App')
+  await began
+  await reload(`types: {App: [${tcp('three')}]}`)
+  expect(await monitorsOf('App')).toEqual(['tcp three'])
+  expect(await first).toEqual(['tcp slow', 'tcp two'])
+  expect(await text('/metrics')).not.toContain('monitor="tcp slow"')
+  held.close()
+})
+
+test('W9 a configuration that is refused leaves everything as it is, and /metrics says so', async () => {
+  expect(await text('/metrics')).toMatch(/^svc_config_last_reload_successful 1$/m)
+  const since = /^svc_config_last_reload_success_timestamp_seconds (\S+)$/m
+  const [, loadedAt] = since.exec(await text('/metrics')) ?? []
+  expect(Number(loadedAt)).toBeGreaterThan(1_700_000_000)
+  await expect(reload('types: {App: [{kind: tcp, nmae: x}]}')).rejects.toThrow(Fault)
+  expect(await text('/metrics')).toMatch(/^svc_config_last_reload_successful 0$/m)
+  expect(since.exec(await text('/metrics'))?.[1]).toBe(loadedAt)
+  expect(await monitorsOf('App')).toEqual(['tcp one', 'tcp two'])
+  await reload(`types: {App: [${tcp('one')}]}`)
+  expect(await text('/metrics')).toMatch(/^svc_config_last_reload_successful 1$/m)
+})
