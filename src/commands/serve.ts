@@ -92,6 +92,7 @@ it also accepts other addresses, with a warning.`
       {
         version: packageJson().version,
         config,
+        load: async () => await configurationForReload(flags, this.io.env),
         requireConfig,
         store: flags.only === 'health' ? undefined : await storePath(flags, this.io.env),
         host: flags.host,
@@ -136,6 +137,18 @@ it also accepts other addresses, with a warning.`
 async function loadWarnings({ types, serve }: Pick<Config, 'types' | 'serve'>): Promise<readonly string[]> {
   const { loadScheduleLoad } = await import('../core/config/index.ts')
   return (await loadScheduleLoad()).scheduleWarnings(types, serve)
+}
+
+/** As `svc monitors validate` reads it: any mistake is a Fault, and so is a monitor that cannot run here. */
+async function configurationForReload(
+  flags: Parameters<typeof configuration>[0],
+  env: Parameters<typeof configuration>[1],
+): ReturnType<typeof configuration> {
+  const config = await configuration(flags, env)
+  const lines = config.cannotRun.map(({ file, line, column, message }) => `${file}:${line}:${column}: ${message}`)
+  const [first] = lines
+  if (first !== undefined) throw new Fault('Local', first, { places: config.cannotRun, hints: lines.slice(1) })
+  return config
 }
 
 const nothingConfigured = (origin: string | undefined): string =>

@@ -16,6 +16,7 @@ import { testCommand } from '../render/hints.ts'
 import { announce } from '../session/running.ts'
 import { localCall, refusalStore } from '../session/session.ts'
 import { replaceFile } from '../settings/private-file.ts'
+import { type ReloadWork, reloader } from './reload.ts'
 import { openServeLog, type ServeLog } from './serve-log.ts'
 
 /**
@@ -31,6 +32,8 @@ export async function writeWhole(file: string, content: string, mode = 0o666): P
 export type ServeRequest = {
   readonly version: string
   readonly config: Config
+  /** Reads svc.yaml again, for a reload. Rejects with a Fault for any mistake. */
+  readonly load: ReloadWork['load']
   /** Whether svc answers 503 instead of checking itself while there is no configuration (K10). */
   readonly requireConfig: boolean
   /** Undefined without a store. */
@@ -67,7 +70,7 @@ const minLogMs = 100
 export async function serve(request: ServeRequest, io: Io, ended: AbortSignal): Promise<void> {
   const serveLog = await openServeLog(io)
   const { log } = serveLog
-  const hangup = onHangup(io, log)
+  const hangup = onHangup(io)
   const signal = AbortSignal.any([ended, hangup.signal])
   const { reportUncaught } = io
   io.reportUncaught = async (error) => {
@@ -85,7 +88,7 @@ export async function serve(request: ServeRequest, io: Io, ended: AbortSignal): 
     for (const { type, name, lines } of request.mistakes) {
       log({ level: 'error', msg: `${type} is unhealthy: ${name} is not checked: ${lines.join('; ')}` })
     }
-    await answer(request, serveLog, io, signal)
+    await answer(request, serveLog, io, { signal, hangup })
     log({ level: 'info', msg: 'stopped' })
   } finally {
     signal.removeEventListener('abort', stopping)
@@ -108,17 +111,32 @@ async function storeOnShare({ store }: ServeRequest): Promise<readonly string[]>
  * SIGHUP ends a server only if it was started on a terminal, which has gone then. Anywhere else it asks a server to read
  * its configuration again.
  */
-function onHangup(
-  { signals, stdin, stderr }: Io,
-  log: Log,
-): { readonly signal: AbortSignal; readonly release: () => void } {
+function onHangup({ signals, stdin, stderr }: Io): Hangup {
   const controller = new AbortController()
   const isOnTerminal = stdin.isTTY || stderr.isTTY
+  let reload: (() => Promise<void>) | undefined
+  let isPending = false
   const release = signals.take(['SIGHUP'], () => {
     if (isOnTerminal) controller.abort(new Fault('Interrupted', 'The terminal has closed'))
-    else log({ level: 'info', msg: 'SIGHUP: a change of svc.yaml or of the certificate needs a restart' })
+    else if (reload) void reload()
+    else isPending = true
   })
-  return { signal: controller.signal, release }
+  return {
+    signal: controller.signal,
+    release,
+    reloadWith: (next) => {
+      reload = next
+      if (isPending) void reload()
+    },
+  }
+}
+
+type Hangup = {
+  /** Aborts when the terminal has closed. */
+  readonly signal: AbortSignal
+  readonly release: () => void
+  /** What a SIGHUP causes from now on, and at once if one has come before. */
+  readonly reloadWith: (reload: () => Promise<void>) => void
 }
 
 /** A warning for each secret file of the command line that every account of this machine can read. */
@@ -136,16 +154,17 @@ async function exposedSecrets({ tls, bootstrap }: ServeRequest): Promise<readonl
   return (await Promise.all(warnings)).flat()
 }
 
+async function certificateOf({ tls }: ServeRequest): Promise<{ cert: string; key: string } | undefined> {
+  return tls && { cert: await pem(tls.cert, 'tls-cert'), key: await pem(tls.key, 'tls-key') }
+}
+
 async function answer(
   request: ServeRequest,
   { log, droppedLines }: ServeLog,
   { env }: Io,
-  signal: AbortSignal,
+  { signal, hangup }: { readonly signal: AbortSignal; readonly hangup: Hangup },
 ): Promise<void> {
-  const tls = request.tls && {
-    cert: await pem(request.tls.cert, 'tls-cert'),
-    key: await pem(request.tls.key, 'tls-key'),
-  }
+  const tls = await certificateOf(request)
   const options = {
     ...request.config.serve,
     allowedHosts: [...request.config.serve.allowedHosts, ...request.allowedHosts],
@@ -155,7 +174,7 @@ async function answer(
   }
   // Loaded now, because every run of a monitor with a keychain secret needs it.
   await preload(() => import('../keychain/secrets.ts'))
-  const { service, runtime } = await openCore({
+  const { service, runtime, reload } = await openCore({
     refusals: refusalStore(env),
     // Callers read it on other machines, and a sign-in by another account does not end the pause here.
     tryNow: async (...monitor) => {
@@ -218,7 +237,13 @@ async function answer(
         types: facts.types.length > 0 ? facts.types.join(' ') : 'none configured',
         ...(facts.schedule === undefined ? {} : { schedule: facts.schedule }),
       })
+      if (reload) {
+        const certificate = () => certificateOf(request)
+        hangup.reloadWith(reloader({ load: request.load, certificate, reload, server, log }))
+      }
       if (!signal.aborted) await once(signal, 'abort')
+      // The configuration no longer matters.
+      hangup.reloadWith(async () => {})
       log({ level: 'info', msg: 'stopping: finishing requests in progress' })
     } finally {
       await server.stop()

@@ -9,4 +9,5 @@ export const loadScheduleLoad = () => import('./schedule-load.ts')
 export { accountProblem, proxyProblem, serveSettings } from '../serve-settings.ts'
 export type { AuthConfig } from './auth.ts'
 export type { ServeConfig } from './load.ts'
+export { restartSettings } from './restart.ts'
 export type { TypeConfig, Types } from './types.ts'

@@ -144,9 +144,9 @@ export type ServerContext = {
   /** True over TLS. */
   readonly secure: boolean
   /** The value of Strict-Transport-Security. Absent: no answer carries it. */
-  readonly strictTransport: string | undefined
+  strictTransport: string | undefined
   readonly readTarget: (url: string) => RequestTarget
-  readonly checkHost: HostCheck
+  checkHost: HostCheck
   readonly checkPeer: PeerCheck
   readonly callerOf: CallerOf
   /** Whether an address is one of a trusted proxy. */

@@ -1,9 +1,10 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { createServer as createHttp, type Server, type ServerOptions } from 'node:http'
-import { createServer as createHttps } from 'node:https'
+import { createServer as createHttps, Server as HttpsServer } from 'node:https'
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import { performance } from 'node:perf_hooks'
 import { setTimeout as pause, setImmediate as turn } from 'node:timers/promises'
+import { createSecureContext } from 'node:tls'
 import { Fault } from '../errors.ts'
 import { isLoopback, isLoopbackHost } from '../loopback.ts'
 import { preload } from '../preload.ts'
@@ -15,7 +16,15 @@ import { KeptTexts, latestOn, type ServerContext } from './context.ts'
 import { DescribedInterface } from './documents.ts'
 import { handle, neverAllowed, stopping } from './handle.ts'
 import { HealthJson } from './health-json.ts'
-import { type CallerRules, callerOf, hostCheck, peerCheck, plainAddress, trustedProxies } from './hosts.ts'
+import {
+  type CallerRules,
+  callerOf,
+  type HostCheck,
+  hostCheck,
+  peerCheck,
+  plainAddress,
+  trustedProxies,
+} from './hosts.ts'
 import { type ServerLimits, serverLimits } from './limits.ts'
 import { type Log, stackOf } from './log.ts'
 import { Metrics } from './metrics.ts'
@@ -236,6 +245,11 @@ export type RunningServer = {
   readonly url: string
   readonly host: string
   readonly port: number
+  /**
+   * Checks another certificate and its key, as PEM texts. The function that it returns makes new connections use them.
+   * Throws a Local fault if they cannot be used.
+   */
+  readonly certificate: (pair: Pair) => () => void
   /** Answers the requests in progress and those still unread, then closes (S9). Safe to call twice. */
   readonly stop: () => Promise<void>
 }
@@ -266,9 +280,7 @@ export async function startServer(start: StartOptions): Promise<RunningServer> {
     secure: start.tls !== undefined,
     strictTransport: withCertificate(start.tls, () => strictTransport(start)),
     readTarget: targetReader(router()),
-    checkHost: withCertificate(start.tls, () =>
-      hostCheck({ bound: start.host, allowedHosts: options.allowedHosts, certificate: start.tls?.cert }),
-    ),
+    checkHost: withCertificate(start.tls, () => hostsOf(start, options)),
     isTrusted,
     checkPeer: peerCheck(callerRules),
     callerOf: callerOf(callerRules),
@@ -296,6 +308,18 @@ export async function startServer(start: StartOptions): Promise<RunningServer> {
     url: `${serverContext.secure ? 'https' : 'http'}://${reachable(address, family)}:${port}`,
     host: address,
     port,
+    certificate: (pair) => {
+      const next = { ...start, tls: pair }
+      // Throws what `setSecureContext` would throw.
+      const secured = withCertificate(pair, () => createSecureContext({ ...pair, ...tlsVersions }))
+      const [checkHost, strict] = withCertificate(pair, () => [hostsOf(next, options), strictTransport(next)])
+      return () => {
+        if (!(server instanceof HttpsServer) || !secured) return
+        server.setSecureContext({ ...pair, ...tlsVersions })
+        serverContext.checkHost = checkHost
+        serverContext.strictTransport = strict
+      }
+    },
     stop: () => {
       stopped ??= drain(server, serverContext)
       return stopped
@@ -327,6 +351,11 @@ const ciphers = [
   ),
 ].join(':')
 
+const tlsVersions = { minVersion: 'TLSv1.2', ciphers } as const
+
+const hostsOf = ({ host, tls }: StartOptions, { allowedHosts }: Pick<ServeOptions, 'allowedHosts'>): HostCheck =>
+  hostCheck({ bound: host, allowedHosts, certificate: tls?.cert })
+
 /** One year, in seconds. */
 const strictSeconds = 31_536_000
 
@@ -352,7 +381,7 @@ function create(limits: ServerLimits, tls: StartOptions['tls']): Server {
     requireHostHeader: false,
   }
   const server = tls
-    ? createHttps({ ...options, ...tls, minVersion: 'TLSv1.2', ciphers, handshakeTimeout: limits.headersMs })
+    ? createHttps({ ...options, ...tls, ...tlsVersions, handshakeTimeout: limits.headersMs })
     : createHttp(options)
   // One above the limit, to detect an excess: Node silently drops further headers.
   server.maxHeadersCount = limits.headerCount + 1

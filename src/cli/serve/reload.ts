@@ -1,0 +1,93 @@
+import { type Config, restartSettings } from '../../core/config/index.ts'
+import { Fault } from '../../core/errors.ts'
+import type { Core } from '../../core/open.ts'
+import type { Log, RunningServer } from '../../core/server/index.ts'
+
+export type ReloadWork = {
+  /** Reads svc.yaml. Rejects with a Fault for any mistake. */
+  readonly load: () => Promise<Config>
+  /** Reads the certificate and the key of the server. Undefined without TLS. */
+  readonly certificate: () => Promise<Parameters<RunningServer['certificate']>[0] | undefined>
+  readonly reload: NonNullable<Core['reload']>
+  readonly server: Pick<RunningServer, 'certificate'>
+  readonly log: Log
+}
+
+/**
+ * Reloads the configuration and the certificate whenever it is called, one reload at a time: calls during one cause one
+ * more. A mistake leaves everything as it is. Never rejects.
+ */
+export function reloader(work: ReloadWork): () => Promise<void> {
+  let underWay: Promise<void> | undefined
+  let again = false
+  const run = async (): Promise<void> => {
+    do {
+      again = false
+      await reloadOnce(work)
+    } while (again)
+    underWay = undefined
+  }
+  return async () => {
+    again = true
+    underWay ??= run()
+    await underWay
+  }
+}
+
+async function reloadOnce({ load, certificate, reload, server, log }: ReloadWork): Promise<void> {
+  try {
+    let warnings: readonly string[] = []
+    let configuration: string | undefined
+    let useCertificate = (): void => {}
+    const { added, removed, changed } = await reload(async (inForce) => {
+      const config = await load()
+      refuse(inForce, config)
+      const pair = await certificate()
+      if (pair) useCertificate = server.certificate(pair)
+      configuration = config.origin
+      ;({ warnings } = config)
+      return config
+    })
+    useCertificate()
+    for (const warning of warnings) log({ level: 'warn', msg: warning })
+    log({
+      level: 'info',
+      msg: `reloaded: ${added.length} added, ${removed.length} removed, ${changed.length} changed`,
+      configuration: configuration ?? 'none',
+      added: listed(added),
+      removed: listed(removed),
+      changed: listed(changed),
+    })
+  } catch (error) {
+    const hints = error instanceof Fault ? (error.details.hints ?? []) : []
+    const reason = error instanceof Fault ? [error.message, ...hints].join('\n') : describe(error)
+    log({ level: 'error', msg: `not reloaded, the configuration from before stays in force: ${reason}` })
+  }
+}
+
+const describe = (error: unknown): string => (error instanceof Error ? (error.stack ?? error.message) : String(error))
+
+/** Throws Local for what a reload cannot change. */
+function refuse(inForce: Config, next: Config): void {
+  if (inForce.origin !== undefined && next.origin === undefined) {
+    throw new Fault('Local', `${inForce.origin} no longer exists`, {
+      hints: ['Restore the file, or restart svc serve.'],
+    })
+  }
+  const names = restartSettings(inForce, next)
+  if (names.length === 0) return
+  const verb = names.length === 1 ? 'has' : 'have'
+  throw new Fault('Local', `${names.join(', ')} ${verb} changed, which needs a restart`, {
+    hints: ['Restart svc serve, or undo the change.'],
+  })
+}
+
+/** Names beyond these would make a line of many kilobytes. */
+const maxNames = 20
+
+const listed = (names: readonly string[]): string | undefined =>
+  names.length === 0
+    ? undefined
+    : [...names.slice(0, maxNames), ...(names.length > maxNames ? [`… and ${names.length - maxNames} more`] : [])].join(
+        ', ',
+      )
