@@ -14,7 +14,6 @@ let core: Core
 let url: string
 let peer: Server
 let peerPort: number
-/** When set, the peer holds connections open and says nothing until it is called. */
 let connections = 0
 let close: () => Promise<void>
 
@@ -93,19 +92,19 @@ test('W9 a monitor that a reload removes leaves /metrics at once, and the others
 })
 
 test('W9 a run in progress answers its caller with the monitors that it began with, and later callers get the new ones', async () => {
-  const held = createServer(() => {}).listen(0, '127.0.0.1')
-  await new Promise((resolve) => held.once('listening', resolve))
-  const { port } = held.address() as { readonly port: number }
+  const silent = createServer(() => {}).listen(0, '127.0.0.1')
+  await new Promise((resolve) => silent.once('listening', resolve))
+  const { port } = silent.address() as { readonly port: number }
   const slow = `{kind: tcp, name: slow, host: 127.0.0.1, port: ${port}, expect: hello, timeout: 2s}`
   await reload(`types: {App: [${slow}, ${tcp('two')}]}`)
-  const began = new Promise((resolve) => held.once('connection', resolve))
+  const began = new Promise((resolve) => silent.once('connection', resolve))
   const first = monitorsOf('App')
   await began
   await reload(`types: {App: [${tcp('three')}]}`)
   expect(await monitorsOf('App')).toEqual(['tcp three'])
   expect(await first).toEqual(['tcp slow', 'tcp two'])
   expect(await text('/metrics')).not.toContain('monitor="tcp slow"')
-  held.close()
+  silent.close()
 })
 
 test('W9 a configuration that is refused leaves everything as it is, and /metrics says so', async () => {

@@ -18,6 +18,8 @@ export type ServeNode = {
   /** Of what was spawned: svc itself, unless a command starts it. */
   readonly pid: number
   readonly log: () => string
+  /** Its svc.yaml. */
+  readonly config: string
   readonly signal: (name: NodeJS.Signals) => void
   /** The exit code, or the signal that ended it. */
   readonly ended: Promise<number | NodeJS.Signals>
@@ -63,8 +65,9 @@ export async function startNode({
     return join(folder, 'files', name)
   }
   const portFile = file('port', '')
+  const config = file('svc.yaml', unwatched(yaml))
   const args = [
-    ...['serve', '--port', '0', '--port-file', portFile, '--config', file('svc.yaml', unwatched(yaml))],
+    ...['serve', '--port', '0', '--port-file', portFile, '--config', config],
     ...['--bootstrap-admin', admin.userName, '--bootstrap-password-file', file('password', admin.password)],
     ...flags,
   ]
@@ -105,6 +108,7 @@ export async function startNode({
     port,
     pid: child.pid ?? 0,
     log: () => log,
+    config,
     signal: (name) => void child.kill(name),
     ended,
     stop,
