@@ -3,10 +3,9 @@ import type { ProvidedServices } from './engine/index.ts'
 import { Fault, shuttingDown } from './errors.ts'
 import { lazy, lazyGroups, lazyMethods } from './lazy.ts'
 import { localService, type Parts, preloadOperations, viewOf } from './local.ts'
-import { healthPart } from './parts/health.ts'
+import { healthPart, type PlanChanges } from './parts/health.ts'
 import type { OpenOptions, Part } from './parts/part.ts'
 import type { ReloadPart } from './parts/reload.ts'
-import { loadPlanChanges, type PlanChanges } from './plan/index.ts'
 import { preload } from './preload.ts'
 import type { Runtime, RuntimeFacts, Service, Trial, TrialRequest } from './service.ts'
 import type { Data } from './store/index.ts'
@@ -124,9 +123,8 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     return async (load) =>
       await attempt(async () => {
         const next = await load(current)
-        const { planChanges } = await loadPlanChanges()
+        const changes = await health.changes(next)
         const commits = await Promise.all(parts.map(async (part) => await part.reload?.(next)))
-        const changes = planChanges(current.types, next.types)
         current = next
         for (const commit of commits) commit?.()
         return changes

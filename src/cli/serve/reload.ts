@@ -1,9 +1,11 @@
-import { type Config, restartSettings } from '../../core/config/index.ts'
+import type { Config } from '../../core/config/index.ts'
 import { Fault } from '../../core/errors.ts'
 import type { Core } from '../../core/open.ts'
 import type { Log, RunningServer } from '../../core/server/index.ts'
 
 export type ReloadWork = {
+  /** The settings that have changed and need a restart. */
+  readonly restartSettings: (before: Config, after: Config) => readonly string[]
   /** Reads svc.yaml. Rejects with a Fault for any mistake. */
   readonly load: () => Promise<Config>
   /** Reads the certificate and the key of the server. Undefined without TLS. */
@@ -34,14 +36,14 @@ export function reloader(work: ReloadWork): () => Promise<void> {
   }
 }
 
-async function reloadOnce({ load, certificate, reload, server, log }: ReloadWork): Promise<void> {
+async function reloadOnce({ restartSettings, load, certificate, reload, server, log }: ReloadWork): Promise<void> {
   try {
     let warnings: readonly string[] = []
     let configuration: string | undefined
     let useCertificate = (): void => {}
     const { added, removed, changed } = await reload(async (inForce) => {
       const config = await load()
-      refuse(inForce, config)
+      refuse(inForce, config, restartSettings)
       const pair = await certificate()
       if (pair) useCertificate = server.certificate(pair)
       configuration = config.origin
@@ -68,7 +70,7 @@ async function reloadOnce({ load, certificate, reload, server, log }: ReloadWork
 const describe = (error: unknown): string => (error instanceof Error ? (error.stack ?? error.message) : String(error))
 
 /** Throws Local for what a reload cannot change. */
-function refuse(inForce: Config, next: Config): void {
+function refuse(inForce: Config, next: Config, restartSettings: ReloadWork['restartSettings']): void {
   if (inForce.origin !== undefined && next.origin === undefined) {
     throw new Fault('Local', `${inForce.origin} no longer exists`, {
       hints: ['Restore the file, or restart svc serve.'],

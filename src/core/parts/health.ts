@@ -1,5 +1,6 @@
 import { performance } from 'node:perf_hooks'
 import { runInChild } from '../child/index.ts'
+import type { Config } from '../config/index.ts'
 import {
   type EngineContext,
   type LatestReports,
@@ -25,6 +26,7 @@ import {
   type OwnParts,
   ofType,
   ownTypes,
+  type PlanChanges,
   preloadHealth,
 } from '../plan/index.ts'
 import { ExecutionMode, ServerType } from '../protocol/index.ts'
@@ -43,9 +45,13 @@ const slotMs = 1_000
  */
 const scheduledRunMs = 3_600_000
 
+export type { PlanChanges } from '../plan/index.ts'
+
 export type HealthPart = Part &
   Pick<Parts, 'documentsOf' | 'serverTypes' | 'plan' | 'run' | 'shared'> & {
     readonly facts: () => ConfigurationFacts
+    /** How another configuration differs from the one in force. */
+    readonly changes: (next: Config) => Promise<PlanChanges>
     /** The latest report of each monitor, from when this part is open. What else runs monitors adds to it. */
     readonly latest: () => LatestReports | undefined
     /** What a schedule uses of it. */
@@ -189,6 +195,7 @@ export function healthPart(
 
   return {
     facts: () => current.facts,
+    changes: async ({ types }) => (await loadPlanChanges()).planChanges(current.config.types, types),
     latest: () => latest,
     open: async () => {
       const { RecentRuns } = await import('./recent.ts')
@@ -245,7 +252,10 @@ export function healthPart(
           callerTimeoutMs: call.timeoutMs,
           cause: causeOf(call),
         })),
-    recent: async (views) => (await recent?.of(types.length > 0 ? types : facts.ownTypes, views)) ?? [],
+    recent: async (views) => {
+      const { types, ownTypes: own } = current.facts
+      return (await recent?.of(types.length > 0 ? types : own, views)) ?? []
+    },
     trial: async ({ type, monitor, mode, timeoutMs }, signal) => {
       const one = (await plan(type, mode, signal)).find(({ name }) => name === monitor)
       if (!one) throw new Fault('NotFound', `${type} has no monitor "${monitor}"`)
