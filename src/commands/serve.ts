@@ -148,7 +148,7 @@ async function configurationForReload(
   const lines = config.cannotRun.map(({ file, line, column, message }) => `${file}:${line}:${column}: ${message}`)
   const [first] = lines
   if (first !== undefined) throw new Fault('Local', first, { places: config.cannotRun, hints: lines.slice(1) })
-  return config
+  return { ...config, warnings: [...config.warnings, ...(await loadWarnings(config))] }
 }
 
 const nothingConfigured = (origin: string | undefined): string =>

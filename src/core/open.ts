@@ -89,7 +89,9 @@ export async function openCore(options: OpenOptions): Promise<Core> {
       return health.facts().ownTypes
     },
     store: store?.label,
-    schedule: schedule?.load(),
+    get schedule() {
+      return schedule?.load()
+    },
     storeFiles: shared && store ? (await store.data(false)).files : undefined,
     providers: store && providersOf(config.auth),
   }

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { Agent, createServer, request as httpRequest, type Server } from 'node:http'
 import { type AddressInfo, connect, createServer as createTcp, type Server as TcpServer } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -226,6 +226,65 @@ test('no request loads a module: all are loaded before svc serve listens', async
     expect(Math.min(count.files, count.store)).toBeGreaterThan(20)
   })
 })
+
+/** The reloads that have ended so far. */
+const reloadsOf = (serve: ServeProcess): number => serve.log().split(/"(?:not )?reloaded[:,] /).length - 1
+
+/** Reloads, and waits for the outcome. */
+async function reloaded(serve: ServeProcess): Promise<string> {
+  const before = reloadsOf(serve)
+  serve.signal('SIGHUP')
+  await until(() => reloadsOf(serve) > before, 60_000)
+  return (
+    serve
+      .log()
+      .split('\n')
+      .findLast((line) => /"(?:not )?reloaded[:,] /.test(line)) ?? ''
+  )
+}
+
+/** What a svc.yaml may have besides the monitors of the start, of the same kinds. */
+const more = `
+profiles:
+  pair: {monitors: [{kind: tcp, name: first, host: 127.0.0.1, port: 1, expect: /a+/}]}
+`
+const moreOfApp = `      - {profile: pair, name: both}
+      - {kind: tcp, name: new, formerly: App/tcp/old, host: 127.0.0.1, port: 1}
+`
+
+test('W9 no reload loads a module, unless svc.yaml names a kind that it did not have or has a mistake', async () => {
+  await withServe({ yaml }, async (serve) => {
+    await serve.order({ type: 'reset' })
+    const text = readFileSync(serve.config, 'utf8')
+    writeFileSync(serve.config, `${text.replace('  Sql:\n', `${moreOfApp}  Sql:\n`)}${more}`)
+    expect(await reloaded(serve)).toContain('reloaded: 2 added, 0 removed, 0 changed')
+    const { count, loaded } = await serve.order({ type: 'reset' })
+    expect(loaded).toEqual([])
+    expect(count.files).toBeGreaterThan(0)
+  })
+})
+
+test('W9 each call to the file system fails once in a reload (simulated), and the next reload succeeds', async () => {
+  await withServe({ yaml }, async (serve, ask) => {
+    const text = readFileSync(serve.config, 'utf8')
+    let refused = 0
+    for (let after = 0; ; after += 1) {
+      await serve.order({ type: 'reset' })
+      await serve.order({ type: 'fail', calls: 'files', after, times: 1 })
+      writeFileSync(
+        serve.config,
+        text.replace('  Sql:\n', `      - {kind: tcp, name: n${after}, host: a, port: 1}\n  Sql:\n`),
+      )
+      const first = await reloaded(serve)
+      const { count } = await serve.order({ type: 'reset' })
+      if (first.includes('not reloaded')) refused += 1
+      expect(await reloaded(serve), `after ${after} calls`).toMatch(/"reloaded: /)
+      expect((await ask(readiness)).status).toBe(200)
+      if (count.files <= after) break
+    }
+    expect(refused).toBeGreaterThan(2)
+  })
+}, 240_000)
 
 /**
  * Puts each question to a serve that has answered nothing yet, again and again, and has the first, the second and every

@@ -2,6 +2,7 @@ import type { Config } from '../../core/config/index.ts'
 import { Fault } from '../../core/errors.ts'
 import type { Core } from '../../core/open.ts'
 import type { Log, RunningServer } from '../../core/server/index.ts'
+import type { RuntimeFacts } from '../../core/service.ts'
 
 export type ReloadWork = {
   /** The settings that have changed and need a restart. */
@@ -13,6 +14,8 @@ export type ReloadWork = {
   readonly reload: NonNullable<Core['reload']>
   readonly server: Pick<RunningServer, 'certificate'>
   readonly log: Log
+  /** Those of the configuration in force. */
+  readonly facts: Pick<RuntimeFacts, 'configuration' | 'schedule'>
 }
 
 /**
@@ -36,17 +39,23 @@ export function reloader(work: ReloadWork): () => Promise<void> {
   }
 }
 
-async function reloadOnce({ restartSettings, load, certificate, reload, server, log }: ReloadWork): Promise<void> {
+async function reloadOnce({
+  restartSettings,
+  load,
+  certificate,
+  reload,
+  server,
+  log,
+  facts,
+}: ReloadWork): Promise<void> {
   try {
     let warnings: readonly string[] = []
-    let configuration: string | undefined
     let useCertificate = (): void => {}
     const { added, removed, changed } = await reload(async (inForce) => {
       const config = await load()
       refuse(inForce, config, restartSettings)
       const pair = await certificate()
       if (pair) useCertificate = server.certificate(pair)
-      configuration = config.origin
       ;({ warnings } = config)
       return config
     })
@@ -55,10 +64,11 @@ async function reloadOnce({ restartSettings, load, certificate, reload, server, 
     log({
       level: 'info',
       msg: `reloaded: ${added.length} added, ${removed.length} removed, ${changed.length} changed`,
-      configuration: configuration ?? 'none',
+      configuration: facts.configuration ?? 'none',
       added: listed(added),
       removed: listed(removed),
       changed: listed(changed),
+      schedule: facts.schedule,
     })
   } catch (error) {
     const hints = error instanceof Fault ? (error.details.hints ?? []) : []

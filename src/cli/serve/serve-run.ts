@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { rmSync } from 'node:fs'
 import { readFile, stat, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
-import { type Config, type InvalidEntry, loadRestartSettings } from '../../core/config/index.ts'
+import { type Config, type InvalidEntry, loadReading, loadRestartSettings } from '../../core/config/index.ts'
 import { Fault } from '../../core/errors.ts'
 import { fileProblem } from '../../core/file-errors.ts'
 import { filesWithin, patienceMs, readNamed, shareOf } from '../../core/files/index.ts'
@@ -174,6 +174,8 @@ async function answer(
   }
   // Loaded now, because every run of a monitor with a keychain secret needs it.
   await preload(() => import('../keychain/secrets.ts'))
+  // A reload needs them.
+  await preload(async () => await (await loadReading())())
   const restartSettings = await loadRestartSettings()
   const { service, runtime, reload } = await openCore({
     refusals: refusalStore(env),
@@ -240,7 +242,8 @@ async function answer(
       })
       if (reload) {
         const certificate = () => certificateOf(request)
-        hangup.reloadWith(reloader({ restartSettings, load: request.load, certificate, reload, server, log }))
+        const { load } = request
+        hangup.reloadWith(reloader({ restartSettings, load, certificate, reload, server, log, facts }))
       }
       if (!signal.aborted) await once(signal, 'abort')
       // The configuration no longer matters.

@@ -4,6 +4,7 @@ export { type ConfigCandidate as Candidate, candidates, type WhereOptions } from
 export { type Config, type InvalidEntry, type LoadedConfig, type LoadOptions, loadConfig } from './load.ts'
 // Loaded on demand: reading a configuration does not need them.
 export const configSchema = async (): Promise<object> => (await import('./schema.ts')).configSchema()
+export const loadReading = async () => (await import('./preload.ts')).preloadReading
 export const loadRestartSettings = async () => (await import('./restart.ts')).restartSettings
 export const proposals = () => import('./proposed.ts')
 export const loadScheduleLoad = () => import('./schedule-load.ts')

@@ -104,7 +104,7 @@ const preloadOf = ({ config, ownParts }: Planned): Promise<void> =>
     ownParts,
   )
 
-/** The types with another plan: all of them where svc checks itself in one of the two configurations. */
+/** The types whose results count no longer: all of them where svc checks itself in one of the two configurations. */
 async function replannedTypes(before: Planned, next: Planned): Promise<readonly ServerType[]> {
   const { planChanges } = await loadPlanChanges()
   return before.ownParts || next.ownParts
@@ -112,9 +112,15 @@ async function replannedTypes(before: Planned, next: Planned): Promise<readonly 
     : planChanges(before.config.types, next.config.types).types
 }
 
-/** Whether a monitor that was run still belongs to a type. Every type has the host block. */
-const isPlanned = ({ config, ownParts }: Planned, type: ServerType, { name, host }: MonitorReport): boolean =>
-  host || ownParts !== undefined || config.types[type]?.monitors.some((monitor) => monitor.name === name) === true
+/** Whether a monitor that was run still belongs to a type. */
+function isPlanned({ config, ownParts, facts }: Planned, type: ServerType, report: MonitorReport): boolean {
+  if (ownParts !== undefined) return true
+  const configured = facts.types.includes(type) ? config.types[type] : undefined
+  if (!configured) return false
+  return (
+    (report.host && configured.host !== false) || configured.monitors.some((monitor) => monitor.name === report.name)
+  )
+}
 
 /** Plans and runs the monitors: for one call in a command, for all callers together in `svc serve`. */
 export function healthPart(
@@ -275,7 +281,7 @@ export function healthPart(
       const types = await replannedTypes(current, next)
       await preloadOf(next)
       const plans = await Promise.all(
-        types.flatMap((type) =>
+        [...next.facts.types, ...next.facts.ownTypes].flatMap((type) =>
           ExecutionMode.values.map(async (mode) => [type, mode, await plan(type, mode, life.signal, next)] as const),
         ),
       )

@@ -12,7 +12,7 @@ import type { ExecutionMode } from '../protocol/index.ts'
 import type { Family } from '../reports/index.ts'
 import { beatMs, depths, type Order, runsPerMinute, Schedule, timelineOf } from '../schedule/index.ts'
 import type { Part } from './part.ts'
-import { keysOf, loadLine, type ScheduledMonitor, scheduledMonitors } from './scheduled-monitors.ts'
+import { type CostOf, keysOf, loadLine, type ScheduledMonitor, scheduledMonitors } from './scheduled-monitors.ts'
 
 /** What the schedule uses of the rest of svc. */
 export type ScheduleWork = {
@@ -84,16 +84,16 @@ export function schedulePart(work: ScheduleWork): Part & { readonly load: () => 
     const run: Running = { order, controller: new AbortController(), beganAt: undefined }
     running.set(order.key, run)
     work.run(one, order.depth, run.controller.signal).then(
-      (report) => end(one, run, report),
+      (report) => end(run, report),
       (error: unknown) => {
         if (closed || running.get(order.key) !== run) return
         work.onError(one, error)
-        end(one, run, undefined)
+        end(run, undefined)
       },
     )
   }
 
-  const end = (one: ScheduledMonitor, run: Running, report: MonitorReport | undefined): void => {
+  const end = (run: Running, report: MonitorReport | undefined): void => {
     const { order } = run
     if (closed || running.get(order.key) !== run) return
     running.delete(order.key)
@@ -108,7 +108,8 @@ export function schedulePart(work: ScheduleWork): Part & { readonly load: () => 
       failed: report?.results.some(({ status }) => status === 'failed') === true,
     })
     if (report && counts) {
-      for (const type of one.types)
+      // Of the configuration in force: a reload may have removed a type with this host block.
+      for (const type of monitors.get(order.key)?.types ?? [])
         work.latest()?.add(type, order.depth, report, { beganAt, endedAt, cause: 'schedule' })
     }
     arm()
@@ -151,10 +152,11 @@ export function schedulePart(work: ScheduleWork): Part & { readonly load: () => 
     work.latest()?.followSchedule((type, monitor, mode) => intervals.get(`${type} ${monitor}`)?.[mode])
   }
 
-  const take = (scheduled: readonly ScheduledMonitor[]): void => {
+  const take = (scheduled: readonly ScheduledMonitor[], costOf: CostOf): void => {
     monitors = new Map(scheduled.map((one) => [one.key, one]))
     keyOf = keysOf(scheduled)
     work.expect(scheduled.reduce((sum, { intervals: own }) => sum + runsPerMinute(own), 0))
+    load = loadLine(scheduled, costOf)
   }
 
   /** Takes the monitors on. Those that it has keep their phases and what they did. */
@@ -170,9 +172,8 @@ export function schedulePart(work: ScheduleWork): Part & { readonly load: () => 
 
   return {
     open: async () => {
-      const scheduled = await scheduledMonitors(work.config)
-      take(scheduled)
-      load = loadLine(scheduled, (await loadCosts()).costOf)
+      const [scheduled, { costOf }] = await Promise.all([scheduledMonitors(work.config), loadCosts()])
+      take(scheduled, costOf)
       work.watchObservations(onObservation)
     },
     // Not before the server answers: monitors may ask this server.
@@ -181,14 +182,15 @@ export function schedulePart(work: ScheduleWork): Part & { readonly load: () => 
       watch()
     },
     reload: async (config) => {
-      const scheduled = await scheduledMonitors(config)
+      const [scheduled, { costOf }] = await Promise.all([scheduledMonitors(config), loadCosts()])
       return () => {
         const before = monitors
-        take(scheduled)
+        take(scheduled, costOf)
         for (const [key, { monitor }] of before) {
           const next = monitors.get(key)
           if (next && fingerprint(next.monitor) === fingerprint(monitor)) continue
-          // A run in progress ends, and its report counts for nothing: the monitor is another one, or gone.
+          // The monitor is another one, or gone: what a run in progress finds counts for nothing.
+          running.get(key)?.controller.abort(new Error('its monitor is no longer in the configuration'))
           running.delete(key)
           schedule?.forget(key)
         }

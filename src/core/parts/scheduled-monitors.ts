@@ -86,7 +86,7 @@ export function keysOf(scheduled: readonly ScheduledMonitor[]): (monitor: Planne
   }
 }
 
-type CostOf = Awaited<ReturnType<typeof loadCosts>>['costOf']
+export type CostOf = Awaited<ReturnType<typeof loadCosts>>['costOf']
 /** What the schedule costs the watched servers while nothing fails. */
 type Load = { readonly probes: number; readonly signIns: number }
 

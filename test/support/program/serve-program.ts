@@ -20,6 +20,9 @@ export type ServeProcess = {
   readonly pid: number
   /** Has calls in it fail: see `Order`. */
   readonly order: (order: Order) => Promise<Report>
+  /** Its svc.yaml. */
+  readonly config: string
+  readonly signal: (name: NodeJS.Signals) => void
   /** What it has written to its log. */
   readonly log: () => string
   /** SIGTERM; gives the exit code. */
@@ -99,6 +102,8 @@ export async function startServeProcess({ yaml, descriptors, failAt }: ServeOpti
       child.send(order)
       return ((await answer) as [Report])[0]
     },
+    config: join(folder, 'svc.yaml'),
+    signal: (name) => void child.kill(name),
     log: () => log,
     stop: () => end('SIGTERM'),
   }
