@@ -15,7 +15,14 @@ type Options = {
   readonly declared?: string | undefined
 }
 
-/** The encoding of a text: by its byte order mark, else by the header, else by its own declaration, else UTF-8. */
+/**
+ * The encoding of a text: by its byte order mark, else by the header, else by its own declaration, else UTF-8.
+ *
+ * @example
+ * ```ts
+ * encodingOf(Buffer.from('a'), { contentType: 'text/html; charset=ISO-8859-1' }) // 'ISO-8859-1'
+ * ```
+ */
 export function encodingOf(bytes: Uint8Array, { contentType = '', declared }: Options = {}): string {
   const begin = Buffer.from(bytes.subarray(0, 3)).toString('hex')
   const [, marked] = marks.find(([mark]) => begin.startsWith(mark)) ?? []
@@ -35,6 +42,11 @@ function declaredInHtml(bytes: Uint8Array, contentType: string): string | undefi
 /**
  * Text from a peer, without its byte order mark. Bytes that are not valid become U+FFFD, and an unknown encoding counts
  * as UTF-8. Never throws.
+ *
+ * @example
+ * ```ts
+ * decodeText(Buffer.from([0xff, 0xfe, 0x61, 0x00])) // 'a'
+ * ```
  */
 export function decodeText(bytes: Uint8Array, options: Options = {}): string {
   const encoding = encodingOf(bytes, options)
@@ -45,7 +57,14 @@ export function decodeText(bytes: Uint8Array, options: Options = {}): string {
   }
 }
 
-/** The same, but undefined for an unknown encoding and for bytes that are not valid in it. */
+/**
+ * The same, but undefined for an unknown encoding and for bytes that are not valid in it.
+ *
+ * @example
+ * ```ts
+ * decodeStrictly(Buffer.from([0xc3])) // undefined
+ * ```
+ */
 export function decodeStrictly(bytes: Uint8Array, options: Options = {}): string | undefined {
   try {
     return new TextDecoder(encodingOf(bytes, options), { fatal: true }).decode(bytes)

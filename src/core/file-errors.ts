@@ -28,6 +28,11 @@ const meanings: Readonly<Record<string, string>> = {
 /**
  * Why an operation on a file failed, in words that continue its path: `does not exist`. Undefined for an error that is
  * not one of the file system. The errors of `core/files` carry such words as their message.
+ *
+ * @example
+ * ```ts
+ * fileMeaning({ code: 'ENOENT' }) // 'does not exist'
+ * ```
  */
 export function fileMeaning(error: unknown): string | undefined {
   const { code, message, syscall } = (error ?? {}) as { code?: unknown; message?: unknown; syscall?: unknown }
@@ -44,7 +49,14 @@ export function programProblem(error: unknown): string {
   return `it ${fileProblem(error)}`
 }
 
-/** As `fileMeaning`, never empty: an unknown code appears as it is. */
+/**
+ * As `fileMeaning`, never empty: an unknown code appears as it is.
+ *
+ * @example
+ * ```ts
+ * fileProblem(Object.assign(new Error('x'), { code: 'EACCES' })) // 'is not accessible to this account'
+ * ```
+ */
 export function fileProblem(error: unknown): string {
   const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown }
   const meaning = fileMeaning(error)

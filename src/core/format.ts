@@ -1,6 +1,15 @@
 import type { ThresholdUnit } from './settings/index.ts'
 
-/** A duration for people: `14 ms`, `1.28 s`, `53 h`, `3 d`. */
+/**
+ * A duration for people: `14 ms`, `1.28 s`, `53 h`, `3 d`.
+ *
+ * @example
+ * ```ts
+ * showDuration(14) // '14 ms'
+ * showDuration(1_280) // '1.28 s'
+ * showDuration(3 * 86_400_000) // '3 d'
+ * ```
+ */
 export function showDuration(ms: number): string {
   const abs = Math.abs(ms)
   if (abs < 1) return `${round(ms, 1)} ms`
@@ -11,7 +20,14 @@ export function showDuration(ms: number): string {
   return `${round(ms / 86_400_000, 1)} d`
 }
 
-/** Bytes for people, in powers of 1024. */
+/**
+ * Bytes for people, in powers of 1024.
+ *
+ * @example
+ * ```ts
+ * showBytes(1_536) // '1.5 KiB'
+ * ```
+ */
 export function showBytes(bytes: number): string {
   const steps = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB']
   let value = bytes
@@ -26,7 +42,15 @@ export function showBytes(bytes: number): string {
 
 const round = (value: number, digits: number): number => Number(value.toFixed(digits))
 
-/** A value in the unit of its threshold, for people. */
+/**
+ * A value in the unit of its threshold, for people.
+ *
+ * @example
+ * ```ts
+ * show(93.24, 'percent') // '93.2 %'
+ * show(1_048_576, 'bytes') // '1 MiB'
+ * ```
+ */
 export function show(value: number, unit: ThresholdUnit): string {
   if (unit === 'duration') return showDuration(value)
   if (unit === 'bytes') return showBytes(value)

@@ -18,6 +18,14 @@ export type Lazy<T, A extends readonly unknown[] = []> = {
  *
  * It cannot undo what others cache: Node keeps the error of an ES module whose evaluation failed, and of a package
  * that `import()` wraps. `svc serve` loads its modules before it listens.
+ *
+ * @example
+ * ```ts
+ * let calls = 0
+ * const load = lazy(async () => (calls += 1))
+ * await load.get() // 1
+ * await load.get() // 1
+ * ```
  */
 export function lazy<T, A extends readonly unknown[] = []>(make: (...args: A) => Promise<T>): Lazy<T, A> {
   let promise: Promise<T> | undefined

@@ -19,6 +19,13 @@ function loopback(): BlockList {
  * All other addresses count as other machines: link-local (169.254.0.0/16, fe80::/10), unspecified (0.0.0.0, ::),
  * private, and this machine's own network address. Also false for an address with a zone, because loopback has none,
  * and for text that is not an address. For names see `isLoopbackHost`.
+ *
+ * @example
+ * ```ts
+ * isLoopback('127.8.0.1') // true
+ * isLoopback('::ffff:127.0.0.1') // true
+ * isLoopback('10.0.0.7') // false
+ * ```
  */
 export function isLoopback(address: string): boolean {
   if (address === '127.0.0.1' || address === '::1') return true
@@ -32,6 +39,11 @@ export function isLoopback(address: string): boolean {
  * Whether a host, given as an address or a name, is loopback: a loopback address, `localhost`, or a name below it (RFC
  * 6761, 6.3). No other name is, whatever it resolves to. A resolver may still map such a name to another machine:
  * before sending a credential, check the address of the connection with `isLoopback`.
+ *
+ * @example
+ * ```ts
+ * isLoopbackHost('localhost') // true
+ * ```
  */
 export function isLoopbackHost(host: string): boolean {
   const name = host.toLowerCase()

@@ -15,6 +15,12 @@ export const hasInvisible = (text: string): boolean => invisible.test(text)
 /**
  * The rule that the name of a user, a key, a role or a permission breaks, for a sentence that begins with it; undefined
  * if it breaks none. A blank name is not checked here.
+ *
+ * @example
+ * ```ts
+ * nameMistake('Ops') // undefined
+ * nameMistake('x'.repeat(129)) // 'may have at most 128 characters'
+ * ```
  */
 export function nameMistake(name: string): string | undefined {
   if (name.length > maxLength) return `may have at most ${maxLength} characters`
@@ -25,7 +31,15 @@ export function nameMistake(name: string): string | undefined {
 /** Admin in characters that look like its letters on a screen, in lower case and without accents. */
 const adminLookalike = /^[aаαɑꭺᗅꓮ][dԁđɖꭰꮷᗞᗪꓓ](?:[mмμɱꮇᗰꓟ]|rn)[iіιıɩɪӏꭵꓲl1|!][nոռпηνɴŋꓠ]$/u
 
-/** Whether the name of a role looks like Admin and is another one. */
+/**
+ * Whether the name of a role looks like Admin and is another one.
+ *
+ * @example
+ * ```ts
+ * looksLikeAdmin('Аdmin') // true
+ * looksLikeAdmin('Ops') // false
+ * ```
+ */
 export function looksLikeAdmin(role: string): boolean {
   if (role === 'Admin' || role.length > maxLength) return false
   const letters = role.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase()
@@ -92,7 +106,15 @@ export function adminWarning(roles: readonly string[]): string | undefined {
 const codePoint = (character: string): string =>
   `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`
 
-/** Whether two names differ at most in letter case. */
+/**
+ * Whether two names differ at most in letter case.
+ *
+ * @example
+ * ```ts
+ * sameExceptCase('Deploy', 'deploy') // true
+ * sameExceptCase('Deploy', 'Deployer') // false
+ * ```
+ */
 export const sameExceptCase = (one: string, other: string): boolean =>
   one.normalize('NFC').toLowerCase() === other.normalize('NFC').toLowerCase()
 

@@ -19,7 +19,14 @@ const printableAscii = /^[ -~]*$/
  */
 const userInfo = /:\/\/(?!user@[^\s/?#@]*(?:[\s/?#]|$))[^\s/?#]*@/g
 
-/** Safe text that may contain tabs and line feeds. Converts every line end to a line feed. Never truncates. */
+/**
+ * Safe text that may contain tabs and line feeds. Converts every line end to a line feed. Never truncates.
+ *
+ * @example
+ * ```ts
+ * sanitizeText('\u001b[31mred') // 'red'
+ * ```
+ */
 export function sanitizeText(text: string): string {
   return (printableAscii.test(text) ? text : withoutInvisible(text)).replace(userInfo, '://***@').trim()
 }
@@ -33,6 +40,11 @@ export const sanitizeLine = (text: string): string => sanitizeText(text).replace
 /**
  * Safe text on one line of at most `max` characters; truncated text ends in `…`. `max` also limits the input of the
  * patterns, so that the author of the text cannot make them expensive.
+ *
+ * @example
+ * ```ts
+ * sanitizeAndCut('abcdef', 4) // 'abc…'
+ * ```
  */
 export function sanitizeAndCut(text: string, max: number): string {
   const line = sanitizeLine(text.slice(0, max * 8))

@@ -6,6 +6,12 @@ const maxLength = 64
  * replaced or swapped with its neighbor (Damerau–Levenshtein). Allows at most two errors, or a third of the word; one
  * in a word of up to three letters. An incomplete word counts as one error. The first of equally close candidates
  * wins.
+ *
+ * @example
+ * ```ts
+ * didYouMean('postgrse', ['mysql', 'postgres']) // 'postgres'
+ * didYouMean('xyz', ['mysql', 'postgres']) // undefined
+ * ```
  */
 export function didYouMean(word: string, candidates: readonly string[]): string | undefined {
   const typed = word.toLowerCase()

@@ -7,6 +7,12 @@ const jsonStep = /\.([\p{L}_$@-][\p{L}\p{N}_$@-]*)|\[(\d{1,9})\]|\[(?:'([^']*)'|
 /**
  * The steps of a JSON path: `$.a.b[0].c`, `$['a b']`. One path names one value, so there are no wildcards, filters or
  * slices. Undefined for an invalid path.
+ *
+ * @example
+ * ```ts
+ * parseJsonPath('$.items[0].name') // ['items', 0, 'name']
+ * parseJsonPath('items') // undefined
+ * ```
  */
 export function parseJsonPath(path: string): readonly (string | number)[] | undefined {
   if (!path.startsWith('$')) return undefined
@@ -41,6 +47,11 @@ export function readJsonPath(
 /**
  * All values at a path that may contain `[*]`, each element of a list: `$.Services[*].State`. Undefined for an invalid
  * path.
+ *
+ * @example
+ * ```ts
+ * selectJson({ items: [{ n: 1 }, { n: 2 }] }, '$.items[*].n') // [1, 2]
+ * ```
  */
 export function selectJson(document: unknown, path: string): readonly unknown[] | undefined {
   const parts = path.split('[*]')
@@ -57,7 +68,15 @@ export function selectJson(document: unknown, path: string): readonly unknown[] 
   return values
 }
 
-/** A JSON value as expectations see it: a string without quotes, anything else as JSON. */
+/**
+ * A JSON value as expectations see it: a string without quotes, anything else as JSON.
+ *
+ * @example
+ * ```ts
+ * jsonText('up') // 'up'
+ * jsonText({ up: true }) // '{"up":true}'
+ * ```
+ */
 export const jsonText = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
 
 type Step =
@@ -137,7 +156,14 @@ export const maxItems = 2_000
 const isXmlPath = (path: string): boolean => path.startsWith('/')
 const countOf = (path: string): string | undefined => /^count\((.*)\)$/s.exec(path)?.[1]
 
-/** Why a path is invalid, or undefined. */
+/**
+ * Why a path is invalid, or undefined.
+ *
+ * @example
+ * ```ts
+ * pathProblem('$.status') // undefined
+ * ```
+ */
 export function pathProblem(path: string, expected?: 'json' | 'xml'): string | undefined {
   const inner = countOf(path) ?? path
   if (expected !== 'json' && isXmlPath(inner) && parseXmlPath(inner)?.length) return undefined
@@ -243,7 +269,15 @@ function mismatchesOf(texts: readonly string[], expectation: string, redact: Red
   }
 }
 
-/** Parses a date into milliseconds since 1970: ISO 8601, `/Date(ms)/`, seconds or ms. Without a time zone: UTC. */
+/**
+ * Parses a date into milliseconds since 1970: ISO 8601, `/Date(ms)/`, seconds or ms. Without a time zone: UTC.
+ *
+ * @example
+ * ```ts
+ * readDate('1970-01-01T00:00:01Z') // 1000
+ * readDate('soon') // undefined
+ * ```
+ */
 export function readDate(text: string): number | undefined {
   const ms = /^\/Date\((-?\d{1,15})(?:[+-]\d{4})?\)\/$/.exec(text)?.[1]
   if (ms !== undefined) return Number(ms)

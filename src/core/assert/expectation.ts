@@ -66,10 +66,25 @@ const budgets: PatternBudget[] = []
 /** `PatternBudget.within` for callers that need only the result. */
 export const withPatternBudget = <T>(evaluate: () => T): T => new PatternBudget().within(evaluate)
 
-/** True for `/…/`, optionally with flags: settings treat such texts as regular expressions. */
+/**
+ * True for `/…/`, optionally with flags: settings treat such texts as regular expressions.
+ *
+ * @example
+ * ```ts
+ * isPattern('/^ok$/i') // true
+ * isPattern('ok') // false
+ * ```
+ */
 export const isPattern = (text: string): boolean => slashed.test(text)
 
-/** Why a regular expression, `/…/flags` or bare, is invalid, or undefined. `{nonce}` in it counts as text. */
+/**
+ * Why a regular expression, `/…/flags` or bare, is invalid, or undefined. `{nonce}` in it counts as text.
+ *
+ * @example
+ * ```ts
+ * patternProblem('/^ok$/') // undefined
+ * ```
+ */
 export function patternProblem(pattern: string): string | undefined {
   const [, source = pattern, flags = ''] = slashed.exec(pattern) ?? []
   try {
@@ -94,7 +109,14 @@ export function patternWarning(pattern: string): string | undefined {
   )
 }
 
-/** Why an expectation can never be met (an invalid pattern, a comparison without a number), or undefined. */
+/**
+ * Why an expectation can never be met (an invalid pattern, a comparison without a number), or undefined.
+ *
+ * @example
+ * ```ts
+ * expectationProblem('>= 3') // undefined
+ * ```
+ */
 export function expectationProblem(expectation: string): string | undefined {
   if (isPattern(expectation)) return patternProblem(expectation)
   const [, operator = '', operand = ''] = comparison.exec(expectation) ?? []
@@ -108,6 +130,11 @@ export function expectationProblem(expectation: string): string | undefined {
  * Matches a regular expression, `/…/flags` or bare, against the first 64 KiB of a text. Returns undefined when it
  * matches, else the reason in words that follow "the text", also for a pattern that does not compile or does not end in
  * time.
+ *
+ * @example
+ * ```ts
+ * patternMismatch('ready', '/^ready$/') // undefined
+ * ```
  */
 export function patternMismatch(text: string, pattern: string): string | undefined {
   const [, source = pattern, flags = ''] = slashed.exec(pattern) ?? []
@@ -256,6 +283,12 @@ const equal = (actual: string, expected: string, label: string): string | undefi
 /**
  * Whether an HTTP status is allowed by entries such as `200`, `2xx`, `200-299`, `<500`. Throws a RangeError that names
  * an unreadable entry.
+ *
+ * @example
+ * ```ts
+ * statusAllowed(204, ['2xx']) // true
+ * statusAllowed(404, ['200', '301']) // false
+ * ```
  */
 export function statusAllowed(status: number, allowed: readonly string[]): boolean {
   return allowed.some((entry) => {

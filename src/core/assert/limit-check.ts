@@ -53,6 +53,8 @@ type LimitDeclaration<
  * declared once.
  *
  * @example
+ * ```ts
+ * type Session = { readonly sessions: () => Promise<{ readonly used: number; readonly max: number }> }
  * const limitCheck = limitsOn<Session>()
  * const sessions = limitCheck({
  *   depth: 'Standard',
@@ -62,9 +64,10 @@ type LimitDeclaration<
  *   unit: 'percent',
  *   default: { warn: 80, limit: 95 },
  *   doc: 'Sessions in use, in percent of the maximum of the server',
- *   observe: async (session) => await countSessions(session),
+ *   observe: async (session) => await session.sessions(),
  *   evaluate: ({ used, max }, compare) => compare({ what: `${used} of ${max} sessions:`, value: (used / max) * 100 }),
  * })
+ * ```
  */
 export const limitsOn =
   <Connection>() =>

@@ -241,12 +241,25 @@ function compile(source: string, flags: string): Re2.RE2JS | undefined {
   }
 }
 
-/** Whether RE2 can run a valid regular expression. */
+/**
+ * Whether RE2 can run a valid regular expression.
+ *
+ * @example
+ * ```ts
+ * isLinear('^a+$', '') // true
+ * isLinear('(a)\\1', '') // false
+ * ```
+ */
 export const isLinear = (source: string, flags: string): boolean => compile(source, flags) !== undefined
 
 /**
  * Returns the test of a valid regular expression: what `new RegExp(source, flags).test` returns, in time linear in the
  * text. Returns undefined when RE2 cannot run it.
+ *
+ * @example
+ * ```ts
+ * linearTest('^a+$', '')?.('aaa') // true
+ * ```
  */
 export function linearTest(source: string, flags: string): ((text: string) => boolean) | undefined {
   const program = compile(source, flags)

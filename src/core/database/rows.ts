@@ -2,7 +2,15 @@ import { sanitize } from '../net/text.ts'
 
 export type Row = Readonly<Record<string, unknown>>
 
-/** A number of a row, whatever type the driver returns. Undefined for NULL or anything that is not a number. */
+/**
+ * A number of a row, whatever type the driver returns. Undefined for NULL or anything that is not a number.
+ *
+ * @example
+ * ```ts
+ * figure({ connections: '12' }, 'connections') // 12
+ * figure({}, 'connections') // undefined
+ * ```
+ */
 export function figure(row: Row | undefined, name: string): number | undefined {
   const value = row?.[name]
   if (value === null || value === undefined || value === '') return undefined
@@ -10,7 +18,14 @@ export function figure(row: Row | undefined, name: string): number | undefined {
   return Number.isFinite(number) ? number : undefined
 }
 
-/** A sanitized text of a row. Empty for NULL. */
+/**
+ * A sanitized text of a row. Empty for NULL.
+ *
+ * @example
+ * ```ts
+ * text({ state: 'idle' }, 'state') // 'idle'
+ * ```
+ */
 export const text = (row: Row | undefined, name: string, max = 64): string => {
   const value = row?.[name]
   return typeof value === 'string' || typeof value === 'number' ? sanitize(String(value), max) : ''

@@ -10,6 +10,11 @@ const reads: ReadonlySet<string> = new Set(['select', 'with', 'values', 'table']
 /**
  * Why a statement is not read-only, or undefined. It reports such statements when svc.yaml is validated and not only at
  * run time. Besides, the database refuses to change rows, and the rights of the account limit what a function may do.
+ *
+ * @example
+ * ```ts
+ * sqlProblem('SELECT 1', 'postgres') // undefined
+ * ```
  */
 export function sqlProblem(sql: string, dialect: Dialect): string | undefined {
   let rest = sql

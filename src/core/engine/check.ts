@@ -107,15 +107,19 @@ export type Check<Connection, Spec extends SettingsSpec = SettingsSpec> = {
  * `settings`; a result under an undeclared name does not compile.
  *
  * @example
+ * ```ts
+ * import { atMost } from './result.ts'
+ * type Session = { readonly usedPercent: () => Promise<number> }
  * const check = checksOn<Session>()
  * const connections = check({
  *   depth: 'Standard',
  *   results: { connections: 'Connections are left for ordinary accounts' },
  *   settings: { connections: { type: 'threshold', unit: 'percent', default: { warn: 80, limit: 95 }, doc: '…' } },
- *   observe: async (session) => await countConnections(session),
- *   evaluate: ({ percent }, { connections }) =>
- *     atMost({ check: 'connections', value: percent, unit: 'percent', threshold: connections }),
+ *   observe: async (session) => ({ percent: await session.usedPercent() }),
+ *   evaluate: ({ percent }, { connections: threshold }) =>
+ *     atMost({ check: 'connections', value: percent, unit: 'percent', threshold }),
  * })
+ * ```
  */
 export const checksOn =
   <Connection>() =>

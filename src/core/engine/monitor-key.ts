@@ -32,6 +32,11 @@ export type IdentifiedMonitor = {
 /**
  * The key of a monitor: `type/kind/name`, as in `Sql/postgres/orders`. All that outlives a run belongs to it. It is
  * unique in svc.yaml, because a type refuses a second monitor with the same kind and name.
+ *
+ * @example
+ * ```ts
+ * writeKey({ type: 'Sql', kind: 'postgres', name: 'orders' }) // 'Sql/postgres/orders'
+ * ```
  */
 export const writeKey = ({ type, kind, name }: KeyParts): string => `${type}/${kind}/${name === kind ? '' : name}`
 
@@ -45,6 +50,11 @@ const plainName = ({ name, kind }: Pick<IdentifiedMonitor, 'name' | 'kind'>): st
 /**
  * The parts of a written key, or undefined for a text that is none. A name may contain slashes; `Sql/postgres/` is the
  * monitor without a name. Whether the type and the kind exist is for the caller to check.
+ *
+ * @example
+ * ```ts
+ * parseKey('Sql/postgres/orders') // { type: 'Sql', kind: 'postgres', name: 'orders' }
+ * ```
  */
 export function parseKey(written: string): KeyParts | undefined {
   const [, type, kind, name] = /^([^/]+)\/([^/]+)\/(.*)$/su.exec(written) ?? []

@@ -84,7 +84,15 @@ export type Result<Name extends string = string> = {
   readonly temporaryAccount?: true | undefined
 }
 
-/** Whether a check came to a verdict, and the verdict is a failure. */
+/**
+ * Whether a check came to a verdict, and the verdict is a failure.
+ *
+ * @example
+ * ```ts
+ * reallyFailed({ status: 'failed' }) // true
+ * reallyFailed({ status: 'failed', notChecked: 'budget' }) // false
+ * ```
+ */
 export const reallyFailed = ({
   status,
   notChecked: reason,
@@ -134,6 +142,12 @@ const missing = <Name extends string>(m: Measured<Name>): Result<Name> =>
 /**
  * Both values of a threshold for people: `warn 1 s, fail 3 s` for an upper bound, `warn below 20 %, fail below 10 %` for
  * a lower one. Empty if neither is set. `unit` is the unit of the values, or a function that shows one of them.
+ *
+ * @example
+ * ```ts
+ * showThreshold({ warn: 80, limit: 95 }, 'percent', 'atMost') // 'warn 80 %, fail 95 %'
+ * showThreshold({ limit: 10 }, 'percent', 'atLeast') // 'fail below 10 %'
+ * ```
  */
 export function showThreshold(
   { warn: warning, limit }: Threshold,
@@ -171,7 +185,17 @@ function measured<Name extends string>(
   }
 }
 
-/** Fails above the limit and warns above `warn`. The boundary itself is ok. A missing value is `notChecked`. */
+/**
+ * Fails above the limit and warns above `warn`. The boundary itself is ok. A missing value is `notChecked`.
+ *
+ * @example
+ * ```ts
+ * const lag = { check: 'lag', unit: 'duration', threshold: { limit: 1_000 } } as const
+ * atMost({ ...lag, value: 20 }).status // 'ok'
+ * atMost({ ...lag, value: 2_000 }).status // 'failed'
+ * atMost({ ...lag, value: undefined }).notChecked // 'missing'
+ * ```
+ */
 export function atMost<const Name extends string>(m: Measured<Name>): Result<Name> {
   if (!hasValue(m)) return missing(m)
   const { warn, limit } = m.threshold
@@ -180,7 +204,14 @@ export function atMost<const Name extends string>(m: Measured<Name>): Result<Nam
   return measured(m, 'atMost', status)
 }
 
-/** Fails below the limit and warns below `warn`. The boundary itself is ok. A missing value is `notChecked`. */
+/**
+ * Fails below the limit and warns below `warn`. The boundary itself is ok. A missing value is `notChecked`.
+ *
+ * @example
+ * ```ts
+ * atLeast({ check: 'free', value: 5, unit: 'percent', threshold: { warn: 10 } }).status // 'warning'
+ * ```
+ */
 export function atLeast<const Name extends string>(m: Measured<Name>): Result<Name> {
   if (!hasValue(m)) return missing(m)
   const { warn, limit } = m.threshold
@@ -195,6 +226,14 @@ export const about = <Name extends string>(
   results: Result<Name> | readonly Result<Name>[],
 ): readonly Result<Name>[] => [results].flat().map((result) => ({ ...result, subject }))
 
+/**
+ * A check that passed.
+ *
+ * @example
+ * ```ts
+ * ok('connect', 'connected').status // 'ok'
+ * ```
+ */
 export const ok = <const Name extends string>(
   check: Name,
   message: string,
@@ -205,6 +244,14 @@ export const ok = <const Name extends string>(
   status: 'ok',
   message,
 })
+/**
+ * A check that passed with a warning.
+ *
+ * @example
+ * ```ts
+ * warn('version', 'version 9 is no longer supported').status // 'warning'
+ * ```
+ */
 export const warn = <const Name extends string>(
   check: Name,
   message: string,
@@ -215,6 +262,14 @@ export const warn = <const Name extends string>(
   status: 'warning',
   message,
 })
+/**
+ * A check that failed, with the class of the fault.
+ *
+ * @example
+ * ```ts
+ * fail('connect', 'refused', 'connection refused').fault // 'refused'
+ * ```
+ */
 export const fail = <const Name extends string>(
   check: Name,
   fault: NonNullable<Result['fault']>,
@@ -233,6 +288,11 @@ const faultOf: Record<Exclude<NotCheckedReason, 'permission'>, FaultClass> = {
 /**
  * A check without a verdict: a failure, or for a missing privilege a warning, which the runner of the checks turns into
  * a failure where svc.yaml demands the check. `why` follows `not checked: `.
+ *
+ * @example
+ * ```ts
+ * notChecked('lag', 'missing', 'the lag is not reported').notChecked // 'missing'
+ * ```
  */
 export const notChecked = <const Name extends string>(
   check: Name,

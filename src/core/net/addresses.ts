@@ -53,7 +53,16 @@ const unspecified = new BlockList()
 unspecified.addAddress('0.0.0.0', 'ipv4')
 unspecified.addAddress('::', 'ipv6')
 
-/** How near an address is: on this machine, on its link (without a router between), or beyond. */
+/**
+ * How near an address is: on this machine, on its link (without a router between), or beyond.
+ *
+ * @example
+ * ```ts
+ * reachOf('127.0.0.1') // 'machine'
+ * reachOf('fe80::1') // 'link'
+ * reachOf('10.0.0.7') // 'routed'
+ * ```
+ */
 export function reachOf(ip: string): 'machine' | 'link' | 'routed' {
   const type = isIP(ip) === 6 ? 'ipv6' : 'ipv4'
   if (isLoopback(ip) || unspecified.check(ip, type)) return 'machine'
@@ -69,7 +78,15 @@ const reaches = ['routed', 'link', 'machine'] as const
 export const leadsNearer = (from: string, to: string): boolean =>
   reaches.indexOf(reachOf(to)) > reaches.indexOf(reachOf(from))
 
-/** Whether an address belongs to the public Internet. IPv4-mapped IPv6 addresses do not. */
+/**
+ * Whether an address belongs to the public Internet. IPv4-mapped IPv6 addresses do not.
+ *
+ * @example
+ * ```ts
+ * isPublic('10.0.0.7') // false
+ * isPublic('9.9.9.9') // true
+ * ```
+ */
 export function isPublic(ip: string): boolean {
   if (isIP(ip) === 4) return !closed.check(ip, 'ipv4')
   return isIP(ip) === 6 && global6.check(ip, 'ipv6') && !closed.check(ip, 'ipv6')

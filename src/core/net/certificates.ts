@@ -238,16 +238,38 @@ function hostError(own: X509Certificate, host: string): string | undefined {
     : `is not for ${host}, but for ${sanitize(names, 128)}`
 }
 
-/** Whether a certificate has one of the pinned fingerprints. Undefined when none is pinned. */
+/**
+ * Whether a certificate has one of the pinned fingerprints. Undefined when none is pinned.
+ *
+ * @example
+ * ```ts
+ * pinOf('AB:CD', ['AB:CD']) // 'matches'
+ * ```
+ */
 export const pinOf = (fingerprint: string | undefined, pinned: readonly string[] = []): Chain['pin'] =>
   pinned.length === 0 ? undefined : fingerprint !== undefined && pinned.includes(fingerprint) ? 'matches' : 'differs'
 
 const dayMs = 86_400_000
 
+/**
+ * A date in UTC, to the minute.
+ *
+ * @example
+ * ```ts
+ * formatDay(new Date(0)) // '1970-01-01 00:00 UTC'
+ * ```
+ */
 export const formatDay = (date: Date): string => `${date.toISOString().slice(0, 16).replace('T', ' ')} UTC`
 /** The days between two dates, not rounded. */
 export const exactDaysBetween = (from: Date, to: Date): number => (to.getTime() - from.getTime()) / dayMs
-/** Days in tenths, rounded down: a value below a limit of 3 d must not read `3 d`. */
+/**
+ * Days in tenths, rounded down: a value below a limit of 3 d must not read `3 d`.
+ *
+ * @example
+ * ```ts
+ * daysBetween(new Date(0), new Date(129_600_000)) // 1.5
+ * ```
+ */
 export const daysBetween = (from: Date, to: Date): number => Math.floor(exactDaysBetween(from, to) * 10) / 10
 
 export const certificateName = (chain: Chain, one: Certificate): string =>

@@ -29,7 +29,14 @@ export function hosts(path: string = hostsFile): string {
   }
 }
 
-/** The addresses of a name in the hosts file. */
+/**
+ * The addresses of a name in the hosts file.
+ *
+ * @example
+ * ```ts
+ * parseHosts('10.0.0.7 db1 db1.example.com', 'db1') // ['10.0.0.7']
+ * ```
+ */
 export function parseHosts(content: string, host: string): string[] {
   const hostName = host.toLowerCase()
   const addresses: string[] = []
@@ -199,7 +206,14 @@ export function connectTcp(address: string, port: number, signal: AbortSignal): 
   })
 }
 
-/** `host:port`, with brackets around IPv6. */
+/**
+ * `host:port`, with brackets around IPv6.
+ *
+ * @example
+ * ```ts
+ * hostPort('::1', 443) // '[::1]:443'
+ * ```
+ */
 export const hostPort = (host: string, port: number): string =>
   isIP(host) === 6 ? `[${host}]:${port}` : `${host}:${port}`
 

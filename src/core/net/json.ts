@@ -11,7 +11,14 @@ export type JsonRead =
   /** `tooDeep`: more than the levels allowed, whether or not the rest is JSON. */
   | { readonly problem: 'invalid' | 'tooDeep' }
 
-/** Parses a JSON text from a peer, with or without a byte order mark, up to `deepest` levels. Never throws. */
+/**
+ * Parses a JSON text from a peer, with or without a byte order mark, up to `deepest` levels. Never throws.
+ *
+ * @example
+ * ```ts
+ * readJson('{"up": true}') // { json: { up: true } }
+ * ```
+ */
 export function readJson(written: string, deepest = deepestJson): JsonRead {
   const text = written.startsWith('\uFEFF') ? written.slice(1) : written
   if (tooDeepUnder(text, deepest) !== undefined) return { problem: 'tooDeep' }

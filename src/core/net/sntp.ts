@@ -53,7 +53,14 @@ function timestamp(packet: Buffer, at: number, near: number): number {
   return (seconds + turns * turn) * 1_000 + (packet.readUInt32BE(at + 4) / turn) * 1_000
 }
 
-/** `host`, `host:port`, `[v6]:port`; the default is the port of NTP. Undefined for anything else. */
+/**
+ * `host`, `host:port`, `[v6]:port`; the default is the port of NTP. Undefined for anything else.
+ *
+ * @example
+ * ```ts
+ * parseReference('ntp1.example.com') // { host: 'ntp1.example.com', port: 123 }
+ * ```
+ */
 export function parseReference(reference: string): { readonly host: string; readonly port: number } | undefined {
   if (isIP(reference) === 6) return { host: reference, port: 123 }
   const [, bracketed, plain, port] = /^(?:\[([^\]]+)\]|([^:[\]\s]+))(?::(\d{1,5}))?$/.exec(reference) ?? []

@@ -1,13 +1,34 @@
 import { sanitizeAndCut } from '../sanitize.ts'
 
-/** Makes text from a peer safe for a terminal, a log and a pager: one line, cut at `max` characters. */
+/**
+ * Makes text from a peer safe for a terminal, a log and a pager: one line, cut at `max` characters.
+ *
+ * @example
+ * ```ts
+ * sanitize('a\r\nb') // 'a b'
+ * ```
+ */
 export const sanitize = (text: string | Uint8Array, max = 256): string =>
   sanitizeAndCut(typeof text === 'string' ? text : new TextDecoder().decode(text.subarray(0, max * 8)), max)
 
-/** The sanitized text in quotes, which separate the peer's words from ours. */
+/**
+ * The sanitized text in quotes, which separate the peer's words from ours.
+ *
+ * @example
+ * ```ts
+ * quote('orders') // '"orders"'
+ * ```
+ */
 export const quote = (text: string | Uint8Array, max = 256): string => `"${sanitize(text, max)}"`
 
-/** A URL that is safe to show: without user, password, fragment and the values of its query. */
+/**
+ * A URL that is safe to show: without user, password, fragment and the values of its query.
+ *
+ * @example
+ * ```ts
+ * safeUrl(new URL('https://ann:secret@db1/a?token=b')) // 'https://db1/a?token=…'
+ * ```
+ */
 export function safeUrl(url: URL): string {
   const names = [...url.searchParams.keys()].map((name) => `${sanitize(name, 32)}=…`)
   return `${url.protocol}//${url.host}${sanitize(url.pathname, 128)}${names.length > 0 ? `?${names.join('&')}` : ''}`
@@ -19,6 +40,11 @@ export type Redact = (text: string | Uint8Array) => string
 /**
  * Sanitizes before it redacts, because control characters could split a secret. Cuts only at 4,096 characters, because
  * half a secret would escape redaction.
+ *
+ * @example
+ * ```ts
+ * createRedactor(['hunter22'])('the password hunter22') // 'the password [secret]'
+ * ```
  */
 export function createRedactor(secrets: readonly string[], instead = '[secret]'): Redact {
   const byLength = secrets.filter((secret) => secret.length > 3).sort((a, b) => b.length - a.length)
@@ -27,5 +53,13 @@ export function createRedactor(secrets: readonly string[], instead = '[secret]')
 /** For peers that received no secret. */
 export const noRedaction: Redact = (text) => sanitize(text, 4096)
 
-/** A count with its noun: `1 address`, `3 addresses`. */
+/**
+ * A count with its noun: `1 address`, `3 addresses`.
+ *
+ * @example
+ * ```ts
+ * count(1, 'key') // '1 key'
+ * count(2, 'query', 'queries') // '2 queries'
+ * ```
+ */
 export const count = (n: number, one: string, many = `${one}s`): string => `${n} ${n === 1 ? one : many}`

@@ -10,16 +10,45 @@ const usualPorts: Readonly<Record<string, number>> = {
   'rediss:': 6_379,
 }
 
-/** The host for sockets and certificates: IPv6 without brackets. */
+/**
+ * The host for sockets and certificates: IPv6 without brackets.
+ *
+ * @example
+ * ```ts
+ * hostOf(new URL('https://[::1]:8443/')) // '::1'
+ * ```
+ */
 export const hostOf = (url: URL): string => url.hostname.replace(/^\[(.*)\]$/, '$1')
 
-/** The default port of a URL's scheme. */
+/**
+ * The default port of a URL's scheme.
+ *
+ * @example
+ * ```ts
+ * usualPort(new URL('https://db1/')) // 443
+ * ```
+ */
 export const usualPort = (url: URL): number => usualPorts[url.protocol] ?? 0
 
-/** The port of a URL, `usual` if it has none. */
+/**
+ * The port of a URL, `usual` if it has none.
+ *
+ * @example
+ * ```ts
+ * portOf(new URL('https://db1/')) // 443
+ * portOf(new URL('https://db1:8443/')) // 8443
+ * ```
+ */
 export const portOf = (url: URL, usual = usualPort(url)): number => Number(url.port) || usual
 
-/** The user in a URL, as written there; empty if there is none. */
+/**
+ * The user in a URL, as written there; empty if there is none.
+ *
+ * @example
+ * ```ts
+ * userIn('postgres://monitor@db1/orders') // 'monitor'
+ * ```
+ */
 export const userIn = (url: string): string => URL.parse(url)?.username ?? ''
 
 /** The `target` of a kind with a URL. An invalid URL has no target. */

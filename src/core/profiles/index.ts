@@ -8,6 +8,14 @@ export * from './profile.ts'
 export const profileNames = ['carbon', 'file-qc', 'vantage', 'vast'] as const
 export type ProfileName = (typeof profileNames)[number]
 
+/**
+ * Whether a profile of this name comes with svc.
+ *
+ * @example
+ * ```ts
+ * isProfileName('carbon') // true
+ * ```
+ */
 export const isProfileName = (name: string): name is ProfileName => (profileNames as readonly string[]).includes(name)
 
 /** A built-in profile: a file in the language that svc.yaml has for profiles. */

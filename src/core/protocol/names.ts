@@ -5,7 +5,14 @@ export const nameStyles = ['PascalCase', 'camelCase'] as const
  */
 export type NameStyle = (typeof nameStyles)[number] | 'snake_case'
 
-/** A member's name in that style. In PascalCase, names that the interface begins with a small letter keep it. */
+/**
+ * A member's name in that style. In PascalCase, names that the interface begins with a small letter keep it.
+ *
+ * @example
+ * ```ts
+ * inStyle('ServerType', 'camelCase') // 'serverType'
+ * ```
+ */
 export function inStyle(name: string, style: NameStyle): string {
   if (style === 'PascalCase') return name
   if (style === 'camelCase') return name.charAt(0).toLowerCase() + name.slice(1)
@@ -39,6 +46,11 @@ export function styleFrom(jsconfig: string): NameStyle | undefined {
 /**
  * Converts the members of parsed JSON to the interface's names, from any style: `statusMessage` and `status_message`
  * become StatusMessage. Of two members with the same name, the last one wins.
+ *
+ * @example
+ * ```ts
+ * inPascalCase({ userName: 'ann' }) // { UserName: 'ann' }
+ * ```
  */
 export function inPascalCase(json: unknown): unknown {
   if (Array.isArray(json)) return json.map(inPascalCase)
@@ -59,10 +71,24 @@ export const warningPrefix = 'warning: '
 /** The last of a failed result's ErrorMessages names its fault class, e.g. `fault: refused`. */
 export const faultPrefix = 'fault: '
 
-/** The warning in the StatusMessage of a Success. Undefined without one. */
+/**
+ * The warning in the StatusMessage of a Success. Undefined without one.
+ *
+ * @example
+ * ```ts
+ * warningIn('warning: 81 % used') // '81 % used'
+ * ```
+ */
 export const warningIn = (statusMessage: string): string | undefined =>
   statusMessage.startsWith(warningPrefix) ? statusMessage.slice(warningPrefix.length) : undefined
 
-/** The fault class that the last ErrorMessages entry of a Failure names. Undefined without one. */
+/**
+ * The fault class that the last ErrorMessages entry of a Failure names. Undefined without one.
+ *
+ * @example
+ * ```ts
+ * faultIn('timeout') // undefined
+ * ```
+ */
 export const faultIn = (errorMessage: string): string | undefined =>
   errorMessage.startsWith(faultPrefix) ? errorMessage.slice(faultPrefix.length) : undefined

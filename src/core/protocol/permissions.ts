@@ -40,7 +40,14 @@ const isCovered = (name: string, pattern: string | undefined): boolean =>
 export const isOfKind = (permission: string, required: string): boolean =>
   permission === required || namesOf(permission, required) !== undefined
 
-/** Whether a user's key may have the permission: the user holds it, or holds more of the same kind. */
+/**
+ * Whether a user's key may have the permission: the user holds it, or holds more of the same kind.
+ *
+ * @example
+ * ```ts
+ * coversPermission({ roles: [], permissions: ['health'] }, 'health:Sql') // true
+ * ```
+ */
 export function coversPermission(grants: Grants, permission: string): boolean {
   if (grants.permissions.includes(permission)) return true
   const names = namesOf(permission, heartbeatPermission)
@@ -52,6 +59,11 @@ export function coversPermission(grants: Grants, permission: string): boolean {
 /**
  * What is wrong with a permission, as a sentence without a full stop: after `health:` it must name a server type, and
  * after `heartbeat:` a name, in which `*` may only be the end.
+ *
+ * @example
+ * ```ts
+ * permissionMistake('health:Sql') // undefined
+ * ```
  */
 export function permissionMistake(permission: string): string | undefined {
   const names = namesOf(permission, heartbeatPermission)

@@ -325,7 +325,14 @@ const statusOf = (level: EntryReading['level']): MonitoringStatus => (isBad(leve
 export const tabbed = (record: ResultRecord): string =>
   columns.map((column) => escapeTabs(String(cell(record[column])))).join('\t')
 
-/** The content of a cell: one ErrorMessage per line, figures as numbers, empty when absent. */
+/**
+ * The content of a cell: one ErrorMessage per line, figures as numbers, empty when absent.
+ *
+ * @example
+ * ```ts
+ * cell(['Admin', 'Ops']) // 'Admin\nOps'
+ * ```
+ */
 export const cell = (value: string | number | readonly string[] | undefined): string | number =>
   typeof value === 'object' ? value.join('\n') : (value ?? '')
 

@@ -17,7 +17,14 @@ export function variableMistake(text: string): string | undefined {
 export const onlyVariableMistake = (text: string): string | undefined =>
   variable.exec(text)?.[0] === text ? variableMistake(text) : undefined
 
-/** The message for a text that is neither a host name nor an address, or undefined. */
+/**
+ * The message for a text that is neither a host name nor an address, or undefined.
+ *
+ * @example
+ * ```ts
+ * hostMistake('db1.example.com') // undefined
+ * ```
+ */
 export function hostMistake(text: string): string | undefined {
   const bare = text.replace(/^\[(.*)\]$/, '$1')
   if (isIP(bare) !== 0) return undefined
@@ -31,7 +38,14 @@ export function hostMistake(text: string): string | undefined {
   return 'is not a host: write a name or an address without scheme, port, path or blanks, like db1.internal or 10.0.0.7'
 }
 
-/** The message for a text that no status of HTTP matches, or undefined. */
+/**
+ * The message for a text that no status of HTTP matches, or undefined.
+ *
+ * @example
+ * ```ts
+ * statusMistake('2xx') // undefined
+ * ```
+ */
 export function statusMistake(text: string): string | undefined {
   const entry = text.replaceAll(' ', '')
   const [, from = '', to = from] = /^(\d{3})(?:-(\d{3}))?$/.exec(entry) ?? []

@@ -48,6 +48,12 @@ export type Of<T extends Setting['type']> = Extract<Setting, { readonly type: T 
 /**
  * Whether a key may be shown although no setting has its name: a line of another file, read by mistake, may be a key with
  * a secret in it.
+ *
+ * @example
+ * ```ts
+ * isPlainKey('max-age') // true
+ * isPlainKey('a b') // false
+ * ```
  */
 export const isPlainKey = (key: string): boolean => /^[A-Za-z_][\w.@/-]{0,63}$/.test(key)
 
@@ -107,7 +113,14 @@ function unknownSetting(key: string, spec: SettingsSpec, { listing }: SettingsCo
   return unknownKey(key, names)
 }
 
-/** A wrong value, described for a message. */
+/**
+ * A wrong value, described for a message.
+ *
+ * @example
+ * ```ts
+ * describe([1]) // 'a list'
+ * ```
+ */
 export function describe(value: unknown): string {
   if (value === null || value === undefined) return 'nothing'
   if (Array.isArray(value)) return 'a list'

@@ -96,6 +96,11 @@ const plainHost = /^[\p{L}\p{M}\p{N}._:。．｡-]+$/u
 /**
  * A host and port as one text, the same for every spelling of the host: letter case, IDN, IPv6. A name server gets
  * `a.internal/.b.example` unchanged, so it never counts as `a.internal`.
+ *
+ * @example
+ * ```ts
+ * hostAndPort('::1', 5432) // '[::1]:5432'
+ * ```
  */
 export function hostAndPort(host: string, port: number): string {
   const bare = host.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '')

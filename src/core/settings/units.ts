@@ -25,17 +25,39 @@ export const writtenAs = {
   percent: percentPattern.source,
 } as const
 
-/** `250ms`, `5s`, `2m`, `48h`, `30d` → milliseconds. */
+/**
+ * `250ms`, `5s`, `2m`, `48h`, `30d` → milliseconds.
+ *
+ * @example
+ * ```ts
+ * parseDuration('2m') // 120000
+ * parseDuration('5') // undefined
+ * ```
+ */
 export const parseDuration = (written: string): number | undefined =>
   scaled(written, durationPattern, durationUnits as Readonly<Record<string, number>>)
 
-/** `512B`, `64KiB`, `10GB` → bytes. */
+/**
+ * `512B`, `64KiB`, `10GB` → bytes.
+ *
+ * @example
+ * ```ts
+ * parseBytes('64MiB') // 67108864
+ * ```
+ */
 export const parseBytes = (written: string): number | undefined => {
   const bytes = scaled(written, bytesPattern, byteUnits as Readonly<Record<string, number>>)
   return bytes === undefined ? undefined : Math.round(bytes)
 }
 
-/** `80%` → 80. */
+/**
+ * `80%` → 80.
+ *
+ * @example
+ * ```ts
+ * parsePercent('80%') // 80
+ * ```
+ */
 export const parsePercent = (written: string): number | undefined =>
   percentPattern.test(written) ? Number.parseFloat(written) : undefined
 
@@ -45,19 +67,40 @@ function scaled(written: string, pattern: RegExp, units: Readonly<Record<string,
   return factor === undefined ? undefined : Number.parseFloat(written) * factor
 }
 
-/** Formats milliseconds for svc.yaml, in the largest unit that needs no fraction. */
+/**
+ * Formats milliseconds for svc.yaml, in the largest unit that needs no fraction.
+ *
+ * @example
+ * ```ts
+ * writeDuration(90_000) // '90s'
+ * ```
+ */
 export const writeDuration = (ms: number): string => {
   const unit = (['d', 'h', 'm', 's'] as const).find((name) => ms !== 0 && ms % durationUnits[name] === 0) ?? 'ms'
   return `${ms / durationUnits[unit]}${unit}`
 }
 
-/** Formats bytes for svc.yaml. */
+/**
+ * Formats bytes for svc.yaml.
+ *
+ * @example
+ * ```ts
+ * writeBytes(1_048_576) // '1MiB'
+ * ```
+ */
 export const writeBytes = (bytes: number): string => {
   const unit = (['TiB', 'GiB', 'MiB', 'KiB'] as const).find((name) => bytes !== 0 && bytes % byteUnits[name] === 0)
   return unit === undefined ? `${bytes}B` : `${bytes / byteUnits[unit]}${unit}`
 }
 
-/** Formats a value of a threshold's unit for svc.yaml. */
+/**
+ * Formats a value of a threshold's unit for svc.yaml.
+ *
+ * @example
+ * ```ts
+ * writeFigure(80, 'percent') // '80%'
+ * ```
+ */
 export function writeFigure(value: number, unit: ThresholdUnit): string {
   if (unit === 'duration') return writeDuration(value)
   if (unit === 'bytes') return writeBytes(value)

@@ -13,6 +13,14 @@ export type ServeMarker = {
   readonly files?: Readonly<Record<string, string>> | undefined
 }
 
+/**
+ * The file beside the store in which `svc serve` writes where it listens.
+ *
+ * @example
+ * ```ts
+ * markerPath('/var/lib/svc/svc.db') // '/var/lib/svc/svc.db.serve.json'
+ * ```
+ */
 export const markerPath = (storePath: string): string => `${storePath}.serve.json`
 export const markerBytes = 4096
 
