@@ -133,7 +133,14 @@ export type FieldFault = {
   readonly Meta?: Readonly<Record<string, string>> | undefined
 }
 
-/** A required field without a value. Clients find the name that the message shows in its Meta. */
+/**
+ * A required field without a value. Clients find the name that the message shows in its Meta.
+ *
+ * @example
+ * ```ts
+ * emptyField('UserName').Message // "'UserName' must not be empty."
+ * ```
+ */
 export const emptyField = (field: string, shownName = field): FieldFault => ({
   ErrorCode: 'NotEmpty',
   FieldName: field,
@@ -163,7 +170,14 @@ export type FaultDetails = {
   readonly cause?: unknown
 }
 
-/** The hint to run the same command as another account, with these variables. The command line completes it. */
+/**
+ * The hint to run the same command as another account, with these variables. The command line completes it.
+ *
+ * @example
+ * ```ts
+ * asAccount('svc', ['SVC_HOME=/srv/svc']) // 'sudo -u svc SVC_HOME=/srv/svc svc COMMAND'
+ * ```
+ */
 export const asAccount = (account: string, variables: readonly string[] = []): string =>
   ['sudo -u', account, ...variables, 'svc COMMAND'].join(' ')
 
@@ -205,7 +219,15 @@ export class StoreError extends Error {}
 /** Whether a query failed because of the store, and not because of a defect. */
 export const isStoreFailure = (error: unknown): boolean => error instanceof Fault || error instanceof StoreError
 
-/** Whether the operating system refused something, such as EMFILE. Errors of Node about wrong arguments (ERR_…) are defects. */
+/**
+ * Whether the operating system refused something, such as EMFILE. Errors of Node about wrong arguments (ERR_…) are defects.
+ *
+ * @example
+ * ```ts
+ * isSystemError(Object.assign(new Error(), { code: 'EMFILE' })) // true
+ * isSystemError(Object.assign(new Error(), { code: 'ERR_INVALID_ARG_TYPE' })) // false
+ * ```
+ */
 export function isSystemError(error: unknown): boolean {
   const { code } = (error ?? {}) as { readonly code?: unknown }
   return error instanceof Error && typeof code === 'string' && /^E(?!RR_)[A-Z0-9]+$/.test(code)

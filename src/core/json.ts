@@ -6,7 +6,15 @@ export type JsonObject = Readonly<Record<string, unknown>>
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** A member of an object in a parsed document. Inherited names such as `constructor` are none. */
+/**
+ * A member of an object in a parsed document. Inherited names such as `constructor` are none.
+ *
+ * @example
+ * ```ts
+ * member({ status: 'up' }, 'status') // 'up'
+ * member({}, 'constructor') // undefined
+ * ```
+ */
 export const member = (value: unknown, name: string): unknown =>
   isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined
 
@@ -22,6 +30,12 @@ const closeBrace = 125
 /**
  * The top-level property under which JSON text nests deeper than so many levels, empty if there is none, or undefined.
  * Checked before parsing: a megabyte of brackets costs the parser half a second, and this scan a few milliseconds.
+ *
+ * @example
+ * ```ts
+ * tooDeepUnder('{"a": [[1]]}', 2) // 'a'
+ * tooDeepUnder('{"a": [1]}', 2) // undefined
+ * ```
  */
 export const tooDeepUnder = (text: string, levels: number): string | undefined => {
   let depth = 0
@@ -58,6 +72,11 @@ const endOfString = (text: string, start: number): number => {
 /**
  * The first name that an object in JSON text contains twice, at any depth, or undefined. Names that differ in letter
  * case are different names. For text that has been parsed: a parser keeps the last value without a word.
+ *
+ * @example
+ * ```ts
+ * repeatedNameIn('{"a": 1, "a": 2}') // 'a'
+ * ```
  */
 export const repeatedNameIn = (text: string): string | undefined => {
   const open: (Set<string> | undefined)[] = []

@@ -10,6 +10,12 @@ const maxLength = 128
  */
 const invisible = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/u
 
+/**
+ * @example
+ * ```ts
+ * hasInvisible('bob\u200b') // true
+ * ```
+ */
 export const hasInvisible = (text: string): boolean => invisible.test(text)
 
 /**
@@ -80,6 +86,11 @@ const letterOf: ReadonlyMap<string, string> = new Map(
 /**
  * Other names for which people could take this one: in compatibility form, without accents, in letters from a to z, and
  * with `l` for what may be an `i`. At most four; empty for most names.
+ *
+ * @example
+ * ```ts
+ * namesItLooksLike('аlex') // ['alex']
+ * ```
  */
 export function namesItLooksLike(name: string): readonly string[] {
   const compatible = name.normalize('NFKC')
@@ -92,7 +103,14 @@ export function namesItLooksLike(name: string): readonly string[] {
   return [...new Set([compatible, folded, latin, asL, latin.replaceAll('rn', 'm')])].filter((one) => one !== name)
 }
 
-/** Warns of roles that look like Admin, with the characters by which they differ. Undefined if there are none. */
+/**
+ * Warns of roles that look like Admin, with the characters by which they differ. Undefined if there are none.
+ *
+ * @example
+ * ```ts
+ * adminWarning(['Ops', 'Аdmin']) // '"Аdmin" looks like Admin (it contains U+0410), but is another role'
+ * ```
+ */
 export function adminWarning(roles: readonly string[]): string | undefined {
   const texts = roles.filter(looksLikeAdmin).map((role) => {
     const foreign = Array.from(role)
@@ -118,7 +136,14 @@ const codePoint = (character: string): string =>
 export const sameExceptCase = (one: string, other: string): boolean =>
   one.normalize('NFC').toLowerCase() === other.normalize('NFC').toLowerCase()
 
-/** Requested names that are not held, each with a held one that differs only in letter case. */
+/**
+ * Requested names that are not held, each with a held one that differs only in letter case.
+ *
+ * @example
+ * ```ts
+ * otherCase(['deploy', 'Ops'], ['Deploy']) // [['deploy', 'Deploy']]
+ * ```
+ */
 export const otherCase = (
   requested: readonly string[],
   current: readonly string[],

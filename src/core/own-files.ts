@@ -58,7 +58,14 @@ function isPrivateGroup({ uid, gid }: Pick<Stats, 'uid' | 'gid'>, files: Account
   }
 }
 
-/** The name of an account of this machine. Undefined if /etc/passwd does not list it. */
+/**
+ * The name of an account of this machine. Undefined if /etc/passwd does not list it.
+ *
+ * @example
+ * ```ts
+ * accountNamed(33, { passwd: () => 'www-data:x:33:33::/var/www:/bin/sh' }) // 'www-data'
+ * ```
+ */
 export function accountNamed(uid: number, files: Pick<AccountFiles, 'passwd'> = systemAccounts): string | undefined {
   try {
     return rows(files.passwd()).find(([, , id]) => id === String(uid))?.[0]
@@ -67,7 +74,14 @@ export function accountNamed(uid: number, files: Pick<AccountFiles, 'passwd'> = 
   }
 }
 
-/** The home folder of an account of this machine, an absolute path. Undefined if /etc/passwd does not list it. */
+/**
+ * The home folder of an account of this machine, an absolute path. Undefined if /etc/passwd does not list it.
+ *
+ * @example
+ * ```ts
+ * homeFolderOf('www-data', { passwd: () => 'www-data:x:33:33::/var/www:/bin/sh' }) // '/var/www'
+ * ```
+ */
 export function homeFolderOf(
   account: string,
   files: Pick<AccountFiles, 'passwd'> = systemAccounts,

@@ -34,7 +34,14 @@ export function sanitizeText(text: string): string {
 const withoutInvisible = (text: string): string =>
   text.replace(escapes, '').replace(breaks, '\n').replace(invisible, '').toWellFormed()
 
-/** Safe text on one line. */
+/**
+ * Safe text on one line.
+ *
+ * @example
+ * ```ts
+ * sanitizeLine('first\n second') // 'first second'
+ * ```
+ */
 export const sanitizeLine = (text: string): string => sanitizeText(text).replace(/\s+/g, ' ')
 
 /**

@@ -120,7 +120,14 @@ function originProblem(origin: string): string | undefined {
   return url.origin === origin ? undefined : `must be an origin alone: write ${url.origin}`
 }
 
-/** The problem of a text that is not the name or number of an account. */
+/**
+ * The problem of a text that is not the name or number of an account.
+ *
+ * @example
+ * ```ts
+ * accountProblem('prometheus') // undefined
+ * ```
+ */
 export function accountProblem(account: string): string | undefined {
   return /^[A-Za-z0-9_][A-Za-z0-9_.@\\-]{0,255}\$?$/.test(account)
     ? undefined
@@ -135,7 +142,15 @@ function hostProblem(host: string): string | undefined {
   return 'must be a host name alone: without scheme, port or path, like svc.example.com'
 }
 
-/** Why a text is not the address or network of a proxy, or undefined if it is. */
+/**
+ * Why a text is not the address or network of a proxy, or undefined if it is.
+ *
+ * @example
+ * ```ts
+ * proxyProblem('10.0.0.0/24') // undefined
+ * proxyProblem('10.0.0.0/0') // 'would trust every caller: name the proxy, or its network'
+ * ```
+ */
 export function proxyProblem(proxy: string): string | undefined {
   const [address = '', prefix, ...rest] = proxy.split('/')
   const family = isIP(address)

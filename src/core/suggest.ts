@@ -29,7 +29,14 @@ export function didYouMean(word: string, candidates: readonly string[]): string 
   return best?.candidate
 }
 
-/** The hint that names the candidate that was probably meant, if there is one. */
+/**
+ * The hint that names the candidate that was probably meant, if there is one.
+ *
+ * @example
+ * ```ts
+ * nearestHint('Sqll', ['App', 'Sql']) // ['Did you mean Sql?']
+ * ```
+ */
 export function nearestHint(word: string, candidates: readonly string[]): readonly string[] {
   const nearest = didYouMean(word, candidates)
   return nearest === undefined ? [] : [`Did you mean ${nearest}?`]

@@ -24,6 +24,12 @@ const example = 'A base URL looks like https://svc.example.com or https://exampl
  * Parses a base URL, with or without a path and trailing slashes. Throws `Fault` Usage for schemes other than http and
  * https, for user information, a query or a fragment, and for plain http to another machine unless that is allowed
  * (K5).
+ *
+ * @example
+ * ```ts
+ * const { host, port, prefix, secure } = readAddress('https://example.com/ops/', false)
+ * [host, port, prefix, secure] // ['example.com', 443, '/ops', true]
+ * ```
  */
 export function readAddress(baseUrl: string, insecureHttp: boolean): Address {
   const input = baseUrl.trim()
@@ -62,7 +68,14 @@ export function readAddress(baseUrl: string, insecureHttp: boolean): Address {
   }
 }
 
-/** The host as sockets expect it: an IPv6 address without brackets. */
+/**
+ * The host as sockets expect it: an IPv6 address without brackets.
+ *
+ * @example
+ * ```ts
+ * bare('[::1]') // '::1'
+ * ```
+ */
 export const bare = (host: string): string => host.replace(/^\[(.*)\]$/, '$1')
 
 function notHttp(input: string): Fault {

@@ -19,6 +19,14 @@ export type ProxyServer = {
  * The proxy for a server: `HTTPS_PROXY` or `HTTP_PROXY` by the server's scheme; the lower-case name comes first. Never
  * used for this machine or for hosts in `NO_PROXY`. Throws `Fault` Local for an unusable proxy, because bypassing it
  * silently could violate the network's policy.
+ *
+ * @example
+ * ```ts
+ * import { readAddress } from './address.ts'
+ * const server = readAddress('https://svc.example.com', false)
+ * proxyFor(server, { HTTPS_PROXY: 'http://proxy.internal:3128' })?.label // 'proxy.internal:3128'
+ * proxyFor(server, { HTTPS_PROXY: 'http://proxy.internal:3128', NO_PROXY: '.example.com' }) // undefined
+ * ```
  */
 export function proxyFor(address: Address, env: ProxyEnvironment): ProxyServer | undefined {
   if (address.loopback) return undefined

@@ -27,6 +27,11 @@ const fileName = 'svc.yaml'
  * The possible places of svc.yaml; the first that exists wins. The working directory is never among them: a cloned
  * repository must not choose what runs or where secrets go. Throws Fault `Usage` for a flag or variable that is set but
  * empty: a missing CI secret must not count as "not given".
+ *
+ * @example
+ * ```ts
+ * candidates({ env: { SVC_HOME: '/srv/svc' }, platform: 'linux', home: '/root' })[0] // { path: '/srv/svc/svc.yaml', from: 'user' }
+ * ```
  */
 export function candidates(options: WhereOptions): readonly ConfigCandidate[] {
   const { env, platform, home } = options

@@ -88,7 +88,14 @@ function collect(schema: Schema, side: Side, into: Map<string, Shape>): void {
 export const usualVerb = ({ routes }: OperationSpec): 'GET' | 'POST' =>
   routes.some(({ verbs }) => verbs.includes('POST')) ? 'POST' : 'GET'
 
-/** The parameters of a path: `/auth/{provider}` → provider. */
+/**
+ * The parameters of a path: `/auth/{provider}` → provider.
+ *
+ * @example
+ * ```ts
+ * parametersOf('/auth/{provider}') // ['provider']
+ * ```
+ */
 export const parametersOf = (path: string): readonly string[] =>
   [...path.matchAll(/\{(\w+)\}/g)].flatMap(([, name]) => name ?? [])
 

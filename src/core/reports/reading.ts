@@ -60,14 +60,28 @@ export type Report = {
   readonly impliesSuppress?: true
 }
 
-/** Truncates text to `length` characters; the last three are then dots. Never splits a surrogate pair. */
+/**
+ * Truncates text to `length` characters; the last three are then dots. Never splits a surrogate pair.
+ *
+ * @example
+ * ```ts
+ * shorten('connection refused', 10) // 'connect...'
+ * ```
+ */
 export function shorten(text: string, length: number): string {
   if (text.length <= length) return text
   const start = text.slice(0, Math.max(0, length - 3))
   return `${start.replace(/[\ud800-\udbff]$/, '').trimEnd()}...`
 }
 
-/** `1 monitor`, `2 monitors`. */
+/**
+ * `1 monitor`, `2 monitors`.
+ *
+ * @example
+ * ```ts
+ * count(2, 'monitor') // '2 monitors'
+ * ```
+ */
 export const count = (n: number, noun: string): string => `${n} ${noun}${n === 1 ? '' : 's'}`
 
 export type MachineState = {
@@ -194,7 +208,14 @@ export type EntryReading = RunReading & {
 /** The levels in the order of their severity. */
 export const worstFirst: readonly Level[] = ['fail', 'not checked', 'warn', 'ok']
 
-/** The worst level; ok for an empty list. */
+/**
+ * The worst level; ok for an empty list.
+ *
+ * @example
+ * ```ts
+ * worst(['ok', 'warn', 'not checked']) // 'not checked'
+ * ```
+ */
 export const worst = (levels: readonly Level[]): Level => worstFirst.find((level) => levels.includes(level)) ?? 'ok'
 
 /** Classes that each message of them shows. */
@@ -207,11 +228,27 @@ const evident: ReadonlySet<string | undefined> = new Set([undefined, 'threshold'
 export const detailsWithFault = ({ details, fault, notChecked }: Reading): readonly string[] =>
   evident.has(fault) || notChecked !== undefined ? details : [...details, `fault class: ${fault}`]
 
-/** Whether a level is Failure in the interface's document. */
+/**
+ * Whether a level is Failure in the interface's document.
+ *
+ * @example
+ * ```ts
+ * isBad('warn') // false
+ * isBad('not checked') // true
+ * ```
+ */
 export const isBad = (level: EntryReading['level']): boolean => level !== 'ok' && level !== 'warn'
 
 type Graded = { readonly level: Level }
-/** Compares for sorting: the worst comes first. */
+/**
+ * Compares for sorting: the worst comes first.
+ *
+ * @example
+ * ```ts
+ * const levels = [{ level: 'ok' }, { level: 'fail' }] as const
+ * levels.toSorted(bySeverity) // [{ level: 'fail' }, { level: 'ok' }]
+ * ```
+ */
 export const bySeverity = (a: Graded, b: Graded): number => worstFirst.indexOf(a.level) - worstFirst.indexOf(b.level)
 
 export const results = (entry: EntryReading): readonly Reading[] => entry.monitors.flatMap((monitor) => monitor.results)
@@ -233,7 +270,14 @@ export const stateWords = {
 } as const satisfies Record<Level, string>
 export type StateWord = (typeof stateWords)[Level] | 'skipped'
 
-/** The state of a result in one word: `skipped` if something else failed. */
+/**
+ * The state of a result in one word: `skipped` if something else failed.
+ *
+ * @example
+ * ```ts
+ * stateWord({ level: 'fail', fault: 'dependency' }) // 'skipped'
+ * ```
+ */
 export const stateWord = (reading: Pick<Reading, 'level' | 'fault'>): StateWord =>
   isConsequence(reading) ? 'skipped' : stateWords[reading.level]
 

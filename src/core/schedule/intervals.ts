@@ -17,6 +17,12 @@ export type OwnIntervals = {
 /**
  * The intervals of a monitor. What it has itself comes before what its type has, and that before what all have, for each
  * depth. `off` for all turns everything off. No interval is shorter than what a run may take.
+ *
+ * @example
+ * ```ts
+ * const takes = { Basic: 15_000, Standard: 30_000, Advanced: 60_000 }
+ * intervalsOf({ all: { Basic: 30_000, Advanced: 10_000 }, ofType: undefined, own: undefined, depth: 'Basic', takes }) // { Basic: 30_000, Advanced: 60_000 }
+ * ```
  */
 export function intervalsOf({ all, ofType, own, depth, takes }: OwnIntervals): Intervals {
   if (all === 'off') return {}
@@ -46,6 +52,13 @@ export function intervalsOfMonitor(
  */
 export const measuredRunsPerMinute = 10_000
 
-/** How many runs a minute these intervals make. A deeper run serves few of the shallower due times. */
+/**
+ * How many runs a minute these intervals make. A deeper run serves few of the shallower due times.
+ *
+ * @example
+ * ```ts
+ * runsPerMinute({ Basic: 30_000, Advanced: 300_000 }) // 2.2
+ * ```
+ */
 export const runsPerMinute = (intervals: Intervals): number =>
   depths.reduce((sum, depth) => sum + 60_000 / (intervals[depth] ?? Number.POSITIVE_INFINITY), 0)

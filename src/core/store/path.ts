@@ -11,6 +11,12 @@ type Env = Readonly<Record<string, string | undefined>>
 /**
  * The place of the store: `SVC_STORE` (a file, or a postgres:// URL), else under `SVC_HOME`, else in the platform's
  * folder for user data. A file always has a folder of its own, whose mode svc can enforce. Throws Fault `Local`.
+ *
+ * @example
+ * ```ts
+ * storePathFor({ SVC_HOME: '/srv/svc' }, 'linux', '/home/ops') // '/srv/svc/store/svc.db'
+ * storePathFor({}, 'linux', '/home/ops') // '/home/ops/.local/share/svc/svc.db'
+ * ```
  */
 export function storePathFor(env: Env, platform: NodeJS.Platform, home: string): string {
   const path = platform === 'win32' ? win32 : posix
@@ -43,7 +49,14 @@ function absolute(home: string, path: PlatformPath): string {
 
 const schemeOf = (store: string): string | undefined => /^([a-z][a-z0-9+.-]+):/i.exec(store)?.[1]?.toLowerCase()
 
-/** The kind of a store. Throws Fault `Local` for another URL, without repeating it: it may contain a password. */
+/**
+ * The kind of a store. Throws Fault `Local` for another URL, without repeating it: it may contain a password.
+ *
+ * @example
+ * ```ts
+ * storeKind('postgres://db1.internal/svc') // 'postgres'
+ * ```
+ */
 export function storeKind(store: string): 'sqlite' | 'postgres' {
   const scheme = schemeOf(store)
   if (scheme === undefined) return 'sqlite'
@@ -53,7 +66,14 @@ export function storeKind(store: string): 'sqlite' | 'postgres' {
   })
 }
 
-/** The store as shown to people: its path, or its URL without password and parameters. */
+/**
+ * The store as shown to people: its path, or its URL without password and parameters.
+ *
+ * @example
+ * ```ts
+ * shownStore('postgres://svc:secret@db1.internal/svc') // 'postgres://svc@db1.internal/svc'
+ * ```
+ */
 export function shownStore(store: string): string {
   if (schemeOf(store) === undefined) return store
   return shownPostgresUrl(store) ?? `${schemeOf(store)}://…`

@@ -6,6 +6,11 @@ import type { AuditRow, DigestSecret, IdentityRow, KeyRow, RefreshRow, SessionRo
 /**
  * A user name or e-mail address in the form for comparison: NFC, without letter case (O4). It is converted to upper
  * case first, because some letters (ß, ſ, final ς) lose their case only in that way.
+ *
+ * @example
+ * ```ts
+ * nameKey('STRASSE') === nameKey('Straße') // true
+ * ```
  */
 export const nameKey = (name: string): string =>
   name.replaceAll('\0', '\u{fffd}').toWellFormed().normalize('NFC').toUpperCase().toLowerCase().normalize('NFC')

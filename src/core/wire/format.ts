@@ -27,5 +27,12 @@ export const joinAsList = (_schema: Dto, encoded: readonly string[]): string => 
 /** Content type of JSONP answers (F2). */
 export const jsonpContentType = 'text/javascript; charset=utf-8'
 
-/** `Content-Disposition` of a successful CSV answer (F3). `requestName` is the operation's name on the wire. */
+/**
+ * `Content-Disposition` of a successful CSV answer (F3). `requestName` is the operation's name on the wire.
+ *
+ * @example
+ * ```ts
+ * attachment('HealthCheck') // 'attachment;filename="HealthCheck.csv"'
+ * ```
+ */
 export const attachment = (requestName: string): string => `attachment;filename="${requestName}.csv"`

@@ -52,7 +52,15 @@ const mediaTypes: Readonly<Record<FormatName, readonly [string, ...string[]]>> =
 /** In order of preference: the first one wins when a client's qualities are equal. */
 const formatNames = Object.keys(mediaTypes) as readonly FormatName[]
 
-/** The format of a suffix or `?format=`, in any letter case. Undefined for unknown names. */
+/**
+ * The format of a suffix or `?format=`, in any letter case. Undefined for unknown names.
+ *
+ * @example
+ * ```ts
+ * formatNamed('CSV') // 'csv'
+ * formatNamed('xml') // undefined
+ * ```
+ */
 export const formatNamed = (name: string): FormatName | undefined => {
   const folded = fold(name)
   return formatNames.find((name) => name === folded)
@@ -62,6 +70,11 @@ export const formatNamed = (name: string): FormatName | undefined => {
  * Precedence: suffix > callback > `?format=` > Accept > JSON (F1). Without an acceptable format the answer is JSON.
  * Throws a 406 for a client that accepts XML only: it would take JSON for an answer without values. Throws a 400 for a
  * callback that is not a dotted identifier (F2). Both are answered in plain JSON.
+ *
+ * @example
+ * ```ts
+ * negotiate({ method: 'GET', accept: 'text/csv, application/json;q=0.5' }) // { format: 'csv', names: 'PascalCase' }
+ * ```
  */
 export const negotiate = ({
   method,
@@ -89,6 +102,11 @@ const checkedCallback = (name: string): string => {
 
 /**
  * The answer as a function call (F2). Escapes U+2028 and U+2029, which end lines in older JavaScript but not in JSON.
+ *
+ * @example
+ * ```ts
+ * jsonp('show', '{"ok":true}') // 'show({"ok":true})'
+ * ```
  */
 export const jsonp = (callback: string, json: string): string =>
   `${callback}(${json.replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029')})`

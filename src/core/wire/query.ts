@@ -10,7 +10,14 @@ import { isScalar, readScalar, writeScalar } from './scalars.ts'
 /** A parameter of a path, query or form, percent-decoded. */
 export type Pair = readonly [name: string, value: string]
 
-/** Splits a query (without its `?`) or an urlencoded form. Throws a 400 for escapes that are not UTF-8. */
+/**
+ * Splits a query (without its `?`) or an urlencoded form. Throws a 400 for escapes that are not UTF-8.
+ *
+ * @example
+ * ```ts
+ * parsePairs('ServerType=App&reason=on%20call') // [['ServerType', 'App'], ['reason', 'on call']]
+ * ```
+ */
 export const parsePairs = (text: string): readonly Pair[] => {
   const pieces = text.split('&').filter((piece) => piece !== '')
   if (pieces.length > limits.parameters) throw tooMany()
@@ -89,7 +96,14 @@ export type Sources = {
   readonly form?: WireValues | undefined
 }
 
-/** Precedence: body < path < query < form (N7). */
+/**
+ * Precedence: body < path < query < form (N7).
+ *
+ * @example
+ * ```ts
+ * merge({ path: { UserName: 'bob' }, query: { UserName: 'eve', Reason: 'test' } }) // { UserName: 'eve', Reason: 'test' }
+ * ```
+ */
 export const merge = ({ body, path, query, form }: Sources): WireValues => ({ ...body, ...path, ...query, ...form })
 
 /** Throws one 400 NotEmpty that names every required field without a value (H3). */

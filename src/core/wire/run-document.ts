@@ -5,7 +5,14 @@ import type { WireValues } from './format.ts'
 import { exactRules, parseJsonText, walkDto } from './json-read.ts'
 import { readDate } from './scalars.ts'
 
-/** Whether a Content-Type is that of a run document, in any version. */
+/**
+ * Whether a Content-Type is that of a run document, in any version.
+ *
+ * @example
+ * ```ts
+ * isRunType('application/vnd.svc.run+json; charset=utf-8') // true
+ * ```
+ */
 export const isRunType = (contentType: string): boolean =>
   /^\s*application\/vnd\.svc\.run\+json\s*(?:;|$)/i.test(contentType)
 

@@ -28,7 +28,14 @@ export class OffsetDate extends Date {
   }
 }
 
-/** ISO 8601 in UTC, with milliseconds only if they are not zero: `2026-11-20T12:00:00Z`. */
+/**
+ * ISO 8601 in UTC, with milliseconds only if they are not zero: `2026-11-20T12:00:00Z`.
+ *
+ * @example
+ * ```ts
+ * isoDate(new Date(1_700_000_000_500)) // '2023-11-14T22:13:20.500Z'
+ * ```
+ */
 export const isoDate = (date: Date): string => date.toISOString().replace('.000Z', 'Z')
 
 const epochDate = /^\\?\/Date\((-?\d{1,16})([+-]\d{4})?\)\\?\/$/
@@ -39,6 +46,12 @@ const minuteMs = 60_000
 /**
  * Reads `/Date(ms)/` and `/Date(ms±hhmm)/`, with slashes escaped or not, and ISO 8601 (UTC without a zone; digits
  * finer than milliseconds are cut). Undefined for other text, or a day or time that does not exist.
+ *
+ * @example
+ * ```ts
+ * readDate('/Date(1000)/') // new Date(1000)
+ * readDate('2026-02-31') // undefined
+ * ```
  */
 export const readDate = (text: string): Date | undefined => {
   const epoch = epochDate.exec(text)
@@ -68,7 +81,14 @@ const ticksPerMs = 10_000
 const ticksPerSecond = 1000 * ticksPerMs
 const secondsPerDay = 86_400
 
-/** XSD: `P[nD][T[nH][nM][n[.fffffff]S]]`, without zero parts. Zero is `PT0S`; minus five seconds is `-PT5S`. */
+/**
+ * XSD: `P[nD][T[nH][nM][n[.fffffff]S]]`, without zero parts. Zero is `PT0S`; minus five seconds is `-PT5S`.
+ *
+ * @example
+ * ```ts
+ * writeDuration(1500) // 'PT1.5S'
+ * ```
+ */
 export const writeDuration = (ms: number): string => {
   const ticks = Math.round(Math.abs(ms) * ticksPerMs)
   if (ticks === 0) return 'PT0S'
@@ -93,6 +113,12 @@ const clock = /^(-)?(?:(\d{1,8})\.)?(\d{1,2}):(\d\d):(\d\d)(?:\.(\d{1,9}))?$/
 /**
  * Milliseconds from XSD, `hh:mm:ss[.f]` or `d.hh:mm:ss[.f]`; digits finer than a tick are cut. Undefined for other
  * text, including years and months, which have no fixed length.
+ *
+ * @example
+ * ```ts
+ * readDuration('PT1M30S') // 90_000
+ * readDuration('00:01:30') // 90_000
+ * ```
  */
 export const readDuration = (text: string): number | undefined => {
   const match = xsd.exec(text) ?? clock.exec(text)
