@@ -4,10 +4,10 @@ import { boolean, required, requiredArgument } from '../cli/command/flags.ts'
 import { StoreCommand, storeFlags } from '../cli/session/admin.ts'
 
 export default class BackUp extends StoreCommand {
-  static override summary = 'Copy the store of this machine into a file, also while svc serve runs'
+  static override summary = 'Copy the store of this machine into a file, even while svc serve runs'
   static override description =
-    `The backup is the state of one moment, is verified, and has mode 600: it contains password hashes.
-It appears under its name only when it is complete. For a store in PostgreSQL, use pg_dump.`
+    `The backup is consistent: it contains the store as of one moment. svc verifies it before FILE appears,
+and gives it mode 600, because it contains password hashes. For a store in PostgreSQL, use pg_dump.`
   static override answers = { '': lists(async () => (await import('../cli/backups/lists.ts')).backups) }
   static override examples = [
     '<%= config.bin %> backup /var/backups/svc.db --overwrite',

@@ -13,11 +13,11 @@ const scripts = document<{ readonly shell: string; readonly script: string }>()(
 })
 
 export default class Completion extends SvcCommand {
-  static override summary = 'Print the script that completes svc in bash, zsh or fish'
+  static override summary = 'Print the completion script for bash, zsh or fish'
   static override description =
-    `Completes commands, flags and values: types, modes, formats, kinds, profiles, and the monitors,
-users and roles of this machine. It contacts no server and shows no secret. The first lines of the
-script say where to put it.`
+    `The script completes commands, flags and values: types, modes, formats, kinds, profiles, and the
+monitors, users and roles of this machine. It contacts no server and shows no secret. Its first lines
+describe how to install it.`
   static override answers = { '': prints(async () => scripts) }
   static override examples = [
     'source <(<%= config.bin %> completion bash)',

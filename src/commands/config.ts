@@ -35,9 +35,9 @@ export class ConfigList extends SvcCommand {
   static override summary = 'Show the effective settings and their sources'
   static override description =
     `Lists svc.yaml, the store, the profile and its server, the keychain, the certificate authorities, the
-proxy, the folder of the settings and the versions, as a command started now would use them. A flag takes
-precedence over a variable, a variable over the profile, and the profile over the default. No server is
-contacted. svc config get and svc config set read and change one setting.`
+proxy, the settings folder and the versions. A flag takes precedence over a variable, a variable over
+the profile, and the profile over the default. svc contacts no server. svc config get and svc config set
+read and change one setting.`
   static override answers = { '': lists(async () => (await load()).configuration) }
   static override examples = [
     '<%= config.bin %> config list',
@@ -65,7 +65,7 @@ const files = document<{ readonly path: string }>()({
 })
 
 export class ConfigPath extends SvcCommand {
-  static override summary = 'Print where the settings are kept'
+  static override summary = 'Print the path of the settings file'
   static override answers = { '': prints(async () => files) }
   static override examples = ['<%= config.bin %> config path']
 
@@ -104,7 +104,7 @@ abstract class ConfigChange extends SvcCommand {
 }
 
 export class ConfigSet extends ConfigChange {
-  static override summary = 'Change a setting of the current profile, or of another one'
+  static override summary = 'Change a setting of the current profile, or of --profile'
   static override examples = [
     '<%= config.bin %> config set ca-file /etc/ssl/private-ca.pem',
     '<%= config.bin %> config set credentials always --profile prod',
@@ -119,7 +119,7 @@ export class ConfigSet extends ConfigChange {
 }
 
 export class ConfigUnset extends ConfigChange {
-  static override summary = 'Remove a setting from the current profile, or from another one'
+  static override summary = 'Remove a setting from the current profile, or from --profile'
   static override examples = ['<%= config.bin %> config unset profile', '<%= config.bin %> config unset ca-file']
   static override args = { key: settingName }
 

@@ -3,12 +3,12 @@ import { connectionFlags } from '../cli/command/flags.ts'
 import { thisMachine } from '../cli/io/process.ts'
 
 export default class Doctor extends SvcCommand {
-  static override summary = 'Check this installation of svc, and suggest corrections'
+  static override summary = 'Check the installation of svc, and suggest corrections'
   static override description =
-    `Checks Node, the folder of the settings, svc.yaml, the store, the keychain, the server that commands
-would use, the sign-in there, the clock, other programs called svc, and completion. svc health checks
-servers; this command checks svc. It exits with 0 when nothing failed, otherwise with the exit code that
-a command would have for the same reason, or 12 for several reasons.`
+    `Checks Node, the settings folder, svc.yaml, the store, the keychain, the current server, the sign-in
+there, the clock, other programs named svc, and completion. svc health checks servers; this command
+checks svc. The exit code is 0 if nothing failed, that of the failure if there is one cause, and 12 if
+there are several.`
   static override answers = { '': lists(async () => (await import('../cli/setup/lists.ts')).installation) }
   static override examples = ['<%= config.bin %> doctor', '<%= config.bin %> doctor --profile prod --json']
   static override flags = connectionFlags

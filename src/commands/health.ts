@@ -44,11 +44,12 @@ import { Fault } from '../core/errors.ts'
 import type { ServerType } from '../core/protocol/index.ts'
 
 export default class Health extends SvcCommand {
-  static override summary = 'Check how healthy a server is, at a chosen depth'
-  static override description = `Runs the monitors of a server type, on this machine or at a server (--server).
+  static override summary = 'Check the health of servers, at a chosen depth'
+  static override description =
+    `Runs the monitors in svc.yaml once, or requests the result from an svc or ServiceStack server (--server).
 
-Depth: Basic checks whether a server responds, Standard whether it works for its clients, Advanced
-whether it is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help exit-codes lists all.`
+Basic checks whether a server responds, Standard whether it works for its clients, Advanced whether it
+is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help exit-codes lists all.`
   static override answers = { '': lists(async () => (await import('../cli/health/health-answer.ts')).healthAnswer) }
   static override examples = [
     '<%= config.bin %> health --mode Advanced --type App',
@@ -59,7 +60,7 @@ whether it is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help ex
   static override args = {
     types: argument({
       name: 'TYPES',
-      description: 'What to check, like --type: App Sql, or App,Sql',
+      description: 'Server types, as for --type: App Sql, or App,Sql',
       ignoreStdin: true,
       multiple: true,
     }),
@@ -67,7 +68,7 @@ whether it is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help ex
   static override flags = {
     mode: modeFlag({ description: 'Check depth (default Standard)' }),
     type: typesFlag({
-      description: 'What to check: App or App,Sql; repeatable, or all (default: every configured type)',
+      description: 'Server types: App or App,Sql; repeatable, or all (default: every configured type)',
     }),
     output: custom<Output>({
       char: 'o',
@@ -77,7 +78,7 @@ whether it is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help ex
     })(),
     'nagios-timeout': custom<TimeoutState>({
       helpValue: `<${timeoutStates.join('|')}>`,
-      description: 'With --output nagios: the state when there is no answer in time (default critical)',
+      description: 'With --output nagios: the state after a timeout (default critical)',
       parse: async (input) => oneOf('nagios-timeout', timeoutStates, input, 'States'),
     })(),
     verbose: boolean({ char: 'v', description: 'Show every check with its figures' }),
@@ -86,28 +87,30 @@ whether it is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help ex
     }),
     'server-state': boolean({ description: "Include the server's memory and CPU" }),
     'suppress-error-codes': boolean({
-      description: 'Request HTTP 200 from the server whatever the result; the exit code does not change',
+      description: 'Request HTTP 200 from the server for every result; the exit code does not change',
     }),
     'suppress-deployment-errors': boolean({ description: 'Ignore failures caused by a deployment in progress' }),
-    timeout: durationFlag('timeout')({ description: 'Maximum duration of a check with all its monitors' }),
+    timeout: durationFlag('timeout')({ description: 'Maximum duration of the check of one server type' }),
     wait: durationFlag('wait')({ description: 'Repeat the check until healthy, for at most this long' }),
     'fail-on': custom<'warn'>({
       helpValue: '<warn>',
-      description: 'Exit with 3 on warnings, too',
+      description: 'Also exit with 3 on warnings',
       parse: async (input) => oneOf('fail-on', ['warn'] as const, input, 'Values'),
     })(),
     only: text('only')({
-      description: 'Only monitors or checks with this name; * matches anything; repeatable',
+      description: 'Show only monitors or checks with this name; * matches any text; repeatable',
       ...repeatable,
     }),
     skip: text('skip')({
-      description: 'All but monitors or checks with this name; repeatable',
+      description: 'Leave out monitors or checks with this name; repeatable',
       ...repeatable,
     }),
     'require-config': boolean({
-      description: 'Exit with 12 unless a configuration names what is checked (SVC_REQUIRE_CONFIG=1)',
+      description: 'Exit with 12 if nothing is configured (SVC_REQUIRE_CONFIG=1)',
     }),
-    cached: boolean({ description: "Accept the server's shared answer instead of a new run; --wait never does" }),
+    cached: boolean({
+      description: "Accept the server's latest shared result instead of a new run; --wait ignores this",
+    }),
     ...connectionFlags,
   }
 

@@ -19,15 +19,15 @@ import { HeartbeatStatus } from '../core/protocol/index.ts'
 export default class Heartbeat extends TargetCommand {
   static override summary = 'Report that this agent is alive, or run a job and report its result'
   static override description =
-    `For cron, a systemd timer or the agent itself. A monitor of the kind heartbeat fails when the reports
-stop. The caller needs the permission heartbeat. To create a key with this permission only:
-svc users add agents --no-password --permission heartbeat; svc keys create NAME --user agents
+    `Run it from cron, from a systemd timer or from the agent itself. A monitor of the kind heartbeat fails
+when the reports stop. The caller needs the permission heartbeat. To create a key with this permission
+only: svc users add agents --no-password --permission heartbeat; svc keys create NAME --user agents
 --permission heartbeat.
 
 With -- COMMAND, svc runs the command and reports its start, its end, its exit code, its duration and
-the last lines of what it prints. Passwords and tokens are redacted only as far as svc recognizes
-them; --no-output sends no output. Output, signals and the exit code are those of the
-command. If a report cannot be delivered, svc prints a warning to standard error.`
+the last lines of its output. svc redacts the passwords and tokens that it recognizes; --no-output
+sends no output. svc passes signals on and exits with the exit code of the command. If it cannot
+deliver a report, it prints a warning to standard error.`
   static override answers = { '': prints(async () => (await import('../cli/heartbeats/lists.ts')).receipts) }
   static override examples = [
     '<%= config.bin %> heartbeat nightly-import --max-runtime 2h -- /opt/import --all',
@@ -46,18 +46,21 @@ command. If a report cannot be delivered, svc prints a warning to standard error
     version: text('version')({ description: 'Version of the agent' }),
     interval: custom<number>({
       helpValue: '<1m|1h|1d|…>',
-      description: 'Expected time between two reports; the monitor compares the silence with it',
+      description: 'Expected time between two reports, from which the monitor derives when they are overdue',
       parse: async (input) => interval(input),
     })(),
     backlog: custom<number>({
       helpValue: '<n>',
-      description: 'Number of items in the queue of the agent',
+      description: "Number of items in the agent's queue",
       parse: async (input) => backlog(input),
     })(),
-    disk: text('disk')({ description: 'Report the free space of the disk with this folder', helpValue: '<folder>' }),
+    disk: text('disk')({
+      description: 'Report the free space of the disk that contains this folder',
+      helpValue: '<folder>',
+    }),
     'max-runtime': durationFlag('max-runtime')({ description: 'With -- COMMAND: maximum duration of the command' }),
     'no-output': boolean({ description: 'With -- COMMAND: do not report its output' }),
-    timeout: durationFlag('timeout')({ description: 'Give up after this (default: 10s)' }),
+    timeout: durationFlag('timeout')({ description: 'Give up after this long (default: 10s)' }),
     ...connectionFlags,
   }
 

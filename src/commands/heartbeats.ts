@@ -22,10 +22,10 @@ export class HeartbeatsList extends StoreCommand {
 }
 
 export class HeartbeatsRemove extends StoreCommand {
-  static override summary = 'Delete an agent that is gone, so that its missing heartbeats are not reported'
-  static override description = 'An agent that reports again is listed again.'
+  static override summary = 'Delete an agent that no longer exists, so that svc does not report its silence'
+  static override description = 'An agent that reports again is added again.'
   static override answers = { '': prints(async () => (await load()).removedHeartbeats) }
-  static override examples = ['<%= config.bin %> heartbeats remove agent-7 --reason "scrapped"']
+  static override examples = ['<%= config.bin %> heartbeats remove agent-7 --reason "decommissioned"']
   static override args = { name: requiredArgument('NAME', 'Name of the agent') }
   static override flags = changeFlags
 

@@ -6,10 +6,10 @@ import { Fault } from '../core/errors.ts'
 export default class Init extends SvcCommand {
   static override summary = 'Write a svc.yaml for this machine, step by step'
   static override description =
-    `Looks at what listens on this machine, shows the monitors that it proposes, asks, writes svc.yaml,
-validates it and runs svc health once. It greets services in the protocols that svc knows and signs in
-nowhere. An existing file is never overwritten. Where svc recognizes nothing, it writes a commented
-file to begin with, whose only monitor fails until you edit it.`
+    `Detects the services that listen on this machine and proposes monitors for them. After you confirm, it
+writes svc.yaml, validates it and runs svc health once. It tries the protocols that svc knows, and never
+signs in. It never overwrites a file. If it recognizes no service, it writes an example with comments,
+whose only monitor fails until you edit it.`
   static override answers = { '': prints(async () => (await import('../cli/setup/lists.ts')).firstConfigs) }
   static override examples = [
     '<%= config.bin %> init',
@@ -17,7 +17,7 @@ file to begin with, whose only monitor fails until you edit it.`
     '<%= config.bin %> init --yes --config ./svc.yaml',
   ]
   static override flags = {
-    yes: boolean({ char: 'y', description: 'Do not ask' }),
+    yes: boolean({ char: 'y', description: 'Do not ask for confirmation' }),
     config: connectionFlags.config,
   }
 

@@ -27,10 +27,10 @@ export function parseLifetime(what: string, input: string): number {
 export class KeysCreate extends StoreCommand {
   static override summary = 'Create a key with which a machine acts as a user'
   static override description =
-    `Prints only the key on stdout, once, so that it can be piped into a secret store; everything else
-goes to stderr. --role and --permission limit the key to these, as long as the user has them.
-The permission health, or health:Sql for one server type, shows the details of health answers to
-other machines; a user with any role has both.`
+    `Prints the key once, on stdout, to pipe it into a secret store; everything else goes to stderr.
+--role and --permission limit the key to roles and permissions of the user. With the permission
+health, or health:Sql for one server type, another machine can read the details of health answers;
+users with a role can read them, too.`
   static override answers = { '': prints(async () => (await load()).newKeys) }
   static override examples = [
     '<%= config.bin %> keys create ci --user deploy --expires 90d',

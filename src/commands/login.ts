@@ -34,24 +34,24 @@ const signIns = document<StoredAs>()({
 export default class Login extends SvcCommand {
   static override summary = 'Sign in to a server and store the token in the OS keychain'
   static override description =
-    `Prompts for the password on a terminal; scripts use --password-stdin. The token is stored in the
-keychain of the operating system, and commands renew it automatically. The server becomes a profile,
-and the current one. From then on, health, heartbeat, roles assign|show|unassign, sessions, api,
-whoami, passwd and logout act at that server, until svc profile use selects another one or --local
-is given. users, keys, audit, heartbeats, secrets, monitors and roles holders always act on this
+    `Prompts for the password on a terminal; scripts use --password-stdin. svc stores the token in the
+keychain of the operating system and renews it automatically. It saves the server as a profile and
+makes it the current one. After that, health, heartbeat, roles assign|show|unassign, sessions, api,
+whoami, passwd and logout act at that server, until you select another one with svc profile use, or use
+--local. users, keys, audit, heartbeats, secrets, monitors and roles holders always act on this
 machine.
 
-With --provider NAME, you sign in at an OpenID provider of the server: in the browser of this machine
-or, where there is none (in an SSH session, for example) or with --no-browser, in a browser on any
-device with a code that svc prints. BROWSER names the program that opens the browser. Tokens of the
-provider are not stored.
+With --provider NAME, you sign in at an OpenID provider of the server, in the browser of this machine.
+With --no-browser, or if there is no browser (in an SSH session, for example), svc prints an address and
+a code for a browser on any device. The variable BROWSER selects the browser. svc does not store tokens
+of the provider.
 
-With -- COMMAND, nothing is stored: COMMAND runs with SVC_TOKEN and SVC_SERVER, and the token is
-revoked when COMMAND ends.`
+With -- COMMAND, svc stores nothing: it runs COMMAND with SVC_TOKEN and SVC_SERVER, and revokes the token
+when COMMAND ends.`
   static override answers = { '': prints(async () => signIns) }
   static override examples = [
     '<%= config.bin %> login --server https://svc.example.com -u alice',
-    '<%= config.bin %> login --server https://svc.example.com --password-stdin < secret',
+    '<%= config.bin %> login --server https://svc.example.com --password-stdin < password.txt',
     '<%= config.bin %> login --server https://svc.example.com --provider corp',
     '<%= config.bin %> login --server https://svc.example.com -- bash',
   ]
@@ -69,7 +69,7 @@ revoked when COMMAND ends.`
       description: 'With an OpenID provider, print an address and a code instead of opening a browser',
     }),
     'same-client': boolean({
-      description: 'Accept that another of your servers uses the same client of the OpenID provider',
+      description: 'Allow a client of the OpenID provider that another of your servers uses, too',
     }),
     'password-stdin': boolean({ description: 'Read the password from standard input', exclusive: ['token-stdin'] }),
     'token-stdin': boolean({

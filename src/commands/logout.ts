@@ -35,8 +35,8 @@ const signOuts = document<Result>()({
 export default class Logout extends SvcCommand {
   static override summary = 'Sign out: revoke the token at the server and delete it here'
   static override description =
-    `Prints both results. Exit code 10 if one of them failed: for example, a ServiceStack server with
-JWTs cannot revoke a token before it expires.`
+    `Prints both results. The exit code is 10 if one of them failed: for example, a ServiceStack server
+with JWTs cannot revoke a token before it expires.`
   static override answers = { '': prints(async () => signOuts) }
   static override examples = ['<%= config.bin %> logout', '<%= config.bin %> logout --all']
   static override flags = {

@@ -25,8 +25,8 @@ const load = () => import('../cli/monitors/lists.ts')
 export class MonitorsDiscover extends SvcCommand {
   static override summary = 'Detect the services on this machine and propose a svc.yaml'
   static override description =
-    `Connects to every listening port of this machine and tries the protocols that svc knows. It runs
-the monitors that it proposes: what fails or needs an account becomes a comment with the reason. It
+    `Connects to every listening port of this machine, tries the protocols that svc knows, and runs the
+monitors that it proposes. Monitors that fail or need an account become comments with the reason. svc
 never signs in and changes nothing. The file goes to stdout, the list of services to stderr.`
   static override answers = { '': prints(async () => (await import('../cli/setup/lists.ts')).discoveries) }
   static override examples = [
@@ -87,7 +87,7 @@ export class MonitorsKinds extends SvcCommand {
   static override summary = 'List every kind of monitor, or the settings of one'
   static override answers = { '': lists(async () => (await load()).kinds) }
   static override examples = ['<%= config.bin %> monitors kinds', '<%= config.bin %> monitors kinds postgres']
-  static override args = { kind: optionalArgument('KIND', 'A kind, for its settings and checks') }
+  static override args = { kind: optionalArgument('KIND', 'Kind whose settings and checks are shown') }
 
   protected async perform(): Promise<undefined> {
     const { args } = await this.parse(MonitorsKinds)
@@ -174,9 +174,9 @@ export class MonitorsProfiles extends SvcCommand {
 }
 
 export class MonitorsTest extends SvcCommand {
-  static override summary = 'Run a single monitor of svc.yaml and show all its results'
+  static override summary = 'Run one monitor of svc.yaml and show all its results'
   static override description =
-    `Monitors named in its dependsOn, of the same or of another type, do not run. Without --mode, all checks run. Exits 3 when it fails.`
+    `Does not run the monitors that its dependsOn names. Without --mode, all its checks run. The exit code is 3 if it fails.`
   static override answers = { '': lists(async () => (await load()).findings) }
   static override examples = [
     '<%= config.bin %> monitors test "postgres orders"',
@@ -187,7 +187,7 @@ export class MonitorsTest extends SvcCommand {
     type: custom<ServerType>({
       char: 't',
       helpValue: '<App|Sql|…>',
-      description: 'Server type of the monitor, if several types have one with this name',
+      description: 'Server type of the monitor, if several types have a monitor with this name',
       parse: async (input) => oneOf('type', ServerType.values, input, 'Types'),
     })(),
     mode: modeFlag({ description: 'Check depth (default Advanced)' }),
@@ -214,7 +214,7 @@ export class MonitorsTest extends SvcCommand {
 }
 
 export class MonitorsValidate extends SvcCommand {
-  static override summary = 'Check svc.yaml: every mistake with its line and column'
+  static override summary = 'Check svc.yaml; report every mistake with its line and column'
   static override answers = { '': prints(async () => (await load()).validated) }
   static override examples = [
     '<%= config.bin %> monitors validate',

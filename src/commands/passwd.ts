@@ -19,13 +19,13 @@ export default class Passwd extends SvcCommand {
   static override summary = 'Change your own password at a server, and end your other sessions'
   static override description =
     `Prompts for the current password, and twice for the new one. Scripts use --password-stdin, with
-the current password on the first line and the new one on the second. Everything that you were
-issued before ends; svc stores the new session of this sign-in. An administrator sets the password
-of any user on the machine with the store: svc users passwd NAME.`
+the current password on the first line and the new one on the second. All your earlier sessions and
+tokens end; svc stores the new session. To set the password of any user, run svc users passwd NAME on
+the machine with the store.`
   static override answers = { '': prints(async () => changedPasswords) }
   static override examples = [
     '<%= config.bin %> passwd',
-    '<%= config.bin %> passwd --profile svc.example.com --password-stdin < two-lines',
+    '<%= config.bin %> passwd --profile svc.example.com --password-stdin < passwords.txt',
   ]
   static override flags = {
     'password-stdin': boolean({ description: 'Read both passwords from standard input, one on each line' }),

@@ -28,7 +28,7 @@ export class ProfileAdd extends SvcCommand {
   static override args = { name: profileName }
   static override flags = {
     server: text('server')({ description: 'URL of the server' }),
-    use: boolean({ description: 'Make it the current one' }),
+    use: boolean({ description: 'Make the profile the current one' }),
     credentials: custom<'always' | 'when-asked'>({
       helpValue: '<always|when-asked>',
       description: 'When health checks send the token (default when-asked: after a 401)',
@@ -178,7 +178,7 @@ export class ProfileShow extends SvcCommand {
 export class ProfileUse extends SvcCommand {
   static override summary = 'Make a profile the current one'
   static override description =
-    `health, heartbeat, roles assign|show|unassign, api, whoami and logout then act at its server, unless
+    `health, heartbeat, roles assign|show|unassign, sessions, api, whoami, passwd and logout then act at its server, unless
 --local, --server or --profile selects another target. All other commands act on this machine.`
   static override answers = { '': prints(async () => (await load()).profiles) }
   static override examples = ['<%= config.bin %> profile use prod']

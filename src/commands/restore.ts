@@ -5,16 +5,16 @@ import { changeFlags, StoreCommand } from '../cli/session/admin.ts'
 import { localCall } from '../cli/session/session.ts'
 
 export default class Restore extends StoreCommand {
-  static override summary = 'Put a backup in place of the store of this machine'
+  static override summary = 'Replace the store of this machine with a backup'
   static override description =
-    `Stop svc serve first. The previous store is kept beside the new one. All sign-ins end. Users that were
+    `Stop svc serve first. svc keeps the previous store beside the new one. All sign-ins end. Users that were
 removed or disabled after the backup are disabled, and keys that were revoked after it stay revoked,
-unless --keep is set. Roles and permissions are those of the backup; what differs is listed.`
+unless you use --keep. Roles and permissions are those of the backup; svc lists the differences.`
   static override answers = { '': lists(async () => (await import('../cli/backups/lists.ts')).rolledBack) }
   static override examples = ['<%= config.bin %> restore /var/backups/svc.db']
-  static override args = { file: requiredArgument('FILE', 'File that svc backup has written') }
+  static override args = { file: requiredArgument('FILE', 'File written by svc backup') }
   static override flags = {
-    keep: boolean({ description: 'Let users and keys that were withdrawn after the backup work again' }),
+    keep: boolean({ description: 'Enable users and keys that were removed, disabled or revoked after the backup' }),
     ...changeFlags,
   }
 

@@ -20,8 +20,8 @@ const nothingTo = (action: 'assign' | 'unassign', flags: string, userName: strin
 export class RolesAssign extends RoleCommand {
   static override summary = 'Assign roles and permissions to a user'
   static override description =
-    `Prints the changes, and all roles and permissions of the user afterwards. The caller must be Admin;
-on this machine, everyone who can open the store is.
+    `Prints the changes, and all roles and permissions of the user afterwards. The caller must have the role
+Admin; on this machine, every account that can open the store may use this command.
 
 A file (--from-file) has the columns UserName, Action (assign or unassign; default: assign), Roles
 and Permissions, both lists such as [Admin,Ops]. svc validates the whole file before any change.`
@@ -111,7 +111,10 @@ nothing is changed. The last Admin cannot lose Admin.`
     '<%= config.bin %> roles unassign bob --all --dry-run',
     '<%= config.bin %> roles unassign --from-file leavers.csv',
   ]
-  static override flags = { ...roleFlags, all: boolean({ description: 'All roles and permissions of the user' }) }
+  static override flags = {
+    ...roleFlags,
+    all: boolean({ description: 'Remove all roles and permissions of the user' }),
+  }
 
   protected async perform(signal: AbortSignal): Promise<number | undefined> {
     const { args, flags } = await this.parse(RolesUnassign)

@@ -71,9 +71,9 @@ const keptSecrets = document<{ readonly name: string; readonly for: string; read
 export class SecretsSet extends TargetCommand {
   static override summary = 'Store a secret for svc.yaml in the OS keychain'
   static override description =
-    `svc.yaml refers to it as {keychain: NAME}. The secret is sent only to the host and port of --for: a
-monitor that would send it elsewhere fails before it sends anything.
-A daemon has no keychain: if svc serve runs under its own account, use {file: /path}.`
+    `svc.yaml refers to it as {keychain: NAME}. svc sends the secret only to the host and port of --for: a
+monitor that would send it elsewhere fails before it sends anything. A daemon has no keychain: if
+svc serve runs under its own account, use {file: /path}.`
   static override answers = { '': prints(async () => keptSecrets) }
   static override examples = [
     '<%= config.bin %> secrets set orders-db --for db1.internal:5432',
@@ -83,7 +83,7 @@ A daemon has no keychain: if svc serve runs under its own account, use {file: /p
   static override flags = {
     for: text('for')({
       helpValue: '<HOST:PORT>',
-      description: 'The only host and port that the secret may be sent to',
+      description: 'The only host and port to which svc may send the secret',
     }),
     stdin: boolean({ description: 'Read the secret from standard input' }),
     local: localFlag,

@@ -12,11 +12,15 @@ import { isLoopbackHost } from '../core/loopback.ts'
 const maxDrainDelayMs = 600_000
 
 export default class Serve extends SvcCommand {
-  static override summary = 'Run the HTTP server: health checks, sign-in, roles'
+  static override summary = 'Run the monitors by a schedule, and the HTTP server'
   static override description =
-    `Runs until Ctrl-C. Browsers, curl, PRTG, Prometheus and svc health --server get the same results
-as svc health on this machine. Without TLS, svc serve listens only on loopback; with --only health,
-it also accepts other addresses, with a warning.`
+    `With a svc.yaml, svc serve runs the monitors every minute in Standard and every hour in Advanced, until
+Ctrl-C. The setting every: in svc.yaml changes these intervals; serve: {every: off} turns the schedule
+off.
+
+Browsers, curl, PRTG, Prometheus and svc health --server get the results over HTTP. The server also
+signs users in and administers roles. Without TLS, it listens only on loopback; with --only health, it
+also accepts other addresses, with a warning.`
   static override examples = [
     '<%= config.bin %> serve',
     '<%= config.bin %> serve --port 0 --port-file ./port',
@@ -30,7 +34,7 @@ it also accepts other addresses, with a warning.`
     config: text('config')({ description: 'The svc.yaml to use (SVC_CONFIG)' }),
     only: custom<'health'>({
       helpValue: '<health>',
-      description: 'health: without a store; writes nothing to disk',
+      description: 'health: no sign-in, roles or store; writes nothing to disk',
       parse: async (input) => oneOf('only', ['health'] as const, input, 'Values'),
     })(),
     'tls-cert': text('tls-cert')({ description: 'PEM file of the certificate chain', dependsOn: ['tls-key'] }),
@@ -40,12 +44,12 @@ it also accepts other addresses, with a warning.`
       ...repeatable,
     }),
     'behind-proxy': text('behind-proxy')({
-      description: 'All callers come through the reverse proxy at this address; repeatable',
+      description: 'Address of the reverse proxy through which all callers come; repeatable',
       helpValue: '<address>',
       ...repeatable,
     }),
     'local-account': text('local-account')({
-      description: 'Let the processes of this account read details without sign-in (Linux); repeatable',
+      description: 'Let processes of this account read details without sign-in (Linux); repeatable',
       helpValue: '<account>',
       ...repeatable,
     }),
@@ -61,11 +65,10 @@ it also accepts other addresses, with a warning.`
       'drain-delay',
       maxDrainDelayMs,
     )({
-      description:
-        'How long to keep listening, not ready, after SIGTERM, so that load balancers notice (default 300ms)',
+      description: 'How long /readyz reports 503 after SIGTERM before the server stops listening (default 300ms)',
     }),
-    'insecure-listen': boolean({ description: 'Accept other machines without TLS' }),
-    'debug-errors': boolean({ description: 'Include stack traces in error responses; never in production' }),
+    'insecure-listen': boolean({ description: 'Listen beyond loopback without TLS' }),
+    'debug-errors': boolean({ description: 'Include stack traces in error responses; not for production' }),
   }
 
   protected async perform(signal: AbortSignal): Promise<number> {

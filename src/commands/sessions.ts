@@ -30,7 +30,7 @@ required.`
   static override args = { id: optionalArgument('ID', 'Id of the session, or its beginning') }
   static override flags = {
     others: boolean({ description: 'End all sessions except the present one', exclusive: ['all'] }),
-    all: boolean({ description: 'End all sessions, the present one too' }),
+    all: boolean({ description: 'End all sessions, including the present one' }),
     user: otherUser,
     ...connectionFlags,
   }
@@ -81,8 +81,7 @@ async function sessionNamed(
 
 export class SessionsList extends TargetCommand {
   static override summary = 'List your sessions, or those of another user'
-  static override description =
-    `A session is a sign-in with its tokens, which has neither expired nor ended. An Admin can list
+  static override description = `Lists the sign-ins that have neither expired nor ended. An Admin can list
 the sessions of any user with --user; on this machine, --user is required.`
   static override answers = { '': lists(async () => (await import('../cli/accounts/lists.ts')).sessions) }
   static override examples = [

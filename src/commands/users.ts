@@ -61,7 +61,7 @@ abstract class UserCommand extends StoreCommand {
 
 const unchanged = (user: UserFacts): Outcome => ({ user, sentence: `${user.userName}: unchanged`, changed: false })
 
-const newDigest = 'Also allow sign-in by HTTP Digest, where svc.yaml turns it on: stores a second secret'
+const newDigest = 'Also allow sign-in by HTTP Digest, if svc.yaml enables it; stores a second secret'
 
 export class UsersAdd extends UserCommand {
   static override summary = 'Add a user to the store of this machine'
@@ -188,9 +188,9 @@ export class UsersEnable extends UserCommand {
 }
 
 export class UsersLink extends UserCommand {
-  static override summary = 'Let a user sign in at an OpenID provider'
+  static override summary = 'Allow a user to sign in at an OpenID provider'
   static override description =
-    `svc never takes an account at a provider for a user of the same name or e-mail: this command decides it. The
+    `svc never links an account at a provider to a user by name or e-mail; this command creates the link. The
 subject is the claim sub of the account's tokens; svc audit list --json shows it after the first sign-in.`
   static override examples = [
     '<%= config.bin %> users link alice --provider corp --subject 248289761001',
@@ -232,7 +232,7 @@ export class UsersPasswd extends UserCommand {
   static override summary = "Set a user's password and end the user's sessions and tokens"
   static override description =
     `A new password also ends sign-in by HTTP Digest, unless --digest is given: the digest secret is
-computed from the password. --no-digest removes that secret alone; it keeps the password, and asks for none.`
+computed from the password. --no-digest removes only that secret, keeps the password and prompts for nothing.`
   static override examples = [
     '<%= config.bin %> users passwd alice',
     '<%= config.bin %> users passwd alice --password-stdin < password.txt',
@@ -244,7 +244,7 @@ computed from the password. --no-digest removes that secret alone; it keeps the 
     digest: boolean({ description: newDigest }),
     'digest-for-admin': boolean({ description: 'Like --digest, also while the user has the role Admin' }),
     'no-digest': boolean({
-      description: 'Only end sign-in by HTTP Digest: keep the password, remove the digest secret',
+      description: 'Remove the digest secret and keep the password',
       exclusive: ['digest', 'digest-for-admin', 'password-stdin'],
     }),
     ...changeFlags,
@@ -284,8 +284,8 @@ async function removeDigest({ userName }: UserFacts, { admin, by }: StoreSession
 export class UsersRemove extends UserCommand {
   static override summary = 'Permanently remove a user with all sessions, tokens and keys'
   static override description =
-    `Asks to repeat the name on a terminal; elsewhere --yes is required. To keep the user and only
-prevent sign-in: svc users disable NAME.`
+    `On a terminal, svc asks you to repeat the name; elsewhere, --yes is required. To prevent sign-in without
+removing the user, use svc users disable.`
   static override examples = ['<%= config.bin %> users remove bob', '<%= config.bin %> users remove bob --yes']
   static override flags = { yes: boolean({ char: 'y', description: 'Do not ask for confirmation' }), ...changeFlags }
 
@@ -332,10 +332,10 @@ export class UsersShow extends StoreCommand {
 }
 
 export class UsersUnlink extends UserCommand {
-  static override summary = 'No longer let a user sign in at an OpenID provider'
+  static override summary = 'Stop a user from signing in at an OpenID provider'
   static override description =
-    `Ends every session and token of the user. Without --subject, all accounts of the user at the provider are unlinked.
-The next sign-in with such an account adds a new user without roles: to prevent it, svc users disable NAME.`
+    `Ends every session and token of the user. Without --subject, svc unlinks all accounts of the user at the provider.
+The next sign-in with such an account creates a new user without roles; to prevent this, use svc users disable.`
   static override examples = ['<%= config.bin %> users unlink alice --provider corp']
   static override flags = { ...identityFlags, ...storeFlags }
 

@@ -40,11 +40,11 @@ const signIns = document<Facts>()({
 
 export default class Whoami extends SvcCommand {
   static override summary = 'Show the signed-in user'
-  static override description = `--verify asks the server. Exit code 4 when nobody is signed in.`
+  static override description = `Without --verify, svc contacts no server. The exit code is 4 if nobody is signed in.`
   static override answers = { '': prints(async () => signIns) }
   static override examples = ['<%= config.bin %> whoami', '<%= config.bin %> whoami --verify --json']
   static override flags = {
-    verify: boolean({ description: 'Ask the server, and renew an expired token' }),
+    verify: boolean({ description: 'Verify the sign-in at the server; renews an expired token' }),
     server: connectionFlags.server,
     profile: connectionFlags.profile,
     local: connectionFlags.local,

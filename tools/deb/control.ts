@@ -35,12 +35,14 @@ Conflicts: daemontools
 Section: admin
 Priority: optional
 Homepage: https://www.npmjs.com/package/@svc-cli/svc
-Description: health checks and role administration for servers
+Description: monitoring, health checks and role administration for servers
  svc checks servers (HTTP, SQL, FTP, LDAP, message queues and others) at three
- depths, in a terminal, in CI and over HTTP, and says what is wrong and why.
+ depths, from a terminal and in CI, and reports what is wrong and why. "svc
+ serve" runs the checks by a schedule, and exports the results to Prometheus,
+ Nagios, PRTG and web browsers.
  .
  This package contains the Node.js that svc runs on, and a systemd unit for
- "svc serve", which is not enabled by itself. It conflicts with daemontools,
+ "svc serve", which is not enabled by default. It conflicts with daemontools,
  which has a program of the same name.
 `
 }

@@ -39,7 +39,7 @@ const flagsOf = (flags: object): readonly (readonly [string, Flag])[] => Object.
 /** The flags of `svc help flags`. The help of a command only names those of them that it takes. */
 export const commonFlags = [
   {
-    title: 'TARGET: the server or the store that a command uses',
+    title: 'TARGET: the server or store that the command uses',
     flags: flagsOf(connectionFlags),
   },
   { title: 'OUTPUT', flags: flagsOf({ ...globalFlags, ...headerFlag }) },
@@ -113,8 +113,8 @@ export const helpTopics: Readonly<Record<string, HelpTopic>> = {
         ['SVC_STORE_PASSWORD_FILE', "file with the database's password"],
         ['SVC_CA_FILE', 'PEM file of a private certificate authority'],
         ['HTTPS_PROXY, HTTP_PROXY, NO_PROXY', 'the proxy for servers'],
-        ['NO_COLOR, FORCE_COLOR, TERM=dumb', 'colour off, on, off'],
-        ['ACCESSIBLE', 'static lines instead of animations'],
+        ['NO_COLOR, FORCE_COLOR, TERM=dumb', 'color off, on, off'],
+        ['ACCESSIBLE', '1: static lines instead of animations'],
       ])}`,
   },
   formatting: {
