@@ -6,22 +6,20 @@ import { scenarioOf, simulate } from './simulated-schedule.ts'
 
 const seeds = Array.from({ length: 200 }, (_, at) => at + 1)
 
-test('W1 a simulated schedule keeps all of its rules in 200 scenarios', () => {
-  const broken = seeds.flatMap((seed) => {
-    const { violations } = simulate(shipped, seed, scenarioOf(seed))
-    return violations.slice(0, 2).map((violation) => `seed ${seed}: ${violation}`)
-  })
-  expect(broken).toEqual([])
+// A test of its own for each seed: a simulation only computes, so on a busy machine its time grows, and a limit of time applies to one.
+test.each(seeds)('W1 a simulated schedule keeps all of its rules: scenario %i', (seed) => {
+  expect(simulate(shipped, seed, scenarioOf(seed)).violations.slice(0, 2)).toEqual([])
 })
 
-test('W1 a simulated wall clock that jumps by days and hours changes no run', () => {
-  for (let seed = 1; seed <= 10; seed += 1) {
+test.each(seeds.slice(0, 10))(
+  'W1 a simulated wall clock that jumps by days and hours changes no run: scenario %i',
+  (seed) => {
     const scenario = { ...scenarioOf(seed), restarts: false }
     const { digest, runs } = simulate(shipped, seed, { ...scenario, clockJumps: true })
     expect(runs).toBeGreaterThan(0)
     expect(digest).toBe(simulate(shipped, seed, { ...scenario, clockJumps: false }).digest)
-  }
-})
+  },
+)
 
 test('W0 the same seed simulates the same trace, to the byte', () => {
   const { lines, digest } = simulate(shipped, 7, scenarioOf(7), true)
