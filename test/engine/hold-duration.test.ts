@@ -12,6 +12,7 @@ import {
 import { StoreError } from '../../src/core/errors.ts'
 import http from '../../src/core/kinds/http/index.ts'
 import { resolveHost } from '../../src/core/net/connect.ts'
+import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import { engineFixture } from '../support/engine/engine-fixture.ts'
 import { withDefaults } from '../support/engine/run-kind.ts'
 import { httpPeer, pages } from '../support/simulated/http-peer.ts'
@@ -25,8 +26,8 @@ afterAll(() => store[Symbol.asyncDispose]())
 let now = Date.UTC(2026, 0, 1)
 let series = 0
 
-/** A monitor with `for: 15m` over a real store, whose looks have configured results. */
-function sustainedMonitor(more: Partial<EngineContext> = {}) {
+/** A monitor with `for: 15m` over a real store, whose looks at these depths have configured results. */
+function sustainedMonitor(more: Partial<EngineContext> = {}, mode: () => ExecutionMode = () => 'Basic') {
   series += 1
   let matches: readonly Result[] = []
   const kind: Kind = {
@@ -34,7 +35,10 @@ function sustainedMonitor(more: Partial<EngineContext> = {}) {
     name: 'threshold',
     title: 'says what it is told',
     settings: { name: { type: 'text', observed: true, doc: 'which' } },
-    checks: [{ name: 'slots', depth: 'Basic', doc: 'slots' }],
+    checks: [
+      { name: 'slots', depth: 'Basic', doc: 'slots' },
+      { name: 'bloat', depth: 'Advanced', doc: 'bloat' },
+    ],
     async *run() {
       yield matches
     },
@@ -44,7 +48,7 @@ function sustainedMonitor(more: Partial<EngineContext> = {}) {
   const planned = { ...usual, name: 'threshold', kind, settings, forMs: 15 * minute }
   return async (...results: readonly Result[]): Promise<readonly Result[]> => {
     matches = results
-    const run = await runMonitors([planned], context, { mode: 'Basic', signal: new AbortController().signal })
+    const run = await runMonitors([planned], context, { mode: mode(), signal: new AbortController().signal })
     return run.monitors[0]?.results ?? []
   }
 }
@@ -87,6 +91,25 @@ describe('for', () => {
     now += 20 * minute
     const results = await look(warn('a', 'much'), warn('b', 'much'))
     expect(results.map(({ status }) => status)).toEqual(['warning', 'ok'])
+  })
+
+  test('H12 a shallower run, of the schedule or of a caller, does not begin the time of a deeper check anew', async () => {
+    let mode: ExecutionMode = 'Advanced'
+    const look = sustainedMonitor({}, () => mode)
+    await look(ok('slots', 'fine'), warn('bloat', 'much'))
+    mode = 'Standard'
+    for (let round = 1; round < 60; round += 1, now += minute) await look(warn('slots', 'few'))
+    await look(ok('slots', 'fine'))
+    now += minute
+    mode = 'Advanced'
+    const results = await look(warn('slots', 'few'), warn('bloat', 'much'))
+    expect(results.map(({ status, message }) => [status, message])).toEqual([
+      ['ok', 'few, exceeded for the first time: counts after 15 min'],
+      ['warning', 'much, exceeded for 1 h'],
+    ])
+    await look(ok('slots', 'fine'), ok('bloat', 'fine'))
+    now += minute
+    expect((await look(ok('slots', 'fine'), warn('bloat', 'much')))[1]?.status).toBe('ok')
   })
 
   test('H12 anything but a threshold counts at once', async () => {

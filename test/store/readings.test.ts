@@ -45,7 +45,7 @@ describe.each(backends)('readings on $name', ({ start, fresh, raw, stop }) => {
   })
 
   const passing = (at: number, keys: readonly string[], hold = false, by = data) =>
-    by.readings.exceededSince({ series, at, keys, hold })
+    by.readings.exceededSince({ series, at, keys, holds: () => hold })
 
   test('H12 each node knows since when a state holds, and the state is deleted when it ends', async () => {
     expect(await passing(0, [])).toEqual(new Map())
@@ -77,7 +77,7 @@ describe.each(backends)('readings on $name', ({ start, fresh, raw, stop }) => {
       { at: minute, value: 2 },
       { at: 2 * minute, value: 3 },
     ])
-    const state = (at: number) => data.readings.exceededSince({ series: 'state', at, keys: ['a'], hold: false })
+    const state = (at: number) => data.readings.exceededSince({ series: 'state', at, keys: ['a'], holds: () => false })
     await state(5 * year)
     expect(await state(3 * minute)).toEqual(new Map([['a', 3 * minute]]))
     expect(await state(20 * minute)).toEqual(new Map([['a', 3 * minute]]))
@@ -99,7 +99,7 @@ describe.each(backends)('readings on $name', ({ start, fresh, raw, stop }) => {
   })
 
   test('H13 a series without a reading for 7 days is swept away; a state that stays the same is not', async () => {
-    const state = (at: number) => data.readings.exceededSince({ series: 'state', at, keys: ['a'], hold: false })
+    const state = (at: number) => data.readings.exceededSince({ series: 'state', at, keys: ['a'], holds: () => false })
     await keep(60 * minute - 1, 1)
     await state(0)
     for (let hour = 1; hour <= 7 * 24 + 1; hour += 1) await state(hour * 60 * minute)

@@ -89,7 +89,9 @@ export async function attempts(
     await signIn?.settle(results)
     remember(monitor, results, context)
     const counted =
-      monitor.forMs === undefined ? results : await applyHoldDuration(results, monitor.forMs, monitor, context, signal)
+      monitor.forMs === undefined
+        ? results
+        : await applyHoldDuration(results, { forMs: monitor.forMs, mode: options.mode }, monitor, context, signal)
     const reported = attempt > 1 ? counted.map((f) => passedLate(f, attempt)) : counted
     return reportOf(monitor, await advised(reported, monitor, context, options), tookMs, attempt)
   } finally {

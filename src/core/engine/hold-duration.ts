@@ -1,17 +1,21 @@
 import { showDuration } from '../format.ts'
 import type { Result } from './result.ts'
 
-/** The time since which each key holds. Undefined without a history. With `hold`, no other key is forgotten. */
-type Since = (keys: readonly string[], hold: boolean) => Promise<ReadonlyMap<string, number> | undefined>
+/** The time since which each key holds. Undefined without a history. Of the other keys, only those that `holds` accepts stay. */
+type Since = (
+  keys: readonly string[],
+  holds: (key: string) => boolean,
+) => Promise<ReadonlyMap<string, number> | undefined>
 
 /**
  * An exceeded threshold counts only after every run has exceeded it for longer than `forMs`; until then the result is
  * ok and says so. Other failures, such as a refused connection or a wrong answer, count at once, and so does what was
- * not checked. Without a history, thresholds count at once too.
+ * not checked. Without a history, thresholds count at once too. `deeper`: the checks that need a deeper run, whose state
+ * this one leaves alone.
  */
 export async function holdDuration(
   results: readonly Result[],
-  { forMs, at }: { readonly forMs: number; readonly at: number },
+  { forMs, at, deeper }: { readonly forMs: number; readonly at: number; readonly deeper: readonly string[] },
   since: Since,
 ): Promise<readonly Result[]> {
   const passed = results.filter(passes)
@@ -19,7 +23,9 @@ export async function holdDuration(
   const blind = results.some(
     (result) => result.notChecked !== undefined || (result.status === 'failed' && !passes(result)),
   )
-  const exceededSince = await since([...new Set(passed.map(keyOf))], blind)
+  const beginnings = deeper.map(beginningOf)
+  const holds = (key: string): boolean => blind || beginnings.some((beginning) => key.startsWith(beginning))
+  const exceededSince = await since([...new Set(passed.map(keyOf))], holds)
   return results.map((result) => {
     if (!passes(result)) return result
     const from = exceededSince?.get(keyOf(result))
@@ -32,6 +38,9 @@ const passes = ({ status, fault, notChecked }: Result): boolean =>
 
 /** Identifies what a finding is about. Findings with the same key form one series. */
 const keyOf = ({ check, subject = '', address = '' }: Result): string => JSON.stringify([check, subject, address])
+
+/** What the keys of a check begin with. */
+const beginningOf = (check: string): string => `[${JSON.stringify(check)},`
 
 function judged(result: Result, passedMs: number | undefined, forMs: number): Result {
   const { message, details = [] } = result

@@ -171,12 +171,12 @@ export type History = {
   readonly keep: (
     reading: HistoryReading & { readonly series: string; readonly everyMs: number },
   ) => Promise<readonly HistoryReading[]>
-  /** The time since which each key holds. Forgets all other keys of the series, unless `hold` is set. */
+  /** The time since which each key holds. Forgets the other keys of the series, except those that `holds` accepts. */
   readonly exceededSince: (state: {
     readonly series: string
     readonly at: number
     readonly keys: readonly string[]
-    readonly hold: boolean
+    readonly holds: (key: string) => boolean
   }) => Promise<ReadonlyMap<string, number>>
 }
 
@@ -248,18 +248,19 @@ export const loadHoldDuration = () => import('./hold-duration.ts')
 /** Applies the `for` setting of a monitor. Loads hold-duration.ts only when a monitor has one. */
 export async function applyHoldDuration(
   results: readonly Result[],
-  forMs: number,
-  monitor: IdentifiedMonitor,
+  { forMs, mode }: { readonly forMs: number; readonly mode: ExecutionMode },
+  monitor: IdentifiedMonitor & { readonly kind: Pick<AnyKind, 'checks'> },
   context: RunMemory,
   signal: AbortSignal,
 ): Promise<readonly Result[]> {
   const { holdDuration: sustained } = await loadHoldDuration()
+  const deeper = monitor.kind.checks.filter(({ depth }) => !includes(mode, depth)).map(({ name }) => name)
   const { history } = context
   const at = context.date().getTime()
   const series = history ? await seriesOf(monitor, context, 'for') : ''
   return await sustained(
     results,
-    { forMs, at },
-    async (keys, hold) => history && (await orUndefined(history.exceededSince({ series, at, keys, hold }), signal)),
+    { forMs, at, deeper },
+    async (keys, holds) => history && (await orUndefined(history.exceededSince({ series, at, keys, holds }), signal)),
   )
 }

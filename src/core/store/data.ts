@@ -427,14 +427,15 @@ export type Data = {
       reading: StoredReading & { readonly series: string; readonly everyMs: number },
     ) => Promise<readonly StoredReading[]>
     /**
-     * Returns since when each of `keys` has exceeded its threshold; `at` for those that did not before. With `hold`,
-     * all other keys of the series keep their state; without it, they are forgotten. Throws Fault Conflict like `keep`.
+     * Returns since when each of `keys` has exceeded its threshold; `at` for those that did not before. Of the other keys
+     * of the series, those that `holds` accepts keep their state, and the rest are forgotten. Throws Fault Conflict like
+     * `keep`.
      */
     readonly exceededSince: (state: {
       readonly series: string
       readonly at: number
       readonly keys: readonly string[]
-      readonly hold: boolean
+      readonly holds: (key: string) => boolean
     }) => Promise<ReadonlyMap<string, number>>
     /**
      * Renames series, all in one transaction: each move that `moves` returns for the stored names. A name that exists

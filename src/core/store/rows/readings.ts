@@ -30,9 +30,9 @@ export function readingsOver(link: StoreLink): Data['readings'] {
   return {
     keep: ({ series, everyMs, ...reading }) =>
       change<number, readonly StoredReading[]>(link, series, reading.at, (series) => history(series, reading, everyMs)),
-    exceededSince: ({ series, at, keys, hold }) =>
+    exceededSince: ({ series, at, keys, holds }) =>
       change<string, ReadonlyMap<string, number>>(link, series, at, (existing) =>
-        exceededSince(existing, { at, keys, hold }),
+        exceededSince(existing, { at, keys, holds }),
       ),
     rename: async (moves) => {
       // Without a lock: at almost every start there is nothing to rename.
@@ -153,10 +153,14 @@ const reading = ([at, value]: Point<number>): StoredReading => ({ at, value })
 
 function exceededSince(
   existing: Series<string>,
-  { at, keys, hold }: { readonly at: number; readonly keys: readonly string[]; readonly hold: boolean },
+  {
+    at,
+    keys,
+    holds,
+  }: { readonly at: number; readonly keys: readonly string[]; readonly holds: (key: string) => boolean },
 ): Step<string, ReadonlyMap<string, number>> {
   const before = new Map(existing.points.map(([since, key]) => [key, since]))
-  const heldKeys = hold ? before.keys() : []
+  const heldKeys = [...before.keys()].filter(holds)
   const answer = new Map([...keys, ...heldKeys].map((key) => [key, Math.min(before.get(key) ?? at, at)]))
   const same = answer.size === before.size && [...answer.keys()].every((key) => before.has(key))
   if (same && (answer.size === 0 || at - existing.at < aliveEveryMs)) return { answer }
