@@ -45,6 +45,7 @@ export const commands: Record<string, Load> = {
   'secrets:remove': async () => (await import('./commands/secrets.ts')).SecretsRemove,
   'secrets:set': async () => (await import('./commands/secrets.ts')).SecretsSet,
   serve: async () => (await import('./commands/serve.ts')).default,
+  'serve:reload': async () => (await import('./commands/serve.ts')).ServeReload,
   'sessions:end': async () => (await import('./commands/sessions.ts')).SessionsEnd,
   'sessions:list': async () => (await import('./commands/sessions.ts')).SessionsList,
   'users:add': async () => (await import('./commands/users.ts')).UsersAdd,

@@ -1,7 +1,7 @@
 import { integer } from '@oclif/core/flags'
-import { SvcCommand } from '../cli/command/base.ts'
+import { lists, SvcCommand } from '../cli/command/base.ts'
 import { boolean, custom, delayFlag, oneOf, repeatable, text } from '../cli/command/flags.ts'
-import { packageJson } from '../cli/io/process.ts'
+import { packageJson, thisMachine } from '../cli/io/process.ts'
 import { refuseSmallAddressSpace } from '../cli/serve/address-space.ts'
 import { configuration, storePath } from '../cli/session/session.ts'
 import type { Config } from '../core/config/index.ts'
@@ -133,6 +133,30 @@ also accepts other addresses, with a warning.`
       signal,
     )
     return 0
+  }
+}
+
+export class ServeReload extends SvcCommand {
+  static override summary = 'Have the running svc serve read svc.yaml and its certificate again'
+  static override description =
+    `Sends SIGHUP to the svc serve of this account and waits for the outcome. A svc.yaml with a mistake is
+refused, with its line, and the server goes on with the configuration from before (exit code 12). Exit code
+6: no svc serve runs. Not on Windows. For the service of the Debian package: systemctl reload svc.`
+  static override answers = { '': lists(async () => (await import('../cli/serve/lists.ts')).reloads) }
+  static override examples = ['<%= config.bin %> serve reload', '<%= config.bin %> serve reload --config ./svc.yaml']
+  static override flags = {
+    config: text('config')({ description: 'The server that uses this svc.yaml (SVC_CONFIG)' }),
+    store: text('store')({ description: 'The server that uses this store (SVC_STORE)' }),
+    pid: integer({ description: 'The server with this process id', min: 1 }),
+  }
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { flags } = await this.parse(ServeReload)
+    const { requestReload } = await import('../cli/serve/request-reload.ts')
+    const { reloadText } = await import('../cli/serve/lists.ts')
+    const reloaded = await requestReload(flags, this.io.env, signal)
+    for (const warning of reloaded.warnings) this.say(`Warning: ${warning}`)
+    this.print(reloadText(reloaded, thisMachine, this.output))
   }
 }
 

@@ -42,6 +42,8 @@ describe('svc __complete', () => {
   test.each([
     ['svc hea', ['heartbeats', 'health', 'heartbeat']],
     ['svc monitors v', ['validate']],
+    ['svc serve re', ['reload']],
+    ['svc serve reload --pi', ['--pid']],
     ['svc health --mo', ['--mode']],
     ['svc health -m ', ['Basic', 'Standard', 'Advanced']],
     ['svc health --type=Sq', ['--type=Sql']],

@@ -112,6 +112,7 @@ const elsewhere: Readonly<Record<string, string>> = {
   'secrets remove': 'secrets.peers.test.ts',
   'monitors discover': 'init.test.ts',
   init: 'init.test.ts',
+  'serve reload': 'serve-reload.long.test.ts',
 }
 
 /** Commands without a document: `api` prints the bytes of the server, `serve` a log. */
@@ -299,7 +300,9 @@ describe('what every command prints with --json', () => {
 
   test('every command that prints a list is among them, and no other takes --no-header', async () => {
     const declared = [...answers.values()].filter(({ isList }) => isList).map(({ name }) => name)
-    expect(declared.toSorted()).toEqual(listCommands.map(([name]) => name))
+    // Answered by a server that runs.
+    const others = ['serve reload']
+    expect(declared.toSorted()).toEqual([...listCommands.map(([name]) => name), ...others].toSorted())
     const refused = await (homes[0] as Home).run(['users', 'show', 'ann', '--no-header'])
     expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('unknown flag --no-header')])
   })

@@ -62,6 +62,7 @@ const lines: readonly { readonly args: readonly string[]; readonly code: number;
   { args: ['profile', 'remove', 'prod'], code: 0 },
   { args: ['init'], code: 2 },
   { args: ['serve', '--port', 'abc'], code: 2 },
+  { args: ['serve', 'reload'], code: 6 },
   { args: ['completion', 'bash'], code: 0 },
   { args: ['version'], code: 0 },
 ]

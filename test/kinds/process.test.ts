@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import processKind, { cpu, memory, openFiles, pidIn, restarted } from '../../src/core/kinds/process.ts'
+import { isAlive } from '../../src/core/running-process.ts'
 import {
   fromProcessListing,
-  isAlive,
   isCalled,
   parseOpenFilesLimit,
   parseRss,

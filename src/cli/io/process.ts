@@ -22,7 +22,8 @@ export const machine = {
   /** The account whose permissions count. Undefined on Windows. */
   accountId: (): number | undefined => process.geteuid?.(),
   accountName,
-  isRunning,
+  /** Sends SIGHUP to a process. Throws the error of the system. */
+  hangUp: (pid: number): void => void process.kill(pid, 'SIGHUP'),
   addressSpaceLimit,
   /** The text of a system error, such as `no space left on device`. */
   errorText: (errno: number): string => process.getBuiltinModule('node:util').getSystemErrorMessage(errno),
@@ -44,16 +45,6 @@ function addressSpaceLimit(): number | undefined {
     return bytes === undefined ? undefined : Number(bytes)
   } catch {
     return undefined
-  }
-}
-
-/** Whether there is a process with this id, of any account. */
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
   }
 }
 

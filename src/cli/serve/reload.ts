@@ -3,6 +3,7 @@ import { Fault } from '../../core/errors.ts'
 import type { Core } from '../../core/open.ts'
 import type { Log, RunningServer } from '../../core/server/index.ts'
 import type { RuntimeFacts } from '../../core/service.ts'
+import type { ReloadOutcome, ReloadRefusal, Reloads } from '../session/running.ts'
 
 export type ReloadWork = {
   /** The settings that have changed and need a restart. */
@@ -16,6 +17,8 @@ export type ReloadWork = {
   readonly log: Log
   /** Those of the configuration in force. */
   readonly facts: Pick<RuntimeFacts, 'configuration' | 'schedule'>
+  /** Called when a reload begins and when it has ended. Must not throw. */
+  readonly report: (reloads: Reloads) => void
 }
 
 /**
@@ -25,10 +28,15 @@ export type ReloadWork = {
 export function reloader(work: ReloadWork): () => Promise<void> {
   let underWay: Promise<void> | undefined
   let again = false
+  let latest = 0
+  let last: Reloads['last']
   const run = async (): Promise<void> => {
     do {
       again = false
-      await reloadOnce(work)
+      latest += 1
+      work.report({ latest, last })
+      last = { ...(await reloadOnce(work)), number: latest }
+      work.report({ latest, last })
     } while (again)
     underWay = undefined
   }
@@ -39,15 +47,8 @@ export function reloader(work: ReloadWork): () => Promise<void> {
   }
 }
 
-async function reloadOnce({
-  restartSettings,
-  load,
-  certificate,
-  reload,
-  server,
-  log,
-  facts,
-}: ReloadWork): Promise<void> {
+async function reloadOnce(work: ReloadWork): Promise<ReloadOutcome> {
+  const { restartSettings, load, certificate, reload, server, log, facts } = work
   try {
     let warnings: readonly string[] = []
     let useCertificate = (): void => {}
@@ -70,14 +71,23 @@ async function reloadOnce({
       changed: listed(changed),
       schedule: facts.schedule,
     })
+    return { added, removed, changed, warnings }
   } catch (error) {
-    const hints = error instanceof Fault ? (error.details.hints ?? []) : []
-    const reason = error instanceof Fault ? [error.message, ...hints].join('\n') : describe(error)
+    const refusal = refusalOf(error)
+    const reason = [refusal.message, ...refusal.hints].join('\n')
     log({ level: 'error', msg: `not reloaded, the configuration from before stays in force: ${reason}` })
+    return { added: [], removed: [], changed: [], warnings: [], refusal }
   }
 }
 
-const describe = (error: unknown): string => (error instanceof Error ? (error.stack ?? error.message) : String(error))
+function refusalOf(error: unknown): ReloadRefusal {
+  if (error instanceof Fault) {
+    const { hints = [], places = [] } = error.details
+    return { message: error.message, hints, places }
+  }
+  const message = error instanceof Error ? (error.stack ?? error.message) : String(error)
+  return { message, hints: [], places: [] }
+}
 
 /** Throws Local for what a reload cannot change. */
 function refuse(inForce: Config, next: Config, restartSettings: ReloadWork['restartSettings']): void {

@@ -13,7 +13,7 @@ import type { Runtime } from '../../core/service.ts'
 import type { Io } from '../io/io.ts'
 import { homeOf, machine } from '../io/process.ts'
 import { testCommand } from '../render/hints.ts'
-import { announce } from '../session/running.ts'
+import { announce, type Reloads } from '../session/running.ts'
 import { localCall, refusalStore } from '../session/session.ts'
 import { replaceFile } from '../settings/private-file.ts'
 import { type ReloadWork, reloader } from './reload.ts'
@@ -123,6 +123,7 @@ function onHangup({ signals, stdin, stderr }: Io): Hangup {
   })
   return {
     signal: controller.signal,
+    ends: isOnTerminal,
     release,
     reloadWith: (next) => {
       reload = next
@@ -134,6 +135,8 @@ function onHangup({ signals, stdin, stderr }: Io): Hangup {
 type Hangup = {
   /** Aborts when the terminal has closed. */
   readonly signal: AbortSignal
+  /** Whether SIGHUP ends this server. */
+  readonly ends: boolean
   readonly release: () => void
   /** What a SIGHUP causes from now on, and at once if one has come before. */
   readonly reloadWith: (reload: () => Promise<void>) => void
@@ -200,8 +203,11 @@ async function answer(
     const limits = drainDelayMs === undefined ? {} : { drainDelayMs }
     let url = ''
     let undeclaredProxy = false
-    const register = () =>
-      announce({ pid: machine.pid, url, store: runtime.facts.store ?? 'none', undeclaredProxy }, homeOf(env))
+    let reloads: Reloads | undefined = hangup.ends ? undefined : { latest: 0 }
+    const register = () => {
+      const { store = 'none', configuration } = runtime.facts
+      return announce({ pid: machine.pid, url, store, undeclaredProxy, configuration, reloads }, homeOf(env))
+    }
     const server = await startServer({
       service,
       runtime,
@@ -243,7 +249,12 @@ async function answer(
       if (reload) {
         const certificate = () => certificateOf(request)
         const { load } = request
-        hangup.reloadWith(reloader({ restartSettings, load, certificate, reload, server, log, facts }))
+        const report = (now: Reloads): void => {
+          reloads = now
+          // A server that stops is about to remove its entry.
+          if (!signal.aborted) register()
+        }
+        hangup.reloadWith(reloader({ restartSettings, load, certificate, reload, server, log, facts, report }))
       }
       if (!signal.aborted) await once(signal, 'abort')
       // The configuration no longer matters.

@@ -1,7 +1,9 @@
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import type { FilePlace } from '../../core/errors.ts'
 import { makeFolder } from '../../core/own-files.ts'
-import { machine } from '../io/process.ts'
+import { isRunning, startTicks } from '../../core/running-process.ts'
+import { replaceFile } from '../settings/private-file.ts'
 
 /** A `svc serve` of this account on this machine. */
 export type RunningServe = {
@@ -10,6 +12,32 @@ export type RunningServe = {
   readonly store: string
   /** True once a request has arrived through a proxy that nobody has declared. */
   readonly undeclaredProxy?: boolean | undefined
+  /** The path of its svc.yaml. Undefined without one. */
+  readonly configuration?: string | undefined
+  /** Absent from one that SIGHUP ends, because it was started on a terminal, and from one of an earlier version. */
+  readonly reloads?: Reloads | undefined
+}
+
+/** The reloads of a server since its start. */
+export type Reloads = {
+  /** The number of the latest one, which may be under way. 0 before the first. */
+  readonly latest: number
+  /** The last one that has ended, counted from 1. */
+  readonly last?: (ReloadOutcome & { readonly number: number }) | undefined
+}
+export type ReloadOutcome = {
+  /** `Type/MonitorName` */
+  readonly added: readonly string[]
+  readonly removed: readonly string[]
+  readonly changed: readonly string[]
+  readonly warnings: readonly string[]
+  /** Why everything is as before. Absent after a success. */
+  readonly refusal?: ReloadRefusal | undefined
+}
+export type ReloadRefusal = {
+  readonly message: string
+  readonly hints: readonly string[]
+  readonly places: readonly FilePlace[]
 }
 
 /**
@@ -23,7 +51,8 @@ export function announce(serve: RunningServe, home: string): () => void {
   const file = join(folder(home), `${serve.pid}.json`)
   try {
     makeFolder(folder(home))
-    writeFileSync(file, JSON.stringify(serve), { mode: 0o600 })
+    // Whole at any time: others read it meanwhile.
+    replaceFile(file, JSON.stringify({ ...serve, started: startTicks(serve.pid) }), 0o600)
   } catch {
     return () => {}
   }
@@ -38,25 +67,38 @@ export function servesHere(home: string): readonly RunningServe[] {
   } catch {
     return []
   }
-  return names.slice(0, 100).flatMap((name) => {
-    const file = join(folder(home), name)
-    const serve = parsed(file)
-    if (serve && machine.isRunning(serve.pid)) return [serve]
-    rmSync(file, { force: true })
-    return []
-  })
+  return names
+    .filter((name) => name.endsWith('.json'))
+    .slice(0, 100)
+    .flatMap((name) => {
+      const file = join(folder(home), name)
+      const serve = parsed(file)
+      if (serve) return [serve]
+      rmSync(file, { force: true })
+      return []
+    })
 }
+
+/** The server with a process id, as it is registered now. Undefined once it has ended. */
+export const serveWithId = (pid: number, home: string): RunningServe | undefined =>
+  parsed(join(folder(home), `${pid}.json`))
 
 /** Those that use another store. */
 export const servesOfOtherStores = (store: string, home: string): readonly RunningServe[] =>
   servesHere(home).filter((serve) => serve.store !== store)
 
+type Registered = RunningServe & { readonly started?: number }
+
+/** The server of a file. Undefined for another file, and for a server that has ended. */
 function parsed(file: string): RunningServe | undefined {
   try {
-    const { pid, url, store, undeclaredProxy } = JSON.parse(readFileSync(file, 'utf8')) as Partial<RunningServe>
-    return Number.isSafeInteger(pid) && typeof url === 'string' && typeof store === 'string'
-      ? { pid: Number(pid), url, store, undeclaredProxy: undeclaredProxy === true }
-      : undefined
+    const registered = JSON.parse(readFileSync(file, 'utf8')) as Partial<Registered>
+    const { pid, url, store, undeclaredProxy, configuration, started, reloads } = registered
+    if (!Number.isSafeInteger(pid) || Number(pid) < 1 || typeof url !== 'string' || typeof store !== 'string')
+      return undefined
+    const id = Number(pid)
+    if (!isRunning({ pid: id, started })) return undefined
+    return { pid: id, url, store, undeclaredProxy: undeclaredProxy === true, configuration, reloads }
   } catch {
     return undefined
   }

@@ -15,9 +15,10 @@ import {
 import { readText } from '../files/index.ts'
 import { get } from '../net/http/get.ts'
 import { ProbeError } from '../probe-error.ts'
+import { isAlive } from '../running-process.ts'
 import type { SettingsSpec } from '../settings/index.ts'
 import { isMissing } from '../system/files.ts'
-import { isAlive, startedAt } from '../system/processes.ts'
+import { startedAt } from '../system/processes.ts'
 import { markerBytes, markerPath, onThisMachine, ownAddresses, parseMarker } from '../system/serve-marker.ts'
 
 /** Milliseconds. A blocked loop delays every answer of `svc serve`. */

@@ -300,16 +300,6 @@ export async function startedAt(pid: number, wallClock: number): Promise<number 
   return stat && Number.isFinite(uptime) ? wallClock - uptime + stat.startTicks * tickMs : undefined
 }
 
-/** True when a process of that id runs, whoever owns it. */
-export function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
-  }
-}
-
 /** Characters of a name that the kernel keeps. */
 const kernelName = 15
 

@@ -1,7 +1,6 @@
 import { lstatSync, readFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { isLoopbackHost } from '../loopback.ts'
-import { isAlive, parseStat } from './processes.ts'
 
 /** What `svc serve` writes beside its store. */
 export type ServeMarker = {
@@ -57,25 +56,6 @@ export function readMarker(storePath: string): ServeMarker | undefined {
   try {
     const stat = lstatSync(path)
     return stat.isFile() && stat.size <= markerBytes ? parseMarker(readFileSync(path, 'utf8')) : undefined
-  } catch {
-    return undefined
-  }
-}
-
-/**
- * Whether the process that wrote the marker runs. A process id may be used again, and may be another one in a container:
- * on Linux the start of the process tells, which no clock that is set can change.
- */
-export function isRunning({ pid, started }: ServeMarker): boolean {
-  if (!isAlive(pid)) return false
-  const now = startTicks(pid)
-  return now === undefined || started === undefined || now === started
-}
-
-/** When a process started, in ticks since the start of the system. Undefined where that is unknown. */
-export function startTicks(pid: number): number | undefined {
-  try {
-    return parseStat(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.startTicks
   } catch {
     return undefined
   }

@@ -117,6 +117,9 @@ async function candidatesFor(line: TypedLine, registry: Registry, env: ProcessEn
     return values === 'files' ? values : values.map((one) => ({ ...one, value: `${name}${one.value}` }))
   }
   if (current.startsWith('-')) return flagsOf(command)
+  // A command may have others below it: serve, serve reload.
+  const below = command.rest.length === 0 && !command.id.includes(':') ? await nextWords(words, registry) : []
+  if (below.length > 0) return current === '' ? [...below, ...flagsOf(command)] : below
   const position = positionOf(command)
   const arg = command.args[position] ?? (command.takesMore ? command.args.at(-1) : undefined)
   if (arg === undefined) return current === '' ? flagsOf(command) : []
