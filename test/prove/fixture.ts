@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { compiledCode } from '../support/program/compiled-code.ts'
+import { unwatched } from '../support/program/unwatched.ts'
 import { freePort } from '../support/servers/server.ts'
 import type { Secrets } from './secrets.ts'
 import { ServeLog } from './serve-log.ts'
@@ -52,7 +53,7 @@ export async function startFixture(): Promise<CheckContext> {
   const secrets = await makeAccounts(store)
   writeFileSync(
     join(folder, 'svc.yaml'),
-    configuration((peer.address() as { port: number }).port, await freePort(), folder),
+    unwatched(configuration((peer.address() as { port: number }).port, await freePort(), folder)),
     { mode: 0o600 },
   )
   const portFile = join(folder, 'port')

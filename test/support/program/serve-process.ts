@@ -18,7 +18,7 @@ export type ServeProcess = {
   readonly [Symbol.asyncDispose]: () => Promise<void>
 }
 
-type ServeSurroundings = {
+export type ServeSurroundings = {
   readonly env?: Readonly<Record<string, string>>
   /** The command that runs a command elsewhere, as in mounts of its own. */
   readonly within?: (file: string, args: readonly string[]) => readonly [string, readonly string[]]

@@ -7,6 +7,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { openCore } from '../../../src/core/open.ts'
 import { serveDefaults } from '../../../src/core/service.ts'
 import type { Order, Report } from '../faults/shortage.ts'
+import { unwatched } from './unwatched.ts'
 
 const program = new URL('../../../bin/run.js', import.meta.url).pathname
 const shortage = new URL('../faults/shortage.ts', import.meta.url).href
@@ -29,7 +30,10 @@ export type ServeProcess = {
   readonly stop: () => Promise<number | null>
 }
 export type ServeOptions = {
-  /** The text of svc.yaml, for a process that has this folder to itself. */
+  /**
+   * The text of svc.yaml, for a process that has this folder to itself. It runs nothing by itself unless the text says how
+   * often: calls that fail must fail for the test's own caller.
+   */
   readonly yaml?: (folder: string) => string
   /** The most descriptors that it may have open. */
   readonly descriptors?: number
@@ -41,7 +45,7 @@ export type ServeOptions = {
 async function storeFolder(yaml: ServeOptions['yaml'] = () => '{}\n'): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-shortage-'))
   mkdirSync(join(folder, 'store'), { mode: 0o700 })
-  writeFileSync(join(folder, 'svc.yaml'), yaml(folder), { mode: 0o600 })
+  writeFileSync(join(folder, 'svc.yaml'), unwatched(yaml(folder)), { mode: 0o600 })
   writeFileSync(join(folder, 'version'), '1\n')
   const { runtime } = await openCore({
     version: '0',
