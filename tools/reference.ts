@@ -12,9 +12,9 @@ import { objectOf } from '../src/cli/render/document.ts'
 import { errorShape } from '../src/cli/render/errors.ts'
 import { authSettings } from '../src/core/config/auth.ts'
 import { commonSettings, configSchema, serveSettings } from '../src/core/config/index.ts'
+import { type Cost, type KindCost, type MeasuredCost, plainCost } from '../src/core/engine/cost.ts'
 import { exits, faults } from '../src/core/errors.ts'
-import type { KindCost, MeasuredCost } from '../src/core/plan/costs.ts'
-import { describeKinds, describeSettings, type KindRow, loadCosts, type SettingRow } from '../src/core/plan/index.ts'
+import { describeKinds, describeSettings, type KindRow, type SettingRow } from '../src/core/plan/index.ts'
 import {
   type Dto,
   ExecutionMode,
@@ -36,7 +36,6 @@ const { values: flags } = parseArgs({
 const folder = flags.into ?? fileURLToPath(new URL('../docs/reference', import.meta.url))
 
 const answers = await answersOf(commands)
-const { costs } = await loadCosts()
 
 const pages: Readonly<Record<string, () => string | Promise<string>>> = {
   'monitors.md': monitorsPage,
@@ -214,16 +213,16 @@ function kindParts(kind: KindRow): readonly string[] {
       kind.checks.map((check) => [code(check.name), check.depth, check.doc]),
     ),
     ...privilegesTable(kind),
-    ...costParts(costs[kind.name as keyof typeof costs]),
+    ...costParts(kind.cost),
     ...(kind.settings.length === 0 ? ['No settings of its own.'] : [settingsTable(kind.settings)]),
   ]
 }
 
 /** What a run costs the watched server. */
-function costParts(cost: KindCost): readonly string[] {
+function costParts(cost: KindCost = { unknown: '' }): readonly string[] {
   if ('machine' in cost) return [`A run costs no server anything. ${cost.machine}`]
   if ('unknown' in cost) return [`svc cannot say what a run costs a server. ${cost.unknown}`]
-  const figures = ({ connections, requests, signIns }: Partial<MeasuredCost['Basic']>, sign = ''): readonly string[] =>
+  const figures = ({ connections, requests, signIns }: Partial<Cost>, sign = ''): readonly string[] =>
     [connections, requests, signIns].map((figure) => (figure === undefined ? '' : sign + String(figure)))
   const added = (cost.adds ?? []).map(({ setting, each, where, from, ...more }) => {
     const items = where === undefined ? `each of ${code(setting)}` : `each of ${code(setting)} with ${code(where)}`
@@ -233,10 +232,16 @@ function costParts(cost: KindCost): readonly string[] {
   return [
     table(
       ['a run costs the server', 'connections', cost.unit, 'sign-ins'],
-      [...ExecutionMode.values.map((mode) => [mode, ...figures(cost[mode])]), ...added],
+      [...ExecutionMode.values.map((mode) => [mode, ...figures(plainCost(cost, mode))]), ...added],
     ),
-    ...(cost.besides === undefined ? [] : [cost.besides]),
-  ]
+    [...(cost.besides ? [cost.besides] : []), ...addressesSentence(cost)].join(' '),
+  ].filter(Boolean)
+}
+
+function addressesSentence({ eachAddressFrom }: MeasuredCost): readonly string[] {
+  if (eachAddressFrom === undefined) return []
+  const sentence = 'name with several addresses costs as much for each address that is tested.'
+  return [eachAddressFrom === 'Basic' ? `A ${sentence}` : `From ${eachAddressFrom} on, a ${sentence}`]
 }
 
 /** What an account needs, by the statement that grants it. */

@@ -1,6 +1,7 @@
 import { Resolver } from 'node:dns/promises'
 import { expect, test } from 'vitest'
-import { costOf } from '../../src/core/plan/costs.ts'
+import { costOf } from '../../src/core/engine/cost.ts'
+import { loadKind } from '../../src/core/plan/index.ts'
 import { ExecutionMode } from '../../src/core/protocol/index.ts'
 import { type CostRow, describeCosts, type Tap, tap } from '../support/engine/costs.ts'
 import { secret } from '../support/engine/run-kind.ts'
@@ -259,8 +260,9 @@ peerSuite(pingMissing, 'the cost of ping', () => {
   const row = { kind: 'ping' } as const
   test('ping: the kernel of the peer counts as many packets per run as the reference states', async () => {
     const counted = await inNamespace(new URL('../support/engine/ping-cost-child.ts', import.meta.url))
+    const ping = await loadKind(row.kind)
     const stated = [5, 3].flatMap((count) =>
-      ExecutionMode.values.map((mode) => costOf(row.kind, mode, { count })?.requests),
+      ExecutionMode.values.map((mode) => costOf(ping, mode, { count })?.requests),
     )
     expect(counted).toEqual(stated)
   })

@@ -1,7 +1,7 @@
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import type { RequestListener } from 'node:http'
-import type { Cost } from '../../src/core/plan/costs.ts'
+import type { Cost } from '../../src/core/engine/index.ts'
 import { timeAnswer } from '../prove/leak-datagrams.ts'
 import { type CostRow, describeCosts, type Tap, tap } from '../support/engine/costs.ts'
 import { secret } from '../support/engine/run-kind.ts'

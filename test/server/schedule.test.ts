@@ -107,4 +107,6 @@ test('W1 the start says what the schedule costs the watched servers, and how to 
     '2 monitors, 0.1 probes a minute; every: off stops it',
   )
   expect(await load(`{${tcp}}`, 'serve: {every: off}\n')).toBeUndefined()
+  const clock = 'types: {App: {host: {clock: {reference: 127.0.0.1:1}}, monitors: []}}\n'
+  expect((await serving(clock)).runtime.facts.schedule).toMatch(/^1 monitor, 1 probe a minute/)
 })

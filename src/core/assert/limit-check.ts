@@ -1,4 +1,11 @@
-import { atLeast, atMost, type CheckDeclaration, type Result, type ResultsOf } from '../engine/index.ts'
+import {
+  atLeast,
+  atMost,
+  type CheckDeclaration,
+  type DeclaredCheck,
+  type Result,
+  type ResultsOf,
+} from '../engine/index.ts'
 import type { SettingsSpec, Threshold, ThresholdUnit, Values } from '../settings/index.ts'
 
 /** A figure of a check. `threshold` replaces the configured one, e.g. for a server that is meant to be full. */
@@ -102,5 +109,5 @@ export const limitsOn =
         const compare = (figure: Figure) => judge({ threshold, ...figure, check, unit })
         return evaluate(observation, compare, settings as never)
       },
-    } as CheckDeclaration<Connection, Spec<Key, Default, More>, Name, Observation>
+    } as DeclaredCheck<Connection, Spec<Key, Default, More>, Name, Observation>
   }

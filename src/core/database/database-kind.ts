@@ -2,7 +2,6 @@ import type { TLSSocket } from 'node:tls'
 import { limitsOn } from '../assert/limit-check.ts'
 import {
   type AddressTurn,
-  type AnyKind,
   atMost,
   type Check,
   type CheckContext,
@@ -12,6 +11,7 @@ import {
   checksOn,
   type JoinedSettings,
   type Kind,
+  type KindFacts,
   latencySetting,
   networkKind,
   ok,
@@ -254,37 +254,33 @@ export function databaseKind<
   const Name extends Dialect,
   const O extends Own,
   const Checks extends readonly Check<DatabaseConnection>[],
->(declaration: {
-  readonly name: Name
-  readonly title: string
-  /** `Kind.recognition`. */
-  readonly recognition: AnyKind['recognition']
-  readonly port: number
-  /** `url`, `password` and the other settings that decide how to connect. */
-  readonly settings: O
-  /** What the result `connect` proves. Default: the server accepts the account in time. */
-  readonly connectDoc?: string
-  /**
-   * Loads the driver (`Kind.preload`). Awaited before any address is tried, so that loading does not count as the
-   * server's time.
-   */
-  readonly preload: () => Promise<unknown>
-  /** Signs in over a connected socket. */
-  readonly open: OpenDatabase
-  /** The statement that selects the time: one `at`, in milliseconds since 1970. */
-  readonly clock: string
-  /** How to find out whether the account may do more than read. */
-  readonly account: AccountQuestion
-  readonly checks: Checks
-}): DatabaseKind<O, Checks> {
-  const { name, title, port, settings: own, preload, open, checks, clock, account } = declaration
-  const { connectDoc = 'The account can sign in, in time' } = declaration
+>(
+  declaration: KindFacts & {
+    readonly name: Name
+    readonly port: number
+    /** `url`, `password` and the other settings that decide how to connect. */
+    readonly settings: O
+    /** What the result `connect` proves. Default: the server accepts the account in time. */
+    readonly connectDoc?: string
+    /**
+     * Loads the driver (`Kind.preload`). Awaited before any address is tried, so that loading does not count as the
+     * server's time.
+     */
+    readonly preload: () => Promise<unknown>
+    /** Signs in over a connected socket. */
+    readonly open: OpenDatabase
+    /** The statement that selects the time: one `at`, in milliseconds since 1970. */
+    readonly clock: string
+    /** How to find out whether the account may do more than read. */
+    readonly account: AccountQuestion
+    readonly checks: Checks
+  },
+): DatabaseKind<O, Checks> {
+  const { port, settings: own, connectDoc = 'The account can sign in, in time', ...others } = declaration
+  const { open, clock, account, checks, ...facts } = others
   return networkKind<DatabaseConnection, Base, 'connect', readonly Check<DatabaseConnection>[], DatabaseTarget>({
-    name,
-    title,
-    recognition: declaration.recognition,
+    ...facts,
     settings: { ...own, tls: tlsSetting, latency: databaseLatency },
-    preload,
     target: (settings) => databaseSlot(settings, port),
     signsIn: (settings) => {
       const { url, password } = settings as Values<Base>
@@ -292,9 +288,9 @@ export function databaseKind<
     },
     validate: (settings) =>
       tlsProblem(settings) ??
-      queriesProblem((settings as Partial<Values<{ queries: typeof queriesSetting }>>).queries, name),
+      queriesProblem((settings as Partial<Values<{ queries: typeof queriesSetting }>>).queries, facts.name),
     prepare: async (settings) => {
-      await preload()
+      await facts.preload()
       return databaseTarget(settings, port)
     },
     connect: {

@@ -2,7 +2,7 @@ import { MissingPrivilegeError } from '../probe-error.ts'
 import type { ExecutionMode } from '../protocol/index.ts'
 import type { Setting, SettingsSpec, Target, Threshold, Values } from '../settings/index.ts'
 import { classify, shortageOf } from './classify.ts'
-import { type AnyKind, type CheckContext, type DeclaredResult, includes, type Kind } from './kind.ts'
+import { type CheckContext, type DeclaredResult, includes, type Kind, type KindFacts } from './kind.ts'
 import { asFailure, decideDenied, demandingSettings, notChecked, type Result } from './result.ts'
 
 /** `queue <key>` declares a family of results: any text may replace the part in angle brackets. */
@@ -22,8 +22,8 @@ export type CheckDeclaration<Connection, Spec, Name extends string, Observation>
   readonly depth: ExecutionMode
   /** Result name → what it proves. Used by the reference, `svc monitors list` and completion. */
   readonly results: Readonly<Record<Name, ResultDoc<keyof NoInfer<Spec> & string>>>
-  /** Settings that the check adds to its kind. Checks share a setting by sharing its declaration. */
-  readonly settings: Spec
+  /** Settings that the check adds to its kind. Checks share a setting by sharing its declaration. Default: none. */
+  readonly settings?: Spec
   /** The check is left out unless at least one of these settings is given. */
   readonly when?: readonly (keyof NoInfer<Spec> & string)[]
   /**
@@ -78,19 +78,29 @@ export type CheckDeclaration<Connection, Spec, Name extends string, Observation>
   ) => ResultsOf<NoInfer<Name>>
 }
 
+/** A declaration with the settings that it adds, none if it names none. */
+export type DeclaredCheck<Connection, Spec, Name extends string, Observation> = CheckDeclaration<
+  Connection,
+  Spec,
+  Name,
+  Observation
+> & { readonly settings: Spec }
+
 /** A check as its kind holds it, without the type of its observation. */
-export type Check<Connection, Spec extends SettingsSpec = SettingsSpec> = {
-  readonly depth: ExecutionMode
-  readonly results: Readonly<Record<string, ResultDoc>>
+export type Check<Connection, Spec extends SettingsSpec = SettingsSpec> = Pick<
+  CheckDeclaration<Connection, SettingsSpec, string, unknown>,
+  | 'depth'
+  | 'results'
+  | 'when'
+  | 'emptyWhere'
+  | 'privilege'
+  | 'provesNoReading'
+  | 'gate'
+  | 'last'
+  | 'first'
+  | 'elsewhere'
+> & {
   readonly settings: Spec
-  readonly when?: readonly string[]
-  readonly emptyWhere?: string
-  readonly privilege?: string
-  readonly provesNoReading?: true
-  readonly gate?: true
-  readonly last?: true
-  readonly first?: true
-  readonly elsewhere?: true
   readonly depthWith?: (settings: never) => ExecutionMode
   readonly applies?: (connection: Connection, settings: never) => boolean
   readonly observe: (
@@ -123,10 +133,9 @@ export type Check<Connection, Spec extends SettingsSpec = SettingsSpec> = {
  */
 export const checksOn =
   <Connection>() =>
-  <const Spec extends SettingsSpec, const Name extends string, Observation>(
+  <const Name extends string, Observation, const Spec extends SettingsSpec = Record<never, never>>(
     declaration: CheckDeclaration<Connection, Spec, Name, Observation>,
-  ): CheckDeclaration<Connection, Spec, Name, Observation> =>
-    declaration
+  ): DeclaredCheck<Connection, Spec, Name, Observation> => ({ settings: {} as Spec, ...declaration })
 
 /** The failure of a shared read. Reported only once, under the name of the read. */
 class SharedReadError extends Error {
@@ -419,23 +428,20 @@ export function joinSettings(specs: readonly SettingsSpec[]): SettingsSpec {
   return Object.fromEntries(joined)
 }
 
-export type MachineKindDeclaration<C extends object, Own extends SettingsSpec, Checks extends readonly Check<C>[]> = {
-  readonly name: string
-  readonly title: string
+export type MachineKindDeclaration<
+  C extends object,
+  Own extends SettingsSpec,
+  Checks extends readonly Check<C>[],
+> = KindFacts & {
   /** Settings of the kind itself; those of its checks are added. */
-  readonly settings: Own
+  readonly settings?: Own
   /** `network` if the kind accesses the network without opening a connection itself. Default: `machine`. */
   readonly runsOn?: 'machine' | 'network'
   /** Set when the kind accesses the network. */
   readonly target?: (settings: Values<NoInfer<Own>>) => Target
   readonly validate?: (settings: Values<JoinedSettings<NoInfer<Own>, NoInfer<Checks>>>) => string | undefined
-  readonly internal?: true
-  /** `Kind.recognition`. */
-  readonly recognition?: AnyKind['recognition']
   /** `Kind.runsPrograms`. */
   readonly runsPrograms?: true
-  /** Loads its dependencies: `Kind.preload`. */
-  readonly preload?: () => Promise<unknown>
   /** Opens what the checks share: a process, a first sample. */
   readonly open: (
     settings: Values<JoinedSettings<NoInfer<Own>, NoInfer<Checks>>>,
@@ -447,24 +453,20 @@ export type MachineKindDeclaration<C extends object, Own extends SettingsSpec, C
 }
 
 /** Makes a kind that monitors the machine svc runs on, without a connection or an address. */
-export function machineKind<C extends object, const Own extends SettingsSpec, const Checks extends readonly Check<C>[]>(
-  declaration: MachineKindDeclaration<C, Own, Checks>,
-): Kind<JoinedSettings<Own, Checks> & SettingsSpec> {
-  const { name, title, settings: own, checks, target, open, close, internal, runsPrograms, preload } = declaration
-  const { runsOn = 'machine' } = declaration
+export function machineKind<
+  C extends object,
+  const Checks extends readonly Check<C>[],
+  const Own extends SettingsSpec = Record<never, never>,
+>(declaration: MachineKindDeclaration<C, Own, Checks>): Kind<JoinedSettings<Own, Checks> & SettingsSpec> {
+  const { settings: own = {}, checks, target, validate, open, close, ...facts } = declaration
   return {
-    name,
-    title,
-    runsOn,
-    internal,
-    recognition: declaration.recognition,
-    runsPrograms,
-    preload,
+    runsOn: 'machine',
+    ...facts,
     settings: joinSettings([own, ...checks.map((check) => check.settings)]) as JoinedSettings<Own, Checks> &
       SettingsSpec,
     checks: declaredResults(checks),
     target: target as never,
-    validate: declaration.validate as never,
+    validate: validate as never,
     async *run(settings, context) {
       const connection = await open(settings as never, context)
       const { signal, step } = context

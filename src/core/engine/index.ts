@@ -3,6 +3,7 @@ export { loadNextSteps } from './attempts.ts'
 export * from './certificates.ts'
 export * from './check.ts'
 export * from './classify.ts'
+export type { Cost, KindCost, MeasuredCost } from './cost.ts'
 export * from './kind.ts'
 export type { IntervalOf, LatestOfMonitor, LatestOfType, LatestReport, LatestReports } from './latest.ts'
 export * from './limits.ts'
@@ -25,6 +26,7 @@ export * from './run.ts'
 export type { StoredMonitor } from './series.ts'
 export * from './shared-runs.ts'
 
-/** Loads what only `svc serve` needs. */
+/** Load what only `svc serve` needs. */
+export const loadCosts = () => import('./cost.ts')
 export const loadLatest = () => import('./latest.ts')
 export { Heap } from './waiting-list.ts'

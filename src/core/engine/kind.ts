@@ -5,6 +5,7 @@ import type { ConfiguredFiles } from '../files/index.ts'
 import type { ExecutionMode } from '../protocol/index.ts'
 import type { Recognition } from '../recognition/index.ts'
 import { Secret, type SettingsSpec, type Target, type Values } from '../settings/index.ts'
+import type { KindCost } from './cost.ts'
 import { deadlineSignal, orAborted } from './limits.ts'
 import type { IdentifiedMonitor } from './monitor-key.ts'
 import type { Result } from './result.ts'
@@ -62,6 +63,8 @@ type About<S extends SettingsSpec> = {
    * are in the kind's line in `kinds/index.ts`. `none`: discovery cannot recognize them.
    */
   readonly recognition?: readonly Recognition[] | 'none' | undefined
+  /** What a run costs the watched server. Absent: svc cannot state it. */
+  readonly cost?: KindCost | undefined
   /** Internal kinds cannot be configured. */
   readonly internal?: true | undefined
   /** Its monitors run programs, which only the system's svc.yaml may allow. */
@@ -106,6 +109,9 @@ export type AnyKind = Omit<About<SettingsSpec>, 'target' | 'signsIn' | 'validate
   readonly validate?: ((settings: never) => string | undefined) | undefined
   readonly run: (settings: never, context: CheckContext) => AsyncIterable<Result | readonly Result[]>
 }
+
+/** What the declaration of a kind says about it, whichever function makes the kind of it. */
+export type KindFacts = Pick<AnyKind, 'name' | 'title' | 'cost' | 'recognition' | 'internal' | 'preload'>
 
 /**
  * What kinds use of svc itself besides the network and the machine. Empty here: a kind that needs something declares it in

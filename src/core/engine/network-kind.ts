@@ -10,7 +10,7 @@ import {
   type ResultsOf,
   runChecks,
 } from './check.ts'
-import type { AnyKind, CheckContext, Kind, SignIn } from './kind.ts'
+import type { CheckContext, Kind, KindFacts, SignIn } from './kind.ts'
 import type { Result } from './result.ts'
 
 /** What a kind opens at an address for its checks. */
@@ -66,9 +66,7 @@ export type NetworkKindDeclaration<
   Name extends string,
   Checks extends readonly Check<C>[],
   Prepared,
-> = {
-  readonly name: string
-  readonly title: string
+> = KindFacts & {
   /** Settings of the kind itself. Those of its checks are added. */
   readonly settings: Own
   /** The target of the requests. The engine allows 4 at a time per host and 1 per database. */
@@ -80,11 +78,6 @@ export type NetworkKindDeclaration<
     mode: ExecutionMode,
   ) => SignIn | undefined
   readonly validate?: (settings: Values<JoinedSettings<NoInfer<Own>, NoInfer<Checks>>>) => string | undefined
-  readonly internal?: true
-  /** `Kind.recognition`. */
-  readonly recognition?: AnyKind['recognition']
-  /** Loads its driver: `Kind.preload`. */
-  readonly preload?: () => Promise<unknown>
   /** Returns a result to skip the whole run, before any lookup, read or request. Undefined: the run proceeds. */
   readonly declineRun?: (settings: Values<NoInfer<Own>>, context: CheckContext) => Result | undefined
   /** Returns a result to skip an address. Undefined: it connects. */
@@ -112,7 +105,8 @@ export function networkKind<
 >(
   declaration: NetworkKindDeclaration<C, Own, Name, Checks, Prepared>,
 ): Kind<JoinedSettings<Own, Checks> & SettingsSpec> {
-  const { name, title, settings: own, connect, checks, target, addresses, prepare, internal, preload } = declaration
+  const { settings: own, connect, checks, target, addresses, signsIn, validate, prepare, ...others } = declaration
+  const { declineRun, declineAddress, ...facts } = others
   const steps = Object.keys(connect.results)
   const connecting: Check<C> = {
     depth: 'Basic',
@@ -124,29 +118,25 @@ export function networkKind<
   }
   type SettingsOf = Values<Own>
   return {
-    name,
-    title,
+    ...facts,
     runsOn: 'network',
-    internal,
-    recognition: declaration.recognition,
-    preload,
     settings: joinSettings([own, ...checks.map((check) => check.settings)]) as JoinedSettings<Own, Checks> &
       SettingsSpec,
     checks: declaredResults([connecting, ...checks]),
     target: (settings) => target(settings as unknown as SettingsOf),
-    signsIn: declaration.signsIn as never,
-    validate: declaration.validate as never,
+    signsIn: signsIn as never,
+    validate: validate as never,
     async *run(joined, context) {
       const settings = joined as unknown as SettingsOf
       const { host = '', port = 0 } = target(settings)
-      const declined = declaration.declineRun?.(settings, context)
+      const declined = declineRun?.(settings, context)
       if (declined) return yield declined
       const prepared = (await prepare?.(settings, context)) as Prepared
       const observations = new Map<Check<C>, Located<unknown>[]>()
       const which = addresses?.(settings, context.mode) ?? 'any'
       const check = connect.firstStep?.(settings) ?? steps[0] ?? 'connect'
       const results = eachAddress<readonly Result[]>(context, { host, port, which, check }, async function* (at) {
-        const instead = declaration.declineAddress?.(at, settings, context)
+        const instead = declineAddress?.(at, settings, context)
         if (instead) return yield [instead]
         const start = context.now()
         const connection = await connect.open(at, settings, context, prepared)

@@ -21,7 +21,7 @@ const configured = checksOn<object>()({
 export default machineKind({
   name: 'configuration',
   title: 'What is missing from the configuration',
-  settings: {},
+  cost: { machine: 'It reads svc.yaml.' },
   internal: true,
   open: () => ({}),
   checks: [configured],

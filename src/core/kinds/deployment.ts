@@ -186,6 +186,13 @@ function validate(settings: VersionSettings & Values<typeof markerSettings>): st
 export default machineKind({
   name: 'deployment',
   title: 'The deployed version is the expected one, and no deployment is in progress',
+  cost: {
+    unit: 'HTTP requests',
+    Basic: [0, 0],
+    Standard: [0, 0],
+    Advanced: [0, 0],
+    adds: [{ setting: 'url', from: 'Standard', connections: 1, requests: 1 }],
+  },
   settings: versionSettings,
   target: ({ url }) => (url ? { host: new URL(url).hostname } : {}),
   validate,

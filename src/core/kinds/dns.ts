@@ -520,6 +520,15 @@ export default machineKind({
     },
   ],
   runsOn: 'network',
+  cost: {
+    unit: 'queries',
+    Basic: [1, 1],
+    Standard: [1, 1],
+    Advanced: [2, 2],
+    adds: [{ setting: 'nameServers', each: true, from: 'Advanced', connections: 1, requests: 1 }],
+    besides:
+      'With type MX, NS or SRV, each host in the answer adds queries for its addresses. With type SOA or NS, each name server of the zone adds one query.',
+  },
   settings,
   target: ({ server }) => (server === undefined ? {} : { host: server }),
   validate: ({ expect }) => (expect?.length === 0 ? 'expect is empty: list the records, or remove it' : undefined),

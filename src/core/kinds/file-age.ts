@@ -82,7 +82,6 @@ const content = sharedRead(
 export const there = check({
   depth: 'Basic',
   results: { there: 'The file exists, or the folder exists and can be listed' },
-  settings: {},
   gate: true,
   observe: content,
   evaluate: ({ name, why, folder }) =>
@@ -191,6 +190,7 @@ export const backlog = limitCheck({
 export default machineKind({
   name: 'file-age',
   title: 'A file is fresh, or the backlog of a folder is small and young',
+  cost: { machine: 'It reads a file or a folder.' },
   settings: selection,
   validate: ({ path, ending }: Values<typeof selection>) => {
     if (!isAbsolute(path)) return `path is not an absolute path: ${sanitize(path, 100)}`

@@ -108,7 +108,6 @@ const limitCheck = limitsOn<Host>()
 export const up = check({
   depth: 'Basic',
   results: { uptime: 'How long the machine has been up; informational' },
-  settings: {},
   observe: ({ upMs }) => Promise.resolve(upMs),
   evaluate: (ms) => ok('uptime', `up ${showDuration(ms)}`, { measurement: { value: ms, unit: 'milliseconds' } }),
 })
@@ -625,7 +624,13 @@ export default machineKind({
   name: 'host',
   title: 'This machine: disks, memory, CPU, clock',
   preload: preloadSystemInformation,
-  settings: {},
+  cost: {
+    unit: 'queries to the time server',
+    Basic: [0, 0],
+    Standard: [0, 0],
+    Advanced: [0, 0],
+    adds: [{ setting: 'clock', from: 'Standard', connections: 1, requests: 1 }],
+  },
   open(_: object, { now }: CheckContext): Host {
     const limits = ownLimits(readTextOrThrow)
     return { upMs: uptime() * 1_000, limits, before: firstSample(limits, now) }

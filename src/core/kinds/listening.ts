@@ -40,7 +40,7 @@ const ports = checksOn<object>()({
 export default machineKind({
   name: 'listening',
   title: 'Services that listen on this machine but are not configured',
-  settings: {},
+  cost: { machine: 'It reads the ports of this machine.' },
   internal: true,
   open: () => ({}),
   checks: [ports],

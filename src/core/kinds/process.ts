@@ -133,7 +133,6 @@ export const waiting = check({
   results: {
     waiting: 'Warns if a process is stuck in the kernel, as on a disk or a share that does not answer (Linux only)',
   },
-  settings: {},
   applies: ({ alive }) => process.platform === 'linux' && alive.length > 0,
   observe: async ({ alive }, _, { signal, step }) => {
     step('waiting')
@@ -391,6 +390,7 @@ export default machineKind({
   name: 'process',
   title: 'Processes on this machine: whether they run, how many, and their resource use',
   preload: preloadSystemInformation,
+  cost: { machine: 'It reads the processes of this machine.' },
   settings: selection,
   validate: ({ executable, match, pidFile }) =>
     executable || match || pidFile ? undefined : 'does not name a process: set executable, match or pidFile',

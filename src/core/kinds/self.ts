@@ -125,7 +125,6 @@ async function answerOf(url: URL, context: CheckContext): Promise<Serve> {
 export const eventLoop = check({
   depth: 'Standard',
   results: { 'event loop': 'The longest delay of the event loop during the check is within the limit' },
-  settings: {},
   observe: async ({ since, delays }, _, { now, signal }) => {
     const rest = Math.max(0, Math.ceil(delayWindowMs - (now() - since)) + 1)
     await pause(rest, undefined, { signal })
@@ -155,7 +154,7 @@ function open(_: object, { mode, now }: CheckContext): Self {
 export default machineKind({
   name: 'self',
   title: 'svc itself and, if running, its svc serve',
-  settings: {},
+  cost: { machine: 'It reads its own process.' },
   internal: true,
   open,
   close: ({ delays }) => void delays?.disable(),

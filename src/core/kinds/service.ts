@@ -287,6 +287,7 @@ export const restarted = limitCheck({
 export default machineKind({
   name: 'service',
   title: 'A service on this machine is running (systemd, Windows, launchd)',
+  cost: { machine: 'It asks the service manager of this machine.' },
   settings: which,
   open({ service }: Values<typeof which>, { step, signal }: CheckContext): Promise<ServiceState> {
     step('state', service)

@@ -49,7 +49,6 @@ async function measure<T>(
 export const store = check({
   depth: 'Basic',
   results: { store: 'The store of the accounts opens and answers in time' },
-  settings: {},
   gate: true,
   observe: (accounts, _, context) => measure(accounts, context, (own) => own.store(context.signal)),
   evaluate: ({ ms: value }) =>
@@ -59,7 +58,6 @@ export const store = check({
 export const administrator = check({
   depth: 'Basic',
   results: { administrator: 'At least one user who may sign in is Admin' },
-  settings: {},
   observe: (accounts, _, context) => measure(accounts, context, (own) => own.anyAdmin()),
   evaluate: ({ value: any }) =>
     any
@@ -70,7 +68,6 @@ export const administrator = check({
 export const lookUp = check({
   depth: 'Standard',
   results: { 'look-up': 'An account can be looked up in time' },
-  settings: {},
   observe: (accounts, _, context) => measure(accounts, context, (own) => own.lookUp()),
   evaluate: ({ ms: value }) =>
     atMost({ check: 'look-up', what: 'account looked up in', value, unit: 'duration', threshold }),
@@ -79,7 +76,6 @@ export const lookUp = check({
 export const passwordHash = check({
   depth: 'Standard',
   results: { 'password hash': 'A test password is hashed in time, and a different one is rejected' },
-  settings: {},
   observe: (accounts, _, context) =>
     measure(accounts, context, async (own) => {
       try {
@@ -109,7 +105,7 @@ export const passwordHash = check({
 export default machineKind({
   name: 'sign-in',
   title: "svc's own accounts and sign-in",
-  settings: {},
+  cost: { machine: 'It reads the store of svc.' },
   internal: true,
   open: (_: object, { services }: CheckContext): Accounts => ({ own: services.ownSignIn }),
   checks: [store, administrator, lookUp, passwordHash],

@@ -143,7 +143,6 @@ function readRun(body: Buffer, more: boolean): PeerRun {
 const health = check({
   depth: 'Basic',
   results: { health: healthDoc },
-  settings: {},
   observe: answer,
   evaluate: evaluatePeer,
 })
@@ -167,7 +166,6 @@ const remoteChecks = check({
     'remote check':
       'Each check on the other svc that measures something, warns or fails; requires the same version there',
   },
-  settings: {},
   observe: answer,
   evaluate: ({ address, redact, run }) => (run && 'run' in run ? evaluateRemote(run.run, address, redact) : []),
 })
@@ -383,6 +381,14 @@ export default networkKind({
   // Discovery recognizes an HTTP server.
   recognition: 'none',
   preload: loadXmlParser,
+  cost: {
+    unit: 'HTTP requests',
+    Basic: [1, 1],
+    Standard: [1, 1],
+    Advanced: [1, 1],
+    adds: [{ setting: 'token', from: 'Standard', signIns: 1 }],
+    besides: 'What the other svc then sends to its own servers is not included.',
+  },
   settings: peerSettings,
   target: urlTarget,
   signsIn: (settings, mode) => {

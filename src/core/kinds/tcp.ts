@@ -152,7 +152,6 @@ type OpenState = { readonly address: string; readonly isOpen: boolean; readonly 
 const open = check({
   depth: 'Standard',
   results: { open: 'The peer does not close the connection at once; without `send` and `expect`' },
-  settings: {},
   applies: ({ answer }) => answer === undefined,
   observe: (connection, _, { now }) => observeOpen(connection, now),
   evaluate: ({ address, isOpen, ms }) =>
@@ -218,6 +217,14 @@ export default networkKind({
   // A connection says nothing about the protocol.
   recognition: 'none',
   preload: loadXmlParser,
+  cost: {
+    unit: 'messages',
+    Basic: [1, 0],
+    Standard: [1, 0],
+    Advanced: [1, 0],
+    adds: [{ setting: 'send', from: 'Basic', requests: 1 }],
+    eachAddressFrom: 'Basic',
+  },
   settings: {
     host: { type: 'text', observed: true, required: true, mistake: hostMistake, doc: 'Host name or address' },
     port: { type: 'integer', observed: true, required: true, min: 1, max: 65_535, doc: 'TCP port' },

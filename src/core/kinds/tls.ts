@@ -58,7 +58,6 @@ const staple = check({
   results: {
     staple: 'A certificate that requires OCSP stapling (must-staple) comes with a staple; left out for others',
   },
-  settings: {},
   observe: async ({ chain }) => chain,
   evaluate: (chain) => evaluateStaple('staple', chain),
 })
@@ -118,6 +117,13 @@ export default networkKind({
   title: 'The certificates and the TLS version of a port',
   // TLS says nothing about the protocol inside it.
   recognition: 'none',
+  cost: {
+    unit: 'messages',
+    Basic: [1, 0],
+    Standard: [1, 0],
+    Advanced: [1, 0],
+    eachAddressFrom: 'Basic',
+  },
   settings: tlsSettings,
   target: ({ host, port }) => ({ host, port }),
   addresses: addressesIn,

@@ -4,10 +4,10 @@ import {
   type EngineContext,
   fingerprint,
   type LatestReports,
+  loadCosts,
   type MonitorReport,
   type PlannedMonitor,
 } from '../engine/index.ts'
-import { loadCosts } from '../plan/index.ts'
 import type { ExecutionMode } from '../protocol/index.ts'
 import type { Family } from '../reports/index.ts'
 import { beatMs, depths, type Order, runsPerMinute, Schedule, timelineOf } from '../schedule/index.ts'

@@ -1,6 +1,6 @@
 import type { Config } from '../config/index.ts'
-import { fingerprint, monitorKey, type PlannedMonitor } from '../engine/index.ts'
-import { hostBlock, isConfigured, isKindName, type loadCosts, ofType } from '../plan/index.ts'
+import { fingerprint, type loadCosts, monitorKey, type PlannedMonitor } from '../engine/index.ts'
+import { hostBlock, isConfigured, ofType } from '../plan/index.ts'
 import type { ExecutionMode, ServerType } from '../protocol/index.ts'
 import { type Intervals, intervalsOfMonitor } from '../schedule/index.ts'
 import type { Every } from '../settings/index.ts'
@@ -100,15 +100,11 @@ function loadOf(
   let [probes, signIns] = [0, 0]
   const unknown = new Set<string>()
   for (const { monitor, intervals } of scheduled) {
-    const { name, runsOn } = monitor.kind
     for (const mode of among) {
       const runs = ms / (intervals[mode] ?? Number.POSITIVE_INFINITY)
-      const cost =
-        isKindName(name) && runsOn === 'network'
-          ? costOf(name, mode, monitor.settings as Readonly<Record<string, unknown>>)
-          : noCost
+      const cost = costOf(monitor.kind, mode, monitor.settings as Readonly<Record<string, unknown>>)
       if (cost === undefined) {
-        if (runs > 0) unknown.add(name)
+        if (runs > 0) unknown.add(monitor.kind.name)
         continue
       }
       probes += runs * cost.connections
@@ -117,8 +113,6 @@ function loadOf(
   }
   return { probes, signIns, unknown }
 }
-/** Of what reads this machine, and of what svc plans by itself. */
-const noCost = { connections: 0, requests: 0, signIns: 0 }
 
 /**
  * `12 monitors, 26 probes and 9 sign-ins a minute, Advanced 40 probes an hour; every: off stops it`. A probe is a

@@ -72,9 +72,7 @@ export type SettingRow = {
   readonly required: boolean
   readonly doc: string
 }
-export type KindRow = {
-  readonly name: string
-  readonly title: string
+export type KindRow = Pick<AnyKind, 'name' | 'title' | 'cost'> & {
   readonly settings: readonly SettingRow[]
   readonly checks: readonly DeclaredResult[]
 }
@@ -88,6 +86,7 @@ export async function describeKinds(): Promise<readonly KindRow[]> {
 const describeKind = (kind: AnyKind): KindRow => ({
   name: kind.name,
   title: kind.title,
+  cost: kind.cost,
   settings: describeSettings(kind.settings),
   checks: kind.checks,
 })

@@ -3,6 +3,5 @@ export type { PlanChanges } from './changes.ts'
 export * from './describe.ts'
 export * from './preload.ts'
 
-export const loadCosts = () => import('./costs.ts')
 export const loadPlanChanges = () => import('./changes.ts')
 export const loadStoredMonitors = () => import('./stored.ts')

@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { expect, test } from 'vitest'
+import { type Cost, costOf } from '../../../src/core/engine/cost.ts'
 import { type AnyKind, includes, type Kind } from '../../../src/core/engine/index.ts'
 import { type KindName, monitors } from '../../../src/core/kinds/index.ts'
-import { type Cost, costOf, costs } from '../../../src/core/plan/costs.ts'
 import { ExecutionMode } from '../../../src/core/protocol/index.ts'
 import type { SettingsSpec } from '../../../src/core/settings/index.ts'
 import { type RunKindOptions, runKind, withDefaults } from './run-kind.ts'
@@ -43,8 +43,7 @@ export function describeCosts(rows: readonly CostRow[]): void {
     async ({ kind: name, start }) => {
       const kind = (await monitors[name].load()).default as AnyKind as Kind<SettingsSpec>
       const peer = await start()
-      const row = costs[name]
-      const adding = 'adds' in row ? (row.adds ?? []).map(({ setting }) => setting) : []
+      const adding = kind.cost && 'adds' in kind.cost ? (kind.cost.adds ?? []).map(({ setting }) => setting) : []
       const measured = new Set(Object.values(peer.cases).flatMap(Object.keys))
       try {
         const counted: string[] = []
@@ -61,7 +60,7 @@ export function describeCosts(rows: readonly CostRow[]): void {
             )
             expect(failed, `${label} ${mode}`).toEqual([])
             counted.push(`${label} ${mode} ${written(minus(await peer.counted(), before))}`)
-            stated.push(`${label} ${mode} ${written(costOf(name, mode, parsed))}`)
+            stated.push(`${label} ${mode} ${written(costOf(kind, mode, parsed))}`)
           }
         }
         expect(counted).toEqual(stated)

@@ -364,7 +364,7 @@ export default machineKind({
   name: 'exec',
   runsPrograms: true,
   title: 'A program in an allowed folder (a Nagios plug-in) reports success',
-  settings: {},
+  cost: { unknown: 'It runs a program of yours, and only that program determines what it sends.' },
   open: () => ({}),
   checks: [result],
 })

@@ -74,7 +74,6 @@ export const signIn = check({
 export const workingFolder = check({
   depth: 'Standard',
   results: { PWD: 'The session has a working folder' },
-  settings: {},
   applies: ({ isSignedIn }) => isSignedIn,
   observe: (session) => session.workingFolder(),
   evaluate: ({ address, folder, reply }) =>
@@ -97,6 +96,18 @@ export default networkKind({
     },
   ],
   preload: loadFtpLists,
+  cost: {
+    unit: 'commands',
+    Basic: [1, 1],
+    Standard: [1, 1],
+    Advanced: [1, 1],
+    adds: [
+      { setting: 'username', from: 'Standard', connections: 2, requests: 8, signIns: 1 },
+      { setting: 'folder', from: 'Advanced', connections: 1, requests: 6 },
+      { setting: 'allowWrites', from: 'Advanced', connections: 5, requests: 17 },
+    ],
+    besides: 'Each listing and each file has a data connection, which is included.',
+  },
   settings: ftpSettings,
   target: (settings) => ({ host: settings.host, port: portOf(settings) }),
   signsIn: ({ username, password }, mode) =>

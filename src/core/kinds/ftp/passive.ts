@@ -170,7 +170,6 @@ export const classicPassive = check({
 export const dataConnection = check({
   depth: 'Standard',
   results: { 'data connection': 'Reported only if the server offers no passive data connection' },
-  settings: {},
   applies: ({ isSignedIn }) => isSignedIn,
   observe: async ({ address, way, hasBrokenWay, refusedWay }) => ({
     address,

@@ -305,6 +305,20 @@ export default networkKind({
   title: 'A gRPC server reports that it is serving (grpc.health.v1)',
   // gRPC has no standard port, and only calls tell it from other servers with HTTP/2.
   recognition: 'none',
+  cost: {
+    unit: 'calls',
+    Basic: [1, 0],
+    Standard: [1, 1],
+    Advanced: [1, 1],
+    adds: [
+      // Each service instead of the whole server.
+      { setting: 'services', from: 'Standard', requests: -1 },
+      { setting: 'services', each: true, from: 'Standard', requests: 1 },
+      { setting: 'token', from: 'Standard', signIns: 1 },
+    ],
+    eachAddressFrom: 'Basic',
+    besides: 'With a token, each call is a sign-in.',
+  },
   settings: connectSettings,
   target: ({ host, port }) => ({ host, port }),
   addresses: addressesIn,

@@ -135,7 +135,6 @@ function silence({ at, ageMs, aheadMs }: Agent, due: Due | undefined, since: str
 export const status = check({
   depth: 'Standard',
   results: { status: 'The status that the agents report' },
-  settings: {},
   observe: ({ alive }) => Promise.resolve(alive),
   evaluate: (alive) => {
     const [one, ...rest] = alive

@@ -50,6 +50,7 @@ export default machineKind({
   // Schedules use local time, and Node determines the local time zone on first use. If /etc/localtime is a copy, Node
   // searches all time zones for the same file; if that fails for lack of file descriptors, it keeps UTC.
   preload: async () => new Date().getTimezoneOffset(),
+  cost: { machine: 'It reads the store of svc.' },
   settings: reportSettings,
   validate: scheduleProblem,
   open,

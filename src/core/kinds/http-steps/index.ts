@@ -242,6 +242,19 @@ const steps: Kind<typeof stepsSettings> = {
   recognition: 'none',
   runsOn: 'network',
   preload: () => Promise.all([loadXmlParser(), loadFtpLists()]),
+  cost: {
+    unit: 'HTTP requests',
+    Basic: [0, 0],
+    Standard: [0, 0],
+    Advanced: [0, 0],
+    adds: [
+      { setting: 'steps', each: true, from: 'Advanced', connections: 1, requests: 1 },
+      { setting: 'steps', each: true, where: 'signIn', from: 'Advanced', signIns: 1 },
+      { setting: 'cleanup', each: true, from: 'Advanced', connections: 1, requests: 1 },
+    ],
+    besides:
+      'A step with `until` repeats its request until the condition holds. A step with `ftp` signs in to an FTP server.',
+  },
   settings: stepsSettings,
   checks: [
     {

@@ -37,6 +37,19 @@ export default networkKind({
     },
   ],
   preload: loadXmlParser,
+  cost: {
+    unit: 'HTTP requests',
+    Basic: [1, 1],
+    Standard: [1, 1],
+    Advanced: [1, 1],
+    adds: [
+      { setting: 'token', from: 'Standard', signIns: 1 },
+      { setting: 'password', from: 'Standard', signIns: 1 },
+    ],
+    eachAddressFrom: 'Standard',
+    besides:
+      'Each link that `links` selects adds one connection and one request to the server that it names, and so does each redirect. With `method: POST`, a Basic run connects and sends no request.',
+  },
   settings: connectionSettings,
   target: urlTarget,
   addresses: (settings, mode) => settings.addresses ?? (includes(mode, 'Standard') ? 'all' : 'first'),

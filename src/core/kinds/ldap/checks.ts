@@ -196,7 +196,6 @@ export const entry = onLdap({
 export const synchronized = onLdap({
   depth: 'Advanced',
   results: { synchronized: 'A domain controller has completed its initial replication' },
-  settings: {},
   observe: ({ address, root }) => Promise.resolve({ address, state: root?.attributes.issynchronized?.[0] }),
   evaluate: ({ address, state }): Result<'synchronized'> | [] => {
     if (state === undefined) return []

@@ -67,6 +67,19 @@ export default networkKind({
     },
   ],
   preload: loadLdapts,
+  cost: {
+    unit: 'operations',
+    Basic: [1, 1],
+    Standard: [1, 4],
+    Advanced: [1, 4],
+    adds: [
+      { setting: 'username', from: 'Standard', requests: 1, signIns: 1 },
+      { setting: 'entry', from: 'Advanced', requests: 1 },
+      { setting: 'refusesWrongPassword', from: 'Advanced', connections: 2, requests: 2, signIns: 2 },
+    ],
+    besides:
+      'The figures are those of OpenLDAP; checks of Active Directory and 389-ds add searches. Comparing with a provider adds a connection and a sign-in there.',
+  },
   settings: connectSettings,
   target: urlTarget,
   signsIn: ({ username, password, refusesWrongPassword }, mode) =>

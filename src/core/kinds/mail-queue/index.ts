@@ -212,7 +212,7 @@ export const queue = checksOn<object>()({
 export default machineKind({
   name: 'mail-queue',
   title: 'The queue of the mail server of this machine (Postfix, Exim) is short and young',
-  settings: {},
+  cost: { machine: 'It reads the queue of the mail server on this machine.' },
   open: () => ({}),
   checks: [queue],
 })

@@ -97,7 +97,6 @@ export const primary = onMongo({
   depth: 'Standard',
   provesNoReading: true,
   results: { primary: 'The replica set has a primary; left out outside a set' },
-  settings: {},
   observe: ({ node }) => Promise.resolve(node),
   evaluate: ({ role: own, set, primary: other }): Result<'primary'> | [] => {
     if (set === '') return []
@@ -129,7 +128,6 @@ const describeMember = ({ name, stateName, healthy, reason }: Member): string =>
 export const members = onMongo({
   depth: 'Standard',
   results: { members: 'Every member of the replica set is reachable and healthy' },
-  settings: {},
   applies: ({ node }) => inSet(node),
   privilege: grantOf(clusterMonitor),
   observe: (mongo) =>

@@ -24,6 +24,14 @@ export default networkKind({
     },
   ],
   preload: loadMongodb,
+  cost: {
+    unit: 'messages',
+    Basic: [2, 6, 1],
+    Standard: [2, 8, 1],
+    Advanced: [2, 14, 1],
+    besides:
+      'One of the two connections belongs to the driver, which observes the node. Without a user in `url`, there is no sign-in. The figures are those of a simulated primary.',
+  },
   settings: connectSettings,
   target: (settings) => databaseSlot(settings, mongoPort),
   signsIn: ({ url, password }) =>

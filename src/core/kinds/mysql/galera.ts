@@ -9,7 +9,6 @@ export const galera = onDatabase({
   // In Standard, because SELECT 1 passes on a node that refuses every other statement.
   depth: 'Standard',
   results: { galera: 'A Galera node accepts queries, replicates and is synced; left out elsewhere' },
-  settings: {},
   observe: async ({ ask }) => {
     const variables = byName(
       await ask(`SHOW GLOBAL VARIABLES WHERE Variable_name IN

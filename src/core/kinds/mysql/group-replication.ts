@@ -51,7 +51,6 @@ export const groupReplication = onDatabase({
     'group replication':
       'A member of a group is online, and its group has a majority; omitted without group replication',
   },
-  settings: {},
   privilege: mayReadGroup,
   observe: (connection) => readGroup(connection),
   evaluate: ({ answered, isSetUp, isReadOnly, members }): Result<'group replication'> | [] => {

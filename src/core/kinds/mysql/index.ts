@@ -20,6 +20,18 @@ export default databaseKind({
     },
   ],
   port: 3_306,
+  cost: {
+    unit: 'statements',
+    Basic: [1, 1, 1],
+    Standard: [1, 16, 1],
+    Advanced: [1, 24, 1],
+    adds: [
+      { setting: 'queries', from: 'Standard', requests: 1 },
+      { setting: 'queries', each: true, from: 'Standard', requests: 3 },
+    ],
+    besides:
+      'The figures are those of MariaDB; the number of statements varies with the release and the role of the server. On a replica, comparing the transactions adds a connection and a sign-in at the source.',
+  },
   settings: {
     url: {
       type: 'url',

@@ -209,7 +209,6 @@ export const semiSync = onDatabase({
   results: {
     'semi-sync': 'The commits of a source wait for a replica; omitted without semi-synchronous replication',
   },
-  settings: {},
   observe: async ({ ask }) => {
     const variables = byName(
       await ask(`SHOW GLOBAL VARIABLES WHERE Variable_name IN (${either('enabled')}, 'read_only', 'max_connections')`),
@@ -343,7 +342,6 @@ export const sourceHeartbeat = onDatabase({
     'source heartbeat':
       'The source of a replica has sent a change or a heartbeat within 1.5 of its periods; omitted elsewhere. On MariaDB, a period above 3 s needs the readings of earlier runs, as in svc serve',
   },
-  settings: {},
   privilege: 'on MySQL: GRANT SELECT ON performance_schema.* TO <account>',
   observe: async (connection, settings, context) => {
     const { channels } = await replicaStatus(connection, settings, context)

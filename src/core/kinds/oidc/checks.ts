@@ -168,7 +168,6 @@ const keysResult = {
 export const algorithms = onOidc({
   depth: 'Standard',
   results: keysResult,
-  settings: {},
   observe: ({ address, document }) =>
     Promise.resolve({ address, offered: document.id_token_signing_alg_values_supported }),
   evaluate: ({ address, offered }) => {

@@ -61,6 +61,15 @@ export default networkKind({
   // Discovery recognizes an HTTP server, and an issuer may have any path of it.
   recognition: 'none',
   preload: loadJose,
+  cost: {
+    unit: 'HTTP requests',
+    Basic: [1, 1],
+    Standard: [3, 3],
+    Advanced: [3, 3],
+    adds: [{ setting: 'clientId', from: 'Advanced', signIns: 1 }],
+    besides:
+      'Each request has its own connection. Introspection, a user token and a wrong secret add requests of their own.',
+  },
   settings: sharedSettings,
   target: ({ issuer }) => urlTarget({ url: issuer }),
   signsIn: ({ clientId, clientSecret, username, password }, mode) =>

@@ -8,7 +8,6 @@ const privilege = 'stats_users = <account>'
 export const version = onDatabase({
   depth: 'Basic',
   results: { console: 'The console answers SHOW VERSION' },
-  settings: {},
   gate: true,
   observe: async ({ ask }) => {
     const [row] = await ask('SHOW VERSION')

@@ -56,6 +56,12 @@ export default networkKind({
     },
   ],
   preload: loadPg,
+  cost: {
+    unit: 'statements',
+    Basic: [1, 1, 1],
+    Standard: [1, 5, 1],
+    Advanced: [1, 5, 1],
+  },
   settings: own,
   target: (settings) => databaseSlot(settings, port),
   signsIn: ({ url, password }) => ({ account: userIn(url), secrets: [password], result: 'connect' }),

@@ -216,6 +216,17 @@ export default machineKind({
   // Every host answers.
   recognition: 'none',
   runsOn: 'network',
+  cost: {
+    unit: 'packets',
+    Basic: [1, 5],
+    Standard: [1, 5],
+    Advanced: [1, 5],
+    adds: [
+      { setting: 'count', from: 'Basic', requests: -5 },
+      { setting: 'count', each: true, from: 'Basic', requests: 1 },
+    ],
+    eachAddressFrom: 'Basic',
+  },
   settings: pingSettings,
   target: ({ host }) => ({ host }),
   open: () => ({}),

@@ -327,7 +327,6 @@ export const freezeAge = limitOnDatabase({
 export const archiver = onDatabase({
   depth: 'Advanced',
   results: { archiver: 'WAL files are archived' },
-  settings: {},
   observe: async ({ ask }) => {
     const [row] = await ask(`SELECT current_setting('archive_mode') AS mode, pg_is_in_recovery() AS standby,
       current_setting('archive_command') = '' AND coalesce(current_setting('archive_library', true), '') = '' AS nowhere,
@@ -391,7 +390,6 @@ export const preparedTransactions = limitOnDatabase({
 export const checksumFailures = onDatabase({
   depth: 'Advanced',
   results: { 'checksum failures': 'No page with a wrong checksum has been read' },
-  settings: {},
   observe: async ({ ask }) => {
     const rows = await ask(`SELECT current_setting('data_checksums') = 'on' AS on, coalesce(datname, 'shared') AS name,
         (to_jsonb(d)->>'checksum_failures')::float8 AS failures

@@ -31,6 +31,17 @@ export default databaseKind({
   ],
   preload: loadPg,
   port: 5_432,
+  cost: {
+    unit: 'statements',
+    Basic: [1, 1, 1],
+    Standard: [1, 13, 1],
+    Advanced: [1, 34, 1],
+    adds: [
+      { setting: 'queries', from: 'Standard', requests: 1 },
+      { setting: 'queries', each: true, from: 'Standard', requests: 4 },
+    ],
+    besides: 'The number of statements varies with the release and the role of the server.',
+  },
   settings: {
     url: {
       type: 'url',

@@ -17,7 +17,6 @@ export const invalidIndexes = onDatabase({
     'invalid indexes':
       'No index of this database remains from CREATE INDEX or REINDEX CONCURRENTLY that failed: queries do not use it, and every write maintains it',
   },
-  settings: {},
   privilege,
   observe: async ({ ask, user }) => {
     const [row] = await ask("SELECT to_regclass('pg_catalog.pg_stat_progress_create_index') IS NOT NULL AS reported")
@@ -60,7 +59,6 @@ export const pendingRestart = onDatabase({
     'pending restart':
       'No changed setting waits for a restart of the server; settings of its command line are left out, because a restart keeps them',
   },
-  settings: {},
   observe: async ({ ask }) => {
     // After a reload, a setting of the command line is pending whenever the file has another value.
     const rows = await ask(`SELECT name, count(*) OVER ()::int AS all FROM pg_settings

@@ -124,7 +124,6 @@ export const allQueues = onManagement({
     'all queues':
       'Each queue that the account may see, up to 5,000, is served by its home node, or by all members of a quorum queue or stream',
   },
-  settings: {},
   privilege: `${setTags('<account>')}; ${setPermissions('<account>')}`,
   observe: async (management, _, context: CheckContext) => {
     context.step('all queues')

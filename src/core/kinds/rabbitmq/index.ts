@@ -56,6 +56,14 @@ export default networkKind({
       },
     },
   ],
+  cost: {
+    unit: 'HTTP requests',
+    Basic: [1, 1],
+    Standard: [5, 5, 4],
+    Advanced: [5, 5, 4],
+    adds: [{ setting: 'queues', each: true, from: 'Standard', connections: 1, requests: 1, signIns: 1 }],
+    besides: 'Each request has its own connection, and each but the first signs in.',
+  },
   settings: connectSettings,
   target: urlTarget,
   signsIn: ({ username, password }, mode) =>

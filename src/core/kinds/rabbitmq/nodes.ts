@@ -49,7 +49,6 @@ async function readOverview(management: Management) {
 export const signIn = onManagement({
   depth: 'Standard',
   results: { 'sign-in': 'The account can sign in' },
-  settings: {},
   gate: true,
   privilege,
   observe: readOverview,
@@ -138,7 +137,6 @@ const ofNodes = { depth: 'Standard', privilege, observe: readNodes } as const
 export const node = onManagement({
   ...ofNodes,
   results: { node: 'Every node of the cluster is running' },
-  settings: {},
   evaluate: (nodes) => {
     if (nodes.length === 0) return fail('node', 'protocol', 'the server lists no nodes, not even itself')
     const running = runningOf(nodes).length
@@ -153,7 +151,6 @@ export const maintenance = onManagement({
   results: {
     maintenance: 'No running node is in maintenance mode, in which it refuses clients; omitted before RabbitMQ 3.13',
   },
-  settings: {},
   evaluate: (nodes): Result<'maintenance'> | [] => {
     const running = runningOf(nodes)
     const drained = running.filter((one) => one.drained === true).map(({ name }) => name)
@@ -171,7 +168,6 @@ export const maintenance = onManagement({
 export const alarms = onManagement({
   ...ofNodes,
   results: { alarms: 'No memory or disk alarm blocks publishers' },
-  settings: {},
   evaluate: (nodes): Result<'alarms'> | [] => {
     const running = runningOf(nodes)
     // Without a running node, the check `node` fails.
@@ -275,7 +271,6 @@ export const partitions = onManagement({
   ...ofNodes,
   depth: 'Advanced',
   results: { partitions: 'No network partition divides the nodes' },
-  settings: {},
   evaluate: (nodes): Result<'partitions'> | [] => {
     const running = runningOf(nodes)
     // Without a running node, the check `node` fails.

@@ -11,7 +11,6 @@ const slots = 16_384
 export const cluster = onRedis({
   depth: 'Standard',
   results: { cluster: 'The cluster serves every slot; omitted without a cluster' },
-  settings: {},
   privilege: 'ACL SETUSER <account> +info +cluster|info',
   observe: async (redis, settings, context) => {
     const { row } = await info(redis, settings, context)
@@ -114,7 +113,6 @@ const firstOf = (all: readonly string[]): string => {
 export const clusterNodes = onRedis({
   ...ofNodes,
   results: { 'cluster nodes': 'Every node of the cluster is up, as this one sees it; omitted without a cluster' },
-  settings: {},
   evaluate: (nodes): Result<'cluster nodes'> | [] => {
     if (!nodes) return []
     const check = 'cluster nodes'
@@ -140,7 +138,6 @@ const openSlot = (range: string): string => {
 export const openSlots = onRedis({
   ...ofNodes,
   results: { 'open slots': 'This node is neither giving nor taking a slot; omitted without a cluster' },
-  settings: {},
   evaluate: (nodes): Result<'open slots'> | [] => {
     if (!nodes) return []
     const check = 'open slots'

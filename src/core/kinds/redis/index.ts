@@ -49,6 +49,17 @@ export default networkKind({
       propose: proposeRedis,
     },
   ],
+  cost: {
+    unit: 'commands',
+    Basic: [1, 1],
+    Standard: [1, 2],
+    Advanced: [1, 12],
+    adds: [
+      { setting: 'password', from: 'Basic', requests: 1, signIns: 1 },
+      { setting: 'queues', each: true, from: 'Standard', requests: 1 },
+    ],
+    besides: 'Clusters and Sentinels have commands of their own.',
+  },
   settings: connectSettings,
   target: (settings) => databaseSlot(settings),
   signsIn: ({ url, password }) =>

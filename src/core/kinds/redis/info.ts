@@ -189,7 +189,6 @@ export const role = onRedis({
 export const replicaLink = onRedis({
   ...ofInfo,
   results: { 'replica link': 'A replica is connected to its primary; omitted on a primary' },
-  settings: {},
   evaluate: ({ row }): Result<'replica link'> | [] => {
     const check = 'replica link'
     const links = linksOf(row)
@@ -213,7 +212,6 @@ export const readOnly = onRedis({
     'read-only':
       'A replica refuses writes, which its primary would never get; omitted on a primary, an active replica of KeyDB and a node of a cluster',
   },
-  settings: {},
   evaluate: ({ row }): Result<'read-only'> | [] => {
     // A replica of a cluster redirects writes to its primary, whatever the setting.
     if (acceptsWrites(row) || isClusterNode(row)) return []
@@ -288,7 +286,6 @@ export const minReplicas = onRedis({
     'min replicas':
       'A primary has the healthy replicas without which it refuses writes; omitted without min-replicas-to-write',
   },
-  settings: {},
   privilege: 'ACL SETUSER <account> +info +config|get',
   observe: async (redis, settings, context) => {
     const { row } = await info(redis, settings, context)
@@ -400,7 +397,6 @@ export const evicted = limitOnRedis({
 export const persistence = onRedis({
   ...ofInfo,
   results: { persistence: 'The last save and the last write to the append-only file succeeded' },
-  settings: {},
   evaluate: ({ row }) => {
     const aof = figure(row, 'aof_enabled')
     const unsaved = figure(row, 'rdb_changes_since_last_save')

@@ -51,7 +51,6 @@ const masters = sharedRead(
 export const sentinelMaster = onRedis({
   depth: 'Standard',
   results: { 'sentinel master': 'A Sentinel reaches each primary that it monitors; omitted for any other server' },
-  settings: {},
   privilege: 'ACL SETUSER <account> +info +sentinel|masters',
   observe: masters,
   evaluate: (all): readonly Result<'sentinel master'>[] => {
@@ -79,7 +78,6 @@ export const sentinelQuorum = onRedis({
   results: {
     'sentinel quorum': 'Enough Sentinels can be reached to agree on a failover; omitted for any other server',
   },
-  settings: {},
   privilege: 'ACL SETUSER <account> +info +sentinel|masters +sentinel|ckquorum',
   async *observe(redis, settings, context) {
     for (const { name } of (await masters(redis, settings, context)) ?? []) {

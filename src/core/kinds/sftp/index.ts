@@ -112,6 +112,18 @@ export default networkKind({
   title: 'An SFTP server has the expected key, accepts the sign-in and lists a folder',
   recognition: [{ name: 'ssh', is: begins('SSH-'), propose: (server, name) => openToAll('sftp', server, name) }],
   preload: loadSsh2,
+  cost: {
+    unit: 'SFTP requests',
+    Basic: [1, 0],
+    Standard: [1, 0],
+    Advanced: [1, 0],
+    adds: [
+      { setting: 'username', from: 'Standard', requests: 5, signIns: 1 },
+      { setting: 'folder', from: 'Advanced', requests: 4 },
+      { setting: 'allowWrites', from: 'Advanced', requests: 30 },
+    ],
+    besides: 'A folder with many files adds requests.',
+  },
   settings: connectionSettings,
   target: ({ host, port }) => ({ host, port }),
   signsIn: ({ username, password, privateKey }, mode) =>

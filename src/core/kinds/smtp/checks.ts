@@ -79,7 +79,6 @@ async function observeTransport(
 export const transport = onSmtp({
   depth: 'Basic',
   results: { TLS: openingResults.TLS },
-  settings: {},
   gate: true,
   observe: observeTransport,
   evaluate: ({ address, loopback, clear, encryption }): Result<'TLS'> | [] => {
@@ -109,7 +108,6 @@ export const bannerUnderTls = onSmtp({
 export const hello = onSmtp({
   depth: 'Standard',
   results: { hello: 'The server accepts EHLO and lists its extensions' },
-  settings: {},
   observe: async (smtp) => ({ address: smtp.address, names: [...(await smtp.extensions()).keys()].slice(0, 50) }),
   evaluate: ({ address, names }) =>
     ok('hello', `${address} supports ${names.length === 0 ? 'no extensions' : sanitize(names.join(', '), 200)}`),
@@ -137,7 +135,6 @@ export const authentication = onSmtp({
     authentication:
       'The server does not accept passwords before TLS, and on a port of submission (465, 587) offers AUTH',
   },
-  settings: {},
   observe: async (smtp) => ({
     address: smtp.address,
     isSubmission: smtp.isSubmission,

@@ -59,6 +59,13 @@ export default networkKind({
         ),
     },
   ],
+  cost: {
+    unit: 'commands',
+    Basic: [1, 1],
+    Standard: [1, 6],
+    Advanced: [1, 9],
+    adds: [{ setting: 'username', from: 'Standard', requests: 1, signIns: 1 }],
+  },
   settings: connectSettings,
   target: ({ host, port }) => ({ host, port }),
   signsIn: ({ username, password }, mode) =>

@@ -202,7 +202,6 @@ export const quickCheck = check({
     'quick check':
       'The file has no damaged page and, up to 64 MiB, no index that differs from its table; omitted above 16 MiB without WAL, where the check would block writers',
   },
-  settings: {},
   observe: (file, _, context): Promise<QuickCheck | undefined> =>
     explained(file, async () => {
       const { path } = file
@@ -301,6 +300,7 @@ export const queries = check({
 export default machineKind({
   name: 'sqlite',
   title: 'A SQLite database is usable and undamaged',
+  cost: { machine: 'It opens a file.' },
   settings: {
     path: { type: 'text', observed: true, required: true, doc: 'Absolute path of the database file' },
     ownStore: ownStoreSetting,

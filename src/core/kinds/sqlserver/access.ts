@@ -34,7 +34,11 @@ class Unreadable {
  * result of the check is a warning with the statements that grant access: neither a failure of the database nor a
  * silent ok.
  */
-export const onSqlserver = <const Spec extends SettingsSpec, const Name extends string, Observation>({
+export const onSqlserver = <
+  const Name extends string,
+  Observation,
+  const Spec extends SettingsSpec = Record<never, never>,
+>({
   grant,
   observe,
   evaluate,
@@ -42,7 +46,7 @@ export const onSqlserver = <const Spec extends SettingsSpec, const Name extends 
 }: {
   readonly depth: ExecutionMode
   readonly results: Readonly<Record<Name, string>>
-  readonly settings: Spec
+  readonly settings?: Spec
   readonly grant: Grant
   /** Throws UnreadableError if the server does not provide the data. */
   readonly observe: (connection: DatabaseConnection, now: Date) => Promise<Observation>

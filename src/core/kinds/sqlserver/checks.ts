@@ -200,7 +200,6 @@ export const availabilityGroups = onSqlserver({
   results: {
     'availability group': 'The availability groups whose primary is this server are healthy; omitted without any',
   },
-  settings: {},
   grant: grants.definitions,
   observe: async ({ ask }): Promise<readonly Group[]> => {
     const [server] = await ask(

@@ -22,6 +22,18 @@ export default databaseKind({
   ],
   preload: loadTedious,
   port: 1_433,
+  cost: {
+    unit: 'statements',
+    Basic: [1, 2, 1],
+    Standard: [1, 9, 1],
+    Advanced: [1, 18, 1],
+    adds: [
+      { setting: 'queries', from: 'Standard', requests: 1 },
+      { setting: 'queries', each: true, from: 'Standard', requests: 2 },
+    ],
+    besides:
+      'The figures are those of a simulated server; the number of statements varies with the release of the server.',
+  },
   settings: {
     url: {
       type: 'url',

@@ -1,11 +1,16 @@
 import { expect, test } from 'vitest'
-import { costOf } from '../../src/core/plan/costs.ts'
+import { costOf } from '../../src/core/engine/cost.ts'
+import exec from '../../src/core/kinds/exec/index.ts'
+import ftp from '../../src/core/kinds/ftp/index.ts'
+import ping from '../../src/core/kinds/ping/index.ts'
+import postgres from '../../src/core/kinds/postgres/index.ts'
+import processes from '../../src/core/kinds/process.ts'
 
 const queries = [{ name: 'one' }, { name: 'two' }]
 
 test('the cost of a run grows with the items of a setting, from the depth on that reads them', () => {
   const more = (mode: 'Basic' | 'Standard', settings: object): number =>
-    (costOf('postgres', mode, { ...settings })?.requests ?? 0) - (costOf('postgres', mode)?.requests ?? 0)
+    (costOf(postgres, mode, { ...settings })?.requests ?? 0) - (costOf(postgres, mode)?.requests ?? 0)
   expect(more('Basic', { queries })).toBe(0)
   expect(more('Standard', { queries: [] })).toBe(0)
   const [one, two] = [more('Standard', { queries: queries.slice(1) }), more('Standard', { queries })]
@@ -16,15 +21,15 @@ test('the cost of a run grows with the items of a setting, from the depth on tha
 })
 
 test('a number says how often it adds its cost', () => {
-  expect(costOf('ping', 'Basic', { count: 7 })?.requests).toBe(7)
-  expect(costOf('ping', 'Basic')).toEqual(costOf('ping', 'Basic', { count: 5 }))
+  expect(costOf(ping, 'Basic', { count: 7 })?.requests).toBe(7)
+  expect(costOf(ping, 'Basic')).toEqual(costOf(ping, 'Basic', { count: 5 }))
 })
 
 test('a setting that is off adds nothing', () => {
-  expect(costOf('ftp', 'Advanced', { allowWrites: false })).toEqual(costOf('ftp', 'Advanced'))
+  expect(costOf(ftp, 'Advanced', { allowWrites: false })).toEqual(costOf(ftp, 'Advanced'))
 })
 
 test('a kind that reads this machine costs no server anything, and the cost of a program is unknown, not nothing', () => {
-  expect(costOf('process', 'Advanced')).toEqual({ connections: 0, requests: 0, signIns: 0 })
-  expect(costOf('exec', 'Basic')).toBeUndefined()
+  expect(costOf(processes, 'Advanced')).toEqual({ connections: 0, requests: 0, signIns: 0 })
+  expect(costOf(exec, 'Basic')).toBeUndefined()
 })
