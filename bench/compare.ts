@@ -31,15 +31,15 @@ function timeOne(candidate: Candidate): Promise<number> {
   const started = performance.now()
   return new Promise((resolve, reject) => {
     const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...candidate.env } })
-    let said = ''
+    let output = ''
     child.stdout.resume()
     child.stderr.on('data', (chunk) => {
-      said += String(chunk)
+      output += String(chunk)
     })
     child.on('error', reject)
     child.on('close', (code) => {
       if ((candidate.exits ?? [0]).includes(code ?? -1)) resolve(performance.now() - started)
-      else reject(new Error(`${candidate.name} exited with ${code}: ${said}`))
+      else reject(new Error(`${candidate.name} exited with ${code}: ${output}`))
     })
   })
 }

@@ -114,12 +114,12 @@ function checked(request: IncomingMessage): string | undefined {
   const { url = '', rawHeaders, headers } = request
   if (rawHeaders.length > 128 || url[0] !== '/' || url[1] === '/') return undefined
   if (/[^\x21-\x5b\x5d-\x7e]|%(?:[01][0-9a-f]|7f)/i.test(url)) return undefined
-  const seen = new Set<string>()
+  const names = new Set<string>()
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = (rawHeaders[i] ?? '').toLowerCase()
     if (name !== 'host' && name !== 'authorization' && name !== 'content-type') continue
-    if (seen.has(name)) return undefined
-    seen.add(name)
+    if (names.has(name)) return undefined
+    names.add(name)
   }
   if (headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined) return undefined
   if (!/^(127\.0\.0\.1|localhost|\[::1\])(:\d+)?$/.test(headers.host ?? '')) return undefined

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { conformancePage, named, promises, readNamed, readPromises } from '../tools/conformance.ts'
+import { conformancePage, promises, readNamed, readPromises, specTests } from '../tools/conformance.ts'
 
 const promised = readPromises()
 const tests = readNamed()
@@ -28,7 +28,7 @@ test('a planted promise without a test is detected, and so is one marked later',
     ['R9', true],
   ])
   expect(
-    named('a.test.ts', "test('R1 R2 a thing', () => {})\ntest('nothing', () => {})\n").map(({ ids }) => ids),
+    specTests('a.test.ts', "test('R1 R2 a thing', () => {})\ntest('nothing', () => {})\n").map(({ ids }) => ids),
   ).toEqual([['R1', 'R2']])
   expect(conformancePage(promises(spec), [])).toContain('### R1\n\n- **no test**')
 })

@@ -60,9 +60,9 @@ test('npm test runs the quick tier, test:peers the slow one, and what prove and 
 })
 
 test('each script of test/e2e has one test, and each test there a script', () => {
-  const named = (pattern: string, end: RegExp) => globSync(pattern, { cwd }).map((file) => file.replace(end, ''))
-  const scripts = named('test/e2e/scripts/*.txt', /\.txt$/)
-  expect(named('test/e2e/scripts/*.test.ts', /(?:\.\w+)?\.test\.ts$/).sort()).toEqual(scripts.sort())
+  const namesOf = (pattern: string, end: RegExp) => globSync(pattern, { cwd }).map((file) => file.replace(end, ''))
+  const scripts = namesOf('test/e2e/scripts/*.txt', /\.txt$/)
+  expect(namesOf('test/e2e/scripts/*.test.ts', /(?:\.\w+)?\.test\.ts$/).sort()).toEqual(scripts.sort())
 })
 
 test('each file of test/support is in a folder, and the index has a row for each folder', () => {

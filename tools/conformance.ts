@@ -16,7 +16,7 @@ export type Promised = {
   /** Decided, and not in this version. */
   readonly later: boolean
 }
-export type Named = { readonly file: string; readonly title: string; readonly ids: readonly string[] }
+export type SpecTest = { readonly file: string; readonly title: string; readonly ids: readonly string[] }
 
 /** Every id of the specification, in its order. */
 export function promises(spec: string): readonly Promised[] {
@@ -38,7 +38,7 @@ export function promises(spec: string): readonly Promised[] {
 const titled = /(?:^|[(,\s])(['"`])((?:[A-Z]\d{1,2},? )+)((?:(?!\1).)+)\1/gm
 
 /** The tests of a file that are named after promises. */
-export const named = (file: string, source: string): readonly Named[] =>
+export const specTests = (file: string, source: string): readonly SpecTest[] =>
   [...source.matchAll(titled)].map(([, , ids = '', rest = '']) => ({
     file,
     title: `${ids}${rest}`,
@@ -47,15 +47,15 @@ export const named = (file: string, source: string): readonly Named[] =>
 
 export const readPromises = (): readonly Promised[] => promises(readFileSync(join(root, 'docs/spec.md'), 'utf8'))
 
-export const readNamed = (): readonly Named[] =>
+export const readNamed = (): readonly SpecTest[] =>
   readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' })
     .map((file) => file.replaceAll('\\', '/'))
     .filter((file) => file.endsWith('.test.ts'))
     .sort()
-    .flatMap((file) => named(file, readFileSync(join(root, 'test', file), 'utf8')))
+    .flatMap((file) => specTests(file, readFileSync(join(root, 'test', file), 'utf8')))
 
 /** The table as a page. */
-export function conformancePage(all: readonly Promised[], tests: readonly Named[]): string {
+export function conformancePage(all: readonly Promised[], tests: readonly SpecTest[]): string {
   const now = all.filter((promise) => !promise.later)
   const later = all.filter((promise) => promise.later)
   const lines = [
@@ -74,13 +74,13 @@ export function conformancePage(all: readonly Promised[], tests: readonly Named[
     }
     lines.push('', `### ${promise.id}`, '')
     const proving = tests.filter(({ ids }) => ids.includes(promise.id))
-    for (const { file, title } of proving) lines.push(`- ${shown(title)} (\`test/${file}\`)`)
+    for (const { file, title } of proving) lines.push(`- ${escaped(title)} (\`test/${file}\`)`)
     if (proving.length === 0) lines.push('- **no test**')
   }
   return `${lines.join('\n')}\n`
 }
 
 /** A title as text in Markdown: what would be markup there is shown as it is. */
-const shown = (title: string): string => title.replace(/[\\`*_<>[\]|]/g, '\\$&')
+const escaped = (title: string): string => title.replace(/[\\`*_<>[\]|]/g, '\\$&')
 
 if (import.meta.main) writeFileSync(join(root, 'docs/conformance.md'), conformancePage(readPromises(), readNamed()))

@@ -41,7 +41,7 @@ function exportsOf(file: string, source: string): readonly string[] {
 }
 
 /** The module that an example becomes. */
-function moduleOf({ file, line, code }: DocExample, source: string): string {
+function moduleOf({ file, code }: DocExample, source: string): string {
   const path = resolve(file)
   const own = exportsOf(file, source).filter((name) => new RegExp(`\\b${name.replace('type ', '')}\\b`).test(code))
   const imports: string[] = []

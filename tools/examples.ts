@@ -82,13 +82,13 @@ const index = (): string =>
     '',
   ].join('\n')
 
-const wanted = process.argv.slice(2)
-const unknown = wanted.filter((name) => examples.every(({ type }) => type !== name))
+const names = process.argv.slice(2)
+const unknown = names.filter((name) => examples.every(({ type }) => type !== name))
 if (unknown.length > 0) throw new Error(`no such type: ${unknown.join(', ')}`)
 mkdirSync(folder, { recursive: true })
 writeFileSync(join(folder, 'README.md'), index())
 for (const example of examples) {
-  if (wanted.length > 0 && !wanted.includes(example.type)) continue
+  if (names.length > 0 && !names.includes(example.type)) continue
   if (example.missing !== undefined) {
     process.stderr.write(`${example.type}: ${example.missing}; its page stays\n`)
     continue

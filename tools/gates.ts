@@ -136,10 +136,10 @@ function formatTable(): string {
     .toSorted(([one], [other]) => one - other)
     .map(([exit, all]) => {
       const states = [...new Set(all.map((outcome) => nagiosCode(outcome)))].toSorted()
-      const shown = states.map((state) => `${state} ${['OK', 'WARNING', 'CRITICAL', 'UNKNOWN'][state]}`)
+      const labels = states.map((state) => `${state} ${['OK', 'WARNING', 'CRITICAL', 'UNKNOWN'][state]}`)
       return [
         String(exit),
-        shown.join(', or ') + (exit === 0 ? ' if it warns' : ''),
+        labels.join(', or ') + (exit === 0 ? ' if it warns' : ''),
         endsAtOnce.has(exit) ? 'at once' : 'when its time is over',
       ]
     })

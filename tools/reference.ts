@@ -62,12 +62,12 @@ for (const name of await readdir(join(folder, 'json'))) {
 }
 for (const [name, page] of Object.entries(pages)) {
   const path = join(folder, name)
-  const wanted = await page()
-  const found = await readFile(path, 'utf8').catch(() => undefined)
+  const expected = await page()
+  const current = await readFile(path, 'utf8').catch(() => undefined)
   // A checkout on Windows may have turned the line ends.
-  if (found?.replaceAll('\r\n', '\n') === wanted) continue
+  if (current?.replaceAll('\r\n', '\n') === expected) continue
   stale.push(name)
-  if (!flags.check) await writeFile(path, wanted)
+  if (!flags.check) await writeFile(path, expected)
 }
 if (stale.length > 0 && flags.check) {
   process.stderr.write(`docs/reference is stale: ${stale.join(', ')}\n  Next: node tools/reference.ts\n`)
@@ -297,7 +297,7 @@ function operationsPage(): string {
     collect(request, shapes)
     collect(response, shapes)
   }
-  const named = [...shapes].sort(([a], [b]) => (a < b ? -1 : 1))
+  const rows = [...shapes].sort(([a], [b]) => (a < b ? -1 : 1))
   return page(
     '# Operations',
     ...Object.values(operations).flatMap((operation) => [
@@ -322,7 +322,7 @@ function operationsPage(): string {
       ].join('\n'),
     ]),
     '## Shapes',
-    ...named.flatMap(([name, schema]) => shapeParts(name, schema)),
+    ...rows.flatMap(([name, schema]) => shapeParts(name, schema)),
   )
 }
 

@@ -85,11 +85,11 @@ describe('A13 a token of a provider signs in', () => {
       const answer = await signIn(fixture, await provider.sign())
       expect(answer.Roles).toEqual(['Admin'])
       const { SessionId = '', BearerToken = '', RefreshToken = '' } = answer
-      const asked = await fixture.access.authenticate(
+      const signedIn = await fixture.access.authenticate(
         {},
         from('192.0.2.1', { verb: 'GET', credential: session(SessionId) }),
       )
-      expect(asked.Roles).toEqual(['Admin'])
+      expect(signedIn.Roles).toEqual(['Admin'])
       expect((await fixture.access.identify(bearer(BearerToken)))?.roles).toEqual(['Admin'])
       const { accessToken = '' } = await fixture.access.getAccessToken({ RefreshToken }, from('192.0.2.1'))
       expect((await fixture.access.identify(bearer(accessToken)))?.roles).toEqual(['Admin'])

@@ -73,8 +73,8 @@ describe('svc backup', () => {
     expect(statSync(at).mode & 0o777).toBe(0o600)
     expect(readdirSync(other.folder)).toEqual(['b.db'])
     expect(inStore(at, (database) => database.prepare('PRAGMA journal_mode').get())).toEqual({ journal_mode: 'delete' })
-    const shown = await done(`backup ${at} --overwrite`, { columns: 200 })
-    expect(shown.stdout).toMatch(/b\.db is written and verified: 4 users, 2 keys, \d/)
+    const output = await done(`backup ${at} --overwrite`, { columns: 200 })
+    expect(output.stdout).toMatch(/b\.db is written and verified: 4 users, 2 keys, \d/)
   })
 
   test('W15 leaves a file that exists as it is without --overwrite, and replaces it as a whole with it', async () => {

@@ -69,7 +69,7 @@ async function typed(shell: Shell, keys: readonly (readonly [after: string, keys
   writeFileSync(join(folder, file), `${lines.join('\n')}\n`)
   let screen = ''
   let next = 0
-  const { shown: output } = await onTerminal(start, {
+  const { output } = await onTerminal(start, {
     cwd: folder,
     env: {
       ...home.env,

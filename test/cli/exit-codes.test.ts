@@ -65,7 +65,7 @@ const assign = (user: string): readonly string[] => ['roles', 'assign', user, '-
 
 /** Sends the signal once `svc serve` runs the monitor that never ends. */
 async function interrupted(signal: NodeJS.Signals): Promise<number | null> {
-  const requests = peer.asked()
+  const requests = peer.request()
   const child = spawn(process.execPath, [home.program, ...health('Ftp')], { env: home.env, stdio: 'ignore' })
   const closed = once(child, 'close')
   await requests

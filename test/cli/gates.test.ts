@@ -60,8 +60,8 @@ describe('the table of gates', () => {
       ]
       return elsewhere.every((outcome) => outcome.exit !== exit)
     }
-    const shown = new Set(selected.filter(differs).map(({ choice }) => choice))
-    const ambiguous = (choice: Choice): boolean => isSimple(choice) && !shown.has(choice)
+    const distinctive = new Set(selected.filter(differs).map(({ choice }) => choice))
+    const ambiguous = (choice: Choice): boolean => isSimple(choice) && !distinctive.has(choice)
     expect(choices.filter(ambiguous)).toEqual([])
   })
 })

@@ -142,7 +142,7 @@ async function interrupted(args: readonly string[], signal: NodeJS.Signals): Pro
   child.stderr.on('data', (chunk) => {
     stderr += String(chunk)
   })
-  await server.asked()
+  await server.request()
   child.kill(signal)
   const [code] = (await once(child, 'close')) as [number | null]
   return { code, stdout, stderr }
@@ -201,7 +201,7 @@ test('a failure of a selected monitor is shown once', async () => {
 })
 
 test('the types that are not configured stand above the answer, and the verdict is the last line', async () => {
-  const { shown: output } = await onTerminal('"$NODE" "$SVC" health', {
+  const { output } = await onTerminal('"$NODE" "$SVC" health', {
     cwd: home.folder,
     env: { ...home.env, NODE: process.execPath, SVC: home.program },
     columns: 60,
@@ -219,7 +219,7 @@ test('the types that are not configured stand above the answer, and the verdict 
 })
 
 test('an error is broken between words on a terminal, and a command in it is not broken', async () => {
-  const { shown: output } = await onTerminal('"$NODE" "$SVC" health --type Sql --config "$PWD/svc.yaml"', {
+  const { output } = await onTerminal('"$NODE" "$SVC" health --type Sql --config "$PWD/svc.yaml"', {
     cwd: home.folder,
     env: { ...home.env, NODE: process.execPath, SVC: home.program },
     columns: 44,

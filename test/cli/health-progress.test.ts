@@ -176,9 +176,9 @@ describe('what a check waits for', () => {
     [['管理画面の応答がありません'], 8, 41, 'waiting for 管理画面の応答… (7 of 8 done)'],
     [['管理画面の応答がありません'], 8, 30, 'waiting for 管理画面の応答が…'],
   ])('K14 %j of %i in %i columns is %s', (names, total, columns, text) => {
-    const shown = waitingText({ names, total }, columns, '…')
-    expect(shown).toBe(text)
-    expect(width(shown)).toBeLessThanOrEqual(columns)
+    const progress = waitingText({ names, total }, columns, '…')
+    expect(progress).toBe(text)
+    expect(width(progress)).toBeLessThanOrEqual(columns)
   })
 
   test('K14 says how many of those that ended failed; the host counts once, and what was not checked does not', () => {

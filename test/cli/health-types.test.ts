@@ -146,25 +146,25 @@ test('K11 no format passes where a mistake outside of the server types may hide 
   App: {host: false, monitors: [{kind: tcp, name: a, host: 127.0.0.1, port: ${port}}]}
   Sqll: [{kind: tcp, name: a, host: 127.0.0.1, port: 1}]
 `)
-  const shown = async (format: string) => {
+  const outputAs = async (format: string) => {
     const { code, stdout } = await home.run(['health', '-m', 'Basic', '-o', format], { env: { COLUMNS: '200' } })
     expect([format, code]).toEqual([format, format === 'nagios' ? 3 : 12])
     expect(stdout).toMatch(format === 'prometheus' ? /^svc_type_answered\{type="App",[^}]*\} 1$/m : /App/)
     return stdout
   }
-  expect(await shown('nagios')).toMatch(/^SVC UNKNOWN - .*types\.Sqll is not a server type/)
-  expect(await shown('table')).toMatch(/^. NOT CHECKED /m)
-  expect(JSON.parse(await shown('prtg'))).toMatchObject({ prtg: { text: expect.stringContaining('types.Sqll') } })
-  expect(JSON.parse(await shown('json'))).toMatchObject({
+  expect(await outputAs('nagios')).toMatch(/^SVC UNKNOWN - .*types\.Sqll is not a server type/)
+  expect(await outputAs('table')).toMatch(/^. NOT CHECKED /m)
+  expect(JSON.parse(await outputAs('prtg'))).toMatchObject({ prtg: { text: expect.stringContaining('types.Sqll') } })
+  expect(JSON.parse(await outputAs('json'))).toMatchObject({
     Results: [
       { ServerType: 'App', ExitCode: 0 },
       { ServerType: 'all', ExitCode: 12, Error: { exitCode: 12, line: 3 } },
     ],
   })
-  expect(await shown('junit')).toMatch(/<error /)
-  expect(await shown('github')).toMatch(/^::error /m)
-  for (const format of ['csv', 'tsv', 'ndjson']) expect(await shown(format)).toContain('types.Sqll')
-  expect(await shown('prometheus')).toMatch(/^svc_type_success\{type="all",[^}]*\} 0$/m)
+  expect(await outputAs('junit')).toMatch(/<error /)
+  expect(await outputAs('github')).toMatch(/^::error /m)
+  for (const format of ['csv', 'tsv', 'ndjson']) expect(await outputAs(format)).toContain('types.Sqll')
+  expect(await outputAs('prometheus')).toMatch(/^svc_type_success\{type="all",[^}]*\} 0$/m)
 })
 
 test('K10 --only leaves out the types without a match, and is an error only where nothing matches', async () => {
@@ -206,7 +206,7 @@ async function simulated(
       response.writeHead(status, { 'content-type': type }).end(body)
     }),
   )
-  return { url: `http://127.0.0.1:${port}`, asked: requests }
+  return { url: `http://127.0.0.1:${port}`, requests }
 }
 const fine = {
   status: 200,
@@ -225,16 +225,16 @@ test('K10 H14 a simulated server is asked for its configured types when no type 
   const server = await simulated((path) => (path.startsWith('/server-types') ? types(['Sql', 'Agents'], true) : fine))
   const { code, stderr } = await homeWith().run(['health', '--server', server.url])
   expect(code).toBe(0)
-  expect(server.asked[0]).toBe('/server-types')
-  expect(server.asked.slice(1).map((path) => /ServerType=(\w+)/.exec(path)?.[1])).toEqual(['Sql', 'Agents'])
+  expect(server.requests[0]).toBe('/server-types')
+  expect(server.requests.slice(1).map((path) => /ServerType=(\w+)/.exec(path)?.[1])).toEqual(['Sql', 'Agents'])
   expect(stderr).toContain('11 types not configured (App, ')
 })
 
 test('K10 a simulated server gets no other request when a type is named', async () => {
   const server = await simulated(() => fine)
   expect((await homeWith().run(['health', '--server', server.url, '-t', 'Sql'])).code).toBe(0)
-  expect(server.asked).toHaveLength(1)
-  expect(server.asked[0]).toMatch(/^\/healthcheck\?/)
+  expect(server.requests).toHaveLength(1)
+  expect(server.requests[0]).toMatch(/^\/healthcheck\?/)
 })
 
 test.each([404, 405])(
@@ -244,7 +244,7 @@ test.each([404, 405])(
     const { code, stderr } = await homeWith().run(['health', '--server', server.url])
     expect(code).toBe(2)
     expect(stderr).toMatch(/^Error: --type is required with this server/)
-    expect(server.asked).toHaveLength(1)
+    expect(server.requests).toHaveLength(1)
   },
 )
 
@@ -265,7 +265,7 @@ test('K10 --require-config with named types is exit 12 at a simulated server wit
   expect(stderr).toContain(`nothing is configured at ${server.url}`)
   expect(stderr).toContain('in the svc.yaml of that server')
   expect(stderr).not.toContain('--type App')
-  expect(server.asked).toEqual(['/server-types'])
+  expect(server.requests).toEqual(['/server-types'])
   const env = { SVC_REQUIRE_CONFIG: '1' }
   expect((await homeWith().run(['health', '--server', server.url, '-t', 'App'], { env })).code).toBe(12)
 })
@@ -273,7 +273,7 @@ test('K10 --require-config with named types is exit 12 at a simulated server wit
 test('K10 --require-config with named types leaves the verdict to a simulated server that has a configuration', async () => {
   const server = await simulated((path) => (path.startsWith('/server-types') ? types(['Sql'], true) : fine))
   expect((await homeWith().run(['health', '--server', server.url, ...requiring])).code).toBe(0)
-  expect(server.asked.map((path) => path.split('?')[0])).toEqual(['/server-types', '/healthcheck'])
+  expect(server.requests.map((path) => path.split('?')[0])).toEqual(['/server-types', '/healthcheck'])
 })
 
 /** A run as an svc answers it. */
@@ -328,8 +328,8 @@ test('K10 --require-config at a simulated svc 0.1, which sends no run: a documen
     expect((await at(alone, [])).code).toBe(0)
   }
   // A service of its own may name a monitor so.
-  const named = document(monitor('Configuration', 'configured', 'all files are there'))
-  expect((await at(named, ['--require-config'])).code).toBe(0)
+  const sameName = document(monitor('Configuration', 'configured', 'all files are there'))
+  expect((await at(sameName, ['--require-config'])).code).toBe(0)
   const configured = document(own, monitor('tcp a', 'connect', 'accepted in 3 ms'))
   expect((await at(configured, ['--require-config'])).code).toBe(0)
 })
@@ -352,7 +352,7 @@ test.each([401, 403, 429, 500, 502, 503])(
     const server = await simulated((path) => (path.startsWith('/server-types') ? { status, body: '{}' } : fine))
     const { code } = await homeWith().run(['health', '--server', server.url, ...requiring])
     expect(code).not.toBe(0)
-    expect(server.asked.every((path) => path.startsWith('/server-types'))).toBe(true)
+    expect(server.requests.every((path) => path.startsWith('/server-types'))).toBe(true)
   },
 )
 

@@ -95,7 +95,7 @@ describe.skipIf(process.platform !== 'linux')('svc init, with a simulated list o
   test('on a terminal it shows the proposals and asks; no is an answer that writes nothing', async () => {
     const { code, stdout } = await home.terminal(
       ['init'],
-      (shown) => (shown.includes('(y/n)') ? 'n\r' : undefined),
+      (screen) => (screen.includes('(y/n)') ? 'n\r' : undefined),
       seeing(port),
     )
     expect(code).toBe(130)
@@ -106,7 +106,7 @@ describe.skipIf(process.platform !== 'linux')('svc init, with a simulated list o
   test('on a terminal yes writes the file', async () => {
     const { code } = await home.terminal(
       ['init'],
-      (shown) => (shown.includes('(y/n)') ? 'y\r' : undefined),
+      (screen) => (screen.includes('(y/n)') ? 'y\r' : undefined),
       seeing(port),
     )
     expect(code).toBe(0)

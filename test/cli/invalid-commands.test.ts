@@ -26,10 +26,10 @@ describe('K13 a wrong command line says what is wrong, why, and what to do next'
   test.each(invalidCommands)('svc $line', async ({ line, code, what, why, next }) => {
     const ran = await home.run(words(line))
     expect([ran.code, ran.stdout || ran.stderr]).toEqual([code, expect.stringContaining(what)])
-    const said = ran.stdout + ran.stderr
-    expect(said).toContain(why)
-    expect(said).toContain(next)
-    expect(said).not.toMatch(/defect|undefined|\[object/)
+    const output = ran.stdout + ran.stderr
+    expect(output).toContain(why)
+    expect(output).toContain(next)
+    expect(output).not.toMatch(/defect|undefined|\[object/)
   })
 })
 

@@ -76,8 +76,8 @@ describe('K14 many monitors', () => {
     expect(many[0]).toBe('  ✓ 193 ok · host: 2 warnings (--failed shows them)')
     expect(many.join('\n')).not.toContain('disk /var')
     expect(many.at(-1)).toContain('6 of 200 monitors failed · 3 warnings')
-    const asked = linesOf(twoHundred(host), { detail: 'failed' })
-    expect(lineWith(asked, 'disk /var')).toBeGreaterThan(lineWith(asked, 'tcp worker'))
+    const failures = linesOf(twoHundred(host), { detail: 'failed' })
+    expect(lineWith(failures, 'disk /var')).toBeGreaterThan(lineWith(failures, 'tcp worker'))
     // Without a failure they come first.
     expect(linesOf([runOf('App', [host, ...wellOnes(40)], 0)])[1]).toMatch(/^ {2}! +host +disk \/var/)
   })

@@ -21,7 +21,7 @@ afterEach(async () => {
 
 const link = { caFile: undefined, userAgent: 'svc/test', env: {} }
 const call = localCall(new AbortController().signal)
-const named = (issuer: string) => ({ name: 'corp', issuer, clientId: 'svc', scope: 'openid' })
+const providerAt = (issuer: string) => ({ name: 'corp', issuer, clientId: 'svc', scope: 'openid' })
 
 async function simulated(answers: Answers = {}) {
   const provider = await startSimulatedProvider(answers)
@@ -43,21 +43,21 @@ type Opened = { readonly authorization: URL; readonly redirect: URL; readonly st
 
 /** Begins a sign-in in a browser that the test plays. `said` is what the user is shown. */
 async function begin(issuer: string, { opens = true } = {}) {
-  const said: string[] = []
+  const messages: string[] = []
   const stop = new AbortController()
   const token = tokenOfProvider(
-    named(issuer),
+    providerAt(issuer),
     {
       link,
       env: opens ? { BROWSER: 'true' } : {},
       platform: 'linux',
       mayOpenBrowser: opens,
-      say: (text) => said.push(text),
+      say: (text) => messages.push(text),
     },
     { ...call, signal: stop.signal },
   )
   token.catch(() => {})
-  const address = (): string | undefined => /(http:\S+code_challenge=\S+)/.exec(said.join('\n'))?.[1]
+  const address = (): string | undefined => /(http:\S+code_challenge=\S+)/.exec(messages.join('\n'))?.[1]
   await until(async () => address() !== undefined)
   const authorization = new URL(address() ?? '')
   const parameter = (name: string): string => authorization.searchParams.get(name) ?? ''
@@ -67,7 +67,7 @@ async function begin(issuer: string, { opens = true } = {}) {
     state: parameter('state'),
     nonce: parameter('nonce'),
   }
-  return { token, said, stop, opened }
+  return { token, messages, stop, opened }
 }
 
 const callbackOf = ({ redirect }: Opened, parameters: Readonly<Record<string, string>>): string =>
@@ -97,7 +97,7 @@ describe('the configuration of a simulated provider', () => {
     ['a web page', () => '<!doctype html><title>Welcome</title>', /no OpenID configuration/],
   ])('A13 is refused with %s', async (_, answer, message) => {
     const { issuer, requests } = await simulated({ '/.well-known/openid-configuration': answer })
-    const fault = await faultOf(discover(named(issuer), link, call))
+    const fault = await faultOf(discover(providerAt(issuer), link, call))
     expect(fault.message).toMatch(message)
     expect(fault.exitCode).toBe(8)
     expect(requests).toHaveLength(1)
@@ -106,7 +106,7 @@ describe('the configuration of a simulated provider', () => {
   test.each(['http://192.0.2.1', 'ftp://127.0.0.1', 'https://user:word@sso.example', 'javascript:alert(1)', 'corp'])(
     'A13 an issuer %s is refused before any request',
     async (issuer) => {
-      const fault = await faultOf(discover(named(issuer), link, call))
+      const fault = await faultOf(discover(providerAt(issuer), link, call))
       expect(fault.message).toMatch(/unusable provider/)
       expect(fault.message).not.toContain('word')
     },
@@ -122,11 +122,11 @@ describe('the configuration of a simulated provider', () => {
       }),
     })
     const place = { link, env: { BROWSER: 'true' }, platform: 'linux', mayOpenBrowser: true, say: () => {} } as const
-    expect((await faultOf(tokenOfProvider(named(issuer), place, call))).message).toMatch(/no way to sign in/)
+    expect((await faultOf(tokenOfProvider(providerAt(issuer), place, call))).message).toMatch(/no way to sign in/)
   })
 
   test('C2 a provider that refuses connections is exit code 6, and the message is about the provider', async () => {
-    const fault = await faultOf(discover(named('http://127.0.0.1:9'), link, call))
+    const fault = await faultOf(discover(providerAt('http://127.0.0.1:9'), link, call))
     expect(fault.exitCode).toBe(6)
     expect(fault.message).toMatch(/^identity provider: /)
     expect(fault.details.hints?.join('\n')).not.toMatch(/svc serve --port/)
@@ -243,7 +243,7 @@ describe('the callback of svc login', () => {
   })
 
   test('A13 listens on 127.0.0.1 only, on another port each time', async () => {
-    const issuer = await discover(named((await simulated()).issuer), link, call)
+    const issuer = await discover(providerAt((await simulated()).issuer), link, call)
     const make = () => listenForCallback({ state: 's', issuer, clientId: 'svc' }, call.signal)
     const [one, other] = [await make(), await make()]
     expect(one.redirectUri).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/callback$/)
@@ -319,12 +319,12 @@ describe('a device code of a simulated provider', () => {
       '/device/auth': code(more),
       '/token': () => (left.length > 1 ? left.shift() : left[0]),
     })
-    const issuer = await discover(named(provider.issuer), link, call)
+    const issuer = await discover(providerAt(provider.issuer), link, call)
     const pauses: number[] = []
     const at = issuer.deviceAuthorization
     if (!at) throw new Error('no device endpoint')
-    const device = await requestDeviceCode(issuer, at, named(provider.issuer), link, call)
-    const result = pollForTokens(issuer, device, named(provider.issuer), link, call, async (ms) => {
+    const device = await requestDeviceCode(issuer, at, providerAt(provider.issuer), link, call)
+    const result = pollForTokens(issuer, device, providerAt(provider.issuer), link, call, async (ms) => {
       pauses.push(ms / 1_000)
     })
     result.catch(() => {})
@@ -377,7 +377,7 @@ describe('a device code of a simulated provider', () => {
   ])('A13 a verification address %s is refused', async (verification_uri) => {
     const { issuer } = await simulated({ '/device/auth': code({ verification_uri }) })
     const place = { link, env: {}, platform: 'linux', mayOpenBrowser: true, say: () => {} } as const
-    expect((await faultOf(tokenOfProvider(named(issuer), place, call))).message).toMatch(/no usable device code/)
+    expect((await faultOf(tokenOfProvider(providerAt(issuer), place, call))).message).toMatch(/no usable device code/)
   })
 
   test('K6 the address and the code are shown without terminal escapes', async () => {
@@ -389,10 +389,10 @@ describe('a device code of a simulated provider', () => {
       }),
       '/token': () => ({ error: 'access_denied' }),
     })
-    const said: string[] = []
-    const place = { link, env: {}, platform: 'linux', mayOpenBrowser: true, say: (text: string) => said.push(text) }
-    await faultOf(tokenOfProvider(named(issuer), { ...place, platform: 'linux' }, call))
-    const text = said.join('\n')
+    const messages: string[] = []
+    const place = { link, env: {}, platform: 'linux', mayOpenBrowser: true, say: (text: string) => messages.push(text) }
+    await faultOf(tokenOfProvider(providerAt(issuer), { ...place, platform: 'linux' }, call))
+    const text = messages.join('\n')
     expect(text).toContain('enter the code ABCD EF')
     expect(text).toContain('https://sso.example/%1B[2Jdevice')
     expect(text).not.toMatch(/[\u001b\u0007\r\u202e]|javascript/)
@@ -405,8 +405,8 @@ describe('a device code of a simulated provider', () => {
         device_authorization_endpoint: undefined,
       }),
     })
-    const { token, said, stop } = await begin(issuer, { opens: false })
-    expect(said.join()).toMatch(/offers no codes for other devices.*forward port \d+/s)
+    const { token, messages, stop } = await begin(issuer, { opens: false })
+    expect(messages.join()).toMatch(/offers no codes for other devices.*forward port \d+/s)
     stop.abort(new Fault('Interrupted'))
     await faultOf(token)
   })

@@ -56,9 +56,9 @@ describe('svc login --provider at a real provider, with a simulated server', () 
   test('A13 signs in with a code of the provider where there is no browser', async () => {
     const { provider, server, home, args } = await context()
     let opened: Promise<unknown> | undefined
-    const ran = await home.terminal([...args, '--no-browser'], (shown) => {
-      const [, address] = /(http:\/\/\S+user_code=\S+)/.exec(shown) ?? []
-      if (address !== undefined && shown.includes('Waiting')) opened ??= signInAsPerson(address)
+    const ran = await home.terminal([...args, '--no-browser'], (screen) => {
+      const [, address] = /(http:\/\/\S+user_code=\S+)/.exec(screen) ?? []
+      if (address !== undefined && screen.includes('Waiting')) opened ??= signInAsPerson(address)
       return undefined
     })
     await opened
@@ -72,9 +72,9 @@ describe('svc login --provider at a real provider, with a simulated server', () 
     const { provider, home, args } = await context()
     expect(await home.run(args, { env: { BROWSER: person } })).toMatchObject({ code: 0 })
     let opened: Promise<unknown> | undefined
-    const ran = await home.terminal([...args, '--no-browser'], (shown) => {
-      const [, address] = /(http:\/\/\S+user_code=\S+)/.exec(shown) ?? []
-      if (address !== undefined && shown.includes('Waiting')) opened ??= signInAsPerson(address)
+    const ran = await home.terminal([...args, '--no-browser'], (screen) => {
+      const [, address] = /(http:\/\/\S+user_code=\S+)/.exec(screen) ?? []
+      if (address !== undefined && screen.includes('Waiting')) opened ??= signInAsPerson(address)
       return undefined
     })
     await opened
@@ -92,9 +92,9 @@ describe('svc login --provider at a real provider, with a simulated server', () 
     const { server, home, args } = await context()
     let opened: Promise<unknown> | undefined
     const ran = await home
-      .terminal(args, (shown) => {
-        const [, address] = /(http:\/\/\S+user_code=\S+)/.exec(shown) ?? []
-        if (address !== undefined && shown.includes('Waiting')) opened ??= signInAsPerson(address, { declines: true })
+      .terminal(args, (screen) => {
+        const [, address] = /(http:\/\/\S+user_code=\S+)/.exec(screen) ?? []
+        if (address !== undefined && screen.includes('Waiting')) opened ??= signInAsPerson(address, { declines: true })
         return undefined
       })
       .finally(() => opened)
@@ -111,7 +111,7 @@ describe('svc login --provider at a real provider, with a simulated server', () 
     const { provider, server, home, args } = await context()
     const ran = await home.terminal(
       [...args, ...more],
-      (shown) => (/code_challenge=|Waiting/.test(shown) ? { signal: 'SIGINT' } : undefined),
+      (screen) => (/code_challenge=|Waiting/.test(screen) ? { signal: 'SIGINT' } : undefined),
       { BROWSER: 'true' },
     )
     expect(ran.code).toBe(130)
@@ -164,14 +164,14 @@ describe('svc login --provider at a real provider, with a simulated server', () 
     await home.run(['logout'])
     const second = await startStandIn({ issuer: provider.issuer, clientId: svcClient })
     ends.push(second.close)
-    const asked = provider.requests().length
+    const requestsBefore = provider.requests().length
     const login = ['login', '--server', second.url, '--provider', 'corp', '--insecure-storage']
     const refused = await home.run(login, { env: { BROWSER: person } })
     expect(refused.code).toBe(2)
     expect(refused.stderr).toContain(
       `${second.url} uses the same client of ${provider.issuer} as ${server.url}: each of the two could sign in`,
     )
-    expect(provider.requests()).toHaveLength(asked)
+    expect(provider.requests()).toHaveLength(requestsBefore)
     expect((await home.run([...login, '--same-client'], { env: { BROWSER: person } })).code).toBe(0)
   })
 

@@ -62,8 +62,8 @@ async function elsewhere(url: string): Promise<Home> {
   return home
 }
 
-const passwd = (home: Home, current: string, wanted: string) =>
-  home.run(['passwd', '--password-stdin'], { stdin: `${current}\n${wanted}\n` })
+const passwd = (home: Home, current: string, newPassword: string) =>
+  home.run(['passwd', '--password-stdin'], { stdin: `${current}\n${newPassword}\n` })
 const signedIn = async (home: Home): Promise<number | null> => (await home.run(['whoami', '--verify'])).code
 
 describe('svc passwd', () => {
@@ -93,9 +93,9 @@ describe('svc passwd', () => {
       'the new password is a common password, which attackers try first',
     ],
     ['the same password again', password, password, 9, 'the new password must differ from the current password'],
-  ])('P9 %s changes nothing', async (_, current, wanted, code, message) => {
+  ])('P9 %s changes nothing', async (_, current, newPassword, code, message) => {
     const { home, admin } = await context()
-    expect(await passwd(home, current, wanted)).toMatchObject({ code, stderr: expect.stringContaining(message) })
+    expect(await passwd(home, current, newPassword)).toMatchObject({ code, stderr: expect.stringContaining(message) })
     expect(await signedIn(home)).toBe(0)
     const events = (await admin.audit.list({ limit: 10 })).map(({ event }) => event)
     expect(events).not.toContain('password.changed')
@@ -155,7 +155,7 @@ suiteWith(
         ['Confirm password', next],
       ]
       let fresh = ''
-      const { shown, status } = await onTerminal(`"$NODE" "$SVC" passwd`, {
+      const { output, status } = await onTerminal(`"$NODE" "$SVC" passwd`, {
         cwd: home.folder,
         env: { ...home.env, NODE: process.execPath, SVC: home.program },
         timeoutMs: 25_000,
@@ -169,9 +169,9 @@ suiteWith(
           return `${typed}\r`
         },
       })
-      expect(shown).toContain('The passwords do not match. Try again.')
-      expect(shown).toContain('is changed; your other sessions and tokens have ended')
-      expect(shown).not.toMatch(new RegExp(`${password}|${next}|another`))
+      expect(output).toContain('The passwords do not match. Try again.')
+      expect(output).toContain('is changed; your other sessions and tokens have ended')
+      expect(output).not.toMatch(new RegExp(`${password}|${next}|another`))
       expect(status).toBe(0)
       expect(await signedIn(home)).toBe(0)
     })

@@ -38,8 +38,8 @@ describe.each(commands.map((args) => ({ args, line: args.join(' ') })))('svc $li
     const whole = await screen(args, 400)
     const narrow = await screen(args, columns)
     expect(narrow.split('\n').filter((line) => width(line) > columns)).toEqual([])
-    const shown = wordsOf(narrow)
-    expect([...wordsOf(whole)].filter((word) => !shown.has(word))).toEqual([])
+    const visibleWords = wordsOf(narrow)
+    expect([...wordsOf(whole)].filter((word) => !visibleWords.has(word))).toEqual([])
   })
 })
 

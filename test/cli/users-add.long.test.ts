@@ -28,7 +28,7 @@ suiteWith(
     /** Types each word once its question is asked. Gives all that the terminal showed. */
     const answered = async (args: string, steps: (readonly [question: RegExp, keys: string])[]) => {
       let fresh = ''
-      const { shown, status } = await onTerminal(`"$NODE" "$SVC" ${args}`, {
+      const { output, status } = await onTerminal(`"$NODE" "$SVC" ${args}`, {
         cwd: home.folder,
         env: { ...home.env, NODE: process.execPath, SVC: home.program },
         timeoutMs: 25_000,
@@ -41,7 +41,7 @@ suiteWith(
           return step[1]
         },
       })
-      return { shown, status, rest: steps.length }
+      return { output, status, rest: steps.length }
     }
     const first = /A password has 8 characters or more[\s\S]*\? Password for zorblatt:/
     const confirm = /\? Confirm password/
@@ -54,13 +54,13 @@ suiteWith(
         [confirm, `${password}\r`],
       ])
       expect(ran).toMatchObject({ status: 0, rest: 0 })
-      expect(ran.shown.replaceAll('\n', ' ')).toContain(passwordRule)
+      expect(ran.output.replaceAll('\n', ' ')).toContain(passwordRule)
       // At 80 columns and more, the question stays on one line.
-      expect(ran.shown).toContain('? Password for zorblatt: [input is masked]')
-      expect(ran.shown.match(/\? Confirm password/g)?.length).toBeGreaterThan(0)
-      expect(ran.shown.slice(0, ran.shown.indexOf('too similar'))).not.toContain('Confirm')
-      expect(ran.shown).toContain('zorblatt is added')
-      expect(ran.shown).not.toMatch(new RegExp(`short|zorblatt99|${password}`))
+      expect(ran.output).toContain('? Password for zorblatt: [input is masked]')
+      expect(ran.output.match(/\? Confirm password/g)?.length).toBeGreaterThan(0)
+      expect(ran.output.slice(0, ran.output.indexOf('too similar'))).not.toContain('Confirm')
+      expect(ran.output).toContain('zorblatt is added')
+      expect(ran.output).not.toMatch(new RegExp(`short|zorblatt99|${password}`))
     }, 40_000)
 
     test('P4 three refused entries are exit 2, and nothing is added', async () => {
@@ -71,7 +71,7 @@ suiteWith(
         [again, 'short\r'],
       ])
       expect(ran).toMatchObject({ status: 2, rest: 0 })
-      expect(ran.shown).toContain('nothing was changed')
+      expect(ran.output).toContain('nothing was changed')
       expect(await names()).not.toContain('dave')
     }, 40_000)
 
@@ -81,8 +81,8 @@ suiteWith(
       ['dave --email nowhere', /--email must be an e-mail address/, 2],
     ])('refuses %s before it prompts for a password', async (args, why, code) => {
       const ran = await answered(`users add ${args}`, [])
-      expect([ran.status, ran.shown]).toEqual([code, expect.stringMatching(why)])
-      expect(ran.shown).not.toContain('Password for')
+      expect([ran.status, ran.output]).toEqual([code, expect.stringMatching(why)])
+      expect(ran.output).not.toContain('Password for')
     })
 
     test('K7 ctrl-C at the second prompt: exit 130, nothing added', async () => {
@@ -102,8 +102,8 @@ suiteWith(
         for (const path of paths) chownSync(path, 65_534, 65_534)
         try {
           const ran = await answered('users add eve', [])
-          expect(ran).toMatchObject({ status: 12, shown: expect.stringContaining('belongs to the account nobody') })
-          expect(ran.shown).not.toContain('Password for')
+          expect(ran).toMatchObject({ status: 12, output: expect.stringContaining('belongs to the account nobody') })
+          expect(ran.output).not.toContain('Password for')
         } finally {
           for (const path of paths) chownSync(path, 0, 0)
         }

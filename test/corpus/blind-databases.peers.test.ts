@@ -216,8 +216,8 @@ const statements =
   }
 const set = (name: string, value: string) => async (servers: Postgres) => {
   const [before] = await servers.plain.query(`SHOW ${name}`)
-  const shows = async (wanted: unknown): Promise<unknown> =>
-    await until(async () => (await servers.plain.query(`SHOW ${name}`))[0]?.[name] === wanted)
+  const shows = async (expected: unknown): Promise<unknown> =>
+    await until(async () => (await servers.plain.query(`SHOW ${name}`))[0]?.[name] === expected)
   await statements([`ALTER SYSTEM SET ${name} = '${value}'`, 'SELECT pg_reload_conf()'], [])(servers)
   await shows(value)
   return async () => {

@@ -21,13 +21,13 @@ import type { Row } from './row.ts'
 const certificates = opensslMissing() === undefined ? makeCertificates() : undefined
 afterAll(() => certificates?.remove())
 
-const known = 'someone@svc.test'
+const recipient = 'someone@svc.test'
 const smtp = (port: number, more: object = {}) => ({
   kind: 'smtp',
   host: '127.0.0.1',
   port,
   caFile: certificates?.caFile,
-  recipient: known,
+  recipient,
   ...more,
 })
 const askSmtp = (port: number): readonly PeerProgram[] => [
@@ -209,7 +209,7 @@ corpus<MailMachine>({
     return await startMailMachine('postfix', [
       `smtpd_tls_chain_files = ${file}`,
       'smtpd_tls_security_level = may',
-      `local_recipient_maps = inline:{ {${known} = x} {later@svc.test = x} {wrong@svc.test = x} }`,
+      `local_recipient_maps = inline:{ {${recipient} = x} {later@svc.test = x} {wrong@svc.test = x} }`,
       'smtpd_recipient_restrictions = check_recipient_access inline:{ {later@svc.test = 450 4.2.0 Greylisted} {wrong@svc.test = no_such_restriction} }',
       // The monitor is a stranger, as in production.
       'mynetworks = 192.0.2.1/32',

@@ -39,9 +39,9 @@ async function askPlugin(
   { program, args: written, env }: Extract<PeerProgram, { readonly args: unknown }>,
   mounts: MountNamespace | undefined,
 ): Promise<PeerVerdict> {
-  const found = findProgram(program) ?? join(pluginFolder, program)
-  if (!existsSync(found)) return { program, state: 'missing', line: '' }
-  const [path, args] = mounts ? mounts.command(found, written) : ([found, written] as const)
+  const plugin = findProgram(program) ?? join(pluginFolder, program)
+  if (!existsSync(plugin)) return { program, state: 'missing', line: '' }
+  const [path, args] = mounts ? mounts.command(plugin, written) : ([plugin, written] as const)
   const { code, text } = await new Promise<{ readonly code: number | string; readonly text: string }>((resolve) => {
     execFile(path, [...args], { timeout: maxMs, env: { ...process.env, ...env } }, (error, stdout, stderr) =>
       resolve({ code: error ? (error.code ?? 3) : 0, text: stdout || stderr }),

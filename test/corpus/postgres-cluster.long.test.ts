@@ -250,8 +250,9 @@ const rows: readonly Row<Fixture>[] = [
     plant: async (fixture) => {
       const { leaf } = fixture
       await follow(leaf, { recovery_min_apply_delay: '1h' })
-      const shown = async () => (await leaf.query('SHOW recovery_min_apply_delay'))[0]?.['recovery_min_apply_delay']
-      await until(async () => (await shown()) === '1h')
+      const delaySetting = async () =>
+        (await leaf.query('SHOW recovery_min_apply_delay'))[0]?.['recovery_min_apply_delay']
+      await until(async () => (await delaySetting()) === '1h')
       const before = await rowsOf(leaf, 'jobs')
       await insertJob(fixture)
       const delayed = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'RecoveryApplyDelay'"

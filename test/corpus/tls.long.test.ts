@@ -12,7 +12,7 @@ afterAll(() => certificates?.remove())
 const fingerprint = (name: 'good' | 'selfSigned'): string | undefined =>
   certificates && new X509Certificate(certificates[name].cert).fingerprint256
 
-const shown = [
+const certificateNames = [
   'good',
   'expired',
   'expiredIntermediate',
@@ -32,7 +32,7 @@ const shown = [
   'underLeaf',
   'tooDeep',
 ] as const
-type Name = (typeof shown)[number] | 'oldVersion' | 'mutual' | 'namesOnly'
+type Name = (typeof certificateNames)[number] | 'oldVersion' | 'mutual' | 'namesOnly'
 type Servers = Readonly<Record<Name, OpensslServer>>
 
 const handshake =
@@ -320,7 +320,7 @@ for (const [kind, rows] of [
         mutual: await startOpenssl(certificates.good, ['-Verify', '3']),
         namesOnly: await startOpenssl(certificates.good, ['for:elsewhere.test']),
       }
-      for (const name of shown) started[name] = await startOpenssl(certificates[name])
+      for (const name of certificateNames) started[name] = await startOpenssl(certificates[name])
       return started as Servers
     },
     stop: async (servers) => {

@@ -157,7 +157,7 @@ suiteWith(missing, 'the screen of the README', () => {
   })
 })
 
-type Failure = { readonly command: string; readonly line: number; readonly status: number; readonly shown: string }
+type Failure = { readonly command: string; readonly line: number; readonly status: number; readonly screen: string }
 
 const failuresOf = (page: string, stage: Stage): Promise<readonly Failure[]> => failuresIn(read(page), stage)
 
@@ -184,28 +184,28 @@ async function failuresIn(page: string, stage: Stage): Promise<readonly Failure[
     }
   }
   stage.write('page.sh', script.join('\n'))
-  const { shown } = await onTerminal('source ./page.sh', {
+  const { output: screen } = await onTerminal('source ./page.sh', {
     cwd: stage.work,
     env: { ...stage.env, WORK: stage.work },
     timeoutMs: 200_000,
     answer: passwords(),
   })
   return commands.flatMap(({ text, line }, index) => {
-    const [, output = '', status] = new RegExp(`<<<begin ${index}>>>([\\s\\S]*?)<<<ended (\\d+)>>>`).exec(shown) ?? []
+    const [, output = '', status] = new RegExp(`<<<begin ${index}>>>([\\s\\S]*?)<<<ended (\\d+)>>>`).exec(screen) ?? []
     const expected = exits[text.replace(/\s+#.*$/, '')] ?? [0]
     const ran = status === undefined ? -1 : Number(status)
     if (expected.includes(ran)) return []
-    return [{ command: text, line, status: ran, shown: status === undefined ? shown.slice(-2_000) : output }]
+    return [{ command: text, line, status: ran, screen: status === undefined ? screen.slice(-2_000) : output }]
   })
 }
 
 /** Answers each question for a password once: it is drawn again at every key, until a tick shows that it is answered. */
 function passwords(): (text: string) => string | undefined {
-  let shown = ''
+  let screen = ''
   let answers = 0
   return (text) => {
-    shown += text
-    const parts = shown.split('✔')
+    screen += text
+    const parts = screen.split('✔')
     if (answers === parts.length || !parts.at(-1)?.includes('[input is masked]')) return undefined
     answers = parts.length
     return 'violet harbour 42\n'

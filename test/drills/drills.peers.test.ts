@@ -83,9 +83,9 @@ const helps: Readonly<Record<Fault, (step: string, port: string, corrected: stri
   freeze: async (step, port) => {
     expect(step).toContain('ss -ltnp')
     expect(step).toContain('ps -o stat,args -p PID')
-    const shown = output('ss', '-ltnp', `sport = :${port}`)
-    expect(shown).toMatch(waitingConnections)
-    const [, pid = ''] = /pid=(\d+)/.exec(shown) ?? []
+    const report = output('ss', '-ltnp', `sport = :${port}`)
+    expect(report).toMatch(waitingConnections)
+    const [, pid = ''] = /pid=(\d+)/.exec(report) ?? []
     expect(output('ps', '-o', 'stat,args', '-p', pid)).toMatch(/^T/m)
   },
   stop: async (step, port) => {
@@ -134,8 +134,8 @@ for (const { server: name, kind, missing, planted, start } of drills) {
           const [, port = ''] = /:(\d+)/.exec(sentence) ?? []
           if (own === undefined) return await helps[fault](step, port, corrected)
           expect(step).toMatch(own.command)
-          const shown = await own.run()
-          expect(typeof shown === 'string' ? shown : JSON.stringify(shown)).toMatch(own.shows)
+          const report = await own.run()
+          expect(typeof report === 'string' ? report : JSON.stringify(report)).toMatch(own.shows)
         } finally {
           await cure?.()
         }

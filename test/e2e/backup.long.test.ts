@@ -20,10 +20,10 @@ beforeEach(() => {
 })
 afterEach(() => home.remove())
 
-type Named = { readonly userName: string; readonly roles: readonly string[] }
-const usersOf = async (at: Home): Promise<readonly Named[]> => {
+type Account = { readonly userName: string; readonly roles: readonly string[] }
+const usersOf = async (at: Home): Promise<readonly Account[]> => {
   const { stdout } = await at.svc(['users', 'list', '--json'])
-  return (JSON.parse(stdout) as { users: readonly Named[] }).users
+  return (JSON.parse(stdout) as { users: readonly Account[] }).users
 }
 
 /** Gives Bob one role after the other until `end`. */

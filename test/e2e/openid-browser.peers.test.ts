@@ -68,9 +68,9 @@ peerSuite(chromiumMissing, 'a real browser at svc serve and a real provider', ()
       const page = await context.newPage()
       let approved: Promise<void> | undefined
       const args = ['login', '--server', server.url, '--provider', 'corp', '--insecure-storage', '--no-browser']
-      const ran = await terminal.terminal(args, (shown) => {
-        const [, code = ''] = /enter the code (\S+):/.exec(shown) ?? []
-        if (code !== '' && shown.includes('Waiting')) approved ??= approve(code)
+      const ran = await terminal.terminal(args, (screen) => {
+        const [, code = ''] = /enter the code (\S+):/.exec(screen) ?? []
+        if (code !== '' && screen.includes('Waiting')) approved ??= approve(code)
         return undefined
       })
       async function approve(code: string): Promise<void> {

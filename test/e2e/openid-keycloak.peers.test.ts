@@ -55,9 +55,9 @@ peerSuite(keycloakMissing ?? chromiumMissing, 'svc login --provider at svc serve
       await signInOnPages(page, account)
     }
     let approved: Promise<void> | undefined
-    const ran = await home.terminal([...args(), '--no-browser'], (shown) => {
-      const [, address] = /(http:\/\/\S+user_code=\S+)/.exec(shown) ?? []
-      if (address !== undefined && shown.includes('Waiting')) approved ??= approve(address)
+    const ran = await home.terminal([...args(), '--no-browser'], (screen) => {
+      const [, address] = /(http:\/\/\S+user_code=\S+)/.exec(screen) ?? []
+      if (address !== undefined && screen.includes('Waiting')) approved ??= approve(address)
       return undefined
     })
     await approved

@@ -37,9 +37,9 @@ describe('svc login --provider at svc serve and a real provider', () => {
   /** Signs in with a code, which a person approves in a browser elsewhere. */
   async function withCode(...args: readonly string[]) {
     let opened: Promise<unknown> | undefined
-    const ran = await home.terminal(args, (shown) => {
-      const [, address] = /(http:\/\/\S+user_code=\S+)/.exec(shown) ?? []
-      if (address !== undefined && shown.includes('Waiting')) opened ??= signInAsPerson(address)
+    const ran = await home.terminal(args, (screen) => {
+      const [, address] = /(http:\/\/\S+user_code=\S+)/.exec(screen) ?? []
+      if (address !== undefined && screen.includes('Waiting')) opened ??= signInAsPerson(address)
       return undefined
     })
     await opened

@@ -31,8 +31,8 @@ test('W9 SIGHUP does not end a server that was not started on a terminal: waitin
 test('W9 SIGHUP stops a server that was started on a terminal, as SIGTERM does', async () => {
   const home = svcHome()
   try {
-    const ran = await home.terminal(['serve', '--only', 'health', '--port', '0'], (shown) =>
-      shown.includes('listens on') ? { signal: 'SIGHUP' } : undefined,
+    const ran = await home.terminal(['serve', '--only', 'health', '--port', '0'], (screen) =>
+      screen.includes('listens on') ? { signal: 'SIGHUP' } : undefined,
     )
     expect(ran.stdout).toContain('stopping: finishing requests in progress')
     expect(ran.code).toBe(0)

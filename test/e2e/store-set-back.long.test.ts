@@ -40,7 +40,7 @@ suiteWith(postgresMissing, 'a database that was restored to an earlier moment', 
       await work()
     }
     expect((await signIn(node)).status).toBe(200)
-    const kept = await newestEntry()
+    const restoredEntry = await newestEntry()
     await withoutSessions(async () => await server.query(`CREATE DATABASE ${name}_then TEMPLATE ${name} OWNER svc`))
     await server.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`)
     await until(async () => (await signIn(node)).status === 200, sweptMs)
@@ -52,6 +52,8 @@ suiteWith(postgresMissing, 'a database that was restored to an earlier moment', 
       await server.query(`ALTER DATABASE ${name}_then RENAME TO ${name}`)
     })
     await until(() => node.log().includes('an earlier state of itself'), sweptMs)
-    expect(node.log()).toContain(`audit entries ${kept + 1} to ${lost}, and the changes that they name, are gone`)
+    expect(node.log()).toContain(
+      `audit entries ${restoredEntry + 1} to ${lost}, and the changes that they name, are gone`,
+    )
   }, 240_000)
 })

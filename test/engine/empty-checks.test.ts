@@ -35,11 +35,11 @@ const declared = {
 }
 
 test('only these configured checks may yield no result', async () => {
-  const found: Record<string, string> = {}
+  const statuses: Record<string, string> = {}
   for (const [name, { load }] of Object.entries(monitors)) {
     for (const one of (await load()).default.checks) {
-      if (one.emptyWhere !== undefined) found[`${name} ${one.name}`] = one.emptyWhere
+      if (one.emptyWhere !== undefined) statuses[`${name} ${one.name}`] = one.emptyWhere
     }
   }
-  expect(found).toEqual(declared)
+  expect(statuses).toEqual(declared)
 })

@@ -33,7 +33,7 @@ function fixture() {
     latest.add('Sql', mode, report(name, result), { beganAt, endedAt: clock.now, cause })
   }
   /** By monitor, the depths and messages of its reports. */
-  const shown = (): Readonly<Record<string, readonly string[]>> =>
+  const view = (): Readonly<Record<string, readonly string[]>> =>
     Object.fromEntries(
       latest
         .of('Sql')
@@ -42,7 +42,7 @@ function fixture() {
           reports.map((one) => `${one.mode} ${one.report.results[0]?.message}`),
         ]),
     )
-  return { clock, latest, ran, shown }
+  return { clock, latest, ran, view }
 }
 const minute = 60_000
 const everyMinute = (_: unknown, __: unknown, mode: ExecutionMode): number | undefined =>
@@ -50,46 +50,46 @@ const everyMinute = (_: unknown, __: unknown, mode: ExecutionMode): number | und
 
 describe('the latest report of each monitor', () => {
   test('the one that began last counts at its depth, and others stay at theirs', () => {
-    const { ran, shown, clock } = fixture()
+    const { ran, view, clock } = fixture()
     ran('tcp a', passed)
     ran('tcp a', passed, { mode: 'Advanced' })
     clock.now += 10
     ran('tcp a', failed)
     ran('tcp a', passed, { beganAt: clock.now - 5 })
-    expect(shown()).toEqual({ 'tcp a': ['Standard refused', 'Advanced connected'] })
+    expect(view()).toEqual({ 'tcp a': ['Standard refused', 'Advanced connected'] })
   })
 
   test('a report leaves after three intervals of its schedule, without one after 15 minutes or 3 hours', () => {
-    const { ran, shown, clock, latest } = fixture()
+    const { ran, view, clock, latest } = fixture()
     for (const mode of ['Basic', 'Standard', 'Advanced'] as const) ran('tcp a', passed, { mode })
     clock.now += 15 * minute
-    expect(shown()['tcp a']).toHaveLength(3)
+    expect(view()['tcp a']).toHaveLength(3)
     latest.followSchedule(everyMinute)
-    expect(shown()['tcp a']).toEqual(['Advanced connected', 'Basic connected'])
+    expect(view()['tcp a']).toEqual(['Advanced connected', 'Basic connected'])
     ran('tcp a', passed)
     clock.now += 3 * minute
-    expect(shown()['tcp a']).toEqual(['Standard connected', 'Advanced connected'])
+    expect(view()['tcp a']).toEqual(['Standard connected', 'Advanced connected'])
     clock.now += 1
-    expect(shown()['tcp a']).toEqual(['Advanced connected'])
+    expect(view()['tcp a']).toEqual(['Advanced connected'])
     clock.now += 180 * minute
-    expect(shown()).toEqual({})
+    expect(view()).toEqual({})
     expect(latest.of('Sql').all().flat()).toHaveLength(3)
   })
 
   test('what a run of a caller skipped or cut replaces nothing where a schedule runs the monitor, and counts without one', () => {
-    const { ran, shown, clock, latest } = fixture()
+    const { ran, view, clock, latest } = fixture()
     for (const result of [skipped, cut]) {
       ran('tcp a', passed)
       ran('tcp a', result, { cause: 'caller' })
-      expect(shown()['tcp a']).toEqual([`Standard ${result.message}`])
+      expect(view()['tcp a']).toEqual([`Standard ${result.message}`])
     }
     clock.now += 1
     latest.followSchedule(everyMinute)
     ran('tcp a', passed)
     for (const result of [skipped, cut]) ran('tcp a', result, { cause: 'caller' })
-    expect(shown()['tcp a']).toEqual(['Standard connected'])
+    expect(view()['tcp a']).toEqual(['Standard connected'])
     ran('tcp a', failed, { cause: 'caller' })
-    expect(shown()['tcp a']).toEqual(['Standard refused'])
+    expect(view()['tcp a']).toEqual(['Standard refused'])
   })
 
   test('a run for a peer, which queries no further svc, counts for nothing', () => {
@@ -99,15 +99,15 @@ describe('the latest report of each monitor', () => {
   })
 
   test('monitors are in the order of the plan, and reports of those that it no longer has leave', () => {
-    const { ran, shown, latest } = fixture()
+    const { ran, view, latest } = fixture()
     const plan = (...names: readonly string[]) => names.map((name) => ({ name, depth: 'Basic' as const }))
     latest.planned('Sql', 'Standard', plan('tcp a', 'tcp b', 'tcp c'))
     for (const name of ['tcp c', 'tcp b', 'tcp a']) ran(name, passed)
-    expect(Object.keys(shown())).toEqual(['tcp a', 'tcp b', 'tcp c'])
+    expect(Object.keys(view())).toEqual(['tcp a', 'tcp b', 'tcp c'])
     latest.planned('Sql', 'Standard', plan('tcp c', 'tcp a'))
-    expect(Object.keys(shown())).toEqual(['tcp c', 'tcp a'])
+    expect(Object.keys(view())).toEqual(['tcp c', 'tcp a'])
     latest.keepTypes(['App'])
-    expect(shown()).toEqual({})
+    expect(view()).toEqual({})
   })
 
   test('a depth is complete when each monitor of its plan has a report at that depth or a deeper one', () => {

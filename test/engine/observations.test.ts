@@ -22,7 +22,7 @@ const never = new AbortController().signal
 /** A kind whose observations wait until `answer` is called, and the number of those that began and were cancelled. */
 function heldKind() {
   const waiting = new Set<(results: readonly Result[]) => void>()
-  const counts = { begun: 0, cancelled: 0 }
+  const counts = { starts: 0, cancelled: 0 }
   const kind: AnyKind = {
     name: 'held',
     title: 'waits for the test',
@@ -30,7 +30,7 @@ function heldKind() {
     checks: [{ name: 'probe', depth: 'Basic', doc: '' }],
     runsOn: 'network',
     async *run(_: never, { signal, step, history }: CheckContext) {
-      counts.begun += 1
+      counts.starts += 1
       step('probe')
       yield { check: 'connect', status: 'ok', message: 'connected' } as const
       await history('figure', 7, 0)
@@ -89,7 +89,7 @@ describe('runs of several types', () => {
     const runs = [run(planned(kind, { type: 'App' })), run(planned(kind, { type: 'Sql', name: 'held b' }))]
     await answer()
     const both = await Promise.all(runs)
-    expect(counts.begun).toBe(1)
+    expect(counts.starts).toBe(1)
     for (const one of both) expect(checksOf(one)).toEqual(['connect ok', 'probe ok'])
     expect(both.map(({ monitors }) => monitors[0]?.name)).toEqual(['held', 'held b'])
   })
@@ -106,13 +106,13 @@ describe('runs of several types', () => {
     const { kind, counts, answer } = heldKind()
     const { run } = fixture()
     const first = run(planned(kind, { settings: { password: new Secret('{env: A}', async () => 'a') } }))
-    await until(() => counts.begun === 1, undefined, 1)
+    await until(() => counts.starts === 1, undefined, 1)
     const settings = more.settings ?? { password: new Secret('{env: A}', async () => 'a') }
     const second = run(planned(kind, { ...more, settings }), options)
-    await until(() => counts.begun === 2, undefined, 1)
+    await until(() => counts.starts === 2, undefined, 1)
     await answer()
     await Promise.all([first, second])
-    expect(counts.begun).toBe(2)
+    expect(counts.starts).toBe(2)
   })
 
   test.each<[string, readonly Result[], number]>([
@@ -128,13 +128,13 @@ describe('runs of several types', () => {
     await first
     at += lifeMs - 1
     const again = await run(planned(kind, { type: 'Sql' }))
-    expect(counts.begun).toBe(1)
+    expect(counts.starts).toBe(1)
     expect(again.reused).toEqual({ ageMs: lifeMs - 1, leftMs: 1 })
     at += 1
     const later = run(planned(kind, { type: 'Sql' }))
     await answer()
     expect((await later).reused).toBeUndefined()
-    expect(counts.begun).toBe(2)
+    expect(counts.starts).toBe(2)
   })
 
   test('H8 a run that ends leaves an observation to those that still wait for it', async () => {
@@ -142,14 +142,14 @@ describe('runs of several types', () => {
     const { run } = fixture()
     const aborted = new AbortController()
     const leaves = run(planned(kind), { signal: aborted.signal })
-    await until(() => counts.begun === 1, undefined, 1)
+    await until(() => counts.starts === 1, undefined, 1)
     const stays = run(planned(kind, { type: 'Sql' }))
     await nextTurn()
     aborted.abort(new Error('the caller has left'))
     await expect(leaves).rejects.toThrow('the caller has left')
     await answer()
     expect(checksOf(await stays)).toEqual(['connect ok', 'probe ok'])
-    expect(counts).toEqual({ begun: 1, cancelled: 0 })
+    expect(counts).toEqual({ starts: 1, cancelled: 0 })
   })
 
   test('H8 an observation that nobody waits for any more is cancelled, and serves nobody', async () => {
@@ -157,11 +157,11 @@ describe('runs of several types', () => {
     const { run } = fixture()
     const aborted = new AbortController()
     const leave = [run(planned(kind), { signal: aborted.signal }), run(planned(kind), { signal: aborted.signal })]
-    await until(() => counts.begun === 1, undefined, 1)
+    await until(() => counts.starts === 1, undefined, 1)
     aborted.abort(new Error('both callers have left'))
     const later = run(planned(kind, { type: 'Sql' }))
     for (const one of leave) await expect(one).rejects.toThrow('both callers have left')
-    await until(() => counts.begun === 2, undefined, 1)
+    await until(() => counts.starts === 2, undefined, 1)
     expect(counts.cancelled).toBe(1)
     await answer()
     expect(checksOf(await later)).toEqual(['connect ok', 'probe ok'])
@@ -171,13 +171,13 @@ describe('runs of several types', () => {
     const { kind, counts, answer } = heldKind()
     const { run } = fixture()
     const patient = run(planned(kind))
-    await until(() => counts.begun === 1, undefined, 1)
+    await until(() => counts.starts === 1, undefined, 1)
     const hasty = await run(planned(kind, { type: 'Sql' }), { timeoutMs: 50 })
     expect(checksOf(hasty)).toEqual(['connect ok', 'probe failed'])
     expect(hasty.monitors[0]?.results[1]).toMatchObject({ notChecked: 'budget' })
     await answer()
     expect(checksOf(await patient)).toEqual(['connect ok', 'probe ok'])
-    expect(counts).toEqual({ begun: 1, cancelled: 0 })
+    expect(counts).toEqual({ starts: 1, cancelled: 0 })
   })
 
   test('H8 H9 a shorter time limit of the first does not shorten the observation of those that joined it', async () => {
@@ -193,7 +193,7 @@ describe('runs of several types', () => {
     slot.release()
     await answer()
     expect(checksOf(await patient)).toEqual(['connect ok', 'probe ok'])
-    expect(counts).toEqual({ begun: 1, cancelled: 0 })
+    expect(counts).toEqual({ starts: 1, cancelled: 0 })
   })
 
   test('H8 H9 what had too little time is not reused', async () => {
@@ -203,7 +203,7 @@ describe('runs of several types', () => {
     const second = run(planned(kind))
     await answer()
     expect(checksOf(await second)).toEqual(['connect ok', 'probe ok'])
-    expect(counts.begun).toBe(2)
+    expect(counts.starts).toBe(2)
   })
 
   test('H8 H10 a retry observes anew, once for all who retry', async () => {
@@ -211,13 +211,13 @@ describe('runs of several types', () => {
     const { run } = fixture()
     const runs = [run(planned(kind, { retries: 1 })), run(planned(kind, { retries: 1, type: 'Sql' }))]
     await answer([bad])
-    await until(() => counts.begun === 2, undefined, 1)
+    await until(() => counts.starts === 2, undefined, 1)
     await answer()
     for (const { monitors } of await Promise.all(runs)) {
       expect(monitors).toMatchObject([{ attempts: 2 }])
       expect(monitors[0]?.results.at(-1)?.status).toBe('ok')
     }
-    expect(counts.begun).toBe(2)
+    expect(counts.starts).toBe(2)
   })
 
   test('H8 a monitor whose own results follow from settings of its entry gets them from a shared observation', async () => {
@@ -245,7 +245,7 @@ describe('runs of several types', () => {
     const runs = [run(planned(kind, { type: 'App' })), run(planned(kind, { type: 'Sql' }))]
     await answer()
     await Promise.all(runs)
-    expect(counts.begun).toBe(1)
+    expect(counts.starts).toBe(1)
     expect(values).toEqual([7, 7])
   })
 })

@@ -118,7 +118,7 @@ peerSuite(shareMissing, 'H30 a share that does not answer', () => {
       .replace(/\}$/, `, timeout: ${deadline}ms}`)
       .replace('LOCAL', home.folder)
       .replace('POSTGRES', postgres?.url('postgres') ?? '')
-  const named = (): string => `the share ${share.point} (fuse from ${share.real}) did not answer within`
+  const silence = (): string => `the share ${share.point} (fuse from ${share.real}) did not answer within`
 
   describe.each(Object.entries(rows))('%s', (name, monitor) => {
     const on = (folder: string) =>
@@ -134,7 +134,7 @@ peerSuite(shareMissing, 'H30 a share that does not answer', () => {
       try {
         const hung = await inTime(deadline, () => on(share.point))
         expect(hung.code).toBe(3)
-        expect(hung.output).toContain(`${named()} ${deadline / 1_000} s`)
+        expect(hung.output).toContain(`${silence()} ${deadline / 1_000} s`)
       } finally {
         share.go()
       }
@@ -152,7 +152,7 @@ peerSuite(shareMissing, 'H30 a share that does not answer', () => {
       await share.stop()
       try {
         const ran = await inTime(5_000, () => svc(args, env))
-        expect(ran.output).toContain(`${named()} ${within}`)
+        expect(ran.output).toContain(`${silence()} ${within}`)
         // A command that waits for ever is killed, and has no exit code.
         expect(ran.code).toBe(code)
       } finally {
@@ -218,13 +218,13 @@ peerSuite(shareMissing, 'H30 a share that does not answer', () => {
       await share.stop()
       try {
         const command = spawn(program, [...args], { env: home.env, stdio: ['ignore', 'ignore', 'pipe'] })
-        let said = ''
-        command.stderr.on('data', (chunk) => (said += String(chunk)))
+        let output = ''
+        command.stderr.on('data', (chunk) => (output += String(chunk)))
         // It waits as soon as its reader process runs.
         await until(() => childrenOf(command.pid ?? 0).length > 0)
         command.kill('SIGINT')
         await once(command, 'close')
-        expect(said).not.toContain('did not answer')
+        expect(output).not.toContain('did not answer')
         expect(command.exitCode).toBe(130)
       } finally {
         share.go()
@@ -316,7 +316,7 @@ peerSuite(shareMissing, 'H30 a share that does not answer', () => {
       await share.stop()
       try {
         const hung = await inTime(deadline, () => health('exec', monitor))
-        expect(hung.output).toContain(`${named()} ${deadline / 1_000} s`)
+        expect(hung.output).toContain(`${silence()} ${deadline / 1_000} s`)
         expect(hung.code).toBe(3)
       } finally {
         share.go()
@@ -371,7 +371,7 @@ peerSuite(shareMissing, 'H30 a share that does not answer', () => {
       await share.stop()
       try {
         const ran = await health('linked', monitor)
-        expect(ran.output).toContain(named())
+        expect(ran.output).toContain(silence())
         expect(ran.code).toBe(3)
       } finally {
         share.go()
@@ -449,13 +449,13 @@ peerSuite(shareMissing, 'H30 a share that does not answer', () => {
       // The reader process that was silent is replaced first.
       await until(async () => (await ask('App')).text.includes('1.2.3, as expected'), 30_000, 500)
       await share.stop()
-      const asked = ask('App').catch(() => undefined)
+      const answer = ask('App').catch(() => undefined)
       const since = performance.now()
       serve.kill('SIGTERM')
       await once(serve, 'exit')
       expect(serve.exitCode).toBe(0)
       expect(performance.now() - since).toBeLessThan(10_000)
-      await asked
+      await answer
     } finally {
       share.go()
       serve.kill('SIGKILL')

@@ -48,9 +48,9 @@ describe('the npm package', () => {
   })
 
   test('contains nothing else: no sources, tests, tools, source maps or packaging of other systems', () => {
-    const known =
+    const expected =
       /^(?:package\.json|README\.md|LICENSE|CHANGELOG\.md|bin\/(?:run\.js|package\.json)|dist\/(?:[\w.-]+\.cjs|profile-[\w-]+\.yaml|man\/man1\/[\w-]+\.1)|docs\/reference\/\w+\.schema\.json|deploy\/(?:ready\.mjs|(?:prometheus|systemd|container)\/[\w.-]+))$/
-    expect(files.filter((name) => !known.test(name))).toEqual([])
+    expect(files.filter((name) => !expected.test(name))).toEqual([])
   })
 
   test('the README in it links to files by addresses that exist in the package or in the repository', () => {

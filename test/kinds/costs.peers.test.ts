@@ -79,10 +79,10 @@ const rows: readonly (CostRow & { readonly missing: string | undefined })[] = [
       const tapped = await tap(server.port)
       const at = { url: `mysql://monitor@${host}:${tapped.port}/`, password }
       const counts = async (): Promise<Readonly<Record<string, number>>> => {
-        const found = await server.query(
+        const rows = await server.query(
           "SELECT command_type AS type, count(*) AS n FROM mysql.general_log WHERE user_host LIKE '%monitor%' GROUP BY 1",
         )
-        return Object.fromEntries(found.map(({ type, n }) => [String(type), Number(n)]))
+        return Object.fromEntries(rows.map(({ type, n }) => [String(type), Number(n)]))
       }
       return {
         cases: { plain: at, 'one query': { ...at, queries: [query] }, 'two queries': { ...at, queries: both } },

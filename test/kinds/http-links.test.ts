@@ -228,8 +228,8 @@ describe('http links', () => {
 
   test('a run that another svc requested does not call a health check through a link', async () => {
     await using server = await httpPeer(pages(() => ({ '/': { items: ['/healthcheck'] }, '/healthcheck': {} })))
-    const hushed = await look(server.origin, { links: [entry()] }, { calledByPeer: true })
-    expect(messagesOf(hushed, 'links')).toEqual([
+    const fromPeer = await look(server.origin, { links: [entry()] }, { calledByPeer: true })
+    expect(messagesOf(fromPeer, 'links')).toEqual([
       expect.stringMatching(/is not requested: another svc asked for this run$/),
     ])
     await look(server.origin, { links: [entry()] })

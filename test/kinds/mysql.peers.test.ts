@@ -29,11 +29,11 @@ import { peerSuite } from '../support/suite/peer.ts'
 import { until } from '../support/suite/until.ts'
 import { sqlSuite, word } from './sql/suite.ts'
 
-type Given = Partial<Values<typeof mysql.settings>>
+type Settings = Partial<Values<typeof mysql.settings>>
 
 let server: MariadbServer
 const here = "'127.0.0.1'"
-const run = (settings: Given = {}, mode: ExecutionMode = 'Basic', options: RunKindOptions = {}) =>
+const run = (settings: Settings = {}, mode: ExecutionMode = 'Basic', options: RunKindOptions = {}) =>
   runKind(mysql, { url: server.url('monitor'), password: secret(word), ...settings }, mode, options)
 const one = async (check: string, ...args: Parameters<typeof run>): Promise<Result> =>
   checked(await run(...args), check)
@@ -103,19 +103,19 @@ sqlSuite(
       passwordRefusal: /refused the sign-in of "monitor"/,
       conditions: {
         noPassword: { run: () => runKind(mysql, { url: server.url('monitor') }) },
-        noAccount: { given: () => ({ url: server.url('nobody') }) },
+        noAccount: { settings: () => ({ url: server.url('nobody') }) },
         locked: {
           plant: () => server.query(`ALTER USER stranger@${here} ACCOUNT LOCK`),
-          given: () => ({ url: server.url('stranger') }),
+          settings: () => ({ url: server.url('stranger') }),
           end: () => server.query(`ALTER USER stranger@${here} ACCOUNT UNLOCK`),
         },
         missingDatabase: {
           plant: () => server.query(`GRANT SELECT ON \`gone\`.* TO monitor@${here}`),
-          given: () => ({ url: server.url('monitor', 'gone') }),
+          settings: () => ({ url: server.url('monitor', 'gone') }),
           message: /Unknown database 'gone'/,
         },
         closedDatabase: {
-          given: () => ({ url: server.url('stranger', 'orders') }),
+          settings: () => ({ url: server.url('stranger', 'orders') }),
           message: /denies "stranger" access to the database/,
         },
         full: {
@@ -123,7 +123,7 @@ sqlSuite(
             await server.query(`GRANT USAGE ON *.* TO stranger@${here} WITH MAX_CONNECTIONS_PER_HOUR 1`)
             await run({ url: server.url('stranger') })
           },
-          given: () => ({ url: server.url('stranger') }),
+          settings: () => ({ url: server.url('stranger') }),
           message: /accepts no more connections/,
           end: () => server.query(`GRANT USAGE ON *.* TO stranger@${here} WITH MAX_CONNECTIONS_PER_HOUR 0`),
         },
@@ -266,12 +266,12 @@ sqlSuite(
           Buffer.alloc(10),
         ])
         packet(0, Buffer.concat([hello, Buffer.from('abcdefghijkl\0mysql_native_password\0', 'latin1')]))
-        let heard = 0
+        let packets = 0
         socket.on('data', () => {
-          heard += 1
+          packets += 1
           // First the sign-in is accepted, then the query is answered with LOCAL INFILE.
-          if (heard === 1) packet(2, Buffer.from([0, 0, 0, 2, 0, 0, 0]))
-          else if (heard === 2) packet(1, Buffer.from('\xfb/etc/hostname', 'latin1'))
+          if (packets === 1) packet(2, Buffer.from([0, 0, 0, 2, 0, 0, 0]))
+          else if (packets === 2) packet(1, Buffer.from('\xfb/etc/hostname', 'latin1'))
         })
       })
       const results = await run({ url: `mysql://monitor@127.0.0.1:${thief.port}/` }, 'Basic', { timeoutMs: 1_000 })
@@ -348,7 +348,7 @@ sqlSuite(
     })
 
     test('MariaDB: a transaction that stays open lengthens the history list', async () => {
-      const list = (settings: Given = {}): Promise<Result> => one('history list', settings, 'Advanced')
+      const list = (settings: Settings = {}): Promise<Result> => one('history list', settings, 'Advanced')
       const before = (await list()).measurement?.value ?? Number.NaN
       expect(await list()).toMatchObject({ status: 'ok', measurement: { warn: 100_000, limit: 1_000_000 } })
       const fault = await historyKept(server, 500)
@@ -407,7 +407,7 @@ sqlSuite(
     })
 
     describe('the round trip of allowWrites', () => {
-      const trip = (settings: Given = {}, options: RunKindOptions = {}): Promise<Result> =>
+      const trip = (settings: Settings = {}, options: RunKindOptions = {}): Promise<Result> =>
         one('write', { url: server.url('writer', 'orders'), allowWrites: true, ...settings }, 'Advanced', options)
       beforeAll(() => server.query(`CREATE USER writer@${here} IDENTIFIED BY '${word}'`))
       afterAll(() => server.query(`DROP USER writer@${here}; DROP TABLE orders.svc_probe`))
@@ -447,7 +447,7 @@ sqlSuite(
         }
       })
       test('MariaDB: it is left out without allowWrites and on a read-only server', async () => {
-        const names = async (settings: Given): Promise<readonly string[]> =>
+        const names = async (settings: Settings): Promise<readonly string[]> =>
           (await run({ url: server.url('writer', 'orders'), ...settings }, 'Advanced')).map(({ check }) => check)
         expect(await names({})).not.toContain('write')
         const fault = await readOnly(server)
@@ -480,7 +480,7 @@ sqlSuite(
     })
 
     test('MariaDB: a source that is read-only warns, and fails where a source is expected', async () => {
-      const standard = (settings: Given = {}): Promise<Result> => one('role', settings, 'Standard')
+      const standard = (settings: Settings = {}): Promise<Result> => one('role', settings, 'Standard')
       expect(await standard({ role: 'source' })).toMatchObject({ status: 'ok', message: 'accepts writes' })
       expect(await standard({ role: 'replica' })).toMatchObject({
         status: 'failed',
@@ -514,7 +514,7 @@ sqlSuite(
           CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=${server.port}, MASTER_USER='repl',
             MASTER_PASSWORD='r', MASTER_LOG_FILE='${String(log?.File)}', MASTER_LOG_POS=${Number(log?.Position)},
             MASTER_CONNECT_RETRY=1; START SLAVE`)
-        const at = async (check: string, settings: Given = {}): Promise<Result> =>
+        const at = async (check: string, settings: Settings = {}): Promise<Result> =>
           one(check, { url: replica.url('monitor'), replica: true, ...settings }, 'Advanced')
         await until(async () => (await at('replication')).status === 'ok')
         await until(async () => (await at('replication lag')).measurement?.value === 0)
@@ -742,16 +742,16 @@ peerSuite(mariadbMissing ?? mountMissing, 'mysql: a data directory that is full'
     expect(await trip()).toMatchObject({ status: 'ok' })
   })
   test('MariaDB: a round trip on a nearly full disk leaves the server running', { timeout: 60_000 }, async () => {
-    const said: string[] = []
+    const outcomes: string[] = []
     for (const kilobytes of [48, 64, 80, 128, 160, 200, 256]) {
       await small.query('DROP TABLE IF EXISTS orders.svc_probe')
       await trip()
       await small.fill(kilobytes * 1_024)
       const { status, message } = await trip()
-      said.push(`${kilobytes} KiB: ${status === 'ok' ? 'ok' : message}`)
+      outcomes.push(`${kilobytes} KiB: ${status === 'ok' ? 'ok' : message}`)
       small.free()
     }
-    expect(said).toEqual([
+    expect(outcomes).toEqual([
       expect.stringMatching(/^48 KiB: .* has no space left for data/),
       ...[64, 80, 128, 160, 200, 256].map((kilobytes) => `${kilobytes} KiB: ok`),
     ])

@@ -8,13 +8,13 @@ import { type PostgresServer, postgresMissing, startPostgres } from '../support/
 import { suiteWith } from '../support/suite/peer.ts'
 
 const word = 'correct horse'
-type Given = Partial<Values<typeof postgres.settings>>
+type Settings = Partial<Values<typeof postgres.settings>>
 
 suiteWith(postgresMissing, 'PostgreSQL: maintenance', () => {
   let server: PostgresServer
-  const run = (settings: Given = {}): Promise<readonly Result[]> =>
+  const run = (settings: Settings = {}): Promise<readonly Result[]> =>
     runKind(postgres, { url: server.url('monitor'), password: secret(word), restarted: {}, ...settings }, 'Advanced')
-  const one = async (check: string, settings: Given = {}): Promise<Result> => checked(await run(settings), check)
+  const one = async (check: string, settings: Settings = {}): Promise<Result> => checked(await run(settings), check)
   const limited = (check: string): Promise<Result> => one(check, { url: server.url('limited') })
   beforeAll(async () => {
     server = await startPostgres(['autovacuum_naptime=1h', 'archive_mode=on', 'archive_command=false'])

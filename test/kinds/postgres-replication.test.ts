@@ -11,8 +11,8 @@ import { suiteWith } from '../support/suite/peer.ts'
 import { until } from '../support/suite/until.ts'
 
 const word = 'correct horse'
-type Given = Partial<Values<typeof postgres.settings>>
-const ask = (server: PostgresServer, settings: Given = {}, mode: 'Standard' | 'Advanced' = 'Standard') =>
+type Settings = Partial<Values<typeof postgres.settings>>
+const ask = (server: PostgresServer, settings: Settings = {}, mode: 'Standard' | 'Advanced' = 'Standard') =>
   runKind(postgres, { url: server.url('monitor'), password: secret(word), restarted: {}, ...settings }, mode)
 
 suiteWith(postgresMissing, 'PostgreSQL: replication', () => {
@@ -77,7 +77,7 @@ suiteWith(postgresMissing, 'PostgreSQL: replication', () => {
   })
 
   test('PostgreSQL: a standby whose link is dead is late by its silence, although it has replayed all it has', async () => {
-    const limits: Given = { walReceiver: { warn: 3_000, limit: 4_000 } }
+    const limits: Settings = { walReceiver: { warn: 3_000, limit: 4_000 } }
     const sound = await ask(standby, limits, 'Advanced')
     expect(checked(sound, 'wal receiver')).toMatchObject({ status: 'ok', measurement: { limit: 4_000 } })
     expect(sound.map(({ check }) => check)).not.toContain('synchronous standbys')

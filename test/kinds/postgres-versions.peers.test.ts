@@ -11,7 +11,7 @@ import { until } from '../support/suite/until.ts'
 
 const word = 'correct horse'
 const modes: readonly ExecutionMode[] = ['Basic', 'Standard', 'Advanced']
-type Given = Partial<Values<typeof postgres.settings>>
+type Settings = Partial<Values<typeof postgres.settings>>
 
 /** The least privileges, as the reference has them: of each check, in the order of the checks. */
 const grants = [
@@ -27,13 +27,13 @@ for (const version of [13, 14, 15, 16, 17] as const satisfies readonly OldPostgr
     let standby: PostgresServer
     let subscriber: PostgresServer
     let subscription: PlantedFault
-    const run = (server: PostgresServer, mode: ExecutionMode, settings: Given = {}): Promise<readonly Result[]> =>
+    const run = (server: PostgresServer, mode: ExecutionMode, settings: Settings = {}): Promise<readonly Result[]> =>
       runKind(
         postgres,
         { url: server.url('monitor'), password: secret(word), restarted: {}, latency: {}, clock: {}, ...settings },
         mode,
       )
-    const one = async (server: PostgresServer, check: string, settings: Given = {}): Promise<Result> =>
+    const one = async (server: PostgresServer, check: string, settings: Settings = {}): Promise<Result> =>
       checked(await run(server, 'Advanced', settings), check)
 
     beforeAll(async () => {

@@ -9,18 +9,18 @@ import { suiteWith } from '../support/suite/peer.ts'
 import { until } from '../support/suite/until.ts'
 
 const word = 'correct horse'
-type Given = Partial<Values<typeof postgres.settings>>
+type Settings = Partial<Values<typeof postgres.settings>>
 
 suiteWith(postgresMissing, 'PostgreSQL: writes', () => {
   let server: PostgresServer
-  const run = (settings: Given = {}, options: RunKindOptions = {}): Promise<readonly Result[]> =>
+  const run = (settings: Settings = {}, options: RunKindOptions = {}): Promise<readonly Result[]> =>
     runKind(
       postgres,
       { url: server.url('monitor'), password: secret(word), restarted: {}, allowWrites: true, ...settings },
       'Advanced',
       options,
     )
-  const write = async (settings: Given = {}, options: RunKindOptions = {}): Promise<Result> =>
+  const write = async (settings: Settings = {}, options: RunKindOptions = {}): Promise<Result> =>
     checked(await run(settings, options), 'write')
   const rows = async (): Promise<unknown> => (await server.query('SELECT * FROM svc_probe.round_trip')).length
   beforeAll(async () => {

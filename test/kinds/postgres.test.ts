@@ -28,10 +28,10 @@ import { postgresAnswering } from '../support/simulated/simulated-postgres.ts'
 import { until } from '../support/suite/until.ts'
 import { sqlSuite, word } from './sql/suite.ts'
 
-type Given = Partial<Values<typeof postgres.settings>>
+type Settings = Partial<Values<typeof postgres.settings>>
 
 let server: PostgresServer
-const run = (settings: Given = {}, mode: ExecutionMode = 'Basic', options: RunKindOptions = {}) =>
+const run = (settings: Settings = {}, mode: ExecutionMode = 'Basic', options: RunKindOptions = {}) =>
   runKind(postgres, { url: server.url('monitor'), password: secret(word), ...settings }, mode, options)
 const one = async (check: string, ...args: Parameters<typeof run>): Promise<Result> =>
   checked(await run(...args), check)
@@ -89,14 +89,14 @@ sqlSuite(
           run: () => runKind(postgres, { url: server.url('monitor') }),
           message: /^127\.0\.0\.1:\d+ requires a password, and none is configured: add `password:`$/,
         },
-        noAccount: { given: () => ({ url: server.url('nobody') }) },
+        noAccount: { settings: () => ({ url: server.url('nobody') }) },
         locked: {
           plant: stranger('NOLOGIN'),
-          given: () => ({ url: server.url('stranger') }),
+          settings: () => ({ url: server.url('stranger') }),
           end: stranger('LOGIN'),
         },
         missingDatabase: {
-          given: () => ({ url: server.url('monitor', 'nowhere') }),
+          settings: () => ({ url: server.url('monitor', 'nowhere') }),
           message: /database "nowhere" does not exist/,
         },
         closedDatabase: {
@@ -104,13 +104,13 @@ sqlSuite(
             await server.query('CREATE DATABASE closed')
             await server.query('REVOKE CONNECT ON DATABASE closed FROM PUBLIC')
           },
-          given: () => ({ url: server.url('monitor', 'closed') }),
+          settings: () => ({ url: server.url('monitor', 'closed') }),
           message: /denies "monitor" access to/,
           end: () => server.query('DROP DATABASE closed'),
         },
         full: {
           plant: stranger('CONNECTION LIMIT 0'),
-          given: () => ({ url: server.url('stranger') }),
+          settings: () => ({ url: server.url('stranger') }),
           message: /has no free connection: too many connections/,
           end: stranger('CONNECTION LIMIT -1'),
         },
@@ -526,7 +526,7 @@ sqlSuite(
         await standby.remove()
         await primary.remove()
       })
-      const at = async (which: PostgresServer, check: string, settings: Given = {}): Promise<Result> =>
+      const at = async (which: PostgresServer, check: string, settings: Settings = {}): Promise<Result> =>
         checked(await run({ url: which.url('monitor'), ...settings }, 'Advanced'), check)
 
       test('PostgreSQL: a standby that has replayed everything is not behind, however long the primary is idle', async () => {

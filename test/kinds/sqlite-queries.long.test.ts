@@ -11,14 +11,14 @@ import { type RunKindOptions, runKind } from '../support/engine/run-kind.ts'
 import { ownChildren as children } from '../support/suite/processes.ts'
 import { sqlSuite } from './sql/suite.ts'
 
-type Given = Partial<Values<typeof sqlite.settings>>
+type Settings = Partial<Values<typeof sqlite.settings>>
 type Mode = 'Basic' | 'Standard' | 'Advanced'
 
 const forever = 'WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n'
 const counting = (n: number): string => `WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < ${n})`
 let jobsFolder = ''
 let jobs = ''
-const runOnJobs = (settings: Given = {}, mode: Mode = 'Basic', options: RunKindOptions = {}) =>
+const runOnJobs = (settings: Settings = {}, mode: Mode = 'Basic', options: RunKindOptions = {}) =>
   runKind(sqlite, { path: jobs, diskFree: {}, ...settings }, mode, { inChild: runInChild, ...options })
 
 sqlSuite(

@@ -40,7 +40,7 @@ import { files } from '../support/engine/files.ts'
 import { checked, evaluated, type RunKindOptions, runKind } from '../support/engine/run-kind.ts'
 import { ownChildren as children } from '../support/suite/processes.ts'
 
-type Given = Partial<Values<typeof sqlite.settings>>
+type Settings = Partial<Values<typeof sqlite.settings>>
 type Mode = 'Basic' | 'Standard' | 'Advanced'
 const posix = process.platform !== 'win32'
 const root = process.getuid?.() === 0
@@ -53,9 +53,9 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-const run = (settings: Given = {}, mode: Mode = 'Basic', options: RunKindOptions = {}): Promise<readonly Result[]> =>
+const run = (settings: Settings = {}, mode: Mode = 'Basic', options: RunKindOptions = {}): Promise<readonly Result[]> =>
   runKind(sqlite, { path, diskFree: {}, ...settings }, mode, { inChild: runInChild, ...options })
-const own = (settings: Given = {}, mode: Mode = 'Basic', options: RunKindOptions = {}): Promise<readonly Result[]> =>
+const own = (settings: Settings = {}, mode: Mode = 'Basic', options: RunKindOptions = {}): Promise<readonly Result[]> =>
   run({ ownStore: true, ...settings }, mode, options)
 const store = (): void => openStore({ path, create: true }).close()
 /** A database of some application, with rollback journal. */
@@ -454,9 +454,9 @@ describe('figures against limits', () => {
 
 describe('node:sqlite', () => {
   test('SQLite: its ExperimentalWarning is dropped while it is loaded, and no other warning', () => {
-    const heard: unknown[] = []
+    const messages: unknown[] = []
     const emit = process.emitWarning
-    process.emitWarning = ((...settings: unknown[]) => void heard.push(settings)) as typeof emit
+    process.emitWarning = ((...parameters: unknown[]) => void messages.push(parameters)) as typeof emit
     try {
       const loaded = withoutSqliteWarning(() => {
         process.emitWarning('SQLite is an experimental feature and might change at any time', 'ExperimentalWarning')
@@ -469,12 +469,12 @@ describe('node:sqlite', () => {
     } finally {
       process.emitWarning = emit
     }
-    expect(heard.map((parameters) => (parameters as string[])[1])).toEqual([
+    expect(messages.map((parameters) => (parameters as string[])[1])).toEqual([
       'ExperimentalWarning',
       'DeprecationWarning',
       'ExperimentalWarning',
     ])
-    expect((heard[0] as string[])[0]).toContain('Another')
+    expect((messages[0] as string[])[0]).toContain('Another')
   })
 })
 

@@ -42,14 +42,14 @@ import { peerSuite, suiteWith } from '../support/suite/peer.ts'
 import { hungUp } from '../support/suite/until.ts'
 import { sqlSuite, word } from './sql/suite.ts'
 
-type Given = Partial<Values<typeof sqlserver.settings>>
+type Settings = Partial<Values<typeof sqlserver.settings>>
 type Mode = 'Basic' | 'Standard' | 'Advanced'
 const refusing = (number: number, state = 1, message = "Login failed for user 'monitor'."): Partial<TdsOptions> => ({
   login: () => [{ number, state, message }],
 })
 
 const url = (port: number): string => `sqlserver://monitor@127.0.0.1:${port}/orders`
-const run = (port: number, mode: Mode = 'Basic', settings: Given = {}, options: RunKindOptions = {}) =>
+const run = (port: number, mode: Mode = 'Basic', settings: Settings = {}, options: RunKindOptions = {}) =>
   runKind(sqlserver, { url: url(port), password: secret(word), ...settings }, mode, options)
 async function using<T>(options: Partial<TdsOptions>, use: (server: TdsPeer) => Promise<T>): Promise<T> {
   await using server = await tdsPeer({ answer: answers(), ...options })
@@ -61,7 +61,7 @@ const one = (
   check: string,
   options: Partial<TdsOptions>,
   mode: Mode = 'Basic',
-  settings: Given = {},
+  settings: Settings = {},
 ): Promise<Result> => using(options, async (server) => checked(await run(server.port, mode, settings), check))
 
 /** What the queries of the suite, and those below, are answered with: a part of each, and the first column. */
@@ -124,7 +124,7 @@ const checksOf = (mode: Mode): readonly string[] =>
     .filter(({ name }) => !['certificate', 'queries', 'write'].includes(name))
     .filter(({ depth }) => mode === 'Advanced' || depth === 'Basic' || depth === mode)
     .map(({ name }) => name)
-const runSuite = (settings: Given = {}, mode: Mode = 'Basic', options: RunKindOptions = {}) =>
+const runSuite = (settings: Settings = {}, mode: Mode = 'Basic', options: RunKindOptions = {}) =>
   run(server.port, mode, settings, options)
 
 sqlSuite(
@@ -165,7 +165,7 @@ sqlSuite(
         /^127\.0\.0\.1:\d+ refused the sign-in of "monitor": probably a wrong name or password; the exact reason is in the error log of the server$/,
       conditions: {
         noPassword: { run: () => runKind(sqlserver, { url: url(server.port) }) },
-        noAccount: { given: () => ({ url: asServer(server).url('nobody') }) },
+        noAccount: { settings: () => ({ url: asServer(server).url('nobody') }) },
         locked: { ...refuses(18_486), message: /the login is locked/ },
         missingDatabase: { absent: 'The server names neither it nor a closed database: it says the same of both' },
         closedDatabase: { ...refuses(4_060), message: /denies "monitor" access to the database/ },
@@ -254,10 +254,10 @@ sqlSuite(
         { sql: 'SELECT 0.5 -- so far', rows: { limit: 1 } },
         { sql: 'SELECT x FROM gone', rows: { limit: 1 } },
       ])
-      const begun = (sql: string): string =>
+      const batch = (sql: string): string =>
         `SET NOCOUNT ON; SET LOCK_TIMEOUT 500; SET ROWCOUNT 1001; BEGIN TRANSACTION;\n${sql}`
       const end = 'SET ROWCOUNT 0; IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION'
-      const four = [begun('SELECT 0.5 -- so far'), end, begun('SELECT x FROM gone'), end]
+      const four = [batch('SELECT 0.5 -- so far'), end, batch('SELECT x FROM gone'), end]
       expect(server.batches().slice(-4)).toEqual(four)
     })
     test('SQL Server (simulated): what could write is never sent', async () => {
@@ -727,22 +727,22 @@ peerSuite(tsqlMissing, 'the simulated server speaks to another client: tsql of F
       env: { ...process.env, TDSVER: '7.4', FREETDSCONF: '/dev/null' },
       timeout: 10_000,
     })
-    let heard = ''
+    let output = ''
     for (const stream of [child.stdout, child.stderr]) {
       stream.on('data', (chunk: Buffer) => {
-        heard += chunk.toString()
+        output += chunk.toString()
       })
     }
     child.stdin.end(`${requests}\ngo\nexit\n`)
     await once(child, 'close')
-    return heard
+    return output
   }
   test('SQL Server (simulated): it signs in with the same name and password, and reads the same rows', async () => {
     await using server = await tdsPeer({ answer: answers() })
-    const heard = await tsql(server.port, 'SELECT name, state_desc AS state FROM sys.databases')
+    const output = await tsql(server.port, 'SELECT name, state_desc AS state FROM sys.databases')
     expect(server.logins()).toMatchObject([{ user: 'monitor', password: word }])
-    expect(heard).toMatch(/1\tmaster\tONLINE/)
-    expect(heard).toMatch(/1\torders\tONLINE/)
+    expect(output).toMatch(/1\tmaster\tONLINE/)
+    expect(output).toMatch(/1\torders\tONLINE/)
   })
   test('SQL Server (simulated): it is refused with the same error, and shown the errors of a batch', async () => {
     await using server = await tdsPeer({ answer: answers() })

@@ -183,8 +183,8 @@ peerSuite(postgresMissing ?? fakeTimeMissing, 'three nodes on one PostgreSQL', (
     expect(night.problems).toEqual([])
     const signIns = await Promise.all(nodes.map(async ({ current }) => (await signIn(current)).status))
     expect(signIns).toEqual([200, 200, 200])
-    const met = new Set(night.calls.map(({ fault }) => fault))
-    expect([...Object.keys(faults), noFault].filter((name) => !met.has(name))).toEqual([])
+    const names = new Set(night.calls.map(({ fault }) => fault))
+    expect([...Object.keys(faults), noFault].filter((name) => !names.has(name))).toEqual([])
     // A busy machine may refuse a few for its own reasons.
     const calm = night.calls.filter(({ fault }) => fault === noFault)
     expect(calm.filter(({ outcome }) => outcome === 'ok').length).toBeGreaterThan(0.9 * calm.length)

@@ -50,52 +50,52 @@ function fixture(...names: readonly string[]) {
     recent.ended('Sql', run)
     return run
   }
-  const shown = async () =>
+  const view = async () =>
     (await recent.of(['Sql'], () => 'full')).map(({ mode, run, complete, expired, ageSeconds }) => ({
       ...{ mode, complete, expired, ageSeconds, id: run.correlationId, status: run.status },
       monitors: run.monitors.map(({ name, results }) => `${name}: ${results.map(({ message }) => message).join(', ')}`),
     }))
-  return { clock, latest, recent, scheduled, wholeRun, shown }
+  return { clock, latest, recent, scheduled, wholeRun, view }
 }
 
 describe('the latest results of a type at one depth', () => {
   test('are those of a run as long as no later report replaces one of them, with the id of that run', async () => {
-    const { clock, wholeRun, scheduled, shown } = fixture('tcp a', 'tcp b')
+    const { clock, wholeRun, scheduled, view } = fixture('tcp a', 'tcp b')
     wholeRun([report('tcp a', [connected]), report('tcp b', [connected])])
     const both = { mode: 'Standard', complete: true, expired: false, ageSeconds: 0 }
     const monitors = ['tcp a: connected', 'tcp b: connected']
-    expect(await shown()).toEqual([{ ...both, id: 'run-7', status: 'ok', monitors }])
+    expect(await view()).toEqual([{ ...both, id: 'run-7', status: 'ok', monitors }])
     clock.now += 1_000
     scheduled(report('tcp b', [refused]))
     const later = ['tcp a: connected', 'tcp b: refused']
-    expect(await shown()).toEqual([{ ...both, id: '', status: 'failed', monitors: later }])
+    expect(await view()).toEqual([{ ...both, id: '', status: 'failed', monitors: later }])
   })
 
   test('come from reports of the schedule without any caller, and are complete when the last monitor has one', async () => {
-    const { scheduled, shown } = fixture('tcp a', 'tcp b')
-    expect(await shown()).toEqual([])
+    const { scheduled, view } = fixture('tcp a', 'tcp b')
+    expect(await view()).toEqual([])
     scheduled(report('tcp b', [connected]))
-    expect(await shown()).toMatchObject([{ complete: false, monitors: ['tcp b: connected'] }])
+    expect(await view()).toMatchObject([{ complete: false, monitors: ['tcp b: connected'] }])
     scheduled(report('tcp a', [connected]))
-    expect(await shown()).toMatchObject([{ complete: true, monitors: ['tcp a: connected', 'tcp b: connected'] }])
+    expect(await view()).toMatchObject([{ complete: true, monitors: ['tcp a: connected', 'tcp b: connected'] }])
   })
 
   test('include what a deeper report says of the checks of this depth, where a monitor has no report of its own', async () => {
-    const { scheduled, shown } = fixture('tcp a', 'tcp b')
+    const { scheduled, view } = fixture('tcp a', 'tcp b')
     scheduled(report('tcp a', [connected]))
     scheduled(report('tcp b', [connected, lagging]), 'Advanced')
-    expect(await shown()).toMatchObject([
+    expect(await view()).toMatchObject([
       { mode: 'Standard', complete: true, status: 'ok', monitors: ['tcp a: connected', 'tcp b: connected'] },
       { mode: 'Advanced', status: 'failed', monitors: ['tcp b: connected, 9 s behind'] },
     ])
   })
 
   test('are marked as expired, with their age, when none of them counts any more', async () => {
-    const { clock, latest, scheduled, shown } = fixture('tcp a')
+    const { clock, latest, scheduled, view } = fixture('tcp a')
     latest.followSchedule(() => 60_000)
     scheduled(report('tcp a', [connected]))
     clock.now += 181_000
-    expect(await shown()).toMatchObject([{ expired: true, complete: false, ageSeconds: 181 }])
+    expect(await view()).toMatchObject([{ expired: true, complete: false, ageSeconds: 181 }])
   })
 
   test('are the same object for the same reader while nothing has changed, so that texts made of it can be kept', async () => {

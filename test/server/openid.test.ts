@@ -126,9 +126,9 @@ describe('A13 a browser signs in by redirects', () => {
     const browser = new Browser()
     const left = await browser.get(`${home}/auth/corp`, one)
     expect(left.status).toBe(302)
-    const asked = new URL(left.headers.location ?? '')
-    expect(asked.origin).toBe(provider.issuer)
-    expect(Object.fromEntries(asked.searchParams)).toEqual({
+    const request = new URL(left.headers.location ?? '')
+    expect(request.origin).toBe(provider.issuer)
+    expect(Object.fromEntries(request.searchParams)).toEqual({
       response_type: 'code',
       client_id: clientId,
       redirect_uri: `${home}/auth/corp`,
@@ -202,11 +202,11 @@ function expectRefused(got: Got): void {
 describe('A13 a browser sign-in that somebody has tampered with is refused', () => {
   test('A13 a replayed answer of the provider is refused, also by another node', async () => {
     const { browser, back } = await aboutToArrive()
-    const kept = new Map(browser.cookies())
+    const cookies = new Map(browser.cookies())
     expect((await browser.get(back.href, one)).status).toBe(302)
     for (const node of [one, two]) {
       const again = new Browser()
-      again.jars.set(home, new Map(kept))
+      again.jars.set(home, new Map(cookies))
       expectRefused(await again.get(back.href, node))
       expect(await lastReason()).toBe('corp: state was used before')
     }
@@ -214,11 +214,11 @@ describe('A13 a browser sign-in that somebody has tampered with is refused', () 
 
   test('A13 of parallel arrivals with one state, one signs in', async () => {
     const { browser, back } = await aboutToArrive()
-    const kept = new Map(browser.cookies())
+    const cookies = new Map(browser.cookies())
     const statuses = await Promise.all(
       [one, two, one, two].map(async (node) => {
         const each = new Browser()
-        each.jars.set(home, new Map(kept))
+        each.jars.set(home, new Map(cookies))
         return (await each.get(back.href, node)).status
       }),
     )

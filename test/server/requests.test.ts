@@ -348,7 +348,7 @@ describe('S3 bounds', () => {
 
   test('S3 an address with too many connections gets no more, other addresses and exempt callers do', async () => {
     let refused = 0
-    let asked = 0
+    let requests = 0
     let exempt = false
     let address = '192.0.2.7'
     const admitted = admit({
@@ -356,7 +356,7 @@ describe('S3 bounds', () => {
       addressOf: () => address,
       isTrusted: (peer) => peer === '192.0.2.9',
       isExempt: async () => {
-        asked += 1
+        requests += 1
         return exempt
       },
       refused: () => {
@@ -384,9 +384,9 @@ describe('S3 bounds', () => {
       return judged.at(-1) === true
     }
     const socketsSeen = [await another(), await another(), await another()]
-    expect([socketsSeen, refused, asked]).toEqual([[true, true, false], 1, 1])
+    expect([socketsSeen, refused, requests]).toEqual([[true, true, false], 1, 1])
     exempt = true
-    expect([await another(), refused, asked]).toEqual([true, 1, 2])
+    expect([await another(), refused, requests]).toEqual([true, 1, 2])
     exempt = false
     address = '192.0.2.8'
     expect(await another()).toBe(true)

@@ -110,8 +110,8 @@ peerSuite(missing, 'callers through a reverse proxy on this machine that nobody 
     const full = expect.stringMatching(/^200 .*127\.0\.0\.1/)
     const brief = expect.stringMatching(/^200 (?!.*127\.0\.0\.1)/)
     expect(await Promise.all([0, ours, another].map((uid) => read(uid, serve.port)))).toEqual([full, full, brief])
-    await using named = await startServeProcess(yamlFor(target.port), ['--local-account', String(another)], ours)
-    expect(await read(another, named.port)).toEqual(full)
+    await using other = await startServeProcess(yamlFor(target.port), ['--local-account', String(another)], ours)
+    expect(await read(another, other.port)).toEqual(full)
     const none = `serve: {trustLocal: false}\n${yamlFor(target.port)}`
     await using strict = await startServeProcess(none, [], ours)
     expect(await Promise.all([0, ours].map((uid) => read(uid, strict.port)))).toEqual([brief, brief])
@@ -119,8 +119,8 @@ peerSuite(missing, 'callers through a reverse proxy on this machine that nobody 
 
   test('S11 through HAProxy everybody is a stranger, with option forwardfor and without any header', async () => {
     const server = `127.0.0.1:${serve.port}`
-    await using named = await startHaproxy(balancing(server, 'option forwardfor'))
-    expect(await reads(`http://127.0.0.1:${named.port}`)).toEqual(nothing)
+    await using other = await startHaproxy(balancing(server, 'option forwardfor'))
+    expect(await reads(`http://127.0.0.1:${other.port}`)).toEqual(nothing)
     await using bare = await startHaproxy(balancing(server))
     expect(await reads(`http://127.0.0.1:${bare.port}`)).toEqual(nothing)
   })
@@ -240,8 +240,8 @@ peerSuite(missing, 'svc serve --behind-proxy', () => {
       expect((await fetch(`${direct}/livez`)).status).toBe(200)
       expect((await fetch(`${direct}/readyz`)).status).toBe(200)
       expect(serve.log()).not.toContain('without TLS')
-      await using named = await startServeProcess(`serve: {behindProxy: [${elsewhere}]}\n`, flags)
-      const answered = await fetch(`http://${elsewhere}:${named.port}/server-types`)
+      await using other = await startServeProcess(`serve: {behindProxy: [${elsewhere}]}\n`, flags)
+      const answered = await fetch(`http://${elsewhere}:${other.port}/server-types`)
       expect(answered.status).toBe(200)
     },
   )

@@ -13,8 +13,8 @@ async function cipher(port: number, ...options: readonly string[]): Promise<stri
   })
   client.stdin.end()
   const output = await text(client.stdout)
-  const found = /^\s*New, TLSv1\.[23], Cipher is (\S+)$/m.exec(output)?.[1]
-  return found === '(NONE)' ? undefined : found
+  const cipher = /^\s*New, TLSv1\.[23], Cipher is (\S+)$/m.exec(output)?.[1]
+  return cipher === '(NONE)' ? undefined : cipher
 }
 
 function header(port: number, ca: string, path = '/livez'): Promise<unknown> {

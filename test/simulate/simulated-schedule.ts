@@ -98,7 +98,7 @@ type Run = {
 }
 
 /** What the rules know of a monitor, from what they have seen and not from the schedule. */
-type Seen = {
+type Facts = {
   /** The beginning of the latest run that counts, at each depth, in this life of the process. */
   readonly began: Map<ExecutionMode, number>
   /** The end of the latest run. */
@@ -160,7 +160,7 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
     /** A time of the schedule, by the monotonic clock. */
     const monotonic = (time: number): number => time - now() + queue.now
     const schedule = new subject.Schedule(now())
-    const seen = new Map<string, Seen>(
+    const factsByKey = new Map<string, Facts>(
       peers.map(({ key }) => [
         key,
         {
@@ -172,8 +172,8 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
         },
       ]),
     )
-    const seenOf = (key: string): Seen => {
-      const one = seen.get(key)
+    const factsOf = (key: string): Facts => {
+      const one = factsByKey.get(key)
       if (!one) throw new Error(`no monitor ${key}`)
       return one
     }
@@ -205,7 +205,7 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
       const at = queue.now
       inProgress += 1
       run.beganAt = at
-      const facts = seenOf(peer.key)
+      const facts = factsOf(peer.key)
       const late = schedule.began({ key: peer.key, depth, by, now: now() })
       if (order) checkLateness(order, run.readyAt, late)
       if (
@@ -260,7 +260,7 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
       })
     }
 
-    const busyOf = (facts: Seen, depth: ExecutionMode, at: number): number => {
+    const busyOf = (facts: Facts, depth: ExecutionMode, at: number): number => {
       let busy = facts.busyMs.get(depth) ?? 0
       for (const { beganAt = at } of facts.running) busy += at - Math.max(beganAt, facts.began.get(depth) ?? beganAt)
       return busy
@@ -280,7 +280,7 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
       }
     }
 
-    const checkGap = (peer: Peer, depth: ExecutionMode, facts: Seen, at: number, late: number): void => {
+    const checkGap = (peer: Peer, depth: ExecutionMode, facts: Facts, at: number, late: number): void => {
       const interval = peer.every[depth]
       const before = facts.began.get(depth)
       if (interval !== undefined) {
@@ -298,7 +298,7 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
     const expectedDue = (peer: Peer, depth: ExecutionMode): number | undefined => {
       const interval = peer.every[depth]
       const phase = phases.get(`${peer.key} ${depth}`)
-      const last = seenOf(peer.key).began.get(depth)
+      const last = factsOf(peer.key).began.get(depth)
       if (interval === undefined || phase === undefined || last === undefined) return undefined
       const served = last + origin + earlyMs(interval)
       return phase + (Math.floor((served - phase) / interval) + 1) * interval - origin
@@ -306,7 +306,7 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
 
     const checkOrder = (order: Shipped.Order, peer: Peer): void => {
       const { key, depth } = order
-      const facts = seenOf(key)
+      const facts = factsOf(key)
       const at = queue.now
       const dueAt = monotonic(order.dueAt)
       for (const run of facts.running) {
@@ -363,7 +363,7 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
         depthBefore = rank(order.depth)
         const place = waiting.findIndex((run) => run.peer === peer)
         const [replaced] = place < 0 ? [] : waiting.splice(place, 1)
-        const ready = Math.max(monotonic(order.dueAt), seenOf(peer.key).freeAt)
+        const ready = Math.max(monotonic(order.dueAt), factsOf(peer.key).freeAt)
         const readyAt = Math.min(ready, replaced?.readyAt ?? ready)
         waiting.push({ peer, depth: order.depth, by: 'schedule', order, readyAt, beganAt: undefined })
       }
@@ -382,7 +382,7 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
       for (const peer of peers) {
         if (!chance.is(share)) continue
         // A caller joins what is in progress, and what waits.
-        const facts = seenOf(peer.key)
+        const facts = factsOf(peer.key)
         if ([...facts.running].some((run) => includes(run.depth, depth))) continue
         if (waiting.some((run) => run.peer === peer && includes(run.depth, depth))) continue
         if (inProgress >= scenario.slots) continue
@@ -428,7 +428,7 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
       if (isDisturbed) return
       for (const peer of peers) {
         for (const depth of depths) {
-          const facts = seenOf(peer.key)
+          const facts = factsOf(peer.key)
           const interval = peer.every[depth]
           if (interval === undefined) continue
           const before = facts.began.get(depth)

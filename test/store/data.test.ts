@@ -819,14 +819,14 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
     })
 
     test('T8 a rotation of the family that stays works while the others end', async () => {
-      const kept = await startMs('alice')
-      const { user } = kept
+      const current = await startMs('alice')
+      const { user } = current
       const gone = signInOf(user)
       await data.sessions.begin(gone, actor())
-      expect(await data.users.endSessions(user.id, kept.session.familyId, actor())).toBe(1)
+      expect(await data.users.endSessions(user.id, current.session.familyId, actor())).toBe(1)
       // Both were read before the others ended.
-      const next = successorOf(kept)
-      expect((await data.tokens.rotate(kept.refresh.hash, next, 3_000, actor())).outcome).toBe('rotated')
+      const next = successorOf(current)
+      expect((await data.tokens.rotate(current.refresh.hash, next, 3_000, actor())).outcome).toBe('rotated')
       expect((await data.tokens.rotate(gone.refresh.hash, successorOf(gone), 3_000, actor())).outcome).toBe('gone')
       const { epoch } = (await data.users.byId(user.id)) ?? { epoch: -1 }
       expect((await data.tokens.access(next.access.hash))?.epoch).toBe(epoch)

@@ -82,13 +82,13 @@ suiteWith(mountNamespaceMissing, 'root, and the packaged unit with a second acco
   test('P8 root gets no second store for a job, which runs, and the place to report to', async () => {
     const ran = await asRoot('heartbeat', 'nightly', '--', 'sh', '-c', 'exit 3')
     expect(ran.code).toBe(3)
-    const said = ran.stderr.replace(/\s+/g, ' ')
+    const message = ran.stderr.replace(/\s+/g, ' ')
     for (const what of ['start', 'end']) {
-      expect(said).toContain(
+      expect(message).toContain(
         `the ${what} of nightly could not be reported: svc.service keeps its store at ${store}, as the account svc`,
       )
     }
-    expect(said).toContain('SVC_TOKEN=KEY svc heartbeat NAME --server URL -- COMMAND')
+    expect(message).toContain('SVC_TOKEN=KEY svc heartbeat NAME --server URL -- COMMAND')
     expect(existsSync(join(rootHome(), '.local/share/svc'))).toBe(false)
     expect(await asRoot('heartbeat', 'nightly')).toMatchObject({
       code: 12,

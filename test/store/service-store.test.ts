@@ -97,10 +97,10 @@ describe.skipIf(process.getuid?.() !== 0 || process.platform !== 'linux')(
   'root beside the store of svc.service',
   () => {
     const service = { account: 'svc', store: ownStore, variables: ['SVC_HOME=/srv/a b'] }
-    const found = async () => service
+    const find = async () => service
 
     test('P8 gets no second store, and the command for that of the service', async () => {
-      const second = await secondStore({}, { HOME: root }, found)
+      const second = await secondStore({}, { HOME: root }, find)
       expect(second?.fault).toMatchObject({
         fault: 'Local',
         message: `svc.service keeps its store at ${ownStore}, as the account svc; root has none at ${root}/.local/share/svc/svc.db`,
@@ -113,7 +113,7 @@ describe.skipIf(process.getuid?.() !== 0 || process.platform !== 'linux')(
 
     test('P8 with a store of its own gets a warning', async () => {
       put('.local/share/svc/svc.db')
-      expect(await secondStore({}, { HOME: root }, found)).toEqual({
+      expect(await secondStore({}, { HOME: root }, find)).toEqual({
         fault: undefined,
         warning: `Warning: svc.service uses another store: ${ownStore}, of the account svc`,
       })
@@ -124,7 +124,7 @@ describe.skipIf(process.getuid?.() !== 0 || process.platform !== 'linux')(
       [{}, { SVC_STORE: '/srv/x.db' }],
       [{}, { SVC_HOME: '/srv/x' }],
     ])('P8 may choose another store: %j %j', async (flags, env) => {
-      expect(await secondStore(flags, { HOME: root, ...env }, found)).toBeUndefined()
+      expect(await secondStore(flags, { HOME: root, ...env }, find)).toBeUndefined()
     })
   },
 )

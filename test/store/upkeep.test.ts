@@ -131,15 +131,15 @@ describe('W10 writes (simulated)', () => {
   })
 
   test('W10 (simulated) a write that succeeds, and a question for readiness, are followed by a proof at once, but not after a proof has failed', () => {
-    const wanted: UpkeepEvent = { type: 'proof wanted' }
-    expect(play([wanted, failed(1), wanted, wanted, proved(10, 12)]).effects).toEqual([
+    const event: UpkeepEvent = { type: 'proof wanted' }
+    expect(play([event, failed(1), event, event, proved(10, 12)]).effects).toEqual([
       [],
       [`warn: ${full}; this server is not ready until a write succeeds`],
       ['prove writes'],
       [],
       ['info: the store can be written again'],
     ])
-    const small = play([failed(0), tick(1_000), proved(1_000, 1_001, full), wanted, tick(6_001)])
+    const small = play([failed(0), tick(1_000), proved(1_000, 1_001, full), event, tick(6_001)])
     expect(small.effects.slice(2)).toEqual([[], [], ['prove writes']])
     expect(unreadyReason(small.state)).toBe(full)
   })

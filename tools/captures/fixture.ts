@@ -64,7 +64,7 @@ export async function openFixture(): Promise<Fixture> {
       rmSync(join(bin, 'svc'), { force: true })
       symlinkSync(program, join(bin, 'svc'))
       const env = { HOME: home, PATH: `${bin}:/usr/bin:/bin`, LANG: 'C.UTF-8', COLORTERM: 'truecolor' }
-      const { status: code, shown: output } = await onTerminal(command, { cwd: home, env, columns })
+      const { status: code, output } = await onTerminal(command, { cwd: home, env, columns })
       const text = published(output)
       for (const secret of [root, tmpdir(), hostname(), userInfo().homedir]) {
         if (secret.length > 1 && text.includes(secret)) throw new Error(`the capture of ${command} contains ${secret}`)

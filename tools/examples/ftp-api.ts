@@ -32,9 +32,9 @@ export const ftpApi: Example = {
       onEnd(() => server[Symbol.asyncDispose]())
       stage.port(server.port, 18_443)
       // What it says in place of its ordinary answer.
-      let instead: { readonly to: RegExp; readonly said: Reply } | undefined
+      let instead: { readonly to: RegExp; readonly reply: Reply } | undefined
       const api = await startFtpApi(
-        (command) => (instead?.to.test(command) ? instead.said : undefined),
+        (command) => (instead?.to.test(command) ? instead.reply : undefined),
         certificates.good,
       )
       onEnd(() => api[Symbol.asyncDispose]())
@@ -133,7 +133,7 @@ export const ftpApi: Example = {
       })
       synchronised = true
 
-      instead = { to: /^DELETE/, said: { status: 503 } }
+      instead = { to: /^DELETE/, reply: { status: 503 } }
       await stage.red('A probe account that stays', {
         happened:
           'The API made the account, and answered 503 when it should have removed it. What was left behind is named, so that somebody can.',

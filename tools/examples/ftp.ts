@@ -29,14 +29,14 @@ export const ftp: Example = {
         answers: { PASV: pasv('127.0.0.1', firewall.port), EPSV: `229 Extended passive (|||${firewall.port}|)` },
       })
       onEnd(blocked.close)
-      for (const [real, shown] of [
+      for (const [real, label] of [
         [vsftpd.port, 12_121],
         [expired.port, 12_122],
         [blocked.port, 12_123],
         [sshd.port, 12_222],
         [firewall.port, 50_021],
       ] as const) {
-        stage.port(real, shown)
+        stage.port(real, label)
       }
       stage.replace(/(?<=PASV returned 127\.0\.0\.1:|EPSV returned port )\d{4,5}/, '50017')
       stage.replace(sshd.hostKey, `SHA256:${'k'.repeat(43)}`)

@@ -64,33 +64,33 @@ export function stage(type: ServerType): Stage {
     LANG: 'C.UTF-8',
     NODE_DISABLE_COMPILE_CACHE: '1',
   }
-  const shown = (text: string): string => stable(text, replacements)
+  const stabilize = (text: string): string => stable(text, replacements)
   const file = (name: string, text: string): string => {
     const path = join(folder, name)
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
     writeFileSync(path, text, { mode: 0o600 })
     return path
   }
-  const screen = async (args: readonly string[]): Promise<{ code: number | null; shown: string }> => {
-    const { code, said } = await onTerminal(args, folder, env)
-    parts.push(`\`\`\`text\n$ svc ${args.join(' ')}\n${shown(said).trimEnd()}\n\`\`\``)
-    return { code, shown: said }
+  const screen = async (args: readonly string[]): Promise<{ code: number | null; output: string }> => {
+    const { code, output } = await onTerminal(args, folder, env)
+    parts.push(`\`\`\`text\n$ svc ${args.join(' ')}\n${stabilize(output).trimEnd()}\n\`\`\``)
+    return { code, output }
   }
   const run = async (mode: ExecutionMode, ...more: readonly string[]) => {
     const ran = await screen(['health', '-t', type, '-m', mode, ...more])
-    return { ...ran, flat: flat(ran.shown) }
+    return { ...ran, flat: flat(ran.output) }
   }
   const place = async (text: string): Promise<void> => {
     file('svc.yaml', text)
     // What a page shows is never what svc refuses.
     await must(['monitors', 'validate'], env)
-    parts.push(`\`\`\`yaml\n${shown(text).trimEnd()}\n\`\`\``)
+    parts.push(`\`\`\`yaml\n${stabilize(text).trimEnd()}\n\`\`\``)
   }
   return {
     folder,
     file,
     port: (real, as) => void replacements.push([new RegExp(`\\b${real}\\b`, 'g'), String(as)]),
-    replace: (found, as) => void replacements.push([found, as]),
+    replace: (text, as) => void replacements.push([text, as]),
     env,
     svc: (...args) => must(args, env),
     text: (markdown) => void parts.push(markdown),
@@ -132,35 +132,35 @@ async function onTerminal(
   args: readonly string[],
   folder: string,
   env: Readonly<Record<string, string>>,
-): Promise<{ readonly code: number | null; readonly said: string }> {
+): Promise<{ readonly code: number | null; readonly output: string }> {
   const errors = join(folder, 'stderr')
   const line = `stty cols ${columns} rows 60; exec ${[process.execPath, entry, ...args].join(' ')} 2>${errors}`
   const ended = await ran('script', ['-qec', line, '/dev/null'], { ...env, SHELL: '/bin/sh' })
   const complaints = readFileSync(errors, 'utf8')
-  if (complaints !== '') throw new Error(`svc ${args.join(' ')}: ${complaints}${ended.said}`)
+  if (complaints !== '') throw new Error(`svc ${args.join(' ')}: ${complaints}${ended.output}`)
   return ended
 }
 
 async function must(args: readonly string[], env: Readonly<Record<string, string>>): Promise<string> {
-  const { code, said } = await ran(process.execPath, [entry, ...args], env)
-  if (code !== 0) throw new Error(`svc ${args.join(' ')} ended with ${code}: ${said}`)
-  return said
+  const { code, output } = await ran(process.execPath, [entry, ...args], env)
+  if (code !== 0) throw new Error(`svc ${args.join(' ')} ended with ${code}: ${output}`)
+  return output
 }
 
 async function ran(
   program: string,
   args: readonly string[],
   env: Readonly<Record<string, string>>,
-): Promise<{ readonly code: number | null; readonly said: string }> {
+): Promise<{ readonly code: number | null; readonly output: string }> {
   const child = spawn(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
-  let said = ''
+  let output = ''
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (chunk: string) => {
-      said += chunk
+      output += chunk
     })
   }
   const timer = setTimeout(() => child.kill('SIGKILL'), patience)
   const [code] = (await once(child, 'close')) as [number | null]
   clearTimeout(timer)
-  return { code, said: said.replaceAll('\r\n', '\n') }
+  return { code, output: output.replaceAll('\r\n', '\n') }
 }

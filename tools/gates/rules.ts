@@ -160,8 +160,8 @@ export const serverOutcome = (server: Server, type: Type, requirement: Requireme
   rowOutcome(atServers[server], type, requirement)
 
 /** `named`: whether a flag or variable names the file. Then it has to exist. */
-export const fileOutcome = (file: File, type: Type, requirement: Requirement, named: boolean): Outcome =>
-  named && file === 'that does not exist' ? absent : rowOutcome(inFiles[file], type, requirement)
+export const fileOutcome = (file: File, type: Type, requirement: Requirement, isNamed: boolean): Outcome =>
+  isNamed && file === 'that does not exist' ? absent : rowOutcome(inFiles[file], type, requirement)
 
 /** What a Nagios plugin exits with in place of an exit code: OK 0, WARNING 1, CRITICAL 2, UNKNOWN 3. */
 export function nagiosCode({ exit, warns = false }: Outcome): number {

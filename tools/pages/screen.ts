@@ -9,8 +9,8 @@ import { onTerminal } from './terminal.ts'
  */
 export async function healthScreen(stage: Stage, config: string): Promise<string> {
   stage.write('~/.config/svc/svc.yaml', config)
-  const { shown } = await onTerminal('svc health 2>/dev/null', { cwd: stage.work, env: stage.env })
-  return shown
+  const { output } = await onTerminal('svc health 2>/dev/null', { cwd: stage.work, env: stage.env })
+  return output
     .replaceAll(`127.0.0.1:${stage.closedPort}`, '10.0.0.7:9100')
     .replaceAll(new URL(stage.shopUrl).host, 'shop.example.com')
     .replaceAll(hostname(), 'web1')

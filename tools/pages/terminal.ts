@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 
 /** How a program ended, and all that a terminal showed of it. */
-export type Session = { readonly status: number | null; readonly shown: string }
+export type Session = { readonly status: number | null; readonly output: string }
 
 /**
  * Runs a bash script on a terminal of its own, with `columns`, and types what `answer` gives for each piece of text
@@ -37,7 +37,7 @@ export function onTerminal(
     child.once('error', reject)
     child.once('close', (status) => {
       clearTimeout(timer)
-      resolve({ status, shown: output.replaceAll('\r\n', '\n') })
+      resolve({ status, output: output.replaceAll('\r\n', '\n') })
     })
   })
 }

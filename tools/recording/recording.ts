@@ -40,13 +40,13 @@ const withNoise = (entry: Entry, noise: readonly number[]): Entry => ({
 
 /** Each entry once, with all of its tests. */
 function distinct(entries: readonly Entry[]): readonly Entry[] {
-  const known = new Map<string, Entry>()
+  const byKey = new Map<string, Entry>()
   for (const entry of entries) {
     const key = keyOf(entry)
-    const { tests = [], rare = true } = known.get(key) ?? {}
-    known.set(key, { ...entry, tests: [...new Set([...tests, ...entry.tests])].sort(), rare: rare && entry.rare })
+    const { tests = [], rare = true } = byKey.get(key) ?? {}
+    byKey.set(key, { ...entry, tests: [...new Set([...tests, ...entry.tests])].sort(), rare: rare && entry.rare })
   }
-  return [...known.values()]
+  return [...byKey.values()]
 }
 
 /** JSON writes the keys of an object in their order, and settings are a set. */
@@ -101,7 +101,7 @@ const merge = (recordings: readonly (readonly Entry[])[]): readonly Entry[] =>
     const keys = group.map((runs) => new Set(runs.map((entry) => keyOf(withNoise(entry, noise)))))
     return distinct(entries.map((entry) => withNoise(entry, noise))).map((entry) => ({
       ...entry,
-      rare: entry.rare || keys.some((known) => !known.has(keyOf(entry))),
+      rare: entry.rare || keys.some((others) => !others.has(keyOf(entry))),
     }))
   })
 

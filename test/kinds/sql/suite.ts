@@ -30,7 +30,7 @@ type SqlSettings = Partial<
 type Run = (settings?: SqlSettings, mode?: ExecutionMode, options?: RunKindOptions) => Promise<readonly Result[]>
 type Rows = readonly unknown[]
 type Text = string | RegExp
-export type Asked = Partial<Query> & { readonly sql: string }
+export type QueryText = Partial<Query> & { readonly sql: string }
 /** What a database does not have, and why. */
 type Absent = { readonly absent: string }
 
@@ -44,7 +44,7 @@ export type SqlServer = {
 type Condition = {
   readonly plant?: () => Promise<unknown>
   readonly end?: () => Promise<unknown>
-  readonly given?: () => SqlSettings
+  readonly settings?: () => SqlSettings
   /** In place of a run with `given`. */
   readonly run?: () => Promise<readonly Result[]>
   readonly message?: Text
@@ -144,9 +144,9 @@ export type SqlDatabase = {
   readonly network: Network | Absent
   readonly queries: {
     /** Beside what every database is asked of its table `jobs`. */
-    readonly judged: readonly (readonly [query: Asked, status: Result['status'], message: Text])[]
+    readonly judged: readonly (readonly [query: QueryText, status: Result['status'], message: Text])[]
     readonly fails: readonly {
-      readonly query: Asked
+      readonly query: QueryText
       readonly message: Text
       readonly fault: Result['fault']
       readonly details?: Rows
@@ -174,7 +174,7 @@ export type SqlDatabase = {
 
 const has = <T extends object>(part: T | Absent): part is T => !('absent' in part)
 const matching = (text: Text): unknown => (typeof text === 'string' ? text : expect.stringMatching(text))
-const withDefaults = (queries: readonly Asked[]): readonly Query[] =>
+const withDefaults = (queries: readonly QueryText[]): readonly Query[] =>
   queries.map((query) => ({ name: 'jobs', depth: 'Standard', ...query }))
 
 /**
@@ -213,7 +213,7 @@ function toolsOf(database: SqlDatabase) {
     return database.network
   }
   const ask = async (
-    queries: readonly Asked[],
+    queries: readonly QueryText[],
     mode: ExecutionMode = 'Standard',
     options: RunKindOptions = {},
   ): Promise<readonly Result[]> => {
@@ -363,7 +363,7 @@ function connecting(database: SqlDatabase, network: Network, { one, nothingOpen 
     if (!has(condition)) continue
     test(`${name}: ${sentence}`, async () => {
       await condition.plant?.()
-      const run = condition.run ?? (() => database.run(condition.given?.()))
+      const run = condition.run ?? (() => database.run(condition.settings?.()))
       const result = checked(await run().finally(() => condition.end?.()), 'connect')
       expect(result).toMatchObject({ status: 'failed', fault, message: matching(condition.message ?? /./) })
     })
@@ -696,8 +696,8 @@ const jobs: SqlDatabase['queries']['judged'] = [
   ],
   [{ name: 'share', sql: 'SELECT 0.5', atLeast: { limit: 0.5 } }, 'ok', 'share: 0.5 (fail below 0.5)'],
 ]
-const many: Asked = { name: 'text', sql: "SELECT 'many'", atMost: { limit: 1 } }
-const well: Asked = { name: 'well', sql: 'SELECT 1', atMost: { limit: 1 } }
+const many: QueryText = { name: 'text', sql: "SELECT 'many'", atMost: { limit: 1 } }
+const well: QueryText = { name: 'well', sql: 'SELECT 1', atMost: { limit: 1 } }
 
 function queries({ name, run, queries }: SqlDatabase, { ask, nothingOpen, stopping }: SqlTools): void {
   const { fails, writes, slow, wide, powers } = queries
@@ -714,7 +714,7 @@ function queries({ name, run, queries }: SqlDatabase, { ask, nothingOpen, stoppi
     await nothingOpen()
   })
   test(`${name}: a query of Advanced is not asked in Standard, and none in Basic`, async () => {
-    const both: readonly Asked[] = [
+    const both: readonly QueryText[] = [
       { ...well, name: 'a' },
       { ...well, name: 'b', depth: 'Advanced' },
     ]

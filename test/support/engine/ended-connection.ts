@@ -66,8 +66,8 @@ export const silentlyShorter = (runs: readonly EndedRun[]): readonly string[] =>
   runs
     .filter(({ missing, results }) => missing.length > 0 && results.every(({ status }) => status !== 'failed'))
     .map(({ pieces, missing, results }) => {
-      const said = results.map(({ check, status }) => `${check} ${status}`).join(', ')
-      return `after ${pieces} pieces: ${said}; without ${missing.join(', ')}`
+      const summary = results.map(({ check, status }) => `${check} ${status}`).join(', ')
+      return `after ${pieces} pieces: ${summary}; without ${missing.join(', ')}`
     })
 
 /** The runs with a failed check that did not open the session, and which do not name what is missing. */

@@ -1,11 +1,11 @@
 import type { PeerProcess } from '../../../src/core/service.ts'
 
 /** A process of this machine that nothing is known of, except for what a test sets. */
-export const peerProcess = (known: Partial<PeerProcess> = {}): PeerProcess => ({
+export const peerProcess = (facts: Partial<PeerProcess> = {}): PeerProcess => ({
   account: async () => undefined,
   isOwn: async () => false,
   reads: () => false,
-  ...known,
+  ...facts,
 })
 /** A process that may read the details of health. */
 export const localReader = peerProcess({ reads: () => true })

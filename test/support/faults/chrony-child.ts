@@ -33,9 +33,9 @@ function start(
 }
 const command = ['cmdport 323', 'bindcmdaddress 127.0.0.1']
 const { signal } = new AbortController()
-const reports = (wanted: boolean) => async (): Promise<boolean> => {
+const reports = (expected: boolean) => async (): Promise<boolean> => {
   const state = await askChrony(signal)
-  return typeof state === 'object' && state.isSynchronized === wanted
+  return typeof state === 'object' && state.isSynchronized === expected
 }
 type Limits = { readonly warn?: number; readonly limit?: number }
 const look = async (timeSync?: Limits): Promise<readonly Result[]> => {

@@ -52,8 +52,8 @@ export async function gateFixture(): Promise<GateFixture> {
   const homes = new Map<string, string>()
   const homeOf = (file: File, settings: object): string => {
     const key = JSON.stringify([file, settings])
-    const known = homes.get(key)
-    if (known !== undefined) return known
+    const existing = homes.get(key)
+    if (existing !== undefined) return existing
     const home = join(folder, `home-${homes.size}`)
     mkdirSync(home, { mode: 0o700 })
     const text = files[file]

@@ -28,14 +28,14 @@ export type PeopleProvider = {
 export async function startPeopleProvider({
   device = true,
   tls,
-  port: wanted = 0,
+  port: fixedPort = 0,
 }: {
   readonly device?: boolean
   readonly tls?: ServerCertificate
   readonly port?: number
 } = {}): Promise<PeopleProvider> {
   const server: Server = tls ? createTlsServer(tls) : createServer()
-  server.listen(wanted, '127.0.0.1')
+  server.listen(fixedPort, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   const issuer = `${tls ? 'https' : 'http'}://127.0.0.1:${port}`

@@ -26,7 +26,7 @@ export type Home = {
   /** Runs a shell line on a terminal of its own, and types what `answer` gives for what it shows. */
   readonly terminal: (
     args: readonly string[],
-    answer: (shown: string) => Typed,
+    answer: (screen: string) => Typed,
     env?: Record<string, string>,
   ) => Promise<Ran>
   /** Every file in it, by its path. */

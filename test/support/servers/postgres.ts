@@ -109,8 +109,8 @@ function emptyCluster(from: string): string {
   const name = createHash('sha256')
     .update(`${program} ${statSync(program).mtimeMs} ${account}`)
     .digest('hex')
-  const kept = join(caches, `postgres-${name.slice(0, 16)}`)
-  if (existsSync(kept)) return kept
+  const cached = join(caches, `postgres-${name.slice(0, 16)}`)
+  if (existsSync(cached)) return cached
   const folder = serverFolder('initdb')
   const made = join(folder, 'data')
   const args = ['-U', 'postgres', '--auth=trust', '--no-sync', '-E', 'UTF8', '--locale=C', '--data-checksums']
@@ -121,17 +121,17 @@ function emptyCluster(from: string): string {
   })
   if (status !== 0) throw new Error(`initdb: ${stderr}${stdout}`)
   mkdirSync(caches, { recursive: true })
-  const own = mkdtempSync(`${kept}-`)
+  const own = mkdtempSync(`${cached}-`)
   copyFolder(made, join(own, 'data'))
   remove(folder)
   try {
-    renameSync(join(own, 'data'), kept)
+    renameSync(join(own, 'data'), cached)
   } catch (error) {
     // Another process was first.
-    if (!existsSync(kept)) throw error
+    if (!existsSync(cached)) throw error
   }
   remove(own)
-  return kept
+  return cached
 }
 
 /** With owners and permissions, which Node's own copy leaves out. */

@@ -42,14 +42,14 @@ export async function startRedisCluster(program?: string): Promise<RedisCluster>
       () =>
         nodes.every((one, index) => {
           const info = one.cli('CLUSTER', 'INFO')
-          const known = one.cli('CLUSTER', 'NODES')
+          const nodes = one.cli('CLUSTER', 'NODES')
           const linked = index < primaries || one.cli('INFO', 'replication').includes('master_link_status:up')
           return (
             info.includes('cluster_state:ok') &&
             info.includes('cluster_known_nodes:6') &&
             linked &&
-            (known.match(/slave\S* [0-9a-f]{40}/g) ?? []).length === primaries &&
-            !/\bfail\b|handshake|disconnected/.test(known)
+            (nodes.match(/slave\S* [0-9a-f]{40}/g) ?? []).length === primaries &&
+            !/\bfail\b|handshake|disconnected/.test(nodes)
           )
         }),
       60_000,

@@ -5,7 +5,7 @@ import type { Certificates } from './certs.ts'
 import { findProgram, freePort, type Running, remove, run, serverFolder } from './server.ts'
 
 /** The certificates that each server shows, each on a port of its own. */
-const shown = [
+const certificateNames = [
   'good',
   'expired',
   'otherHost',
@@ -15,7 +15,7 @@ const shown = [
   'twoDays',
   'withoutIntermediate',
 ] as const
-export type CertificateName = (typeof shown)[number]
+export type CertificateName = (typeof certificateNames)[number]
 
 /**
  * Ports that are not for every client: `h2` and `h2Tls` speak HTTP/2 only, `mutual` and `mutualTls12` demand a
@@ -111,7 +111,7 @@ async function freePorts<const Name extends string>(names: readonly Name[]): Pro
 
 export async function startWebServer(program: WebProgram, certificates: Certificates): Promise<WebServer> {
   const folder = serverFolder(program.name)
-  const { port, ...others } = await freePorts(['port', ...shown, ...special])
+  const { port, ...others } = await freePorts(['port', ...certificateNames, ...special])
   const ports = { port, tlsPort: others, specialPort: others }
   mkdirSync(join(folder, 'www'), { mode: 0o755 })
   writeFileSync(join(folder, 'www', 'index.html'), page)
@@ -127,7 +127,7 @@ export async function startWebServer(program: WebProgram, certificates: Certific
   writeFileSync(join(folder, 'www', 'jobs.xml'), '<jobs version="2"><job state="done"/><job state="failed"/></jobs>\n')
   writeFileSync(join(folder, 'ca.pem'), certificates.ca)
   writeFileSync(join(folder, 'passwords'), 'probe:{PLAIN}probe\n')
-  for (const name of shown) {
+  for (const name of certificateNames) {
     const { cert, key } = certificates[name]
     writeFileSync(join(folder, `${name}.crt`), cert)
     writeFileSync(join(folder, `${name}.key`), key)
@@ -177,7 +177,7 @@ export const nginx: WebProgram = {
   location = /aged.html { add_header Age 300; }
   location ~ ^/packed/([^/]+)/ { default_type text/html; add_header Content-Encoding $1; }
   location ~ ^/text/latin1 { types {} default_type 'text/html; charset=ISO-8859-1'; }`
-    const tls = shown.map(
+    const tls = certificateNames.map(
       (name) => `server { listen 127.0.0.1:${tlsPort[name]} ssl; ssl_certificate ${folder}/${name}.crt;
   ssl_certificate_key ${folder}/${name}.key; ${pages} }`,
     )
@@ -260,7 +260,7 @@ export const apache: WebProgram = {
   ${pages}
 </VirtualHost>`,
     )
-    const tls = shown.map(
+    const tls = certificateNames.map(
       (name) => `Listen 127.0.0.1:${tlsPort[name]}
 <VirtualHost 127.0.0.1:${tlsPort[name]}>
   SSLEngine on
@@ -303,7 +303,7 @@ userlist operators
   user probe insecure-password probe
 frontend web
   bind 127.0.0.1:${port}
-${shown.map((name) => `  bind 127.0.0.1:${tlsPort[name]} ssl crt ${folder}/${name}.pem`).join('\n')}
+${certificateNames.map((name) => `  bind 127.0.0.1:${tlsPort[name]} ssl crt ${folder}/${name}.pem`).join('\n')}
   bind 127.0.0.1:${specialPort.h2} proto h2
   bind 127.0.0.1:${specialPort.h2Tls} ssl crt ${folder}/good.pem alpn h2 proto h2
   bind 127.0.0.1:${specialPort.mutual} ssl crt ${folder}/good.pem ca-file ${folder}/ca.pem verify required ssl-min-ver TLSv1.3

@@ -36,7 +36,7 @@ const answers = {
 export type HealthServer = {
   readonly url: (path: keyof typeof answers | 'silent' | 'mixed') => string
   /** Resolves when the next request to `silent` has arrived. */
-  readonly asked: () => Promise<void>
+  readonly request: () => Promise<void>
   readonly close: () => void
 }
 
@@ -58,7 +58,7 @@ export async function healthServer(): Promise<HealthServer> {
   const { port } = server.address() as AddressInfo
   return {
     url: (path) => `http://127.0.0.1:${port}/${path}`,
-    asked: async () => void (await once(server, 'silent')),
+    request: async () => void (await once(server, 'silent')),
     close: () => {
       server.closeAllConnections()
       server.close()
