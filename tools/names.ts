@@ -1,7 +1,8 @@
 /**
  * Part of `npm run check`: names of values, types and members must not be participles (`told`, `seen`, `given`), no name begins
- * with a word of the private vocabulary that this project once had (`wrongText`, `World`, `longestMs`), and no two exported
- * types have one name, which would make a reader look up which of them is meant.
+ * with a word of the private vocabulary that this project once had (`wrongText`, `World`, `longestMs`), no two exported
+ * types have one name, which would make a reader look up which of them is meant, and in src no import
+ * or export gives a thing another name.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -101,6 +102,31 @@ function nameProblem(path: string, name: string): string | undefined {
   return word === undefined ? undefined : `"${name}" says "${word}": ${privateWords.get(word)}`
 }
 
+/**
+ * Imports and exports of our own under another name. The reader of one file would know a thing by a name that a search for its
+ * definition does not find. Names of Node and of packages are not ours to choose.
+ */
+function* aliasesIn(body: unknown): Generator<{ readonly problem: string; readonly start: number }> {
+  for (const statement of body as readonly Node[]) {
+    const source = (statement['source'] as { readonly value?: unknown } | null | undefined)?.value
+    if (typeof source !== 'string' || !source.startsWith('.')) continue
+    for (const specifier of (statement['specifiers'] as readonly Node[] | undefined) ?? []) {
+      const [from, to] = aliasOf(specifier)
+      if (from !== to)
+        yield {
+          problem: `"${from}" is renamed to "${to}": give it that name where it is defined`,
+          start: specifier.start,
+        }
+    }
+  }
+}
+
+function aliasOf(specifier: Node): readonly [from: unknown, to: unknown] {
+  const nameOf = (part: string): unknown => (specifier[part] as { readonly name?: unknown } | undefined)?.name
+  if (specifier.type === 'ImportSpecifier') return [nameOf('imported'), nameOf('local')]
+  return specifier.type === 'ExportSpecifier' ? [nameOf('local'), nameOf('exported')] : [undefined, undefined]
+}
+
 const problems: string[] = []
 const types = new Map<string, string[]>()
 const files = folders.flatMap((folder) =>
@@ -117,6 +143,7 @@ for (const path of files) {
     if (problem !== undefined) problems.push(`${path}:${lineOf(start)} ${problem}`)
   }
   if (!path.startsWith('src/')) continue
+  for (const { problem, start } of aliasesIn(program.body)) problems.push(`${path}:${lineOf(start)} ${problem}`)
   for (const [, name = ''] of source.matchAll(/^export (?:declare )?(?:type|interface|class) (\w+)/gm)) {
     types.set(name, [...(types.get(name) ?? []), path])
   }

@@ -112,11 +112,11 @@ when COMMAND ends.`
       return await lendToken(command, signedIn, { connection, server }, (text) => this.say(text), this.io)
     }
     const { keepSignIn } = await import('../cli/sign-in/login-run.ts')
-    const { announcesChanges } = await import('../cli/sign-in/announced.ts')
-    const changes = await announcesChanges(connection, localCall(signal))
+    const { announcesRoleChanges } = await import('../cli/sign-in/announced.ts')
+    const roleChangesInOneRequest = await announcesRoleChanges(connection, localCall(signal))
     const client = openId && { issuer: openId.issuer, clientId: openId.clientId }
     const profile = target.profile?.name ?? flags.profile
-    const to = { server, storage, connection, profile, openId: client, changes } as const
+    const to = { server, storage, connection, profile, openId: client, roleChangesInOneRequest } as const
     const credential = await keepSignIn(signedIn, to, this.io.env, signal)
     this.print(
       flags.json ? signIns.text({ target: server }, [credential]) : screen(credential).map(sanitizeLine).join('\n'),

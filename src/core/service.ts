@@ -114,7 +114,7 @@ export type RunInProgress = {
   /** Those of `monitors` that have not ended. The set shrinks until the run has ended. */
   readonly pending: ReadonlySet<MonitorInProgress>
 }
-/** What a monitor of a run found, in as far as the progress of the run shows it. */
+/** The end of one monitor in a run, with what a progress display needs of its results. */
 export type MonitorEnd = MonitorInProgress & {
   readonly results: readonly {
     readonly status: 'ok' | 'warning' | 'failed'

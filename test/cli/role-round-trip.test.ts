@@ -23,7 +23,7 @@ const profiles = (): Profiles => JSON.parse(readFileSync(profilesPath(), 'utf8')
 /** The profile of a sign-in at a server that did not announce anything. */
 function forget(): void {
   const { profiles: all, ...rest } = profiles()
-  const without = Object.entries(all).map(([name, { changes: _, ...profile }]) => [name, profile])
+  const without = Object.entries(all).map(([name, { roleChangesInOneRequest: _, ...profile }]) => [name, profile])
   writeFileSync(profilesPath(), JSON.stringify({ ...rest, profiles: Object.fromEntries(without) }), { mode: 0o600 })
 }
 /** The requests for role changes that the server answers meanwhile. */
@@ -36,7 +36,7 @@ async function requests(args: readonly string[]) {
 
 describe('svc roles at a server that announces the lists before a change', () => {
   test('O8 the profile keeps the announcement, and a change is one request with the same output', async () => {
-    expect(Object.values(profiles().profiles)).toMatchObject([{ changes: true }])
+    expect(Object.values(profiles().profiles)).toMatchObject([{ roleChangesInOneRequest: true }])
     const one = await requests(['assign', 'Ned', '--role', 'Ops', '--permission', 'p', '--json'])
     expect([one.ran.code, one.paths]).toEqual([0, ['/assignroles']])
     const gone = await requests(['unassign', 'Ned', '--role', 'Ops', '--permission', 'p', '--json'])

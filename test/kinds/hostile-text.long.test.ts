@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { answerOf, type Content, evaluateHealth } from '../../src/core/assert/content.ts'
 import { select } from '../../src/core/assert/document.ts'
 import { readXml, xmlEnd } from '../../src/core/assert/xml.ts'
-import { sanitizeServerText as saidByServer } from '../../src/core/client/failure.ts'
+import { sanitizeServerText } from '../../src/core/client/failure.ts'
 import { classify } from '../../src/core/engine/classify.ts'
 import { canonical, recordTexts } from '../../src/core/kinds/dns.ts'
 import { readFigures, splitOutput } from '../../src/core/kinds/exec/index.ts'
@@ -239,7 +239,7 @@ const readers: Readonly<Record<string, Reader>> = {
   'the error of a driver': { read: (text) => classify(new Error(text), 'peer', 1), upTo: 1e6 },
   'a text to be shown': { read: (text) => sanitize(text), upTo: 1e6 },
   'a text that may hold a secret': { read: (text) => createRedactor(['a a a', '\\"\\"'])(text), upTo: 1e6 },
-  'a text of a server to be shown': { read: (text) => saidByServer(text), upTo: 1e6 },
+  'a text of a server to be shown': { read: (text) => sanitizeServerText(text), upTo: 1e6 },
 }
 
 /** What is refused is read all the same. */

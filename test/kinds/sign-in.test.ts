@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, describe, expect, test } from 'vitest'
-import { hashesTellApart, lookUpNobody } from '../../src/core/auth/index.ts'
+import { probePasswordHash, probeUserLookup } from '../../src/core/auth/index.ts'
 import { HashQueue, passwords } from '../../src/core/auth/passwords.ts'
 import { loadConfig } from '../../src/core/config/index.ts'
 import { Fault } from '../../src/core/errors.ts'
@@ -181,8 +181,8 @@ describe('the self-test of sign-in', () => {
         return all
       }
       const before = rows()
-      await lookUpNobody(data, () => clock.at)
-      expect(await hashesTellApart(passwords(new HashQueue(2, 20_000)), never)).toBe(true)
+      await probeUserLookup(data, () => clock.at)
+      expect(await probePasswordHash(passwords(new HashQueue(2, 20_000)), never)).toBe(true)
       expect(rows()).toEqual(before)
       expect(JSON.stringify(before)).toContain('Ann')
     })
@@ -193,8 +193,8 @@ describe('the self-test of sign-in', () => {
     const { promise: released, resolve: release } = Promise.withResolvers<void>()
     const working = queue.run(() => released, never)
     const hashes = passwords(queue)
-    expect((await faultOf(hashesTellApart(hashes, never))).fault).toBe('Unavailable')
-    const hash: OwnSignIn['hash'] = (signal) => hashesTellApart(hashes, signal)
+    expect((await faultOf(probePasswordHash(hashes, never))).fault).toBe('Unavailable')
+    const hash: OwnSignIn['hash'] = (signal) => probePasswordHash(hashes, signal)
     const results = await runKind(signIn, {}, 'Standard', { services: { ownSignIn: { ...sound, hash } } })
     expect(checked(results, 'password hash')).toMatchObject({
       status: 'warning',

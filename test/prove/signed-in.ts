@@ -73,7 +73,7 @@ export async function renewed(port: number, secrets: Secrets): Promise<void> {
     const who = UserName.toLowerCase()
     for (const RememberMe of [false, true]) {
       const { status, json } = await post('/auth/credentials', { UserName, Password, RememberMe })
-      // Who was locked out by wrong passwords keeps what is there.
+      // Who was locked out by wrong passwords keeps the earlier sessions.
       if (status !== 200) continue
       secrets.know(`${who}${RememberMe ? 'Permanent' : 'Session'}`, String(json['SessionId']))
       secrets.know(`${who}Bearer`, String(json['BearerToken']))

@@ -7,7 +7,7 @@ import {
   formats,
   parsePairs,
   readBatch,
-  type Values,
+  type WireValues,
 } from '../../src/core/wire/index.ts'
 import { dtos, valuesOf } from './arbitrary.ts'
 
@@ -86,7 +86,7 @@ describe.each(dtos.map((dto) => [dto.name, dto] as const))('%s', (_name, dto) =>
   test('N6 a query that is written and bound is the same, except for empty texts', () => {
     fc.assert(
       fc.property(valuesOf(dto), (value) => {
-        const nonEmpty = Object.fromEntries(Object.entries(value as Values).filter(([, field]) => field !== ''))
+        const nonEmpty = Object.fromEntries(Object.entries(value as WireValues).filter(([, field]) => field !== ''))
         expect(bind(dto, parsePairs(encodeQuery(dto, value)))).toEqual(nonEmpty)
       }),
       runs,

@@ -13,7 +13,7 @@ export type KeychainQuestion = KeychainPlace & {
 
 export type ProblemKind = 'absent' | 'locked' | 'denied' | 'too large' | 'timed out' | 'failed'
 export type KeychainProblem = { readonly kind: ProblemKind; readonly message: string }
-/** The single line that the child replies with. `secret` is null when there is no entry. */
+/** The single line that the child replies with. `secret` is null if the keychain has no entry. */
 export type KeychainAnswer =
   | { readonly secret: string | null }
   | { readonly removed: boolean }

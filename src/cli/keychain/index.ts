@@ -46,7 +46,7 @@ export function askKeychain(
   const timer = setTimeout(() => {
     resolve({ problem: { kind: 'timed out', message: `no answer within ${patienceMs / 1_000} s` } })
   }, patienceMs)
-  // Listen first: without free descriptors there are no pipes either, and the error comes later.
+  // Listen first: without free descriptors the pipes are missing too, and the error comes later.
   child.once('error', (error) => failed(`its process cannot be started: ${error.message}`))
   const stdin: Writable | null | undefined = child.stdin
   const stdout: Readable | null | undefined = child.stdout

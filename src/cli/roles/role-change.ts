@@ -1,5 +1,5 @@
 import { Fault } from '../../core/errors.ts'
-import { adminWarning, looksLikeAdmin, otherCase, sameExceptCase as same } from '../../core/names.ts'
+import { adminWarning, looksLikeAdmin, otherCase, sameExceptCase } from '../../core/names.ts'
 import {
   type AssignRoles,
   type AssignRolesResponse,
@@ -61,7 +61,7 @@ export async function changeRoles(asking: Asking, change: RoleChange): Promise<R
 
 /** Whether the server said at the sign-in that it answers a change with the lists before it (O8). */
 const answersWithBefore = ({ target }: CommandSession): boolean =>
-  target.kind === 'server' && target.profile?.changes === true
+  target.kind === 'server' && target.profile?.roleChangesInOneRequest === true
 
 /** Makes a change in one request. The server compares letter case in the transaction of the change. */
 async function changeAtOnce(asking: Asking, change: RoleChange): Promise<RoleChanged> {
@@ -191,12 +191,13 @@ async function slips(
     ...otherCase(changes.roles, current.roles),
     ...otherCase(changes.permissions, current.permissions),
   ].map(([name, other]) => `"${name}" is not "${other}", which ${userName} already has: role names are case-sensitive.`)
-  const miscased = (role: string): boolean => current.roles.some((name) => same(name, role)) || looksLikeAdmin(role)
-  const lookalikes = adminWarning(changes.roles.filter((role) => !same(role, 'Admin')))
+  const miscased = (role: string): boolean =>
+    current.roles.some((name) => sameExceptCase(name, role)) || looksLikeAdmin(role)
+  const lookalikes = adminWarning(changes.roles.filter((role) => !sameExceptCase(role, 'Admin')))
   return [
     ...similar,
     ...changes.roles
-      .filter((role) => role !== 'Admin' && same(role, 'Admin') && !current.roles.includes('Admin'))
+      .filter((role) => role !== 'Admin' && sameExceptCase(role, 'Admin') && !current.roles.includes('Admin'))
       .map((role) => `"${role}" is not "Admin", the administrator role: role names are case-sensitive.`),
     ...changes.permissions.flatMap((name) => {
       const mistake = permissionMistake(name)

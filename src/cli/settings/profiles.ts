@@ -22,8 +22,8 @@ export type ServerProfile = {
   readonly insecureHttp?: boolean | undefined
   /** Whether health checks send the token always, or only after a 401 (K5). */
   readonly credentials?: 'always' | 'when-asked' | undefined
-  /** Whether the server answers a role change with the lists before it (O8). */
-  readonly changes?: boolean | undefined
+  /** Whether the server answers a role change with the lists before it, so that one request is enough (O8). */
+  readonly roleChangesInOneRequest?: boolean | undefined
 }
 export type Settings = {
   readonly path: string
@@ -64,8 +64,19 @@ const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 function readProfile(name: string, entry: Readonly<Record<string, unknown>>): ServerProfile | undefined {
-  const { server, user, storage, roles, permissions, provider, openId, caFile, insecureHttp, credentials, changes } =
-    entry
+  const {
+    server,
+    user,
+    storage,
+    roles,
+    permissions,
+    provider,
+    openId,
+    caFile,
+    insecureHttp,
+    credentials,
+    roleChangesInOneRequest,
+  } = entry
   const texts = (value: unknown): value is string[] =>
     Array.isArray(value) && value.every((one) => typeof one === 'string')
   const fits =
@@ -75,7 +86,7 @@ function readProfile(name: string, entry: Readonly<Record<string, unknown>>): Se
     (openId === undefined || (isRecord(openId) && Object.values(openId).every((value) => typeof value === 'string'))) &&
     [undefined, 'keychain', 'file'].includes(storage as string | undefined) &&
     [undefined, 'always', 'when-asked'].includes(credentials as string | undefined) &&
-    [insecureHttp, changes].every((value) => value === undefined || typeof value === 'boolean')
+    [insecureHttp, roleChangesInOneRequest].every((value) => value === undefined || typeof value === 'boolean')
   return fits ? ({ ...entry, name, server } as ServerProfile) : undefined
 }
 

@@ -72,7 +72,7 @@ export const serverProfiles = list<ServerProfile & { readonly current: boolean }
       openId: optional(objectOf({ issuer: string, clientId: string })),
       caFile: optional(string),
       insecureHttp: optional(flag),
-      changes: optional(flag),
+      roleChangesInOneRequest: optional(flag),
       credentials: optional(oneOf('always', 'when-asked')),
       current: flag,
     }),

@@ -18,9 +18,9 @@ export async function askAppDocument(connection: ClientOptions, call: Call, ms: 
 
 /**
  * Whether the server announces in /metadata/app.json that it answers role changes with the lists before them (O8).
- * Undefined when there is no answer.
+ * Undefined if the server does not answer.
  */
-export async function announcesChanges(connection: ClientOptions, call: Call): Promise<boolean | undefined> {
+export async function announcesRoleChanges(connection: ClientOptions, call: Call): Promise<boolean | undefined> {
   try {
     const answer = await askAppDocument(connection, call, patience)
     const { meta } = (answer.fault ? undefined : readJson(answer.bytes)) ?? {}

@@ -163,7 +163,7 @@ export async function keepSignIn(
     /** The client of a sign-in at an OpenID provider. */
     readonly openId?: ServerProfile['openId']
     /** What the server announces (O8). Undefined when it could not be read: the profile keeps what it has. */
-    readonly changes?: boolean | undefined
+    readonly roleChangesInOneRequest?: boolean | undefined
   },
   env: ProcessEnvironment,
   signal: AbortSignal,
@@ -200,7 +200,9 @@ export async function keepSignIn(
           permissions,
           provider,
           ...(to.openId === undefined ? {} : { openId: to.openId }),
-          ...(to.changes === undefined ? {} : { changes: to.changes || undefined }),
+          ...(to.roleChangesInOneRequest === undefined
+            ? {}
+            : { roleChangesInOneRequest: to.roleChangesInOneRequest || undefined }),
           ...(connection.caFile === undefined ? {} : { caFile: connection.caFile }),
           ...(connection.insecureHttp ? { insecureHttp: true } : {}),
         }

@@ -11,7 +11,7 @@ import {
   type Problems,
   permissionProblems,
   problem,
-  refuse,
+  refuseFields,
   subjectProblems,
   userNameProblems,
 } from './names.ts'
@@ -60,7 +60,7 @@ export function users({ data, passwords }: UsersContext): Admin['users'] {
     },
     async passwd(userName, password, by, consent) {
       const { store, user } = await withUser(userName)
-      refuse(await passwordProblems('Password', password, user))
+      refuseFields(await passwordProblems('Password', password, user))
       const digest = await newSecret(user, password, consent)
       await store.users.setPassword(user.id, await passwords.hash(password, ownSignal()), asActor(by), digest)
       return withDigest(userFacts({ ...user, passwordHash: '' }), digest)
@@ -73,7 +73,7 @@ export function users({ data, passwords }: UsersContext): Admin['users'] {
     disable: (userName, by) => setDisabled(userName, true, by),
     enable: (userName, by) => setDisabled(userName, false, by),
     async unlock(userName, from, by) {
-      if (from !== undefined && isIP(from) === 0) refuse([problem('From', 'must be an IP address')])
+      if (from !== undefined && isIP(from) === 0) refuseFields([problem('From', 'must be an IP address')])
       const { store, user } = await withUser(userName)
       const names = [user.userName, ...(user.email === undefined ? [] : [user.email])]
       const prefix = from === undefined ? undefined : addressPrefixes(from)[0]
@@ -81,7 +81,7 @@ export function users({ data, passwords }: UsersContext): Admin['users'] {
       return userFacts(user)
     },
     async link(userName, { issuer, subject }, by) {
-      refuse(subjectProblems(subject))
+      refuseFields(subjectProblems(subject))
       const { store, user } = await withUser(userName)
       return await store.identities.link(user.id, { issuer, subject }, asActor(by))
     },
@@ -146,7 +146,7 @@ async function problems(input: NewUser): Promise<Problems> {
 async function checked(
   input: NewUser,
 ): Promise<Omit<User, 'id' | 'createdAt' | 'epoch' | 'disabled' | 'passwordHash'>> {
-  refuse(await problems(input))
+  refuseFields(await problems(input))
   const { userName, email, displayName } = input
   return {
     userName: userName.normalize('NFC'),
@@ -183,7 +183,7 @@ export const userFacts = (user: User): UserFacts => ({
 export function keys(data: () => Promise<Data>): Admin['keys'] {
   return {
     async create({ name, userName, roles: givenRoles, permissions, expiresInMs }, by) {
-      refuse([
+      refuseFields([
         ...nameProblems('Name', name),
         ...listProblems('Roles', givenRoles),
         ...permissionProblems(permissions),
@@ -196,9 +196,10 @@ export function keys(data: () => Promise<Data>): Admin['keys'] {
       const store = await data()
       const user = await findUser(store, userName)
       const missing = roles?.find((role) => !user.roles.includes(role))
-      if (missing !== undefined) refuse([problem('Roles', `contains ${missing}, which the user does not have`)])
+      if (missing !== undefined) refuseFields([problem('Roles', `contains ${missing}, which the user does not have`)])
       const lacking = permissions?.find((permission) => !coversPermission(user, permission))
-      if (lacking !== undefined) refuse([problem('Permissions', `contains ${lacking}, which the user does not have`)])
+      if (lacking !== undefined)
+        refuseFields([problem('Permissions', `contains ${lacking}, which the user does not have`)])
       const secret = newToken('key')
       const row = await store.keys.add(
         {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { Fault } from '../errors.ts'
 import { type Authenticate, type AuthenticateResponse, authPurpose } from '../protocol/index.ts'
 import type { BrowserSignIn, Call, DigestCredential, PasswordCredential } from '../service.ts'
-import type { Actor, Data, RefreshRow, SignIn, User } from '../store/index.ts'
+import type { Actor, Data, RefreshRow, SignInRecord, User } from '../store/index.ts'
 import { addressOf, type Identity, identify, usable, withClaimed } from './identify.ts'
 import { findProvider, providerName } from './providers/index.ts'
 import type { Provider, ProviderContext, VerifiedUser } from './providers/provider.ts'
@@ -50,7 +50,7 @@ export function newSession(
   now: number,
   user: Pick<User, 'id' | 'epoch'>,
   options: Pick<SessionOptions, 'permanent' | 'kind' | 'provider'>,
-): { readonly record: Omit<SignIn, 'endsSession' | 'settles'>; readonly tokens: IssuedTokens } {
+): { readonly record: Omit<SignInRecord, 'endsSession' | 'settles'>; readonly tokens: IssuedTokens } {
   const { permanent, kind, provider } = options
   const [session, access, refresh] = [newToken('session'), newToken('access'), newToken('refresh')]
   const span = permanent ? 'permanent' : 'usual'

@@ -24,7 +24,7 @@ import { refresh } from './refresh.ts'
 import { type Lifetimes, lifetimes } from './tokens.ts'
 
 export { administration } from './administration.ts'
-export { probePasswordHash as hashesTellApart, probeUserLookup as lookUpNobody } from './verify.ts'
+export { probePasswordHash, probeUserLookup } from './verify.ts'
 export { type HashCost, type Identity, type Lifetimes, lifetimes, Paces, type Passwords }
 
 /** Sign-in over one store. */

@@ -15,7 +15,7 @@ export const problem = (FieldName: string, Message: string): FieldFault => ({
 })
 
 /** Throws a fault that names every field, if there are problems. */
-export function refuse(problems: Problems): void {
+export function refuseFields(problems: Problems): void {
   if (problems.length === 0) return
   throw new Fault('BadRequest', problems.map(({ Message }) => Message).join('; '), {
     errorCode: 'ValidationException',

@@ -12,7 +12,7 @@ import type { Actor, SignedInSession, User } from '../store/index.ts'
 import { findUser } from './administration.ts'
 import { type AuthContext, newSession } from './authenticate.ts'
 import type { Identity } from './identify.ts'
-import { problem, refuse } from './names.ts'
+import { problem, refuseFields } from './names.ts'
 import { passwordProblems } from './password-policy.ts'
 import { findProvider } from './providers/index.ts'
 import { settleSignIn } from './verify.ts'
@@ -39,7 +39,7 @@ export async function changePassword(
   const { data, now, passwords } = context
   const { user, familyId } = identity
   const { CurrentPassword: current = '', NewPassword: password = '' } = request
-  refuse([
+  refuseFields([
     ...(current === '' ? [emptyField('CurrentPassword', 'Current Password')] : []),
     ...(password === ''
       ? [emptyField('NewPassword', 'New Password')]
@@ -51,7 +51,7 @@ export async function changePassword(
     })
   }
   await proveCurrent(context, user, current, call)
-  if (current === password) refuse([problem('NewPassword', 'must differ from the current password')])
+  if (current === password) refuseFields([problem('NewPassword', 'must differ from the current password')])
   const passwordHash = await passwords.hash(password, call.signal)
   const at = now()
   const [present] = familyId === undefined ? [] : await data.sessions.list(user, at, familyId)
@@ -94,7 +94,7 @@ async function proveCurrent(context: AuthContext, user: User, password: string, 
   } catch (error) {
     if (!(error instanceof Fault)) throw error
     if (error.fault === 'Unauthorized' || error.errorCode === 'ValidationException') {
-      refuse([problem('CurrentPassword', 'is not the current password')])
+      refuseFields([problem('CurrentPassword', 'is not the current password')])
     }
     throw error
   }
@@ -130,7 +130,7 @@ export async function endSession(
 ): Promise<EndSessionResponse> {
   const { Id = '', Others: others = false, All: all = false } = request
   if ([Id !== '', others, all].filter(Boolean).length !== 1) {
-    refuse([problem('Id', 'is required, or one of Others and All, and only one of the three')])
+    refuseFields([problem('Id', 'is required, or one of Others and All, and only one of the three')])
   }
   const user = await whose(data, request.UserName, caller)
   if (Id !== '') {

@@ -50,7 +50,7 @@ export async function spawnProbe(entry: URL, question: ProbeQuestion, signal: Ab
 /** Resolves with the first line on standard output. Rejects on abort, and when the child ends or sends too much. */
 function answerLine(child: ChildProcess, question: ProbeQuestion, signal: AbortSignal): Promise<string> {
   return new Promise<string>((resolve, reject) => {
-    // Listen first: without free descriptors there are no pipes either, and the error comes later.
+    // Listen first: without free descriptors the pipes are missing too, and the error comes later.
     child.once('error', (error) => reject(broken(question.probe, 'could not be started', error.message)))
     const { stdin, stdout, stderr } = child
     if (!stdin || !stdout || !stderr) return

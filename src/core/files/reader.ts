@@ -182,7 +182,7 @@ class ReaderProcess {
     this.#child = child
     child.once('error', ({ message }) => this.#close(message))
     child.once('exit', () => this.#close())
-    // Without free descriptors there are no pipes; the error comes later.
+    // Without free descriptors the pipes are missing; the error comes later.
     child.stdin?.on('error', () => {})
     child.stdout?.setEncoding('utf8').on('data', (chunk: string) => this.#read(chunk))
     this.#keepAlive()

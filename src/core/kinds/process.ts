@@ -17,7 +17,7 @@ import {
 import { fileProblem } from '../file-errors.ts'
 import { type ConfiguredFiles, readText } from '../files/index.ts'
 import { showDuration } from '../format.ts'
-import { count as counted } from '../net/text.ts'
+import { count } from '../net/text.ts'
 import type { SettingsSpec, Values } from '../settings/index.ts'
 import { preloadSystemInformation, throwIfExhausted } from '../system/files.ts'
 import {
@@ -97,7 +97,7 @@ export const running = check({
   },
 })
 
-export const count = check({
+export const countCheck = check({
   depth: 'Standard',
   results: { count: 'The number of processes is within `count`' },
   settings: { count: countSetting },
@@ -298,7 +298,7 @@ export const program = check({
     const [first] = old
     const measurement = { value: old.length, unit: 'count', warn: 0, bound: 'atMost' } as const
     if (!first)
-      return ok('program', `${counted(visible.length, 'process', 'processes')} run the installed program`, {
+      return ok('program', `${count(visible.length, 'process', 'processes')} run the installed program`, {
         measurement,
       })
     const others = old.length > 1 ? ` and ${old.length - 1} more` : ''
@@ -395,5 +395,5 @@ export default machineKind({
   validate: ({ executable, match, pidFile }) =>
     executable || match || pidFile ? undefined : 'does not name a process: set executable, match or pidFile',
   open,
-  checks: [running, count, waiting, memory, cpu, restarted, openFiles, program],
+  checks: [running, countCheck, waiting, memory, cpu, restarted, openFiles, program],
 })

@@ -4,7 +4,7 @@ import {
   common,
   essence,
   operationId,
-  parameters as parametersAt,
+  parametersAt,
   pathId,
   pathParametersOf,
   places,

@@ -92,7 +92,7 @@ export const places = (): readonly RequestPlace[] =>
   ])
 
 /** The parameters of an operation for a verb, except those of every request and of the path. */
-export function parameters(place: RequestPlace, verb: string, described: Described): readonly Json[] {
+export function parametersAt(place: RequestPlace, verb: string, described: Described): readonly Json[] {
   const { row, kind, format } = place
   return [
     ...(verb === 'get' && kind !== 'batch' ? fieldParameters(place) : []),

@@ -58,11 +58,11 @@ export function accountsPart(
       anyAdmin: async () => await (await data(true)).users.anyAdmin(),
       lookUp: async () => {
         const store = await data(true)
-        await (await auth.get()).lookUpNobody(store.forRequest(), store.clock.now)
+        await (await auth.get()).probeUserLookup(store.forRequest(), store.clock.now)
       },
       hash: async (signal) => {
-        const { passwords, hashesTellApart } = await auth.get()
-        return await hashesTellApart(passwords, signal)
+        const { passwords, probePasswordHash } = await auth.get()
+        return await probePasswordHash(passwords, signal)
       },
     },
   }

@@ -82,9 +82,9 @@ export const begins =
 export const firstLine = (reply: Buffer): string => reply.toString('latin1').split(/\r?\n/, 1)[0] ?? ''
 
 /** A password as a proposal refers to it. */
-export const password = { file: '/run/credentials/svc/PASSWORD' }
+export const proposedPassword = { file: '/run/credentials/svc/PASSWORD' }
 /** An account with that password. */
-export const account = { username: 'monitor', password }
+export const account = { username: 'monitor', password: proposedPassword }
 
 /** A monitor that checks the port alone. */
 export const portEntry = ({ host, port }: OpenPort, name: string): ProposedEntry => ({ kind: 'tcp', name, host, port })
@@ -94,7 +94,7 @@ export const behindSignIn =
   (kind: string, settings: (address: string) => Readonly<Record<string, unknown>>): Recognition['propose'] =>
   (server, name) => ({
     entry: portEntry(server, name),
-    deeper: { kind, name, ...settings(hostPort(server.host, server.port)), password },
+    deeper: { kind, name, ...settings(hostPort(server.host, server.port)), password: proposedPassword },
   })
 
 /** For servers that anonymous callers can check, and more thoroughly with an account. */

@@ -51,8 +51,8 @@ function pace(): () => Promise<void> | undefined {
 }
 
 /**
- * The metrics of the latest results as text. What is written of a monitor is kept while its results are the same, so
- * that a text joins what is there; other work gets its turn meanwhile.
+ * The metrics of the latest results as text. The text of a monitor is cached while its results are the same, so
+ * that a new text joins cached ones. Other work gets its turn meanwhile.
  */
 export async function liveText(
   results: readonly LiveResult[],

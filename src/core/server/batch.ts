@@ -9,7 +9,7 @@ import {
   readBatch,
   refuseInQuery,
   requireFields,
-  type Values,
+  type WireValues,
 } from '../wire/index.ts'
 import type { HttpAnswer } from './answer.ts'
 import { callOf, credentialFor } from './call.ts'
@@ -75,7 +75,7 @@ export async function operateBatch(
 }
 
 type One = {
-  readonly read: () => Values
+  readonly read: () => WireValues
   readonly credential: Call['credential']
   readonly index: number
   readonly negotiated: Negotiated

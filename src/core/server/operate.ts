@@ -12,7 +12,7 @@ import {
   refuseInQuery,
   requireFields,
   type Sources,
-  type Values,
+  type WireValues,
 } from '../wire/index.ts'
 import type { HttpAnswer } from './answer.ts'
 import { callOf, credentialFor } from './call.ts'
@@ -33,7 +33,7 @@ export async function readRequest(
   { operation, pathValues: fromPath, style }: OperationMatch,
   target: RequestTarget,
   maxBody: number,
-): Promise<Values> {
+): Promise<WireValues> {
   const { request: schema, neverInQuery } = operations[operation]
   const { request } = context
   const bodiless = !hasBody(request.method)
@@ -51,14 +51,14 @@ export async function readRequest(
 }
 
 /** The request that the same target made before. Never for a request with a body, which may add fields. */
-export const cachedRequest = ({ request }: RequestContext, target: RequestTarget): Values | undefined =>
+export const cachedRequest = ({ request }: RequestContext, target: RequestTarget): WireValues | undefined =>
   hasBody(request.method) ? undefined : target.request
 
 const hasBody = (method: string | undefined): boolean => method === 'POST' || method === 'DELETE'
 const rules = { route: { plainText: 'ignored' }, reply: { plainText: 'json' } } as const
 
 /** Binds the query. Reports missing fields together with invalid ones. */
-function bindAll(operation: keyof typeof operations, pairs: readonly Pair[], others: Values): Values {
+function bindAll(operation: keyof typeof operations, pairs: readonly Pair[], others: WireValues): WireValues {
   const { request: schema } = operations[operation]
   try {
     return bind(schema, pairs)
@@ -72,7 +72,7 @@ function bindAll(operation: keyof typeof operations, pairs: readonly Pair[], oth
   }
 }
 
-function missingBeside(schema: Parameters<typeof requireFields>[0], pairs: readonly Pair[], others: Values) {
+function missingBeside(schema: Parameters<typeof requireFields>[0], pairs: readonly Pair[], others: WireValues) {
   const present = new Set(pairs.filter(([, value]) => value !== '').map(([name]) => name.toLowerCase()))
   const presentFields = Object.keys(schema.fields).filter((name) => present.has(name.toLowerCase()))
   try {

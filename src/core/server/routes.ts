@@ -10,7 +10,7 @@ import {
   replyRoutes,
 } from '../protocol/index.ts'
 import { type ReportName, reports } from '../reports/index.ts'
-import { type FormatName, formatNamed, type Negotiated, type Pair, parsePairs, type Values } from '../wire/index.ts'
+import { type FormatName, formatNamed, type Negotiated, type Pair, parsePairs, type WireValues } from '../wire/index.ts'
 import { escapeControls } from './log.ts'
 
 /** The server's own pages besides the operations. The router and OpenAPI both read this table, one row per page. */
@@ -379,7 +379,7 @@ export type RequestTarget = {
   readonly jsconfig: string | undefined
   readonly logged: string
   /** The request that a call without a body makes of this target, once it has been read and validated. */
-  request: Values | undefined
+  request: WireValues | undefined
   /** The latest negotiation result. */
   negotiation: ResponseNegotiation | undefined
 }

@@ -17,8 +17,8 @@ export type {
   SessionRow,
   Settlement,
   SignedInSession,
-  SignInRecord as SignIn,
-  StoredRoleChange as RoleChange,
+  SignInRecord,
+  StoredRoleChange,
   TokenRow,
   User,
 } from './data.ts'

@@ -1,5 +1,5 @@
 export { loadFtpLists } from './list.ts'
-export { ftpSettings, portOf } from './settings.ts'
+export { ftpPortOf, ftpSettings } from './settings.ts'
 
 import { atMost, certificateCheck, checksOn, fail, includes, networkKind, ok, type Result } from '../../engine/index.ts'
 import { folderChecks } from '../../folders/index.ts'
@@ -11,7 +11,7 @@ import type { Threshold } from '../../settings/index.ts'
 import { loadFtpLists } from './list.ts'
 import { classicPassive, dataConnection, extendedPassive } from './passive.ts'
 import { type FtpBanner, type FtpEncryption, FtpSession, readAccount, stagesOf } from './session.ts'
-import { ftpSettings, portOf, type TlsMode, validateFtp } from './settings.ts'
+import { ftpPortOf, ftpSettings, type TlsMode, validateFtp } from './settings.ts'
 
 const { tls, latency, username, insecureFtp, certificate: validity } = ftpSettings
 
@@ -109,7 +109,7 @@ export default networkKind({
     besides: 'Each listing and each file has a data connection, which is included.',
   },
   settings: ftpSettings,
-  target: (settings) => ({ host: settings.host, port: portOf(settings) }),
+  target: (settings) => ({ host: settings.host, port: ftpPortOf(settings) }),
   signsIn: ({ username, password }, mode) =>
     username !== undefined && includes(mode, 'Standard')
       ? { account: username, secrets: [password], result: 'sign-in' }

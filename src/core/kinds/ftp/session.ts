@@ -11,7 +11,7 @@ import type { Secret, Values } from '../../settings/index.ts'
 import { Control, type FtpLink, type LinkTls, wait } from './control.ts'
 import { type Passive, transfer } from './data.ts'
 import { backlog, dataSocket, entries, listed } from './list.ts'
-import { type ftpSettings, portOf, type TlsMode } from './settings.ts'
+import { ftpPortOf, type ftpSettings, type TlsMode } from './settings.ts'
 import { changeFolder, expected, folderOf, mayHear, signIn } from './sign-in.ts'
 
 /** The server's banner. */
@@ -64,7 +64,7 @@ type AccountSettings = {
 export async function readAccount(settings: AccountSettings, context: CheckContext): Promise<Account> {
   if (settings.username === undefined || !includes(context.mode, 'Standard'))
     return { password: undefined, redact: noRedaction }
-  context.step('sign-in', hostPort(settings.host, portOf(settings)))
+  context.step('sign-in', hostPort(settings.host, ftpPortOf(settings)))
   const password = await settings.password?.reveal(context.files)
   return { password, redact: password === undefined ? noRedaction : createRedactor([password]) }
 }

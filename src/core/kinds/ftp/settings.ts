@@ -40,7 +40,7 @@ export const ftpSettings = {
 export type TlsMode = (typeof ftpSettings.tls.values)[number]
 
 const defaultPorts = { explicit: 21, implicit: 990, off: 21 } as const
-export const portOf = ({ port, tls }: { readonly port?: number | undefined; readonly tls: TlsMode }): number =>
+export const ftpPortOf = ({ port, tls }: { readonly port?: number | undefined; readonly tls: TlsMode }): number =>
   port ?? defaultPorts[tls]
 
 type FtpValues = Parameters<typeof validateFolders>[0] &

@@ -15,7 +15,7 @@ import { show, showDuration } from '../../format.ts'
 import { count, quote, sanitize } from '../../net/text.ts'
 import type { Threshold, ThresholdUnit } from '../../settings/index.ts'
 import { type Agent, type Agents, changesOf, plainNames, reportSettings } from './agents.ts'
-import { clock as clockText, type Due, overdue, scheduleStatus } from './due.ts'
+import { clockText, type Due, overdue, scheduleStatus } from './due.ts'
 
 const check = checksOn<Agents>()
 const limitCheck = limitsOn<Agents>()

@@ -95,11 +95,11 @@ export function overdue(at: number, due: Due, bound?: string): string {
       : `${count(missed, 'run')} missed`
   const ago = [`${showDuration(due.now - from)} ago`, runs].filter(Boolean).join(', ')
   const when = since === undefined ? '' : ', when it was due'
-  return `has not reported since ${why}${clock(from, due)}${when} (${[ago, bound].filter(Boolean).join('; ')})`
+  return `has not reported since ${why}${clockText(from, due)}${when} (${[ago, bound].filter(Boolean).join('; ')})`
 }
 
 /** For example `02:00 UTC`; with the date unless it is today. */
-export function clock(at: number, { now, timezone }: Due): string {
+export function clockText(at: number, { now, timezone }: Due): string {
   const zoned = new Intl.DateTimeFormat('en', {
     timeZone: timezone,
     year: 'numeric',

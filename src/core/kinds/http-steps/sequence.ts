@@ -15,12 +15,12 @@ import {
 import { showBytes, showDuration } from '../../format.ts'
 import { hostPort } from '../../net/connect.ts'
 import { open, type Route } from '../../net/http/route.ts'
-import { sanitize as cleaned, count, quote, type Redact } from '../../net/text.ts'
+import { count, quote, type Redact, sanitize } from '../../net/text.ts'
 import { readTrust } from '../../net/trust.ts'
 import { hostOf, portOf } from '../../net/url.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { readSettings, Secret, type Threshold } from '../../settings/index.ts'
-import ftp, { portOf as ftpPortOf } from '../ftp/index.ts'
+import ftp, { ftpPortOf } from '../ftp/index.ts'
 import { type Polling, type StepAnswer, type StepsRun, send, shownPath } from './exchange.ts'
 import type { Meaning } from './expectations.ts'
 import { CookieJar } from './request.ts'
@@ -62,7 +62,7 @@ function evaluateOutcome(request: StepRequest, answer: StepAnswer, threshold: Th
     case 'failure': {
       const values = valuesOf(answer, outcome.meaning)
       const why = `${text} was answered ${status}${waiting}: ${values}`
-      return fail(check, 'data', redact(`${step.name}: ${cleaned(outcome.meaning.says, 200)} (${why})`), more)
+      return fail(check, 'data', redact(`${step.name}: ${sanitize(outcome.meaning.says, 200)} (${why})`), more)
     }
     case 'undecided':
       return fail(check, 'data', `${summary}${waiting}: cannot be evaluated: ${outcome.why}`, more)
@@ -101,7 +101,7 @@ function valuesOf({ content, redact }: StepAnswer, { json, xml }: Meaning): stri
   const values = Object.keys({ ...json, ...xml }).map((path) => {
     const items = select(answerOf(content), path)
     const [first] = 'problem' in items ? [] : items
-    return `${cleaned(path, 80)} is ${quote(redact(first?.text ?? ''), 80)}`
+    return `${sanitize(path, 80)} is ${quote(redact(first?.text ?? ''), 80)}`
   })
   return values.join(', ')
 }

@@ -2,7 +2,7 @@ import { includes, networkKind } from '../../engine/index.ts'
 import { hostPort } from '../../net/connect.ts'
 import { unusedTrust } from '../../net/trust.ts'
 import { urlTarget } from '../../net/url.ts'
-import { bytes, password as proposedPassword, trustOf } from '../../recognition/index.ts'
+import { bytes, proposedPassword, trustOf } from '../../recognition/index.ts'
 import type { Values } from '../../settings/index.ts'
 import { clock, passwordExpiry, replication } from './active-directory.ts'
 import {

@@ -4,8 +4,8 @@ import { databaseSlot, userIn } from '../../net/url.ts'
 import {
   firstLine,
   type Proposed,
-  password,
   portEntry,
+  proposedPassword,
   type RecognizedServer,
   trustOf,
 } from '../../recognition/index.ts'
@@ -27,7 +27,7 @@ async function proposeRedis(server: RecognizedServer, name: string): Promise<Pro
   const url = `${server.tls ? 'rediss' : 'redis'}://${hostPort(server.host, server.port)}`
   const entry = { kind: 'redis', name, url, ...trustOf(server).settings }
   if (firstLine(server.reply).startsWith('-NOAUTH')) {
-    return { entry: portEntry(server, name), deeper: { ...entry, password } }
+    return { entry: portEntry(server, name), deeper: { ...entry, password: proposedPassword } }
   }
   const information = await server.ask(Buffer.from('INFO server\r\n'))
   if (!information?.includes('redis_mode:sentinel')) return { entry }

@@ -212,7 +212,7 @@ const senderSetting = {
   doc: 'Address of MAIL FROM; default: empty, as in a bounce, which every server must accept',
 } as const satisfies SettingsSpec[string]
 
-export const sender = onSmtp({
+export const senderCheck = onSmtp({
   depth: 'Standard',
   results: { sender: 'The server accepts the sender of a mail and has room for it; svc then resets the transaction' },
   settings: { sender: senderSetting },

@@ -11,7 +11,7 @@ import {
   openingResults,
   postmaster,
   recipient,
-  sender as senderCheck,
+  senderCheck,
   signIn,
   size,
   transport,
