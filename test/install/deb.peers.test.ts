@@ -147,6 +147,8 @@ peerSuite(missing, 'the Debian package', () => {
     if (!isInstalled('systemd-analyze')) skip('systemd-analyze is not installed')
     // The units that it refers to, such as sysinit.target.
     cpSync('/usr/lib/systemd', join(system, 'lib/systemd'), { recursive: true, verbatimSymlinks: true })
+    // The program of ExecReload, which belongs to another package.
+    cpSync('/bin/kill', join(system, 'bin/kill'))
     const verified = run('systemd-analyze', ['verify', `--root=${system}`, 'svc.service'], environment)
     expect(verified).toEqual({ status: 0, stdout: '', stderr: '' })
     const args = ['security', '--offline=true', '--threshold=25', `--root=${system}`, 'svc.service']
