@@ -827,7 +827,7 @@ describe('http version and clock', () => {
       expect((await one('clock', at(ms, { Age: age }), {}, 'Advanced')).status).toBe('ok')
     }
     const both = await one('clock', at(-60_000, { Age: '3600' }), {}, 'Advanced')
-    expect(both.message).toContain('is behind ours by 59')
+    expect(both.message).toMatch(/is behind ours by (59|6\d)/)
     expect((await one('clock', replies(answer(200, '', { Date: 'soon' })), {}, 'Advanced')).status).toBe('warning')
     const without = await look(replies(answer(200)), {}, 'Advanced')
     expect(without.results.map((result) => result.check)).not.toContain('clock')

@@ -189,7 +189,7 @@ describe('the self-test of sign-in', () => {
   })
 
   test('a full queue of sign-ins is a warning, and leaves it on cancellation', async () => {
-    const queue = new HashQueue(1, 20)
+    const queue = new HashQueue(1, 300)
     const { promise: released, resolve: release } = Promise.withResolvers<void>()
     const working = queue.run(() => released, never)
     const hashes = passwords(queue)
