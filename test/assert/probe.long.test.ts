@@ -241,10 +241,15 @@ describe('JSON paths', () => {
 describe('addresses', () => {
   test('IPv6 is omitted on a machine without it, unless there is nothing else', () => {
     const both = ['192.0.2.1', '2001:db8::1']
-    expect(reachable(both, ['127.0.0.1', '::1', 'fe80::1'])).toEqual(['192.0.2.1'])
-    expect(reachable(both, ['10.0.0.1', '2001:db8::9'])).toEqual(both)
-    expect(reachable(['2001:db8::1'], ['127.0.0.1'])).toEqual(['2001:db8::1'])
-    expect(reachable(['127.0.0.1', '::1'], ['127.0.0.1', '::1'])).toEqual(['127.0.0.1', '::1'])
+    expect(reachable(both, () => ['127.0.0.1', '::1', 'fe80::1'])).toEqual(['192.0.2.1'])
+    expect(reachable(both, () => ['10.0.0.1', '2001:db8::9'])).toEqual(both)
+    expect(reachable(['2001:db8::1'], () => ['127.0.0.1'])).toEqual(['2001:db8::1'])
+    expect(reachable(['127.0.0.1', '::1'], () => ['127.0.0.1', '::1'])).toEqual(['127.0.0.1', '::1'])
+  })
+
+  test('without an IPv6 address, those of this machine are not listed', () => {
+    const listed = (): never => expect.unreachable()
+    expect(reachable(['192.0.2.1', '127.0.0.1'], listed)).toEqual(['192.0.2.1', '127.0.0.1'])
   })
 
   test('merged generators yield values as they arrive, and all end when one fails', async () => {

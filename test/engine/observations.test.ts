@@ -1,3 +1,5 @@
+import { AsyncResource } from 'node:async_hooks'
+import { Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import {
   type AnyKind,
@@ -8,6 +10,7 @@ import {
   type RunOptions,
   runMonitors,
 } from '../../src/core/engine/index.ts'
+import { noteConnection, silenceOf } from '../../src/core/net/connect.ts'
 import { resultLifeMs } from '../../src/core/protocol/index.ts'
 import { Secret } from '../../src/core/settings/index.ts'
 import { engineFixture } from '../support/engine/engine-fixture.ts'
@@ -247,5 +250,57 @@ describe('runs of several types', () => {
     await Promise.all(runs)
     expect(counts.starts).toBe(1)
     expect(values).toEqual([7, 7])
+  })
+})
+
+describe('what is kept of an observation that is over', () => {
+  test('its connections are not', async () => {
+    let silence: () => string | undefined = () => undefined
+    let late: () => void = () => {}
+    const during: (string | undefined)[] = []
+    const kind: AnyKind = {
+      ...heldKind().kind,
+      async *run() {
+        noteConnection(new Socket(), '192.0.2.1:1')
+        silence = AsyncResource.bind(() => silenceOf('192.0.2.1:1'))
+        late = AsyncResource.bind(() => noteConnection(new Socket(), '192.0.2.1:1'))
+        during.push(silence())
+        yield ok
+      },
+    }
+    const { run } = fixture()
+    await run(planned(kind))
+    expect(during).toEqual([expect.stringContaining('accepted the connection but sent nothing')])
+    expect(silence()).toBeUndefined()
+    late()
+    expect(silence()).toBeUndefined()
+  })
+
+  test('its results are: an equal monitor gets them', async () => {
+    const { kind, counts, answer } = heldKind()
+    const { run } = fixture()
+    const first = run(planned(kind))
+    await answer()
+    await first
+    expect(checksOf(await run(planned(kind)))).toEqual(['connect ok', 'probe ok'])
+    expect(counts.starts).toBe(1)
+  })
+
+  test('what its kind says of the settings is: they are validated once for each monitor', async () => {
+    let validated = 0
+    const kind: AnyKind = {
+      ...heldKind().kind,
+      validate: () => {
+        validated += 1
+        return 'settings that cannot be used'
+      },
+    }
+    const { run } = fixture()
+    const one = planned(kind)
+    expect(checksOf(await run(one))).toEqual(['settings failed'])
+    expect(checksOf(await run(one))).toEqual(['settings failed'])
+    expect(validated).toBe(1)
+    await run(planned(kind))
+    expect(validated).toBe(2)
   })
 })

@@ -245,11 +245,8 @@ function monitorsIn({ placed, ofEntries, warnings: warned }: MonitorList, resolv
     return { path: one === undefined ? rest : [one.entry, ...one.place(rest)], ...more }
   }
   for (const [index, { warnings: own }] of reads.entries()) warnings.push(...under(own, [index]).map(where))
-  const between = [...twice(reads), ...resolved.problems]
-  const problemsAt = reads.map(({ problems }, index) => [
-    ...under(problems, [index]),
-    ...between.filter(({ path }) => path[0] === index),
-  ])
+  const between = Map.groupBy([...twice(reads), ...resolved.problems], ({ path }) => path[0])
+  const problemsAt = reads.map(({ problems }, index) => [...under(problems, [index]), ...(between.get(index) ?? [])])
   const ofMonitors = reads.flatMap(({ name }, index): readonly EntryProblems[] => {
     const problems = problemsAt[index] ?? []
     return problems.length === 0 ? [] : [{ name, entry: placed[index]?.entry ?? 0, problems: problems.map(where) }]
@@ -298,10 +295,13 @@ function withNames(entries: readonly EntryProblems[], right: readonly string[]):
 
 /** Reports duplicate names: a MonitorName identifies one monitor in responses, selections and `dependsOn`. */
 function twice(reads: readonly MonitorRead[]): readonly MonitorProblem[] {
+  const names = new Set<string>()
   return reads.flatMap(({ name, problems }, index) => {
+    if (name === undefined) return []
+    const isFirst = !names.has(name)
+    names.add(name)
     const unknownKind = problems.some(({ path }) => path[0] === 'kind')
-    const first = reads.findIndex((other) => other.name === name) === index
-    if (name === undefined || unknownKind || first) return []
+    if (unknownKind || isFirst) return []
     return [{ path: [index], message: `has the same name as another monitor, \`${name}\`: give it another \`name:\`` }]
   })
 }

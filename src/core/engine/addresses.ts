@@ -90,7 +90,7 @@ export async function* eachAddress<O>(
   probe: (target: AddressTurn) => AsyncIterable<O>,
 ): AsyncGenerator<O | Unreached> {
   context.step(ask.check, hostPort(ask.host, ask.port))
-  const all = reachable(await context.resolve(ask.host), interfaceAddresses())
+  const all = reachable(await context.resolve(ask.host), interfaceAddresses)
   if (ask.which === 'any') return yield* untilOne(context, ask, all, probe)
   const ips = ask.which === 'first' ? all.slice(0, 1) : all.slice(0, maxAddresses)
   const track = tracker(context)
@@ -207,7 +207,10 @@ const interfaceAddresses = (): readonly string[] =>
  * A machine without an IPv6 address of its own cannot check other IPv6 addresses. Leaves them out unless there are no
  * others.
  */
-export function reachable(addresses: readonly string[], own: readonly string[]): readonly string[] {
+export function reachable(addresses: readonly string[], ownAddresses: () => readonly string[]): readonly string[] {
+  // Listing those of this machine takes a tenth of the time of a run.
+  if (!addresses.some((address) => isIP(address) === 6)) return addresses
+  const own = ownAddresses()
   const speaksSix = own.some((address) => isIP(address) === 6 && reachOf(address) === 'routed')
   if (speaksSix) return addresses
   const usable = addresses.filter((address) => isIP(address) !== 6 || (isLoopback(address) && own.includes('::1')))

@@ -201,8 +201,17 @@ type ObservedMonitor = Pick<IdentifiedMonitor, 'kind' | 'settings' | 'configured
  * settings given. It says nothing about deadline, depth, retries or `for`, and it does not name a monitor: two monitors
  * of different types may have the same one.
  */
-export const fingerprint = ({ kind, settings, configured = new Set() }: ObservedMonitor): string =>
-  `${kind.name} ${JSON.stringify([settings, [...configured].toSorted()], withOrigins)}`
+export function fingerprint(monitor: ObservedMonitor): string {
+  const before = fingerprints.get(monitor)
+  if (before !== undefined) return before
+  const { kind, settings, configured = new Set() } = monitor
+  const made = `${kind.name} ${JSON.stringify([settings, [...configured].toSorted()], withOrigins)}`
+  fingerprints.set(monitor, made)
+  return made
+}
+
+/** A schedule runs the same monitors again and again, and each run reads it several times. */
+const fingerprints = new WeakMap<ObservedMonitor, string>()
 
 /** A secret serializes without its origin, which tells two secrets apart. `this` holds the value as it was before. */
 function withOrigins(this: Readonly<Record<string, unknown>>, key: string, value: unknown): unknown {

@@ -62,7 +62,7 @@ export async function observeOnce(
   },
 ): Promise<Observed> {
   const askedAt = context.now()
-  const unusable = monitor.kind.validate?.(monitor.settings as never)
+  const unusable = mistakeIn(monitor)
   if (unusable !== undefined) {
     const result: Result = { check: 'settings', status: 'failed', fault: 'data', message: unusable }
     return { results: [result], endedAt: askedAt, tookMs: 0 }
@@ -84,6 +84,17 @@ export async function observeOnce(
     run.reused.push({ ageMs: run.began - endedAt, leftMs: endedAt + lifeMs() - run.began })
   }
   return { results, endedAt, tookMs: endedAt - observation.begunAt }
+}
+
+/** What `validate` of its kind said of a monitor that has run before. A schedule runs the same monitors again and again. */
+const mistakes = new WeakMap<PlannedMonitor, string | undefined>()
+
+/** Why the settings of a monitor cannot be used, or undefined. */
+function mistakeIn(monitor: PlannedMonitor): string | undefined {
+  if (mistakes.has(monitor)) return mistakes.get(monitor)
+  const mistake = monitor.kind.validate?.(monitor.settings as never)
+  mistakes.set(monitor, mistake)
+  return mistake
 }
 
 /** Adds the values of an observation that was made for another monitor to the series of this one. */
@@ -251,6 +262,7 @@ function observe(
     } finally {
       deadline.clear()
       watch.end()
+      conversations.end()
       slot.release()
       onEnd?.(observation.results)
     }

@@ -146,8 +146,16 @@ const closingMs = 500
  */
 export class Conversations {
   readonly #latest = new Map<string, Conversation>()
+  #isOver = false
+
+  /** The observation is over. It is kept as long as its results are, and its connections are not. */
+  end(): void {
+    this.#isOver = true
+    this.#latest.clear()
+  }
 
   add(address: string, socket: Socket): void {
+    if (this.#isOver) return
     // Further connections to a peer that has sent nothing do not shorten its silence.
     const before = this.#latest.get(address)
     const since = before?.socket.bytesRead === 0 ? before.since : performance.now()

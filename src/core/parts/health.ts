@@ -353,8 +353,12 @@ const trialOf = ({ durationMs, attempts, results }: MonitorReport): Trial => ({
 
 /** The names of monitors that several server types have. */
 function namesInSeveralTypes({ types }: OpenOptions['config']): ReadonlySet<string> {
-  const names = Object.values(types).flatMap(({ monitors }) => monitors.map(({ name }) => name))
-  return new Set(names.filter((name, at) => names.indexOf(name) !== at))
+  const names = new Set<string>()
+  const repeated = new Set<string>()
+  for (const { monitors } of Object.values(types)) {
+    for (const { name } of monitors) (names.has(name) ? repeated : names).add(name)
+  }
+  return repeated
 }
 
 /** For a command: removes monitors that its selection skips, so that they do not run. */

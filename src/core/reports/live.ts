@@ -60,7 +60,7 @@ export async function liveText(
 ): Promise<string> {
   const breathe = pace()
   const written: MonitorLines[] = []
-  for (const { type, at } of monitorsIn(results)) {
+  for (const { type, at } of await monitorsIn(results, breathe)) {
     written.push(linesOf(type, at))
     await breathe()
   }
@@ -103,9 +103,15 @@ type MonitorLines = {
 /** A monitor at one depth. */
 type AtDepth = { readonly mode: ExecutionMode; readonly beganAt: number; readonly reading: MonitorReading }
 
+type Monitors = { readonly type: string; readonly at: readonly AtDepth[] }
+
 /** The monitors of each type, each with its results, the one that began last first. */
-function monitorsIn(results: readonly LiveResult[]) {
-  return [...Map.groupBy(results, ({ type }) => type)].flatMap(([type, ofType]) => {
+async function monitorsIn(
+  results: readonly LiveResult[],
+  breathe: ReturnType<typeof pace>,
+): Promise<readonly Monitors[]> {
+  const all: Monitors[] = []
+  for (const [type, ofType] of Map.groupBy(results, (result) => result.type)) {
     const byKey = new Map<string, AtDepth[]>()
     for (const { mode, run, places } of ofType) {
       for (const [index, monitor] of run.monitors.entries()) {
@@ -114,10 +120,12 @@ function monitorsIn(results: readonly LiveResult[]) {
         const one = { mode, beganAt, reading: readMonitor(monitor) }
         if (before) before.push(one)
         else byKey.set(key, [one])
+        await breathe()
       }
     }
-    return [...byKey.values()].map((at) => ({ type, at: at.length < 2 ? at : at.sort(latestFirst) }))
-  })
+    for (const at of byKey.values()) all.push({ type, at: at.length < 2 ? at : at.sort(latestFirst) })
+  }
+  return all
 }
 
 const depthOf = (mode: ExecutionMode): number => ExecutionMode.values.indexOf(mode)
