@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { early } from '../server/scheduled-web.ts'
 import { blackHole, peer, speaks } from '../support/faults/faults.ts'
 import { startServeProcess } from '../support/program/serve-process.ts'
 import { until } from '../support/suite/until.ts'
@@ -64,6 +65,17 @@ test('S9 calls that wait for checks longer than the limit are answered 503, and 
   expect(new Set(outcomes.map(summary))).toEqual(new Set(['503']))
   expect(outcomes.filter(({ error }) => error !== undefined)).toEqual([])
   expect(await serve.ended).toEqual({ code: 0, signal: null })
+})
+
+test('S9 W1 SIGTERM ends the runs of the schedule that are in progress, and the process ends by itself', async () => {
+  await using hole = await peer(blackHole)
+  const monitor = `{kind: tcp, name: ${early('App', 'tcp')}, host: 127.0.0.1, port: ${hole.port}, expect: hello, timeout: 10m, every: 10m}`
+  await using serve = await startServeProcess(`types: {App: [${monitor}]}\n`)
+  await until(() => hole.connections() > 0)
+  serve.signal('SIGTERM')
+  expect(await serve.ended).toEqual({ code: 0, signal: null })
+  expect(await hole.open()).toBe(0)
+  expect(serve.log()).not.toMatch(/"level":"(?:warn|error)"|unexpectedly/)
 })
 
 test.each([

@@ -1,23 +1,15 @@
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../../src/core/config/index.ts'
 import { openCore } from '../../src/core/open.ts'
-import { hash } from '../../src/core/schedule/due.ts'
 import { startServer } from '../../src/core/server/index.ts'
 import { serveDefaults } from '../../src/core/service.ts'
 import { until } from '../support/suite/until.ts'
-
-/** A name for a monitor whose first run is due soon after the start. */
-function early(type: string, kind: string): string {
-  for (let at = 0; ; at += 1) {
-    const name = `n${at}`
-    if (hash(`${type}/${kind}/${name}`, 'first') / 2 ** 32 < 0.02) return name
-  }
-}
+import { early } from './scheduled-web.ts'
 
 /** A peer that counts its connections, and says something to each. */
 async function peer(): Promise<{ readonly port: number; readonly count: () => number }> {
@@ -31,9 +23,9 @@ async function peer(): Promise<{ readonly port: number; readonly count: () => nu
   return { port: (server.address() as { port: number }).port, count: () => count }
 }
 
-async function serving(yaml: string) {
+async function serving(yaml: string | undefined) {
   const folder = mkdtempSync(join(tmpdir(), 'svc-schedule-'))
-  writeFileSync(join(folder, 'svc.yaml'), yaml, { mode: 0o600 })
+  if (yaml !== undefined) writeFileSync(join(folder, 'svc.yaml'), yaml, { mode: 0o600 })
   const { service, runtime } = await openCore({
     version: '1.2.3',
     config: await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder }),
@@ -70,7 +62,7 @@ test('W1 a server runs its monitors by itself, once it answers and without a cal
   expect(text).toMatch(/svc_schedule_lateness_seconds\{depth="Standard"\} \d/)
 })
 
-test('W1 `every: off` runs nothing, and neither does a server without a svc.yaml', async () => {
+test('W1 `every: off` runs nothing', async () => {
   const { port, count } = await peer()
   const name = early('App', 'tcp')
   const { begin, metrics } = await serving(
@@ -79,6 +71,37 @@ test('W1 `every: off` runs nothing, and neither does a server without a svc.yaml
   begin()
   expect(await metrics()).not.toContain('svc_schedule')
   expect(count()).toBe(0)
+})
+
+test('W1 a server without a svc.yaml runs nothing by itself', async () => {
+  const { begin, metrics, runtime } = await serving(undefined)
+  begin()
+  expect(runtime.facts.schedule).toBeUndefined()
+  expect(await metrics()).not.toMatch(/svc_schedule|trigger="schedule"/)
+})
+
+test('W1 a server that stops ends the runs of the schedule at their peers, and shows none of them as failed', async () => {
+  const sockets = new Set<Socket>()
+  let ended = 0
+  const silent = createServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => {}).on('close', () => (ended += 1))
+  }).listen(0, '127.0.0.1')
+  onTestFinished(() => void silent.close())
+  await once(silent, 'listening')
+  const { port } = silent.address() as { port: number }
+  const name = early('App', 'tcp')
+  const { begin, metrics, runtime } = await serving(
+    `types: {App: [{kind: tcp, name: ${name}, host: 127.0.0.1, port: ${port}, expect: hello, timeout: 10m, every: 10m}]}\n`,
+  )
+  begin()
+  await until(() => sockets.size > 0)
+  expect(ended).toBe(0)
+  runtime.cancelRuns?.()
+  await until(() => ended === sockets.size)
+  const text = await metrics()
+  expect(text).toContain('svc_runs_total{type="App",depth="Advanced",trigger="schedule"} 1')
+  expect(text).not.toMatch(/^svc_check_\w+\{.*monitor="tcp/m)
 })
 
 test('W1 a monitor runs by itself although the monitor on which it depends fails', async () => {

@@ -3,6 +3,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, onTestFinished } from 'vitest'
+import { hash } from '../../src/core/schedule/due.ts'
 import { type ServeProcess, type ServeSurroundings, startServeProcess } from '../support/program/serve-process.ts'
 import { until } from '../support/suite/until.ts'
 
@@ -51,6 +52,14 @@ export async function startScheduledWeb(count: number, delayMs = 0): Promise<Sch
     most: () => Math.max(...all()),
     reset: () => counts.clear(),
     doubled,
+  }
+}
+
+/** A name for a monitor whose first run is due soon after the start. */
+export function early(type: string, kind: string): string {
+  for (let at = 0; ; at += 1) {
+    const name = `n${at}`
+    if (hash(`${type}/${kind}/${name}`, 'first') / 2 ** 32 < 0.02) return name
   }
 }
 
