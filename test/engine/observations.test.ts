@@ -251,6 +251,26 @@ describe('runs of several types', () => {
     expect(counts.starts).toBe(1)
     expect(values).toEqual([7, 7])
   })
+
+  test('W1 H13 a run of the schedule and a run of a caller that share an observation keep its value once', async () => {
+    const { kind, counts, answer } = heldKind()
+    const values: number[] = []
+    const { run } = fixture({
+      history: {
+        keep: async ({ value }) => {
+          values.push(value)
+          return []
+        },
+        exceededSince: async () => new Map(),
+      },
+    })
+    const one = planned(kind, { type: 'App' })
+    const runs = [run(one, { cause: 'schedule' }), run(one, { cause: 'caller' })]
+    await answer()
+    await Promise.all(runs)
+    expect(counts.starts).toBe(1)
+    expect(values).toEqual([7])
+  })
 })
 
 describe('what is kept of an observation that is over', () => {
