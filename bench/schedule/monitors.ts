@@ -1,7 +1,7 @@
 /** The monitors of the schedule bench, as svc.yaml and as the configuration of Prometheus and blackbox_exporter. */
 import { writeKey } from '../../src/core/engine/index.ts'
 import { phaseOf } from '../../src/core/schedule/due.ts'
-import { addressAt, blocks } from './peer.ts'
+import { addressAt, blocks, pathOf } from './peer.ts'
 
 /** How many monitors of each kind. */
 export type Mix = { readonly http: number; readonly tls: number; readonly postgres: number }
@@ -28,12 +28,12 @@ export type Targets = {
 /** The name that the certificate of the TLS servers is for. */
 const serverName = 'svc.test'
 /** Short, because a svc.yaml has at most 1 MiB, and never a number. */
-const nameOf = (number: number): string => `m${number.toString(36)}`
+const nameOf = (number: number): string => `m${pathOf(number)}`
 /** The account of a monitor of PostgreSQL, by which the log of the server tells the monitors apart. */
 export const accountOf = (number: number): string => `watch${number}`
 
 const httpUrl = ({ ports }: Targets, number: number): string =>
-  `http://${addressAt(blocks.http, number % httpAddresses)}:${ports.http}/${number}`
+  `http://${addressAt(blocks.http, number % httpAddresses)}:${ports.http}/${pathOf(number)}`
 const tlsAddress = (number: number): string => addressAt(blocks.tls, number)
 const postgresAddress = (number: number): string => addressAt(blocks.postgres, number % postgresAddresses)
 
@@ -49,8 +49,8 @@ export function svcYaml(targets: Targets): string {
       `url: postgres://${accountOf(number)}@${postgresAddress(number)}:${ports.postgres}/postgres,password: {file: ${passwordFile}}`,
   }
   const types = kinds.flatMap((kind) => [
-    ...(mix[kind] === 0 ? [] : [`  ${typeOf[kind]}:`, '    host: false', '    monitors:']),
-    ...numbers(mix[kind]).map((number) => `    - {kind: ${kind},name: ${nameOf(number)},${entries[kind](number)}}`),
+    ...(mix[kind] === 0 ? [] : [` ${typeOf[kind]}:`, '  host: false', '  monitors:']),
+    ...numbers(mix[kind]).map((number) => `  - {kind: ${kind},name: ${nameOf(number)},${entries[kind](number)}}`),
   ])
   return `serve: {every: {Standard: ${intervalMs}ms}}\ntypes:\n${types.join('\n')}\n`
 }

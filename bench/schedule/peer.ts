@@ -25,6 +25,9 @@ export type Probes = {
 /** The loopback address with this number, from 0: no address ends in 0 or 255. */
 export const addressAt = (block: number, number: number): string =>
   `127.0.${block + Math.floor(number / 250)}.${(number % 250) + 1}`
+/** The path of the requests of a monitor, as short as it may be, and its number. */
+export const pathOf = (number: number): string => number.toString(36)
+const numberOf = (path: string): number => Number.parseInt(path, 36)
 export const blocks = { http: 1, tls: 64, postgres: 128 } as const
 
 /** Milliseconds since 1970, which move on however the clock of the wall is set. */
@@ -63,7 +66,7 @@ async function listen(block: number, count: number, make: (number: number) => Se
 
 const httpServer = (): Server =>
   createHttp((request, response) => {
-    arrivals.http.add(Number(request.url?.slice(1)))
+    arrivals.http.add(numberOf(request.url?.slice(1) ?? ''))
     response.end('fine')
   })
 

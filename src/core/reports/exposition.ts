@@ -49,7 +49,8 @@ const sampleName = ({ name, type }: Described): string =>
 /** Writes the line of a sample of a family, which is the same in both formats. */
 export function lineOf(family: Described): (sample: Sample) => string {
   const name = sampleName(family)
-  return ({ labels, value }) => `${name}${labelSet(labels)} ${numberText(value)}\n`
+  // Joined, it is one text. A template makes a tree of texts, which takes twice the memory of kept lines.
+  return ({ labels, value }) => [name, labelSet(labels), ' ', numberText(value), '\n'].join('')
 }
 
 /** A family with the lines of its samples; an empty text where it has none. */

@@ -2,7 +2,6 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { ExecutionMode, type RunDocument } from '../protocol/index.ts'
 import { type ExpositionFormat, type Family, lineOf, renderFamilies, renderLines, type Sample } from './exposition.ts'
 import {
-  bounded,
   checkRows,
   checksOf,
   droppedItems,
@@ -73,31 +72,87 @@ export async function liveText(
   }
   const count = [...types.map(({ samples }) => samples.length), ...unique.map((one) => one.count)]
   const all = count.reduce((sum, one) => sum + one, 0)
-  if (all > maxSeries) {
-    const families = rows.map((row, at) => ({ ...row, samples: unique.flatMap((one) => one.samples[at] ?? []) }))
-    return renderFamilies(bounded([...types, ...families], maxSeries), format)
-  }
-  const texts = [renderFamilies(types, format)]
+  const limit = all > maxSeries ? new SeriesLimit(maxSeries - urgentIn(types, unique)) : undefined
+  const texts = [renderFamilies(limit ? types.map((family) => limit.within(family)) : types, format)]
   for (const [at, row] of rows.entries()) {
     let lines = ''
-    for (const one of unique) lines += one.lines[at] ?? ''
+    for (const one of unique) {
+      lines += limit ? limit.linesOf(one, at) : one.lines[at]
+      if (limit) await breathe()
+    }
     texts.push(renderLines(row, lines, format))
     await breathe()
   }
-  texts.push(renderFamilies([{ ...droppedSeries, samples: [{ value: 0 }] }], format))
+  texts.push(renderFamilies([{ ...droppedSeries, samples: [{ value: limit?.dropped ?? 0 }] }], format))
   return texts.join('')
+}
+
+function urgentIn(types: readonly Family[], monitors: readonly MonitorLines[]): number {
+  const ofTypes = types.flatMap(({ samples }) => samples.map(({ urgent }) => urgent === true))
+  const ofMonitors = monitors.flatMap(({ urgent }) => [...urgent.values()].flat())
+  return [...ofTypes, ...ofMonitors].filter(Boolean).length
 }
 
 /** The rows of a monitor, in the order of the text. */
 const rows: readonly Omit<FamilyOf<never>, 'samples'>[] = [...monitorRows, ...checkRows, droppedItems]
 
-/** What `/metrics` shows of one monitor: by row, its series and their lines. */
+type SamplesByRow = readonly (readonly Sample[])[]
+
+/**
+ * What `/metrics` shows of one monitor. Only its text is kept: the samples would take more memory than everything else that
+ * svc knows of a monitor.
+ */
 type MonitorLines = {
   /** The labels type and monitor: those of the series of one monitor differ from those of another if these do. */
   readonly name: string
+  /** How many series it has. */
   readonly count: number
-  readonly samples: readonly (readonly Sample[])[]
+  /** By row, the lines of its series. */
   readonly lines: readonly string[]
+  /** By row, which of its series are never omitted. A row without any is absent. */
+  readonly urgent: ReadonlyMap<number, readonly boolean[]>
+  /** Makes the samples again. */
+  readonly samples: () => SamplesByRow
+}
+
+/** Omits series beyond a limit. Urgent ones are kept whatever the limit, and count first. */
+class SeriesLimit {
+  #left: number
+  #dropped = 0
+
+  /** `others`: how many series there may be beside the urgent ones. */
+  constructor(others: number) {
+    this.#left = Math.max(0, others)
+  }
+
+  get dropped(): number {
+    return this.#dropped
+  }
+
+  within(family: Family): Family {
+    return { ...family, samples: family.samples.filter(({ urgent }) => this.#keeps(urgent === true)) }
+  }
+
+  linesOf({ lines, urgent }: MonitorLines, at: number): string {
+    const text = lines[at] ?? ''
+    if (text === '') return ''
+    const isUrgent = urgent.get(at)
+    // A value of a label has no line break of its own.
+    return text
+      .split(/(?<=\n)/)
+      .filter((_, index) => this.#keeps(isUrgent?.[index] === true))
+      .join('')
+  }
+
+  #keeps(isUrgent: boolean): boolean {
+    if (isUrgent) return true
+    if (this.#left > 0) {
+      this.#left -= 1
+      return true
+    }
+    this.#dropped += 1
+    return false
+  }
 }
 
 /** A monitor at one depth. */
@@ -149,6 +204,14 @@ function linesOf(type: string, at: readonly AtDepth[]): MonitorLines {
 }
 
 function writeLines(type: string, readings: readonly MonitorReading[]): MonitorLines {
+  const samples = (): SamplesByRow => samplesOf(type, readings)
+  const [latest] = readings
+  const { type: typeLabel = '', monitor = '' } = latest ? monitorOf(latest, type).labels : {}
+  return asLines(`${typeLabel}\n${monitor}`, samples)
+}
+
+/** The samples of a monitor, by row. */
+function samplesOf(type: string, readings: readonly MonitorReading[]): SamplesByRow {
   const monitors = readings.map((reading) => monitorOf(reading, type))
   const checks = monitors.flatMap(checksOf)
   const items = checks.flatMap((check) => check.items)
@@ -157,30 +220,40 @@ function writeLines(type: string, readings: readonly MonitorReading[]): MonitorL
     ...checkRows.map((row) => gather(row, items)),
     gather(droppedItems, checks),
   ]
-  const { type: typeLabel = '', monitor = '' } = monitors[0]?.labels ?? {}
-  return asLines(
-    `${typeLabel}\n${monitor}`,
-    families.map(({ samples }) => samples),
-  )
+  return families.map(({ samples }) => samples)
 }
 
-function asLines(name: string, samples: MonitorLines['samples']): MonitorLines {
-  const lines = samples.map((some, at) => {
+function asLines(name: string, samples: () => SamplesByRow): MonitorLines {
+  const byRow = samples()
+  const lines = byRow.map((some, at) => {
     const row = rows[at]
     return row && some.length > 0 ? some.map(lineOf(row)).join('') : ''
   })
-  return { name, samples, lines, count: samples.reduce((sum, some) => sum + some.length, 0) }
+  const urgent = byRow.flatMap((some, at) =>
+    some.some((sample) => sample.urgent) ? [[at, some.map((sample) => sample.urgent === true)] as const] : [],
+  )
+  return {
+    name,
+    lines,
+    urgent: urgent.length === 0 ? noneUrgent : new Map(urgent),
+    samples,
+    count: byRow.reduce((sum, some) => sum + some.length, 0),
+  }
 }
+
+const noneUrgent: MonitorLines['urgent'] = new Map()
 
 /** Monitors with the same labels, as those of the host of several types and those that a reader sees without names. */
 function mergedLines(alike: readonly MonitorLines[]): MonitorLines {
-  const samples = rows.map((row, at) =>
-    merged(
-      alike.flatMap((one) => one.samples[at] ?? []),
-      row.keep,
-    ),
-  )
-  return asLines(alike[0]?.name ?? '', samples)
+  return asLines(alike[0]?.name ?? '', () => {
+    const samples = alike.map((one) => one.samples())
+    return rows.map((row, at) =>
+      merged(
+        samples.flatMap((byRow) => byRow[at] ?? []),
+        row.keep,
+      ),
+    )
+  })
 }
 
 /**
