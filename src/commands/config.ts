@@ -99,7 +99,7 @@ abstract class ConfigChange extends SvcCommand {
     if (flags.json) {
       const { changedSettings } = await load()
       this.print(changedSettings.text({ target: thisMachine }, [{ key, value: value ?? null }]))
-    } else this.print(sanitizeLine(value === undefined ? `${key} is not set any more` : `${key} is now ${value}`))
+    } else this.print(sanitizeLine(value === undefined ? `${key} is no longer set` : `${key} is now ${value}`))
   }
 }
 

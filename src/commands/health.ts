@@ -255,7 +255,7 @@ function nextSteps({ env }: Io): string {
   const steps = [
     ['init', 'writes a svc.yaml with what listens here'],
     ['health -m Advanced -t Sql', 'the embedded store, in depth'],
-    ['serve', 'the same answers over HTTP'],
+    ['serve', 'the same checks over HTTP'],
   ]
   const lines = steps.map(([command, gives]) => `  ${`${svc} ${command}`.padEnd(34)}  ${gives}`)
   return `\nNothing is configured yet: this is what svc knows of this machine. Try next:\n${lines.join('\n')}`

@@ -58,7 +58,7 @@ never signs in and changes nothing. The file goes to stdout, the list of service
       return
     }
     for (const line of discoveryLines(discovery)) this.say(line)
-    if (proposals.length === 0) this.say('Nothing that svc knows listens here: name your servers in svc.yaml yourself.')
+    if (proposals.length === 0) this.say('svc recognized no service on this machine: add your servers to svc.yaml.')
     if (!flags.write) {
       this.print(file.trimEnd())
       return

@@ -298,7 +298,7 @@ test.each([404, 405])(
     expect((await at(() => fine)).code).toBe(0)
     const older = await at(() => runOf('ok'))
     expect(older.code).toBe(12)
-    expect(older.stderr).toContain('cannot say whether it has a configuration')
+    expect(older.stderr).toContain('does not report whether it has a configuration')
     expect((await at(() => runOf('failed'))).code).toBe(3)
   },
 )

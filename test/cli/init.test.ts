@@ -70,7 +70,7 @@ describe.skipIf(process.platform !== 'linux')('svc init, with a simulated list o
   test('never overwrites a file, and says so before it looks at anything', async () => {
     writeFileSync(path(), '# mine\n', { mode: 0o600 })
     const { code, stderr } = await home.svc(['init', '--yes'])
-    expect([code, stderr]).toEqual([12, expect.stringContaining('svc init overwrites nothing')])
+    expect([code, stderr]).toEqual([12, expect.stringContaining('svc init never overwrites a file')])
     expect(readFileSync(path(), 'utf8')).toBe('# mine\n')
     expect(stderr).not.toContain('Looking')
   })

@@ -78,7 +78,7 @@ describe('the configuration of a simulated provider', () => {
     [
       'another issuer',
       (issuer: string) => ({ ...configuration(issuer), issuer: 'https://other.example' }),
-      /calls itself https:\/\/other\.example/,
+      /names the issuer https:\/\/other\.example/,
     ],
     ['no token endpoint', (issuer: string) => ({ issuer }), /no usable token endpoint/],
     [

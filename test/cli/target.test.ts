@@ -230,7 +230,7 @@ describe('svc roles assign with a role that nobody holds', () => {
     const mistyped = await home.run(['roles', 'assign', 'bob', '--role', 'Admn'])
     expect(mistyped.code).toBe(0)
     expect(mistyped.stdout).toContain('Admn')
-    expect(mistyped.stderr).toBe('Note: "Admn" is not a role that anyone holds; did you mean "Admin"?\n')
+    expect(mistyped.stderr).toBe('Note: "Admn" is not a role of any user; did you mean "Admin"?\n')
     await home.run(['users', 'add', 'carol', '--no-password'])
     const assignment = await home.run(['roles', 'assign', 'carol', '--role', 'Admn', '--role', 'Admin'])
     expect(assignment.stderr).toBe('')

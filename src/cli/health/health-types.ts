@@ -143,7 +143,7 @@ const doubtAt =
   (label: string): Doubt =>
   (type, answer, run) => {
     if (run) {
-      return new Fault('Local', `${label} cannot say whether it has a configuration`, {
+      return new Fault('Local', `${label} does not report whether it has a configuration`, {
         hints: [
           'A proxy may refuse GET /server-types: let it pass.',
           'Otherwise an older svc answers, which may have checked only itself: update it.',

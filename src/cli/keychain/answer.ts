@@ -49,7 +49,7 @@ export function answerQuestion(keyring: Keyring, question: KeychainQuestion): Ke
       case 'prove': {
         const probe = { ...question, user: `${question.user}-${machine.pid}` }
         write(probe, 'this is only a probe', undefined)
-        if (!remove(probe)) throw new Error('a new entry was gone at once')
+        if (!remove(probe)) throw new Error('a new entry disappeared immediately')
         return { secret: null }
       }
     }
@@ -80,7 +80,7 @@ export function answerQuestion(keyring: Keyring, question: KeychainQuestion): Ke
     // The entry itself is written last. Until then it refers to no parts, or to parts that do not match.
     entry(place).setPassword(last)
     for (let at = count; at < before; at += 1) entry(part(place, at + 1)).deletePassword()
-    if (read(place) !== secret) throw new Error('what was written could not be read back')
+    if (read(place) !== secret) throw new Error('the entry could not be read back')
   }
 
   function remove(place: KeychainPlace): boolean {

@@ -76,7 +76,7 @@ async function changeAtOnce(asking: Asking, change: RoleChange): Promise<RoleCha
   }
   throw new Fault(
     'UnreadableAnswer',
-    `${asking.session.label} accepted the change, but did not list what the user held before it`,
+    `${asking.session.label} accepted the change, but did not list the user's previous roles`,
     {
       hints: [
         'The server no longer does what it announced at the sign-in: svc login',
@@ -237,7 +237,7 @@ async function unknownRoles(
     // Short names such as R1 and R2 differ on purpose.
     const nearest = candidates.includes(role) || role.length < 4 ? undefined : didYouMean(role, candidates)
     if (nearest === undefined) return []
-    const fact = isComplete ? 'is not a role that anyone holds' : `is a new role for ${userName}`
+    const fact = isComplete ? 'is not a role of any user' : `is a new role for ${userName}`
     return [`"${role}" ${fact}; did you mean "${nearest}"?`]
   })
 }

@@ -75,7 +75,7 @@ async function reloadOnce(work: ReloadWork): Promise<ReloadOutcome> {
   } catch (error) {
     const refusal = refusalOf(error)
     const reason = [refusal.message, ...refusal.hints].join('\n')
-    log({ level: 'error', msg: `not reloaded, the configuration from before stays in force: ${reason}` })
+    log({ level: 'error', msg: `not reloaded; the previous configuration remains active: ${reason}` })
     return { added: [], removed: [], changed: [], warnings: [], refusal }
   }
 }

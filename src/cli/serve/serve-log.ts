@@ -109,7 +109,7 @@ export class LogWriter {
   }
 
   #reason(): string {
-    if (this.#error === undefined) return 'it was not read as fast as it was written'
+    if (this.#error === undefined) return 'its reader was too slow'
     return this.#error.errno === undefined ? this.#error.message : getSystemErrorMessage(this.#error.errno)
   }
 }

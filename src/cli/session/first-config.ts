@@ -5,7 +5,7 @@ import { homeOf, machine } from '../io/process.ts'
 
 /**
  * Hints for somebody who has configured nothing: how to get a first svc.yaml. `origin` is the file that svc read, if
- * there is one. The last line is the next step. `svc init` overwrites nothing, so it is proposed only where it can write.
+ * there is one. The last line is the next step. `svc init` never overwrites a file, so it is proposed only where it can write.
  */
 export function waysToConfigure(origin: string | undefined, env: ProcessEnvironment): readonly string[] {
   const [own, system] = candidates({ env, platform: machine.platform, home: homeOf(env) })

@@ -236,16 +236,16 @@ const clockFailMs = 300_000
 
 async function checkClock(examination: Examination): Promise<Outcome> {
   const target = await serverOf(examination)
-  if (!target) return skipped('no server to compare the clock with')
+  if (!target) return skipped('no server, so no clock to compare with')
   const { rawHeaders } = await answerOf(target, examination)
   const at = rawHeaders.findIndex((name, index) => index % 2 === 0 && name.toLowerCase() === 'date')
   const theirs = Date.parse(at === -1 ? '' : (rawHeaders[at + 1] ?? ''))
   if (Number.isNaN(theirs)) return notChecked('the server sends no date')
   const off = Math.abs(examination.io.clock.now().getTime() - theirs)
-  const message = `this clock and the server's differ by ${Math.round(off / 1_000)} s`
+  const message = `the clocks of this machine and of the server differ by ${Math.round(off / 1_000)} s`
   const next = 'Synchronize both with NTP: certificates and tokens depend on the time.'
   if (off > clockFailMs) return failed(message, next)
-  return off > clockWarnMs ? warning(message, next) : ok(`this clock and the server's agree`)
+  return off > clockWarnMs ? warning(message, next) : ok('the clocks of this machine and of the server agree')
 }
 
 /** Looks at what the servers of this account on this machine have noticed themselves. */

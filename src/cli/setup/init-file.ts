@@ -52,7 +52,7 @@ export function newConfigPath(configFlag: string | undefined, env: ProcessEnviro
     demandWritable(path)
     return path
   }
-  throw new Fault('Local', `${path} exists, and svc init overwrites nothing`, {
+  throw new Fault('Local', `${path} exists, and svc init never overwrites a file`, {
     hints: ['Print a proposal beside it: svc monitors discover', `Or move it away first: mv '${path}' '${path}.old'`],
   })
 }
@@ -90,14 +90,14 @@ export function nextCommands(
 ): string {
   const config = isNamed ? ` --config '${path}'` : ''
   const edit: readonly (readonly [string, string])[] = isStarter
-    ? [[`"\${EDITOR:-vi}" '${path}'`, 'edit the monitor']]
+    ? [[`"\${EDITOR:-vi}" '${path}'`, 'opens the file to edit the monitor']]
     : []
   const steps = [
     ...edit,
-    [`svc monitors validate${config}`, 'after every change'],
-    [`svc health${config}`, 'check again'],
-    ['svc monitors kinds', 'what else can be checked'],
-    [`svc serve${config}`, 'the same answers over HTTP'],
+    [`svc monitors validate${config}`, 'checks the file, after every change'],
+    [`svc health${config}`, 'checks once more'],
+    ['svc monitors kinds', 'lists what else svc can check'],
+    [`svc serve${config}`, 'runs the monitors every minute: status page, /metrics'],
   ] as const
   const width = Math.max(...steps.map(([command]) => command.length))
   return `\nNext:\n${steps.map(([command, gives]) => `  ${command.padEnd(width)}   ${gives}`).join('\n')}`

@@ -8,7 +8,7 @@ export const reasonTexts: Readonly<Record<Reason, RegExp>> = {
   'mode too shallow': /no monitor runs in Basic|Failure|unhealthy/i,
   'type not configured': /(?:App|Ftp) is not configured|does not configure (?:App|Ftp)|Failure/,
   'nothing configured': /nothing is configured|configures no monitors/,
-  'not proven': /cannot say whether it has a configuration/,
+  'not proven': /does not report whether it has a configuration/,
   mistake: /types\.Sqll is not a server type/,
   'no such file': /which does not exist/,
   contradiction: /contradicts its HTTP status 503/,

@@ -36,10 +36,10 @@ export async function listenForCallback(
     { headersTimeout: requestMs, requestTimeout: requestMs, connectionsCheckingInterval: 1_000 },
     (request, response) => {
       // A page of a foreign name that resolves to this machine must not reach the callback.
-      if (request.headers.host !== host) return answer(response, 421, 'This address has another name.')
+      if (request.headers.host !== host) return answer(response, 421, 'Unknown host name.')
       if (request.method !== 'GET') return answer(response, 405, 'Only GET is allowed.')
       const parameters = parametersOf(request)
-      if (!parameters) return answer(response, 404, 'There is nothing here.')
+      if (!parameters) return answer(response, 404, 'Not found.')
       if (answered || !sameText(parameters.get('state') ?? '', expected.state)) {
         return answer(response, 400, 'This does not belong to the sign-in in progress.')
       }
