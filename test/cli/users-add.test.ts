@@ -1,22 +1,16 @@
 import { chownSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import { homeWithAdmin, password, userNames } from '../support/program/admin-home.ts'
+import type { Home } from '../support/program/svc.ts'
 import { suiteWith } from '../support/suite/peer.ts'
 
-const password = 'violet-harbour-42'
 let home: Home
 beforeAll(async () => {
-  home = svcHome()
-  const ran = await home.run(['users', 'add', 'ann', '--role', 'Admin', '--password-stdin'], { stdin: password })
-  expect(ran).toMatchObject({ code: 0 })
+  home = await homeWithAdmin()
 })
 afterAll(() => home.remove())
-
-const names = async (): Promise<readonly string[]> => {
-  const { stdout } = await home.run(['users', 'list', '--json'])
-  return (JSON.parse(stdout) as { users: { userName: string }[] }).users.map(({ userName }) => userName)
-}
+const names = (): Promise<readonly string[]> => userNames(home)
 
 describe('svc users add', () => {
   test.each([

@@ -1,17 +1,17 @@
 import { channel } from 'node:diagnostics_channel'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
-import { loadConfig } from '../../src/core/config/index.ts'
 import { openCore } from '../../src/core/open.ts'
 import { type ExecutionMode, type HealthCheckResponse, ServerType } from '../../src/core/protocol/index.ts'
-import { startServer } from '../../src/core/server/index.ts'
+import type { startServer } from '../../src/core/server/index.ts'
 import { type Call, serveDefaults } from '../../src/core/service.ts'
 import { bearer, by, from, password } from '../auth/fixture.ts'
+import { serveYaml } from '../server/serve-yaml.ts'
 import { peerProcess } from '../support/engine/peer-process.ts'
 import { blackHole, peer, speaks } from '../support/faults/faults.ts'
 import { cheapHash } from '../support/suite/cheap-hash.ts'
@@ -22,32 +22,8 @@ const folder = mkdtempSync(join(tmpdir(), 'svc-sharing-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 /** A core with shared runs behind HTTP, as `svc serve` has it, with this `types:` part of svc.yaml. */
-async function serve(types: string, limits: Parameters<typeof startServer>[0]['limits'] = {}) {
-  const file = join(folder, 'svc.yaml')
-  writeFileSync(file, `types:\n${types}`, { mode: 0o600 })
-  const { service, runtime } = await openCore({
-    version: '1.2.3',
-    config: await loadConfig({ path: file, env: {}, platform: process.platform, home: folder }),
-    store: undefined,
-    shared: true,
-    hashCost: cheapHash,
-    details: 'signed-in',
-  })
-  const server = await startServer({
-    service,
-    runtime,
-    options: serveDefaults,
-    host: '127.0.0.1',
-    port: 0,
-    log: () => {},
-    limits: { drainDelayMs: 0, ...limits },
-  })
-  const close = async (): Promise<void> => {
-    await server.stop()
-    await runtime.close()
-  }
-  return { server, port: server.port, close, [Symbol.asyncDispose]: close }
-}
+const serve = (types: string, limits: Parameters<typeof startServer>[0]['limits'] = {}) =>
+  serveYaml(`types:\n${types}`, { details: 'signed-in', limits })
 
 const tcpMonitor = (type: string, port: number, timeout = '2s'): string =>
   `  ${type}:\n    - {kind: tcp, name: target, host: 127.0.0.1, port: ${port}, expect: hello, depth: Basic, timeout: ${timeout}}\n`
@@ -136,7 +112,7 @@ test('H8 S8 for random callers over HTTP that stay or reset, starts are bounded,
         const patience = ['X-Prometheus-Scrape-Timeout-Seconds', '4']
         const sent = [patience, ...lines.map((line) => line.split(': '))] as [string, string][]
         answers.push(
-          fetch(site.server.url + path(type, mode), { headers: sent }).then(async (got) => {
+          fetch(site.url + path(type, mode), { headers: sent }).then(async (got) => {
             expect([200, 503]).toContain(got.status)
             const { ExecutionMetrics } = (await got.json()) as HealthCheckResponse
             if (got.status === 503 || !headers.some((line) => line.includes('no-cache'))) return
@@ -159,7 +135,7 @@ test('H8 the run of a caller that left is finished, and answers those that ask m
   await using site = await serve(tcpMonitor('App', target.port))
   const runs = until(() => target.connections() === 1)
   await askAndReset(site.port, path('App', 'Basic'), [], runs)
-  const response = await fetch(`${site.server.url}${path('App', 'Basic')}`)
+  const response = await fetch(`${site.url}${path('App', 'Basic')}`)
   expect(response.status).toBe(200)
   expect(target.connections()).toBe(1)
 })
@@ -217,7 +193,7 @@ test('S9 checks that still run at the limit are cancelled, with their callers an
     cancelAfterMs: 200,
     quietMs: 100,
   })
-  const stays = fetch(`${site.server.url}${path('App', 'Advanced')}`)
+  const stays = fetch(`${site.url}${path('App', 'Advanced')}`)
   const bothRun = until(() => target.connections() === 2)
   await askAndReset(site.port, path('Sql', 'Advanced'), [], bothRun)
   const stopped = site.server.stop()

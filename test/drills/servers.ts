@@ -3,7 +3,6 @@ import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
-import type { Connection } from 'mysql2/promise'
 import pg from 'pg'
 import type { KindName } from '../../src/core/kinds/index.ts'
 import type { Certificates } from '../support/servers/certs.ts'
@@ -73,6 +72,31 @@ const ended = (server: Freezable, monitor: Planted['monitor']) => ({
 const planted =
   (monitor: Planted['monitor'], corrected = right) =>
   async (): Promise<Planted> => ({ monitor, corrected })
+
+/** The faults of a database, of which all connections can be taken. */
+const databasePlants = (
+  server: Freezable,
+  monitor: Planted['monitor'],
+  { caFile }: Certificates,
+  limit: () => Promise<Planted>,
+): DrillServer['plant'] => ({
+  limit,
+  'wrong password': planted({ ...monitor, password: otherSecret }),
+  'expired certificate': planted({ ...monitor, tls: { mode: 'verify', caFile, servername: 'localhost' } }),
+  ...ended(server, monitor),
+})
+
+/** Takes connections until a database accepts no more. `step` lists them. */
+async function allTaken(
+  monitor: Planted['monitor'],
+  count: number,
+  open: () => Promise<{ readonly end: () => Promise<unknown> }>,
+  { says, step }: Required<Pick<Planted, 'says' | 'step'>>,
+): Promise<Planted> {
+  const clients: { readonly end: () => Promise<unknown> }[] = []
+  for (let n = 0; n < count; n += 1) clients.push(await open())
+  return { monitor, says, step, cure: () => Promise.all(clients.map((one) => one.end())) }
+}
 
 /** Holds connections that are established, each with these bytes sent. */
 async function openConnections(port: number, count: number, sent = ''): Promise<() => void> {
@@ -173,28 +197,16 @@ const postgres: Drill = {
     await server.query(`CREATE ROLE monitor LOGIN PASSWORD '${right}'; GRANT pg_monitor TO monitor`)
     const monitor = { kind: 'postgres', url: server.url('monitor'), password, tls: { mode: 'off' } }
     return {
-      plant: {
-        limit: async () => {
-          const open: pg.Client[] = []
-          for (let n = 0; n < 17; n += 1) open.push(await server.client())
-          return {
-            monitor,
-            says: /has no free connection/,
-            step: {
-              command: /SELECT \* FROM pg_stat_activity/,
-              run: () => server.query('SELECT * FROM pg_stat_activity'),
-              shows: /(?:"usename":"postgres".*){17}/,
-            },
-            cure: () => Promise.all(open.map((one) => one.end())),
-          }
-        },
-        'wrong password': planted({ ...monitor, password: otherSecret }),
-        'expired certificate': planted({
-          ...monitor,
-          tls: { mode: 'verify', caFile: certificates.caFile, servername: 'localhost' },
+      plant: databasePlants(server, monitor, certificates, () =>
+        allTaken(monitor, 17, server.client, {
+          says: /has no free connection/,
+          step: {
+            command: /SELECT \* FROM pg_stat_activity/,
+            run: () => server.query('SELECT * FROM pg_stat_activity'),
+            shows: /(?:"usename":"postgres".*){17}/,
+          },
         }),
-        ...ended(server, monitor),
-      },
+      ),
       remove: async () => {
         await server.remove()
         remove(folder)
@@ -218,28 +230,16 @@ const mysql: Drill = {
     )
     const monitor = { kind: 'mysql', url: server.url('monitor'), password, tls: { mode: 'off' } }
     return {
-      plant: {
-        limit: async () => {
-          const open: Connection[] = []
-          for (let n = 0; n < 20; n += 1) open.push(await server.client())
-          return {
-            monitor,
-            says: /Too many connections/,
-            step: {
-              command: /SHOW PROCESSLIST/,
-              run: () => server.query('SHOW PROCESSLIST'),
-              shows: /(?:"User":"root".*){20}/,
-            },
-            cure: () => Promise.all(open.map((one) => one.end())),
-          }
-        },
-        'wrong password': planted({ ...monitor, password: otherSecret }),
-        'expired certificate': planted({
-          ...monitor,
-          tls: { mode: 'verify', caFile: certificates.caFile, servername: 'localhost' },
+      plant: databasePlants(server, monitor, certificates, () =>
+        allTaken(monitor, 20, server.client, {
+          says: /Too many connections/,
+          step: {
+            command: /SHOW PROCESSLIST/,
+            run: () => server.query('SHOW PROCESSLIST'),
+            shows: /(?:"User":"root".*){20}/,
+          },
         }),
-        ...ended(server, monitor),
-      },
+      ),
       remove: async () => {
         await server.remove()
         remove(folder)
@@ -269,34 +269,25 @@ const pgbouncer: Drill = {
       },
     })
     const monitor = { kind: 'pgbouncer', url: server.url('stats', 'pgbouncer'), password, tls: { mode: 'off' } }
-    const client = (): pg.Client => {
+    const client = async (): Promise<pg.Client> => {
       const made = new pg.Client({ host, port: server.port, user: 'stats', database: 'pgbouncer', password: right })
       made.on('error', () => {})
+      await made.connect()
       return made
     }
     return {
-      plant: {
-        limit: async () => {
-          const open = [client(), client()]
-          for (const one of open) await one.connect()
-          return {
-            monitor,
-            says: /^3 of 2 clients: 150 %/,
-            step: {
-              command: /SHOW CLIENTS/,
-              run: async () => (await open[0]?.query('SHOW CLIENTS'))?.rows,
-              shows: /(?:"user":"stats".*){2}/,
-            },
-            cure: () => Promise.all(open.map((one) => one.end())),
-          }
-        },
-        'wrong password': planted({ ...monitor, password: otherSecret }),
-        'expired certificate': planted({
-          ...monitor,
-          tls: { mode: 'verify', caFile: certificates.caFile, servername: 'localhost' },
-        }),
-        ...ended(server, monitor),
-      },
+      plant: databasePlants(server, monitor, certificates, async () => {
+        const watching = await client()
+        const planted = await allTaken(monitor, 1, client, {
+          says: /^3 of 2 clients: 150 %/,
+          step: {
+            command: /SHOW CLIENTS/,
+            run: async () => (await watching.query('SHOW CLIENTS')).rows,
+            shows: /(?:"user":"stats".*){2}/,
+          },
+        })
+        return { ...planted, cure: () => Promise.all([planted.cure?.(), watching.end()]) }
+      }),
       remove: async () => {
         await server.remove()
         remove(folder)

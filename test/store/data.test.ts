@@ -13,6 +13,7 @@ import {
   program,
   signInOf,
   successorOf,
+  twoNodes,
 } from '../support/store/data-fixture.ts'
 import { anyChanges, applied } from '../support/store/role-changes.ts'
 
@@ -36,15 +37,10 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
   beforeAll(start)
   afterAll(stop)
   beforeEach(async () => {
-    store = await fresh(store)
     clock = 1_000
-    data = await openData({ store, create: true, now: () => clock })
-    other = await openData({ store, create: false, now: () => clock })
+    ;({ store, data, other } = await twoNodes(fresh, store, () => clock))
   })
-  afterEach(async () => {
-    await data.close()
-    await other.close()
-  })
+  afterEach(() => Promise.all([data.close(), other.close()]))
   const events = async (): Promise<string[]> => (await data.audit.list({ limit: 1_000 })).map(({ event }) => event)
   const identity = { issuer: 'https://login.example.com', subject: 'erin-1' }
 

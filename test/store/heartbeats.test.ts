@@ -4,7 +4,7 @@ import { rememberedMs } from '../../src/core/kinds/heartbeat/schedule.ts'
 import type { Heartbeat } from '../../src/core/protocol/index.ts'
 import { type Data, openData } from '../../src/core/store/index.ts'
 import { heartbeatsKeptMs } from '../../src/core/store/rows/heartbeats.ts'
-import { actor, backends, faultOf, newUser } from '../support/store/data-fixture.ts'
+import { actor, backends, faultOf, newUser, twoNodes } from '../support/store/data-fixture.ts'
 
 const beat = (name: string, at: number, more: Partial<Heartbeat> = {}) => ({
   name,
@@ -56,14 +56,9 @@ describe.each(backends)('heartbeats on $name', ({ start, fresh, raw, stop }) => 
   beforeAll(start)
   afterAll(stop)
   beforeEach(async () => {
-    store = await fresh(store)
-    data = await openData({ store, create: true, now: () => 5_000 })
-    other = await openData({ store, create: false, now: () => 5_000 })
+    ;({ store, data, other } = await twoNodes(fresh, store, () => 5_000))
   })
-  afterEach(async () => {
-    await data.close()
-    await other.close()
-  })
+  afterEach(() => Promise.all([data.close(), other.close()]))
 
   test('B1 the last one of a name is stored whole, and each node reads it by name', async () => {
     await data.heartbeats.report(beat('b', 1_000))

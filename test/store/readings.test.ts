@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { type Data, openData } from '../../src/core/store/index.ts'
-import { backends, faultOf } from '../support/store/data-fixture.ts'
+import type { Data } from '../../src/core/store/index.ts'
+import { backends, faultOf, twoNodes } from '../support/store/data-fixture.ts'
 
 const minute = 60_000
 const day = 86_400_000
@@ -14,14 +14,9 @@ describe.each(backends)('readings on $name', ({ start, fresh, raw, stop }) => {
   beforeAll(start)
   afterAll(stop)
   beforeEach(async () => {
-    store = await fresh(store)
-    data = await openData({ store, create: true })
-    other = await openData({ store, create: false })
+    ;({ store, data, other } = await twoNodes(fresh, store))
   })
-  afterEach(async () => {
-    await data.close()
-    await other.close()
-  })
+  afterEach(() => Promise.all([data.close(), other.close()]))
   const keep = (at: number, value: number, everyMs = minute, by = data) =>
     by.readings.keep({ series, at, value, everyMs })
   const points = async () => {

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { type Data, openData } from '../../src/core/store/index.ts'
-import { backends } from '../support/store/data-fixture.ts'
+import type { Data } from '../../src/core/store/index.ts'
+import { backends, twoNodes } from '../support/store/data-fixture.ts'
 
 const minute = 60_000
 
@@ -12,14 +12,9 @@ describe.each(backends)('series that get another name on $name', ({ start, fresh
   beforeAll(start)
   afterAll(stop)
   beforeEach(async () => {
-    store = await fresh(store)
-    data = await openData({ store, create: true })
-    other = await openData({ store, create: false })
+    ;({ store, data, other } = await twoNodes(fresh, store))
   })
-  afterEach(async () => {
-    await data.close()
-    await other.close()
-  })
+  afterEach(() => Promise.all([data.close(), other.close()]))
   const keep = (series: string, at: number, value: number, by = data) =>
     by.readings.keep({ series, at, value, everyMs: 1 })
   const stored = async () => {

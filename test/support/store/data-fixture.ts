@@ -13,6 +13,18 @@ import { compiledCode } from '../program/compiled-code.ts'
 import { type PostgresServer, startPostgres } from '../servers/postgres.ts'
 import { until } from '../suite/until.ts'
 
+/** Two nodes of a new store, which may take the place of `done`. */
+export async function twoNodes(
+  fresh: Backend['fresh'],
+  done?: string,
+  now?: () => number,
+): Promise<{ readonly store: string; readonly data: Data; readonly other: Data }> {
+  const store = await fresh(done)
+  const clock = now === undefined ? {} : { now }
+  const data = await openData({ store, create: true, ...clock })
+  return { store, data, other: await openData({ store, create: false, ...clock }) }
+}
+
 /** A database system that a store can be in. */
 export type Backend = {
   readonly name: 'SQLite' | 'PostgreSQL'
