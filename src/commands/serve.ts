@@ -137,11 +137,12 @@ also accepts other addresses, with a warning.`
 }
 
 export class ServeReload extends SvcCommand {
-  static override summary = 'Have the running svc serve read svc.yaml and its certificate again'
+  static override summary = 'Make the running svc serve reload svc.yaml and its certificate'
   static override description =
-    `Sends SIGHUP to the svc serve of this account and waits for the outcome. A svc.yaml with a mistake is
-refused, with its line, and the server goes on with the configuration from before (exit code 12). Exit code
-6: no svc serve runs. Not on Windows. For the service of the Debian package: systemctl reload svc.`
+    `Sends SIGHUP to the svc serve of this account and waits for the outcome. If svc.yaml has a mistake, svc
+reports it with its line, the server keeps the previous configuration, and the exit code is 12. The exit
+code is 6 if no svc serve runs. Windows has no SIGHUP. For the service of the Debian package, use
+systemctl reload svc.`
   static override answers = { '': lists(async () => (await import('../cli/serve/lists.ts')).reloads) }
   static override examples = ['<%= config.bin %> serve reload', '<%= config.bin %> serve reload --config ./svc.yaml']
   static override flags = {

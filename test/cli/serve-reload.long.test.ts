@@ -53,7 +53,7 @@ test('W9 svc serve reload refuses a svc.yaml with a mistake as svc monitors vali
   const [mistake = ''] = validated.stderr.split('\n')
   expect(mistake).toContain('svc.yaml:4:')
   expect(stderr).toContain(mistake)
-  expect(stderr).toContain('goes on with the configuration from before')
+  expect(stderr).toContain('keeps the previous configuration')
   documentOf('error', (await reload('--json')).stdout)
 }, 60_000)
 

@@ -53,7 +53,7 @@ export async function requestReload(
   const ended = await outcome(serve, home, number, { signal, waitMs })
   const { refusal, added, removed, changed, warnings } = ended
   if (refusal) {
-    const hints = [...refusal.hints, `The svc serve at ${url} goes on with the configuration from before.`]
+    const hints = [...refusal.hints, `The svc serve at ${url} keeps the previous configuration.`]
     throw new Fault('Local', refusal.message, { hints, places: refusal.places })
   }
   return {

@@ -52,7 +52,8 @@ export async function discover(provider: OpenIdProvider, link: ProviderLink, cal
   const unusable = (what: string): Fault =>
     new Fault('ServerError', `${printable(issuer)} ${what}`, { remoteStatus: status, hints: [whereConfigured] })
   if (status !== 200 || !json) throw unusable(`has no OpenID configuration (${status} for GET ${at.href})`)
-  if (json['issuer'] !== issuer) throw unusable(`names the issuer ${printable(json['issuer'])} in its OpenID configuration`)
+  if (json['issuer'] !== issuer)
+    throw unusable(`names the issuer ${printable(json['issuer'])} in its OpenID configuration`)
   const endpoint = (name: string): URL | undefined => {
     const url = safeAddress(json[name])
     // Traffic may be unencrypted only if the whole provider is on this machine.
