@@ -5,6 +5,7 @@ import type { AnyKind } from '../../src/core/engine/index.ts'
 import { type KindName, monitors, registered } from '../../src/core/kinds/index.ts'
 import { loadKind } from '../../src/core/plan/index.ts'
 import { kindsInPeers } from '../support/engine/ended-connection.ts'
+import { kindRows } from '../support/engine/kind-rows.ts'
 
 const root = new URL('../..', import.meta.url).pathname
 const read = (path: string): string => readFileSync(join(root, path), 'utf8')
@@ -46,11 +47,13 @@ const demands: readonly Demand[] = [
     of: ({ internal }) => !internal,
   },
   { what: 'a row in docs/tested.md', has: (name) => inTested.has(name) },
-  { what: 'a row in test/kinds/silent-peers.test.ts', has: (name) => inSilent.has(name) },
-  { what: 'a row in test/kinds/ended-connections.long.test.ts', has: (name) => inEnded.has(name) },
   {
-    what: 'a row in test/prove/leak-rows*.ts',
-    has: (name) => inLeaks.has(name),
+    what: 'rows for silent peers and ended connections in test/kinds/KIND.rows.ts',
+    has: (name) => name in kindRows || (inSilent.has(name) && inEnded.has(name)),
+  },
+  {
+    what: 'a row for leaks in test/kinds/KIND.rows.ts',
+    has: (name) => name in kindRows || inLeaks.has(name),
     of: ({ internal, target }) => !internal || target !== undefined,
   },
   {
@@ -58,8 +61,8 @@ const demands: readonly Demand[] = [
     has: (_, { cost }) => cost !== undefined,
   },
   {
-    what: 'a row in test/kinds/costs*.test.ts, which counts its cost',
-    has: (name) => inCounted.has(name),
+    what: 'a row for costs in test/kinds/KIND.rows.ts, which counts its cost',
+    has: (name) => kindRows[name]?.costs !== undefined || inCounted.has(name),
     of: ({ cost }) => cost !== undefined && 'unit' in cost,
   },
   {
@@ -90,7 +93,7 @@ test('each kind has a test, and a row in every table that proves or documents ki
   const lacking = kinds.flatMap((kind) =>
     demands
       .filter(({ has, of = () => true }) => of(kind) && !has(kind.name as KindName, kind))
-      .map(({ what }) => `${kind.name} lacks ${what.replace('KIND', kind.name)}`),
+      .map(({ what }) => `${kind.name} lacks ${what.replaceAll('KIND', kind.name)}`),
   )
   expect(lacking).toEqual([])
 })

@@ -4,8 +4,9 @@ import type { RequestListener } from 'node:http'
 import type { Cost } from '../../src/core/engine/index.ts'
 import { timeAnswer } from '../prove/leak-datagrams.ts'
 import { type CostRow, describeCosts, type Tap, tap } from '../support/engine/costs.ts'
+import { kindsWithRows } from '../support/engine/kind-rows.ts'
 import { secret } from '../support/engine/run-kind.ts'
-import { blackHole, echo, peer } from '../support/faults/faults.ts'
+import { blackHole, peer } from '../support/faults/faults.ts'
 import { client, resource, startOidc } from '../support/openid/oidc.ts'
 import { makeCertificates, opensslMissing } from '../support/servers/certs.ts'
 import { startFtpServer } from '../support/servers/ftp-server.ts'
@@ -60,6 +61,7 @@ const steps = [
 ]
 
 describeCosts([
+  ...kindsWithRows.flatMap(({ kind, costs }) => (costs ? [{ ...costs, kind }] : [])),
   overHttp(
     { kind: 'http' },
     pages(() => ({ '/': {} })),
@@ -102,26 +104,6 @@ describeCosts([
       },
     }),
   ),
-  {
-    kind: 'tcp',
-    start: async () => {
-      const server = await peer(echo)
-      const tapped = await tap(server.port)
-      const at = { host, port: tapped.port }
-      return {
-        cases: { plain: at, send: { ...at, send: 'PING', expect: 'PING' } },
-        counted: async () => {
-          await tapped.idle()
-          const sent = tapped.sent()
-          return { connections: sent.length, requests: sent.filter((one) => one.length > 0).length, signIns: 0 }
-        },
-        stop: async () => {
-          await tapped.close()
-          await server.close()
-        },
-      }
-    },
-  },
   {
     kind: 'sftp',
     start: async () => {

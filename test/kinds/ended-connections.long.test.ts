@@ -3,8 +3,8 @@ import httpSteps from '../../src/core/kinds/http-steps/index.ts'
 import { type KindName, monitors } from '../../src/core/kinds/index.ts'
 import { readSettings } from '../../src/core/settings/index.ts'
 import { describeEnds, type EndedRow, kindsInPeers, type Settings } from '../support/engine/ended-connection.ts'
+import { kindsWithRows } from '../support/engine/kind-rows.ts'
 import { secret } from '../support/engine/run-kind.ts'
-import { peer, replies } from '../support/faults/faults.ts'
 import { scriptedFtp, startFtpServer } from '../support/servers/ftp-server.ts'
 import { healthServer } from '../support/servers/grpc.ts'
 import { startPostgres } from '../support/servers/postgres.ts'
@@ -32,7 +32,6 @@ const ftpSettings =
     files: { limit: 1_000 },
     ...more,
   })
-const document = '<Reply><Jobs>3</Jobs></Reply>'
 
 const rows: readonly EndedRow[] = [
   {
@@ -100,18 +99,6 @@ const rows: readonly EndedRow[] = [
     settings: (port) => ({ url: `mongodb://monitor@${host}:${port}/`, password, allowWrites: true }),
   },
   {
-    name: 'tcp at a simulated server',
-    kind: 'tcp',
-    opening: ['connect', 'answer'],
-    start: () => peer(replies(document)),
-    settings: (port) => ({
-      host,
-      port,
-      send: 'jobs',
-      xml: { '/Reply/Jobs': '3' },
-    }),
-  },
-  {
     name: 'http at node:http',
     kind: 'http',
     opening: ['connect', 'status'],
@@ -132,6 +119,9 @@ const rows: readonly EndedRow[] = [
       return readSettings(httpSteps.settings, raw, { env: {}, folder: '/' }).values
     },
   },
+  ...kindsWithRows.flatMap(({ kind, ended }) =>
+    ended === 'no shared session' ? [] : ended.map((row) => ({ ...row, kind })),
+  ),
 ]
 const query = { name: 'one', sql: 'SELECT 1', atMost: { limit: 5 }, depth: 'Standard' }
 
@@ -158,6 +148,7 @@ const others: readonly KindName[] = [
   'sqlite',
   'svc',
   'tls',
+  ...kindsWithRows.filter(({ ended }) => ended === 'no shared session').map(({ kind }) => kind),
 ]
 
 test('H22 every kind is in a table of ended connections, or has no session that its checks share', () => {

@@ -5,19 +5,17 @@ import httpSteps from '../../src/core/kinds/http-steps/index.ts'
 import { type KindName, monitors } from '../../src/core/kinds/index.ts'
 import smtp from '../../src/core/kinds/smtp/index.ts'
 import tls from '../../src/core/kinds/tls.ts'
-import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import { readSettings, type SettingsSpec } from '../../src/core/settings/index.ts'
+import { kindsWithRows, type SilentRow } from '../support/engine/kind-rows.ts'
 import { runKind, secret } from '../support/engine/run-kind.ts'
 import { blackHole, type Peer, peer } from '../support/faults/faults.ts'
 import { makeCertificates } from '../support/servers/certs.ts'
 
-type Settings = Readonly<Record<string, unknown>>
-type Silent = { readonly mode?: ExecutionMode; readonly settings: (port: number) => Settings }
 const host = '127.0.0.1'
 const account = { username: 'monitor', password: secret('wrong-horse-7') }
 
 /** How each kind that speaks over TCP gets to a server. */
-const silent: Partial<Record<KindName, Silent>> = {
+const silent: Partial<Record<KindName, SilentRow>> = {
   deployment: { mode: 'Advanced', settings: (port) => ({ url: `http://${host}:${port}/version`, expected: '1' }) },
   ftp: { settings: (port) => ({ host, port, tls: 'off' }) },
   grpc: { mode: 'Standard', settings: (port) => ({ host, port }) },
@@ -41,8 +39,8 @@ const silent: Partial<Record<KindName, Silent>> = {
   smtp: { settings: (port) => ({ host, port }) },
   svc: { settings: (port) => ({ url: `http://${host}:${port}`, type: 'App' }) },
   sqlserver: { settings: (port) => ({ url: `sqlserver://monitor@${host}:${port}`, password: account.password }) },
-  tcp: { mode: 'Standard', settings: (port) => ({ host, port, send: 'PING\r\n', expect: '+PONG' }) },
   tls: { settings: (port) => ({ host, port }) },
+  ...Object.fromEntries(kindsWithRows.flatMap((row) => (row.silent === 'no TCP' ? [] : [[row.kind, row.silent]]))),
 }
 
 /** These speak over no TCP connection to a server of their own. */
@@ -62,6 +60,7 @@ const others: readonly KindName[] = [
   'sign-in',
   'service',
   'sqlite',
+  ...kindsWithRows.filter((row) => row.silent === 'no TCP').map(({ kind }) => kind),
 ]
 
 test('H21 every kind is in the table of silent peers, or speaks over no TCP connection', () => {

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import type { RequestListener } from 'node:http'
 import { join } from 'node:path'
-import { blackHole, echo, http, peer } from '../support/faults/faults.ts'
+import { blackHole, http, peer } from '../support/faults/faults.ts'
 import { opensslMissing } from '../support/servers/certs.ts'
 import { checkServer, healthServer } from '../support/servers/grpc.ts'
 import { nginxMissing, startNginx } from '../support/servers/nginx.ts'
@@ -59,23 +59,6 @@ export const webRows = {
         stop: async () => {
           await breaks.stop()
           await server.remove()
-        },
-      }
-    },
-  },
-  tcp: {
-    missing: undefined,
-    cost: 'cheap',
-    start: async () => {
-      const sound = await peer(echo)
-      const silent = (port: number) => ({ host, port, send: 'PING {nonce}', expect: 'PING {nonce}' })
-      const breaks = await broken(silent, 'PO')
-      return {
-        cases: [well(silent(sound.port)), ...breaks.cases],
-        left: () => [...open('echo', sound), ...breaks.left()],
-        stop: async () => {
-          await sound.close()
-          await breaks.stop()
         },
       }
     },

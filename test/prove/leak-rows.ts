@@ -1,3 +1,4 @@
+import { kindsWithRows } from '../support/engine/kind-rows.ts'
 import type { Row } from './leak-row.ts'
 import { databaseRows } from './leak-rows-databases.ts'
 import { machineRows } from './leak-rows-machine.ts'
@@ -10,4 +11,5 @@ export const rows: Readonly<Record<string, Row>> = {
   ...databaseRows,
   ...signInRows,
   ...machineRows,
+  ...Object.fromEntries(kindsWithRows.map(({ kind, leaks }) => [kind, leaks])),
 }
