@@ -9,7 +9,7 @@ export const serveSettings = {
     default: { Standard: 60_000, Advanced: 3_600_000 },
     // No run of a monitor without a timeout of its own takes longer.
     least: { Basic: 5_000, Standard: 10_000, Advanced: 30_000 },
-    doc: 'How often svc runs the monitors by itself, where a svc.yaml exists: a duration for Standard, a map of modes, or off. A type and a monitor may have their own',
+    doc: 'Intervals at which svc serve runs each monitor, if a svc.yaml exists: a duration for Standard, a map of modes, or `off`. A type and a monitor can have their own',
   },
   origins: {
     type: 'texts',
@@ -53,7 +53,7 @@ export const serveSettings = {
   hsts: {
     type: 'flag',
     default: true,
-    doc: 'Whether browsers use TLS for this host name, at every port, for a year after each answer; with false, answers end that at once',
+    doc: 'Whether answers tell browsers to use only TLS for this host name, at every port, for a year; with false, answers cancel that',
   },
   trustProxy: {
     type: 'texts',
@@ -71,12 +71,12 @@ export const serveSettings = {
     type: 'texts',
     default: [],
     mistake: accountProblem,
-    doc: 'Linux: accounts of this machine, by name or number, whose processes read messages, host names and server state through a connection on loopback, as those of root and of the account of svc do: `prometheus`',
+    doc: 'Linux: accounts of this machine, by name or number, whose processes may read messages, host names and server state over loopback without sign-in, as those of root and of the account of svc may: `prometheus`',
   },
   trustLocal: {
     type: 'flag',
     default: true,
-    doc: 'Whether a connection on loopback may read messages, host names and server state without sign-in: on Linux for the accounts above, on other systems for every process. With false, no connection may',
+    doc: 'Whether callers on loopback may read messages, host names and server state without sign-in: on Linux those of the accounts above, on other systems every process. With false, none may',
   },
   maxBody: {
     type: 'bytes',

@@ -24,7 +24,7 @@ export const openIdSettings = {
     required: true,
     doc: 'Exactly as in its tokens (`iss`), without /.well-known/; http:// for loopback only',
   },
-  clientId: { type: 'text', required: true, doc: 'The client that the provider knows this server as' },
+  clientId: { type: 'text', required: true, doc: 'Client ID of this server at the provider' },
   clientSecret: {
     type: 'secret',
     doc: 'Secret of the client. Without it, svc is a public client, and opaque access tokens are not accepted',
@@ -38,7 +38,7 @@ export const openIdSettings = {
     default: 'openid profile email',
     doc: 'Scopes that a browser sign-in requests; includes openid',
   },
-  label: { type: 'text', doc: 'How clients show the provider to people. Default: its name' },
+  label: { type: 'text', doc: 'Display name of the provider in clients; default: its name' },
   roles: {
     type: 'group',
     fields: {

@@ -25,12 +25,12 @@ export const commonSettings = {
   every: {
     type: 'every',
     least: { Basic: 5_000, Standard: 5_000, Advanced: 5_000 },
-    doc: 'How often svc serve runs it by itself: a duration for Standard, a map of modes, or off. At least 5s, and its timeout; default: that of its type, or of `serve:`',
+    doc: 'Intervals at which svc serve runs the monitor: a duration for Standard, a map of modes, or `off`; at least 5s, and at least its timeout. Default: those of its type, or of `serve:`',
   },
   scheduleWrites: {
     type: 'flag',
     default: false,
-    doc: 'Whether the checks that `allowWrites` permits also write when svc serve runs the monitor by itself',
+    doc: 'Whether scheduled runs of svc serve include the checks that `allowWrites` permits',
   },
   for: {
     type: 'duration',
@@ -38,11 +38,11 @@ export const commonSettings = {
   },
   dependsOn: {
     type: 'texts',
-    doc: 'Monitors that must not fail, or this one is not run: `postgres orders`, or just `orders`; of another type with the type in front: `Sql/postgres orders`',
+    doc: 'Monitors on which this one depends; it is skipped while one of them fails: `postgres orders`, or just `orders`; of another type with the type in front: `Sql/postgres orders`',
   },
   formerly: {
     type: 'texts',
-    doc: 'Keys that it had before, as type/kind/name: what svc has stored under them continues. `Sql/postgres/orders`, or `Sql/postgres/` for a monitor without a name',
+    doc: 'Former keys of the monitor, as type/kind/name: it keeps the timers and trends that svc stored under them. `Sql/postgres/orders`, or `Sql/postgres/` for a monitor without a name',
   },
   depth: {
     type: 'choice',
@@ -68,7 +68,7 @@ export const typeSettings = {
   every: {
     type: 'every',
     least: serveSettings.every.least,
-    doc: 'How often svc serve runs the monitors of this type by itself; default: that of `serve:`',
+    doc: 'Intervals at which svc serve runs the monitors of this type; default: those of `serve:`',
   },
 } as const satisfies SettingsSpec
 

@@ -39,7 +39,7 @@ const maxRead = 200
 const selection = {
   executable: { type: 'text', observed: true, doc: 'Exact name of the executable' },
   match: { type: 'text', observed: true, doc: 'Text that the command line contains' },
-  pidFile: { type: 'text', observed: true, doc: 'File that holds the process id' },
+  pidFile: { type: 'text', observed: true, doc: 'File that contains the process ID' },
 } as const satisfies SettingsSpec
 type Selection = Values<typeof selection>
 

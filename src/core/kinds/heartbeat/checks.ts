@@ -96,7 +96,7 @@ export const reporting = check({
     expected: {
       type: 'integer',
       min: 1,
-      doc: 'Minimum number of agents that report; by default all that are named without a pattern',
+      doc: 'Minimum number of agents that report; default: the number of agents named without a pattern',
     },
   },
   observe: (agents) => Promise.resolve(agents),
@@ -171,7 +171,7 @@ export const runtime = check({
     runtime: {
       type: 'threshold',
       unit: 'duration',
-      doc: 'How long a run may take; when left out what the job says of itself, else a warning after 1h and a failure after 1d',
+      doc: 'Maximum duration of a run; default: that which the job reports, otherwise a warning after 1h and a failure after 1d',
     },
   },
   observe: ({ matching }) => Promise.resolve(matching),
@@ -232,7 +232,7 @@ export const version = check({
   depth: 'Standard',
   results: { version: 'All agents run the same version, or the expected one' },
   settings: {
-    version: { type: 'text', doc: 'The version that all must run; by default any, as long as it is the same' },
+    version: { type: 'text', doc: 'Version that all agents must run; by default any, if all run the same one' },
   },
   observe: ({ alive }) => Promise.resolve(alive),
   evaluate: (alive, { version: expected }) => {

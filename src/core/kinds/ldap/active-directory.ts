@@ -51,7 +51,7 @@ export const passwordExpiry = limitOnLdap({
   setting: 'passwordExpiry',
   unit: 'duration',
   default: { warn: 14 * 86_400_000, limit: 3 * 86_400_000 },
-  doc: 'Minimum time until the password of `username` expires. OpenLDAP (ppolicy) and 389-ds tell it within the time for which their policy warns',
+  doc: 'Minimum time until the password of `username` expires. OpenLDAP (ppolicy) and 389-ds report it within the warning time of their policy',
   bound: 'atLeast',
   privilege: 'dsacls "<account>" /G "SELF:RP;msDS-UserPasswordExpiryTimeComputed"',
   applies: (ldap) => (isDomainController(ldap) && ldap.user !== undefined) || ldap.passwordPolicy !== undefined,

@@ -212,7 +212,7 @@ export const lastChange = limitOnLdap({
   privilege: 'access to dn.base="<base>" attrs=entry,objectClass,contextCSN by dn.exact="<user>" read',
   setting: 'lastChange',
   unit: 'duration',
-  doc: 'Maximum age of the newest change (contextCSN of `base`): a replica that receives nothing falls behind. Left out without it',
+  doc: 'Maximum age of the newest change (contextCSN of `base`): a replica that receives nothing falls behind. Without this setting, the check does not run',
   settings: { base: baseSetting },
 
   observe: async (ldap, settings, { date }) => {
@@ -262,12 +262,12 @@ export const passwordRefusal = onLdap({
   settings: {
     refusesWrongPassword: {
       type: 'group',
-      doc: 'In Advanced, a wrong password must be refused. Use a dedicated account, because it may get locked',
+      doc: 'In Advanced, the server must refuse a wrong password. Use a dedicated account, because the server may lock it',
       fields: {
         username: { type: 'text', required: true, doc: 'The dedicated account, never that of `username`' },
         password: {
           type: 'secret',
-          doc: 'Its correct password, sent after the wrong one: it must be accepted, which also resets the count of failures',
+          doc: 'Its correct password, sent after the wrong one: the server must accept it, which also resets the count of failures',
         },
       },
     },

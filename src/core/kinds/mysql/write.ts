@@ -33,7 +33,7 @@ export const write = onDatabase({
     allowWrites: {
       type: 'flag',
       default: false,
-      doc: 'Lets `write` create and empty its own table in the database of the url, which takes 64 KiB of new space, and write a row of 1 KiB to it. Without it, a full data directory goes unseen',
+      doc: 'Lets `write` create and empty its own table in the database of the url, which takes 64 KiB of new space, and write a row of 1 KiB to it. Without it, a full data directory remains undetected',
     },
     probeTable: {
       ...roundTripSettings.probeTable,

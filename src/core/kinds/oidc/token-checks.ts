@@ -142,7 +142,7 @@ const skew = {
   type: 'threshold',
   unit: 'duration',
   default: { warn: 2_000, limit: 30_000 },
-  doc: 'Maximum difference between the clock of the provider (iat of a token, Date header) and ours',
+  doc: 'Maximum difference between the clock of the provider (iat of a token, Date header) and that of this machine',
 } as const satisfies SettingsSpec[string]
 
 type Grant = ReturnType<typeof grantOf>
@@ -405,7 +405,7 @@ export const secretRefusal = onOidc({
     refusesWrongSecret: {
       type: 'flag',
       default: false,
-      doc: 'In Advanced, a wrong secret must be refused. Use a dedicated client, because it may get locked',
+      doc: 'In Advanced, the provider must refuse a wrong secret. Use a dedicated client, because the provider may lock it',
     },
   },
   when: ['refusesWrongSecret'],

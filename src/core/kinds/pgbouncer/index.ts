@@ -23,7 +23,7 @@ const own = {
     type: 'url',
     protocols: ['postgres', 'postgresql'],
     required: true,
-    doc: 'postgres://user@host:6432/pgbouncer, the console, without a password; the user stands in `stats_users`',
+    doc: 'postgres://user@host:6432/pgbouncer, the console, without a password; `stats_users` must contain the user',
   },
   password: { type: 'secret', doc: "The user's password" },
   tls: tlsSetting,

@@ -27,7 +27,7 @@ export const write = onDatabase({
     allowWrites: {
       type: 'flag',
       default: false,
-      doc: 'Lets `write` create its own table in the database of the url, and write a row of 256 KiB to it. Without it, writes that the server refuses or blocks go unseen',
+      doc: 'Lets `write` create its own table in the database of the url, and write a row of 256 KiB to it. Without it, writes that the server refuses or blocks remain undetected',
     },
     probeTable: {
       ...roundTripSettings.probeTable,
