@@ -148,6 +148,13 @@ export const emptyField = (field: string, shownName = field): FieldFault => ({
   Meta: { PropertyName: shownName },
 })
 
+/** A field with a value that breaks a rule. `what` continues the sentence after the name. */
+export const invalidField = (field: string, what: string): FieldFault => ({
+  ErrorCode: 'InvalidValue',
+  FieldName: field,
+  Message: `'${field}' ${what}`,
+})
+
 export type FaultDetails = {
   /** Overrides the ErrorCode of the row, e.g. `NotSupportedException`. */
   readonly errorCode?: string | undefined

@@ -125,3 +125,21 @@ function isSqliteWarning([warning, type]: readonly unknown[]): boolean {
   const name = warning instanceof Error ? warning.name : type
   return name === 'ExperimentalWarning' && typeof message === 'string' && message.startsWith('SQLite ')
 }
+
+/**
+ * The value of a key, which is made when the map has none.
+ *
+ * @example
+ * ```ts
+ * const counts = new Map<string, string[]>()
+ * entryOf(counts, 'a', () => []).push('one')
+ * entryOf(counts, 'a', () => []).length // 1
+ * ```
+ */
+export function entryOf<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  const existing = map.get(key)
+  if (existing !== undefined) return existing
+  const made = make()
+  map.set(key, made)
+  return made
+}

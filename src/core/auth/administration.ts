@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { Fault } from '../errors.ts'
+import { Fault, invalidField } from '../errors.ts'
 import { coversPermission } from '../protocol/index.ts'
 import type { Admin, AdminActor, AuditFacts, DigestConsent, KeyFacts, NewUser, UserFacts } from '../service.ts'
 import type { Actor, AuditRow, Data, DigestSecret, KeyRow, User } from '../store/index.ts'
@@ -10,7 +10,6 @@ import {
   nameProblems,
   type Problems,
   permissionProblems,
-  problem,
   refuseFields,
   subjectProblems,
   userNameProblems,
@@ -73,7 +72,7 @@ export function users({ data, passwords }: UsersContext): Admin['users'] {
     disable: (userName, by) => setDisabled(userName, true, by),
     enable: (userName, by) => setDisabled(userName, false, by),
     async unlock(userName, from, by) {
-      if (from !== undefined && isIP(from) === 0) refuseFields([problem('From', 'must be an IP address')])
+      if (from !== undefined && isIP(from) === 0) refuseFields([invalidField('From', 'must be an IP address')])
       const { store, user } = await withUser(userName)
       const names = [user.userName, ...(user.email === undefined ? [] : [user.email])]
       const prefix = from === undefined ? undefined : addressPrefixes(from)[0]
@@ -188,7 +187,7 @@ export function keys(data: () => Promise<Data>): Admin['keys'] {
         ...listProblems('Roles', givenRoles),
         ...permissionProblems(permissions),
         ...(expiresInMs !== undefined && !(Number.isSafeInteger(expiresInMs) && expiresInMs > 0)
-          ? [problem('ExpiresInMs', 'must be a time in the future')]
+          ? [invalidField('ExpiresInMs', 'must be a time in the future')]
           : []),
       ])
       // A key limited to some permissions has no roles, whichever version of svc reads it.
@@ -196,10 +195,11 @@ export function keys(data: () => Promise<Data>): Admin['keys'] {
       const store = await data()
       const user = await findUser(store, userName)
       const missing = roles?.find((role) => !user.roles.includes(role))
-      if (missing !== undefined) refuseFields([problem('Roles', `contains ${missing}, which the user does not have`)])
+      if (missing !== undefined)
+        refuseFields([invalidField('Roles', `contains ${missing}, which the user does not have`)])
       const lacking = permissions?.find((permission) => !coversPermission(user, permission))
       if (lacking !== undefined)
-        refuseFields([problem('Permissions', `contains ${lacking}, which the user does not have`)])
+        refuseFields([invalidField('Permissions', `contains ${lacking}, which the user does not have`)])
       const secret = newToken('key')
       const row = await store.keys.add(
         {

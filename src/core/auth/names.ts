@@ -1,4 +1,4 @@
-import { emptyField, Fault, type FieldFault } from '../errors.ts'
+import { emptyField, Fault, type FieldFault, invalidField } from '../errors.ts'
 import { hasInvisible, nameMistake } from '../names.ts'
 import { permissionMistake } from '../protocol/index.ts'
 
@@ -7,12 +7,6 @@ const maxEmail = 254
 
 /** The problems of one value, as fields of the response; empty when there are none. */
 export type Problems = readonly FieldFault[]
-
-export const problem = (FieldName: string, Message: string): FieldFault => ({
-  ErrorCode: 'InvalidValue',
-  FieldName,
-  Message: `'${FieldName}' ${Message}`,
-})
 
 /** Throws a fault that names every field, if there are problems. */
 export function refuseFields(problems: Problems): void {
@@ -27,7 +21,7 @@ export function refuseFields(problems: Problems): void {
 export function nameProblems(field: string, name: string): Problems {
   if (name.trim() === '') return [emptyField(field)]
   const mistake = nameMistake(name)
-  return mistake === undefined ? [] : [problem(field, mistake)]
+  return mistake === undefined ? [] : [invalidField(field, mistake)]
 }
 
 /**
@@ -37,12 +31,12 @@ export function nameProblems(field: string, name: string): Problems {
 export function userNameProblems(field: string, name: string): Problems {
   const problems = nameProblems(field, name)
   if (problems.length > 0) return problems
-  return name === '-' || /^local:/i.test(name) ? [problem(field, 'is reserved for the audit log')] : []
+  return name === '-' || /^local:/i.test(name) ? [invalidField(field, 'is reserved for the audit log')] : []
 }
 
 export function emailProblems(field: string, email: string): Problems {
   if (email.length > maxEmail || hasInvisible(email) || !/^[^\s@]+@[^\s@]+$/u.test(email)) {
-    return [problem(field, 'must be an e-mail address, as in ann@example.com')]
+    return [invalidField(field, 'must be an e-mail address, as in ann@example.com')]
   }
   return []
 }
@@ -63,4 +57,4 @@ export const isSubject = (text: unknown): text is string =>
   typeof text === 'string' && /^[\x20-\x7e]{1,255}$/.test(text)
 
 export const subjectProblems = (subject: string): Problems =>
-  isSubject(subject) ? [] : [problem('Subject', 'must have 1 to 255 visible ASCII characters')]
+  isSubject(subject) ? [] : [invalidField('Subject', 'must have 1 to 255 visible ASCII characters')]

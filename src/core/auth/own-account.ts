@@ -1,4 +1,4 @@
-import { emptyField, Fault } from '../errors.ts'
+import { emptyField, Fault, invalidField } from '../errors.ts'
 import type {
   ChangePassword,
   ChangePasswordResponse,
@@ -12,7 +12,7 @@ import type { Actor, SignedInSession, User } from '../store/index.ts'
 import { findUser } from './administration.ts'
 import { type AuthContext, newSession } from './authenticate.ts'
 import type { Identity } from './identify.ts'
-import { problem, refuseFields } from './names.ts'
+import { refuseFields } from './names.ts'
 import { passwordProblems } from './password-policy.ts'
 import { findProvider } from './providers/index.ts'
 import { settleSignIn } from './verify.ts'
@@ -51,7 +51,7 @@ export async function changePassword(
     })
   }
   await proveCurrent(context, user, current, call)
-  if (current === password) refuseFields([problem('NewPassword', 'must differ from the current password')])
+  if (current === password) refuseFields([invalidField('NewPassword', 'must differ from the current password')])
   const passwordHash = await passwords.hash(password, call.signal)
   const at = now()
   const [present] = familyId === undefined ? [] : await data.sessions.list(user, at, familyId)
@@ -94,7 +94,7 @@ async function proveCurrent(context: AuthContext, user: User, password: string, 
   } catch (error) {
     if (!(error instanceof Fault)) throw error
     if (error.fault === 'Unauthorized' || error.errorCode === 'ValidationException') {
-      refuseFields([problem('CurrentPassword', 'is not the current password')])
+      refuseFields([invalidField('CurrentPassword', 'is not the current password')])
     }
     throw error
   }
@@ -130,7 +130,7 @@ export async function endSession(
 ): Promise<EndSessionResponse> {
   const { Id = '', Others: others = false, All: all = false } = request
   if ([Id !== '', others, all].filter(Boolean).length !== 1) {
-    refuseFields([problem('Id', 'is required, or one of Others and All, and only one of the three')])
+    refuseFields([invalidField('Id', 'is required, or one of Others and All, and only one of the three')])
   }
   const user = await whose(data, request.UserName, caller)
   if (Id !== '') {

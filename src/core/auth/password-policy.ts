@@ -1,6 +1,7 @@
+import { invalidField } from '../errors.ts'
 import type { User } from '../store/index.ts'
 import { commonPasswords, fold } from './common-passwords.ts'
-import { type Problems, problem } from './names.ts'
+import type { Problems } from './names.ts'
 
 /** In bytes of UTF-8 (P4). */
 export const shortest = 8
@@ -38,7 +39,7 @@ export async function passwordProblems(
 ): Promise<Problems> {
   const names = [userName, email, displayName].filter((name) => name !== undefined)
   const reason = await refusal(password, names)
-  return reason === undefined ? [] : [problem(field, reason)]
+  return reason === undefined ? [] : [invalidField(field, reason)]
 }
 
 const common = 'is a common password, which attackers try first: use several unrelated words, or a password manager'

@@ -1,6 +1,17 @@
 import { readDate } from '../assert/document.ts'
 import { expectationProblem, UnjudgedError, unmetEach } from '../assert/expectation.ts'
-import { atLeast, atMost, type CheckContext, classify, fail, includes, ok, type Result, warn } from '../engine/index.ts'
+import {
+  type AddedCost,
+  atLeast,
+  atMost,
+  type CheckContext,
+  classify,
+  fail,
+  includes,
+  ok,
+  type Result,
+  warn,
+} from '../engine/index.ts'
 import { showDuration } from '../format.ts'
 import { noRedaction, quote, sanitize } from '../net/text.ts'
 import { ProbeError } from '../probe-error.ts'
@@ -68,6 +79,12 @@ const queryFields = {
   },
 } as const satisfies SettingsSpec
 export type Query = Values<typeof queryFields>
+
+/** What `queries` add to the cost of a run: the question about the account once, and some statements for each query. */
+export const queriesCost = (statements: number): readonly AddedCost[] => [
+  { setting: 'queries', from: 'Standard', requests: 1 },
+  { setting: 'queries', each: true, from: 'Standard', requests: statements },
+]
 
 export const queriesSetting = {
   type: 'groups',

@@ -226,6 +226,15 @@ export const about = <Name extends string>(
   results: Result<Name> | readonly Result<Name>[],
 ): readonly Result<Name>[] => [results].flat().map((result) => ({ ...result, subject }))
 
+const passedAs =
+  (status: 'ok' | 'warning') =>
+  <const Name extends string>(check: Name, message: string, more: Partial<Result> = {}): Result<Name> => ({
+    ...more,
+    check,
+    status,
+    message,
+  })
+
 /**
  * A check that passed.
  *
@@ -234,16 +243,8 @@ export const about = <Name extends string>(
  * ok('connect', 'connected').status // 'ok'
  * ```
  */
-export const ok = <const Name extends string>(
-  check: Name,
-  message: string,
-  more: Partial<Result> = {},
-): Result<Name> => ({
-  ...more,
-  check,
-  status: 'ok',
-  message,
-})
+export const ok = passedAs('ok')
+
 /**
  * A check that passed with a warning.
  *
@@ -252,16 +253,8 @@ export const ok = <const Name extends string>(
  * warn('version', 'version 9 is no longer supported').status // 'warning'
  * ```
  */
-export const warn = <const Name extends string>(
-  check: Name,
-  message: string,
-  more: Partial<Result> = {},
-): Result<Name> => ({
-  ...more,
-  check,
-  status: 'warning',
-  message,
-})
+export const warn = passedAs('warning')
+
 /**
  * A check that failed, with the class of the fault.
  *

@@ -1,3 +1,4 @@
+import { entryOf } from '../lazy.ts'
 /** Whose slots a run takes. Those that callers wait for and those of a schedule do not wait for each other's lane. */
 export type SlotLane = 'callers' | 'schedule'
 
@@ -133,14 +134,6 @@ const heapBy = <T extends object>(first: (of: T) => SlotWaiter | undefined): Hea
     const [one, other] = [first(a), first(b)]
     return one !== undefined && other !== undefined && before(one, other)
   })
-
-function entryOf<K, V>(map: Map<K, V>, key: K, make: () => V): V {
-  const existing = map.get(key)
-  if (existing !== undefined) return existing
-  const made = make()
-  map.set(key, made)
-  return made
-}
 
 /** A heap that finds its entries again: adding, removing and moving one takes O(log n). Entries are distinct objects. */
 export class Heap<T extends object> {

@@ -1,4 +1,4 @@
-import { emptyField, Fault, type FieldFault } from '../errors.ts'
+import { emptyField, Fault, type FieldFault, invalidField } from '../errors.ts'
 import { isLonger, type Range, ReportHeartbeat, type ReportHeartbeatResponse, type Text } from '../protocol/index.ts'
 import type { Admin } from '../service.ts'
 import type { Actor, Data } from '../store/index.ts'
@@ -106,15 +106,15 @@ function refuse(request: ReportHeartbeat, name: string): void {
     ...textProblems('Message', Message),
     ...textProblems('Version', Version),
     ...(Interval !== undefined && !isIn(Interval, declared.Interval)
-      ? [fault('Interval', 'must be 1 second (PT1S) to 7 days (P7D)')]
+      ? [invalidField('Interval', 'must be 1 second (PT1S) to 7 days (P7D)')]
       : []),
     ...(Backlog !== undefined && !(Number.isSafeInteger(Backlog) && isIn(Backlog, declared.Backlog))
-      ? [fault('Backlog', 'must be a whole number, 0 or more')]
+      ? [invalidField('Backlog', 'must be a whole number, 0 or more')]
       : []),
     ...(DiskFreePercent !== undefined && !isIn(DiskFreePercent, declared.DiskFreePercent)
-      ? [fault('DiskFreePercent', 'must be 0 to 100')]
+      ? [invalidField('DiskFreePercent', 'must be 0 to 100')]
       : []),
-    ...(SentAt !== undefined && Number.isNaN(SentAt.getTime()) ? [fault('SentAt', 'must be a date')] : []),
+    ...(SentAt !== undefined && Number.isNaN(SentAt.getTime()) ? [invalidField('SentAt', 'must be a date')] : []),
   ]
   fields.push(...runProblems(request))
   if (fields.length === 0) return
@@ -127,20 +127,22 @@ function refuse(request: ReportHeartbeat, name: string): void {
 /** The fields of a run: StartedAt alone is its start, and with Duration its end. */
 function runProblems({ StartedAt, Duration, ExitCode, MaxDuration, Output }: ReportHeartbeat): readonly FieldFault[] {
   return [
-    ...(StartedAt !== undefined && Number.isNaN(StartedAt.getTime()) ? [fault('StartedAt', 'must be a date')] : []),
+    ...(StartedAt !== undefined && Number.isNaN(StartedAt.getTime())
+      ? [invalidField('StartedAt', 'must be a date')]
+      : []),
     ...(Duration !== undefined && !isIn(Duration, declared.Duration)
-      ? [fault('Duration', 'must be 0 to 100 days (P100D)')]
+      ? [invalidField('Duration', 'must be 0 to 100 days (P100D)')]
       : []),
-    ...(Duration !== undefined && StartedAt === undefined ? [fault('Duration', 'needs StartedAt')] : []),
+    ...(Duration !== undefined && StartedAt === undefined ? [invalidField('Duration', 'needs StartedAt')] : []),
     ...(ExitCode !== undefined && !(Number.isSafeInteger(ExitCode) && isIn(ExitCode, declared.ExitCode))
-      ? [fault('ExitCode', 'must be a whole number, 0 to 255')]
+      ? [invalidField('ExitCode', 'must be a whole number, 0 to 255')]
       : []),
-    ...(ExitCode !== undefined && Duration === undefined ? [fault('ExitCode', 'needs Duration')] : []),
+    ...(ExitCode !== undefined && Duration === undefined ? [invalidField('ExitCode', 'needs Duration')] : []),
     ...(MaxDuration !== undefined && !isIn(MaxDuration, declared.MaxDuration)
-      ? [fault('MaxDuration', 'must be 1 second (PT1S) to 100 days (P100D)')]
+      ? [invalidField('MaxDuration', 'must be 1 second (PT1S) to 100 days (P100D)')]
       : []),
     ...textProblems('Output', Output, 'may hold no control or invisible characters but tabs and line feeds'),
-    ...(Output !== undefined && Duration === undefined ? [fault('Output', 'needs Duration')] : []),
+    ...(Output !== undefined && Duration === undefined ? [invalidField('Output', 'needs Duration')] : []),
   ]
 }
 
@@ -157,18 +159,12 @@ function textProblems(
 ): readonly FieldFault[] {
   if (text === undefined) return []
   const { max = 0 } = declared[field]
-  if (isLonger(text, max)) return [fault(field, `may have at most ${max} characters`)]
+  if (isLonger(text, max)) return [invalidField(field, `may have at most ${max} characters`)]
   if (matches(declared[field], text)) return []
   // Only the pattern of a name refuses more than the characters of a message.
   const padded = matches(declared.Message, text)
-  return [fault(field, padded ? 'must not begin or end with whitespace' : hidden)]
+  return [invalidField(field, padded ? 'must not begin or end with whitespace' : hidden)]
 }
-
-const fault = (FieldName: string, what: string): FieldFault => ({
-  ErrorCode: 'InvalidValue',
-  FieldName,
-  Message: `'${FieldName}' ${what}`,
-})
 
 /** The operations of `svc heartbeats`, on the store that `data` opens. */
 export const heartbeatAdmin = (data: () => Promise<Data>): Admin['heartbeats'] => ({

@@ -1,4 +1,4 @@
-import { emptyField, Fault, type FieldFault } from '../errors.ts'
+import { emptyField, Fault, type FieldFault, invalidField } from '../errors.ts'
 import { nameMistake, otherCase } from '../names.ts'
 import { type AssignRoles, changesWanted, otherCaseCode, permissionsBefore, rolesBefore } from '../protocol/index.ts'
 import type { Actor, Data, Grants } from '../store/index.ts'
@@ -79,18 +79,10 @@ function refuseUnusable(lists: Readonly<Record<'Roles' | 'Permissions', readonly
       return [{ ...emptyField(FieldName), Message: `'${FieldName}' must not contain an empty name.` }]
     }
     if (names.some((name) => name.includes('\0') || !name.isWellFormed())) {
-      return [
-        { ErrorCode: 'InvalidValue', FieldName, Message: `'${FieldName}' contains a name that is not valid text` },
-      ]
+      return [invalidField(FieldName, 'contains a name that is not valid text')]
     }
     if (names.some((name) => name.length > maxLength)) {
-      return [
-        {
-          ErrorCode: 'InvalidValue',
-          FieldName,
-          Message: `'${FieldName}' contains a name longer than ${maxLength} characters`,
-        },
-      ]
+      return [invalidField(FieldName, `contains a name longer than ${maxLength} characters`)]
     }
     return []
   })
@@ -106,7 +98,7 @@ function refuseMistaken(lists: Readonly<Record<'Roles' | 'Permissions', readonly
     Object.entries(lists).flatMap(([FieldName, names]): readonly FieldFault[] => {
       const mistake = names.map(nameMistake).find((each) => each !== undefined)
       if (mistake === undefined) return []
-      return [{ ErrorCode: 'InvalidValue', FieldName, Message: `'${FieldName}' contains a name that ${mistake}` }]
+      return [invalidField(FieldName, `contains a name that ${mistake}`)]
     }),
   )
 }

@@ -1,5 +1,6 @@
 import { readdir } from 'node:fs/promises'
 import { getHeapStatistics } from 'node:v8'
+import { entryOf } from '../lazy.ts'
 import type { Family, Sample } from '../reports/index.ts'
 
 /** Counts answers by route, method and status. Every label takes few values, whatever callers send. */
@@ -19,15 +20,15 @@ export class Metrics {
   }
 
   answered(route: string, method: string, status: number): void {
-    const byStatus = entry(this.#answers, route, () => new Map<number, Map<string, number>>())
-    const byMethod = entry(byStatus, status, () => new Map<string, number>())
+    const byStatus = entryOf(this.#answers, route, () => new Map<number, Map<string, number>>())
+    const byMethod = entryOf(byStatus, status, () => new Map<string, number>())
     const label = methods.has(method) ? method : 'other'
     byMethod.set(label, (byMethod.get(label) ?? 0) + 1)
   }
 
   /** Counts one request of a batch (R3). `answered` counts the batch as one. */
   answeredInBatch(request: string, status: number): void {
-    const byStatus = entry(this.#batched, request, () => new Map<number, number>())
+    const byStatus = entryOf(this.#batched, request, () => new Map<number, number>())
     byStatus.set(status, (byStatus.get(status) ?? 0) + 1)
   }
 
@@ -80,14 +81,6 @@ export class Metrics {
       gauge('nodejs_heap_size_total_bytes', 'Reserved JavaScript heap, in bytes.', heapTotal),
     ]
   }
-}
-
-function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {
-  const existing = map.get(key)
-  if (existing !== undefined) return existing
-  const made = make()
-  map.set(key, made)
-  return made
 }
 
 const methods = new Set(['GET', 'HEAD', 'POST', 'DELETE', 'OPTIONS', 'TRACE', 'CONNECT'])

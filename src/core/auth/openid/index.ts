@@ -1,10 +1,10 @@
-import { emptyField, Fault } from '../../errors.ts'
+import { emptyField, Fault, invalidField } from '../../errors.ts'
 import type { JsonObject } from '../../json.ts'
 import type { Authenticate } from '../../protocol/index.ts'
 import type { BrowserSignIn, Call } from '../../service.ts'
 import { beginUnnamed } from '../attempts.ts'
 import { addressOf } from '../identify.ts'
-import { problem, refuseFields } from '../names.ts'
+import { refuseFields } from '../names.ts'
 import type { BrowserStep, OpenIdSettings, Provider, ProviderContext, VerifiedUser } from '../providers/provider.ts'
 import { ProviderProblem } from './ask.ts'
 import { arrive, comesBack, leave, type Wishes } from './browser.ts'
@@ -54,7 +54,9 @@ async function signIn(
 ): Promise<VerifiedUser> {
   const ofOauth1 = (['oauth_token', 'oauth_verifier', 'AccessTokenSecret'] as const).filter((name) => request[name])
   if (ofOauth1.length > 0) {
-    refuseFields(ofOauth1.map((name) => problem(name, `belongs to OAuth 1.0a, which ${issuer.settings.name} is not`)))
+    refuseFields(
+      ofOauth1.map((name) => invalidField(name, `belongs to OAuth 1.0a, which ${issuer.settings.name} is not`)),
+    )
   }
   const token = request.AccessToken?.trim() ?? ''
   if (token === '') refuseFields([emptyField('AccessToken', 'Access Token')])

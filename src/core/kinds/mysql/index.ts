@@ -1,4 +1,4 @@
-import { databaseKind, figure } from '../../database/index.ts'
+import { databaseKind, figure, queriesCost } from '../../database/index.ts'
 import { behindSignIn } from '../../recognition/index.ts'
 import { autoIncrement, historyList, lockWait, ownGrantee, threads, transactions } from './checks.ts'
 import { loadMysql, openMysql } from './driver.ts'
@@ -25,10 +25,7 @@ export default databaseKind({
     Basic: [1, 1, 1],
     Standard: [1, 16, 1],
     Advanced: [1, 24, 1],
-    adds: [
-      { setting: 'queries', from: 'Standard', requests: 1 },
-      { setting: 'queries', each: true, from: 'Standard', requests: 3 },
-    ],
+    adds: queriesCost(3),
     besides:
       'The figures are those of MariaDB; the number of statements varies with the release and the role of the server. On a replica, comparing the transactions adds a connection and a sign-in at the source.',
   },

@@ -1,4 +1,4 @@
-import { databaseKind, truth } from '../../database/index.ts'
+import { databaseKind, queriesCost, truth } from '../../database/index.ts'
 import { behindSignIn, bytes } from '../../recognition/index.ts'
 import { archiveBacklog, backupAge } from './backups.ts'
 import { connectionLimits, connections, maintenanceChecks, server, sessionChecks } from './checks.ts'
@@ -36,10 +36,7 @@ export default databaseKind({
     Basic: [1, 1, 1],
     Standard: [1, 13, 1],
     Advanced: [1, 34, 1],
-    adds: [
-      { setting: 'queries', from: 'Standard', requests: 1 },
-      { setting: 'queries', each: true, from: 'Standard', requests: 4 },
-    ],
+    adds: queriesCost(4),
     besides: 'The number of statements varies with the release and the role of the server.',
   },
   settings: {

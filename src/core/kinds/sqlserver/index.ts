@@ -1,4 +1,4 @@
-import { databaseKind, figure } from '../../database/index.ts'
+import { databaseKind, figure, queriesCost } from '../../database/index.ts'
 import { behindSignIn, bytes } from '../../recognition/index.ts'
 import { backups, checkdb } from './backups.ts'
 import { availabilityGroups, blocked, databases, failedJobs, logReuse, sessions } from './checks.ts'
@@ -27,10 +27,7 @@ export default databaseKind({
     Basic: [1, 2, 1],
     Standard: [1, 9, 1],
     Advanced: [1, 18, 1],
-    adds: [
-      { setting: 'queries', from: 'Standard', requests: 1 },
-      { setting: 'queries', each: true, from: 'Standard', requests: 2 },
-    ],
+    adds: queriesCost(2),
     besides:
       'The figures are those of a simulated server; the number of statements varies with the release of the server.',
   },

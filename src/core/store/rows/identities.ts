@@ -7,7 +7,7 @@ import { note } from './audit.ts'
 import { ownKey, storedKey } from './capacity.ts'
 import { endAll } from './sessions.ts'
 import { setUser, userById, userThere } from './user-rows.ts'
-import { addUser, usersLock } from './users.ts'
+import { addUser, changingUsers } from './users.ts'
 
 /** The key that seals browser sign-ins, once it has been read. */
 export type SealingKey = { hex: string | undefined }
@@ -19,11 +19,7 @@ type Identity = Omit<IdentityRow, 'createdAt'>
 const maxListed = 100
 
 export function identitiesOver(link: StoreLink, own: SealingKey, now: () => number): Data['identities'] {
-  const change = <T>(work: (tx: Db) => Promise<T>): Promise<T> =>
-    link.write(async (tx) => {
-      await link.lock(tx, usersLock)
-      return await work(tx)
-    })
+  const change = changingUsers(link)
   const linked = async (tx: Db, { id: userId, userName }: User, identity: Identity, actor: Actor): Promise<void> => {
     const at = now()
     await tx

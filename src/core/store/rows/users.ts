@@ -29,17 +29,20 @@ async function ungrant(tx: Db, userId: string, kind: GrantKind, names: ReadonlyS
  * A lock for every transaction that adds or removes users or Admins, so that two Admins who remove each other run one
  * after the other.
  */
-export const usersLock = 'users'
+const usersLock = 'users'
+export const changingUsers =
+  (link: StoreLink) =>
+  <T>(work: (tx: Db) => Promise<T>): Promise<T> =>
+    link.write(async (tx) => {
+      await link.lock(tx, usersLock)
+      return await work(tx)
+    })
 const maxRoleNames = 1_000
 
 const tableOf = { session: 'sessions', access: 'accessTokens', key: 'apiKeys' } as const
 
 export function usersOver(link: StoreLink, now: () => number): Data['users'] {
-  const change = <T>(work: (tx: Db) => Promise<T>): Promise<T> =>
-    link.write(async (tx) => {
-      await link.lock(tx, usersLock)
-      return await work(tx)
-    })
+  const change = changingUsers(link)
   return {
     find: (nameOrEmail) =>
       link.read(async (db) => {
