@@ -5,10 +5,12 @@ import {
   type AnyKind,
   type CheckContext,
   type EngineContext,
+  limits,
   type PlannedMonitor,
   type Result,
   type RunOptions,
   runMonitors,
+  Slots,
 } from '../../src/core/engine/index.ts'
 import { noteConnection, silenceOf } from '../../src/core/net/connect.ts'
 import { resultLifeMs } from '../../src/core/protocol/index.ts'
@@ -250,6 +252,20 @@ describe('runs of several types', () => {
     await Promise.all(runs)
     expect(counts.starts).toBe(1)
     expect(values).toEqual([7, 7])
+  })
+
+  test('W2 a caller does not wait for an observation of the schedule that waits for its slot', async () => {
+    const { kind, counts, answer } = heldKind()
+    const { run } = fixture({ limits: { ...limits(), slots: new Slots({ schedule: 0 }) } })
+    const stopped = new AbortController()
+    const scheduled = run(planned(kind), { cause: 'schedule', signal: stopped.signal })
+    await nextTurn()
+    const caller = run(planned(kind))
+    await answer()
+    expect(checksOf(await caller)).toEqual(['connect ok', 'probe ok'])
+    expect(counts.starts).toBe(1)
+    stopped.abort(new Error('the test is over'))
+    await expect(scheduled).rejects.toThrow('the test is over')
   })
 
   test('W1 H13 a run of the schedule and a run of a caller that share an observation keep its value once', async () => {

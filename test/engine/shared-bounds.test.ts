@@ -273,11 +273,16 @@ test('H8 S8 simulated: whatever callers do, starts are bounded, everyone who sta
       for (const group of Object.values(Object.groupBy(runs, ({ pair }) => pair))) {
         for (const [i, run] of (group ?? []).entries()) {
           const before = group?.slice(0, i) ?? []
-          for (const { startedAt } of before) expect(run.startedAt - startedAt).toBeGreaterThanOrEqual(1_000)
+          // The cost of each run decides, except for strangers and after a run that broke off.
+          const pauseAfter = ({ plan: { durationMs, outcome } }: RunRecord): number =>
+            run.forStrangers || outcome === 'breaks off' ? 1_000 : Math.min(1_000, Math.max(50, 9 * durationMs))
+          for (const { startedAt } of before) {
+            expect(run.startedAt - startedAt).toBeGreaterThanOrEqual(run.forStrangers ? 1_000 : 50)
+          }
           // Only a run for a peer and another run may overlap.
           for (const { lane } of run.overlaps) expect(lane).not.toBe(run.lane)
-          for (const { endedAt = Number.NaN } of before.filter((other) => !run.overlaps.includes(other))) {
-            expect(run.startedAt - endedAt).toBeGreaterThanOrEqual(1_000)
+          for (const other of before.filter((one) => !run.overlaps.includes(one))) {
+            expect(run.startedAt - (other.endedAt ?? Number.NaN)).toBeGreaterThanOrEqual(pauseAfter(other))
           }
         }
       }

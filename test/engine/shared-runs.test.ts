@@ -11,44 +11,56 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** Simulated: runs that end when the test says so, and a clock that it moves. */
-function harness() {
+/**
+ * Simulated: runs that end when the test says so, and a clock that it moves. `serves`: the ids of the next answers that need no
+ * run.
+ */
+function harness(...serves: (string | Error)[]) {
   const state: { runs: number; failing: boolean; reused?: Run['reused'] } = { runs: 0, failing: false }
   const pending: { finish: () => void; breakOff: (error: Error) => void }[] = []
+  const runOf = (id: string, mode: Run['mode'], durationMs: number): Run => ({
+    id,
+    mode,
+    startedAt: new Date(0),
+    endedAt: new Date(0),
+    durationMs,
+    serverState: {},
+    reused: state.reused,
+    monitors: [
+      {
+        name: 'm',
+        kind: 'k',
+        depth: 'Basic',
+        runsOn: 'network',
+        host: false,
+        checks: [],
+        durationMs: 1,
+        attempts: 1,
+        results: [{ check: 'c', status: state.failing ? 'failed' : 'ok', message: '' }],
+      },
+    ],
+  })
   const shared = new SharedRuns(
     () => performance.now(),
     (mode) => {
       state.runs += 1
       const id = `run ${state.runs}`
+      const begunAt = performance.now()
       return new Promise<Run>((resolve, reject) => {
         pending.push({
           breakOff: reject,
-          finish: () =>
-            resolve({
-              id,
-              mode,
-              startedAt: new Date(0),
-              endedAt: new Date(0),
-              durationMs: 1,
-              serverState: {},
-              reused: state.reused,
-              monitors: [
-                {
-                  name: 'm',
-                  kind: 'k',
-                  depth: 'Basic',
-                  runsOn: 'network',
-                  host: false,
-                  checks: [],
-                  durationMs: 1,
-                  attempts: 1,
-                  results: [{ check: 'c', status: state.failing ? 'failed' : 'ok', message: '' }],
-                },
-              ],
-            }),
+          finish: () => resolve(runOf(id, mode, performance.now() - begunAt)),
         })
       })
     },
+    serves.length === 0
+      ? undefined
+      : async (mode) => {
+          const next = serves.shift()
+          if (next === 'never') return await new Promise(() => {})
+          if (next instanceof Error) throw next
+          return next === undefined || next === 'none' ? undefined : runOf(next, mode, 0)
+        },
   )
   const never = new AbortController().signal
   const ask = (more: Partial<SharedCall> = {}, mode: 'Basic' | 'Standard' | 'Advanced' = 'Standard') =>
@@ -61,6 +73,7 @@ function harness() {
   /** Asks and ends the run that this starts, at the present moment. */
   const result = async (...args: Parameters<typeof ask>): Promise<string> => {
     const pending = ask(...args)
+    await settle()
     await finish()
     return (await pending).run.id
   }
@@ -140,14 +153,14 @@ describe('runs that callers share', () => {
     await second
   })
 
-  test('H8 a failure of Basic expires after half a second, and the next run begins a second after its end', async () => {
+  test('H8 a failure of Basic expires after half a second, and strangers get the next run a second after its end', async () => {
     const { state, ask, finish, result, pass } = harness()
     state.failing = true
     await result({}, 'Basic')
     await pass(499)
     await ask({}, 'Basic')
     await pass(1)
-    const next = ask({}, 'Basic')
+    const next = ask({ stranger: true }, 'Basic')
     await pass(499)
     expect(state.runs).toBe(1)
     await pass(1)
@@ -156,11 +169,11 @@ describe('runs that callers share', () => {
     expect((await next).run.id).toBe('run 2')
   })
 
-  test('H8 no-cache gets a run that begins after the request, a second after the last one ended', async () => {
+  test('H8 no-cache of a stranger gets a run that begins after the request, a second after the last one ended', async () => {
     const { state, ask, finish, result, pass } = harness()
     await result()
     await pass(300)
-    const fresh = ask({ fresh: true })
+    const fresh = ask({ fresh: true, stranger: true })
     await pass(699)
     expect(state.runs).toBe(1)
     await pass(1)
@@ -278,8 +291,8 @@ describe('runs that callers share', () => {
 
   test('H8 peers share runs among themselves, with nobody else, and start no more often', async () => {
     const { state, ask, finish, pass } = harness()
-    const pending = Array.from({ length: 100 }, () => ask({ cause: 'peer' }))
-    const other = ask()
+    const pending = Array.from({ length: 100 }, () => ask({ cause: 'peer', stranger: true }))
+    const other = ask({ stranger: true })
     expect(state.runs).toBe(1)
     await finish()
     await Promise.all(pending)
@@ -290,6 +303,111 @@ describe('runs that callers share', () => {
     await finish()
     expect((await other).run.id).toBe('run 2')
     expect((await ask({ cause: 'peer' })).run.id).toBe('run 1')
+  })
+
+  test.each([
+    [2, 50],
+    [30, 270],
+    [500, 1_000],
+  ])(
+    'W2 after a run of %d ms, the next for a caller who may read the details begins %d ms after its end',
+    async (runMs, pauseMs) => {
+      const { state, ask, finish, pass } = harness()
+      const first = ask()
+      await pass(runMs)
+      await finish()
+      await first
+      const fresh = ask({ fresh: true })
+      await pass(pauseMs - 1)
+      expect(state.runs).toBe(1)
+      await pass(1)
+      expect(state.runs).toBe(2)
+      await finish()
+      expect((await fresh).run.id).toBe('run 2')
+    },
+  )
+
+  test('W2 a stranger who may read the details because it runs on this machine waits as long as a run costs, within the limits of strangers', async () => {
+    const { state, ask, finish, result, pass, settle } = harness()
+    const here = { fresh: true, stranger: async () => true, readsHere: () => true }
+    await result()
+    const first = ask(here)
+    await pass(50)
+    expect(state.runs).toBe(2)
+    await finish()
+    expect((await first).run.id).toBe('run 2')
+    const second = ask(here)
+    await pass(9_999)
+    expect(state.runs).toBe(2)
+    await pass(1)
+    await finish()
+    await settle()
+    expect((await second).run.id).toBe('run 3')
+  })
+
+  test('W2 a run that is pending for a stranger begins sooner once somebody waits who may read the details', async () => {
+    const { state, ask, finish, result, pass } = harness()
+    await result()
+    const stranger = ask({ fresh: true, stranger: true })
+    await pass(10)
+    const trusted = ask({ fresh: true })
+    await pass(40)
+    expect(state.runs).toBe(2)
+    await finish()
+    expect((await Promise.all([stranger, trusted])).map(({ run }) => run.id)).toEqual(['run 2', 'run 2'])
+  })
+
+  test("W2 an answer from what others observe is no run: it waits for no pause and shortens nobody else's", async () => {
+    const { state, ask, finish, result, pass } = harness('none', 'served')
+    await result({ stranger: true }, 'Basic')
+    await pass(100)
+    const fresh = ask({ fresh: true, stranger: true }, 'Basic')
+    await pass(900)
+    await finish()
+    await fresh
+    expect(state.runs).toBe(2)
+    state.reused = { ageMs: 1_500, leftMs: 500 }
+    await pass(2_000)
+    const answers = await Promise.all([ask({ stranger: true }, 'Basic'), ask({}, 'Basic')])
+    expect(answers.map(({ run, ageMs }) => [run.id, ageMs])).toEqual([
+      ['served', 1_500],
+      ['served', 1_500],
+    ])
+    await pass(499)
+    expect(await ask({ stranger: true }, 'Basic')).toMatchObject({ run: { id: 'served' }, ageMs: 1_999 })
+    await pass(1)
+    state.reused = undefined
+    expect(await result({ stranger: true }, 'Basic')).toBe('run 3')
+  })
+
+  test('W2 no-cache and peers get no answer from what others observe', async () => {
+    const { ask, result } = harness('served')
+    expect(await result({ fresh: true })).toBe('run 1')
+    expect(await result({ cause: 'peer' }, 'Advanced')).toBe('run 2')
+    expect((await ask({}, 'Basic')).run.id).toBe('served')
+  })
+
+  test('W2 a defect of such an answer, or one that has expired when it is complete, leads to a run', async () => {
+    const { state, result } = harness(new Error('a defect'), 'served')
+    expect(await result()).toBe('run 1')
+    state.reused = { ageMs: 2_000, leftMs: 0 }
+    expect(await result({}, 'Basic')).toBe('run 2')
+  })
+
+  test('W2 W9 an answer that was begun before the plan changed serves nobody', async () => {
+    const { shared, ask, finish, settle } = harness('served')
+    const answer = ask()
+    shared.replan('Sql', () => true)
+    await settle()
+    await finish()
+    expect((await answer).run.id).toBe('run 1')
+  })
+
+  test('W2 a caller with a short timeout does not wait for such an answer any longer than for a run', async () => {
+    const { ask, pass } = harness('never')
+    const refused = expect(ask({ callerTimeoutMs: 10 })).rejects.toBeInstanceOf(Fault)
+    await pass(10)
+    await refused
   })
 
   test('H8 modes do not share runs', async () => {

@@ -133,3 +133,25 @@ test('W1 the start says what the schedule costs the watched servers, and how to 
   const clock = 'types: {App: {host: {clock: {reference: 127.0.0.1:1}}, monitors: []}}\n'
   expect((await serving(clock)).runtime.facts.schedule).toMatch(/^1 monitor, 1 probe a minute/)
 })
+
+test('W2 a caller gets what the schedule has found, without a run; with no-cache it gets a run', async () => {
+  const { port, count } = await peer()
+  const name = early('App', 'tcp')
+  const { begin, metrics, server } = await serving(
+    `types: {App: {host: false, monitors: [{kind: tcp, name: ${name}, host: 127.0.0.1, port: ${port}, timeout: 5s, every: {Standard: 5s, Advanced: off}}]}}\n`,
+  )
+  const ask = async (headers = {}) => {
+    const answer = await fetch(`${server.url}/healthcheck?ServerType=App&ExecutionMode=Standard`, { headers })
+    return { age: Number(answer.headers.get('age')), body: (await answer.json()) as Record<string, unknown> }
+  }
+  begin()
+  await until(async () => (await metrics()).includes('svc_type_success{type="App",depth="Standard"} 1'))
+  const { age, body } = await ask()
+  expect(age).toBeLessThanOrEqual(10)
+  expect(body).toMatchObject({ Status: 'Success', MonitorSummaries: [{ Status: 'Success' }] })
+  expect(await metrics()).not.toContain('trigger="caller"')
+  const before = count()
+  await ask({ 'Cache-Control': 'no-cache' })
+  expect(count()).toBeGreaterThan(before)
+  expect(await metrics()).toContain('svc_runs_total{type="App",depth="Standard",trigger="caller"} 1')
+})

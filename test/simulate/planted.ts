@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { type Subject, scenarioOf, simulate } from './simulated-schedule.ts'
 
-/** A defect: a text of a file of the schedule, and what stands in its place. */
+/** A defect: a text of a file of the schedule or of what serves callers, and what stands in its place. */
 export type Plant = {
   readonly what: string
   readonly file: string
@@ -128,6 +128,41 @@ export const plants: readonly Plant[] = [
     rule: 'no long gap',
   },
   {
+    what: 'a deeper result serves callers as long as at its own depth',
+    file: 'callers.ts',
+    from: 'lifeFor(mode, outcome)',
+    to: 'lifeFor(candidate.depth, outcome)',
+    rule: 'never stale',
+  },
+  {
+    what: 'a failure serves callers as long as a success',
+    file: 'callers.ts',
+    from: 'lifeFor(mode, outcome)',
+    to: "lifeFor(mode, 'passed')",
+    rule: 'never stale',
+  },
+  {
+    what: 'a shallower result serves callers',
+    file: 'callers.ts',
+    from: 'rank(depth) >= rank(mode) && ',
+    to: '',
+    rule: 'deep enough',
+  },
+  {
+    what: 'a caller with no-cache gets what began earlier',
+    file: 'callers.ts',
+    from: ' && begunAt >= notBefore',
+    to: '',
+    rule: 'no-cache',
+  },
+  {
+    what: 'a caller joins nothing that is in progress',
+    file: 'callers.ts',
+    from: 'endedAt === undefined && joinable)',
+    to: 'endedAt === undefined && !joinable)',
+    rule: 'served',
+  },
+  {
     what: 'lateness is not reported for runs that waited for their slots',
     file: 'schedule.ts',
     from: 'const lateMs = Math.max(0, now - readyAt)',
@@ -137,12 +172,17 @@ export const plants: readonly Plant[] = [
 ]
 
 const shippedFolder = new URL('../../src/core/schedule/', import.meta.url).pathname
-const engine = new URL('../../src/core/engine/index.ts', import.meta.url).href
+const callers = new URL('../../src/core/engine/callers.ts', import.meta.url).pathname
+const outside = ['engine', 'protocol'].map((name) => ({
+  from: `'../${name}/index.ts'`,
+  to: JSON.stringify(new URL(`../../src/core/${name}/index.ts`, import.meta.url).href),
+}))
 
 /** Loads the schedule with a defect. Throws if the text that it replaces is not there exactly once. */
 export async function planted({ file, from, to, what }: Plant): Promise<{ subject: Subject; remove: () => void }> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-planted-'))
   cpSync(shippedFolder, folder, { recursive: true })
+  cpSync(callers, join(folder, 'callers.ts'))
   const path = join(folder, file)
   const source = readFileSync(path, 'utf8')
   if (source.split(from).length !== 2) throw new Error(`${what}: ${file} has no single "${from}"`)
@@ -152,9 +192,14 @@ export async function planted({ file, from, to, what }: Plant): Promise<{ subjec
   )
   for (const name of readdirSync(folder)) {
     const text = readFileSync(join(folder, name), 'utf8')
-    writeFileSync(join(folder, name), text.replace("'../engine/index.ts'", JSON.stringify(engine)))
+    writeFileSync(
+      join(folder, name),
+      outside.reduce((changed, { from: path, to: absolute }) => changed.replace(path, absolute), text),
+    )
   }
-  const subject = (await import(/* @vite-ignore */ pathToFileURL(join(folder, 'index.ts')).href)) as Subject
+  const load = async (name: string): Promise<object> =>
+    (await import(/* @vite-ignore */ pathToFileURL(join(folder, name)).href)) as object
+  const subject = { ...(await load('index.ts')), ...(await load('callers.ts')) } as Subject
   return { subject, remove: () => rmSync(folder, { recursive: true, force: true }) }
 }
 

@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import * as shipped from '../../src/core/schedule/index.ts'
+import { sourceFor } from '../../src/core/engine/callers.ts'
+import * as schedule from '../../src/core/schedule/index.ts'
 import { firstSeed, planted, plants } from './planted.ts'
 import { scenarioOf, simulate } from './simulated-schedule.ts'
 
+const shipped = { ...schedule, sourceFor }
 const seeds = Array.from({ length: 200 }, (_, at) => at + 1)
 
 // A test of its own for each seed: a simulation only computes, so on a busy machine its time grows, and a limit of time applies to one.

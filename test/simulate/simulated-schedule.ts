@@ -1,10 +1,11 @@
+import type * as Callers from '../../src/core/engine/callers.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import type * as Shipped from '../../src/core/schedule/index.ts'
 import { Chance } from './chance.ts'
 import { Queue } from './queue.ts'
 
-/** The schedule that is simulated: the shipped one, or one with a defect. */
-export type Subject = Pick<typeof Shipped, 'Schedule' | 'timelineOf' | 'beatMs'>
+/** The schedule, and what serves callers beside it: the shipped ones, or one of them with a defect. */
+export type Subject = Pick<typeof Shipped, 'Schedule' | 'timelineOf' | 'beatMs'> & Pick<typeof Callers, 'sourceFor'>
 
 export type Scenario = {
   readonly monitors: number
@@ -25,6 +26,8 @@ export type Outcome = {
   /** The broken rules, at most 20: the name of the rule, then what happened. */
   readonly violations: readonly string[]
   readonly runs: number
+  /** How many monitors callers got without a run. */
+  readonly served: number
   readonly highestLateMs: number
 }
 
@@ -110,6 +113,16 @@ type Facts = {
   readonly busyMs: Map<ExecutionMode, number>
 }
 
+/** What callers may get of a run. */
+type Observed = {
+  readonly depth: ExecutionMode
+  readonly begunAt: number
+  endedAt: number | undefined
+  verdict: 'passed' | 'failed' | 'none' | undefined
+}
+/** How long a result serves callers, as the interface of svc promises. A failure serves for a quarter of it. */
+const servesMs = { Basic: 2 * second, Standard: 10 * second, Advanced: minute }
+
 const toleranceMs = 5
 
 /** One process with a schedule, its machine, its peers and its callers, for some simulated minutes. */
@@ -123,6 +136,7 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
   const violations: string[] = []
   let digest = 0x811c9dc5
   let runs = 0
+  let served = 0
   let highestLateMs = 0
   let wallAhead = 1_700_000_000_000 + chance.between(0, 10 * minute)
   const isSlow = scenario.slots < scenario.monitors
@@ -172,6 +186,8 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
         },
       ]),
     )
+    /** The latest observation of each monitor at each depth. */
+    const observed = new Map<string, Map<ExecutionMode, Observed>>(peers.map(({ key }) => [key, new Map()]))
     const factsOf = (key: string): Facts => {
       const one = factsByKey.get(key)
       if (!one) throw new Error(`no monitor ${key}`)
@@ -219,6 +235,8 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
       if (by === 'schedule') facts.repeatSince = undefined
       for (const one of depths) if (includes(depth, one)) checkGap(peer, one, facts, at, late ?? at - readyOf(peer, at))
       facts.running.add(run)
+      const observation: Observed = { depth, begunAt: at, endedAt: undefined, verdict: undefined }
+      observed.get(peer.key)?.set(depth, observation)
       trace(`began ${by} ${peer.key} ${depth} late ${late ?? '-'}`)
       runs += 1
       highestLateMs = Math.max(highestLateMs, late ?? 0)
@@ -233,6 +251,8 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
         const wasFrozen = lastThawAt > at && isFrozenLong
         const isReallyDown = isDown(at, endedAt)
         const failed = isReallyDown || (wasFrozen && failsIfFrozen)
+        observation.endedAt = endedAt
+        observation.verdict = isStarved ? 'none' : failed ? 'failed' : 'passed'
         const counts = schedule.ended({
           key: peer.key,
           depth,
@@ -376,16 +396,55 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
       after(subject.beatMs, beat)
     }
 
+    /** Of an observation, what a caller of this depth may use: a deeper failure may have kept its checks from running. */
+    const candidateFor = (
+      request: ExecutionMode,
+      one: Observed,
+    ): Callers.ServingCandidate & { readonly of: Observed } => {
+      const { depth, begunAt, endedAt, verdict } = one
+      const isUsable = verdict === 'passed' || (verdict === 'failed' && depth === request)
+      return { depth, begunAt, endedAt, joinable: true, outcome: verdict && (isUsable ? verdict : 'unusable'), of: one }
+    }
+
+    const checkServed = (
+      { key }: Peer,
+      request: { readonly depth: ExecutionMode; readonly isFresh: boolean },
+      { of: one }: { readonly of: Observed },
+    ): void => {
+      const age = one.endedAt === undefined ? 0 : queue.now - one.endedAt
+      const allowed = one.verdict === 'failed' ? servesMs[request.depth] / 4 : servesMs[request.depth]
+      if (age >= allowed)
+        broken('never stale', `a caller of ${request.depth} got a result of ${key} that was ${age} ms old`)
+      if (!includes(one.depth, request.depth)) {
+        broken('deep enough', `a caller of ${request.depth} got a result of ${key} at ${one.depth}`)
+      }
+      if (request.isFresh && one.begunAt < queue.now) broken('no-cache', `a run of ${key} that began earlier served it`)
+    }
+
     const call = (): void => {
       const depth = chance.of(depths)
       const share = chance.next()
+      const isFresh = chance.is(0.2)
       for (const peer of peers) {
         if (!chance.is(share)) continue
-        // A caller joins what is in progress, and what waits.
-        const facts = factsOf(peer.key)
-        if ([...facts.running].some((run) => includes(run.depth, depth))) continue
-        if (waiting.some((run) => run.peer === peer && includes(run.depth, depth))) continue
+        const candidates = [...(observed.get(peer.key)?.values() ?? [])].map((one) => candidateFor(depth, one))
+        const notBefore = isFresh ? queue.now : Number.NEGATIVE_INFINITY
+        const source = subject.sourceFor({ mode: depth, now: queue.now, notBefore }, candidates)
+        if (source.from !== 'run') {
+          checkServed(peer, { depth, isFresh }, source.candidate)
+          served += 1
+          trace(`served ${peer.key} ${depth} from ${source.from} at ${source.candidate.depth}`)
+          continue
+        }
+        const serves = candidates.filter(({ of: one }) => includes(one.depth, depth) && !isFresh)
+        const isNeedless = serves.some(
+          ({ of: one, outcome }) =>
+            one.endedAt === undefined || (outcome === 'passed' && queue.now - one.endedAt < servesMs[depth]),
+        )
+        if (isNeedless)
+          broken('served', `a caller of ${depth} ran ${peer.key} in spite of a result or a run in progress`)
         if (inProgress >= scenario.slots) continue
+        // With no-cache, it may run beside a run of the schedule, and is not joined by the schedule.
         beginRun({ peer, depth, by: 'caller', order: undefined, readyAt: queue.now, beganAt: undefined })
       }
       after(chance.between(200, 40 * second), call)
@@ -470,5 +529,5 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
   if (scenario.clockJumps) queue.after(jumps.between(second, minute), jump)
   live()
   queue.runUntil(endAt)
-  return { digest: (digest >>> 0).toString(16).padStart(8, '0'), lines, violations, runs, highestLateMs }
+  return { digest: (digest >>> 0).toString(16).padStart(8, '0'), lines, violations, runs, served, highestLateMs }
 }

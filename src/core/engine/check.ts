@@ -2,7 +2,15 @@ import { MissingPrivilegeError } from '../probe-error.ts'
 import type { ExecutionMode } from '../protocol/index.ts'
 import type { Setting, SettingsSpec, Target, Threshold, Values } from '../settings/index.ts'
 import { classify, shortageOf } from './classify.ts'
-import { type CheckContext, type DeclaredResult, includes, type Kind, type KindFacts } from './kind.ts'
+import {
+  type CheckContext,
+  contextWith,
+  type DeclaredResult,
+  includes,
+  type Kind,
+  type KindFacts,
+  runsChecksOf,
+} from './kind.ts'
 import { asFailure, decideDenied, demandingSettings, notChecked, type Result } from './result.ts'
 
 /** `queue <key>` declares a family of results: any text may replace the part in angle brackets. */
@@ -174,7 +182,7 @@ export function sharedRead<Connection extends object, Observation>(
       context.step(next, address)
     }
     step(name)
-    const made = read(connection, { ...context, step }).catch((cause: unknown) => {
+    const made = read(connection, contextWith(context, { step })).catch((cause: unknown) => {
       throw cause instanceof SharedReadError ? cause : new SharedReadError(current, cause)
     })
     reads.set(connection, made)
@@ -221,9 +229,7 @@ export async function* runChecks<Connection>(
 ): AsyncGenerator<readonly Result[]> {
   const { connection, address, signal } = target
   const dueOf = (group: readonly Check<Connection>[]): readonly Check<Connection>[] =>
-    group.filter(
-      (check) => isDue(check, settings, context.mode) && (check.applies?.(connection, settings as never) ?? true),
-    )
+    group.filter((check) => isDue(check, settings, context) && (check.applies?.(connection, settings as never) ?? true))
   const groups = observedTogether(checks)
   for (const [index, group] of groups.entries()) {
     const due = dueOf(group)
@@ -281,7 +287,7 @@ export async function* runChecks<Connection>(
     const observed = new Set<string>()
     const silent = new Set(due.filter(({ when, emptyWhere }) => when !== undefined && emptyWhere === undefined))
     try {
-      const observing = first.observe(connection, settings as never, { ...context, signal, step })
+      const observing = first.observe(connection, settings as never, contextWith(context, { signal, step }))
       for await (const observation of pieces(observing)) {
         for (const check of due) {
           target.keep?.(check, observation)
@@ -363,8 +369,10 @@ async function* pieces(observed: Promise<unknown> | AsyncIterable<unknown>): Asy
 const isDue = (
   { depth, depthWith, when }: Pick<Check<never>, 'depth' | 'depthWith' | 'when'>,
   settings: object,
-  mode: ExecutionMode,
-): boolean => includes(mode, depthWith?.(settings as never) ?? depth) && isEnabled(when, settings)
+  context: CheckContext,
+): boolean =>
+  (depthWith ? includes(context.mode, depthWith(settings as never)) : runsChecksOf(context, depth)) &&
+  isEnabled(when, settings)
 
 /** Whether at least one of the settings that a check depends on is given. An empty list names nothing to check. */
 export const isEnabled = (when: readonly string[] | undefined, settings: object): boolean =>

@@ -16,6 +16,7 @@ export type {
   Run,
   RunCause,
   RunOptions,
+  Serving,
 } from './monitor.ts'
 export * from './monitor-key.ts'
 export * from './network-kind.ts'
@@ -29,4 +30,5 @@ export * from './shared-runs.ts'
 /** Load what only `svc serve` needs. */
 export const loadCosts = () => import('./cost.ts')
 export const loadLatest = () => import('./latest.ts')
+export const loadServing = () => import('./serving.ts')
 export { Heap } from './waiting-list.ts'

@@ -172,6 +172,70 @@ const order: Record<ExecutionMode, number> = { Basic: 0, Standard: 1, Advanced: 
 /** True when a run at `mode` includes checks of `depth`. Each mode includes the shallower ones. */
 export const includes = (mode: ExecutionMode, depth: ExecutionMode): boolean => order[mode] >= order[depth]
 
+/**
+ * Which part of the mode a kind has used beside the depths of its checks. Where a shallower run would have used the same, its
+ * checks would have had the same results.
+ */
+export class ModeUse {
+  readonly #mode: ExecutionMode
+  readonly #depths = new Set<ExecutionMode>()
+  #isRead = false
+
+  constructor(mode: ExecutionMode) {
+    this.#mode = mode
+  }
+
+  /** Something depends on the mode itself. */
+  read(): ExecutionMode {
+    this.#isRead = true
+    return this.#mode
+  }
+
+  /** Something depends on whether the run includes this depth. */
+  includes(depth: ExecutionMode): boolean {
+    this.#depths.add(depth)
+    return includes(this.#mode, depth)
+  }
+
+  /** Which checks are due depends on the mode in every kind, so that it is not counted. */
+  isDue(depth: ExecutionMode): boolean {
+    return includes(this.#mode, depth)
+  }
+
+  isSameIn(mode: ExecutionMode): boolean {
+    return !this.#isRead && [...this.#depths].every((depth) => includes(mode, depth) === includes(this.#mode, depth))
+  }
+}
+
+const usesOf = new WeakMap<CheckContext, ModeUse>()
+
+/** The context, with its mode counted as used once somebody reads it. A copy by `...` reads it. */
+export function countingMode(context: CheckContext, use: ModeUse): CheckContext {
+  const counting = Object.defineProperty(context, 'mode', { get: () => use.read(), enumerable: true })
+  usesOf.set(counting, use)
+  return counting
+}
+
+/** A copy of the context with other members. Making it does not count as reading the mode. */
+export function contextWith(context: CheckContext, more: Partial<Omit<CheckContext, 'mode'>>): CheckContext {
+  const copy = Object.defineProperties({}, Object.getOwnPropertyDescriptors(context)) as CheckContext
+  Object.assign(copy, more)
+  const use = usesOf.get(context)
+  if (use) usesOf.set(copy, use)
+  return copy
+}
+
+/**
+ * Whether the run includes what runs from this depth on. Results of checks that ask so, and do not read `mode`, can serve
+ * callers of a shallower mode to whom the answer would be the same (W2).
+ */
+export const runIncludes = (context: CheckContext, depth: ExecutionMode): boolean =>
+  usesOf.get(context)?.includes(depth) ?? includes(context.mode, depth)
+
+/** Whether the run includes checks of this depth. */
+export const runsChecksOf = (context: CheckContext, depth: ExecutionMode): boolean =>
+  usesOf.get(context)?.isDue(depth) ?? includes(context.mode, depth)
+
 /** Values and states kept from run to run. `at` is milliseconds since 1970. */
 export type History = {
   readonly keep: (

@@ -1,4 +1,4 @@
-import { type ExecutionMode, resultLifeMs } from '../protocol/index.ts'
+import { type ExecutionMode, lifeFor } from '../protocol/index.ts'
 import type { Target } from '../settings/index.ts'
 import type { Result } from './result.ts'
 import { type SlotKey, type SlotLane, type SlotWaiter, WaitingList } from './waiting-list.ts'
@@ -83,14 +83,15 @@ export class Slots {
     this.#next()
   }
 
+  /** Whether a request that is made now would wait. */
+  mustWait({ target, lane = 'callers' }: Pick<SlotRequest, 'target' | 'lane'>): boolean {
+    return keysOf(slotsOf(target, lane)).some((key) => this.#isFull(key))
+  }
+
   /** Resolves when the slot is free. Rejects with `NoSlot` when the signal aborts first. */
   take({ target, name, priority = 0, lane = 'callers' }: SlotRequest, signal: AbortSignal): Promise<Slot> {
-    const slots: Pick<SlotWaiter, 'lane' | 'host' | 'database'> = {
-      lane: { scope: 'lane', name: lane },
-      host: target.host ? { scope: 'host', name: target.host.toLowerCase() } : undefined,
-      database: target.database ? { scope: 'database', name: target.database } : undefined,
-    }
-    const keys: readonly SlotKey[] = [slots.lane, slots.host, slots.database].filter((key) => key !== undefined)
+    const slots = slotsOf(target, lane)
+    const keys = keysOf(slots)
     if (signal.aborted) return Promise.reject(new NoSlot('its turn', { cause: signal.reason }))
     if (!keys.some((key) => this.#isFull(key))) return Promise.resolve(this.#occupy(keys, name))
     return new Promise((resolve, reject) => {
@@ -212,6 +213,15 @@ export class Slots {
   }
 }
 
+type NeededSlots = Pick<SlotWaiter, 'lane' | 'host' | 'database'>
+const slotsOf = ({ host, database }: Target, lane: SlotLane): NeededSlots => ({
+  lane: { scope: 'lane', name: lane },
+  host: host ? { scope: 'host', name: host.toLowerCase() } : undefined,
+  database: database ? { scope: 'database', name: database } : undefined,
+})
+const keysOf = ({ lane, host, database }: NeededSlots): readonly SlotKey[] =>
+  [lane, host, database].filter((key) => key !== undefined)
+
 /** The bound that applies to these slots. */
 const boundOf = ({ scope, name }: SlotKey): keyof SlotCounts => (scope === 'lane' ? name : scope)
 const nameOf = ({ scope, name }: SlotKey): string => `${scope} ${name}`
@@ -272,6 +282,8 @@ export type Underway<W extends Waiter> = {
   readonly ended: Promise<void>
   /** The results for one who waits: all of them at the end, those so far when it leaves others behind. */
   readonly view: (waiter: W, hasLeft: boolean) => readonly Result[]
+  /** `Observation.upTo` */
+  readonly upTo: (mode: ExecutionMode, ownMs: number) => readonly Result[] | undefined
 }
 
 /** One observation, for all who wait for it. It continues until it ends or nobody waits any more. */
@@ -282,6 +294,8 @@ export class Observation<W extends Waiter = Waiter> {
   endedAt: number | undefined
   /** False once it has less time than others would give it: they then observe for themselves. */
   joinable = true
+  /** Whether it waits for its slot. */
+  isQueued = false
   readonly readings: SharedReading[] = []
   readonly #nobodyWaits = new AbortController()
   readonly #waiters = new Set<W>()
@@ -309,6 +323,20 @@ export class Observation<W extends Waiter = Waiter> {
 
   get results(): readonly Result[] {
     return this.#results
+  }
+
+  /** Resolves when it ends, for one who does not keep it going. Rejects for a defect only. */
+  get ended(): Promise<void> {
+    return this.#underway.ended
+  }
+
+  /**
+   * Once it has ended: the results that a run at a shallower mode would have had, whose time is `ownMs`. Undefined where
+   * that is not certain: where anything of this observation came to no verdict, failed other than by a threshold, took
+   * longer, or depends on the mode.
+   */
+  upTo(mode: ExecutionMode, ownMs: number): readonly Result[] | undefined {
+    return this.endedAt === undefined ? undefined : this.#underway.upTo(mode, ownMs)
   }
 
   add(results: readonly Result[]): void {
@@ -376,6 +404,11 @@ export class Observations<W extends Waiter = Waiter> {
     return now < endedAt + entry.lifeMs() ? entry.observation : undefined
   }
 
+  /** The latest observation of a kind and key, whether it may serve or not. */
+  latest({ kind, key }: Omit<ObservationRequest, 'notBefore'>): Observation<W> | undefined {
+    return this.#byKind.get(kind)?.get(key)?.observation
+  }
+
   /** Makes an observation available to others. `lifeMs`: for how long its results count after its end. */
   add({ kind, key }: ObservationRequest, observation: Observation<W>, lifeMs: () => number): void {
     const ofKind = this.#byKind.get(kind) ?? new Map<string, LatestObservation<W>>()
@@ -388,5 +421,5 @@ export class Observations<W extends Waiter = Waiter> {
 export function lifeOf(results: readonly Result[], mode: ExecutionMode): number {
   const hadTime = results.every(({ notChecked: reason }) => reason !== 'starved' && reason !== 'budget')
   if (results.length === 0 || !hadTime) return 0
-  return results.some(({ status }) => status === 'failed') ? resultLifeMs[mode] / 4 : resultLifeMs[mode]
+  return lifeFor(mode, results.some(({ status }) => status === 'failed') ? 'failed' : 'passed')
 }

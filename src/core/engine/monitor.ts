@@ -1,7 +1,7 @@
 import type { ExecutionMode, ServerState, ServerType } from '../protocol/index.ts'
 import type { Every } from '../settings/index.ts'
 import type { AnyKind, CheckContext, DeclaredResult, RunMemory } from './kind.ts'
-import type { Observations, Slots, Waiter } from './limits.ts'
+import type { Observation, Observations, Slots, Waiter } from './limits.ts'
 import type { MonitorOfType, NamedElsewhere, Result } from './result.ts'
 import type { SignIns } from './sign-ins.ts'
 
@@ -78,6 +78,9 @@ export type Run = {
 /** Milliseconds, at the start of a run: the age of the oldest result that it reuses, and what is left of the first to expire. */
 export type Reused = { readonly ageMs: number; readonly leftMs: number }
 
+/** When an observation took place, in monotonic milliseconds. */
+export type ObservationTimes = { readonly beganAt: number; readonly endedAt: number }
+
 /** State that lasts from run to run. Made once and passed down. */
 export type Limits = {
   readonly slots: Slots
@@ -101,9 +104,32 @@ export type EngineContext = Pick<CheckContext, 'now'> &
     readonly services?: CheckContext['services'] | undefined
     /** Called when an observation begins, once it has its slot. Calls the returned function when it has ended. */
     readonly onObservation?: ((observation: BegunObservation) => ObservationEnd | undefined) | undefined
+    /** What serves callers from deeper observations. Absent in a command. */
+    readonly serving?: Serving | undefined
     /** What tries a monitor at once, also one that must not sign in now: `try now: svc monitors test …`. */
     readonly tryNow?: ((monitor: PlannedMonitor) => Promise<string | undefined>) | undefined
   }
+
+/** An observation that serves a monitor, and the depth of its run. */
+export type ServingObservation = { readonly depth: ExecutionMode; readonly observation: Observation<WaitingMonitor> }
+
+/** How observations of other runs serve callers (W2). */
+export type Serving = {
+  /** The depth of the check of a result. Undefined where no check declares it, or checks of several depths do. */
+  readonly depthOf: (result: Result, monitor: PlannedMonitor) => ExecutionMode | undefined
+  /** A deeper observation that may serve this monitor. Undefined where one at the mode of the run does, or a new one must. */
+  readonly deeperFor: (
+    monitor: PlannedMonitor,
+    options: Pick<RunOptions, 'mode' | 'cause'>,
+    when: { readonly notBefore: number; readonly now: number },
+  ) => ServingObservation | undefined
+  /** The observations that serve all of these monitors without a new one. Undefined if any of them needs one. */
+  readonly allFor: (
+    monitors: readonly PlannedMonitor[],
+    mode: ExecutionMode,
+    now: number,
+  ) => ReadonlyMap<PlannedMonitor, ServingObservation> | undefined
+}
 
 /** An observation that begins. `at`: monotonic milliseconds. */
 export type BegunObservation = {
@@ -141,12 +167,17 @@ export type RunOptions = {
    * deadline of this run, and are not part of its result.
    */
   readonly elsewhere?: readonly PlannedMonitor[] | undefined
+  /** The observations that serve these monitors, chosen before the run. */
+  readonly pinned?: ReadonlyMap<PlannedMonitor, ServingObservation> | undefined
   /** Called when the run begins. `pending` shrinks as its monitors end. */
   readonly onBegin?:
     | ((run: { readonly monitors: readonly PlannedMonitor[]; readonly pending: ReadonlySet<PlannedMonitor> }) => void)
     | undefined
-  /** Called with the report of each monitor of the plan as soon as that monitor ends, whatever the others wait for. */
-  readonly onReport?: ((report: MonitorReport) => void) | undefined
+  /**
+   * Called with the report of each monitor of the plan as soon as that monitor ends, whatever the others wait for.
+   * `times`: when another run observed it, if this one did not.
+   */
+  readonly onReport?: ((report: MonitorReport, times?: ObservationTimes) => void) | undefined
 }
 
 /** The time of a run, in monotonic milliseconds, and its order. */
@@ -164,6 +195,8 @@ export type RunClock = {
   readonly notBefore: number
   /** Grows by each result that is older than the run. */
   readonly reused: Reused[]
+  /** When other runs observed the monitors that this one did not. */
+  readonly times: Map<PlannedMonitor, ObservationTimes>
 }
 
 /** A monitor that waits for an observation. */

@@ -1,4 +1,4 @@
-import type { ExecutionMode } from '../protocol/index.ts'
+import { ExecutionMode } from '../protocol/index.ts'
 import type { SettingsSpec, Target, Values } from '../settings/index.ts'
 import { type AddressChoice, type AddressTurn, eachAddress, evaluateUnreached } from './addresses.ts'
 import {
@@ -10,8 +10,18 @@ import {
   type ResultsOf,
   runChecks,
 } from './check.ts'
-import type { CheckContext, Kind, KindFacts, SignIn } from './kind.ts'
+import { type CheckContext, type Kind, type KindFacts, runIncludes, type SignIn } from './kind.ts'
 import type { Result } from './result.ts'
+
+/** What applies to the mode of a run. It counts as depending on the depths from which on something else applies. */
+function choiceIn<Choice>(context: CheckContext, choose: (mode: ExecutionMode) => Choice): Choice | undefined {
+  let choice: Choice | undefined
+  for (const mode of ExecutionMode.values) {
+    const next = choose(mode)
+    if (mode === 'Basic' || (next !== choice && runIncludes(context, mode))) choice = next
+  }
+  return choice
+}
 
 /** What a kind opens at an address for its checks. */
 export type Connection = {
@@ -133,7 +143,7 @@ export function networkKind<
       if (declined) return yield declined
       const prepared = (await prepare?.(settings, context)) as Prepared
       const observations = new Map<Check<C>, Located<unknown>[]>()
-      const which = addresses?.(settings, context.mode) ?? 'any'
+      const which = (addresses && choiceIn(context, (mode) => addresses(settings, mode))) ?? 'any'
       const check = connect.firstStep?.(settings) ?? steps[0] ?? 'connect'
       const results = eachAddress<readonly Result[]>(context, { host, port, which, check }, async function* (at) {
         const instead = declineAddress?.(at, settings, context)

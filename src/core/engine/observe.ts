@@ -2,8 +2,9 @@ import { type AwaitedShare, filesUntil } from '../files/index.ts'
 import { Conversations, lookupWith, withConversations } from '../net/connect.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { ExecutionMode } from '../protocol/index.ts'
+import { patienceFor } from './callers.ts'
 import { classify, shortageOf } from './classify.ts'
-import { type CheckContext, fingerprint, historyOf } from './kind.ts'
+import { type CheckContext, countingMode, fingerprint, historyOf, includes, ModeUse } from './kind.ts'
 import {
   deadlineSignal,
   lifeOf,
@@ -70,19 +71,26 @@ export async function observeOnce(
   const { observations } = context.limits
   const { signal, ends } = run
   const waiter: WaitingMonitor = { signal, ends, observed, options, run, waits }
-  const { mode, cause } = options
-  const key = JSON.stringify([mode, cause === 'peer', ownTime(monitor, mode), fingerprint(monitor)])
-  const request = { kind: monitor.kind, key, notBefore }
-  const existing = observations.find(request, askedAt)
-  const observation = existing ?? new Observation(askedAt, waiter, (made) => observe(monitor, context, made))
+  const { mode } = options
+  const pinned = options.pinned?.get(monitor)
+  const chosen = pinned ?? context.serving?.deeperFor(monitor, options, { notBefore, now: askedAt })
+  const deeper = chosen?.depth === mode ? undefined : chosen
+  const served = deeper && (await fromDeeper(deeper.observation, monitor, context, waiter))
+  if (served) return served
+  const at = deeper ? context.now() : askedAt
+  const request = { kind: monitor.kind, key: observationKey(monitor, mode, options.cause), notBefore }
+  const same = pinned?.depth === mode && !pinned.observation.signal.aborted ? pinned.observation : undefined
+  const latest = same ?? observations.find(request, at)
+  const existing = latest && mayJoin(latest, options) ? latest : undefined
+  const observation = existing ?? new Observation(at, waiter, (made) => observe(monitor, context, made))
   const lifeMs = (): number => lifeOf(observation.results, mode)
   if (!existing) observations.add(request, observation, lifeMs)
   const results = await observation.outcome(waiter)
   const endedAt = observation.endedAt ?? context.now()
-  if (existing) await keepReadings(monitor, context, observation, signal)
-  if (existing && endedAt <= run.began) {
-    run.reused.push({ ageMs: run.began - endedAt, leftMs: endedAt + lifeMs() - run.began })
-  }
+  if (existing) {
+    await keepReadings(monitor, context, observation, signal)
+    reuse(monitor, run, observation, endedAt + lifeMs())
+  } else run.times.delete(monitor)
   return { results, endedAt, tookMs: endedAt - observation.begunAt }
 }
 
@@ -95,6 +103,53 @@ function mistakeIn(monitor: PlannedMonitor): string | undefined {
   const mistake = monitor.kind.validate?.(monitor.settings as never)
   mistakes.set(monitor, mistake)
   return mistake
+}
+
+/** A caller does not queue behind the schedule: it has slots of its own. */
+export const mayJoin = (
+  { isQueued, endedAt, latest }: Observation<WaitingMonitor>,
+  { cause }: Pick<RunOptions, 'cause'>,
+): boolean => !isQueued || endedAt !== undefined || cause === 'schedule' || latest.options.cause !== 'schedule'
+
+/** Equal for monitors that observe the same in the same way, in runs of this mode. */
+export const observationKey = (monitor: PlannedMonitor, mode: ExecutionMode, cause: RunOptions['cause']): string =>
+  JSON.stringify([mode, cause === 'peer', ownTime(monitor, mode), fingerprint(monitor)])
+
+/** Notes that a run uses an observation that it did not make. `until`: how long its results count. */
+function reuse(
+  monitor: PlannedMonitor,
+  { reused, times, began }: RunClock,
+  { begunAt, endedAt }: Observation<WaitingMonitor>,
+  until: number,
+): void {
+  if (endedAt === undefined) return
+  times.set(monitor, { beganAt: begunAt, endedAt })
+  if (endedAt <= began) reused.push({ ageMs: began - endedAt, leftMs: until - began })
+}
+
+/**
+ * The results of a deeper observation that concern the mode of this run, once it has ended. Undefined if it takes too long,
+ * or does not tell what this run would find.
+ */
+async function fromDeeper(
+  observation: Observation<WaitingMonitor>,
+  monitor: PlannedMonitor,
+  context: EngineContext,
+  { run, options: { mode }, signal, observed }: WaitingMonitor,
+): Promise<Observed | undefined> {
+  const own = ownTime(monitor, mode)
+  if (observation.endedAt === undefined) {
+    const patience = deadlineSignal(signal, patienceFor({ leftMs: run.ends - context.now(), ownMs: own }))
+    await orAborted(observation.ended, patience.signal).catch(() => {})
+    patience.clear()
+  }
+  const results = observation.upTo(mode, own)
+  const { endedAt, begunAt } = observation
+  if (!results || endedAt === undefined) return undefined
+  if (observed) for (const result of results) observed(result)
+  await keepReadings(monitor, context, observation, signal)
+  reuse(monitor, run, observation, endedAt + lifeOf(results, mode))
+  return { results, endedAt, tookMs: endedAt - begunAt }
 }
 
 /** Adds the values of an observation that was made for another monitor to the series of this one. */
@@ -180,6 +235,18 @@ function observe(
     return decided(results)
   }
 
+  const modeUse = new ModeUse(mode)
+  const upTo = (shallower: ExecutionMode, ownMs: number): readonly Result[] | undefined => {
+    const { slotTime } = progress
+    const { endedAt = Number.POSITIVE_INFINITY, results } = observation
+    if (!slotTime || endedAt - slotTime.started > ownMs || !modeUse.isSameIn(shallower)) return undefined
+    if (!signsInAlike(monitor, mode, shallower) || !results.every(cameThrough)) return undefined
+    const depths = results.map((result) => context.serving?.depthOf(result, monitor))
+    if (depths.includes(undefined)) return undefined
+    const own = results.filter((_, at) => includes(shallower, depths[at] ?? mode))
+    return own.length > 0 ? own : undefined
+  }
+
   const recorded =
     (history: CheckContext['history']): CheckContext['history'] =>
     async (series, value, everyMs) => {
@@ -193,6 +260,7 @@ function observe(
       const { run } = observation.latest
       const lane: SlotLane = cause === 'schedule' ? 'schedule' : 'callers'
       const request = { target, name: monitor.name, priority: run.priorities.get(monitor) ?? 0, lane }
+      observation.isQueued = context.limits.slots.mustWait(request)
       slot = await context.limits.slots.take(request, observation.signal)
     } catch (error) {
       // Whoever asks after the end of the run has not waited for a slot.
@@ -206,6 +274,7 @@ function observe(
     const waits = slot.waitedFor === undefined ? [] : [waitText(started - begunAt, slot.waitedFor)]
     const slotTime = { started, time, waits }
     progress.slotTime = slotTime
+    observation.isQueued = false
     const onEnd = context.onObservation?.({ monitor, mode, cause: cause ?? 'caller', at: started })
     progress.step = { ...progress.step, since: started }
     observation.joinable = time.own - time.allowed <= toleranceMs
@@ -213,7 +282,7 @@ function observe(
     const deadline = deadlineSignal(observation.signal, time.own)
     const { signal } = deadline
     const resolve = (host: string): Promise<readonly string[]> => context.resolve(host, signal)
-    const checkContext: CheckContext = {
+    const counted: CheckContext = {
       mode,
       signal,
       msLeft: () => Math.max(1, Math.floor(started + time.allowed - context.now())),
@@ -238,6 +307,7 @@ function observe(
       calledByPeer: cause === 'peer',
       isConfigured: (setting) => monitor.configured?.has(setting) ?? false,
     }
+    const checkContext = countingMode(counted, modeUse)
     const judge = (result: Result): Result => judged(result, slotTime, reasonOf(options, run))
     // A database that has answered is at work, not silent.
     const watch = watchSilence(() => slot.detach({ keepDatabase: observation.results.length > 0 }))
@@ -273,10 +343,25 @@ function observe(
   }
   return {
     view,
+    upTo,
     ended: work().finally(() => {
       observation.endedAt = context.now()
     }),
   }
+}
+
+/**
+ * Whether a result says that all of its observation took place: it has a verdict, and nothing failed that may have kept
+ * something else from being checked.
+ */
+const cameThrough = ({ status, fault, notChecked: reason }: Result): boolean =>
+  reason === undefined && (status !== 'failed' || fault === 'threshold')
+
+/** Whether runs of both modes sign in with the same account, or not at all. */
+function signsInAlike({ kind, settings }: PlannedMonitor, mode: ExecutionMode, other: ExecutionMode): boolean {
+  const [a, b] = [mode, other].map((one) => kind.signsIn?.(settings as never, one))
+  if (a === undefined || b === undefined) return a === b
+  return a.account === b.account && a.secrets.every((secret, at) => secret === b.secrets[at])
 }
 
 /** The error at a deadline. A share that hangs keeps everything waiting that comes after it. */

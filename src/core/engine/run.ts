@@ -59,6 +59,7 @@ export async function runMonitors(
     acceptedSignIns: new Set(),
     notBefore: options.notBefore ?? start,
     reused: [],
+    times: new Map(),
   }
   const priority = (monitor: PlannedMonitor): number => priorities.get(monitor) ?? 0
 
@@ -86,7 +87,7 @@ export async function runMonitors(
     const byPriority = due.toSorted((a, b) => priority(a) - priority(b))
     const handOver = async (monitor: PlannedMonitor): Promise<void> => {
       const ended = await report(monitor)
-      options.onReport?.(ended)
+      options.onReport?.(ended, run.times.get(monitor))
     }
     await Promise.all(byPriority.map(handOver))
     const monitors = await Promise.all(due.map(report))

@@ -1,13 +1,9 @@
 import { Fault } from '../errors.ts'
-import { type ExecutionMode, resultLifeMs, type ServerType } from '../protocol/index.ts'
-import { deadlineSignal } from './limits.ts'
+import { type ExecutionMode, lifeFor, type ServerType } from '../protocol/index.ts'
+import { maxRunPauseMs, pauseAfter } from './callers.ts'
+import { deadlineSignal, orAborted } from './limits.ts'
 import type { MonitorReport, Run, RunCause } from './monitor.ts'
 
-/**
- * Minimum milliseconds from the start and from the end of a run to the next start of the same mode and type. This
- * bounds the load on monitored servers, whatever callers do.
- */
-const pauseMs = 1_000
 /** All anonymous callers together start at most this many runs per window. */
 const maxStrangerStarts = 4
 const strangerWindowMs = 1_000
@@ -19,6 +15,9 @@ const strangerWindowMs = 1_000
 type Start = (mode: ExecutionMode, type: ServerType, options: RunStart) => Promise<Run>
 export type RunStart = { readonly cause: RunCause; readonly fresh: boolean }
 
+/** An answer from what other runs observe, without an observation of its own. Undefined if that is impossible. */
+type Serve = (mode: ExecutionMode, type: ServerType) => Promise<Run | undefined>
+
 export type SharedCall = {
   readonly signal: AbortSignal
   /** Accepts only a run that starts after this call. */
@@ -28,6 +27,11 @@ export type SharedCall = {
    * servers that it monitors. A function is called only if the caller needs a new run.
    */
   readonly stranger: boolean | (() => Promise<boolean>)
+  /**
+   * Whether the pause between runs follows their cost also for a stranger: it may read the details of health because it runs
+   * on this machine. Called only for a stranger.
+   */
+  readonly readsHere?: (() => boolean | Promise<boolean>) | undefined
   /** The longest time that the caller waits, in milliseconds. */
   readonly callerTimeoutMs?: number | undefined
   /**
@@ -50,12 +54,12 @@ type Result = {
   renewed: boolean
 }
 
-type Kind = 'trusted' | 'strangers'
+type Kind = 'trusted' | 'readers' | 'strangers'
 
 /** A run that callers wait for: in progress or pending. */
 class Demand {
   /** The number of callers that want it to start. */
-  readonly callers: Record<Kind, number> = { trusted: 0, strangers: 0 }
+  readonly callers: Record<Kind, number> = { trusted: 0, readers: 0, strangers: 0 }
   /** Whether any of them accepts only what is observed after its call. */
   fresh = false
   /** Set when its plan is no longer in force: it still serves its callers, and nobody joins it. */
@@ -94,11 +98,18 @@ type Lane = {
   readonly mode: ExecutionMode
   readonly type: ServerType
   readonly cause: RunCause
-  /** When a run of this mode and type last started and ended, in the lane of peers or of other callers. */
-  readonly pace: { startedAt: number; endedAt: number }
+  /**
+   * When a run of this mode and type last started and ended, in the lane of peers or of other callers, and until when the pauses
+   * last that follow from their cost.
+   */
+  readonly pace: { startedAt: number; endedAt: number; restsUntil: number }
   result: Result | undefined
   running: Demand | undefined
   next: Demand | undefined
+  /** How often its plan has changed. */
+  plans: number
+  /** An answer without a run that is being composed. Never rejects. */
+  serving: Promise<Result | undefined> | undefined
 }
 
 /**
@@ -115,12 +126,14 @@ export class SharedRuns {
   readonly #strangerStarts: number[] = []
   readonly #now: () => number
   readonly #start: Start
+  readonly #serve: Serve | undefined
   #timer: NodeJS.Timeout | undefined
   #closed: Fault | undefined
 
-  constructor(now: () => number, start: Start) {
+  constructor(now: () => number, start: Start, serve?: Serve) {
     this.#now = now
     this.#start = start
+    this.#serve = serve
   }
 
   /**
@@ -129,33 +142,77 @@ export class SharedRuns {
    * whose `callerTimeoutMs` ends first gets Unavailable; the run continues and can serve its next attempt.
    */
   async get(mode: ExecutionMode, type: ServerType, call: SharedCall): Promise<Shared> {
-    const { signal, stranger, callerTimeoutMs, cause = 'caller' } = call
+    const { stranger, cause = 'caller' } = call
+    const askedAt = this.#now()
     const lane = this.#laneOf(mode, type, cause)
     const before = lane.running
     let source = this.#find(lane, call, before)
+    const serving = source ? undefined : this.#servingOf(lane, call)
+    if (serving) {
+      await this.#patiently(call, askedAt, (signal) => orAborted(serving, signal))
+      source = this.#find(lane, call, before)
+    }
     let kind: Kind = 'trusted'
     if (!source) {
-      kind = (typeof stranger === 'function' ? await stranger() : stranger) ? 'strangers' : 'trusted'
-      // A run that began in the meantime serves all callers.
-      if (typeof stranger === 'function') source = this.#find(lane, call, before)
+      if (typeof stranger === 'function') {
+        kind = await kindOf(call, stranger)
+        // A run that began in the meantime serves all callers.
+        source = this.#find(lane, call, before)
+      } else if (stranger) kind = 'strangers'
     }
     if (source && 'run' in source) return this.#shared(source)
 
     const demand = source ?? this.#demand(lane, kind, call.fresh)
-    const patience = callerTimeoutMs === undefined ? undefined : deadlineSignal(signal, callerTimeoutMs)
+    const since = serving ? askedAt : this.#now()
     try {
-      return this.#shared(await demand.outcome(patience?.signal ?? signal))
+      return this.#shared(await this.#patiently(call, since, (signal) => demand.outcome(signal)))
     } catch (error) {
-      if (patience?.signal.aborted && !signal.aborted) {
-        throw new Fault('Unavailable', 'The run is still in progress; its result will be available shortly', {
-          retryAfter: 5,
-        })
-      }
-      if (demand === lane.next) this.#leave(lane, demand, kind)
+      if (call.signal.aborted && demand === lane.next) this.#leave(lane, demand, kind)
       throw error
+    }
+  }
+
+  /** Waits as long as the caller does, which has waited since `since`. */
+  async #patiently<T>(
+    { signal, callerTimeoutMs }: SharedCall,
+    since: number,
+    wait: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const leftMs = callerTimeoutMs === undefined ? undefined : callerTimeoutMs - (this.#now() - since)
+    const patience = leftMs === undefined ? undefined : deadlineSignal(signal, leftMs)
+    try {
+      return await wait(patience?.signal ?? signal)
+    } catch (error) {
+      if (!patience?.signal.aborted || signal.aborted) throw error
+      throw new Fault('Unavailable', 'The run is still in progress; its result will be available shortly', {
+        retryAfter: 5,
+      })
     } finally {
       patience?.clear()
     }
+  }
+
+  /** The answer without a run that is being composed, or a new one. Undefined where this call needs a run. */
+  #servingOf(lane: Lane, { fresh }: SharedCall): Lane['serving'] {
+    if (!this.#serve || fresh || lane.cause !== 'caller' || lane.next) return undefined
+    if (lane.serving) return lane.serving
+    const serving = this.#composed(lane, this.#serve).finally(() => {
+      if (lane.serving === serving) lane.serving = undefined
+    })
+    lane.serving = serving
+    return serving
+  }
+
+  /** Keeps the answer as the result of the lane. It is no run: it counts for no pause and no limit. */
+  async #composed(lane: Lane, serve: Serve): Promise<Result | undefined> {
+    const { plans } = lane
+    // A defect appears in the run that the callers then wait for.
+    const run = await serve(lane.mode, lane.type).catch(() => undefined)
+    if (!run || lane.plans !== plans) return undefined
+    const endedAt = this.#now()
+    const result = { run, ...validityOf(run, lane.mode, endedAt), renewed: false }
+    lane.result = result
+    return result
   }
 
   /**
@@ -179,6 +236,8 @@ export class SharedRuns {
   replan(type: ServerType, isKept: IsKept): void {
     for (const lane of this.#lanes.values()) {
       if (lane.type !== type) continue
+      lane.plans += 1
+      lane.serving = undefined
       lane.result = lane.result && withKept(lane.result, isKept)
       if (!lane.running) continue
       const { outdated = () => true } = lane.running
@@ -209,6 +268,7 @@ export class SharedRuns {
     const pace = this.#paces.get(paceKey) ?? {
       startedAt: Number.NEGATIVE_INFINITY,
       endedAt: Number.NEGATIVE_INFINITY,
+      restsUntil: Number.NEGATIVE_INFINITY,
     }
     this.#paces.set(paceKey, pace)
     const lane: Lane = {
@@ -219,6 +279,8 @@ export class SharedRuns {
       result: undefined,
       running: undefined,
       next: undefined,
+      plans: 0,
+      serving: undefined,
     }
     this.#lanes.set(key, lane)
     return lane
@@ -238,7 +300,7 @@ export class SharedRuns {
   /** Removes a caller from a pending run. A run without callers does not start. */
   #leave(lane: Lane, { callers }: Demand, kind: Kind): void {
     callers[kind] -= 1
-    if (callers.trusted + callers.strangers > 0) return
+    if (callers.trusted + callers.readers + callers.strangers > 0) return
     lane.next = undefined
     this.#waiting.delete(lane)
   }
@@ -262,7 +324,12 @@ export class SharedRuns {
   /** Infinity during a run; its end calls `#beginDue` again. */
   #mayBeginAt({ running, next, pace, result }: Lane): number {
     if (running || !next) return Number.POSITIVE_INFINITY
-    const earliest = Math.max(pace.startedAt, pace.endedAt) + pauseMs
+    const byCost = next.callers.trusted + next.callers.readers > 0
+    const { startedAt, endedAt, restsUntil } = pace
+    const earliest = Math.max(
+      startedAt + pauseAfter({ lastMs: 0, byCost }),
+      byCost ? restsUntil : endedAt + maxRunPauseMs,
+    )
     if (next.callers.trusted > 0) return earliest
     const [oldest = 0] = this.#strangerStarts
     const inQuota =
@@ -284,10 +351,14 @@ export class SharedRuns {
     this.#waiting.delete(lane)
     lane.running = demand
     lane.pace.startedAt = now
-    const ended = (settle: (endedAt: number) => void): void => {
-      lane.pace.endedAt = this.#now()
+    const ended = (settle: (endedAt: number) => void, brokeOff: boolean): void => {
+      const { pace } = lane
+      pace.endedAt = this.#now()
+      // What a run costs that broke off is not known.
+      const lastMs = brokeOff ? Number.POSITIVE_INFINITY : pace.endedAt - now
+      pace.restsUntil = Math.max(pace.restsUntil, pace.endedAt + pauseAfter({ lastMs, byCost: true }))
       lane.running = undefined
-      settle(lane.pace.endedAt)
+      settle(pace.endedAt)
       this.#beginDue()
     }
     this.#start(lane.mode, lane.type, { cause: lane.cause, fresh: demand.fresh }).then(
@@ -296,10 +367,15 @@ export class SharedRuns {
           const result = { run, ...validityOf(run, lane.mode, endedAt), renewed: renews }
           lane.result = demand.outdated ? withKept(result, demand.outdated) : result
           demand.resolve(result)
-        }),
-      (error: unknown) => ended(() => demand.reject(error)),
+        }, false),
+      (error: unknown) => ended(() => demand.reject(error), true),
     )
   }
+}
+
+async function kindOf({ readsHere }: SharedCall, isStranger: () => Promise<boolean>): Promise<Kind> {
+  if (!(await isStranger())) return 'trusted'
+  return (await readsHere?.()) === true ? 'readers' : 'strangers'
 }
 
 /** Only the runs for peers differ from the others. */
@@ -317,10 +393,11 @@ function withKept({ run, observedAt }: Result, isKept: IsKept): Result | undefin
 const isValid = (result: Result | undefined, now: number): result is Result =>
   result !== undefined && now < result.expiresAt
 
-/** A run that reuses results from before its start is older by them, and does not outlive them. */
-function validityOf({ monitors, reused }: Run, mode: ExecutionMode, endedAt: number) {
+/** A run that reuses results from before its start is as old as the oldest of them, and does not outlive them. */
+function validityOf({ monitors, reused, durationMs }: Run, mode: ExecutionMode, endedAt: number) {
   const failed = monitors.some(({ results }) => results.some(({ status }) => status === 'failed'))
-  const life = failed ? resultLifeMs[mode] / 4 : resultLifeMs[mode]
-  const { ageMs = 0, leftMs = life } = reused ?? {}
-  return { observedAt: endedAt - ageMs, expiresAt: endedAt + Math.min(life, leftMs) }
+  const expiresAt = endedAt + lifeFor(mode, failed ? 'failed' : 'passed')
+  if (!reused) return { observedAt: endedAt, expiresAt }
+  const begunAt = endedAt - durationMs
+  return { observedAt: begunAt - reused.ageMs, expiresAt: Math.min(expiresAt, begunAt + reused.leftMs) }
 }

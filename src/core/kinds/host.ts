@@ -8,11 +8,11 @@ import {
   checksOn,
   fail,
   type HistoryReading,
-  includes,
   machineKind,
   notChecked,
   ok,
   type Result,
+  runIncludes,
   warn,
   withThreshold,
 } from '../engine/index.ts'
@@ -154,7 +154,7 @@ async function* walk(
   async function* read(disk: Disk | SilentDisk): AsyncGenerator<Mount> {
     const { mount } = disk
     yield { mount, disk }
-    if (!includes(context.mode, 'Advanced') || 'error' in disk) return
+    if (!runIncludes(context, 'Advanced') || 'error' in disk) return
     yield { mount, readings: await context.history(`free ${mount}`, disk.available, trendEveryMs) }
   }
   for await (const disk of disks(only)) {

@@ -6,10 +6,10 @@ import {
   type CheckContext,
   checksOn,
   fail,
-  includes,
   machineKind,
   notChecked,
   ok,
+  runIncludes,
   sharedRead,
   showThreshold,
   warn,
@@ -162,9 +162,9 @@ const readFigures = (processes: readonly Candidate[], withFiles: boolean): Promi
   Promise.all(processes.slice(0, maxRead).map(async (one) => ({ pid: one.pid, ...(await usage(one, withFiles)) })))
 
 /** The figures of each process, and the time of the reading, which starts the window of `cpu`. */
-const figures = sharedRead('memory', 'Figures of the processes', async ({ alive }: Processes, { mode, now }) => {
-  const since = now()
-  return { since, processes: await readFigures(alive, includes(mode, 'Advanced')) }
+const figures = sharedRead('memory', 'Figures of the processes', async ({ alive }: Processes, context) => {
+  const since = context.now()
+  return { since, processes: await readFigures(alive, runIncludes(context, 'Advanced')) }
 })
 
 export const memory = limitCheck({

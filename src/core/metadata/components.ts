@@ -44,7 +44,8 @@ export const parameters: Json = {
   fresh: {
     name: 'Cache-Control',
     in: 'header',
-    description: 'no-cache requests a run that begins after this request',
+    description:
+      'no-cache requests a run that begins after this request. Without it, the answer may contain results of the schedule and of other callers, as old as Age says',
     schema: { type: 'string' },
   },
   methodOverride: {
@@ -126,8 +127,8 @@ export const headers: Json = {
   RetryAfter: header('Seconds to wait before the next attempt', seconds),
   RetryAfterRefusal: header('For a refusal: seconds to wait before the next attempt', seconds, false),
   Allow: header('The verbs allowed here', { type: 'string', pattern: '^[A-Z]+(?:, [A-Z]+)*$' }),
-  Age: header('Seconds since the run behind the answer ended', seconds),
-  AgeOfRun: header('For a health answer: seconds since the run behind it ended', seconds, false),
+  Age: header('The age of the oldest result in the answer, in seconds', seconds),
+  AgeOfRun: header('For a health answer: the age of its oldest result, in seconds', seconds, false),
   Challenge: header('HTTP Basic, for clients that send credentials on demand', { type: 'string' }, false),
   AutoBatchCompleted: header('The number of completed requests of the batch', seconds, false),
   Attachment: header('For CSV: sends the answer as a download', { type: 'string' }, false),

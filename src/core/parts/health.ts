@@ -2,16 +2,21 @@ import { performance } from 'node:perf_hooks'
 import { runInChild } from '../child/index.ts'
 import type { Config } from '../config/index.ts'
 import {
+  type DeclaredResult,
   type EngineContext,
+  includes,
   type LatestReports,
   limits,
   loadLatest,
+  loadServing,
   type MonitorReport,
   type PlannedMonitor,
   type Run,
   type RunCause,
+  type RunOptions,
   type RunStart,
   runMonitors,
+  type Serving,
   SharedRuns,
   type Unit,
 } from '../engine/index.ts'
@@ -30,8 +35,17 @@ import {
   preloadHealth,
 } from '../plan/index.ts'
 import { ExecutionMode, ServerType } from '../protocol/index.ts'
-import { type Family, rememberDocuments } from '../reports/index.ts'
-import type { Call, HealthViews, RecentRun, RuntimeFacts, StartedRuns, Trial, TrialRequest } from '../service.ts'
+import { type Family, familyOf, rememberDocuments } from '../reports/index.ts'
+import {
+  type Call,
+  type HealthViews,
+  type RecentRun,
+  type RuntimeFacts,
+  readsHere,
+  type StartedRuns,
+  type Trial,
+  type TrialRequest,
+} from '../service.ts'
 import { stateMeter } from '../system/resources.ts'
 import type { OpenOptions, Part } from './part.ts'
 import type { RecentRuns } from './recent.ts'
@@ -141,9 +155,13 @@ export function healthPart(
     services,
     history,
     onObservation: (observation) => onObservation?.(observation),
+    get serving() {
+      return serving
+    },
     tryNow: async ({ name, type }) => await tryNow?.(name, current.repeatedNames.has(name) ? type : undefined),
   }
   let onObservation: EngineContext['onObservation']
+  let serving: Serving | undefined
   const documentsOf = rememberDocuments()
   const life = new AbortController()
 
@@ -181,16 +199,27 @@ export function healthPart(
     const monitors = await plan(type, mode, signal, inForce)
     const elsewhere = inForce.dependedOn(monitors)
     if (inForce === current) latest?.planned(type, mode, monitors)
-    const onReport = (report: MonitorReport): void => {
+    const onReport: RunOptions['onReport'] = (report, times) => {
       if (inForce !== current && !isPlanned(current, type, report)) return
       const endedAt = now()
-      latest?.add(type, mode, report, { beganAt: endedAt - report.durationMs, endedAt, cause })
+      latest?.add(type, mode, report, { ...(times ?? { beganAt: endedAt - report.durationMs, endedAt }), cause })
     }
     const run = await runMonitors(monitors, context, { mode, signal, cause, notBefore, elsewhere, onReport })
     if (cause !== 'peer' && inForce === current) recent?.ended(type, run)
     return run
   }
-  const sharedRuns = shared ? new SharedRuns(now, start) : undefined
+  /** The answer from what the schedule and other callers observe, where that suffices. It counts as no run. */
+  const serve = async (mode: ExecutionMode, type: ServerType): Promise<Run | undefined> => {
+    const inForce = current
+    if (!serving || !inForce.facts.types.includes(type)) return undefined
+    const { signal } = life
+    const monitors = await plan(type, mode, signal, inForce)
+    const elsewhere = inForce.dependedOn(monitors)
+    const due = [...monitors, ...elsewhere].filter(({ depth }) => includes(mode, depth))
+    const pinned = due.length === 0 ? undefined : serving.allFor(due, mode, now())
+    return pinned && (await runMonitors(monitors, context, { mode, signal, cause: 'caller', elsewhere, pinned }))
+  }
+  const sharedRuns = shared ? new SharedRuns(now, start, serve) : undefined
   const rounds = new WeakMap<object, number>()
   /** When the first of several calls that belong together began: they share what is observed from then on. */
   const roundOf = (together: object): number => {
@@ -206,6 +235,7 @@ export function healthPart(
     open: async () => {
       const { RecentRuns } = await import('./recent.ts')
       latest = new (await loadLatest()).LatestReports(context)
+      serving = (await loadServing()).servingFrom(context, isDeclaredBy)
       recent = new RecentRuns(latest, context)
       for (const type of current.facts.types) {
         for (const mode of ExecutionMode.values) latest.planned(type, mode, await plan(type, mode, life.signal))
@@ -255,6 +285,7 @@ export function healthPart(
           signal: call.signal,
           fresh: call.fresh === true,
           stranger: isStranger,
+          readsHere: () => readsHere(call.caller),
           callerTimeoutMs: call.timeoutMs,
           cause: causeOf(call),
         })),
@@ -328,6 +359,8 @@ export const healthMetrics = (types: readonly ServerType[], started: readonly St
     })),
   },
 ]
+
+const isDeclaredBy = (check: string, declared: DeclaredResult): boolean => familyOf(check, [declared]) !== undefined
 
 const causeOf = ({ calledByPeer }: Call): RunCause => (calledByPeer ? 'peer' : 'caller')
 

@@ -12,6 +12,9 @@ export const resultLifeMs: Readonly<Record<ExecutionMode, number>> = {
   Standard: 10_000,
   Advanced: 60_000,
 }
+/** Milliseconds for which a result counts for a caller of this mode. */
+export const lifeFor = (mode: ExecutionMode, outcome: 'passed' | 'failed'): number =>
+  outcome === 'failed' ? resultLifeMs[mode] / 4 : resultLifeMs[mode]
 
 export const ServerType = choice('ServerType', [
   'App',

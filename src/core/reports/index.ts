@@ -27,6 +27,7 @@ export {
 export {
   type DocumentsOf,
   documentOf,
+  familyOf,
   healthCheckResponse,
   type RunDocumentOptions,
   type RunView,

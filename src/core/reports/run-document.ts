@@ -174,7 +174,10 @@ type CheckFamily = { readonly name: string; readonly depth: ExecutionMode; reado
  * The declaration of a check, by its name or as a member of a family: `disk <mount>` declares `disk /data`, whose
  * member is `/data`. Undefined for a check that is not declared: `not run`.
  */
-function familyOf(check: string, declared: readonly DeclaredResult[]): CheckFamily | undefined {
+export function familyOf(
+  check: string,
+  declared: readonly Pick<DeclaredResult, 'name' | 'depth'>[],
+): CheckFamily | undefined {
   for (const { name, depth } of declared) {
     if (name === check) return { name, depth, member: undefined }
     const from = name.indexOf('<')
