@@ -90,7 +90,7 @@ const cells: readonly Cell[] = [
 type Watcher = {
   readonly pids: readonly number[]
   readonly begin: () => Promise<void>
-  readonly end: () => Promise<Pick<Outcome, 'loop' | 'notChecked' | 'failed' | 'callers' | 'scrapes'>>
+  readonly end: () => Promise<Pick<Outcome, 'loop' | 'notChecked' | 'failed' | 'callers' | 'scrapes' | 'failedScrapes'>>
   /** How much later than due the probes came, sorted. */
   readonly late: (counts: PeerCounts, measured: Measured) => Float64Array
   readonly due: (measured: Measured) => number
@@ -112,13 +112,21 @@ async function startOurs({ callers: callerCount }: Cell, { targets }: Servers): 
   const types = kinds.filter((kind) => mix[kind] > 0).map((kind) => typeOf[kind])
   const callers = callerCount > 0 ? startCallers(svc.url, callerCount, types) : undefined
   const scrapes: Scrape[] = []
-  let [isMeasured, scraping] = [false, Promise.resolve()]
+  let [isMeasured, failedScrapes] = [false, 0]
+  let scraping: Promise<void> | undefined
   const take = (): void => {
-    scraping = scraping.then(async () => {
-      const one = await scrape(svc.url)
-      if (isMeasured) scrapes.push(one)
-    })
-    scraping.catch(() => {})
+    scraping ??= scrape(svc.url)
+      .then(
+        (one) => {
+          if (isMeasured) scrapes.push(one)
+        },
+        () => {
+          if (isMeasured) failedScrapes += 1
+        },
+      )
+      .finally(() => {
+        scraping = undefined
+      })
   }
   const timer = setInterval(take, scrapeMs)
   return {
@@ -131,6 +139,8 @@ async function startOurs({ callers: callerCount }: Cell, { targets }: Servers): 
     end: async () => {
       const loop = await svc.loop()
       const answered: Callers | undefined = callers?.end()
+      clearInterval(timer)
+      await scraping
       // What the last results were.
       take()
       await scraping
@@ -139,9 +149,10 @@ async function startOurs({ callers: callerCount }: Cell, { targets }: Servers): 
       if (faults.length > 0) say(`  faults at the end: ${faults.map(([name, count]) => `${name} ${count}`).join(', ')}`)
       return {
         loop: { ...loop, heapMb: loop.heapUsed / 2 ** 20 },
-        notChecked: scrapes.reduce((sum, one) => sum + one.notChecked, 0),
-        failed: scrapes.reduce((sum, one) => sum + one.failed, 0),
+        notChecked: scrapes.length === 0 ? Number.NaN : scrapes.reduce((sum, one) => sum + one.notChecked, 0),
+        failed: scrapes.length === 0 ? Number.NaN : scrapes.reduce((sum, one) => sum + one.failed, 0),
         scrapes,
+        failedScrapes,
         callers: answered,
       }
     },
@@ -174,7 +185,7 @@ async function startTheirs(_: Cell, { targets }: Servers): Promise<Watcher> {
     begin: async () => {},
     end: async () => {
       const { scrapes, probes } = await failures(Math.round(measuredMs / 1_000))
-      return { loop: undefined, notChecked: scrapes, failed: probes, callers: undefined, scrapes: [] }
+      return { loop: undefined, notChecked: scrapes, failed: probes, callers: undefined, scrapes: [], failedScrapes: 0 }
     },
     // It connects to PostgreSQL and does not sign in, so that nothing tells these probes apart.
     late: ({ probes }, measured) =>
@@ -221,21 +232,26 @@ function sampler(pids: readonly number[]) {
 }
 
 /** One measurement of one watcher, from empty. */
-async function measure(cell: Cell, startWatcher: typeof startOurs): Promise<Outcome> {
-  const servers = await startServers(cell.mix, intervalMs)
-  let watcher: Watcher | undefined
+async function measure(cell: Cell, startWatcher: typeof startOurs, stops: (() => Promise<void>)[]): Promise<Outcome> {
+  let [servers, watcher]: [Servers | undefined, Watcher | undefined] = [undefined, undefined]
+  stops.push(async () => {
+    await watcher?.stop()
+    await servers?.stop()
+  })
   try {
+    const targets = await startServers(cell.mix, intervalMs)
+    servers = targets
     const loadBefore = loadavg()[0] ?? Number.NaN
-    watcher = await startWatcher(cell, servers)
+    watcher = await startWatcher(cell, targets)
     const { pids, begin, end, late, due, counted } = watcher
     await wait(warmUpMs)
     await begin()
-    await servers.begin()
+    await targets.begin()
     const from = wallNow()
     const read = () => ({
       at: performance.now(),
       watcher: processorTime(trees(pids)),
-      peers: processorTime(trees(servers.pids)),
+      peers: processorTime(trees(targets.pids)),
       bench: process.cpuUsage(),
       machine: idleTime(),
     })
@@ -244,7 +260,7 @@ async function measure(cell: Cell, startWatcher: typeof startOurs): Promise<Outc
     await wait(measuredMs)
     const after = read()
     const measured = { intervalMs, from, to: wallNow() }
-    const counts = await servers.end()
+    const counts = await targets.end()
     const resources = stopSampling()
     const ms = after.at - before.at
     const busy = after.machine.all - before.machine.all - (after.machine.idle - before.machine.idle)
@@ -267,7 +283,7 @@ async function measure(cell: Cell, startWatcher: typeof startOurs): Promise<Outc
     }
   } finally {
     await watcher?.stop()
-    await servers.stop()
+    await servers?.stop()
   }
 }
 
@@ -313,13 +329,16 @@ async function measureRow(row: Row, round: number): Promise<void> {
     return
   }
   say(`round ${round + 1}: ${label(cell)} a minute, ${watcher.name}`)
+  const stops: (() => Promise<void>)[] = []
   try {
-    const outcome = await within(Math.min(left, expectedMs + 90_000), measure(cell, watcher.start))
+    const outcome = await within(Math.min(left, expectedMs + 60_000), measure(cell, watcher.start, stops))
     row.outcomes.push(outcome)
     say(`  ${outcome.counted} of ${outcome.due} probes, p99 ${quantile(outcome.late, 0.99).toFixed(0)} ms late`)
   } catch (error) {
     notes.push(`round ${round + 1} failed: ${error instanceof Error ? error.message : String(error)}`)
     say(`  ${notes.at(-1)}`)
+    // What still runs would slow down the next measurement.
+    await within(20_000, Promise.allSettled(stops.map((stop) => stop()))).catch(() => {})
   }
 }
 
@@ -364,6 +383,9 @@ function remarksOf({ cell, watcher, outcomes, notes }: Row): readonly string[] {
   if (outcomes.length === 0) return remarks
   const one = pooled(outcomes)
   if (one.loop) remarks.push(`${label(cell)}: what ran out first: ${limitOf(one, cell.perMinute, processors)}.`)
+  if (one.failedScrapes > 0) {
+    remarks.push(`${label(cell)}: ${one.failedScrapes} scrapes of /metrics had no answer within 30 s.`)
+  }
   if (one.scrapes.length > 0) {
     const times = one.scrapes.map(({ ms }) => ms).sort((a, b) => a - b)
     remarks.push(

@@ -65,6 +65,7 @@ const law: Record<string, readonly string[]> = {
   // What the codes of the system mean for a file: constants that every folder may need.
   'file-errors': [],
   lazy: [],
+  pace: [],
   preload: ['errors', 'file-errors'],
   // Administration in process: types only.
   admin: ['protocol'],
@@ -162,7 +163,7 @@ const law: Record<string, readonly string[]> = {
     'running-process',
     'names',
   ],
-  reports: ['engine', 'protocol', 'sanitize', 'lazy'],
+  reports: ['engine', 'protocol', 'sanitize', 'lazy', 'pace'],
   metadata: ['protocol'],
   server: ['service', 'protocol', 'wire', 'errors', 'loopback', 'reports', 'metadata', 'lazy', 'preload'],
   client: ['file-errors', 'files', 'sanitize', 'service', 'protocol', 'wire', 'reports', 'errors', 'lazy', 'loopback'],
@@ -186,6 +187,7 @@ const law: Record<string, readonly string[]> = {
     'store',
     'local',
     'lazy',
+    'pace',
   ],
   open: ['parts', 'service', 'errors', 'engine', 'config', 'store', 'local', 'lazy', 'preload'],
 }

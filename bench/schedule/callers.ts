@@ -5,15 +5,18 @@ import type { Callers } from './figures.ts'
 import { sortedOf } from './figures.ts'
 
 /** A caller gives up after this time. Milliseconds. */
-const patienceMs = 60_000
+const patienceMs = 30_000
 
 type Answer = { readonly status: number; readonly bytes: number; readonly ms: number; readonly text: string }
 
 async function request(url: string, agent: Agent, keepText = false): Promise<Answer> {
   const start = performance.now()
   return await new Promise((resolve, reject) => {
-    const sent = get(url, { agent, timeout: patienceMs, headers: { accept: 'application/json, text/plain' } })
-    sent.once('timeout', () => sent.destroy(new Error(`no answer within ${patienceMs / 1_000} s`)))
+    const sent = get(url, {
+      agent,
+      signal: AbortSignal.timeout(patienceMs),
+      headers: { accept: 'application/json, text/plain' },
+    })
     sent.once('error', reject)
     sent.once('response', (response) => {
       let bytes = 0

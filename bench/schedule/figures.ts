@@ -68,6 +68,8 @@ export type Outcome = {
   readonly descriptorLimit: number
   readonly closedConnections: number
   readonly scrapes: readonly { readonly ms: number; readonly megabytes: number }[]
+  /** Scrapes without an answer. */
+  readonly failedScrapes: number
   readonly callers: Callers | undefined
   readonly loadBefore: number
   readonly loadAfter: number
@@ -114,6 +116,7 @@ export function pooled(outcomes: readonly Outcome[]): Outcome {
     descriptorLimit: first.descriptorLimit,
     closedConnections: max((one) => one.closedConnections),
     scrapes: outcomes.flatMap((one) => one.scrapes),
+    failedScrapes: sum((one) => one.failedScrapes),
     callers:
       callers.length === 0
         ? undefined

@@ -53,6 +53,7 @@ const fine: Outcome = {
   descriptorLimit: 20_000,
   closedConnections: 1_000,
   scrapes: [],
+  failedScrapes: 0,
   callers: undefined,
   loadBefore: 1,
   loadAfter: 2,

@@ -1,11 +1,8 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { EngineContext, LatestOfMonitor, LatestReport, LatestReports, Run } from '../engine/index.ts'
+import { pace } from '../pace.ts'
 import { ExecutionMode, ServerType } from '../protocol/index.ts'
 import { documentOf, reportUpTo, runDocument } from '../reports/index.ts'
 import type { HealthViews, RecentRun } from '../service.ts'
-
-/** How many reports become documents between two turns of the event loop: some milliseconds of work. */
-const chunk = 200
 
 /** The latest reports at one depth of a type, as if one run had made them. */
 type Composed = {
@@ -106,9 +103,10 @@ export class RecentRuns {
     const existing = byReader.get(key)
     if (existing) return existing
     const reads = (other: ServerType): boolean => !hidden.includes(other)
-    for (let from = 0; from < run.monitors.length; from += chunk) {
-      for (const report of run.monitors.slice(from, from + chunk)) documentOf(report, reads, view)
-      await nextTurn()
+    const breathe = pace()
+    for (const report of run.monitors) {
+      documentOf(report, reads, view)
+      await breathe()
     }
     const flags = { IncludeServerStateInformation: true }
     const document = runDocument(run, { type, correlationId: run.id, flags, view, reads })

@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { pace } from '../pace.ts'
 import { ExecutionMode, type RunDocument } from '../protocol/index.ts'
 import { type ExpositionFormat, type Family, lineOf, renderFamilies, renderLines, type Sample } from './exposition.ts'
 import {
@@ -33,20 +33,6 @@ export type LiveOptions = {
   readonly maxSeries: number
   /** The samples of the metric that remains when the results have expired. */
   readonly lastRuns: readonly Sample[]
-}
-
-/** How long the writer works between two turns of the event loop, in milliseconds. */
-const turnMs = 5
-
-/** Waits for a turn of the event loop where the last one is some milliseconds ago. */
-function pace(): () => Promise<void> | undefined {
-  let since = performance.now()
-  return () => {
-    if (performance.now() - since < turnMs) return undefined
-    return nextTurn().then(() => {
-      since = performance.now()
-    })
-  }
 }
 
 /**

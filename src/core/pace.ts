@@ -1,0 +1,24 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+
+/** Milliseconds between two turns of the event loop: the least, and the most while the loop is busy with other work. */
+const [leastMs, mostMs] = [5, 100]
+
+/** How long to work until the next pause, after one of `pauseMs`: as long as the others did. */
+export const turnAfter = (pauseMs: number): number => Math.min(mostMs, Math.max(leastMs, pauseMs))
+
+/**
+ * For long work beside requests: `await` what this returns between its steps, and others get a turn of the event loop when it
+ * is due. A busy loop gives turns rarely, and each is then longer: otherwise the work would never end.
+ */
+export function pace(): () => Promise<void> | undefined {
+  let since = performance.now()
+  let turnMs = leastMs
+  return () => {
+    const pausedAt = performance.now()
+    if (pausedAt - since < turnMs) return undefined
+    return nextTurn().then(() => {
+      since = performance.now()
+      turnMs = turnAfter(since - pausedAt)
+    })
+  }
+}
