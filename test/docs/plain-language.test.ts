@@ -5,7 +5,8 @@ import { expect, test } from 'vitest'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const helps = readdirSync(join(root, 'test/snapshot/help')).map((name) => `test/snapshot/help/${name}`)
-const pages = ['README.md', 'docs/install.md', 'docs/first-ten-minutes.md', ...helps]
+const guides = ['agents', 'clients', 'first-ten-minutes', 'install', 'metrics', 'serve', 'sign-in', 'svc.yaml', 'tested']
+const pages = ['README.md', ...guides.map((name) => `docs/${name}.md`), ...helps]
 
 /** Phrases that need a guess: a figure of speech, or a sentence that does not name its subject. */
 const phrases = [
@@ -21,6 +22,14 @@ const phrases = [
   /\bhow deep to look\b/i,
   /\bwhether it is there\b/i,
   /^ +\S+ +Its (?:name|value)\b/m,
+  /\bconfiguration from before\b/,
+  /\bshows what it takes\b/,
+  /\boverwrites nothing\b/,
+  /\bthe same answers over HTTP\b/,
+  /\b(?:ages|is|are) looked at\b/,
+  /\b(?:goes|go) unseen\b/,
+  /\bonly when (?:somebody|someone) asks\b/,
+  /\basks for (?:a|the|two)\b[^.]{0,20}\bpasswords?\b/,
   /@svc-cli\/svc\//,
 ]
 

@@ -42,10 +42,10 @@ const notRun: Readonly<Record<string, string>> = {
     'needs a server; test/store/dump.peers.test.ts runs these commands',
   'docs/clients.md: npx -p @servicestack/cli java-ref http://127.0.0.1:8790     # writes dtos.java':
     'needs a package index; test/interop/update.test.ts runs the tool',
-  'docs/sign-in.md: svc passwd                          # asks for the current password, and twice for the new one':
+  'docs/sign-in.md: svc passwd                          # prompts for the current password, and twice for the new one':
     'changes the password that the other blocks need; test/cli/own-account.test.ts runs these commands',
   'docs/sign-in.md: svc users add scanner --digest --permission heartbeat':
-    'asks for two passwords; test/e2e/scripts/digest.txt runs these commands',
+    'prompts for two passwords; test/e2e/scripts/digest.txt runs these commands',
   'docs/sign-in.md: curl --digest -u scanner https://svc.example.com/auth               # for one request':
     'needs a server with auth.digest; test/interop/digest.test.ts runs curl',
   'docs/install.md: npm uninstall --global @svc-cli/svc      # the npm package':
