@@ -5,7 +5,17 @@ import { expect, test } from 'vitest'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const helps = readdirSync(join(root, 'test/snapshot/help')).map((name) => `test/snapshot/help/${name}`)
-const guides = ['agents', 'clients', 'first-ten-minutes', 'install', 'metrics', 'serve', 'sign-in', 'svc.yaml', 'tested']
+const guides = [
+  'agents',
+  'clients',
+  'first-ten-minutes',
+  'install',
+  'metrics',
+  'serve',
+  'sign-in',
+  'svc.yaml',
+  'tested',
+]
 const pages = ['README.md', ...guides.map((name) => `docs/${name}.md`), ...helps]
 
 /** Phrases that need a guess: a figure of speech, or a sentence that does not name its subject. */

@@ -11,24 +11,38 @@ type Options = {
   readonly details?: ServeOptions['details']
   readonly options?: Partial<ServeOptions>
   readonly host?: string
+  readonly withStore?: boolean
+  readonly requireConfig?: boolean
   readonly limits?: Parameters<typeof startServer>[0]['limits']
 }
 
-/** A server with shared runs, without a store, whose svc.yaml has this text. It stops without a delay. */
+const stopsAtOnce = { lingerMs: 0, quietMs: 0 } as const
+
+/**
+ * A server of this process with shared runs, whose svc.yaml has this text. Undefined: it has none. It stops without a
+ * delay.
+ */
 export async function serveYaml(
-  yaml: string,
-  { details = 'anyone', options = {}, host = '127.0.0.1', limits = { lingerMs: 0, quietMs: 0 } }: Options = {},
+  yaml: string | undefined,
+  {
+    details = 'anyone',
+    options = {},
+    host = '127.0.0.1',
+    limits = stopsAtOnce,
+    withStore = false,
+    requireConfig = false,
+  }: Options = {},
 ) {
   const folder = mkdtempSync(join(tmpdir(), 'svc-yaml-'))
-  const path = join(folder, 'svc.yaml')
-  writeFileSync(path, yaml, { mode: 0o600 })
+  if (yaml !== undefined) writeFileSync(join(folder, 'svc.yaml'), yaml, { mode: 0o600 })
   const { service, runtime } = await openCore({
     version: '1.2.3',
-    config: await loadConfig({ path, env: {}, platform: process.platform, home: folder }),
-    store: undefined,
+    config: await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder }),
+    store: withStore ? join(folder, 'store', 'svc.db') : undefined,
     shared: true,
     hashCost: cheapHash,
     details,
+    requireConfig,
   })
   const server = await startServer({
     service,

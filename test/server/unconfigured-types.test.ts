@@ -1,37 +1,14 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { loadConfig } from '../../src/core/config/index.ts'
-import { openCore } from '../../src/core/open.ts'
 import { ServerType } from '../../src/core/protocol/index.ts'
-import { startServer } from '../../src/core/server/index.ts'
-import { serveDefaults } from '../../src/core/service.ts'
-import { cheapHash } from '../support/suite/cheap-hash.ts'
+import { serveYaml } from './serve-yaml.ts'
 
 /** A server of this process with a store, and with this svc.yaml if there is one. */
 async function serving({ yaml, requireConfig = false }: { yaml?: string; requireConfig?: boolean }) {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-unconfigured-'))
-  if (yaml !== undefined) writeFileSync(join(folder, 'svc.yaml'), yaml, { mode: 0o600 })
-  const { service, runtime } = await openCore({
-    version: '1.2.3',
-    config: await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder }),
-    store: join(folder, 'store', 'svc.db'),
-    shared: true,
-    hashCost: cheapHash,
-    details: 'anyone',
-    requireConfig,
-  })
-  const started = { service, runtime, options: serveDefaults, host: '127.0.0.1', port: 0, tls: undefined }
-  const server = await startServer({ ...started, log: () => {}, limits: { drainDelayMs: 0, lingerMs: 0, quietMs: 0 } })
-  onTestFinished(async () => {
-    await server.stop()
-    await runtime.close()
-    rmSync(folder, { recursive: true, force: true })
-  })
+  const { url, close } = await serveYaml(yaml, { withStore: true, requireConfig })
+  onTestFinished(close)
   const get = async (path: string) => {
-    const answer = await fetch(`${server.url}${path}`)
+    const answer = await fetch(`${url}${path}`)
     return { status: answer.status, text: await answer.text() }
   }
   return { get, health: (type: ServerType) => get(`/healthcheck?ExecutionMode=Basic&ServerType=${type}`) }
