@@ -99,6 +99,7 @@ const law: Record<string, readonly string[]> = {
   ],
   // What decides over time. Of the settings and the engine it uses types, and the heap.
   schedule: ['engine', 'protocol', 'settings'],
+  states: ['schedule', 'protocol', 'probe-error'],
   assert: ['encoding', 'engine', 'net', 'settings', 'protocol', 'format'],
   system: ['file-errors', 'net', 'protocol', 'probe-error', 'loopback'],
   database: ['files', 'engine', 'net', 'assert', 'settings', 'protocol', 'format', 'probe-error', 'loopback'],
@@ -178,6 +179,7 @@ const law: Record<string, readonly string[]> = {
     'engine',
     'plan',
     'schedule',
+    'states',
     'settings',
     'net',
     'system',

@@ -3,7 +3,7 @@ import type { ProvidedServices } from './engine/index.ts'
 import { Fault, shuttingDown } from './errors.ts'
 import { lazy, lazyGroups, lazyMethods } from './lazy.ts'
 import { localService, type Parts, preloadOperations, viewOf } from './local.ts'
-import { healthPart, type PlanChanges } from './parts/health.ts'
+import { type HealthPart, healthPart, type PlanChanges } from './parts/health.ts'
 import type { OpenOptions, Part } from './parts/part.ts'
 import type { ReloadPart } from './parts/reload.ts'
 import { preload } from './preload.ts'
@@ -54,11 +54,11 @@ export async function openCore(options: OpenOptions): Promise<Core> {
       lazy(async () => (await import('./parts/history.ts')).historyPart(options, () => store.data(false))).get,
     )
   const health = healthPart(options, { services, history }, store)
-  const schedule = shared ? (await import('./parts/schedule.ts')).schedulePart(health.scheduleWork(options)) : undefined
+  const watching = shared ? await watch(options, health) : undefined
   const reloads = shared ? (await import('./parts/reload.ts')).reloadPart(() => Date.now() / 1_000) : undefined
   const parts: readonly Part[] = [
     health,
-    ...(schedule ? [schedule] : []),
+    ...(watching ? [watching.schedule, watching.states] : []),
     ...(reloads ? [reloads] : []),
     { preload: preloadOperations },
     ...(store && accounts && history
@@ -90,7 +90,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     },
     store: store?.label,
     get schedule() {
-      return schedule?.load()
+      return watching?.schedule.load()
     },
     storeFiles: shared && store ? (await store.data(false)).files : undefined,
     providers: store && providersOf(config.auth),
@@ -112,6 +112,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     },
     viewOf: (call) => viewOf(local, call),
     recent: health.recent,
+    confirmed: watching?.states.confirmed,
     answersAt: (url) => {
       ownUrl = url
       for (const { answers } of parts) answers?.()
@@ -132,6 +133,16 @@ export async function openCore(options: OpenOptions): Promise<Core> {
         return changes
       })
   }
+}
+
+/** What runs the monitors by itself, and confirms what the runs show. */
+async function watch(options: OpenOptions, health: HealthPart) {
+  const [{ schedulePart }, { statesPart }] = await Promise.all([
+    import('./parts/schedule.ts'),
+    import('./parts/states.ts'),
+  ])
+  const states = statesPart()
+  return { states, schedule: schedulePart(health.scheduleWork(options), states) }
 }
 
 /** Opens and loads the parts before the server listens. On failure it closes them and throws a Fault. */

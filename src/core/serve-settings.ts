@@ -11,6 +11,26 @@ export const serveSettings = {
     least: { Basic: 5_000, Standard: 10_000, Advanced: 30_000 },
     doc: 'Intervals at which svc serve runs each monitor, if a svc.yaml exists: a duration for Standard, a map of modes, or `off`. A type and a monitor can have their own',
   },
+  confirm: {
+    type: 'duration',
+    default: 20_000,
+    min: 5_000,
+    max: 3_600_000,
+    doc: 'How long a worse result must last before it is confirmed, and alerts and incidents follow. A type and a monitor may have their own',
+  },
+  flapping: {
+    type: 'countOrOff',
+    default: 6,
+    min: 2,
+    max: 100,
+    doc: 'More faults of a check than this in an hour are one incident, `flapping`, and not one each; off: each is one. A type and a monitor may have their own',
+  },
+  witness: {
+    type: 'texts',
+    default: [],
+    mistake: witnessProblem,
+    doc: 'Two or more peers that show whether this machine reaches anything: `tcp://10.0.0.1:443`, `dns://9.9.9.9/example.com`, `https://example.com`. While none of them answers, other machines that cannot be reached are not checked',
+  },
   origins: {
     type: 'texts',
     default: [],
@@ -132,6 +152,19 @@ export function accountProblem(account: string): string | undefined {
   return /^[A-Za-z0-9_][A-Za-z0-9_.@\\-]{0,255}\$?$/.test(account)
     ? undefined
     : 'must be the name or number of an account of this machine: write it like prometheus'
+}
+
+/** Why a text is not a witness, or undefined if it is. */
+export function witnessProblem(witness: string): string | undefined {
+  const mistake = 'must be a peer: write it like tcp://10.0.0.1:443, dns://9.9.9.9/example.com or https://example.com'
+  const url = URL.canParse(witness) ? new URL(witness) : undefined
+  if (!url || url.hostname === '' || url.username !== '' || url.password !== '') return mistake
+  if (url.protocol === 'https:' || url.protocol === 'http:') return undefined
+  if (url.protocol === 'tcp:')
+    return url.port === '' || (url.pathname !== '' && url.pathname !== '/') ? mistake : undefined
+  if (url.protocol === 'dns:')
+    return /^\/[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?\.?$/i.test(url.pathname) ? undefined : mistake
+  return mistake
 }
 
 function hostProblem(host: string): string | undefined {

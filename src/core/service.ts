@@ -160,6 +160,8 @@ export type Runtime = {
   readonly anyAdmin: () => Promise<boolean>
   /** The latest results of the types that are checked, one for each mode and type that has some, for these views. */
   readonly recent: (views: HealthViews) => Promise<readonly RecentRun[]>
+  /** What is confirmed of the checks that the schedule runs, for these views. Absent: there is no schedule. */
+  readonly confirmed?: ((views: HealthViews) => ConfirmedStates) | undefined
   /** How much a caller may see (S11). */
   readonly viewOf: (call: Pick<Call, 'caller' | 'credential' | 'correlationId' | 'signal'>) => Promise<HealthViews>
   /** The challenges of sign-in by digest (A12). Absent where it is off. Rejects when the store does not answer. */
@@ -177,6 +179,49 @@ export type Runtime = {
 }
 /** How much of the runs of a server type a caller may see or, without a type, of what belongs to no single type. */
 export type HealthViews = (type?: ServerType) => RunDocument['view']
+
+/** A check, or an item of it, as the latest runs have confirmed it. Instants are milliseconds since 1970. */
+export type ConfirmedCheck = {
+  /** Absent for the machine itself. */
+  readonly type?: ServerType | undefined
+  /** The MonitorName. */
+  readonly monitor: string
+  readonly check: string
+  /** The check's name in metrics. */
+  readonly slug: string
+  readonly item?: string | undefined
+  readonly level: 'ok' | 'warning' | 'failed'
+  /** When the first run began that showed the level. */
+  readonly since: number
+  readonly fault?: string | undefined
+  readonly message: string
+  /** False where the latest verdict is too old to count. */
+  readonly isObserved: boolean
+  /** Since when runs show something worse that is not confirmed. */
+  readonly doubtSince?: number | undefined
+  /** Faults that were over before they were confirmed, since svc serve watches. */
+  readonly blips: number
+  readonly incident?: ShownIncident | undefined
+}
+export type ShownIncident = {
+  readonly id: string
+  readonly level: 'warning' | 'failed'
+  /** When the first bad run began. */
+  readonly beganAt: number
+  readonly fault?: string | undefined
+  readonly message: string
+  /** The monitor on which it rests; `a monitor of another type` for readers who may not see that type. */
+  readonly cause?: { readonly type?: ServerType | undefined; readonly monitor: string } | undefined
+  readonly isFlapping: boolean
+  readonly isUnobserved: boolean
+  /** How many other incidents rest on its monitor. */
+  readonly victims: number
+}
+export type ConfirmedStates = {
+  readonly checks: readonly ConfirmedCheck[]
+  /** Whether no witness answers. Undefined without witnesses. */
+  readonly isIsolated: boolean | undefined
+}
 
 /** A request to run a single monitor, on this machine only. */
 export type TrialRequest = {

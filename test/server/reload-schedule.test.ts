@@ -1,6 +1,7 @@
 import { performance } from 'node:perf_hooks'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { schedulePart } from '../../src/core/parts/schedule.ts'
+import { statesPart } from '../../src/core/parts/states.ts'
 import { load } from '../config/given.ts'
 
 const beganAt = Date.UTC(2026, 10, 24)
@@ -27,20 +28,25 @@ type Config = Awaited<ReturnType<typeof config>>
 async function scheduled(first: Config, run: () => Promise<undefined> = async () => undefined) {
   const began = new Map<string, number[]>()
   const aborted: string[] = []
-  const part = schedulePart({
-    config: first,
-    watchObservations: () => {},
-    expect: () => {},
-    run: async ({ monitor: { name } }, _, signal) => {
-      began.set(name, [...(began.get(name) ?? []), Date.now() - beganAt])
-      signal.addEventListener('abort', () => aborted.push(name))
-      return await run()
+  const states = statesPart()
+  const part = schedulePart(
+    {
+      config: first,
+      watchObservations: () => {},
+      watchReports: () => {},
+      expect: () => {},
+      run: async ({ monitor: { name } }, _, { signal }) => {
+        began.set(name, [...(began.get(name) ?? []), Date.now() - beganAt])
+        signal.addEventListener('abort', () => aborted.push(name))
+        return await run()
+      },
+      latest: () => undefined,
+      onError: (_, error) => {
+        throw error
+      },
     },
-    latest: () => undefined,
-    onError: (_, error) => {
-      throw error
-    },
-  })
+    states,
+  )
   await part.open?.()
   part.answers?.()
   return {
@@ -49,7 +55,10 @@ async function scheduled(first: Config, run: () => Promise<undefined> = async ()
     of: (name: string) => began.get(name) ?? [],
     aborted,
     load: part.load,
-    end: () => void part.cancel?.(),
+    end: () => {
+      part.cancel?.()
+      states.cancel?.()
+    },
   }
 }
 

@@ -228,7 +228,7 @@ test('no request loads a module: all are loaded before svc serve listens', async
 })
 
 /** The reloads that have ended so far. */
-const reloadsOf = (serve: ServeProcess): number => serve.log().split(/"(?:not )?reloaded[:,] /).length - 1
+const reloadsOf = (serve: ServeProcess): number => serve.log().split(/"(?:not )?reloaded[:;] /).length - 1
 
 /** Reloads, and waits for the outcome. */
 async function reloaded(serve: ServeProcess): Promise<string> {
@@ -239,7 +239,7 @@ async function reloaded(serve: ServeProcess): Promise<string> {
     serve
       .log()
       .split('\n')
-      .findLast((line) => /"(?:not )?reloaded[:,] /.test(line)) ?? ''
+      .findLast((line) => /"(?:not )?reloaded[:;] /.test(line)) ?? ''
   )
 }
 

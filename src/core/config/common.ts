@@ -27,6 +27,18 @@ export const commonSettings = {
     least: { Basic: 5_000, Standard: 5_000, Advanced: 5_000 },
     doc: 'Intervals at which svc serve runs the monitor: a duration for Standard, a map of modes, or `off`; at least 5s, and at least its timeout. Default: those of its type, or of `serve:`',
   },
+  confirm: {
+    type: 'duration',
+    min: serveSettings.confirm.min,
+    max: serveSettings.confirm.max,
+    doc: 'How long a worse result must last before svc serve confirms it; default: that of its type, or of `serve:`',
+  },
+  flapping: {
+    type: 'countOrOff',
+    min: serveSettings.flapping.min,
+    max: serveSettings.flapping.max,
+    doc: 'More faults of a check than this in an hour are one incident, `flapping`; off: each is one. Default: that of its type, or of `serve:`',
+  },
   scheduleWrites: {
     type: 'flag',
     default: false,
@@ -62,6 +74,15 @@ export const commonSettings = {
   },
 } as const satisfies SettingsSpec
 
+/**
+ * The settings that a kind has besides its own. The kind `heartbeat` had a `flapping` before monitors had one: its type,
+ * or `serve:`, says what is flapping of its checks.
+ */
+export function commonFor(settings: SettingsSpec): SettingsSpec {
+  const { flapping, ...others } = commonSettings
+  return Object.hasOwn(settings, 'flapping') ? others : { ...others, flapping }
+}
+
 /** The settings of a type in its map form, besides `host` and `monitors`. They apply to all of its monitors. */
 export const typeSettings = {
   tags: { ...commonSettings.tags, doc: 'Tags of every monitor of this type' },
@@ -69,6 +90,14 @@ export const typeSettings = {
     type: 'every',
     least: serveSettings.every.least,
     doc: 'Intervals at which svc serve runs the monitors of this type; default: those of `serve:`',
+  },
+  confirm: {
+    ...commonSettings.confirm,
+    doc: 'How long a worse result of the monitors of this type must last before svc serve confirms it; default: that of `serve:`',
+  },
+  flapping: {
+    ...commonSettings.flapping,
+    doc: 'More faults of a check of this type than this in an hour are one incident, `flapping`; off: each is one. Default: that of `serve:`',
   },
 } as const satisfies SettingsSpec
 

@@ -268,6 +268,10 @@ async function readSections(
   below('types', readType.problems)
   below('profiles', defined?.problems ?? [])
   below('serve', readServing.problems)
+  if (readServing.values.witness.length === 1) {
+    const message = 'has one witness, which may be down itself: give two or more'
+    problems.push({ path: ['serve', 'witness'], message })
+  }
   below('auth', readAuth?.problems ?? [])
   if (exec !== undefined) below('exec', await execProblems(exec, context, elsewhere))
   const inSection = (section: string, list: readonly MonitorProblem[]): readonly MonitorProblem[] =>

@@ -15,6 +15,7 @@ import {
 } from '../settings/index.ts'
 import { didYouMean } from '../suggest.ts'
 import {
+  commonFor,
   commonSettings,
   type Inherited,
   latencyOf,
@@ -103,7 +104,7 @@ async function readKnown(
   { context, inherited }: { readonly context: SettingsContext; readonly inherited: Inherited },
 ): Promise<Pick<MonitorRead, 'dependsOn' | 'tags' | 'monitor' | 'problems' | 'warnings'>> {
   const short = readShorthands(raw, kind.settings, context)
-  const spec: SettingsSpec = { ...kind.settings, ...commonSettings }
+  const spec: SettingsSpec = { ...kind.settings, ...commonFor(kind.settings) }
   // A keychain secret is bound to its monitor's target, which is known when all settings have been read.
   let target: Target | undefined
   const listing = `svc monitors kinds ${kind.name}`
@@ -141,6 +142,8 @@ async function readKnown(
     formerly: former?.keys,
     ...(tags ? { tags } : {}),
     every: common.every,
+    confirmMs: common.confirm,
+    flapping: Object.hasOwn(kind.settings, 'flapping') ? undefined : common.flapping,
     scheduleWrites: common.scheduleWrites ? true : undefined,
   }
   return {

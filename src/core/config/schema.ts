@@ -5,7 +5,7 @@ import { ExecutionMode, ServerType } from '../protocol/index.ts'
 import { serveSettings } from '../serve-settings.ts'
 import { otherWord, type Setting, type SettingsSpec, type ThresholdUnit, writtenAs } from '../settings/index.ts'
 import { authSettings } from './auth.ts'
-import { commonSettings, latencyOf, shorthands, typeSettings } from './common.ts'
+import { commonFor, commonSettings, latencyOf, shorthands, typeSettings } from './common.ts'
 import { execSettings } from './exec.ts'
 import { changeKey, nameOfParameter, nameOfProfile, parameterFields, profileSettings, useSettings } from './profiles.ts'
 
@@ -177,7 +177,7 @@ function profileSchema(kinds: readonly string[]): Json {
 }
 
 function kindSchema(kind: AnyKind): Json {
-  const { kind: kindSetting, ...common } = commonSettings
+  const { kind: kindSetting, ...common } = { ...commonFor(kind.settings), kind: commonSettings.kind }
   const schema = settingsSchema({ ...kind.settings, ...common })
   const properties: Record<string, unknown> = { kind: { description: kindSetting.doc, const: kind.name } }
   const latency = latencyOf(kind.settings)
@@ -238,7 +238,7 @@ function described(setting: Setting): Json {
     setting.type !== 'duration' && setting.type !== 'bytes' && setting.type !== 'threshold' && setting.type !== 'every'
   const usual = 'default' in setting && plain ? setting.default : undefined
   // The schema states the range of a number itself.
-  const range = setting.type === 'bytes' ? writeRange(setting) : undefined
+  const range = setting.type === 'bytes' || setting.type === 'duration' ? writeRange(setting) : undefined
   const written = plain ? undefined : writeDefault(setting)
   const notes = [...(range === undefined ? [] : [range]), ...(written === undefined ? [] : [`default: ${written}`])]
   return {
@@ -265,6 +265,8 @@ function shapeOf(setting: Setting): Json {
         ...(setting.min === undefined ? {} : { minimum: setting.min }),
         ...(setting.max === undefined ? {} : { maximum: setting.max }),
       }
+    case 'countOrOff':
+      return { anyOf: [{ type: 'integer', minimum: setting.min, maximum: setting.max }, { enum: ['off', false] }] }
     case 'flag':
       return { type: 'boolean' }
     case 'duration':

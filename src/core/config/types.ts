@@ -26,6 +26,10 @@ export type TypeConfig = {
   readonly monitors: readonly PlannedMonitor[]
   /** How often svc serve runs the monitors of the type by itself. Absent: as all monitors. */
   readonly every?: Every | undefined
+  /** Milliseconds that a worse result must last before it is confirmed. Absent: as all monitors. */
+  readonly confirm?: number | undefined
+  /** More faults than this in an hour are flapping. Absent: as all monitors. */
+  readonly flapping?: number | 'off' | undefined
   /** The settings of the host block, or false to leave it out or if it is in `monitors`. */
   readonly host: Readonly<Record<string, unknown>> | false
 }
@@ -69,7 +73,7 @@ export async function readTypes(raw: unknown, context: SettingsContext, profiles
     }
     const list = lists.get(type)
     const read = await readType(value, context, list && monitorsIn(list, dependencies.get(type) ?? noDependencies))
-    types[type] = { ...read.config, ...everyOf(value, context) }
+    types[type] = { ...read.config, ...ownOf(value, context) }
     const invalidHere = placed(read, [name])
     if (invalidHere.length > 0) invalid[type] = invalidHere
     problems.push(...under(read.problems, [name]))
@@ -158,11 +162,15 @@ const typeKeys: readonly string[] = ['host', 'monitors', ...Object.keys(typeSett
 function readTypeSettings(
   raw: unknown,
   context: SettingsContext,
-): { readonly inherited: Inherited; readonly every?: Every | undefined; readonly problems: readonly MonitorProblem[] } {
+): Pick<TypeConfig, 'every' | 'confirm' | 'flapping'> & {
+  readonly inherited: Inherited
+  readonly problems: readonly MonitorProblem[]
+} {
   if (!isMap(raw)) return { inherited: { tags: [] }, problems: [] }
   const own = Object.fromEntries(Object.keys(typeSettings).flatMap((key) => (key in raw ? [[key, raw[key]]] : [])))
   const { values, problems } = readSettings(typeSettings, own, context)
-  return { inherited: { tags: values.tags ?? [] }, every: values.every, problems }
+  const { tags = [], every, confirm, flapping } = values
+  return { inherited: { tags }, every, confirm, flapping, problems }
 }
 
 /** The monitors and the host block of a type. `listed` are the entries of its list. */
@@ -201,10 +209,14 @@ type MonitorList = {
   readonly warnings: readonly MonitorProblem[]
 }
 
-/** How often the monitors of a type run by themselves, if the type says so. */
-function everyOf(raw: unknown, context: SettingsContext): Pick<TypeConfig, 'every'> {
-  const { every } = readTypeSettings(raw, context)
-  return every === undefined ? {} : { every }
+/** How the monitors of a type run by themselves and are confirmed, as far as the type says so. */
+function ownOf(raw: unknown, context: SettingsContext): Pick<TypeConfig, 'every' | 'confirm' | 'flapping'> {
+  const { every, confirm, flapping } = readTypeSettings(raw, context)
+  return {
+    ...(every === undefined ? {} : { every }),
+    ...(confirm === undefined ? {} : { confirm }),
+    ...(flapping === undefined ? {} : { flapping }),
+  }
 }
 
 type ReadContext = {

@@ -71,11 +71,14 @@ export async function attempts(
     let attempt = 0
     let tookMs = 0
     let notBefore = run.notBefore
+    let observed: MonitorReport['observed']
     do {
       const before = results
       const once = await observeOnce(monitor, context, options, run, { waits, observed: signIn?.observed, notBefore })
       results = once.results
       tookMs += once.tookMs
+      const { beganAt, endedAt } = once
+      observed = { beganAt, endedAt }
       // Another monitor may have made the next attempt already.
       notBefore = once.endedAt
       // A further attempt that had no time proves nothing; the one before did.
@@ -93,7 +96,7 @@ export async function attempts(
         ? results
         : await applyHoldDuration(results, { forMs: monitor.forMs, mode: options.mode }, monitor, context, signal)
     const reported = attempt > 1 ? counted.map((f) => passedLate(f, attempt)) : counted
-    return reportOf(monitor, await advised(reported, monitor, context, options), tookMs, attempt)
+    return { ...reportOf(monitor, await advised(reported, monitor, context, options), tookMs, attempt), observed }
   } finally {
     signIn?.end()
   }
@@ -200,7 +203,7 @@ function blockedResult({ name }: PlannedMonitor, { by, cause, ago, next }: Block
     return notChecked('sign-in', 'refused', message, { details })
   }
   const message = cause === undefined ? `refused ${ago} ago; ${pause}` : `refused: ${cause} (${ago} ago); ${pause}`
-  return { check: 'sign-in', status: 'failed', fault: 'auth', message, details }
+  return { check: 'sign-in', status: 'failed', fault: 'auth', message, details, remembered: true }
 }
 
 /** Whether the server refused our own sign-in. */

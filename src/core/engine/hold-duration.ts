@@ -49,7 +49,7 @@ function judged(result: Result, passedMs: number | undefined, forMs: number): Re
     return { ...result, details: [...details, unknown] }
   }
   const long = passedMs === 0 ? 'exceeded for the first time' : `exceeded for ${showDuration(passedMs)}`
-  if (passedMs > forMs) return { ...result, message: `${message}, ${long}` }
+  if (passedMs > forMs) return { ...result, message: `${message}, ${long}`, isHeld: true }
   const { fault: _fault, ...rest } = result
   return { ...rest, status: 'ok', message: `${message}, ${long}: counts after ${showDuration(forMs)}` }
 }

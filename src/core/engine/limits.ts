@@ -290,6 +290,8 @@ export type Underway<W extends Waiter> = {
 export class Observation<W extends Waiter = Waiter> {
   /** Monotonic milliseconds. */
   readonly begunAt: number
+  /** When it got its slot. Undefined before that. */
+  startedAt: number | undefined
   /** Monotonic milliseconds. Undefined while it is under way. */
   endedAt: number | undefined
   /** False once it has less time than others would give it: they then observe for themselves. */

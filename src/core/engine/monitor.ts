@@ -35,6 +35,10 @@ export type PlannedMonitor = {
   readonly ownPart?: string | undefined
   /** How often `svc serve` runs it by itself. Absent: as its type, or all monitors. */
   readonly every?: Every | undefined
+  /** Milliseconds that a worse result must last before it is confirmed. Absent: as its type, or all monitors. */
+  readonly confirmMs?: number | undefined
+  /** More faults than this in an hour are flapping. Absent: as its type, or all monitors. */
+  readonly flapping?: number | 'off' | undefined
   /** Whether it may write when `svc serve` runs it by itself. */
   readonly scheduleWrites?: boolean | undefined
   /** Its server type. Absent for the host block, which every type has, and for what no type has. */
@@ -57,6 +61,11 @@ export type MonitorReport = {
   readonly results: readonly Result[]
   readonly durationMs: number
   readonly attempts: number
+  /**
+   * When the observation began and ended, in monotonic milliseconds: earlier than the run where it took the results of
+   * another one. Absent where nothing was observed.
+   */
+  readonly observed?: { readonly beganAt: number; readonly endedAt: number } | undefined
   readonly ownPart?: PlannedMonitor['ownPart']
   readonly tags?: PlannedMonitor['tags']
 }

@@ -38,6 +38,7 @@ export const toleranceMs = 250
 /** The results of one attempt. Times are monotonic milliseconds. */
 type Observed = {
   readonly results: readonly Result[]
+  readonly beganAt: number
   readonly endedAt: number
   /** How long the observation has taken. */
   readonly tookMs: number
@@ -66,7 +67,7 @@ export async function observeOnce(
   const unusable = mistakeIn(monitor)
   if (unusable !== undefined) {
     const result: Result = { check: 'settings', status: 'failed', fault: 'data', message: unusable }
-    return { results: [result], endedAt: askedAt, tookMs: 0 }
+    return { results: [result], beganAt: askedAt, endedAt: askedAt, tookMs: 0 }
   }
   const { observations } = context.limits
   const { signal, ends } = run
@@ -91,7 +92,8 @@ export async function observeOnce(
     await keepReadings(monitor, context, observation, signal)
     reuse(monitor, run, observation, endedAt + lifeMs())
   } else run.times.delete(monitor)
-  return { results, endedAt, tookMs: endedAt - observation.begunAt }
+  const { begunAt, startedAt = begunAt } = observation
+  return { results, beganAt: startedAt, endedAt, tookMs: endedAt - begunAt }
 }
 
 /** What `validate` of its kind said of a monitor that has run before. A schedule runs the same monitors again and again. */
@@ -144,12 +146,12 @@ async function fromDeeper(
     patience.clear()
   }
   const results = observation.upTo(mode, own)
-  const { endedAt, begunAt } = observation
+  const { endedAt, begunAt, startedAt = begunAt } = observation
   if (!results || endedAt === undefined) return undefined
   if (observed) for (const result of results) observed(result)
   await keepReadings(monitor, context, observation, signal)
   reuse(monitor, run, observation, endedAt + lifeOf(results, mode))
-  return { results, endedAt, tookMs: endedAt - begunAt }
+  return { results, beganAt: startedAt, endedAt, tookMs: endedAt - begunAt }
 }
 
 /** Adds the values of an observation that was made for another monitor to the series of this one. */
@@ -269,6 +271,7 @@ function observe(
       return
     }
     const started = context.now()
+    observation.startedAt = started
     const { options, run } = observation.latest
     const time = timeOf(monitor, options, run, started)
     const waits = slot.waitedFor === undefined ? [] : [waitText(started - begunAt, slot.waitedFor)]

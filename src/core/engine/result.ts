@@ -80,6 +80,10 @@ export type Result<Name extends string = string> = {
   readonly refusal?: string | undefined
   /** Found by another svc, so its fault does not concern our own connection or sign-in. */
   readonly foundElsewhere?: true | undefined
+  /** A threshold that every run of the time of `for` has exceeded. */
+  readonly isHeld?: true | undefined
+  /** It repeats the refusal of an earlier sign-in, and observed nothing. */
+  readonly remembered?: true | undefined
   /** With the fault `auth`: the server refused an account that this run created and no later run uses. */
   readonly temporaryAccount?: true | undefined
 }

@@ -162,6 +162,7 @@ export function healthPart(
   }
   let onObservation: EngineContext['onObservation']
   let serving: Serving | undefined
+  let onOthersReport: Parameters<ScheduleWork['watchReports']>[0] | undefined
   const documentsOf = rememberDocuments()
   const life = new AbortController()
 
@@ -203,6 +204,7 @@ export function healthPart(
       if (inForce !== current && !isPlanned(current, type, report)) return
       const endedAt = now()
       latest?.add(type, mode, report, { ...(times ?? { beganAt: endedAt - report.durationMs, endedAt }), cause })
+      if (cause !== 'peer') onOthersReport?.(type, mode, report)
     }
     const run = await runMonitors(monitors, context, { mode, signal, cause, notBefore, elsewhere, onReport })
     if (cause !== 'peer' && inForce === current) recent?.ended(type, run)
@@ -247,9 +249,18 @@ export function healthPart(
         onObservation = observed
       },
       expect: (runsPerMinute) => context.limits.slots.expect({ runsPerMinute, runMs: slotMs }),
-      run: async ({ monitor }, mode, signal) => {
+      watchReports: (onReport) => {
+        onOthersReport = onReport
+      },
+      run: async ({ monitor }, mode, { signal, repeatsRefused }) => {
         count(monitor.type, mode, 'schedule')
-        const options = { mode, signal, cause: 'schedule' as const, timeoutMs: scheduledRunMs }
+        const options = {
+          mode,
+          signal,
+          cause: 'schedule' as const,
+          timeoutMs: scheduledRunMs,
+          ...(repeatsRefused ? { repeatsRefusedUntil: Date.now() } : {}),
+        }
         return (await runMonitors([monitor], context, options)).monitors[0]
       },
       latest: () => latest,

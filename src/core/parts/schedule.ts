@@ -8,11 +8,12 @@ import {
   type MonitorReport,
   type PlannedMonitor,
 } from '../engine/index.ts'
-import type { ExecutionMode } from '../protocol/index.ts'
+import type { ExecutionMode, ServerType } from '../protocol/index.ts'
 import type { Family } from '../reports/index.ts'
 import { beatMs, depths, type Order, runsPerMinute, Schedule, timelineOf } from '../schedule/index.ts'
 import type { Part } from './part.ts'
 import { type CostOf, keysOf, loadLine, type ScheduledMonitor, scheduledMonitors } from './scheduled-monitors.ts'
+import type { StatesClock, StatesPart } from './states.ts'
 
 /** What the schedule uses of the rest of svc. */
 export type ScheduleWork = {
@@ -21,8 +22,17 @@ export type ScheduleWork = {
   readonly watchObservations: (onObservation: NonNullable<EngineContext['onObservation']>) => void
   /** Takes the number of runs a minute, so that there are slots for them. */
   readonly expect: (runsPerMinute: number) => void
-  /** Rejects when the signal aborts, and with a defect. */
-  readonly run: (one: ScheduledMonitor, mode: ExecutionMode, signal: AbortSignal) => Promise<MonitorReport | undefined>
+  /**
+   * Rejects when the signal aborts, and with a defect. `repeatsRefused`: whether it signs in although the server has
+   * refused that.
+   */
+  readonly run: (
+    one: ScheduledMonitor,
+    mode: ExecutionMode,
+    options: { readonly signal: AbortSignal; readonly repeatsRefused: boolean },
+  ) => Promise<MonitorReport | undefined>
+  /** Takes what sees the report of each monitor that a caller's run has ended. */
+  readonly watchReports: (onReport: (type: ServerType, mode: ExecutionMode, report: MonitorReport) => void) => void
   /** Where each report goes that counts, for each type of its monitor. */
   readonly latest: () => LatestReports | undefined
   /** Called for a defect. */
@@ -42,11 +52,15 @@ const mostAtOnce = 100
 const maxWaitMs = 3_600_000
 
 /** Runs the monitors when the schedule says so, with real timers, and tells it what callers run. */
-export function schedulePart(work: ScheduleWork): Part & { readonly load: () => string | undefined } {
+export function schedulePart(
+  work: ScheduleWork,
+  states: StatesPart,
+): Part & { readonly load: () => string | undefined } {
   const monotonic = (): number => performance.now()
   const now = timelineOf({ wall: Date.now, monotonic })
   const running = new Map<string, Running>()
   let monitors = new Map<string, ScheduledMonitor>()
+  let byName = new Map<string, ScheduledMonitor>()
   let keyOf: (monitor: PlannedMonitor) => string | undefined = () => undefined
   let schedule: Schedule | undefined
   let load: string | undefined
@@ -83,7 +97,8 @@ export function schedulePart(work: ScheduleWork): Part & { readonly load: () => 
     running.get(order.key)?.controller.abort(new Error('a deeper run took its place'))
     const run: Running = { order, controller: new AbortController(), beganAt: undefined }
     running.set(order.key, run)
-    work.run(one, order.depth, run.controller.signal).then(
+    const { signal } = run.controller
+    work.run(one, order.depth, { signal, repeatsRefused: order.repeatsRefused === true }).then(
       (report) => end(run, report),
       (error: unknown) => {
         if (closed || running.get(order.key) !== run) return
@@ -111,7 +126,26 @@ export function schedulePart(work: ScheduleWork): Part & { readonly load: () => 
       // Of the configuration in force: a reload may have removed a type with this host block.
       for (const type of monitors.get(order.key)?.types ?? [])
         work.latest()?.add(type, order.depth, report, { beganAt, endedAt, cause: 'schedule' })
+      states.ran(order.key, order.depth, report, timesOf(report, { beganAt, endedAt }))
     }
+    arm()
+  }
+
+  /** When the results of a report were observed, by the time line. */
+  const timesOf = ({ observed }: MonitorReport, otherwise: NonNullable<MonitorReport['observed']>) => {
+    const { beganAt, endedAt } = observed ?? otherwise
+    const ahead = now() - monotonic()
+    return { beganAt: beganAt + ahead, endedAt: endedAt + ahead }
+  }
+
+  /** What a caller's run shows counts as well, unless the process stood still. */
+  const onReport = (type: ServerType, mode: ExecutionMode, report: MonitorReport): void => {
+    const one = byName.get(`${type} ${report.name}`)
+    if (!schedule || closed || !one || report.observed === undefined) return
+    const times = timesOf(report, report.observed)
+    const hasFailed = report.results.some(({ status }) => status === 'failed')
+    if (hasFailed && schedule.stoodStillSince(times.beganAt, now())) return
+    states.ran(one.key, mode, report, times)
     arm()
   }
 
@@ -154,18 +188,24 @@ export function schedulePart(work: ScheduleWork): Part & { readonly load: () => 
 
   const take = (scheduled: readonly ScheduledMonitor[], costOf: CostOf): void => {
     monitors = new Map(scheduled.map((one) => [one.key, one]))
+    byName = new Map(scheduled.flatMap((one) => one.types.map((type) => [`${type} ${one.monitor.name}`, one] as const)))
     keyOf = keysOf(scheduled)
     work.expect(scheduled.reduce((sum, { intervals: own }) => sum + runsPerMinute(own), 0))
     load = loadLine(scheduled, costOf)
   }
 
   /** Takes the monitors on. Those that it has keep their phases and what they did. */
-  const watch = (): void => {
+  const watch = (config: Config): void => {
     if (closed || !isAnswering || (!schedule && monitors.size === 0)) return
     follow()
     const current = schedule ?? new Schedule(now())
     schedule = current
     for (const { key, intervals } of monitors.values()) current.watch({ key, every: intervals }, now())
+    const ask = ({ key, depth, at, repeatsRefused }: Parameters<StatesClock['ask']>[0]): void => {
+      current.ask(key, { depth, at, repeatsRefused }, now())
+      arm()
+    }
+    states.watch([...monitors.values()], config, { now, ask })
     beat ??= setInterval(() => current.beat(now()), beatMs)
     arm()
   }
@@ -175,11 +215,12 @@ export function schedulePart(work: ScheduleWork): Part & { readonly load: () => 
       const [scheduled, { costOf }] = await Promise.all([scheduledMonitors(work.config), loadCosts()])
       take(scheduled, costOf)
       work.watchObservations(onObservation)
+      work.watchReports(onReport)
     },
     // Not before the server answers: monitors may ask this server.
     answers: () => {
       isAnswering = true
-      watch()
+      watch(work.config)
     },
     reload: async (config) => {
       const [scheduled, { costOf }] = await Promise.all([scheduledMonitors(config), loadCosts()])
@@ -194,7 +235,7 @@ export function schedulePart(work: ScheduleWork): Part & { readonly load: () => 
           running.delete(key)
           schedule?.forget(key)
         }
-        watch()
+        watch(config)
       }
     },
     load: () => load,

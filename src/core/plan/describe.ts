@@ -112,6 +112,7 @@ const typeNames: Record<Exclude<Setting['type'], 'choice' | 'threshold'>, string
   url: 'URL',
   number: 'number',
   integer: 'whole number',
+  countOrOff: 'whole number or off',
   flag: 'true or false',
   duration: 'duration',
   bytes: 'bytes',
@@ -134,15 +135,19 @@ const unitNames: Record<ThresholdUnit, string> = {
 function typeName(setting: Setting): string {
   if (setting.type === 'choice') return setting.values.join(' or ')
   if (setting.type === 'threshold') return `warn and limit in ${unitNames[setting.unit]}`
-  if (setting.type !== 'number' && setting.type !== 'integer' && setting.type !== 'bytes')
-    return typeNames[setting.type]
+  if (setting.type === 'countOrOff') return `${typeNames[setting.type]}, ${setting.min} to ${setting.max}`
+  if (!hasRange(setting)) return typeNames[setting.type]
   const range = writeRange(setting)
   return `${typeNames[setting.type]}${range === undefined ? '' : `, ${range}`}`
 }
 
+type Ranged = Extract<Setting, { type: 'number' | 'integer' | 'bytes' | 'duration' }>
+const hasRange = (setting: Setting): setting is Ranged =>
+  setting.type === 'number' || setting.type === 'integer' || setting.type === 'bytes' || setting.type === 'duration'
+
 /** The range of a figure, in the syntax of svc.yaml: `1KiB to 64MiB`. Undefined if it has none. */
-export function writeRange({ type, min, max }: Extract<Setting, { type: 'number' | 'integer' | 'bytes' }>) {
-  const write = type === 'bytes' ? writeBytes : String
+export function writeRange({ type, min, max }: Ranged) {
+  const write = type === 'bytes' ? writeBytes : type === 'duration' ? writeDuration : String
   if (min === undefined) return max === undefined ? undefined : `up to ${write(max)}`
   return `${write(min)} ${max === undefined ? 'or more' : `to ${write(max)}`}`
 }

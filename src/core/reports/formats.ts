@@ -17,6 +17,8 @@ type ReportRow = {
 export const loadPrometheus = () => import('./prometheus.ts')
 /** The writer of the latest results for `/metrics`. */
 export const loadLive = () => import('./live.ts')
+/** The metrics of what is confirmed. */
+export const loadConfirmed = () => import('./confirmed.ts')
 
 const recordHelp = 'one record per result'
 const ciHelp = 'for CI: a test report, annotations'

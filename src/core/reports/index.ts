@@ -1,10 +1,10 @@
 /** Reports: health answers in the formats of other tools. */
-import { loadLive, reports } from './formats.ts'
+import { loadConfirmed, loadLive, reports } from './formats.ts'
 
 export type { ExpositionFormat, Family, Sample } from './exposition.ts'
 export { foreignWarning } from './foreign.ts'
-export { loadLive, loadPrometheus, type ReportName, reports } from './formats.ts'
-export { type ResultRecord, read, records, renderPlain } from './read.ts'
+export { loadConfirmed, loadLive, loadPrometheus, type ReportName, reports } from './formats.ts'
+export { type ResultRecord, read, readMonitor, records, renderPlain } from './read.ts'
 export {
   bySeverity,
   count,
@@ -35,10 +35,11 @@ export {
   reportUpTo,
   runDocument,
   selectRun,
+  slugIn,
 } from './run-document.ts'
 
 /** Loads the formats that are served over HTTP. */
 export const preloadReports = async (): Promise<void> => {
   const served = Object.values(reports).filter(({ overHttp }) => overHttp !== undefined)
-  await Promise.all([loadLive(), ...served.map(({ load }) => load())])
+  await Promise.all([loadLive(), loadConfirmed(), ...served.map(({ load }) => load())])
 }

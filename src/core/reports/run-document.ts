@@ -189,6 +189,10 @@ export function familyOf(
   return undefined
 }
 
+/** The name in metrics of a check, which may be a member of a declared family. */
+export const slugIn = (declared: readonly DeclaredResult[], check: string): string =>
+  slugOf(familyOf(check, declared)?.name ?? check)
+
 /** The name of a check in metrics: lower-case ASCII letters and digits, joined by underscores. */
 export const slugOf = (check: string): string =>
   check

@@ -30,7 +30,12 @@ export type Order = {
   readonly dueAt: number
   /** From when on it could have begun: when it was due, or when the run before it ended. */
   readonly readyAt: number
+  /** Whether it repeats, once, a sign-in that was refused. */
+  readonly repeatsRefused?: true
 }
+
+/** A run that somebody needs: one at this depth, or a deeper one, that begins at this time or later. */
+export type Want = { readonly depth: ExecutionMode; readonly at: number; readonly repeatsRefused: boolean }
 
 /** What is known of one monitor. */
 export type MonitorRow = Scheduled & {
@@ -45,6 +50,8 @@ export type MonitorRow = Scheduled & {
   readonly freeAt: number
   /** A run to repeat, because its verdict does not count. */
   readonly again: { readonly depth: ExecutionMode; readonly at: number } | undefined
+  /** Runs that are needed besides. */
+  readonly wants: readonly Want[]
 }
 
 /** FNV-1a with a final mix: the same on every node and after every restart, and well spread for similar texts. */
@@ -71,7 +78,7 @@ export const spreadMs = 30_000
 export function watchFrom({ key, every }: Scheduled, now: number): MonitorRow {
   const shortest = Math.min(spreadMs, ...depths.flatMap((depth) => every[depth] ?? []))
   const firstAt = now + shareOf(shortest, key, 'first')
-  return { key, every, firstAt, covered: {}, order: undefined, callers: {}, freeAt: now, again: undefined }
+  return { key, every, firstAt, covered: {}, order: undefined, callers: {}, freeAt: now, again: undefined, wants: [] }
 }
 
 /** A run that began at most this long before a due time serves it. More would let the gaps between runs grow. */
@@ -95,8 +102,25 @@ const isInProgress = ({ callers }: MonitorRow, depth: ExecutionMode): boolean =>
 /** When a depth may begin next. */
 function readyAt(row: MonitorRow, depth: ExecutionMode): number {
   if (isInProgress(row, depth)) return Number.POSITIVE_INFINITY
-  const { again } = row
-  return Math.min(dueAt(row, depth), again?.depth === depth ? again.at : Number.POSITIVE_INFINITY)
+  const { again, wants } = row
+  const besides = wants.reduce(
+    (least, one) => (one.depth === depth ? Math.min(least, one.at) : least),
+    Number.POSITIVE_INFINITY,
+  )
+  return Math.min(dueAt(row, depth), again?.depth === depth ? again.at : Number.POSITIVE_INFINITY, besides)
+}
+
+/** At most so many runs are needed besides: more would be a defect. */
+const mostWants = 32
+
+/** The row once a run is needed besides those that are due. One that is waiting already, and begins late enough, serves. */
+export function want(row: MonitorRow, one: Want, now: number): MonitorRow {
+  const serves = ({ depth, at, repeatsRefused }: Want): boolean =>
+    covers(depth, one.depth) &&
+    (at === one.at || (at <= now && one.at <= now)) &&
+    (repeatsRefused || !one.repeatsRefused)
+  if (row.wants.length >= mostWants || row.wants.some(serves)) return row
+  return { ...row, wants: [...row.wants, one] }
 }
 
 /**
@@ -119,17 +143,19 @@ export const nextAt = (row: MonitorRow): number => soonestOf(row, open(row))
  * waiting. Undefined if none is due.
  */
 export function dueOrder(row: MonitorRow, now: number): Order | undefined {
-  const { key, order, freeAt } = row
+  const { key, order, freeAt, wants } = row
   const due = open(row).filter((depth) => readyAt(row, depth) <= now)
   const depth = due.at(-1)
   if (depth === undefined) return undefined
   const earliest = soonestOf(row, due)
   const ready = Math.max(earliest, freeAt)
+  const repeats = wants.some((one) => one.repeatsRefused && one.at <= now && covers(depth, one.depth))
   return {
     key,
     depth,
     dueAt: Math.min(earliest, order?.dueAt ?? earliest),
     readyAt: Math.min(ready, order?.readyAt ?? ready),
+    ...(repeats ? { repeatsRefused: true } : {}),
   }
 }
 
@@ -140,11 +166,13 @@ export const orderFor = (row: MonitorRow, order: Order): MonitorRow => ({
 })
 
 /** The row once a run at a depth has begun: it serves what it covers. */
-function serve(row: MonitorRow, depth: ExecutionMode, at: number): MonitorRow {
+function serve(row: MonitorRow, depth: ExecutionMode, at: number, repeats = false): MonitorRow {
   const covered = { ...row.covered }
   for (const one of depths) if (covers(depth, one)) covered[one] = Math.max(at, covered[one] ?? at)
   const again = row.again && covers(depth, row.again.depth) ? undefined : row.again
-  return { ...row, covered, again }
+  if (row.wants.length === 0) return { ...row, covered, again }
+  const isServed = (one: Want): boolean => one.at <= at && covers(depth, one.depth) && (repeats || !one.repeatsRefused)
+  return { ...row, covered, again, wants: row.wants.filter((one) => !isServed(one)) }
 }
 
 /** Who asked for a run. */
@@ -156,7 +184,7 @@ export function begin(row: MonitorRow, by: Asker, depth: ExecutionMode, now: num
     return { ...serve(row, depth, now), callers: { ...row.callers, [depth]: (row.callers[depth] ?? 0) + 1 } }
   }
   if (!row.order || row.order.beganAt !== undefined) return row
-  return { ...serve(row, row.order.depth, now), order: { ...row.order, beganAt: now } }
+  return { ...serve(row, row.order.depth, now, row.order.repeatsRefused), order: { ...row.order, beganAt: now } }
 }
 
 /**
@@ -183,6 +211,6 @@ function callerLeft(row: MonitorRow, depth: ExecutionMode): MonitorRow {
 function withoutOrder(row: MonitorRow, now: number): MonitorRow {
   const { order } = row
   if (!order) return row
-  const served = order.beganAt === undefined ? serve(row, order.depth, now) : row
+  const served = order.beganAt === undefined ? serve(row, order.depth, now, order.repeatsRefused) : row
   return { ...served, order: undefined }
 }

@@ -1,4 +1,4 @@
-export { depths, type Intervals, type Order } from './due.ts'
+export { covers, depths, hash, type Intervals, type Order } from './due.ts'
 export { intervalsOf, intervalsOfMonitor, measuredRunsPerMinute, runsPerMinute } from './intervals.ts'
 export { Schedule } from './schedule.ts'
 export { beatMs } from './stillness.ts'

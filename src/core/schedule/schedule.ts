@@ -12,6 +12,8 @@ import {
   type Order,
   orderFor,
   type Scheduled,
+  type Want,
+  want,
   watchFrom,
 } from './due.ts'
 import { RecentHighest } from './lateness.ts'
@@ -85,6 +87,18 @@ export class Schedule {
     this.#places.delete(key)
     this.#soonest.delete(place)
     for (const waiting of this.#waiting.values()) waiting.delete(key)
+  }
+
+  /** Somebody needs a run besides those that are due. It takes its turn like any other. */
+  ask(key: string, needed: Want, now: number): void {
+    const place = this.#places.get(key)
+    if (place) this.#put(place, want(place.row, needed, now))
+  }
+
+  /** Whether the process stood still at any time since then, so that a failure of a run that began then does not count. */
+  stoodStillSince(from: number, now: number): boolean {
+    this.beat(now)
+    return stoodStillSince(this.#stillness, from)
   }
 
   /** The process works: to be called at least every `beatMs`. */

@@ -1,5 +1,12 @@
 import { ExecutionMode, type ServerType } from '../protocol/index.ts'
-import { type ExpositionFormat, type Family, loadLive, loadPrometheus, type Sample } from '../reports/index.ts'
+import {
+  type ExpositionFormat,
+  type Family,
+  loadConfirmed,
+  loadLive,
+  loadPrometheus,
+  type Sample,
+} from '../reports/index.ts'
 import type { RecentRun, Runtime } from '../service.ts'
 import type { HttpAnswer } from './answer.ts'
 import { callOf } from './call.ts'
@@ -22,7 +29,10 @@ export async function metricsPage(server: ServerContext, context: RequestContext
   const format = formatFor(headers.accept)
   const { exposition, expositionTypes, renderFamilies } = await loadPrometheus()
   const health = await healthText(server, runs, format)
+  const confirmed = runtime.confirmed?.(views)
+  const { confirmedFamilies } = await loadConfirmed()
   const others = [
+    ...(confirmed ? confirmedFamilies(confirmed) : []),
     ...((await runtime.metrics?.(server.limits.readyMs)) ?? []),
     ...(await server.metrics.families(server.open.size)),
     ...(views() === 'full' ? [buildFamily(runtime)] : []),

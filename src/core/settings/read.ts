@@ -237,7 +237,15 @@ const readers: { readonly [T in Setting['type']]: Reader<T> } = {
       : readNumber(value, setting, at),
   flag: (value, _, at) =>
     typeof value === 'boolean' ? value : at.report(`must be true or false (without quotes), not ${describe(value)}`),
-  duration: (value, _, at) => readFigure(value, 'duration', at),
+  countOrOff: (value, setting, at) => {
+    if (value === 'off' || value === false) return 'off'
+    if (typeof value === 'number' && Number.isSafeInteger(value)) return within(value, setting, String, at)
+    return at.report(`must be a whole number or off, not ${describe(value)}`)
+  },
+  duration: (value, setting, at) => {
+    const ms = readFigure(value, 'duration', at)
+    return ms === undefined ? undefined : within(ms, setting, writeDuration, at)
+  },
   bytes: (value, setting, at) => {
     const bytes = readFigure(value, 'bytes', at)
     return bytes === undefined ? undefined : within(bytes, setting, writeBytes, at)

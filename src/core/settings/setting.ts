@@ -32,7 +32,14 @@ export type Setting =
   | (Base & { readonly type: 'number'; readonly default?: number; readonly min?: number; readonly max?: number })
   | (Base & { readonly type: 'integer'; readonly default?: number; readonly min?: number; readonly max?: number })
   | (Base & { readonly type: 'flag'; readonly default?: boolean })
-  | (Base & { readonly type: 'duration'; readonly default?: number })
+  | (Base & { readonly type: 'duration'; readonly default?: number; readonly min?: number; readonly max?: number })
+  /** A whole number, or `off` for none. */
+  | (Base & {
+      readonly type: 'countOrOff'
+      readonly default?: number | 'off'
+      readonly min: number
+      readonly max: number
+    })
   | (Base & { readonly type: 'bytes'; readonly default?: number; readonly min?: number; readonly max?: number })
   | (Base & { readonly type: 'secret' })
   | (Base & { readonly type: 'choice'; readonly values: readonly string[]; readonly default?: string })
@@ -66,25 +73,27 @@ type ValueOf<T> = T extends { type: 'text' | 'url' }
   ? string
   : T extends { type: 'number' | 'integer' | 'duration' | 'bytes' }
     ? number
-    : T extends { type: 'flag' }
-      ? boolean
-      : T extends { type: 'secret' }
-        ? Secret
-        : T extends { type: 'choice'; values: readonly (infer V)[] }
-          ? V
-          : T extends { type: 'texts' }
-            ? readonly string[]
-            : T extends { type: 'map' }
-              ? Readonly<Record<string, string>>
-              : T extends { type: 'threshold' }
-                ? Threshold
-                : T extends { type: 'every' }
-                  ? Every
-                  : T extends { type: 'group'; fields: infer F }
-                    ? Values<F>
-                    : T extends { type: 'groups'; fields: infer F }
-                      ? readonly Values<F>[]
-                      : never
+    : T extends { type: 'countOrOff' }
+      ? number | 'off'
+      : T extends { type: 'flag' }
+        ? boolean
+        : T extends { type: 'secret' }
+          ? Secret
+          : T extends { type: 'choice'; values: readonly (infer V)[] }
+            ? V
+            : T extends { type: 'texts' }
+              ? readonly string[]
+              : T extends { type: 'map' }
+                ? Readonly<Record<string, string>>
+                : T extends { type: 'threshold' }
+                  ? Threshold
+                  : T extends { type: 'every' }
+                    ? Every
+                    : T extends { type: 'group'; fields: infer F }
+                      ? Values<F>
+                      : T extends { type: 'groups'; fields: infer F }
+                        ? readonly Values<F>[]
+                        : never
 
 type Present<S> = {
   [K in keyof S]: S[K] extends { required: true } | { hasDefaults: true } ? K : 'default' extends keyof S[K] ? K : never

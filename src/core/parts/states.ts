@@ -1,0 +1,228 @@
+import { createHash } from 'node:crypto'
+import type { Config } from '../config/index.ts'
+import { fingerprint, type MonitorReport } from '../engine/index.ts'
+import type { ExecutionMode } from '../protocol/index.ts'
+import { documentOf, readMonitor, slugIn } from '../reports/index.ts'
+import type { ConfirmedCheck, ConfirmedStates, HealthViews, ShownIncident } from '../service.ts'
+import {
+  type Effect,
+  type RunOfStates,
+  States,
+  type SubjectView,
+  type Verdict,
+  type WatchedMonitor,
+} from '../states/index.ts'
+import type { Part } from './part.ts'
+import type { ScheduledMonitor } from './scheduled-monitors.ts'
+
+/** How often time passes for the states. Milliseconds. */
+const tickMs = 1_000
+
+/** What the states use of the schedule. */
+export type StatesClock = {
+  /** Milliseconds of the time line of the schedule. */
+  readonly now: () => number
+  /** Asks for a run besides those that are due. */
+  readonly ask: (effect: Extract<Effect, { type: 'ask' }>) => void
+}
+
+export type StatesPart = Part & {
+  /** From now on these monitors are watched, and no others. */
+  readonly watch: (monitors: readonly ScheduledMonitor[], config: Config, clock: StatesClock) => void
+  /** A run has ended, of which the verdict counts. Its times are those of the observation, by the time line. */
+  readonly ran: (
+    key: string,
+    depth: ExecutionMode,
+    report: MonitorReport,
+    times: { readonly beganAt: number; readonly endedAt: number },
+  ) => void
+  /** `Runtime.confirmed` */
+  readonly confirmed: (views: HealthViews) => ConfirmedStates
+}
+
+/** Confirms what runs show: feeds the states with verdicts and time, and carries out what they ask for. */
+export function statesPart(): StatesPart {
+  const stop = new AbortController()
+  let states: States | undefined
+  let clock: StatesClock | undefined
+  let witnesses: readonly string[] = []
+  let timer: NodeJS.Timeout | undefined
+  let monitors = new Map<string, ScheduledMonitor>()
+  const slugs = new Map<string, string>()
+  const slugOf = ({ key, check }: SubjectView): string => {
+    const name = JSON.stringify([key, check])
+    const slug = slugs.get(name) ?? slugIn(monitors.get(key)?.monitor.kind.checks ?? [], check)
+    slugs.set(name, slug)
+    return slug
+  }
+
+  const carryOut = (effects: readonly Effect[]): void => {
+    for (const effect of effects) {
+      if (effect.type === 'ask') clock?.ask(effect)
+      else if (effect.type === 'witness') for (const witness of witnesses) tryWitness(witness)
+    }
+  }
+
+  const tryWitness = (witness: string): void => {
+    if (!clock) return
+    const { now } = clock
+    const at = now()
+    const attempt = import('./witnesses.ts').then(({ answers }) => answers(witness, stop.signal))
+    attempt.then(
+      (isUp) => {
+        if (!stop.signal.aborted) carryOut(states?.witnessed(witness, { at, isUp }, now()) ?? [])
+      },
+      () => {},
+    )
+  }
+
+  return {
+    preload: async () => {
+      await import('./witnesses.ts')
+    },
+    watch: (scheduled, config, time) => {
+      clock = time
+      witnesses = config.serve.witness
+      monitors = new Map(scheduled.map((one) => [one.key, one]))
+      slugs.clear()
+      const current = states ?? new States(time.now())
+      states = current
+      carryOut(current.configure(watchedMonitors(scheduled, config), time.now(), witnesses))
+      timer ??= setInterval(() => carryOut(current.tick(time.now())), tickMs)
+    },
+    ran: (key, depth, report, { beganAt, endedAt }) => {
+      if (!clock || !states) return
+      const run: RunOfStates = { key, depth, beganAt, endedAt, verdicts: verdictsOf(report) }
+      carryOut(states.ran(run, clock.now()))
+    },
+    confirmed: (views) => ({
+      checks: states && clock ? checksFor([...states.views(clock.now())], views, slugOf) : [],
+      isIsolated: states?.isIsolated,
+    }),
+    cancel: () => {
+      clearInterval(timer)
+      stop.abort(new Error('svc is shutting down'))
+    },
+  }
+}
+
+/** What confirmation needs to know of the monitors of a schedule. */
+function watchedMonitors(monitors: readonly ScheduledMonitor[], { types, serve }: Config): readonly WatchedMonitor[] {
+  const keys = new Map<string, string>(
+    monitors.flatMap(({ key, types: of, monitor }) => of.map((type) => [`${type}/${monitor.name}`, key] as const)),
+  )
+  return monitors.map(({ key, monitor, intervals }) => {
+    const { name, type, kind, dependsOn, dependsOnElsewhere = [] } = monitor
+    const ofType = type === undefined ? undefined : types[type]
+    const flapping = monitor.flapping ?? ofType?.flapping ?? serve.flapping
+    const causes = [
+      ...dependsOn.map((one) => `${type}/${one}`),
+      ...dependsOnElsewhere.map((one) => `${one.type}/${one.name}`),
+    ]
+    return {
+      key,
+      type,
+      name,
+      runsOn: kind.runsOn,
+      every: intervals,
+      dependsOn: causes.flatMap((cause) => {
+        const of = keys.get(cause)
+        return of === undefined ? [] : [{ atLeast: 1, of: [of] }]
+      }),
+      confirmMs: monitor.confirmMs ?? ofType?.confirm ?? serve.confirm,
+      flapping: flapping === 'off' ? Number.POSITIVE_INFINITY : flapping,
+      formerly: monitor.formerly ?? [],
+      fingerprint: createHash('sha256').update(fingerprint(monitor)).digest('hex').slice(0, 16),
+    }
+  })
+}
+
+const levels = { ok: 'ok', warn: 'warning', fail: 'failed', 'not checked': undefined } as const
+
+/** What the report of a run says of each check. */
+export function verdictsOf(report: MonitorReport): readonly Verdict[] {
+  const reading = readMonitor(documentOf(report, () => true, 'full'))
+  return reading.results.map(({ check, item, level, message, fault, depth, notChecked }, at): Verdict => {
+    const result = report.results[at]
+    const isRemembered = result?.remembered === true
+    const isSkipped = fault === 'dependency'
+    const verdict = isRemembered || isSkipped ? undefined : levels[level]
+    const reason = isRemembered ? 'remembered' : isSkipped ? 'dependency' : notChecked
+    return {
+      check,
+      ...(item === undefined ? {} : { item }),
+      level: verdict,
+      message: message.slice(0, mostCharacters),
+      depth: depth ?? report.depth,
+      ...(verdict === undefined && reason !== undefined ? { reason } : {}),
+      ...(verdict === 'failed' && result?.fault !== undefined ? { fault: result.fault } : {}),
+      ...(result?.isHeld ? { isHeld: true } : {}),
+    }
+  })
+}
+/** Messages of peers are kept as long as incidents are. */
+const mostCharacters = 1_024
+
+/** What a reader with these views may see. */
+function checksFor(
+  all: readonly SubjectView[],
+  views: HealthViews,
+  slugFor: (view: SubjectView) => string,
+): readonly ConfirmedCheck[] {
+  const victims = new Map<string, number>()
+  for (const { state } of all) {
+    const cause = state.incident?.cause
+    if (cause) victims.set(cause.key, (victims.get(cause.key) ?? 0) + 1)
+  }
+  return all.flatMap((view): readonly ConfirmedCheck[] => {
+    const { type, monitor, check, item, state, isObserved, key } = view
+    if (views(type) !== 'full') return []
+    const { level, levelSince, fault, message, doubt, blips, incident } = state
+    return [
+      {
+        type,
+        monitor,
+        check,
+        slug: slugFor(view),
+        item,
+        level,
+        since: levelSince,
+        fault,
+        message,
+        isObserved,
+        doubtSince: doubt && (doubt.failed ?? doubt.warning),
+        blips,
+        incident: incident && shownIncident(incident, victims.get(key) ?? 0, views),
+      },
+    ]
+  })
+}
+
+function shownIncident(
+  {
+    id,
+    level,
+    beganAt,
+    fault,
+    message,
+    cause,
+    isFlapping,
+    isUnobserved,
+  }: NonNullable<SubjectView['state']['incident']>,
+  victims: number,
+  views: HealthViews,
+): ShownIncident {
+  const isHidden = cause !== undefined && views(cause.type) !== 'full'
+  return {
+    id,
+    level,
+    beganAt,
+    fault,
+    message,
+    cause:
+      cause && (isHidden ? { monitor: 'a monitor of another type' } : { type: cause.type, monitor: cause.monitor }),
+    isFlapping,
+    isUnobserved,
+    victims,
+  }
+}

@@ -1,0 +1,2 @@
+export { type Effect, States, type StoredSubject, type SubjectView } from './states.ts'
+export type * from './types.ts'

@@ -1,0 +1,298 @@
+import type { ExecutionMode } from '../protocol/index.ts'
+import { covers } from '../schedule/index.ts'
+import {
+  flapCalmMs,
+  flapDownMs,
+  flapWindowMs,
+  isRetried,
+  isUnreachable,
+  lookAgainMs,
+  rank,
+  recoverMs,
+  repeatMs,
+  retryAfterMs,
+  worse,
+} from './policy.ts'
+import type { CheckLevel, FaultInDoubt, RunOfStates, SubjectState, Verdict, WatchedMonitor } from './types.ts'
+
+/** What a verdict leads to, besides the new state. */
+export type Judgement =
+  /** Another run, that begins at this time or later and is at least this deep. */
+  | { readonly type: 'ask'; readonly depth: ExecutionMode; readonly at: number; readonly repeatsRefused?: boolean }
+  /** The first bad verdict of a fault. */
+  | { readonly type: 'doubt' }
+  /** A fault is over that was never confirmed. */
+  | { readonly type: 'blip'; readonly at: number; readonly level: CheckLevel; readonly doubt: FaultInDoubt }
+  /** There is a verdict again. */
+  | { readonly type: 'observed' }
+
+export type Judged = { readonly state: SubjectState; readonly effects: readonly Judgement[] }
+
+/** What a verdict is judged by. */
+export type JudgeRules = Pick<WatchedMonitor, 'confirmMs' | 'flapping'> & {
+  /** Whether the line of this machine was proved by a try that began after this time. */
+  readonly isLineProved: (since: number) => boolean
+}
+
+type Run = Pick<RunOfStates, 'depth' | 'beganAt' | 'endedAt'>
+
+/** A check that no run has reported before. */
+export const newSubject = ({ depth, message }: Verdict, at: number): SubjectState => ({
+  level: 'ok',
+  levelSince: at,
+  confirmedAt: at,
+  message,
+  checkDepth: depth,
+  depth,
+  faults: [],
+  isFlapping: false,
+  blips: 0,
+  observedAt: at,
+  missing: 0,
+})
+
+/** Takes one verdict into account. Only time confirms, not count: callers may run a monitor as often as they like. */
+export function judge(before: SubjectState, verdict: Verdict, run: Run, rules: JudgeRules): Judged {
+  const { level, fault, message } = verdict
+  if (level === undefined) return withoutVerdict(before, verdict, run, rules)
+  const { beganAt } = run
+  // The same observation once more, or one that is older than what is known.
+  if (before.latest && beganAt <= before.latest.at) return { state: before, effects: [] }
+  if (isTooShallow(before, level, run.depth)) return lookAgain(before, run)
+  const state: SubjectState = {
+    ...before,
+    checkDepth: verdict.depth,
+    missing: 0,
+    reason: undefined,
+    observedAt: beganAt,
+    unobservedSince: undefined,
+    ...newsOf(before, level, beganAt),
+    latest: {
+      level,
+      at: beganAt,
+      since: before.latest?.level === level ? before.latest.since : beganAt,
+      fault,
+    },
+  }
+  const observed: Judgement[] = before.unobservedSince === undefined ? [] : [{ type: 'observed' }]
+  const step =
+    rank(level) > rank(before.level)
+      ? worsened(state, { level, fault, message, isHeld: verdict.isHeld === true }, run, rules)
+      : rank(level) < rank(before.level)
+        ? improved(state, { level, fault, message }, run)
+        : unchanged(state, { level, fault, message }, run, rules)
+  return { state: flapped(step.state, beganAt, rules.flapping), effects: [...observed, ...step.effects] }
+}
+
+/** A run that could not look proves nothing. If it was to confirm a fault, another one does. */
+function withoutVerdict(before: SubjectState, { reason }: Verdict, { depth, endedAt }: Run, rules: JudgeRules): Judged {
+  const { doubt, level, observedAt } = before
+  // While the sign-in pauses, the refusal is known.
+  const isExplained = reason === 'remembered' && (level !== 'ok' || doubt !== undefined)
+  const state = { ...before, reason, observedAt: isExplained ? Math.max(observedAt, endedAt) : observedAt }
+  const isTransient = reason === 'starved' || reason === 'budget'
+  if (!doubt || !isTransient || endedAt < (doubt.failed ?? doubt.warning) + rules.confirmMs)
+    return { state, effects: [] }
+  return { state, effects: [{ type: 'ask', depth, at: endedAt + repeatMs }] }
+}
+
+/** The level that a subject has or may have. */
+const suspected = ({ level, doubt }: SubjectState): CheckLevel =>
+  doubt === undefined ? level : worse(level, doubt.failed === undefined ? 'warning' : 'failed')
+
+/** Whether a run is healthier than a fault that only deeper runs have faultDepth. */
+const isTooShallow = (state: SubjectState, level: CheckLevel, depth: ExecutionMode): boolean =>
+  rank(level) < rank(suspected(state)) && !covers(depth, state.depth)
+
+/** The fault may be over: a run at its depth decides. The pauses grow while it stands. */
+function lookAgain(state: SubjectState, { beganAt, endedAt }: Run): Judged {
+  const { looked } = state
+  const dueAt = looked === undefined ? beganAt : looked.at + lookAgainMs * 2 ** Math.min(looked.times, 6)
+  if (beganAt < dueAt) return { state, effects: [] }
+  return {
+    state: { ...state, looked: { at: beganAt, times: (looked?.times ?? 0) + 1 } },
+    effects: [{ type: 'ask', depth: state.depth, at: endedAt }],
+  }
+}
+
+/** No limit of faults is higher. */
+const mostFaults = 1_000
+
+/** The faults of the last hour, with one that begins now. */
+function newsOf({ latest, faults }: SubjectState, level: CheckLevel, at: number): Pick<SubjectState, 'faults'> {
+  const recent = faults.filter((one) => one > at - flapWindowMs)
+  const begins = level !== 'ok' && (latest === undefined || latest.level === 'ok')
+  return { faults: begins ? [...recent, at].slice(-mostFaults) : recent }
+}
+
+type Observed = Pick<Verdict, 'fault' | 'message'> & { readonly level: CheckLevel }
+
+function worsened(
+  state: SubjectState,
+  { level, fault, message, isHeld }: Observed & { readonly isHeld: boolean },
+  { depth, beganAt, endedAt }: Run,
+  { confirmMs, isLineProved }: JudgeRules,
+): Judged {
+  const { doubt: before } = state
+  const isFirst = (level === 'failed' ? before?.failed : before?.warning) === undefined
+  const doubt: FaultInDoubt = {
+    warning: before?.warning ?? beganAt,
+    failed: level === 'failed' ? (before?.failed ?? beganAt) : undefined,
+    fault,
+    message,
+  }
+  const isNew = before === undefined && state.level === 'ok'
+  const next: SubjectState = {
+    ...state,
+    depth: isNew || before === undefined ? depth : shownAt(state, depth),
+    looked: isNew ? undefined : state.looked,
+    doubt,
+    healing: undefined,
+    turning: undefined,
+  }
+  const holdMs = isHeld ? 0 : confirmMs
+  const lasts = (since: number | undefined): since is number => since !== undefined && beganAt - since >= holdMs
+  const reached = lasts(doubt.failed) ? 'failed' : lasts(doubt.warning) ? 'warning' : undefined
+  if (reached !== undefined && rank(reached) > rank(state.level)) {
+    const since = (reached === 'failed' ? doubt.failed : doubt.warning) ?? beganAt
+    if (!isRetried(fault) || isLineProved(since)) {
+      const isWhole = reached === level
+      return {
+        state: {
+          ...next,
+          level: reached,
+          levelSince: since,
+          confirmedAt: beganAt,
+          fault: isWhole ? fault : undefined,
+          message,
+          doubt: isWhole ? undefined : doubt,
+        },
+        effects: !isFirst
+          ? []
+          : isWhole
+            ? [{ type: 'doubt' }]
+            : asksFor({ fault, depth, from: beganAt, holdMs, isFirst }),
+      }
+    }
+    return { state: next, effects: [{ type: 'ask', depth, at: endedAt + repeatMs }] }
+  }
+  const from = (level === 'failed' ? doubt.failed : doubt.warning) ?? beganAt
+  const isRefused = fault === 'auth' && before?.fault !== 'auth'
+  if (!isFirst && !isRefused) return { state: next, effects: [] }
+  return { state: next, effects: asksFor({ fault, depth, from, holdMs, isFirst }) }
+}
+
+/**
+ * The depth at which runs can heal a fault: that of the shallowest run that has faultDepth it. Where a shallower run was
+ * healthy meanwhile, the fault lies deeper, whatever else that run shows later.
+ */
+const shownAt = ({ depth, looked }: SubjectState, run: ExecutionMode): ExecutionMode =>
+  looked !== undefined || covers(run, depth) ? depth : run
+
+/** The runs that confirm a fault or find that it is over. */
+function asksFor({
+  fault,
+  depth,
+  from,
+  holdMs,
+  isFirst,
+}: {
+  readonly fault: Verdict['fault']
+  readonly depth: ExecutionMode
+  readonly from: number
+  readonly holdMs: number
+  readonly isFirst: boolean
+}): readonly Judgement[] {
+  const last: Judgement = {
+    type: 'ask',
+    depth,
+    at: from + holdMs,
+    ...(fault === 'auth' ? { repeatsRefused: true } : {}),
+  }
+  const tries = isFirst && isRetried(fault) ? retryAfterMs.filter((after) => after < holdMs) : []
+  return [
+    ...(isFirst ? [{ type: 'doubt' } as const] : []),
+    ...tries.map((after): Judgement => ({ type: 'ask', depth, at: from + after })),
+    last,
+  ]
+}
+
+function improved(state: SubjectState, { level, fault, message }: Observed, { beganAt }: Run): Judged {
+  const since = state.healing?.since ?? beganAt
+  const worst = worse(level, state.healing?.worst ?? level)
+  const blips = blipOf(state, beganAt)
+  const next: SubjectState = { ...state, ...blips.changes, turning: undefined, healing: { since, worst } }
+  if (beganAt - since < recoverMs) {
+    const ask: readonly Judgement[] =
+      state.healing === undefined ? [{ type: 'ask', depth: state.depth, at: beganAt + recoverMs }] : []
+    return { state: next, effects: [...blips.effects, ...ask] }
+  }
+  const isSettled = worst === level
+  const better: SubjectState = {
+    ...next,
+    level: worst,
+    levelSince: since,
+    confirmedAt: beganAt,
+    fault: worst === 'failed' ? fault : undefined,
+    message,
+    depth: worst === 'ok' ? state.checkDepth : state.depth,
+    looked: worst === 'ok' ? undefined : state.looked,
+    healing: isSettled ? undefined : { since: beganAt, worst: level },
+  }
+  const ask: readonly Judgement[] = isSettled ? [] : [{ type: 'ask', depth: state.depth, at: beganAt + recoverMs }]
+  return { state: better, effects: [...blips.effects, ...ask] }
+}
+
+function unchanged(
+  state: SubjectState,
+  { level, fault, message }: Observed,
+  { depth, beganAt }: Run,
+  { confirmMs }: JudgeRules,
+): Judged {
+  const blips = blipOf(state, beganAt)
+  const next: SubjectState = { ...state, ...blips.changes, healing: undefined }
+  if (level === 'ok')
+    return { state: { ...next, message, depth: state.checkDepth, looked: undefined }, effects: blips.effects }
+  const faultDepth = shownAt(state, depth)
+  if (isUnreachable(fault) === isUnreachable(state.fault)) {
+    return { state: { ...next, fault, message, depth: faultDepth, turning: undefined }, effects: blips.effects }
+  }
+  // One verdict must not make the cause of others of what answers, nor the reverse.
+  const turning =
+    state.turning?.isUnreachable === isUnreachable(fault)
+      ? state.turning
+      : { isUnreachable: isUnreachable(fault), since: beganAt }
+  if (beganAt - turning.since < confirmMs)
+    return { state: { ...next, depth: faultDepth, turning }, effects: blips.effects }
+  return { state: { ...next, fault, message, depth: faultDepth, turning: undefined }, effects: blips.effects }
+}
+
+/** A fault in doubt is over, or a worse one is. */
+function blipOf(
+  { doubt, blips, level }: SubjectState,
+  at: number,
+): { readonly changes: Pick<SubjectState, 'doubt' | 'blips'>; readonly effects: readonly Judgement[] } {
+  if (doubt === undefined) return { changes: { doubt, blips }, effects: [] }
+  const was: CheckLevel = doubt.failed === undefined ? 'warning' : 'failed'
+  if (rank(was) <= rank(level)) return { changes: { doubt: undefined, blips }, effects: [] }
+  return { changes: { doubt: undefined, blips: blips + 1 }, effects: [{ type: 'blip', at, level: was, doubt }] }
+}
+
+/** Flapping begins with one fault too many, and ends once it stays healthy, or bad, for long enough. */
+function flapped(state: SubjectState, at: number, most: number): SubjectState {
+  const { isFlapping, faults, latest } = state
+  if (!isFlapping) return faults.length > most ? { ...state, isFlapping: true } : state
+  if (!latest || at - latest.since < (latest.level === 'ok' ? flapCalmMs : flapDownMs)) return state
+  const isSame = latest.level === state.level
+  return {
+    ...state,
+    isFlapping: false,
+    faults: [],
+    level: latest.level,
+    levelSince: isSame ? state.levelSince : latest.since,
+    confirmedAt: isSame ? state.confirmedAt : at,
+    fault: latest.level === 'failed' ? latest.fault : undefined,
+    doubt: undefined,
+    healing: undefined,
+  }
+}

@@ -1,0 +1,189 @@
+import { performance } from 'node:perf_hooks'
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
+import type { MonitorReport, Result } from '../../src/core/engine/index.ts'
+import { schedulePart } from '../../src/core/parts/schedule.ts'
+import { statesPart } from '../../src/core/parts/states.ts'
+import { confirmedFamilies } from '../../src/core/reports/confirmed.ts'
+import type { HealthViews } from '../../src/core/service.ts'
+import { load } from '../config/given.ts'
+
+const beganAt = Date.UTC(2026, 10, 24)
+beforeEach(() => {
+  vi.useFakeTimers({
+    toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'setImmediate', 'clearImmediate', 'Date'],
+    now: beganAt,
+  })
+  vi.spyOn(performance, 'now').mockImplementation(() => Date.now() - beganAt)
+})
+afterEach(() => {
+  vi.restoreAllMocks()
+  vi.useRealTimers()
+})
+
+const config = async (yaml: string) => ({ ...(await load(yaml)), origin: '/svc.yaml' })
+const everything: HealthViews = () => 'full'
+
+const connected: Result = { check: 'connect', status: 'ok', message: 'connected' }
+const refused: Result = { check: 'connect', status: 'failed', fault: 'refused', message: 'connection refused' }
+
+/** A schedule and its states on a clock of the test. `results` says what a run of a monitor finds now. */
+async function serving(yaml: string, results: (name: string) => readonly Result[]) {
+  const runs: { readonly name: string; readonly at: number; readonly repeatsRefused: boolean }[] = []
+  const states = statesPart()
+  let report: Parameters<Parameters<typeof schedulePart>[0]['watchReports']>[0] | undefined
+  const reportOf = (name: string): MonitorReport => {
+    const at = performance.now()
+    return {
+      name,
+      kind: 'tcp',
+      runsOn: 'network',
+      depth: 'Basic',
+      host: false,
+      checks: [{ name: 'connect', depth: 'Basic', doc: '' }],
+      results: results(name),
+      durationMs: 1,
+      attempts: 1,
+      observed: { beganAt: at, endedAt: at },
+    }
+  }
+  const part = schedulePart(
+    {
+      config: await config(yaml),
+      watchObservations: () => {},
+      watchReports: (onReport) => {
+        report = onReport
+      },
+      expect: () => {},
+      run: async ({ monitor: { name } }, _, { repeatsRefused }) => {
+        runs.push({ name, at: Date.now() - beganAt, repeatsRefused })
+        return reportOf(name)
+      },
+      latest: () => undefined,
+      onError: (_, error) => {
+        throw error
+      },
+    },
+    states,
+  )
+  await part.open?.()
+  part.answers?.()
+  onTestFinished(() => {
+    part.cancel?.()
+    states.cancel?.()
+  })
+  const lines = (views: HealthViews = everything): readonly string[] =>
+    confirmedFamilies(states.confirmed(views)).flatMap(({ name, samples }) =>
+      samples.map(
+        ({ labels, value }) =>
+          `${name} ${Object.values(labels ?? {})
+            .filter(Boolean)
+            .join(' ')} ${value}`,
+      ),
+    )
+  return {
+    runs,
+    states,
+    pass: async (ms: number) => void (await vi.advanceTimersByTimeAsync(ms)),
+    reload: async (next: string) => (await part.reload?.(await config(next)))?.(),
+    call: (name: string) => report?.('App', 'Standard', reportOf(name)),
+    lines,
+    of: (family: string, views?: HealthViews) => lines(views).filter((line) => line.startsWith(`${family} `)),
+  }
+}
+
+const one = 'types: {App: {host: false, monitors: [{kind: tcp, name: a, host: a, port: 1, every: 60s}]}}'
+
+test('W18 svc serve runs a monitor that cannot be reached again after 5, 10 and 20 s, and then shows the incident in /metrics', async () => {
+  let result = connected
+  const { pass, of, runs } = await serving(one, () => [result])
+  await pass(60_000)
+  expect(of('svc_check_confirmed')).toEqual(['svc_check_confirmed App tcp a connect 1'])
+  const before = runs.length
+  result = refused
+  await pass(60_000 - ((Date.now() - (runs.at(-1)?.at ?? 0) - beganAt) % 60_000) - 100)
+  await pass(200)
+  await pass(19_000)
+  expect(of('svc_check_confirmed')).toEqual(['svc_check_confirmed App tcp a connect 1'])
+  expect(of('svc_incident')).toEqual([])
+  await pass(2_000)
+  expect(of('svc_check_confirmed')).toEqual(['svc_check_confirmed App tcp a connect 0'])
+  expect(of('svc_incident')).toHaveLength(1)
+  const [first = 0, ...more] = runs.slice(before).map(({ at }) => at)
+  expect(more.map((at) => Math.round((at - first) / 1_000))).toEqual([5, 10, 20])
+  result = connected
+  await pass(72_000)
+  expect(of('svc_check_confirmed')).toEqual(['svc_check_confirmed App tcp a connect 1'])
+  expect(of('svc_incident')).toEqual([])
+})
+
+test('W18 what a caller runs counts for confirmed states as what the schedule runs does, and confirms nothing earlier', async () => {
+  let result = connected
+  const { pass, of, call } = await serving(one, () => [result])
+  await pass(60_000)
+  result = refused
+  for (let at = 0; at < 15; at += 1) {
+    call('tcp a')
+    await pass(1_000)
+  }
+  expect(of('svc_incident')).toEqual([])
+  result = connected
+  await pass(6_000)
+  expect(of('svc_check_blips')).toEqual(['svc_check_blips App tcp a connect 1'])
+  expect(of('svc_incident')).toEqual([])
+})
+
+test('W18 a refused sign-in is repeated once to confirm it', async () => {
+  const refusal: Result = { check: 'sign-in', status: 'failed', fault: 'auth', message: 'refused' }
+  let attempts = 0
+  const results = (): readonly Result[] => {
+    attempts += 1
+    return [attempts <= 2 ? refusal : { ...refusal, remembered: true }]
+  }
+  const { pass, of, runs } = await serving(one, results)
+  await pass(240_000)
+  expect(runs.filter(({ repeatsRefused }) => repeatsRefused)).toHaveLength(1)
+  expect(of('svc_check_confirmed')).toContain('svc_check_confirmed App tcp a sign_in 0')
+})
+
+const shop = `types:
+  Sql: {host: false, monitors: [{kind: tcp, name: db, host: a, port: 1, every: 60s}]}
+  App: {host: false, monitors: [{kind: tcp, name: shop, host: a, port: 2, every: 60s, dependsOn: Sql/tcp db}]}`
+
+test('S11 a reader who may not see the type of a cause reads `a monitor of another type`', async () => {
+  let result = connected
+  const { pass, of } = await serving(shop, () => [result])
+  await pass(60_000)
+  result = refused
+  await pass(120_000)
+  expect(of('svc_incident').filter((line) => line.includes('victim'))).toMatchObject([
+    expect.stringContaining('App tcp shop connect victim Sql/tcp db'),
+  ])
+  const views: HealthViews = (type) => (type === 'App' ? 'full' : 'brief')
+  expect(of('svc_incident', views)).toMatchObject([expect.stringContaining('victim a monitor of another type')])
+  expect(of('svc_check_confirmed', () => 'brief')).toEqual([])
+})
+
+test('W18 a reload that removes a monitor ends its incident, and one that renames it keeps the incident', async () => {
+  const { pass, of, reload } = await serving(one, () => [refused])
+  await pass(120_000)
+  const [before = ''] = of('svc_incident')
+  await reload(one.replace('name: a', 'name: b, formerly: [App/tcp/a]'))
+  await pass(5_000)
+  expect(of('svc_incident')).toEqual([before.replace('tcp a', 'tcp b')])
+  await reload(one.replace('name: a', 'name: c'))
+  await pass(1_000)
+  expect(of('svc_incident')).toEqual([])
+})
+
+test('W18 `confirm:` of a monitor comes before that of its type, and that before the one of `serve:`', async () => {
+  const monitors = (own: string) =>
+    `{host: false${own}, monitors: [{kind: tcp, name: a, host: a, port: 1, every: 60s}, {kind: tcp, name: b, host: a, port: 2, every: 60s, confirm: 1h}]}`
+  const { pass, of } = await serving(`serve: {confirm: 30m}\ntypes: {App: ${monitors(', confirm: 10s')}}`, () => [
+    refused,
+  ])
+  await pass(180_000)
+  expect(of('svc_check_confirmed')).toEqual([
+    'svc_check_confirmed App tcp a connect 0',
+    'svc_check_confirmed App tcp b connect 1',
+  ])
+})

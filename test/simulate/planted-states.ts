@@ -1,0 +1,247 @@
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import * as schedule from '../../src/core/schedule/index.ts'
+import type * as Shipped from '../../src/core/states/index.ts'
+import { type Subject, simulate } from './simulated-states.ts'
+
+/** A defect: a text of a file of the states, and what stands in its place. */
+export type Plant = {
+  readonly what: string
+  readonly file: string
+  readonly from: string
+  readonly to: string
+  /** The rule that finds it. */
+  readonly rule: string
+  /** Where many seeds do not find it, one that does: it is tried first. */
+  readonly seed?: number
+}
+
+export const plants: readonly Plant[] = [
+  {
+    what: 'two bad runs confirm a fault, however close they are',
+    file: 'judge.ts',
+    from: 'beganAt - since >= holdMs',
+    to: 'beganAt > since',
+    rule: 'confirmed by time',
+  },
+  {
+    what: 'a healthy run between two bad ones does not begin the doubt anew',
+    file: 'judge.ts',
+    from: "return { changes: { doubt: undefined, blips: blips + 1 }, effects: [{ type: 'blip', at, level: was, doubt }] }",
+    to: "return { changes: { doubt, blips: blips + 1 }, effects: [{ type: 'blip', at, level: was, doubt }] }",
+    rule: 'no restart is an outage',
+  },
+  {
+    what: 'one healthy run is a recovery',
+    file: 'judge.ts',
+    from: 'if (beganAt - since < recoverMs) {',
+    to: 'if (beganAt < since) {',
+    rule: 'recovery by time',
+  },
+  {
+    what: 'a healthy run heals a fault that only deeper runs show',
+    file: 'judge.ts',
+    from: 'rank(level) < rank(suspected(state)) && !covers(depth, state.depth)',
+    to: 'false && !covers(depth, state.depth) && rank(level) < rank(suspected(state))',
+    rule: 'known in time',
+  },
+  {
+    what: 'no run is asked for to confirm a fault',
+    file: 'judge.ts',
+    from: "    ...tries.map((after): Judgement => ({ type: 'ask', depth, at: from + after })),\n    last,\n",
+    to: "    ...tries.slice(0, 0).map((after): Judgement => ({ type: 'ask', depth, at: from + after })),\n    ...(last.type === 'ask' ? [] : [last]),\n",
+    rule: 'known in time',
+  },
+  {
+    what: 'a refused sign-in is not repeated to confirm it',
+    file: 'judge.ts',
+    from: "...(fault === 'auth' ? { repeatsRefused: true } : {})",
+    to: '...{}',
+    rule: 'known in time',
+  },
+  {
+    what: 'a refusal that is only remembered confirms itself',
+    file: 'judge.ts',
+    from: 'if (level === undefined) return withoutVerdict(before, verdict, run, rules)',
+    to: "if (level === undefined && verdict.reason === 'remembered') return judge(before, { ...verdict, level: 'failed', fault: 'auth' }, run, rules)\n  if (level === undefined) return withoutVerdict(before, verdict, run, rules)",
+    rule: 'no transition without a fault',
+    seed: 75,
+  },
+  {
+    what: 'a run without a verdict counts as healthy',
+    file: 'judge.ts',
+    from: 'if (level === undefined) return withoutVerdict(before, verdict, run, rules)',
+    to: "if (level === undefined) return judge(before, { ...verdict, level: 'ok' }, run, rules)",
+    rule: 'no recovery while it stands',
+  },
+  {
+    what: 'flapping is never noticed',
+    file: 'judge.ts',
+    from: 'faults.length > most ? { ...state, isFlapping: true } : state',
+    to: 'faults.length > most * 1e9 ? { ...state, isFlapping: true } : state',
+    rule: 'flapping is one incident',
+  },
+  {
+    what: 'two faults in an hour are flapping',
+    file: 'judge.ts',
+    from: 'faults.length > most ?',
+    to: 'faults.length > 1 && most < 1e9 ?',
+    rule: 'no flapping without many faults',
+  },
+  {
+    what: 'flapping never ends',
+    file: 'judge.ts',
+    from: "if (!latest || at - latest.since < (latest.level === 'ok' ? flapCalmMs : flapDownMs)) return state",
+    to: 'if (at > 0) return state',
+    rule: 'agrees with the truth',
+  },
+  {
+    what: 'a cause in doubt is not waited for',
+    file: 'blame.ts',
+    from: 'return mayWait && (waits || stale.size > 0) ?',
+    to: 'return mayWait && (waits || stale.size > 0) && stale.size < 0 ?',
+    rule: 'victims fold',
+  },
+  {
+    what: 'a group fails with its first member',
+    file: 'blame.ts',
+    from: 'if (first && of.length - down.length < atLeast)',
+    to: 'if (first && atLeast > 0)',
+    rule: 'no blame without a cause',
+  },
+  {
+    what: 'a cause that answers takes the blame',
+    file: 'blame.ts',
+    from: ": level === 'failed' && isUnreachable(fault)",
+    to: ": level === 'failed'",
+    rule: 'no blame without a cause',
+  },
+  {
+    what: 'a victim stays a victim when its cause is gone',
+    file: 'incident.ts',
+    from: "if (blame.type === 'victim' || !isStillBad) return undefined",
+    to: "if (blame.type !== 'wait') return undefined",
+    rule: 'no blame without a cause',
+    seed: 59,
+  },
+  {
+    what: 'a victim speaks for itself at once when its cause is gone',
+    file: 'incident.ts',
+    from: 'latest.at >= incident.freedAt + confirmMs',
+    to: 'latest.at >= incident.freedAt - 60_000',
+    rule: 'freed when the cause is gone',
+  },
+  {
+    what: 'the id of an incident says only which subject it is of',
+    file: 'incident.ts',
+    from: 'String(beganAt)]',
+    to: 'String(beganAt).slice(0, 0)]',
+    rule: 'one incident at a time',
+  },
+  {
+    what: 'an incident that has ended is forgotten without a word',
+    file: 'incident.ts',
+    from: "return { incident: undefined, what: 'end', at, from: incident.level, to: 'ok', message, of: incident }\n  }\n  const freed",
+    to: "return { incident, what: 'change', at, from: incident.level, to: 'ok', message, of: { ...incident, id: String(at) } }\n  }\n  const freed",
+    rule: 'agrees with the truth',
+  },
+  {
+    what: 'a removed monitor leaves its incident open',
+    file: 'states.ts',
+    from: 'for (const place of watched.places.values()) this.#remove(watched, place)\n',
+    to: '',
+    rule: 'removed',
+  },
+  {
+    what: 'a renamed monitor begins anew',
+    file: 'states.ts',
+    from: 'if (renamed) this.#rename(renamed, monitor.key)',
+    to: 'if (renamed && monitor.key === former) this.#rename(renamed, monitor.key)',
+    rule: 'renamed',
+  },
+  {
+    what: 'an item that no longer exists stays',
+    file: 'states.ts',
+    from: 'if (state.missing + 1 >= missingRuns) this.#remove(watched, place)',
+    to: 'if (state.missing + 1 >= 1e9) this.#remove(watched, place)',
+    rule: 'removed',
+    seed: 18,
+  },
+  {
+    what: 'nothing is restored after a restart',
+    file: 'states.ts',
+    from: 'this.#place(watched, { ...row }, restored(state, now), true)',
+    to: 'if (now < 0) this.#place(watched, { ...row }, restored(state, now), true)',
+    rule: 'one incident at a time',
+  },
+  {
+    what: 'the loss of the own line is the fault of the peers',
+    file: 'states.ts',
+    from: "const isBlind = this.#line.isolatedSince !== undefined && monitor.runsOn === 'network'\n    return isBlind && ",
+    to: 'const isBlind = false\n    return isBlind && ',
+    rule: 'no transition without a fault',
+  },
+  {
+    what: 'the witnesses are not tried while a peer cannot be reached',
+    file: 'states.ts',
+    from: 'if (this.#needsWitness() && this.#now - this.#witnessedAt >= witnessEveryMs) this.#askWitnesses()',
+    to: '',
+    rule: 'isolated',
+  },
+  {
+    what: 'nobody looks for checks without a verdict',
+    file: 'states.ts',
+    from: 'for (const watched of this.#watched.values()) this.#scan(watched)\n',
+    to: '',
+    rule: 'what nobody observes is known',
+  },
+  {
+    what: 'checks behind a failed connection count as unobserved',
+    file: 'states.ts',
+    from: 'if (isBlind || explaining.length > 0) {',
+    to: 'if (isBlind) {',
+    rule: 'unobserved only without verdicts',
+  },
+]
+
+const folderOf = (name: string): string => new URL(`../../src/core/${name}/`, import.meta.url).pathname
+const scheduleIndex = new URL('../../src/core/schedule/index.ts', import.meta.url).href
+
+/** Loads the states with a defect. Throws if the text that it replaces is not there exactly once. */
+export async function planted({ file, from, to, what }: Plant): Promise<{ subject: Subject; remove: () => void }> {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-planted-'))
+  cpSync(folderOf('states'), folder, { recursive: true })
+  const path = join(folder, file)
+  const source = readFileSync(path, 'utf8')
+  if (source.split(from).length !== 2) throw new Error(`${what}: ${file} has no single "${from}"`)
+  writeFileSync(
+    path,
+    source.replace(from, () => to),
+  )
+  for (const name of readdirSync(folder)) {
+    const text = readFileSync(join(folder, name), 'utf8')
+    writeFileSync(join(folder, name), text.replace("'../schedule/index.ts'", JSON.stringify(scheduleIndex)))
+  }
+  const { States } = (await import(/* @vite-ignore */ pathToFileURL(join(folder, 'index.ts')).href)) as typeof Shipped
+  return {
+    subject: { Schedule: schedule.Schedule, States },
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  }
+}
+
+/** The first seed in which the rule of a defect is broken. */
+export function firstSeed(
+  subject: Subject,
+  { rule, seed: first }: Plant,
+  seeds: readonly number[],
+): number | undefined {
+  return [...(first === undefined ? [] : [first]), ...seeds].find((seed) => {
+    try {
+      return simulate(subject, seed).violations.some((one) => one.startsWith(`${rule}:`))
+    } catch {
+      return false
+    }
+  })
+}

@@ -1,0 +1,40 @@
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { Schedule } from '../../src/core/schedule/index.ts'
+import { States } from '../../src/core/states/index.ts'
+import { firstSeed, planted, plants } from './planted-states.ts'
+import { simulate } from './simulated-states.ts'
+
+const shipped = { Schedule, States }
+const seeds = Array.from({ length: 200 }, (_, at) => at + 1)
+
+test('W18 simulated states keep all of their rules in 200 scenarios of two hours', { timeout: 120_000 }, () => {
+  const broken = seeds.flatMap((seed) => {
+    const { violations } = simulate(shipped, seed)
+    return violations.slice(0, 2).map((violation) => `seed ${seed}: ${violation}`)
+  })
+  expect(broken).toEqual([])
+})
+
+test('W0 the same seed simulates the same states, to the byte', () => {
+  const { lines, digest } = simulate(shipped, 7, true)
+  const again = simulate(shipped, 7, true)
+  expect(again.lines.join('\n')).toBe(lines.join('\n'))
+  expect(again.digest).toBe(digest)
+  expect(lines.length).toBeGreaterThan(100)
+  expect(simulate(shipped, 8).digest).not.toBe(digest)
+})
+
+test.each(plants)('the simulation finds a planted defect by its rule: $what', { timeout: 60_000 }, async (plant) => {
+  const { subject, remove } = await planted(plant)
+  try {
+    expect(firstSeed(subject, plant, seeds)).toBeDefined()
+  } finally {
+    remove()
+  }
+})
+
+test('docs/simulation.md lists each defect planted in the states with its rule', () => {
+  const page = readFileSync(new URL('../../docs/simulation.md', import.meta.url), 'utf8')
+  for (const { what, rule } of plants) expect(page).toContain(`| ${what} | ${rule} |`)
+})

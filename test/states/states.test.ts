@@ -1,0 +1,337 @@
+import { expect, test } from 'vitest'
+import { type Effect, States, type Transition, type Verdict, type WatchedMonitor } from '../../src/core/states/index.ts'
+
+const second = 1_000
+const minute = 60 * second
+const origin = 1_700_000_000_000
+
+const monitor = (key: string, more: Partial<WatchedMonitor> = {}): WatchedMonitor => ({
+  key,
+  type: 'Sql',
+  name: key,
+  runsOn: 'network',
+  every: { Standard: minute, Advanced: 60 * minute },
+  dependsOn: [],
+  confirmMs: 20 * second,
+  flapping: 6,
+  formerly: [],
+  fingerprint: '',
+  ...more,
+})
+
+const ok: Partial<Verdict> = { level: 'ok' }
+const refused: Partial<Verdict> = { level: 'failed', fault: 'refused' }
+
+/** States with a clock in seconds since the start, and what they have log. */
+function watching(monitors: readonly WatchedMonitor[], witnesses: readonly string[] = []) {
+  const states = new States(origin, witnesses)
+  const transitions: Transition[] = []
+  const asks: Extract<Effect, { type: 'ask' }>[] = []
+  const take = (effects: readonly Effect[]): void => {
+    for (const effect of effects) {
+      if (effect.type === 'transition') transitions.push(effect.transition)
+      if (effect.type === 'ask') asks.push(effect)
+    }
+  }
+  take(states.configure(monitors, origin))
+  return {
+    states,
+    transitions,
+    asks,
+    take,
+    log: () => transitions.map(({ what, key, check, from, to }) => `${what} ${key} ${check} ${from} → ${to}`),
+    /** A run that began `at` seconds after the start, and what it says of the check `connect` or others. */
+    run: (
+      key: string,
+      at: number,
+      verdicts: Partial<Verdict> | readonly Partial<Verdict>[],
+      depth: Verdict['depth'] = 'Standard',
+    ) => {
+      const beganAt = origin + at * second
+      const all = [verdicts]
+        .flat()
+        .map((one): Verdict => ({ check: 'connect', level: 'ok', message: 'm', depth: 'Basic', ...one }))
+      take(states.ran({ key, depth, beganAt, endedAt: beganAt + 10, verdicts: all }, beganAt + 10))
+    },
+    tick: (at: number) => take(states.tick(origin + at * second)),
+  }
+}
+
+test('W18 two bad runs at least `confirm` apart begin an incident, dated from the first of them', () => {
+  const { run, transitions, log } = watching([monitor('a')])
+  run('a', 0, ok)
+  run('a', 60, refused)
+  run('a', 65, refused)
+  run('a', 79, refused)
+  expect(log()).toEqual([])
+  run('a', 80, refused)
+  expect(log()).toEqual(['begin a connect ok → failed'])
+  expect(transitions[0]).toMatchObject({ at: origin + 60 * second, fault: 'refused', depth: 'Standard' })
+})
+
+test('W18 a caller who runs a monitor every second confirms nothing earlier', () => {
+  const { run, log } = watching([monitor('a')])
+  for (let at = 0; at < 20; at += 1) run('a', 60 + at, refused)
+  expect(log()).toEqual([])
+  run('a', 80, refused)
+  expect(log()).toEqual(['begin a connect ok → failed'])
+})
+
+test('W18 an unreachable peer is tried again after 5, 10 and 20 s, and other faults after 20 s', () => {
+  const { run, asks } = watching([monitor('a'), monitor('b')])
+  run('a', 60, refused)
+  expect(asks.map(({ at }) => (at - origin) / second)).toEqual([65, 70, 80])
+  asks.length = 0
+  run('b', 60, { level: 'failed', fault: 'data' })
+  expect(asks.map(({ at }) => (at - origin) / second)).toEqual([80])
+})
+
+test('W18 200 restarts of 3 to 15 s with `flapping: off` are 200 blips and no incident', () => {
+  const { run, log, asks, states } = watching([monitor('a', { flapping: Number.POSITIVE_INFINITY })])
+  for (let restart = 0; restart < 200; restart += 1) {
+    const at = (restart + 1) * 240
+    const lasts = 3 + (restart % 13)
+    asks.length = 0
+    run('a', at, refused)
+    for (const { at: wantAt } of [...asks]) {
+      const after = (wantAt - origin) / second - at
+      run('a', at + after, after < lasts ? refused : ok)
+    }
+  }
+  expect(log().filter((one) => !one.startsWith('blip'))).toEqual([])
+  expect(log()).toHaveLength(200)
+  expect([...states.views(origin + 60 * 60 * minute)].map(({ state }) => state.blips)).toEqual([200])
+})
+
+test('W18 the seventh fault within an hour is one incident, `flapping`, until it stays healthy for 30 min', () => {
+  const { run, log } = watching([monitor('a')])
+  for (let at = 0; at < 20; at += 1) {
+    run('a', 60 + at * 28, refused)
+    run('a', 74 + at * 28, ok)
+  }
+  expect(log().filter((one) => !one.startsWith('blip'))).toEqual(['flapping a connect ok → failed'])
+  const last = 74 + 19 * 28
+  run('a', last + 29 * 60, ok)
+  expect(log().filter((one) => one.startsWith('end'))).toEqual([])
+  run('a', last + 31 * 60, ok)
+  expect(log().filter((one) => one.startsWith('end'))).toEqual(['end a connect failed → ok'])
+})
+
+test('W18 a healthy run in Basic does not end the incident of a check that fails in Advanced', () => {
+  const { run, log } = watching([monitor('a')])
+  const deep: Partial<Verdict> = { check: 'replication', depth: 'Advanced' }
+  run('a', 0, [ok, { ...deep, level: 'failed', fault: 'data' }], 'Advanced')
+  run('a', 20, [ok, { ...deep, level: 'failed', fault: 'data' }], 'Advanced')
+  run('a', 60, ok, 'Basic')
+  run('a', 120, ok, 'Standard')
+  expect(log()).toEqual(['begin a replication ok → failed'])
+  run('a', 180, [ok, { ...deep, level: 'ok' }], 'Advanced')
+  run('a', 190, [ok, { ...deep, level: 'ok' }], 'Advanced')
+  expect(log()).toEqual(['begin a replication ok → failed', 'end a replication failed → ok'])
+})
+
+test('W18 a fault that only deeper runs show is looked at again there, also after an outage that all runs show', () => {
+  const { run, log, asks } = watching([monitor('a')])
+  run('a', 0, { level: 'failed', fault: 'tls' }, 'Advanced')
+  run('a', 20, { level: 'failed', fault: 'tls' }, 'Advanced')
+  asks.length = 0
+  run('a', 60, ok)
+  expect(asks).toMatchObject([{ depth: 'Advanced' }])
+  run('a', 120, refused)
+  run('a', 180, ok)
+  run('a', 190, ok)
+  expect(log()).toEqual(['begin a connect ok → failed'])
+  run('a', 200, ok, 'Advanced')
+  run('a', 210, ok, 'Advanced')
+  expect(log()).toEqual(['begin a connect ok → failed', 'end a connect failed → ok'])
+})
+
+test('W18 two healthy runs at least 10 s apart are a recovery, and the second is asked for', () => {
+  const { run, log, asks } = watching([monitor('a')])
+  run('a', 0, refused)
+  run('a', 20, refused)
+  asks.length = 0
+  run('a', 60, ok)
+  expect(asks).toMatchObject([{ key: 'a', at: origin + 70 * second }])
+  run('a', 65, ok)
+  expect(log()).toHaveLength(1)
+  run('a', 70, ok)
+  expect(log()[1]).toBe('end a connect failed → ok')
+})
+
+test('W18 a refused sign-in is tried once more, and what is only remembered confirms and heals nothing', () => {
+  const { run, log, asks } = watching([monitor('a')])
+  const signIn: Partial<Verdict> = { check: 'sign-in' }
+  run('a', 0, { ...signIn, level: 'failed', fault: 'auth' })
+  expect(asks).toMatchObject([{ at: origin + 20 * second, repeatsRefused: true }])
+  run('a', 60, { ...signIn, level: undefined, reason: 'remembered' })
+  expect(log()).toEqual([])
+  run('a', 80, { ...signIn, level: 'failed', fault: 'auth' })
+  expect(log()).toEqual(['begin a sign-in ok → failed'])
+  // The right password again: the check of the sign-in is only reported where it fails.
+  run('a', 140, ok)
+  run('a', 150, ok)
+  expect(log()[1]).toBe('end a sign-in failed → ok')
+})
+
+test('W18 the results of an observation that another run takes over count once', () => {
+  const { run, log, states } = watching([monitor('a')])
+  run('a', 60, refused)
+  const verdicts: Verdict[] = [{ check: 'connect', level: 'failed', fault: 'refused', message: 'm', depth: 'Basic' }]
+  states.ran(
+    { key: 'a', depth: 'Standard', beganAt: origin + 60 * second, endedAt: origin + 61 * second, verdicts },
+    origin + 95 * second,
+  )
+  expect(log()).toEqual([])
+})
+
+test('W18 a threshold that has been exceeded for its `for` needs no second run', () => {
+  const { run, log } = watching([monitor('a')])
+  run('a', 0, { level: 'failed', fault: 'threshold', isHeld: true })
+  expect(log()).toEqual(['begin a connect ok → failed'])
+})
+
+test('W18 a check without a verdict for three intervals and 10 min is unobserved, with the reason, and its incident stays open', () => {
+  const { run, log, tick, transitions, states } = watching([monitor('a')])
+  run('a', 0, refused)
+  run('a', 20, refused)
+  run('a', 60, { level: undefined, reason: 'permission' })
+  tick(9 * 60)
+  expect(log()).toHaveLength(1)
+  tick(12 * 60)
+  expect(log()[1]).toBe('unobserved a connect failed → unobserved')
+  expect(transitions[1]?.message).toBe('not checked: permission')
+  expect([...states.views(origin)][0]?.state.incident?.level).toBe('failed')
+  run('a', 800, refused)
+  expect(log()[2]).toBe('observed a connect unobserved → failed')
+})
+
+test('W18 an item that two whole runs no longer report is removed, and has not recovered', () => {
+  const { run, log } = watching([monitor('a')])
+  const disk: Partial<Verdict> = { check: 'disk', item: '/data', level: 'failed', fault: 'threshold' }
+  run('a', 0, [ok, disk])
+  run('a', 20, [ok, disk])
+  // A run that ends at its first check says nothing of the disk.
+  run('a', 60, refused)
+  run('a', 120, ok)
+  expect(log().filter((one) => one.includes('disk'))).toHaveLength(1)
+  run('a', 180, ok)
+  expect(log().at(-1)).toBe('removed a disk failed → removed')
+})
+
+test('W18 an incident goes on under a new name, starts its confirmation anew under other settings, and ends with its monitor', () => {
+  const { run, log, states, take } = watching([monitor('a')])
+  run('a', 0, refused)
+  run('a', 20, refused)
+  const id = [...states.views(origin)][0]?.state.incident?.id
+  take(states.configure([monitor('b', { formerly: ['a'] })], origin + 30 * second))
+  expect([...states.views(origin)].map(({ key, state }) => `${key} ${state.incident?.id}`)).toEqual([`b ${id}`])
+  run('b', 60, ok)
+  take(states.configure([monitor('b', { fingerprint: 'other' })], origin + 65 * second))
+  run('b', 70, ok)
+  expect(log()).toHaveLength(1)
+  take(states.configure([], origin + 90 * second))
+  expect(log().at(-1)).toBe('removed b connect failed → removed')
+})
+
+test('W18 states and incidents go on after a restart, whatever the clock shows then', () => {
+  const before = watching([monitor('a')])
+  const rows: Extract<Effect, { type: 'store' }>[] = []
+  const keep = (effects: readonly Effect[]): void => {
+    for (const effect of effects) if (effect.type === 'store') rows.push(effect)
+  }
+  const verdicts: Verdict[] = [{ check: 'connect', level: 'failed', fault: 'refused', message: 'm', depth: 'Basic' }]
+  for (const at of [0, 20]) {
+    const beganAt = origin + at * second
+    keep(before.states.ran({ key: 'a', depth: 'Standard', beganAt, endedAt: beganAt, verdicts }, beganAt))
+  }
+  const state = rows.at(-1)?.state
+  if (!state) throw new Error('nothing was stored')
+  const after = new States(origin - 3_600 * second)
+  after.restore([{ row: { key: 'a', type: 'Sql', monitor: 'a', check: 'connect' }, state }], origin - 3_600 * second)
+  after.configure([monitor('a')], origin - 3_600 * second)
+  const [view] = after.views(origin - 3_600 * second)
+  expect(view?.state).toMatchObject({ level: 'failed', incident: { id: state.incident?.id } })
+  expect(view?.state.latest?.at).toBeLessThanOrEqual(origin - 3_600 * second)
+})
+
+test('W18 137 monitors behind one that is down are one incident with 137 victims, and a fault of their own is told once it is back', () => {
+  const proxy = monitor('proxy')
+  const behind = Array.from({ length: 137 }, (_, at) =>
+    monitor(`m${at}`, { dependsOn: [{ atLeast: 1, of: ['proxy'] }] }),
+  )
+  const { run, log, asks, tick, transitions } = watching([proxy, ...behind])
+  for (const { key } of [proxy, ...behind]) run(key, 0, ok)
+  for (const { key } of behind) run(key, 60, { level: 'failed', fault: 'timeout' })
+  expect(asks.some(({ key }) => key === 'proxy')).toBe(true)
+  run('proxy', 61, refused)
+  for (const { key } of behind) run(key, 80, { level: 'failed', fault: 'timeout' })
+  expect(log()).toEqual([])
+  run('proxy', 81, refused)
+  tick(82)
+  expect(log().filter((one) => one.startsWith('begin'))).toHaveLength(138)
+  expect(transitions.filter(({ cause }) => cause?.key === 'proxy')).toHaveLength(137)
+  run('proxy', 200, ok)
+  run('proxy', 210, ok)
+  tick(211)
+  for (const { key } of behind.slice(1)) run(key, 212, ok)
+  for (const { key } of behind.slice(1)) run(key, 222, ok)
+  run('m0', 215, { level: 'failed', fault: 'data' })
+  tick(216)
+  expect(log().some((one) => one.startsWith('freed'))).toBe(false)
+  run('m0', 240, { level: 'failed', fault: 'data' })
+  expect(log().filter((one) => one.startsWith('freed'))).toEqual(['freed m0 connect failed → failed'])
+})
+
+test('W18 a group with one of two down stays well, so that what depends on it speaks for itself', () => {
+  const { run, tick, transitions } = watching([
+    monitor('one'),
+    monitor('two'),
+    monitor('shop', { dependsOn: [{ atLeast: 1, of: ['one', 'two'] }] }),
+  ])
+  run('two', 59, ok)
+  run('one', 60, refused)
+  run('one', 80, refused)
+  run('shop', 85, refused)
+  run('two', 106, ok)
+  run('one', 106, refused)
+  run('shop', 107, refused)
+  tick(140)
+  expect(transitions.find(({ key }) => key === 'shop')).toMatchObject({ what: 'begin' })
+  expect(transitions.find(({ key }) => key === 'shop')?.cause).toBeUndefined()
+})
+
+test('W19 while no witness answers, peers that cannot be reached are not checked, and after 10 min the line itself has failed', () => {
+  const { run, log, states, take, tick } = watching(
+    [monitor('a'), monitor('host', { runsOn: 'machine' })],
+    ['w1', 'w2'],
+  )
+  const witness = (name: string, at: number, isUp: boolean): void => {
+    take(states.witnessed(name, { at: origin + at * second, isUp }, origin + at * second + 10))
+  }
+  run('a', 60, refused)
+  witness('w1', 60, false)
+  witness('w2', 60, false)
+  expect(states.isIsolated).toBe(true)
+  run('a', 80, refused)
+  run('a', 120, refused)
+  run('host', 120, { level: 'failed', fault: 'data' })
+  run('host', 140, { level: 'failed', fault: 'data' })
+  expect(log()).toEqual(['begin host connect ok → failed'])
+  tick(661)
+  expect(log()[1]).toBe('begin /svc/ line ok → failed')
+  witness('w1', 700, true)
+  expect(log()[2]).toBe('end /svc/ line failed → ok')
+  expect(states.isIsolated).toBe(false)
+})
+
+test('W19 an unreachable peer is an incident only once a witness has answered a try that began after the first bad run', () => {
+  const { run, log, states, take } = watching([monitor('a')], ['w1', 'w2'])
+  take(states.witnessed('w1', { at: origin, isUp: true }, origin))
+  run('a', 60, refused)
+  run('a', 80, refused)
+  expect(log()).toEqual([])
+  take(states.witnessed('w1', { at: origin + 82 * second, isUp: true }, origin + 82 * second))
+  run('a', 85, refused)
+  expect(log()).toEqual(['begin a connect ok → failed'])
+})
