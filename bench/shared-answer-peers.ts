@@ -54,6 +54,7 @@ const run: Run = {
 const service = localService({
   documentsOf: rememberDocuments(),
   details: 'signed-in',
+  history: async () => ({}),
   serverTypes: () => ({ types: [], configured: false }),
   plan: async () => [],
   run: async () => run,

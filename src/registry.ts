@@ -18,6 +18,7 @@ export const commands: Record<string, Load> = {
   heartbeat: async () => (await import('./commands/heartbeat.ts')).default,
   'heartbeats:list': async () => (await import('./commands/heartbeats.ts')).HeartbeatsList,
   'heartbeats:remove': async () => (await import('./commands/heartbeats.ts')).HeartbeatsRemove,
+  history: async () => (await import('./commands/history.ts')).default,
   init: async () => (await import('./commands/init.ts')).default,
   'keys:create': async () => (await import('./commands/keys.ts')).KeysCreate,
   'keys:list': async () => (await import('./commands/keys.ts')).KeysList,

@@ -100,6 +100,8 @@ const law: Record<string, readonly string[]> = {
   // What decides over time. Of the settings and the engine it uses types, and the heap.
   schedule: ['engine', 'protocol', 'settings'],
   states: ['schedule', 'protocol', 'probe-error'],
+  // What results say over time. Of the engine and the protocol it uses nothing.
+  history: [],
   assert: ['encoding', 'engine', 'net', 'settings', 'protocol', 'format'],
   system: ['file-errors', 'net', 'protocol', 'probe-error', 'loopback'],
   database: ['files', 'engine', 'net', 'assert', 'settings', 'protocol', 'format', 'probe-error', 'loopback'],
@@ -152,6 +154,7 @@ const law: Record<string, readonly string[]> = {
     'names',
   ],
   store: [
+    'history',
     'file-errors',
     'files',
     'service',
@@ -180,6 +183,7 @@ const law: Record<string, readonly string[]> = {
     'plan',
     'schedule',
     'states',
+    'history',
     'settings',
     'net',
     'system',

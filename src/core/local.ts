@@ -7,8 +7,10 @@ import {
   isOfKind,
   maySendHeartbeat,
   operations,
+  type Request,
+  type Response,
   readsDetails,
-  type ServerType,
+  ServerType,
   type WhoMayCall,
 } from './protocol/index.ts'
 import { type DocumentsOf, healthCheckResponse, selectRun } from './reports/index.ts'
@@ -37,6 +39,8 @@ export type Parts = {
   readonly details: ServeOptions['details']
   /** What a check of everything includes. */
   readonly serverTypes: () => { readonly types: readonly ServerType[]; readonly configured: boolean }
+  /** What monitors found over time. `reads`: whether the caller may read the details of a type. */
+  readonly history: (request: Request<'history'>, reads: (type: ServerType) => boolean) => Promise<Response<'history'>>
   /** Accounts, sessions and roles, opened on first use. Absent without a store. */
   readonly accounts?: (() => Promise<Accounts>) | undefined
 }
@@ -104,6 +108,15 @@ export function localService(parts: Parts): Service {
     async serverTypes() {
       const { types, configured } = parts.serverTypes()
       return { Types: types, Configured: configured }
+    },
+    async history(request, call) {
+      const views = await viewOf(parts, call)
+      const reads = (type: ServerType): boolean => views(type) === 'full'
+      const type = request.ServerType
+      if (type === undefined ? ServerType.values.some(reads) : reads(type)) return await parts.history(request, reads)
+      // With a failing store, nobody is anybody: the answer then says so.
+      const identity = call.credential && parts.accounts && (await (await parts.accounts()).access.identifyCaller(call))
+      throw new Fault(identity ? 'Forbidden' : 'Unauthorized')
     },
     async healthCheck(request, call) {
       const { ExecutionMode: mode, ServerType: type } = request

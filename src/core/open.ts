@@ -53,7 +53,13 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     lazyMethods(
       lazy(async () => (await import('./parts/history.ts')).historyPart(options, () => store.data(false))).get,
     )
-  const health = healthPart(options, { services, history }, store)
+  const openResults = async () => {
+    const { resultHistoryPart } = await import('./parts/result-history.ts')
+    const rows = store && (async () => (await store.data(false)).history)
+    return resultHistoryPart({ config, rows, shared, log: options.log })
+  }
+  const results = shared ? await openResults() : undefined
+  const health = healthPart(options, { services, history, onReport: results?.record }, store)
   const watching = shared ? await watch(options, health) : undefined
   const reloads = shared ? (await import('./parts/reload.ts')).reloadPart(() => Date.now() / 1_000) : undefined
   const parts: readonly Part[] = [
@@ -73,6 +79,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
           ...(shared ? [await runningStore(store, options, (signal) => ready(signal))] : []),
         ]
       : []),
+    ...(results ? [results] : []),
   ]
   const ready = async (signal: AbortSignal): Promise<void> => {
     for (const part of parts) await part.ready?.(signal)
@@ -95,7 +102,12 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     storeFiles: shared && store ? (await store.data(false)).files : undefined,
     providers: store && providersOf(config.auth),
   }
-  const local: Parts = { ...health, details, accounts: accounts?.accounts }
+  const local: Parts = {
+    ...health,
+    details,
+    accounts: accounts?.accounts,
+    history: async (request, reads) => await (results ?? (await openResults())).history(request, reads),
+  }
   const runtime: Runtime = {
     version,
     facts,

@@ -30,6 +30,7 @@ const lines: readonly { readonly args: readonly string[]; readonly code: number;
   { args: ['heartbeats', 'remove', 'nightly'], code: 0 },
   { args: ['sessions', 'list', '--user', 'ann'], code: 0 },
   { args: ['sessions', 'end', '--all', '--user', 'ann'], code: 0 },
+  { args: ['history'], code: 0 },
   { args: ['audit', 'list'], code: 0 },
   { args: ['backup', '/nonexistent/b.db'], code: 12 },
   { args: ['restore', '/nonexistent/b.db'], code: 12 },

@@ -128,6 +128,26 @@ export function parseDuration(what: string, input: string): number {
   }
   return ms
 }
+const longUnits: Record<string, number> = { ...units, d: 86_400_000, w: 604_800_000 }
+
+/** How far back something goes: `30m`, `6h`, `7d`, `52w` → milliseconds, between two bounds. */
+export const sinceFlag = ({ least, most }: { readonly least: string; readonly most: string }) => {
+  const msOf = (input: string): number => {
+    const [, figure, unit] = /^(\d+(?:\.\d+)?)(m|min|h|d|w)$/.exec(input.trim()) ?? []
+    return Number(figure) * (longUnits[unit ?? ''] ?? Number.NaN)
+  }
+  return custom<number>({
+    helpValue: '<6h|7d|…>',
+    parse: async (input) => {
+      const ms = msOf(input)
+      if (ms >= msOf(least) && ms <= msOf(most)) return ms
+      throw new Fault('Usage', `--since "${input}" is not a time from ${least} to ${most}`, {
+        hints: ['Write a number and its unit, for example --since 30m, 6h or 7d.'],
+      })
+    },
+  })
+}
+
 export const durationFlag = (what: string) =>
   custom<number>({ helpValue: '<5s|2m|…>', parse: async (input) => parseDuration(what, input) })
 

@@ -5,7 +5,7 @@ export * from './check.ts'
 export * from './classify.ts'
 export type { AddedCost, Cost, KindCost, MeasuredCost } from './cost.ts'
 export * from './kind.ts'
-export type { IntervalOf, LatestOfMonitor, LatestOfType, LatestReport, LatestReports } from './latest.ts'
+export type { IntervalOf, LatestOfMonitor, LatestOfType, LatestOptions, LatestReport, LatestReports } from './latest.ts'
 export * from './limits.ts'
 export type {
   BegunObservation,

@@ -30,6 +30,10 @@ export type LatestOptions = {
   /** Monotonic milliseconds. */
   readonly now: () => number
   readonly date: () => Date
+  /** Called with the report of each run that is added and not ignored, once for each run. */
+  readonly onReport?:
+    | ((type: ServerType, mode: ExecutionMode, report: MonitorReport, cause: RunCause) => void)
+    | undefined
 }
 
 /**
@@ -78,8 +82,11 @@ export class LatestReports {
     const byMode = ofType.reports.get(report.name) ?? new Map<ExecutionMode, LatestReport>()
     const before = byMode.get(mode)
     if (before !== undefined && before.beganAt > beganAt) return
+    // What a caller takes from the schedule is no other run.
+    const isNew = ![...byMode.values()].some((latest) => latest.beganAt === beganAt && latest.endedAt === endedAt)
     byMode.set(mode, { mode, report, beganAt, endedAt, cause, endedOn })
     ofType.reports.set(report.name, byMode)
+    if (isNew) this.#options.onReport?.(type, mode, report, cause)
   }
 
   /**

@@ -5,6 +5,7 @@ import {
   type DeclaredResult,
   type EngineContext,
   includes,
+  type LatestOptions,
   type LatestReports,
   limits,
   loadLatest,
@@ -139,7 +140,11 @@ function isPlanned({ config, ownParts, facts }: Planned, type: ServerType, repor
 /** Plans and runs the monitors: for one call in a command, for all callers together in `svc serve`. */
 export function healthPart(
   options: OpenOptions,
-  { services, history }: Pick<EngineContext, 'services' | 'history'>,
+  {
+    services,
+    history,
+    onReport: onLatest,
+  }: Pick<EngineContext, 'services' | 'history'> & Pick<LatestOptions, 'onReport'>,
   ownStore: Pick<OwnParts, 'storePath' | 'prepareStore'> | undefined,
 ): HealthPart {
   const { shared, refusals, tryNow } = options
@@ -236,7 +241,7 @@ export function healthPart(
     latest: () => latest,
     open: async () => {
       const { RecentRuns } = await import('./recent.ts')
-      latest = new (await loadLatest()).LatestReports(context)
+      latest = new (await loadLatest()).LatestReports({ now, date: context.date, onReport: onLatest })
       serving = (await loadServing()).servingFrom(context, isDeclaredBy)
       recent = new RecentRuns(latest, context)
       for (const type of current.facts.types) {

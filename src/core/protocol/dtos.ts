@@ -1,4 +1,4 @@
-import { ExecutionMode, HeartbeatStatus, MonitoringStatus, ServerType } from './enums.ts'
+import { ExecutionMode, HeartbeatStatus, HistoryStatus, MonitoringStatus, ServerType } from './enums.ts'
 import {
   date,
   dto,
@@ -243,6 +243,82 @@ const line = { late: true, pattern: /^[^\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]*$/u } as
 
 const second = 1_000
 const day = 86_400_000
+
+/** How monitors were over time (W3). Our own addition to the interface. */
+export const GetHistory = dto('GetHistory', {
+  /** Without it, all types that the caller may read. */
+  ServerType,
+  /** Only the monitors of this name, and with their periods. */
+  MonitorName: nameOf,
+  /** How far back: up to 400 days. Without it, a day. */
+  SinceMinutes: integerOf({ min: 5, max: 400 * 24 * 60 }),
+  /** Only the checks that this depth includes. Without it, all checks. */
+  ExecutionMode,
+})
+export type GetHistory = Infer<typeof GetHistory>
+
+/** What a check measured in a period, to three significant digits. */
+export const HistoryFigure = dto('HistoryFigure', {
+  MonitoringName: text,
+  /** `milliseconds`, `bytes`, `percent`, `ratio`, `count` or `days`. */
+  Unit: text,
+  Minimum: number,
+  Average: number,
+  Maximum: number,
+  Count: integer,
+})
+export type HistoryFigure = Infer<typeof HistoryFigure>
+
+/** A time of a monitor. Up, Down and Unobserved add up to it. */
+export const HistoryPeriod = dto('HistoryPeriod', {
+  From: date,
+  To: date,
+  /** The worst of the time. */
+  Status: HistoryStatus,
+  /** Of the time observed, from 0 to 100. Absent: nothing was observed. */
+  AvailabilityPercent: number,
+  Up: duration,
+  /** From the first failed verdict of a check to its first healthy one. */
+  Down: duration,
+  /** No verdict stood. */
+  Unobserved: duration,
+  /** The checks that failed, the one that failed for longest first. */
+  FailedChecks: list(text),
+  Figures: list(HistoryFigure),
+})
+export type HistoryPeriod = Infer<typeof HistoryPeriod>
+
+export const MonitorHistory = dto('MonitorHistory', {
+  ServerType,
+  MonitorName: text,
+  /** The time of which history knows something. */
+  From: date,
+  To: date,
+  /** The worst of the time. */
+  Status: HistoryStatus,
+  AvailabilityPercent: number,
+  Up: duration,
+  Down: duration,
+  Unobserved: duration,
+  /** When it was down for longest, the longest time first. */
+  Worst: list(HistoryPeriod),
+  /** Only for a MonitorName. Periods of which nothing is known are left out. */
+  Periods: list(HistoryPeriod),
+})
+export type MonitorHistory = Infer<typeof MonitorHistory>
+
+export const GetHistoryResponse = dto('GetHistoryResponse', {
+  From: date,
+  To: date,
+  ExecutionMode,
+  /** What is not kept, and why. Absent: everything is. */
+  NotKept: text,
+  /** How many monitors of types are left out that the caller may not read. */
+  HiddenMonitors: integer,
+  Monitors: list(MonitorHistory),
+  ResponseStatus,
+})
+export type GetHistoryResponse = Infer<typeof GetHistoryResponse>
 
 /** A heartbeat of an agent (B1). Our own addition to the interface. */
 export const ReportHeartbeat = dto('ReportHeartbeat', {

@@ -36,3 +36,7 @@ export type ServerType = Infer<typeof ServerType>
 /** The status that an agent reports of itself in a heartbeat. */
 export const HeartbeatStatus = choice('HeartbeatStatus', ['Ok', 'Warn', 'Fail'])
 export type HeartbeatStatus = Infer<typeof HeartbeatStatus>
+
+/** The worst that history knows of a time of a monitor. */
+export const HistoryStatus = choice('HistoryStatus', ['Ok', 'Warning', 'Failed', 'Unobserved'])
+export type HistoryStatus = Infer<typeof HistoryStatus>

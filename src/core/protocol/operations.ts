@@ -9,6 +9,8 @@ import {
   EndSessionResponse,
   GetAccessToken,
   GetAccessTokenResponse,
+  GetHistory,
+  GetHistoryResponse,
   GetServerTypes,
   GetServerTypesResponse,
   GetSessions,
@@ -150,6 +152,17 @@ export const operations = {
     neverInQuery: [],
     refusals: [],
   },
+  history: {
+    name: 'GetHistory',
+    summary: 'Show how available the monitors were, when they were down, and what they measured',
+    routes: [{ verbs: ['GET'], path: '/history' }],
+    replyVerbs: ['GET', 'POST'],
+    request: GetHistory,
+    response: GetHistoryResponse,
+    caller: 'anyone',
+    neverInQuery: [],
+    refusals: [401, 403, 404],
+  },
   reportHeartbeat: {
     name: 'ReportHeartbeat',
     summary: 'Report that an agent is alive, and its status',
@@ -205,7 +218,8 @@ export const operations = {
 export type Operation = keyof typeof operations
 
 /** Operations that change nothing and need no sign-in, but tell about this machine: no other site may read them (S11). */
-export const readsHealth = (operation: Operation): boolean => operation === 'healthCheck' || operation === 'serverTypes'
+export const readsHealth = (operation: Operation): boolean =>
+  ['healthCheck', 'serverTypes', 'history'].includes(operation)
 
 export type Request<O extends Operation> = Infer<(typeof operations)[O]['request']>
 export type Response<O extends Operation> = Infer<(typeof operations)[O]['response']>

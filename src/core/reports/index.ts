@@ -26,6 +26,7 @@ export {
 } from './reading.ts'
 export {
   type DocumentsOf,
+  depthOfCheck,
   documentOf,
   familyOf,
   healthCheckResponse,

@@ -130,10 +130,17 @@ export function reportUpTo(mode: ExecutionMode, report: MonitorReport): MonitorR
 }
 const reportsUpTo = oncePerObject((_: MonitorReport) => new Map<ExecutionMode, MonitorReport | undefined>())
 
+/** The shallowest mode that includes a check of a report. */
+export const depthOfCheck = (
+  check: string,
+  { checks, depth }: Pick<MonitorReport, 'checks' | 'depth'>,
+): ExecutionMode => familyOf(check, checks)?.depth ?? depth
+
 function cutTo(mode: ExecutionMode, report: MonitorReport): MonitorReport | undefined {
-  const depthOf = ({ check }: Result): ExecutionMode => familyOf(check, report.checks)?.depth ?? report.depth
   const order = ExecutionMode.values
-  const results = report.results.filter((result) => order.indexOf(depthOf(result)) <= order.indexOf(mode))
+  const results = report.results.filter(
+    ({ check }) => order.indexOf(depthOfCheck(check, report)) <= order.indexOf(mode),
+  )
   return results.length === 0 ? undefined : { ...report, results }
 }
 

@@ -8,6 +8,7 @@ import { digestOver, type NonceKey } from './rows/digest.ts'
 import { failuresOver } from './rows/failures.ts'
 import { guessesOver } from './rows/guesses.ts'
 import { heartbeatsOver } from './rows/heartbeats.ts'
+import { historyOver } from './rows/history.ts'
 import { identitiesOver, type SealingKey } from './rows/identities.ts'
 import { keysOver } from './rows/keys.ts'
 import { knownPrefixesOver, type PrefixMemory } from './rows/known-prefixes.ts'
@@ -16,11 +17,19 @@ import { sessionsOver, settlementsOver, tokensOver } from './rows/sessions.ts'
 import { sweepOver } from './rows/sweep.ts'
 import { usersOver } from './rows/users.ts'
 
+/** The database of the history. */
+export type HistoryLink = {
+  /** Resolves to undefined if there is none yet and `create` is false. */
+  readonly link: (create: boolean) => Promise<StoreLink | undefined>
+  /** Closes what only the history uses. Safe to call twice. */
+  readonly close: () => Promise<void>
+}
+
 /**
  * The queries on the store, for either database. The clock supplies the times that the store sets itself. A group of
  * queries is made when it is first used.
  */
-export function dataOver(unwatched: StoreLink, clock: StoreClock): Data {
+export function dataOver(unwatched: StoreLink, clock: StoreClock, history: HistoryLink): Data {
   let wrote: (failure: string | undefined) => void = () => {}
   const link = watched(unwatched, (failure) => wrote(failure))
   const { now } = clock
@@ -42,6 +51,7 @@ export function dataOver(unwatched: StoreLink, clock: StoreClock): Data {
     identities: (own) => identitiesOver(own, sealingKey, now),
     digest: (own) => digestOver(own, now, nonceKey),
     audit: (own) => auditOver(own, now),
+    history: () => historyOver(history.link, now),
     settle: (own) => settlementsOver(own, prefixes),
     sweep: sweepOver,
     clock: () => clock,
@@ -56,7 +66,10 @@ export function dataOver(unwatched: StoreLink, clock: StoreClock): Data {
       own.checkFiles?.()
       await own.read((db) => db.selectFrom('users').select('id').limit(1).execute())
     },
-    close: ({ close }) => close,
+    close: (own) => async () => {
+      await history.close()
+      await own.close()
+    },
   })
   return over(link)
 }

@@ -1,3 +1,4 @@
+import type { HistoryRows } from '../history/index.ts'
 import type { Heartbeat, JobRun } from '../protocol/index.ts'
 import type { AuditFacts } from '../service.ts'
 import type { AuditEvent } from './audit-events.ts'
@@ -444,6 +445,11 @@ export type Data = {
      */
     readonly rename: (moves: (series: readonly string[]) => readonly SeriesMove[]) => Promise<void>
   }
+  /**
+   * The history of results: of an embedded store in a file of its own, which is made by the first write, otherwise in tables
+   * of the same database. Its writes say nothing about the store.
+   */
+  readonly history: HistoryRows
   /** Removes expired rows. `svc serve` calls it periodically. */
   readonly sweep: (at: number) => Promise<void>
   /**

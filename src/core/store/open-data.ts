@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { Fault } from '../errors.ts'
+import { lazy } from '../lazy.ts'
 import type { Data } from './data.ts'
 import type { StoreLink } from './link.ts'
 import { refuseUnopenable } from './open.ts'
@@ -34,7 +35,14 @@ export async function openData(options: DataOptions): Promise<Data> {
       import('./data-over.ts'),
       import('./clock.ts'),
     ])
-    return dataOver(link, now ? fixedClock(now) : await storeClock(link.readClock))
+    const history = lazy(async () => {
+      const { historyInFile, historyInTables } = await import('./history-link.ts')
+      return storeKind(store) === 'sqlite' ? historyInFile(store, patienceMs) : historyInTables(link)
+    })
+    return dataOver(link, now ? fixedClock(now) : await storeClock(link.readClock), {
+      link: async (mayCreate) => await (await history.get()).link(mayCreate),
+      close: async () => await (await history.peek()?.catch(() => undefined))?.close(),
+    })
   } catch (error) {
     await link.close()
     throw error

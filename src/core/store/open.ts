@@ -85,7 +85,7 @@ export function openingFault(path: string, error: unknown): Fault {
  * whenever this process is killed; of two processes that create it at once, one wins. An empty or partial store is
  * therefore never ours, and is refused as damaged instead of being taken for a new one.
  */
-export function createStore(path: string, steps: readonly string[]): void {
+export function createStore(path: string, steps: readonly string[], id = applicationId): void {
   const folder = dirname(path)
   makeFolder(folder)
   refuseUnsafe(path)
@@ -96,7 +96,7 @@ export function createStore(path: string, steps: readonly string[]): void {
     closeSync(openSync(made, 'wx', 0o600))
     const database = new (sqlite().DatabaseSync)(made)
     try {
-      database.exec(`PRAGMA application_id = ${applicationId}; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL`)
+      database.exec(`PRAGMA application_id = ${id}; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL`)
       migrate(database, steps)
     } finally {
       database.close()
@@ -204,16 +204,20 @@ export async function refuseUnopenable(path: string): Promise<void> {
  * Only SQLite may open the file: closing any other descriptor of it would release this process's locks on it, also
  * those of another connection (POSIX locks belong to a process).
  */
-export function openStore(options: StoreOptions, steps: readonly string[] = migrations): Store {
+export function openStore(
+  options: StoreOptions,
+  steps: readonly string[] = migrations,
+  id: number = applicationId,
+): Store {
   const { path } = options
   refuseUrl(path)
   try {
     refuseUnsafe(path)
     if (!statOf(path)) {
       if (!options.create) throw missing(path)
-      createStore(path, steps)
+      createStore(path, steps, id)
     }
-    return openExisting(path, steps)
+    return openExisting(path, steps, id)
   } catch (error) {
     throw openingFault(path, error)
   }
@@ -227,12 +231,12 @@ export const missing = (path: string): Fault =>
     ],
   })
 
-function openExisting(path: string, steps: readonly string[]): Store {
+function openExisting(path: string, steps: readonly string[], own: number): Store {
   if (statOf(path)?.size === 0) throw damaged(path, 'is empty (0 bytes): its contents are lost')
   const { database: opened } = storeFiles(path)
   const database = new (sqlite().DatabaseSync)(path, { timeout: busyMs })
   try {
-    refuseForeign(path, database)
+    refuseForeign(path, database, own)
     refuseNewer(path, database, steps)
     database.exec('PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF')
     const journalMode = walMode(path, database)
@@ -258,11 +262,11 @@ function openExisting(path: string, steps: readonly string[]): Store {
   }
 }
 
-export function refuseForeign(path: string, database: DatabaseSync): void {
+export function refuseForeign(path: string, database: DatabaseSync, own: number = applicationId): void {
   const id = pragma(database, 'application_id')
-  if (id === applicationId) return
+  if (id === own) return
   throw new Fault('Local', `${path} is a SQLite database, but not a store of svc`, {
-    hints: [`Its application id is ${id}, not ${applicationId}. Set SVC_STORE to another file.`],
+    hints: [`Its application id is ${id}, not ${own}. Set SVC_STORE to another file.`],
   })
 }
 

@@ -160,17 +160,22 @@ const settings = (target: PostgresTarget, pooled: boolean): readonly ConnectionC
     types: { getTypeParser },
   }))
 
-const { BOOL, INT2, INT4, INT8, FLOAT4, FLOAT8 } = pg.types.builtins
+const { BOOL, BYTEA, INT2, INT4, INT8, FLOAT4, FLOAT8 } = pg.types.builtins
 /** BIGINT too: times and counts, far below 2^53. */
 const numbers: ReadonlySet<number> = new Set([INT2, INT4, INT8, FLOAT4, FLOAT8])
 const isTrue = (text: string): boolean => text === 't'
+/** `\x00ff`, as PostgreSQL writes bytes. */
+const bytesOf = (text: string): Uint8Array => Buffer.from(text.slice(2), 'hex')
 const unchanged = (text: string): string => text
 
 /**
  * Converts the types of our tables; everything else stays text. The driver's date patterns can take hours on a few
  * megabytes, and the peer at the store's address may not be our server.
  */
-const getTypeParser = (oid: number) => (oid === BOOL ? isTrue : numbers.has(oid) ? Number : unchanged)
+const getTypeParser = (oid: number) => {
+  if (oid === BYTEA) return bytesOf
+  return oid === BOOL ? isTrue : numbers.has(oid) ? Number : unchanged
+}
 
 /** A socket that closes before it sends anything if it has connected to another machine. */
 function loopbackSocket(label: string): Socket {

@@ -1,12 +1,13 @@
 import type { DatabaseSync } from 'node:sqlite'
 
 /** Words that differ between the two databases. */
-type Words = {
+export type Words = {
   readonly integer: string
   /** A number that may have a fraction. */
   readonly real: string
   /** Text compared byte by byte. */
   readonly text: string
+  readonly bytes: string
   /** An integer key that only grows. */
   readonly growing: string
   /** Appended after a table's columns. */
@@ -17,6 +18,7 @@ export const sqliteWords: Words = {
   integer: 'INTEGER',
   real: 'REAL',
   text: 'TEXT',
+  bytes: 'BLOB',
   growing: 'INTEGER PRIMARY KEY AUTOINCREMENT',
   strict: ' STRICT',
 }
@@ -24,6 +26,7 @@ export const postgresWords: Words = {
   integer: 'BIGINT',
   real: 'DOUBLE PRECISION',
   text: 'TEXT COLLATE "C"',
+  bytes: 'BYTEA',
   growing: 'BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY',
   strict: '',
 }

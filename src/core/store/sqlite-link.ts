@@ -7,6 +7,7 @@ import { type DriverConnection, kysely, type QueryOutcome } from './dialect.ts'
 import { closed, gone, maxWaitMs, type StoreLink, taken, unavailable, WaitBudget } from './link.ts'
 import { openStore, primaryCode, resultCode, type StoreOptions } from './open.ts'
 import { changeOf, storeFiles } from './path.ts'
+import { applicationId, migrations } from './schema.ts'
 import type { Db } from './tables.ts'
 
 /**
@@ -15,17 +16,30 @@ import type { Db } from './tables.ts'
  */
 const blockingMs = 20
 
+/** What distinguishes the databases of svc. */
+export type SqliteForm = {
+  /** The number in the header of the file. */
+  readonly id: number
+  readonly steps: readonly string[]
+  /** With `NORMAL`, a power failure costs the last transactions; a killed process costs none. */
+  readonly synchronous: 'FULL' | 'NORMAL'
+}
+const storeForm: SqliteForm = { id: applicationId, steps: migrations, synchronous: 'FULL' }
+
 /**
  * Uses two connections: one writes, a transaction at a time, and one reads committed data, so that a token can be
  * checked while a transaction is open. Throws like `openStore`.
  */
-export function linkSqlite(options: StoreOptions & { readonly patienceMs?: number | undefined }): StoreLink {
-  const store = openStore(options)
+export function linkSqlite(
+  options: StoreOptions & { readonly patienceMs?: number | undefined },
+  form: SqliteForm = storeForm,
+): StoreLink {
+  const store = openStore(options, form.steps, form.id)
   let reader: DatabaseSync
   try {
     reader = new (sqlite().DatabaseSync)(options.path, { readOnly: true, timeout: maxWaitMs })
     reader.exec('PRAGMA trusted_schema = OFF')
-    store.database.exec(`PRAGMA busy_timeout = ${blockingMs}`)
+    store.database.exec(`PRAGMA busy_timeout = ${blockingMs}; PRAGMA synchronous = ${form.synchronous}`)
     // The first read opens the log.
     reader.prepare('SELECT 1 FROM meta').get()
   } catch (error) {

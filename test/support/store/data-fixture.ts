@@ -71,10 +71,10 @@ export async function freshDatabase(server: PostgresServer): Promise<string> {
 
 const nameOf = (store: string): string => new URL(store).pathname.slice(1)
 
-/** Empties each table but the one with the version of the store. */
+/** Empties each table but those with the versions of the store and of its history. */
 const emptied = `DO $$ DECLARE name text; BEGIN
   FOR name IN SELECT oid::regclass::text FROM pg_class
-    WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND relname <> 'meta'
+    WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND relname NOT IN ('meta', 'historyMeta')
   LOOP EXECUTE 'DELETE FROM ' || name; END LOOP; END $$`
 
 function postgresBackend(): Backend {

@@ -210,8 +210,8 @@ async function valuesOf(
   current: string,
   env: ProcessEnvironment,
 ): Promise<Candidates> {
-  if (flag === 'mode') return fixed(ExecutionMode.values)
-  if (flag === 'type') return types(current)
+  if (flag === 'mode' || flag === 'depth') return fixed(ExecutionMode.values)
+  if (flag === 'type') return id === 'history' ? fixed(ServerType.values) : types(current)
   if (flag === 'output') return id === 'health' ? fixed(outputs) : []
   if (flag === 'color') return fixed(['auto', 'always', 'never'])
   if (flag === 'status') return fixed(HeartbeatStatus.values)
@@ -222,7 +222,7 @@ async function valuesOf(
   if (flag === 'role') return await stored('roles', rest, env)
   if (flag === 'permission') return await stored('permissions', rest, env)
   if (flag === 'user') return await stored('users', rest, env)
-  if (flag === 'only' || flag === 'skip') return await monitors(rest, env)
+  if (flag === 'only' || flag === 'skip' || flag === 'monitor') return await monitors(rest, env)
   const files = [
     'config',
     'store',

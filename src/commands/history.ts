@@ -1,0 +1,56 @@
+import { lists } from '../cli/command/base.ts'
+import { connectionFlags, custom, oneOf, sinceFlag, text } from '../cli/command/flags.ts'
+import { localCall } from '../cli/session/session.ts'
+import { TargetCommand } from '../cli/session/target-command.ts'
+import { ExecutionMode, ServerType } from '../core/protocol/index.ts'
+
+export default class History extends TargetCommand {
+  static override summary = 'Show how available the monitors were, when they were down, and what they measured'
+  static override description =
+    `svc serve records what its monitors find and keeps it for 400 days, in periods that get longer with
+their age. Availability is the share of the time observed in which no check failed; the time that was not
+observed is shown beside it. With --monitor, the periods of one monitor are listed with their figures.`
+  static override answers = { '': lists(async () => (await import('../cli/health/history-lists.ts')).history) }
+  static override examples = [
+    '<%= config.bin %> history',
+    '<%= config.bin %> history --type Sql --since 30d',
+    '<%= config.bin %> history --monitor "postgres orders" --since 6h',
+    '<%= config.bin %> history --depth Basic --json',
+  ]
+  static override flags = {
+    type: custom<ServerType>({
+      char: 't',
+      helpValue: '<App|Sql|…>',
+      parse: async (input) => oneOf('type', ServerType.values, input, 'Types'),
+    })({ description: 'Only this server type (default: every type that you may read)' }),
+    monitor: text('monitor')({ description: 'Only this monitor, by the name that svc monitors list shows' }),
+    since: sinceFlag({ least: '5m', most: '400d' })({
+      description: 'How far back, at most 400d (default 1d)',
+    }),
+    depth: custom<ExecutionMode>({
+      helpValue: `<${ExecutionMode.values.join('|')}>`,
+      parse: async (input) => oneOf('depth', ExecutionMode.values, input, 'Depths'),
+    })({ description: 'Only the checks that this depth includes (default: all checks)' }),
+    ...connectionFlags,
+  }
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { flags } = await this.parse(History)
+    await this.inSession(flags, async (session, target) => {
+      const answer = await session.service.history(
+        {
+          ServerType: flags.type,
+          MonitorName: flags.monitor,
+          SinceMinutes: flags.since && Math.round(flags.since / 60_000),
+          ExecutionMode: flags.depth,
+        },
+        localCall(signal),
+      )
+      const { history, historyRows } = await import('../cli/health/history-lists.ts')
+      const { Monitors = [], NotKept: notKept, HiddenMonitors: hiddenMonitors } = answer
+      this.printList(history.render(Monitors.flatMap(historyRows), { target, notKept, hiddenMonitors }, this.output))
+      if (notKept !== undefined) this.say(`Note: ${notKept}`)
+      if (hiddenMonitors !== undefined) this.say(`Note: ${hiddenMonitors} monitors are of types that you may not read`)
+    })
+  }
+}

@@ -1,0 +1,69 @@
+import { deflateRawSync, inflateRawSync } from 'node:zlib'
+import type { NameOf, NumberOf } from './block.ts'
+import { ByteReader, ByteWriter } from './bytes.ts'
+import { codeOf, valueOfCode } from './significant.ts'
+import type { ObservedCheck, ObservedRun, Rank } from './timeline.ts'
+
+/** A run of the monitor with this number. */
+export type NumberedRun = { readonly monitor: number; readonly run: ObservedRun }
+
+const levels = [undefined, 'ok', 'warning', 'failed'] as const
+
+/** What is the same in most runs of a monitor: as a name, it takes a number. */
+type Layout = {
+  readonly rank: Rank
+  readonly stands: ObservedRun['stands']
+  readonly checks: readonly (readonly [check: string, rank: Rank, figure: string | null])[]
+}
+
+/** The texts that `encodeRuns` needs numbers for. */
+export const layoutOf = ({ rank, stands, checks }: ObservedRun): string => {
+  const layout: Layout = {
+    rank,
+    stands,
+    checks: checks.map(({ check, rank: own, figure }) => [check, own, figure?.name ?? null] as const),
+  }
+  return JSON.stringify(layout)
+}
+
+/** Runs as bytes. They ended at `from` or later. Figures are rounded to three significant digits. */
+export function encodeRuns(runs: readonly NumberedRun[], from: number, numberOf: NumberOf): Uint8Array {
+  const writer = new ByteWriter()
+  for (const { monitor, run } of runs) {
+    writer.whole(monitor)
+    writer.whole(Math.max(0, Math.round(run.at - from)))
+    writer.whole(numberOf(layoutOf(run)))
+    const isAllOk = run.checks.every(({ level }) => level === 'ok')
+    writer.byte(Number(isAllOk))
+    if (!isAllOk) for (const { level } of run.checks) writer.byte(levels.indexOf(level))
+    for (const { figure } of run.checks) if (figure) writer.short(codeOf(figure.value))
+  }
+  return deflateRawSync(writer.take())
+}
+
+/** The runs of `encodeRuns`, without those whose names are unknown. */
+export function decodeRuns(bytes: Uint8Array, from: number, nameOf: NameOf): readonly NumberedRun[] {
+  const reader = new ByteReader(inflateRawSync(bytes))
+  const layouts = new Map<number, Layout | undefined>()
+  const runs: NumberedRun[] = []
+  while (!reader.isAtEnd) {
+    const monitor = reader.whole()
+    const at = from + reader.whole()
+    const number = reader.whole()
+    if (!layouts.has(number)) layouts.set(number, parsed(nameOf(number)))
+    const layout = layouts.get(number)
+    // What follows cannot be read without it.
+    if (layout === undefined) return runs
+    const isAllOk = reader.byte() === 1
+    const ownLevels = layout.checks.map(() => (isAllOk ? 'ok' : levels[reader.byte()]))
+    const checks = layout.checks.map(([check, rank, name], index): ObservedCheck => {
+      const figure = name === null ? undefined : { name, value: valueOfCode(reader.short()) }
+      return { check, rank, level: ownLevels[index], figure }
+    })
+    runs.push({ monitor, run: { at, rank: layout.rank, stands: layout.stands, checks } })
+  }
+  return runs
+}
+
+const parsed = (text: string | undefined): Layout | undefined =>
+  text === undefined ? undefined : (JSON.parse(text) as Layout)

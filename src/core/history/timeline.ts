@@ -1,0 +1,156 @@
+import { type ByDepth, emptyPack, measure, type Pack } from './pack.ts'
+
+/** Basic, Standard, Advanced. */
+export type Rank = 0 | 1 | 2
+
+/** What one run says of one check. */
+export type ObservedCheck = {
+  /** The MonitoringName. */
+  readonly check: string
+  /** The shallowest depth that includes the check. */
+  readonly rank: Rank
+  /** Undefined: the check came to no verdict, so the one before stands. */
+  readonly level: 'ok' | 'warning' | 'failed' | undefined
+  /** What it measured, with the name of the figure. */
+  readonly figure?: { readonly name: string; readonly value: number } | undefined
+}
+
+/** One run of a monitor. */
+export type ObservedRun = {
+  /** When it ended. Milliseconds since 1970. */
+  readonly at: number
+  /** How deep it was. It says something of the checks of this depth and of shallower ones. */
+  readonly rank: Rank
+  readonly checks: readonly ObservedCheck[]
+  /** For how many milliseconds its verdicts stand, by the depth of the check: two intervals. */
+  readonly stands: Readonly<ByDepth>
+}
+
+/** Milliseconds of the shortest period that history keeps. */
+export const slotMs = 300_000
+
+/** A failed verdict that has neither been followed by a healthy one nor become too old. */
+type Failing = { readonly rank: Rank; readonly until: number }
+
+/**
+ * When a monitor was up, down and not observed, from its runs. Down is from the first failed verdict of a check to its
+ * first healthy one; a warning is healthy. A verdict stands until the next one of the check, and for two intervals at
+ * most. The monitor is up where at least one verdict stands and none of them is a failure.
+ *
+ * Computes, and has no clock: the same runs give the same packs.
+ */
+export class Timeline {
+  /** Up to when the packs say everything. */
+  #at: number
+  readonly #failing = new Map<string, Failing>()
+  /** Until when the last healthy verdict of the checks of each depth stands. */
+  readonly #healthyUntil: ByDepth = [0, 0, 0]
+  readonly #packs = new Map<number, Pack>()
+
+  /** `at`: when it begins. Milliseconds since 1970. */
+  constructor(at: number) {
+    this.#at = at
+  }
+
+  /** The packs of periods of five minutes, by their beginning, since they were last taken. */
+  get packs(): ReadonlyMap<number, Pack> {
+    return this.#packs
+  }
+
+  /** Takes a run that has ended. One that ended earlier than what is known counts from now on. */
+  observe(run: ObservedRun): void {
+    const { checks, stands } = run
+    this.advance(run.at)
+    const now = this.#at
+    const pack = this.#packAt(now)
+    pack.runs += 1
+    for (const { check, rank, level, figure } of checks) {
+      if (figure !== undefined) measure(pack, figure.name, figure.value)
+      if (level === undefined) continue
+      const until = now + stands[rank]
+      if (level === 'failed') this.#failing.set(check, { rank, until })
+      else {
+        this.#failing.delete(check)
+        this.#healthyUntil[rank] = Math.max(this.#healthyUntil[rank], until)
+        if (level === 'warning') pack.warned |= 1 << rank
+      }
+    }
+    if (isHealthy(checks)) this.#forgetUnmentioned(run)
+  }
+
+  /** What failed and is no longer part of a healthy run does not exist any more, such as a queue that was deleted. */
+  #forgetUnmentioned({ rank, checks }: ObservedRun): void {
+    for (const [name, failing] of this.#failing) {
+      if (failing.rank <= rank && !checks.some(({ check }) => check === name)) this.#failing.delete(name)
+    }
+  }
+
+  /** Adds the time up to `to` to the packs. A time before what is known changes nothing. */
+  advance(to: number): void {
+    while (this.#at < to) {
+      if (this.#nothingStands()) {
+        this.#at = to
+        return
+      }
+      const next = this.#nextChange(to)
+      this.#add(next - this.#at)
+      this.#at = next
+      for (const [check, { until }] of this.#failing) if (until <= next) this.#failing.delete(check)
+    }
+  }
+
+  /** Removes and returns the packs of the periods that begin before this time. */
+  take(before: number): ReadonlyMap<number, Pack> {
+    const taken = new Map<number, Pack>()
+    for (const [slot, pack] of this.#packs) {
+      if (slot >= before) continue
+      taken.set(slot, pack)
+      this.#packs.delete(slot)
+    }
+    return taken
+  }
+
+  #nothingStands(): boolean {
+    return this.#failing.size === 0 && this.#healthyUntil.every((until) => until <= this.#at)
+  }
+
+  /** The next time at which anything changes by itself, at most `to`. */
+  #nextChange(to: number): number {
+    let next = Math.min(to, slotOf(this.#at) + slotMs)
+    for (const until of this.#healthyUntil) if (until > this.#at && until < next) next = until
+    for (const { until } of this.#failing.values()) if (until < next) next = until
+    return next
+  }
+
+  #add(ms: number): void {
+    let isUp = false
+    let isDown = false
+    let pack: Pack | undefined
+    for (const rank of ranks) {
+      isUp ||= this.#healthyUntil[rank] > this.#at
+      for (const failing of this.#failing.values()) isDown ||= failing.rank === rank
+      if (!isUp && !isDown) continue
+      pack ??= this.#packAt(this.#at)
+      if (isDown) pack.down[rank] += ms
+      else pack.up[rank] += ms
+    }
+    if (!pack) return
+    for (const check of this.#failing.keys()) pack.failing.set(check, (pack.failing.get(check) ?? 0) + ms)
+  }
+
+  #packAt(at: number): Pack {
+    const slot = slotOf(at)
+    const existing = this.#packs.get(slot)
+    if (existing) return existing
+    const made = emptyPack()
+    this.#packs.set(slot, made)
+    return made
+  }
+}
+
+const isHealthy = (checks: readonly ObservedCheck[]): boolean =>
+  checks.some(({ level }) => level !== undefined) && !checks.some(({ level }) => level === 'failed')
+
+const ranks: readonly Rank[] = [0, 1, 2]
+
+export const slotOf = (at: number): number => Math.floor(at / slotMs) * slotMs

@@ -1,0 +1,279 @@
+import { performance } from 'node:perf_hooks'
+import type { Config } from '../config/index.ts'
+import { type LatestOptions, type MonitorReport, monitorKey } from '../engine/index.ts'
+import { isStoreFailure } from '../errors.ts'
+import type { HistoryRows, HistorySource, ObservedCheck, ObservedRun, Rank } from '../history/index.ts'
+import { lazy } from '../lazy.ts'
+import type { Parts } from '../local.ts'
+import { ofType } from '../plan/index.ts'
+import { ExecutionMode, type ServerType } from '../protocol/index.ts'
+import { depthOfCheck, type Family } from '../reports/index.ts'
+import { type Intervals, timelineOf } from '../schedule/index.ts'
+import type { KeeperLog } from '../store/index.ts'
+import type { Part } from './part.ts'
+import { scheduledMonitors } from './scheduled-monitors.ts'
+
+export type ResultHistoryPart = Part & {
+  /** Takes a report that counts. */
+  readonly record: NonNullable<LatestOptions['onReport']>
+  readonly history: Parts['history']
+}
+
+/** How often the store gets what is new, in milliseconds: in one transaction. */
+const writeEveryMs = 1_000
+/** The pause after a failure. Milliseconds. */
+const failureMs = 10_000
+/** Runs that wait until the history of the store is loaded. */
+const maxEarly = 20_000
+/** Milliseconds for which a verdict stands that no schedule repeats. */
+const unscheduledMs: Readonly<Record<ExecutionMode, number>> = {
+  Basic: 900_000,
+  Standard: 900_000,
+  Advanced: 10_800_000,
+}
+
+const loadHistory = async () => await import('../history/index.ts')
+type History = Awaited<ReturnType<typeof loadHistory>>
+
+type Open = {
+  readonly library: History
+  readonly keeper: InstanceType<History['HistoryKeeper']>
+}
+
+/**
+ * The history of results: takes the reports of `svc serve`, stores what follows from them, and answers from the store and
+ * from what is not stored yet. `rows`: where it is stored; absent without a store. A store that fails costs history, and
+ * never a run.
+ */
+export function resultHistoryPart({
+  config,
+  rows: stored,
+  shared,
+  log = () => {},
+}: {
+  readonly config: Config
+  readonly rows: (() => Promise<HistoryRows>) | undefined
+  /** Whether this process runs monitors for others, and so writes the history. */
+  readonly shared: boolean
+  readonly log?: KeeperLog | undefined
+}): ResultHistoryPart {
+  const timeline = timelineOf({ wall: Date.now, monotonic: () => performance.now() })
+  const now = (): number => Math.floor(timeline())
+  let current: Configured = { config, intervals: new Map() }
+  let early: { readonly identity: Identity; readonly run: ObservedRun }[] = []
+  let ready: Open | undefined
+  let timer: NodeJS.Timeout | undefined
+  let working: Promise<void> = Promise.resolve()
+  let closed = false
+  let fault: string | undefined
+  let moves = movesOf(config)
+
+  const opened = (library: History, source: HistorySource): Open => {
+    for (const { identity, run } of early) source.recorder.add(identity, run)
+    early = []
+    return { library, keeper: new library.HistoryKeeper(source) }
+  }
+
+  const renameNow = async (rows: HistoryRows): Promise<void> => {
+    if (moves.length === 0) return
+    const due = moves
+    await rows.rename(due)
+    moves = moves.filter((move) => !due.includes(move))
+  }
+
+  /** Loads what an earlier process stored. Until then, runs wait. */
+  const loaded = lazy(async () => {
+    const library = await loadHistory()
+    if (!stored) ready = opened(library, library.memorySource())
+    else {
+      const rows = await stored()
+      if (shared) await renameNow(rows)
+      ready = opened(library, await library.restored(rows, now()))
+    }
+    return ready
+  })
+
+  const flush = async (): Promise<void> => {
+    const { keeper } = await loaded.get()
+    await renameNow(keeper.source.rows)
+    await keeper.turn(now())
+  }
+
+  const arm = (ms: number): void => {
+    if (closed) return
+    timer = setTimeout(() => {
+      working = flush().then(
+        () => {
+          if (fault !== undefined) log({ level: 'info', msg: 'the history is stored again' })
+          fault = undefined
+          arm(writeEveryMs)
+        },
+        (error: unknown) => {
+          const reason = isStoreFailure(error) ? messageOf(error) : `svc failed unexpectedly: ${stackOf(error)}`
+          if (reason !== fault) log({ level: 'warn', msg: `the history is not stored: ${reason}` })
+          fault = reason
+          arm(failureMs)
+        },
+      )
+    }, ms)
+    timer.unref()
+  }
+
+  const isScheduled = (type: ServerType, name: string): boolean =>
+    Object.keys(current.intervals.get(`${type} ${name}`) ?? {}).length > 0
+
+  const standsOf = (type: ServerType, name: string): ObservedRun['stands'] => {
+    const own = current.intervals.get(`${type} ${name}`)
+    const of = (depth: ExecutionMode): number => {
+      const covering = ExecutionMode.values
+        .slice(ExecutionMode.values.indexOf(depth))
+        .flatMap((mode) => own?.[mode] ?? [])
+      return covering.length === 0 ? unscheduledMs[depth] : 2 * Math.min(...covering)
+    }
+    return [of('Basic'), of('Standard'), of('Advanced')]
+  }
+
+  return {
+    open: async () => {
+      current = await configured(config)
+    },
+    reload: async (next) => {
+      const planned = await configured(next)
+      return () => {
+        current = planned
+        moves = [...movesOf(next)]
+        for (const { from, to } of moves) ready?.keeper.source.recorder.rename(from, to)
+      }
+    },
+    preload: async () => {
+      await loadHistory()
+      // Loads what opens the database of the history. That it cannot be opened now costs history only.
+      await (await stored?.())?.unpacked(1, 0, 0).catch(() => {})
+    },
+    answers: () => arm(writeEveryMs),
+    record: (type, mode, report, cause) => {
+      if (closed) return
+      const run = observedRun(report, mode, now(), standsOf(type, report.name), {
+        ignoresSkipped: cause === 'caller' && isScheduled(type, report.name),
+      })
+      if (run === undefined) return
+      const identity = identityOf(type, report)
+      const recorder = ready?.keeper.source.recorder
+      if (recorder) recorder.add(identity, run)
+      else if (early.push({ identity, run }) > maxEarly) early.shift()
+    },
+    history: async (request, reads) => {
+      const { answerOf } = await import('./history-answer.ts')
+      const notKept = stored
+        ? fault === undefined
+          ? undefined
+          : `The history is not stored now: ${fault}`
+        : 'Without a store, svc remembers the last 24 hours, and nothing after it ends'
+      const { library, keeper } = await loaded.get()
+      return await answerOf({
+        library,
+        source: keeper.source,
+        request,
+        reads,
+        now: now(),
+        keys: keysOf(current.config),
+        notKept,
+      })
+    },
+    metrics: async () => historyMetrics(stored !== undefined && fault !== undefined, ready),
+    cancel: () => {
+      closed = true
+      clearTimeout(timer)
+    },
+    close: async () => {
+      clearTimeout(timer)
+      await working.catch(() => {})
+      // What the last second brought.
+      if (shared && ready && fault === undefined) await flush().catch(() => {})
+    },
+  }
+}
+
+/** The configuration, and the intervals of its monitors by type and name. */
+type Configured = { readonly config: Config; readonly intervals: ReadonlyMap<string, Intervals> }
+
+async function configured(config: Config): Promise<Configured> {
+  const scheduled = await scheduledMonitors(config)
+  const entries = scheduled.flatMap(({ types, monitor, intervals }) =>
+    types.map((type) => [`${type} ${monitor.name}`, intervals] as const),
+  )
+  return { config, intervals: new Map(entries) }
+}
+
+type Identity = { readonly key: string; readonly type: string; readonly name: string }
+
+const identityOf = (type: ServerType, { name, kind }: Pick<MonitorReport, 'name' | 'kind'>): Identity => ({
+  key: keyOf(type, { name, kind: { name: kind } as never }),
+  type,
+  name,
+})
+
+/** The key in the history: that of a monitor has its type, and that of the machine gets the type that shows it. */
+const keyOf = (type: ServerType, monitor: Parameters<typeof monitorKey>[0]): string => monitorKey({ ...monitor, type })
+
+/** Renames of svc.yaml: what is known under a former key goes on under the new one. */
+function movesOf({ types }: Config) {
+  return Object.entries(types).flatMap(([type, { monitors }]) =>
+    monitors.flatMap((monitor) => {
+      const own = ofType(type as ServerType, monitor)
+      return (own.formerly ?? []).map((from) => ({ from, to: { key: monitorKey(own), type, name: own.name } }))
+    }),
+  )
+}
+
+/** The keys of all monitors that exist. Undefined: svc checks itself, and all that history knows counts as existing. */
+function keysOf({ origin, types }: Config): ((key: string) => boolean) | undefined {
+  if (origin === undefined) return undefined
+  const keys = new Set<string>()
+  const hosts = new Set<string>()
+  for (const [type, { monitors }] of Object.entries(types)) {
+    hosts.add(`${type}/host/`)
+    for (const monitor of monitors) keys.add(monitorKey(ofType(type as ServerType, monitor)))
+  }
+  return (key) => keys.has(key) || hosts.has(key)
+}
+
+/** What a report says, for the history. Undefined: nothing. */
+function observedRun(
+  report: MonitorReport,
+  mode: ExecutionMode,
+  at: number,
+  stands: ObservedRun['stands'],
+  { ignoresSkipped }: { readonly ignoresSkipped: boolean },
+): ObservedRun | undefined {
+  const checks = report.results.map(({ check, status, fault, notChecked, measurement }): ObservedCheck => {
+    const hasVerdict = notChecked === undefined && !(ignoresSkipped && fault === 'dependency')
+    const value = measurement?.value
+    return {
+      check,
+      rank: rankOf(depthOfCheck(check, report)),
+      level: hasVerdict ? status : undefined,
+      figure:
+        measurement && value !== undefined && Number.isFinite(value)
+          ? { name: JSON.stringify([check, measurement.unit]), value }
+          : undefined,
+    }
+  })
+  return checks.some(({ level }) => level !== undefined) ? { at, rank: rankOf(mode), checks, stands } : undefined
+}
+
+const rankOf = (depth: ExecutionMode): Rank => ExecutionMode.values.indexOf(depth) as Rank
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+const stackOf = (error: unknown): string => (error instanceof Error ? (error.stack ?? error.message) : String(error))
+
+function historyMetrics(isFailing: boolean, ready: Open | undefined): readonly Family[] {
+  return [
+    {
+      name: 'svc_history_stored',
+      type: 'gauge',
+      help: '1 while the history of results is stored, 0 from a write that failed until one succeeds.',
+      samples: ready || isFailing ? [{ value: Number(!isFailing) }] : [],
+    },
+  ]
+}

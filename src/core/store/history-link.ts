@@ -1,0 +1,61 @@
+import { sql } from 'kysely'
+import { Fault } from '../errors.ts'
+import { lazy } from '../lazy.ts'
+import type { HistoryLink } from './data-over.ts'
+import { historyForm, historyPathOf, historySteps } from './history-schema.ts'
+import type { StoreLink } from './link.ts'
+import { refuseUnopenable } from './open.ts'
+import { statOf } from './path.ts'
+import { postgresWords, sqliteWords } from './schema.ts'
+import { linkSqlite } from './sqlite-link.ts'
+
+/** The history beside an embedded store, in a file of its own. */
+export function historyInFile(store: string, patienceMs: number | undefined): HistoryLink {
+  const path = historyPathOf(store)
+  let closed = false
+  const opened = lazy(async () => {
+    await refuseUnopenable(path)
+    return linkSqlite({ path, create: true, patienceMs }, historyForm(sqliteWords))
+  })
+  return {
+    link: async (create) => {
+      if (closed) throw new Fault('Unavailable', 'The store is closed')
+      return create || statOf(path) ? await opened.get() : undefined
+    },
+    close: async () => {
+      closed = true
+      await (await opened.peek()?.catch(() => undefined))?.close()
+    },
+  }
+}
+
+/** A lock for the steps of the history, so that of several nodes one takes them. */
+const stepsLock = 'history steps'
+
+/** The history in a database server. Its tables have a version of their own, and are made when they are first used. */
+export function historyInTables(link: StoreLink): HistoryLink {
+  const prepared = lazy(async () => {
+    const steps = historySteps(postgresWords)
+    await link.write(async (tx) => {
+      await link.lock(tx, stepsLock)
+      await sql`CREATE TABLE IF NOT EXISTS "historyMeta" ("version" INTEGER NOT NULL)`.execute(tx)
+      const { rows } = await sql<{ version: number }>`SELECT "version" FROM "historyMeta"`.execute(tx)
+      const version = rows[0]?.version
+      if (version === undefined) await sql`INSERT INTO "historyMeta" VALUES (0)`.execute(tx)
+      if ((version ?? 0) > steps.length) throw newer(version ?? 0, steps.length)
+      for (const step of steps.slice(version ?? 0)) {
+        for (const statement of step.split(';')) if (statement.trim() !== '') await sql.raw(statement).execute(tx)
+      }
+      await sql`UPDATE "historyMeta" SET "version" = ${steps.length}`.execute(tx)
+    })
+    return link
+  })
+  return { link: () => prepared.get(), close: async () => {} }
+}
+
+const newer = (version: number, supports: number): Fault =>
+  new Fault(
+    'Local',
+    `The history in the store was written by a newer svc (version ${version}; this svc supports version ${supports})`,
+    { hints: ['Update svc.'] },
+  )

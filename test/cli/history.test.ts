@@ -1,0 +1,97 @@
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { ObservedRun } from '../../src/core/history/index.ts'
+import { Recorder } from '../../src/core/history/index.ts'
+import { openData } from '../../src/core/store/index.ts'
+import { type Home, type Ran, svcHome } from '../support/program/svc.ts'
+
+const minute = 60_000
+const hour = 60 * minute
+
+/** Runs each minute of a simulated shop and its database, which was down for an hour, until now. */
+async function simulate(store: string, hours: number): Promise<void> {
+  const now = Date.now()
+  const data = await openData({ store, create: true })
+  const recorder = new Recorder()
+  const figure = { name: JSON.stringify(['connect', 'milliseconds']), value: 12 }
+  for (let at = now - hours * hour; at <= now; at += minute) {
+    const isDown = at >= now - 3 * hour && at < now - 2 * hour
+    for (const [type, name] of [
+      ['App', 'tcp shop'],
+      ['Sql', 'tcp db'],
+    ] as const) {
+      const checks: ObservedRun['checks'] = [{ check: 'connect', rank: 0, level: isDown ? 'failed' : 'ok', figure }]
+      const run: ObservedRun = { at, rank: 1, stands: [2 * minute, 2 * minute, 2 * hour], checks }
+      recorder.add({ key: `${type}/tcp/${name.slice(4)}`, type, name }, run)
+    }
+    recorder.numbered(await data.history.number(recorder.unnumbered))
+    const batch = recorder.batch(at, false)
+    if (!batch) continue
+    await data.history.write(batch)
+    recorder.stored(batch)
+  }
+  await data.close()
+}
+
+describe('svc history', () => {
+  let home: Home
+  let whole: Ran
+  beforeAll(async () => {
+    home = svcHome()
+    await home.run(['users', 'add', 'ann', '--no-password'])
+    await simulate(join(home.folder, 'store', 'svc.db'), 6)
+    whole = await home.run(['history', '--json'])
+  })
+  afterAll(() => home.remove())
+
+  type Row = Readonly<Record<string, unknown>> & { readonly worst: readonly Readonly<Record<string, unknown>>[] }
+  const rowsOf = ({ stdout }: Ran): readonly Row[] => (JSON.parse(stdout) as { history: Row[] }).history
+
+  test('W3 a simulated shop behind a database that was down for an hour: the availability of both', () => {
+    const rows = rowsOf(whole)
+    expect(rows.map(({ monitor }) => monitor)).toEqual(['tcp shop', 'tcp db'])
+    for (const row of rows) {
+      expect(row).toMatchObject({ status: 'Failed', downSeconds: 3_600, failedChecks: ['connect'] })
+      // Five of six hours.
+      expect(row['availabilityPercent']).toBeCloseTo((5 / 6) * 100, 1)
+      expect(row.worst).toHaveLength(1)
+      expect(row.worst[0]).toMatchObject({ downSeconds: 3_600, failedChecks: ['connect'] })
+    }
+    expect(whole.code).toBe(0)
+  })
+
+  test('W3 a shorter time, a type and a depth narrow it', async () => {
+    const recent = await home.run(['history', '--since', '30m', '--json'])
+    expect(rowsOf(recent).map(({ downSeconds }) => downSeconds)).toEqual([0, 0])
+    const ofType = await home.run(['history', '-t', 'Sql', '--depth', 'Basic', '--json'])
+    expect(rowsOf(ofType)).toMatchObject([{ type: 'Sql', monitor: 'tcp db', downSeconds: 3_600 }])
+  })
+
+  test('W3 --monitor lists the periods of a monitor with their figures', async () => {
+    const rows = rowsOf(await home.run(['history', '--monitor', 'TCP SHOP', '--since', '5h', '--json']))
+    expect(rows.length).toBeGreaterThanOrEqual(5)
+    expect(rows.filter(({ status }) => status === 'Failed')).not.toHaveLength(0)
+    expect(rows[0]).toMatchObject({
+      figures: [{ check: 'connect', unit: 'milliseconds', minimum: 12, average: 12, maximum: 12 }],
+    })
+    const sum = rows.reduce((ms, { downSeconds }) => ms + Number(downSeconds), 0)
+    expect(sum).toBe(3_600)
+  })
+
+  test('W3 a terminal shows when each was down for longest', async () => {
+    const { stdout } = await home.run(['history'], { columns: 140 })
+    expect(stdout).toContain('2 monitors, 2 of them were down')
+    expect(stdout).toMatch(/tcp db .*failed +83\.\d+ % +1 h .*UTC, 1 h: connect/)
+    const { stdout: periods } = await home.run(['history', '--monitor', 'tcp db', '--since', '2h'], { columns: 140 })
+    expect(periods).toContain('connect 12 ms')
+  })
+
+  test('W3 a monitor that history does not know, and a time that it cannot have, are refused', async () => {
+    expect(await home.run(['history', '--monitor', 'tcp nobody'])).toMatchObject({ code: 9 })
+    for (const since of ['1m', '500d', 'yesterday']) {
+      const { code, stderr } = await home.run(['history', '--since', since])
+      expect(code).toBe(2)
+      expect(stderr).toContain(`--since "${since}" is not a time from 5m to 400d`)
+    }
+  })
+})
