@@ -12,20 +12,22 @@ function homeWith(yaml: string): Home {
   return home
 }
 
-/** A database behind http that answers with `status`, and an application that depends on it. */
-async function fixture(status: number) {
+/**
+ * A database behind http that answers with `status`, or that speaks no TLS where the monitor wants it, and an application
+ * that depends on it.
+ */
+async function fixture(status: number | 'no TLS') {
   let requests = 0
   const server = createServer((_, response) => {
-    requests += 1
-    response.writeHead(status).end('marker-message')
-  })
+    response.writeHead(Number(status)).end('marker-message')
+  }).on('connection', () => (requests += 1))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => void server.close())
   const { port } = server.address() as AddressInfo
   const home = homeWith(`types:
   Sql:
     host: false
-    monitors: [{kind: http, name: orders, url: "http://127.0.0.1:${port}/"}]
+    monitors: [{kind: http, name: orders, url: "${status === 'no TLS' ? 'https' : 'http'}://127.0.0.1:${port}/"}]
   App:
     host: false
     monitors: [{kind: file-age, name: web, path: ${process.execPath}, dependsOn: Sql/orders}, {kind: file-age, name: free, path: ${process.execPath}}]
@@ -35,7 +37,7 @@ async function fixture(status: number) {
 }
 
 test('H23 a type alone reports the dependents of another type as skipped, and not the cause', async () => {
-  const { health, port } = await fixture(500)
+  const { health, port } = await fixture('no TLS')
   const { code, stdout } = await health('--type', 'App', '--json')
   expect(code).toBe(3)
   const { Response } = JSON.parse(stdout) as { readonly Response?: object }
@@ -59,7 +61,7 @@ test('H23 a type alone is healthy while the monitor of the other type is', async
 })
 
 test('H23 a check of both types observes the monitor as often as a check of its own type', async () => {
-  const { health, requests } = await fixture(500)
+  const { health, requests } = await fixture('no TLS')
   await health('--type', 'Sql')
   const alone = requests()
   expect(alone).toBeGreaterThan(0)
@@ -69,8 +71,15 @@ test('H23 a check of both types observes the monitor as often as a check of its 
   expect(both.stdout).toContain('not run: Sql/http orders failed')
 })
 
+test('H23 G2 a database that answers with a failure keeps nothing from running', async () => {
+  const { health } = await fixture(500)
+  const { code, stdout } = await health('--type', 'App')
+  expect([code, stdout.includes('not run')]).toEqual([0, false])
+  expect((await health('--type', 'Sql', '--type', 'App')).code).toBe(3)
+})
+
 test('H23 --skip of the monitor of the other type lets its dependents run', async () => {
-  const { health, requests } = await fixture(500)
+  const { health, requests } = await fixture('no TLS')
   const { code } = await health('--type', 'App', '--skip', 'http orders')
   expect([code, requests()]).toEqual([0, 0])
 })

@@ -134,7 +134,14 @@ test('the schema contains and describes each server type and each kind that can 
   }
   expect(Object.keys(properties.types.properties)).toEqual(ServerType.values)
   const kinds = await configurableKinds()
-  expect(Object.keys($defs)).toEqual(['type', 'monitor', 'use', 'profile', ...kinds.map(({ name }) => name).sort()])
+  expect(Object.keys($defs)).toEqual([
+    'type',
+    'monitor',
+    'use',
+    'dependsOn',
+    'profile',
+    ...kinds.map(({ name }) => name).sort(),
+  ])
   for (const { name: kind, settings } of kinds) {
     for (const name of Object.keys({ ...settings, ...commonSettings })) {
       expect($defs[kind]?.properties[name]?.description, `${kind}.${name}`).toMatch(/\S/)

@@ -163,6 +163,29 @@ test('S11 a reader who may not see the type of a cause reads `a monitor of anoth
   expect(of('svc_check_confirmed', () => 'brief')).toEqual([])
 })
 
+const pair = `types:
+  Sql: {host: false, monitors: [{kind: tcp, name: a, host: a, port: 1, every: 60s}, {kind: tcp, name: b, host: a, port: 2, every: 60s}]}
+  App: {host: false, monitors: [{kind: tcp, name: shop, host: a, port: 3, every: 60s, dependsOn: {any: [Sql/a, Sql/b]}}]}`
+
+test('G1 in the schedule a group takes the blame only while too few of its members can be reached', async () => {
+  const down = new Set<string>()
+  const { pass, of } = await serving(pair, (name) => [down.has(name) ? refused : connected])
+  const roles = (): readonly string[] =>
+    of('svc_incident').map((line) => line.replace(/.*(App|Sql) (tcp \S+) connect (.*) 1$/, '$2: $3'))
+  await pass(60_000)
+  down.add('tcp a')
+  await pass(150_000)
+  expect(roles()).toEqual(['tcp a: cause'])
+  down.add('tcp shop')
+  await pass(150_000)
+  expect(roles()).toEqual(['tcp a: cause', 'tcp shop: cause'])
+  down.delete('tcp shop')
+  await pass(150_000)
+  down.add('tcp b').add('tcp shop')
+  await pass(150_000)
+  expect(roles()).toEqual(['tcp a: cause', 'tcp b: cause', 'tcp shop: victim Sql/tcp a'])
+})
+
 test('W18 a reload that removes a monitor ends its incident, and one that renames it keeps the incident', async () => {
   const { pass, of, reload } = await serving(one, () => [refused])
   await pass(120_000)

@@ -111,8 +111,8 @@ export const ftpApi: Example = {
       token = 'ftp-api-token-2'
       await stage.red('The token was refused', {
         happened:
-          'The API had taken away the token of the monitor. Its health page asks for none and is well; so it is the account, and what depends on it is not run.',
-        says: [/answered 401/, /not run/],
+          'The API had taken away the token of the monitor. Its health page asks for none and is well; so it is the account. The other monitor with this token is not checked, because svc does not repeat a refused sign-in.',
+        says: [/answered 401/],
       })
       // A changed credential ends the pause after the refused sign-in.
       stage.file('ftp-api-token', token)

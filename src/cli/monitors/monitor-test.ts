@@ -112,7 +112,7 @@ export async function tryMonitor(
       ...target,
       mode,
       dependsOn: (config.types[target.type]?.monitors ?? []).flatMap((one) =>
-        one.name === target.monitor ? dependenciesOf(one) : [],
+        one.name === target.monitor ? dependenciesOf(one, target.type) : [],
       ),
       mistakes: mistakesOf(config),
       trial: await trial({ ...target, mode, timeoutMs: flags.timeout }, signal),

@@ -1,4 +1,10 @@
-import { type MonitorOfType, type NamedElsewhere, type PlannedMonitor, writeMonitorOfType } from '../engine/index.ts'
+import {
+  type DependencyGroup,
+  type MonitorOfType,
+  type NamedElsewhere,
+  type PlannedMonitor,
+  writeMonitorOfType,
+} from '../engine/index.ts'
 import { ServerType } from '../protocol/index.ts'
 import type { Problem } from '../settings/index.ts'
 import { didYouMean } from '../suggest.ts'
@@ -32,25 +38,38 @@ export function resolveDependencies(all: ReadsOfType): ReadonlyMap<ServerType, D
   const parents = new Map(
     [...all].map(([type, reads]) => [
       type,
-      reads.map(({ dependsOn }, index): readonly MonitorOfType[] =>
-        dependsOn.flatMap((written) => {
-          const tagged = taggedBy(written, { type, index }, all)
-          if (tagged && 'members' in tagged) return tagged.members
-          if (tagged) {
-            problems.get(type)?.push({ path: [index, 'dependsOn'], ...tagged })
-            return []
-          }
-          const reference = parse(written, type, all)
-          const matches = find(reference, all)
-          if (matches.length === 1) return matches
-          const problem = unclear(written, type, { ...reference, matches }, all)
-          problems.get(type)?.push({ path: [index, 'dependsOn'], ...problem })
+      reads.map(({ dependsOn, dependsOnGroups = [] }, index): Parents => {
+        const refuse = (path: Problem['path'], problem: Omit<MonitorProblem, 'path'>): void => {
+          problems.get(type)?.push({ path: [index, ...path], ...problem })
+        }
+        const membersOf = (written: string, path: Problem['path']): readonly MonitorOfType[] => {
+          const members = meant(written, { type, index }, all)
+          if ('matches' in members) return members.matches
+          refuse(path, members)
           return []
-        }),
-      ),
+        }
+        const singles = dependsOn.flatMap((written) => membersOf(written, ['dependsOn']))
+        const groups = dependsOnGroups.map(({ atLeast, of, path }) => {
+          const members = of.map((written) => membersOf(written, path))
+          const distinct = new Map(members.flat().map((one) => [writeMonitorOfType(one), one]))
+          if (members.every((one) => one.length > 0) && atLeast > distinct.size) {
+            refuse(path.slice(0, -1), {
+              message: `needs at least ${atLeast} of ${distinct.size} monitors: lower \`atLeast\`, or name more`,
+            })
+          }
+          return { atLeast, of: [...distinct.values()] }
+        })
+        return { singles, groups }
+      }),
     ]),
   )
-  for (const { type, problem } of circles(all, parents)) problems.get(type)?.push(problem)
+  const edges = new Map(
+    [...parents].map(([type, ofType]) => [
+      type,
+      ofType.map(({ singles, groups }) => [...singles, ...groups.flatMap(({ of }) => of)]),
+    ]),
+  )
+  for (const { type, problem } of circles(all, edges)) problems.get(type)?.push(problem)
   return new Map(
     [...all].map(([type, reads]) => [
       type,
@@ -62,17 +81,35 @@ export function resolveDependencies(all: ReadsOfType): ReadonlyMap<ServerType, D
   )
 }
 
+/** What a monitor depends on. */
+type Parents = { readonly singles: readonly MonitorOfType[]; readonly groups: readonly DependencyGroup[] }
+
 function withParents(
   monitor: PlannedMonitor,
   type: ServerType,
-  parents: readonly MonitorOfType[] = [],
+  { singles, groups }: Parents = { singles: [], groups: [] },
 ): PlannedMonitor {
-  const own = parents.filter((parent) => parent.type === type).map(({ name }) => name)
-  const others = new Map(parents.flatMap((one) => (one.type === type ? [] : [[writeMonitorOfType(one), one] as const])))
-  const dependsOn = [...new Set(own)]
-  return others.size === 0
-    ? { ...monitor, dependsOn }
-    : { ...monitor, dependsOn, dependsOnElsewhere: [...others.values()] }
+  const own = singles.filter((parent) => parent.type === type).map(({ name }) => name)
+  const others = new Map(singles.flatMap((one) => (one.type === type ? [] : [[writeMonitorOfType(one), one] as const])))
+  return {
+    ...monitor,
+    dependsOn: [...new Set(own)],
+    ...(others.size === 0 ? {} : { dependsOnElsewhere: [...others.values()] }),
+    ...(groups.length === 0 ? {} : { dependsOnGroups: groups }),
+  }
+}
+
+/** The monitors that a reference means, or why it means none. */
+function meant(
+  written: string,
+  here: { readonly type: ServerType; readonly index: number },
+  all: ReadsOfType,
+): { readonly matches: readonly MonitorOfType[] } | Omit<MonitorProblem, 'path'> {
+  const tagged = taggedBy(written, here, all)
+  if (tagged) return 'members' in tagged ? { matches: tagged.members } : tagged
+  const reference = parse(written, here.type, all)
+  const matches = find(reference, all)
+  return matches.length === 1 ? { matches } : unclear(written, here.type, { ...reference, matches }, all)
 }
 
 /** What a reference to a tag begins with. */

@@ -25,6 +25,7 @@ import {
   shorthands,
   unitedTags,
 } from './common.ts'
+import type { GroupsRead, WrittenGroup } from './dependency-groups.ts'
 
 export type MonitorRead = {
   /** The MonitorName, if the entry states it, even when the rest is invalid. */
@@ -33,6 +34,8 @@ export type MonitorRead = {
   readonly plainName: string | undefined
   /** As written: own names or MonitorNames. */
   readonly dependsOn: readonly string[]
+  /** The groups of `dependsOn`, with names as written. Absent: none. */
+  readonly dependsOnGroups?: readonly WrittenGroup[] | undefined
   /** Its own and the inherited ones, even if other settings are invalid. */
   readonly tags: readonly string[]
   /** Absent when there are problems. */
@@ -102,8 +105,9 @@ async function readKnown(
   kind: AnyKind,
   name: string,
   { context, inherited }: { readonly context: SettingsContext; readonly inherited: Inherited },
-): Promise<Pick<MonitorRead, 'dependsOn' | 'tags' | 'monitor' | 'problems' | 'warnings'>> {
-  const short = readShorthands(raw, kind.settings, context)
+): Promise<Pick<MonitorRead, 'dependsOn' | 'dependsOnGroups' | 'tags' | 'monitor' | 'problems' | 'warnings'>> {
+  const grouped = await readGroups(raw)
+  const short = readShorthands(grouped.rest, kind.settings, context)
   const spec: SettingsSpec = { ...kind.settings, ...commonFor(kind.settings) }
   // A keychain secret is bound to its monitor's target, which is known when all settings have been read.
   let target: Target | undefined
@@ -114,6 +118,7 @@ async function readKnown(
   const problems = [
     ...read.problems,
     ...short.problems,
+    ...grouped.problems,
     ...timeoutProblems(common.timeout),
     ...forProblems(common.for),
     ...everyProblems(common.every, common.timeout),
@@ -149,11 +154,21 @@ async function readKnown(
   return {
     // An empty text has already been reported as a problem.
     dependsOn: (common.dependsOn ?? []).filter((name) => name !== ''),
+    ...(grouped.groups.length === 0 ? {} : { dependsOnGroups: grouped.groups }),
     tags: tags ?? [],
     monitor: problems.length === 0 ? monitor : undefined,
     problems,
     warnings: read.warnings,
   }
+}
+
+/** Takes the groups out of `dependsOn`. */
+async function readGroups(raw: Raw): Promise<GroupsRead> {
+  const { dependsOn } = raw
+  const hasGroups = isMap(dependsOn) || (Array.isArray(dependsOn) && dependsOn.some(isMap))
+  if (!hasGroups) return { rest: raw, groups: [], problems: [] }
+  const { groupsIn } = await import('./dependency-groups.ts')
+  return groupsIn(raw)
 }
 
 type FormerKeys = { readonly keys: readonly string[]; readonly problems: readonly Problem[] }

@@ -81,6 +81,7 @@ export async function configSchema(): Promise<object> {
         anyOf: kinds.map(({ name }) => ({ $ref: `#/$defs/${name}` })),
       },
       use: await useSchema(),
+      dependsOn: dependsOnSchema,
       profile: profileSchema(kinds.map(({ name }) => name)),
       ...Object.fromEntries(kinds.map((kind) => [kind.name, kindSchema(kind)])),
     },
@@ -180,6 +181,7 @@ function kindSchema(kind: AnyKind): Json {
   const { kind: kindSetting, ...common } = { ...commonFor(kind.settings), kind: commonSettings.kind }
   const schema = settingsSchema({ ...kind.settings, ...common })
   const properties: Record<string, unknown> = { kind: { description: kindSetting.doc, const: kind.name } }
+  const dependsOn: Json = { description: commonSettings.dependsOn.doc, $ref: '#/$defs/dependsOn' }
   const latency = latencyOf(kind.settings)
   const more = latency
     ? shorthands.map((name) => [name, { description: `latency: ${name}`, ...half(latency.unit) }])
@@ -189,7 +191,7 @@ function kindSchema(kind: AnyKind): Json {
     title: kind.name,
     description: kind.title,
     required: ['kind', ...requiredOf(kind.settings)],
-    properties: { ...properties, ...(schema['properties'] as Json), ...Object.fromEntries(more) },
+    properties: { ...properties, ...(schema['properties'] as Json), dependsOn, ...Object.fromEntries(more) },
     // The shorthands exclude `latency`, which they replace.
     ...(latency ? { allOf: shorthands.map((name) => ({ not: { required: ['latency', name] } })) } : {}),
   }
@@ -292,6 +294,30 @@ function shapeOf(setting: Setting): Json {
     case 'groups':
       return { type: 'array', items: settingsSchema(setting.fields) }
   }
+}
+
+const members: Json = { anyOf: [someText, { type: 'array', minItems: 1, items: someText }] }
+const group: Json = {
+  anyOf: [
+    {
+      type: 'object',
+      additionalProperties: false,
+      required: ['any'],
+      properties: { any: { description: 'Monitors of which one must be within reach', ...members } },
+    },
+    {
+      type: 'object',
+      additionalProperties: false,
+      required: ['atLeast', 'of'],
+      properties: {
+        atLeast: { description: 'How many of them must be within reach', type: 'integer', minimum: 1 },
+        of: { description: 'The monitors of the group', ...members },
+      },
+    },
+  ],
+}
+const dependsOnSchema: Json = {
+  anyOf: [someText, wholeNumber, group, { type: 'array', items: { anyOf: [someText, wholeNumber, group] } }],
 }
 
 const secretShape: Json = {

@@ -2,7 +2,7 @@ import type { ExecutionMode, ServerState, ServerType } from '../protocol/index.t
 import type { Every } from '../settings/index.ts'
 import type { AnyKind, CheckContext, DeclaredResult, RunMemory } from './kind.ts'
 import type { Observation, Observations, Slots, Waiter } from './limits.ts'
-import type { MonitorOfType, NamedElsewhere, Result } from './result.ts'
+import type { DependencyGroup, MonitorOfType, NamedElsewhere, Result } from './result.ts'
 import type { SignIns } from './sign-ins.ts'
 
 /** One monitor of a plan: a kind on one target, with settings that its table has validated. */
@@ -21,6 +21,8 @@ export type PlannedMonitor = {
   readonly dependsOn: readonly string[]
   /** The monitors of other types on which it depends. */
   readonly dependsOnElsewhere?: readonly MonitorOfType[] | undefined
+  /** The groups of monitors on which it depends, besides those. */
+  readonly dependsOnGroups?: readonly DependencyGroup[] | undefined
   /** The monitors of other types that its own texts name. */
   readonly elsewhere?: readonly NamedElsewhere[] | undefined
   /** Milliseconds; overrides the mode's deadline. */

@@ -38,6 +38,12 @@ export type NotCheckedReason = (typeof notCheckedReasons)[number]
 /** A monitor by its server type and its MonitorName, which is unique within the type. */
 export type MonitorOfType = { readonly type: ServerType; readonly name: string }
 
+/**
+ * Monitors of which at least so many must be within reach, or the monitor that depends on them does not run. A single
+ * name of `dependsOn` is a group of one.
+ */
+export type DependencyGroup = { readonly atLeast: number; readonly of: readonly MonitorOfType[] }
+
 /** `Sql/postgres orders`: how `dependsOn` and messages name a monitor of another type. */
 export const writeMonitorOfType = ({ type, name }: MonitorOfType): string => `${type}/${name}`
 

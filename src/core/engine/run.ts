@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { lazy } from '../lazy.ts'
+import type { FaultClass } from '../probe-error.ts'
 import { attempts, nameFor, reportOf } from './attempts.ts'
 import { fingerprint, includes } from './kind.ts'
 import { deadlineSignal, Observations, Slots } from './limits.ts'
@@ -15,7 +16,7 @@ import type {
 } from './monitor.ts'
 import { deadlines } from './observe.ts'
 import type { RefusalStore } from './refusal-file.ts'
-import { type NamedElsewhere, type Result, reallyFailed } from './result.ts'
+import { type DependencyGroup, type NamedElsewhere, type Result, reallyFailed } from './result.ts'
 
 export const loadSignIns = () => import('./sign-ins.ts')
 
@@ -46,7 +47,7 @@ export async function runMonitors(
   const runDeadline = deadlineSignal(options.signal, runMs)
   const isDue = ({ depth }: PlannedMonitor): boolean => includes(options.mode, depth)
   const due = plan.filter(isDue)
-  const parentsOf = dependenciesIn(due, (options.elsewhere ?? []).filter(isDue))
+  const groupsOf = dependenciesIn(due, (options.elsewhere ?? []).filter(isDue))
   const reports = new Map<PlannedMonitor, Promise<MonitorReport>>()
 
   const priorities = new Map(due.map((monitor) => [monitor, priorityOf(monitor, context, options)]))
@@ -71,12 +72,13 @@ export async function runMonitors(
     if (existing) return existing
     // Stored before its parents are awaited, so that siblings share one run of each parent.
     const made = Promise.resolve().then(async () => {
-      const parents = parentsOf(monitor)
+      const groups = groupsOf(monitor)
+      const parents = [...new Set(groups.flatMap(({ members }) => members))]
       const ended = await Promise.all(parents.map(async (parent) => ({ parent, ...(await report(parent)) })))
-      const failed = ended.filter(hasFailed)
-      // A parent that really failed decides before one that was not checked.
-      const cause = failed.find((parent) => parent.results.some(reallyFailed)) ?? failed[0]
-      if (cause) return notRun(monitor, cause.parent, cause)
+      const down = new Set(ended.filter(isOutOfReach).map(({ parent }) => parent))
+      const missing = groups.map(({ members }) => members.filter((member) => down.has(member)))
+      const failed = missing.find((members, at) => lacks(groups[at], members.length))
+      if (failed) return notRun(monitor, failed)
       return naming(await attempts(monitor, context, options, run, parents), elsewhereIn(monitor, parents))
     })
     const ended = made.finally(() => pending.delete(monitor))
@@ -130,21 +132,60 @@ function priorityOf(
   return cause === 'schedule' ? 3 * rank + (includes(mode, 'Advanced') ? 0 : includes(mode, 'Standard') ? 1 : 2) : rank
 }
 
-const hasFailed = ({ results }: Pick<MonitorReport, 'results'>): boolean =>
-  results.some((result) => result.status === 'failed')
+/** The faults of what cannot be reached. What depends on it would fail for the same reason. */
+const outOfReach: ReadonlySet<FaultClass | undefined> = new Set(['dns', 'refused', 'timeout', 'tls'] as const)
 
-/** What finds the monitors on which one depends, among those of this run and those of other types, in their order. */
+/** The check of a monitor that did not run because of another one. */
+const notRunCheck = 'not run'
+
+/**
+ * Whether what a monitor observes cannot be reached, or the monitor did not run because of another one that cannot. A
+ * monitor that answers with a failure says nothing against those that depend on it, and neither does one without a verdict.
+ */
+const isOutOfReach = ({ results }: Pick<MonitorReport, 'results'>): boolean =>
+  results.some(
+    (result) =>
+      reallyFailed(result) &&
+      (outOfReach.has(result.fault) || (result.check === notRunCheck && result.fault === 'dependency')),
+  )
+
+/** All on which a monitor depends: each single name is a group of one. */
+export const dependenciesOfMonitor = ({
+  type,
+  dependsOn,
+  dependsOnElsewhere = [],
+  dependsOnGroups = [],
+}: Pick<
+  PlannedMonitor,
+  'type' | 'dependsOn' | 'dependsOnElsewhere' | 'dependsOnGroups'
+>): readonly DependencyGroup[] => {
+  const own = type === undefined ? [] : dependsOn.map((name) => ({ type, name }))
+  return [...[...own, ...dependsOnElsewhere].map((one) => ({ atLeast: 1, of: [one] })), ...dependsOnGroups]
+}
+
+/** A group of `dependsOn`, with those of its members that are in a run. */
+type GroupInRun = { readonly atLeast: number; readonly size: number; readonly members: readonly PlannedMonitor[] }
+
+/** Whether a group has too few members within reach. A member that does not run may be within reach. */
+const lacks = (group: GroupInRun | undefined, missing: number): boolean =>
+  group !== undefined && missing > 0 && group.size - missing < group.atLeast
+
+/** What finds the groups on which a monitor depends, with the members among those of this run and those of other types. */
 function dependenciesIn(
   due: readonly PlannedMonitor[],
   elsewhere: readonly PlannedMonitor[],
-): (monitor: PlannedMonitor) => readonly PlannedMonitor[] {
+): (monitor: PlannedMonitor) => readonly GroupInRun[] {
   const all = [...due, ...elsewhere]
   const keyOf = ({ type, name }: Pick<PlannedMonitor, 'type' | 'name'>): string => `${type} ${name}`
-  const places = new Map(all.map((monitor, at) => [keyOf(monitor), at]))
-  return ({ type, dependsOn, dependsOnElsewhere = [] }) => {
-    const keys = [...dependsOn.map((name) => keyOf({ type, name })), ...dependsOnElsewhere.map(keyOf)]
-    const at = [...new Set(keys)].flatMap((key) => places.get(key) ?? [])
-    return at.sort((a, b) => a - b).flatMap((place) => all[place] ?? [])
+  const byKey = new Map(all.map((monitor) => [keyOf(monitor), monitor]))
+  return ({ type, dependsOn, dependsOnElsewhere, dependsOnGroups }) => {
+    const own = dependsOn.map((name) => ({ atLeast: 1, of: [{ type, name }] }))
+    const others = dependenciesOfMonitor({ dependsOn: [], dependsOnElsewhere, dependsOnGroups })
+    return [...own, ...others].map(({ atLeast, of }) => ({
+      atLeast,
+      size: of.length,
+      members: of.flatMap((one) => byKey.get(keyOf(one)) ?? []),
+    }))
   }
 }
 
@@ -169,20 +210,15 @@ const naming = (report: MonitorReport, elsewhere: readonly NamedElsewhere[]): Mo
         })),
       }
 
-function notRun(
-  monitor: PlannedMonitor,
-  parent: PlannedMonitor,
-  { results }: Pick<MonitorReport, 'results'>,
-): MonitorReport {
-  const name = nameFor(monitor, parent)
-  const why = results.some(reallyFailed) ? undefined : results.find(({ status }) => status === 'failed')?.notChecked
+/** The report of a monitor that does not run because of these. The first of them is its cause. */
+function notRun(monitor: PlannedMonitor, causes: readonly PlannedMonitor[]): MonitorReport {
+  const names = causes.map((cause) => nameFor(monitor, cause))
   const result: Result = {
-    check: 'not run',
+    check: notRunCheck,
     status: 'failed',
     fault: 'dependency',
-    cause: name,
-    message: `not run: ${name} ${why === undefined ? 'failed' : 'was not checked'}`,
-    notChecked: why,
+    cause: names[0],
+    message: `not run: ${names.join(' and ')} failed`,
   }
-  return naming(reportOf(monitor, [result], 0, 0), elsewhereIn(monitor, [parent]))
+  return naming(reportOf(monitor, [result], 0, 0), elsewhereIn(monitor, causes))
 }

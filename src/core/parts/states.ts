@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Config } from '../config/index.ts'
-import { fingerprint, type MonitorReport } from '../engine/index.ts'
+import { dependenciesOfMonitor, fingerprint, type MonitorReport, writeMonitorOfType } from '../engine/index.ts'
 import type { ExecutionMode } from '../protocol/index.ts'
 import { documentOf, readMonitor, slugIn } from '../reports/index.ts'
 import type { ConfirmedCheck, ConfirmedStates, HealthViews, ShownIncident } from '../service.ts'
@@ -109,26 +109,25 @@ export function statesPart(): StatesPart {
 /** What confirmation needs to know of the monitors of a schedule. */
 function watchedMonitors(monitors: readonly ScheduledMonitor[], { types, serve }: Config): readonly WatchedMonitor[] {
   const keys = new Map<string, string>(
-    monitors.flatMap(({ key, types: of, monitor }) => of.map((type) => [`${type}/${monitor.name}`, key] as const)),
+    monitors.flatMap(({ key, types: of, monitor: { name } }) =>
+      of.map((type) => [writeMonitorOfType({ type, name }), key] as const),
+    ),
   )
   return monitors.map(({ key, monitor, intervals }) => {
-    const { name, type, kind, dependsOn, dependsOnElsewhere = [] } = monitor
+    const { name, type, kind } = monitor
     const ofType = type === undefined ? undefined : types[type]
     const flapping = monitor.flapping ?? ofType?.flapping ?? serve.flapping
-    const causes = [
-      ...dependsOn.map((one) => `${type}/${one}`),
-      ...dependsOnElsewhere.map((one) => `${one.type}/${one.name}`),
-    ]
     return {
       key,
       type,
       name,
       runsOn: kind.runsOn,
       every: intervals,
-      dependsOn: causes.flatMap((cause) => {
-        const of = keys.get(cause)
-        return of === undefined ? [] : [{ atLeast: 1, of: [of] }]
-      }),
+      dependsOn: dependenciesOfMonitor(monitor).map(({ atLeast, of }) => ({
+        atLeast,
+        // A member that no schedule runs is unknown: it counts in favour of its group.
+        of: of.map((one) => keys.get(writeMonitorOfType(one)) ?? writeMonitorOfType(one)),
+      })),
       confirmMs: monitor.confirmMs ?? ofType?.confirm ?? serve.confirm,
       flapping: flapping === 'off' ? Number.POSITIVE_INFINITY : flapping,
       formerly: monitor.formerly ?? [],

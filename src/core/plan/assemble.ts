@@ -1,4 +1,10 @@
-import { type AnyKind, includes, type NamedElsewhere, type PlannedMonitor } from '../engine/index.ts'
+import {
+  type AnyKind,
+  dependenciesOfMonitor,
+  includes,
+  type NamedElsewhere,
+  type PlannedMonitor,
+} from '../engine/index.ts'
 import { Fault, isSystemError } from '../errors.ts'
 import { type KindName, monitors, registered } from '../kinds/index.ts'
 import type { ProfileName } from '../profiles/index.ts'
@@ -187,6 +193,9 @@ export async function uncheckedMonitor(
   return elsewhere.length === 0 ? monitor : { ...monitor, elsewhere }
 }
 
+const dependsElsewhere = ({ type, dependsOnElsewhere = [], dependsOnGroups = [] }: PlannedMonitor): boolean =>
+  dependsOnElsewhere.length > 0 || dependsOnGroups.some(({ of }) => of.some((one) => one.type !== type))
+
 /**
  * Finds, for the monitors of one type, the monitors of other types on which they depend, and those on which these depend.
  * `all` are the monitors of all types, each with its type.
@@ -196,10 +205,10 @@ export function dependenciesElsewhere(
 ): (planned: readonly PlannedMonitor[]) => readonly PlannedMonitor[] {
   const keyOf = ({ type, name }: Pick<PlannedMonitor, 'type' | 'name'>): string => `${type} ${name}`
   const byKey = new Map(all.map((monitor) => [keyOf(monitor), monitor]))
-  const parentsOf = ({ type, dependsOn, dependsOnElsewhere = [] }: PlannedMonitor): readonly PlannedMonitor[] =>
-    [...dependsOn.map((name) => ({ type, name })), ...dependsOnElsewhere].flatMap((one) => byKey.get(keyOf(one)) ?? [])
+  const parentsOf = (monitor: PlannedMonitor): readonly PlannedMonitor[] =>
+    dependenciesOfMonitor(monitor).flatMap(({ of }) => of.flatMap((one) => byKey.get(keyOf(one)) ?? []))
   return (planned) => {
-    if (planned.every(({ dependsOnElsewhere = [] }) => dependsOnElsewhere.length === 0)) return []
+    if (planned.every((monitor) => !dependsElsewhere(monitor))) return []
     const reached = new Set<PlannedMonitor>()
     const pending = [...planned]
     for (let monitor = pending.pop(); monitor; monitor = pending.pop()) {

@@ -29,8 +29,10 @@ export function planChanges(before: TypesOfPlan, after: TypesOfPlan): PlanChange
   const types = ServerType.values.filter(
     (type) =>
       differing.includes(type) ||
-      (after[type]?.monitors ?? []).some(({ dependsOnElsewhere = [] }) =>
-        dependsOnElsewhere.some((one) => all.has(writeMonitorOfType(one))),
+      (after[type]?.monitors ?? []).some(({ dependsOnElsewhere = [], dependsOnGroups = [] }) =>
+        [...dependsOnElsewhere, ...dependsOnGroups.flatMap(({ of }) => of)].some((one) =>
+          all.has(writeMonitorOfType(one)),
+        ),
       ),
   )
   return { added, removed, changed, types }

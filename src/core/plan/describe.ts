@@ -32,13 +32,24 @@ export type PlanRow = {
   readonly Tags?: readonly string[] | undefined
 }
 
-/** The names of the monitors on which one depends, as `dependsOn` writes them. */
-export const dependenciesOf = ({
-  dependsOn,
-  dependsOnElsewhere = [],
-}: Pick<PlannedMonitor, 'dependsOn' | 'dependsOnElsewhere'>): readonly string[] => [
+/**
+ * The monitors on which one of `type` depends, by the names that `dependsOn` accepts. A group is one text:
+ * `any of dns a, dns b`, or `2 of dns a, dns b, dns c`.
+ */
+export const dependenciesOf = (
+  {
+    dependsOn,
+    dependsOnElsewhere = [],
+    dependsOnGroups = [],
+  }: Pick<PlannedMonitor, 'dependsOn' | 'dependsOnElsewhere' | 'dependsOnGroups'>,
+  type?: ServerType,
+): readonly string[] => [
   ...dependsOn,
   ...dependsOnElsewhere.map(writeMonitorOfType),
+  ...dependsOnGroups.map(
+    ({ atLeast, of }) =>
+      `${atLeast === 1 ? 'any' : atLeast} of ${of.map((one) => (one.type === type ? one.name : writeMonitorOfType(one))).join(', ')}`,
+  ),
 ]
 
 /** What a run of a plan in a mode would check, without running it. */
@@ -53,7 +64,7 @@ export function describePlan(planned: readonly PlannedMonitor[], mode: Execution
         .filter((check) => includes(mode, check.depth) && isEnabled(check, monitor.settings as Settings))
         .map((check) => ({ Name: check.name, Depth: deeper(check.depth, monitor.depth), Doc: check.doc })),
       Host: monitor.host,
-      DependsOn: dependenciesOf(monitor).length === 0 ? undefined : dependenciesOf(monitor),
+      DependsOn: dependenciesOf(monitor).length === 0 ? undefined : dependenciesOf(monitor, monitor.type),
       Tags: monitor.tags,
     }))
 }

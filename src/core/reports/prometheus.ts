@@ -346,7 +346,7 @@ export const checkRows: readonly FamilyOf<Item>[] = [
   {
     name: 'svc_check_skipped',
     type: gauge,
-    help: '1 if the monitor did not run because a monitor that it depends on failed or was not checked; absent otherwise.',
+    help: '1 if the monitor did not run because a monitor that it depends on cannot be reached; absent otherwise.',
     samples: ({ labels, result }) =>
       isSkipped(result) ? [{ labels: { ...labels, cause: result.cause }, value: 1, urgent: true }] : [],
   },

@@ -257,7 +257,7 @@ export const results = (entry: EntryReading): readonly Reading[] => entry.monito
 export const figureName = ({ monitor, check, item }: Reading): string =>
   [monitor, check, item !== undefined && check.endsWith(item) ? undefined : item].filter(Boolean).join(' ')
 
-/** Did not run because something else failed or was not checked: a consequence, not a cause. */
+/** Did not run because of something else: a consequence, not a cause. */
 export const isConsequence = ({ level, fault }: Pick<Reading, 'level' | 'fault'>): boolean =>
   isBad(level) && fault === 'dependency'
 
