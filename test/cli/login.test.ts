@@ -52,7 +52,9 @@ describe('svc login without a keychain', () => {
     expect(ran.code).toBe(0)
     const file = credentialFile(home)
     expect(ran.stdout).toContain(`Token stored in: ${file}`)
-    expect(ran.stdout).toContain(`Profile ${name} is now the current one.\nAt this server: health, history, doctor, heartbeat,`)
+    expect(ran.stdout).toContain(
+      `Profile ${name} is now the current one.\nAt this server: health, history, doctor, heartbeat,`,
+    )
     expect(statSync(file).mode & 0o777).toBe(0o600)
     expect(statSync(join(home.folder, 'credentials')).mode & 0o777).toBe(0o700)
     expect(statSync(join(home.folder, 'config.json')).mode & 0o777).toBe(0o600)
