@@ -169,11 +169,12 @@ const law: Record<string, readonly string[]> = {
   ],
   reports: ['engine', 'protocol', 'sanitize', 'lazy', 'pace'],
   metadata: ['protocol'],
-  server: ['service', 'protocol', 'wire', 'errors', 'loopback', 'reports', 'metadata', 'lazy', 'preload'],
+  server: ['pace', 'service', 'protocol', 'wire', 'errors', 'loopback', 'reports', 'metadata', 'lazy', 'preload'],
   client: ['file-errors', 'files', 'sanitize', 'service', 'protocol', 'wire', 'reports', 'errors', 'lazy', 'loopback'],
   local: ['service', 'protocol', 'errors', 'auth', 'roles', 'heartbeats', 'engine', 'reports', 'store'],
   // What each feature brings to the composition.
   parts: [
+    'pace',
     'service',
     'protocol',
     'errors',

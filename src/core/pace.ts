@@ -6,11 +6,14 @@ const [leastMs, mostMs] = [5, 100]
 /** How long to work until the next pause, after one of `pauseMs`: as long as the others did. */
 export const turnAfter = (pauseMs: number): number => Math.min(mostMs, Math.max(leastMs, pauseMs))
 
+/** Waits for a turn of the event loop if one is due. Undefined if none is. */
+export type Pace = () => Promise<void> | undefined
+
 /**
  * For long work beside requests: `await` what this returns between its steps, and others get a turn of the event loop when it
  * is due. A busy loop gives turns rarely, and each is then longer: otherwise the work would never end.
  */
-export function pace(): () => Promise<void> | undefined {
+export function pace(): Pace {
   let since = performance.now()
   let turnMs = leastMs
   return () => {
@@ -21,4 +24,15 @@ export function pace(): () => Promise<void> | undefined {
       turnMs = turnAfter(since - pausedAt)
     })
   }
+}
+
+/** The results of a function for all of these, in their order, with turns for others between them. */
+export async function mapPaced<T, U>(all: Iterable<T>, breathe: Pace, work: (one: T) => U): Promise<U[]> {
+  const made: U[] = []
+  for (const one of all) {
+    made.push(work(one))
+    const turn = breathe()
+    if (turn) await turn
+  }
+  return made
 }

@@ -1,5 +1,5 @@
 import type { EngineContext, LatestOfMonitor, LatestReport, LatestReports, Run } from '../engine/index.ts'
-import { pace } from '../pace.ts'
+import { mapPaced, type Pace, pace } from '../pace.ts'
 import { ExecutionMode, ServerType } from '../protocol/index.ts'
 import { documentOf, reportUpTo, runDocument } from '../reports/index.ts'
 import type { HealthViews, RecentRun } from '../service.ts'
@@ -35,13 +35,14 @@ export class RecentRuns {
   /** What a reader with these views may see of each of these types and depths that has results. */
   async of(types: readonly ServerType[], views: HealthViews): Promise<readonly RecentRun[]> {
     const recent: RecentRun[] = []
+    const breathe = pace()
     for (const type of types) {
       const { monitors, complete, all } = this.#latest.of(type)
       for (const mode of ExecutionMode.values) {
-        const counting = this.#compose(type, mode, monitors)
-        const composed = counting ?? this.#compose(type, mode, all())
+        const counting = await this.#compose(type, mode, monitors, breathe)
+        const composed = counting ?? (await this.#compose(type, mode, all(), breathe))
         if (!composed) continue
-        const documents = await this.#documentsOf(type, composed, views)
+        const documents = await this.#documentsOf(type, composed, views, breathe)
         const ageSeconds = this.#ageOf(composed)
         recent.push({
           type,
@@ -62,9 +63,18 @@ export class RecentRuns {
   }
 
   /** Undefined if no monitor has a report at this depth. The same object as long as the reports are the same. */
-  #compose(type: ServerType, mode: ExecutionMode, monitors: readonly LatestOfMonitor[]): Composed | undefined {
-    const sources = monitors.flatMap((reports) => atDepth(mode, reports) ?? [])
-    if (!sources.some((source) => source.mode === mode)) return undefined
+  async #compose(
+    type: ServerType,
+    mode: ExecutionMode,
+    monitors: readonly LatestOfMonitor[],
+    breathe: Pace,
+  ): Promise<Composed | undefined> {
+    await breathe()
+    if (!monitors.some((reports) => reports.some((latest) => latest.mode === mode))) return undefined
+    const sources = (await mapPaced(monitors, breathe, (reports) => atDepth(mode, reports))).filter(
+      (source) => source !== undefined,
+    )
+    await breathe()
     const key = `${mode} ${type}`
     const before = this.#composed.get(key)
     if (before && isSame(before.sources, sources)) return before
@@ -96,18 +106,15 @@ export class RecentRuns {
     }
   }
 
-  async #documentsOf(type: ServerType, { run, sources, byReader }: Composed, views: HealthViews) {
+  async #documentsOf(type: ServerType, { run, sources, byReader }: Composed, views: HealthViews, breathe: Pace) {
     const view = views(type)
     const hidden = view === 'full' ? hiddenFrom(views) : []
     const key = `${view} ${hidden.join(' ')}`
     const existing = byReader.get(key)
     if (existing) return existing
     const reads = (other: ServerType): boolean => !hidden.includes(other)
-    const breathe = pace()
-    for (const report of run.monitors) {
-      documentOf(report, reads, view)
-      await breathe()
-    }
+    await mapPaced(run.monitors, breathe, (report) => documentOf(report, reads, view))
+    await breathe()
     const flags = { IncludeServerStateInformation: true }
     const document = runDocument(run, { type, correlationId: run.id, flags, view, reads })
     const places = sources.map(({ report, beganAt }) => ({ key: report.name, beganAt }))

@@ -1,4 +1,4 @@
-import { pace } from '../pace.ts'
+import { mapPaced, type Pace, pace } from '../pace.ts'
 import { ExecutionMode, type RunDocument } from '../protocol/index.ts'
 import { type ExpositionFormat, type Family, lineOf, renderFamilies, renderLines, type Sample } from './exposition.ts'
 import {
@@ -44,12 +44,8 @@ export async function liveText(
   { format, maxSeries, lastRuns }: LiveOptions,
 ): Promise<string> {
   const breathe = pace()
-  const written: MonitorLines[] = []
-  for (const { type, at } of await monitorsIn(results, breathe)) {
-    written.push(linesOf(type, at))
-    await breathe()
-  }
-  const types = typeFamilies(results, lastRuns)
+  const written = await mapPaced(await monitorsIn(results, breathe), breathe, ({ type, at }) => linesOf(type, at))
+  const types = typeFamilies(await mapPaced(results, breathe, placeOf), lastRuns)
   await breathe()
   const unique: MonitorLines[] = []
   for (const alike of Map.groupBy(written, ({ name }) => name).values()) {
@@ -147,24 +143,22 @@ type AtDepth = { readonly mode: ExecutionMode; readonly beganAt: number; readonl
 type Monitors = { readonly type: string; readonly at: readonly AtDepth[] }
 
 /** The monitors of each type, each with its results, the one that began last first. */
-async function monitorsIn(
-  results: readonly LiveResult[],
-  breathe: ReturnType<typeof pace>,
-): Promise<readonly Monitors[]> {
+async function monitorsIn(results: readonly LiveResult[], breathe: Pace): Promise<readonly Monitors[]> {
   const all: Monitors[] = []
   for (const [type, ofType] of Map.groupBy(results, (result) => result.type)) {
     const byKey = new Map<string, AtDepth[]>()
     for (const { mode, run, places } of ofType) {
-      for (const [index, monitor] of run.monitors.entries()) {
+      const readings = await mapPaced(run.monitors, breathe, readMonitor)
+      for (const [index, reading] of readings.entries()) {
         const { key, beganAt } = places[index] ?? { key: String(index), beganAt: 0 }
         const before = byKey.get(key)
-        const one = { mode, beganAt, reading: readMonitor(monitor) }
+        const one = { mode, beganAt, reading }
         if (before) before.push(one)
         else byKey.set(key, [one])
-        await breathe()
       }
     }
     for (const at of byKey.values()) all.push({ type, at: at.length < 2 ? at : at.sort(latestFirst) })
+    await breathe()
   }
   return all
 }
@@ -262,8 +256,7 @@ function withoutSuperseded(at: readonly AtDepth[]): readonly MonitorReading[] {
 }
 
 /** The families of the types, the freshest first where several tell of the same machine. */
-function typeFamilies(results: readonly LiveResult[], lastRuns: readonly Sample[]): readonly Family[] {
-  const places = results.map(placeOf)
+function typeFamilies(places: readonly TypePlace[], lastRuns: readonly Sample[]): readonly Family[] {
   return typeRows.map((row) => {
     const family = gather(row, places)
     return row.name === lastRunName ? { ...family, samples: lastRuns } : family

@@ -1,11 +1,12 @@
 import { oncePerObject } from '../lazy.ts'
-import { ExecutionMode, type ServerType } from '../protocol/index.ts'
+import { ExecutionMode, type RunMonitor, type ServerType } from '../protocol/index.ts'
 import {
   bySeverity,
   count,
   isConsequence,
   type Level,
   type MonitorReading,
+  readMonitor,
   stateWord,
   worstFirst,
 } from '../reports/index.ts'
@@ -149,6 +150,9 @@ function reportOf({ type }: Card, run: CardRun, isOpen: boolean): Markup {
 ${monitors.toSorted(bySeverity).map(monitorReport)}</details>
 `
 }
+
+/** Makes what a page keeps of a monitor, so that others can have their turns between two monitors. */
+export const prepareMonitor = (monitor: RunMonitor): void => void monitorReport(readMonitor(monitor))
 
 /** Kept, because most monitors of a page are those of the page before. */
 const monitorReport = oncePerObject(

@@ -1,4 +1,5 @@
 import { Fault } from '../errors.ts'
+import { mapPaced, pace } from '../pace.ts'
 import { ExecutionMode, HealthCheckRequest, ServerType } from '../protocol/index.ts'
 import { type Call, readsHere } from '../service.ts'
 import { merge, type Pair, readBody, requireFields } from '../wire/index.ts'
@@ -10,7 +11,7 @@ import { presented } from './credential.ts'
 import { checkedTypes } from './health.ts'
 import { formPolicy } from './html.ts'
 import { refuseForeignChange } from './origins.ts'
-import { pageMarkup, type ReportId, reportTarget } from './page-markup.ts'
+import { pageMarkup, prepareMonitor, type ReportId, reportTarget } from './page-markup.ts'
 import { receive } from './receive.ts'
 import { faultAnswer, plainJson, visibleFault } from './response.ts'
 import type { RequestTarget } from './routes.ts'
@@ -79,6 +80,9 @@ async function show(
   const base = baseUrl(server, context)
   const call = callerOf(context)
   const recent = await server.runtime.recent(await server.runtime.viewOf(call))
+  // Once for each result. Without a turn for others, the first page of many monitors would keep them waiting.
+  const breathe = pace()
+  for (const { run } of recent) await mapPaced(run.monitors, breathe, prepareMonitor)
   // A type that is not configured has no card: somebody only asked for it.
   const answered = checkedTypes(facts)
   const cards = cardsOf(
