@@ -5,7 +5,7 @@ import { TargetCommand } from '../cli/session/target-command.ts'
 import { ExecutionMode, ServerType } from '../core/protocol/index.ts'
 
 export default class History extends TargetCommand {
-  static override summary = 'Show how available the monitors were, when they were down, and what they measured'
+  static override summary = 'Show the availability, down times and figures of the monitors'
   static override description =
     `svc serve records what its monitors find and keeps it for 400 days, in periods that get longer with
 their age. Availability is the share of the time observed in which no check failed; the time that was not

@@ -154,7 +154,7 @@ export const operations = {
   },
   history: {
     name: 'GetHistory',
-    summary: 'Show how available the monitors were, when they were down, and what they measured',
+    summary: 'Show the availability, down times and figures of the monitors',
     routes: [{ verbs: ['GET'], path: '/history' }],
     replyVerbs: ['GET', 'POST'],
     request: GetHistory,
