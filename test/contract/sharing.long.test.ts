@@ -49,19 +49,29 @@ const relayed = 'X-Forwarded-For: 192.0.2.7'
 const most = (perSecond: number, since: number): number =>
   (Math.floor((performance.now() - since) / 1_000) + 1) * perSecond
 
-test('H8 S8 hundreds of requests that are reset cause one connection a second to the monitored server', async () => {
-  await using target = await peer(speaks('hello\n'))
-  await using site = await serve(tcpMonitor('App', target.port))
-  const started = performance.now()
-  for (let round = 0; round < 30; round += 1) {
-    const requests = Array.from({ length: 10 }, (_, i) =>
-      askAndReset(site.port, path('App', 'Basic'), everyHeader[i % everyHeader.length] ?? [], (i * 7) % 60),
-    )
-    await Promise.all(requests)
-  }
-  expect(target.connections()).toBeGreaterThan(0)
-  expect(target.connections()).toBeLessThanOrEqual(most(1, started))
-})
+/** On this machine, the account of svc is exempt from the limits on strangers, and root is a stranger that may read the details. */
+const isStrangerHere = process.platform !== 'linux' || process.getuid?.() === 0
+
+test.each([
+  ['from elsewhere', 'one connection', [relayed], 1],
+  ['on this machine', 'no more connections than their cost allows', [], isStrangerHere ? 4 : 20],
+] as const)(
+  'H8 S8 W2 hundreds of requests %s that are reset cause %s a second to the monitored server',
+  async (_, __, more, perSecond) => {
+    await using target = await peer(speaks('hello\n'))
+    await using site = await serve(tcpMonitor('App', target.port))
+    const started = performance.now()
+    for (let round = 0; round < 30; round += 1) {
+      const requests = Array.from({ length: 10 }, (_, i) => {
+        const headers = [...(everyHeader[i % everyHeader.length] ?? []), ...more]
+        return askAndReset(site.port, path('App', 'Basic'), headers, (i * 7) % 60)
+      })
+      await Promise.all(requests)
+    }
+    expect(target.connections()).toBeGreaterThan(0)
+    expect(target.connections()).toBeLessThanOrEqual(most(perSecond, started))
+  },
+)
 
 test('S8 anonymous callers that request everything and reset their connections cause at most four connections a second', async () => {
   const types = ['App', 'Sql', 'FtpApi', 'Ftp', 'Batch', 'Identity', 'Qc', 'Mongo']
