@@ -11,6 +11,7 @@ export function memorySource(): HistorySource {
   const monitors: { readonly key: string; readonly number: number }[] = []
   let blocks: BlockRow[] = []
   const rows: HistoryRows = {
+    open: async () => {},
     numbered: async () => ({ names: [], monitors: [] }),
     number: async (unnumbered) => ({
       names: unnumbered.names.map((text, at) => ({ text, number: names.size + 1 + at })),

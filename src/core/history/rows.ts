@@ -67,6 +67,8 @@ export type BlockQuery = {
 }
 
 export type HistoryRows = {
+  /** Opens the database, and makes it if there is none. */
+  readonly open: () => Promise<void>
   /** All monitors and names. */
   readonly numbered: () => Promise<Numbered>
   /** Gives numbers to new ones. Those of names and monitors that have one already stay. */

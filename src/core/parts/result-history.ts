@@ -147,8 +147,9 @@ export function resultHistoryPart({
     },
     preload: async () => {
       await loadHistory()
-      // Loads what opens the database of the history. That it cannot be opened now costs history only.
-      await (await stored?.())?.unpacked(1, 0, 0).catch(() => {})
+      // Before the server listens, so that a lack of descriptors later does not cost the history. That it cannot be opened now
+      // costs history only.
+      await (await stored?.())?.open().catch(() => {})
     },
     answers: () => arm(writeEveryMs),
     record: (type, mode, report, cause) => {

@@ -446,7 +446,7 @@ export type Data = {
     readonly rename: (moves: (series: readonly string[]) => readonly SeriesMove[]) => Promise<void>
   }
   /**
-   * The history of results: of an embedded store in a file of its own, which is made by the first write, otherwise in tables
+   * The history of results: of an embedded store in a file of its own, which `open` or the first write makes, otherwise in tables
    * of the same database. Its writes say nothing about the store.
    */
   readonly history: HistoryRows

@@ -10,6 +10,7 @@ export function rowsInMemory(): HistoryRows & {
   const blocks = new Map<string, BlockRow>()
   const all = () => ({ names: names.map((text, at) => ({ text, number: at + 1 })), monitors: [...monitors] })
   return {
+    open: async () => {},
     numbered: async () => all(),
     number: async (unnumbered) => {
       for (const text of unnumbered.names) if (!names.includes(text)) names.push(text)

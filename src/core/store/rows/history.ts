@@ -24,6 +24,7 @@ export function historyOver(link: (create: boolean) => Promise<StoreLink | undef
     return await own.write(async (tx) => await work(tx, own))
   }
   return {
+    open: () => write(async () => {}),
     numbered: () => read({ names: [], monitors: [] }, numbersIn),
     number: ({ names, monitors }) =>
       write(async (tx, own) => {
