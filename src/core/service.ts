@@ -197,6 +197,8 @@ export type ConfirmedCheck = {
   readonly message: string
   /** False where the latest verdict is too old to count. */
   readonly isObserved: boolean
+  /** Whether the latest run shows the confirmed state. */
+  readonly isSettled: boolean
   /** Since when runs show something worse that is not confirmed. */
   readonly doubtSince?: number | undefined
   /** Faults that were over before they were confirmed, since svc serve watches. */
@@ -218,7 +220,8 @@ export type ShownIncident = {
   readonly victims: number
 }
 export type ConfirmedStates = {
-  readonly checks: readonly ConfirmedCheck[]
+  /** Made while they are read: there may be many of them. */
+  readonly checks: Iterable<ConfirmedCheck>
   /** Whether no witness answers. Undefined without witnesses. */
   readonly isIsolated: boolean | undefined
 }

@@ -3,9 +3,10 @@ import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import type { MonitorReport, Result } from '../../src/core/engine/index.ts'
 import { schedulePart } from '../../src/core/parts/schedule.ts'
 import { statesPart } from '../../src/core/parts/states.ts'
-import { confirmedFamilies } from '../../src/core/reports/confirmed.ts'
+import { confirmedSeries } from '../../src/core/reports/confirmed.ts'
 import type { HealthViews } from '../../src/core/service.ts'
 import { load } from '../config/given.ts'
+import { prometheusSeries } from '../reports/grammar.ts'
 
 const beganAt = Date.UTC(2026, 10, 24)
 beforeEach(() => {
@@ -71,23 +72,18 @@ async function serving(yaml: string, results: (name: string) => readonly Result[
     part.cancel?.()
     states.cancel?.()
   })
-  const lines = (views: HealthViews = everything): readonly string[] =>
-    confirmedFamilies(states.confirmed(views)).flatMap(({ name, samples }) =>
-      samples.map(
-        ({ labels, value }) =>
-          `${name} ${Object.values(labels ?? {})
-            .filter(Boolean)
-            .join(' ')} ${value}`,
-      ),
-    )
+  const lines = async (views: HealthViews = everything): Promise<readonly string[]> => {
+    const { text } = (await confirmedSeries(states.confirmed(views))).text('text', Number.POSITIVE_INFINITY)
+    return prometheusSeries(text).map(({ name, labels, value }) => [name, ...Object.values(labels), value].join(' '))
+  }
   return {
     runs,
     states,
     pass: async (ms: number) => void (await vi.advanceTimersByTimeAsync(ms)),
     reload: async (next: string) => (await part.reload?.(await config(next)))?.(),
     call: (name: string) => report?.('App', 'Standard', reportOf(name)),
-    lines,
-    of: (family: string, views?: HealthViews) => lines(views).filter((line) => line.startsWith(`${family} `)),
+    of: async (family: string, views?: HealthViews) =>
+      (await lines(views)).filter((line) => line.startsWith(`${family} `)),
   }
 }
 
@@ -97,23 +93,23 @@ test('W18 svc serve runs a monitor that cannot be reached again after 5, 10 and 
   let result = connected
   const { pass, of, runs } = await serving(one, () => [result])
   await pass(60_000)
-  expect(of('svc_check_confirmed')).toEqual(['svc_check_confirmed App tcp a connect 1'])
+  expect(await of('svc_check_confirmed')).toEqual(['svc_check_confirmed App tcp a connect 1'])
   const before = runs.length
   result = refused
   await pass(60_000 - ((Date.now() - (runs.at(-1)?.at ?? 0) - beganAt) % 60_000) - 100)
   await pass(200)
   await pass(19_000)
-  expect(of('svc_check_confirmed')).toEqual(['svc_check_confirmed App tcp a connect 1'])
-  expect(of('svc_incident')).toEqual([])
+  expect(await of('svc_check_confirmed')).toEqual(['svc_check_confirmed App tcp a connect 1'])
+  expect(await of('svc_incident_info')).toEqual([])
   await pass(2_000)
-  expect(of('svc_check_confirmed')).toEqual(['svc_check_confirmed App tcp a connect 0'])
-  expect(of('svc_incident')).toHaveLength(1)
+  expect(await of('svc_check_confirmed')).toEqual(['svc_check_confirmed App tcp a connect 0'])
+  expect(await of('svc_incident_info')).toHaveLength(1)
   const [first = 0, ...more] = runs.slice(before).map(({ at }) => at)
   expect(more.map((at) => Math.round((at - first) / 1_000))).toEqual([5, 10, 20])
   result = connected
   await pass(72_000)
-  expect(of('svc_check_confirmed')).toEqual(['svc_check_confirmed App tcp a connect 1'])
-  expect(of('svc_incident')).toEqual([])
+  expect(await of('svc_check_confirmed')).toEqual(['svc_check_confirmed App tcp a connect 1'])
+  expect(await of('svc_incident_info')).toEqual([])
 })
 
 test('W18 what a caller runs counts for confirmed states as what the schedule runs does, and confirms nothing earlier', async () => {
@@ -125,11 +121,11 @@ test('W18 what a caller runs counts for confirmed states as what the schedule ru
     call('tcp a')
     await pass(1_000)
   }
-  expect(of('svc_incident')).toEqual([])
+  expect(await of('svc_incident_info')).toEqual([])
   result = connected
   await pass(6_000)
-  expect(of('svc_check_blips')).toEqual(['svc_check_blips App tcp a connect 1'])
-  expect(of('svc_incident')).toEqual([])
+  expect(await of('svc_check_blips_total')).toEqual(['svc_check_blips_total App tcp a connect 1'])
+  expect(await of('svc_incident_info')).toEqual([])
 })
 
 test('W18 a refused sign-in is repeated once to confirm it', async () => {
@@ -142,7 +138,7 @@ test('W18 a refused sign-in is repeated once to confirm it', async () => {
   const { pass, of, runs } = await serving(one, results)
   await pass(240_000)
   expect(runs.filter(({ repeatsRefused }) => repeatsRefused)).toHaveLength(1)
-  expect(of('svc_check_confirmed')).toContain('svc_check_confirmed App tcp a sign_in 0')
+  expect(await of('svc_check_confirmed')).toContain('svc_check_confirmed App tcp a sign_in 0')
 })
 
 const shop = `types:
@@ -155,12 +151,14 @@ test('S11 a reader who may not see the type of a cause reads `a monitor of anoth
   await pass(60_000)
   result = refused
   await pass(120_000)
-  expect(of('svc_incident').filter((line) => line.includes('victim'))).toMatchObject([
+  expect((await of('svc_incident_info')).filter((line) => line.includes('victim'))).toMatchObject([
     expect.stringContaining('App tcp shop connect victim Sql/tcp db'),
   ])
   const views: HealthViews = (type) => (type === 'App' ? 'full' : 'brief')
-  expect(of('svc_incident', views)).toMatchObject([expect.stringContaining('victim a monitor of another type')])
-  expect(of('svc_check_confirmed', () => 'brief')).toEqual([])
+  expect(await of('svc_incident_info', views)).toMatchObject([
+    expect.stringContaining('victim a monitor of another type'),
+  ])
+  expect(await of('svc_check_confirmed', () => 'brief')).toEqual([])
 })
 
 const pair = `types:
@@ -170,32 +168,32 @@ const pair = `types:
 test('G1 in the schedule a group takes the blame only while too few of its members can be reached', async () => {
   const down = new Set<string>()
   const { pass, of } = await serving(pair, (name) => [down.has(name) ? refused : connected])
-  const roles = (): readonly string[] =>
-    of('svc_incident').map((line) => line.replace(/.*(App|Sql) (tcp \S+) connect (.*) 1$/, '$2: $3'))
+  const roles = async (): Promise<readonly string[]> =>
+    (await of('svc_incident_info')).map((line) => line.replace(/.*(App|Sql) (tcp \S+) connect (.*) 1$/, '$2: $3'))
   await pass(60_000)
   down.add('tcp a')
   await pass(150_000)
-  expect(roles()).toEqual(['tcp a: cause'])
+  expect(await roles()).toEqual(['tcp a: cause'])
   down.add('tcp shop')
   await pass(150_000)
-  expect(roles()).toEqual(['tcp a: cause', 'tcp shop: cause'])
+  expect(await roles()).toEqual(['tcp a: cause', 'tcp shop: cause'])
   down.delete('tcp shop')
   await pass(150_000)
   down.add('tcp b').add('tcp shop')
   await pass(150_000)
-  expect(roles()).toEqual(['tcp a: cause', 'tcp b: cause', 'tcp shop: victim Sql/tcp a'])
+  expect(await roles()).toEqual(['tcp a: cause', 'tcp b: cause', 'tcp shop: victim Sql/tcp a'])
 })
 
 test('W18 a reload that removes a monitor ends its incident, and one that renames it keeps the incident', async () => {
   const { pass, of, reload } = await serving(one, () => [refused])
   await pass(120_000)
-  const [before = ''] = of('svc_incident')
+  const [before = ''] = await of('svc_incident_info')
   await reload(one.replace('name: a', 'name: b, formerly: [App/tcp/a]'))
   await pass(5_000)
-  expect(of('svc_incident')).toEqual([before.replace('tcp a', 'tcp b')])
+  expect(await of('svc_incident_info')).toEqual([before.replace('tcp a', 'tcp b')])
   await reload(one.replace('name: a', 'name: c'))
   await pass(1_000)
-  expect(of('svc_incident')).toEqual([])
+  expect(await of('svc_incident_info')).toEqual([])
 })
 
 test('W18 `confirm:` of a monitor comes before that of its type, and that before the one of `serve:`', async () => {
@@ -205,7 +203,7 @@ test('W18 `confirm:` of a monitor comes before that of its type, and that before
     refused,
   ])
   await pass(180_000)
-  expect(of('svc_check_confirmed')).toEqual([
+  expect(await of('svc_check_confirmed')).toEqual([
     'svc_check_confirmed App tcp a connect 0',
     'svc_check_confirmed App tcp b connect 1',
   ])

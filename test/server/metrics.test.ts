@@ -5,7 +5,7 @@ import { healthMetrics } from '../../src/core/parts/health.ts'
 import { storeMetrics } from '../../src/core/parts/store.ts'
 import type { ExecutionMode, RunDocument, RunResult } from '../../src/core/protocol/index.ts'
 import { loadPrometheus } from '../../src/core/reports/index.ts'
-import type { RecentRun, Runtime } from '../../src/core/service.ts'
+import type { ConfirmedCheck, RecentRun, Runtime } from '../../src/core/service.ts'
 import { prometheusSeries } from '../reports/grammar.ts'
 import { password, startAccounts } from './accounts.ts'
 import { recentRun } from './recent.ts'
@@ -143,6 +143,80 @@ describe('which results /metrics shows', () => {
     const { series, of } = await scrape(options)
     expect(series.filter(({ name }) => /^svc_(type|check|monitor)/.test(name)).length).toBeLessThanOrEqual(22)
     expect(of('svc_series_dropped')[0]?.value).toBeGreaterThan(50)
+  })
+})
+
+/** A check as `Runtime.confirmed` has it. */
+const confirmed = (slug: string, more: Partial<ConfirmedCheck> = {}): ConfirmedCheck => ({
+  type: 'Sql',
+  monitor: 'postgres orders',
+  check: slug,
+  slug,
+  level: 'ok',
+  since: endedAt.getTime(),
+  message: '',
+  isObserved: true,
+  isSettled: true,
+  blips: 0,
+  ...more,
+})
+const incident: ConfirmedCheck['incident'] = {
+  id: 'i1',
+  level: 'failed',
+  beganAt: endedAt.getTime(),
+  message: '',
+  isFlapping: false,
+  isUnobserved: false,
+  victims: 0,
+}
+
+describe('confirmed states in /metrics', () => {
+  const statesIn = async (checks: readonly ConfirmedCheck[], maxSeries = 50_000) => {
+    const results = Array.from({ length: 10 }, (_, at) => result(`fine_${at}`, 'Basic'))
+    const site = showing([recent('Basic', 1, results)], { confirmed: () => ({ checks, isIsolated: undefined }) })
+    const { series, of } = await scrape({ ...site, options: { metrics: { maxSeries } } })
+    const states = series.filter(({ name }) => /^svc_(check_confirmed|check_blips|incident)/.test(name))
+    return {
+      states: states.map(({ name, labels, value }) => `${name} ${labels['item'] ?? labels['check']} ${value}`),
+      ofHealth: series.filter(({ name }) => /^svc_(type|monitor|check_success|check_warning)/.test(name)).length,
+      dropped: of('svc_series_dropped')[0]?.value,
+    }
+  }
+  const fine = Array.from({ length: 40 }, (_, at) => confirmed(`fine_${at}`))
+  const notFine = [
+    confirmed('bad', { level: 'failed', incident }),
+    confirmed('low', { level: 'warning' }),
+    confirmed('open', { isSettled: false }),
+  ]
+
+  test('W22 a check that is ok has one series', async () => {
+    expect((await statesIn([confirmed('connect')])).states).toEqual(['svc_check_confirmed connect 1'])
+  })
+
+  test('W22 serve.metrics.maxSeries counts confirmed states, and omits none that is not ok or not what the latest run shows', async () => {
+    const all = await statesIn([...fine, ...notFine])
+    expect(all.dropped).toBe(0)
+    expect(all.states).toHaveLength(43 + 1 + 2 + 1)
+    const { states, dropped, ofHealth } = await statesIn([...fine, ...notFine], 60)
+    expect(states.length).toBeGreaterThan(7)
+    expect(states.length + ofHealth).toBe(60)
+    expect(dropped).toBe(all.states.length + all.ofHealth - 60)
+    expect((await statesIn([...fine, ...notFine], 5)).states).toEqual([
+      'svc_check_confirmed bad 0',
+      'svc_check_confirmed low 1',
+      'svc_check_confirmed open 1',
+      'svc_check_confirmed_warning low 1',
+      `svc_check_confirmed_since_timestamp_seconds bad ${endedAt.getTime() / 1_000}`,
+      `svc_check_confirmed_since_timestamp_seconds low ${endedAt.getTime() / 1_000}`,
+      'svc_incident_info bad 1',
+    ])
+  })
+
+  test('W22 of the items of a check, 50 that are ok have confirmed states, and each that is not', async () => {
+    const items = Array.from({ length: 60 }, (_, at) => confirmed('queue', { item: `q${at}` }))
+    const { states } = await statesIn([...items, confirmed('queue', { item: 'full', level: 'failed', incident })])
+    expect(states.filter((line) => line.startsWith('svc_check_confirmed '))).toHaveLength(51)
+    expect(states).toContain('svc_check_confirmed full 0')
   })
 })
 

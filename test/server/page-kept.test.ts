@@ -50,8 +50,8 @@ const page = (run: RecentRun): string =>
     report: undefined,
     refusal: undefined,
   }).markup
-const metrics = (run: RecentRun): Promise<string> =>
-  liveText([run], { format: 'text', maxSeries: 50_000, lastRuns: [] })
+const metrics = async (run: RecentRun): Promise<string> =>
+  (await liveText([run], { format: 'text', maxSeries: 50_000, lastRuns: [] })).text
 
 test('W22 what the page and /metrics write of a monitor is kept while its report is the same, and equals what they write anew', async () => {
   const reads = { count: 0 }

@@ -1,6 +1,13 @@
 import { createHash } from 'node:crypto'
 import type { Config } from '../config/index.ts'
-import { dependenciesOfMonitor, fingerprint, type MonitorReport, writeMonitorOfType } from '../engine/index.ts'
+import {
+  type DeclaredResult,
+  dependenciesOfMonitor,
+  fingerprint,
+  type MonitorReport,
+  writeMonitorOfType,
+} from '../engine/index.ts'
+import { entryOf } from '../lazy.ts'
 import type { ExecutionMode } from '../protocol/index.ts'
 import { documentOf, readMonitor, slugIn } from '../reports/index.ts'
 import type { ConfirmedCheck, ConfirmedStates, HealthViews, ShownIncident } from '../service.ts'
@@ -48,12 +55,12 @@ export function statesPart(): StatesPart {
   let witnesses: readonly string[] = []
   let timer: NodeJS.Timeout | undefined
   let monitors = new Map<string, ScheduledMonitor>()
-  const slugs = new Map<string, string>()
+  const slugs = new WeakMap<object, Map<string, string>>()
   const slugOf = ({ key, check }: SubjectView): string => {
-    const name = JSON.stringify([key, check])
-    const slug = slugs.get(name) ?? slugIn(monitors.get(key)?.monitor.kind.checks ?? [], check)
-    slugs.set(name, slug)
-    return slug
+    const declared = monitors.get(key)?.monitor.kind.checks ?? noChecks
+    const ofKind = slugs.get(declared) ?? new Map<string, string>()
+    slugs.set(declared, ofKind)
+    return entryOf(ofKind, check, () => slugIn(declared, check))
   }
 
   const carryOut = (effects: readonly Effect[]): void => {
@@ -84,7 +91,6 @@ export function statesPart(): StatesPart {
       clock = time
       witnesses = config.serve.witness
       monitors = new Map(scheduled.map((one) => [one.key, one]))
-      slugs.clear()
       const current = states ?? new States(time.now())
       states = current
       carryOut(current.configure(watchedMonitors(scheduled, config), time.now(), witnesses))
@@ -96,7 +102,7 @@ export function statesPart(): StatesPart {
       carryOut(states.ran(run, clock.now()))
     },
     confirmed: (views) => ({
-      checks: states && clock ? checksFor([...states.views(clock.now())], views, slugOf) : [],
+      checks: states && clock ? checksFor(states, clock.now(), views, slugOf) : [],
       isIsolated: states?.isIsolated,
     }),
     cancel: () => {
@@ -136,6 +142,8 @@ function watchedMonitors(monitors: readonly ScheduledMonitor[], { types, serve }
   })
 }
 
+const noChecks: readonly DeclaredResult[] = []
+
 const levels = { ok: 'ok', warn: 'warning', fail: 'failed', 'not checked': undefined } as const
 
 /** What the report of a run says of each check. */
@@ -163,38 +171,35 @@ export function verdictsOf(report: MonitorReport): readonly Verdict[] {
 const mostCharacters = 1_024
 
 /** What a reader with these views may see. */
-function checksFor(
-  all: readonly SubjectView[],
+function* checksFor(
+  states: States,
+  now: number,
   views: HealthViews,
   slugFor: (view: SubjectView) => string,
-): readonly ConfirmedCheck[] {
+): Generator<ConfirmedCheck> {
   const victims = new Map<string, number>()
-  for (const { state } of all) {
-    const cause = state.incident?.cause
-    if (cause) victims.set(cause.key, (victims.get(cause.key) ?? 0) + 1)
-  }
-  return all.flatMap((view): readonly ConfirmedCheck[] => {
+  for (const { cause } of states.incidents()) if (cause) victims.set(cause.key, (victims.get(cause.key) ?? 0) + 1)
+  for (const view of states.views(now)) {
     const { type, monitor, check, item, state, isObserved, key } = view
-    if (views(type) !== 'full') return []
-    const { level, levelSince, fault, message, doubt, blips, incident } = state
-    return [
-      {
-        type,
-        monitor,
-        check,
-        slug: slugFor(view),
-        item,
-        level,
-        since: levelSince,
-        fault,
-        message,
-        isObserved,
-        doubtSince: doubt && (doubt.failed ?? doubt.warning),
-        blips,
-        incident: incident && shownIncident(incident, victims.get(key) ?? 0, views),
-      },
-    ]
-  })
+    if (views(type) !== 'full') continue
+    const { level, levelSince, fault, message, doubt, reason, blips, incident } = state
+    yield {
+      type,
+      monitor,
+      check,
+      slug: slugFor(view),
+      item,
+      level,
+      since: levelSince,
+      fault,
+      message,
+      isObserved,
+      isSettled: doubt === undefined && reason === undefined,
+      doubtSince: doubt && (doubt.failed ?? doubt.warning),
+      blips,
+      incident: incident && shownIncident(incident, victims.get(key) ?? 0, views),
+    }
+  }
 }
 
 function shownIncident(

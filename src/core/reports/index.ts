@@ -4,6 +4,7 @@ import { loadConfirmed, loadLive, reports } from './formats.ts'
 export type { ExpositionFormat, Family, Sample } from './exposition.ts'
 export { foreignWarning } from './foreign.ts'
 export { loadConfirmed, loadLive, loadPrometheus, type ReportName, reports } from './formats.ts'
+export type { LiveOptions, LiveText } from './live.ts'
 export { type ResultRecord, read, readMonitor, records, renderPlain } from './read.ts'
 export {
   bySeverity,

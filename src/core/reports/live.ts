@@ -5,7 +5,6 @@ import {
   checkRows,
   checksOf,
   droppedItems,
-  droppedSeries,
   type FamilyOf,
   gather,
   lastRunName,
@@ -35,6 +34,9 @@ export type LiveOptions = {
   readonly lastRuns: readonly Sample[]
 }
 
+/** Metrics as text. `left`: how many series more there may be. `dropped`: how many it omits. */
+export type LiveText = { readonly text: string; readonly left: number; readonly dropped: number }
+
 /**
  * The metrics of the latest results as text. The text of a monitor is cached while its results are the same, so
  * that a new text joins cached ones. Other work gets its turn meanwhile.
@@ -42,7 +44,7 @@ export type LiveOptions = {
 export async function liveText(
   results: readonly LiveResult[],
   { format, maxSeries, lastRuns }: LiveOptions,
-): Promise<string> {
+): Promise<LiveText> {
   const breathe = pace()
   const written = await mapPaced(await monitorsIn(results, breathe), breathe, ({ type, at }) => linesOf(type, at))
   const types = typeFamilies(await mapPaced(results, breathe, placeOf), lastRuns)
@@ -65,8 +67,7 @@ export async function liveText(
     texts.push(renderLines(row, lines, format))
     await breathe()
   }
-  texts.push(renderFamilies([{ ...droppedSeries, samples: [{ value: limit?.dropped ?? 0 }] }], format))
-  return texts.join('')
+  return { text: texts.join(''), left: limit ? 0 : Math.max(0, maxSeries - all), dropped: limit?.dropped ?? 0 }
 }
 
 function urgentIn(types: readonly Family[], monitors: readonly MonitorLines[]): number {

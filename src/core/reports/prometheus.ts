@@ -17,7 +17,7 @@ import {
 export { exposition, expositionTypes, renderFamilies } from './exposition.ts'
 
 /** The maximum number of items per check that get a series. */
-const maxItems = 50
+export const maxItems = 50
 /** The maximum number of series per scrape: each costs Prometheus memory for as long as it stores it. */
 export const defaultMaxSeries = 50_000
 
@@ -77,11 +77,13 @@ export function merged(samples: readonly Sample[], keep: (a: number, b: number) 
   return [...series.values()]
 }
 
-export const droppedSeries: Omit<Family, 'samples'> = {
+/** How many series a response omits. */
+export const droppedFamily = (value: number): Family => ({
   name: 'svc_series_dropped',
   type: gauge,
   help: 'Series omitted from this response because there are too many.',
-}
+  samples: [{ value }],
+})
 
 /** As many of the series as may be, those of failures and warnings in any case. */
 export function bounded(families: readonly Family[], maxSeries: number): readonly Family[] {
@@ -90,7 +92,7 @@ export function bounded(families: readonly Family[], maxSeries: number): readonl
     maxSeries,
   )
   const exported = families.map((family, at) => ({ ...family, samples: lists[at] ?? [] }))
-  return [...exported, { ...droppedSeries, samples: [{ value: dropped }] }]
+  return [...exported, droppedFamily(dropped)]
 }
 
 /** The first series of the lists up to the limit. Urgent ones are kept whatever the limit, and count first. */

@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import { performance } from 'node:perf_hooks'
 import type { Duplex } from 'node:stream'
 import { Fault } from '../errors.ts'
+import type { LiveText } from '../reports/index.ts'
 import type { Runtime, ServeOptions, Service, SignedRequest } from '../service.ts'
 import type { Connections } from './connections.ts'
 import type { DescribedInterface } from './documents.ts'
@@ -13,21 +14,25 @@ import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import type { RequestTarget } from './routes.ts'
 
-/** How many texts are kept: for callers who see different details, in both formats. */
-const keptAtMost = 8
+/** For how many readers texts are kept. */
+const readersAtMost = 8
 
-/** Keeps texts that are long to write, as long as they are of the identical objects. */
+type KeptText = { readonly reader: string; readonly of: readonly unknown[]; readonly text: LiveText }
+
+/** Keeps the latest text of each reader, which takes long to write and much memory. */
 export class KeptTexts {
-  /** The latest first. */
-  #entries: readonly { readonly of: readonly unknown[]; readonly text: string }[] = []
+  /** That of the latest reader first. */
+  #entries: readonly KeptText[] = []
 
-  /** The text of these objects and values, which `write` writes when it is not kept. */
-  async of(parts: readonly unknown[], write: () => Promise<string>): Promise<string> {
-    const same = this.#entries.find(
-      ({ of }) => of.length === parts.length && of.every((part, at) => part === parts[at]),
-    )
-    const entry = same ?? { of: parts, text: await write() }
-    this.#entries = [entry, ...this.#entries.filter((other) => other !== entry)].slice(0, keptAtMost)
+  /**
+   * The text of these objects and values, which `write` writes unless it wrote the text of the identical ones for this
+   * reader last. `reader`: equal for all who see the same in the same format.
+   */
+  async of(reader: string, parts: readonly unknown[], write: () => Promise<LiveText>): Promise<LiveText> {
+    const before = this.#entries.find((entry) => entry.reader === reader)
+    const isSame = before?.of.length === parts.length && before.of.every((part, at) => part === parts[at])
+    const entry = before && isSame ? before : { reader, of: parts, text: await write() }
+    this.#entries = [entry, ...this.#entries.filter((other) => other.reader !== reader)].slice(0, readersAtMost)
     return entry.text
   }
 }

@@ -1,7 +1,9 @@
-import { ExecutionMode, type ServerType } from '../protocol/index.ts'
+import { ExecutionMode, ServerType } from '../protocol/index.ts'
 import {
   type ExpositionFormat,
   type Family,
+  type LiveOptions,
+  type LiveText,
   loadConfirmed,
   loadLive,
   loadPrometheus,
@@ -27,31 +29,36 @@ export async function metricsPage(server: ServerContext, context: RequestContext
   const exported = checkedTypes(runtime.facts)
   const runs = (await runtime.recent(views)).filter(({ type }) => exported.includes(type))
   const format = formatFor(headers.accept)
-  const { exposition, expositionTypes, renderFamilies } = await loadPrometheus()
-  const health = await healthText(server, runs, format)
-  const confirmed = runtime.confirmed?.(views)
-  const { confirmedFamilies } = await loadConfirmed()
+  const { droppedFamily, exposition, expositionTypes, renderFamilies } = await loadPrometheus()
+  const { confirmedSeries } = await loadConfirmed()
+  const confirmed = await confirmedSeries(runtime.confirmed?.(views) ?? { checks: [], isIsolated: undefined })
+  const reader = [format, ...ServerType.values.map((type) => views(type))].join(' ')
+  const health = await healthText(server, runs, {
+    format,
+    reader,
+    maxSeries: options.metrics.maxSeries - confirmed.urgent,
+  })
+  const states = confirmed.text(format, health.left)
   const others = [
-    ...(confirmed ? confirmedFamilies(confirmed) : []),
+    droppedFamily(health.dropped + states.dropped),
     ...((await runtime.metrics?.(server.limits.readyMs)) ?? []),
     ...(await server.metrics.families(server.open.size)),
     ...(views() === 'full' ? [buildFamily(runtime)] : []),
   ]
-  const body = exposition([health, renderFamilies(others, format)], format)
+  const body = exposition([health.text, states.text, renderFamilies(others, format)], format)
   return { status: 200, contentType: expositionTypes[format], body }
 }
 
 /** The metrics of the latest results. The text is kept until one of them changes or expires. */
 async function healthText(
-  { keptTexts, options, runtime }: ServerContext,
+  { keptTexts, runtime }: ServerContext,
   runs: readonly RecentRun[],
-  format: ExpositionFormat,
-): Promise<string> {
+  { format, reader, maxSeries }: Pick<LiveOptions, 'format' | 'maxSeries'> & { readonly reader: string },
+): Promise<LiveText> {
   const { liveText } = await loadLive()
-  const { maxSeries } = options.metrics
   const counting = runs.filter(({ expired }) => !expired).toSorted(freshestFirst)
   const facts = counting.flatMap(({ run, complete }) => [run, complete])
-  return await keptTexts.of([format, ...facts, 'of', ...runs.map(({ run }) => run)], () =>
+  return await keptTexts.of(reader, [maxSeries, ...facts, 'of', ...runs.map(({ run }) => run)], () =>
     liveText(counting, {
       format,
       maxSeries,

@@ -13,7 +13,7 @@ import {
   unobservedMinMs,
   witnessEveryMs,
 } from './policy.ts'
-import type { RunOfStates, Subject, SubjectState, Transition, Verdict, WatchedMonitor } from './types.ts'
+import type { Incident, RunOfStates, Subject, SubjectState, Transition, Verdict, WatchedMonitor } from './types.ts'
 
 /** What a driver carries out. */
 export type Effect =
@@ -186,6 +186,12 @@ export class States {
         yield { ...row, runsOn: monitor.runsOn, state, isObserved }
       }
     }
+  }
+
+  /** The open incidents. */
+  *incidents(): Generator<Incident> {
+    for (const { places } of this.#watched.values())
+      for (const { state } of places.values()) if (state.incident) yield state.incident
   }
 
   // Each call of the table collects its effects.
