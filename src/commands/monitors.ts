@@ -232,13 +232,15 @@ export class MonitorsValidate extends SvcCommand {
     demandMonitors(config, this.io.env)
     const types = Object.entries(config.types).map(([type, entry]) => ({ type, monitors: entry.monitors.length }))
     if (flags.json) {
-      const { origin: file } = config
+      const { origin: file, included } = config
       const { validated } = await load()
-      this.print(validated.text({ target: thisMachine, valid: true, file, warnings }, types))
+      this.print(validated.text({ target: thisMachine, valid: true, file, included, warnings }, types))
       return
     }
     const counted = types.flatMap(({ type, monitors }) => (monitors > 0 ? [`${type} ${monitors}`] : [])).join(', ')
-    this.print(`${config.origin} is valid: ${counted || 'no types'}`)
+    const { length: files } = config.included
+    const more = files === 0 ? '' : ` with the ${files === 1 ? 'file' : `${files} files`} that it includes`
+    this.print(`${config.origin}${more} is valid: ${counted || 'no types'}`)
   }
 }
 

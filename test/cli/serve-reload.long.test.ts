@@ -1,5 +1,5 @@
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { documentOf } from '../support/program/documents.ts'
 import { type ServeNode, startNode } from '../support/program/serve-node.ts'
@@ -55,6 +55,19 @@ test('W9 svc serve reload refuses a svc.yaml with a mistake as svc monitors vali
   expect(stderr).toContain(mistake)
   expect(stderr).toContain('keeps the previous configuration')
   documentOf('error', (await reload('--json')).stdout)
+}, 60_000)
+
+test('W21 svc serve reload reads the files that svc.yaml includes, and refuses one with its line', async () => {
+  put(`${off}include: [part-*.yaml]\ntypes: {App: [${tcp('one')}]}\n`)
+  const part = join(dirname(node.config), 'part-1.yaml')
+  writeFileSync(part, `types:\n  Sql:\n    - ${tcp('part')}\n`, { mode: 0o600 })
+  expect((await reload()).stdout).toContain('Sql/tcp part')
+  writeFileSync(part, `types:\n  Sql:\n    - ${tcp('part', ', prot: 1')}\n`)
+  const refused = await reload()
+  expect(refused.code).toBe(12)
+  expect(refused.stderr).toContain(`Error: ${part}:3:`)
+  rmSync(part)
+  expect((await reload()).stderr).toContain('matches no file: part-*.yaml')
 }, 60_000)
 
 test('W9 svc serve reload refuses by name what needs a restart, and passes warnings on', async () => {

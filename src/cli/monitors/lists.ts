@@ -248,7 +248,7 @@ export function renderProfile(profile: ProfileRow, output: ListOutput): string {
 
 /** A svc.yaml without mistakes, and how many monitors each server type has in it. */
 export const validated = document<{ readonly type: string; readonly monitors: number }>()({
-  around: { target: string, valid: flag, file: string, warnings: strings },
+  around: { target: string, valid: flag, file: string, included: strings, warnings: strings },
   rows: 'types',
   members: { type: oneOf(...ServerType.values), monitors: integer },
 })

@@ -14,7 +14,16 @@ import type { MonitorRead } from './monitors.ts'
 export type MonitorProblem = Problem & {
   /** The monitors of other types that the message names. */
   readonly elsewhere?: readonly NamedElsewhere[] | undefined
+  /** The path of another entry that the mistake is about. */
+  readonly other?: Problem['path'] | undefined
 }
+
+/** The problem in a value around the one that it was found in: its paths begin with these steps. */
+export const underPath = (path: Problem['path'], { other, ...problem }: MonitorProblem): MonitorProblem => ({
+  ...problem,
+  path: [...path, ...problem.path],
+  ...(other ? { other: [...path, ...other] } : {}),
+})
 
 /** The monitors that svc.yaml lists for each type, including those with mistakes. */
 export type ReadsOfType = ReadonlyMap<ServerType, readonly MonitorRead[]>

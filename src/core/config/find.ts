@@ -17,8 +17,8 @@ export type WhereOptions = {
 
 export type ConfigCandidate = {
   readonly path: string
-  /** What named it. With the first two, a missing file is a fault. */
-  readonly from: '--config' | 'SVC_CONFIG' | 'user' | 'system'
+  /** What named it. Only the files of the user and of the system may be missing. */
+  readonly from: '--config' | 'SVC_CONFIG' | 'user' | 'system' | 'include'
 }
 
 const fileName = 'svc.yaml'

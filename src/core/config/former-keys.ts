@@ -39,7 +39,8 @@ type ReadConfig = {
 type Document = {
   /** The path of an entry in the document. */
   readonly pathOf: (type: ServerType, monitor: PlannedMonitor) => Problem['path']
-  readonly lineOf: (path: Problem['path']) => number
+  /** `line 3`; with the file for a path in another file than `from`. */
+  readonly whereIs: (path: Problem['path'], from: Problem['path']) => string
 }
 type Placed = { readonly type: ServerType; readonly monitor: PlannedMonitor }
 
@@ -48,17 +49,15 @@ type Placed = { readonly type: ServerType; readonly monitor: PlannedMonitor }
  * `formerly` of another one too: what the store keeps under that key would have two owners. Entries with other mistakes
  * count as monitors that exist.
  */
-export function refuseFormerKeys<T extends ReadConfig>(read: T, { pathOf, lineOf }: Document): T {
+export function refuseFormerKeys<T extends ReadConfig>(read: T, { pathOf, whereIs }: Document): T {
   const all: readonly Placed[] = ServerType.values.flatMap((type) =>
     (read.types[type]?.monitors ?? []).map((monitor) => ({ type, monitor })),
   )
-  const living = new Map<string, number>([
+  const living = new Map<string, Problem['path']>([
     ...ServerType.values.flatMap((type) =>
-      (read.invalid[type] ?? []).map(
-        (one) => [keyOfName(type, one.name), lineOf(one.problems[0]?.path ?? [])] as const,
-      ),
+      (read.invalid[type] ?? []).map((one) => [keyOfName(type, one.name), one.problems[0]?.path ?? []] as const),
     ),
-    ...all.map(({ type, monitor }) => [monitorKey(ofType(type, monitor)), lineOf(pathOf(type, monitor))] as const),
+    ...all.map(({ type, monitor }) => [monitorKey(ofType(type, monitor)), pathOf(type, monitor)] as const),
   ])
   const claims = Map.groupBy(
     all.flatMap((one) => (one.monitor.formerly ?? []).map((key) => ({ key, ...one }))),
@@ -67,16 +66,16 @@ export function refuseFormerKeys<T extends ReadConfig>(read: T, { pathOf, lineOf
   const problemsOf = ({ type, monitor }: Placed): readonly Problem[] =>
     (monitor.formerly ?? []).flatMap((key, index) => {
       const path = [...pathOf(type, monitor), 'formerly', index]
-      const line = living.get(key)
+      const owner = living.get(key)
       if (key === monitorKey(ofType(type, monitor))) return [{ path, message: 'is the key of this monitor: remove it' }]
-      if (line !== undefined) {
-        const message = `is the key of a monitor that exists, in line ${line}: remove the key here, or rename that monitor`
+      if (owner !== undefined) {
+        const message = `is the key of a monitor that exists, in ${whereIs(owner, path)}: remove the key here, or rename that monitor`
         return [{ path, message }]
       }
       const other = claims.get(key)?.find((claim) => claim.monitor !== monitor)
       if (!other) return []
-      const where = lineOf([...pathOf(other.type, other.monitor), 'formerly'])
-      return [{ path, message: `is also in \`formerly\` in line ${where}: keep one of them` }]
+      const where = whereIs([...pathOf(other.type, other.monitor), 'formerly'], path)
+      return [{ path, message: `is also in \`formerly\` in ${where}: keep one of them` }]
     })
   const mistakes = all.flatMap((one) => {
     const problems = problemsOf(one)

@@ -14,10 +14,19 @@ import {
   unknownKey,
 } from '../settings/index.ts'
 import type { AuthConfig } from './auth.ts'
-import type { MonitorProblem } from './dependencies.ts'
-import type { DocumentPlace, ParsedDocument } from './document.ts'
+import { type MonitorProblem, underPath } from './dependencies.ts'
+import type { DocumentPlace } from './document.ts'
 import { readExec, readExecPart } from './exec.ts'
-import { type ConfigCandidate, candidates, misnamedFile, readFile, systemConfig, type WhereOptions } from './find.ts'
+import {
+  type ConfigCandidate,
+  candidates,
+  misnamedFile,
+  readFile,
+  systemConfig,
+  type TrustOptions,
+  type WhereOptions,
+} from './find.ts'
+import type { ConfigSource, Merged } from './merge.ts'
 import type { ProfilesRead } from './profiles.ts'
 import { type InvalidMonitor, readTypes, type TypeConfig, type Types } from './types.ts'
 
@@ -55,6 +64,8 @@ export type Config = {
 export type LoadedConfig = Config & {
   /** The files that were looked for, in order. */
   readonly searched: readonly string[]
+  /** The files that it includes, in the order of their paths. */
+  readonly included: readonly string[]
   /** The sections that the file has besides `types:`. */
   readonly otherSections: readonly string[]
   /** Monitors that cannot run here: they run a program, and running programs is off. */
@@ -89,9 +100,10 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const files = filesWithin(maxFileMs)
   for (const candidate of places) {
     const uid = options.uid ?? process.getuid?.()
-    const text = await readFile(candidate, { platform: options.platform, uid, files })
+    const trust = { platform: options.platform, uid, files }
+    const text = await readFile(candidate, trust)
     if (text !== undefined) {
-      const read = await readConfig(text, candidate, options)
+      const read = await readConfig(text, candidate, options, trust)
       return { ...read, searched, warnings: [...misnamed, ...read.warnings] }
     }
     const warning = await misnamedFile(candidate, files)
@@ -100,6 +112,7 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   return {
     origin: undefined,
     searched,
+    included: [],
     types: {},
     serve: readSettings(serveSettings, {}, context).values,
     otherSections: [],
@@ -115,35 +128,39 @@ async function readConfig(
   text: string,
   { path }: ConfigCandidate,
   options: LoadOptions,
+  trust: TrustOptions,
 ): Promise<Omit<LoadedConfig, 'searched'>> {
   const { env, keychain } = options
-  const [{ parseDocument }, paths] = await Promise.all([import('./document.ts'), import('node:path')])
-  const document = await parseDocument(text)
-  if (document.problems.length > 0) throw await refusal(path, document.problems, text, true)
-  if (!isSvcYaml(document.value)) {
-    const problem = { path: [], message: notSvcYaml, place: document.placeOf([]) }
-    throw await refusal(path, [problem], text, true)
-  }
+  const [main, paths] = await Promise.all([parsedSource(path, text), import('node:path')])
+  const [mistake] = syntaxMistakes(main, notSvcYaml)
+  if (mistake) throw await refusal(path, [mistake], true)
   const folder = paths.dirname(path)
+  const merged = await withIncluded(main, { env, folder }, trust)
   const elsewhere = systemConfig(options) === path ? undefined : systemConfig(options)
   const sections = await withSecretFiles(folder, (secretFile) =>
-    readSections(document.value, { env, folder, keychain, secretFile }, elsewhere),
+    readSections(merged.value, { env, folder, keychain, secretFile }, elsewhere),
   )
-  const read = await withFormerKeys(sections, document)
+  const read = await withFormerKeys(
+    {
+      ...sections,
+      problems: [...merged.problems, ...sections.problems],
+      warnings: [...merged.warnings, ...sections.warnings],
+    },
+    merged,
+  )
   const placed = (problems: readonly Problem[]): readonly Placed[] =>
-    problems.map((problem) => ({ ...problem, place: document.placeOf(problem.path) }))
+    problems.map((problem) => placedIn(merged, problem))
   const { tolerant = false } = options
   const outside = read.problems.filter((problem) => !isOfType(problem, read.invalid))
   const isRefused = tolerant === 'entries' ? outside.length > 0 : !tolerant && read.problems.length > 0
-  if (isRefused) throw await refusal(path, placed(read.problems), text, false)
+  if (isRefused) throw await refusal(path, placed(read.problems), false)
   const exec = runsPrograms(read.types) ? await readExec(options) : undefined
-  const stopped = exec?.allow.length === 0 ? programs(document.value, read.types) : []
+  const stopped = exec?.allow.length === 0 ? programs(merged.value, read.types) : []
   const cannotRun: readonly Problem[] = stopped.map((one) => ({
     path: one.path,
     message: `cannot run \`${one.name}\`: running programs is off, because ${exec?.off ?? 'no folder is allowed'}`,
   }))
-  const filePlaces = (problems: readonly Problem[]): readonly FilePlace[] =>
-    placed(problems).map((problem) => filePlace(path, problem))
+  const filePlaces = (problems: readonly Problem[]): readonly FilePlace[] => placed(problems).map(filePlace)
   const invalid = tolerant ? { ...read.invalid } : {}
   for (const [index, { type, name }] of (options.mustRun ? stopped : []).entries()) {
     const problems = cannotRun.slice(index, index + 1)
@@ -155,24 +172,75 @@ async function readConfig(
         ({ name, problems }): InvalidEntry => ({
           type,
           name,
-          ...inWords(path, placed(problems)),
+          ...inWords(placed(problems)),
           elsewhere: problems.flatMap((problem) => problem.elsewhere ?? []),
         }),
       ),
   )
   return {
     origin: path,
+    included: merged.included,
     types: await withInvalid(read.types, invalidEntries),
     serve: read.serve,
     ...(read.auth ? { auth: read.auth } : {}),
     otherSections: read.otherSections,
     ...(exec ? { exec } : {}),
     cannotRun: filePlaces(cannotRun),
-    warnings: placed(read.warnings).map((problem) => line(path, problem)),
-    mistakes: tolerant ? inWords(path, placed(outside)).mistakes : [],
-    mistakeLines: tolerant ? inWords(path, placed(outside)).lines : [],
+    warnings: placed(read.warnings).map(line),
+    mistakes: tolerant ? inWords(placed(outside)).mistakes : [],
+    mistakeLines: tolerant ? inWords(placed(outside)).lines : [],
     invalidEntries,
   }
+}
+
+/** A file, parsed. */
+async function parsedSource(file: string, text: string): Promise<ConfigSource> {
+  const { parseDocument } = await import('./document.ts')
+  return { file, text, document: await parseDocument(text) }
+}
+
+/** The mistakes in the syntax of a file, or that it is another file. */
+function syntaxMistakes({ file, text, document }: ConfigSource, notThis: string): readonly Placed[] {
+  const { problems, placeOf, value } = document
+  const other = problems.length === 0 && !isSvcYaml(value)
+  const own = other ? [{ path: [], message: notThis, place: placeOf([]) }] : problems
+  return own.map((problem) => ({ ...problem, file, text }))
+}
+
+type WithIncluded = Merged & Pick<LoadedConfig, 'included'> & { readonly warnings: readonly Problem[] }
+
+/** svc.yaml with the files that it includes, if it does. */
+async function withIncluded(main: ConfigSource, context: SettingsContext, trust: TrustOptions): Promise<WithIncluded> {
+  const { value } = main.document
+  const raw = isMap(value) ? value['include'] : undefined
+  if (raw === undefined || raw === null) {
+    const originOf: Merged['originOf'] = (path) => ({ source: main, path })
+    return { value, originOf, problems: [], warnings: [], included: [] }
+  }
+  const [{ findIncluded, readAll }, { merge }] = await Promise.all([import('./include.ts'), import('./merge.ts')])
+  const { paths, problems, warnings } = await findIncluded(raw, context, { main: main.file, ...trust })
+  const texts = await readAll(
+    paths,
+    main.file,
+    async (path) => (await readFile({ path, from: 'include' }, trust)) ?? '',
+  )
+  const sources = await Promise.all(texts.map(({ file, text }) => parsedSource(file, text)))
+  const mistakes = sources.flatMap((source) => syntaxMistakes(source, notPart))
+  if (mistakes.length > 0) throw await refusal(main.file, mistakes, true)
+  const merged = merge(main, sources, unknownSections)
+  return { ...merged, problems: [...problems, ...merged.problems], warnings, included: paths }
+}
+
+/** A problem of the merged value, in the file that has it. */
+function placedIn({ originOf }: Merged, { path, message, ...problem }: MonitorProblem): Placed {
+  const { source, path: own } = originOf(path)
+  const other = problem.other && originOf(problem.other)
+  const where =
+    other && other.source !== source
+      ? `, which is in ${other.source.file}:${other.source.document.placeOf(other.path).line}`
+      : ''
+  const { file, text, document } = source
+  return { ...problem, path: own, message: `${message}${where}`, place: document.placeOf(own), file, text }
 }
 
 type InvalidTypes = { [T in ServerType]?: readonly InvalidMonitor[] }
@@ -196,13 +264,17 @@ async function withInvalid(types: Types, invalid: readonly InvalidEntry[]): Prom
 }
 
 /** Loads the checks of `formerly` only for a file that has one. */
-async function withFormerKeys(read: Sections, { value, placeOf }: ParsedDocument): Promise<Sections> {
+async function withFormerKeys(read: Sections, { value, originOf }: Merged): Promise<Sections> {
   const isRenamed = Object.values(read.types).some(({ monitors }) => monitors.some(({ formerly }) => formerly))
   if (!isRenamed) return read
   const { refuseFormerKeys } = await import('./former-keys.ts')
   return refuseFormerKeys(read, {
     pathOf: (type, { name, kind }) => pathOfEntry(value, type, name, kind.name),
-    lineOf: (path) => placeOf(path).line,
+    whereIs: (path, from) => {
+      const { source, path: own } = originOf(path)
+      const { line: number } = source.document.placeOf(own)
+      return source === originOf(from).source ? `line ${number}` : `${source.file}:${number}`
+    },
   })
 }
 
@@ -254,7 +326,7 @@ async function readSections(
   elsewhere: string | undefined,
 ): Promise<Sections> {
   const root = value ?? {}
-  const { types, profiles, serve, auth, exec, ...others } = isMap(root) ? root : {}
+  const { types, profiles, serve, auth, exec, include: _, ...others } = isMap(root) ? root : {}
   const problems: Problem[] = isSvcYaml(root)
     ? unknownSections(Object.keys(others))
     : [{ path: [], message: notSvcYaml }]
@@ -263,7 +335,7 @@ async function readSections(
   const readServing = readSettings(serveSettings, serve ?? {}, context)
   const readAuth = auth === undefined || auth === null ? undefined : (await import('./auth.ts')).readAuth(auth, context)
   const below = (step: string, more: readonly Problem[]): void => {
-    problems.push(...more.map(({ path, message }) => ({ path: [step, ...path], message })))
+    problems.push(...more.map((problem) => underPath([step], problem)))
   }
   below('types', readType.problems)
   below('profiles', defined?.problems ?? [])
@@ -275,7 +347,7 @@ async function readSections(
   below('auth', readAuth?.problems ?? [])
   if (exec !== undefined) below('exec', await execProblems(exec, context, elsewhere))
   const inSection = (section: string, list: readonly MonitorProblem[]): readonly MonitorProblem[] =>
-    list.map(({ path, ...more }) => ({ path: [section, ...path], ...more }))
+    list.map((problem) => underPath([section], problem))
   const inTypes = (list: readonly MonitorProblem[]): readonly MonitorProblem[] => inSection('types', list)
   const invalid: InvalidTypes = {}
   for (const [type, entries] of Object.entries(readType.invalid) as [ServerType, readonly InvalidMonitor[]][]) {
@@ -295,7 +367,8 @@ async function readSections(
   }
 }
 
-const sections = ['types', 'profiles', 'serve', 'auth']
+const sections = ['types', 'profiles', 'serve', 'auth', 'include']
+const notPart = 'is not a part of a svc.yaml: it has neither types nor profiles'
 const notSvcYaml = 'is not a svc.yaml: it has none of the sections types, profiles, serve and auth'
 
 /** Whether a file is meant as a svc.yaml, or could be: other files are refused without naming what they contain. */
@@ -370,7 +443,7 @@ async function execProblems(
 const runsPrograms = (types: Types): boolean =>
   Object.values(types).some(({ monitors }) => monitors.some(({ kind }) => kind.runsPrograms))
 
-type Placed = Problem & { readonly place: DocumentPlace }
+type Placed = Problem & { readonly place: DocumentPlace; readonly file: string; readonly text: string }
 
 /** More problems would scroll the first one off the screen. */
 const maxReported = 50
@@ -401,12 +474,18 @@ type Listed<P> = {
   readonly hasRoot: boolean
 }
 
+const byText = (a: string, b: string): number => Number(a > b) - Number(a < b)
+
 function listed<P extends Placed>(problems: readonly P[]): Listed<P> {
-  const sorted = [...problems].sort((a, b) => a.place.line - b.place.line || a.place.column - b.place.column)
+  const sorted = problems.toSorted(
+    (a, b) => byText(a.file, b.file) || a.place.line - b.place.line || a.place.column - b.place.column,
+  )
   const at = sorted.findIndex(isStructural)
   const root = sorted[at]
   const mayFollow = (problem: P, index: number): boolean =>
-    index > at && root !== undefined && root.path.slice(0, -1).every((step, depth) => problem.path[depth] === step)
+    index > at &&
+    root?.file === problem.file &&
+    root.path.slice(0, -1).every((step, depth) => problem.path[depth] === step)
   const consequences = sorted.filter(mayFollow)
   const apart = sorted.filter((problem, index) => problem !== root && !mayFollow(problem, index))
   const count = Math.min(maxReported, Math.max(maxListed, apart.length + 1))
@@ -425,13 +504,13 @@ const others = (left: number, hasRoot: boolean): readonly string[] =>
           : `… and ${left} more`,
       ]
 
-function inWords(file: string, problems: readonly Placed[]): Pick<InvalidEntry, 'mistakes' | 'lines'> {
+function inWords(problems: readonly Placed[]): Pick<InvalidEntry, 'mistakes' | 'lines'> {
   const { all: sorted, count, hasRoot } = listed(problems)
   // Otherwise what an entry contains comes before what it lacks.
   const all = hasRoot ? sorted : problems
-  const lines = all.slice(0, count).map((problem) => line(file, problem))
+  const lines = all.slice(0, count).map(line)
   return {
-    mistakes: all.map((problem) => filePlace(file, problem)),
+    mistakes: all.map(filePlace),
     lines: [...lines, ...others(all.length - lines.length, hasRoot)],
   }
 }
@@ -440,38 +519,43 @@ function inWords(file: string, problems: readonly Placed[]): Pick<InvalidEntry, 
  * A single problem is the message. Several are listed as hints, and the message names their places. `places` has all of
  * them. With `onlyKnown`, excerpts show only the names of settings: the file may be another one, or be misread.
  */
-async function refusal(file: string, problems: readonly Placed[], text: string, onlyKnown: boolean): Promise<Fault> {
+async function refusal(main: string, problems: readonly Placed[], onlyKnown: boolean): Promise<Fault> {
   const next = 'Correct the file, then: svc monitors validate'
   const { all: sorted, count, hasRoot } = listed(problems)
   const [{ excerpt, knownKeys }, { authSettings }] = await Promise.all([import('./excerpt.ts'), import('./auth.ts')])
   const keys = await knownKeys({ ...serveSettings, ...authSettings })
-  const source = ({ place }: Placed): string => excerpt(text, place, keys, onlyKnown)
-  const places = sorted.map((problem) => filePlace(file, problem))
+  const source = ({ place, text }: Placed): string => excerpt(text, place, keys, onlyKnown)
+  const places = sorted.map(filePlace)
   const [first, second] = sorted
   if (first && !second) {
-    return new Fault('Local', line(file, first), { places, hints: [source(first), next] })
+    return new Fault('Local', line(first), { places, hints: [source(first), next] })
   }
   const visible = sorted.slice(0, count)
+  const only = new Set(sorted.map(({ file }) => file)).size === 1
   const left = sorted.length - visible.length
   const where = [
-    ...visible.map(({ place }) => `${place.line}:${place.column}`),
+    ...visible.map(({ file, place }) => `${only ? '' : `${file}:`}${place.line}:${place.column}`),
     ...(left > 0 ? [`… and ${left} more`] : []),
   ]
   const hints = visible.map((problem, at) => {
+    const before = visible[at - 1]
     const again =
-      problem.place.line === visible[at - 1]?.place.line && problem.place.column === visible[at - 1]?.place.column
-    return [line(file, problem), ...(at < maxExcerpts && !again ? [source(problem)] : [])].join('\n')
+      problem.file === before?.file &&
+      problem.place.line === before.place.line &&
+      problem.place.column === before.place.column
+    return [line(problem), ...(at < maxExcerpts && !again ? [source(problem)] : [])].join('\n')
   })
-  return new Fault('Local', `${file} has ${sorted.length} problems, at ${where.join(', ')}`, {
+  const whole = only ? first?.file : `${main} with the files that it includes`
+  return new Fault('Local', `${whole} has ${sorted.length} problems, at ${where.join(', ')}`, {
     places,
     hints: [...hints, ...others(left, hasRoot), next],
   })
 }
 
-const line = (file: string, { place, path, message }: Placed): string =>
+const line = ({ file, place, path, message }: Placed): string =>
   clean(`${file}:${place.line}:${place.column}: ${subject(path)} ${message}`)
 
-const filePlace = (file: string, { place, path, message }: Placed): FilePlace => ({
+const filePlace = ({ file, place, path, message }: Placed): FilePlace => ({
   file: clean(file),
   ...place,
   message: clean(`${subject(path)} ${message}`),

@@ -10,6 +10,8 @@ export const preloadReading = async (): Promise<unknown> =>
     import('./auth.ts'),
     import('./excerpt.ts'),
     import('./former-keys.ts'),
+    import('./include.ts'),
+    import('./merge.ts'),
     import('./profile-use.ts'),
     import('./profiles.ts'),
     import('./schedule-load.ts'),

@@ -7,6 +7,7 @@ import { otherWord, type Setting, type SettingsSpec, type ThresholdUnit, written
 import { authSettings } from './auth.ts'
 import { commonFor, commonSettings, latencyOf, shorthands, typeSettings } from './common.ts'
 import { execSettings } from './exec.ts'
+import { includeSettings } from './include.ts'
 import { changeKey, nameOfParameter, nameOfProfile, parameterFields, profileSettings, useSettings } from './profiles.ts'
 
 type Json = Readonly<Record<string, unknown>>
@@ -33,6 +34,7 @@ export async function configSchema(): Promise<object> {
         additionalProperties: false,
         properties: Object.fromEntries(types),
       },
+      ...(settingsSchema(includeSettings)['properties'] as Json),
       profiles: {
         description: 'Your own profiles; one with the name of a built-in profile replaces it',
         type: ['object', 'null'],

@@ -13,7 +13,13 @@ import {
 } from '../settings/index.ts'
 import { didYouMean } from '../suggest.ts'
 import { type Inherited, typeSettings } from './common.ts'
-import { type Dependencies, type MonitorProblem, type ReadsOfType, resolveDependencies } from './dependencies.ts'
+import {
+  type Dependencies,
+  type MonitorProblem,
+  type ReadsOfType,
+  resolveDependencies,
+  underPath,
+} from './dependencies.ts'
 import { kindProblem, type MonitorRead, readMonitor } from './monitors.ts'
 import type { PlacedRead } from './profile-use.ts'
 import type { Profiles } from './profiles.ts'
@@ -252,10 +258,15 @@ function monitorsIn({ placed, ofEntries, warnings: warned }: MonitorList, resolv
   const warnings = [...warned]
   const reads = placed.map(({ read }) => read)
   /** Converts a path that begins with the index of a monitor to one that begins with the index of its entry. */
-  const where = ({ path: [index, ...rest], ...more }: MonitorProblem): MonitorProblem => {
+  const placeOf = ([index, ...rest]: Problem['path']): Problem['path'] => {
     const one = placed[Number(index)]
-    return { path: one === undefined ? rest : [one.entry, ...one.place(rest)], ...more }
+    return one === undefined ? rest : [one.entry, ...one.place(rest)]
   }
+  const where = ({ path, other, ...more }: MonitorProblem): MonitorProblem => ({
+    path: placeOf(path),
+    ...(other ? { other: placeOf(other) } : {}),
+    ...more,
+  })
   for (const [index, { warnings: own }] of reads.entries()) warnings.push(...under(own, [index]).map(where))
   const between = Map.groupBy([...twice(reads), ...resolved.problems], ({ path }) => path[0])
   const problemsAt = reads.map(({ problems }, index) => [...under(problems, [index]), ...(between.get(index) ?? [])])
@@ -307,16 +318,17 @@ function withNames(entries: readonly EntryProblems[], right: readonly string[]):
 
 /** Reports duplicate names: a MonitorName identifies one monitor in responses, selections and `dependsOn`. */
 function twice(reads: readonly MonitorRead[]): readonly MonitorProblem[] {
-  const names = new Set<string>()
+  const firsts = new Map<string, number>()
   return reads.flatMap(({ name, problems }, index) => {
     if (name === undefined) return []
-    const isFirst = !names.has(name)
-    names.add(name)
+    const first = firsts.get(name)
+    if (first === undefined) firsts.set(name, index)
     const unknownKind = problems.some(({ path }) => path[0] === 'kind')
-    if (unknownKind || isFirst) return []
-    return [{ path: [index], message: `has the same name as another monitor, \`${name}\`: give it another \`name:\`` }]
+    if (unknownKind || first === undefined) return []
+    const message = `has the same name as another monitor, \`${name}\`: give it another \`name:\``
+    return [{ path: [index], message, other: [first] }]
   })
 }
 
 const under = (problems: readonly MonitorProblem[], path: Problem['path']): readonly MonitorProblem[] =>
-  problems.map((problem) => ({ ...problem, path: [...path, ...problem.path] }))
+  problems.map((problem) => underPath(path, problem))

@@ -23,6 +23,8 @@ export type FileContent = {
   readonly status: FileStatus
 }
 
+export type NamesInput = { readonly path: string; readonly pattern: string; readonly most: number }
+
 /** A file among the files of a folder. */
 export type ListedFile = { readonly name: string; readonly bytes: number; readonly modified: number }
 export type Listing = {
@@ -102,6 +104,20 @@ export const tasks = {
 
   /** The regular files of a folder: names, sizes and dates. Does not descend. A link counts as its target. */
   list,
+
+  /**
+   * The names in a folder, except for folders, that match a pattern: `*` stands for any characters, `?` for one. Names that
+   * begin with a dot match only a pattern that does. At most `most` of them.
+   */
+  names: async ({ path, pattern, most }: NamesInput): Promise<{ readonly names: readonly string[] }> => {
+    const names: string[] = []
+    for await (const entry of await opendir(path)) {
+      if (entry.isDirectory() || entry.name.startsWith('.') !== pattern.startsWith('.')) continue
+      if (matchesGlob(entry.name, pattern)) names.push(entry.name)
+      if (names.length >= most) break
+    }
+    return { names }
+  },
 
   /** Who may read a file by its mode, and by the modes of the folders above it. A link is judged by its target. */
   exposure: async ({ path }: { path: string }): Promise<'missing' | 'private' | 'readable by everyone'> => {
