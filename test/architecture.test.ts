@@ -100,6 +100,8 @@ const law: Record<string, readonly string[]> = {
   // What decides over time. Of the settings and the engine it uses types, and the heap.
   schedule: ['engine', 'protocol', 'settings'],
   states: ['schedule', 'protocol', 'probe-error'],
+  // What receivers are told of incidents, and how.
+  notify: ['engine', 'files', 'net', 'settings', 'format', 'loopback', 'probe-error', 'protocol'],
   // What results say over time. Of the engine and the protocol it uses nothing.
   history: [],
   assert: ['encoding', 'engine', 'net', 'settings', 'protocol', 'format'],
@@ -145,6 +147,7 @@ const law: Record<string, readonly string[]> = {
     'service',
     'engine',
     'assert',
+    'notify',
     'plan',
     'schedule',
     'settings',
@@ -240,6 +243,7 @@ const packages: Record<string, readonly string[]> = {
   main: ['@napi-rs/keyring'],
   commands: ['@oclif/core'],
   auth: ['@zxcvbn-ts/language-common', 'jose'],
+  notify: ['nodemailer'],
 }
 
 /**

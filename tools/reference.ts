@@ -14,6 +14,7 @@ import { authSettings } from '../src/core/config/auth.ts'
 import { commonSettings, configSchema, serveSettings } from '../src/core/config/index.ts'
 import { type Cost, type KindCost, type MeasuredCost, plainCost } from '../src/core/engine/cost.ts'
 import { exits, faults } from '../src/core/errors.ts'
+import { notifySettings, receiverKinds } from '../src/core/notify/index.ts'
 import { describeKinds, describeSettings, type KindRow, type SettingRow } from '../src/core/plan/index.ts'
 import {
   type Dto,
@@ -202,6 +203,14 @@ async function monitorsPage(): Promise<string> {
     settingsTable(describeSettings(serveSettings)),
     '## `auth:`',
     settingsTable(describeSettings(authSettings)),
+    '## `notify:`',
+    'A list of receivers. Each has these settings, and those of one kind below its name ([notifications](../notifications.md)).',
+    settingsTable(describeSettings(notifySettings)),
+    ...receiverKinds.flatMap(({ name, doc, settings }) => [
+      `### notify: ${name}`,
+      `${doc}.`,
+      settingsTable(describeSettings(settings)),
+    ]),
   )
 }
 

@@ -31,6 +31,16 @@ export const serveSettings = {
     mistake: witnessProblem,
     doc: 'Two or more peers that show whether this machine reaches anything: `tcp://10.0.0.1:443`, `dns://9.9.9.9/example.com`, `https://example.com`. While none of them answers, other machines that cannot be reached are not checked',
   },
+  name: {
+    type: 'text',
+    pattern: /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/,
+    doc: 'Name of this installation in notifications, the label `server`: up to 63 letters, digits, "-", "_" and "."; the same on all nodes of a store. Default: the host name',
+  },
+  url: {
+    type: 'text',
+    mistake: pageProblem,
+    doc: 'URL of this server as people reach it, for links in notifications: `https://svc.example.com`',
+  },
   origins: {
     type: 'texts',
     default: [],
@@ -165,6 +175,15 @@ export function witnessProblem(witness: string): string | undefined {
   if (url.protocol === 'dns:')
     return /^\/[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?\.?$/i.test(url.pathname) ? undefined : mistake
   return mistake
+}
+
+function pageProblem(page: string): string | undefined {
+  const url = URL.canParse(page) ? new URL(page) : undefined
+  if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
+    return 'must be the URL of the status page: write it like https://svc.example.com'
+  }
+  const isPlain = url.username === '' && url.password === '' && url.search === '' && url.hash === ''
+  return isPlain ? undefined : 'must have neither a user, a password, a query nor a fragment'
 }
 
 function hostProblem(host: string): string | undefined {

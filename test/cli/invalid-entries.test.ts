@@ -135,7 +135,9 @@ test('K11 --config with a file of passwords is refused in every command, and sho
   ]) {
     const { code, stdout, stderr } = await home.run([...args, '--config', config])
     expect([args, code]).toEqual([args, 12])
-    expect(stdout + stderr).toContain('is not a svc.yaml: it has none of the sections types, profiles, serve and auth')
+    expect(stdout + stderr).toContain(
+      'is not a svc.yaml: it has none of the sections types, profiles, serve, auth and notify',
+    )
     expect(stdout + stderr).not.toMatch(/s3cret|user\d/)
   }
 })

@@ -58,7 +58,13 @@ export const invalidFiles: readonly InvalidFile[] = [
   file('a merge of a text', app('- <<: web', '  kind: tcp'), ':3:11:', 'merges something other', '`<<: *name`'),
   // Another file
   file('a page of HTML', '<html><body>404</body></html>\n', ':1:1:', 'not a svc.yaml', 'types, profiles, serve'),
-  file('a file of passwords', 'root:$y$x:20228::::::\n', ':1:1:', 'not a svc.yaml', 'types, profiles, serve and auth'),
+  file(
+    'a file of passwords',
+    'root:$y$x:20228::::::\n',
+    ':1:1:',
+    'not a svc.yaml',
+    'types, profiles, serve, auth and notify',
+  ),
   file('an empty file', '', 'svc.yaml', 'configures nothing', 'svc monitors discover'),
   // Sections and types
   file('a type at the top', 'App:\n  - {kind: tcp}\n', ':1:1: App', 'belongs under `types:`', '`types: {App: …}`'),

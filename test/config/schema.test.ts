@@ -49,8 +49,18 @@ const accepted = [
   'types: {App: [{kind: http, url: "https://a.example/", xml: {/VAST/@version: "2.0", count(/VAST/Ad): 1}, links: [{name: m, path: /a/b, method: HEAD}]}]}',
   'types: {App: [{kind: http, url: "https://a.example/", measure: [{name: m, path: "$.a[*]", count: {warn: 1}}]}]}',
   'serve: {origins: https://a.example, jsonp: false, maxBody: 2MiB, details: anyone}',
+  'notify:\nserve: {name: prod, url: "https://svc.example.com"}',
+  'notify: [{name: a, alertmanager: {urls: ["https://am1:9093"], token: {env: A_TOKEN}, ca: am-ca.pem}, only: {severity: failed}}]',
+  'notify: [{name: a, webhook: {url: {env: A_TOKEN}, secret: {file: /run/key}}, quiet: ignore, details: classes}]',
+  'notify: [{name: a, email: {server: "smtps://m", user: u, password: {env: A_TOKEN}, from: a@b.c, to: [d@e.f]}, remind: 4h, volatile: true}]',
 ]
 const refusedByBoth = [
+  'notify: {name: a}',
+  'notify: [{name: a}]',
+  'notify: [{name: a, webhook: {url: "ftp://a.example"}}]',
+  'notify: [{name: a, webhook: {url: "https://a.example", secret: abc}}]',
+  'notify: [{webhook: {url: "https://a.example"}}]',
+  'notify: [{name: a, webhook: {url: "https://a.example"}, email: {server: "smtp://m", from: a@b.c, to: d@e.f}}]',
   '[]',
   'types: []',
   'monitors: []',
@@ -137,6 +147,7 @@ test('the schema contains and describes each server type and each kind that can 
   expect(Object.keys($defs)).toEqual([
     'type',
     'monitor',
+    'receiver',
     'use',
     'dependsOn',
     'profile',

@@ -2,7 +2,8 @@ import { expect, test } from 'vitest'
 import { processorMs } from '../support/suite/processor-time.ts'
 import { load, problemsOf, refused } from './given.ts'
 
-const notSvcYaml = '1:1: the file is not a svc.yaml: it has none of the sections types, profiles, serve and auth'
+const notSvcYaml =
+  '1:1: the file is not a svc.yaml: it has none of the sections types, profiles, serve, auth and notify'
 
 test.each([
   ['a tab', 'types:\n\tSql: []\n', '2:1: the file is indented with a tab: use spaces'],

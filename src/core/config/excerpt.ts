@@ -1,3 +1,4 @@
+import { notifySettings, receiverKinds } from '../notify/index.ts'
 import { configurableKinds, hostKind, loadKind } from '../plan/index.ts'
 import { ServerType } from '../protocol/index.ts'
 import type { Setting, SettingsSpec } from '../settings/index.ts'
@@ -28,6 +29,7 @@ const sections = [
   'profiles',
   'serve',
   'auth',
+  'notify',
   'exec',
   'include',
   'monitors',
@@ -52,7 +54,11 @@ export async function knownKeys(more: SettingsSpec): Promise<KnownKeys> {
       if (setting.type === 'group' || setting.type === 'groups') walk(setting.fields)
     }
   }
-  for (const spec of [commonSettings, more, ...kinds.map(({ settings }) => settings)]) walk(spec)
+  const receivers = receiverKinds.map(
+    ({ name, settings }) => ({ [name]: { type: 'group', fields: settings, doc: '' } }) as const,
+  )
+  for (const spec of [commonSettings, more, notifySettings, ...receivers, ...kinds.map(({ settings }) => settings)])
+    walk(spec)
   return { all, plain: new Set([...plain].filter((name) => plainTexts.has(name) || !hiddenNames.has(name))) }
 }
 

@@ -11,4 +11,5 @@ export const loadScheduleLoad = () => import('./schedule-load.ts')
 export { accountProblem, proxyProblem, serveSettings } from '../serve-settings.ts'
 export type { AuthConfig } from './auth.ts'
 export type { ServeConfig } from './load.ts'
+export type { NotifyConfig } from './notify.ts'
 export type { TypeConfig, Types } from './types.ts'

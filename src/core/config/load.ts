@@ -27,6 +27,7 @@ import {
   type WhereOptions,
 } from './find.ts'
 import type { ConfigSource, Merged } from './merge.ts'
+import type { NotifyConfig } from './notify.ts'
 import type { ProfilesRead } from './profiles.ts'
 import { type InvalidMonitor, readTypes, type TypeConfig, type Types } from './types.ts'
 
@@ -54,6 +55,8 @@ export type Config = {
   readonly serve: ServeConfig
   /** Absent without an `auth:` section: passwords are then the only way to sign in. */
   readonly auth?: AuthConfig | undefined
+  /** The receivers of notifications. Absent without a `notify:` section. */
+  readonly notify?: NotifyConfig | undefined
   /** The programs that the system's svc.yaml allows. Absent when no monitor runs a program. */
   readonly exec?: Services['exec'] | undefined
   /** `file:line:column: …`: what will fail at run time, such as a missing secret. */
@@ -183,6 +186,7 @@ async function readConfig(
     types: await withInvalid(read.types, invalidEntries),
     serve: read.serve,
     ...(read.auth ? { auth: read.auth } : {}),
+    ...(read.notify ? { notify: read.notify } : {}),
     otherSections: read.otherSections,
     ...(exec ? { exec } : {}),
     cannotRun: filePlaces(cannotRun),
@@ -312,7 +316,7 @@ const prefixOf = ({ name, profile }: Raw): string => String(name ?? profile)
 /** The name of an entry: the kind when it has none. */
 const ownName = ({ name }: Raw, kind: string): string => (typeof name === 'string' ? name : kind)
 
-type Sections = Pick<LoadedConfig, 'types' | 'serve' | 'auth' | 'otherSections'> & {
+type Sections = Pick<LoadedConfig, 'types' | 'serve' | 'auth' | 'notify' | 'otherSections'> & {
   /** The entries with mistakes, by type. Paths are those of the file. */
   readonly invalid: InvalidTypes
   readonly problems: readonly Problem[]
@@ -326,7 +330,7 @@ async function readSections(
   elsewhere: string | undefined,
 ): Promise<Sections> {
   const root = value ?? {}
-  const { types, profiles, serve, auth, exec, include: _, ...others } = isMap(root) ? root : {}
+  const { types, profiles, serve, auth, notify, exec, include: _, ...others } = isMap(root) ? root : {}
   const problems: Problem[] = isSvcYaml(root)
     ? unknownSections(Object.keys(others))
     : [{ path: [], message: notSvcYaml }]
@@ -334,6 +338,10 @@ async function readSections(
   const readType = await readTypes(types, context, defined?.profiles)
   const readServing = readSettings(serveSettings, serve ?? {}, context)
   const readAuth = auth === undefined || auth === null ? undefined : (await import('./auth.ts')).readAuth(auth, context)
+  const readReceivers =
+    notify === undefined || notify === null
+      ? undefined
+      : (await import('./notify.ts')).readNotify(notify, context, readType)
   const below = (step: string, more: readonly Problem[]): void => {
     problems.push(...more.map((problem) => underPath([step], problem)))
   }
@@ -345,6 +353,7 @@ async function readSections(
     problems.push({ path: ['serve', 'witness'], message })
   }
   below('auth', readAuth?.problems ?? [])
+  below('notify', readReceivers?.problems ?? [])
   if (exec !== undefined) below('exec', await execProblems(exec, context, elsewhere))
   const inSection = (section: string, list: readonly MonitorProblem[]): readonly MonitorProblem[] =>
     list.map((problem) => underPath([section], problem))
@@ -353,23 +362,28 @@ async function readSections(
   for (const [type, entries] of Object.entries(readType.invalid) as [ServerType, readonly InvalidMonitor[]][]) {
     invalid[type] = entries.map((entry) => ({ ...entry, problems: inTypes(entry.problems) }))
   }
-  const otherSections = Object.entries({ profiles, serve, auth, exec }).flatMap(([name, section]) =>
+  const otherSections = Object.entries({ profiles, serve, auth, notify, exec }).flatMap(([name, section]) =>
     section === undefined || section === null ? [] : [name],
   )
   return {
     types: readType.types,
     serve: readServing.values,
     ...(readAuth ? { auth: readAuth.values } : {}),
+    ...(readReceivers ? { notify: readReceivers.values } : {}),
     otherSections,
     invalid,
     problems,
-    warnings: [...inTypes(readType.warnings), ...inSection('auth', readAuth?.warnings ?? [])],
+    warnings: [
+      ...inTypes(readType.warnings),
+      ...inSection('auth', readAuth?.warnings ?? []),
+      ...inSection('notify', readReceivers?.warnings ?? []),
+    ],
   }
 }
 
-const sections = ['types', 'profiles', 'serve', 'auth', 'include']
+const sections = ['types', 'profiles', 'serve', 'auth', 'notify', 'include']
 const notPart = 'is not a part of a svc.yaml: it has neither types nor profiles'
-const notSvcYaml = 'is not a svc.yaml: it has none of the sections types, profiles, serve and auth'
+const notSvcYaml = 'is not a svc.yaml: it has none of the sections types, profiles, serve, auth and notify'
 
 /** Whether a file is meant as a svc.yaml, or could be: other files are refused without naming what they contain. */
 const isSvcYaml = (root: unknown): boolean =>
@@ -461,6 +475,7 @@ const maxExcerpts = 5
 const isStructural = ({ path }: Problem): boolean =>
   path[0] !== 'serve' &&
   path[0] !== 'auth' &&
+  path[0] !== 'notify' &&
   path[0] !== 'exec' &&
   path[2] !== 'host' &&
   !path.some((step) => typeof step === 'number')

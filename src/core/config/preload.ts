@@ -12,6 +12,7 @@ export const preloadReading = async (): Promise<unknown> =>
     import('./former-keys.ts'),
     import('./include.ts'),
     import('./merge.ts'),
+    import('./notify.ts'),
     import('./profile-use.ts'),
     import('./profiles.ts'),
     import('./schedule-load.ts'),

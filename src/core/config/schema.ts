@@ -1,4 +1,5 @@
 import type { AnyKind } from '../engine/index.ts'
+import { notifySettings, receiverKinds } from '../notify/index.ts'
 import { configurableKinds, hostKind, loadKind, plans, writeDefault, writeRange } from '../plan/index.ts'
 import { loadProfile, type Profile, placeholder, profileNames } from '../profiles/index.ts'
 import { ExecutionMode, ServerType } from '../protocol/index.ts'
@@ -51,6 +52,11 @@ export async function configSchema(): Promise<object> {
         description: 'Further ways to sign in to svc serve',
         type: ['object', 'null'],
       },
+      notify: {
+        description: 'Receivers of the notifications of svc serve',
+        type: ['array', 'null'],
+        items: { $ref: '#/$defs/receiver' },
+      },
       exec: {
         ...settingsSchema(execSettings),
         description: "Programs that the kind exec may run; only in the system's svc.yaml, a file owned by root",
@@ -82,11 +88,26 @@ export async function configSchema(): Promise<object> {
         // Each has its kind as a constant, which tells editors which one applies.
         anyOf: kinds.map(({ name }) => ({ $ref: `#/$defs/${name}` })),
       },
+      receiver: receiverSchema(),
       use: await useSchema(),
       dependsOn: dependsOnSchema,
       profile: profileSchema(kinds.map(({ name }) => name)),
       ...Object.fromEntries(kinds.map((kind) => [kind.name, kindSchema(kind)])),
     },
+  }
+}
+
+/** A receiver of notifications: it has the section of one kind. */
+function receiverSchema(): Json {
+  const { properties, ...schema } = settingsSchema(notifySettings)
+  const kinds = receiverKinds.map(({ name, doc, settings }) => [
+    name,
+    { ...settingsSchema(settings), description: doc },
+  ])
+  return {
+    ...schema,
+    properties: { ...(properties as Json), ...Object.fromEntries(kinds) },
+    oneOf: receiverKinds.map(({ name }) => ({ required: [name] })),
   }
 }
 
@@ -260,8 +281,10 @@ function shapeOf(setting: Setting): Json {
   switch (setting.type) {
     case 'text':
       return setting.pattern ? { type: 'string', pattern: setting.pattern.source } : someText
-    case 'url':
-      return { type: 'string', pattern: `^(${setting.protocols.map((p) => p.split(':', 1)[0]).join('|')}):` }
+    case 'url': {
+      const url = { type: 'string', pattern: `^(${setting.protocols.map((p) => p.split(':', 1)[0]).join('|')}):` }
+      return setting.orSecret ? { anyOf: [url, secretShape] } : url
+    }
     case 'number':
     case 'integer':
       return {

@@ -154,6 +154,18 @@ function fits(pattern: string, name: string): boolean {
   return from <= name.length - tail.length
 }
 
+/**
+ * Whether a pattern is a name, in any letter case. `*` matches any characters.
+ *
+ * @example
+ * ```ts
+ * fitsWhole('Sql/*', 'Sql/postgres orders') // true
+ * fitsWhole('postgres', 'postgres orders') // false
+ * ```
+ */
+export const fitsWhole = (pattern: string, name: string): boolean =>
+  pattern.includes('*') ? fits(pattern.toLowerCase(), name.toLowerCase()) : pattern.toLowerCase() === name.toLowerCase()
+
 /** The number of names in a message; more would not help. */
 const maxNames = 40
 

@@ -175,7 +175,7 @@ export function defaultOf(setting: Setting): unknown {
 
 /** Another word for a setting, which svc.yaml may use in its place: `user` for `username`. */
 export function otherWord(name: string, spec: SettingsSpec): string | undefined {
-  const other = name === 'username' ? 'user' : undefined
+  const other = name === 'username' ? 'user' : spec[name]?.otherWord
   return other === undefined || Object.hasOwn(spec, other) ? undefined : other
 }
 
@@ -229,7 +229,10 @@ const read = (setting: Setting, value: unknown, at: At): unknown =>
 /** One reader for each type of setting. It returns the value in base units, or undefined when it reported a problem. */
 const readers: { readonly [T in Setting['type']]: Reader<T> } = {
   text: (value, setting, at) => readPattern(value, setting, at),
-  url: readUrl,
+  url: (value, setting, at) =>
+    setting.orSecret && isMap(value)
+      ? readSecret(value, { type: 'secret', doc: setting.doc }, at)
+      : readUrl(value, setting, at),
   number: readNumber,
   integer: (value, setting, at) =>
     typeof value === 'number' && !Number.isSafeInteger(value)

@@ -23,12 +23,20 @@ type Base = {
    * credentials and trust do not.
    */
   readonly observed?: true
+  /** Another word that svc.yaml may use for it. */
+  readonly otherWord?: string
 }
 /** Why a text can never be right, or undefined: the message completes the path of the setting. */
 type Mistake = { readonly mistake?: (text: string) => string | undefined }
 export type Setting =
   | (Base & Mistake & { readonly type: 'text'; readonly default?: string; readonly pattern?: RegExp })
-  | (Base & { readonly type: 'url'; readonly protocols: readonly string[]; readonly default?: string })
+  | (Base & {
+      readonly type: 'url'
+      readonly protocols: readonly string[]
+      readonly default?: string
+      /** Whether a reference to a secret may take the place of the URL. */
+      readonly orSecret?: true
+    })
   | (Base & { readonly type: 'number'; readonly default?: number; readonly min?: number; readonly max?: number })
   | (Base & { readonly type: 'integer'; readonly default?: number; readonly min?: number; readonly max?: number })
   | (Base & { readonly type: 'flag'; readonly default?: boolean })
@@ -69,31 +77,33 @@ export type Setting =
 
 export type SettingsSpec = { readonly [key: string]: Setting }
 
-type ValueOf<T> = T extends { type: 'text' | 'url' }
-  ? string
-  : T extends { type: 'number' | 'integer' | 'duration' | 'bytes' }
-    ? number
-    : T extends { type: 'countOrOff' }
-      ? number | 'off'
-      : T extends { type: 'flag' }
-        ? boolean
-        : T extends { type: 'secret' }
-          ? Secret
-          : T extends { type: 'choice'; values: readonly (infer V)[] }
-            ? V
-            : T extends { type: 'texts' }
-              ? readonly string[]
-              : T extends { type: 'map' }
-                ? Readonly<Record<string, string>>
-                : T extends { type: 'threshold' }
-                  ? Threshold
-                  : T extends { type: 'every' }
-                    ? Every
-                    : T extends { type: 'group'; fields: infer F }
-                      ? Values<F>
-                      : T extends { type: 'groups'; fields: infer F }
-                        ? readonly Values<F>[]
-                        : never
+type ValueOf<T> = T extends { type: 'url'; orSecret: true }
+  ? string | Secret
+  : T extends { type: 'text' | 'url' }
+    ? string
+    : T extends { type: 'number' | 'integer' | 'duration' | 'bytes' }
+      ? number
+      : T extends { type: 'countOrOff' }
+        ? number | 'off'
+        : T extends { type: 'flag' }
+          ? boolean
+          : T extends { type: 'secret' }
+            ? Secret
+            : T extends { type: 'choice'; values: readonly (infer V)[] }
+              ? V
+              : T extends { type: 'texts' }
+                ? readonly string[]
+                : T extends { type: 'map' }
+                  ? Readonly<Record<string, string>>
+                  : T extends { type: 'threshold' }
+                    ? Threshold
+                    : T extends { type: 'every' }
+                      ? Every
+                      : T extends { type: 'group'; fields: infer F }
+                        ? Values<F>
+                        : T extends { type: 'groups'; fields: infer F }
+                          ? readonly Values<F>[]
+                          : never
 
 type Present<S> = {
   [K in keyof S]: S[K] extends { required: true } | { hasDefaults: true } ? K : 'default' extends keyof S[K] ? K : never

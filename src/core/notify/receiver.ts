@@ -1,0 +1,86 @@
+import type { FaultClass } from '../probe-error.ts'
+
+/**
+ * What the outbox and the receivers of notifications share: the outbox decides what a receiver is told and when, a
+ * receiver says it in its protocol.
+ */
+
+/**
+ * Who a message is about. Everywhere the identity: of labels, of keys by which receivers recognize repetitions, of threads
+ * of mail. The id of the incident is not part of it, because a node without the store makes another.
+ */
+export type NoticeSubject = {
+  /** `serve.name`. */
+  readonly server: string
+  /** Absent for monitors of the machine itself. */
+  readonly type?: string | undefined
+  readonly monitor: string
+  readonly check: string
+  readonly item?: string | undefined
+  /** For monitors of the machine itself. */
+  readonly node?: string | undefined
+}
+
+export type NoticeLevel = 'warning' | 'failed'
+
+/** The present state of one subject, as one receiver is to know it. Made when it is sent, never queued. */
+export type Notice = {
+  readonly subject: NoticeSubject
+  /** Equal in all attempts to send the same state: a hash of subject, incident, what and level. */
+  readonly id: string
+  readonly what: 'begin' | 'change' | 'reminder' | 'flapping' | 'end' | 'removed'
+  readonly level: NoticeLevel
+  /** The level that the receiver knows, when it differs. */
+  readonly before?: NoticeLevel | undefined
+  readonly incident: string
+  /** Milliseconds since 1970, like all times here. */
+  readonly beganAt: number
+  readonly endedAt?: number | undefined
+  /** When the verdict was observed. */
+  readonly observedAt: number
+  readonly fault?: string | undefined
+  /** One sanitized line, at most 1 KiB. */
+  readonly text: string
+  readonly victims: { readonly count: number; readonly names: readonly string[] }
+  readonly tags: readonly string[]
+  /** Text or URL. */
+  readonly runbook?: string | undefined
+  /** A link to the status page, when `serve.url` is set. */
+  readonly url?: string | undefined
+}
+
+/** Whether a notice says that the incident is over. */
+export const isOver = ({ what }: Pick<Notice, 'what'>): boolean => what === 'end' || what === 'removed'
+
+/** Messages are for logs and lists: without secrets, URLs as scheme and host. */
+export type Delivery =
+  | { readonly what: 'accepted' }
+  /** It did not arrive, or perhaps: to be tried again. After 408, 429, 5xx and faults of the network. */
+  | {
+      readonly what: 'later'
+      readonly message: string
+      /** Milliseconds that the receiver wants to be left alone. */
+      readonly afterMs?: number | undefined
+      readonly isPerhapsReceived: boolean
+      readonly fault?: FaultClass | undefined
+    }
+  /** The receiver refuses it as it is. With `ids`, it refuses these notices only and has accepted the others. */
+  | {
+      readonly what: 'refused'
+      readonly message: string
+      readonly ids?: readonly string[] | undefined
+      readonly fault?: FaultClass | undefined
+    }
+
+export interface Receiver {
+  /** For lists, log and audit: scheme and host, without secrets. */
+  describe(): { readonly name: string; readonly kind: string; readonly to: string }
+  /** Sends what changed. In order for each subject; the caller sends one batch at a time to each receiver. Never rejects. */
+  send(notices: readonly Notice[], signal: AbortSignal): Promise<Delivery>
+  /**
+   * Repeats everything that stands for this receiver, every 30 s, with the watchdog if `isHealthy`. Absent for receivers
+   * that remember. Never rejects.
+   */
+  renew?(standing: readonly Notice[], isHealthy: boolean, signal: AbortSignal): Promise<Delivery>
+  close(): Promise<void>
+}

@@ -1,0 +1,22 @@
+import type { Receiver } from '../receiver.ts'
+import type { ReceiverConfig } from '../settings.ts'
+import { alertmanager } from './alertmanager.ts'
+import { email } from './email.ts'
+import type { AnyReceiverKind, ReceiverContext } from './kind.ts'
+import { webhook } from './webhook.ts'
+
+/** Every kind of receiver, one line each. */
+export const receiverKinds: readonly AnyReceiverKind[] = [alertmanager, webhook, email]
+
+const kindOf = ({ kind }: Pick<ReceiverConfig, 'kind'>): AnyReceiverKind => {
+  const match = receiverKinds.find(({ name }) => name === kind)
+  if (match === undefined) throw new Error(`there is no kind of receiver ${kind}`)
+  return match
+}
+
+/** Opens a receiver and loads what it needs to send; it connects to nothing. */
+export const openReceiver = async (config: ReceiverConfig, context: ReceiverContext): Promise<Receiver> =>
+  await kindOf(config).open(config, config.settings, context)
+
+/** Where a receiver sends to, for lists: scheme and host, without secrets. */
+export const receiverAddress = (config: ReceiverConfig): string => kindOf(config).to(config.settings)
