@@ -101,6 +101,7 @@ function noneRuns(others: readonly RunningServe[]): Fault {
   }
   return new Fault('Unreachable', 'No svc serve of this account runs here', {
     hints: [
+      'To start one: svc serve',
       'The service of the Debian package: sudo systemctl reload svc',
       'One of another account: run this command with sudo -u ACCOUNT',
       'One that cannot write to its home folder, as in a container: kill -HUP PID',
