@@ -6,8 +6,11 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type Config, loadConfig } from '../../src/core/config/index.ts'
 import { Fault } from '../../src/core/errors.ts'
 import { type Core, openCore } from '../../src/core/open.ts'
+import { runMediaType } from '../../src/core/protocol/index.ts'
 import { startServer } from '../../src/core/server/index.ts'
 import { serveDefaults } from '../../src/core/service.ts'
+import { decodeRun } from '../../src/core/wire/index.ts'
+import { refusedPort } from '../support/faults/faults.ts'
 
 let folder: string
 let core: Core
@@ -118,4 +121,44 @@ test('W9 a configuration that is refused leaves everything as it is, and /metric
   expect(await monitorsOf('App')).toEqual(['tcp one', 'tcp two'])
   await reload(`types: {App: [${tcp('one')}]}`)
   expect(await text('/metrics')).toMatch(/^svc_config_last_reload_successful 1$/m)
+})
+
+test.each(['before', 'after'])(
+  'W3 W9 a monitor that a reload renames with formerly goes on with its history, which was first read %s the reload',
+  async (when) => {
+    const historyOf = async (): Promise<readonly string[]> => {
+      const { Monitors } = JSON.parse(await text('/history?ServerType=Ftp')) as {
+        readonly Monitors: readonly { readonly MonitorName: string }[]
+      }
+      return Monitors.map(({ MonitorName }) => MonitorName).filter((name) => name.startsWith('tcp'))
+    }
+    await monitorsOf('Ftp')
+    if (when === 'before') expect(await historyOf()).toEqual(['tcp drop'])
+    await reload(`types: {Ftp: [${tcp('inbox', ', formerly: Ftp/tcp/drop')}]}`)
+    expect(await historyOf()).toEqual(['tcp inbox'])
+  },
+)
+
+test('W9 W21 tags that a reload adds show in the run document, and decide what a monitor depends on', async () => {
+  const run = async () => {
+    const answer = await fetch(`${url}/healthcheck?ExecutionMode=Basic&ServerType=App`, {
+      headers: { accept: runMediaType },
+    })
+    const { monitors } = decodeRun(await answer.text())
+    return monitors.flatMap(({ name = '', tags, results = [] }) =>
+      name.startsWith('tcp') ? [{ name, tags, messages: results.map(({ message }) => message).join() }] : [],
+    )
+  }
+  const one = tcp('one', ", dependsOn: ['tag:network']")
+  await reload(`types: {App: [${one}, ${tcp('other', ', tags: [network]')}]}`)
+  expect(await run()).toEqual([
+    { name: 'tcp one', tags: undefined, messages: expect.stringContaining(' accepted in ') },
+    { name: 'tcp other', tags: ['network'], messages: expect.stringContaining(' accepted in ') },
+  ])
+  const dead = `{kind: tcp, name: dead, host: 127.0.0.1, port: ${await refusedPort()}, tags: [network]}`
+  await reload(`types: {App: [${one}, ${tcp('other')}, ${dead}]}`)
+  const after = await run()
+  expect(after.find(({ name }) => name === 'tcp other')?.tags).toBeUndefined()
+  expect(after.find(({ name }) => name === 'tcp dead')?.tags).toEqual(['network'])
+  expect(after.find(({ name }) => name === 'tcp one')?.messages).toContain('tcp dead')
 })

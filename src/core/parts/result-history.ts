@@ -143,6 +143,10 @@ export function resultHistoryPart({
         current = planned
         moves = [...movesOf(next)]
         for (const { from, to } of moves) ready?.keeper.source.recorder.rename(from, to)
+        early = early.map(({ identity, run }) => ({
+          identity: moves.find(({ from }) => from === identity.key)?.to ?? identity,
+          run,
+        }))
       }
     },
     preload: async () => {
