@@ -31,6 +31,8 @@ export const commands: Record<string, Load> = {
   'monitors:test': async () => (await import('./commands/monitors.ts')).MonitorsTest,
   'monitors:profiles': async () => (await import('./commands/monitors.ts')).MonitorsProfiles,
   'monitors:validate': async () => (await import('./commands/monitors.ts')).MonitorsValidate,
+  'notify:list': async () => (await import('./commands/notify.ts')).NotifyList,
+  'notify:test': async () => (await import('./commands/notify.ts')).NotifyTest,
   passwd: async () => (await import('./commands/passwd.ts')).default,
   'profile:add': async () => (await import('./commands/profile.ts')).ProfileAdd,
   'profile:list': async () => (await import('./commands/profile.ts')).ProfileList,
@@ -65,6 +67,7 @@ export const commands: Record<string, Load> = {
 
 export const topics: Record<string, string> = {
   monitors: 'List, test and validate monitors, and find services to monitor',
+  notify: 'List and test the receivers of notifications',
   users: "Manage the users in this machine's store",
   roles: 'Assign, remove and show roles and permissions',
   sessions: 'List and end sessions',

@@ -18,6 +18,9 @@ beforeAll(async () => {
     - {kind: tcp, name: orders, host: 127.0.0.1, port: 1}
   App:
     - {kind: http, name: web shop, url: 'http://127.0.0.1:1/', token: {keychain: shop-token}}
+notify:
+  - {name: oncall, webhook: {url: 'http://127.0.0.1:1/'}}
+  - {name: ops, webhook: {url: 'http://127.0.0.1:1/'}}
 `,
     { mode: 0o600 },
   )
@@ -59,6 +62,7 @@ describe('svc __complete', () => {
     ['svc health --only ', ['tcp orders', 'http web shop']],
     ['svc monitors test "http', ['http web shop']],
     ['svc monitors kinds post', ['postgres']],
+    ['svc notify test on', ['oncall']],
     ['svc users show ', ['alice', 'bob']],
     ['svc roles holders ', ['Ops']],
     ['svc roles assign alice --permission o', ['orders:read']],

@@ -74,6 +74,8 @@ const here = (folder: string): readonly Line[] => [
   line('monitors list', ['--type', 'Sql']),
   line('monitors validate', ['--config', join(folder, 'monitors.yaml')]),
   line('monitors test', ['nobody', '--config', join(folder, 'monitors.yaml')]),
+  line('notify list', ['--config', join(folder, 'monitors.yaml')]),
+  line('notify test', ['--config', join(folder, 'monitors.yaml')]),
   line('health', ['-m', 'Basic', '-t', 'App', '--config', join(folder, 'monitors.yaml')]),
   line('health', ['-m', 'Basic', '-t', 'App,Sql', '--server-state', '--config', join(folder, 'monitors.yaml')]),
   line('secrets list'),
@@ -169,7 +171,11 @@ describe('what every command prints with --json', () => {
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), 'svc-documents-'))
     writeFileSync(join(folder, 'changes.csv'), 'UserName,Roles\nbob,[Ops]\n')
-    const monitors = 'types:\n  App:\n    - {kind: tcp, name: nobody, host: 127.0.0.1, port: 1}\n'
+    const monitors = `types:
+  App:
+    - {kind: tcp, name: nobody, host: 127.0.0.1, port: 1}
+notify: [{name: chat, webhook: {url: 'http://127.0.0.1:1/'}}]
+`
     writeFileSync(join(folder, 'monitors.yaml'), monitors, { mode: 0o600 })
     homes.push(svcHome(), svcHome())
     const { service, runtime } = await openCore({
@@ -272,6 +278,8 @@ describe('what every command prints with --json', () => {
     ['monitors list', ['--type', 'Sql']],
     ['monitors profiles', []],
     ['monitors test', ['nobody', '--config', 'FOLDER/monitors.yaml']],
+    ['notify list', ['--config', 'FOLDER/monitors.yaml']],
+    ['notify test', ['--config', 'FOLDER/monitors.yaml']],
     ['profile list', []],
     ['restore', ['FOLDER/backup.db']],
     ['roles assign --from-file', ['FOLDER/changes.csv', '--dry-run']],

@@ -4,6 +4,7 @@ import { auditChange } from '../../src/cli/accounts/lists.ts'
 import * as heartbeats from '../../src/cli/heartbeats/lists.ts'
 import type { Screen } from '../../src/cli/io/io.ts'
 import * as monitors from '../../src/cli/monitors/lists.ts'
+import * as notify from '../../src/cli/notify/lists.ts'
 import { list, type RecordList } from '../../src/cli/render/list.ts'
 import { jsvNames, names } from '../../src/cli/render/table.ts'
 import { width } from '../../src/cli/render/width.ts'
@@ -15,7 +16,7 @@ import { Fault } from '../../src/core/errors.ts'
 import type { KeyFacts, UserFacts } from '../../src/core/service.ts'
 
 /** The lists of all folders. */
-const lists = { ...accounts, ...heartbeats, ...monitors, ...roles, ...setup }
+const lists = { ...accounts, ...heartbeats, ...monitors, ...notify, ...roles, ...setup }
 
 const at = new Date('2026-05-01T10:20:30Z')
 const pipe: Screen = { isTTY: false, columns: undefined, colour: false, unicode: true }
@@ -167,6 +168,35 @@ const samples: Readonly<Record<string, Sample>> = {
     }),
     'Store Id At Event Who Address Target Before After Reason CorrelationId',
     'id at event who address target before after reason correlationId',
+  ),
+  receivers: sample(
+    lists.receivers,
+    (text) => ({
+      name: text('name'),
+      kind: 'webhook',
+      only: { types: [text('type')], monitors: [text('monitor')], tags: [text('tag')], severity: 'failed' as const },
+      remind: 60_000,
+      details: 'full' as const,
+      quiet: 'honor' as const,
+      volatile: false,
+      settings: { url: 'https://chat.example.com/' },
+    }),
+    'Target Name Kind To Only RemindMs Details Quiet',
+    'name kind to types monitors tags severity remindMs details quiet',
+  ),
+  receiverTests: sample(
+    lists.receiverTests,
+    (text) => ({
+      name: text('name'),
+      kind: text('kind'),
+      to: text('to'),
+      result: 'refused' as const,
+      durationMs: 7,
+      message: text('message'),
+      delivery: { what: 'accepted' as const },
+    }),
+    'Target Name Kind To Result DurationMs Message',
+    'name kind to result durationMs message',
   ),
   secrets: sample(lists.secrets, (text) => ({ name: text('name'), for: text('for') }), 'Name For', 'name for'),
   roleChanges: sample(

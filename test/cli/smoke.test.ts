@@ -41,6 +41,8 @@ const lines: readonly { readonly args: readonly string[]; readonly code: number;
   { args: ['monitors', 'validate'], code: 12 },
   { args: ['monitors', 'test', 'shop'], code: 2 },
   { args: ['monitors', 'discover', '--no-such-flag'], code: 2 },
+  { args: ['notify', 'list'], code: 0 },
+  { args: ['notify', 'test'], code: 12 },
   { args: ['secrets', 'list'], code: 0 },
   { args: ['secrets', 'set', 'db', '--for', 'db1:5432', '--stdin'], stdin: 'x', code: 11 },
   { args: ['secrets', 'remove', 'db'], code: 11 },

@@ -123,7 +123,7 @@ async function candidatesFor(line: TypedLine, registry: Registry, env: ProcessEn
   const position = positionOf(command)
   const arg = command.args[position] ?? (command.takesMore ? command.args.at(-1) : undefined)
   if (arg === undefined) return current === '' ? flagsOf(command) : []
-  return await argumentsOf(command.id, arg, current, env)
+  return await argumentsOf(command, arg, current, env)
 }
 
 /** The command that begins the line, loaded alone, or undefined while its name is incomplete. */
@@ -238,7 +238,12 @@ async function valuesOf(
   return files.includes(flag) ? 'files' : []
 }
 
-async function argumentsOf(id: string, arg: string, current: string, env: ProcessEnvironment): Promise<Candidates> {
+async function argumentsOf(
+  { id, rest }: CommandTable,
+  arg: string,
+  current: string,
+  env: ProcessEnvironment,
+): Promise<Candidates> {
   const [topic = '', verb = ''] = id.split(':')
   if (topic === 'users' && verb !== 'add') return await stored('users', [], env)
   if (id === 'backup' || id === 'restore') return 'files'
@@ -248,6 +253,7 @@ async function argumentsOf(id: string, arg: string, current: string, env: Proces
   if (id === 'heartbeats:remove') return await stored('agents', [], env)
   if (topic === 'profile' && verb !== 'add') return await profiles(env)
   if (topic === 'config' && arg === 'key') return fixed(Object.keys(configKeys))
+  if (id === 'notify:test') return await receivers(rest, env)
   if (id === 'monitors:test') return await monitors([], env)
   if (id === 'monitors:kinds') {
     const { describeKinds } = await import('../../../core/plan/index.ts')
@@ -273,15 +279,24 @@ async function profiles(env: ProcessEnvironment): Promise<readonly Word[]> {
   return all.map(({ name, server }) => ({ value: name, description: server }))
 }
 
-async function monitors(rest: readonly string[], env: ProcessEnvironment): Promise<readonly Word[]> {
+async function configIn(rest: readonly string[], env: ProcessEnvironment) {
   const { loadConfig } = await import('../../../core/config/index.ts')
   const path = typedFlag(rest, 'config')
-  const { types } = await loadConfig({
+  return await loadConfig({
     ...(path === undefined ? {} : { path }),
     env,
     platform: machine.platform,
     home: homeOf(env),
   })
+}
+
+async function receivers(rest: readonly string[], env: ProcessEnvironment): Promise<readonly Word[]> {
+  const { notify = [] } = await configIn(rest, env)
+  return notify.map(({ name, kind }) => ({ value: name, description: kind }))
+}
+
+async function monitors(rest: readonly string[], env: ProcessEnvironment): Promise<readonly Word[]> {
+  const { types } = await configIn(rest, env)
   return Object.entries(types).flatMap(([type, entry]) =>
     entry.monitors.map(({ name }) => ({ value: name, description: type })),
   )

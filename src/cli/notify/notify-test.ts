@@ -1,0 +1,105 @@
+import { hostname } from 'node:os'
+import { exits } from '../../core/errors.ts'
+import { filesWithin } from '../../core/files/index.ts'
+import {
+  type Delivery,
+  type Notice,
+  openReceiver,
+  type ReceiverConfig,
+  receiverAddress,
+} from '../../core/notify/index.ts'
+import { machine, packageJson } from '../io/process.ts'
+
+/** What became of a test message. */
+export type ReceiverTest = {
+  readonly name: string
+  readonly kind: string
+  /** Scheme and host. */
+  readonly to: string
+  readonly result: 'accepted' | 'not accepted' | 'refused'
+  readonly durationMs: number
+  readonly message: string | undefined
+  readonly delivery: Delivery
+}
+
+/** Milliseconds for files of secrets and of CAs on shares. */
+const maxFileMs = 5_000
+
+export type Sender = {
+  /** `serve.name`; absent: the name of this machine. */
+  readonly server: string | undefined
+  readonly url: string | undefined
+  readonly now: () => Date
+  /** Gets warnings, such as that of a clock. */
+  readonly say: (line: string) => void
+}
+
+/** Sends a test message by each receiver, all at the same time. Never rejects. */
+export const testReceivers = async (
+  receivers: readonly ReceiverConfig[],
+  sender: Sender,
+  signal: AbortSignal,
+): Promise<readonly ReceiverTest[]> =>
+  await Promise.all(receivers.map(async (receiver) => await testReceiver(receiver, sender, signal)))
+
+async function testReceiver(
+  config: ReceiverConfig,
+  { server = hostname(), url, now, say }: Sender,
+  signal: AbortSignal,
+): Promise<ReceiverTest> {
+  const receiver = await openReceiver(config, {
+    server,
+    url,
+    version: packageJson().version,
+    files: filesWithin(maxFileMs, signal),
+    now: () => now().getTime(),
+    warn: (message) => say(`Warning: ${config.name}: ${message}`),
+    isTest: true,
+  })
+  const since = performance.now()
+  try {
+    const delivery = await receiver.send([testNotice(server, now().getTime())], signal)
+    return {
+      name: config.name,
+      kind: config.kind,
+      to: receiverAddress(config),
+      result: delivery.what === 'later' ? 'not accepted' : delivery.what,
+      durationMs: Math.round(performance.now() - since),
+      message: delivery.what === 'accepted' ? undefined : delivery.message,
+      delivery,
+    }
+  } finally {
+    await receiver.close()
+  }
+}
+
+/** Says itself that it is a test, wherever its text appears. */
+function testNotice(server: string, at: number): Notice {
+  return {
+    subject: { server, monitor: 'svc notify test', check: 'test' },
+    id: `test-${at}`,
+    what: 'begin',
+    level: 'warning',
+    incident: `test-${at}`,
+    beganAt: at,
+    observedAt: at,
+    text: `${machine.accountName()} on ${hostname()} tests this receiver with svc notify test`,
+    victims: { count: 0, names: [] },
+    tags: [],
+  }
+}
+
+/** 0 if all receivers accepted, `partial` if some did, otherwise the code of the first reason. */
+export function exitOfTests(tests: readonly ReceiverTest[]): number {
+  const [first] = tests.filter(({ result }) => result !== 'accepted')
+  if (first === undefined) return exits.ok.code
+  return tests.some(({ result }) => result === 'accepted') ? exits.partial.code : exits[reasonOf(first.delivery)].code
+}
+
+function reasonOf(delivery: Delivery): keyof typeof exits {
+  const fault = delivery.what === 'accepted' ? undefined : delivery.fault
+  if (fault === 'dns' || fault === 'refused' || fault === 'tls') return 'unreachable'
+  if (fault === 'timeout') return 'timeout'
+  if (fault === 'internal') return 'local'
+  return delivery.what === 'later' ? 'serverError' : 'rejected'
+}
