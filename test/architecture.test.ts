@@ -102,7 +102,7 @@ const law: Record<string, readonly string[]> = {
   schedule: ['engine', 'protocol', 'settings'],
   states: ['schedule', 'protocol', 'probe-error'],
   // What receivers are told of incidents, and how.
-  notify: ['engine', 'files', 'net', 'settings', 'format', 'loopback', 'probe-error', 'protocol'],
+  notify: ['engine', 'files', 'net', 'settings', 'format', 'loopback', 'probe-error', 'protocol', 'schedule', 'states'],
   // What results say over time. Of the engine and the protocol it uses nothing.
   history: [],
   assert: ['encoding', 'engine', 'net', 'settings', 'protocol', 'format'],

@@ -1,22 +1,7 @@
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import * as schedule from '../../src/core/schedule/index.ts'
 import type * as Shipped from '../../src/core/states/index.ts'
+import { firstSeedOf, type Plant, plantedFolder } from './planted-folder.ts'
 import { type Subject, simulate } from './simulated-states.ts'
-
-/** A defect: a text of a file of the states, and what stands in its place. */
-export type Plant = {
-  readonly what: string
-  readonly file: string
-  readonly from: string
-  readonly to: string
-  /** The rule that finds it. */
-  readonly rule: string
-  /** Where many seeds do not find it, one that does: it is tried first. */
-  readonly seed?: number
-}
 
 export const plants: readonly Plant[] = [
   {
@@ -206,42 +191,13 @@ export const plants: readonly Plant[] = [
   },
 ]
 
-const folderOf = (name: string): string => new URL(`../../src/core/${name}/`, import.meta.url).pathname
-const scheduleIndex = new URL('../../src/core/schedule/index.ts', import.meta.url).href
-
-/** Loads the states with a defect. Throws if the text that it replaces is not there exactly once. */
-export async function planted({ file, from, to, what }: Plant): Promise<{ subject: Subject; remove: () => void }> {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-planted-'))
-  cpSync(folderOf('states'), folder, { recursive: true })
-  const path = join(folder, file)
-  const source = readFileSync(path, 'utf8')
-  if (source.split(from).length !== 2) throw new Error(`${what}: ${file} has no single "${from}"`)
-  writeFileSync(
-    path,
-    source.replace(from, () => to),
-  )
-  for (const name of readdirSync(folder)) {
-    const text = readFileSync(join(folder, name), 'utf8')
-    writeFileSync(join(folder, name), text.replace("'../schedule/index.ts'", JSON.stringify(scheduleIndex)))
-  }
-  const { States } = (await import(/* @vite-ignore */ pathToFileURL(join(folder, 'index.ts')).href)) as typeof Shipped
-  return {
-    subject: { Schedule: schedule.Schedule, States },
-    remove: () => rmSync(folder, { recursive: true, force: true }),
-  }
+/** Loads the states with a defect. */
+export async function planted(plant: Plant): Promise<{ subject: Subject; remove: () => void }> {
+  const imports = { '../schedule/index.ts': 'schedule/index.ts' }
+  const { index, remove } = await plantedFolder<typeof Shipped>('states', imports, plant)
+  return { subject: { Schedule: schedule.Schedule, States: index.States }, remove }
 }
 
 /** The first seed in which the rule of a defect is broken. */
-export function firstSeed(
-  subject: Subject,
-  { rule, seed: first }: Plant,
-  seeds: readonly number[],
-): number | undefined {
-  return [...(first === undefined ? [] : [first]), ...seeds].find((seed) => {
-    try {
-      return simulate(subject, seed).violations.some((one) => one.startsWith(`${rule}:`))
-    } catch {
-      return false
-    }
-  })
-}
+export const firstSeed = (subject: Subject, plant: Plant, seeds: readonly number[]): number | undefined =>
+  firstSeedOf(plant, seeds, (seed) => simulate(subject, seed).violations)

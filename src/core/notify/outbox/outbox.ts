@@ -1,0 +1,647 @@
+import { hash } from '../../schedule/index.ts'
+import type { Effect, Incident, StoredSubject, Transition } from '../../states/index.ts'
+import type { Delivery } from '../receiver.ts'
+import {
+  brokenMs,
+  firstPauseMs,
+  foldMs,
+  lookAtMostMs,
+  lookEveryMs,
+  maxPauseMs,
+  maxRetryAfterMs,
+  messageEveryMs,
+  refusedEveryMs,
+  withheldMs,
+} from './policy.ts'
+import {
+  aboutIn,
+  adopted,
+  afterAccepted,
+  afterFailure,
+  type DueMessage,
+  dueFor,
+  emptyRow,
+  isEmpty,
+  isFresh,
+  isWell,
+  type OutboxRow,
+  type Present,
+  type ReceiverRules,
+  restoredRow,
+  type SentPart,
+  withEnd,
+  withoutOldEnds,
+  wordOf,
+} from './row.ts'
+
+/** A row as it is stored. Undefined: it says nothing any more. */
+export type StoredRow = {
+  readonly receiver: string
+  readonly subject: StoredSubject
+  readonly row: OutboxRow | undefined
+}
+
+/** One line of a message, without what only the sender knows of the subject. */
+export type NoticeItem = {
+  /** Stable over retries of the same state. */
+  readonly id: string
+  readonly subject: StoredSubject
+  readonly what: DueMessage['what'] | 'end' | 'removed'
+  readonly level: 'warning' | 'failed'
+  readonly before?: 'warning' | 'failed' | undefined
+  readonly incident: string
+  readonly beganAt: number
+  readonly endedAt?: number | undefined
+  readonly observedAt: number
+  readonly fault?: string | undefined
+  readonly text: string
+}
+
+/** What a driver carries out. */
+export type OutboxEffect =
+  | { readonly type: 'store'; readonly rows: readonly StoredRow[] }
+  /** Store the rows, then send the items, then report the outcome to `answered`; or to `withheld` if it cannot store. */
+  | {
+      readonly type: 'send'
+      readonly receiver: string
+      readonly attempt: number
+      readonly rows: readonly StoredRow[]
+      readonly items: readonly NoticeItem[]
+    }
+  /** Run a monitor: a message needs to know how it is now. */
+  | Pick<Extract<Effect, { type: 'ask' }>, 'type' | 'key' | 'depth'>
+  | { readonly type: 'log'; readonly level: 'info' | 'warn'; readonly receiver: string; readonly message: string }
+  /** Ends that nobody accepted for too long. */
+  | { readonly type: 'given up'; readonly receiver: string; readonly count: number }
+
+/** How a subject is now. `removed`: it no longer exists. `unknown`: nothing is known of it yet. */
+export type Lookup = (subject: StoredSubject) => Present | 'removed' | 'unknown'
+
+export type OutboxStep = {
+  readonly effects: readonly OutboxEffect[]
+  /** When the next tick is due if nothing happens before. */
+  readonly nextAt: number
+}
+
+type Part = SentPart & { readonly id: string; readonly items: readonly NoticeItem[] }
+type Sending = { readonly attempt: number; readonly parts: readonly Part[] }
+type Address = {
+  rules: ReceiverRules
+  readonly rows: Map<string, OutboxRow>
+  sending: Sending | undefined
+  nextTryAt: number
+  failures: number
+  failingSince: number | undefined
+  failure: string
+  /** Since when it has an incident of its own. */
+  brokenSince: number | undefined
+  /** Since when something could be sent. */
+  readySince: number | undefined
+  messageAt: number
+  /** Rows that it refuses, and until when they wait. */
+  readonly refused: Map<string, number>
+  pending: number
+  /** Since when the oldest message waits. */
+  pendingSince: number | undefined
+}
+type Candidate = {
+  readonly id: string
+  readonly row: OutboxRow
+  readonly present: Present | undefined
+  readonly due: DueMessage | undefined
+}
+
+/** The key of what svc says of its own receivers. */
+export const receiverKey = '/svc/receivers'
+const receiverSubject = (name: string): StoredSubject => ({
+  key: receiverKey,
+  monitor: 'svc',
+  check: 'receiver',
+  item: name,
+})
+
+export const idOf = ({ key, check, item }: Pick<StoredSubject, 'key' | 'check' | 'item'>): string =>
+  JSON.stringify(item === undefined ? [key, check] : [key, check, item])
+
+/**
+ * What each receiver knows of each incident, and what it is sent next. Decides over time and has none of its own: no clock,
+ * no timer, no randomness, no store and no network. A tick takes time in proportion to the incidents that stand and the
+ * rows that wait.
+ */
+export class Outbox {
+  readonly #lookup: Lookup
+  readonly #subjects = new Map<string, StoredSubject>()
+  readonly #addresses = new Map<string, Address>()
+  /** Rows of receivers that are not configured yet. */
+  readonly #orphans = new Map<string, Map<string, OutboxRow>>()
+  /** Since when svc waits for a verdict, and when it last asked for one. */
+  readonly #looks = new Map<string, { readonly since: number; at: number }>()
+  #now: number
+  #attempts = 0
+  #nextAt = Number.POSITIVE_INFINITY
+  #effects: OutboxEffect[] = []
+  #changes = new Map<string, StoredRow>()
+
+  constructor(now: number, lookup: Lookup) {
+    this.#now = now
+    this.#lookup = lookup
+  }
+
+  /** Takes back what was stored. To be called before `configure`, which forgets the rows of other receivers. */
+  restore(rows: readonly StoredRow[], now: number): void {
+    for (const { receiver, subject, row } of rows) {
+      if (!row) continue
+      const id = idOf(subject)
+      const own = this.#orphans.get(receiver) ?? new Map<string, OutboxRow>()
+      own.set(id, restoredRow(row, now))
+      this.#orphans.set(receiver, own)
+      this.#subjects.set(id, subject)
+    }
+  }
+
+  /** The receivers from now on. What they refused, or had no answer for, is tried at once. */
+  configure(receivers: readonly ReceiverRules[], now: number): readonly OutboxEffect[] {
+    return this.#during(now, () => {
+      const names = new Set(receivers.map(({ name }) => name))
+      for (const [name, { rows }] of this.#addresses) {
+        if (names.has(name)) continue
+        this.#forget(name, rows)
+        this.#addresses.delete(name)
+      }
+      for (const rules of receivers) {
+        const address = this.#addresses.get(rules.name) ?? this.#address(rules)
+        address.rules = rules
+        address.nextTryAt = now
+        address.refused.clear()
+      }
+      for (const [name, rows] of this.#orphans) if (!names.has(name)) this.#forget(name, rows)
+      this.#orphans.clear()
+      this.#restoreBroken(names)
+    }).effects
+  }
+
+  /** Something happened to a subject. */
+  transition({ what, incident, at, message, ...subject }: Transition, now: number): readonly OutboxEffect[] {
+    return this.#during(now, () => {
+      const row = subjectOf(subject)
+      this.watch(row)
+      if (incident === undefined || (what !== 'end' && what !== 'removed' && what !== 'observed')) return
+      const present = this.#lookup(row)
+      if (typeof present === 'object' && present.state.incident?.id === incident) return
+      this.#end(row, { incident, what: what === 'removed' ? 'removed' : 'end', endedAt: at, text: message })
+    }).effects
+  }
+
+  /** A subject has an incident, so that ticks look at it. */
+  watch(subject: StoredSubject): void {
+    this.#subjects.set(idOf(subject), subject)
+  }
+
+  /** To be called when `nextAt` is reached, and after anything has changed. */
+  tick(now: number): OutboxStep {
+    return this.#during(now, () => {
+      const presents = new Map<string, Present>()
+      for (const [id, subject] of this.#subjects) this.#follow(id, subject, presents)
+      for (const address of this.#addresses.values()) this.#advance(address, presents)
+      for (const address of this.#addresses.values()) this.#noteBroken(address)
+    })
+  }
+
+  /** How an attempt ended. One that is not in progress any more counts for nothing. */
+  answered(receiver: string, attempt: number, delivery: Delivery, now: number): readonly OutboxEffect[] {
+    const address = this.#addresses.get(receiver)
+    const sending = address?.sending
+    if (!address || sending?.attempt !== attempt) return []
+    return this.#during(now, () => {
+      address.sending = undefined
+      if (delivery.what === 'accepted') this.#accepted(address, sending.parts)
+      else if (delivery.what === 'later') this.#failed(address, sending, delivery)
+      else this.#refused(address, sending, delivery)
+    }).effects
+  }
+
+  /** What stands was repeated to a receiver that forgets. */
+  renewed(receiver: string, delivery: Delivery, now: number): readonly OutboxEffect[] {
+    const address = this.#addresses.get(receiver)
+    if (!address) return []
+    return this.#during(now, () => {
+      if (delivery.what === 'accepted') this.#works(address)
+      else this.#fails(address, delivery.message)
+    }).effects
+  }
+
+  /** An attempt was not made, because it could not be stored. */
+  withheld(receiver: string, attempt: number, now: number): readonly OutboxEffect[] {
+    const address = this.#addresses.get(receiver)
+    if (!address || address.sending?.attempt !== attempt) return []
+    const { parts } = address.sending
+    return this.#during(now, () => {
+      address.sending = undefined
+      address.nextTryAt = now + withheldMs
+      for (const part of parts) this.#change(address, part.id, (row) => afterFailure(row, part, false))
+    }).effects
+  }
+
+  /** What stands and the receiver knows, for one that forgets. */
+  standingFor(receiver: string): readonly NoticeItem[] {
+    const address = this.#addresses.get(receiver)
+    if (!address) return []
+    return [...address.rows].flatMap(([id, row]) => {
+      const subject = this.#subjects.get(id)
+      const present = subject && this.#presentOf(subject)
+      if (typeof present !== 'object' || !present.state.incident || !(row.last ?? row.attempt)) return []
+      return itemsOf(id, present, { ...row, ends: [] }, { what: 'reminder', needsVerdict: false })
+    })
+  }
+
+  /** How many messages wait for a receiver, as of the last tick, and since when the oldest of them does. */
+  pendingFor(receiver: string): { readonly count: number; readonly since: number | undefined } {
+    const address = this.#addresses.get(receiver)
+    return { count: address?.pending ?? 0, since: address?.pendingSince }
+  }
+
+  // Each call of the table collects its effects.
+
+  #during(now: number, work: () => void): OutboxStep {
+    this.#now = Math.max(this.#now, now)
+    this.#effects = []
+    this.#changes = new Map()
+    this.#nextAt = Number.POSITIVE_INFINITY
+    work()
+    const rows = [...this.#changes.values()]
+    const store: readonly OutboxEffect[] = rows.length > 0 ? [{ type: 'store', rows }] : []
+    return { effects: [...store, ...this.#effects], nextAt: this.#nextAt }
+  }
+
+  #wakeAt(at: number): void {
+    if (at > this.#now) this.#nextAt = Math.min(this.#nextAt, at)
+  }
+
+  #address(rules: ReceiverRules): Address {
+    const address: Address = {
+      rules,
+      rows: this.#orphans.get(rules.name) ?? new Map(),
+      sending: undefined,
+      nextTryAt: this.#now,
+      failures: 0,
+      failingSince: undefined,
+      failure: '',
+      brokenSince: undefined,
+      readySince: undefined,
+      messageAt: Number.NEGATIVE_INFINITY,
+      refused: new Map(),
+      pending: 0,
+      pendingSince: undefined,
+    }
+    this.#addresses.set(rules.name, address)
+    return address
+  }
+
+  #forget(receiver: string, rows: ReadonlyMap<string, OutboxRow>): void {
+    for (const id of rows.keys()) {
+      const subject = this.#subjects.get(id)
+      if (subject) this.#changes.set(`${receiver} ${id}`, { receiver, subject, row: undefined })
+    }
+  }
+
+  #change(address: Address, id: string, change: (row: OutboxRow) => OutboxRow): OutboxRow {
+    const before = address.rows.get(id) ?? emptyRow
+    const row = change(before)
+    const subject = this.#subjects.get(id)
+    if (row === before || !subject) return row
+    if (isEmpty(row)) address.rows.delete(id)
+    else address.rows.set(id, row)
+    const receiver = address.rules.name
+    this.#changes.set(`${receiver} ${id}`, { receiver, subject, row: isEmpty(row) ? undefined : row })
+    return row
+  }
+
+  #end(subject: StoredSubject, end: Parameters<typeof withEnd>[1]): void {
+    const id = idOf(subject)
+    for (const address of this.#addresses.values()) {
+      const before = address.rows.get(id)
+      if (!before) continue
+      const row = this.#change(address, id, (own) => withEnd(own, end))
+      if (row !== before && row.ends.length === before.ends.length)
+        this.#effects.push({ type: 'given up', receiver: address.rules.name, count: 1 })
+    }
+  }
+
+  #presentOf(subject: StoredSubject): ReturnType<Lookup> {
+    return subject.key === receiverKey ? this.#receiverAsPresent(subject) : this.#lookup(subject)
+  }
+
+  /** Rows follow the state of a subject where no transition did. */
+  #follow(id: string, subject: StoredSubject, presents: Map<string, Present>): void {
+    const present = this.#presentOf(subject)
+    let isUsed = false
+    for (const address of this.#addresses.values()) {
+      const { rows } = address
+      if (!rows.has(id)) continue
+      const row = this.#change(address, id, (before) => this.#followed(before, present))
+      isUsed ||= !isEmpty(row)
+    }
+    if (typeof present === 'object') presents.set(id, present)
+    const isOver = present === 'removed' || (present !== 'unknown' && present.state.incident === undefined)
+    if (!isUsed && isOver) this.#drop(id)
+  }
+
+  #drop(id: string): void {
+    this.#subjects.delete(id)
+    this.#looks.delete(id)
+  }
+
+  #followed(row: OutboxRow, present: ReturnType<Lookup>): OutboxRow {
+    const about = aboutIn(row)
+    if (!about || present === 'unknown') return row
+    const { incident } = about
+    const now = this.#now
+    if (present === 'removed')
+      return withEnd(row, { incident, what: 'removed', endedAt: now, text: 'it no longer exists' })
+    const current = present.state.incident
+    if (current) return current.id === incident ? row : adopted(row, current.id)
+    if (present.needsNoVerdict || isWell(present, row.last?.observedAt ?? about.beganAt)) {
+      const { latest, message } = present.state
+      return withEnd(row, { incident, what: 'end', endedAt: latest?.since ?? now, text: message })
+    }
+    return row
+  }
+
+  /** Sends what a receiver has to know, if it is time. */
+  #advance(address: Address, presents: ReadonlyMap<string, Present>): void {
+    const candidates: Candidate[] = []
+    address.pending = 0
+    address.pendingSince = undefined
+    const isPending = (since: number): void => {
+      address.pending += 1
+      address.pendingSince = Math.min(address.pendingSince ?? since, since)
+    }
+    for (const [id, before] of address.rows) {
+      const row = this.#change(address, id, (own) => withoutOldEnds(own, this.#now))
+      const lost = before.ends.length - row.ends.length
+      if (lost > 0) this.#effects.push({ type: 'given up', receiver: address.rules.name, count: lost })
+      for (const { endedAt } of row.ends) isPending(endedAt)
+      if (row.ends.length > 0 && !presents.has(id)) candidates.push({ id, row, present: undefined, due: undefined })
+    }
+    for (const [id, present] of presents) {
+      const due = this.#dueAt(address, id, present)
+      if (due) isPending(address.rows.get(id)?.need?.since ?? this.#now)
+      const isReady = due !== undefined && this.#mayTell(address, id, present, due)
+      const row = address.rows.get(id) ?? emptyRow
+      if (isReady || row.ends.length > 0) candidates.push({ id, row, present, due: isReady ? due : undefined })
+    }
+    this.#send(
+      address,
+      candidates.filter(({ id }) => !this.#isRefused(address, id)),
+    )
+  }
+
+  #isRefused({ refused }: Address, id: string): boolean {
+    const until = refused.get(id)
+    if (until === undefined) return false
+    this.#wakeAt(until)
+    if (until > this.#now) return true
+    refused.delete(id)
+    return false
+  }
+
+  /** What a receiver has to know of an incident that stands. */
+  #dueAt(address: Address, id: string, present: Present): DueMessage | undefined {
+    const { rules } = address
+    if (present.subject.key === receiverKey && present.subject.item === rules.name) return undefined
+    const row = address.rows.get(id) ?? emptyRow
+    const due = dueFor(present, row, rules, this.#now)
+    if (row.last) this.#wakeAt(row.last.at + rules.remindMs)
+    const { incident } = present.state
+    if (!due || !incident) {
+      // Silenced before anybody was told: its end is no news either.
+      if (present.isQuiet && row.need && !row.last && !row.attempt)
+        this.#change(address, id, (own) => ({ ...own, need: undefined }))
+      return undefined
+    }
+    if (row.need?.incident === incident.id) return due
+    const { id: of, level, beganAt, fault } = incident
+    this.#change(address, id, (before) => ({
+      ...before,
+      need: { incident: of, level, beganAt, since: this.#now, fault },
+    }))
+    return due
+  }
+
+  /** Whether the verdict is young enough. If it is not, svc looks again first, but not without end. */
+  #mayTell(address: Address, id: string, present: Present, { needsVerdict }: DueMessage): boolean {
+    if (!needsVerdict || isFresh(present, address.rows.get(id) ?? emptyRow, this.#now)) {
+      if (needsVerdict) this.#looks.delete(id)
+      return true
+    }
+    // Nothing can be sent now: what is looked at now would be old then.
+    if (address.nextTryAt > this.#now || address.sending) {
+      this.#wakeAt(address.nextTryAt)
+      return false
+    }
+    const before = this.#looks.get(id)
+    const isCurrent = before !== undefined && this.#now - before.at <= lookAtMostMs
+    const look = isCurrent ? before : { since: this.#now, at: Number.NEGATIVE_INFINITY }
+    this.#looks.set(id, look)
+    if (this.#now - look.since >= lookAtMostMs) return true
+    if (this.#now - look.at >= lookEveryMs) {
+      look.at = this.#now
+      this.#effects.push({ type: 'ask', key: present.subject.key, depth: present.state.depth })
+    }
+    this.#wakeAt(look.at + lookEveryMs)
+    return false
+  }
+
+  #send(address: Address, candidates: readonly Candidate[]): void {
+    if (address.sending) return
+    if (candidates.length === 0) {
+      address.readySince = undefined
+      return
+    }
+    address.readySince ??= this.#now
+    const { folds, name } = address.rules
+    const foldedAt = folds ? Math.max(address.readySince + foldMs, address.messageAt + messageEveryMs) : this.#now
+    const at = Math.max(address.nextTryAt, foldedAt)
+    if (at > this.#now) {
+      this.#wakeAt(at)
+      return
+    }
+    address.readySince = undefined
+    this.#attempts += 1
+    const parts = candidates.map((one) => this.#claim(address, one))
+    address.sending = { attempt: this.#attempts, parts }
+    const keys = parts.map(({ id }) => `${name} ${id}`)
+    const rows = keys.flatMap((key) => this.#changes.get(key) ?? [])
+    for (const key of keys) this.#changes.delete(key)
+    const items = parts.flatMap((part) => part.items)
+    this.#effects.push({ type: 'send', receiver: name, attempt: this.#attempts, rows, items })
+  }
+
+  /** From now on the receiver has perhaps received it. */
+  #claim(address: Address, { id, row: before, present, due }: Candidate): Part {
+    const word = due && present && wordOf(present, this.#now)
+    const subject = this.#subjects.get(id)
+    const items = itemsOf(id, present, before, due, subject)
+    if (word) this.#change(address, id, (row) => ({ ...row, attempt: word }))
+    return { id, items, ends: before.ends, word, before }
+  }
+
+  #accepted(address: Address, parts: readonly Part[]): void {
+    for (const part of parts) this.#change(address, part.id, (row) => afterAccepted(row, part))
+    address.messageAt = this.#now
+    this.#works(address)
+  }
+
+  #works(address: Address): void {
+    const { failingSince, brokenSince, rules } = address
+    address.failures = 0
+    address.failingSince = undefined
+    address.brokenSince = undefined
+    if (failingSince !== undefined)
+      this.#effects.push({ type: 'log', level: 'info', receiver: rules.name, message: 'accepts messages again' })
+    if (brokenSince === undefined) return
+    const subject = receiverSubject(rules.name)
+    const incident = receiverIncident(rules.name, brokenSince)
+    this.#end(subject, { incident, what: 'end', endedAt: this.#now, text: 'it accepts messages again' })
+  }
+
+  #fails(address: Address, message: string): void {
+    address.failure = message
+    if (address.failingSince === undefined)
+      this.#effects.push({ type: 'log', level: 'warn', receiver: address.rules.name, message })
+    address.failingSince ??= this.#now
+  }
+
+  #failed(address: Address, { parts }: Sending, delivery: Extract<Delivery, { what: 'later' }>): void {
+    for (const part of parts)
+      this.#change(address, part.id, (row) => afterFailure(row, part, delivery.isPerhapsReceived))
+    this.#fails(address, delivery.message)
+    const pauseMs = Math.min(maxPauseMs, firstPauseMs * 2 ** Math.min(address.failures, 16))
+    const demandedMs = Math.min(delivery.afterMs ?? 0, maxRetryAfterMs)
+    address.failures += 1
+    address.nextTryAt = this.#now + Math.max(pauseMs, demandedMs)
+  }
+
+  #refused(address: Address, { parts }: Sending, { message, ids }: Extract<Delivery, { what: 'refused' }>): void {
+    const isBad = ({ items }: Part): boolean => ids === undefined || items.some(({ id }) => ids.includes(id))
+    for (const part of parts) {
+      const bad = isBad(part)
+      this.#change(address, part.id, (row) => (bad ? afterFailure(row, part, false) : afterAccepted(row, part)))
+      if (bad && ids) address.refused.set(part.id, this.#now + refusedEveryMs)
+    }
+    const { name } = address.rules
+    if (ids !== undefined) {
+      // It is well, and refuses some.
+      if (!parts.every(isBad)) this.#works(address)
+      const lines = parts.filter(isBad).flatMap(({ items }) => items.map(({ subject }) => subject.monitor))
+      this.#effects.push({ type: 'log', level: 'warn', receiver: name, message: `${message} (${lines.join(', ')})` })
+      return
+    }
+    this.#effects.push({ type: 'log', level: 'warn', receiver: name, message })
+    address.failure = message
+    address.failingSince ??= this.#now
+    address.nextTryAt = this.#now + refusedEveryMs
+  }
+
+  // A receiver that fails is an incident, which the others tell.
+
+  #noteBroken(address: Address): void {
+    const { failingSince, rules } = address
+    if (failingSince === undefined || address.brokenSince !== undefined) return
+    if (this.#now - failingSince < brokenMs) {
+      this.#wakeAt(failingSince + brokenMs)
+      return
+    }
+    address.brokenSince = failingSince
+    this.watch(receiverSubject(rules.name))
+    this.#nextAt = this.#now
+  }
+
+  #receiverAsPresent(subject: StoredSubject): ReturnType<Lookup> {
+    const address = this.#addresses.get(subject.item ?? '')
+    if (!address) return 'removed'
+    const { brokenSince, failure, rules } = address
+    const text = `the receiver ${rules.name} fails: ${failure}`
+    const incident: Incident | undefined =
+      brokenSince === undefined
+        ? undefined
+        : {
+            id: receiverIncident(rules.name, brokenSince),
+            beganAt: brokenSince,
+            confirmedAt: brokenSince,
+            level: 'failed',
+            message: text,
+            isFlapping: false,
+            isUnobserved: false,
+          }
+    const level = incident ? 'failed' : 'ok'
+    const message = incident ? text : 'it accepts messages again'
+    return { subject, state: { level, message, depth: 'Basic', incident }, isQuiet: false, needsNoVerdict: true }
+  }
+
+  /** The incident of a receiver stands until the receiver accepts something, also after a restart. */
+  #restoreBroken(names: ReadonlySet<string>): void {
+    for (const { rows } of this.#addresses.values()) {
+      for (const [id, row] of rows) {
+        const subject = this.#subjects.get(id)
+        const about = aboutIn(row)
+        const broken = subject?.key === receiverKey && names.has(subject.item ?? '') ? subject.item : undefined
+        const address = broken === undefined ? undefined : this.#addresses.get(broken)
+        if (address && about) {
+          address.brokenSince ??= about.beganAt
+          address.failingSince ??= about.beganAt
+        }
+      }
+    }
+  }
+}
+
+const receiverIncident = (name: string, since: number): string =>
+  digestOf([receiverKey, name, String(since)]).slice(0, 12)
+
+const digestOf = (parts: readonly string[]): string =>
+  [hash(...parts, 'a'), hash(...parts, 'b')].map((one) => one.toString(36).padStart(7, '0')).join('')
+
+const subjectOf = ({ key, type, monitor, check, item }: StoredSubject): StoredSubject => ({
+  key,
+  type,
+  monitor,
+  check,
+  ...(item === undefined ? {} : { item }),
+})
+
+/** The lines about one subject: what is over, and then what stands. */
+function itemsOf(
+  id: string,
+  present: Present | undefined,
+  { ends, last }: OutboxRow,
+  due: DueMessage | undefined,
+  subject = present?.subject,
+): readonly NoticeItem[] {
+  if (!subject) return []
+  const over = ends.map(
+    (end): NoticeItem => ({
+      id: digestOf([id, end.incident, end.what, end.level]),
+      subject,
+      observedAt: end.endedAt,
+      ...end,
+    }),
+  )
+  const incident = present?.state.incident
+  if (!due || !incident) return over
+  const { id: of, level, beganAt, fault, message } = incident
+  const before = last && last.level !== level ? last.level : undefined
+  const item: NoticeItem = {
+    id: digestOf([id, of, due.what, level, String(last?.at ?? 0)]),
+    subject,
+    what: due.what,
+    level,
+    before,
+    incident: of,
+    beganAt,
+    observedAt: present.state.latest?.at ?? beganAt,
+    fault,
+    text: message,
+  }
+  return [...over, item]
+}

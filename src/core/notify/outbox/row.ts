@@ -1,0 +1,193 @@
+import type { FaultClass } from '../../probe-error.ts'
+import type { StoredSubject, SubjectState } from '../../states/index.ts'
+import { freshMs, giveUpMs, mostEnds, wellMs } from './policy.ts'
+
+/** What a message says of an incident that stands. Instants are milliseconds since 1970. */
+export type Word = {
+  /** The id of the incident. */
+  readonly incident: string
+  readonly level: 'warning' | 'failed'
+  readonly isFlapping: boolean
+  readonly beganAt: number
+  /** The verdict on which it rests. */
+  readonly observedAt: number
+  /** When the attempt began. */
+  readonly at: number
+}
+
+/** An incident that is over, which a receiver does not know. */
+export type End = {
+  readonly what: 'end' | 'removed'
+  readonly incident: string
+  readonly level: 'warning' | 'failed'
+  /** The level that the receiver accepted, if a later one may have arrived. */
+  readonly before?: 'warning' | 'failed' | undefined
+  readonly beganAt: number
+  readonly endedAt: number
+  readonly fault?: FaultClass | undefined
+  readonly text: string
+}
+
+/**
+ * What one receiver knows of one subject. It is no queue: the next message follows from the row and from the state of the
+ * subject at that time, so that nothing stale waits for a receiver.
+ */
+export type OutboxRow = {
+  /** What the receiver accepted last. */
+  readonly last?: Word | undefined
+  /** What it perhaps received since: an attempt without an answer, also one of a process that was killed. */
+  readonly attempt?: Word | undefined
+  /** What it has to know, and since when. */
+  readonly need?:
+    | (Pick<Word, 'incident' | 'level' | 'beganAt'> & {
+        readonly since: number
+        readonly fault?: FaultClass | undefined
+      })
+    | undefined
+  /** The earliest first. */
+  readonly ends: readonly End[]
+}
+
+/** A subject as it is now. */
+export type Present = {
+  readonly subject: StoredSubject
+  readonly state: Pick<SubjectState, 'level' | 'incident' | 'latest' | 'doubt' | 'depth' | 'fault' | 'message'>
+  /** Somebody silenced it: nothing but ends is told. */
+  readonly isQuiet: boolean
+  /** What svc says of itself, and no run shows. */
+  readonly needsNoVerdict?: boolean | undefined
+}
+
+/** What a receiver wants to know. */
+export type ReceiverRules = {
+  readonly name: string
+  /** Whether messages that are due together become one, and the next one waits. */
+  readonly folds: boolean
+  /** After this time a fault that stands is told again. Infinity: never. */
+  readonly remindMs: number
+  /** Whether it is told of this subject at this level. What it was told once, it is told to the end. */
+  readonly wants: (subject: StoredSubject, level: 'warning' | 'failed') => boolean
+  /** Whether it is told what is quiet. */
+  readonly ignoresQuiet?: boolean | undefined
+}
+
+/** The message about an incident that stands. */
+export type DueMessage = {
+  readonly what: 'begin' | 'change' | 'reminder' | 'flapping'
+  /** Whether it has to rest on a young verdict. */
+  readonly needsVerdict: boolean
+}
+
+export const emptyRow: OutboxRow = { ends: [] }
+export const isEmpty = ({ last, attempt, need, ends }: OutboxRow): boolean =>
+  !last && !attempt && !need && ends.length === 0
+
+/** The incident that a row is about, as the receiver knows it at best. */
+export const aboutIn = ({ last, attempt, need }: OutboxRow): Pick<Word, 'incident' | 'level' | 'beganAt'> | undefined =>
+  attempt ?? last ?? need
+
+/** The incident of a row is over. Nothing follows for a receiver that had nothing to know of it. */
+export function withEnd(
+  row: OutboxRow,
+  { incident, what, endedAt, text }: Pick<End, 'incident' | 'what' | 'endedAt' | 'text'>,
+): OutboxRow {
+  const about = aboutIn(row)
+  if (about?.incident !== incident) return row
+  const { level, beganAt } = about
+  const before = row.last && row.last.level !== level ? row.last.level : undefined
+  const fault = row.need?.fault
+  const end: End = { what, incident, level, before, beganAt, endedAt, text, ...(fault === undefined ? {} : { fault }) }
+  return { ends: [...row.ends, end].slice(-mostEnds) }
+}
+
+/** An incident whose end nobody recorded goes on as the one that stands now. */
+export function adopted(row: OutboxRow, incident: string): OutboxRow {
+  const of = <T extends { readonly incident: string }>(one: T | undefined): T | undefined => one && { ...one, incident }
+  return { ...row, last: of(row.last), attempt: of(row.attempt), need: of(row.need) }
+}
+
+/** Ends that are too old to matter are given up. */
+export const withoutOldEnds = (row: OutboxRow, now: number): OutboxRow =>
+  row.ends.some(({ endedAt }) => now - endedAt > giveUpMs)
+    ? { ...row, ends: row.ends.filter(({ endedAt }) => now - endedAt <= giveUpMs) }
+    : row
+
+/** Whether a subject is well whose incident the states do not have, so that only its verdicts show the end. */
+export function isWell({ state: { level, latest, doubt } }: Present, sinceAt: number): boolean {
+  if (level !== 'ok' || doubt !== undefined || latest?.level !== 'ok') return false
+  return latest.at - Math.max(latest.since, sinceAt) >= wellMs
+}
+
+/** The message that a receiver needs about a subject whose incident stands. Undefined: it knows, or need not know. */
+export function dueFor(present: Present, row: OutboxRow, receiver: ReceiverRules, now: number): DueMessage | undefined {
+  const { incident, latest } = present.state
+  if (!incident || incident.cause !== undefined) return undefined
+  if (present.isQuiet && !receiver.ignoresQuiet) return undefined
+  const { last, attempt } = row
+  if (!last && !attempt && !present.needsNoVerdict && !receiver.wants(present.subject, incident.level)) return undefined
+  const restsOnVerdict = !present.needsNoVerdict && !incident.isUnobserved
+  // On its way back, it either recovers, and then nobody needs to know, or it fails again.
+  const isHealing = restsOnVerdict && !incident.isFlapping && latest?.level === 'ok'
+  if (!last) {
+    if (isHealing) return undefined
+    return { what: incident.isFlapping ? 'flapping' : 'begin', needsVerdict: restsOnVerdict }
+  }
+  if (incident.isFlapping && !last.isFlapping) return { what: 'flapping', needsVerdict: restsOnVerdict }
+  const rises = incident.level === 'failed' && last.level === 'warning'
+  if (rises && isHealing) return undefined
+  const isOther = incident.isFlapping ? rises : incident.level !== last.level || last.isFlapping
+  if (isOther) return { what: 'change', needsVerdict: restsOnVerdict && rises }
+  // Nobody knows which message arrived last: the present state is told once more.
+  if (attempt) {
+    const differs = attempt.level !== incident.level || attempt.isFlapping !== incident.isFlapping
+    return { what: differs ? 'change' : 'reminder', needsVerdict: false }
+  }
+  if (isHealing || now - last.at < receiver.remindMs) return undefined
+  return { what: 'reminder', needsVerdict: restsOnVerdict }
+}
+
+/** Whether the latest verdict is young enough for a message, and not older than what the receiver knows. */
+export function isFresh({ state: { latest } }: Present, { last }: OutboxRow, now: number): boolean {
+  if (!latest) return false
+  return now - latest.at <= freshMs && latest.at >= (last?.observedAt ?? Number.NEGATIVE_INFINITY)
+}
+
+export const wordOf = ({ state: { incident, latest } }: Present, at: number): Word | undefined =>
+  incident && {
+    incident: incident.id,
+    level: incident.level,
+    isFlapping: incident.isFlapping,
+    beganAt: incident.beganAt,
+    observedAt: latest?.at ?? incident.beganAt,
+    at,
+  }
+
+/** What was sent of one row. */
+export type SentPart = { readonly ends: readonly End[]; readonly word: Word | undefined; readonly before: OutboxRow }
+
+/** The receiver has it. The row may have changed since it was sent. */
+export function afterAccepted(row: OutboxRow, { ends, word }: SentPart): OutboxRow {
+  const left = row.ends.filter((end) => !ends.some((one) => one.incident === end.incident))
+  // It ended meanwhile.
+  if (word === undefined || aboutIn(row)?.incident !== word.incident) return { ...row, ends: left }
+  return { last: word, ends: left }
+}
+
+/** The attempt failed. Unless the receiver perhaps has the message, it knows what it knew before. */
+export function afterFailure(row: OutboxRow, { word, before }: SentPart, isPerhapsReceived: boolean): OutboxRow {
+  if (isPerhapsReceived || word === undefined || row.attempt !== word) return row
+  return { ...row, attempt: before.attempt }
+}
+
+/** After a restart no instant may lie in the future: the clock of the wall may have been set back meanwhile. */
+export function restoredRow(row: OutboxRow, now: number): OutboxRow {
+  const past = (at: number): number => Math.min(at, now)
+  const of = (word: Word | undefined): Word | undefined =>
+    word && { ...word, at: past(word.at), observedAt: past(word.observedAt), beganAt: past(word.beganAt) }
+  return {
+    last: of(row.last),
+    attempt: of(row.attempt),
+    need: row.need && { ...row.need, since: past(row.need.since) },
+    ends: row.ends.map((end) => ({ ...end, endedAt: past(end.endedAt) })),
+  }
+}

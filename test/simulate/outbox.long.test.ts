@@ -1,0 +1,14 @@
+import { expect, test } from 'vitest'
+import { Outbox } from '../../src/core/notify/outbox/index.ts'
+import { simulate } from './simulated-outbox.ts'
+
+test('W23 a simulated outbox keeps all of its rules in 10,000 scenarios with simulated receivers', {
+  timeout: 900_000,
+}, () => {
+  const broken: string[] = []
+  for (let seed = 1; seed <= 10_000 && broken.length < 10; seed += 1) {
+    const { violations } = simulate({ Outbox }, seed)
+    broken.push(...violations.slice(0, 2).map((violation) => `seed ${seed}: ${violation}`))
+  }
+  expect(broken).toEqual([])
+})
