@@ -41,6 +41,7 @@ describe('the npm package', () => {
       'deploy/ready.mjs',
       'deploy/systemd/svc.service',
       'deploy/prometheus/svc-rules.yml',
+      'deploy/alertmanager/alertmanager.yml',
     ]) {
       expect(files, name).toContain(name)
     }
@@ -49,7 +50,7 @@ describe('the npm package', () => {
 
   test('contains nothing else: no sources, tests, tools, source maps or packaging of other systems', () => {
     const expected =
-      /^(?:package\.json|README\.md|LICENSE|CHANGELOG\.md|bin\/(?:run\.js|package\.json)|dist\/(?:[\w.-]+\.cjs|profile-[\w-]+\.yaml|man\/man1\/[\w-]+\.1)|docs\/reference\/\w+\.schema\.json|deploy\/(?:ready\.mjs|(?:prometheus|systemd|container)\/[\w.-]+))$/
+      /^(?:package\.json|README\.md|LICENSE|CHANGELOG\.md|bin\/(?:run\.js|package\.json)|dist\/(?:[\w.-]+\.cjs|profile-[\w-]+\.yaml|man\/man1\/[\w-]+\.1)|docs\/reference\/\w+\.schema\.json|deploy\/(?:ready\.mjs|(?:prometheus|alertmanager|systemd|container)\/[\w.-]+))$/
     expect(files.filter((name) => !expected.test(name))).toEqual([])
   })
 
