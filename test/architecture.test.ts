@@ -71,7 +71,8 @@ const law: Record<string, readonly string[]> = {
   // Administration in process: types only.
   admin: ['protocol'],
   // Types of reports only: what /metrics shows.
-  service: ['admin', 'protocol', 'reports', 'serve-settings'],
+  service: ['admin', 'incidents', 'protocol', 'reports', 'serve-settings'],
+  incidents: ['protocol'],
   'serve-settings': ['protocol', 'settings'],
   // The folder net contains what a sign-in with OpenID needs to call a provider as the monitors of kind oidc do.
   auth: ['files', 'service', 'protocol', 'errors', 'store', 'names', 'loopback', 'lazy', 'net', 'probe-error', 'json'],

@@ -59,3 +59,30 @@ export function show(value: number, unit: ThresholdUnit): string {
     return Math.abs(value) < 1 && value !== 0 ? showDuration(value * 86_400_000) : `${round(value, 1)} d`
   return String(round(value, 2))
 }
+
+/**
+ * An availability as people compare it: 99.98 %, 100 %. Rounded down, so that a minute of failure is never 100 %.
+ *
+ * @example
+ * ```ts
+ * showAvailability(99.9999) // '99.999 %'
+ * ```
+ */
+export const showAvailability = (percent: number | undefined): string =>
+  percent === undefined ? 'unknown' : `${Math.floor(percent * 1_000) / 1_000} %`
+
+/**
+ * A figure of the history in its unit, for people.
+ *
+ * @example
+ * ```ts
+ * showFigure(1_280, 'milliseconds') // '1.28 s'
+ * ```
+ */
+export const showFigure = (value: number, unit: string | undefined): string =>
+  show(
+    value,
+    unit === 'bytes' || unit === 'percent' || unit === 'days' || unit === 'ratio' || unit === 'count'
+      ? unit
+      : 'duration',
+  )

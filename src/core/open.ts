@@ -125,6 +125,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     viewOf: (call) => viewOf(local, call),
     recent: health.recent,
     confirmed: watching?.states.confirmed,
+    incidents: watching?.states.incidents,
     answersAt: (url) => {
       ownUrl = url
       for (const { answers } of parts) answers?.()

@@ -1,4 +1,5 @@
 import type { Admin } from './admin.ts'
+import type { Incidents } from './incidents.ts'
 import type {
   ExecutionMode,
   Operation,
@@ -11,6 +12,7 @@ import type {
 import type { Family } from './reports/index.ts'
 
 export type * from './admin.ts'
+export type * from './incidents.ts'
 
 /**
  * The caller. In process it is the OS account; over HTTP the credentials of the request decide. The Service
@@ -162,6 +164,8 @@ export type Runtime = {
   readonly recent: (views: HealthViews) => Promise<readonly RecentRun[]>
   /** What is confirmed of the checks that the schedule runs, for these views. Absent: there is no schedule. */
   readonly confirmed?: ((views: HealthViews) => ConfirmedStates) | undefined
+  /** What is wrong with the monitors that the schedule runs, for these views. Absent: there is no schedule. */
+  readonly incidents?: ((views: HealthViews) => Promise<Incidents>) | undefined
   /** How much a caller may see (S11). */
   readonly viewOf: (call: Pick<Call, 'caller' | 'credential' | 'correlationId' | 'signal'>) => Promise<HealthViews>
   /** The challenges of sign-in by digest (A12). Absent where it is off. Rejects when the store does not answer. */

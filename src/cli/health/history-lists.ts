@@ -1,4 +1,4 @@
-import { show, showDuration } from '../../core/format.ts'
+import { showAvailability, showDuration, showFigure } from '../../core/format.ts'
 import type { HistoryPeriod, HistoryStatus, MonitorHistory } from '../../core/protocol/index.ts'
 import {
   dateTime,
@@ -76,17 +76,6 @@ const marks: Readonly<Record<HistoryStatus, CellText>> = {
   Unobserved: { text: 'unobserved', style: 'caution' },
 }
 
-/**
- * An availability as people compare it: 99.98 %, 100 %. Rounded down, so that a minute of failure is never 100 %.
- *
- * @example
- * ```ts
- * showAvailability(99.9999) // '99.999 %'
- * ```
- */
-export const showAvailability = (percent: number | undefined): string =>
-  percent === undefined ? 'unknown' : `${Math.floor(percent * 1_000) / 1_000} %`
-
 /** `24 Nov 10:05, 1 h: round trip`: when it was down for longest. */
 const worstText = ({ worst: [first] }: HistoryRow): string =>
   first === undefined ? '' : `${moment(first.from)}, ${showDuration(first.downMs)}: ${first.checks.join(', ')}`
@@ -95,14 +84,11 @@ const worstText = ({ worst: [first] }: HistoryRow): string =>
 const figureTexts = ({ figures }: HistoryRow): string =>
   figures
     .map(({ MonitoringName, Unit, Minimum = 0, Average = 0, Maximum = 0 }) => {
-      const text = (value: number): string => show(value, unitOf(Unit))
+      const text = (value: number): string => showFigure(value, Unit)
       const range = Minimum === Maximum ? '' : ` (${text(Minimum)} to ${text(Maximum)})`
       return `${MonitoringName} ${text(Average)}${range}`
     })
     .join('; ')
-
-const unitOf = (unit: string | undefined): Parameters<typeof show>[1] =>
-  unit === 'bytes' || unit === 'percent' || unit === 'days' || unit === 'ratio' || unit === 'count' ? unit : 'duration'
 
 /** `4 monitors, 1 of them was down`; with periods, of one monitor. */
 function headlineOf(rows: readonly HistoryRow[]): Headline {

@@ -10,7 +10,7 @@ import {
 import { entryOf } from '../lazy.ts'
 import type { ExecutionMode } from '../protocol/index.ts'
 import { documentOf, readMonitor, slugIn } from '../reports/index.ts'
-import type { ConfirmedCheck, ConfirmedStates, HealthViews, ShownIncident } from '../service.ts'
+import type { ConfirmedCheck, ConfirmedStates, HealthViews, Incidents, ShownIncident } from '../service.ts'
 import {
   type Effect,
   type RunOfStates,
@@ -19,6 +19,7 @@ import {
   type Verdict,
   type WatchedMonitor,
 } from '../states/index.ts'
+import { EndedIncidents, isTroubled, openIncidents, type TroubledSubject } from './incidents.ts'
 import type { Part } from './part.ts'
 import type { ScheduledMonitor } from './scheduled-monitors.ts'
 
@@ -45,6 +46,8 @@ export type StatesPart = Part & {
   ) => void
   /** `Runtime.confirmed` */
   readonly confirmed: (views: HealthViews) => ConfirmedStates
+  /** `Runtime.incidents` */
+  readonly incidents: (views: HealthViews) => Promise<Incidents>
 }
 
 /** Confirms what runs show: feeds the states with verdicts and time, and carries out what they ask for. */
@@ -56,6 +59,7 @@ export function statesPart(): StatesPart {
   let timer: NodeJS.Timeout | undefined
   let monitors = new Map<string, ScheduledMonitor>()
   const slugs = new WeakMap<object, Map<string, string>>()
+  const ended = new EndedIncidents()
   const slugOf = ({ key, check }: SubjectView): string => {
     const declared = monitors.get(key)?.monitor.kind.checks ?? noChecks
     const ofKind = slugs.get(declared) ?? new Map<string, string>()
@@ -66,6 +70,7 @@ export function statesPart(): StatesPart {
   const carryOut = (effects: readonly Effect[]): void => {
     for (const effect of effects) {
       if (effect.type === 'ask') clock?.ask(effect)
+      else if (effect.type === 'transition') ended.add(effect.transition)
       else if (effect.type === 'witness') for (const witness of witnesses) tryWitness(witness)
     }
   }
@@ -105,10 +110,24 @@ export function statesPart(): StatesPart {
       checks: states && clock ? checksFor(states, clock.now(), views, slugOf) : [],
       isIsolated: states?.isIsolated,
     }),
+    incidents: async (views) => ({
+      ...(await openIncidents(states && clock ? troubledSubjects(states, clock.now()) : [], views)),
+      ended: ended.of(views, mostEnded),
+      isIsolated: states?.isIsolated,
+    }),
     cancel: () => {
       clearInterval(timer)
       stop.abort(new Error('svc is shutting down'))
     },
+  }
+}
+
+/** How many incidents that are over a reader gets. */
+const mostEnded = 100
+
+function* troubledSubjects(states: States, now: number): Generator<TroubledSubject> {
+  for (const view of states.views(now, isTroubled)) {
+    yield view.state.incident ? view : { ...view, suspect: states.suspectOf(view.key) }
   }
 }
 

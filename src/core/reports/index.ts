@@ -20,6 +20,7 @@ export {
   type Report,
   type ReportedError,
   results,
+  shorten,
   stateWord,
   stateWords,
   worst,

@@ -84,6 +84,19 @@ button:hover { border-color: var(--link); }
 }
 .refusal { padding: .6rem .9rem; border: 1px solid var(--fail); border-radius: .6rem; color: var(--fail);
   background: var(--fail-back); }
+article { padding: .55rem .75rem; margin: .6rem 0; border: 1px solid var(--line); border-left: .3rem solid var(--warn);
+  border-radius: .4rem; }
+article.fail { border-left-color: var(--fail); }
+article h3 { margin: 0; font-size: 1.02rem; }
+.fault { margin: .4rem 0 0; }
+.fault b { margin-right: .2rem; }
+.fault.fail b { color: var(--fail); }
+.fault.warn b { color: var(--warn); }
+.fault + .quiet { margin: 0 0 .4rem; }
+.victims, .ended { margin: .35rem 0; padding: 0; list-style: none; font-size: .92rem; }
+.victims { columns: 20rem; column-gap: 2rem; }
+.victims li, .ended li { padding: .2rem 0; break-inside: avoid; }
+.victims .when, .ended .when { white-space: normal; }
 details { border-top: 1px solid var(--line); padding: .35rem 0; }
 summary { cursor: pointer; padding: .2rem 0; }
 details[open] > summary { font-weight: 600; }

@@ -10,8 +10,11 @@ import {
   stateWord,
   worstFirst,
 } from '../reports/index.ts'
+import type { Incidents } from '../service.ts'
 import { type Card, type CardRun, headline } from './cards.ts'
-import { html, type Markup, style, trusted } from './html.ts'
+import { html, type Markup, trusted } from './html.ts'
+import { classOf, framed, marks, words } from './page-frame.ts'
+import { incidentLevel, incidentsMarkup, incidentTitle, reloadSeconds } from './page-incidents.ts'
 
 export type PageFacts = {
   readonly base: string
@@ -22,6 +25,10 @@ export type PageFacts = {
   readonly configured: readonly ServerType[]
   /** The types that svc checks: without a configuration, its own parts. */
   readonly answered: readonly ServerType[]
+  /** What is wrong with the monitors that the schedule runs. Absent without a schedule. */
+  readonly incidents?: Incidents | undefined
+  /** The incident whose victims are listed, by its id on the page. */
+  readonly victims?: string | undefined
   /** The types that are not configured. */
   readonly others: readonly ServerType[]
   readonly at: Date
@@ -32,61 +39,32 @@ export type PageFacts = {
 }
 export type ReportId = { readonly type: ServerType; readonly mode: ExecutionMode }
 
-/** How often the page reloads itself, in seconds. */
-const reloadEvery = 30
-
-const words: Record<Level, string> = {
-  ok: '✓ healthy',
-  warn: '! warning',
-  'not checked': '? not fully checked',
-  fail: '✗ unhealthy',
-}
-const marks: Record<Level, string> = { ok: '✓', warn: '!', 'not checked': '?', fail: '✗' }
-/** CSS classes. */
-const classes: Record<Level, string> = { ok: 'ok', warn: 'warn', 'not checked': 'unchecked', fail: 'fail' }
-const classOf = (level: Level | undefined): string => (level ? classes[level] : '')
+/** How often the page reloads itself while nothing is in doubt, in seconds. */
+const usualReload = 30
 
 /** The target that shows the page with this report open, and its place on the page. */
 export const reportTarget = ({ type, mode }: ReportId): string => `/?report=${type}-${mode}#${type}-${mode}`
 
-/** The status page. Its policy of referrers lets the browser say that the form comes from this page. */
+/** The status page. */
 export function pageMarkup(cards: readonly Card[], facts: PageFacts): Markup {
-  const level = overall(cards)
-  const title = headline(cards)
-  const reloaded = facts.refusal === undefined ? '' : '; url=/'
-  return html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="referrer" content="same-origin">
-<meta http-equiv="refresh" content="${reloadEvery}${reloaded}">
-<title>${title} · svc</title>
-<link rel="icon" href="${icon(level)}">
-<style>${trusted(style)}</style>
-</head>
-<body>
-<header class="${classOf(level) || 'none'}">
-<h1>${title}</h1>
-<p class="quiet">${facts.base} · ${facts.at.toISOString().slice(0, 19).replace('T', ' ')} UTC · reloads every ${reloadEvery} s${facts.user === undefined ? '' : ` · signed in as ${facts.user}`}</p>
-</header>
-<main>
-${facts.refusal === undefined ? undefined : html`<p class="refusal" role="alert">The check did not run: ${facts.refusal}</p>`}
+  const now = facts.at.getTime()
+  const { incidents, victims: opened, refusal } = facts
+  const main = html`${incidents && incidentsMarkup(incidents, { now, opened })}
 <div class="types">${cards.map((card) => cardMarkup(card, cards, facts.report))}</div>
-${ways(facts.answered[0], facts)}
-</main>
-<footer class="quiet">
-<a href="/livez">liveness</a> <a href="/readyz">readiness</a> <a href="/metrics">metrics</a> <a href="/metadata">interface</a>
-</footer>
-</body>
-</html>
-`
+${ways(facts.answered[0], facts)}`
+  return framed(main, {
+    ...facts,
+    title: (incidents && incidentTitle(incidents, cards, now)) ?? headline(cards),
+    level: worstLevel([overall(cards), incidents && incidentLevel(incidents)]),
+    reloadEvery: reloadSeconds(incidents, usualReload),
+    ...(refusal === undefined ? {} : { reloadAs: '/', notice: `The check did not run: ${refusal}` }),
+  })
 }
 
-function overall(cards: readonly Card[]): Level | undefined {
-  const levels = cards.map(({ level }) => level)
-  return worstFirst.find((level) => levels.includes(level))
-}
+const overall = (cards: readonly Card[]): Level | undefined => worstLevel(cards.map(({ level }) => level))
+
+const worstLevel = (levels: readonly (Level | undefined)[]): Level | undefined =>
+  worstFirst.find((level) => levels.includes(level))
 
 function cardMarkup(card: Card, all: readonly Card[], report: ReportId | undefined): Markup {
   const { type, level, decisiveRun, runs } = card
@@ -206,11 +184,3 @@ function took(ms: number | undefined): string {
   if (ms === undefined) return ''
   return ms < 1_000 ? `, took ${Math.round(ms)} ms` : `, took ${(ms / 1_000).toFixed(1)} s`
 }
-
-const colours: Record<Level, string> = { ok: '#1f9d55', warn: '#d99100', 'not checked': '#d99100', fail: '#d92d33' }
-
-/** The favicon: a dot in the color of the level. */
-const icon = (level: Level | undefined): string =>
-  `data:image/svg+xml,${encodeURIComponent(
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><circle cx="8" cy="8" r="7" fill="${level ? colours[level] : '#8a929c'}"/></svg>`,
-  )}`

@@ -25,7 +25,10 @@ export async function statusPage(
   context: RequestContext,
   target: RequestTarget,
 ): Promise<HttpAnswer> {
-  if (context.logFields.method !== 'POST') return await show(server, context, { report: reportIn(target.pairs) })
+  if (context.logFields.method !== 'POST') {
+    const victims = target.pairs.find(([name]) => name === 'victims')?.[1]
+    return await show(server, context, { report: reportIn(target.pairs), victims })
+  }
   try {
     const report = await runCheck(server, context)
     return { status: 303, headers: ['Location', reportTarget(report)] }
@@ -71,18 +74,28 @@ function reportIn(pairs: readonly Pair[]): ReportId | undefined {
   return type && mode && { type, mode }
 }
 
+/** What the page shows besides what everybody sees. */
+type PageQuery = {
+  readonly report?: ReportId | undefined
+  readonly refusal?: string | undefined
+  /** Whose victims are listed: the type and the name of a monitor. */
+  readonly victims?: string | undefined
+}
+
 async function show(
   server: ServerContext,
   context: RequestContext,
-  { report, refusal }: { readonly report?: ReportId | undefined; readonly refusal?: string | undefined },
+  { report, refusal, victims }: PageQuery,
 ): Promise<HttpAnswer> {
   const { facts } = server.runtime
   const base = baseUrl(server, context)
   const call = callerOf(context)
-  const recent = await server.runtime.recent(await server.runtime.viewOf(call))
+  const views = await server.runtime.viewOf(call)
+  const recent = await server.runtime.recent(views)
   // Once for each result. Without a turn for others, the first page of many monitors would keep them waiting.
   const breathe = pace()
   for (const { run } of recent) await mapPaced(run.monitors, breathe, prepareMonitor)
+  const incidents = await server.runtime.incidents?.(views)
   // A type that is not configured has no card: somebody only asked for it.
   const answered = checkedTypes(facts)
   const cards = cardsOf(
@@ -101,6 +114,8 @@ async function show(
     at: new Date(),
     report,
     refusal,
+    incidents,
+    victims: victims === undefined ? undefined : encodeURIComponent(victims),
   })
   return {
     status: 200,

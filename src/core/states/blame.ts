@@ -54,4 +54,17 @@ export function blame(
   return mayWait && (waits || stale.size > 0) ? { type: 'wait', rerun: [...stale] } : { type: 'own' }
 }
 
+/** The monitor on which a fault that is in doubt seems to rest: one that cannot be reached, or may be one of these. */
+export function suspect(
+  dependsOn: readonly Dependency[],
+  viewsOf: (key: string) => CauseView | undefined,
+): Cause | undefined {
+  for (const { of, atLeast } of dependsOn) {
+    const suspects = of.flatMap((key) => viewsOf(key) ?? []).filter((view) => view.isDown || view.isDoubtful)
+    const [first] = suspects
+    if (first && of.length - suspects.length < atLeast) return causeOf(first)
+  }
+  return undefined
+}
+
 const causeOf = ({ key, type, monitor }: CauseView): Cause => ({ key, type, monitor })

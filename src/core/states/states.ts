@@ -1,6 +1,6 @@
 import type { ExecutionMode } from '../protocol/index.ts'
 import { covers, depths } from '../schedule/index.ts'
-import { type Blame, blame, type CauseView, viewOf } from './blame.ts'
+import { type Blame, blame, type CauseView, suspect, viewOf } from './blame.ts'
 import { follow, type IncidentStep, needsBlame, opened, underCause } from './incident.ts'
 import { type Judgement, judge, newSubject } from './judge.ts'
 import { afterTry, failsNow, isProvedSince, lineWith, type NetworkLine } from './line.ts'
@@ -13,7 +13,16 @@ import {
   unobservedMinMs,
   witnessEveryMs,
 } from './policy.ts'
-import type { Incident, RunOfStates, Subject, SubjectState, Transition, Verdict, WatchedMonitor } from './types.ts'
+import type {
+  Cause,
+  Incident,
+  RunOfStates,
+  Subject,
+  SubjectState,
+  Transition,
+  Verdict,
+  WatchedMonitor,
+} from './types.ts'
 
 /** What a driver carries out. */
 export type Effect =
@@ -176,10 +185,11 @@ export class States {
     })
   }
 
-  /** All subjects, in the order of their monitors. */
-  *views(now: number): Generator<SubjectView> {
+  /** The subjects of which `includes` holds, in the order of their monitors. */
+  *views(now: number, includes: (state: SubjectState) => boolean = () => true): Generator<SubjectView> {
     for (const { monitor, places } of this.#watched.values()) {
       for (const { row, state } of places.values()) {
+        if (!includes(state)) continue
         const limit = unobservedAfter(monitor, state)
         const isObserved =
           state.latest !== undefined && state.unobservedSince === undefined && now - state.latest.at <= limit
@@ -192,6 +202,12 @@ export class States {
   *incidents(): Generator<Incident> {
     for (const { places } of this.#watched.values())
       for (const { state } of places.values()) if (state.incident) yield state.incident
+  }
+
+  /** The monitor on which the faults of another one seem to rest, while nothing is certain. */
+  suspectOf(key: string): Cause | undefined {
+    const dependsOn = this.#watched.get(key)?.monitor.dependsOn ?? []
+    return dependsOn.length === 0 ? undefined : suspect(dependsOn, (cause) => this.#viewOf(cause))
   }
 
   // Each call of the table collects its effects.

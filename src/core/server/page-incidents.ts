@@ -1,0 +1,217 @@
+import type { ServerType } from '../protocol/index.ts'
+import { count, type Level, shorten } from '../reports/index.ts'
+import type { EndedIncident, Incidents, OpenFault, TroubledMonitor, Victim } from '../service.ts'
+import type { Card } from './cards.ts'
+import { html, type Markup, trusted } from './html.ts'
+import { instant, instantText, lasted } from './page-words.ts'
+
+/** How many monitors with incidents, checks and victims of one, and incidents that are over, the page lists. */
+const [mostMonitors, mostFaults, mostVictims, mostEnded] = [100, 10, 200, 20]
+/** The longest message of a fault, in the title and below it. */
+const [titleCharacters, messageCharacters] = [120, 400]
+/** How often the page reloads itself while something may change soon, in seconds. */
+const reloadInDoubt = 5
+
+type MonitorLabel = { readonly type?: ServerType | undefined; readonly monitor?: string | undefined }
+
+/** `Sql postgres orders`, or what stands for a monitor that the reader may not read. */
+const nameOf = ({ type, monitor }: MonitorLabel): string => {
+  if (monitor === undefined) return 'A monitor of another type'
+  return type === undefined ? (monitor === 'host' ? 'The host' : monitor) : `${type} ${monitor}`
+}
+
+const victimsOf = ({ victims, hiddenVictims }: TroubledMonitor): number => victims.length + hiddenVictims
+const sinceOf = ({ faults, victims }: TroubledMonitor): number => faults[0]?.since ?? victims[0]?.since ?? 0
+const isConfirmed = ({ certainty }: OpenFault): boolean => certainty !== 'in doubt'
+/** Whether runs are healthy again, and nothing else is wrong. */
+const isRecovering = ({ faults }: TroubledMonitor): boolean =>
+  faults.length > 0 && faults.every(({ recoveringSince }) => recoveringSince !== undefined)
+
+/** A monitor that a reader may not read, and one whose victims still fail, has no fault here and a confirmed failure. */
+const isFailing = ({ faults }: TroubledMonitor): boolean =>
+  faults.length === 0 || faults.some((fault) => fault.level === 'failed' && isConfirmed(fault))
+const isDoubtful = ({ faults }: TroubledMonitor): boolean =>
+  faults.some((fault) => fault.level === 'failed' && !isConfirmed(fault))
+
+/** The level of what is open, for the color of the page. Undefined if nothing is. */
+export function incidentLevel({ open }: Pick<Incidents, 'open'>): Level | undefined {
+  if (open.length === 0) return undefined
+  return open.some(isFailing) ? 'fail' : 'warn'
+}
+
+/** Seconds until the page reloads itself: fewer while svc is about to confirm something. */
+export function reloadSeconds(incidents: Incidents | undefined, usual: number): number {
+  const isAboutToChange = incidents?.open.some(
+    ({ faults }) =>
+      faults.some(({ certainty }) => certainty !== 'confirmed') || faults.some((one) => one.recoveringSince),
+  )
+  return isAboutToChange ? reloadInDoubt : usual
+}
+
+/**
+ * The title of the page while something is wrong: what, since when and why. `cards` has the verdicts of the types, so that
+ * the title names a type that fails for another reason, too. Undefined if no failure and no warning is open.
+ */
+export function incidentTitle(
+  { open }: Pick<Incidents, 'open'>,
+  cards: readonly Card[],
+  now: number,
+): string | undefined {
+  const failing = open.filter(isFailing)
+  const doubtful = open.filter((one) => !isFailing(one) && isDoubtful(one))
+  const warned = open.filter((one) => !isFailing(one) && !isDoubtful(one))
+  const title =
+    sentenceOf(failing, ['has failed', 'have failed'], now) ??
+    sentenceOf(doubtful, ['may have failed', 'may have failed'], now) ??
+    sentenceOf(warned, ['has a warning', 'have warnings'], now)
+  const mentioned = new Set(
+    [...failing, ...doubtful].flatMap((one) => [one.type, ...one.victims.map(({ type }) => type)]),
+  )
+  const others = cards.filter(({ type, level }) => level === 'fail' && type !== undefined && !mentioned.has(type))
+  const isHostMentioned = [...failing, ...doubtful].some(
+    ({ type, monitor }) => type === undefined && monitor === 'host',
+  )
+  const rest = others.filter(({ decisiveRun }) => !isHostMentioned || decisiveRun?.ownLevel === 'fail')
+  return title && rest.length > 0 ? `${title}; unhealthy, too: ${rest.map(({ type }) => type).join(', ')}` : title
+}
+
+function sentenceOf(
+  monitors: readonly TroubledMonitor[],
+  [singular, plural]: readonly [string, string],
+  now: number,
+): string | undefined {
+  const [first, ...more] = monitors
+  if (!first) return undefined
+  if (more.length === 0) {
+    if (isRecovering(first)) return `${nameOf(first)} is healthy again, not confirmed yet; ${whySince(first, now)}`
+    if (first.faults.length === 0 && first.monitor !== undefined) {
+      return `${nameOf(first)} is healthy again, and ${count(victimsOf(first), 'monitor')} that ${victimsOf(first) === 1 ? 'depends' : 'depend'} on it not yet`
+    }
+    const verb = first.faults[0]?.isFlapping ? 'is flapping' : singular
+    return `${nameOf(first)} ${verb} ${whySince(first, now)}`
+  }
+  const earliest = Math.min(...monitors.map(sinceOf))
+  const names = monitors.slice(0, 3).map(nameOf)
+  const left = monitors.length - names.length
+  const listed =
+    left > 0 ? `${names.join(', ')} and ${left} more` : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`
+  const because = reasonOf(first)
+  return `${listed} ${plural}, the first since ${instantText(earliest, now)}${because === '' ? '' : `; ${nameOf(first)}: ${because}`}`
+}
+
+function whySince(one: TroubledMonitor, now: number): string {
+  const because = reasonOf(one)
+  const victims = victimsOf(one)
+  return `since ${instantText(sinceOf(one), now)}${because === '' ? '' : `: ${because}`}${victims === 0 ? '' : `, and ${count(victims, 'monitor')} because of it`}`
+}
+
+const reasonOf = ({ faults: [worst] }: TroubledMonitor): string =>
+  worst ? shorten(`${checkOf(worst)} ${worst.message}`.trim(), titleCharacters) : ''
+
+const checkOf = ({ check, item }: Pick<OpenFault, 'check' | 'item'>): string =>
+  item === undefined || check.includes(item) ? check : `${check} ${item}`
+
+/** What the query names, to keep the victims of a monitor open while the page reloads. Of one that has no name, nothing does. */
+const idOf = ({ type, monitor }: MonitorLabel): string | undefined =>
+  monitor === undefined ? undefined : encodeURIComponent(`${type ?? ''}/${monitor}`)
+
+/** The open incidents, and those that are over. Undefined if there are none. `opened`: whose victims are listed. */
+export function incidentsMarkup(
+  { open, hidden, ended, isIsolated }: Incidents,
+  { now, opened }: { readonly now: number; readonly opened: string | undefined },
+): Markup | undefined {
+  if (open.length === 0 && hidden === 0 && ended.length === 0 && isIsolated !== true) return undefined
+  const visible = open.slice(0, mostMonitors)
+  return html`<section id="incidents">
+<h2>Incidents</h2>
+${isIsolated ? html`<p class="refusal" role="alert">No witness answers: svc knows nothing of other machines.</p>` : undefined}
+${open.length === 0 ? html`<p class="quiet">None is open${hidden > 0 ? ' that you may read' : ''}.</p>` : visible.map((one) => monitorMarkup(one, now, opened))}
+${open.length > visible.length ? html`<p class="quiet">${open.length - visible.length} more monitors have open incidents: <a href="/metrics">metrics</a> list all of them.</p>` : undefined}
+${hidden > 0 ? html`<p class="quiet">${count(hidden, 'monitor')} of types that you may not read ${hidden === 1 ? 'has' : 'have'} an open incident.</p>` : undefined}
+${ended.length > 0 ? endedMarkup(ended, now) : undefined}
+</section>
+`
+}
+
+function monitorMarkup(one: TroubledMonitor, now: number, opened: string | undefined): Markup {
+  const { faults } = one
+  const level = isFailing(one) && !isRecovering(one) ? 'fail' : 'warn'
+  const visible = faults.slice(0, mostFaults)
+  const id = idOf(one)
+  return html`<article class="${level}"${id === undefined ? undefined : html` id="incident-${id}"`}>
+<div class="top"><h3>${nameOf(one)}</h3><span class="state ${level}">${stateOf(one)}</span></div>
+${visible.map((fault) => faultMarkup(fault, now))}
+${faults.length > visible.length ? html`<p class="quiet">and ${count(faults.length - visible.length, 'more check')}</p>` : undefined}
+${faults.length === 0 && one.monitor !== undefined ? html`<p>It is healthy again. What depends on it has not recovered yet.</p>` : undefined}
+${victimsOf(one) === 0 ? undefined : victimsMarkup(one, { id, now, isOpen: id !== undefined && opened === id })}
+</article>
+`
+}
+
+function stateOf(one: TroubledMonitor): string {
+  const {
+    faults: [worst],
+  } = one
+  if (!worst) return '✗ its dependents fail'
+  if (isRecovering(one)) return '↑ recovering'
+  if (worst.certainty === 'in doubt') return '? in doubt'
+  if (worst.isUnobserved) return '? unobserved'
+  if (worst.isFlapping) return '↕ flapping'
+  return worst.level === 'failed' ? '✗ failed' : '! warning'
+}
+
+function faultMarkup(fault: OpenFault, now: number): Markup {
+  const { message, since, level } = fault
+  return html`<p class="fault ${level === 'failed' ? 'fail' : 'warn'}"><b>${checkOf(fault)}</b> ${shorten(message, messageCharacters)}</p>
+<p class="quiet">since ${instant(since, now)} (${lasted(now - since)}) · ${certaintyOf(fault, now)}</p>
+`
+}
+
+function certaintyOf({ certainty, recoveringSince, isFlapping, isUnobserved }: OpenFault, now: number): Markup {
+  if (recoveringSince !== undefined) {
+    return html`healthy since ${instant(recoveringSince, now)}, confirmed by the next healthy run`
+  }
+  if (isUnobserved) return html`no verdict since then`
+  if (certainty === 'in doubt') return html`in doubt: not confirmed yet`
+  if (certainty === 'deciding') return html`confirmed; svc looks at what it depends on`
+  return isFlapping ? html`confirmed; it fails and recovers again and again` : html`confirmed`
+}
+
+/** The count first; the names are folded. */
+function victimsMarkup(
+  { victims, hiddenVictims }: TroubledMonitor,
+  { id, now, isOpen }: { readonly id: string | undefined; readonly now: number; readonly isOpen: boolean },
+): Markup {
+  const all = victims.length + hiddenVictims
+  const left = victims.length - mostVictims
+  const keep = isOpen
+    ? html`<a href="/">Fold this list</a>`
+    : html`<a href="/?victims=${id}#incident-${id}">Keep this list open</a>`
+  return html`<details${trusted(isOpen ? ' open' : '')}><summary>${count(all, 'monitor')} ${all === 1 ? 'fails' : 'fail'} because of it</summary>
+${victims.length > 0 && id !== undefined ? html`<p class="quiet">${keep}</p>` : undefined}
+<ul class="victims">${victims.slice(0, mostVictims).map((victim) => victimMarkup(victim, now))}</ul>
+${left > 0 ? html`<p class="quiet">and ${left} more</p>` : undefined}
+${hiddenVictims > 0 ? html`<p class="quiet">${hiddenVictims} of types that you may not read</p>` : undefined}
+</details>`
+}
+
+const victimMarkup = (victim: Victim, now: number): Markup =>
+  html`<li>${nameOf(victim)} <span class="when">since ${instant(victim.since, now)}</span></li>`
+
+const endedMarkup = (ended: readonly EndedIncident[], now: number): Markup =>
+  html`<details><summary>${ended.length > mostEnded ? `The last ${mostEnded} that are over` : `${count(ended.length, 'incident')} over`}, the last at ${instant(ended[0]?.endedAt ?? now, now)}</summary>
+<ul class="ended">${ended.slice(0, mostEnded).map((one) => endedLine(one, now))}</ul>
+</details>`
+
+const ends: Readonly<Record<EndedIncident['end'], string>> = {
+  recovered: 'recovered',
+  observed: 'observed again',
+  removed: 'no longer exists',
+  blip: 'blip: over before it was confirmed',
+}
+
+/** One incident that is over, with its beginning, its end and its duration. */
+function endedLine(one: EndedIncident, now: number): Markup {
+  const { beganAt, endedAt, message, end, victims } = one
+  return html`<li><b>${nameOf(one)}</b> ${checkOf(one)} ${shorten(message, messageCharacters)} <span class="when">${instant(beganAt, now)} to ${instant(endedAt, now)} (${lasted(endedAt - beganAt)}) · ${ends[end]}${victims > 0 ? ` · ${count(victims, 'monitor')} failed because of it` : ''}</span></li>`
+}
