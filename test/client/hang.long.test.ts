@@ -6,6 +6,7 @@ import { blackHole, http, peer } from '../support/faults/faults.ts'
 import { startServeProcess } from '../support/program/serve-process.ts'
 import { type Home, svcHome } from '../support/program/svc.ts'
 import { type Certificates, makeCertificates } from '../support/servers/certs.ts'
+import { lastsAtLeast } from '../support/suite/deadline.ts'
 
 const healthy = http(
   200,
@@ -40,11 +41,22 @@ afterAll(() => {
   home.remove()
 })
 
-/** `svc health` at a server, and the seconds that it took. */
-async function health(url: string, ...flags: readonly string[]) {
-  const began = performance.now()
-  const ran = await home.svc(['health', '-t', 'Sql', '--server', url, ...flags])
-  return { ...ran, seconds: (performance.now() - began) / 1_000 }
+/** `svc health` at a server. */
+const health = (url: string, ...flags: readonly string[]) =>
+  home.svc(['health', '-t', 'Sql', '--server', url, ...flags])
+
+/**
+ * What a command ends with. It fails unless the command ends before another one that has 23 s and begins at the same time, on
+ * the same machine: the time of a run is 45 s.
+ */
+async function inHalfOfARun<T>(command: () => Promise<T>): Promise<T> {
+  await using silent = await peer(blackHole)
+  const ended: string[] = []
+  const half = health(plain(silent), '--timeout', '23s').then(() => ended.push('half of a run'))
+  const result = await command().finally(() => ended.push('command'))
+  await half
+  expect(ended).toEqual(['command', 'half of a run'])
+  return result
 }
 const plain = ({ port }: { readonly port: number }): string => `http://127.0.0.1:${port}`
 
@@ -52,44 +64,38 @@ describe.concurrent('C11 a server that hangs', () => {
   test('C11 a frozen svc serve is exit 7 in less than half of the time of a run, and healthy again once it continues', async () => {
     await using server = await startServeProcess('types: {Sql: [{kind: tcp, host: 127.0.0.1, port: 1}]}')
     server.signal('SIGSTOP')
-    const frozen = await health(plain(server))
+    const frozen = await inHalfOfARun(() => health(plain(server)))
     server.signal('SIGCONT')
     expect([frozen.code, frozen.stderr]).toEqual([7, expect.stringMatching(hangs)])
     expect(frozen.stderr).toMatch(/no answer for \d+(\.\d)? s, and none to \/livez for 5 s/)
-    expect(frozen.seconds).toBeLessThan(23)
     // Nothing listens on the port of its monitor.
     expect((await health(plain(server))).code).toBe(3)
-  }, 90_000)
+  }, 180_000)
 
   test('C11 a listener that never answers is asked for /livez on a second connection, without a credential', async () => {
     await using server = await peer(blackHole)
-    const began = performance.now()
-    const ran = await home.svc(['health', '-t', 'Sql', '--server', plain(server)], {
-      env: { SVC_TOKEN: 'secret-token' },
-    })
+    const env = { SVC_TOKEN: 'secret-token' }
+    const ran = await inHalfOfARun(() => home.svc(['health', '-t', 'Sql', '--server', plain(server)], { env }))
     expect([ran.code, ran.stderr]).toEqual([7, expect.stringMatching(hangs)])
-    expect(performance.now() - began).toBeLessThan(23_000)
     expect(server.connections()).toBe(2)
     const alive = server.input().slice(server.input().indexOf('GET /livez'))
     expect(alive).toMatch(/^GET \/livez HTTP\/1\.1\r\n/)
     expect(alive).not.toMatch(/authorization|secret-token/i)
-  }, 60_000)
+  }, 120_000)
 
   test('C11 a server that finishes the TLS handshake and then says nothing hangs, too', async () => {
     await using server = await peer(blackHole, { tls: certificates.good })
-    const ran = await health(`https://127.0.0.1:${server.port}`, '--ca-file', certificates.caFile)
+    const ran = await inHalfOfARun(() => health(`https://127.0.0.1:${server.port}`, '--ca-file', certificates.caFile))
     expect([ran.code, ran.stderr]).toEqual([7, expect.stringMatching(hangs)])
-    expect(ran.seconds).toBeLessThan(23)
-  }, 60_000)
+  }, 120_000)
 
   test('C11 a TLS handshake that never ends takes 10 s', async () => {
     await using server = await peer(blackHole)
-    const ran = await health(`https://127.0.0.1:${server.port}`)
+    const ran = await inHalfOfARun(() => health(`https://127.0.0.1:${server.port}`))
     expect([ran.code, ran.stderr]).toEqual([7, expect.stringContaining('No answer within 10 s')])
     expect(ran.stderr).toContain('did not finish the TLS handshake')
-    expect(ran.seconds).toBeLessThan(23)
     expect(server.connections()).toBe(1)
-  }, 60_000)
+  }, 120_000)
 })
 
 describe.concurrent('C11 a server that is slow, but lives', () => {
@@ -107,7 +113,7 @@ describe.concurrent('C11 a server that is slow, but lives', () => {
       expect([ran.code, ran.stderr]).toEqual([0, ''])
       expect(server.connections()).toBe(2)
     },
-    60_000,
+    120_000,
   )
 
   test('C11 a refused second connection proves no hang', async () => {
@@ -118,7 +124,7 @@ describe.concurrent('C11 a server that is slow, but lives', () => {
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo
     expect((await health(plain({ port }))).code).toBe(0)
-  }, 60_000)
+  }, 120_000)
 
   test('C11 a first byte within 3 s ends the suspicion: there is no second connection', async () => {
     await using server = await peer((socket) => {
@@ -130,7 +136,7 @@ describe.concurrent('C11 a server that is slow, but lives', () => {
     })
     expect((await health(plain(server))).code).toBe(0)
     expect(server.connections()).toBe(1)
-  }, 60_000)
+  }, 120_000)
 })
 
 describe.concurrent('C11 --timeout rules', () => {
@@ -139,18 +145,17 @@ describe.concurrent('C11 --timeout rules', () => {
     const ran = await health(plain(server), '--timeout', '2s')
     expect([ran.code, ran.stderr]).toEqual([7, expect.stringContaining('No answer within 2 s')])
     expect(server.connections()).toBe(1)
-  }, 60_000)
+  }, 120_000)
 
   test('C11 a longer one waits for its whole time, and says at the end that the server hangs', async () => {
     await using server = await peer(blackHole)
-    const ran = await health(plain(server), '--timeout', '13s')
+    const ran = await lastsAtLeast(13_000, () => health(plain(server), '--timeout', '13s'))
     expect([ran.code, ran.stderr]).toEqual([7, expect.stringMatching(/No answer within 13 s: .* but hangs/)])
-    expect(ran.seconds).toBeGreaterThan(13)
-  }, 60_000)
+  }, 120_000)
 
   test('C11 a longer one also gives the TLS handshake more than 10 s', async () => {
     await using server = await peer(blackHole)
     const ran = await health(`https://127.0.0.1:${server.port}`, '--timeout', '12s')
     expect([ran.code, ran.stderr]).toEqual([7, expect.stringContaining('No answer within 12 s')])
-  }, 60_000)
+  }, 120_000)
 })

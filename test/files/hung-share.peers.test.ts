@@ -10,6 +10,7 @@ import { type Home, svcHome } from '../support/program/svc.ts'
 import { type PostgresServer, postgresMissing, startPostgres } from '../support/servers/postgres.ts'
 import { childrenOf } from '../support/servers/process-tree.ts'
 import { freePort } from '../support/servers/server.ts'
+import { endsByDeadline } from '../support/suite/deadline.ts'
 import { peerSuite } from '../support/suite/peer.ts'
 import { until } from '../support/suite/until.ts'
 
@@ -286,14 +287,11 @@ peerSuite(shareMissing, 'H30 a share that does not answer', () => {
         (await fetch(`http://127.0.0.1:${at}${path}`, { redirect: 'manual' })).status
       try {
         await until(() => log.includes('listens on'))
-        const before = await svc(['version'])
         await share.stop()
-        const start = performance.now()
         const answers: string[] = []
         const signIn = status('/auth/idp').finally(() => answers.push('sign-in'))
         expect(await status('/livez').finally(() => answers.push('livez'))).toBe(200)
-        expect(await signIn).toBeGreaterThanOrEqual(400)
-        expect(performance.now() - start).toBeLessThan(5_000 + 2 * grace + 3 * before.ms)
+        expect(await endsByDeadline(5_000, signIn)).toBeGreaterThanOrEqual(400)
         expect(answers).toEqual(['livez', 'sign-in'])
       } finally {
         share.go()
@@ -450,11 +448,10 @@ peerSuite(shareMissing, 'H30 a share that does not answer', () => {
       await until(async () => (await ask('App')).text.includes('1.2.3, as expected'), 30_000, 500)
       await share.stop()
       const answer = ask('App').catch(() => undefined)
-      const since = performance.now()
+      const exit = once(serve, 'exit')
       serve.kill('SIGTERM')
-      await once(serve, 'exit')
+      await endsByDeadline(5_000, exit)
       expect(serve.exitCode).toBe(0)
-      expect(performance.now() - since).toBeLessThan(10_000)
       await answer
     } finally {
       share.go()

@@ -598,7 +598,10 @@ sqlSuite(
           expect(await at(primary, check)).toMatchObject({ status: 'ok', measurement: { value: 1, limit: 1 } })
 
           await primary.query(`CREATE ROLE limited LOGIN PASSWORD '${word}'`)
-          await configure({ synchronous_standby_names: 'FIRST 2 ("reporting-1", other)' }, `${names} LIKE 'FIRST%'`)
+          // Each process of the server reads its settings in its own time. A sender that still has the ones before confirms the
+          // commit, and the new priority shows that it has read these.
+          const priority = '(SELECT sync_priority FROM pg_stat_replication)'
+          await configure({ synchronous_standby_names: 'FIRST 2 (other, "reporting-1")' }, `${priority} = 2`)
           const commit = primary.query('CREATE TABLE waits_for_a_standby ()')
           await until(
             async () => (await primary.query("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'")).length,
