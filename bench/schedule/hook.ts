@@ -1,6 +1,7 @@
 /**
  * Measures the event loop and the heap of `svc serve` from within: `node --import hook.ts bin/run.js serve …`, with an IPC
- * channel. Sends a `LoopFigures` for each message, about the time since the one before.
+ * channel. Sends a `LoopFigures` for each message, about the time since the one before. The message `collect` collects garbage
+ * first, where Node has --expose-gc.
  */
 import { monitorEventLoopDelay, performance } from 'node:perf_hooks'
 
@@ -10,7 +11,7 @@ export type LoopFigures = {
   /** How late its timers were, in milliseconds. */
   readonly delayP99: number
   readonly delayMax: number
-  /** Bytes after the last collection of garbage, and before the next one. */
+  /** Bytes of the heap in use, with the garbage since the last collection. */
   readonly heapUsed: number
 }
 
@@ -19,7 +20,8 @@ if (process.env['SVC_BENCH_PARENT'] === String(process.ppid)) {
   const delay = monitorEventLoopDelay({ resolution: 5 })
   delay.enable()
   let since = performance.eventLoopUtilization()
-  process.on('message', () => {
+  process.on('message', (message) => {
+    if (message === 'collect') globalThis.gc?.()
     const figures: LoopFigures = {
       utilization: performance.eventLoopUtilization(since).utilization,
       delayP99: delay.percentile(99) / 1e6,

@@ -14,8 +14,8 @@ const hook = new URL('./hook.ts', import.meta.url).href
 export type Svc = {
   readonly url: string
   readonly pid: number
-  /** Of its event loop, since the call before. */
-  readonly loop: () => Promise<LoopFigures>
+  /** Of its event loop, since the call before. `collect`: after a collection of garbage, with --expose-gc. */
+  readonly loop: (message?: 'figures' | 'collect') => Promise<LoopFigures>
   readonly log: () => string
   readonly stop: () => Promise<void>
 }
@@ -61,9 +61,9 @@ export async function startSvc(yaml: string, nodeFlags: readonly string[] = []):
   return {
     url: `http://127.0.0.1:${readFileSync(portFile, 'utf8').trim()}`,
     pid: child.pid ?? 0,
-    loop: async () => {
+    loop: async (message = 'figures') => {
       const answer = once(child, 'message', { signal: AbortSignal.timeout(answerMs) })
-      child.send('figures')
+      child.send(message)
       return ((await answer) as [LoopFigures])[0]
     },
     log: () => log,

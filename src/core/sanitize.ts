@@ -42,7 +42,13 @@ const withoutInvisible = (text: string): string =>
  * sanitizeLine('first\n second') // 'first second'
  * ```
  */
-export const sanitizeLine = (text: string): string => sanitizeText(text).replace(/\s+/g, ' ')
+export function sanitizeLine(text: string): string {
+  const safe = sanitizeText(text)
+  // Replacing single spaces by themselves would make another text, of which the engine keeps each piece.
+  return otherSpace.test(safe) ? safe.replace(/\s+/g, ' ') : safe
+}
+/** White space other than single spaces. */
+const otherSpace = /[^\S ]| {2}/
 
 /**
  * Safe text on one line of at most `max` characters; truncated text ends in `…`. `max` also limits the input of the

@@ -12,6 +12,7 @@ import {
   runMonitors,
   Slots,
 } from '../../src/core/engine/index.ts'
+import { Observation } from '../../src/core/engine/limits.ts'
 import { noteConnection, silenceOf } from '../../src/core/net/connect.ts'
 import { resultLifeMs } from '../../src/core/protocol/index.ts'
 import { Secret } from '../../src/core/settings/index.ts'
@@ -310,6 +311,21 @@ describe('what is kept of an observation that is over', () => {
     expect(silence()).toBeUndefined()
     late()
     expect(silence()).toBeUndefined()
+  })
+
+  test('the runs that waited for it are not', async () => {
+    const { promise: ended, resolve } = Promise.withResolvers<void>()
+    const first = { signal: new AbortController().signal, ends: 1 }
+    const observation = new Observation(0, first, () => ({ ended, view: () => [ok], upTo: () => undefined }))
+    const outcome = observation.outcome(first)
+    expect(observation.latest).toBe(first)
+    observation.end(1)
+    resolve()
+    expect(await outcome).toEqual([ok])
+    expect(() => observation.latest).toThrow('the observation has ended')
+    expect(observation.signal.aborted).toBe(false)
+    const later = { signal: AbortSignal.abort(), ends: 2 }
+    expect(await observation.outcome(later)).toEqual([ok])
   })
 
   test('its results are: an equal monitor gets them', async () => {

@@ -66,7 +66,7 @@ describe.each(backends)('W3 the history of a store on $name', ({ name, start, fr
       up: [8 * minute, 8 * minute, 8 * minute],
       down: [2 * minute, 2 * minute, 2 * minute],
     })
-    expect([...whole.failing]).toEqual([['round trip', 2 * minute]])
+    expect([...(whole.failing ?? [])]).toEqual([['round trip', 2 * minute]])
     expect(whole.figures.get(figure)).toMatchObject({ count: 10, min: 12, max: 12 })
     expect(monitor).toMatchObject({ ...identity, firstAt: noon })
   })

@@ -163,7 +163,11 @@ test('W3 packs of packs are equal to packing once, in every order', () => {
   }
 })
 
-const sorted = (pack: Pack) => ({ ...pack, failing: [...pack.failing].sort(), figures: [...pack.figures].sort() })
+const sorted = (pack: Pack) => ({
+  ...pack,
+  failing: [...(pack.failing ?? [])].sort(),
+  figures: [...pack.figures].sort(),
+})
 
 test('W3 a period that nobody asks about in between is the same as one that is read all the time', () => {
   const [rarely, often] = [new Timeline(noon), new Timeline(noon)]

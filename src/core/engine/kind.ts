@@ -178,7 +178,7 @@ export const includes = (mode: ExecutionMode, depth: ExecutionMode): boolean => 
  */
 export class ModeUse {
   readonly #mode: ExecutionMode
-  readonly #depths = new Set<ExecutionMode>()
+  readonly #depths: ExecutionMode[] = []
   #isRead = false
 
   constructor(mode: ExecutionMode) {
@@ -193,7 +193,7 @@ export class ModeUse {
 
   /** Something depends on whether the run includes this depth. */
   includes(depth: ExecutionMode): boolean {
-    this.#depths.add(depth)
+    if (!this.#depths.includes(depth)) this.#depths.push(depth)
     return includes(this.#mode, depth)
   }
 
@@ -203,7 +203,7 @@ export class ModeUse {
   }
 
   isSameIn(mode: ExecutionMode): boolean {
-    return !this.#isRead && [...this.#depths].every((depth) => includes(mode, depth) === includes(this.#mode, depth))
+    return !this.#isRead && this.#depths.every((depth) => includes(mode, depth) === includes(this.#mode, depth))
   }
 }
 

@@ -292,25 +292,39 @@ export class Observation<W extends Waiter = Waiter> {
   readonly begunAt: number
   /** When it got its slot. Undefined before that. */
   startedAt: number | undefined
-  /** Monotonic milliseconds. Undefined while it is under way. */
-  endedAt: number | undefined
+  #endedAt: number | undefined
   /** False once it has less time than others would give it: they then observe for themselves. */
   joinable = true
   /** Whether it waits for its slot. */
   isQueued = false
   readonly readings: SharedReading[] = []
-  readonly #nobodyWaits = new AbortController()
-  readonly #waiters = new Set<W>()
+  #nobodyWaits = new AbortController()
+  /** Absent once it has ended. */
+  #waiters: Set<W> | undefined = new Set()
   readonly #results: Result[] = []
   readonly #underway: Underway<W>
-  #latest: W
+  /** Absent once it has ended. */
+  #latest: W | undefined
 
   constructor(begunAt: number, first: W, observe: (observation: Observation<W>) => Underway<W>) {
     this.begunAt = begunAt
     this.#latest = first
-    this.#waiters.add(first)
+    this.#waiters?.add(first)
     if (first.signal.aborted) this.#nobodyWaits.abort(first.signal.reason)
     this.#underway = observe(this)
+  }
+
+  /** Monotonic milliseconds. Undefined while it is under way. */
+  get endedAt(): number | undefined {
+    return this.#endedAt
+  }
+
+  /** It has ended. Its results are kept for long, and what it worked with is not: the runs of those who waited. */
+  end(now: number): void {
+    this.#endedAt = now
+    this.#latest = undefined
+    this.#waiters = undefined
+    this.#nobodyWaits = this.signal.aborted ? abandoned : completed
   }
 
   /** Aborts when nobody waits any more. */
@@ -318,8 +332,9 @@ export class Observation<W extends Waiter = Waiter> {
     return this.#nobodyWaits.signal
   }
 
-  /** Of all who have waited, the one whose run ends last. */
+  /** Of all who have waited, the one whose run ends last. Throws once it has ended. */
   get latest(): W {
+    if (this.#latest === undefined) throw new Error('the observation has ended')
     return this.#latest
   }
 
@@ -343,7 +358,7 @@ export class Observation<W extends Waiter = Waiter> {
 
   add(results: readonly Result[]): void {
     this.#results.push(...results)
-    for (const { observed } of this.#waiters) if (observed) for (const result of results) observed(result)
+    for (const { observed } of this.#waiters ?? []) if (observed) for (const result of results) observed(result)
   }
 
   /**
@@ -352,13 +367,18 @@ export class Observation<W extends Waiter = Waiter> {
    */
   async outcome(waiter: W): Promise<readonly Result[]> {
     const { ended, view } = this.#underway
-    if (!this.#waiters.has(waiter)) this.#join(waiter)
+    if (this.endedAt !== undefined) {
+      await ended
+      if (waiter.observed) for (const result of this.#results) waiter.observed(result)
+      return view(waiter, false)
+    }
+    if (this.#waiters?.has(waiter) !== true) this.#join(waiter)
     const { promise: left, resolve } = Promise.withResolvers<readonly Result[]>()
     const all = ended.then(() => view(waiter, false))
     // At once, and not in a later microtask: whoever ends with the same run must not get the slot of this one first.
     const leave = (): void => {
-      this.#waiters.delete(waiter)
-      const continues = this.endedAt === undefined && this.#waiters.size > 0
+      this.#waiters?.delete(waiter)
+      const continues = this.#waiters !== undefined && this.#waiters.size > 0
       if (this.endedAt === undefined && !continues) this.#nobodyWaits.abort(waiter.signal.reason)
       resolve(continues ? view(waiter, true) : all)
     }
@@ -368,16 +388,21 @@ export class Observation<W extends Waiter = Waiter> {
       return await Promise.race([all, left])
     } finally {
       waiter.signal.removeEventListener('abort', leave)
-      this.#waiters.delete(waiter)
+      this.#waiters?.delete(waiter)
     }
   }
 
   #join(waiter: W): void {
-    this.#waiters.add(waiter)
-    if (waiter.ends > this.#latest.ends) this.#latest = waiter
+    this.#waiters?.add(waiter)
+    if (waiter.ends > this.latest.ends) this.#latest = waiter
     if (waiter.observed) for (const result of this.#results) waiter.observed(result)
   }
 }
+
+/** The signals of observations that have ended, with somebody who waited and without. */
+const completed = new AbortController()
+const abandoned = new AbortController()
+abandoned.abort()
 
 /** Which observation would serve a monitor. */
 export type ObservationRequest = {

@@ -108,10 +108,11 @@ function mistakeIn(monitor: PlannedMonitor): string | undefined {
 }
 
 /** A caller does not queue behind the schedule: it has slots of its own. */
-export const mayJoin = (
-  { isQueued, endedAt, latest }: Observation<WaitingMonitor>,
-  { cause }: Pick<RunOptions, 'cause'>,
-): boolean => !isQueued || endedAt !== undefined || cause === 'schedule' || latest.options.cause !== 'schedule'
+export const mayJoin = (observation: Observation<WaitingMonitor>, { cause }: Pick<RunOptions, 'cause'>): boolean =>
+  !observation.isQueued ||
+  observation.endedAt !== undefined ||
+  cause === 'schedule' ||
+  observation.latest.options.cause !== 'schedule'
 
 /** Equal for monitors that observe the same in the same way, in runs of this mode. */
 export const observationKey = (monitor: PlannedMonitor, mode: ExecutionMode, cause: RunOptions['cause']): string =>
@@ -178,6 +179,10 @@ type Progress = {
   /** Once it has a slot. */
   slotTime?: SlotTime & { readonly waits: readonly string[] }
   step: { readonly check: string; readonly address: string | undefined; readonly since: number }
+  /** Shares that have not answered. */
+  awaited?: Set<AwaitedShare>
+  /** What the end of the run may have cut: it proves nothing about the server. */
+  cut?: Set<Result>
 }
 
 /** Makes an observation for all who wait for it. */
@@ -190,10 +195,7 @@ function observe(
   const { mode, cause } = observation.latest.options
   const { begunAt } = observation
   const target = kind.target?.(settings as never) ?? {}
-  const awaited = new Set<AwaitedShare>()
   const conversations = new Conversations()
-  /** What the end of the run may have cut: it proves nothing about the server. */
-  const cut = new Set<Result>()
   const progress: Progress = { step: { check: kind.checks[0]?.name ?? 'probe', address: undefined, since: begunAt } }
 
   const failedStep = (error: unknown): Result => {
@@ -209,7 +211,8 @@ function observe(
     if (!time.isCut || !isLate || !reallyFailed(result) || fault !== 'timeout') return result
     const text = message.endsWith(time.text) ? message : `${message}; it had ${time.text}`
     const one = notChecked(result.check, reason, text, result)
-    cut.add(one)
+    progress.cut ??= new Set()
+    progress.cut.add(one)
     return one
   }
   // After a sign-in, what the server shows to everybody counts for nothing.
@@ -229,10 +232,10 @@ function observe(
     }
     const reason = reasonOf(options, run)
     const own = { ...slotTime, time: timeOf(monitor, options, run, slotTime.started) }
-    const last = hasLeft ? [judged(failedStep(noAnswer(progress.step.address, awaited, own.time)), own, reason)] : []
+    const last = hasLeft ? [judged(failedStep(noAnswer(progress, own.time)), own, reason)] : []
     const before = [...waits, ...slotTime.waits].map((wait) => `it ${wait}`)
     const results = [...observation.results, ...last].map((result) =>
-      cut.has(result) ? { ...result, details: [...(result.details ?? []), ...before] } : result,
+      progress.cut?.has(result) ? { ...result, details: [...(result.details ?? []), ...before] } : result,
     )
     return decided(results)
   }
@@ -298,6 +301,8 @@ function observe(
       resolve,
       lookup: lookupWith(resolve),
       files: filesUntil(signal, (share) => {
+        const awaited = progress.awaited ?? new Set()
+        progress.awaited = awaited
         awaited.add(share)
         // What has not answered by the deadline is named in the result.
         return () => {
@@ -328,7 +333,7 @@ function observe(
     } catch (error) {
       // An error after the deadline is a consequence of the deadline.
       const isLate = signal.aborted && !(error instanceof ProbeError)
-      const thrown = isLate ? noAnswer(progress.step.address, awaited, time) : error
+      const thrown = isLate ? noAnswer(progress, time) : error
       observation.add([withConversations(conversations, () => judge(failedStep(thrown)))])
       // Needed even when `evaluate` throws: the generator is suspended at its `yield` and holds resources.
       await closed(iterator)
@@ -348,7 +353,7 @@ function observe(
     view,
     upTo,
     ended: work().finally(() => {
-      observation.endedAt = context.now()
+      observation.end(context.now())
     }),
   }
 }
@@ -368,7 +373,8 @@ function signsInAlike({ kind, settings }: PlannedMonitor, mode: ExecutionMode, o
 }
 
 /** The error at a deadline. A share that hangs keeps everything waiting that comes after it. */
-function noAnswer(address: string | undefined, [silent]: ReadonlySet<AwaitedShare>, { text }: Time): ProbeError {
+function noAnswer({ step: { address }, awaited }: Progress, { text }: Time): ProbeError {
+  const [silent] = awaited ?? []
   if (silent)
     return new ProbeError('timeout', `the share ${silent.share} did not answer within ${text}`, [
       `while reading ${silent.path}`,

@@ -79,7 +79,7 @@ export function worstMoments(periods: readonly Period[], rank: Rank, most: numbe
     outage.isThroughout = pack.up[rank] === 0
     outage.to = to
     outage.downMs += downMs
-    for (const [check, ms] of pack.failing) outage.failing.set(check, (outage.failing.get(check) ?? 0) + ms)
+    for (const [check, ms] of pack.failing ?? []) outage.failing.set(check, (outage.failing.get(check) ?? 0) + ms)
   }
   return outages
     .sort((one, other) => other.downMs - one.downMs || other.from - one.from)

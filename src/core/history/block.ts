@@ -1,6 +1,6 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import { ByteReader, ByteWriter } from './bytes.ts'
-import { type ByDepth, emptyPack, type FigureOfPeriod, type Pack } from './pack.ts'
+import { addFailing, type ByDepth, emptyPack, type FigureOfPeriod, type Pack } from './pack.ts'
 import { codeOf, valueOfCode } from './significant.ts'
 
 /** Numbers for names, which a block contains instead of the names. */
@@ -27,7 +27,7 @@ export function encodeBlock(packs: readonly (Pack | undefined)[], width: number,
       continue
     }
     const isWholeUp = pack.up.every((ms) => ms === width)
-    const failing = [...pack.failing]
+    const failing = [...(pack.failing ?? [])]
     const hasFailing = failing.length > 0
     times.byte(
       bits.present | (isWholeUp ? bits.wholeUp : 0) | (hasFailing ? bits.failing : 0) | (pack.warned << bits.warned),
@@ -71,7 +71,7 @@ export function decodeBlock(
     for (let at = 0; at < failing; at += 1) {
       const name = nameOf(reader.whole())
       const ms = reader.whole()
-      if (name !== undefined) pack.failing.set(name, ms)
+      if (name !== undefined) addFailing(pack, name, ms)
     }
     packs.push(pack)
   }

@@ -1,4 +1,4 @@
-import { type ByDepth, emptyPack, measure, type Pack } from './pack.ts'
+import { addFailing, type ByDepth, emptyPack, measure, type Pack } from './pack.ts'
 
 /** Basic, Standard, Advanced. */
 export type Rank = 0 | 1 | 2
@@ -135,7 +135,7 @@ export class Timeline {
       else pack.up[rank] += ms
     }
     if (!pack) return
-    for (const check of this.#failing.keys()) pack.failing.set(check, (pack.failing.get(check) ?? 0) + ms)
+    for (const check of this.#failing.keys()) addFailing(pack, check, ms)
   }
 
   #packAt(at: number): Pack {

@@ -145,30 +145,33 @@ const closingMs = 500
  * the peer accepted the connection and whether it ever sent anything; they do.
  */
 export class Conversations {
-  readonly #latest = new Map<string, Conversation>()
+  /** Absent without any, as after the end. */
+  #latest: Map<string, Conversation> | undefined
   #isOver = false
 
   /** The observation is over. It is kept as long as its results are, and its connections are not. */
   end(): void {
     this.#isOver = true
-    this.#latest.clear()
+    this.#latest = undefined
   }
 
   add(address: string, socket: Socket): void {
     if (this.#isOver) return
     // Further connections to a peer that has sent nothing do not shorten its silence.
-    const before = this.#latest.get(address)
+    const latest = this.#latest ?? new Map<string, Conversation>()
+    this.#latest = latest
+    const before = latest.get(address)
     const since = before?.socket.bytesRead === 0 ? before.since : performance.now()
     const conversation: Conversation = { socket, since, closedAt: undefined }
     socket.once('close', () => {
       conversation.closedAt = performance.now()
     })
-    this.#latest.set(address, conversation)
+    latest.set(address, conversation)
   }
 
   /** Milliseconds since an address accepted a connection on which it has sent nothing. Undefined for any other. */
   silentMs(address: string): number | undefined {
-    const conversation = this.#latest.get(address)
+    const conversation = this.#latest?.get(address)
     if (!conversation || conversation.socket.bytesRead > 0) return undefined
     const { since, closedAt } = conversation
     const now = performance.now()

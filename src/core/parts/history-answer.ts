@@ -135,7 +135,7 @@ function periodOf(
 ): HistoryPeriod {
   const [begin, end] = [Math.max(from, span.from), Math.min(to, span.to)]
   const { upMs, downMs, unobservedMs, percent } = library.availability([{ from, to, pack }], rank, begin, end)
-  const failing = [...pack.failing].sort(([, one], [, other]) => other - one).map(([check]) => check)
+  const failing = [...(pack.failing ?? [])].sort(([, one], [, other]) => other - one).map(([check]) => check)
   return {
     From: new Date(begin),
     To: new Date(Math.max(begin, end)),

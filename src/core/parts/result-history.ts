@@ -1,9 +1,9 @@
 import { performance } from 'node:perf_hooks'
 import type { Config } from '../config/index.ts'
-import { type LatestOptions, type MonitorReport, monitorKey } from '../engine/index.ts'
+import { type LatestOptions, type MonitorReport, monitorKey, type Unit } from '../engine/index.ts'
 import { isStoreFailure } from '../errors.ts'
 import type { HistoryRows, HistorySource, ObservedCheck, ObservedRun, Rank } from '../history/index.ts'
-import { lazy } from '../lazy.ts'
+import { entryOf, lazy } from '../lazy.ts'
 import type { Parts } from '../local.ts'
 import { ofType } from '../plan/index.ts'
 import { ExecutionMode, type ServerType } from '../protocol/index.ts'
@@ -260,11 +260,22 @@ function observedRun(
       level: hasVerdict ? status : undefined,
       figure:
         measurement && value !== undefined && Number.isFinite(value)
-          ? { name: JSON.stringify([check, measurement.unit]), value }
+          ? { name: nameOfFigure(check, measurement.unit), value }
           : undefined,
     }
   })
   return checks.some(({ level }) => level !== undefined) ? { at, rank: rankOf(mode), checks, stands } : undefined
+}
+
+/** Names of figures. The periods of each monitor keep them. */
+const figureNames = new Map<string, string>()
+const maxFigureNames = 50_000
+
+/** The name of a figure: the same text each time, so that it is kept once. */
+function nameOfFigure(check: string, unit: Unit): string {
+  const name = JSON.stringify([check, unit])
+  if (figureNames.size >= maxFigureNames) figureNames.clear()
+  return entryOf(figureNames, name, () => name)
 }
 
 const rankOf = (depth: ExecutionMode): Rank => ExecutionMode.values.indexOf(depth) as Rank

@@ -273,8 +273,16 @@ export async function assemble(type: ServerType, options: AssembleOptions): Prom
 }
 
 /** The monitor with its type. The host block observes the same machine for every type, so it belongs to none. */
-export const ofType = (type: ServerType, monitor: PlannedMonitor): PlannedMonitor =>
-  monitor.kind.name === hostKind ? monitor : { ...monitor, type }
+export function ofType(type: ServerType, monitor: PlannedMonitor): PlannedMonitor {
+  if (monitor.kind.name === hostKind) return monitor
+  const before = withType.get(monitor)
+  if (before?.type === type) return before
+  const made = { ...monitor, type }
+  withType.set(monitor, made)
+  return made
+}
+/** The plans of all modes and the schedule have the same monitors, of which much is kept. */
+const withType = new WeakMap<PlannedMonitor, PlannedMonitor>()
 
 async function monitorsOf(type: ServerType, options: AssembleOptions): Promise<readonly PlannedMonitor[]> {
   const { configured, host, mode } = options
