@@ -13,7 +13,8 @@ import { RecentRuns } from '../src/core/parts/recent.ts'
 import { confirmedSeries } from '../src/core/reports/confirmed.ts'
 import { liveText } from '../src/core/reports/live.ts'
 import { cardsOf } from '../src/core/server/cards.ts'
-import { pageMarkup, prepareMonitor } from '../src/core/server/page-markup.ts'
+import { pageMarkup } from '../src/core/server/page-markup.ts'
+import { prepareMonitor } from '../src/core/server/page-report.ts'
 import { median } from './compare.ts'
 
 const monitors = Math.min(Number(process.argv[2] ?? 10_000), 100_000)

@@ -150,6 +150,27 @@ const causesOf = (level: Level, monitors: readonly MonitorReading[]): readonly s
         .toSorted(bySeverity)
         .map(describeResult)
 
+/** What a monitor found last at each depth, the deepest first, and whether no deeper result is newer. */
+export function levelsOfMonitor(
+  cards: readonly Card[],
+  { type, monitor: name }: { readonly type?: ServerType | undefined; readonly monitor: string },
+): readonly { readonly run: CardRun; readonly monitor: MonitorReading; readonly counts: boolean }[] {
+  const runs = cards.find((card) => card.type === type)?.runs ?? []
+  const all = runs.flatMap((run) => {
+    const verdict = run.verdicts.find(({ monitor }) => monitor.name === name && monitor.host === (type === undefined))
+    return verdict ? [{ run, ...verdict }] : []
+  })
+  return all
+    .map(({ run, monitor, beganAt }) => ({
+      run,
+      monitor,
+      counts: all.every(
+        (other) => other.run === run || depthOf(other.run.mode) < depthOf(run.mode) || other.beganAt < beganAt,
+      ),
+    }))
+    .toReversed()
+}
+
 /** The title of the page: what is wrong, in one sentence. */
 export function headline(cards: readonly Card[]): string {
   const host = cards.find(({ type }) => type === undefined)?.level

@@ -97,6 +97,22 @@ article h3 { margin: 0; font-size: 1.02rem; }
 .victims { columns: 20rem; column-gap: 2rem; }
 .victims li, .ended li { padding: .2rem 0; break-inside: avoid; }
 .victims .when, .ended .when { white-space: normal; }
+.availability th, .figures th { width: auto; }
+.availability td.fail b { color: var(--fail); }
+.availability td.ok b { color: var(--ok); }
+.figures th { font-weight: 400; white-space: normal; }
+.figures th[scope=col], .availability th[scope=col] { font-weight: 600; color: var(--quiet); font-size: .85rem; }
+svg { display: block; width: 100%; height: 2.2rem; }
+.bars .ok { fill: #1f9d55; }
+.bars .warn { fill: #d99100; }
+.bars .fail { fill: #d92d33; }
+.bars .none { fill: var(--line); }
+.course { width: 8rem; max-width: 25vw; height: 1.6rem; }
+.course polyline { fill: none; stroke: var(--link); stroke-width: 1.5; vector-effect: non-scaling-stroke; }
+.course circle { fill: var(--link); }
+input { padding: .3rem .5rem; border: 1px solid var(--line); border-radius: .4rem; background: var(--back);
+  color: var(--text); font: inherit; max-width: 100%; }
+label { display: block; font-weight: 600; margin-bottom: .25rem; }
 details { border-top: 1px solid var(--line); padding: .35rem 0; }
 summary { cursor: pointer; padding: .2rem 0; }
 details[open] > summary { font-weight: 600; }

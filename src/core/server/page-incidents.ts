@@ -3,7 +3,7 @@ import { count, type Level, shorten } from '../reports/index.ts'
 import type { EndedIncident, Incidents, OpenFault, TroubledMonitor, Victim } from '../service.ts'
 import type { Card } from './cards.ts'
 import { html, type Markup, trusted } from './html.ts'
-import { instant, instantText, lasted } from './page-words.ts'
+import { instant, instantText, lasted, type MonitorId, monitorKey, monitorLink, monitorName } from './page-words.ts'
 
 /** How many monitors with incidents, checks and victims of one, and incidents that are over, the page lists. */
 const [mostMonitors, mostFaults, mostVictims, mostEnded] = [100, 10, 200, 20]
@@ -14,11 +14,10 @@ const reloadInDoubt = 5
 
 type MonitorLabel = { readonly type?: ServerType | undefined; readonly monitor?: string | undefined }
 
-/** `Sql postgres orders`, or what stands for a monitor that the reader may not read. */
-const nameOf = ({ type, monitor }: MonitorLabel): string => {
-  if (monitor === undefined) return 'A monitor of another type'
-  return type === undefined ? (monitor === 'host' ? 'The host' : monitor) : `${type} ${monitor}`
-}
+const isNamed = (one: MonitorLabel): one is MonitorId => one.monitor !== undefined
+/** The name, or what stands for a monitor that the reader may not read. */
+const nameOf = (one: MonitorLabel): string => (isNamed(one) ? monitorName(one) : 'A monitor of another type')
+const linkOf = (one: MonitorLabel): Markup => (isNamed(one) ? monitorLink(one) : html`${nameOf(one)}`)
 
 const victimsOf = ({ victims, hiddenVictims }: TroubledMonitor): number => victims.length + hiddenVictims
 const sinceOf = ({ faults, victims }: TroubledMonitor): number => faults[0]?.since ?? victims[0]?.since ?? 0
@@ -111,9 +110,24 @@ const reasonOf = ({ faults: [worst] }: TroubledMonitor): string =>
 const checkOf = ({ check, item }: Pick<OpenFault, 'check' | 'item'>): string =>
   item === undefined || check.includes(item) ? check : `${check} ${item}`
 
-/** What the query names, to keep the victims of a monitor open while the page reloads. Of one that has no name, nothing does. */
-const idOf = ({ type, monitor }: MonitorLabel): string | undefined =>
-  monitor === undefined ? undefined : encodeURIComponent(`${type ?? ''}/${monitor}`)
+/** What the query names, to keep the victims of a monitor open while the page reloads. */
+const idOf = (one: MonitorLabel): string | undefined => (isNamed(one) ? monitorKey(one) : undefined)
+
+/** What is wrong, and was, with one monitor. */
+export const incidentsOf = (incidents: Incidents, id: MonitorId): Incidents => ({
+  ...incidents,
+  open: incidents.open.filter((one) => isSame(one, id)),
+  hidden: 0,
+})
+
+/** The monitor because of which this one fails. */
+export const causeOf = ({ open }: Incidents, id: MonitorId): Markup | undefined => {
+  const cause = open.find(({ victims }) => victims.some((victim) => isSame(victim, id)))
+  return cause && html`<p class="fault fail">It fails because of <b>${linkOf(cause)}</b>.</p>`
+}
+
+const isSame = (one: MonitorLabel, { type, monitor }: MonitorId): boolean =>
+  one.type === type && one.monitor === monitor
 
 /** The open incidents, and those that are over. Undefined if there are none. `opened`: whose victims are listed. */
 export function incidentsMarkup(
@@ -139,7 +153,7 @@ function monitorMarkup(one: TroubledMonitor, now: number, opened: string | undef
   const visible = faults.slice(0, mostFaults)
   const id = idOf(one)
   return html`<article class="${level}"${id === undefined ? undefined : html` id="incident-${id}"`}>
-<div class="top"><h3>${nameOf(one)}</h3><span class="state ${level}">${stateOf(one)}</span></div>
+<div class="top"><h3>${linkOf(one)}</h3><span class="state ${level}">${stateOf(one)}</span></div>
 ${visible.map((fault) => faultMarkup(fault, now))}
 ${faults.length > visible.length ? html`<p class="quiet">and ${count(faults.length - visible.length, 'more check')}</p>` : undefined}
 ${faults.length === 0 && one.monitor !== undefined ? html`<p>It is healthy again. What depends on it has not recovered yet.</p>` : undefined}
@@ -196,7 +210,7 @@ ${hiddenVictims > 0 ? html`<p class="quiet">${hiddenVictims} of types that you m
 }
 
 const victimMarkup = (victim: Victim, now: number): Markup =>
-  html`<li>${nameOf(victim)} <span class="when">since ${instant(victim.since, now)}</span></li>`
+  html`<li>${linkOf(victim)} <span class="when">since ${instant(victim.since, now)}</span></li>`
 
 const endedMarkup = (ended: readonly EndedIncident[], now: number): Markup =>
   html`<details><summary>${ended.length > mostEnded ? `The last ${mostEnded} that are over` : `${count(ended.length, 'incident')} over`}, the last at ${instant(ended[0]?.endedAt ?? now, now)}</summary>
@@ -213,5 +227,5 @@ const ends: Readonly<Record<EndedIncident['end'], string>> = {
 /** One incident that is over, with its beginning, its end and its duration. */
 function endedLine(one: EndedIncident, now: number): Markup {
   const { beganAt, endedAt, message, end, victims } = one
-  return html`<li><b>${nameOf(one)}</b> ${checkOf(one)} ${shorten(message, messageCharacters)} <span class="when">${instant(beganAt, now)} to ${instant(endedAt, now)} (${lasted(endedAt - beganAt)}) · ${ends[end]}${victims > 0 ? ` · ${count(victims, 'monitor')} failed because of it` : ''}</span></li>`
+  return html`<li><b>${linkOf(one)}</b> ${checkOf(one)} ${shorten(message, messageCharacters)} <span class="when">${instant(beganAt, now)} to ${instant(endedAt, now)} (${lasted(endedAt - beganAt)}) · ${ends[end]}${victims > 0 ? ` · ${count(victims, 'monitor')} failed because of it` : ''}</span></li>`
 }

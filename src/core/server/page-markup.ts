@@ -1,20 +1,12 @@
-import { oncePerObject } from '../lazy.ts'
-import { ExecutionMode, type RunMonitor, type ServerType } from '../protocol/index.ts'
-import {
-  bySeverity,
-  count,
-  isConsequence,
-  type Level,
-  type MonitorReading,
-  readMonitor,
-  stateWord,
-  worstFirst,
-} from '../reports/index.ts'
+import { ExecutionMode, type ServerType } from '../protocol/index.ts'
+import { count, type Level, worstFirst } from '../reports/index.ts'
 import type { Incidents } from '../service.ts'
 import { type Card, type CardRun, headline } from './cards.ts'
-import { html, type Markup, trusted } from './html.ts'
-import { classOf, framed, marks, words } from './page-frame.ts'
+import { html, type Markup } from './html.ts'
+import { classOf, framed, words } from './page-frame.ts'
 import { incidentLevel, incidentsMarkup, incidentTitle, reloadSeconds } from './page-incidents.ts'
+import { age, runReport, took } from './page-report.ts'
+import { searchMarkup } from './page-search.ts'
 
 export type PageFacts = {
   readonly base: string
@@ -29,6 +21,10 @@ export type PageFacts = {
   readonly incidents?: Incidents | undefined
   /** The incident whose victims are listed, by its id on the page. */
   readonly victims?: string | undefined
+  /** Whether the caller may read the details of a type. Absent: of none. */
+  readonly reads?: ((type?: ServerType) => boolean) | undefined
+  /** What the names of the monitors to list contain. */
+  readonly find?: string | undefined
   /** The types that are not configured. */
   readonly others: readonly ServerType[]
   readonly at: Date
@@ -36,6 +32,8 @@ export type PageFacts = {
   readonly report: ReportId | undefined
   /** Why a check did not run. */
   readonly refusal: string | undefined
+  /** Why the page does not show what was requested. */
+  readonly notice?: string | undefined
 }
 export type ReportId = { readonly type: ServerType; readonly mode: ExecutionMode }
 
@@ -48,34 +46,44 @@ export const reportTarget = ({ type, mode }: ReportId): string => `/?report=${ty
 /** The status page. */
 export function pageMarkup(cards: readonly Card[], facts: PageFacts): Markup {
   const now = facts.at.getTime()
-  const { incidents, victims: opened, refusal } = facts
+  const { incidents, victims: opened, refusal, notice = refusal && `The check did not run: ${refusal}` } = facts
   const main = html`${incidents && incidentsMarkup(incidents, { now, opened })}
-<div class="types">${cards.map((card) => cardMarkup(card, cards, facts.report))}</div>
+${searchMarkup(cards, facts)}
+<div class="types">${cards.map((card) => cardMarkup(card, cards, facts))}</div>
 ${ways(facts.answered[0], facts)}`
   return framed(main, {
     ...facts,
     title: (incidents && incidentTitle(incidents, cards, now)) ?? headline(cards),
     level: worstLevel([overall(cards), incidents && incidentLevel(incidents)]),
     reloadEvery: reloadSeconds(incidents, usualReload),
-    ...(refusal === undefined ? {} : { reloadAs: '/', notice: `The check did not run: ${refusal}` }),
+    ...(notice === undefined ? {} : { reloadAs: '/', notice }),
   })
 }
 
-const overall = (cards: readonly Card[]): Level | undefined => worstLevel(cards.map(({ level }) => level))
+export const overall = (cards: readonly Card[]): Level | undefined => worstLevel(cards.map(({ level }) => level))
 
-const worstLevel = (levels: readonly (Level | undefined)[]): Level | undefined =>
+export const worstLevel = (levels: readonly (Level | undefined)[]): Level | undefined =>
   worstFirst.find((level) => levels.includes(level))
 
-function cardMarkup(card: Card, all: readonly Card[], report: ReportId | undefined): Markup {
+/** How many lines say why a type is not healthy. */
+const mostCauses = 20
+
+function cardMarkup(card: Card, all: readonly Card[], { report, reads = () => false }: PageFacts): Markup {
   const { type, level, decisiveRun, runs } = card
   const causes = decisiveRun?.causes ?? []
-  const lines = causes.map((cause) => html`<li class="${classOf(decisiveRun?.ownLevel)}">${cause}</li>`)
+  const className = classOf(decisiveRun?.ownLevel)
+  const more = causes.length - mostCauses
+  const lines = [
+    ...causes.slice(0, mostCauses).map((cause) => html`<li class="${className}">${cause}</li>`),
+    ...(more > 0 ? [html`<li class="${className}">and ${more} more</li>`] : []),
+  ]
   const host = hostLine(card, all)
+  const isOpen = (mode: ExecutionMode): boolean => report?.type === type && report?.mode === mode
   return html`<section id="${type ?? 'host'}">
 <div class="top"><h2>${type ?? 'Host'}</h2>${state(level)}</div>
 ${lines.length > 0 || host ? html`<ul class="causes">${[...lines, host]}</ul>` : undefined}
 ${type === undefined ? html`<p class="quiet">The machine of svc, checked together with each type</p>` : form(type, runs)}
-${runs.toReversed().map((run) => reportOf(card, run, report?.type === type && report?.mode === run.mode))}
+${runs.toReversed().map((run) => runReport(card, run, { isOpen: isOpen(run.mode), reads: reads(type) }))}
 </section>
 `
 }
@@ -117,37 +125,6 @@ function row(type: ServerType, mode: ExecutionMode, run: CardRun | undefined): M
 const state = (level: Level | undefined): Markup =>
   html`<span class="state ${classOf(level)}">${level ? words[level] : 'not checked yet'}</span>`
 
-/** The report of one run. `isOpen`: the one that the caller asked for. */
-function reportOf({ type }: Card, run: CardRun, isOpen: boolean): Markup {
-  const { mode, monitors, correlationId } = run
-  const checks = monitors.reduce((sum, { results }) => sum + results.length, 0)
-  const what =
-    type === undefined ? count(checks, 'check') : `${count(monitors.length, 'monitor')}, ${count(checks, 'check')}`
-  return html`<details id="${type ?? 'host'}-${mode}"${trusted(isOpen ? ' open' : '')}><summary>${mode} report: ${what}</summary>
-<p class="quiet">${age(run.ageSeconds)}${took(run.duration)}${correlationId === '' ? '' : ` · correlation id ${correlationId}`}</p>
-${monitors.toSorted(bySeverity).map(monitorReport)}</details>
-`
-}
-
-/** Makes what a page keeps of a monitor, so that others can have their turns between two monitors. */
-export const prepareMonitor = (monitor: RunMonitor): void => void monitorReport(readMonitor(monitor))
-
-/** Kept, because most monitors of a page are those of the page before. */
-const monitorReport = oncePerObject(
-  ({
-    name,
-    level,
-    duration,
-    results,
-  }: MonitorReading): Markup => html`<h3><span class="mark ${classOf(level)}" title="${words[level].slice(2)}">${marks[level]}</span>${name}<span class="when">${took(duration).replace(', ', ' ')}</span></h3>
-<ul class="checks">${results.map(
-    (result) =>
-      html`<li><span class="mark ${isConsequence(result) ? '' : classOf(result.level)}" title="${stateWord(result)}">${isConsequence(result) ? '·' : marks[result.level]}</span>${
-        result.check === '' ? undefined : html`<b>${result.check}</b> `
-      }${result.message}${result.details.map((detail) => html`<span class="detail">${detail}</span>`)}</li>`,
-  )}</ul>`,
-)
-
 function ways(type: ServerType | undefined, { base, configuration, configured, answered, others }: PageFacts): Markup {
   const url = `${base}/healthcheck?ExecutionMode=Standard&ServerType=${type ?? 'App'}`
   return html`<section>
@@ -173,14 +150,3 @@ const notConfigured = (others: readonly ServerType[]): Markup | undefined =>
   others.length === 0
     ? undefined
     : html`<p class="quiet">${count(others.length, 'type')} not configured (${others.join(', ')})</p>`
-
-function age(seconds: number): string {
-  if (seconds < 1) return 'just now'
-  if (seconds < 120) return `${seconds} s ago`
-  return seconds < 7_200 ? `${Math.round(seconds / 60)} min ago` : `${Math.round(seconds / 3_600)} h ago`
-}
-
-function took(ms: number | undefined): string {
-  if (ms === undefined) return ''
-  return ms < 1_000 ? `, took ${Math.round(ms)} ms` : `, took ${(ms / 1_000).toFixed(1)} s`
-}

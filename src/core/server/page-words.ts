@@ -1,4 +1,21 @@
+import type { ServerType } from '../protocol/index.ts'
 import { html, type Markup } from './html.ts'
+
+/** A monitor of the page. Without a type it is the machine itself. */
+export type MonitorId = { readonly type?: ServerType | undefined; readonly monitor: string }
+
+/** `Sql postgres orders`, `The host`. */
+export const monitorName = ({ type, monitor }: MonitorId): string => {
+  if (type !== undefined) return `${type} ${monitor}`
+  return monitor === 'host' ? 'The host' : monitor
+}
+
+/** As a part of a URL: the page reads it back by `monitorIn`. */
+export const monitorKey = ({ type, monitor }: MonitorId): string => encodeURIComponent(`${type ?? ''}/${monitor}`)
+
+/** The name with a link to the page of the monitor. */
+export const monitorLink = (id: MonitorId, text = monitorName(id)): Markup =>
+  html`<a href="/?monitor=${monitorKey(id)}">${text}</a>`
 
 /** How long something lasted, for people: `14 s`, `12 min`, `3 h`, `2 d`. */
 export function lasted(ms: number): string {

@@ -11,7 +11,9 @@ import { presented } from './credential.ts'
 import { checkedTypes } from './health.ts'
 import { formPolicy } from './html.ts'
 import { refuseForeignChange } from './origins.ts'
-import { pageMarkup, prepareMonitor, type ReportId, reportTarget } from './page-markup.ts'
+import { pageMarkup, type ReportId, reportTarget } from './page-markup.ts'
+import { historyOf, monitorIn, monitorMarkup } from './page-monitor.ts'
+import { prepareMonitor } from './page-report.ts'
 import { receive } from './receive.ts'
 import { faultAnswer, plainJson, visibleFault } from './response.ts'
 import type { RequestTarget } from './routes.ts'
@@ -26,8 +28,9 @@ export async function statusPage(
   target: RequestTarget,
 ): Promise<HttpAnswer> {
   if (context.logFields.method !== 'POST') {
-    const victims = target.pairs.find(([name]) => name === 'victims')?.[1]
-    return await show(server, context, { report: reportIn(target.pairs), victims })
+    const first = (key: string): string | undefined => target.pairs.find(([name]) => name === key)?.[1]
+    const [victims, find, monitor] = [first('victims'), first('find'), first('monitor')]
+    return await show(server, context, { report: reportIn(target.pairs), victims, find, monitor })
   }
   try {
     const report = await runCheck(server, context)
@@ -80,12 +83,16 @@ type PageQuery = {
   readonly refusal?: string | undefined
   /** Whose victims are listed: the type and the name of a monitor. */
   readonly victims?: string | undefined
+  /** What the names of the monitors to list contain. */
+  readonly find?: string | undefined
+  /** The type and the name of the monitor that the page is about. */
+  readonly monitor?: string | undefined
 }
 
 async function show(
   server: ServerContext,
   context: RequestContext,
-  { report, refusal, victims }: PageQuery,
+  { report, refusal, victims, find, monitor }: PageQuery,
 ): Promise<HttpAnswer> {
   const { facts } = server.runtime
   const base = baseUrl(server, context)
@@ -96,6 +103,7 @@ async function show(
   const breathe = pace()
   for (const { run } of recent) await mapPaced(run.monitors, breathe, prepareMonitor)
   const incidents = await server.runtime.incidents?.(views)
+  const reads = (type?: ServerType): boolean => views(type) === 'full'
   // A type that is not configured has no card: somebody only asked for it.
   const answered = checkedTypes(facts)
   const cards = cardsOf(
@@ -104,7 +112,7 @@ async function show(
     base,
   )
   const configuration = (await readsHere(context.caller)) ? (facts.configuration ?? 'none') : undefined
-  const page = pageMarkup(cards, {
+  const pageFacts = {
     base,
     user: call.credential && (await signedInUser(server, call)),
     configuration,
@@ -116,9 +124,16 @@ async function show(
     refusal,
     incidents,
     victims: victims === undefined ? undefined : encodeURIComponent(victims),
-  })
+    find,
+    reads,
+  }
+  const id = monitorIn(monitor)
+  const ofMonitor =
+    id && reads(id.type) ? monitorMarkup(id, cards, await historyOf(server.service, id, call), pageFacts) : undefined
+  const notice = monitor === undefined || ofMonitor ? undefined : 'Nothing that you may read is known of this monitor.'
+  const page = ofMonitor ?? pageMarkup(cards, { ...pageFacts, notice })
   return {
-    status: 200,
+    status: notice === undefined ? 200 : 404,
     contentType: 'text/html; charset=utf-8',
     body: page.markup,
     contentSecurityPolicy: formPolicy,

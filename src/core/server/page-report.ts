@@ -1,0 +1,76 @@
+import { oncePerObject } from '../lazy.ts'
+import type { RunMonitor, ServerType } from '../protocol/index.ts'
+import { bySeverity, count, isConsequence, type MonitorReading, readMonitor, stateWord } from '../reports/index.ts'
+import type { Card, CardRun } from './cards.ts'
+import { html, type Markup, trusted } from './html.ts'
+import { classOf, marks, words } from './page-frame.ts'
+import { monitorLink } from './page-words.ts'
+
+/** A report of more monitors lists only those that are not healthy, and how many of them at most. */
+const [mostMonitors, mostUnhealthy] = [100, 200]
+
+type ReportOptions = {
+  /** The one that the caller requested. */
+  readonly isOpen: boolean
+  /** Whether the caller may read the details of the type, so that its monitors have pages. */
+  readonly reads: boolean
+}
+
+/** The report of one run. */
+export function runReport({ type }: Card, run: CardRun, { isOpen, reads }: ReportOptions): Markup {
+  const { mode, monitors } = run
+  const checks = monitors.reduce((sum, { results }) => sum + results.length, 0)
+  const what =
+    type === undefined ? count(checks, 'check') : `${count(monitors.length, 'monitor')}, ${count(checks, 'check')}`
+  const unhealthy = monitors.length > mostMonitors ? monitors.filter(({ level }) => level !== 'ok') : monitors
+  const listed = unhealthy.toSorted(bySeverity).slice(0, mostUnhealthy)
+  const left = monitors.length - listed.length
+  return html`<details id="${type ?? 'host'}-${mode}"${trusted(isOpen ? ' open' : '')}><summary>${mode} report: ${what}</summary>
+${runFacts(run)}
+${listed.map((monitor) => monitorReport(monitor, reads ? type : undefined))}${left > 0 ? html`<p class="quiet">${count(left, 'monitor')} not listed, ${count(monitors.length - unhealthy.length, 'healthy monitor')} among them: find them above by their names</p>` : undefined}</details>
+`
+}
+
+const runFacts = ({ ageSeconds, duration, correlationId }: CardRun): Markup =>
+  html`<p class="quiet">${age(ageSeconds)}${took(duration)}${correlationId === '' ? '' : ` · correlation id ${correlationId}`}</p>`
+
+/** What one monitor found last at a depth. */
+export const latestReport = (run: CardRun, monitor: MonitorReading): Markup =>
+  html`<h3>${run.mode} <span class="when">${age(run.ageSeconds)}${took(monitor.duration)}</span></h3>${checkList(monitor)}`
+
+/** Kept, because most monitors of a page are those of the page before. Of each type, because the name links to its page. */
+const reports = new Map<ServerType | undefined, (monitor: MonitorReading) => Markup>()
+
+function monitorReport(monitor: MonitorReading, type: ServerType | undefined): Markup {
+  const write =
+    reports.get(type) ?? oncePerObject((one: MonitorReading) => html`${headOf(one, type)}\n${checkList(one)}`)
+  reports.set(type, write)
+  return write(monitor)
+}
+
+/** Reads what a page shows of a monitor, so that others can have their turns between two monitors. */
+export const prepareMonitor = (monitor: RunMonitor): void => void readMonitor(monitor)
+
+const headOf = ({ name, level, duration, host }: MonitorReading, type: ServerType | undefined): Markup =>
+  html`<h3><span class="mark ${classOf(level)}" title="${words[level].slice(2)}">${marks[level]}</span>${type === undefined || host ? name : monitorLink({ type, monitor: name }, name)}<span class="when">${took(duration).replace(', ', ' ')}</span></h3>`
+
+const checkList = ({ results }: MonitorReading): Markup =>
+  html`<ul class="checks">${results.map(
+    (result) =>
+      html`<li><span class="mark ${isConsequence(result) ? '' : classOf(result.level)}" title="${stateWord(result)}">${isConsequence(result) ? '·' : marks[result.level]}</span>${
+        result.check === '' ? undefined : html`<b>${result.check}</b> `
+      }${result.message}${result.details.map((detail) => html`<span class="detail">${detail}</span>`)}</li>`,
+  )}</ul>`
+
+/** `4 s ago`. */
+export function age(seconds: number): string {
+  if (seconds < 1) return 'just now'
+  if (seconds < 120) return `${seconds} s ago`
+  return seconds < 7_200 ? `${Math.round(seconds / 60)} min ago` : `${Math.round(seconds / 3_600)} h ago`
+}
+
+/** `, took 15 ms`. */
+export function took(ms: number | undefined): string {
+  if (ms === undefined) return ''
+  return ms < 1_000 ? `, took ${Math.round(ms)} ms` : `, took ${(ms / 1_000).toFixed(1)} s`
+}

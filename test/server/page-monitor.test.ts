@@ -1,0 +1,155 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { GetHistoryResponse, RunDocument } from '../../src/core/protocol/index.ts'
+import { cardsOf } from '../../src/core/server/cards.ts'
+import { pageMarkup } from '../../src/core/server/page-markup.ts'
+import { historyMarkup, monitorIn } from '../../src/core/server/page-monitor.ts'
+import { until } from '../support/suite/until.ts'
+import { recentRun } from './recent.ts'
+import { ask, withSite } from './site.ts'
+import { serveMonitors } from './with-monitors.ts'
+
+const textOf = (page: string): string =>
+  page
+    .replace(/<style>.*?<\/style>/s, '')
+    .replace(/<[^>]*>/g, ' ')
+    .replace(/\s+/g, ' ')
+const pathOf = (key: string): string => `/?monitor=${encodeURIComponent(key)}`
+
+describe('the page of a monitor', () => {
+  let server: Awaited<ReturnType<typeof serveMonitors>>
+  beforeAll(async () => {
+    server = await serveMonitors()
+    for (const type of ['Batch', 'Ftp'])
+      await ask(server.port, `/healthcheck?ExecutionMode=Standard&ServerType=${type}`)
+  })
+  afterAll(() => server.close())
+
+  test('W20 a report links to the pages of its monitors, which show availability, down time and the latest results', async () => {
+    const { text } = await ask(server.port, '/')
+    const links = [...text.matchAll(/href="(\/\?monitor=[^"]*)"/g)].map(([, link = '']) => link)
+    expect(links.toSorted()).toEqual(
+      [
+        pathOf('Batch/tcp <b>queue</b>'),
+        pathOf('Ftp/file-age a-name-that-is-much-too-long-for-one-line-of-a-phone'),
+      ].toSorted(),
+    )
+    const rows = await until(async () => {
+      const [batch = '', ftp = ''] = await Promise.all(
+        links.toSorted().map(async (link) => textOf((await ask(server.port, link)).text)),
+      )
+      return /24 h 100 % never/.test(batch) && /24 h 0 % [\d.]+ m?s/.test(ftp) && [batch, ftp]
+    })
+    const [batch = '', ftp = ''] = rows
+    expect(batch).toContain('30 days 100 %')
+    expect(batch).toContain('90 days 100 %')
+    expect(batch).toContain('Figures of 24 hours')
+    expect(batch).toContain('Without a store, svc remembers the last 24 hours')
+    expect(batch).toMatch(/Latest results Standard .* connect 127\.0\.0\.1/)
+    expect(ftp).toContain('Down for longest')
+  })
+
+  test('W20 a monitor that nobody knows is a 404, and its name is escaped', async () => {
+    for (const key of ['Batch/<script>', 'Nothing/tcp', '/', 'host', 'Batch/']) {
+      const { status, text } = await ask(server.port, pathOf(key))
+      expect(status).toBe(404)
+      expect(text).toContain('Nothing that you may read is known of this monitor.')
+      expect(text).not.toContain('<script')
+    }
+  })
+})
+
+test('S11 W20 a reader who may not read a type gets no page of its monitors, no links, and no history', async () => {
+  const runtime = { viewOf: async () => () => 'brief' as const }
+  await withSite({ runtime }, async ({ port, calls }) => {
+    expect((await ask(port, pathOf('Sql/postgres orders'))).status).toBe(404)
+    expect(calls).toEqual([])
+    expect((await ask(port, '/')).text).not.toContain('?monitor=')
+  })
+})
+
+test.each([
+  ['Sql/postgres a/b', { type: 'Sql', monitor: 'postgres a/b' }],
+  ['/host', { type: undefined, monitor: 'host' }],
+  ['sql/x', undefined],
+  ['Sql', undefined],
+  [undefined, undefined],
+])('W20 the query monitor=%s names %j', (text, id) => {
+  expect(monitorIn(text)).toEqual(id)
+})
+
+const day = 86_400_000
+test('W20 an hour down in 90 days is below 100 %, one red bar among those of the days, and its check is named', () => {
+  const now = Date.UTC(2026, 10, 24, 12)
+  const first = Math.floor(now / day) * day - 89 * day
+  const answer = (days: number): GetHistoryResponse => ({
+    Monitors: [
+      {
+        ServerType: 'Sql',
+        MonitorName: 'postgres orders',
+        AvailabilityPercent: 100 * (1 - 1 / (24 * days)),
+        Down: 3_600_000,
+        Unobserved: 0,
+        Worst: [{ From: new Date(now - day), To: new Date(now - day / 2), Down: 3_600_000, FailedChecks: ['connect'] }],
+        Periods: Array.from({ length: days }, (_, at) => ({
+          From: new Date(first + at * day),
+          To: new Date(first + (at + 1) * day),
+          Status: at === 88 ? ('Failed' as const) : ('Ok' as const),
+          AvailabilityPercent: at === 88 ? 95.833 : 100,
+          Down: at === 88 ? 3_600_000 : 0,
+          FailedChecks: at === 88 ? ['connect'] : [],
+        })),
+      },
+    ],
+  })
+  const { markup } = historyMarkup([answer(1), answer(30), answer(90)], now)
+  expect(textOf(markup)).toContain('90 days 99.953 % 1 h never')
+  const bars = /<svg class="bars" viewBox="0 0 900 32".*?<\/svg>/s.exec(markup)?.[0] ?? ''
+  expect(bars.match(/<rect class="ok"/g)).toHaveLength(89)
+  expect(bars.match(/<rect class="fail".*?<title>2026-11-23: 95.833 %, down 1 h \(connect\)<\/title>/g)).toHaveLength(1)
+})
+
+test('W20 the page of 10,000 monitors with three runs each is smaller than 1 MB, lists what is not healthy, and finds the others', () => {
+  const at = new Date(0)
+  const monitors = Array.from({ length: 10_000 }, (_, index) => ({
+    name: `http shop-${index}`,
+    kind: 'http',
+    status: index === 7_777 ? ('failed' as const) : ('ok' as const),
+    results: [
+      {
+        check: 'answer',
+        status: index === 7_777 ? ('failed' as const) : ('ok' as const),
+        message: `200 in ${index} ms`,
+      },
+      { check: 'certificate', status: 'ok' as const, message: 'valid until 2027-01-01, 38 days left' },
+    ],
+  }))
+  const runs = (['Basic', 'Standard', 'Advanced'] as const).map((mode) => {
+    const document: RunDocument = {
+      ...{ version: 1, type: 'App', mode, view: 'full', status: 'failed', message: 'App is unhealthy' },
+      ...{ startedAt: at, endedAt: at, durationMs: 1, monitors },
+    }
+    return recentRun(document, 1)
+  })
+  const page = (find?: string): string =>
+    pageMarkup(cardsOf(['App'], runs, 'http://svc'), {
+      base: 'http://svc',
+      user: undefined,
+      configuration: undefined,
+      configured: ['App'],
+      answered: ['App'],
+      others: [],
+      at,
+      report: undefined,
+      refusal: undefined,
+      reads: () => true,
+      find,
+    }).markup
+  const text = page()
+  expect(text.length).toBeLessThan(1_000_000)
+  expect(text.match(/http shop-7777<\/a>/g)).toHaveLength(3)
+  expect(text).toContain('9999 monitors not listed')
+  expect(text).not.toContain('shop-42<')
+  const matches = page('SHOP-42')
+  expect(matches).toContain('App http shop-42</a>')
+  expect(textOf(matches)).toContain('111 monitors, the first 100 of them')
+})
