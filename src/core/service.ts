@@ -220,7 +220,7 @@ export type ShownIncident = {
   readonly cause?: { readonly type?: ServerType | undefined; readonly monitor: string } | undefined
   readonly isFlapping: boolean
   readonly isUnobserved: boolean
-  /** How many other incidents rest on its monitor. */
+  /** How many other monitors have incidents that rest on its monitor, of whatever types. */
   readonly victims: number
 }
 export type ConfirmedStates = {

@@ -52,7 +52,7 @@ export const plants: readonly Plant[] = [
     from: 'if (level === undefined) return withoutVerdict(before, verdict, run, rules)',
     to: "if (level === undefined && verdict.reason === 'remembered') return judge(before, { ...verdict, level: 'failed', fault: 'auth' }, run, rules)\n  if (level === undefined) return withoutVerdict(before, verdict, run, rules)",
     rule: 'no transition without a fault',
-    seed: 75,
+    seed: 647,
   },
   {
     what: 'a run without a verdict counts as healthy',
@@ -95,6 +95,20 @@ export const plants: readonly Plant[] = [
     from: 'if (first && of.length - down.length < atLeast)',
     to: 'if (first && atLeast > 0)',
     rule: 'no blame without a cause',
+  },
+  {
+    what: 'a group fails with its last member',
+    file: 'blame.ts',
+    from: 'if (first && of.length - down.length < atLeast)',
+    to: 'if (first && down.length === of.length)',
+    rule: 'victims fold',
+  },
+  {
+    what: 'a victim takes the blame for those behind it',
+    file: 'blame.ts',
+    from: 'blamed: first ?? cause',
+    to: 'blamed: cause ?? first',
+    rule: 'the first cause takes the blame',
   },
   {
     what: 'a cause that answers takes the blame',

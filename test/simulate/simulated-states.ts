@@ -130,7 +130,7 @@ const durations: Readonly<Record<Kind, readonly [number, number]>> = {
 const faultsUntil = 70 * minute
 const endAt = 125 * minute
 
-function peersOf(chance: Chance): readonly Peer[] {
+function peersOf(chance: Chance, groups: Chance): readonly Peer[] {
   const count = chance.between(3, 12)
   const peers: Peer[] = []
   for (let at = 0; at < count; at += 1) {
@@ -140,7 +140,7 @@ function peersOf(chance: Chance): readonly Peer[] {
         ? []
         : chance.is(0.6)
           ? [{ atLeast: 1, of: [chance.of(earlier)] }]
-          : [{ atLeast: 1, of: [...new Set([chance.of(earlier), chance.of(earlier)])] }]
+          : [groupOf([chance.of(earlier), chance.of(earlier)], earlier, groups)]
     const runsOn = at > 1 && dependsOn.length === 0 && chance.is(0.2) ? 'machine' : 'network'
     const flapping = chance.is(0.2) ? Number.POSITIVE_INFINITY : 6
     const peer: Peer = {
@@ -181,6 +181,13 @@ function peersOf(chance: Chance): readonly Peer[] {
   return peers
 }
 
+/** One of two or of three, or two of three. */
+function groupOf(two: readonly string[], earlier: readonly string[], chance: Chance): Peer['dependsOn'][number] {
+  const third = chance.is(0.7) ? [chance.of(earlier)] : []
+  const of = [...new Set([...two, ...third])]
+  return { atLeast: of.length === 3 && chance.is(0.6) ? 2 : 1, of }
+}
+
 function kindFor({ runsOn, every, flapping }: Peer, chance: Chance): Kind {
   if (runsOn === 'machine') return chance.of(['disk', 'disk', 'diskGone', 'warning', 'threshold', 'starved'])
   const deep: readonly Kind[] = every.Advanced === undefined ? [] : ['deep', 'deepConnect']
@@ -215,7 +222,7 @@ type Open = {
 export function simulate(subject: Subject, seed: number, keepLines = false): Outcome {
   const queue = new Queue()
   const chance = new Chance(seed)
-  const peers = peersOf(chance)
+  const peers = peersOf(chance, new Chance(seed + 1_000_000))
   const byName = new Map(peers.map((peer) => [peer.name, peer]))
   const origin = 1_700_000_000_000 + chance.between(0, 10 * minute)
   const now = (): number => origin + queue.now
@@ -848,6 +855,11 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     return pauses.has(peer.name) || (pausedUntil.get(peer.name) ?? Number.NEGATIVE_INFINITY) > from
   }
   const checkEnd = (states: InstanceType<Subject['States']>, asksOf: ReadonlyMap<string, number>): void => {
+    const blamed = new Map(
+      [...states.views(now())].flatMap(({ key, check, state }) =>
+        check === 'connect' ? [[key, state.incident?.cause] as const] : [],
+      ),
+    )
     for (const view of states.views(now())) {
       const { key, check, item, state } = view
       const peer = peerOf(key)
@@ -855,6 +867,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
         if (state.level !== 'ok') broken('agrees with the truth', `${key} ${check} is ${state.level}`)
         continue
       }
+      const first = state.incident?.cause
+      const beyond = first && blamed.get(first.key)
+      if (beyond) broken('the first cause takes the blame', `${key} blames ${first.key}, a victim of ${beyond.key}`)
       const fault = ownFault(peer, queue.now)
       const isBad = fault !== undefined && fault.check === check && fault.item === item
       const isOwn = isBad ? fault.level : 'ok'

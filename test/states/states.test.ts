@@ -335,3 +335,88 @@ test('W19 an unreachable peer is an incident only once a witness has answered a 
   run('a', 85, refused)
   expect(log()).toEqual(['begin a connect ok → failed'])
 })
+
+const on = (...keys: readonly string[]) => ({ dependsOn: [{ atLeast: 1, of: keys }] })
+
+test('G3 a victim of a victim rests on the first cause, which alone is an incident of its own', () => {
+  const { run, tick, transitions } = watching([
+    monitor('gateway'),
+    monitor('db', on('gateway')),
+    monitor('shop', on('db')),
+  ])
+  for (const key of ['gateway', 'db', 'shop']) run(key, 0, ok)
+  for (const at of [60, 81]) for (const key of ['shop', 'db', 'gateway']) run(key, at, refused)
+  for (let at = 82; at < 90; at += 1) tick(at)
+  const causes = transitions.map(({ what, key, cause }) => `${what} ${key}: ${cause?.key}`)
+  expect(causes.toSorted()).toEqual(['begin db: gateway', 'begin gateway: undefined', 'begin shop: gateway'])
+})
+
+test('G3 a cause that was down earlier and of which nothing has been seen since takes no blame', () => {
+  const { run, tick, log, transitions, asks } = watching([monitor('db'), monitor('shop', on('db'))])
+  run('db', 0, ok)
+  run('shop', 0, ok)
+  run('db', 60, refused)
+  run('db', 81, refused)
+  expect(log()).toEqual(['begin db connect ok → failed'])
+  // From now on its sign-in pauses, so that its runs show nothing.
+  run('shop', 600, refused)
+  run('shop', 621, refused)
+  expect(asks.filter(({ key, at }) => key === 'db' && at >= origin + 600 * second)).not.toHaveLength(0)
+  run('db', 622, { level: undefined, reason: 'remembered' })
+  tick(640)
+  expect(log()).toHaveLength(1)
+  tick(652)
+  expect(log().slice(1)).toEqual(['begin shop connect ok → failed'])
+  expect(transitions.at(-1)?.cause).toBeUndefined()
+})
+
+test('G3 what shallower runs reach takes no blame for a fault that only deeper runs show', () => {
+  const { run, tick, transitions } = watching([monitor('db'), monitor('shop', on('db'))])
+  run('db', 0, ok)
+  run('shop', 0, ok)
+  run('db', 60, { level: 'failed', fault: 'tls' }, 'Advanced')
+  run('db', 81, { level: 'failed', fault: 'tls' }, 'Advanced')
+  run('db', 120, ok)
+  run('shop', 130, refused)
+  run('db', 150, ok)
+  run('shop', 151, refused)
+  tick(152)
+  tick(183)
+  expect(transitions.map(({ what, key, cause }) => `${what} ${key}: ${cause?.key}`)).toEqual([
+    'begin db: undefined',
+    'begin shop: undefined',
+  ])
+})
+
+test('G3 a group that still has enough members takes no blame, and one that has too few does', () => {
+  const two = { dependsOn: [{ atLeast: 2, of: ['a', 'b', 'c'] }] }
+  const { run, tick, transitions } = watching([monitor('a'), monitor('b'), monitor('c'), monitor('shop', two)])
+  const all = ['a', 'b', 'c', 'shop']
+  const round = (at: number, ...down: readonly string[]): void => {
+    for (const key of all) run(key, at, down.includes(key) ? refused : ok)
+  }
+  const causes = () => transitions.flatMap(({ what, key, cause }) => (key === 'shop' ? [`${what}: ${cause?.key}`] : []))
+  round(0)
+  for (const at of [60, 81]) round(at, 'a')
+  expect(causes()).toEqual([])
+  for (const at of [120, 141]) round(at, 'a', 'shop')
+  tick(142)
+  expect(causes()).toEqual(['begin: undefined'])
+  for (const at of [180, 191]) round(at, 'a')
+  for (const at of [240, 261]) round(at, 'a', 'b', 'shop')
+  tick(262)
+  expect(causes()).toEqual(['begin: undefined', 'end: undefined', 'begin: a'])
+})
+
+test('W18 the end of flapping is when the checks stayed healthy, also where the level never changed', () => {
+  const { run, transitions } = watching([monitor('a', { flapping: 2 })])
+  run('a', 0, ok)
+  for (const at of [60, 120, 180]) {
+    run('a', at, refused)
+    run('a', at + 5, ok)
+    run('a', at + 16, ok)
+  }
+  run('a', 2_100, ok)
+  const ended = transitions.filter(({ what }) => what === 'end')
+  expect(ended).toMatchObject([{ at: origin + 185 * second }])
+})

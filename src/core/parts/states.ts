@@ -196,8 +196,11 @@ function* checksFor(
   views: HealthViews,
   slugFor: (view: SubjectView) => string,
 ): Generator<ConfirmedCheck> {
-  const victims = new Map<string, number>()
-  for (const { cause } of states.incidents()) if (cause) victims.set(cause.key, (victims.get(cause.key) ?? 0) + 1)
+  const victims = new Map<string, Set<string>>()
+  for (const { key, incident } of states.incidents()) {
+    const cause = incident.cause?.key
+    if (cause !== undefined) victims.set(cause, (victims.get(cause) ?? new Set()).add(key))
+  }
   for (const view of states.views(now)) {
     const { type, monitor, check, item, state, isObserved, key } = view
     if (views(type) !== 'full') continue
@@ -216,7 +219,7 @@ function* checksFor(
       isSettled: doubt === undefined && reason === undefined,
       doubtSince: doubt && (doubt.failed ?? doubt.warning),
       blips,
-      incident: incident && shownIncident(incident, victims.get(key) ?? 0, views),
+      incident: incident && shownIncident(incident, victims.get(key)?.size ?? 0, views),
     }
   }
 }

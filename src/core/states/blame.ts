@@ -2,11 +2,17 @@ import { causeFreshMs, isUnreachable } from './policy.ts'
 import type { Cause, Dependency, SubjectState } from './types.ts'
 
 /** What is known of a monitor on which others depend. */
-export type CauseView = Cause & {
+export type CauseView = {
+  /** The key of the monitor. */
+  readonly key: string
+  /** Who takes the blame: the monitor, or the one of which it is a victim itself. */
+  readonly blamed: Cause
   /** It cannot be reached, so that the faults of its dependents follow from that. */
   readonly isDown: boolean
   /** It may be. */
   readonly isDoubtful: boolean
+  /** Its fault has an incident, so that it is known whether it is a victim. */
+  readonly isSettled: boolean
   /** When its last run with a verdict began. */
   readonly seenAt: number
 }
@@ -18,20 +24,38 @@ export type Blame =
   /** Nobody knows yet: these causes have to run again, if any are listed. */
   | { readonly type: 'wait'; readonly rerun: readonly string[] }
 
-/** While a cause flaps, what it shows now counts: its silence must not cover the faults of others. */
-const isDown = ({ isFlapping, latest, level, fault }: SubjectState): boolean =>
-  isFlapping ? latest?.level === 'failed' && isUnreachable(latest.fault) : level === 'failed' && isUnreachable(fault)
+/**
+ * While a cause flaps, what it shows now counts: its silence must not cover the faults of others. What shallower runs reach
+ * can be reached, whatever deeper ones show.
+ */
+const isDown = ({ isFlapping, latest, level, fault, isReached }: SubjectState): boolean =>
+  isReached
+    ? false
+    : isFlapping
+      ? latest?.level === 'failed' && isUnreachable(latest.fault)
+      : level === 'failed' && isUnreachable(fault)
 
-const isDoubtful = ({ doubt }: SubjectState): boolean => doubt?.failed !== undefined && isUnreachable(doubt.fault)
+const isDoubtful = ({ doubt, isReached }: SubjectState): boolean =>
+  !isReached && doubt?.failed !== undefined && isUnreachable(doubt.fault)
 
 export const viewOf = (cause: Cause, subjects: Iterable<SubjectState>, seenAt: number): CauseView => {
   const all = [...subjects]
-  return { ...cause, isDown: all.some(isDown), isDoubtful: all.some(isDoubtful), seenAt }
+  const incidents = all.flatMap((one) => (isDown(one) && one.incident ? [one.incident] : []))
+  const first = incidents.find((one) => one.cause !== undefined)?.cause
+  return {
+    key: cause.key,
+    blamed: first ?? cause,
+    isDown: all.some(isDown),
+    isDoubtful: all.some(isDoubtful),
+    isSettled: incidents.length > 0,
+    seenAt,
+  }
 }
 
 /**
  * On whom the fault of a subject rests, that was confirmed at `confirmedAt` and began at `levelSince`. Only a cause that
- * cannot be reached explains it: a slow backup must not hide an outage. A cause of which nothing is known explains nothing.
+ * cannot be reached explains it: a slow backup must not hide an outage. A cause of which nothing is known explains nothing,
+ * and neither does one that was down earlier and of which nothing has been seen since.
  */
 export function blame(
   dependsOn: readonly Dependency[],
@@ -44,10 +68,13 @@ export function blame(
   let waits = false
   for (const { of, atLeast } of dependsOn) {
     const views = of.flatMap((key) => viewsOf(key) ?? [])
-    const down = views.filter((view) => view.isDown)
-    const doubtful = views.filter((view) => !view.isDown && view.isDoubtful)
+    const down = views.filter((view) => view.isDown && view.seenAt >= since)
+    const doubtful = views.filter((view) => !down.includes(view) && (view.isDown || view.isDoubtful))
     const [first] = down
-    if (first && of.length - down.length < atLeast) return { type: 'victim', of: causeOf(first) }
+    if (first && of.length - down.length < atLeast) {
+      if (first.isSettled || !mayWait) return { type: 'victim', of: first.blamed }
+      waits = true
+    }
     if (of.length - down.length - doubtful.length < atLeast) waits = true
     for (const { key, seenAt } of views) if (seenAt < since) stale.add(key)
   }
@@ -62,9 +89,7 @@ export function suspect(
   for (const { of, atLeast } of dependsOn) {
     const suspects = of.flatMap((key) => viewsOf(key) ?? []).filter((view) => view.isDown || view.isDoubtful)
     const [first] = suspects
-    if (first && of.length - suspects.length < atLeast) return causeOf(first)
+    if (first && of.length - suspects.length < atLeast) return first.blamed
   }
   return undefined
 }
-
-const causeOf = ({ key, type, monitor }: CauseView): Cause => ({ key, type, monitor })

@@ -112,7 +112,9 @@ function followFlapping(state: SubjectState, { subject, blame, now }: Situation)
 }
 
 function settle(state: SubjectState, incident: Incident): IncidentStep {
-  const { level, levelSince: at, message, fault } = state
+  const { level, levelSince, latest, message, fault } = state
+  // The level may never have changed while it flapped: the end is the first of the runs that stayed healthy.
+  const at = level === 'ok' && latest?.level === 'ok' ? Math.max(levelSince, latest.since) : levelSince
   if (level === 'ok')
     return { incident: undefined, what: 'end', at, from: incident.level, to: 'ok', message, of: incident }
   return changed(state, { ...incident, isFlapping: false, level, fault, message }, incident.level, 'settled')

@@ -58,7 +58,7 @@ export function judge(before: SubjectState, verdict: Verdict, run: Run, rules: J
   const { beganAt } = run
   // The same observation once more, or one that is older than what is known.
   if (before.latest && beganAt <= before.latest.at) return { state: before, effects: [] }
-  if (isTooShallow(before, level, run.depth)) return lookAgain(before, run)
+  if (isTooShallow(before, level, run.depth)) return lookAgain({ ...before, isReached: true }, run)
   const state: SubjectState = {
     ...before,
     checkDepth: verdict.depth,
@@ -66,6 +66,7 @@ export function judge(before: SubjectState, verdict: Verdict, run: Run, rules: J
     reason: undefined,
     observedAt: beganAt,
     unobservedSince: undefined,
+    isReached: remainsReached(before, level, run.depth),
     ...newsOf(before, level, beganAt),
     latest: {
       level,
@@ -103,6 +104,12 @@ const suspected = ({ level, doubt }: SubjectState): CheckLevel =>
 /** Whether a run is healthier than a fault that only deeper runs have faultDepth. */
 const isTooShallow = (state: SubjectState, level: CheckLevel, depth: ExecutionMode): boolean =>
   rank(level) < rank(suspected(state)) && !covers(depth, state.depth)
+
+/** A fault that shallower runs do not show: one that they show again is another one. */
+const remainsReached = (before: SubjectState, level: CheckLevel, run: ExecutionMode): true | undefined => {
+  const isFaulty = before.level !== 'ok' || before.doubt !== undefined
+  return before.isReached && isFaulty && (level === 'ok' || covers(run, before.depth)) ? true : undefined
+}
 
 /** The fault may be over: a run at its depth decides. The pauses grow while it stands. */
 function lookAgain(state: SubjectState, { beganAt, endedAt }: Run): Judged {

@@ -198,10 +198,10 @@ export class States {
     }
   }
 
-  /** The open incidents. */
-  *incidents(): Generator<Incident> {
-    for (const { places } of this.#watched.values())
-      for (const { state } of places.values()) if (state.incident) yield state.incident
+  /** The open incidents, with the keys of their monitors. */
+  *incidents(): Generator<{ readonly key: string; readonly incident: Incident }> {
+    for (const [key, { places }] of this.#watched)
+      for (const { state } of places.values()) if (state.incident) yield { key, incident: state.incident }
   }
 
   /** The monitor on which the faults of another one seem to rest, while nothing is certain. */

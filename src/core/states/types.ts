@@ -186,6 +186,8 @@ export type SubjectState = {
   readonly missing: number
   /** When shallower healthy runs last made svc look again at the depth of the fault, and how often. */
   readonly looked?: { readonly at: number; readonly times: number } | undefined
+  /** The latest run that was shallower than the fault was better. */
+  readonly isReached?: true | undefined
   readonly incident?: Incident | undefined
 }
 
