@@ -112,6 +112,19 @@ describe('a simulated Alertmanager', () => {
     expect(two.posts).toHaveLength(1)
   })
 
+  test('M2 an end lies in the past of Alertmanager, which ignores an end in its future', async () => {
+    const one = await simulated()
+    await using _ = one.peer
+    const am = await opened(receiver(one))
+    await am.receiver.send([notice({ what: 'end', beganAt: Date.now(), endedAt: Date.now() + 500 })], signal())
+    const alerts = one.posts[0] ?? []
+    expect(alerts).toHaveLength(2)
+    for (const { startsAt, endsAt } of alerts) {
+      expect(Date.now() - Date.parse(endsAt)).toBeGreaterThanOrEqual(5_000)
+      expect(Date.parse(startsAt)).toBeLessThanOrEqual(Date.parse(endsAt))
+    }
+  })
+
   test('M2 a fault that begins again takes back its end', async () => {
     const one = await simulated()
     await using _ = one.peer

@@ -43,6 +43,11 @@ const repeatEndMs = 300_000
 const reportedSkew = 30_000
 /** Milliseconds of a difference that the date of an answer, which has no fractions, cannot show. */
 const leastSkew = 2_000
+/**
+ * Milliseconds that an end lies in the past. Alertmanager ignores an end that lies in its future while it knows a later one, and its
+ * clock is not known better than this.
+ */
+const endMarginMs = 5_000
 /** Alerts in one request. */
 const chunkSize = 100
 /** Requests in search of the alerts that an instance refuses. */
@@ -195,7 +200,7 @@ class Alertmanager implements Receiver {
 
   #alert(notice: Notice, name: 'SvcFailed' | 'SvcWarning', isFiring: boolean): Alert {
     const now = this.#context.now()
-    const endedAt = Math.min(notice.endedAt ?? now, now)
+    const endedAt = Math.min(notice.endedAt ?? now, now - endMarginMs)
     const startsAt = Math.min(notice.beganAt, isFiring ? now : endedAt)
     return {
       labels: {
