@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { reloadText } from '../../src/cli/serve/lists.ts'
 import { startTicks } from '../../src/core/running-process.ts'
 import { type Home, svcHome } from '../support/program/svc.ts'
 
@@ -59,4 +60,15 @@ test.each([
   expect(code).toBe(6)
   expect(stderr).toContain(`--pid ${process.pid}   http`)
   expect(stderr).toContain('/etc/svc/svc.yaml')
+})
+
+test('W9 on a terminal, svc serve reload names what was added, removed and changed, twenty of each at most', () => {
+  const screen = { isTTY: true, columns: 80, colour: false, unicode: true }
+  const added = Array.from({ length: 22 }, (_, at) => `App/tcp m${at}`)
+  const reloaded = { pid: 1, url: 'http://127.0.0.1:1', configuration: '/svc.yaml', added, removed: [], warnings: [] }
+  const text = reloadText({ ...reloaded, changed: ['Sql/tcp db'] }, 'this machine', { json: false, screen })
+  const [counts = '', ...names] = text.replaceAll(/\s+/g, ' ').split(' added: ')
+  expect(counts).toContain('22 added, 0 removed, 1 changed')
+  expect(names.join()).toMatch(/^App\/tcp m0, .*App\/tcp m19, and 2 more changed: Sql\/tcp db$/)
+  expect(text).not.toContain('removed:')
 })

@@ -116,7 +116,7 @@ export const history = list<HistoryRow>()({
   documentOnly: { target: string, notKept: optional(string), hiddenMonitors: optional(integer) },
   rows: 'history',
   headline: (rows) => headlineOf(rows),
-  empty: { sentence: 'The history knows nothing of this time', next: 'svc serve records it:   svc serve' },
+  empty: { sentence: 'Nothing is recorded for this time', next: 'To record what monitors find:   svc serve' },
   columns: [
     { key: 'type', is: string, title: 'TYPE', once: true },
     { key: 'monitor', is: string, title: 'MONITOR', once: true, shrink: 3 },
