@@ -392,7 +392,7 @@ peerSuite(shareMissing, 'H30 a share that does not answer', () => {
   })
 
   test('in svc serve, a hundred runs lose no thread, and the other types stay healthy', {
-    timeout: 420_000,
+    timeout: 900_000,
   }, async () => {
     const open = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1')
     await once(open, 'listening')
@@ -445,7 +445,7 @@ peerSuite(shareMissing, 'H30 a share that does not answer', () => {
       }
       share.go()
       // The reader process that was silent is replaced first.
-      await until(async () => (await ask('App')).text.includes('1.2.3, as expected'), 30_000, 500)
+      await until(async () => (await ask('App')).text.includes('1.2.3, as expected'), 180_000, 500)
       await share.stop()
       const answer = ask('App').catch(() => undefined)
       const exit = once(serve, 'exit')
