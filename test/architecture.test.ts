@@ -160,6 +160,7 @@ const law: Record<string, readonly string[]> = {
   ],
   store: [
     'history',
+    'states',
     'file-errors',
     'files',
     'service',

@@ -60,11 +60,11 @@ export async function openCore(options: OpenOptions): Promise<Core> {
   }
   const results = shared ? await openResults() : undefined
   const health = healthPart(options, { services, history, onReport: results?.record }, store)
-  const watching = shared ? await watch(options, health) : undefined
+  const watching = shared ? await watch(options, health, store) : undefined
   const reloads = shared ? (await import('./parts/reload.ts')).reloadPart(() => Date.now() / 1_000) : undefined
   const parts: readonly Part[] = [
     health,
-    ...(watching ? [watching.schedule, watching.states] : []),
+    ...(watching ? [watching.schedule] : []),
     ...(reloads ? [reloads] : []),
     { preload: preloadOperations },
     ...(store && accounts && history
@@ -80,6 +80,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
         ]
       : []),
     ...(results ? [results] : []),
+    ...(watching ? [watching.states] : []),
   ]
   const ready = async (signal: AbortSignal): Promise<void> => {
     for (const part of parts) await part.ready?.(signal)
@@ -149,12 +150,14 @@ export async function openCore(options: OpenOptions): Promise<Core> {
 }
 
 /** What runs the monitors by itself, and confirms what the runs show. */
-async function watch(options: OpenOptions, health: HealthPart) {
-  const [{ schedulePart }, { statesPart }] = await Promise.all([
+async function watch(options: OpenOptions, health: HealthPart, store: OpenStore | undefined) {
+  const [{ schedulePart }, { statesPart }, { statesKeeper }] = await Promise.all([
     import('./parts/schedule.ts'),
     import('./parts/states.ts'),
+    import('./parts/states-keeper.ts'),
   ])
-  const states = statesPart()
+  const rows = store && (async () => (await store.data(false)).states)
+  const states = statesPart(statesKeeper({ rows, log: options.log }))
   return { states, schedule: schedulePart(health.scheduleWork(options), states) }
 }
 

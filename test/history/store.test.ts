@@ -9,6 +9,8 @@ import {
   Recorder,
   restored,
 } from '../../src/core/history/index.ts'
+import type { IncidentRecord, StatesBatch, StoredState } from '../../src/core/states/index.ts'
+import { newSubject } from '../../src/core/states/judge.ts'
 import { type Data, openData } from '../../src/core/store/index.ts'
 import { backends } from '../support/store/data-fixture.ts'
 
@@ -102,6 +104,85 @@ describe.each(backends)('W3 the history of a store on $name', ({ name, start, fr
     const to = { key: 'Sql/postgres/sales', type: 'Sql', name: 'postgres sales' }
     await history.rename([{ from: identity.key, to }])
     expect((await history.numbered()).monitors).toEqual([{ ...to, number: 1, firstAt: noon }])
+  })
+
+  const row = { key: identity.key, type: 'Sql', monitor: identity.name, check: 'connect' } as const
+  const record = (id: string, beganAt: number): IncidentRecord => ({
+    ...row,
+    ...{ id, beganAt, confirmedAt: beganAt + 20_000, level: 'failed', fault: 'refused', message: 'connection refused' },
+    ...{ isFlapping: false, isUnobserved: false },
+  })
+  const state = {
+    ...newSubject({ check: 'connect', level: 'failed', message: 'm', depth: 'Basic' }, noon),
+    level: 'failed' as const,
+  }
+  const stands: StoredState = { row, state }
+  const batch = (more: Partial<StatesBatch> = {}): StatesBatch => ({
+    ...{ states: [], gone: [], incidents: [], isWhole: false },
+    ...more,
+  })
+  const everyIncident = { from: 0, to: Number.MAX_SAFE_INTEGER, most: 1_000 }
+
+  test('W18 states and incidents are what they were after svc starts again', async () => {
+    const item = { ...stands, row: { ...row, item: `queue ${'x'.repeat(5_000)}` } }
+    const first = {
+      ...batch({ isWhole: true, claims: 'now' }),
+      states: [stands, item],
+      incidents: [record('a', noon + 0.25)],
+    }
+    expect(await data.states.read()).toEqual({ ageMs: undefined, states: [], incidents: [] })
+    expect(await data.states.write(first)).toBe(true)
+    // A write whose answer was lost is repeated.
+    expect(await data.states.write(first)).toBe(true)
+    await data.close()
+    data = await open()
+    const { ageMs, states, incidents } = await data.states.read()
+    expect(ageMs).toBeGreaterThanOrEqual(0)
+    expect(states).toHaveLength(2)
+    expect(states).toEqual(expect.arrayContaining([stands, item]))
+    expect(incidents).toEqual([record('a', noon + 0.25)])
+  })
+
+  test('W3 an incident that ends leaves its state and stays in the history, for 400 days', async () => {
+    const open = { states: [stands], incidents: [record('a', noon), record('b', noon - day)] }
+    await data.states.write(batch({ ...open, isWhole: true, claims: 'now' }))
+    const ended = { ...record('a', noon), endedAt: noon + hour, ending: 'recovered' } as const
+    await data.states.write(batch({ gone: [row], incidents: [ended] }))
+    expect(await data.states.read()).toMatchObject({ states: [], incidents: [{ id: 'b' }] })
+    expect(await data.states.incidents(everyIncident)).toEqual([ended, record('b', noon - day)])
+    const at = async (from: number, to: number, most = 9) =>
+      (await data.states.incidents({ from, to, most })).map(({ id }) => id)
+    expect(await at(noon - hour, noon - 1)).toEqual(['b'])
+    expect(await at(noon + hour + 1, noon + day)).toEqual(['b'])
+    expect(await at(0, noon + day, 1)).toEqual(['a'])
+    await data.states.write(batch({ deleteBefore: noon + hour + 1 }))
+    expect(await at(0, noon + day)).toEqual(['b'])
+  })
+
+  test('W3 of two servers on one store, the one that started last stores states; incidents that only the other one knew are lost', async () => {
+    const other = await open()
+    try {
+      await data.states.write(batch({ states: [stands], incidents: [record('a', noon)], isWhole: true, claims: 'now' }))
+      expect(await other.states.write(batch({ isWhole: true, claims: 'now', incidents: [record('b', noon)] }))).toBe(
+        true,
+      )
+      expect(await data.states.write(batch({ states: [stands] }))).toBe(false)
+      expect(await data.states.write(batch({ states: [stands], isWhole: true, claims: 'when free' }))).toBe(false)
+      const { states, incidents } = await data.states.read()
+      expect(states).toEqual([])
+      expect(incidents).toEqual([record('b', noon)])
+      expect(await data.states.incidents(everyIncident)).toContainEqual(
+        expect.objectContaining({ id: 'a', ending: 'unknown', endedAt: expect.any(Number) }),
+      )
+    } finally {
+      await other.close()
+    }
+    const later = await openData({ store: path, create: false, now: () => Date.now() + minute })
+    try {
+      expect(await later.states.write(batch({ isWhole: true, claims: 'when free' }))).toBe(true)
+    } finally {
+      await later.close()
+    }
   })
 
   test.runIf(name === 'SQLite')('reading makes no file, and the file is not a store', async () => {

@@ -173,7 +173,49 @@ export const plants: readonly Plant[] = [
     file: 'states.ts',
     from: 'this.#place(watched, { ...row }, restored(state, now), true)',
     to: 'if (now < 0) this.#place(watched, { ...row }, restored(state, now), true)',
-    rule: 'one incident at a time',
+    rule: 'stands after a kill',
+  },
+  {
+    what: 'an incident that was restored begins with the restart',
+    file: 'states.ts',
+    from: 'this.#place(watched, { ...row }, restored(state, now), true)',
+    to: 'this.#place(watched, { ...row }, restored({ ...state, incident: state.incident && { ...state.incident, beganAt: now } }, now), true)',
+    rule: 'stands after a kill',
+  },
+  {
+    what: 'nobody notices for how long svc did not run',
+    file: 'states.ts',
+    from: 'for (const watched of this.#watched.values()) this.#wasAway(watched)',
+    to: '',
+    rule: 'unknown after a long absence',
+  },
+  {
+    what: 'a long absence of svc is a recovery',
+    file: 'states.ts',
+    from: 'if (state.incident === undefined || state.unobservedSince !== undefined) continue',
+    to: "this.#put(watched, place, { ...place.state, level: 'ok', levelSince: this.#now })\n      this.#advance(watched, place)\n      continue",
+    rule: 'no recovery while it stands',
+  },
+  {
+    what: 'an end is not stored',
+    file: 'ledger.ts',
+    from: "const isOver = what === 'end' || ",
+    to: 'const isOver = ',
+    rule: 'history',
+  },
+  {
+    what: 'what the store did not take is forgotten',
+    file: 'ledger.ts',
+    from: '    this.#offered = [...names].map((name) => [',
+    to: '    queueMicrotask(() => {})\n    if (now % 7 < 1) this.#pending.clear()\n    this.#offered = [...names].map((name) => [',
+    rule: 'history',
+  },
+  {
+    what: 'states are stored without what has become healthy',
+    file: 'ledger.ts',
+    from: 'else this.#states.delete(name)',
+    to: '',
+    rule: 'stands after a kill',
   },
   {
     what: 'the loss of the own line is the fault of the peers',
@@ -209,7 +251,8 @@ export const plants: readonly Plant[] = [
 export async function planted(plant: Plant): Promise<{ subject: Subject; remove: () => void }> {
   const imports = { '../schedule/index.ts': 'schedule/index.ts' }
   const { index, remove } = await plantedFolder<typeof Shipped>('states', imports, plant)
-  return { subject: { Schedule: schedule.Schedule, States: index.States }, remove }
+  const { States, Ledger, StatesTable } = index
+  return { subject: { Schedule: schedule.Schedule, States, Ledger, StatesTable }, remove }
 }
 
 /** The first seed in which the rule of a defect is broken. */

@@ -9,6 +9,8 @@ import { Queue } from './queue.ts'
 export type Subject = {
   readonly Schedule: typeof ShippedSchedule.Schedule
   readonly States: typeof ShippedStates.States
+  readonly Ledger: typeof ShippedStates.Ledger
+  readonly StatesTable: typeof ShippedStates.StatesTable
 }
 
 export type Outcome = {
@@ -212,17 +214,24 @@ function kindFor({ runsOn, every, flapping }: Peer, chance: Chance): Kind {
 
 type Open = {
   readonly id: string
+  readonly beganAt: number
+  /** When it last changed. */
+  readonly knownAt: number
   readonly what: string
   readonly level: string
   cause: string | undefined
   readonly isUnobserved: boolean
 }
 
+type Closed = { readonly beganAt: number; readonly endedAt: number }
+
 /** One process with its schedule and its states, its peers and its callers, for two simulated hours. */
 export function simulate(subject: Subject, seed: number, keepLines = false): Outcome {
   const queue = new Queue()
   const chance = new Chance(seed)
   const peers = peersOf(chance, new Chance(seed + 1_000_000))
+  /** Decides about the store, so that the rest of a scenario is the same without it. */
+  const storeChance = new Chance(seed + 500_000)
   const byName = new Map(peers.map((peer) => [peer.name, peer]))
   const origin = 1_700_000_000_000 + chance.between(0, 10 * minute)
   const now = (): number => origin + queue.now
@@ -302,21 +311,25 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     const fault = ownFault(peer, at)
     if (fault === undefined || !steady.has(fault.kind) || fault.check !== check || fault.item !== item) return false
     // What shows at the deepest runs only is not known of while shallower ones fail as well.
-    return fault.kind !== 'deepConnect' || !reasons(peer, check, item, fault.begin - minute, at).byCause
+    if (fault.kind !== 'deepConnect') return true
+    return !reasons(peer, check, item, fault.begin - minute, at).byCause && !wasCut(fault.begin - minute, at)
   }
 
   // What is stored, and what survives a kill.
 
-  const stored = new Map<
-    string,
-    { readonly row: ShippedStates.StoredSubject; readonly state: ShippedStates.SubjectState }
-  >()
+  const table = new subject.StatesTable()
+  /** The incidents as they were when the store last took everything. */
+  let openInStore = new Map<string, Open>()
+  let overInStore = new Map<string, Closed>()
+  const storeFails = storeChance.is(0.3) ? storeChance.between(10 * minute, 60 * minute) : Number.POSITIVE_INFINITY
+  const storeFailsUntil = storeFails + storeChance.of([3 * second, 30 * second, 5 * minute])
+  const failsNow = (): boolean => queue.now >= storeFails && queue.now < storeFailsUntil
   const pauses = new Map<string, { at: number; ms: number; fault: Fault }>()
   /** When the latest pause of sign-ins of a peer ended. */
   const pausedUntil = new Map<string, number>()
   const open = new Map<string, Open>()
-  /** The ids of incidents that have ended. */
-  const over = new Set<string>()
+  /** The incidents that have ended, by their ids. */
+  const over = new Map<string, Closed>()
   let removed: string | undefined
   const renamed = new Map<string, string>()
   const settingsOf = new Map<string, number>()
@@ -361,22 +374,28 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     }
     const schedule = new subject.Schedule(now())
     const states = new subject.States(now(), witnesses)
+    const ledger = new subject.Ledger()
     const running = new Set<string>()
     const asksOf = new Map<string, number>()
 
+    /** Stores what is new. The store may fail, and it may take something without an answer. */
+    const flush = (): void => {
+      const batch = ledger.batch(now())
+      if (!batch || failsNow()) return
+      table.write(JSON.parse(JSON.stringify(batch)) as ShippedStates.StatesBatch, now())
+      openInStore = new Map(open)
+      overInStore = new Map(over)
+      if (storeChance.is(0.9)) ledger.stored(batch, now())
+    }
+
     const carryOut = (effects: readonly ShippedStates.Effect[]): void => {
+      ledger.take(effects)
       for (const effect of effects) {
         if (effect.type === 'ask') {
           asksOf.set(effect.key, (asksOf.get(effect.key) ?? 0) + 1)
           schedule.ask(effect.key, { depth: effect.depth, at: effect.at, repeatsRefused: effect.repeatsRefused }, now())
         } else if (effect.type === 'witness') askWitnesses()
-        else if (effect.type === 'transition') observeTransition(effect.transition)
-        else {
-          const { row, state } = effect
-          const id = JSON.stringify([row.key, row.check, row.item])
-          if (state) stored.set(id, { row, state: JSON.parse(JSON.stringify(state)) as ShippedStates.SubjectState })
-          else stored.delete(id)
-        }
+        else if (effect.type === 'transition') observeTransition(effect.transition, effect.incident)
       }
     }
 
@@ -499,6 +518,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     const beat = (): void => {
       carryOut(states.tick(now()))
       tick()
+      flush()
       after(900, beat)
     }
 
@@ -575,22 +595,82 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       disturb('restart of svc', 0)
     }
     trace('started')
-    states.restore([...stored.values()], now())
+    restore(states, ledger)
     reconfigure()
+    checkRestored(states)
     if (chance.is(0.6)) after(chance.between(minute, 10 * minute), hammer)
     if (chance.is(0.4)) after(chance.between(5 * minute, 50 * minute), freeze)
     if (chance.is(0.4)) after(chance.between(5 * minute, 50 * minute), reload)
     beat()
     if (chance.is(0.4)) queue.after(chance.between(10 * minute, 60 * minute), restart)
     queue.at(endAt - 1, () => {
-      if (!isDead) checkEnd(states, asksOf)
+      if (isDead) return
+      flush()
+      checkEnd(states, asksOf)
+      checkHistory()
     })
+  }
+
+  /** What is confirmed up to a second before a kill is what the next process begins with. */
+  const restore = (states: InstanceType<Subject['States']>, ledger: InstanceType<Subject['Ledger']>): void => {
+    const {
+      ageMs,
+      states: rows,
+      incidents,
+    } = JSON.parse(JSON.stringify(table.read(now()))) as ShippedStates.StoredStates
+    trace(`restored ${rows.length} states and ${incidents.length} incidents`)
+    open.clear()
+    for (const [id, one] of openInStore) open.set(id, one)
+    over.clear()
+    for (const [id, one] of overInStore) over.set(id, one)
+    ledger.adopt({ states: rows, incidents })
+    states.restore(rows, now(), now() - (ageMs ?? 0))
+    awayMs = ageMs ?? 0
+  }
+  let awayMs = 0
+  const checkRestored = (states: InstanceType<Subject['States']>): void => {
+    const restored = new Map(
+      [...states.views(now())].flatMap(({ key, check, item, state: { incident } }) =>
+        incident && key !== '/svc/'
+          ? [[JSON.stringify([peerOf(key)?.name ?? key, check, item ?? '']), incident] as const]
+          : [],
+      ),
+    )
+    for (const [id, { id: incident, beganAt }] of open) {
+      const one = restored.get(id)
+      if (one?.id !== incident || one.beganAt !== beganAt)
+        broken('stands after a kill', `${id} began at ${beganAt}, and after the kill at ${one?.beganAt}`)
+      const every = Object.values(peerOfId(id)?.every ?? {})
+      const isLong = every.length > 0 && awayMs > Math.max(10 * minute, 3 * Math.max(...every)) + second
+      if (isLong && open.get(id)?.level !== 'unobserved' && !open.get(id)?.isUnobserved)
+        broken('unknown after a long absence', `${id} after ${awayMs} ms`)
+    }
+    for (const [id, { id: incident }] of restored)
+      if (!open.has(id)) broken('stands after a kill', `${id} has ${incident} after the kill, and had none before`)
+  }
+  /** The history has each incident once, as it was observed. */
+  const checkHistory = (): void => {
+    if (failsNow()) return
+    const records = table.incidents({ from: 0, to: now(), most: 10_000 }).filter(({ key }) => key !== '/svc/')
+    for (const { id, beganAt, endedAt, ending } of records) {
+      const truth = over.get(id) ?? [...open.values()].find((one) => one.id === id)
+      const end = truth && 'endedAt' in truth ? truth.endedAt : undefined
+      if (truth?.beganAt !== beganAt || end !== endedAt)
+        broken('history', `${id} is from ${beganAt} to ${endedAt} ${ending}, and was from ${truth?.beganAt} to ${end}`)
+    }
+    const ids = new Set(records.map(({ id }) => id))
+    for (const id of [...over.keys(), ...[...open.values()].map((one) => one.id)])
+      if (!ids.has(id)) broken('history', `${id} is missing`)
   }
 
   const restart = (): void => {
     if (queue.now > faultsUntil) return
     kill()
-    const ms = chance.between(0, 60 * second)
+    const isLong = storeChance.is(0.2) && queue.now < 50 * minute
+    const ms = chance.between(0, 60 * second) + (isLong ? storeChance.between(11, 18) * minute : 0)
+    const wasAwake = queue.now > frozenUntil + 2 * second && queue.now > storeFailsUntil + 2 * second
+    const isBehind = [...open].some(([id, one]) => openInStore.get(id) !== one && queue.now - one.knownAt > second)
+    if (isBehind && wasAwake) broken('stored each second', 'an incident was not stored')
     disturb('restart of svc', ms + 30 * second)
     queue.after(ms, live)
   }
@@ -606,7 +686,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
 
   const peerOfId = (id: string): Peer | undefined => peerOf((JSON.parse(id) as readonly string[])[0] ?? '')
 
-  const observeTransition = (one: ShippedStates.Transition): void => {
+  const observeTransition = (one: ShippedStates.Transition, whole: ShippedStates.Incident | undefined): void => {
     const { what, key, check, item, from, to, at: began, confirmedAt, fault, incident, cause } = one
     const text = `${what} ${key} ${check}${item ?? ''} ${from} → ${to} ${fault ?? ''} ${cause ? `because of ${cause.key}` : ''}`
     trace(`transition ${text} ${incident ?? ''} ${began - origin} ${one.depth}`)
@@ -630,16 +710,28 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
         broken('one incident at a time', `${text}, and ${before.id} is open`)
       if (!before && over.has(incident ?? ''))
         broken('one incident at a time', `${text} has the id of one that is over`)
-      open.set(id, { id: incident ?? '', what, level: to, cause: cause?.key, isUnobserved: what === 'unobserved' })
+      const beganAt = whole?.beganAt ?? began
+      open.set(id, {
+        ...{ id: incident ?? '', beganAt, knownAt: queue.now, what, level: to },
+        ...{ cause: cause?.key, isUnobserved: what === 'unobserved' },
+      })
     } else if (what === 'end' || what === 'removed' || (what === 'observed' && before?.isUnobserved)) {
       if (!before) broken('begin before end', text)
       else if (before.id !== incident)
         broken('one incident at a time', `${text} ends ${incident}, and ${before.id} is open`)
+      if (before && began < before.beganAt) broken('begin before end', `${text} before it began`)
       open.delete(id)
-      over.add(incident ?? '')
-    } else if (what === 'unobserved' && before) open.set(id, { ...before, level: 'unobserved' })
+      over.set(incident ?? '', { beganAt: whole?.beganAt ?? began, endedAt: began })
+    } else if (what === 'unobserved' && before) open.set(id, { ...before, level: 'unobserved', knownAt: queue.now })
     else if (what === 'change' || what === 'settled' || what === 'freed') {
-      if (before) open.set(id, { ...before, what, level: to, cause: what === 'freed' ? undefined : before.cause })
+      if (before)
+        open.set(id, {
+          ...before,
+          knownAt: queue.now,
+          what,
+          level: to,
+          cause: what === 'freed' ? undefined : before.cause,
+        })
       else broken('begin before end', text)
     }
     checkTruth(peer, one, at, text)

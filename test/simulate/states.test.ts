@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { Schedule } from '../../src/core/schedule/index.ts'
-import { States } from '../../src/core/states/index.ts'
+import { Ledger, States, StatesTable } from '../../src/core/states/index.ts'
 import { firstSeed, planted, plants } from './planted-states.ts'
 import { simulate } from './simulated-states.ts'
 
-const shipped = { Schedule, States }
+const shipped = { Schedule, States, Ledger, StatesTable }
 const seeds = Array.from({ length: 200 }, (_, at) => at + 1)
 
 test('W18 simulated states keep all of their rules in 200 scenarios of two hours', { timeout: 120_000 }, () => {

@@ -248,11 +248,12 @@ test('W18 states and incidents go on after a restart, whatever the clock shows t
   const state = rows.at(-1)?.state
   if (!state) throw new Error('nothing was stored')
   const after = new States(origin - 3_600 * second)
-  after.restore([{ row: { key: 'a', type: 'Sql', monitor: 'a', check: 'connect' }, state }], origin - 3_600 * second)
-  after.configure([monitor('a')], origin - 3_600 * second)
-  const [view] = after.views(origin - 3_600 * second)
+  const setBack = origin - 3_600 * second
+  after.restore([{ row: { key: 'a', type: 'Sql', monitor: 'a', check: 'connect' }, state }], setBack, origin)
+  after.configure([monitor('a')], setBack)
+  const [view] = after.views(setBack)
   expect(view?.state).toMatchObject({ level: 'failed', incident: { id: state.incident?.id } })
-  expect(view?.state.latest?.at).toBeLessThanOrEqual(origin - 3_600 * second)
+  expect(view?.state.latest?.at).toBeLessThanOrEqual(setBack)
 })
 
 test('W18 137 monitors behind one that is down are one incident with 137 victims, and a fault of their own is told once it is back', () => {

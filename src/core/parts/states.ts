@@ -22,6 +22,7 @@ import {
 import { EndedIncidents, isTroubled, openIncidents, type TroubledSubject } from './incidents.ts'
 import type { Part } from './part.ts'
 import type { ScheduledMonitor } from './scheduled-monitors.ts'
+import { type StatesKeeper, statesKeeper } from './states-keeper.ts'
 
 /** How often time passes for the states. Milliseconds. */
 const tickMs = 1_000
@@ -50,10 +51,14 @@ export type StatesPart = Part & {
   readonly incidents: (views: HealthViews) => Promise<Incidents>
 }
 
-/** Confirms what runs show: feeds the states with verdicts and time, and carries out what they ask for. */
-export function statesPart(): StatesPart {
+/**
+ * Confirms what runs show: feeds the states with verdicts and time, and carries out what they ask for. `keeper` stores what
+ * is confirmed; absent, it ends with the process.
+ */
+export function statesPart(keeper: StatesKeeper = statesKeeper({})): StatesPart {
   const stop = new AbortController()
   let states: States | undefined
+  let before: Awaited<ReturnType<StatesKeeper['restore']>> | undefined
   let clock: StatesClock | undefined
   let witnesses: readonly string[] = []
   let timer: NodeJS.Timeout | undefined
@@ -68,6 +73,7 @@ export function statesPart(): StatesPart {
   }
 
   const carryOut = (effects: readonly Effect[]): void => {
+    keeper.take(effects)
     for (const effect of effects) {
       if (effect.type === 'ask') clock?.ask(effect)
       else if (effect.type === 'transition') ended.add(effect.transition)
@@ -88,15 +94,25 @@ export function statesPart(): StatesPart {
     )
   }
 
+  const restored = (now: number): States => {
+    const made = new States(now)
+    if (before) made.restore(before.states, now, now - (before.ageMs ?? 0))
+    keeper.begin()
+    return made
+  }
+
   return {
     preload: async () => {
       await import('./witnesses.ts')
+    },
+    start: async () => {
+      before = await keeper.restore()
     },
     watch: (scheduled, config, time) => {
       clock = time
       witnesses = config.serve.witness
       monitors = new Map(scheduled.map((one) => [one.key, one]))
-      const current = states ?? new States(time.now())
+      const current = states ?? restored(time.now())
       states = current
       carryOut(current.configure(watchedMonitors(scheduled, config), time.now(), witnesses))
       timer ??= setInterval(() => carryOut(current.tick(time.now())), tickMs)
@@ -115,7 +131,9 @@ export function statesPart(): StatesPart {
       ended: ended.of(views, mostEnded),
       isIsolated: states?.isIsolated,
     }),
+    close: keeper.close,
     cancel: () => {
+      keeper.cancel()
       clearInterval(timer)
       stop.abort(new Error('svc is shutting down'))
     },

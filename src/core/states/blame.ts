@@ -26,10 +26,10 @@ export type Blame =
 
 /**
  * While a cause flaps, what it shows now counts: its silence must not cover the faults of others. What shallower runs reach
- * can be reached, whatever deeper ones show.
+ * can be reached, whatever deeper ones show. One that nothing observes explains nothing.
  */
-const isDown = ({ isFlapping, latest, level, fault, isReached }: SubjectState): boolean =>
-  isReached
+const isDown = ({ isFlapping, latest, level, fault, isReached, unobservedSince }: SubjectState): boolean =>
+  isReached || unobservedSince !== undefined
     ? false
     : isFlapping
       ? latest?.level === 'failed' && isUnreachable(latest.fault)

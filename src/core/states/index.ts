@@ -1,2 +1,13 @@
+export {
+  type Ending,
+  type IncidentRecord,
+  type IncidentsQuery,
+  Ledger,
+  type StatesBatch,
+  type StatesRows,
+  type StoredState,
+  type StoredStates,
+} from './ledger.ts'
 export { type Effect, States, type StoredSubject, type SubjectView } from './states.ts'
+export { StatesTable } from './table.ts'
 export type * from './types.ts'

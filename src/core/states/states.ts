@@ -35,7 +35,12 @@ export type Effect =
       /** Repeats a sign-in that was refused, once. */
       readonly repeatsRefused: boolean
     }
-  | { readonly type: 'transition'; readonly transition: Transition }
+  | {
+      readonly type: 'transition'
+      readonly transition: Transition
+      /** The incident as it is from now on; of one that has ended, as it was. Absent for a blip. */
+      readonly incident?: Incident | undefined
+    }
   /** Try all witnesses now. */
   | { readonly type: 'witness' }
   /** Store what is known of a subject. Undefined: nothing is worth storing any more. */
@@ -66,6 +71,8 @@ type Watched = {
   /** When its last run with a verdict began. */
   seenAt: number
   since: number
+  /** For what was restored, until the monitor is known: up to when svc watched before. */
+  watchedUntil?: number | undefined
 }
 
 /** The line of this machine, as a monitor that no schedule runs. */
@@ -111,10 +118,18 @@ export class States {
     return this.#line.witnesses.length === 0 ? undefined : this.#line.isolatedSince !== undefined
   }
 
-  /** Takes back what was stored. To be called before `configure`, which ends what no longer exists. */
-  restore(rows: readonly { readonly row: StoredSubject; readonly state: SubjectState }[], now: number): void {
+  /**
+   * Takes back what was stored. `watchedUntil`: when it was stored last, which may be long after it changed. To be called
+   * before `configure`, which ends what no longer exists.
+   */
+  restore(
+    rows: readonly { readonly row: StoredSubject; readonly state: SubjectState }[],
+    now: number,
+    watchedUntil: number,
+  ): void {
     for (const { row, state } of rows) {
       const watched = this.#watched.get(row.key) ?? this.#take(unknownMonitor(row), now)
+      watched.watchedUntil = Math.min(watchedUntil, now)
       this.#place(watched, { ...row }, restored(state, now), true)
     }
   }
@@ -137,6 +152,7 @@ export class States {
         for (const place of watched.places.values()) this.#remove(watched, place)
         this.#watched.delete(key)
       }
+      for (const watched of this.#watched.values()) this.#wasAway(watched)
     })
   }
 
@@ -238,10 +254,11 @@ export class States {
     for (const place of watched.places.values()) this.#put(watched, place, anew(place.state, this.#now))
   }
 
-  #rename({ places, monitor: { key: former } }: Watched, key: string): void {
+  #rename({ places, monitor: { key: former }, watchedUntil }: Watched, key: string): void {
     const watched = this.#watched.get(key)
     if (!watched) return
     const { type, name } = watched.monitor
+    watched.watchedUntil = watchedUntil
     for (const place of places.values()) {
       this.#busy.delete(place)
       if (place.isStored) this.#effects.push({ type: 'store', row: place.row, state: undefined })
@@ -438,7 +455,7 @@ export class States {
       ...(incident === undefined ? {} : { incident: incident.id }),
       depth,
     }
-    this.#effects.push({ type: 'transition', transition })
+    this.#effects.push({ type: 'transition', transition, ...(incident === undefined ? {} : { incident }) })
   }
 
   #put(watched: Watched, place: Place, state: SubjectState): void {
@@ -499,6 +516,23 @@ export class States {
     // One that runs mention says why.
     const first = late.find(({ state }) => state.reason !== undefined) ?? late[0]
     if (first) this.#unobserved(watched, first)
+  }
+
+  /** After a start: what stood when svc last watched is unobserved if that was too long ago. It did not recover. */
+  #wasAway(watched: Watched): void {
+    const { monitor, places, watchedUntil } = watched
+    watched.watchedUntil = undefined
+    if (watchedUntil === undefined) return
+    for (const place of places.values()) {
+      const { state } = place
+      if (this.#now - watchedUntil <= unobservedAfter(monitor, state)) continue
+      // What was seen then did not go on without a break, and the fault may be another one, which only deeper runs show.
+      const deepest = depths.findLast((depth) => monitor.every[depth] !== undefined && covers(depth, state.depth))
+      place.state = { ...state, latest: undefined, depth: deepest ?? state.depth }
+      if (state.incident === undefined || state.unobservedSince !== undefined) continue
+      place.state = { ...place.state, observedAt: watchedUntil, reason: 'svc did not run' }
+      this.#unobserved(watched, place)
+    }
   }
 
   #unobserved(watched: Watched, place: Place): void {

@@ -14,6 +14,7 @@ import { keysOver } from './rows/keys.ts'
 import { knownPrefixesOver, type PrefixMemory } from './rows/known-prefixes.ts'
 import { proveWrites, readingsOver } from './rows/readings.ts'
 import { sessionsOver, settlementsOver, tokensOver } from './rows/sessions.ts'
+import { statesOver } from './rows/states.ts'
 import { sweepOver } from './rows/sweep.ts'
 import { usersOver } from './rows/users.ts'
 
@@ -52,6 +53,7 @@ export function dataOver(unwatched: StoreLink, clock: StoreClock, history: Histo
     digest: (own) => digestOver(own, now, nonceKey),
     audit: (own) => auditOver(own, now),
     history: () => historyOver(history.link, now),
+    states: () => statesOver(history.link, now),
     settle: (own) => settlementsOver(own, prefixes),
     sweep: sweepOver,
     clock: () => clock,

@@ -1,6 +1,7 @@
 import type { HistoryRows } from '../history/index.ts'
 import type { Heartbeat, JobRun } from '../protocol/index.ts'
 import type { AuditFacts } from '../service.ts'
+import type { StatesRows } from '../states/index.ts'
 import type { AuditEvent } from './audit-events.ts'
 import type { StoreClock } from './clock.ts'
 import type { StoreFiles } from './path.ts'
@@ -450,6 +451,8 @@ export type Data = {
    * of the same database. Its writes say nothing about the store.
    */
   readonly history: HistoryRows
+  /** Confirmed states and incidents, in the database of the history. Its writes say nothing about the store, either. */
+  readonly states: StatesRows
   /** Removes expired rows. `svc serve` calls it periodically. */
   readonly sweep: (at: number) => Promise<void>
   /**

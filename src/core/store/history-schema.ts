@@ -36,8 +36,32 @@ CREATE TABLE "historyBlocks" (
 )${strict};
 `
 
+/**
+ * Step 2: what is confirmed, from which a server that starts again continues; the incidents; and which server stored them last.
+ * Released: never changed.
+ */
+export const statesTables = ({ integer, text, strict }: Words): string => `
+CREATE TABLE "historyStates" (
+  "id" ${text} PRIMARY KEY,
+  "body" ${text} NOT NULL
+)${strict};
+CREATE TABLE "historyIncidents" (
+  "id" ${text} PRIMARY KEY,
+  "beganAt" ${integer} NOT NULL,
+  "endedAt" ${integer},
+  "ending" ${text},
+  "body" ${text} NOT NULL
+)${strict};
+CREATE INDEX "historyIncidentsByBegin" ON "historyIncidents" ("beganAt");
+CREATE INDEX "historyIncidentsByEnd" ON "historyIncidents" ("endedAt");
+CREATE TABLE "historyWatch" (
+  "writer" ${integer} NOT NULL,
+  "at" ${integer} NOT NULL
+)${strict};
+`
+
 /** Steps of the history by version, as text for one of the databases. In PostgreSQL, they are not part of those of the store. */
-export const historySteps = (words: Words): readonly string[] => [historyTables(words)]
+export const historySteps = (words: Words): readonly string[] => [historyTables(words), statesTables(words)]
 
 /** The file of the history beside the embedded store. `svch` in its header: it is not a store, and no backup of one. */
 export const historyForm = (words: Words): SqliteForm => ({

@@ -1,0 +1,142 @@
+import { performance } from 'node:perf_hooks'
+import { isStoreFailure } from '../errors.ts'
+import { timelineOf } from '../schedule/index.ts'
+import {
+  type Effect,
+  type IncidentRecord,
+  type IncidentsQuery,
+  Ledger,
+  type StatesRows,
+  StatesTable,
+  type StoredStates,
+} from '../states/index.ts'
+import type { KeeperLog } from '../store/index.ts'
+
+/** How often the store gets what is new, in milliseconds: in one transaction. */
+const writeEveryMs = 1_000
+/** The pause after a failure. Milliseconds. */
+const failureMs = 10_000
+
+export type StatesKeeper = {
+  /** What an earlier process has stored. Nothing, if the store cannot be read: then states begin anew. */
+  readonly restore: () => Promise<Pick<StoredStates, 'ageMs' | 'states'>>
+  /** Takes what the states report. It is stored within about a second. */
+  readonly take: (effects: readonly Effect[]) => void
+  /** Incidents, also those that are not stored yet, the latest first. */
+  readonly incidents: (query: IncidentsQuery) => Promise<readonly IncidentRecord[]>
+  /** Why states and incidents do not survive the end of this process. Undefined: they do. */
+  readonly notKept: () => string | undefined
+  readonly begin: () => void
+  readonly cancel: () => void
+  readonly close: () => Promise<void>
+}
+
+/**
+ * Stores confirmed states and incidents. `rows`: where; absent without a store, where they are kept in memory. A store that
+ * fails costs their survival of a restart, and never a run.
+ */
+export function statesKeeper({
+  rows: stored,
+  log = () => {},
+}: {
+  readonly rows?: (() => Promise<StatesRows>) | undefined
+  readonly log?: KeeperLog | undefined
+}): StatesKeeper {
+  const now = timelineOf({ wall: Date.now, monotonic: () => performance.now() })
+  const ledger = new Ledger()
+  const memory = new StatesTable()
+  const rows = stored ?? (async () => inMemory(memory, now))
+  let timer: NodeJS.Timeout | undefined
+  let working: Promise<void> = Promise.resolve()
+  let closed = false
+  let fault: string | undefined
+
+  const failed = (reason: string): void => {
+    if (reason !== fault) log({ level: 'warn', msg: `states and incidents are not stored: ${reason}` })
+    fault = reason
+  }
+
+  const flush = async (): Promise<boolean> => {
+    const batch = ledger.batch(now())
+    if (!batch) return fault === undefined
+    if (await (await rows()).write(batch)) {
+      ledger.stored(batch, now())
+      return true
+    }
+    ledger.refused()
+    failed('another svc serve stores those that it confirms in the same store')
+    return false
+  }
+
+  const arm = (ms: number): void => {
+    if (closed) return
+    timer = setTimeout(() => {
+      working = flush().then(
+        (isStored) => {
+          if (isStored && fault !== undefined) {
+            log({ level: 'info', msg: 'states and incidents are stored again' })
+            fault = undefined
+          }
+          arm(isStored ? writeEveryMs : failureMs)
+        },
+        (error: unknown) => {
+          failed(isStoreFailure(error) ? messageOf(error) : `svc failed unexpectedly: ${stackOf(error)}`)
+          arm(failureMs)
+        },
+      )
+    }, ms)
+    timer.unref()
+  }
+
+  return {
+    restore: async () => {
+      if (!stored) return { ageMs: undefined, states: [] }
+      try {
+        const before = await (await stored()).read()
+        ledger.adopt(before)
+        return before
+      } catch (error) {
+        if (!isStoreFailure(error)) throw error
+        failed(messageOf(error))
+        return { ageMs: undefined, states: [] }
+      }
+    },
+    take: (effects) => ledger.take(effects),
+    incidents: async (query) => {
+      const own = ledger.incidents.filter(
+        ({ beganAt, endedAt }) => beganAt <= query.to && (endedAt === undefined || endedAt >= query.from),
+      )
+      const all = new Map((await (await rows()).incidents(query)).map((one) => [one.id, one]))
+      for (const one of own) all.set(one.id, one)
+      return [...all.values()].sort((one, other) => other.beganAt - one.beganAt).slice(0, query.most)
+    },
+    notKept: () => {
+      if (!stored) return 'without a store, states and incidents end with this process'
+      return fault === undefined ? undefined : `states and incidents are not stored now: ${fault}`
+    },
+    begin: () => arm(writeEveryMs),
+    cancel: () => {
+      closed = true
+      clearTimeout(timer)
+    },
+    close: async () => {
+      closed = true
+      clearTimeout(timer)
+      await working.catch(() => {})
+      // What the last second brought.
+      if (stored && fault === undefined) await flush().catch(() => {})
+    },
+  }
+}
+
+const inMemory = (table: StatesTable, now: () => number): StatesRows => ({
+  read: async () => table.read(now()),
+  write: async (batch) => {
+    table.write(batch, now())
+    return true
+  },
+  incidents: async (query) => table.incidents(query),
+})
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+const stackOf = (error: unknown): string => (error instanceof Error ? (error.stack ?? error.message) : String(error))

@@ -1,0 +1,230 @@
+import type { Effect, StoredSubject } from './states.ts'
+import type { Incident, SubjectState, Transition } from './types.ts'
+
+/** What is stored of a subject, from which a process that starts again goes on. */
+export type StoredState = { readonly row: StoredSubject; readonly state: SubjectState }
+
+/** How an incident ended. `unknown`: nobody observed it, because its states were lost. */
+export type Ending = 'recovered' | 'removed' | 'unknown'
+
+/** An incident as the history keeps it. Times are milliseconds since 1970. */
+export type IncidentRecord = StoredSubject & {
+  readonly id: string
+  readonly beganAt: number
+  readonly confirmedAt: number
+  /** Absent while it is open. */
+  readonly endedAt?: number | undefined
+  readonly ending?: Ending | undefined
+  /** The worst level that it had. */
+  readonly level: Incident['level']
+  readonly fault?: Incident['fault']
+  readonly message: string
+  readonly cause?: Incident['cause']
+  readonly isFlapping: boolean
+  readonly isUnobserved: boolean
+}
+
+/** What one transaction stores. */
+export type StatesBatch = {
+  readonly states: readonly StoredState[]
+  /** Of these subjects nothing is worth storing any more. */
+  readonly gone: readonly StoredSubject[]
+  /** Incidents that are new or have changed. */
+  readonly incidents: readonly IncidentRecord[]
+  /** `states` are all of them, and open incidents that are not among `incidents` are lost. */
+  readonly isWhole: boolean
+  /** Whether this process becomes the one that stores states: at once, or once the one before it no longer does. */
+  readonly claims?: 'now' | 'when free' | undefined
+  /** Deletes incidents that ended before this time. */
+  readonly deleteBefore?: number | undefined
+}
+
+/** Where states and incidents are stored. Every method may throw the faults of a store. */
+export type StatesRows = {
+  /** `ageMs`: how long ago they were last stored, also if nothing had changed. Undefined: never. */
+  readonly read: () => Promise<StoredStates>
+  /** In one transaction. False, and nothing is stored, if another process stores its states. */
+  readonly write: (batch: StatesBatch) => Promise<boolean>
+  /** Those that were open at some time from `from` to `to`, the latest first. */
+  readonly incidents: (query: IncidentsQuery) => Promise<readonly IncidentRecord[]>
+}
+export type StoredStates = {
+  readonly ageMs: number | undefined
+  readonly states: readonly StoredState[]
+  /** The open ones. */
+  readonly incidents: readonly IncidentRecord[]
+}
+export type IncidentsQuery = { readonly from: number; readonly to: number; readonly most: number }
+
+/** How often something is written although nothing has changed, in milliseconds: it shows until when svc watched. */
+const touchEveryMs = 10_000
+/** For how long incidents are kept. Milliseconds. */
+export const incidentsKeptMs = 400 * 86_400_000
+const deleteEveryMs = 3_600_000
+/** Incidents that have ended and wait for a store that fails. */
+const mostWaiting = 10_000
+
+const nameOf = ({ key, check, item }: StoredSubject): string =>
+  JSON.stringify(item === undefined ? [key, check] : [key, check, item])
+
+type Pending = { readonly row: StoredSubject; readonly incidents: Map<string, IncidentRecord> }
+
+/**
+ * Collects from the effects of `States` what is to be stored. It has neither clock nor store. A batch is made again until
+ * `stored` or `refused` is called for it, so that a write whose outcome is unknown is repeated; a repetition changes nothing.
+ */
+export class Ledger {
+  readonly #states = new Map<string, StoredState>()
+  readonly #open = new Map<string, IncidentRecord>()
+  readonly #pending = new Map<string, Pending>()
+  #offered: readonly (readonly [name: string, state: StoredState | undefined, incidents: readonly IncidentRecord[]])[] =
+    []
+  #claims: StatesBatch['claims'] = 'now'
+  #touchedAt = Number.NEGATIVE_INFINITY
+  #deletedAt = Number.NEGATIVE_INFINITY
+  #lost = 0
+
+  /** What an earlier process has stored. To be called before any effect is taken. */
+  adopt({ states, incidents }: Pick<StoredStates, 'states' | 'incidents'>): void {
+    for (const one of states) this.#states.set(nameOf(one.row), one)
+    for (const one of incidents) this.#open.set(one.id, one)
+  }
+
+  /** Takes effects of the states, in their order. */
+  take(effects: readonly Effect[]): void {
+    for (const effect of effects) {
+      if (effect.type === 'store') this.#store(effect.row, effect.state)
+      else if (effect.type === 'transition') this.#happened(effect.transition, effect.incident)
+    }
+  }
+
+  /** Incidents that are open, and those that have ended and are not stored yet. */
+  get incidents(): readonly IncidentRecord[] {
+    const waiting = [...this.#pending.values()].flatMap(({ incidents }) => [...incidents.values()])
+    return [...new Map([...this.#open.values(), ...waiting].map((one) => [one.id, one])).values()]
+  }
+
+  /** How many incidents that had ended were dropped because the store took nothing for too long. */
+  get lostIncidents(): number {
+    return this.#lost
+  }
+
+  /** What to write now. Undefined: nothing. */
+  batch(now: number): StatesBatch | undefined {
+    const isWhole = this.#claims !== undefined
+    if (!isWhole && this.#pending.size === 0 && now - this.#touchedAt < touchEveryMs) return undefined
+    const names = new Set([...this.#pending.keys(), ...(isWhole ? this.#states.keys() : [])])
+    this.#offered = [...names].map((name) => [
+      name,
+      this.#states.get(name),
+      [...(this.#pending.get(name)?.incidents.values() ?? [])],
+    ])
+    const changed = this.#offered.flatMap(([, , incidents]) => incidents)
+    const gone = this.#offered.flatMap(([name, state]) => (state ? [] : (this.#pending.get(name)?.row ?? [])))
+    return {
+      states: this.#offered.flatMap(([, state]) => state ?? []),
+      gone,
+      incidents: isWhole
+        ? [...new Map([...this.#open.values(), ...changed].map((one) => [one.id, one])).values()]
+        : changed,
+      isWhole,
+      claims: this.#claims,
+      deleteBefore: now - this.#deletedAt >= deleteEveryMs ? now - incidentsKeptMs : undefined,
+    }
+  }
+
+  /** The store has the batch that was made last. */
+  stored({ deleteBefore }: StatesBatch, now: number): void {
+    this.#claims = undefined
+    this.#touchedAt = now
+    if (deleteBefore !== undefined) this.#deletedAt = now
+    for (const [name, state, incidents] of this.#offered) {
+      const pending = this.#pending.get(name)
+      if (!pending) continue
+      for (const one of incidents) if (pending.incidents.get(one.id) === one) pending.incidents.delete(one.id)
+      if (this.#states.get(name) === state && pending.incidents.size === 0) this.#pending.delete(name)
+    }
+    this.#offered = []
+  }
+
+  /** Another process stores its states. Once it no longer does, all are to be written. */
+  refused(): void {
+    this.#claims = 'when free'
+    this.#offered = []
+  }
+
+  #store(row: StoredSubject, state: SubjectState | undefined): void {
+    const name = nameOf(row)
+    if (state) this.#states.set(name, { row, state })
+    else this.#states.delete(name)
+    const pending = this.#pendingOf(row)
+    const before = state?.incident && this.#open.get(state.incident.id)
+    if (state?.incident && before) this.#keep(pending, recordOf(row, state.incident, before))
+  }
+
+  #happened({ what, at, key, type, monitor, check, item }: Transition, incident: Incident | undefined): void {
+    if (!incident) return
+    const row: StoredSubject = { key, type, monitor, check, ...(item === undefined ? {} : { item }) }
+    const pending = this.#pendingOf(row)
+    const record = recordOf(row, incident, this.#open.get(incident.id))
+    const isOver = what === 'end' || what === 'removed' || (what === 'observed' && incident.isUnobserved)
+    this.#keep(
+      pending,
+      isOver
+        ? { ...record, endedAt: Math.max(at, incident.beganAt), ending: what === 'removed' ? what : 'recovered' }
+        : record,
+    )
+  }
+
+  #keep({ incidents }: Pending, record: IncidentRecord): void {
+    incidents.set(record.id, record)
+    if (record.endedAt === undefined) {
+      this.#open.set(record.id, record)
+      return
+    }
+    this.#open.delete(record.id)
+    this.#limit()
+  }
+
+  /** While the store fails, the incidents that ended first are dropped. */
+  #limit(): void {
+    if (this.#pending.size < mostWaiting) return
+    const waiting = [...this.#pending.values()]
+    const sum = waiting.reduce((count, { incidents }) => count + incidents.size, 0)
+    for (const { incidents } of sum <= mostWaiting ? [] : waiting) {
+      const ended = [...incidents.values()].find(({ endedAt }) => endedAt !== undefined)
+      if (!ended) continue
+      incidents.delete(ended.id)
+      this.#lost += 1
+      return
+    }
+  }
+
+  #pendingOf(row: StoredSubject): Pending {
+    const name = nameOf(row)
+    const pending = this.#pending.get(name) ?? { row, incidents: new Map() }
+    this.#pending.set(name, pending)
+    return pending
+  }
+}
+
+function recordOf(row: StoredSubject, incident: Incident, before: IncidentRecord | undefined): IncidentRecord {
+  const { id, beganAt, confirmedAt, level, fault, message, cause, isFlapping, isUnobserved } = incident
+  const { key, type, monitor, check, item } = row
+  return {
+    key,
+    type,
+    monitor,
+    check,
+    ...(item === undefined ? {} : { item }),
+    id,
+    beganAt,
+    confirmedAt,
+    level: before?.level === 'failed' ? 'failed' : level,
+    fault: fault ?? before?.fault,
+    message,
+    cause,
+    isFlapping: isFlapping || before?.isFlapping === true,
+    isUnobserved,
+  }
+}
