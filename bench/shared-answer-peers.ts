@@ -55,6 +55,7 @@ const service = localService({
   documentsOf: rememberDocuments(),
   details: 'signed-in',
   history: async () => ({}),
+  impact: async () => ({}),
   serverTypes: () => ({ types: [], configured: false }),
   plan: async () => [],
   run: async () => run,

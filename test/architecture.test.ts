@@ -192,6 +192,7 @@ const law: Record<string, readonly string[]> = {
   local: ['service', 'protocol', 'errors', 'auth', 'roles', 'heartbeats', 'engine', 'reports', 'store'],
   // What each feature brings to the composition.
   parts: [
+    'suggest',
     'pace',
     'service',
     'protocol',

@@ -41,6 +41,8 @@ export type Parts = {
   readonly serverTypes: () => { readonly types: readonly ServerType[]; readonly configured: boolean }
   /** What monitors found over time. `reads`: whether the caller may read the details of a type. */
   readonly history: (request: Request<'history'>, reads: (type: ServerType) => boolean) => Promise<Response<'history'>>
+  /** What depends on monitors. `reads`: whether the caller may read the details of a type. */
+  readonly impact: (request: Request<'impact'>, reads: (type: ServerType) => boolean) => Promise<Response<'impact'>>
   /** Accounts, sessions and roles, opened on first use. Absent without a store. */
   readonly accounts?: (() => Promise<Accounts>) | undefined
 }
@@ -110,13 +112,10 @@ export function localService(parts: Parts): Service {
       return { Types: types, Configured: configured }
     },
     async history(request, call) {
-      const views = await viewOf(parts, call)
-      const reads = (type: ServerType): boolean => views(type) === 'full'
-      const type = request.ServerType
-      if (type === undefined ? ServerType.values.some(reads) : reads(type)) return await parts.history(request, reads)
-      // With a failing store, nobody is anybody: the answer then says so.
-      const identity = call.credential && parts.accounts && (await (await parts.accounts()).access.identifyCaller(call))
-      throw new Fault(identity ? 'Forbidden' : 'Unauthorized')
+      return await parts.history(request, await readable(parts, call, request.ServerType))
+    },
+    async impact(request, call) {
+      return await parts.impact(request, await readable(parts, call))
     },
     async healthCheck(request, call) {
       const { ExecutionMode: mode, ServerType: type } = request
@@ -204,6 +203,19 @@ export async function viewOf(parts: Parts, call: Presented): Promise<HealthViews
   const open = await isOpenTo(call.caller, parts.details)
   const views = mustIdentify(call, open) ? await viewsOf(parts, call) : nothing
   return open ? everything : views
+}
+
+/**
+ * Which types the caller may read the details of. Throws Unauthorized or Forbidden for one who may read nothing of this
+ * type, or of any.
+ */
+async function readable(parts: Parts, call: Call, type?: ServerType): Promise<(type: ServerType) => boolean> {
+  const views = await viewOf(parts, call)
+  const reads = (one: ServerType): boolean => views(one) === 'full'
+  if (type === undefined ? ServerType.values.some(reads) : reads(type)) return reads
+  // With a failing store, nobody is anybody: the answer then says so.
+  const identity = call.credential && parts.accounts && (await (await parts.accounts()).access.identifyCaller(call))
+  throw new Fault(identity ? 'Forbidden' : 'Unauthorized')
 }
 
 const everything: HealthViews = () => 'full'

@@ -67,6 +67,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     ...(watching ? [watching.schedule] : []),
     ...(reloads ? [reloads] : []),
     { preload: preloadOperations },
+    { preload: async () => await (await loadImpact()).preloadImpact() },
     ...(store && accounts && history
       ? [
           {
@@ -107,6 +108,13 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     ...health,
     details,
     accounts: accounts?.accounts,
+    impact: async ({ Monitor }, reads) =>
+      (await loadImpact()).impactAnswer({
+        config: current,
+        checks: watching?.states.confirmed(() => 'full').checks,
+        monitor: Monitor,
+        reads,
+      }),
     history: async (request, reads) => await (results ?? (await openResults())).history(request, reads),
   }
   const runtime: Runtime = {
@@ -148,6 +156,8 @@ export async function openCore(options: OpenOptions): Promise<Core> {
       })
   }
 }
+
+const loadImpact = () => import('./parts/impact.ts')
 
 /** What runs the monitors by itself, and confirms what the runs show. */
 async function watch(options: OpenOptions, health: HealthPart, store: OpenStore | undefined) {

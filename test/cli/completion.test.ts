@@ -15,7 +15,7 @@ beforeAll(async () => {
     join(home.folder, 'svc.yaml'),
     `types:
   Sql:
-    - {kind: tcp, name: orders, host: 127.0.0.1, port: 1}
+    - {kind: tcp, name: orders, host: 127.0.0.1, port: 1, tags: [network]}
   App:
     - {kind: http, name: web shop, url: 'http://127.0.0.1:1/', token: {keychain: shop-token}}
 notify:
@@ -61,6 +61,8 @@ describe('svc __complete', () => {
     ['svc health --profile ', ['prod']],
     ['svc health --only ', ['tcp orders', 'http web shop']],
     ['svc monitors test "http', ['http web shop']],
+    ['svc impact "tcp', ['tcp orders']],
+    ['svc impact tag', ['tag:network']],
     ['svc monitors kinds post', ['postgres']],
     ['svc notify test on', ['oncall']],
     ['svc users show ', ['alice', 'bob']],

@@ -97,7 +97,13 @@ test('a provider is part of the path, percent-encoded, and never consists of dot
 test('no operation that uses GET has a field that a query of texts cannot hold', () => {
   const rows: readonly OperationSpec[] = Object.values(operations)
   const requests = rows.filter((row) => row.routes.every((route) => !route.verbs.includes('POST')))
-  expect(requests.map((row) => row.name)).toEqual(['HealthCheckRequest', 'GetServerTypes', 'GetHistory', 'GetSessions'])
+  expect(requests.map((row) => row.name)).toEqual([
+    'HealthCheckRequest',
+    'GetServerTypes',
+    'GetHistory',
+    'GetImpact',
+    'GetSessions',
+  ])
   for (const field of requests.flatMap((row) => Object.values(row.request.fields))) {
     expect(['text', 'flag', 'number', 'choice']).toContain(schemaOf(field).kind)
   }

@@ -2,7 +2,7 @@ import type { Config, LoadedConfig } from '../../core/config/index.ts'
 import { Fault } from '../../core/errors.ts'
 import { showDuration } from '../../core/format.ts'
 import { openCore } from '../../core/open.ts'
-import { dependenciesOf, noticeKind } from '../../core/plan/index.ts'
+import { dependenciesOf, ownNameOf } from '../../core/plan/index.ts'
 import type { ExecutionMode, ServerType } from '../../core/protocol/index.ts'
 import { isBad, worst } from '../../core/reports/index.ts'
 import type { Trial } from '../../core/service.ts'
@@ -28,14 +28,11 @@ export function monitorNamed(
   env: ProcessEnvironment,
 ): NamedMonitor {
   const all = Object.entries(config.types).flatMap(([name, entry]) =>
-    entry.monitors.map((monitor) => ({ type: name as ServerType, monitor: monitor.name, kind: monitor.kind.name })),
+    entry.monitors.map((monitor) => ({ type: name as ServerType, monitor: monitor.name, own: ownNameOf(monitor) })),
   )
   const here = all.filter((one) => type === undefined || one.type === type)
-  // An entry with mistakes has the name that it would have, but another kind.
-  const own = ({ monitor, kind }: (typeof all)[number]): string =>
-    kind === noticeKind ? monitor.slice(monitor.indexOf(' ') + 1) : monitor.slice(kind.length + 1)
   const exact = here.filter(({ monitor }) => monitor === requestedName)
-  const matches = exact.length > 0 ? exact : here.filter((one) => own(one) === requestedName)
+  const matches = exact.length > 0 ? exact : here.filter(({ own }) => own === requestedName)
   const [only, another] = matches
   if (only && !another) return only
   if (only && another) {
@@ -50,7 +47,7 @@ export function monitorNamed(
       hints: ['svc monitors kinds   lists the kinds of monitors', ...waysToConfigure(config.origin, env)],
     })
   }
-  const nearest = didYouMean(requestedName, [...here.map(({ monitor }) => monitor), ...here.map(own)])
+  const nearest = didYouMean(requestedName, [...here.map(({ monitor }) => monitor), ...here.map(({ own }) => own)])
   throw new Fault('Usage', `no monitor${where} is called "${requestedName}"`, {
     hints: [
       ...(nearest === undefined ? [] : [`Did you mean "${nearest}"?`]),

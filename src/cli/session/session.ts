@@ -45,7 +45,7 @@ export const readSettings = async (env: ProcessEnvironment): Promise<Settings> =
 /** Warnings about the sign-in go to standard error. */
 type SessionIo = Pick<Io, 'env' | 'stderr'>
 
-type SessionOptions = {
+export type OpeningOptions = {
   /**
    * Whether the command needs svc.yaml in process. Administration does not: a mistake in the file must not keep anybody
    * from taking a role away.
@@ -66,7 +66,7 @@ type SessionOptions = {
 export async function openSession(
   flags: SessionFlags,
   io: SessionIo,
-  { readsConfig = false, tolerant = false, requireConfig = false, say, chosen }: SessionOptions = {},
+  { readsConfig = false, tolerant = false, requireConfig = false, say, chosen }: OpeningOptions = {},
 ): Promise<CommandSession> {
   const { env } = io
   const target = chosen ?? (await chooseEither(flags, env, () => readSettings(env)))

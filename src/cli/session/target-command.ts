@@ -1,7 +1,7 @@
 import { sanitizeLine, sanitizeText } from '../../core/sanitize.ts'
 import { SvcCommand } from '../command/base.ts'
 import { homeOf } from '../io/process.ts'
-import { type CommandSession, openSession, placeOf, type SessionFlags } from './session.ts'
+import { type CommandSession, type OpeningOptions, openSession, placeOf, type SessionFlags } from './session.ts'
 
 /** A command that says what it acts on where that is easily mistaken. */
 export abstract class TargetCommand extends SvcCommand {
@@ -22,8 +22,9 @@ export abstract class TargetCommand extends SvcCommand {
   protected async inSession<R>(
     flags: SessionFlags,
     work: (session: CommandSession, target: string) => Promise<R>,
+    options: Pick<OpeningOptions, 'readsConfig' | 'tolerant'> = {},
   ): Promise<R> {
-    await using session = await openSession(flags, this.io, { say: (line) => this.say(line) })
+    await using session = await openSession(flags, this.io, { ...options, say: (line) => this.say(line) })
     const target = placeOf(session)
     this.target = target
     await this.warnOfOtherStore(session.runtime?.facts.store)

@@ -1,7 +1,8 @@
 export * from './assemble.ts'
 export type { PlanChanges } from './changes.ts'
 export * from './describe.ts'
+export type { Affected } from './impact.ts'
 export * from './preload.ts'
-
+export const loadImpact = () => import('./impact.ts')
 export const loadPlanChanges = () => import('./changes.ts')
 export const loadStoredMonitors = () => import('./stored.ts')

@@ -320,6 +320,52 @@ export const GetHistoryResponse = dto('GetHistoryResponse', {
 })
 export type GetHistoryResponse = Infer<typeof GetHistoryResponse>
 
+/** What depends on monitors, and would not run if these could not be reached (G4). Our own addition to the interface. */
+export const GetImpact = dto('GetImpact', {
+  /** As `dependsOn` writes it: a monitor, a type and a monitor (`Sql/postgres orders`), or a tag (`tag:network`). */
+  Monitor: textOf({ max: 256, needed: true, pattern: filled }),
+})
+export type GetImpact = Infer<typeof GetImpact>
+
+export const ImpactCause = dto('ImpactCause', {
+  ServerType,
+  MonitorName: text,
+  /** Its confirmed state now. Absent where no schedule runs it. */
+  Status: HistoryStatus,
+})
+export type ImpactCause = Infer<typeof ImpactCause>
+
+export const ImpactMonitor = dto('ImpactMonitor', {
+  ServerType,
+  MonitorName: text,
+  /** Its groups have enough other members. */
+  Runs: flag,
+  /** It depends on one of the monitors itself, and not only through others. */
+  Direct: flag,
+  /** The monitors of its dependencies that cannot be reached, or do not run because of that. */
+  Through: list(text),
+  /** How many monitors the group has that decides; a single name is a group of one. */
+  Members: integer,
+  /** How many of them remain. */
+  Left: integer,
+  /** How many of them it needs. */
+  Needed: integer,
+  /** Its confirmed state now. Absent where no schedule runs it. */
+  Status: HistoryStatus,
+})
+export type ImpactMonitor = Infer<typeof ImpactMonitor>
+
+export const GetImpactResponse = dto('GetImpactResponse', {
+  /** The monitors that are taken to be out of reach. */
+  Causes: list(ImpactCause),
+  /** The monitors that depend on them. */
+  Monitors: list(ImpactMonitor),
+  /** How many more would not run, of types that the caller may not read. */
+  HiddenMonitors: integer,
+  ResponseStatus,
+})
+export type GetImpactResponse = Infer<typeof GetImpactResponse>
+
 /** A heartbeat of an agent (B1). Our own addition to the interface. */
 export const ReportHeartbeat = dto('ReportHeartbeat', {
   Name: textOf({

@@ -11,6 +11,8 @@ import {
   GetAccessTokenResponse,
   GetHistory,
   GetHistoryResponse,
+  GetImpact,
+  GetImpactResponse,
   GetServerTypes,
   GetServerTypesResponse,
   GetSessions,
@@ -163,6 +165,17 @@ export const operations = {
     neverInQuery: [],
     refusals: [401, 403, 404],
   },
+  impact: {
+    name: 'GetImpact',
+    summary: 'Show which monitors depend on others, and would not run without them',
+    routes: [{ verbs: ['GET'], path: '/impact' }],
+    replyVerbs: ['GET', 'POST'],
+    request: GetImpact,
+    response: GetImpactResponse,
+    caller: 'anyone',
+    neverInQuery: [],
+    refusals: [401, 403, 404],
+  },
   reportHeartbeat: {
     name: 'ReportHeartbeat',
     summary: 'Report that an agent is alive, and its status',
@@ -219,7 +232,7 @@ export type Operation = keyof typeof operations
 
 /** Operations that change nothing and need no sign-in, but tell about this machine: no other site may read them (S11). */
 export const readsHealth = (operation: Operation): boolean =>
-  ['healthCheck', 'serverTypes', 'history'].includes(operation)
+  ['healthCheck', 'serverTypes', 'history', 'impact'].includes(operation)
 
 export type Request<O extends Operation> = Infer<(typeof operations)[O]['request']>
 export type Response<O extends Operation> = Infer<(typeof operations)[O]['response']>

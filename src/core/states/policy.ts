@@ -35,8 +35,8 @@ const ranks: Readonly<Record<CheckLevel, number>> = { ok: 0, warning: 1, failed:
 export const rank = (level: CheckLevel): number => ranks[level]
 export const worse = (a: CheckLevel, b: CheckLevel): CheckLevel => (ranks[a] >= ranks[b] ? a : b)
 
-const unreachable: ReadonlySet<FaultClass | undefined> = new Set<FaultClass>(['dns', 'refused', 'timeout', 'tls'])
+const unreachable: ReadonlySet<string | undefined> = new Set<FaultClass>(['dns', 'refused', 'timeout', 'tls'])
 /** The peer did not answer at all: such a fault explains those of the monitors that depend on it. */
-export const isUnreachable = (fault: FaultClass | undefined): boolean => unreachable.has(fault)
+export const isUnreachable = (fault: string | undefined): boolean => unreachable.has(fault)
 /** What a server that is being restarted shows: such a fault is soon tried again. */
 export const isRetried = (fault: FaultClass | undefined): boolean => isUnreachable(fault) || fault === 'protocol'

@@ -255,6 +255,7 @@ async function argumentsOf(
   if (topic === 'config' && arg === 'key') return fixed(Object.keys(configKeys))
   if (id === 'notify:test') return await receivers(rest, env)
   if (id === 'monitors:test') return await monitors([], env)
+  if (id === 'impact') return [...(await monitors([], env)), ...(await tags(env))]
   if (id === 'monitors:kinds') {
     const { describeKinds } = await import('../../../core/plan/index.ts')
     return (await describeKinds()).map(({ name, title }) => ({ value: name, description: title }))
@@ -293,6 +294,13 @@ async function configIn(rest: readonly string[], env: ProcessEnvironment) {
 async function receivers(rest: readonly string[], env: ProcessEnvironment): Promise<readonly Word[]> {
   const { notify = [] } = await configIn(rest, env)
   return notify.map(({ name, kind }) => ({ value: name, description: kind }))
+}
+
+/** The tags of monitors, as `dependsOn` writes them. */
+async function tags(env: ProcessEnvironment): Promise<readonly Word[]> {
+  const { types } = await configIn([], env)
+  const all = Object.values(types).flatMap(({ monitors: of }) => of.flatMap((one) => one.tags ?? []))
+  return fixed([...new Set(all)].sort().map((tag) => `tag:${tag}`))
 }
 
 async function monitors(rest: readonly string[], env: ProcessEnvironment): Promise<readonly Word[]> {
