@@ -151,6 +151,7 @@ test('W20 137 victims of one cause are one incident with their count, also those
   runs(60, refused)
   expect((await incidents()).open).toMatchObject([{ monitor: 'tcp proxy', faults: [{ certainty: 'in doubt' }] }])
   expect(title(await page())).toMatch(/^Sql tcp proxy may have failed since .*, and 137 monitors because of it$/)
+  expect(sectionText(await page())).toContain('137 monitors may fail because of it')
   for (const at of [65, 70, 80]) runs(at, refused)
   runs(81, refused, ...others)
   runs(90, refused)

@@ -37,15 +37,28 @@ describe('the page of a monitor', () => {
       const [batch = '', ftp = ''] = await Promise.all(
         links.toSorted().map(async (link) => textOf((await ask(server.port, link)).text)),
       )
-      return /24 h 100 % never/.test(batch) && /24 h 0 % [\d.]+ m?s/.test(ftp) && [batch, ftp]
+      return (
+        /24 h 100 % since \S+ UTC never/.test(batch) && /24 h 0 % since \S+ UTC [\d.]+ m?s/.test(ftp) && [batch, ftp]
+      )
     })
     const [batch = '', ftp = ''] = rows
-    expect(batch).toContain('30 days 100 %')
-    expect(batch).toContain('90 days 100 %')
+    expect(batch).toMatch(/30 days 100 % since \S+ UTC never/)
     expect(batch).toContain('Figures of 24 hours')
     expect(batch).toContain('Without a store, svc remembers the last 24 hours')
     expect(batch).toMatch(/Latest results Standard .* connect 127\.0\.0\.1/)
     expect(ftp).toContain('Down for longest')
+  })
+
+  test('W20 with reload=off neither page reloads itself, and each page has a link to it', async () => {
+    for (const path of ['/', pathOf('Batch/tcp <b>queue</b>')]) {
+      const { text } = await ask(server.port, path)
+      const [, link = ''] = /<a href="([^"]*)">stop<\/a>/.exec(text) ?? []
+      expect(text).toContain('http-equiv="refresh"')
+      const still = (await ask(server.port, link.replaceAll('&amp;', '&'))).text
+      expect(still).not.toContain('http-equiv="refresh"')
+      expect(still).toContain('does not reload')
+      expect(/<h1>.*<\/h1>/.exec(still)?.[0]).toBe(/<h1>.*<\/h1>/.exec(text)?.[0])
+    }
   })
 
   test('W20 a monitor that nobody knows is a 404, and its name is escaped', async () => {
@@ -86,6 +99,7 @@ test('W20 an hour down in 90 days is below 100 %, one red bar among those of the
       {
         ServerType: 'Sql',
         MonitorName: 'postgres orders',
+        From: new Date(now - days * day),
         AvailabilityPercent: 100 * (1 - 1 / (24 * days)),
         Down: 3_600_000,
         Unobserved: 0,

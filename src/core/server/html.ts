@@ -79,6 +79,7 @@ button { min-width: 4.5rem; padding: .3rem .75rem; border: 1px solid var(--line)
 button:hover { border-color: var(--link); }
 :is(a, button, summary):focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
 @media (max-width: 27rem) {
+  h1 { font-size: 1.2rem; } .figures :is(th, td):last-child { display: none; }
   body { padding: .5rem; } section { padding: .75rem; }
   th { width: auto; } .when { white-space: normal; } button { min-width: 0; padding: .3rem .55rem; }
 }
@@ -109,7 +110,6 @@ svg { display: block; width: 100%; height: 2.2rem; }
 .bars .none { fill: var(--line); }
 .course { width: 8rem; max-width: 25vw; height: 1.6rem; }
 .course polyline { fill: none; stroke: var(--link); stroke-width: 1.5; vector-effect: non-scaling-stroke; }
-.course circle { fill: var(--link); }
 input { padding: .3rem .5rem; border: 1px solid var(--line); border-radius: .4rem; background: var(--back);
   color: var(--text); font: inherit; max-width: 100%; }
 label { display: block; font-weight: 600; margin-bottom: .25rem; }

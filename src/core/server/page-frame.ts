@@ -21,8 +21,11 @@ export type Frame = {
   /** The signed-in user, and how the user signed in. */
   readonly user: string | undefined
   readonly at: Date
-  /** Seconds until the page reloads itself. */
+  /** Seconds until the page reloads itself, unless `isStill`. */
   readonly reloadEvery: number
+  readonly isStill?: boolean | undefined
+  /** The same page without reloads, for readers whom they disturb. */
+  readonly stillHref?: string | undefined
   /** What it then shows. Absent: the same. */
   readonly reloadAs?: string | undefined
   /** Why a form did nothing, or the page cannot show what was requested. */
@@ -30,14 +33,16 @@ export type Frame = {
 }
 
 /** A whole page. Its policy of referrers lets the browser say that a form comes from this page. */
-export function framed(main: Markup, { title, level, base, user, at, reloadEvery, reloadAs, notice }: Frame): Markup {
+export function framed(main: Markup, frame: Frame): Markup {
+  const { title, level, base, user, at, reloadEvery, reloadAs, notice, isStill = false } = frame
+  const { stillHref = '/?reload=off' } = frame
   return html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="referrer" content="same-origin">
-<meta http-equiv="refresh" content="${reloadEvery}${reloadAs === undefined ? '' : `; url=${reloadAs}`}">
+${isStill ? undefined : html`<meta http-equiv="refresh" content="${reloadEvery}${reloadAs === undefined ? '' : `; url=${reloadAs}`}">`}
 <title>${title} · svc</title>
 <link rel="icon" href="${icon(level)}">
 <style>${trusted(style)}</style>
@@ -45,7 +50,7 @@ export function framed(main: Markup, { title, level, base, user, at, reloadEvery
 <body>
 <header class="${classOf(level) || 'none'}">
 <h1>${title}</h1>
-<p class="quiet">${base} · ${at.toISOString().slice(0, 19).replace('T', ' ')} UTC · reloads every ${reloadEvery} s${user === undefined ? '' : ` · signed in as ${user}`}</p>
+<p class="quiet">${base} · ${at.toISOString().slice(0, 19).replace('T', ' ')} UTC · ${isStill ? html`does not reload` : html`reloads every ${reloadEvery} s <a href="${stillHref}">stop</a>`}${user === undefined ? '' : ` · signed in as ${user}`}</p>
 </header>
 <main>
 ${notice === undefined ? undefined : html`<p class="refusal" role="alert">${notice}</p>`}

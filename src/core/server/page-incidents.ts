@@ -62,7 +62,7 @@ export function incidentTitle(
   const title =
     sentenceOf(failing, ['has failed', 'have failed'], now) ??
     sentenceOf(doubtful, ['may have failed', 'may have failed'], now) ??
-    sentenceOf(warned, ['has a warning', 'have warnings'], now)
+    sentenceOf(warned, ['has had a warning', 'have had warnings'], now)
   const mentioned = new Set(
     [...failing, ...doubtful].flatMap((one) => [one.type, ...one.victims.map(({ type }) => type)]),
   )
@@ -86,7 +86,7 @@ function sentenceOf(
     if (first.faults.length === 0 && first.monitor !== undefined) {
       return `${nameOf(first)} is healthy again, and ${count(victimsOf(first), 'monitor')} that ${victimsOf(first) === 1 ? 'depends' : 'depend'} on it not yet`
     }
-    const verb = first.faults[0]?.isFlapping ? 'is flapping' : singular
+    const verb = first.faults[0]?.isFlapping ? 'has been flapping' : singular
     return `${nameOf(first)} ${verb} ${whySince(first, now)}`
   }
   const earliest = Math.min(...monitors.map(sinceOf))
@@ -193,15 +193,17 @@ function certaintyOf({ certainty, recoveringSince, isFlapping, isUnobserved }: O
 
 /** The count first; the names are folded. */
 function victimsMarkup(
-  { victims, hiddenVictims }: TroubledMonitor,
+  one: TroubledMonitor,
   { id, now, isOpen }: { readonly id: string | undefined; readonly now: number; readonly isOpen: boolean },
 ): Markup {
-  const all = victims.length + hiddenVictims
+  const { victims, hiddenVictims } = one
+  const all = victimsOf(one)
   const left = victims.length - mostVictims
+  const verb = isDoubtful(one) && !isFailing(one) ? 'may fail' : all === 1 ? 'fails' : 'fail'
   const keep = isOpen
     ? html`<a href="/">Fold this list</a>`
     : html`<a href="/?victims=${id}#incident-${id}">Keep this list open</a>`
-  return html`<details${trusted(isOpen ? ' open' : '')}><summary>${count(all, 'monitor')} ${all === 1 ? 'fails' : 'fail'} because of it</summary>
+  return html`<details${trusted(isOpen ? ' open' : '')}><summary>${count(all, 'monitor')} ${verb} because of it</summary>
 ${victims.length > 0 && id !== undefined ? html`<p class="quiet">${keep}</p>` : undefined}
 <ul class="victims">${victims.slice(0, mostVictims).map((victim) => victimMarkup(victim, now))}</ul>
 ${left > 0 ? html`<p class="quiet">and ${left} more</p>` : undefined}

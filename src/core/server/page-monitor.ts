@@ -16,7 +16,7 @@ import { framed } from './page-frame.ts'
 import { causeOf, incidentLevel, incidentsMarkup, incidentsOf, incidentTitle, reloadSeconds } from './page-incidents.ts'
 import { type PageFacts, worstLevel } from './page-markup.ts'
 import { latestReport } from './page-report.ts'
-import { instantText, lasted, type MonitorId, monitorName } from './page-words.ts'
+import { instant, instantText, lasted, type MonitorId, monitorKey, monitorName } from './page-words.ts'
 import { visibleFault } from './response.ts'
 
 /** The times of which the page shows the availability. */
@@ -93,6 +93,7 @@ ${latest.length === 0 ? undefined : html`<section><h2>Latest results</h2>${lates
     title: (incidents && incidentTitle(incidents, [], now)) ?? `${monitorName(id)}: ${state}`,
     level: worstLevel([level, incidents && incidentLevel(incidents)]),
     reloadEvery: reloadSeconds(incidents, usualReload),
+    stillHref: `/?monitor=${monitorKey(id)}&reload=off`,
   })
 }
 
@@ -107,7 +108,7 @@ export function historyMarkup(windows: HistoryOfWindows, now: number): Markup {
   return html`<section id="history">
 <h2>History</h2>
 <table class="availability"><tr><th scope="col">Last</th><th scope="col">Available</th><th scope="col">Down</th><th scope="col">Not observed</th></tr>
-${rows.map(({ name, monitor }) => windowRow(name, monitor))}</table>
+${rows.map(({ name, monitor }, at) => windowRow(name, monitor, { now, minutes: historyWindows[at]?.minutes ?? 0 }))}</table>
 ${whole?.Periods && whole.Periods.length > 0 ? html`<h3>90 days</h3>${barsOf(whole.Periods, { end: now, step: day, count: 90 })}` : undefined}
 ${dayWindow?.monitor?.Periods && dayWindow.monitor.Periods.length > 0 ? html`<h3>24 hours</h3>${barsOf(dayWindow.monitor.Periods, { end: now, step: hour, count: 24 })}` : undefined}
 ${worstMarkup(whole, now)}
@@ -120,11 +121,21 @@ ${notKept === undefined ? undefined : html`<p class="quiet">${notKept}.</p>`}
 const hour = 3_600_000
 const day = 24 * hour
 
-function windowRow(name: string, monitor: MonitorHistory | undefined): Markup {
+/** Of less than nine tenths of a window, the row says since when something is known. */
+const wholeShare = 0.9
+
+function windowRow(
+  name: string,
+  monitor: MonitorHistory | undefined,
+  { now, minutes }: { readonly now: number; readonly minutes: number },
+): Markup {
   if (!monitor) return html`<tr><th scope="row">${name}</th><td colspan="3" class="quiet">nothing known yet</td></tr>`
   const { AvailabilityPercent, Down = 0, Unobserved = 0 } = monitor
   const level = Down > 0 ? 'fail' : 'ok'
-  return html`<tr><th scope="row">${name}</th><td class="${level}"><b>${showAvailability(AvailabilityPercent)}</b></td><td>${Down === 0 ? 'never' : showDuration(Down)}</td><td>${Unobserved === 0 ? 'never' : showDuration(Unobserved)}</td></tr>
+  const from = monitor.From?.getTime() ?? now
+  const isPart = now - from < wholeShare * minutes * 60_000
+  const since = isPart ? html` <span class="when">since ${instant(from, now)}</span>` : undefined
+  return html`<tr><th scope="row">${name}</th><td class="${level}"><b>${showAvailability(AvailabilityPercent)}</b>${since}</td><td>${Down === 0 ? 'never' : showDuration(Down)}</td><td>${Unobserved === 0 ? 'never' : showDuration(Unobserved)}</td></tr>
 `
 }
 
@@ -206,7 +217,7 @@ function figureRow(points: readonly (HistoryFigure & { readonly at: number })[],
 `
 }
 
-/** The averages as a line. A single period is a dot. */
+/** The averages as a line. */
 function courseOf(
   points: readonly (HistoryFigure & { readonly at: number })[],
   { columns, least, most }: { readonly columns: number; readonly least: number; readonly most: number },
@@ -216,7 +227,10 @@ function courseOf(
   const places = points.map(
     ({ at, Average = 0 }) => [at * 10, Number((28 - ((Average - least) / range) * 24).toFixed(1))] as const,
   )
-  const line = places.map((place) => place.join(',')).join(' ')
-  const last = places.at(-1) ?? [0, 0]
-  return html`<svg class="course" viewBox="-4 0 ${width + 8} 32" preserveAspectRatio="none" aria-hidden="true"><polyline points="${line}"/><circle cx="${last[0]}" cy="${last[1]}" r="2.5"/></svg>`
+  // A single period is a short line.
+  const [only] = places.length === 1 ? places : []
+  const line = only
+    ? `${only[0]},${only[1]} ${only[0] + 10},${only[1]}`
+    : places.map((place) => place.join(',')).join(' ')
+  return html`<svg class="course" viewBox="-4 0 ${width + 8} 32" preserveAspectRatio="none" aria-hidden="true"><polyline points="${line}"/></svg>`
 }

@@ -30,7 +30,8 @@ export async function statusPage(
   if (context.logFields.method !== 'POST') {
     const first = (key: string): string | undefined => target.pairs.find(([name]) => name === key)?.[1]
     const [victims, find, monitor] = [first('victims'), first('find'), first('monitor')]
-    return await show(server, context, { report: reportIn(target.pairs), victims, find, monitor })
+    const isStill = first('reload') === 'off'
+    return await show(server, context, { report: reportIn(target.pairs), victims, find, monitor, isStill })
   }
   try {
     const report = await runCheck(server, context)
@@ -85,6 +86,8 @@ type PageQuery = {
   readonly victims?: string | undefined
   /** What the names of the monitors to list contain. */
   readonly find?: string | undefined
+  /** Whether the page does not reload itself. */
+  readonly isStill?: boolean | undefined
   /** The type and the name of the monitor that the page is about. */
   readonly monitor?: string | undefined
 }
@@ -92,7 +95,7 @@ type PageQuery = {
 async function show(
   server: ServerContext,
   context: RequestContext,
-  { report, refusal, victims, find, monitor }: PageQuery,
+  { report, refusal, victims, find, monitor, isStill }: PageQuery,
 ): Promise<HttpAnswer> {
   const { facts } = server.runtime
   const base = baseUrl(server, context)
@@ -126,6 +129,7 @@ async function show(
     victims: victims === undefined ? undefined : encodeURIComponent(victims),
     find,
     reads,
+    isStill,
   }
   const id = monitorIn(monitor)
   const ofMonitor =
