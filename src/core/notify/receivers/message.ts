@@ -13,9 +13,9 @@ const maxVictims = 20
 /** A text of at most 1 KiB on one line. */
 export function boundedText(text: string): string {
   const line = sanitize(text, maxText)
-  const bytes = Buffer.from(line)
-  if (bytes.length <= maxTextBytes) return line
-  return `${new TextDecoder().decode(bytes.subarray(0, maxTextBytes - 6)).replace(/\uFFFD+$/, '')}…`
+  if (Buffer.byteLength(line) <= maxTextBytes) return line
+  const { read } = new TextEncoder().encodeInto(line, new Uint8Array(maxTextBytes - Buffer.byteLength('…')))
+  return `${line.slice(0, read)}…`
 }
 
 /** The members of a subject that are set, sanitized, in a fixed order: the labels of its identity. */
