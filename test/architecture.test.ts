@@ -103,7 +103,9 @@ const law: Record<string, readonly string[]> = {
   schedule: ['engine', 'protocol', 'settings'],
   states: ['schedule', 'protocol', 'probe-error'],
   // What receivers are told of incidents, and how.
-  notify: ['engine', 'files', 'net', 'settings', 'format', 'loopback', 'probe-error', 'protocol', 'schedule', 'states'],
+  notify: ['engine', 'files', 'net', 'settings', 'format', 'loopback', 'probe-error', 'protocol'],
+  // What each receiver knows, and what it is sent next. Of the receivers it uses types.
+  outbox: ['notify', 'schedule', 'states', 'probe-error'],
   // What results say over time. Of the engine and the protocol it uses nothing.
   history: [],
   assert: ['encoding', 'engine', 'net', 'settings', 'protocol', 'format'],
@@ -161,6 +163,7 @@ const law: Record<string, readonly string[]> = {
   store: [
     'history',
     'states',
+    'outbox',
     'file-errors',
     'files',
     'service',
@@ -204,6 +207,9 @@ const law: Record<string, readonly string[]> = {
     'schedule',
     'states',
     'history',
+    'notify',
+    'outbox',
+    'files',
     'settings',
     'net',
     'system',

@@ -61,6 +61,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
   const results = shared ? await openResults() : undefined
   const health = healthPart(options, { services, history, onReport: results?.record }, store)
   const watching = shared ? await watch(options, health, store) : undefined
+  const notify = watching ? await openNotify(options, watching, store) : undefined
   const reloads = shared ? (await import('./parts/reload.ts')).reloadPart(() => Date.now() / 1_000) : undefined
   const parts: readonly Part[] = [
     health,
@@ -82,6 +83,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
       : []),
     ...(results ? [results] : []),
     ...(watching ? [watching.states] : []),
+    ...(notify ? [notify] : []),
   ]
   const ready = async (signal: AbortSignal): Promise<void> => {
     for (const part of parts) await part.ready?.(signal)
@@ -169,6 +171,17 @@ async function watch(options: OpenOptions, health: HealthPart, store: OpenStore 
   const rows = store && (async () => (await store.data(false)).states)
   const states = statesPart(statesKeeper({ rows, log: options.log }))
   return { states, schedule: schedulePart(health.scheduleWork(options), states) }
+}
+
+/** What tells receivers of incidents. */
+async function openNotify(
+  { config, version, log }: OpenOptions,
+  { states, schedule: { keepsUp } }: Awaited<ReturnType<typeof watch>>,
+  store: OpenStore | undefined,
+) {
+  const { notifyPart } = await import('./parts/notify.ts')
+  const rows = store && (async () => (await store.data(false)).outbox)
+  return notifyPart({ config, version, rows, states, keepsUp, log })
 }
 
 /** Opens and loads the parts before the server listens. On failure it closes them and throws a Fault. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Outbox } from '../../src/core/notify/outbox/index.ts'
+import { Outbox } from '../../src/core/outbox/index.ts'
 import { simulate } from './simulated-outbox.ts'
 
 test('W23 a simulated outbox keeps all of its rules in 10,000 scenarios with simulated receivers', {

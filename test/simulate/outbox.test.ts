@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { Outbox } from '../../src/core/notify/outbox/index.ts'
+import { Outbox } from '../../src/core/outbox/index.ts'
 import { firstSeed, planted, plants } from './planted-outbox.ts'
 import { simulate } from './simulated-outbox.ts'
 

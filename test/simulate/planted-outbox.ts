@@ -1,4 +1,4 @@
-import type * as Shipped from '../../src/core/notify/outbox/index.ts'
+import type * as Shipped from '../../src/core/outbox/index.ts'
 import { firstSeedOf, type Plant, plantedFolder } from './planted-folder.ts'
 import { type Subject, simulate } from './simulated-outbox.ts'
 
@@ -129,8 +129,8 @@ export const plants: readonly Plant[] = [
 
 /** Loads the outbox with a defect. */
 export async function planted(plant: Plant): Promise<{ subject: Subject; remove: () => void }> {
-  const imports = { '../../schedule/index.ts': 'schedule/index.ts' }
-  const { index, remove } = await plantedFolder<typeof Shipped>('notify/outbox', imports, plant)
+  const imports = { '../schedule/index.ts': 'schedule/index.ts' }
+  const { index, remove } = await plantedFolder<typeof Shipped>('outbox', imports, plant)
   return { subject: { Outbox: index.Outbox }, remove }
 }
 

@@ -1,5 +1,5 @@
-import type * as Shipped from '../../src/core/notify/outbox/index.ts'
 import type { Delivery } from '../../src/core/notify/receiver.ts'
+import type * as Shipped from '../../src/core/outbox/index.ts'
 import type { Incident, StoredSubject, Transition } from '../../src/core/states/index.ts'
 import { Chance } from './chance.ts'
 import { Queue } from './queue.ts'

@@ -55,7 +55,11 @@ const maxWaitMs = 3_600_000
 export function schedulePart(
   work: ScheduleWork,
   states: StatesPart,
-): Part & { readonly load: () => string | undefined } {
+): Part & {
+  readonly load: () => string | undefined
+  /** Whether runs begin in time. */
+  readonly keepsUp: () => boolean
+} {
   const monotonic = (): number => performance.now()
   const now = timelineOf({ wall: Date.now, monotonic })
   const running = new Map<string, Running>()
@@ -239,6 +243,7 @@ export function schedulePart(
       }
     },
     load: () => load,
+    keepsUp: () => schedule?.lateness(now()).keepsUp ?? true,
     metrics: async () => scheduleMetrics(schedule, now(), [...monitors.values()]),
     cancel: () => {
       closed = true

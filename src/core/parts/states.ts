@@ -15,7 +15,10 @@ import {
   type Effect,
   type RunOfStates,
   States,
+  type Subject,
+  type SubjectState,
   type SubjectView,
+  type Transition,
   type Verdict,
   type WatchedMonitor,
 } from '../states/index.ts'
@@ -49,6 +52,16 @@ export type StatesPart = Part & {
   readonly confirmed: (views: HealthViews) => ConfirmedStates
   /** `Runtime.incidents` */
   readonly incidents: (views: HealthViews) => Promise<Incidents>
+  /** Takes what each transition is reported to. */
+  readonly follow: (onTransition: (transition: Transition) => void) => void
+  /** How a subject is now. Undefined: nothing is known of it yet. */
+  readonly stateOf: (subject: Subject) => SubjectState | 'removed' | undefined
+  /** All subjects. */
+  readonly views: () => readonly SubjectView[]
+  /** The monitors that are watched, by their keys. */
+  readonly monitors: () => ReadonlyMap<string, ScheduledMonitor>
+  /** Asks for a run of a monitor. */
+  readonly look: (key: string, depth: ExecutionMode) => void
 }
 
 /**
@@ -60,6 +73,7 @@ export function statesPart(keeper: StatesKeeper = statesKeeper({})): StatesPart 
   let states: States | undefined
   let before: Awaited<ReturnType<StatesKeeper['restore']>> | undefined
   let clock: StatesClock | undefined
+  let onTransition: (transition: Transition) => void = () => {}
   let witnesses: readonly string[] = []
   let timer: NodeJS.Timeout | undefined
   let monitors = new Map<string, ScheduledMonitor>()
@@ -76,8 +90,10 @@ export function statesPart(keeper: StatesKeeper = statesKeeper({})): StatesPart 
     keeper.take(effects)
     for (const effect of effects) {
       if (effect.type === 'ask') clock?.ask(effect)
-      else if (effect.type === 'transition') ended.add(effect.transition)
-      else if (effect.type === 'witness') for (const witness of witnesses) tryWitness(witness)
+      else if (effect.type === 'transition') {
+        ended.add(effect.transition)
+        onTransition(effect.transition)
+      } else if (effect.type === 'witness') for (const witness of witnesses) tryWitness(witness)
     }
   }
 
@@ -132,6 +148,13 @@ export function statesPart(keeper: StatesKeeper = statesKeeper({})): StatesPart 
       isIsolated: states?.isIsolated,
     }),
     close: keeper.close,
+    follow: (listener) => {
+      onTransition = listener
+    },
+    stateOf: (subject) => states?.stateOf(subject),
+    views: () => (states && clock ? [...states.views(clock.now())] : []),
+    monitors: () => monitors,
+    look: (key, depth) => clock?.ask({ type: 'ask', key, depth, at: clock.now(), repeatsRefused: false }),
     cancel: () => {
       keeper.cancel()
       clearInterval(timer)

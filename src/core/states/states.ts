@@ -201,6 +201,12 @@ export class States {
     })
   }
 
+  /** A subject. Undefined: nothing is known of it. `removed`: nor does its monitor exist. */
+  stateOf(subject: Subject): SubjectState | 'removed' | undefined {
+    const watched = this.#watched.get(subject.key)
+    return watched ? watched.places.get(idOf(subject))?.state : 'removed'
+  }
+
   /** The subjects of which `includes` holds, in the order of their monitors. */
   *views(now: number, includes: (state: SubjectState) => boolean = () => true): Generator<SubjectView> {
     for (const { monitor, places } of this.#watched.values()) {

@@ -12,6 +12,7 @@ import { historyOver } from './rows/history.ts'
 import { identitiesOver, type SealingKey } from './rows/identities.ts'
 import { keysOver } from './rows/keys.ts'
 import { knownPrefixesOver, type PrefixMemory } from './rows/known-prefixes.ts'
+import { outboxOver } from './rows/outbox.ts'
 import { proveWrites, readingsOver } from './rows/readings.ts'
 import { sessionsOver, settlementsOver, tokensOver } from './rows/sessions.ts'
 import { statesOver } from './rows/states.ts'
@@ -54,6 +55,7 @@ export function dataOver(unwatched: StoreLink, clock: StoreClock, history: Histo
     audit: (own) => auditOver(own, now),
     history: () => historyOver(history.link, now),
     states: () => statesOver(history.link, now),
+    outbox: () => outboxOver(history.link),
     settle: (own) => settlementsOver(own, prefixes),
     sweep: sweepOver,
     clock: () => clock,

@@ -1,4 +1,5 @@
 import type { HistoryRows } from '../history/index.ts'
+import type { OutboxRows } from '../outbox/index.ts'
 import type { Heartbeat, JobRun } from '../protocol/index.ts'
 import type { AuditFacts } from '../service.ts'
 import type { StatesRows } from '../states/index.ts'
@@ -453,6 +454,8 @@ export type Data = {
   readonly history: HistoryRows
   /** Confirmed states and incidents, in the database of the history. Its writes say nothing about the store, either. */
   readonly states: StatesRows
+  /** What receivers of notifications know, in the database of the history, too. */
+  readonly outbox: OutboxRows
   /** Removes expired rows. `svc serve` calls it periodically. */
   readonly sweep: (at: number) => Promise<void>
   /**

@@ -1,3 +1,4 @@
+import { notifyTables } from './notify-schema.ts'
 import { migrations, type Words } from './schema.ts'
 import type { SqliteForm } from './sqlite-link.ts'
 
@@ -61,7 +62,11 @@ CREATE TABLE "historyWatch" (
 `
 
 /** Steps of the history by version, as text for one of the databases. In PostgreSQL, they are not part of those of the store. */
-export const historySteps = (words: Words): readonly string[] => [historyTables(words), statesTables(words)]
+export const historySteps = (words: Words): readonly string[] => [
+  historyTables(words),
+  statesTables(words),
+  notifyTables(words),
+]
 
 /** The file of the history beside the embedded store. `svch` in its header: it is not a store, and no backup of one. */
 export const historyForm = (words: Words): SqliteForm => ({

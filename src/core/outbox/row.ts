@@ -1,5 +1,5 @@
-import type { FaultClass } from '../../probe-error.ts'
-import type { StoredSubject, SubjectState } from '../../states/index.ts'
+import type { FaultClass } from '../probe-error.ts'
+import type { StoredSubject, SubjectState } from '../states/index.ts'
 import { freshMs, giveUpMs, mostEnds, wellMs } from './policy.ts'
 
 /** What a message says of an incident that stands. Instants are milliseconds since 1970. */

@@ -1,6 +1,6 @@
-import { hash } from '../../schedule/index.ts'
-import type { Effect, Incident, StoredSubject, Transition } from '../../states/index.ts'
-import type { Delivery } from '../receiver.ts'
+import type { Delivery } from '../notify/index.ts'
+import { hash } from '../schedule/index.ts'
+import type { Effect, Incident, StoredSubject, Transition } from '../states/index.ts'
 import {
   brokenMs,
   firstPauseMs,
@@ -39,6 +39,13 @@ export type StoredRow = {
   readonly receiver: string
   readonly subject: StoredSubject
   readonly row: OutboxRow | undefined
+}
+
+/** Where rows are stored. Every method may throw the faults of a store. */
+export type OutboxRows = {
+  readonly read: () => Promise<readonly StoredRow[]>
+  /** One transaction. */
+  readonly write: (rows: readonly StoredRow[]) => Promise<void>
 }
 
 /** One line of a message, without what only the sender knows of the subject. */
@@ -194,7 +201,7 @@ export class Outbox {
 
   /** A subject has an incident, so that ticks look at it. */
   watch(subject: StoredSubject): void {
-    this.#subjects.set(idOf(subject), subject)
+    this.#subjects.set(idOf(subject), subjectOf(subject))
   }
 
   /** To be called when `nextAt` is reached, and after anything has changed. */

@@ -1,2 +1,0 @@
-export { type Lookup, type NoticeItem, Outbox, type OutboxEffect, type StoredRow } from './outbox.ts'
-export type { OutboxRow, Present, ReceiverRules } from './row.ts'

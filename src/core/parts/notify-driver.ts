@@ -1,0 +1,278 @@
+import type { Delivery, Notice, Receiver } from '../notify/index.ts'
+import {
+  type Lookup,
+  type NoticeItem,
+  Outbox,
+  type OutboxEffect,
+  type OutboxRows,
+  type ReceiverRules,
+  type StoredRow,
+} from '../outbox/index.ts'
+import type { ExecutionMode } from '../protocol/index.ts'
+import type { StoredSubject, Transition } from '../states/index.ts'
+
+/** How often time passes for the outbox. Milliseconds. */
+const tickMs = 1_000
+/** The pause after a write that failed. Milliseconds. */
+const retryMs = 1_000
+/** After this time without the store, messages are sent without it, and marked. Milliseconds. */
+const aloneMs = 60_000
+/** How often what stands is repeated to receivers that forget. Milliseconds. */
+const renewMs = 30_000
+/** Nothing may wait longer for a receiver that works. Milliseconds. */
+const mayWaitMs = 600_000
+
+/** Marks messages that were sent although nothing could be stored: they may come twice, or from several nodes. */
+const uncoordinated = 'uncoordinated'
+
+/** An open receiver, and what it wants to know. */
+export type OpenedReceiver = { readonly receiver: Receiver; readonly rules: ReceiverRules }
+
+/** How attempts ended, and what waits. */
+export type ReceiverFigures = {
+  readonly name: string
+  readonly results: { readonly [R in 'accepted' | 'failed' | 'refused' | 'given_up']: number }
+  readonly pending: number
+  /** Milliseconds since 1970. */
+  readonly successAt: number | undefined
+}
+
+export type DriverOptions = {
+  /** Absent without a store. */
+  readonly rows: (() => Promise<OutboxRows>) | undefined
+  readonly lookup: Lookup
+  /** Asks for a run of a monitor. */
+  readonly look: (key: string, depth: ExecutionMode) => void
+  /** The message about a subject. `marks`: tags besides those of its monitor. */
+  readonly noticeOf: (item: NoticeItem, marks: readonly string[]) => Notice
+  /** Milliseconds since 1970. */
+  readonly now: () => number
+  /** Whether everything works that the watchdog vouches for, besides the outbox. */
+  readonly isHealthy: () => boolean
+  readonly log: (entry: { readonly level: 'info' | 'warn'; readonly msg: string }) => void
+}
+
+type Counts = { accepted: number; failed: number; refused: number; given_up: number; successAt: number | undefined }
+
+/**
+ * Carries out what the outbox decides: stores rows, sends messages, asks for runs. A message leaves only after its attempt
+ * has been stored, unless there is no store.
+ */
+export class NotifyDriver {
+  readonly #options: DriverOptions
+  readonly #outbox: Outbox
+  readonly #stop = new AbortController()
+  readonly #dirty = new Map<string, StoredRow>()
+  readonly #counts = new Map<string, Counts>()
+  readonly #renewedAt = new Map<string, number>()
+  readonly #renewing = new Set<string>()
+  #receivers = new Map<string, OpenedReceiver>()
+  #writing: Promise<boolean> | undefined
+  #hasNew = false
+  #storeFailingSince: number | undefined
+  #timer: NodeJS.Timeout | undefined
+  #retry: NodeJS.Timeout | undefined
+
+  constructor(options: DriverOptions) {
+    this.#options = options
+    this.#outbox = new Outbox(options.now(), options.lookup)
+  }
+
+  /** Takes back what an earlier process stored. A store that cannot be read leaves nothing to take back. */
+  async restore(): Promise<void> {
+    const { rows, now } = this.#options
+    if (!rows) return
+    try {
+      this.#outbox.restore(await (await rows()).read(), now())
+    } catch (error) {
+      this.#storeFailed(error)
+    }
+  }
+
+  /** The receivers from now on. Returns those of before. */
+  use(receivers: readonly OpenedReceiver[]): readonly Receiver[] {
+    const before = [...this.#receivers.values()].map(({ receiver }) => receiver)
+    this.#receivers = new Map(receivers.map((one) => [one.rules.name, one]))
+    const rules = receivers.map((one) => one.rules)
+    this.#carryOut(this.#outbox.configure(rules, this.#options.now()))
+    return before
+  }
+
+  /** Begins to send. `everyMs`: how often time passes. */
+  begin(subjects: readonly StoredSubject[], everyMs = tickMs): void {
+    for (const subject of subjects) this.#outbox.watch(subject)
+    this.#timer ??= setInterval(() => this.tick(), everyMs)
+  }
+
+  transition(transition: Transition): void {
+    if (!this.#stop.signal.aborted) this.#carryOut(this.#outbox.transition(transition, this.#options.now()))
+  }
+
+  tick(): void {
+    if (this.#stop.signal.aborted) return
+    this.#carryOut(this.#outbox.tick(this.#options.now()).effects)
+    for (const [name, one] of this.#receivers) this.#renew(name, one)
+  }
+
+  figures(): readonly ReceiverFigures[] {
+    return [...this.#receivers.keys()].map((name) => {
+      const { successAt, ...results } = this.#countsOf(name)
+      return { name, results, pending: this.#outbox.pendingFor(name).count, successAt }
+    })
+  }
+
+  /** From now on nothing is sent: what was not accepted is sent by the next process. */
+  cancel(): void {
+    this.#stop.abort(new Error('svc is shutting down'))
+    clearInterval(this.#timer)
+    clearTimeout(this.#retry)
+  }
+
+  async close(): Promise<void> {
+    this.cancel()
+    await this.#writing
+    if (this.#dirty.size > 0 && this.#storeFailingSince === undefined) await this.#write()
+    for (const { receiver } of this.#receivers.values()) await receiver.close()
+  }
+
+  #countsOf(name: string): Counts {
+    const counts = this.#counts.get(name) ?? { accepted: 0, failed: 0, refused: 0, given_up: 0, successAt: undefined }
+    this.#counts.set(name, counts)
+    return counts
+  }
+
+  #carryOut(effects: readonly OutboxEffect[]): void {
+    for (const effect of effects) {
+      if (effect.type === 'store') void this.#store(effect.rows)
+      else if (effect.type === 'ask') this.#options.look(effect.key, effect.depth)
+      else if (effect.type === 'send') void this.#send(effect)
+      else if (effect.type === 'given up') this.#gaveUp(effect.receiver, effect.count)
+      else this.#log(effect.level, `receiver ${effect.receiver}: ${effect.message}`)
+    }
+  }
+
+  #gaveUp(receiver: string, count: number): void {
+    this.#countsOf(receiver).given_up += count
+    this.#log('warn', `receiver ${receiver}: ${count} ends of incidents are given up after 7 days`)
+  }
+
+  #log(level: 'info' | 'warn', msg: string): void {
+    this.#options.log({ level, msg })
+  }
+
+  async #send({ receiver: name, attempt, rows, items }: Extract<OutboxEffect, { type: 'send' }>): Promise<void> {
+    const { now, noticeOf } = this.#options
+    const isStored = await this.#store(rows)
+    const { signal } = this.#stop
+    if (signal.aborted) return
+    if (!isStored && !this.#isAlone()) {
+      this.#carryOut(this.#outbox.withheld(name, attempt, now()))
+      return
+    }
+    const open = this.#receivers.get(name)
+    if (!open) return
+    const marks = isStored && this.#options.rows ? [] : [uncoordinated]
+    const notices = items.map((item) => noticeOf(item, marks))
+    const delivery = await sent(() => open.receiver.send(notices, signal))
+    // A receiver that was interrupted says nothing about itself.
+    if (signal.aborted) return
+    this.#count(name, delivery)
+    this.#carryOut(this.#outbox.answered(name, attempt, delivery, now()))
+  }
+
+  #count(name: string, { what }: Delivery): void {
+    const counts = this.#countsOf(name)
+    if (what === 'accepted') {
+      counts.accepted += 1
+      counts.successAt = this.#options.now()
+    } else if (what === 'later') counts.failed += 1
+    else counts.refused += 1
+  }
+
+  #renew(name: string, { receiver }: OpenedReceiver): void {
+    const { now, noticeOf } = this.#options
+    const isDue = now() - (this.#renewedAt.get(name) ?? Number.NEGATIVE_INFINITY) >= renewMs
+    if (!receiver.renew || !isDue || this.#renewing.has(name)) return
+    this.#renewedAt.set(name, now())
+    this.#renewing.add(name)
+    const { signal } = this.#stop
+    const items = this.#outbox.standingFor(name).map((item) => noticeOf(item, []))
+    const isHealthy = this.#isHealthy()
+    void sent(async () => (await receiver.renew?.(items, isHealthy, signal)) ?? { what: 'accepted' }).then(
+      (delivery) => {
+        this.#renewing.delete(name)
+        if (signal.aborted) return
+        if (delivery.what === 'accepted') this.#countsOf(name).successAt = now()
+        this.#carryOut(this.#outbox.renewed(name, delivery, now()))
+      },
+    )
+  }
+
+  #isHealthy(): boolean {
+    if (this.#storeFailingSince !== undefined || !this.#options.isHealthy()) return false
+    return [...this.#receivers.keys()].every((name) => {
+      const { since } = this.#outbox.pendingFor(name)
+      return since === undefined || this.#options.now() - since <= mayWaitMs
+    })
+  }
+
+  // The store.
+
+  /** Whether messages are sent although they cannot be stored. */
+  #isAlone(): boolean {
+    if (!this.#options.rows) return true
+    return this.#storeFailingSince !== undefined && this.#options.now() - this.#storeFailingSince >= aloneMs
+  }
+
+  /** Stores rows, with those that could not be stored before. Resolves to whether that succeeded. */
+  async #store(rows: readonly StoredRow[]): Promise<boolean> {
+    if (!this.#options.rows) return false
+    for (const row of rows)
+      this.#dirty.set(JSON.stringify([row.receiver, row.subject.key, row.subject.check, row.subject.item]), row)
+    this.#hasNew = true
+    // A write in progress may lack these rows.
+    await this.#writing
+    if (this.#hasNew || this.#dirty.size > 0) {
+      this.#writing ??= this.#write().finally(() => {
+        this.#writing = undefined
+      })
+      return await this.#writing
+    }
+    return this.#storeFailingSince === undefined
+  }
+
+  async #write(): Promise<boolean> {
+    this.#hasNew = false
+    const batch = [...this.#dirty]
+    try {
+      if (batch.length > 0) await (await this.#options.rows?.())?.write(batch.map(([, row]) => row))
+      for (const [key, row] of batch) if (this.#dirty.get(key) === row) this.#dirty.delete(key)
+      if (this.#storeFailingSince !== undefined) this.#log('info', 'notifications are stored again')
+      this.#storeFailingSince = undefined
+      return true
+    } catch (error) {
+      this.#storeFailed(error)
+      return false
+    }
+  }
+
+  #storeFailed(error: unknown): void {
+    const reason = error instanceof Error ? error.message : String(error)
+    if (this.#storeFailingSince === undefined) this.#log('warn', `notifications are not stored: ${reason}`)
+    this.#storeFailingSince ??= this.#options.now()
+    if (this.#stop.signal.aborted) return
+    clearTimeout(this.#retry)
+    this.#retry = setTimeout(() => void this.#store([]), retryMs)
+    this.#retry.unref()
+  }
+}
+
+/** Receivers never reject; a defect of one must not end svc. */
+async function sent(send: () => Promise<Delivery>): Promise<Delivery> {
+  try {
+    return await send()
+  } catch (error) {
+    const message = `svc failed unexpectedly: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`
+    return { what: 'later', message, isPerhapsReceived: true }
+  }
+}

@@ -1,0 +1,151 @@
+import { hostname } from 'node:os'
+import type { Config } from '../config/index.ts'
+import { filesWithin } from '../files/index.ts'
+import { isFor, type Notice, type ReceiverConfig } from '../notify/index.ts'
+import type { NoticeItem, OutboxRows, Present } from '../outbox/index.ts'
+import type { Family } from '../reports/index.ts'
+import { timelineOf } from '../schedule/index.ts'
+import type { StoredSubject } from '../states/index.ts'
+import type { KeeperLog } from '../store/index.ts'
+import { NotifyDriver, type OpenedReceiver, type ReceiverFigures } from './notify-driver.ts'
+import type { Part } from './part.ts'
+import type { StatesPart } from './states.ts'
+
+/** Milliseconds for files of secrets and of CAs. */
+const maxFileMs = 5_000
+/** Victims that a message names. */
+const maxVictims = 20
+/** A subject that nothing reports is gone after this many intervals of its monitor, and this time at least. */
+const goneIntervals = 2
+const goneMs = 600_000
+
+/** Tells receivers about incidents: opens those of `notify:`, and connects the states with the outbox. */
+export function notifyPart({
+  config,
+  version,
+  rows,
+  states,
+  keepsUp,
+  log = () => {},
+}: {
+  readonly config: Config
+  readonly version: string
+  /** Where rows are stored. Absent without a store. */
+  readonly rows: (() => Promise<OutboxRows>) | undefined
+  readonly states: StatesPart
+  /** Whether the schedule keeps up. */
+  readonly keepsUp: () => boolean
+  readonly log?: KeeperLog | undefined
+}): Part {
+  const now = timelineOf({ wall: Date.now, monotonic: () => performance.now() })
+  const startedAt = now()
+  const server = config.serve.name ?? hostname()
+
+  const tagsOf = ({ key }: StoredSubject): readonly string[] => states.monitors().get(key)?.monitor.tags ?? []
+
+  const lookup = (subject: StoredSubject): Present | 'removed' | 'unknown' => {
+    const state = states.stateOf(subject)
+    if (state === 'removed') return 'removed'
+    if (state) return { subject, state, isQuiet: false }
+    const { intervals = {} } = states.monitors().get(subject.key) ?? {}
+    const every = Object.values(intervals).map((ms) => ms ?? 0)
+    const isGone = now() - startedAt > Math.max(goneMs, goneIntervals * Math.max(0, ...every))
+    return isGone ? 'removed' : 'unknown'
+  }
+
+  /** The monitors that fail because of this one. */
+  const victimsOf = (key: string): Notice['victims'] => {
+    const names = new Set(
+      states.views().flatMap(({ state, monitor }) => (state.incident?.cause?.key === key ? [monitor] : [])),
+    )
+    return { count: names.size, names: [...names].slice(0, maxVictims) }
+  }
+
+  const noticeOf = (item: NoticeItem, marks: readonly string[]): Notice => {
+    const { subject, text, ...facts } = item
+    const { key, type, monitor, check, item: of } = subject
+    return {
+      ...facts,
+      subject: { server, type, monitor, check, item: of, node: type === undefined ? hostname() : undefined },
+      text: marks.length === 0 ? text : `${text} (${marks.join(', ')})`,
+      victims: facts.endedAt === undefined ? victimsOf(key) : { count: 0, names: [] },
+      tags: [...tagsOf(subject), ...marks],
+      url: config.serve.url,
+    }
+  }
+
+  const opened = async (configs: readonly ReceiverConfig[]): Promise<readonly OpenedReceiver[]> => {
+    if (configs.length === 0) return []
+    const { openReceiver } = await import('../notify/index.ts')
+    return await Promise.all(
+      configs.map(async (one): Promise<OpenedReceiver> => {
+        const warn = (message: string): void => log({ level: 'warn', msg: `receiver ${one.name}: ${message}` })
+        const files = filesWithin(maxFileMs)
+        const receiver = await openReceiver(one, { server, url: config.serve.url, version, files, now, warn })
+        const wants = ({ type, monitor, ...subject }: StoredSubject, level: 'warning' | 'failed'): boolean =>
+          isFor(one.only, { type, monitor, tags: tagsOf({ type, monitor, ...subject }), level })
+        return {
+          receiver,
+          rules: {
+            name: one.name,
+            folds: receiver.renew === undefined,
+            remindMs: one.remind ?? Number.POSITIVE_INFINITY,
+            ignoresQuiet: one.quiet === 'ignore',
+            wants,
+          },
+        }
+      }),
+    )
+  }
+
+  const driver = new NotifyDriver({ rows, lookup, look: states.look, noticeOf, now, isHealthy: keepsUp, log })
+  states.follow((transition) => driver.transition(transition))
+  return {
+    start: async () => {
+      // Without receivers the rows of earlier ones are forgotten.
+      await driver.restore()
+      driver.use(await opened(config.notify ?? []))
+    },
+    answers: () => {
+      driver.begin(states.views().flatMap((view) => (view.state.incident ? [view] : [])))
+    },
+    reload: async (next) => {
+      const receivers = await opened(next.notify ?? [])
+      return () => {
+        for (const before of driver.use(receivers)) void before.close()
+      }
+    },
+    metrics: async () => notifyMetrics(driver.figures()),
+    cancel: () => driver.cancel(),
+    close: () => driver.close(),
+  }
+}
+
+/** The families of /metrics about notifications. Without receivers there are none. */
+function notifyMetrics(figures: readonly ReceiverFigures[]): readonly Family[] {
+  if (figures.length === 0) return []
+  return [
+    {
+      name: 'svc_notifications',
+      type: 'counter',
+      help: 'Messages to receivers by the result of the attempt, and ends of incidents that were given up.',
+      samples: figures.flatMap(({ name: receiver, results }) =>
+        Object.entries(results).map(([result, value]) => ({ labels: { receiver, result }, value })),
+      ),
+    },
+    {
+      name: 'svc_notify_pending',
+      type: 'gauge',
+      help: 'What a receiver has to know and has not accepted: begins, changes, reminders and ends.',
+      samples: figures.map(({ name: receiver, pending }) => ({ labels: { receiver }, value: pending })),
+    },
+    {
+      name: 'svc_notify_last_success_timestamp_seconds',
+      type: 'gauge',
+      help: 'When a receiver last accepted a message.',
+      samples: figures.flatMap(({ name: receiver, successAt }) =>
+        successAt === undefined ? [] : [{ labels: { receiver }, value: Math.floor(successAt / 1_000) }],
+      ),
+    },
+  ]
+}
