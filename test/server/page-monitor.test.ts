@@ -61,6 +61,13 @@ describe('the page of a monitor', () => {
     }
   })
 
+  test('W20 a page with a query names itself without a fragment, because browsers at a fragment would not reload it', async () => {
+    for (const path of ['/?report=Batch-Basic', pathOf('Batch/tcp <b>queue</b>'), '/?find=%22&victims=a']) {
+      const { text } = await ask(server.port, path)
+      expect(text).toContain(`<meta http-equiv="refresh" content="30; url=${path.replaceAll('&', '&amp;')}">`)
+    }
+  })
+
   test('W20 a monitor that nobody knows is a 404, and its name is escaped', async () => {
     for (const key of ['Batch/<script>', 'Nothing/tcp', '/', 'host', 'Batch/']) {
       const { status, text } = await ask(server.port, pathOf(key))

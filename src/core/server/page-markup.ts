@@ -23,6 +23,8 @@ export type PageFacts = {
   readonly victims?: string | undefined
   /** Whether the caller may read the details of a type. Absent: of none. */
   readonly reads?: ((type?: ServerType) => boolean) | undefined
+  /** What the page loads when it reloads itself. Absent: the same. */
+  readonly reloadAs?: string | undefined
   /** Whether the page does not reload itself. */
   readonly isStill?: boolean | undefined
   /** What the names of the monitors to list contain. */

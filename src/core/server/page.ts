@@ -98,6 +98,7 @@ async function show(
   { report, refusal, victims, find, monitor, isStill }: PageQuery,
 ): Promise<HttpAnswer> {
   const { facts } = server.runtime
+  const [, query] = /\?([^#]+)/.exec(context.request.url ?? '') ?? []
   const base = baseUrl(server, context)
   const call = callerOf(context)
   const views = await server.runtime.viewOf(call)
@@ -130,6 +131,8 @@ async function show(
     find,
     reads,
     isStill,
+    // A browser that is at a fragment of the page does not load it again unless the URL is named without the fragment.
+    reloadAs: query === undefined ? undefined : `/?${query}`,
   }
   const id = monitorIn(monitor)
   const ofMonitor =
