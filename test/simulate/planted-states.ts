@@ -64,15 +64,15 @@ export const plants: readonly Plant[] = [
   {
     what: 'flapping is never noticed',
     file: 'judge.ts',
-    from: 'faults.length > most ? { ...state, isFlapping: true } : state',
-    to: 'faults.length > most * 1e9 ? { ...state, isFlapping: true } : state',
+    from: 'faults.length > most && isPeer ? { ...state, isFlapping: true } : state',
+    to: 'faults.length > most * 1e9 && isPeer ? { ...state, isFlapping: true } : state',
     rule: 'flapping is one incident',
   },
   {
     what: 'two faults in an hour are flapping',
     file: 'judge.ts',
-    from: 'faults.length > most ?',
-    to: 'faults.length > 1 && most < 1e9 ?',
+    from: 'faults.length > most && isPeer ?',
+    to: 'faults.length > 1 && most < 1e9 && isPeer ?',
     rule: 'no flapping without many faults',
   },
   {
@@ -120,8 +120,8 @@ export const plants: readonly Plant[] = [
   {
     what: 'a victim stays a victim when its cause is gone',
     file: 'incident.ts',
-    from: "if (blame.type === 'victim' || !isStillBad) return undefined",
-    to: "if (blame.type !== 'wait') return undefined",
+    from: "if (blame.type === 'victim' || latest === undefined || !parts(state, confirmMs)) return undefined",
+    to: "if (blame.type !== 'wait' || latest === undefined) return undefined",
     rule: 'no blame without a cause',
     seed: 59,
   },

@@ -728,7 +728,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
         open.set(id, {
           ...before,
           knownAt: queue.now,
-          what,
+          // What flaps goes on flapping when it gets worse.
+          what: what === 'change' && before.what === 'flapping' ? before.what : what,
           level: to,
           cause: what === 'freed' ? undefined : before.cause,
         })

@@ -281,6 +281,11 @@ test('W18 137 monitors behind one that is down are one incident with 137 victims
   tick(216)
   expect(log().some((one) => one.startsWith('freed'))).toBe(false)
   run('m0', 240, { level: 'failed', fault: 'data' })
+  // The cause may be gone again: it is run once more before the fault counts as its own.
+  expect(log().some((one) => one.startsWith('freed'))).toBe(false)
+  expect(asks.at(-1)).toMatchObject({ key: 'proxy', at: origin + 240 * second + 10 })
+  run('proxy', 241, ok)
+  tick(242)
   expect(log().filter((one) => one.startsWith('freed'))).toEqual(['freed m0 connect failed → failed'])
 })
 
@@ -409,6 +414,54 @@ test('G3 a group that still has enough members takes no blame, and one that has 
   expect(causes()).toEqual(['begin: undefined', 'end: undefined', 'begin: a'])
 })
 
+test('W18 a victim whose cause is down again is not freed while that is in doubt', () => {
+  const { run, log, tick } = watching([monitor('db'), monitor('shop', { dependsOn: [{ atLeast: 1, of: ['db'] }] })])
+  for (const at of [0, 60, 80]) for (const key of ['db', 'shop']) run(key, at, at === 0 ? ok : refused)
+  tick(81)
+  run('db', 200, ok)
+  run('db', 210, ok)
+  tick(211)
+  run('shop', 232, refused)
+  tick(233)
+  run('db', 233, refused)
+  tick(234)
+  run('db', 253, refused)
+  tick(254)
+  expect(log().filter((one) => /freed|shop/.test(one))).toEqual(['begin shop connect ok → failed'])
+})
+
+test('W18 an isolation begins when the last witness goes, however long another one has been down', () => {
+  const { states, take, log, tick } = watching([monitor('db')], ['w1', 'w2'])
+  const answers = (witness: string, at: number, isUp: boolean): void =>
+    take(states.witnessed(witness, { at: origin + at * second, isUp }, origin + at * second))
+  answers('w1', 0, false)
+  answers('w2', 0, true)
+  answers('w2', 1_000, false)
+  tick(1_001)
+  expect(states.isIsolated).toBe(true)
+  expect(log()).toEqual([])
+  tick(1_601)
+  expect(log()).toEqual(['begin /svc/ line ok → failed'])
+})
+
+test('W18 a peer that answered with an error just now is not unreachable because the run that confirms got no answer', () => {
+  const { run, transitions } = watching([monitor('a')])
+  run('a', 0, ok)
+  run('a', 60, { level: 'failed', fault: 'protocol' })
+  run('a', 65, { level: 'failed', fault: 'protocol' })
+  run('a', 80, { level: 'failed', fault: 'timeout' })
+  expect(transitions).toMatchObject([{ what: 'begin', fault: 'protocol' }])
+})
+
+test('W18 a caller who looks many times a second makes svc repeat a run without a verdict once in 5 s', () => {
+  const { run, asks } = watching([monitor('a')])
+  run('a', 0, ok)
+  run('a', 60, refused)
+  const before = asks.length
+  for (let at = 81; at < 91; at += 0.2) run('a', at, { level: undefined, reason: 'starved' })
+  expect(asks.length - before).toBe(2)
+})
+
 test('W18 the end of flapping is when the checks stayed healthy, also where the level never changed', () => {
   const { run, transitions } = watching([monitor('a', { flapping: 2 })])
   run('a', 0, ok)
@@ -420,4 +473,27 @@ test('W18 the end of flapping is when the checks stayed healthy, also where the 
   run('a', 2_100, ok)
   const ended = transitions.filter(({ what }) => what === 'end')
   expect(ended).toMatchObject([{ at: origin + 185 * second }])
+})
+
+test('W18 a fault that may be that of the line begins no flapping until a witness has answered', () => {
+  const { run, log, states, take } = watching([monitor('a', { flapping: 1 })], ['w1'])
+  run('a', 0, ok)
+  run('a', 60, refused)
+  run('a', 65, ok)
+  run('a', 120, refused)
+  expect(log().some((one) => one.startsWith('flapping'))).toBe(false)
+  take(states.witnessed('w1', { at: origin + 121 * second, isUp: true }, origin + 122 * second))
+  run('a', 125, refused)
+  expect(log().some((one) => one.startsWith('flapping'))).toBe(true)
+})
+
+test('W18 a run that began before a reload with other settings proves nothing', () => {
+  const { run, log, states, take } = watching([monitor('a')])
+  run('a', 0, ok)
+  take(states.configure([monitor('a', { fingerprint: 'other' })], origin + 61 * second))
+  run('a', 60, refused)
+  run('a', 80, refused)
+  expect(log()).toEqual([])
+  run('a', 100, refused)
+  expect(log()).toEqual(['begin a connect ok → failed'])
 })

@@ -120,6 +120,13 @@ function settle(state: SubjectState, incident: Incident): IncidentStep {
   return changed(state, { ...incident, isFlapping: false, level, fault, message }, incident.level, 'settled')
 }
 
+/** Whether a victim has failed for the time of a confirmation since its cause was gone. */
+export const parts = ({ incident, latest }: SubjectState, confirmMs: number): boolean =>
+  incident?.freedAt !== undefined &&
+  latest !== undefined &&
+  rank(latest.level) > 0 &&
+  latest.at >= incident.freedAt + confirmMs
+
 /** A victim whose cause is gone gets the time of a confirmation. If it fails after that, its fault is its own. */
 function followCause(
   state: SubjectState,
@@ -128,8 +135,7 @@ function followCause(
 ): IncidentStep | undefined {
   if (blame.type === 'wait' || incident.freedAt === undefined) return undefined
   const { latest } = state
-  const isStillBad = latest !== undefined && rank(latest.level) > 0 && latest.at >= incident.freedAt + confirmMs
-  if (blame.type === 'victim' || !isStillBad) return undefined
+  if (blame.type === 'victim' || latest === undefined || !parts(state, confirmMs)) return undefined
   const own: Incident = {
     ...incident,
     cause: undefined,

@@ -82,7 +82,7 @@ export function judge(before: SubjectState, verdict: Verdict, run: Run, rules: J
       : rank(level) < rank(before.level)
         ? improved(state, { level, fault, message }, run)
         : unchanged(state, { level, fault, message }, run, rules)
-  return { state: flapped(step.state, beganAt, rules.flapping), effects: [...observed, ...step.effects] }
+  return { state: flapped(step.state, beganAt, rules), effects: [...observed, ...step.effects] }
 }
 
 /** A run that could not look proves nothing. If it was to confirm a fault, another one does. */
@@ -94,7 +94,14 @@ function withoutVerdict(before: SubjectState, { reason }: Verdict, { depth, ende
   const isTransient = reason === 'starved' || reason === 'budget'
   if (!doubt || !isTransient || endedAt < (doubt.failed ?? doubt.warning) + rules.confirmMs)
     return { state, effects: [] }
-  return { state, effects: [{ type: 'ask', depth, at: endedAt + repeatMs }] }
+  return repeated(state, doubt, depth, endedAt)
+}
+
+/** Asks for one more run, but for no second one before that has begun: callers may look many times a second. */
+function repeated(state: SubjectState, doubt: FaultInDoubt, depth: ExecutionMode, endedAt: number): Judged {
+  const at = endedAt + repeatMs
+  if (endedAt < (doubt.repeatsAt ?? Number.NEGATIVE_INFINITY)) return { state: { ...state, doubt }, effects: [] }
+  return { state: { ...state, doubt: { ...doubt, repeatsAt: at } }, effects: [{ type: 'ask', depth, at }] }
 }
 
 /** The level that a subject has or may have. */
@@ -147,6 +154,8 @@ function worsened(
     failed: level === 'failed' ? (before?.failed ?? beganAt) : undefined,
     fault,
     message,
+    answered: level === 'failed' && !isUnreachable(fault) ? { at: beganAt, fault, message } : before?.answered,
+    repeatsAt: before?.repeatsAt,
   }
   const isNew = before === undefined && state.level === 'ok'
   const next: SubjectState = {
@@ -164,14 +173,15 @@ function worsened(
     const since = (reached === 'failed' ? doubt.failed : doubt.warning) ?? beganAt
     if (!isRetried(fault) || isLineProved(since)) {
       const isWhole = reached === level
+      const verdict = shownBy(doubt, beganAt, confirmMs)
       return {
         state: {
           ...next,
           level: reached,
           levelSince: since,
           confirmedAt: beganAt,
-          fault: isWhole ? fault : undefined,
-          message,
+          fault: isWhole ? verdict.fault : undefined,
+          message: verdict.message,
           doubt: isWhole ? undefined : doubt,
         },
         effects: !isFirst
@@ -181,13 +191,21 @@ function worsened(
             : asksFor({ fault, depth, from: beganAt, holdMs, isFirst }),
       }
     }
-    return { state: next, effects: [{ type: 'ask', depth, at: endedAt + repeatMs }] }
+    return repeated(next, doubt, depth, endedAt)
   }
   const from = (level === 'failed' ? doubt.failed : doubt.warning) ?? beganAt
   const isRefused = fault === 'auth' && before?.fault !== 'auth'
   if (!isFirst && !isRefused) return { state: next, effects: [] }
   return { state: next, effects: asksFor({ fault, depth, from, holdMs, isFirst }) }
 }
+
+/** What a fault looks like. A peer that answered just now is not unreachable because one run got no answer. */
+const shownBy = (
+  { fault, message, answered }: FaultInDoubt,
+  at: number,
+  confirmMs: number,
+): Pick<FaultInDoubt, 'fault' | 'message'> =>
+  isUnreachable(fault) && answered !== undefined && at - answered.at < confirmMs ? answered : { fault, message }
 
 /**
  * The depth at which runs can heal a fault: that of the shallowest run that has faultDepth it. Where a shallower run was
@@ -285,10 +303,13 @@ function blipOf(
   return { changes: { doubt: undefined, blips: blips + 1 }, effects: [{ type: 'blip', at, level: was, doubt }] }
 }
 
-/** Flapping begins with one fault too many, and ends once it stays healthy, or bad, for long enough. */
-function flapped(state: SubjectState, at: number, most: number): SubjectState {
+/** Flapping begins with one fault too many that is not that of the line, and ends once it stays healthy, or bad, for long enough. */
+function flapped(state: SubjectState, at: number, { flapping: most, isLineProved }: JudgeRules): SubjectState {
   const { isFlapping, faults, latest } = state
-  if (!isFlapping) return faults.length > most ? { ...state, isFlapping: true } : state
+  if (!isFlapping) {
+    const isPeer = !isRetried(latest?.fault) || isLineProved(faults.at(-1) ?? at)
+    return faults.length > most && isPeer ? { ...state, isFlapping: true } : state
+  }
   if (!latest || at - latest.since < (latest.level === 'ok' ? flapCalmMs : flapDownMs)) return state
   const isSame = latest.level === state.level
   return {
@@ -296,7 +317,8 @@ function flapped(state: SubjectState, at: number, most: number): SubjectState {
     isFlapping: false,
     faults: [],
     level: latest.level,
-    levelSince: isSame ? state.levelSince : latest.since,
+    // Faults have come and gone since the level was confirmed.
+    levelSince: latest.since,
     confirmedAt: isSame ? state.confirmedAt : at,
     fault: latest.level === 'failed' ? latest.fault : undefined,
     doubt: undefined,

@@ -6,11 +6,18 @@ import { isolatedFailsMs } from './policy.ts'
  */
 export type NetworkLine = {
   readonly witnesses: readonly string[]
-  readonly tries: ReadonlyMap<string, { readonly at: number; readonly isUp: boolean }>
-  /** Since when no witness answers: the beginning of the first try in vain. Undefined on line. */
+  readonly tries: ReadonlyMap<string, Try>
+  /** Since when no witness answers: the beginning of the first try in vain of the last one that went. Undefined on line. */
   readonly isolatedSince?: number | undefined
   /** Whether the isolation has lasted so long that it is an incident. */
   readonly hasFailed: boolean
+}
+
+type Try = {
+  readonly at: number
+  readonly isUp: boolean
+  /** The beginning of the first try in vain since it answered. */
+  readonly downSince?: number | undefined
 }
 
 export const lineWith = (witnesses: readonly string[]): NetworkLine => ({
@@ -21,13 +28,18 @@ export const lineWith = (witnesses: readonly string[]): NetworkLine => ({
 
 /** The line after one try of a witness. A try that began before the last one known is late news. */
 export function afterTry(line: NetworkLine, witness: string, at: number, isUp: boolean): NetworkLine {
-  if (at < (line.tries.get(witness)?.at ?? Number.NEGATIVE_INFINITY)) return line
-  const tries = new Map([...line.tries, [witness, { at, isUp }]])
+  const before = line.tries.get(witness)
+  if (at < (before?.at ?? Number.NEGATIVE_INFINITY)) return line
+  const tries = new Map<string, Try>([
+    ...line.tries,
+    [witness, { at, isUp, downSince: isUp ? undefined : (before?.downSince ?? at) }],
+  ])
   const all = line.witnesses.map((one) => tries.get(one))
   const isIsolated = line.witnesses.length > 0 && all.every((one) => one !== undefined && !one.isUp)
   if (!isIsolated) return { ...line, tries, isolatedSince: undefined, hasFailed: false }
-  const first = all.reduce((least, one) => Math.min(least, one?.at ?? least), Number.POSITIVE_INFINITY)
-  return { ...line, tries, isolatedSince: line.isolatedSince ?? first }
+  // A witness that has been down by itself for long does not make the isolation older.
+  const since = Math.max(...all.map((one) => one?.downSince ?? at))
+  return { ...line, tries, isolatedSince: line.isolatedSince ?? since }
 }
 
 /** Whether a witness has answered a try that began after this time. Without witnesses nothing can prove the line. */

@@ -1,7 +1,7 @@
 import type { ExecutionMode } from '../protocol/index.ts'
 import { covers, depths } from '../schedule/index.ts'
 import { type Blame, blame, type CauseView, suspect, viewOf } from './blame.ts'
-import { follow, type IncidentStep, needsBlame, opened, underCause } from './incident.ts'
+import { follow, type IncidentStep, needsBlame, opened, parts, underCause } from './incident.ts'
 import { type Judgement, judge, newSubject } from './judge.ts'
 import { afterTry, failsNow, isProvedSince, lineWith, type NetworkLine } from './line.ts'
 import {
@@ -63,6 +63,8 @@ type Place = {
   /** Since when a confirmed fault waits for its causes. */
   waitingSince: number | undefined
   hasAskedCauses: boolean
+  /** Whether it is about to have an incident of its own, because its cause is gone. */
+  isParting: boolean
   isStored: boolean
 }
 type Watched = {
@@ -73,6 +75,8 @@ type Watched = {
   since: number
   /** For what was restored, until the monitor is known: up to when svc watched before. */
   watchedUntil?: number | undefined
+  /** Since when it has its settings: runs that began under others prove nothing. */
+  anewAt: number
 }
 
 /** The line of this machine, as a monitor that no schedule runs. */
@@ -159,7 +163,7 @@ export class States {
   /** A run of a monitor has ended, whoever asked for it. */
   ran(run: RunOfStates, now: number): readonly Effect[] {
     const watched = this.#watched.get(run.key)
-    if (!watched) return []
+    if (!watched || run.beganAt < watched.anewAt) return []
     return this.#during(now, () => {
       const verdicts = run.verdicts.map((verdict) => this.#onLine(watched, verdict))
       if (verdicts.some(({ level }) => level !== undefined)) watched.seenAt = Math.max(watched.seenAt, run.beganAt)
@@ -242,7 +246,13 @@ export class States {
   }
 
   #take(monitor: WatchedMonitor, now: number): Watched {
-    const made: Watched = { monitor, places: new Map(), seenAt: Number.NEGATIVE_INFINITY, since: now }
+    const made: Watched = {
+      monitor,
+      places: new Map(),
+      seenAt: Number.NEGATIVE_INFINITY,
+      since: now,
+      anewAt: Number.NEGATIVE_INFINITY,
+    }
     this.#watched.set(monitor.key, made)
     return made
   }
@@ -257,6 +267,7 @@ export class States {
     watched.monitor = monitor
     if (before.fingerprint === monitor.fingerprint) return
     // Under other settings, earlier runs prove nothing.
+    watched.anewAt = this.#now
     for (const place of watched.places.values()) this.#put(watched, place, anew(place.state, this.#now))
   }
 
@@ -275,7 +286,7 @@ export class States {
   }
 
   #place(watched: Watched, row: StoredSubject, state: SubjectState, isStored: boolean): Place {
-    const place: Place = { row, state, waitingSince: undefined, hasAskedCauses: false, isStored }
+    const place: Place = { row, state, waitingSince: undefined, hasAskedCauses: false, isParting: false, isStored }
     watched.places.set(idOf(row), place)
     this.#attend(place)
     return place
@@ -375,9 +386,16 @@ export class States {
     const { monitor } = watched
     let blamed: Blame = { type: 'own' }
     if (needsBlame(place.state)) {
+      const isParting = parts(place.state, monitor.confirmMs)
+      if (isParting && !place.isParting) {
+        place.waitingSince = undefined
+        place.hasAskedCauses = false
+      }
+      place.isParting = isParting
       place.waitingSince ??= this.#now
-      const mayWait = place.state.incident !== undefined || this.#now - place.waitingSince < causeWaitMs
-      blamed = blame(monitor.dependsOn, (key) => this.#viewOf(key), place.state, mayWait)
+      const isVictim = place.state.incident !== undefined && !isParting
+      const mayWait = isVictim || this.#now - place.waitingSince < causeWaitMs
+      blamed = blame(monitor.dependsOn, (key) => this.#viewOf(key), seenFor(place.state, isParting), mayWait)
       if (blamed.type === 'wait' && !place.hasAskedCauses) {
         place.hasAskedCauses = true
         for (const key of blamed.rerun) this.#askCause(key)
@@ -386,6 +404,7 @@ export class States {
     } else {
       place.waitingSince = undefined
       place.hasAskedCauses = false
+      place.isParting = false
     }
     const situation = { subject: place.row, confirmMs: monitor.confirmMs, blame: blamed, now: this.#now }
     for (let left = mostSteps; left > 0; left -= 1) {
@@ -650,6 +669,10 @@ const unknownMonitor = ({ key, type, monitor: name }: StoredSubject): WatchedMon
   type,
   name,
 })
+
+/** As of when causes have to be seen: what a victim shows after its cause was gone may follow from a new fault of that. */
+const seenFor = (state: SubjectState, isParting: boolean): Pick<SubjectState, 'levelSince' | 'confirmedAt'> =>
+  isParting && state.latest ? { levelSince: state.latest.since, confirmedAt: state.latest.at } : state
 
 /** A fault that leaves the rest of a run undone. */
 const stopsRun = ({ level, fault }: Verdict): boolean =>

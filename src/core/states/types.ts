@@ -194,7 +194,13 @@ export type SubjectState = {
 export type FaultInDoubt = {
   readonly warning: number
   readonly failed?: number | undefined
-  /** The class of the first bad verdict. */
+  /** The class of the latest bad verdict. */
   readonly fault?: FaultClass | undefined
   readonly message: string
+  /** The latest failure that the peer answered with. */
+  readonly answered?:
+    | { readonly at: number; readonly fault?: FaultClass | undefined; readonly message: string }
+    | undefined
+  /** When the run begins that svc has asked for because an earlier one proved nothing. */
+  readonly repeatsAt?: number | undefined
 }
