@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 import type { Config } from '../config/index.ts'
-import { filesWithin } from '../files/index.ts'
+import { type ConfiguredFiles, filesWithin } from '../files/index.ts'
 import { isFor, type Notice, type ReceiverConfig } from '../notify/index.ts'
 import type { NoticeItem, OutboxRows, Present } from '../outbox/index.ts'
 import type { Family } from '../reports/index.ts'
@@ -80,7 +80,8 @@ export function notifyPart({
     return await Promise.all(
       configs.map(async (one): Promise<OpenedReceiver> => {
         const warn = (message: string): void => log({ level: 'warn', msg: `receiver ${one.name}: ${message}` })
-        const files = filesWithin(maxFileMs)
+        // A limit for each use: one for all of them would be over after the first.
+        const files: ConfiguredFiles = (task, input) => filesWithin(maxFileMs)(task, input)
         const receiver = await openReceiver(one, { server, url: config.serve.url, version, files, now, warn })
         const wants = ({ type, monitor, ...subject }: StoredSubject, level: 'warning' | 'failed'): boolean =>
           isFor(one.only, { type, monitor, tags: tagsOf({ type, monitor, ...subject }), level })
