@@ -117,7 +117,7 @@ function rowsOf(screen: string): readonly { readonly kind: string; readonly chec
   let kind = ''
   const rows: { kind: string; check: string }[] = []
   for (const line of head < 0 ? [] : lines.slice(head + 1)) {
-    if (line.trim() === '') break
+    if (line.trim() === '' || line.includes(' depends on ')) break
     const [monitor, check, state] = [line.slice(0, checkAt), line.slice(checkAt, stateAt), line.slice(stateAt)]
     const last = rows.at(-1)
     if (/^(?:✓|!|✗|Basic|Standard|Advanced)/.test(state)) {

@@ -52,6 +52,8 @@ const notRun: Readonly<Record<string, string>> = {
     'removes what the machine has installed',
   'docs/sign-in.md: svc login --server https://svc.example.com --provider corp               # in the browser of this machine':
     'needs an identity provider; test/cli/openid-login.test.ts runs it with one',
+  'docs/svc.yaml.md: svc impact "Sql/postgres orders"     # or orders, or tag:network':
+    'needs monitors with these names; test/cli/impact.test.ts runs the command',
 }
 
 /** Lines that are meant to end with another code than 0, by the line without its comment. */

@@ -102,6 +102,7 @@ export const plants: readonly Plant[] = [
     from: 'if (first && of.length - down.length < atLeast)',
     to: 'if (first && down.length === of.length)',
     rule: 'victims fold',
+    seed: 100,
   },
   {
     what: 'a victim takes the blame for those behind it',
@@ -109,6 +110,7 @@ export const plants: readonly Plant[] = [
     from: 'blamed: first ?? cause',
     to: 'blamed: cause ?? first',
     rule: 'the first cause takes the blame',
+    seed: 142,
   },
   {
     what: 'a cause that answers takes the blame',
@@ -188,6 +190,7 @@ export const plants: readonly Plant[] = [
     from: 'for (const watched of this.#watched.values()) this.#wasAway(watched)',
     to: '',
     rule: 'unknown after a long absence',
+    seed: 52,
   },
   {
     what: 'a long absence of svc is a recovery',
@@ -195,6 +198,7 @@ export const plants: readonly Plant[] = [
     from: 'if (state.incident === undefined || state.unobservedSince !== undefined) continue',
     to: "this.#put(watched, place, { ...place.state, level: 'ok', levelSince: this.#now })\n      this.#advance(watched, place)\n      continue",
     rule: 'no recovery while it stands',
+    seed: 52,
   },
   {
     what: 'an end is not stored',
