@@ -9,7 +9,8 @@ export default class History extends TargetCommand {
   static override description =
     `svc serve records what its monitors find and keeps it for 400 days, in periods that get longer with
 their age. Availability is the share of the time observed in which no check failed; the time that was not
-observed is shown beside it. With --monitor, the periods of one monitor are listed with their figures.`
+observed is shown beside it. With --monitor, the periods of one monitor are listed with their figures.
+A terminal and --json also show the incidents: when they began, how long they lasted, and their victims.`
   static override answers = { '': lists(async () => (await import('../cli/health/history-lists.ts')).history) }
   static override examples = [
     '<%= config.bin %> history',
@@ -46,9 +47,15 @@ observed is shown beside it. With --monitor, the periods of one monitor are list
         },
         localCall(signal),
       )
-      const { history, historyRows } = await import('../cli/health/history-lists.ts')
+      const { history, historyRows, incidentList, incidentsToShow } = await import('../cli/health/history-lists.ts')
       const { Monitors = [], NotKept: notKept, HiddenMonitors: hiddenMonitors } = answer
-      this.printList(history.render(Monitors.flatMap(historyRows), { target, notKept, hiddenMonitors }, this.output))
+      const rows = Monitors.flatMap(historyRows)
+      this.printList(history.render(rows, { target, notKept, hiddenMonitors }, this.output))
+      const { visible, left } = incidentsToShow(rows)
+      if (this.output.screen.isTTY && !this.output.json && visible.length > 0) {
+        this.print(`\n${incidentList.table(visible, this.output.screen)}`)
+        if (left > 0) this.print(`and ${left} earlier ones: --json lists them`)
+      }
       if (notKept !== undefined) this.say(`Note: ${notKept}`)
       if (hiddenMonitors !== undefined) this.say(`Note: ${hiddenMonitors} monitors are of types that you may not read`)
     })

@@ -6,6 +6,7 @@ import { localService, type Parts, preloadOperations, viewOf } from './local.ts'
 import { type HealthPart, healthPart, type PlanChanges } from './parts/health.ts'
 import type { OpenOptions, Part } from './parts/part.ts'
 import type { ReloadPart } from './parts/reload.ts'
+import type { StatesKeeper } from './parts/states-keeper.ts'
 import { preload } from './preload.ts'
 import type { Runtime, RuntimeFacts, Service, Trial, TrialRequest } from './service.ts'
 import type { Data } from './store/index.ts'
@@ -53,14 +54,23 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     lazyMethods(
       lazy(async () => (await import('./parts/history.ts')).historyPart(options, () => store.data(false))).get,
     )
+  const keeper = shared ? await keepStates(options, store) : undefined
   const openResults = async () => {
     const { resultHistoryPart } = await import('./parts/result-history.ts')
     const rows = store && (async () => (await store.data(false)).history)
-    return resultHistoryPart({ config, rows, shared, log: options.log })
+    const stored = store && (async () => (await store.data(false)).states)
+    return resultHistoryPart({
+      config,
+      rows,
+      shared,
+      incidents: keeper?.incidents ?? (async (query) => (await (await stored?.())?.incidents(query)) ?? []),
+      notStored: keeper?.notKept,
+      log: options.log,
+    })
   }
   const results = shared ? await openResults() : undefined
   const health = healthPart(options, { services, history, onReport: results?.record }, store)
-  const watching = shared ? await watch(options, health, store) : undefined
+  const watching = keeper ? await watch(options, health, keeper) : undefined
   const notify = watching ? await openNotify(options, watching, store) : undefined
   const reloads = shared ? (await import('./parts/reload.ts')).reloadPart(() => Date.now() / 1_000) : undefined
   const parts: readonly Part[] = [
@@ -161,15 +171,19 @@ export async function openCore(options: OpenOptions): Promise<Core> {
 
 const loadImpact = () => import('./parts/impact.ts')
 
+/** What stores confirmed states and incidents. */
+async function keepStates({ log }: OpenOptions, store: OpenStore | undefined): Promise<StatesKeeper> {
+  const { statesKeeper } = await import('./parts/states-keeper.ts')
+  return statesKeeper({ rows: store && (async () => (await store.data(false)).states), log })
+}
+
 /** What runs the monitors by itself, and confirms what the runs show. */
-async function watch(options: OpenOptions, health: HealthPart, store: OpenStore | undefined) {
-  const [{ schedulePart }, { statesPart }, { statesKeeper }] = await Promise.all([
+async function watch(options: OpenOptions, health: HealthPart, keeper: StatesKeeper) {
+  const [{ schedulePart }, { statesPart }] = await Promise.all([
     import('./parts/schedule.ts'),
     import('./parts/states.ts'),
-    import('./parts/states-keeper.ts'),
   ])
-  const rows = store && (async () => (await store.data(false)).states)
-  const states = statesPart(statesKeeper({ rows, log: options.log }))
+  const states = statesPart(keeper)
   return { states, schedule: schedulePart(health.scheduleWork(options), states) }
 }
 

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ObservedRun } from '../../src/core/history/index.ts'
 import { Recorder } from '../../src/core/history/index.ts'
+import type { IncidentRecord } from '../../src/core/states/index.ts'
 import { openData } from '../../src/core/store/index.ts'
 import { type Home, type Ran, svcHome } from '../support/program/svc.ts'
 
@@ -30,6 +31,14 @@ async function simulate(store: string, hours: number): Promise<void> {
     await data.history.write(batch)
     recorder.stored(batch)
   }
+  const incident = (id: string, type: 'App' | 'Sql', name: string): IncidentRecord => ({
+    ...{ id, key: `${type}/tcp/${name}`, type, monitor: `tcp ${name}`, check: 'connect' },
+    ...{ beganAt: now - 3 * hour, confirmedAt: now - 3 * hour + 20_000, endedAt: now - 2 * hour, ending: 'recovered' },
+    ...{ level: 'failed', fault: 'refused', message: 'connection refused', isFlapping: false, isUnobserved: false },
+  })
+  const cause = { key: 'Sql/tcp/db', type: 'Sql', monitor: 'tcp db' } as const
+  const incidents = [incident('db', 'Sql', 'db'), { ...incident('shop', 'App', 'shop'), cause }]
+  await data.states.write({ states: [], gone: [], incidents, isWhole: true, claims: 'now' })
   await data.close()
 }
 
@@ -44,7 +53,8 @@ describe('svc history', () => {
   })
   afterAll(() => home.remove())
 
-  type Row = Readonly<Record<string, unknown>> & { readonly worst: readonly Readonly<Record<string, unknown>>[] }
+  type Facts = Readonly<Record<string, unknown>>
+  type Row = Facts & { readonly worst: readonly Facts[]; readonly incidents: readonly Facts[] }
   const rowsOf = ({ stdout }: Ran): readonly Row[] => (JSON.parse(stdout) as { history: Row[] }).history
 
   test('W3 a simulated shop behind a database that was down for an hour: the availability of both', () => {
@@ -58,6 +68,38 @@ describe('svc history', () => {
       expect(row.worst[0]).toMatchObject({ downSeconds: 3_600, failedChecks: ['connect'] })
     }
     expect(whole.code).toBe(0)
+  })
+
+  const incidentsIn = (ran: Ran) => rowsOf(ran).flatMap(({ incidents }) => incidents)
+
+  test('W3 the simulated shop is a victim in the incident of its database, which lasted an hour', async () => {
+    const [ofShop, ofDatabase] = rowsOf(whole).map(({ incidents }) => incidents)
+    expect(ofDatabase).toMatchObject([
+      {
+        ...{ id: 'db', check: 'connect', durationSeconds: 3_600, status: 'Failed' },
+        ...{ ending: 'Recovered', fault: 'refused', victims: ['App/tcp shop'], victimCount: 1 },
+      },
+    ])
+    expect(ofShop).toMatchObject([{ id: 'shop', durationSeconds: 3_600, cause: 'Sql/tcp db', victimCount: 0 }])
+    expect(incidentsIn(await home.run(['history', '--since', '1h', '--json']))).toEqual([])
+    const { stdout } = await home.run(['history'], { columns: 200 })
+    expect(stdout).toMatch(/Sql +tcp db +connect .* 1 h +.*failed +refused +1 victim: App\/tcp shop/)
+    expect(stdout).not.toContain('victim of')
+    const piped = await home.run(['history'])
+    expect(piped.stdout.split('\n').filter((line) => line.includes('connect: 1 h, refused'))).toHaveLength(2)
+  })
+
+  test('W3 with --monitor, an incident is in the row of the period in which it began', async () => {
+    const ofShop = await home.run(['history', '--monitor', 'tcp shop', '--since', '5h', '--json'])
+    expect(incidentsIn(ofShop)).toMatchObject([{ id: 'shop', cause: 'Sql/tcp db' }])
+    const row = rowsOf(ofShop).find(({ incidents }) => incidents.length > 0)
+    const began = new Date(row?.incidents[0]?.['from'] as string)
+    expect([new Date(row?.['from'] as string) <= began, new Date(row?.['to'] as string) > began]).toEqual([true, true])
+    const { stdout } = await home.run(['history', '--monitor', 'tcp shop'], { columns: 200 })
+    expect(stdout).toContain('victim of Sql/tcp db')
+    // It began before this time.
+    const late = await home.run(['history', '--monitor', 'tcp shop', '--since', '150m', '--json'])
+    expect(rowsOf(late)[0]?.incidents).toMatchObject([{ id: 'shop' }])
   })
 
   test('W3 a shorter time, a type and a depth narrow it', async () => {

@@ -1,5 +1,5 @@
 import { showAvailability, showDuration, showFigure } from '../../core/format.ts'
-import type { HistoryPeriod, HistoryStatus, MonitorHistory } from '../../core/protocol/index.ts'
+import type { HistoryIncident, HistoryPeriod, HistoryStatus, MonitorHistory } from '../../core/protocol/index.ts'
 import {
   dateTime,
   integer,
@@ -34,6 +34,8 @@ export type HistoryRow = {
     readonly checks: readonly string[]
   }[]
   readonly figures: NonNullable<HistoryPeriod['Figures']>
+  /** Of a period: those that began in it. The latest first. */
+  readonly incidents: readonly IncidentRow[]
 }
 
 const epoch = new Date(0)
@@ -43,10 +45,12 @@ export function historyRows({
   ServerType = 'App',
   MonitorName = '',
   Worst = [],
-  Periods,
+  Periods = [],
+  Incidents = [],
   ...whole
 }: MonitorHistory): readonly HistoryRow[] {
-  const row = (time: HistoryPeriod, worst: HistoryRow['worst']): HistoryRow => ({
+  const all = Incidents.map((one) => incidentRow(one, { type: ServerType, monitor: MonitorName }))
+  const row = (time: HistoryPeriod, worst: HistoryRow['worst'], incidents: HistoryRow['incidents']): HistoryRow => ({
     type: ServerType,
     monitor: MonitorName,
     from: time.From ?? epoch,
@@ -58,15 +62,26 @@ export function historyRows({
     failedChecks: time.FailedChecks ?? [],
     worst,
     figures: time.Figures ?? [],
+    incidents,
   })
-  if (Periods) return Periods.map((period) => row(period, []))
+  if (Periods.length > 0) {
+    // One that began before all periods belongs to the first, and one that began between two, when nothing ran, to the one before.
+    const starts = Periods.map(({ From = epoch }) => From.getTime())
+    const of = Map.groupBy(all, ({ from }) =>
+      Math.max(
+        0,
+        starts.findLastIndex((start) => start <= from.getTime()),
+      ),
+    )
+    return Periods.map((period, at) => row(period, [], of.get(at) ?? []))
+  }
   const worst = Worst.map(({ From = epoch, To = epoch, Down = 0, FailedChecks = [] }) => ({
     from: From,
     to: To,
     downMs: Down,
     checks: FailedChecks,
   }))
-  return [row({ ...whole, FailedChecks: [...new Set(worst.flatMap(({ checks }) => checks))] }, worst)]
+  return [row({ ...whole, FailedChecks: [...new Set(worst.flatMap(({ checks }) => checks))] }, worst, all)]
 }
 
 const marks: Readonly<Record<HistoryStatus, CellText>> = {
@@ -107,6 +122,124 @@ const figureShape = objectOf({
   average: number,
   maximum: number,
   count: integer,
+})
+
+/** An incident of a time. */
+export type IncidentRow = {
+  readonly id: string
+  readonly type: string
+  readonly monitor: string
+  readonly check: string
+  readonly item: string | undefined
+  readonly from: Date
+  /** Undefined while it is open. */
+  readonly to: Date | undefined
+  readonly durationMs: number
+  readonly status: HistoryStatus
+  readonly ending: HistoryIncident['Ending']
+  readonly fault: string | undefined
+  readonly message: string
+  readonly cause: string | undefined
+  readonly victims: readonly string[]
+  readonly victimCount: number
+}
+
+function incidentRow(
+  incident: HistoryIncident,
+  { type, monitor }: { readonly type: string; readonly monitor: string },
+): IncidentRow {
+  return {
+    id: incident.Id ?? '',
+    type,
+    monitor,
+    check: incident.MonitoringName ?? '',
+    item: incident.Item,
+    from: incident.From ?? epoch,
+    to: incident.To,
+    durationMs: incident.Duration ?? 0,
+    status: incident.Status ?? 'Failed',
+    ending: incident.Ending,
+    fault: incident.Fault,
+    message: incident.Message ?? '',
+    cause: incident.Cause,
+    victims: incident.Victims ?? [],
+    victimCount: incident.VictimCount ?? 0,
+  }
+}
+
+/** `open`, `removed` or `end unknown`; of a recovery, nothing. */
+const endingText = ({ to, ending }: IncidentRow): CellText => {
+  if (to === undefined) return { text: 'open', style: styles.fail }
+  return ending === 'Recovered' ? '' : ending === 'Removed' ? 'removed' : 'end unknown'
+}
+
+/** `3 victims: App/tcp shop, …` */
+const victimsText = ({ victims, victimCount, cause }: IncidentRow): string => {
+  if (cause !== undefined) return `victim of ${cause}`
+  if (victimCount === 0) return ''
+  const counted = `${victimCount} ${victimCount === 1 ? 'victim' : 'victims'}`
+  return victims.length === 0 ? counted : `${counted}: ${victims.join(', ')}`
+}
+
+/** `2026-11-24T10:00:00.000Z connect: 1 h, refused` for each incident. */
+const incidentTexts = ({ incidents }: HistoryRow): string =>
+  incidents
+    .map(({ from, check, durationMs, to, fault }) =>
+      [`${from.toISOString()} ${check}: ${showDuration(durationMs)}`, to ? [] : 'open', fault ?? []].flat().join(', '),
+    )
+    .join('; ')
+
+/** The most incidents that a terminal lists. */
+const mostOnTerminal = 50
+
+/**
+ * What a terminal lists below the availability, the latest first: without those of victims that are named beside their
+ * cause.
+ */
+export function incidentsToShow(rows: readonly HistoryRow[]): {
+  readonly visible: readonly IncidentRow[]
+  readonly left: number
+} {
+  const all = rows.flatMap(({ incidents }) => incidents).toSorted((one, other) => +other.from - +one.from)
+  const causes = new Set(
+    all.filter(({ cause }) => cause === undefined).map(({ type, monitor }) => `${type}/${monitor}`),
+  )
+  const own = all.filter(({ cause }) => cause === undefined || !causes.has(cause))
+  return { visible: own.slice(0, mostOnTerminal), left: Math.max(0, own.length - mostOnTerminal) }
+}
+
+/** The incidents beneath the availability: part of the answer of `svc history`. */
+export const incidentList = list<IncidentRow>()({
+  columns: [
+    { key: 'id', is: string },
+    { key: 'type', is: string, title: 'INCIDENT', once: true, json: false },
+    { key: 'monitor', is: string, title: 'MONITOR', shrink: 3, json: false },
+    { key: 'check', is: string, title: 'CHECK', shrink: 3 },
+    { key: 'item', is: string, absent: 'json' },
+    { key: 'from', is: dateTime, title: 'BEGAN', cell: ({ from }) => moment(from) },
+    { key: 'to', is: dateTime, absent: 'json', title: 'ENDED', optional: true, cell: endingText },
+    {
+      key: 'durationSeconds',
+      value: ({ durationMs }) => durationMs / 1_000,
+      is: number,
+      title: 'LASTED',
+      align: 'right',
+      cell: ({ durationMs }) => showDuration(durationMs),
+    },
+    {
+      key: 'status',
+      is: oneOf('Ok', 'Warning', 'Failed', 'Unobserved'),
+      title: 'WORST',
+      cell: ({ status }) => marks[status],
+    },
+    { key: 'ending', is: oneOf('Recovered', 'Removed', 'Unknown'), absent: 'json' },
+    { key: 'fault', is: string, absent: 'json', title: 'FAULT', optional: true },
+    { key: 'cause', is: string, absent: 'json' },
+    { key: 'victimsText', value: victimsText, title: 'VICTIMS', shrink: 1, least: 20, optional: true, json: false },
+    { key: 'message', is: string, title: 'MESSAGE', shrink: 2, least: 20 },
+    { key: 'victims', is: strings },
+    { key: 'victimCount', is: integer },
+  ],
 })
 
 export const history = list<HistoryRow>()({
@@ -192,6 +325,12 @@ export const history = list<HistoryRow>()({
         })),
       is: listOf(figureShape),
       field: false,
+    },
+    {
+      key: 'incidents',
+      value: ({ incidents }) => incidents.map((one) => incidentList.json(one)),
+      is: listOf(incidentList.rowShape()),
+      text: incidentTexts,
     },
   ],
 })

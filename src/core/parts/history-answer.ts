@@ -10,6 +10,8 @@ import {
   type MonitorHistory,
   ServerType,
 } from '../protocol/index.ts'
+import type { IncidentRecord, IncidentsQuery } from '../states/index.ts'
+import { incidentsByMonitor, mostRead } from './incident-answer.ts'
 
 type History = typeof import('../history/index.ts')
 
@@ -24,6 +26,10 @@ export type HistoryQuestion = {
   /** Whether a monitor of this key exists. Absent: all do. */
   readonly keys: ((key: string) => boolean) | undefined
   readonly notKept: string | undefined
+  /** Incidents that were open at some time, the latest first. */
+  readonly incidents: (query: IncidentsQuery) => Promise<readonly IncidentRecord[]>
+  /** The types that show what the machine itself has under this key. Undefined: all. */
+  readonly typesOfHost: (key: string) => readonly string[] | undefined
 }
 
 const minute = 60_000
@@ -40,6 +46,8 @@ export async function answerOf({
   now,
   keys,
   notKept,
+  incidents,
+  typesOfHost,
 }: HistoryQuestion): Promise<GetHistoryResponse> {
   const {
     ServerType: type,
@@ -63,12 +71,15 @@ export async function answerOf({
       hints: ['svc history shows those that it knows.'],
     })
   }
+  const records = all.length === 0 ? [] : await incidents({ from, to: now, most: mostRead })
+  const incidentsOf = incidentsByMonitor({ records, reads, typesOfHost, now })
   const monitors = all
     .map((monitor) => {
       const exists = keys?.(monitor.key) !== false
-      return historyOf(library, monitor, { from, now, rank, exists, step, withPeriods: name !== undefined })
+      const history = historyOf(library, monitor, { from, now, rank, exists, step, withPeriods: name !== undefined })
+      return { ...history, Incidents: incidentsOf(monitor) }
     })
-    .filter(({ From, To }) => From !== undefined && To !== undefined && To > From)
+    .filter(({ From, To, Incidents }) => Incidents.length > 0 || (From !== undefined && To !== undefined && To > From))
   const hidden = source.recorder.monitors.filter((one) => isWanted(one) && !visible(one))
   return {
     From: new Date(library.startOf(from, now)),

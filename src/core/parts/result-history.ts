@@ -9,6 +9,7 @@ import { ofType } from '../plan/index.ts'
 import { ExecutionMode, type ServerType } from '../protocol/index.ts'
 import { depthOfCheck, type Family } from '../reports/index.ts'
 import { type Intervals, timelineOf } from '../schedule/index.ts'
+import type { IncidentRecord, IncidentsQuery } from '../states/index.ts'
 import type { KeeperLog } from '../store/index.ts'
 import type { Part } from './part.ts'
 import { scheduledMonitors } from './scheduled-monitors.ts'
@@ -49,17 +50,23 @@ export function resultHistoryPart({
   config,
   rows: stored,
   shared,
+  incidents,
+  notStored = () => undefined,
   log = () => {},
 }: {
   readonly config: Config
   readonly rows: (() => Promise<HistoryRows>) | undefined
   /** Whether this process runs monitors for others, and so writes the history. */
   readonly shared: boolean
+  /** The incidents of a time, the latest first. */
+  readonly incidents: (query: IncidentsQuery) => Promise<readonly IncidentRecord[]>
+  /** Why states and incidents are not stored. */
+  readonly notStored?: (() => string | undefined) | undefined
   readonly log?: KeeperLog | undefined
 }): ResultHistoryPart {
   const timeline = timelineOf({ wall: Date.now, monotonic: () => performance.now() })
   const now = (): number => Math.floor(timeline())
-  let current: Configured = { config, intervals: new Map() }
+  let current: Configured = { config, intervals: new Map(), hosts: new Map() }
   let early: { readonly identity: Identity; readonly run: ObservedRun }[] = []
   let ready: Open | undefined
   let timer: NodeJS.Timeout | undefined
@@ -171,7 +178,7 @@ export function resultHistoryPart({
       const { answerOf } = await import('./history-answer.ts')
       const notKept = stored
         ? fault === undefined
-          ? undefined
+          ? notStored()
           : `The history is not stored now: ${fault}`
         : 'Without a store, svc remembers the last 24 hours, and nothing after it ends'
       const { library, keeper } = await loaded.get()
@@ -183,6 +190,8 @@ export function resultHistoryPart({
         now: now(),
         keys: keysOf(current.config),
         notKept,
+        incidents,
+        typesOfHost: (key) => current.hosts.get(key),
       })
     },
     metrics: async () => historyMetrics(stored !== undefined && fault !== undefined, ready),
@@ -199,15 +208,20 @@ export function resultHistoryPart({
   }
 }
 
-/** The configuration, and the intervals of its monitors by type and name. */
-type Configured = { readonly config: Config; readonly intervals: ReadonlyMap<string, Intervals> }
+/** The configuration, the intervals of its monitors by type and name, and the types of each host block by its key. */
+type Configured = {
+  readonly config: Config
+  readonly intervals: ReadonlyMap<string, Intervals>
+  readonly hosts: ReadonlyMap<string, readonly ServerType[]>
+}
 
 async function configured(config: Config): Promise<Configured> {
   const scheduled = await scheduledMonitors(config)
   const entries = scheduled.flatMap(({ types, monitor, intervals }) =>
     types.map((type) => [`${type} ${monitor.name}`, intervals] as const),
   )
-  return { config, intervals: new Map(entries) }
+  const blocks = scheduled.filter(({ monitor }) => monitor.type === undefined)
+  return { config, intervals: new Map(entries), hosts: new Map(blocks.map(({ key, types }) => [key, types])) }
 }
 
 type Identity = { readonly key: string; readonly type: string; readonly name: string }

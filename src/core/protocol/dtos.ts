@@ -1,4 +1,4 @@
-import { ExecutionMode, HeartbeatStatus, HistoryStatus, MonitoringStatus, ServerType } from './enums.ts'
+import { ExecutionMode, HeartbeatStatus, HistoryStatus, IncidentEnding, MonitoringStatus, ServerType } from './enums.ts'
 import {
   date,
   dto,
@@ -288,6 +288,33 @@ export const HistoryPeriod = dto('HistoryPeriod', {
 })
 export type HistoryPeriod = Infer<typeof HistoryPeriod>
 
+/** A confirmed fault of a check from its first bad run to its end. */
+export const HistoryIncident = dto('HistoryIncident', {
+  /** The same across restarts of the server. */
+  Id: text,
+  MonitoringName: text,
+  /** Which of several: a disk, a queue. */
+  Item: text,
+  From: date,
+  /** Absent while it is open. */
+  To: date,
+  /** Of an open one, until now. */
+  Duration: duration,
+  /** The worst of it. */
+  Status: HistoryStatus,
+  Ending: IncidentEnding,
+  /** The class of the fault. */
+  Fault: text,
+  Message: text,
+  /** The monitor that it was a victim of. */
+  Cause: text,
+  /** The monitors that failed because of it, at most 100, of the types that the caller may read. */
+  Victims: list(text),
+  /** How many there were, of all types. */
+  VictimCount: integer,
+})
+export type HistoryIncident = Infer<typeof HistoryIncident>
+
 export const MonitorHistory = dto('MonitorHistory', {
   ServerType,
   MonitorName: text,
@@ -304,6 +331,8 @@ export const MonitorHistory = dto('MonitorHistory', {
   Worst: list(HistoryPeriod),
   /** Only for a MonitorName. Periods of which nothing is known are left out. */
   Periods: list(HistoryPeriod),
+  /** Its incidents that were open at some time, the latest first, at most 100. */
+  Incidents: list(HistoryIncident),
 })
 export type MonitorHistory = Infer<typeof MonitorHistory>
 

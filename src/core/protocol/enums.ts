@@ -40,3 +40,7 @@ export type HeartbeatStatus = Infer<typeof HeartbeatStatus>
 /** The worst that history knows of a time of a monitor. */
 export const HistoryStatus = choice('HistoryStatus', ['Ok', 'Warning', 'Failed', 'Unobserved'])
 export type HistoryStatus = Infer<typeof HistoryStatus>
+
+/** How an incident ended. `Unknown`: svc lost sight of it. */
+export const IncidentEnding = choice('IncidentEnding', ['Recovered', 'Removed', 'Unknown'])
+export type IncidentEnding = Infer<typeof IncidentEnding>
