@@ -3,6 +3,8 @@ import { EndedIncidents, isTroubled, openIncidents } from '../../src/core/parts/
 import type { RunDocument, ServerType } from '../../src/core/protocol/index.ts'
 import { cardsOf } from '../../src/core/server/cards.ts'
 import { pageMarkup } from '../../src/core/server/page-markup.ts'
+import { type HistoryOfWindows, monitorMarkup } from '../../src/core/server/page-monitor.ts'
+import type { MonitorId } from '../../src/core/server/page-words.ts'
 import type { HealthViews, Incidents, RecentRun } from '../../src/core/service.ts'
 import { type Effect, States, type Verdict, type WatchedMonitor } from '../../src/core/states/index.ts'
 import { recentRun } from './recent.ts'
@@ -66,6 +68,9 @@ function watching(...monitors: readonly WatchedMonitor[]) {
   return {
     runs,
     incidents,
+    /** The page of a monitor, of which history says this. */
+    monitorPage: async (id: MonitorId, windows: HistoryOfWindows): Promise<string> =>
+      monitorMarkup(id, [], { windows }, factsOf(await incidents(), { at: new Date(now) }))?.markup ?? '',
     page: async (views?: HealthViews, more: Partial<Parameters<typeof pageOf>[1]> = {}) =>
       pageOf(await incidents(views), { at: new Date(now), ...more }),
   }
@@ -76,20 +81,22 @@ function pageOf(
   { at, runs = [], victims }: { readonly at: Date; readonly runs?: readonly RecentRun[]; readonly victims?: string },
 ): string {
   const types = ['App', 'Sql'] as const
-  return pageMarkup(cardsOf(types, runs, 'http://svc'), {
-    base: 'http://svc',
-    user: undefined,
-    configuration: undefined,
-    configured: types,
-    answered: types,
-    others: [],
-    at,
-    report: undefined,
-    refusal: undefined,
-    incidents,
-    victims,
-  }).markup
+  return pageMarkup(cardsOf(types, runs, 'http://svc'), factsOf(incidents, { at, victims })).markup
 }
+
+const factsOf = (incidents: Incidents, { at, victims }: { readonly at: Date; readonly victims?: string | undefined }) => ({
+  base: 'http://svc',
+  user: undefined,
+  configuration: undefined,
+  configured: ['App', 'Sql'] as const,
+  answered: ['App', 'Sql'] as const,
+  others: [],
+  at,
+  report: undefined,
+  refusal: undefined,
+  incidents,
+  victims,
+})
 
 const title = (page: string): string | undefined => /<h1>(.*?)<\/h1>/.exec(page)?.[1]
 /** The text of the section about incidents, as a reader sees it. */
@@ -253,4 +260,29 @@ test('W20 10,000 monitors that fail at once take less than 200 kB of the page, a
   expect(title(text)).toMatch(
     /^App tcp m\d+, App tcp m\d+, App tcp m\d+ and 9997 more have failed, the first since 10:01:00 UTC/,
   )
+})
+
+const [orders, shop] = [
+  { type: 'Sql', monitor: 'tcp orders' },
+  { type: 'App', monitor: 'tcp shop' },
+] as const
+/** What history knows of a monitor without incidents. */
+const known = ({ type, monitor: name }: MonitorId): HistoryOfWindows =>
+  Array.from({ length: 3 }, () => ({ Monitors: [{ ServerType: type, MonitorName: name }] }))
+
+test('W20 the page of a monitor lists the incidents and blips of that monitor which are over, and those of no other', async () => {
+  const { runs, monitorPage, page } = watching(monitor('Sql', 'orders'), monitor('App', 'shop'))
+  runs(60, refused, 'Sql/tcp/orders')
+  runs(65, healthy)
+  runs(75, healthy)
+  for (const at of [160, 165, 170, 180, 190]) runs(at, refused, 'App/tcp/shop')
+  for (const at of [200, 210, 220, 230]) runs(at, healthy)
+  const all = sectionText(await page())
+  expect(all).toContain('2 incidents over')
+  const [ofOrders, ofShop] = [await monitorPage(orders, known(orders)), await monitorPage(shop, known(shop))]
+  expect(sectionText(ofOrders)).toContain('1 incident over')
+  expect(sectionText(ofOrders)).toContain('Sql tcp orders connect connection refused')
+  expect(sectionText(ofOrders)).not.toContain('shop')
+  expect(sectionText(ofShop)).toContain('1 incident over')
+  expect(sectionText(ofShop)).not.toContain('orders')
 })

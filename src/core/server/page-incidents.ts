@@ -117,6 +117,7 @@ const idOf = (one: MonitorLabel): string | undefined => (isNamed(one) ? monitorK
 export const incidentsOf = (incidents: Incidents, id: MonitorId): Incidents => ({
   ...incidents,
   open: incidents.open.filter((one) => isSame(one, id)),
+  ended: incidents.ended.filter((one) => isSame(one, id)),
   hidden: 0,
 })
 
