@@ -55,12 +55,17 @@ export type EndedIncident = {
   readonly check: string
   readonly item?: string | undefined
   readonly level: 'warning' | 'failed'
-  /** `blip`: it was over before it was confirmed. `removed`: the monitor or item no longer exists. */
-  readonly end: 'recovered' | 'observed' | 'removed' | 'blip'
+  /**
+   * `blip`: it was over before it was confirmed. `removed`: the monitor or item no longer exists. `unknown`: svc lost sight
+   * of it.
+   */
+  readonly end: 'recovered' | 'observed' | 'removed' | 'blip' | 'unknown'
   readonly beganAt: number
   readonly endedAt: number
   readonly fault?: string | undefined
   readonly message: string
   /** How many monitors failed because of it. */
   readonly victims: number
+  /** The monitor because of which it failed, where the reader asked for this one. */
+  readonly cause?: string | undefined
 }

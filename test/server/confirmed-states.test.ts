@@ -1,10 +1,13 @@
 import { performance } from 'node:perf_hooks'
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import type { MonitorReport, Result } from '../../src/core/engine/index.ts'
+import { Fault } from '../../src/core/errors.ts'
 import { schedulePart } from '../../src/core/parts/schedule.ts'
 import { statesPart } from '../../src/core/parts/states.ts'
+import { statesKeeper } from '../../src/core/parts/states-keeper.ts'
 import { confirmedSeries } from '../../src/core/reports/confirmed.ts'
 import type { HealthViews } from '../../src/core/service.ts'
+import { type StatesRows, StatesTable } from '../../src/core/states/index.ts'
 import { load } from '../config/given.ts'
 import { prometheusSeries } from '../reports/grammar.ts'
 
@@ -28,9 +31,10 @@ const connected: Result = { check: 'connect', status: 'ok', message: 'connected'
 const refused: Result = { check: 'connect', status: 'failed', fault: 'refused', message: 'connection refused' }
 
 /** A schedule and its states on a clock of the test. `results` says what a run of a monitor finds now. */
-async function serving(yaml: string, results: (name: string) => readonly Result[]) {
+async function serving(yaml: string, results: (name: string) => readonly Result[], rows?: StatesRows) {
   const runs: { readonly name: string; readonly at: number; readonly repeatsRefused: boolean }[] = []
-  const states = statesPart()
+  const states = statesPart(statesKeeper({ rows: rows && (async () => rows) }))
+  await states.start?.()
   let report: Parameters<Parameters<typeof schedulePart>[0]['watchReports']>[0] | undefined
   const reportOf = (name: string): MonitorReport => {
     const at = performance.now()
@@ -68,10 +72,12 @@ async function serving(yaml: string, results: (name: string) => readonly Result[
   )
   await part.open?.()
   part.answers?.()
-  onTestFinished(() => {
+  const end = async (): Promise<void> => {
     part.cancel?.()
     states.cancel?.()
-  })
+    await states.close?.()
+  }
+  onTestFinished(end)
   const lines = async (views: HealthViews = everything): Promise<readonly string[]> => {
     const { text } = (await confirmedSeries(states.confirmed(views))).text('text', Number.POSITIVE_INFINITY)
     return prometheusSeries(text).map(({ name, labels, value }) => [name, ...Object.values(labels), value].join(' '))
@@ -79,6 +85,7 @@ async function serving(yaml: string, results: (name: string) => readonly Result[
   return {
     runs,
     states,
+    end,
     pass: async (ms: number) => void (await vi.advanceTimersByTimeAsync(ms)),
     reload: async (next: string) => (await part.reload?.(await config(next)))?.(),
     call: (name: string) => report?.('App', 'Standard', reportOf(name)),
@@ -207,4 +214,48 @@ test('W18 `confirm:` of a monitor comes before that of its type, and that before
     'svc_check_confirmed App tcp a connect 0',
     'svc_check_confirmed App tcp b connect 1',
   ])
+})
+
+/** A store in memory, which may fail. */
+function rowsIn(table: StatesTable, isFailing: () => boolean = () => false): StatesRows {
+  const stored = <T>(work: () => T): T => {
+    if (isFailing()) throw new Fault('Unavailable', 'the store does not answer')
+    return work()
+  }
+  return {
+    read: async () => stored(() => table.read(Date.now())),
+    write: async (batch) => {
+      stored(() => table.write(batch, Date.now()))
+      return true
+    },
+    incidents: async (query) => stored(() => table.incidents(query)),
+  }
+}
+
+test('W20 incidents that were over before a restart are listed after it, and a store that fails costs those only', async () => {
+  const table = new StatesTable()
+  let result = refused
+  const first = await serving(one, () => [result], rowsIn(table))
+  await first.pass(120_000)
+  result = connected
+  await first.pass(150_000)
+  await first.end()
+  let isFailing = false
+  const second = await serving(
+    one,
+    () => [result],
+    rowsIn(table, () => isFailing),
+  )
+  await second.pass(1_000)
+  const ended = async () => (await second.states.incidents(everything)).ended
+  expect(await ended()).toMatchObject([{ monitor: 'tcp a', end: 'recovered', fault: 'refused', victims: 0 }])
+  isFailing = true
+  expect(await ended()).toEqual([])
+  result = refused
+  await second.pass(150_000)
+  result = connected
+  await second.pass(150_000)
+  expect(await ended()).toHaveLength(1)
+  isFailing = false
+  expect(await ended()).toHaveLength(2)
 })

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
-import { EndedIncidents, isTroubled, openIncidents } from '../../src/core/parts/incidents.ts'
-import type { RunDocument, ServerType } from '../../src/core/protocol/index.ts'
+import { Blips, endedIncidents, isTroubled, openIncidents } from '../../src/core/parts/incidents.ts'
+import type { HistoryIncident, RunDocument, ServerType } from '../../src/core/protocol/index.ts'
 import { cardsOf } from '../../src/core/server/cards.ts'
 import { pageMarkup } from '../../src/core/server/page-markup.ts'
 import { type HistoryOfWindows, monitorMarkup } from '../../src/core/server/page-monitor.ts'
 import type { MonitorId } from '../../src/core/server/page-words.ts'
 import type { HealthViews, Incidents, RecentRun } from '../../src/core/service.ts'
-import { type Effect, States, type Verdict, type WatchedMonitor } from '../../src/core/states/index.ts'
+import { type Effect, Ledger, States, type Verdict, type WatchedMonitor } from '../../src/core/states/index.ts'
 import { recentRun } from './recent.ts'
 
 const second = 1_000
@@ -39,10 +39,11 @@ const refused: Omit<Verdict, 'check'> = {
 /** States of these monitors, which ran healthy once, and the page that shows them. Times are seconds since then. */
 function watching(...monitors: readonly WatchedMonitor[]) {
   const states = new States(began)
-  const ended = new EndedIncidents()
+  const [ledger, blips] = [new Ledger(), new Blips()]
   let now = began
   const take = (effects: readonly Effect[]): void => {
-    for (const effect of effects) if (effect.type === 'transition') ended.add(effect.transition)
+    ledger.take(effects)
+    for (const effect of effects) if (effect.type === 'transition') blips.add(effect.transition)
   }
   take(states.configure(monitors, began))
   const runs = (at: number, verdict: Omit<Verdict, 'check'>, ...keys: readonly string[]): void => {
@@ -63,7 +64,9 @@ function watching(...monitors: readonly WatchedMonitor[]) {
       ...view,
       suspect: view.state.incident ? undefined : states.suspectOf(view.key),
     }))
-    return { ...(await openIncidents(subjects, views)), ended: ended.of(views, 100), isIsolated: undefined }
+    const records = ledger.incidents.toSorted((one, other) => other.beganAt - one.beganAt)
+    const ended = endedIncidents({ records, blips: blips.ended, now }, views, 100)
+    return { ...(await openIncidents(subjects, views)), ended, isIsolated: undefined }
   }
   return {
     runs,
@@ -84,7 +87,10 @@ function pageOf(
   return pageMarkup(cardsOf(types, runs, 'http://svc'), factsOf(incidents, { at, victims })).markup
 }
 
-const factsOf = (incidents: Incidents, { at, victims }: { readonly at: Date; readonly victims?: string | undefined }) => ({
+const factsOf = (
+  incidents: Incidents,
+  { at, victims }: { readonly at: Date; readonly victims?: string | undefined },
+) => ({
   base: 'http://svc',
   user: undefined,
   configuration: undefined,
@@ -267,7 +273,7 @@ const [orders, shop] = [
   { type: 'App', monitor: 'tcp shop' },
 ] as const
 /** What history knows of a monitor without incidents. */
-const known = ({ type, monitor: name }: MonitorId): HistoryOfWindows =>
+const historyWithout = ({ type, monitor: name }: MonitorId): HistoryOfWindows =>
   Array.from({ length: 3 }, () => ({ Monitors: [{ ServerType: type, MonitorName: name }] }))
 
 test('W20 the page of a monitor lists the incidents and blips of that monitor which are over, and those of no other', async () => {
@@ -279,10 +285,40 @@ test('W20 the page of a monitor lists the incidents and blips of that monitor wh
   for (const at of [200, 210, 220, 230]) runs(at, healthy)
   const all = sectionText(await page())
   expect(all).toContain('2 incidents over')
-  const [ofOrders, ofShop] = [await monitorPage(orders, known(orders)), await monitorPage(shop, known(shop))]
+  const [ofOrders, ofShop] = [
+    await monitorPage(orders, historyWithout(orders)),
+    await monitorPage(shop, historyWithout(shop)),
+  ]
   expect(sectionText(ofOrders)).toContain('1 incident over')
   expect(sectionText(ofOrders)).toContain('Sql tcp orders connect connection refused')
   expect(sectionText(ofOrders)).not.toContain('shop')
   expect(sectionText(ofShop)).toContain('1 incident over')
   expect(sectionText(ofShop)).not.toContain('orders')
+})
+
+test('W20 the page of a monitor lists the incidents that history has of it, with the cause of each, and its blips', async () => {
+  const { runs, monitorPage } = watching(monitor('Sql', 'orders'))
+  runs(60, refused)
+  runs(65, healthy)
+  runs(75, healthy)
+  const incident = (hour: number, more: HistoryIncident): HistoryIncident => ({
+    ...{ MonitoringName: 'connect', Status: 'Failed', Ending: 'Recovered', Message: 'connection refused' },
+    From: new Date(began - hour * 3_600 * second),
+    To: new Date(began - (hour - 1) * 3_600 * second),
+    ...more,
+  })
+  const Incidents = [
+    incident(1, { To: undefined, Ending: undefined, Message: 'still open' }),
+    incident(2, { Cause: 'App/tcp proxy' }),
+    incident(30, { VictimCount: 3 }),
+    incident(40, { Status: 'Unobserved', Message: 'no run reports it' }),
+    incident(50, { Ending: 'Unknown' }),
+  ]
+  const windows = historyWithout(orders).map(({ Monitors: [one] = [] }) => ({ Monitors: [{ ...one, Incidents }] }))
+  const text = sectionText(await monitorPage(orders, windows))
+  expect(text).toContain('5 incidents over, the last at 10:01:05 UTC')
+  expect(text).toMatch(/blip: .* \(60 min\) · recovered · because of App\/tcp proxy/)
+  expect(text).toMatch(/proxy .* \(60 min\) · recovered · 3 monitors failed because of it/)
+  expect(text).toMatch(/no run reports it .* · observed again .* · nothing known of its end$/)
+  expect(text).not.toContain('still open')
 })

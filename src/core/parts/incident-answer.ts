@@ -42,7 +42,7 @@ export function incidentsByMonitor({
       From: new Date(one.beganAt),
       To: one.endedAt === undefined ? undefined : new Date(one.endedAt),
       Duration: Math.max(0, (one.endedAt ?? now) - one.beganAt),
-      Status: one.level === 'failed' ? 'Failed' : 'Warning',
+      Status: one.isUnobserved ? 'Unobserved' : one.level === 'failed' ? 'Failed' : 'Warning',
       Ending: one.ending === undefined ? undefined : endings[one.ending],
       Fault: one.fault,
       Message: one.message,

@@ -1,6 +1,7 @@
 import { pace } from '../pace.ts'
 import type { EndedIncident, HealthViews, Incidents, OpenFault, TroubledMonitor, Victim } from '../service.ts'
-import type { Cause, SubjectState, SubjectView, Transition } from '../states/index.ts'
+import type { Cause, IncidentRecord, SubjectState, SubjectView, Transition } from '../states/index.ts'
+import { victimsAmong } from './incident-answer.ts'
 
 /** What is wrong with a subject, and on which monitor it rests. */
 export type TroubledSubject = SubjectView & {
@@ -125,97 +126,51 @@ const byWeight = (one: TroubledMonitor, other: TroubledMonitor): number => {
   return urgencyOf(one) - urgencyOf(other) || reach(other) - reach(one) || beginOf(other) - beginOf(one)
 }
 
-/** How many incidents that are over are kept. */
-const mostEnded = 500
+/** How many incidents are read, with those of victims, to list the ones that are over. */
+export const mostRecords = 2_000
+/** How many blips are kept. */
+const mostBlips = 500
 
-type Recorded = Omit<EndedIncident, 'end' | 'endedAt' | 'victims'> & {
-  readonly key: string
-  readonly isVictim: boolean
-  readonly isUnobserved: boolean
-  /** The keys of the monitors that failed because of it. */
-  readonly victims: Set<string>
-}
-type Ended = Recorded & Pick<EndedIncident, 'end' | 'endedAt'>
-
-/** The incidents that are over, from the transitions since svc started. */
-export class EndedIncidents {
-  readonly #open = new Map<string, Recorded>()
+/** Faults that were over before they were confirmed. No store has them: they begin with the process. */
+export class Blips {
   /** The latest last. */
-  #ended: readonly Ended[] = []
+  #ended: readonly EndedIncident[] = []
 
-  /** Takes the incidents that were open before the first transition. */
-  adopt(subjects: Iterable<SubjectView>): void {
-    for (const { state, ...subject } of subjects) {
-      const { incident } = state
-      if (incident) this.#begin(incident.id, { ...subject, ...incident, at: incident.beganAt }, incident.isUnobserved)
-    }
+  add({ what, type, monitor, check, item, at, confirmedAt, to, fault, message }: Transition): void {
+    if (what !== 'blip') return
+    const level = to === 'failed' ? 'failed' : 'warning'
+    const blip = { type, monitor, check, item, level, beganAt: at, endedAt: confirmedAt, fault, message } as const
+    this.#ended = [...this.#ended.slice(1 - mostBlips), { ...blip, end: 'blip', victims: 0 }]
   }
 
-  add(transition: Transition): void {
-    const { what, incident: id, at, confirmedAt, to, cause } = transition
-    if (what === 'blip') this.#end(recorded(transition, false), 'blip', confirmedAt)
-    const before = id === undefined ? undefined : this.#open.get(id)
-    if (id === undefined) return
-    if (!before) {
-      if (to === 'warning' || to === 'failed' || to === 'unobserved') {
-        this.#begin(id, transition, what === 'unobserved')
-      }
-      return
-    }
-    if (what === 'end' || what === 'removed' || (what === 'observed' && before.isUnobserved)) {
-      this.#open.delete(id)
-      this.#end(before, what === 'end' ? 'recovered' : what, at)
-    } else if (to === 'failed' || what === 'freed') {
-      this.#open.set(id, {
-        ...before,
-        level: to === 'failed' ? 'failed' : before.level,
-        isVictim: cause !== undefined,
-      })
-    }
-  }
-
-  /** Those that a reader with these views may read, the latest first, without victims: at most `most`. */
-  of(views: HealthViews, most: number): readonly EndedIncident[] {
+  get ended(): readonly EndedIncident[] {
     return this.#ended
-      .filter(({ type, isVictim }) => !isVictim && views(type) === 'full')
-      .slice(-most)
-      .toReversed()
-      .map(({ key: _, isVictim: __, isUnobserved: ___, victims, ...rest }) => ({ ...rest, victims: victims.size }))
-  }
-
-  #begin(id: string, facts: Facts, isUnobserved: boolean): void {
-    this.#open.set(id, recorded(facts, isUnobserved))
-    const { cause, key } = facts
-    if (!cause) return
-    for (const other of this.#open.values()) if (other.key === cause.key) other.victims.add(key)
-  }
-
-  #end(incident: Recorded, end: EndedIncident['end'], endedAt: number): void {
-    this.#ended = [...this.#ended.slice(1 - mostEnded), { ...incident, end, endedAt }]
   }
 }
 
-type Facts = Pick<Transition, 'key' | 'type' | 'monitor' | 'check' | 'item' | 'at' | 'fault' | 'message' | 'cause'> & {
-  readonly to?: Transition['to'] | undefined
-  readonly level?: 'warning' | 'failed' | undefined
+/**
+ * The incidents and blips that are over and that a reader with these views may read, the latest first, without those of
+ * victims: at most `most`. `records`: the incidents of a time, the latest first. `now`: milliseconds since 1970.
+ */
+export function endedIncidents(
+  { records, blips, now }: EndedFacts,
+  views: HealthViews,
+  most: number,
+): readonly EndedIncident[] {
+  const reads = ({ type }: Pick<EndedIncident, 'type'>): boolean => views(type) === 'full'
+  const victims = victimsAmong(records, now)
+  const incidents = records.flatMap((one): EndedIncident | [] => {
+    const { endedAt, ending, cause, isUnobserved, type, monitor, check, item, level, beganAt, fault, message } = one
+    if (endedAt === undefined || ending === undefined || cause !== undefined || !reads(one)) return []
+    const end = ending === 'recovered' && isUnobserved ? 'observed' : ending
+    const shared = { type, monitor, check, item, level, beganAt, endedAt, fault, message }
+    return { ...shared, end, victims: victims(one).length }
+  })
+  return [...incidents, ...blips.filter(reads)].toSorted((one, other) => other.endedAt - one.endedAt).slice(0, most)
 }
 
-function recorded(
-  { key, type, monitor, check, item, at, fault, message, cause, to, level }: Facts,
-  isUnobserved: boolean,
-): Recorded {
-  return {
-    key,
-    type,
-    monitor,
-    check,
-    item,
-    fault,
-    message,
-    isUnobserved,
-    level: level ?? (to === 'failed' ? 'failed' : 'warning'),
-    beganAt: at,
-    isVictim: cause !== undefined,
-    victims: new Set(),
-  }
+type EndedFacts = {
+  readonly records: readonly IncidentRecord[]
+  readonly blips: readonly EndedIncident[]
+  readonly now: number
 }

@@ -24,6 +24,8 @@ export type StatesKeeper = {
   readonly take: (effects: readonly Effect[]) => void
   /** Incidents, also those that are not stored yet, the latest first. */
   readonly incidents: (query: IncidentsQuery) => Promise<readonly IncidentRecord[]>
+  /** The same; while the store cannot be read, those that it does not have yet. */
+  readonly readableIncidents: (query: IncidentsQuery) => Promise<readonly IncidentRecord[]>
   /** Why states and incidents do not survive the end of this process. Undefined: they do. */
   readonly notKept: () => string | undefined
   readonly begin: () => void
@@ -88,6 +90,15 @@ export function statesKeeper({
     timer.unref()
   }
 
+  const merged = ({ from, to, most }: IncidentsQuery, others: readonly IncidentRecord[]): readonly IncidentRecord[] => {
+    const own = ledger.incidents.filter(
+      ({ beganAt, endedAt }) => beganAt <= to && (endedAt === undefined || endedAt >= from),
+    )
+    const all = new Map([...others, ...own].map((one) => [one.id, one]))
+    return [...all.values()].sort((one, other) => other.beganAt - one.beganAt).slice(0, most)
+  }
+  const incidents: StatesKeeper['incidents'] = async (query) => merged(query, await (await rows()).incidents(query))
+
   return {
     restore: async () => {
       if (!stored) return { ageMs: undefined, states: [] }
@@ -102,13 +113,14 @@ export function statesKeeper({
       }
     },
     take: (effects) => ledger.take(effects),
-    incidents: async (query) => {
-      const own = ledger.incidents.filter(
-        ({ beganAt, endedAt }) => beganAt <= query.to && (endedAt === undefined || endedAt >= query.from),
-      )
-      const all = new Map((await (await rows()).incidents(query)).map((one) => [one.id, one]))
-      for (const one of own) all.set(one.id, one)
-      return [...all.values()].sort((one, other) => other.beganAt - one.beganAt).slice(0, query.most)
+    incidents,
+    readableIncidents: async (query) => {
+      try {
+        return await incidents(query)
+      } catch (error) {
+        if (!isStoreFailure(error)) throw error
+        return merged(query, [])
+      }
     },
     notKept: () => {
       if (!stored) return 'without a store, states and incidents end with this process'

@@ -22,7 +22,7 @@ import {
   type Verdict,
   type WatchedMonitor,
 } from '../states/index.ts'
-import { EndedIncidents, isTroubled, openIncidents, type TroubledSubject } from './incidents.ts'
+import { Blips, endedIncidents, isTroubled, mostRecords, openIncidents, type TroubledSubject } from './incidents.ts'
 import type { Part } from './part.ts'
 import type { ScheduledMonitor } from './scheduled-monitors.ts'
 import { type StatesKeeper, statesKeeper } from './states-keeper.ts'
@@ -78,7 +78,7 @@ export function statesPart(keeper: StatesKeeper = statesKeeper({})): StatesPart 
   let timer: NodeJS.Timeout | undefined
   let monitors = new Map<string, ScheduledMonitor>()
   const slugs = new WeakMap<object, Map<string, string>>()
-  const ended = new EndedIncidents()
+  const blips = new Blips()
   const slugOf = ({ key, check }: SubjectView): string => {
     const declared = monitors.get(key)?.monitor.kind.checks ?? noChecks
     const ofKind = slugs.get(declared) ?? new Map<string, string>()
@@ -91,7 +91,7 @@ export function statesPart(keeper: StatesKeeper = statesKeeper({})): StatesPart 
     for (const effect of effects) {
       if (effect.type === 'ask') clock?.ask(effect)
       else if (effect.type === 'transition') {
-        ended.add(effect.transition)
+        blips.add(effect.transition)
         onTransition(effect.transition)
       } else if (effect.type === 'witness') for (const witness of witnesses) tryWitness(witness)
     }
@@ -142,11 +142,15 @@ export function statesPart(keeper: StatesKeeper = statesKeeper({})): StatesPart 
       checks: states && clock ? checksFor(states, clock.now(), views, slugOf) : [],
       isIsolated: states?.isIsolated,
     }),
-    incidents: async (views) => ({
-      ...(await openIncidents(states && clock ? troubledSubjects(states, clock.now()) : [], views)),
-      ended: ended.of(views, mostEnded),
-      isIsolated: states?.isIsolated,
-    }),
+    incidents: async (views) => {
+      const now = clock?.now() ?? 0
+      const records = clock ? await keeper.readableIncidents({ from: 0, to: now, most: mostRecords }) : []
+      return {
+        ...(await openIncidents(states && clock ? troubledSubjects(states, now) : [], views)),
+        ended: endedIncidents({ records, blips: blips.ended, now }, views, mostEnded),
+        isIsolated: states?.isIsolated,
+      }
+    },
     close: keeper.close,
     follow: (listener) => {
       onTransition = listener

@@ -225,10 +225,11 @@ const ends: Readonly<Record<EndedIncident['end'], string>> = {
   observed: 'observed again',
   removed: 'no longer exists',
   blip: 'blip: over before it was confirmed',
+  unknown: 'nothing known of its end',
 }
 
 /** One incident that is over, with its beginning, its end and its duration. */
 function endedLine(one: EndedIncident, now: number): Markup {
-  const { beganAt, endedAt, message, end, victims } = one
-  return html`<li><b>${linkOf(one)}</b> ${checkOf(one)} ${shorten(message, messageCharacters)} <span class="when">${instant(beganAt, now)} to ${instant(endedAt, now)} (${lasted(endedAt - beganAt)}) · ${ends[end]}${victims > 0 ? ` · ${count(victims, 'monitor')} failed because of it` : ''}</span></li>`
+  const { beganAt, endedAt, message, end, victims, cause } = one
+  return html`<li><b>${linkOf(one)}</b> ${checkOf(one)} ${shorten(message, messageCharacters)} <span class="when">${instant(beganAt, now)} to ${instant(endedAt, now)} (${lasted(endedAt - beganAt)}) · ${ends[end]}${victims > 0 ? ` · ${count(victims, 'monitor')} failed because of it` : ''}${cause === undefined ? '' : ` · because of ${cause}`}</span></li>`
 }

@@ -9,7 +9,7 @@ import type {
 } from '../protocol/index.ts'
 import { ServerType } from '../protocol/index.ts'
 import { worst } from '../reports/index.ts'
-import type { Call, Service } from '../service.ts'
+import type { Call, EndedIncident, Incidents, Service } from '../service.ts'
 import { type Card, levelsOfMonitor } from './cards.ts'
 import { html, type Markup } from './html.ts'
 import { framed } from './page-frame.ts'
@@ -78,7 +78,7 @@ export function monitorMarkup(
   const latest = levelsOfMonitor(cards, id)
   const isKnown = windows.some(({ Monitors = [] }) => Monitors.length > 0)
   if (latest.length === 0 && !isKnown) return undefined
-  const incidents = facts.incidents && incidentsOf(facts.incidents, id)
+  const incidents = facts.incidents && withHistory(incidentsOf(facts.incidents, id), id, windows)
   const level =
     latest.length === 0 ? undefined : worst(latest.filter(({ counts }) => counts).map((one) => one.monitor.level))
   const state = level === undefined ? 'not checked yet' : stateWords[level]
@@ -96,6 +96,33 @@ ${latest.length === 0 ? undefined : html`<section><h2>Latest results</h2>${lates
     stillHref: `/?monitor=${monitorKey(id)}&reload=off`,
   })
 }
+
+/** With the incidents that history has of the monitor, in the longest window. Blips are not among them. */
+function withHistory(incidents: Incidents, { type, monitor }: MonitorId, windows: HistoryOfWindows): Incidents {
+  const records = windows.at(-1)?.Monitors?.[0]?.Incidents
+  if (!records) return incidents
+  const ended = records.flatMap(({ From, To, Ending, Status, ...one }): EndedIncident | [] => {
+    if (!From || !To || !Ending) return []
+    return {
+      type,
+      monitor,
+      check: one.MonitoringName ?? '',
+      item: one.Item,
+      level: Status === 'Warning' ? 'warning' : 'failed',
+      end: Ending === 'Recovered' && Status === 'Unobserved' ? 'observed' : ends[Ending],
+      beganAt: From.getTime(),
+      endedAt: To.getTime(),
+      fault: one.Fault,
+      message: one.Message ?? '',
+      victims: one.VictimCount ?? 0,
+      cause: one.Cause,
+    }
+  })
+  const blips = incidents.ended.filter(({ end }) => end === 'blip')
+  return { ...incidents, ended: [...ended, ...blips].toSorted((one, other) => other.endedAt - one.endedAt) }
+}
+
+const ends = { Recovered: 'recovered', Removed: 'removed', Unknown: 'unknown' } as const
 
 const stateWords = { ok: 'healthy', warn: 'warning', 'not checked': 'not fully checked', fail: 'unhealthy' } as const
 

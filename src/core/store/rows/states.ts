@@ -1,5 +1,6 @@
 import { createHash, randomInt } from 'node:crypto'
 import { sql } from 'kysely'
+import { mapPaced, pace } from '../../pace.ts'
 import type { IncidentRecord, StatesBatch, StatesRows, StoredState } from '../../states/index.ts'
 import type { StoreLink } from '../link.ts'
 import type { Db } from '../tables.ts'
@@ -49,13 +50,15 @@ export function statesOver(link: (create: boolean) => Promise<StoreLink | undefi
         return true
       })
     },
-    incidents: ({ from, to, most }) =>
-      read([], async (db) => {
-        const { rows } = await sql<IncidentRow>`SELECT "body", "endedAt", "ending" FROM "historyIncidents"
+    incidents: async ({ from, to, most }) => {
+      const rows = await read<readonly IncidentRow[]>([], async (db) => {
+        const selected = await sql<IncidentRow>`SELECT "body", "endedAt", "ending" FROM "historyIncidents"
           WHERE "beganAt" <= ${Math.ceil(to)} AND ("endedAt" IS NULL OR "endedAt" >= ${Math.floor(from)})
           ORDER BY "beganAt" DESC LIMIT ${most}`.execute(db)
-        return rows.map(incidentIn)
-      }),
+        return selected.rows
+      })
+      return await mapPaced(rows, pace(), incidentIn)
+    },
   }
 }
 
