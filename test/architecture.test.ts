@@ -164,6 +164,7 @@ const law: Record<string, readonly string[]> = {
     'history',
     'states',
     'outbox',
+    'pace',
     'file-errors',
     'files',
     'service',
