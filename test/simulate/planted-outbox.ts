@@ -125,6 +125,37 @@ export const plants: readonly Plant[] = [
     rule: 'what stands is told',
     seed: 37,
   },
+  {
+    what: 'an incident whose end is lost goes on as the next one',
+    file: 'outbox.ts',
+    from: 'if (current) return withLostEnd(row, current)',
+    to: `if (current) {
+      const of = <T>(one: T | undefined) => one && { ...one, incident: current.id }
+      return { ...row, last: of(row.last), attempt: of(row.attempt), need: of(row.need) }
+    }`,
+    rule: 'each end is told',
+  },
+  {
+    what: 'a lost answer counts as not received',
+    file: 'row.ts',
+    from: 'if (isPerhapsReceived || word === undefined || row.attempt !== word) return row',
+    to: 'if (word === undefined || row.attempt !== word) return row',
+    rule: 'right level',
+  },
+  {
+    what: 'an answer revives an incident that ended meanwhile',
+    file: 'row.ts',
+    from: 'if (word === undefined || aboutIn(row)?.incident !== word.incident) return',
+    to: 'if (word === undefined) return',
+    rule: 'nothing twice',
+  },
+  {
+    what: 'an attempt is stored only after its answer',
+    file: 'outbox.ts',
+    from: 'const rows = keys.flatMap((key) => this.#changes.get(key) ?? [])',
+    to: 'const rows: StoredRow[] = []',
+    rule: 'stored before it is sent',
+  },
 ]
 
 /** Loads the outbox with a defect. */

@@ -50,7 +50,8 @@ type Peer = {
   ranAt: number
 }
 
-type Mode = 'up' | 'down' | 'dark' | 'lossy' | 'slow' | 'refuses' | 'picky' | 'busy'
+/** `mute`: it receives all, and each answer is lost. */
+type Mode = 'up' | 'down' | 'dark' | 'lossy' | 'mute' | 'slow' | 'refuses' | 'picky' | 'busy'
 type View = {
   incident: string
   isStanding: boolean
@@ -63,6 +64,8 @@ type Receiver = {
   readonly rules: Shipped.ReceiverRules
   readonly windows: readonly (Span & { readonly mode: Mode })[]
   readonly views: Map<string, View>
+  /** Incidents of which it received anything but the end, and the subjects that they are of. */
+  readonly told: Map<string, string>
   /** Incidents of which it received the end. */
   readonly over: Set<string>
   readonly incidents: Set<string>
@@ -142,7 +145,7 @@ function receiversOf(chance: Chance, endAt: number): readonly Receiver[] {
     const windows: (Span & { readonly mode: Mode })[] = []
     let from = chance.between(0, hour)
     while (from < endAt - 3 * hour) {
-      const mode = chance.of(['down', 'dark', 'lossy', 'lossy', 'slow', 'refuses', 'picky', 'busy'] as const)
+      const mode = chance.of(['down', 'dark', 'lossy', 'mute', 'slow', 'slow', 'refuses', 'picky', 'busy'] as const)
       const long = endAt > 8 * day ? [25 * hour, 7.5 * day] : endAt > day ? [25 * hour] : []
       const ms = chance.of([2 * minute, 15 * minute, 40 * minute, ...long])
       const to = Math.min(from + ms, endAt - 2.5 * hour)
@@ -159,6 +162,7 @@ function receiversOf(chance: Chance, endAt: number): readonly Receiver[] {
       },
       windows,
       views: new Map(),
+      told: new Map(),
       over: new Set(),
       incidents: new Set(),
       certain: new Set(),
@@ -239,7 +243,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
   const own = new Map<string, OwnIncident>()
   let startedAt = 0
   let isDown = true
-  let kill = (_what: string): void => {}
+  let kill = (_what: string, _ms?: number): void => {}
   let evaluate = (_peer: Peer): void => {}
 
   const latestOf = (peer: Peer) => {
@@ -344,7 +348,10 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       if (!receiver) return
       count('attempt')
       observeAttempt(receiver)
-      for (const item of items) checkTruth(receiver, item)
+      for (const item of items) {
+        checkTruth(receiver, item)
+        checkStored(receiver, item)
+      }
       if (chance.is(0.01)) {
         kill('before sending')
         return
@@ -375,7 +382,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
           if (sentAt - receiver.messageAt < minute && receiver.rules.folds && receiver.messageAt > startedAt)
             broken('one message a minute', `${name} after ${sentAt - receiver.messageAt} ms`)
           for (const item of some) observe(receiver, item)
-          if (!isDead && chance.is(0.01)) kill('before the answer')
+          if (!isDead && chance.is(0.02)) kill('before the answer')
         })
       }
       const mode = windowOf(receiver, queue.now)?.mode ?? 'up'
@@ -389,7 +396,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       else if (mode === 'dark') answer(10 * second, later(true))
       else if (mode === 'busy') answer(20, later(false, chance.of([20 * minute, 2 * hour])))
       else if (mode === 'refuses') answer(20, { what: 'refused', message: 'HTTP 403' })
-      else if (mode === 'lossy' && chance.is(0.6)) {
+      else if (mode === 'mute' || (mode === 'lossy' && chance.is(0.6))) {
         receive(20, items)
         answer(10 * second, later(true))
       } else if (mode === 'picky' && items.some((item) => item.subject.key === receiver.poisoned)) {
@@ -433,9 +440,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       const what = before === undefined ? 'begin' : level === 'ok' ? 'end' : 'change'
       const incident = incidentOf(peer, before, level, begin, isFlapping)
       changeState(peer, incident)
-      const lost = what === 'end' && chance.is(0.02)
-      if (lost) {
-        kill('between a state and its transition')
+      const lost = what === 'end' && chance.is(0.04) ? chance.of(['transition', 'row'] as const) : undefined
+      if (lost === 'transition') {
+        kill('between a state and its transition', downMsOf(peer))
         return
       }
       const transition: Transition = {
@@ -450,15 +457,26 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
         depth: 'Basic',
       }
       carryOut(outbox.transition(transition, now()))
+      if (lost === 'row') {
+        kill('between a state and its row', downMsOf(peer))
+        return
+      }
       tick()
     }
 
-    kill = (what) => {
+    /** Often the next fault of a peer has begun before svc runs again, so that no run shows that it was well. */
+    const downMsOf = (peer: Peer): number | undefined => {
+      const next = peer.segments.find(({ begin, level }) => begin > queue.now && level !== 'ok')
+      if (!next || next.begin - queue.now > 3 * hour || chance.is(0.3)) return undefined
+      return next.begin - queue.now + chance.between(0, 30 * second)
+    }
+
+    kill = (what, downMs) => {
       if (isDead) return
       isDead = true
       isDown = true
       for (const peer of peers) peer.ranAt = (latestOf(peer)?.at ?? Number.NEGATIVE_INFINITY) - origin
-      const ms = chance.of([500, 5 * second, 2 * minute, 20 * minute])
+      const ms = downMs ?? chance.of([500, 5 * second, 2 * minute, 20 * minute])
       disturb(`killed ${what}`, ms + 2 * minute)
       queue.after(ms, live)
     }
@@ -575,6 +593,16 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       broken('young verdicts', `${text} rests on a verdict of ${now() - item.observedAt} ms ago`)
   }
 
+  /** A kill leaves what the receiver has perhaps received. */
+  const checkStored = ({ rules: { name } }: Receiver, item: Shipped.NoticeItem): void => {
+    const row = stored.get(`${name} ${idOf(item.subject)}`)?.row
+    const isEnd = item.what === 'end' || item.what === 'removed'
+    const isStored = isEnd
+      ? row?.ends.some(({ incident }) => incident === item.incident)
+      : row?.attempt?.incident === item.incident && row.attempt.level === item.level
+    if (!isStored) broken('stored before it is sent', `${name} ${item.what} ${item.incident} ${item.level}`)
+  }
+
   const observe = (receiver: Receiver, item: Shipped.NoticeItem): void => {
     const { name } = receiver.rules
     const id = idOf(item.subject)
@@ -591,6 +619,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       if (view.level === item.level && receiver.certain.size > 0 && item.before === item.level)
         broken('order', `${text}: it is no change`)
     if (isEnd) receiver.over.add(item.incident)
+    else receiver.told.set(item.incident, id)
     receiver.incidents.add(item.incident)
     receiver.views.set(id, {
       incident: item.incident,
@@ -630,6 +659,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     const text = `${name} believes ${peer.subject.key} ${view?.isStanding ? view.level : 'well'} of ${view?.incident}`
     if (queue.now - since < boundMs) return
     const { incident } = peer
+    for (const [id, of] of receiver.told)
+      if (of === idOf(peer.subject) && id !== incident?.id && !receiver.over.has(id) && !receiver.gaveUp)
+        broken('each end is told', `${name} knows ${id}, and not its end`)
     if (!incident) {
       if (view?.isStanding && !receiver.gaveUp) broken('each end is told', text)
       return
@@ -638,7 +670,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     if (!view?.isStanding && !wants(peer.subject, incident.level)) return
     // It may believe in an older one, of which the end was given up.
     if (receiver.gaveUp && view?.incident !== incident.id) return
-    if (!view?.isStanding) broken('what stands is told', `${text}, and it is ${incident.level}`)
+    if (!view?.isStanding || view.incident !== incident.id)
+      broken('what stands is told', `${text}, and it is ${incident.level} of ${incident.id}`)
     else if (
       view.level !== incident.level ||
       (view.isFlapping !== incident.isFlapping && view.incident === incident.id)

@@ -15,7 +15,6 @@ import {
 } from './policy.ts'
 import {
   aboutIn,
-  adopted,
   afterAccepted,
   afterFailure,
   type DueMessage,
@@ -30,6 +29,7 @@ import {
   restoredRow,
   type SentPart,
   withEnd,
+  withLostEnd,
   withoutOldEnds,
   wordOf,
 } from './row.ts'
@@ -366,7 +366,7 @@ export class Outbox {
     if (present === 'removed')
       return withEnd(row, { incident, what: 'removed', endedAt: now, text: 'it no longer exists' })
     const current = present.state.incident
-    if (current) return current.id === incident ? row : adopted(row, current.id)
+    if (current) return withLostEnd(row, current)
     if (present.needsNoVerdict || isWell(present, row.last?.observedAt ?? about.beganAt)) {
       const { latest, message } = present.state
       return withEnd(row, { incident, what: 'end', endedAt: latest?.since ?? now, text: message })

@@ -1,5 +1,5 @@
 import type { FaultClass } from '../probe-error.ts'
-import type { StoredSubject, SubjectState } from '../states/index.ts'
+import type { Incident, StoredSubject, SubjectState } from '../states/index.ts'
 import { freshMs, giveUpMs, mostEnds, wellMs } from './policy.ts'
 
 /** What a message says of an incident that stands. Instants are milliseconds since 1970. */
@@ -100,10 +100,16 @@ export function withEnd(
   return { ends: [...row.ends, end].slice(-mostEnds) }
 }
 
-/** An incident whose end nobody recorded goes on as the one that stands now. */
-export function adopted(row: OutboxRow, incident: string): OutboxRow {
-  const of = <T extends { readonly incident: string }>(one: T | undefined): T | undefined => one && { ...one, incident }
-  return { ...row, last: of(row.last), attempt: of(row.attempt), need: of(row.need) }
+/**
+ * Another incident stands than the row is about: the end of the earlier one was not recorded, and is sent first. Nobody knows
+ * when that end was, only that it was over when the next incident began.
+ */
+export function withLostEnd(row: OutboxRow, next: Pick<Incident, 'id' | 'beganAt'>): OutboxRow {
+  const about = aboutIn(row)
+  if (!about || about.incident === next.id) return row
+  // The clock may have been set back between the two.
+  const endedAt = Math.max(about.beganAt, next.beganAt)
+  return withEnd(row, { incident: about.incident, what: 'end', endedAt, text: 'it ended before the next fault began' })
 }
 
 /** Ends that are too old to matter are given up. */
