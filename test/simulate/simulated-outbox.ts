@@ -65,13 +65,15 @@ type Receiver = {
   readonly windows: readonly (Span & { readonly mode: Mode })[]
   readonly views: Map<string, View>
   /** Incidents of which it received anything but the end, and the subjects that they are of. */
-  readonly told: Map<string, string>
+  readonly begins: Map<string, string>
   /** Incidents of which it received the end. */
   readonly over: Set<string>
   readonly incidents: Set<string>
   /** Items that it accepted, of which svc has stored the answer. */
   readonly certain: Set<string>
   readonly poisoned: string
+  /** It always takes seconds to answer, so that what it is told ends meanwhile. */
+  readonly isSlow: boolean
   gaveUp: boolean
   messageAt: number
   attemptAt: number
@@ -97,11 +99,13 @@ function segmentsOf(chance: Chance, endAt: number): readonly Segment[] {
   let at = chance.between(minute, isLong ? 6 * hour : 20 * minute)
   while (at < endAt - 2 * hour) {
     const isFlapping = chance.is(0.1)
-    const changes = isFlapping ? 1 : chance.of([1, 1, 1, 2, 3])
+    const changes = isFlapping ? 1 : chance.of([1, 1, 1, 2, 3, 12])
+    // What gets worse and eases again and again does so between the attempts at a receiver.
+    const lengths = [40 * second, 3 * minute, ...(changes > 3 ? [] : [12 * minute, isLong ? 30 * hour : 2 * hour])]
     let level: Level = chance.of(['failed', 'failed', 'warning'] as const)
     for (let left = changes; left > 0; left -= 1) {
       segments.push({ begin: at, level, isFlapping })
-      at += chance.of([40 * second, 3 * minute, 12 * minute, isLong ? 30 * hour : 2 * hour]) + chance.between(0, minute)
+      at += chance.of(lengths) + chance.between(0, minute)
       level = level === 'failed' ? 'warning' : 'failed'
     }
     if (chance.is(0.1)) return segments
@@ -145,7 +149,7 @@ function receiversOf(chance: Chance, endAt: number): readonly Receiver[] {
     const windows: (Span & { readonly mode: Mode })[] = []
     let from = chance.between(0, hour)
     while (from < endAt - 3 * hour) {
-      const mode = chance.of(['down', 'dark', 'lossy', 'mute', 'slow', 'slow', 'refuses', 'picky', 'busy'] as const)
+      const mode = chance.of(['down', 'dark', 'lossy', 'mute', 'mute', 'slow', 'refuses', 'picky', 'busy'] as const)
       const long = endAt > 8 * day ? [25 * hour, 7.5 * day] : endAt > day ? [25 * hour] : []
       const ms = chance.of([2 * minute, 15 * minute, 40 * minute, ...long])
       const to = Math.min(from + ms, endAt - 2.5 * hour)
@@ -162,11 +166,12 @@ function receiversOf(chance: Chance, endAt: number): readonly Receiver[] {
       },
       windows,
       views: new Map(),
-      told: new Map(),
+      begins: new Map(),
       over: new Set(),
       incidents: new Set(),
       certain: new Set(),
       poisoned: 'Sql/postgres/0',
+      isSlow: chance.is(0.4),
       gaveUp: false,
       messageAt: Number.NEGATIVE_INFINITY,
       attemptAt: Number.NEGATIVE_INFINITY,
@@ -348,6 +353,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       if (!receiver) return
       count('attempt')
       observeAttempt(receiver)
+      const ids = items.map(({ id }) => id)
+      if (new Set(ids).size < ids.length) broken('nothing twice', `${name} gets an item twice in one message`)
       for (const item of items) {
         checkTruth(receiver, item)
         checkStored(receiver, item)
@@ -385,7 +392,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
           if (!isDead && chance.is(0.02)) kill('before the answer')
         })
       }
-      const mode = windowOf(receiver, queue.now)?.mode ?? 'up'
+      const mode = windowOf(receiver, queue.now)?.mode ?? (receiver.isSlow ? 'slow' : 'up')
       const later = (isPerhapsReceived: boolean, afterMs?: number): Delivery => ({
         what: 'later',
         message: mode,
@@ -619,7 +626,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       if (view.level === item.level && receiver.certain.size > 0 && item.before === item.level)
         broken('order', `${text}: it is no change`)
     if (isEnd) receiver.over.add(item.incident)
-    else receiver.told.set(item.incident, id)
+    else receiver.begins.set(item.incident, id)
     receiver.incidents.add(item.incident)
     receiver.views.set(id, {
       incident: item.incident,
@@ -659,7 +666,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     const text = `${name} believes ${peer.subject.key} ${view?.isStanding ? view.level : 'well'} of ${view?.incident}`
     if (queue.now - since < boundMs) return
     const { incident } = peer
-    for (const [id, of] of receiver.told)
+    for (const [id, of] of receiver.begins)
       if (of === idOf(peer.subject) && id !== incident?.id && !receiver.over.has(id) && !receiver.gaveUp)
         broken('each end is told', `${name} knows ${id}, and not its end`)
     if (!incident) {
