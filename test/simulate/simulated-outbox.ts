@@ -150,7 +150,9 @@ function receiversOf(chance: Chance, endAt: number): readonly Receiver[] {
     let from = chance.between(0, hour)
     while (from < endAt - 3 * hour) {
       const mode = chance.of(['down', 'dark', 'lossy', 'mute', 'mute', 'slow', 'refuses', 'picky', 'busy'] as const)
-      const long = endAt > 8 * day ? [25 * hour, 7.5 * day] : endAt > day ? [25 * hour] : []
+      // Whoever never answers is sent the same for as long as it does not: hours show no more than minutes.
+      const isLong = endAt > day && mode !== 'mute'
+      const long = !isLong ? [] : endAt > 8 * day ? [25 * hour, 7.5 * day] : [25 * hour]
       const ms = chance.of([2 * minute, 15 * minute, 40 * minute, ...long])
       const to = Math.min(from + ms, endAt - 2.5 * hour)
       windows.push({ from, to, mode })
@@ -680,7 +682,10 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     if (!view?.isStanding || view.incident !== incident.id)
       broken('what stands is told', `${text}, and it is ${incident.level} of ${incident.id}`)
     else if (
-      view.level !== incident.level ||
+      // Of what flaps, receivers are told only when it gets worse.
+      (incident.isFlapping && view.isFlapping
+        ? view.level === 'warning' && incident.level === 'failed'
+        : view.level !== incident.level) ||
       (view.isFlapping !== incident.isFlapping && view.incident === incident.id)
     )
       broken('right level', `${text}, and it is ${incident.level}`)
