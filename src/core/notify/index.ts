@@ -1,5 +1,5 @@
 /** Notifications: what receivers are told of incidents, and how each kind of receiver says it. */
 export * from './receiver.ts'
-export { openReceiver, receiverAddress, receiverKinds } from './receivers/index.ts'
+export { needsStore, openReceiver, receiverAddress, receiverKinds } from './receivers/index.ts'
 export type { AnyReceiverKind, ReceiverContext } from './receivers/kind.ts'
 export * from './settings.ts'

@@ -50,7 +50,7 @@ export const notifySettings = {
   volatile: {
     type: 'flag',
     default: false,
-    doc: 'Whether `svc serve` may send by this receiver without a store, and so repeat messages after a restart; a receiver of kind email needs it then',
+    doc: 'Whether `svc serve` may send by this receiver without a store, and so repeat messages after a restart; without a store, `svc serve` does not start with a receiver of kind email unless this is true',
   },
 } as const satisfies SettingsSpec
 

@@ -1,7 +1,8 @@
 import { hostname } from 'node:os'
 import type { Config } from '../config/index.ts'
+import { Fault } from '../errors.ts'
 import { type ConfiguredFiles, filesWithin } from '../files/index.ts'
-import { isFor, type Notice, type ReceiverConfig } from '../notify/index.ts'
+import { isFor, type Notice, needsStore, type ReceiverConfig } from '../notify/index.ts'
 import type { NoticeItem, OutboxRows, Present } from '../outbox/index.ts'
 import type { Family } from '../reports/index.ts'
 import { timelineOf } from '../schedule/index.ts'
@@ -74,6 +75,20 @@ export function notifyPart({
     }
   }
 
+  /** Throws a Fault for a receiver that must not send without a store. */
+  const requireStore = (configs: readonly ReceiverConfig[] = []): void => {
+    const refused = rows ? [] : configs.filter(needsStore)
+    if (refused.length === 0) return
+    const names = refused.map(({ name, kind }) => `${name} (${kind})`).join(', ')
+    const sentence =
+      refused.length === 1
+        ? `The receiver ${names} needs a store, without which each restart repeats its messages`
+        : `The receivers ${names} need a store, without which each restart repeats their messages`
+    throw new Fault('Local', sentence, {
+      hints: ['Start svc serve with a store: without --only health.', 'Or accept repeated messages: volatile: true.'],
+    })
+  }
+
   const opened = async (configs: readonly ReceiverConfig[]): Promise<readonly OpenedReceiver[]> => {
     if (configs.length === 0) return []
     const { openReceiver } = await import('../notify/index.ts')
@@ -102,6 +117,7 @@ export function notifyPart({
   const driver = new NotifyDriver({ rows, lookup, look: states.look, noticeOf, now, isHealthy: keepsUp, log })
   states.follow((transition) => driver.transition(transition))
   return {
+    open: async () => requireStore(config.notify),
     start: async () => {
       // Without receivers the rows of earlier ones are forgotten.
       await driver.restore()
@@ -111,6 +127,7 @@ export function notifyPart({
       driver.begin(states.views().flatMap((view) => (view.state.incident ? [view] : [])))
     },
     reload: async (next) => {
+      requireStore(next.notify)
       const receivers = await opened(next.notify ?? [])
       return () => {
         for (const before of driver.use(receivers)) void before.close()

@@ -43,6 +43,7 @@ export const email = receiverKind({
   name: 'email',
   doc: 'Mail, by SMTP; all mails about one check belong to one thread',
   settings,
+  needsStore: true,
   mistakes,
   to: ({ server }) => `${new URL(server).protocol}//${addressOf(server)}`,
   target: ({ server }) => {

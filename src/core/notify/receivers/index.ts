@@ -18,5 +18,8 @@ const kindOf = ({ kind }: Pick<ReceiverConfig, 'kind'>): AnyReceiverKind => {
 export const openReceiver = async (config: ReceiverConfig, context: ReceiverContext): Promise<Receiver> =>
   await kindOf(config).open(config, config.settings, context)
 
+/** Whether a receiver may send only where svc stores what it sent. */
+export const needsStore = (config: ReceiverConfig): boolean => kindOf(config).needsStore === true && !config.volatile
+
 /** Where a receiver sends to, for lists: scheme and host, without secrets. */
 export const receiverAddress = (config: ReceiverConfig): string => kindOf(config).to(config.settings)

@@ -32,6 +32,10 @@ export type ReceiverKind<S extends SettingsSpec = SettingsSpec> = {
   readonly to: (values: Values<S>) => string
   /** The host and port to which a secret of the keychain is bound. */
   readonly target: (values: Values<S>) => Target | undefined
+  /**
+   * Whether it needs a store, unless the receiver is `volatile`: without one, each restart repeats messages, which people get.
+   */
+  readonly needsStore?: boolean | undefined
   /** Loads what sending needs, and connects to nothing. */
   readonly open: (config: ReceiverConfig, values: Values<S>, context: ReceiverContext) => Promise<Receiver>
 }
