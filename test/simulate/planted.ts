@@ -2,17 +2,8 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync }
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { firstSeedOf, type Plant } from './planted-folder.ts'
 import { type Subject, scenarioOf, simulate } from './simulated-schedule.ts'
-
-/** A defect: a text of a file of the schedule or of what serves callers, and what stands in its place. */
-export type Plant = {
-  readonly what: string
-  readonly file: string
-  readonly from: string
-  readonly to: string
-  /** The rule that finds it. */
-  readonly rule: string
-}
 
 export const plants: readonly Plant[] = [
   {
@@ -203,13 +194,6 @@ export async function planted({ file, from, to, what }: Plant): Promise<{ subjec
   return { subject, remove: () => rmSync(folder, { recursive: true, force: true }) }
 }
 
-/** The first seed in which the rule of a defect is broken, and the rules that are broken there. */
-export function firstSeed(subject: Subject, { rule }: Plant, seeds: readonly number[]): number | undefined {
-  return seeds.find((seed) => {
-    try {
-      return simulate(subject, seed, scenarioOf(seed)).violations.some((one) => one.startsWith(`${rule}:`))
-    } catch {
-      return false
-    }
-  })
-}
+/** The first seed in which the rule of a defect is broken. */
+export const firstSeed = (subject: Subject, plant: Plant, seeds: readonly number[]): number | undefined =>
+  firstSeedOf(plant, seeds, (seed) => simulate(subject, seed, scenarioOf(seed)).violations)

@@ -6,7 +6,10 @@ import { firstSeed, planted, plants } from './planted.ts'
 import { scenarioOf, simulate } from './simulated-schedule.ts'
 
 const shipped = { ...schedule, sourceFor }
+const sizeOf = (seed: number): number => scenarioOf(seed).monitors * scenarioOf(seed).minutes
 const seeds = Array.from({ length: 200 }, (_, at) => at + 1)
+/** Those with the least to compute first: a defect shows in most of them, and the first one that shows it is enough. */
+const smallest = seeds.toSorted((one, other) => sizeOf(one) - sizeOf(other))
 
 // A test of its own for each seed: a simulation only computes, so on a busy machine its time grows, and a limit of time applies to one.
 test.each(seeds)('W1 a simulated schedule keeps all of its rules: scenario %i', (seed) => {
@@ -35,7 +38,7 @@ test('W0 the same seed simulates the same trace, to the byte', () => {
 test.each(plants)('the simulation finds a planted defect by its rule: $what', async (plant) => {
   const { subject, remove } = await planted(plant)
   try {
-    expect(firstSeed(subject, plant, seeds)).toBeDefined()
+    expect(firstSeed(subject, plant, smallest)).toBeDefined()
   } finally {
     remove()
   }

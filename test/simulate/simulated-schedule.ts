@@ -34,7 +34,10 @@ export type Outcome = {
 const second = 1_000
 const minute = 60 * second
 const depths: readonly ExecutionMode[] = ['Basic', 'Standard', 'Advanced']
-const rank = (depth: ExecutionMode): number => depths.indexOf(depth)
+const ranks: Readonly<Record<ExecutionMode, number>> = { Basic: 0, Standard: 1, Advanced: 2 }
+/** The same depths, as the machine takes them. */
+const deepestFirst = depths.toReversed()
+const rank = (depth: ExecutionMode): number => ranks[depth]
 const includes = (depth: ExecutionMode, other: ExecutionMode): boolean => rank(depth) >= rank(other)
 /** The deadline of a monitor in svc. */
 const deadlineMs = { Basic: 5 * second, Standard: 10 * second, Advanced: 30 * second }
@@ -201,18 +204,28 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
     }
     const after = (ms: number, work: () => void): (() => void) => queue.after(ms, () => enter(work))
 
-    // The machine: so many runs at a time, the deepest first.
-    const waiting: Run[] = []
+    // The machine: so many runs at a time, the deepest first, and of one depth the one that has waited longest.
+    const waiting = new Map<Peer, Run>()
+    const waitingAt = new Map(deepestFirst.map((depth) => [depth, new Set<Run>()]))
     let inProgress = 0
+    const wait = (run: Run): void => {
+      waiting.set(run.peer, run)
+      waitingAt.get(run.depth)?.add(run)
+    }
+    const waitNoLonger = (run: Run): void => {
+      waiting.delete(run.peer)
+      waitingAt.get(run.depth)?.delete(run)
+    }
+    const nextWaiting = (): Run | undefined => {
+      for (const runs of waitingAt.values()) for (const run of runs) return run
+      return undefined
+    }
     const admit = (): void => {
-      while (inProgress < scenario.slots && waiting.length > 0) {
-        let best = 0
-        for (let at = 1; at < waiting.length; at += 1) {
-          const [one, other] = [waiting[at], waiting[best]]
-          if (one && other && rank(one.depth) > rank(other.depth)) best = at
-        }
-        const [run] = waiting.splice(best, 1)
-        if (run) beginRun(run)
+      while (inProgress < scenario.slots) {
+        const run = nextWaiting()
+        if (!run) return
+        waitNoLonger(run)
+        beginRun(run)
       }
     }
 
@@ -288,7 +301,7 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
 
     /** Since when an order of this monitor is waiting. */
     const readyOf = (peer: Peer, otherwise: number): number =>
-      isSlow ? (waiting.find((run) => run.peer === peer)?.readyAt ?? otherwise) : otherwise
+      isSlow ? (waiting.get(peer)?.readyAt ?? otherwise) : otherwise
 
     const checkLateness = (order: Shipped.Order, readyAt: number, late: number | undefined): void => {
       const expected = Math.max(0, queue.now - readyAt)
@@ -333,7 +346,8 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
         if (run.by === 'schedule') broken('never doubled', `${key} ${depth} beside a run of the schedule`)
         else if (includes(run.depth, depth)) broken('never doubled', `${key} ${depth} beside a caller's ${run.depth}`)
       }
-      if (waiting.some((run) => run.peer === peer && includes(run.depth, depth))) {
+      const waits = waiting.get(peer)
+      if (waits && includes(waits.depth, depth)) {
         broken('never doubled', `${key} ${depth} is waiting already`)
       }
       if (dueAt > at + toleranceMs) broken('not early', `${key} ${depth} was due in ${dueAt - at} ms`)
@@ -381,11 +395,11 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
         if (rank(order.depth) > depthBefore)
           broken('deepest first', `${order.key} ${order.depth} after a shallower one`)
         depthBefore = rank(order.depth)
-        const place = waiting.findIndex((run) => run.peer === peer)
-        const [replaced] = place < 0 ? [] : waiting.splice(place, 1)
+        const replaced = waiting.get(peer)
+        if (replaced) waitNoLonger(replaced)
         const ready = Math.max(monotonic(order.dueAt), factsOf(peer.key).freeAt)
         const readyAt = Math.min(ready, replaced?.readyAt ?? ready)
-        waiting.push({ peer, depth: order.depth, by: 'schedule', order, readyAt, beganAt: undefined })
+        wait({ peer, depth: order.depth, by: 'schedule', order, readyAt, beganAt: undefined })
       }
       admit()
       if (nextAt < Number.POSITIVE_INFINITY) cancelTimer = after(Math.max(1, Math.ceil(nextAt - now())), tick)
