@@ -31,6 +31,13 @@ const described = Object.entries(document.paths).flatMap(([path, item]) =>
     .map(([verb, operation]) => ({ path, verb: verb.toUpperCase(), operation: operation as Operation })),
 )
 
+type Texts = {
+  readonly type?: string | readonly string[]
+  readonly pattern?: string
+  readonly allOf?: readonly { readonly pattern?: string }[]
+  readonly enum?: readonly unknown[]
+}
+
 /** Every object in the document. */
 function* objects(value: unknown): Generator<Readonly<Record<string, unknown>>> {
   if (typeof value !== 'object' || value === null) return
@@ -225,6 +232,20 @@ describe('S4 R6 every constraint on a request is in the document', () => {
         if (pattern.test(text) !== written.test(text)) expect.fail(`${pattern} at ${code.toString(16)}`)
       }
     }
+  })
+
+  test('S2 R6 no text in a path or query allows a control character, which no target may contain', () => {
+    const texts = described.flatMap(({ path, verb, operation }) =>
+      (operation.parameters ?? []).flatMap(({ in: place, name, schema }) => {
+        const { type, pattern, allOf = [], enum: choices } = (schema ?? {}) as Texts
+        const isText = [type].flat().includes('string') && choices === undefined
+        const patterns = [pattern, ...allOf.map((one) => one.pattern)].filter((one) => one !== undefined)
+        return isText && place !== 'header' ? [{ label: `${verb} ${path} ${name}`, patterns }] : []
+      }),
+    )
+    expect(texts.length).toBeGreaterThan(20)
+    const allowing = texts.filter(({ patterns }) => patterns.every((one) => new RegExp(one, 'u').test('a\u0003a')))
+    expect(allowing.map(({ label }) => label)).toEqual([])
   })
 
   test('S4 R6 the name of a user and of a provider has a limit wherever a request contains one', () => {

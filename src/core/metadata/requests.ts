@@ -9,7 +9,7 @@ import {
   replyRoutes,
   type Verb,
 } from '../protocol/index.ts'
-import { pathParameter, queryParameter, requestDtoSchema } from './constraints.ts'
+import { pathParameter, queryParameter, requestDtoSchema, textOfTarget } from './constraints.ts'
 import { type Described, type Json, parametersOf, pointTo, refTo, rows } from './schemas.ts'
 
 export type PathFormat = 'json' | 'csv' | 'jsv'
@@ -141,6 +141,7 @@ const formatParameter = (row: OperationSpec, { reports }: Described): Json => ({
   description: 'The format of the answer. Unknown values are ignored',
   schema: {
     type: 'string',
+    ...textOfTarget,
     examples: [
       'json',
       'csv',
