@@ -199,13 +199,18 @@ async function openNotify(
 }
 
 /** Opens and loads the parts before the server listens. On failure it closes them and throws a Fault. */
+/** Parts after the one that cannot be opened are not closed: to store their last values, they would wait for a store again. */
 async function openAll(parts: readonly Part[]): Promise<void> {
+  let toClose = 0
   try {
-    for (const { open } of parts) await open?.()
+    for (const { open } of parts) {
+      toClose++
+      await open?.()
+    }
     await preload(...parts.map((part) => async () => await part.preload?.()))
     for (const { start } of parts) await start?.()
   } catch (error) {
-    await closeAll(parts)
+    await closeAll(parts.slice(0, toClose))
     throw error
   }
 }
