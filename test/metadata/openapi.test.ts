@@ -34,7 +34,6 @@ const described = Object.entries(document.paths).flatMap(([path, item]) =>
 type Texts = {
   readonly type?: string | readonly string[]
   readonly pattern?: string
-  readonly allOf?: readonly { readonly pattern?: string }[]
   readonly enum?: readonly unknown[]
 }
 
@@ -237,14 +236,13 @@ describe('S4 R6 every constraint on a request is in the document', () => {
   test('S2 R6 no text in a path or query allows a control character, which no target may contain', () => {
     const texts = described.flatMap(({ path, verb, operation }) =>
       (operation.parameters ?? []).flatMap(({ in: place, name, schema }) => {
-        const { type, pattern, allOf = [], enum: choices } = (schema ?? {}) as Texts
+        const { type, pattern = '', enum: choices } = (schema ?? {}) as Texts
         const isText = [type].flat().includes('string') && choices === undefined
-        const patterns = [pattern, ...allOf.map((one) => one.pattern)].filter((one) => one !== undefined)
-        return isText && place !== 'header' ? [{ label: `${verb} ${path} ${name}`, patterns }] : []
+        return isText && place !== 'header' ? [{ label: `${verb} ${path} ${name}`, pattern }] : []
       }),
     )
     expect(texts.length).toBeGreaterThan(20)
-    const allowing = texts.filter(({ patterns }) => patterns.every((one) => new RegExp(one, 'u').test('a\u0003a')))
+    const allowing = texts.filter(({ pattern }) => new RegExp(pattern, 'u').test('a\u0003a'))
     expect(allowing.map(({ label }) => label)).toEqual([])
   })
 

@@ -162,11 +162,9 @@ const flagTexts = ['t', 'y', '1', 'on', 'f', 'n', '0', 'off']
 /** No target may hold a control character, encoded or not (S2). */
 export const textOfTarget = { pattern: '^[^\\u0000-\\u001f\\u007f]*$' } as const
 
-/** In a parameter, a pattern that allows control characters stands beside the one of all targets. */
 function textPattern(pattern: RegExp | undefined, notation: Notation): JsonSchema {
-  if (pattern === undefined) return notation === 'parameter' ? textOfTarget : {}
-  const own = { pattern: portable(pattern) }
-  return notation === 'parameter' && pattern.test('a\u0003a') ? { ...textOfTarget, allOf: [own] } : own
+  if (pattern !== undefined) return { pattern: portable(pattern) }
+  return notation === 'parameter' ? textOfTarget : {}
 }
 
 const bounds = ({ min, max }: Range, integer: boolean): JsonSchema => ({

@@ -43,7 +43,7 @@ export type ErrorResponse = Infer<typeof ErrorResponse>
 /** Interface 2.1 */
 export const Authenticate = dto('Authenticate', {
   // An empty one means none, and a blank one is a mistake (A1).
-  provider: textOf({ max: limits.nameCharacters, pattern: /^$|\S/u }),
+  provider: textOf({ max: limits.nameCharacters, pattern: /^(?:[^\s\p{Cc}][^\p{Cc}]*)?$/u }),
   State: text,
   oauth_token: text,
   oauth_verifier: text,
@@ -241,6 +241,10 @@ export type GetServerTypesResponse = Infer<typeof GetServerTypesResponse>
 /** Without control characters, invisible ones (which make two names look alike) and line breaks. */
 const line = { late: true, pattern: /^[^\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]*$/u } as const
 
+/** As `line`, not empty, and without white space at its ends. */
+const trimmedLine =
+  /^[^\s\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}](?:[^\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]*[^\s\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}])?$/u
+
 const second = 1_000
 const day = 86_400_000
 
@@ -352,7 +356,7 @@ export type GetHistoryResponse = Infer<typeof GetHistoryResponse>
 /** What depends on monitors, and would not run if these could not be reached (G4). Our own addition to the interface. */
 export const GetImpact = dto('GetImpact', {
   /** As `dependsOn` writes it: a monitor, a type and a monitor (`Sql/postgres orders`), or a tag (`tag:network`). */
-  Monitor: textOf({ max: 256, needed: true, pattern: filled }),
+  Monitor: textOf({ max: 256, needed: true, pattern: trimmedLine }),
 })
 export type GetImpact = Infer<typeof GetImpact>
 
@@ -401,8 +405,7 @@ export const ReportHeartbeat = dto('ReportHeartbeat', {
     max: limits.nameCharacters,
     needed: true,
     late: true,
-    pattern:
-      /^[^\s\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}](?:[^\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]*[^\s\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}])?$/u,
+    pattern: trimmedLine,
   }),
   Status: HeartbeatStatus,
   Message: textOf({ ...line, max: 1_000 }),
