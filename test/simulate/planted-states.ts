@@ -17,6 +17,7 @@ export const plants: readonly Plant[] = [
     from: "return { changes: { doubt: undefined, blips: blips + 1 }, effects: [{ type: 'blip', at, level: was, doubt }] }",
     to: "return { changes: { doubt, blips: blips + 1 }, effects: [{ type: 'blip', at, level: was, doubt }] }",
     rule: 'no restart is an outage',
+    seed: 94,
   },
   {
     what: 'one healthy run is a recovery',
@@ -31,6 +32,7 @@ export const plants: readonly Plant[] = [
     from: 'rank(level) < rank(suspected(state)) && !covers(depth, state.depth)',
     to: 'false && !covers(depth, state.depth) && rank(level) < rank(suspected(state))',
     rule: 'known in time',
+    seed: 6,
   },
   {
     what: 'no run is asked for to confirm a fault',
@@ -51,8 +53,8 @@ export const plants: readonly Plant[] = [
     file: 'judge.ts',
     from: 'if (level === undefined) return withoutVerdict(before, verdict, run, rules)',
     to: "if (level === undefined && verdict.reason === 'remembered') return judge(before, { ...verdict, level: 'failed', fault: 'auth' }, run, rules)\n  if (level === undefined) return withoutVerdict(before, verdict, run, rules)",
-    rule: 'no transition without a fault',
-    seed: 647,
+    rule: 'confirmed by time',
+    seed: 73,
   },
   {
     what: 'a run without a verdict counts as healthy',
@@ -102,7 +104,7 @@ export const plants: readonly Plant[] = [
     from: 'if (first && of.length - down.length < atLeast)',
     to: 'if (first && down.length === of.length)',
     rule: 'victims fold',
-    seed: 100,
+    seed: 375,
   },
   {
     what: 'a victim takes the blame for those behind it',
@@ -110,7 +112,7 @@ export const plants: readonly Plant[] = [
     from: 'blamed: first ?? cause',
     to: 'blamed: cause ?? first',
     rule: 'the first cause takes the blame',
-    seed: 142,
+    seed: 154,
   },
   {
     what: 'a cause that answers takes the blame',
@@ -154,6 +156,7 @@ export const plants: readonly Plant[] = [
     from: 'for (const place of watched.places.values()) this.#remove(watched, place)\n',
     to: '',
     rule: 'removed',
+    seed: 10,
   },
   {
     what: 'a renamed monitor begins anew',
@@ -161,6 +164,7 @@ export const plants: readonly Plant[] = [
     from: 'if (renamed) this.#rename(renamed, monitor.key)',
     to: 'if (renamed && monitor.key === former) this.#rename(renamed, monitor.key)',
     rule: 'renamed',
+    seed: 15,
   },
   {
     what: 'an item that no longer exists stays',
@@ -190,7 +194,7 @@ export const plants: readonly Plant[] = [
     from: 'for (const watched of this.#watched.values()) this.#wasAway(watched)',
     to: '',
     rule: 'unknown after a long absence',
-    seed: 52,
+    seed: 36,
   },
   {
     what: 'a long absence of svc is a recovery',
@@ -198,7 +202,7 @@ export const plants: readonly Plant[] = [
     from: 'if (state.incident === undefined || state.unobservedSince !== undefined) continue',
     to: "this.#put(watched, place, { ...place.state, level: 'ok', levelSince: this.#now })\n      this.#advance(watched, place)\n      continue",
     rule: 'no recovery while it stands',
-    seed: 52,
+    seed: 78,
   },
   {
     what: 'an end is not stored',
@@ -227,6 +231,7 @@ export const plants: readonly Plant[] = [
     from: "const isBlind = this.#line.isolatedSince !== undefined && monitor.runsOn === 'network'\n    return isBlind && ",
     to: 'const isBlind = false\n    return isBlind && ',
     rule: 'no transition without a fault',
+    seed: 6,
   },
   {
     what: 'the witnesses are not tried while a peer cannot be reached',
@@ -248,6 +253,7 @@ export const plants: readonly Plant[] = [
     from: 'if (isBlind || explaining.length > 0) {',
     to: 'if (isBlind) {',
     rule: 'unobserved only without verdicts',
+    seed: 7,
   },
 ]
 

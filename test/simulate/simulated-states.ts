@@ -3,6 +3,7 @@ import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import type * as ShippedSchedule from '../../src/core/schedule/index.ts'
 import type * as ShippedStates from '../../src/core/states/index.ts'
 import { Chance } from './chance.ts'
+import { Evidence, subjectId } from './evidence.ts'
 import { Queue } from './queue.ts'
 
 /** What is simulated: the shipped schedule and states, or copies with a defect. */
@@ -37,6 +38,10 @@ const firstPauseMs = 5 * minute
 type Kind =
   /** Nothing answers, for minutes. */
   | 'outage'
+  /** It answers with an error, and in one run of five it does not answer. */
+  | 'wavering'
+  /** A warning is worse for a moment. */
+  | 'dip'
   /** Nothing answers for 3 to 15 s. */
   | 'restart'
   /** Nothing answers for 14 of every 28 s. */
@@ -83,6 +88,7 @@ type Peer = {
 
 const steady: ReadonlySet<Kind> = new Set([
   'outage',
+  'wavering',
   'auth',
   'data',
   'warning',
@@ -96,6 +102,8 @@ const unreachable: readonly FaultClass[] = ['refused', 'timeout', 'dns', 'tls', 
 /** How a fault of a kind looks. */
 function faultOf(kind: Kind, peer: string, begin: number, end: number, chance: Chance): Fault {
   const looks = {
+    wavering: { check: 'connect', fault: 'protocol', depth: 'Basic' },
+    dip: { check: 'content', fault: 'data', depth: 'Standard' },
     outage: { check: 'connect', fault: chance.of(unreachable), depth: 'Basic' },
     restart: { check: 'connect', fault: chance.of(unreachable), depth: 'Basic' },
     flaky: { check: 'connect', fault: 'refused', depth: 'Basic' },
@@ -115,6 +123,8 @@ function faultOf(kind: Kind, peer: string, begin: number, end: number, chance: C
 
 const durations: Readonly<Record<Kind, readonly [number, number]>> = {
   outage: [2 * minute, 15 * minute],
+  wavering: [8 * minute, 20 * minute],
+  dip: [3 * second, 15 * second],
   restart: [3 * second, 15 * second],
   flaky: [12 * minute, 25 * minute],
   loss: [10 * minute, 30 * minute],
@@ -212,6 +222,69 @@ function kindFor({ runsOn, every, flapping }: Peer, chance: Chance): Kind {
   ])
 }
 
+/** Faults of which the distance matters, in place of those of one peer in six. */
+function addPatterns(peers: readonly Peer[], chance: Chance): void {
+  for (const peer of peers) {
+    if (peer.runsOn === 'machine' || !chance.is(0.18)) continue
+    peer.faults.splice(0, peer.faults.length, ...chance.of(patterns)(peer.name, chance))
+    const [first] = peer.faults
+    if (first?.kind !== 'wavering') continue
+    // What depends on it fails by itself meanwhile.
+    for (const other of peers) {
+      if (!other.dependsOn.some(({ of }) => of.includes(peer.name))) continue
+      const begins = [3 * minute, 8 * minute, 13 * minute].map(
+        (after) => first.begin + after + chance.between(0, minute),
+      )
+      other.faults.splice(0, other.faults.length)
+      for (const begin of begins) other.faults.push(faultOf('data', other.name, begin, begin + 2 * minute, chance))
+    }
+  }
+}
+
+const patterns: readonly ((peer: string, chance: Chance) => readonly Fault[])[] = [
+  // It fails again soon after it was well.
+  (peer, chance) => {
+    const faults: Fault[] = []
+    for (let from = chance.between(5 * minute, 20 * minute); from < 55 * minute; ) {
+      const end = from + chance.between(2 * minute, 5 * minute)
+      faults.push({ ...faultOf('outage', peer, from, end, chance), fault: 'refused' })
+      from = end + (chance.is(0.6) ? chance.between(15 * second, 60 * second) : 10 * minute)
+    }
+    return faults
+  },
+  // Restarts that are too rare, or frequent enough, to be flapping.
+  (peer, chance) => {
+    const every = chance.of([11 * minute, 11 * minute, 7 * minute])
+    const first = chance.between(4 * minute, 9 * minute)
+    return Array.from({ length: Math.floor((95 * minute) / every) }, (_, at) => {
+      const begin = first + at * every
+      return { ...faultOf('restart', peer, begin, begin + 13 * second, chance), fault: 'refused' as const }
+    })
+  },
+  // It answers with an error, and later not always.
+  (peer, chance) => {
+    const begin = chance.between(5 * minute, 30 * minute)
+    return [faultOf('wavering', peer, begin, begin + chance.between(15 * minute, 40 * minute), chance)]
+  },
+  // A warning, with a moment of failure soon after it begins.
+  (peer, chance) => {
+    const faults: Fault[] = []
+    for (let from = chance.between(5 * minute, 15 * minute); from < faultsUntil; from += 12 * minute) {
+      const [dip, end] = [from + chance.between(5 * second, 90 * second), from + 6 * minute]
+      const up = dip + chance.between(3 * second, 15 * second)
+      faults.push(faultOf('warning', peer, from, dip, chance))
+      faults.push(faultOf('dip', peer, dip, up, chance), faultOf('warning', peer, up, end, chance))
+    }
+    return faults
+  },
+  // A warning that becomes a failure.
+  (peer, chance) => {
+    const begin = chance.between(5 * minute, 40 * minute)
+    const [worse, end] = [begin + 6 * minute, begin + chance.between(14 * minute, 20 * minute)]
+    return [faultOf('warning', peer, begin, worse, chance), faultOf('data', peer, worse, end, chance)]
+  },
+]
+
 type Open = {
   readonly id: string
   readonly beganAt: number
@@ -221,6 +294,7 @@ type Open = {
   readonly level: string
   cause: string | undefined
   readonly isUnobserved: boolean
+  readonly fault: FaultClass | undefined
 }
 
 type Closed = { readonly beganAt: number; readonly endedAt: number }
@@ -234,9 +308,20 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
   const storeChance = new Chance(seed + 500_000)
   const byName = new Map(peers.map((peer) => [peer.name, peer]))
   const origin = 1_700_000_000_000 + chance.between(0, 10 * minute)
-  const now = (): number => origin + queue.now
+  // What is newer than the first scenarios has chances of its own, so that those stay as they were.
+  const extra = new Chance(seed + 1_000_003)
+  addPatterns(peers, extra)
+  /** How far the clock of the wall was set when svc started. */
+  let shift = 0
+  const now = (): number => origin + shift + queue.now
   const hasWitnesses = chance.is(0.5)
   const witnesses = hasWitnesses ? ['w1', 'w2'] : []
+  /** A witness that is down by itself for a while. */
+  const lone = {
+    name: extra.of(['w1', 'w2', '']),
+    from: extra.between(0, 40 * minute),
+    ms: extra.between(minute, 50 * minute),
+  }
   const lines: string[] = []
   const violations: string[] = []
   const counts: Record<string, number> = {}
@@ -277,6 +362,30 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     )
   const isDisturbed = (peer: string, from: number, to: number): boolean =>
     disturbances.some((one) => (one.peer === undefined || one.peer === peer) && one.from <= to && one.to >= from)
+
+  const evidence = new Evidence({
+    broken,
+    now: () => queue.now,
+    isQuiet: (name, from, to) => {
+      const faults = byName.get(name)?.faults ?? []
+      const hides = ({ kind, begin, end }: Fault): boolean =>
+        (kind === 'starved' || kind === 'auth') && begin <= to && end >= from
+      const isPaused = pauses.has(name) || (pausedUntil.get(name) ?? Number.NEGATIVE_INFINITY) >= from
+      return !isDisturbed(name, from, to) && !wasCut(from - minute, to) && !faults.some(hides) && !isPaused
+    },
+    isFree: (name) => byName.get(name)?.dependsOn.length === 0,
+    hasRealHours: () => shift === 0,
+    flappingOf: (name) => byName.get(name)?.flapping ?? 0,
+    openAs: (id) => open.get(id)?.what,
+    confirmMs,
+    recoverMs,
+  })
+  /** When a peer last had an incident that takes the blame for others. */
+  const blamableAt = new Map<string, number>()
+  const isBlamable = ({ level, fault, what }: Open): boolean =>
+    level === 'failed' && what !== 'flapping' && fault !== 'protocol' && unreachable.includes(fault ?? 'data')
+  const hasOpen = (name: string, which: (one: Open) => boolean): boolean =>
+    [...open].some(([id, one]) => peerOfId(id)?.name === name && which(one))
 
   const ownFault = (peer: Peer, at: number): Fault | undefined =>
     peer.faults.find(({ begin, end }) => begin <= at && at < end)
@@ -328,6 +437,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
   /** When the latest pause of sign-ins of a peer ended. */
   const pausedUntil = new Map<string, number>()
   const open = new Map<string, Open>()
+  /** The peers that were silent in their last run only. */
+  const silent = new Set<string>()
   /** The incidents that have ended, by their ids. */
   const over = new Map<string, Closed>()
   let removed: string | undefined
@@ -377,6 +488,24 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     const ledger = new subject.Ledger()
     const running = new Set<string>()
     const asksOf = new Map<string, number>()
+    /** The newest try of each witness that came to a result. */
+    const tried = new Map<string, { readonly at: number; readonly isUp: boolean }>()
+
+    let isAllStored = true
+    let hasReloaded = false
+    /** Where the store has taken everything, it has the levels and incidents of all that exists, and of nothing else. */
+    const checkStored = (when: string): void => {
+      if (!isAllStored) return
+      const rows = table.read(now()).states
+      const keys = new Set([...monitors().map(({ key }) => key), '/svc/'])
+      for (const { row } of rows) if (!keys.has(row.key)) broken('stored', `${row.key} still is, ${when}`)
+      const kept = new Map(rows.map(({ row, state }) => [subjectId(row.key, row.check, row.item), state]))
+      for (const { key, check, item, state } of states.views(now())) {
+        const there = kept.get(subjectId(key, check, item))
+        if (there?.incident?.id !== state.incident?.id || (there?.level ?? 'ok') !== state.level)
+          broken('stored', `${key} ${check} ${item ?? ''} as ${there?.level}, and it is ${state.level}, ${when}`)
+      }
+    }
 
     /** Stores what is new. The store may fail, and it may take something without an answer. */
     const flush = (): void => {
@@ -385,6 +514,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       table.write(JSON.parse(JSON.stringify(batch)) as ShippedStates.StatesBatch, now())
       openInStore = new Map(open)
       overInStore = new Map(over)
+      isAllStored = true
+      if (hasReloaded) checkStored('after a reload')
+      hasReloaded = false
       if (storeChance.is(0.9)) ledger.stored(batch, now())
     }
 
@@ -396,14 +528,22 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
           schedule.ask(effect.key, { depth: effect.depth, at: effect.at, repeatsRefused: effect.repeatsRefused }, now())
         } else if (effect.type === 'witness') askWitnesses()
         else if (effect.type === 'transition') observeTransition(effect.transition, effect.incident)
+        if (effect.type === 'transition' || effect.type === 'store') isAllStored = false
       }
     }
 
     const askWitnesses = (): void => {
       const at = now()
       for (const witness of witnesses) {
-        const isUp = !isCut(queue.now)
-        after(isUp ? 20 : 3 * second, () => carryOut(states.witnessed(witness, { at, isUp }, now())))
+        const isAway = witness === lone.name && queue.now >= lone.from && queue.now < lone.from + lone.ms
+        const isUp = !isCut(queue.now) && !isAway
+        after(isUp ? extra.of([20, 20, 900]) : extra.of([3 * second, 3 * second, 9 * second]), () => {
+          carryOut(states.witnessed(witness, { at, isUp }, now()))
+          if (at >= (tried.get(witness)?.at ?? Number.NEGATIVE_INFINITY)) tried.set(witness, { at, isUp })
+          const isAlone = witnesses.every((one) => tried.get(one)?.isUp === false)
+          if (states.isIsolated !== isAlone)
+            broken('isolated', `${states.isIsolated}, although the newest tries say ${isAlone}`)
+        })
       }
     }
 
@@ -436,15 +576,22 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       if (fault?.kind === 'starved') return [one('connect', 'Basic', { ...noVerdict, reason: 'starved' })]
       const isLost = (fault?.kind === 'loss' && chance.is(0.05)) || (peer.runsOn === 'network' && isCut(at))
       if (isLost) return [one('connect', 'Basic', { level: 'failed', fault: 'timeout', message: 'lost' })]
+      if (fault?.kind === 'wavering' && !causeOut(peer, at)) {
+        // Never twice in a row: that would be another fault.
+        const isSilent = at > fault.begin + 2 * minute && !silent.has(peer.name) && extra.is(0.25)
+        if (isSilent) silent.add(peer.name)
+        else silent.delete(peer.name)
+        return [one('connect', 'Basic', { ...bad(fault), ...(isSilent ? { fault: 'timeout' } : {}) })]
+      }
       if (isOut(peer.name, at))
         return [one('connect', 'Basic', { level: 'failed', fault: outClass(peer, at), message: 'down' })]
       if (fault?.kind === 'deepConnect' && depth === 'Advanced') return [one('connect', 'Basic', bad(fault))]
       if (depth === 'Basic') return [one('connect', 'Basic')]
       const pause = pauses.get(peer.name)
-      const isPaused = pause !== undefined && now() < pause.at + pause.ms && !repeats
+      const isPaused = pause !== undefined && queue.now < pause.at + pause.ms && !repeats
       if (isPaused) return [one('sign-in', 'Basic', { ...noVerdict, reason: 'remembered' })]
       if (fault?.kind === 'auth') {
-        pauses.set(peer.name, { at: now(), ms: pause ? Math.min(pause.ms * 2, 60 * minute) : firstPauseMs, fault })
+        pauses.set(peer.name, { at: queue.now, ms: pause ? Math.min(pause.ms * 2, 60 * minute) : firstPauseMs, fault })
         return [one('connect', 'Basic'), one('sign-in', 'Basic', bad(fault))]
       }
       if (pause) pausedUntil.set(peer.name, queue.now)
@@ -472,6 +619,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       repeats: boolean,
     ): void => {
       const at = queue.now
+      const beganAt = now()
       running.add(`${key} ${by}`)
       count('runs')
       schedule.began({ key, depth, by, now: now() })
@@ -486,13 +634,25 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
             ? [{ check: 'connect', level: 'failed', fault: 'timeout', message: 'frozen', depth: 'Basic' }]
             : verdicts
         const failed = verdictsThen.some(({ level }) => level === 'failed')
-        const ended = { key, depth, by, now: now(), beganAt: origin + at, failed, hadTime: true }
+        const ended = { key, depth, by, now: now(), beganAt, failed, hadTime: true }
         const counts = schedule.ended(ended)
         trace(
           `ended ${by} ${key} ${depth} ${verdictsThen.map(({ check, item = '', level }) => `${check}${item} ${level}`).join(', ')}${counts ? '' : ' does not count'}`,
         )
-        if (counts)
-          carryOut(states.ran({ key, depth, beganAt: origin + at, endedAt: now(), verdicts: verdictsThen }, now()))
+        if (counts) {
+          const endedAt = queue.now
+          const report = (): void => {
+            const run = { depth, verdicts: verdictsThen }
+            evidence.observed(peer.name, { ...run, beganAt: at, endedAt })
+            carryOut(states.ran({ ...run, key, beganAt, endedAt: beganAt + endedAt - at }, now()))
+            evidence.settled(peer.name)
+          }
+          report()
+          if (failed && extra.is(0.01)) after(extra.between(3 * second, 18 * second), () => change(peer))
+          // Another run has shared this observation, and ends later.
+          if (extra.is(0.05))
+            after(extra.between(second, 40 * second), () => keyOf(peer) === key && peer.name !== removed && report())
+        }
         tick()
       })
     }
@@ -555,7 +715,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     const reload = (): void => {
       const peer = chance.of(peers)
       const what = chance.of(['renamed', 'changed', 'removed'] as const)
-      disturb(what, 0, peer.name)
+      if (what !== 'changed') disturb(what, 0, peer.name)
       if (what === 'renamed' && !renamed.has(peer.name)) {
         const former = keyOf(peer)
         const before = incidentsOf(former)
@@ -565,8 +725,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
         const lost = before.filter((id) => !incidentsOf(keyOf(peer)).includes(id))
         if (lost.length > 0) broken('renamed', `${lost.join(' ')} of ${former} did not go on`)
       } else if (what === 'changed') {
-        settingsOf.set(peer.name, (settingsOf.get(peer.name) ?? 0) + 1)
-        reconfigure()
+        change(peer)
       } else if (
         removed === undefined &&
         peers.every(({ dependsOn }) => !dependsOn.some(({ of }) => of.includes(peer.name)))
@@ -579,6 +738,12 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       }
       after(chance.between(5 * minute, 40 * minute), reload)
     }
+    const change = (peer: Peer): void => {
+      disturb('changed', 0, peer.name)
+      settingsOf.set(peer.name, (settingsOf.get(peer.name) ?? 0) + 1)
+      evidence.changed(peer.name)
+      reconfigure()
+    }
     const incidentsOf = (key: string): readonly string[] =>
       [...states.views(now())].flatMap(({ key: of, state }) =>
         of === key && state.incident ? [state.incident.id] : [],
@@ -587,14 +752,17 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       carryOut(states.configure(monitors(), now()))
       for (const peer of peers)
         if (peer.name !== removed) schedule.watch({ key: keyOf(peer), every: peer.every }, now())
+      hasReloaded = true
     }
 
     kill = () => {
+      checkStored('before a restart')
       isDead = true
       frozenUntil = 0
       disturb('restart of svc', 0)
     }
     trace('started')
+    evidence.started()
     restore(states, ledger)
     reconfigure()
     checkRestored(states)
@@ -651,7 +819,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
   /** The history has each incident once, as it was observed. */
   const checkHistory = (): void => {
     if (failsNow()) return
-    const records = table.incidents({ from: 0, to: now(), most: 10_000 }).filter(({ key }) => key !== '/svc/')
+    const records = table.incidents({ from: 0, to: origin + endAt, most: 10_000 }).filter(({ key }) => key !== '/svc/')
     for (const { id, beganAt, endedAt, ending } of records) {
       const truth = over.get(id) ?? [...open.values()].find((one) => one.id === id)
       const end = truth && 'endedAt' in truth ? truth.endedAt : undefined
@@ -672,6 +840,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     const isBehind = [...open].some(([id, one]) => openInStore.get(id) !== one && queue.now - one.knownAt > second)
     if (isBehind && wasAwake) broken('stored each second', 'an incident was not stored')
     disturb('restart of svc', ms + 30 * second)
+    if (extra.is(0.3)) shift -= extra.between(minute, 40 * minute)
     queue.after(ms, live)
   }
   const cut = (): void => {
@@ -693,7 +862,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     count(what)
     if (Math.abs(confirmedAt - now()) > 1) broken('in order', `${text} was confirmed at another time`)
     if (key === '/svc/') {
-      checkLine(what, began - origin, text)
+      checkLine(what, began - origin - shift, text)
       return
     }
     const peer = peerOf(key)
@@ -701,27 +870,40 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       broken('no transition without a monitor', text)
       return
     }
-    const id = JSON.stringify([peer.name, check, item ?? ''])
+    const id = subjectId(peer.name, check, item)
     const before = open.get(id)
-    const at = began - origin
+    const at = began - origin - shift
+    evidence.told(peer.name, one, at, text)
+    if (before && isBlamable(before)) blamableAt.set(peer.name, queue.now)
+    if (what === 'begin' && cause) expectIncidentOf(cause.key, peer, text)
+    if (what === 'freed' && before?.cause !== undefined) checkFreed(peer, before.cause, text)
+    if (
+      what === 'unobserved' &&
+      hasOpen(peer.name, ({ isUnobserved, level }) => isUnobserved || level === 'unobserved')
+    )
+      broken('one unobserved check for each monitor', text)
     if (what === 'begin' || what === 'flapping' || (what === 'unobserved' && !before)) {
       const isStill = before !== undefined && what !== 'flapping'
       if (isStill && !isDisturbed(peer.name, queue.now - minute, queue.now))
         broken('one incident at a time', `${text}, and ${before.id} is open`)
-      if (!before && over.has(incident ?? ''))
+      // A clock that was set back shows the same time twice.
+      if (!before && over.has(incident ?? '') && shift === 0)
         broken('one incident at a time', `${text} has the id of one that is over`)
       const beganAt = whole?.beganAt ?? began
+      if (what === 'begin' && beganAt !== began) broken('right beginning', `${text} says ${beganAt - began} ms later`)
       open.set(id, {
-        ...{ id: incident ?? '', beganAt, knownAt: queue.now, what, level: to },
+        ...{ id: incident ?? '', beganAt, knownAt: queue.now, what, level: to, fault },
         ...{ cause: cause?.key, isUnobserved: what === 'unobserved' },
       })
     } else if (what === 'end' || what === 'removed' || (what === 'observed' && before?.isUnobserved)) {
       if (!before) broken('begin before end', text)
       else if (before.id !== incident)
         broken('one incident at a time', `${text} ends ${incident}, and ${before.id} is open`)
-      if (before && began < before.beganAt) broken('begin before end', `${text} before it began`)
+      if (before && began < before.beganAt && shift === 0) broken('begin before end', `${text} before it began`)
       open.delete(id)
-      over.set(incident ?? '', { beganAt: whole?.beganAt ?? began, endedAt: began })
+      closedAt.set(peer.name, queue.now)
+      const beganAt = whole?.beganAt ?? began
+      over.set(incident ?? '', { beganAt, endedAt: Math.max(began, beganAt) })
     } else if (what === 'unobserved' && before) open.set(id, { ...before, level: 'unobserved', knownAt: queue.now })
     else if (what === 'change' || what === 'settled' || what === 'freed') {
       if (before)
@@ -731,11 +913,47 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
           // What flaps goes on flapping when it gets worse.
           what: what === 'change' && before.what === 'flapping' ? before.what : what,
           level: to,
+          fault,
           cause: what === 'freed' ? undefined : before.cause,
         })
       else broken('begin before end', text)
     }
     checkTruth(peer, one, at, text)
+  }
+
+  const causesOf = ({ dependsOn }: Peer): readonly string[] =>
+    dependsOn
+      .flatMap(({ of }) => of)
+      .flatMap((name) => {
+        const cause = byName.get(name)
+        return cause ? [name, ...causesOf(cause)] : []
+      })
+  /** A cause that takes the blame has an incident of its own, or soon has. */
+  const expectIncidentOf = (key: string, { dependsOn }: Peer, text: string): void => {
+    const isDirect = dependsOn.every(({ of }) => of.every((name) => name === peerOf(key)?.name))
+    const from = queue.now
+    const was = (name: string): boolean =>
+      hasOpen(name, ({ level }) => level !== 'warning') || (closedAt.get(name) ?? -1) >= from - second
+    const peer = peerOf(key)
+    if (!peer || !isDirect || was(peer.name)) return
+    queue.at(from + 50 * second, () => {
+      if (!was(peer.name) && !isDisturbed(peer.name, from - 3 * minute, queue.now))
+        broken('a cause has an incident', text)
+    })
+  }
+  const closedAt = new Map<string, number>()
+  /** The cause of a victim has been gone for the time of a confirmation. */
+  const checkFreed = ({ name, dependsOn }: Peer, key: string, text: string): void => {
+    const cause = peerOf(key)
+    const isOnly = cause?.dependsOn.length === 0 && dependsOn.every(({ of }) => of.length === 1 && of[0] === cause.name)
+    // What answers some runs is reached without a transition.
+    const isWavering = cause?.faults.some(({ kind }) => kind === 'wavering' || kind === 'deepConnect') === true
+    if (!cause || !isOnly || isWavering || isDisturbed(name, queue.now - 2 * minute, queue.now)) return
+    const goneAt = hasOpen(cause.name, isBlamable)
+      ? queue.now
+      : (blamableAt.get(cause.name) ?? Number.NEGATIVE_INFINITY)
+    if (queue.now - goneAt < confirmMs)
+      broken('freed when the cause is gone', `${text}: ${queue.now - goneAt} ms after the cause`)
   }
 
   const checkTruth = (
@@ -751,20 +969,24 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       const isHeld = own.some(({ kind }) => kind === 'threshold')
       if (what === 'begin' && !isHeld && confirmed - at < confirmMs)
         broken('confirmed by time', `${text} after ${confirmed - at} ms`)
-      const lasts = own.some((one) => one.begin <= at + 2 && one.end >= at + confirmMs - 2)
+      const lasts = own.some(
+        (one) =>
+          (one.begin <= at + 2 && one.end >= at + confirmMs - 2 && (one.level === to || one.level === 'failed')) ||
+          lastsTogether(own, at, to),
+      )
       const isUnsteady = own.some(({ kind }) => kind === 'flaky' || kind === 'diskGone')
-      if (what === 'begin' && !lasts && !byCause && !isHeld && !isUnsteady && !wasCut(at, confirmed)) {
+      if (what !== 'freed' && !lasts && !byCause && !isHeld && !isUnsteady && !wasCut(at, confirmed)) {
         broken(
           'no restart is an outage',
           `${text}: ${own.map(({ kind, begin, end }) => `${kind} of ${end - begin} ms`).join(', ')}`,
         )
       }
       const oneFault = own.length === 1 && !byCause ? own[0] : undefined
-      if (oneFault && what === 'begin' && oneFault.fault !== fault && to === 'failed')
+      if (oneFault && what === 'begin' && oneFault.fault !== fault && to === 'failed' && !wasCut(at, confirmed))
         broken('right class', `${text}: it is ${oneFault.fault}`)
       if (oneFault && what === 'begin' && oneFault.level !== to)
         broken('right level', `${text}: it is ${oneFault.level}`)
-      const isCalm = !isDisturbed(peer.name, at - 3 * minute, confirmed)
+      const isCalm = ![peer.name, ...causesOf(peer)].some((name) => isDisturbed(name, at - 3 * minute, confirmed))
       if (what === 'begin' && cause === undefined && own.length === 0 && isCalm && hasSteadyCause(peer, at, confirmed))
         broken('victims fold', text)
       if (what === 'begin' && cause !== undefined && !wasOut(cause.key, at - 5 * minute, confirmed))
@@ -782,7 +1004,11 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
         broken('freed when the cause is gone', text)
     }
     if (what === 'end') {
-      if (standsAt(peer, check, item, at) && standsAt(peer, check, item, at + recoverMs))
+      // What fails in the first seconds of a cut looks like a fault that every run shows.
+      const isShallower = peer.faults.some(
+        ({ kind, begin }) => kind === 'deepConnect' && begin <= at && wasCut(begin, at),
+      )
+      if (standsAt(peer, check, item, at) && standsAt(peer, check, item, at + recoverMs) && !isShallower)
         broken('no recovery while it stands', text)
       const isFlaky = peer.faults.some(
         ({ kind, begin, end }) => kind === 'flaky' && begin <= confirmed && end >= at - 35 * minute,
@@ -817,6 +1043,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       if (
         faults.length <= (isSimple ? 6 : 3) &&
         peer.dependsOn.length === 0 &&
+        !wasCut(confirmed - 61 * minute, confirmed) &&
         !faults.some(({ kind }) => kind === 'loss')
       )
         broken('no flapping without many faults', `${text} ${faults.length}`)
@@ -832,6 +1059,13 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     }
   }
 
+  /** Whether several faults, one after the other, are at least this bad for the time of a confirmation. */
+  const lastsTogether = (faults: readonly Fault[], at: number, to: string): boolean => {
+    const bad = faults.filter(({ level }) => level === to || level === 'failed')
+    for (let time = at; time <= at + confirmMs; time += second)
+      if (!bad.some(({ begin, end }) => begin <= time + 2 && end >= time - 2)) return false
+    return true
+  }
   const hasSteadyCause = (peer: Peer, at: number, confirmed: number): boolean => {
     for (let time = at; time <= confirmed; time += second) if (!steadyOut(peer, time, true)) return false
     return true
@@ -878,6 +1112,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
             begin <= to &&
             end >= from,
         )
+        // One that answers with an error takes no blame, although those behind it fail.
+        const answers = cause.faults.some(({ fault, begin, end }) => fault === 'protocol' && begin <= to && end >= from)
+        if (answers) return true
         return isUnsteady || comesAndGoes(cause, from, to)
       }),
     )
@@ -917,8 +1154,28 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       if (isHidden) {
         const again = queue.now + boundMs
         if (again < fault.end && again < endAt) queue.at(again, () => expectAgain(fault, peer, boundMs))
-      } else if (!incident)
+      } else if (!incident || isMilder(incident, fault))
         broken('known in time', `${fault.kind} of ${peer.name} ${fault.check} has lasted ${queue.now - fault.begin} ms`)
+    })
+  }
+  const isMilder = ({ level }: Open, fault: Fault): boolean => level === 'warning' && fault.level === 'failed'
+  /** A fault that is over has no incident after an interval, and the time of a recovery. */
+  const expectRecovery = (fault: Fault, peer: Peer): void => {
+    const interval = Math.min(
+      ...depths.flatMap((depth) => (includes(depth, fault.depth) ? (peer.every[depth] ?? []) : [])),
+    )
+    const boundMs = interval + recoverMs + 2 * deadlineMs[fault.depth] + 45 * second
+    const id = subjectId(peer.name, fault.check, fault.item)
+    const before = open.get(id)
+    if (!before || before.what === 'flapping' || before.isUnobserved || fault.kind === 'auth') return
+    queue.at(fault.end + boundMs, () => {
+      const from = fault.end - minute
+      const isSame = open.get(id)?.id === before.id && open.get(id)?.what !== 'flapping'
+      const isAgain = peer.faults.some((one) => one !== fault && one.begin <= queue.now && one.end >= from)
+      const isPaused = pauses.has(peer.name) || (pausedUntil.get(peer.name) ?? 0) >= from
+      const isHidden = isPaused || hiddenWithin(peer, fault, from, queue.now) || couldBeOut(peer, from, queue.now)
+      if (isSame && !isAgain && !isHidden && !isDisturbed(peer.name, from, queue.now) && peer.name !== removed)
+        broken('recovered in time', `${fault.kind} of ${peer.name} ${fault.check} ended ${boundMs} ms ago`)
     })
   }
   /** A victim whose cause is gone has an incident of its own before long. */
@@ -985,6 +1242,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       if (steady.has(fault.kind)) {
         queue.at(fault.begin, () => expectReport(fault, peer))
         queue.at(fault.begin + 6 * minute, () => checkOwn(fault, peer))
+        if (fault.end < endAt) queue.at(fault.end, () => expectRecovery(fault, peer))
       }
       if (fault.kind === 'flaky') queue.at(fault.end, () => checkFlaky(fault, peer))
       if (fault.kind === 'starved') queue.at(fault.end, () => checkStarved(fault, peer))

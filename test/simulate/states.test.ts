@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { Schedule } from '../../src/core/schedule/index.ts'
 import { Ledger, States, StatesTable } from '../../src/core/states/index.ts'
+import { plantsByOthers } from './planted-by-others.ts'
 import { firstSeed, planted, plants } from './planted-states.ts'
 import { simulate } from './simulated-states.ts'
 
@@ -25,7 +26,15 @@ test('W0 the same seed simulates the same states, to the byte', () => {
   expect(simulate(shipped, 8).digest).not.toBe(digest)
 })
 
-test.each(plants)('the simulation finds a planted defect by its rule: $what', { timeout: 60_000 }, async (plant) => {
+const all = [...plants, ...plantsByOthers]
+
+test('the simulation detects more than 40 planted defects, 20 of them planted by somebody who did not write it', () => {
+  expect(new Set(all.map(({ file, from, to }) => JSON.stringify([file, from, to]))).size).toBe(all.length)
+  expect(all.length).toBeGreaterThan(40)
+  expect(plantsByOthers.length).toBeGreaterThanOrEqual(20)
+})
+
+test.each(all)('the simulation finds a planted defect by its rule: $what', { timeout: 60_000 }, async (plant) => {
   const { subject, remove } = await planted(plant)
   try {
     expect(firstSeed(subject, plant, seeds)).toBeDefined()
@@ -36,5 +45,5 @@ test.each(plants)('the simulation finds a planted defect by its rule: $what', { 
 
 test('docs/simulation.md lists each defect planted in the states with its rule', () => {
   const page = readFileSync(new URL('../../docs/simulation.md', import.meta.url), 'utf8')
-  for (const { what, rule } of plants) expect(page).toContain(`| ${what} | ${rule} |`)
+  for (const { what, rule } of all) expect(page).toContain(`| ${what} | ${rule} |`)
 })
