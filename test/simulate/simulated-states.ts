@@ -288,6 +288,8 @@ const patterns: readonly ((peer: string, chance: Chance) => readonly Fault[])[] 
 type Open = {
   readonly id: string
   readonly beganAt: number
+  /** The same in the time of the simulation. */
+  readonly since: number
   /** When it last changed. */
   readonly knownAt: number
   readonly what: string
@@ -338,6 +340,11 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
   }
   const count = (what: string): void => {
     counts[what] = (counts[what] ?? 0) + 1
+  }
+
+  for (const { name, every, dependsOn, faults, ...one } of peers) {
+    trace(`script ${JSON.stringify({ name, every, dependsOn, ...one })}`)
+    for (const fault of faults) trace(`script ${JSON.stringify(fault)}`)
   }
 
   // The truth.
@@ -468,6 +475,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       }))
 
   let frozenUntil = 0
+  let startedAt = 0
   let kill = (): void => {}
 
   const live = (): void => {
@@ -763,6 +771,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     }
     trace('started')
     evidence.started()
+    startedAt = queue.now
     restore(states, ledger)
     reconfigure()
     checkRestored(states)
@@ -879,6 +888,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     if (what === 'freed' && before?.cause !== undefined) checkFreed(peer, before.cause, text)
     if (
       what === 'unobserved' &&
+      // What stood when svc was killed is unobserved at its start.
+      (before === undefined || queue.now > startedAt) &&
       hasOpen(peer.name, ({ isUnobserved, level }) => isUnobserved || level === 'unobserved')
     )
       broken('one unobserved check for each monitor', text)
@@ -890,9 +901,10 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       if (!before && over.has(incident ?? '') && shift === 0)
         broken('one incident at a time', `${text} has the id of one that is over`)
       const beganAt = whole?.beganAt ?? began
+      over.delete(incident ?? '')
       if (what === 'begin' && beganAt !== began) broken('right beginning', `${text} says ${beganAt - began} ms later`)
       open.set(id, {
-        ...{ id: incident ?? '', beganAt, knownAt: queue.now, what, level: to, fault },
+        ...{ id: incident ?? '', beganAt, since: before?.since ?? at, knownAt: queue.now, what, level: to, fault },
         ...{ cause: cause?.key, isUnobserved: what === 'unobserved' },
       })
     } else if (what === 'end' || what === 'removed' || (what === 'observed' && before?.isUnobserved)) {
@@ -904,7 +916,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       closedAt.set(peer.name, queue.now)
       const beganAt = whole?.beganAt ?? began
       over.set(incident ?? '', { beganAt, endedAt: Math.max(began, beganAt) })
-    } else if (what === 'unobserved' && before) open.set(id, { ...before, level: 'unobserved', knownAt: queue.now })
+    } else if ((what === 'unobserved' || what === 'observed') && before)
+      open.set(id, { ...before, level: to, knownAt: queue.now })
     else if (what === 'change' || what === 'settled' || what === 'freed') {
       if (before)
         open.set(id, {
@@ -918,7 +931,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
         })
       else broken('begin before end', text)
     }
-    checkTruth(peer, one, at, text)
+    checkTruth(peer, one, at, text, before?.since ?? at)
   }
 
   const causesOf = ({ dependsOn }: Peer): readonly string[] =>
@@ -961,6 +974,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     { what, check, item, to, fault, cause, key }: ShippedStates.Transition,
     at: number,
     text: string,
+    since: number,
   ): void => {
     const confirmed = queue.now
     if (what === 'begin' || what === 'freed' || (what === 'change' && to === 'failed')) {
@@ -997,16 +1011,16 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
         what === 'freed' &&
         (isSteadyOut(peer, confirmed) ||
           (own.length === 0 &&
-            causeOut(peer, at - 15 * second) &&
+            hasSteadyCause(peer, at - 15 * second, confirmed) &&
             isCalm &&
             !comesAndGoes(peer, at - 3 * minute, confirmed)))
       )
         broken('freed when the cause is gone', text)
     }
     if (what === 'end') {
-      // What fails in the first seconds of a cut looks like a fault that every run shows.
+      // What fails in the first seconds of a cut looks like a fault that every run shows, as does what follows one of these.
       const isShallower = peer.faults.some(
-        ({ kind, begin }) => kind === 'deepConnect' && begin <= at && wasCut(begin, at),
+        ({ kind, begin }) => kind === 'deepConnect' && begin <= at && (wasCut(begin, at) || since < begin),
       )
       if (standsAt(peer, check, item, at) && standsAt(peer, check, item, at + recoverMs) && !isShallower)
         broken('no recovery while it stands', text)
@@ -1043,6 +1057,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       if (
         faults.length <= (isSimple ? 6 : 3) &&
         peer.dependsOn.length === 0 &&
+        shift === 0 &&
         !wasCut(confirmed - 61 * minute, confirmed) &&
         !faults.some(({ kind }) => kind === 'loss')
       )
@@ -1188,6 +1203,12 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     if (fault.kind === 'auth' || pauses.has(peer.name) || (pausedUntil.get(peer.name) ?? 0) > from) return
     broken('no blame without a cause', `${fault.kind} of ${peer.name} because of ${cause}, which is well`)
   }
+  /** A fault that no run has seen, because a cause was down from its beginning. */
+  const isBehindCause = (peer: Peer, { begin, check }: Fault): boolean => {
+    if (check === 'connect') return false
+    for (let at = begin; at <= queue.now; at += 5 * second) if (!causeOut(peer, at)) return false
+    return true
+  }
   const expectAgain = (fault: Fault, peer: Peer, boundMs: number): void => {
     if (peer.name === removed || calmSince(peer.name) + 2 * boundMs > queue.now) return
     const id = JSON.stringify([peer.name, fault.check, fault.item ?? ''])
@@ -1222,7 +1243,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       if (beyond) broken('the first cause takes the blame', `${key} blames ${first.key}, a victim of ${beyond.key}`)
       const fault = ownFault(peer, queue.now)
       const isBad = fault !== undefined && fault.check === check && fault.item === item
-      const isOwn = isBad ? fault.level : 'ok'
+      const isOwn = isBad && !isBehindCause(peer, fault) ? fault.level : 'ok'
       const expected =
         check === 'connect' && (isOut(peer.name, queue.now) || causeOut(peer, queue.now)) ? 'failed' : isOwn
       const isHidden = fault !== undefined || causeOut(peer, queue.now)

@@ -497,3 +497,156 @@ test('W18 a run that began before a reload with other settings proves nothing', 
   run('a', 100, refused)
   expect(log()).toEqual(['begin a connect ok → failed'])
 })
+
+test('W18 a check that only failures name, and that a deeper run showed first, ends although no schedule runs so deep', () => {
+  const { run, log, asks } = watching([monitor('a', { every: { Standard: minute } })])
+  const signIn: Partial<Verdict> = { check: 'sign-in', level: 'failed', fault: 'auth' }
+  for (const at of [60, 80]) run('a', at, [ok, signIn], 'Advanced')
+  run('a', 120, ok)
+  expect(asks.at(-1)).toMatchObject({ depth: 'Advanced', at: origin + 120 * second + 10 })
+  run('a', 121, ok, 'Advanced')
+  run('a', 131, ok, 'Advanced')
+  expect(log()).toEqual(['begin a sign-in ok → failed', 'end a sign-in failed → ok'])
+})
+
+test('W18 a healthy run looks deeper at once after runs of its own depth have failed as well', () => {
+  const { run, asks } = watching([monitor('a')])
+  for (const at of [60, 80, 121, 241]) {
+    run('a', at, refused, 'Advanced')
+    if (at > 80) run('a', at + 1, ok)
+  }
+  const looks = (): number => asks.filter(({ depth, at }) => depth === 'Advanced' && at > origin + 120 * second).length
+  const before = looks()
+  run('a', 300, ok)
+  expect(looks()).toBe(before)
+  run('a', 320, refused)
+  run('a', 340, ok)
+  expect(looks()).toBe(before + 1)
+})
+
+test('W18 two faults on both sides of a pause of the sign-in, in which nobody looked, are no outage', () => {
+  const { run, transitions, log } = watching([monitor('a')])
+  run('a', 0, ok)
+  run('a', 60, refused)
+  for (const at of [70, 80, 120]) run('a', at, { check: 'sign-in', level: undefined, reason: 'remembered' })
+  run('a', 360, refused)
+  expect(log()).toEqual(['blip a connect ok → failed'])
+  run('a', 380, refused)
+  expect(transitions.at(-1)).toMatchObject({ what: 'begin', at: origin + 360 * second })
+})
+
+test('W18 a run that began while no witness answered proves nothing, however late it is reported', () => {
+  const { run, log, states, take } = watching([monitor('a')], ['w1'])
+  const witness = (at: number, isUp: boolean): void =>
+    take(states.witnessed('w1', { at: origin + at * second, isUp }, origin + at * second))
+  const late = (from: number, now: number): void => {
+    const verdicts: Verdict[] = [{ check: 'connect', level: 'failed', fault: 'timeout', message: 'm', depth: 'Basic' }]
+    const [beganAt, endedAt] = [origin + from * second, origin + (from + 5) * second]
+    take(states.ran({ key: 'a', depth: 'Standard', beganAt, endedAt, verdicts }, origin + now * second))
+  }
+  run('a', 0, ok)
+  witness(1, true)
+  witness(61, false)
+  witness(90, true)
+  late(65, 91)
+  late(88, 93)
+  witness(95, true)
+  run('a', 96, ok)
+  expect(log()).toEqual(['blip /svc/ line ok → failed'])
+  late(97, 102)
+  run('a', 103, ok)
+  expect(log().at(-1)).toBe('blip a connect ok → failed')
+})
+
+/** A shop that is a victim of its database, which is well again since 210 s. Witnesses answer at 61 s and 81 s. */
+function freedShop() {
+  const shop = monitor('shop', { dependsOn: [{ atLeast: 1, of: ['db'] }] })
+  const watched = watching([monitor('db'), shop], ['w1'])
+  const { run, states, take, tick } = watched
+  const witness = (at: number, isUp: boolean): void =>
+    take(states.witnessed('w1', { at: origin + at * second, isUp }, origin + at * second))
+  for (const at of [0, 60, 80]) {
+    for (const key of ['db', 'shop']) run(key, at, at === 0 ? ok : refused)
+    witness(at + 1, true)
+  }
+  for (const key of ['db', 'shop']) run(key, 85, refused)
+  tick(86)
+  for (const at of [200, 210]) run('db', at, ok)
+  tick(211)
+  const freed = (): readonly string[] => watched.log().filter((one) => one.startsWith('freed'))
+  return { ...watched, witness, freed }
+}
+
+test('W18 a victim whose cause is gone does not part from it before a witness has answered', () => {
+  const { run, tick, witness, freed, log } = freedShop()
+  expect(log()).toEqual(['begin db connect ok → failed', 'begin shop connect ok → failed', 'end db connect failed → ok'])
+  run('shop', 240, refused)
+  run('db', 241, ok)
+  tick(242)
+  expect(freed()).toEqual([])
+  witness(243, true)
+  tick(244)
+  expect(freed()).toEqual(['freed shop connect failed → failed'])
+})
+
+test('W18 what a victim shows while the line of the machine is cut does not part it from its cause', () => {
+  const { run, tick, witness, freed } = freedShop()
+  run('shop', 240, refused)
+  run('db', 241, ok)
+  witness(243, false)
+  witness(300, true)
+  run('db', 301, ok)
+  tick(302)
+  expect(freed()).toEqual([])
+  run('shop', 330, refused)
+  run('db', 331, ok)
+  witness(332, true)
+  tick(333)
+  expect(freed()).toEqual(['freed shop connect failed → failed'])
+})
+
+test('W18 a victim of a victim whose own cause is well rests on the one in the middle', () => {
+  const { run, tick, transitions } = watching([
+    monitor('net'),
+    monitor('db', { dependsOn: [{ atLeast: 1, of: ['net'] }] }),
+    monitor('shop', { dependsOn: [{ atLeast: 1, of: ['db'] }] }),
+  ])
+  for (const at of [60, 80]) for (const key of ['net', 'db']) run(key, at, refused)
+  tick(81)
+  for (const at of [100, 110]) run('net', at, ok)
+  tick(111)
+  run('shop', 112, refused)
+  run('db', 125, refused)
+  run('shop', 132, refused)
+  tick(133)
+  run('db', 134, refused)
+  run('net', 135, ok)
+  tick(136)
+  tick(137)
+  const told = transitions.map(({ what, key, cause }) => `${what} ${key} ${cause?.key ?? ''}`)
+  expect(told).toEqual(['begin net ', 'begin db net', 'end net ', 'freed db ', 'begin shop db'])
+})
+
+test('W18 a victim whose cause is gone parts from it also after the clock of the machine was set back', () => {
+  const shop = monitor('shop', { dependsOn: [{ atLeast: 1, of: ['db'] }] })
+  const first = watching([monitor('db'), shop])
+  for (const at of [60, 80]) for (const key of ['db', 'shop']) first.run(key, at, refused)
+  first.tick(81)
+  for (const at of [100, 110]) first.run('db', at, ok)
+  first.tick(111)
+  const rows = [...first.states.views(origin)].map(({ runsOn: _, isObserved: __, state, ...row }) => ({ row, state }))
+  expect(rows.map(({ state }) => state.incident?.freedAt)).toContain(origin + 111 * second)
+  const now = origin - 30 * minute
+  const states = new States(now)
+  states.restore(rows, now, now)
+  states.configure([monitor('db'), shop], now)
+  const at = (after: number, key: string, level: Verdict['level']): readonly Effect[] => {
+    const beganAt = now + after * second
+    const verdict: Verdict = { check: 'connect', level, fault: 'refused', message: 'm', depth: 'Basic' }
+    return states.ran({ key, depth: 'Standard', beganAt, endedAt: beganAt + 10, verdicts: [verdict] }, beganAt + 10)
+  }
+  at(60, 'shop', 'failed')
+  at(61, 'db', 'ok')
+  const effects = states.tick(now + 62 * second)
+  expect(effects.flatMap((one) => (one.type === 'transition' ? [one.transition.what] : []))).toEqual(['freed'])
+})

@@ -11,7 +11,7 @@ export type CauseView = {
   readonly isDown: boolean
   /** It may be. */
   readonly isDoubtful: boolean
-  /** Its fault has an incident, so that it is known whether it is a victim. */
+  /** Its fault has an incident, and no cause of it that is gone, so that it is known whether it is a victim. */
   readonly isSettled: boolean
   /** When its last run with a verdict began. */
   readonly seenAt: number
@@ -41,13 +41,14 @@ const isDoubtful = ({ doubt, isReached }: SubjectState): boolean =>
 export const viewOf = (cause: Cause, subjects: Iterable<SubjectState>, seenAt: number): CauseView => {
   const all = [...subjects]
   const incidents = all.flatMap((one) => (isDown(one) && one.incident ? [one.incident] : []))
-  const first = incidents.find((one) => one.cause !== undefined)?.cause
+  const settled = incidents.filter(({ freedAt }) => freedAt === undefined)
+  const first = settled.find((one) => one.cause !== undefined)?.cause
   return {
     key: cause.key,
     blamed: first ?? cause,
     isDown: all.some(isDown),
     isDoubtful: all.some(isDoubtful),
-    isSettled: incidents.length > 0,
+    isSettled: settled.length > 0,
     seenAt,
   }
 }

@@ -141,9 +141,20 @@ function newsOf({ latest, faults }: SubjectState, level: CheckLevel, at: number)
 
 type Observed = Pick<Verdict, 'fault' | 'message'> & { readonly level: CheckLevel }
 
-function worsened(
+type Worse = Observed & { readonly isHeld: boolean }
+
+/** Where nobody looked for longer than a confirmation takes, the next bad run shows another fault. */
+function worsened(state: SubjectState, observed: Worse, run: Run, rules: JudgeRules): Judged {
+  const { doubt, blips } = state
+  if (doubt?.hiddenAt === undefined) return doubted(state, observed, run, rules)
+  const { state: next, effects } = doubted({ ...state, doubt: undefined, blips: blips + 1 }, observed, run, rules)
+  const level: CheckLevel = doubt.failed === undefined ? 'warning' : 'failed'
+  return { state: next, effects: [{ type: 'blip', at: run.beganAt, level, doubt }, ...effects] }
+}
+
+function doubted(
   state: SubjectState,
-  { level, fault, message, isHeld }: Observed & { readonly isHeld: boolean },
+  { level, fault, message, isHeld }: Worse,
   { depth, beganAt, endedAt }: Run,
   { confirmMs, isLineProved }: JudgeRules,
 ): Judged {
@@ -161,7 +172,7 @@ function worsened(
   const next: SubjectState = {
     ...state,
     depth: isNew || before === undefined ? depth : shownAt(state, depth),
-    looked: isNew ? undefined : state.looked,
+    looked: isNew ? undefined : lookedAfter(state, depth),
     doubt,
     healing: undefined,
     turning: undefined,
@@ -213,6 +224,10 @@ const shownBy = (
  */
 const shownAt = ({ depth, looked }: SubjectState, run: ExecutionMode): ExecutionMode =>
   looked !== undefined || covers(run, depth) ? depth : run
+
+/** After a shallower run that was bad, a healthy one is news: the pauses between deeper runs begin anew. */
+const lookedAfter = ({ depth, looked }: SubjectState, run: ExecutionMode): SubjectState['looked'] =>
+  looked === undefined || covers(run, depth) ? looked : { ...looked, times: 0 }
 
 /** The runs that confirm a fault or find that it is over. */
 function asksFor({
@@ -278,18 +293,16 @@ function unchanged(
   const next: SubjectState = { ...state, ...blips.changes, healing: undefined }
   if (level === 'ok')
     return { state: { ...next, message, depth: state.checkDepth, looked: undefined }, effects: blips.effects }
-  const faultDepth = shownAt(state, depth)
-  if (isUnreachable(fault) === isUnreachable(state.fault)) {
-    return { state: { ...next, fault, message, depth: faultDepth, turning: undefined }, effects: blips.effects }
-  }
+  const bad: SubjectState = { ...next, depth: shownAt(state, depth), looked: lookedAfter(state, depth) }
+  if (isUnreachable(fault) === isUnreachable(state.fault))
+    return { state: { ...bad, fault, message, turning: undefined }, effects: blips.effects }
   // One verdict must not make the cause of others of what answers, nor the reverse.
   const turning =
     state.turning?.isUnreachable === isUnreachable(fault)
       ? state.turning
       : { isUnreachable: isUnreachable(fault), since: beganAt }
-  if (beganAt - turning.since < confirmMs)
-    return { state: { ...next, depth: faultDepth, turning }, effects: blips.effects }
-  return { state: { ...next, fault, message, depth: faultDepth, turning: undefined }, effects: blips.effects }
+  if (beganAt - turning.since < confirmMs) return { state: { ...bad, turning }, effects: blips.effects }
+  return { state: { ...bad, fault, message, turning: undefined }, effects: blips.effects }
 }
 
 /** A fault in doubt is over, or a worse one is. */

@@ -11,6 +11,8 @@ export type NetworkLine = {
   readonly isolatedSince?: number | undefined
   /** Whether the isolation has lasted so long that it is an incident. */
   readonly hasFailed: boolean
+  /** The latest isolation that is over: up to the beginning of the first try that a witness answered. */
+  readonly wasIsolated?: { readonly from: number; readonly until: number } | undefined
 }
 
 type Try = {
@@ -36,7 +38,11 @@ export function afterTry(line: NetworkLine, witness: string, at: number, isUp: b
   ])
   const all = line.witnesses.map((one) => tries.get(one))
   const isIsolated = line.witnesses.length > 0 && all.every((one) => one !== undefined && !one.isUp)
-  if (!isIsolated) return { ...line, tries, isolatedSince: undefined, hasFailed: false }
+  if (!isIsolated) {
+    const { isolatedSince: from, wasIsolated } = line
+    const latest = from === undefined ? wasIsolated : { from, until: at }
+    return { ...line, tries, isolatedSince: undefined, hasFailed: false, wasIsolated: latest }
+  }
   // A witness that has been down by itself for long does not make the isolation older.
   const since = Math.max(...all.map((one) => one?.downSince ?? at))
   return { ...line, tries, isolatedSince: line.isolatedSince ?? since }
@@ -45,6 +51,14 @@ export function afterTry(line: NetworkLine, witness: string, at: number, isUp: b
 /** Whether a witness has answered a try that began after this time. Without witnesses nothing can prove the line. */
 export const isProvedSince = ({ witnesses, tries }: NetworkLine, since: number): boolean =>
   witnesses.length === 0 || [...tries.values()].some(({ at, isUp }) => isUp && at >= since)
+
+/** Whether the line is away, or was while a run went on that is reported late. */
+export const isBlind = (
+  { isolatedSince, wasIsolated }: NetworkLine,
+  { beganAt, endedAt }: { readonly beganAt: number; readonly endedAt: number },
+): boolean =>
+  isolatedSince !== undefined ||
+  (wasIsolated !== undefined && beganAt < wasIsolated.until && endedAt > wasIsolated.from)
 
 /** Whether the line has just been away for so long that this is an incident of its own. */
 export const failsNow = ({ isolatedSince, hasFailed }: NetworkLine, now: number): boolean =>

@@ -3,7 +3,7 @@ import { covers, depths } from '../schedule/index.ts'
 import { type Blame, blame, type CauseView, suspect, viewOf } from './blame.ts'
 import { follow, type IncidentStep, needsBlame, opened, parts, underCause } from './incident.ts'
 import { type Judgement, judge, newSubject } from './judge.ts'
-import { afterTry, failsNow, isProvedSince, lineWith, type NetworkLine } from './line.ts'
+import { afterTry, failsNow, isBlind, isProvedSince, lineWith, type NetworkLine } from './line.ts'
 import {
   causeWaitMs,
   isRetried,
@@ -63,8 +63,8 @@ type Place = {
   /** Since when a confirmed fault waits for its causes. */
   waitingSince: number | undefined
   hasAskedCauses: boolean
-  /** Whether it is about to have an incident of its own, because its cause is gone. */
-  isParting: boolean
+  /** When the run began since which it is about to have an incident of its own, because its cause is gone. */
+  partsAt: number | undefined
   isStored: boolean
 }
 type Watched = {
@@ -165,7 +165,7 @@ export class States {
     const watched = this.#watched.get(run.key)
     if (!watched || run.beganAt < watched.anewAt) return []
     return this.#during(now, () => {
-      const verdicts = run.verdicts.map((verdict) => this.#onLine(watched, verdict))
+      const verdicts = run.verdicts.map((verdict) => this.#onLine(watched, verdict, run))
       if (verdicts.some(({ level }) => level !== undefined)) watched.seenAt = Math.max(watched.seenAt, run.beganAt)
       const all = [...worstOf(verdicts), ...this.#notReported(watched, verdicts, run)]
       for (const verdict of all) this.#judge(watched, verdict, run)
@@ -286,16 +286,16 @@ export class States {
   }
 
   #place(watched: Watched, row: StoredSubject, state: SubjectState, isStored: boolean): Place {
-    const place: Place = { row, state, waitingSince: undefined, hasAskedCauses: false, isParting: false, isStored }
+    const place: Place = { row, state, waitingSince: undefined, hasAskedCauses: false, partsAt: undefined, isStored }
     watched.places.set(idOf(row), place)
     this.#attend(place)
     return place
   }
 
   /** An unreachable peer is the fault of the line while that is down. */
-  #onLine({ monitor }: Watched, verdict: Verdict): Verdict {
-    const isBlind = this.#line.isolatedSince !== undefined && monitor.runsOn === 'network'
-    return isBlind && verdict.level === 'failed' && isRetried(verdict.fault)
+  #onLine({ monitor }: Watched, verdict: Verdict, run: RunOfStates): Verdict {
+    const isAway = monitor.runsOn === 'network' && isBlind(this.#line, run)
+    return isAway && verdict.level === 'failed' && isRetried(verdict.fault)
       ? { ...verdict, level: undefined, reason: 'isolated' }
       : verdict
   }
@@ -308,13 +308,16 @@ export class States {
     const reported = new Set(verdicts.map(idOf))
     const isWhole = verdicts.length > 0 && verdicts.every((one) => one.level !== undefined && !stopsRun(one))
     const ranAtAll = verdicts.some(({ level }) => level !== undefined)
+    const isPaused = verdicts.some(({ level, reason }) => level === undefined && reason === 'remembered')
     return [...watched.places.values()].flatMap((place) => {
       const { row, state } = place
       if (reported.has(idOf(row)) || run.beganAt <= (state.latest?.at ?? Number.NEGATIVE_INFINITY)) return []
       if (row.check === notRun && ranAtAll) return [fineAgain(place)]
-      if (!isWhole || !covers(run.depth, state.depth) || !covers(run.depth, state.checkDepth)) return []
+      if (isPaused) place.state = hidden(state, run, watched.monitor)
+      if (!isWhole || !covers(run.depth, state.checkDepth)) return []
       const isBad = state.level !== 'ok' || state.doubt !== undefined || state.unobservedSince !== undefined
       if (row.item === undefined && isBad) return [fineAgain(place)]
+      if (!covers(run.depth, state.depth)) return []
       if (state.missing + 1 >= missingRuns) this.#remove(watched, place)
       else this.#put(watched, place, { ...state, missing: state.missing + 1 })
       return []
@@ -387,15 +390,17 @@ export class States {
     let blamed: Blame = { type: 'own' }
     if (needsBlame(place.state)) {
       const isParting = parts(place.state, monitor.confirmMs)
-      if (isParting && !place.isParting) {
+      if (isParting && place.partsAt === undefined) {
         place.waitingSince = undefined
         place.hasAskedCauses = false
       }
-      place.isParting = isParting
+      place.partsAt = isParting ? (place.partsAt ?? place.state.latest?.at) : undefined
       place.waitingSince ??= this.#now
       const isVictim = place.state.incident !== undefined && !isParting
       const mayWait = isVictim || this.#now - place.waitingSince < causeWaitMs
       blamed = blame(monitor.dependsOn, (key) => this.#viewOf(key), seenFor(place.state, isParting), mayWait)
+      // What it shows may be the line.
+      if (blamed.type === 'own' && this.#waitsForWitness(place)) blamed = { type: 'wait', rerun: [] }
       if (blamed.type === 'wait' && !place.hasAskedCauses) {
         place.hasAskedCauses = true
         for (const key of blamed.rerun) this.#askCause(key)
@@ -404,7 +409,7 @@ export class States {
     } else {
       place.waitingSince = undefined
       place.hasAskedCauses = false
-      place.isParting = false
+      place.partsAt = undefined
     }
     const situation = { subject: place.row, confirmMs: monitor.confirmMs, blame: blamed, now: this.#now }
     for (let left = mostSteps; left > 0; left -= 1) {
@@ -583,10 +588,18 @@ export class States {
     const { witnesses, isolatedSince } = this.#line
     if (witnesses.length === 0) return false
     if (isolatedSince !== undefined || this.#linePlace()?.place.state.level === 'failed') return true
-    return [...this.#busy].some(({ row, state: { doubt } }) => {
-      if (doubt === undefined || !isRetried(doubt.fault)) return false
+    return [...this.#busy].some((place) => {
+      const { row, state } = place
+      if (this.#waitsForWitness(place)) return true
+      if (state.doubt === undefined || !isRetried(state.doubt.fault)) return false
       return this.#watched.get(row.key)?.monitor.runsOn === 'network'
     })
+  }
+
+  /** Whether it may have an incident of its own as soon as a witness has answered. */
+  #waitsForWitness({ row, state, partsAt }: Place): boolean {
+    if (partsAt === undefined || !isRetried(state.latest?.fault) || isProvedSince(this.#line, partsAt)) return false
+    return this.#watched.get(row.key)?.monitor.runsOn === 'network'
   }
 
   #askWitnesses(): void {
@@ -600,8 +613,12 @@ export class States {
     const busy = [...this.#busy]
     for (const place of busy) {
       const watched = this.#watched.get(place.row.key)
-      const { doubt, faults } = place.state
-      if (watched?.monitor.runsOn !== 'network' || !doubt || !isRetried(doubt.fault)) continue
+      if (watched?.monitor.runsOn !== 'network') continue
+      const { doubt, faults, incident } = place.state
+      // A victim whose cause is gone gets its time again.
+      if (incident?.freedAt !== undefined)
+        this.#put(watched, place, { ...place.state, incident: { ...incident, freedAt: this.#now } })
+      if (!doubt || !isRetried(doubt.fault)) continue
       this.#put(watched, place, { ...place.state, doubt: undefined, faults: faults.filter((at) => at < doubt.warning) })
     }
   }
@@ -674,6 +691,12 @@ const unknownMonitor = ({ key, type, monitor: name }: StoredSubject): WatchedMon
 const seenFor = (state: SubjectState, isParting: boolean): Pick<SubjectState, 'levelSince' | 'confirmedAt'> =>
   isParting && state.latest ? { levelSince: state.latest.since, confirmedAt: state.latest.at } : state
 
+/** A fault in doubt at which a run did not look when it could have been confirmed. */
+const hidden = (state: SubjectState, { beganAt }: RunOfStates, { confirmMs }: WatchedMonitor): SubjectState =>
+  state.doubt !== undefined && beganAt - (state.doubt.failed ?? state.doubt.warning) >= confirmMs
+    ? { ...state, doubt: { ...state.doubt, hiddenAt: beganAt } }
+    : state
+
 /** A fault that leaves the rest of a run undone. */
 const stopsRun = ({ level, fault }: Verdict): boolean =>
   level === 'failed' && (isRetried(fault) || fault === 'auth' || fault === 'internal' || fault === 'dependency')
@@ -735,12 +758,16 @@ const anew = (state: SubjectState, now: number): SubjectState => ({
 /** After a restart no instant may lie in the future: the clock of the wall may have been set back meanwhile. */
 function restored(state: SubjectState, now: number): SubjectState {
   const past = (at: number): number => Math.min(at, now)
-  const { latest } = state
+  const { latest, incident, unobservedSince } = state
+  const freedAt = incident?.freedAt
   return {
     ...anew(state, now),
     levelSince: past(state.levelSince),
     confirmedAt: past(state.confirmedAt),
     latest: latest && { ...latest, at: past(latest.at), since: past(latest.since) },
     faults: state.faults.filter((at) => at <= now),
+    unobservedSince: unobservedSince === undefined ? undefined : past(unobservedSince),
+    // The id and the beginning of an incident stay as they were reported.
+    incident: incident && freedAt !== undefined && freedAt > now ? { ...incident, freedAt: now } : incident,
   }
 }

@@ -201,6 +201,8 @@ export type FaultInDoubt = {
   readonly answered?:
     | { readonly at: number; readonly fault?: FaultClass | undefined; readonly message: string }
     | undefined
+  /** When a run began after the time of a confirmation that did not look, because the sign-in paused. */
+  readonly hiddenAt?: number | undefined
   /** When the run begins that svc has asked for because an earlier one proved nothing. */
   readonly repeatsAt?: number | undefined
 }
