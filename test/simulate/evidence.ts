@@ -2,7 +2,7 @@ import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import type * as Shipped from '../../src/core/states/index.ts'
 
 /** What the rules below use of the simulation. Times are its milliseconds. */
-export type World = {
+export type EvidenceContext = {
   readonly broken: (rule: string, text: string) => void
   readonly now: () => number
   /** Whether neither svc, its line nor its configuration was disturbed, and every run came to a verdict. */
@@ -18,7 +18,7 @@ export type World = {
   readonly recoverMs: number
 }
 
-type Seen = {
+type Observation = {
   readonly beganAt: number
   readonly endedAt: number
   /** When the states were called with it. */
@@ -39,11 +39,11 @@ type Streak = {
   isHeld: boolean
 }
 
-type Known = {
+type SubjectEvidence = {
   readonly check: string
   readonly item: string | undefined
   checkDepth: ExecutionMode
-  readonly all: Seen[]
+  readonly all: Observation[]
   newestAt: number
   streak: Streak | undefined
   /** When streaks began, of which all can tell. */
@@ -73,23 +73,23 @@ export const subjectId = (peer: string, check: string, item: string | undefined)
  * script of the peers; these compare them with the observations, which is how a wrong beginning and a missing blip show.
  */
 export class Evidence {
-  readonly #world: World
-  readonly #known = new Map<string, Known>()
+  readonly #context: EvidenceContext
+  readonly #subjects = new Map<string, SubjectEvidence>()
   readonly #ofPeer = new Map<string, Set<string>>()
   /** Since when observations of a peer prove anything: its last change of settings, or the start of svc. */
   readonly #anewAt = new Map<string, number>()
   #startedAt = 0
 
-  constructor(world: World) {
-    this.#world = world
+  constructor(context: EvidenceContext) {
+    this.#context = context
   }
 
   started(): void {
-    this.#startedAt = this.#world.now()
+    this.#startedAt = this.#context.now()
   }
 
   changed(peer: string): void {
-    this.#anewAt.set(peer, this.#world.now())
+    this.#anewAt.set(peer, this.#context.now())
   }
 
   /** To be called before the states are. */
@@ -102,8 +102,8 @@ export class Evidence {
       const id = subjectId(peer, check, item)
       reported.add(id)
       if (level !== undefined) {
-        const known = this.#take(peer, id, check, item, checkDepth)
-        this.#see(known, { depth, beganAt, endedAt, level, isHeld: isHeld === true })
+        const subject = this.#take(peer, id, check, item, checkDepth)
+        this.#observe(subject, { depth, beganAt, endedAt, level, isHeld: isHeld === true })
       }
     }
     const isWhole = verdicts.every(
@@ -111,22 +111,22 @@ export class Evidence {
     )
     if (!isWhole) return
     for (const id of this.#ofPeer.get(peer) ?? []) {
-      const known = this.#known.get(id)
-      const isContained = known && covers(depth, known.checkDepth)
-      if (!known || reported.has(id) || known.item !== undefined || !isContained) continue
-      this.#see(known, { depth, beganAt, endedAt, level: 'ok', isHeld: false })
+      const subject = this.#subjects.get(id)
+      const isContained = subject && covers(depth, subject.checkDepth)
+      if (!subject || reported.has(id) || subject.item !== undefined || !isContained) continue
+      this.#observe(subject, { depth, beganAt, endedAt, level: 'ok', isHeld: false })
     }
   }
 
   /** To be called after the effects of the states were carried out. */
   settled(peer: string): void {
-    const { isQuiet, isFree, broken, now, confirmMs, flappingOf, openAs } = this.#world
+    const { isQuiet, isFree, broken, now, confirmMs, flappingOf, openAs } = this.#context
     for (const id of this.#ofPeer.get(peer) ?? []) {
-      const known = this.#known.get(id)
-      if (!known) continue
-      const { ended, onsets, hasBegun } = known
-      known.ended = undefined
-      known.hasBegun = false
+      const subject = this.#subjects.get(id)
+      if (!subject) continue
+      const { ended, onsets, hasBegun } = subject
+      subject.ended = undefined
+      subject.hasBegun = false
       if (!isFree(peer)) continue
       if (
         ended &&
@@ -134,44 +134,44 @@ export class Evidence {
         !ended.isHeld &&
         !this.#isBeforeAnew(peer, ended.firstAt)
       ) {
-        const times = known.blips.filter((at) => isNear(at, ended.firstAt) || isNear(at, ended.firstFailedAt)).length
+        const times = subject.blips.filter((at) => isNear(at, ended.firstAt) || isNear(at, ended.firstFailedAt)).length
         if (times === 0 && isQuiet(peer, ended.firstAt - 60_000, now()) && openAs(id) === undefined)
           broken('each restart is one blip', `${id} was bad for ${ended.lastAt - ended.firstAt} ms`)
       }
       const inAnHour = onsets.filter((at) => at > now() - hour + 60_000).length
-      if (inAnHour <= flappingOf(peer) || openAs(id) === 'flapping') known.flapsBy = undefined
-      else if (hasBegun) known.flapsBy ??= now() + 15_000
-      if (now() >= (known.flapsBy ?? Number.POSITIVE_INFINITY) && isQuiet(peer, now() - hour, now()))
+      if (inAnHour <= flappingOf(peer) || openAs(id) === 'flapping') subject.flapsBy = undefined
+      else if (hasBegun) subject.flapsBy ??= now() + 15_000
+      if (now() >= (subject.flapsBy ?? Number.POSITIVE_INFINITY) && isQuiet(peer, now() - hour, now()))
         broken('flapping is one incident', `${id} with ${inAnHour} faults in an hour is ${openAs(id)}`)
     }
   }
 
   /** A transition, and when it says that it began. To be called before the simulation takes note of it. */
-  told(peer: string, { what, check, item, to }: Shipped.Transition, at: number, text: string): void {
+  takeTransition(peer: string, { what, check, item, to }: Shipped.Transition, at: number, text: string): void {
     const id = subjectId(peer, check, item)
-    const known = this.#known.get(id)
-    if (!known) return
-    const { broken, openAs } = this.#world
+    const subject = this.#subjects.get(id)
+    if (!subject) return
+    const { broken, openAs } = this.#context
     const isFlapping = openAs(id) === 'flapping'
-    if (what === 'begin') this.#begins(peer, known, at, to === 'failed' ? 'failed' : 'warning', text)
+    if (what === 'begin') this.#begins(peer, subject, at, to === 'failed' ? 'failed' : 'warning', text)
     if (what === 'blip') {
-      if (known.blips.some((one) => isNear(one, at))) broken('each restart is one blip', `${text} twice`)
-      known.blips.push(at)
+      if (subject.blips.some((one) => isNear(one, at))) broken('each restart is one blip', `${text} twice`)
+      subject.blips.push(at)
     }
-    if (what === 'end') this.#ends(peer, known, at, text)
-    if (what === 'end' && isFlapping) this.#calms(peer, known, text)
-    if (isFlapping && (what === 'end' || what === 'settled')) known.onsets = []
-    if (what === 'flapping') this.#flaps(peer, known, text)
-    if (what === 'removed') this.#known.delete(id)
+    if (what === 'end') this.#ends(peer, subject, at, text)
+    if (what === 'end' && isFlapping) this.#calms(peer, subject, text)
+    if (isFlapping && (what === 'end' || what === 'settled')) subject.onsets = []
+    if (what === 'flapping') this.#flaps(peer, subject, text)
+    if (what === 'removed') this.#subjects.delete(id)
   }
 
-  #take(peer: string, id: string, check: string, item: string | undefined, checkDepth: ExecutionMode): Known {
-    const known = this.#known.get(id)
-    if (known) {
-      known.checkDepth = checkDepth
-      return known
+  #take(peer: string, id: string, check: string, item: string | undefined, checkDepth: ExecutionMode): SubjectEvidence {
+    const subject = this.#subjects.get(id)
+    if (subject) {
+      subject.checkDepth = checkDepth
+      return subject
     }
-    const made: Known = {
+    const made: SubjectEvidence = {
       check,
       item,
       checkDepth,
@@ -185,23 +185,26 @@ export class Evidence {
       hasBegun: false,
       flapsBy: undefined,
     }
-    this.#known.set(id, made)
+    this.#subjects.set(id, made)
     this.#ofPeer.set(peer, (this.#ofPeer.get(peer) ?? new Set()).add(id))
     return made
   }
 
-  #see(known: Known, { depth, beganAt, endedAt, level, isHeld }: Omit<Seen, 'isLate' | 'reportedAt'>): void {
-    const isLate = beganAt <= known.newestAt
-    const before = known.all.at(-1)
-    known.newestAt = Math.max(known.newestAt, beganAt)
-    known.all.push({ depth, beganAt, endedAt, level, isHeld, isLate, reportedAt: this.#world.now() })
-    if (level !== 'ok' && (before === undefined || before.level === 'ok')) known.changes.push(this.#world.now())
+  #observe(
+    subject: SubjectEvidence,
+    { depth, beganAt, endedAt, level, isHeld }: Omit<Observation, 'isLate' | 'reportedAt'>,
+  ): void {
+    const isLate = beganAt <= subject.newestAt
+    const before = subject.all.at(-1)
+    subject.newestAt = Math.max(subject.newestAt, beganAt)
+    subject.all.push({ depth, beganAt, endedAt, level, isHeld, isLate, reportedAt: this.#context.now() })
+    if (level !== 'ok' && (before === undefined || before.level === 'ok')) subject.changes.push(this.#context.now())
     if (isLate) return
-    const { streak } = known
+    const { streak } = subject
     if (level === 'ok') {
       if (!streak || !covers(depth, streak.deepest)) return
-      known.ended = streak
-      known.streak = undefined
+      subject.ended = streak
+      subject.streak = undefined
       return
     }
     const failedAt = level === 'failed' ? beganAt : undefined
@@ -212,19 +215,19 @@ export class Evidence {
       streak.isHeld ||= isHeld
       return
     }
-    known.streak = { firstAt: beganAt, firstFailedAt: failedAt, lastAt: beganAt, deepest: depth, isHeld }
-    known.onsets.push(beganAt)
-    known.hasBegun = true
+    subject.streak = { firstAt: beganAt, firstFailedAt: failedAt, lastAt: beganAt, deepest: depth, isHeld }
+    subject.onsets.push(beganAt)
+    subject.hasBegun = true
   }
 
   #isBeforeAnew(peer: string, at: number): boolean {
     return at < Math.max(this.#startedAt, this.#anewAt.get(peer) ?? 0)
   }
 
-  #begins(peer: string, { all }: Known, at: number, to: 'warning' | 'failed', text: string): void {
-    const { isFree, isQuiet, broken, now, confirmMs } = this.#world
+  #begins(peer: string, { all }: SubjectEvidence, at: number, to: 'warning' | 'failed', text: string): void {
+    const { isFree, isQuiet, broken, now, confirmMs } = this.#context
     if (!isFree(peer)) return
-    const isBad = ({ level }: Seen): boolean => rank[level] >= rank[to]
+    const isBad = ({ level }: Observation): boolean => rank[level] >= rank[to]
     const isQuietNow = isQuiet(peer, at - 60_000, now())
     const first = all.find((one) => isNear(one.beganAt, at) && isBad(one))
     if (!first) {
@@ -232,7 +235,7 @@ export class Evidence {
       return
     }
     if (this.#isBeforeAnew(peer, at)) broken('right beginning', `${text}: it began under other settings`)
-    const confirms = ({ beganAt }: Seen): boolean => beganAt >= at + confirmMs - 1
+    const confirms = ({ beganAt }: Observation): boolean => beganAt >= at + confirmMs - 1
     if (!first.isHeld && !all.some((one) => isBad(one) && confirms(one)))
       broken('confirmed by time', `${text}: no second run was bad`)
     const later = all.filter(({ beganAt, isLate }) => beganAt > at && !isLate)
@@ -247,8 +250,8 @@ export class Evidence {
     if (now() - at > confirmMs + 2 * runMs + 10_000) broken('confirmed soon', `${text} after ${now() - at} ms`)
   }
 
-  #ends(peer: string, { all }: Known, at: number, text: string): void {
-    const { isQuiet, broken, now, recoverMs } = this.#world
+  #ends(peer: string, { all }: SubjectEvidence, at: number, text: string): void {
+    const { isQuiet, broken, now, recoverMs } = this.#context
     if (!isQuiet(peer, at - 1_000, now())) return
     const since = all.filter(({ beganAt, isLate }) => beganAt >= at - 1 && !isLate)
     if (since.some(({ level }) => level !== 'ok')) broken('no recovery while it stands', `${text}: a run failed since`)
@@ -256,8 +259,8 @@ export class Evidence {
       broken('recovery by time', `${text}: no second run was healthy`)
   }
 
-  #flaps(peer: string, { changes }: Known, text: string): void {
-    const { now, broken, flappingOf, hasRealHours } = this.#world
+  #flaps(peer: string, { changes }: SubjectEvidence, text: string): void {
+    const { now, broken, flappingOf, hasRealHours } = this.#context
     if (!hasRealHours()) return
     // With half a minute for what was reported after its beginning. After a start, a fault that stands may count anew.
     const isYoung = this.#startedAt > now() - hour
@@ -265,8 +268,8 @@ export class Evidence {
     if (inAnHour <= flappingOf(peer)) broken('no flapping without many faults', `${text}: ${inAnHour} in an hour`)
   }
 
-  #calms(peer: string, { all }: Known, text: string): void {
-    const { now, broken, isQuiet } = this.#world
+  #calms(peer: string, { all }: SubjectEvidence, text: string): void {
+    const { now, broken, isQuiet } = this.#context
     const lastBad = all.findLast(({ level, isLate }) => level !== 'ok' && !isLate)
     if (lastBad && now() - lastBad.beganAt < hour / 2 && isQuiet(peer, now() - hour / 2, now()))
       broken('flapping ends by time', `${text} ${now() - lastBad.beganAt} ms after its last fault`)

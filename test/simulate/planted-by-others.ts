@@ -136,15 +136,15 @@ export const plantsByOthers: readonly Plant[] = [
     from: 'if (isolatedSince !== undefined || this.#linePlace()',
     to: 'if (this.#linePlace()',
     rule: 'isolated',
-    seed: 6,
+    seed: 13,
   },
   {
     what: 'what was in doubt when the line went stays in doubt',
     file: 'states.ts',
     from: 'if (before.isolatedSince === undefined && isolatedSince !== undefined) this.#leftLine()\n',
     to: '',
-    rule: 'no transition without a fault',
-    seed: 13,
+    rule: 'isolated',
+    seed: 69,
   },
   {
     what: 'what other settings had shown counts after a reload',

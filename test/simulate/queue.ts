@@ -6,6 +6,7 @@ type Job = { readonly at: number; readonly number: number; readonly run: () => v
 export class Queue {
   readonly #jobs = new Heap<Job>((a, b) => a.at < b.at || (a.at === b.at && a.number < b.number))
   #number = 0
+  #isStopped = false
   /** Monotonic milliseconds. */
   now = 0
 
@@ -20,8 +21,13 @@ export class Queue {
     return this.at(this.now + ms, run)
   }
 
+  /** Nothing happens any more after the current job. */
+  stop(): void {
+    this.#isStopped = true
+  }
+
   runUntil(end: number): void {
-    for (let job = this.#jobs.first; job && job.at <= end; job = this.#jobs.first) {
+    for (let job = this.#jobs.first; job && job.at <= end && !this.#isStopped; job = this.#jobs.first) {
       this.#jobs.delete(job)
       this.now = job.at
       job.run()

@@ -301,8 +301,11 @@ type Open = {
 
 type Closed = { readonly beganAt: number; readonly endedAt: number }
 
-/** One process with its schedule and its states, its peers and its callers, for two simulated hours. */
-export function simulate(subject: Subject, seed: number, keepLines = false): Outcome {
+/**
+ * One process with its schedule and its states, its peers and its callers, for two simulated hours. `lastRule`: it ends as
+ * soon as this rule is broken.
+ */
+export function simulate(subject: Subject, seed: number, keepLines = false, lastRule?: string): Outcome {
   const queue = new Queue()
   const chance = new Chance(seed)
   const peers = peersOf(chance, new Chance(seed + 1_000_000))
@@ -337,6 +340,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
   const broken = (rule: string, text: string): void => {
     trace(`BROKEN ${rule}: ${text}`)
     if (violations.length < 20) violations.push(`${rule}: ${text} (${(queue.now / minute).toFixed(1)} min)`)
+    if (rule === lastRule) queue.stop()
   }
   const count = (what: string): void => {
     counts[what] = (counts[what] ?? 0) + 1
@@ -350,6 +354,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
   // The truth.
 
   const cutAt: { readonly from: number; readonly to: number }[] = []
+  /** When svc noticed that its line was away. */
+  const leftLineAt: number[] = []
   const isCut = (at: number): boolean => cutAt.some(({ from, to }) => from <= at && at < to)
   const disturbances: {
     readonly from: number
@@ -497,7 +503,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     const running = new Set<string>()
     const asksOf = new Map<string, number>()
     /** The newest try of each witness that came to a result. */
-    const tried = new Map<string, { readonly at: number; readonly isUp: boolean }>()
+    const latestTries = new Map<string, { readonly at: number; readonly isUp: boolean }>()
 
     let isAllStored = true
     let hasReloaded = false
@@ -507,9 +513,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       const rows = table.read(now()).states
       const keys = new Set([...monitors().map(({ key }) => key), '/svc/'])
       for (const { row } of rows) if (!keys.has(row.key)) broken('stored', `${row.key} still is, ${when}`)
-      const kept = new Map(rows.map(({ row, state }) => [subjectId(row.key, row.check, row.item), state]))
+      const storedStates = new Map(rows.map(({ row, state }) => [subjectId(row.key, row.check, row.item), state]))
       for (const { key, check, item, state } of states.views(now())) {
-        const there = kept.get(subjectId(key, check, item))
+        const there = storedStates.get(subjectId(key, check, item))
         if (there?.incident?.id !== state.incident?.id || (there?.level ?? 'ok') !== state.level)
           broken('stored', `${key} ${check} ${item ?? ''} as ${there?.level}, and it is ${state.level}, ${when}`)
       }
@@ -546,9 +552,11 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
         const isAway = witness === lone.name && queue.now >= lone.from && queue.now < lone.from + lone.ms
         const isUp = !isCut(queue.now) && !isAway
         after(isUp ? extra.of([20, 20, 900]) : extra.of([3 * second, 3 * second, 9 * second]), () => {
+          const wasIsolated = states.isIsolated
           carryOut(states.witnessed(witness, { at, isUp }, now()))
-          if (at >= (tried.get(witness)?.at ?? Number.NEGATIVE_INFINITY)) tried.set(witness, { at, isUp })
-          const isAlone = witnesses.every((one) => tried.get(one)?.isUp === false)
+          if (states.isIsolated && !wasIsolated) leftLineAt.push(queue.now)
+          if (at >= (latestTries.get(witness)?.at ?? Number.NEGATIVE_INFINITY)) latestTries.set(witness, { at, isUp })
+          const isAlone = witnesses.every((one) => latestTries.get(one)?.isUp === false)
           if (states.isIsolated !== isAlone)
             broken('isolated', `${states.isIsolated}, although the newest tries say ${isAlone}`)
         })
@@ -882,7 +890,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     const id = subjectId(peer.name, check, item)
     const before = open.get(id)
     const at = began - origin - shift
-    evidence.told(peer.name, one, at, text)
+    evidence.takeTransition(peer.name, one, at, text)
     if (before && isBlamable(before)) blamableAt.set(peer.name, queue.now)
     if (what === 'begin' && cause) expectIncidentOf(cause.key, peer, text)
     if (what === 'freed' && before?.cause !== undefined) checkFreed(peer, before.cause, text)
@@ -980,6 +988,10 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     if (what === 'begin' || what === 'freed' || (what === 'change' && to === 'failed')) {
       const { own, byCause } = reasons(peer, check, item, at - 2, confirmed)
       if (own.length === 0 && !byCause) broken('no transition without a fault', text)
+      // With the time for which an incident waits for its causes.
+      const hadLeft = leftLineAt.some((left) => at < left && left < confirmed - 35 * second)
+      if (what === 'begin' && hadLeft && peer.runsOn === 'network' && unreachable.includes(fault ?? 'data'))
+        broken('isolated', `${text} with what was seen before the line went`)
       const isHeld = own.some(({ kind }) => kind === 'threshold')
       if (what === 'begin' && !isHeld && confirmed - at < confirmMs)
         broken('confirmed by time', `${text} after ${confirmed - at} ms`)

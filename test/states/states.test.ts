@@ -579,7 +579,11 @@ function freedShop() {
 
 test('W18 a victim whose cause is gone does not part from it before a witness has answered', () => {
   const { run, tick, witness, freed, log } = freedShop()
-  expect(log()).toEqual(['begin db connect ok → failed', 'begin shop connect ok → failed', 'end db connect failed → ok'])
+  expect(log()).toEqual([
+    'begin db connect ok → failed',
+    'begin shop connect ok → failed',
+    'end db connect failed → ok',
+  ])
   run('shop', 240, refused)
   run('db', 241, ok)
   tick(242)
@@ -623,8 +627,8 @@ test('W18 a victim of a victim whose own cause is well rests on the one in the m
   run('net', 135, ok)
   tick(136)
   tick(137)
-  const told = transitions.map(({ what, key, cause }) => `${what} ${key} ${cause?.key ?? ''}`)
-  expect(told).toEqual(['begin net ', 'begin db net', 'end net ', 'freed db ', 'begin shop db'])
+  const summary = transitions.map(({ what, key, cause }) => `${what} ${key} ${cause?.key ?? ''}`)
+  expect(summary).toEqual(['begin net ', 'begin db net', 'end net ', 'freed db ', 'begin shop db'])
 })
 
 test('W18 a victim whose cause is gone parts from it also after the clock of the machine was set back', () => {
@@ -649,4 +653,70 @@ test('W18 a victim whose cause is gone parts from it also after the clock of the
   at(61, 'db', 'ok')
   const effects = states.tick(now + 62 * second)
   expect(effects.flatMap((one) => (one.type === 'transition' ? [one.transition.what] : []))).toEqual(['freed'])
+})
+
+test('W18 a victim is not kept by a cause that is well, although the one between them has no verdicts', () => {
+  const { run, tick, log } = watching([
+    monitor('net'),
+    monitor('db', { dependsOn: [{ atLeast: 1, of: ['net'] }] }),
+    monitor('shop', { dependsOn: [{ atLeast: 1, of: ['db'] }] }),
+  ])
+  for (const at of [60, 80]) for (const key of ['net', 'db', 'shop']) run(key, at, refused)
+  for (const key of ['net', 'db', 'shop']) run(key, 85, refused)
+  tick(86)
+  for (const at of [200, 210]) run('net', at, ok)
+  for (let at = 211; at < 400; at += 1) {
+    if (at % 60 === 0) run('shop', at, refused)
+    if (at % 60 === 0) run('db', at, { check: 'sign-in', level: undefined, reason: 'remembered' })
+    tick(at)
+  }
+  expect(log().filter((one) => /shop/.test(one))).toEqual([
+    'begin shop connect ok → failed',
+    'freed shop connect failed → failed',
+  ])
+})
+
+test('W18 flapping that a witness makes certain after the peer is well again is as bad as its faults', () => {
+  const { run, states, take, transitions } = watching([monitor('a')], ['w1', 'w2'])
+  const answers = (at: number): void =>
+    take(states.witnessed('w1', { at: origin + at * second, isUp: true }, origin + at * second + 10))
+  for (let at = 0; at < 7; at += 1) {
+    run('a', 60 + at * 28, refused)
+    answers(62 + at * 28)
+    run('a', 66 + at * 28, { ...ok, message: 'answers' })
+  }
+  const flapping = transitions.filter(({ what }) => what === 'flapping')
+  expect(flapping).toMatchObject([{ to: 'failed', fault: 'refused', message: '7 faults within an hour: m' }])
+})
+
+test('W18 a victim does not part from its causes because one of them has not run while it waited for another', () => {
+  const { run, tick, log } = watching([
+    monitor('one'),
+    monitor('two'),
+    monitor('shop', { dependsOn: [{ atLeast: 1, of: ['one', 'two'] }] }),
+  ])
+  const shows: Readonly<Record<number, readonly [string, Partial<Verdict>]>> = {
+    0: ['two', refused],
+    20: ['two', refused],
+    60: ['shop', refused],
+    61: ['one', refused],
+    77: ['two', refused],
+    80: ['shop', refused],
+    81: ['one', refused],
+    180: ['one', ok],
+    190: ['one', ok],
+    205: ['two', refused],
+    212: ['shop', refused],
+    213: ['one', refused],
+    222: ['shop', refused],
+    223: ['one', refused],
+    232: ['shop', refused],
+    233: ['one', refused],
+  }
+  for (let at = 0; at < 260; at += 1) {
+    const step = shows[at]
+    if (step) run(step[0], at, step[1])
+    tick(at)
+  }
+  expect(log().filter((one) => one.includes('shop'))).toEqual(['begin shop connect ok → failed'])
 })

@@ -28,12 +28,18 @@ export type Blame =
  * While a cause flaps, what it shows now counts: its silence must not cover the faults of others. What shallower runs reach
  * can be reached, whatever deeper ones show. One that nothing observes explains nothing.
  */
-const isDown = ({ isFlapping, latest, level, fault, isReached, unobservedSince }: SubjectState): boolean =>
-  isReached || unobservedSince !== undefined
+const isDown = (state: SubjectState): boolean => {
+  const { isFlapping, latest, level, fault, isReached, unobservedSince } = state
+  return isReached || unobservedSince !== undefined || isUnseenVictim(state)
     ? false
     : isFlapping
       ? latest?.level === 'failed' && isUnreachable(latest.fault)
       : level === 'failed' && isUnreachable(fault)
+}
+
+/** A victim of which no run has seen anything since its cause was gone. */
+const isUnseenVictim = ({ incident, latest }: SubjectState): boolean =>
+  incident?.freedAt !== undefined && (latest === undefined || latest.at < incident.freedAt)
 
 const isDoubtful = ({ doubt, isReached }: SubjectState): boolean =>
   !isReached && doubt?.failed !== undefined && isUnreachable(doubt.fault)

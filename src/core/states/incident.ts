@@ -90,7 +90,7 @@ export const opened = (
 
 /** A subject that flaps because of its cause says nothing by itself. */
 function followFlapping(state: SubjectState, { subject, blame, now }: Situation): IncidentStep | undefined {
-  const { incident, latest, level, faults } = state
+  const { incident, latest, lastBad, level, faults } = state
   if (incident?.isFlapping) {
     const rises = incident.level === 'warning' && level === 'failed'
     return rises
@@ -98,10 +98,11 @@ function followFlapping(state: SubjectState, { subject, blame, now }: Situation)
       : undefined
   }
   if (incident === undefined && blame.type !== 'own') return undefined
-  const worst = worse(worse(latest?.level ?? 'warning', level), incident?.level ?? 'warning')
+  // The run that makes it certain may be healthy: its faults say how bad it is.
+  const worst = worse(worse(lastBad?.level ?? 'warning', level), incident?.level ?? 'warning')
   const worstBad = worst === 'failed' ? 'failed' : 'warning'
-  const message = `${faults.length} faults within an hour: ${state.message}`
-  const fault = latest?.fault ?? state.fault
+  const message = `${faults.length} faults within an hour: ${lastBad?.message ?? state.message}`
+  const fault = lastBad?.fault ?? state.fault
   // Of an incident that is over, an earlier fault may have been the beginning.
   const beganAt = faults.at(-1) ?? now
   const next: Incident = incident

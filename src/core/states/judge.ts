@@ -68,6 +68,7 @@ export function judge(before: SubjectState, verdict: Verdict, run: Run, rules: J
     unobservedSince: undefined,
     isReached: remainsReached(before, level, run.depth),
     ...newsOf(before, level, beganAt),
+    lastBad: level === 'ok' ? before.lastBad : { level, fault, message },
     latest: {
       level,
       at: beganAt,

@@ -398,7 +398,7 @@ export class States {
       place.waitingSince ??= this.#now
       const isVictim = place.state.incident !== undefined && !isParting
       const mayWait = isVictim || this.#now - place.waitingSince < causeWaitMs
-      blamed = blame(monitor.dependsOn, (key) => this.#viewOf(key), seenFor(place.state, isParting), mayWait)
+      blamed = blame(monitor.dependsOn, (key) => this.#viewOf(key), seenFor(place.state, place.partsAt), mayWait)
       // What it shows may be the line.
       if (blamed.type === 'own' && this.#waitsForWitness(place)) blamed = { type: 'wait', rerun: [] }
       if (blamed.type === 'wait' && !place.hasAskedCauses) {
@@ -688,8 +688,8 @@ const unknownMonitor = ({ key, type, monitor: name }: StoredSubject): WatchedMon
 })
 
 /** As of when causes have to be seen: what a victim shows after its cause was gone may follow from a new fault of that. */
-const seenFor = (state: SubjectState, isParting: boolean): Pick<SubjectState, 'levelSince' | 'confirmedAt'> =>
-  isParting && state.latest ? { levelSince: state.latest.since, confirmedAt: state.latest.at } : state
+const seenFor = (state: SubjectState, partsAt: number | undefined): Pick<SubjectState, 'levelSince' | 'confirmedAt'> =>
+  partsAt !== undefined && state.latest ? { levelSince: state.latest.since, confirmedAt: partsAt } : state
 
 /** A fault in doubt at which a run did not look when it could have been confirmed. */
 const hidden = (state: SubjectState, { beganAt }: RunOfStates, { confirmMs }: WatchedMonitor): SubjectState =>

@@ -172,6 +172,10 @@ export type SubjectState = {
         readonly fault?: FaultClass | undefined
       }
     | undefined
+  /** The last verdict that was not healthy. */
+  readonly lastBad?:
+    | { readonly level: 'warning' | 'failed'; readonly fault?: FaultClass | undefined; readonly message: string }
+    | undefined
   /** When the faults of the last hour began, whether they were confirmed or not. */
   readonly faults: readonly number[]
   readonly isFlapping: boolean
