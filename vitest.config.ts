@@ -27,10 +27,10 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     reporters: ['default', './test/reporter.ts'],
     globalSetup: './test/port-trap.ts',
-    projects: Object.entries(tiers).flatMap(([name, { include, exclude, alone }]) => [
+    projects: Object.entries(tiers).flatMap(([name, { include, exclude, alone, env }]) => [
       // Half of what a short file takes is a new process that loads all of svc again.
-      { extends: true, test: { name, include, exclude: [...exclude, ...alone], isolate: false } },
-      { extends: true, test: { name: `${name}-alone`, include: alone, exclude } },
+      { extends: true, test: { name, include, exclude: [...exclude, ...alone], isolate: false, env } },
+      { extends: true, test: { name: `${name}-alone`, include: alone, exclude, env } },
     ]),
   },
 })

@@ -2,6 +2,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import pkg from '../package.json' with { type: 'json' }
 import slowFiles from './longest.json' with { type: 'json' }
+import { compiledCode } from './support/program/compiled-code.ts'
 import { peerSuite } from './support/suite/peer.ts'
 import { tiers } from './tiers.ts'
 
@@ -71,4 +72,8 @@ test('each file of test/support is in a folder, and the index has a row for each
   expect(globSync('*.*', { cwd: `${cwd}test/support` })).toEqual(['README.md'])
   const rows = [...sourceOf('test/support/README.md').matchAll(/^\| `([a-z-]+)` \|/gm)].map(([, folder]) => folder)
   expect(rows.toSorted()).toEqual([...new Set(shared.map((file) => file.split('/')[0]))].sort())
+})
+
+test('programs that quick tests start with the variables of this process keep their compiled code', () => {
+  expect(process.env).toMatchObject(compiledCode)
 })

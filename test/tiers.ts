@@ -1,3 +1,5 @@
+import { compiledCode } from './support/program/compiled-code.ts'
+
 const slow = 'test/**/*.{peers,long}.test.ts'
 
 /**
@@ -9,6 +11,8 @@ export const tiers = {
   quick: {
     include: ['test/**/*.test.ts'],
     exclude: [slow],
+    // Most of what a child process takes is reading and compiling the same modules.
+    env: compiledCode,
     alone: [
       'test/e2e/*.test.ts',
       'test/{client/hostile,system/state}.test.ts',
@@ -19,6 +23,7 @@ export const tiers = {
   slow: {
     include: [slow],
     exclude: [],
+    env: {},
     alone: [
       'test/**/hostile-text.long.test.ts',
       'test/{regular-expressions,contract/sharing,server/shortage,child/child,assert/probe}.long.test.ts',
