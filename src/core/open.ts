@@ -183,7 +183,7 @@ async function watch(options: OpenOptions, health: HealthPart, keeper: StatesKee
     import('./parts/schedule.ts'),
     import('./parts/states.ts'),
   ])
-  const states = statesPart(keeper)
+  const states = statesPart(keeper, options.log)
   return { states, schedule: schedulePart(health.scheduleWork(options), states) }
 }
 
@@ -198,8 +198,10 @@ async function openNotify(
   return notifyPart({ config, version, rows, states, keepsUp, log })
 }
 
-/** Opens and loads the parts before the server listens. On failure it closes them and throws a Fault. */
-/** Parts after the one that cannot be opened are not closed: to store their last values, they would wait for a store again. */
+/**
+ * Opens and loads the parts before the server listens. On failure it closes them and throws a Fault. Parts after the one that
+ * cannot be opened are not closed: to store their last values, they would wait for the store again.
+ */
 async function openAll(parts: readonly Part[]): Promise<void> {
   let toClose = 0
   try {

@@ -33,7 +33,10 @@ const refused: Result = { check: 'connect', status: 'failed', fault: 'refused', 
 /** A schedule and its states on a clock of the test. `results` says what a run of a monitor finds now. */
 async function serving(yaml: string, results: (name: string) => readonly Result[], rows?: StatesRows) {
   const runs: { readonly name: string; readonly at: number; readonly repeatsRefused: boolean }[] = []
-  const states = statesPart(statesKeeper({ rows: rows && (async () => rows) }))
+  const log: string[] = []
+  const states = statesPart(statesKeeper({ rows: rows && (async () => rows) }), ({ level, msg }) =>
+    log.push(`${level} ${msg}`),
+  )
   await states.start?.()
   let report: Parameters<Parameters<typeof schedulePart>[0]['watchReports']>[0] | undefined
   const reportOf = (name: string): MonitorReport => {
@@ -85,6 +88,7 @@ async function serving(yaml: string, results: (name: string) => readonly Result[
   return {
     runs,
     states,
+    log,
     end,
     pass: async (ms: number) => void (await vi.advanceTimersByTimeAsync(ms)),
     reload: async (next: string) => (await part.reload?.(await config(next)))?.(),
@@ -151,6 +155,23 @@ test('W18 a refused sign-in is repeated once to confirm it', async () => {
 const shop = `types:
   Sql: {host: false, monitors: [{kind: tcp, name: db, host: a, port: 1, every: 60s}]}
   App: {host: false, monitors: [{kind: tcp, name: shop, host: a, port: 2, every: 60s, dependsOn: Sql/tcp db}]}`
+
+test('W18 the log has one line for the begin of each incident and one for its end, and a consequence names its cause', async () => {
+  let result = connected
+  const { pass, log } = await serving(shop, () => [result])
+  await pass(60_000)
+  expect(log).toEqual([])
+  result = refused
+  await pass(180_000)
+  result = connected
+  await pass(180_000)
+  expect([...log].sort()).toEqual([
+    'info App/tcp shop: connect failed (a consequence of Sql/tcp db): connection refused',
+    'info App/tcp shop: connect recovered',
+    'info Sql/tcp db: connect recovered',
+    'warn Sql/tcp db: connect failed: connection refused',
+  ])
+})
 
 test('S11 a reader who may not see the type of a cause reads `a monitor of another type`', async () => {
   let result = connected

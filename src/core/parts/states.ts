@@ -22,6 +22,8 @@ import {
   type Verdict,
   type WatchedMonitor,
 } from '../states/index.ts'
+import type { KeeperLog } from '../store/index.ts'
+import { incidentLine } from './incident-log.ts'
 import { Blips, endedIncidents, isTroubled, mostRecords, openIncidents, type TroubledSubject } from './incidents.ts'
 import type { Part } from './part.ts'
 import type { ScheduledMonitor } from './scheduled-monitors.ts'
@@ -66,9 +68,9 @@ export type StatesPart = Part & {
 
 /**
  * Confirms what runs show: feeds the states with verdicts and time, and carries out what they ask for. `keeper` stores what
- * is confirmed; absent, it ends with the process.
+ * is confirmed; absent, it ends with the process. `log` gets a line for each incident that begins, changes or ends.
  */
-export function statesPart(keeper: StatesKeeper = statesKeeper({})): StatesPart {
+export function statesPart(keeper: StatesKeeper = statesKeeper({}), log: KeeperLog = () => {}): StatesPart {
   const stop = new AbortController()
   let states: States | undefined
   let before: Awaited<ReturnType<StatesKeeper['restore']>> | undefined
@@ -92,6 +94,8 @@ export function statesPart(keeper: StatesKeeper = statesKeeper({})): StatesPart 
       if (effect.type === 'ask') clock?.ask(effect)
       else if (effect.type === 'transition') {
         blips.add(effect.transition)
+        const line = incidentLine(effect.transition)
+        if (line) log(line)
         onTransition(effect.transition)
       } else if (effect.type === 'witness') for (const witness of witnesses) tryWitness(witness)
     }
