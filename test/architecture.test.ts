@@ -106,6 +106,10 @@ const law: Record<string, readonly string[]> = {
   notify: ['engine', 'files', 'net', 'settings', 'format', 'loopback', 'probe-error', 'protocol'],
   // What each receiver knows, and what it is sent next. Of the receivers it uses types.
   outbox: ['notify', 'schedule', 'states', 'probe-error'],
+  // Times of cron expressions.
+  cron: ['net', 'suggest'],
+  // Whose notifications wait, and until when. Of the states it uses types.
+  quiet: ['cron', 'notify', 'states', 'settings', 'format'],
   // What results say over time. Of the engine and the protocol it uses nothing.
   history: [],
   assert: ['encoding', 'engine', 'net', 'settings', 'protocol', 'format'],
@@ -114,6 +118,7 @@ const law: Record<string, readonly string[]> = {
   folders: ['engine', 'net', 'settings', 'format', 'probe-error'],
   kinds: [
     'recognition',
+    'cron',
     'file-errors',
     'files',
     'wire',
@@ -152,6 +157,8 @@ const law: Record<string, readonly string[]> = {
     'engine',
     'assert',
     'notify',
+    'quiet',
+    'cron',
     'plan',
     'schedule',
     'settings',
@@ -210,6 +217,7 @@ const law: Record<string, readonly string[]> = {
     'history',
     'notify',
     'outbox',
+    'quiet',
     'files',
     'settings',
     'net',
@@ -257,7 +265,8 @@ const packages: Record<string, readonly string[]> = {
   reports: ['csv-stringify'],
   config: ['yaml'],
   profiles: ['yaml'],
-  kinds: ['basic-ftp', 'croner', 'jose', 'ldapts', 'mongodb', 'mysql2', 'pg', 'ssh2', 'tedious'],
+  cron: ['croner'],
+  kinds: ['basic-ftp', 'jose', 'ldapts', 'mongodb', 'mysql2', 'pg', 'ssh2', 'tedious'],
   database: ['mysql2', 'pg', 'tedious'],
   assert: ['fast-xml-parser', 're2js'],
   system: ['systeminformation'],

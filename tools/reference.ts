@@ -28,6 +28,7 @@ import {
   schemaOf,
   type WhoMayCall,
 } from '../src/core/protocol/index.ts'
+import { quietSettings } from '../src/core/quiet/index.ts'
 import { auditEvents } from '../src/core/store/audit-events.ts'
 import { commands } from '../src/registry.ts'
 
@@ -211,6 +212,9 @@ async function monitorsPage(): Promise<string> {
       `${doc}.`,
       settingsTable(describeSettings(settings)),
     ]),
+    '## `quiet:`',
+    'A list of times at which notifications wait ([notifications](../notifications.md#quiet)).',
+    settingsTable(describeSettings(quietSettings)),
   )
 }
 

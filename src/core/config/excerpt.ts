@@ -1,6 +1,7 @@
 import { notifySettings, receiverKinds } from '../notify/index.ts'
 import { configurableKinds, hostKind, loadKind } from '../plan/index.ts'
 import { ServerType } from '../protocol/index.ts'
+import { quietSettings } from '../quiet/index.ts'
 import type { Setting, SettingsSpec } from '../settings/index.ts'
 import { commonSettings, shorthands } from './common.ts'
 import type { DocumentPlace } from './document.ts'
@@ -30,6 +31,7 @@ const sections = [
   'serve',
   'auth',
   'notify',
+  'quiet',
   'exec',
   'include',
   'monitors',
@@ -57,7 +59,14 @@ export async function knownKeys(more: SettingsSpec): Promise<KnownKeys> {
   const receivers = receiverKinds.map(
     ({ name, settings }) => ({ [name]: { type: 'group', fields: settings, doc: '' } }) as const,
   )
-  for (const spec of [commonSettings, more, notifySettings, ...receivers, ...kinds.map(({ settings }) => settings)])
+  for (const spec of [
+    commonSettings,
+    more,
+    notifySettings,
+    quietSettings,
+    ...receivers,
+    ...kinds.map(({ settings }) => settings),
+  ])
     walk(spec)
   return { all, plain: new Set([...plain].filter((name) => plainTexts.has(name) || !hiddenNames.has(name))) }
 }

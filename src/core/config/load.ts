@@ -29,6 +29,7 @@ import {
 import type { ConfigSource, Merged } from './merge.ts'
 import type { NotifyConfig } from './notify.ts'
 import type { ProfilesRead } from './profiles.ts'
+import type { QuietConfig } from './quiet.ts'
 import { type InvalidMonitor, readTypes, type TypeConfig, type Types } from './types.ts'
 
 export type ServeConfig = Omit<ServeOptions, 'debug'>
@@ -57,6 +58,8 @@ export type Config = {
   readonly auth?: AuthConfig | undefined
   /** The receivers of notifications. Absent without a `notify:` section. */
   readonly notify?: NotifyConfig | undefined
+  /** When notifications wait. Absent without a `quiet:` section. */
+  readonly quiet?: QuietConfig | undefined
   /** The programs that the system's svc.yaml allows. Absent when no monitor runs a program. */
   readonly exec?: Services['exec'] | undefined
   /** `file:line:column: …`: what will fail at run time, such as a missing secret. */
@@ -187,6 +190,7 @@ async function readConfig(
     serve: read.serve,
     ...(read.auth ? { auth: read.auth } : {}),
     ...(read.notify ? { notify: read.notify } : {}),
+    ...(read.quiet ? { quiet: read.quiet } : {}),
     otherSections: read.otherSections,
     ...(exec ? { exec } : {}),
     cannotRun: filePlaces(cannotRun),
@@ -316,7 +320,7 @@ const prefixOf = ({ name, profile }: Raw): string => String(name ?? profile)
 /** The name of an entry: the kind when it has none. */
 const ownName = ({ name }: Raw, kind: string): string => (typeof name === 'string' ? name : kind)
 
-type Sections = Pick<LoadedConfig, 'types' | 'serve' | 'auth' | 'notify' | 'otherSections'> & {
+type Sections = Pick<LoadedConfig, 'types' | 'serve' | 'auth' | 'notify' | 'quiet' | 'otherSections'> & {
   /** The entries with mistakes, by type. Paths are those of the file. */
   readonly invalid: InvalidTypes
   readonly problems: readonly Problem[]
@@ -330,7 +334,7 @@ async function readSections(
   elsewhere: string | undefined,
 ): Promise<Sections> {
   const root = value ?? {}
-  const { types, profiles, serve, auth, notify, exec, include: _, ...others } = isMap(root) ? root : {}
+  const { types, profiles, serve, auth, notify, quiet, exec, include: _, ...others } = isMap(root) ? root : {}
   const problems: Problem[] = isSvcYaml(root)
     ? unknownSections(Object.keys(others))
     : [{ path: [], message: notSvcYaml }]
@@ -342,6 +346,8 @@ async function readSections(
     notify === undefined || notify === null
       ? undefined
       : (await import('./notify.ts')).readNotify(notify, context, readType)
+  const readSilences =
+    quiet === undefined || quiet === null ? undefined : (await import('./quiet.ts')).readQuiet(quiet, context, readType)
   const below = (step: string, more: readonly Problem[]): void => {
     problems.push(...more.map((problem) => underPath([step], problem)))
   }
@@ -354,6 +360,7 @@ async function readSections(
   }
   below('auth', readAuth?.problems ?? [])
   below('notify', readReceivers?.problems ?? [])
+  below('quiet', readSilences?.problems ?? [])
   if (exec !== undefined) below('exec', await execProblems(exec, context, elsewhere))
   const inSection = (section: string, list: readonly MonitorProblem[]): readonly MonitorProblem[] =>
     list.map((problem) => underPath([section], problem))
@@ -362,7 +369,7 @@ async function readSections(
   for (const [type, entries] of Object.entries(readType.invalid) as [ServerType, readonly InvalidMonitor[]][]) {
     invalid[type] = entries.map((entry) => ({ ...entry, problems: inTypes(entry.problems) }))
   }
-  const otherSections = Object.entries({ profiles, serve, auth, notify, exec }).flatMap(([name, section]) =>
+  const otherSections = Object.entries({ profiles, serve, auth, notify, quiet, exec }).flatMap(([name, section]) =>
     section === undefined || section === null ? [] : [name],
   )
   return {
@@ -370,6 +377,7 @@ async function readSections(
     serve: readServing.values,
     ...(readAuth ? { auth: readAuth.values } : {}),
     ...(readReceivers ? { notify: readReceivers.values } : {}),
+    ...(readSilences ? { quiet: readSilences.values } : {}),
     otherSections,
     invalid,
     problems,
@@ -377,11 +385,12 @@ async function readSections(
       ...inTypes(readType.warnings),
       ...inSection('auth', readAuth?.warnings ?? []),
       ...inSection('notify', readReceivers?.warnings ?? []),
+      ...inSection('quiet', readSilences?.warnings ?? []),
     ],
   }
 }
 
-const sections = ['types', 'profiles', 'serve', 'auth', 'notify', 'include']
+const sections = ['types', 'profiles', 'serve', 'auth', 'notify', 'quiet', 'include']
 const notPart = 'is not a part of a svc.yaml: it has neither types nor profiles'
 const notSvcYaml = 'is not a svc.yaml: it has none of the sections types, profiles, serve, auth and notify'
 
@@ -476,6 +485,7 @@ const isStructural = ({ path }: Problem): boolean =>
   path[0] !== 'serve' &&
   path[0] !== 'auth' &&
   path[0] !== 'notify' &&
+  path[0] !== 'quiet' &&
   path[0] !== 'exec' &&
   path[2] !== 'host' &&
   !path.some((step) => typeof step === 'number')

@@ -1,5 +1,4 @@
-import { type AnyReceiverKind, isMonitor, notifySettings, type ReceiverConfig, receiverKinds } from '../notify/index.ts'
-import { plannedNames } from '../plan/index.ts'
+import { type AnyReceiverKind, notifySettings, type ReceiverConfig, receiverKinds } from '../notify/index.ts'
 import { ServerType } from '../protocol/index.ts'
 import {
   type At,
@@ -12,14 +11,10 @@ import {
   type SettingsSpec,
   type Target,
 } from '../settings/index.ts'
-import { didYouMean } from '../suggest.ts'
-import type { readTypes } from './types.ts'
+import { type Configured, invalidOf, monitorsOf, refuseIdle, unknown } from './configured.ts'
 
 /** The receivers of notifications, in the order of the file. */
 export type NotifyConfig = readonly ReceiverConfig[]
-
-/** What receivers may name. */
-type Configured = Pick<Awaited<ReturnType<typeof readTypes>>, 'types' | 'invalid'>
 
 /** A table of settings in which each kind of receiver is a group. */
 const entrySettings: SettingsSpec = {
@@ -93,44 +88,21 @@ function kindIn(entry: Raw, at: At): AnyReceiverKind | undefined {
 }
 
 /** Reports what no incident can ever match: an alert must not be lost to a typing error. */
-function refuseUnknown(
-  { types, monitors, tags }: ReceiverConfig['only'],
-  at: At,
-  { types: configured, invalid }: Configured,
-): void {
-  const monitorsOf = Object.entries(configured).flatMap(([type, { monitors: list }]) =>
-    list.map((monitor) => ({ type, monitor: monitor.name, tags: monitor.tags ?? [] })),
-  )
-  // An entry with mistakes counts by its name, so that one mistake does not look like two.
-  const invalidOnes = Object.entries(invalid).flatMap(([type, list]) =>
-    list.map(({ name }) => ({ type, monitor: name, tags: [] })),
-  )
-  const ofEveryType = plannedNames.map((monitor) => ({ monitor, tags: [] }))
-  const all = [...monitorsOf, ...invalidOnes, ...ofEveryType]
+function refuseUnknown({ types, monitors, tags }: ReceiverConfig['only'], at: At, configured: Configured): void {
   for (const [index, type] of (types ?? []).entries()) {
     const here = at.in('types').in(index)
     if (!ServerType.values.some((one) => one === type)) here.report(unknown('a server type', type, ServerType.values))
-    else if (configured[type as ServerType] === undefined)
+    else if (configured.types[type as ServerType] === undefined)
       here.report(`is ${type}, for which this file has no monitors`)
   }
-  for (const [index, pattern] of (monitors ?? []).entries()) {
-    if (all.some((one) => isMonitor(pattern, one))) continue
-    const names = [...monitorsOf, ...invalidOnes].flatMap(({ type, monitor }) => [monitor, `${type}/${monitor}`])
-    at.in('monitors')
-      .in(index)
-      .report(unknown('a monitor of this file', pattern, names))
-  }
-  if (invalidOnes.length > 0) return
-  const everyTag = [...new Set(monitorsOf.flatMap((one) => one.tags))]
+  refuseIdle(monitors ?? [], at.in('monitors'), configured)
+  // The tags of an entry with mistakes are unknown.
+  if (invalidOf(configured).length > 0) return
+  const everyTag = [...new Set(monitorsOf(configured).flatMap((one) => one.tags))]
   for (const [index, tag] of (tags ?? []).entries()) {
     if (!everyTag.includes(tag))
       at.in('tags')
         .in(index)
         .report(unknown('a tag of any monitor', tag, everyTag))
   }
-}
-
-function unknown(what: string, written: string, names: readonly string[]): string {
-  const meant = didYouMean(written, names)
-  return `is ${JSON.stringify(written)}, which is not ${what}${meant === undefined ? '' : `: did you mean \`${meant}\`?`}`
 }

@@ -15,6 +15,9 @@ export const preloadReading = async (): Promise<unknown> =>
     import('./notify.ts'),
     import('./profile-use.ts'),
     import('./profiles.ts'),
+    // Loads croner.
+    import('../cron.ts').then(({ readCron }) => readCron('@daily', 'UTC')),
+    import('./quiet.ts'),
     import('./schedule-load.ts'),
     // Loads what regular expressions need.
     import('../assert/expectation.ts').then(({ patternWarning }) => patternWarning('/a/')),

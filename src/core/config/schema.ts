@@ -3,6 +3,7 @@ import { notifySettings, receiverKinds } from '../notify/index.ts'
 import { configurableKinds, hostKind, loadKind, plans, writeDefault, writeRange } from '../plan/index.ts'
 import { loadProfile, type Profile, placeholder, profileNames } from '../profiles/index.ts'
 import { ExecutionMode, ServerType } from '../protocol/index.ts'
+import { quietSettings } from '../quiet/index.ts'
 import { serveSettings } from '../serve-settings.ts'
 import { otherWord, type Setting, type SettingsSpec, type ThresholdUnit, writtenAs } from '../settings/index.ts'
 import { authSettings } from './auth.ts'
@@ -56,6 +57,11 @@ export async function configSchema(): Promise<object> {
         description: 'Receivers of the notifications of svc serve',
         type: ['array', 'null'],
         items: { $ref: '#/$defs/receiver' },
+      },
+      quiet: {
+        description: 'When notifications wait',
+        type: ['array', 'null'],
+        items: settingsSchema(quietSettings),
       },
       exec: {
         ...settingsSchema(execSettings),

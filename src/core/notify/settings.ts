@@ -45,7 +45,7 @@ export const notifySettings = {
     type: 'choice',
     values: ['honor', 'ignore'],
     default: 'honor',
-    doc: '`ignore`: also send what `svc quiet` silences',
+    doc: '`ignore`: also send what `quiet:` silences',
   },
   volatile: {
     type: 'flag',

@@ -4,6 +4,7 @@ import { Fault } from '../errors.ts'
 import { type ConfiguredFiles, filesWithin } from '../files/index.ts'
 import { isFor, type Notice, needsStore, type ReceiverConfig } from '../notify/index.ts'
 import type { NoticeItem, OutboxRows, Present } from '../outbox/index.ts'
+import { ClockWindows, silenceOf } from '../quiet/index.ts'
 import type { Family } from '../reports/index.ts'
 import { timelineOf } from '../schedule/index.ts'
 import type { StoredSubject } from '../states/index.ts'
@@ -42,12 +43,14 @@ export function notifyPart({
   const startedAt = now()
   const server = config.serve.name ?? hostname()
 
+  let quiet = windowsIn(config)
+
   const tagsOf = ({ key }: StoredSubject): readonly string[] => states.monitors().get(key)?.monitor.tags ?? []
 
   const lookup = (subject: StoredSubject): Present | 'removed' | 'unknown' => {
     const state = states.stateOf(subject)
     if (state === 'removed') return 'removed'
-    if (state) return { subject, state, isQuiet: false }
+    if (state) return { subject, state, isQuiet: silenceOf(subject, state.incident, quiet, now()) !== undefined }
     const { intervals = {} } = states.monitors().get(subject.key) ?? {}
     const every = Object.values(intervals).map((ms) => ms ?? 0)
     const isGone = now() - startedAt > Math.max(goneMs, goneIntervals * Math.max(0, ...every))
@@ -129,7 +132,9 @@ export function notifyPart({
     reload: async (next) => {
       requireStore(next.notify)
       const receivers = await opened(next.notify ?? [])
+      const nextQuiet = windowsIn(next)
       return () => {
+        quiet = nextQuiet
         for (const before of driver.use(receivers)) void before.close()
       }
     },
@@ -138,6 +143,9 @@ export function notifyPart({
     close: () => driver.close(),
   }
 }
+
+/** The windows in which notifications wait. */
+const windowsIn = ({ quiet = [] }: Config): readonly ClockWindows[] => quiet.map((one) => new ClockWindows(one))
 
 /** The families of /metrics about notifications. Without receivers there are none. */
 function notifyMetrics(figures: readonly ReceiverFigures[]): readonly Family[] {

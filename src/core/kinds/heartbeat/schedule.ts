@@ -1,17 +1,12 @@
-import { createRequire } from 'node:module'
-import type * as Croner from 'croner'
+import { type Cron, cronOf, readCron, usualZone, zoneProblem } from '../../cron.ts'
 import { showDuration } from '../../format.ts'
-import { count, quote, sanitize } from '../../net/text.ts'
-import { didYouMean } from '../../suggest.ts'
+import { quote } from '../../net/text.ts'
 import { type ReportSettings, reportSettings } from './agents.ts'
 import { type Due, maxRuns, runsOf, type ScheduledRun } from './due.ts'
 
 const dayMs = 86_400_000
 /** The store forgets an agent after this much silence. */
 export const rememberedMs = 100 * dayMs
-const usualZone = 'UTC'
-/** From the most to the least frequent. */
-const names = ['@hourly', '@daily', '@midnight', '@weekly', '@monthly', '@yearly', '@annually']
 
 /** Why the schedule and its related settings cannot be used, or undefined. Loads croner if a schedule is set. */
 export function scheduleProblem(settings: ReportSettings): string | undefined {
@@ -28,35 +23,10 @@ export function scheduleProblem(settings: ReportSettings): string | undefined {
   return zoneProblem(timezone ?? usualZone) ?? expressionProblem(schedule, timezone ?? usualZone, settings)
 }
 
-function zoneProblem(timezone: string): string | undefined {
-  const is = `timezone ${quote(timezone, 64)} is not a time zone`
-  const such = `${is}: use a name such as Europe/Berlin`
-  // An offset is not a time zone: it has no daylight saving time.
-  if (!/^[a-z]/i.test(timezone)) return such
-  try {
-    new Intl.DateTimeFormat('en', { timeZone: timezone })
-    return undefined
-  } catch {
-    const meant = didYouMean(timezone, Intl.supportedValuesOf('timeZone'))
-    return meant === undefined ? such : `${is}: did you mean ${meant}?`
-  }
-}
-
 function expressionProblem(schedule: string, timezone: string, { grace }: ReportSettings): string | undefined {
   const place = `schedule ${quote(schedule, 100)}`
-  const fields = schedule.split(/\s+/).filter((field) => field !== '')
-  if (schedule.trim().startsWith('@')) {
-    if (!names.includes(schedule.trim().toLowerCase())) return `${place} is not one of ${names.join(', ')}`
-  } else if (fields.length !== 5) {
-    return `${place} has ${count(fields.length, 'field')}: write 5 (minute, hour, day, month, weekday: 0 2 * * *), or a name such as @daily`
-  }
-  let cron: Cron
-  try {
-    cron = readCron(schedule.trim(), timezone)
-  } catch (error) {
-    const why = error instanceof Error ? error.message.replace(/^CronPattern: /, '') : ''
-    return `${place} cannot be read: ${sanitize(why, 200)}`
-  }
+  const cron = cronOf('schedule', schedule, timezone)
+  if ('problem' in cron) return cron.problem
   const gap = tooLong(cron, rememberedMs - (grace.limit ?? grace.warn ?? 0))
   if (gap === undefined) return undefined
   if (gap === Number.POSITIVE_INFINITY) return `${place} matches no date`
@@ -120,34 +90,4 @@ function timesUpTo(expression: string, timezone: string, now: number): Times {
   if (cache.size >= maxTimes) cache.clear()
   cache.set(key, times)
   return times
-}
-
-/** The times of a cron expression, in milliseconds since 1970. */
-type Cron = {
-  /** The last `n` times before `time`, exclusive; newest first. */
-  readonly before: (time: number, n: number) => readonly number[]
-  /** The first time after `time`, if there is one. */
-  readonly after: (time: number) => number | undefined
-}
-
-/**
- * Parses an expression of five fields, or a name such as `@daily`. Handles daylight saving changes like Debian's cron:
- * a fixed time that is skipped runs right after the gap, a fixed time that is repeated runs once, and hourly or more
- * frequent jobs run in every actual hour. Throws an Error that explains what cannot be parsed.
- */
-function readCron(expression: string, timezone: string): Cron {
-  // Loaded only for a schedule, and synchronously, because settings are validated synchronously.
-  const croner = createRequire(import.meta.url)('croner') as typeof Croner
-  const cron = new croner.Cron(expression, {
-    paused: true,
-    timezone,
-    mode: '5-part',
-    fixedTimeRule: 'no-wildcard',
-  })
-  // croner only supports whole seconds.
-  const second = (time: number, round: (value: number) => number): Date => new Date(round(time / 1_000) * 1_000)
-  return {
-    before: (time, n) => cron.previousRuns(n, second(time, Math.ceil)).map((date) => date.getTime()),
-    after: (time) => cron.nextRun(second(time, Math.floor))?.getTime(),
-  }
 }
