@@ -10,7 +10,8 @@ export default class History extends TargetCommand {
     `svc serve records what its monitors find and keeps it for 400 days, in periods that get longer with
 their age. Availability is the share of the time observed in which no check failed; the time that was not
 observed is shown beside it. With --monitor, the periods of one monitor are listed with their figures.
-The incidents of each monitor are listed, too: when they began, how long they lasted, and their victims.`
+The incidents of each monitor are listed, too: when they began, how long they lasted, and their victims.
+A server without a store (svc serve --only health) remembers 24 hours: --server URL shows them.`
   static override answers = { '': lists(async () => (await import('../cli/health/history-lists.ts')).history) }
   static override examples = [
     '<%= config.bin %> history',

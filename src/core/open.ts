@@ -113,6 +113,9 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     get schedule() {
       return watching?.schedule.load()
     },
+    get notKept() {
+      return keeper?.notKept()
+    },
     storeFiles: shared && store ? (await store.data(false)).files : undefined,
     providers: store && providersOf(config.auth),
   }

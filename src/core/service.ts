@@ -271,6 +271,8 @@ export type RuntimeFacts = {
   readonly storeFiles?: Readonly<Record<string, string | undefined>> | undefined
   /** What svc runs by itself, in a sentence. Undefined if it runs nothing. */
   readonly schedule?: string | undefined
+  /** Which confirmed states and incidents do not survive the end of this server, and why, in a sentence. Undefined: all do. */
+  readonly notKept?: string | undefined
   /** Types with at least one configured monitor. */
   readonly types: readonly ServerType[]
   /** Types that check parts of svc itself. Empty with a configuration, and where one is required. */

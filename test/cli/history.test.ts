@@ -1,9 +1,13 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { localCall } from '../../src/cli/session/session.ts'
 import type { ObservedRun } from '../../src/core/history/index.ts'
 import { Recorder } from '../../src/core/history/index.ts'
+import { openCore } from '../../src/core/open.ts'
+import { historyMarkup, historyOf } from '../../src/core/server/page-monitor.ts'
 import type { IncidentRecord } from '../../src/core/states/index.ts'
 import { openData } from '../../src/core/store/index.ts'
+import { load } from '../config/given.ts'
 import { type Home, type Ran, svcHome } from '../support/program/svc.ts'
 
 const minute = 60_000
@@ -68,6 +72,25 @@ describe('svc history', () => {
       expect(row.worst[0]).toMatchObject({ downSeconds: 3_600, failedChecks: ['connect'] })
     }
     expect(whole.code).toBe(0)
+  })
+
+  test('W3 the pages of the simulated shop and of its database show the same availability', async () => {
+    const store = join(home.folder, 'store', 'svc.db')
+    const core = await openCore({ version: '1', config: await load('{}'), store, shared: false, details: 'anyone' })
+    try {
+      for (const id of [
+        { type: 'App', monitor: 'tcp shop' },
+        { type: 'Sql', monitor: 'tcp db' },
+      ] as const) {
+        const { windows } = await historyOf(core.service, id, localCall(new AbortController().signal))
+        const text = historyMarkup(windows, Date.now())
+          .markup.replace(/<[^>]*>/g, ' ')
+          .replace(/\s+/g, ' ')
+        expect(text).toMatch(/ 24 h 83\.\d+ % since .* UTC 1 h /)
+      }
+    } finally {
+      await core.runtime.close()
+    }
   })
 
   const incidentsIn = (ran: Ran) => rowsOf(ran).flatMap(({ incidents }) => incidents)

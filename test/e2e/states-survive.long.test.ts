@@ -1,7 +1,11 @@
 import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { ask, type ServeNode, startNode } from '../support/program/serve-node.ts'
+import { startServeProcess } from '../support/program/serve-process.ts'
 import { postgresMissing } from '../support/servers/postgres.ts'
 import { freePort } from '../support/servers/server.ts'
 import { backends } from '../support/store/data-fixture.ts'
@@ -81,4 +85,20 @@ describe.each(backends)('W18 incidents over a restart, on $name', ({ name, start
       expect(await last.stop()).toBe(0)
     },
   )
+})
+
+test('W3 without a store, the first line of the log says what svc forgets when it ends; with one, nothing', async () => {
+  const firstLine = (log: string): { readonly store?: string; readonly notKept?: string } =>
+    JSON.parse(log.split('\n').find((line) => line.includes(' listens on ')) ?? '{}')
+  await using without = await startServeProcess('{}\n')
+  await until(() => without.log().includes(' listens on '), waitMs)
+  expect(firstLine(without.log())).toMatchObject({
+    store: 'none',
+    notKept: 'Without a store, svc forgets states and incidents when it ends',
+  })
+  const folder = mkdtempSync(join(tmpdir(), 'svc-kept-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  await using stored = await startNode({ store: join(folder, 'store', 'svc.db') })
+  await until(() => stored.log().includes(' listens on '), waitMs)
+  expect(firstLine(stored.log())).not.toHaveProperty('notKept')
 })

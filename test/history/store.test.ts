@@ -1,4 +1,5 @@
-import { existsSync } from 'node:fs'
+import { copyFileSync, existsSync, readdirSync, rmSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import {
   type HistoryRows,
@@ -9,10 +10,20 @@ import {
   Recorder,
   restored,
 } from '../../src/core/history/index.ts'
-import type { IncidentRecord, StatesBatch, StoredState } from '../../src/core/states/index.ts'
+import {
+  type Effect,
+  type IncidentRecord,
+  Ledger,
+  States,
+  type StatesBatch,
+  type StoredState,
+  type Transition,
+  type WatchedMonitor,
+} from '../../src/core/states/index.ts'
 import { newSubject } from '../../src/core/states/judge.ts'
 import { type Data, openData } from '../../src/core/store/index.ts'
 import { backends } from '../support/store/data-fixture.ts'
+import { until } from '../support/suite/until.ts'
 
 const minute = 60_000
 const hour = 60 * minute
@@ -40,7 +51,7 @@ async function store(recorder: Recorder, rows: HistoryRows, now: number): Promis
 
 const everything = (from: number, to: number, step: number) => ({ from, to, step, figures: true, includes: () => true })
 
-describe.each(backends)('W3 the history of a store on $name', ({ name, start, fresh, stop }) => {
+describe.each(backends)('W3 the history of a store on $name', ({ name, start, fresh, raw, stop }) => {
   let path = ''
   let data: Data
   const open = async (): Promise<Data> => await openData({ store: path, create: true })
@@ -183,6 +194,117 @@ describe.each(backends)('W3 the history of a store on $name', ({ name, start, fr
     } finally {
       await later.close()
     }
+  })
+
+  /** Copies a store that nobody uses; gives what puts the copy in its place. */
+  const copied = async (): Promise<() => Promise<string>> => {
+    if (name === 'SQLite') {
+      const folder = dirname(path)
+      const files = readdirSync(folder).filter((file) => file.startsWith(basename(path)))
+      for (const file of files) copyFileSync(join(folder, file), join(folder, `copy-${file}`))
+      return async () => {
+        for (const file of readdirSync(folder)) if (file.startsWith(basename(path))) rmSync(join(folder, file))
+        for (const file of files) copyFileSync(join(folder, `copy-${file}`), join(folder, file))
+        return path
+      }
+    }
+    const others = 'SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()'
+    await until(async () => (await raw(path, others)).length === 0)
+    const url = new URL(path)
+    const database = url.pathname.slice(1)
+    await raw(path, `CREATE DATABASE ${database}_copy TEMPLATE ${database} OWNER svc`)
+    url.pathname = `${database}_copy`
+    return async () => url.href
+  }
+
+  const watchedAs = (type: 'App' | 'Sql', one: string): WatchedMonitor => ({
+    ...{ key: `${type}/tcp/${one}`, type, name: `tcp ${one}`, runsOn: 'network', every: { Standard: minute } },
+    ...{ dependsOn: [], confirmMs: 20_000, flapping: 6, formerly: [], fingerprint: '' },
+  })
+  const [shop, db] = [watchedAs('App', 'shop'), watchedAs('Sql', 'db')]
+
+  /** What `svc serve` does with its store, at times of the test. */
+  async function serving(from: number) {
+    let clock = from
+    data = await openData({ store: path, create: true, now: () => clock })
+    const states = new States(clock)
+    const ledger = new Ledger()
+    const transitions: Transition[] = []
+    const before = await data.states.read()
+    const source = await restored(data.history, clock)
+    ledger.adopt(before)
+    states.restore(before.states, clock, clock - (before.ageMs ?? 0))
+    const take = (effects: readonly Effect[]): void => {
+      ledger.take(effects)
+      for (const effect of effects) if (effect.type === 'transition') transitions.push(effect.transition)
+    }
+    take(states.configure([shop, db], clock))
+    return {
+      transitions,
+      source,
+      /** A run of both at a time. These fail. */
+      run: async (at: number, ...failing: readonly WatchedMonitor[]): Promise<void> => {
+        clock = at
+        for (const { key, type = 'App', name: monitor } of [shop, db]) {
+          const isDown = failing.some((one) => one.key === key)
+          const level = isDown ? 'failed' : 'ok'
+          const verdict = { check: 'connect', level, message: level, depth: 'Basic' } as const
+          const verdicts = [isDown ? { ...verdict, fault: 'refused' as const } : verdict]
+          take(states.ran({ key, depth: 'Standard', beganAt: at, endedAt: at, verdicts }, at))
+          source.recorder.add({ key, type, name: monitor }, runAt(at, level))
+        }
+        take(states.tick(at))
+        await store(source.recorder, data.history, at)
+        const batch = ledger.batch(at)
+        if (batch && (await data.states.write(batch))) ledger.stored(batch, at)
+      },
+      incidents: async () => await data.states.incidents(everyIncident),
+    }
+  }
+
+  test('W18 W3 on an older copy of the store, an incident that is over meanwhile ends once, one that began meanwhile begins once, and the time between is unobserved', async () => {
+    await data.close()
+    const first = await serving(noon)
+    await first.run(noon)
+    for (const seconds of [60, 65, 75, 85, 120, 180]) await first.run(noon + seconds * 1_000, db)
+    const [{ id } = { id: '' }, ...others] = await first.incidents()
+    expect(others).toEqual([])
+    await data.close()
+    const restore = await copied()
+
+    // What the copy does not know.
+    const second = await serving(noon + 4 * minute)
+    for (const seconds of [240, 300, 360, 420, 480]) await second.run(noon + seconds * 1_000, shop)
+    expect((await second.incidents()).map(({ monitor, ending }) => [monitor, ending])).toEqual([
+      ['tcp shop', undefined],
+      ['tcp db', 'recovered'],
+    ])
+    await data.close()
+
+    path = await restore()
+    const back = noon + 2 * hour
+    const third = await serving(back)
+    for (const seconds of [1, 6, 16, 26, 60, 120]) await third.run(back + seconds * 1_000, shop)
+    const opened = back + 1_000
+    expect(third.transitions.map(({ what, monitor, at, incident }) => [what, monitor, at, incident === id])).toEqual([
+      ['unobserved', 'tcp db', noon + 3 * minute, true],
+      ['observed', 'tcp db', opened, true],
+      ['end', 'tcp db', opened, true],
+      ['begin', 'tcp shop', opened, false],
+    ])
+    expect(await third.incidents()).toMatchObject([
+      { monitor: 'tcp shop', beganAt: opened, endedAt: undefined },
+      { id, monitor: 'tcp db', beganAt: noon + minute, endedAt: opened, ending: 'recovered' },
+    ])
+    const now = back + 2 * minute
+    const all = await periodsOf(third.source, everything(noon, now, 5 * minute), now)
+    const ofDb = all.find(({ key }) => key === db.key)?.periods ?? []
+    const whole = packed(ofDb.map(({ pack }) => pack))
+    // The last verdict before the copy stands for two intervals, and no run of the hole counts.
+    expect(whole).toMatchObject({ down: [4 * minute, 4 * minute, 4 * minute] })
+    expect(ofDb.filter(({ from }) => from >= noon + 10 * minute && from < back)).toEqual([])
+    const ofShop = packed(all.find(({ key }) => key === shop.key)?.periods.map(({ pack }) => pack) ?? [])
+    expect(ofShop.down[0]).toBe(now - opened)
   })
 
   test.runIf(name === 'SQLite')('reading makes no file, and the file is not a store', async () => {

@@ -49,6 +49,12 @@ describe('the page of a monitor', () => {
     expect(ftp).toContain('Down for longest')
   })
 
+  test('W20 without a store, the page says that states and incidents do not outlive svc, and /readyz is ready', async () => {
+    const { text } = await ask(server.port, '/')
+    expect(textOf(text)).toContain('Without a store, svc forgets states and incidents when it ends.')
+    expect((await ask(server.port, '/readyz')).text).toBe('ready\n')
+  })
+
   test('W20 with reload=off neither page reloads itself, and each page has a link to it', async () => {
     for (const path of ['/', pathOf('Batch/tcp <b>queue</b>')]) {
       const { text } = await ask(server.port, path)

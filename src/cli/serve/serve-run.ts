@@ -245,6 +245,7 @@ async function answer(
         configuration: facts.configuration ?? 'none',
         types: facts.types.length > 0 ? facts.types.join(' ') : 'none configured',
         ...(facts.schedule === undefined ? {} : { schedule: facts.schedule }),
+        ...(facts.notKept === undefined ? {} : { notKept: facts.notKept }),
       })
       if (reload) {
         const certificate = () => certificateOf(request)

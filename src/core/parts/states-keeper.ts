@@ -123,8 +123,8 @@ export function statesKeeper({
       }
     },
     notKept: () => {
-      if (!stored) return 'without a store, states and incidents end with this process'
-      return fault === undefined ? undefined : `states and incidents are not stored now: ${fault}`
+      if (!stored) return 'Without a store, svc forgets states and incidents when it ends'
+      return fault === undefined ? undefined : `States and incidents are not stored now: ${fault}`
     },
     begin: () => arm(writeEveryMs),
     cancel: () => {

@@ -19,6 +19,8 @@ export type PageFacts = {
   readonly answered: readonly ServerType[]
   /** What is wrong with the monitors that the schedule runs. Absent without a schedule. */
   readonly incidents?: Incidents | undefined
+  /** What svc forgets when it ends, and why. Absent: nothing, or the caller may not read it. */
+  readonly notKept?: string | undefined
   /** The incident whose victims are listed, by its id on the page. */
   readonly victims?: string | undefined
   /** Whether the caller may read the details of a type. Absent: of none. */
@@ -54,7 +56,8 @@ export function pageMarkup(cards: readonly Card[], facts: PageFacts): Markup {
   const main = html`${incidents && incidentsMarkup(incidents, { now, opened })}
 ${searchMarkup(cards, facts)}
 <div class="types">${cards.map((card) => cardMarkup(card, cards, facts))}</div>
-${ways(facts.answered[0], facts)}`
+${ways(facts.answered[0], facts)}
+${facts.notKept === undefined ? undefined : html`<p class="quiet">${facts.notKept}.</p>`}`
   return framed(main, {
     ...facts,
     title: (incidents && incidentTitle(incidents, cards, now)) ?? headline(cards),

@@ -127,6 +127,7 @@ async function show(
     report,
     refusal,
     incidents,
+    notKept: ServerType.values.some(reads) ? facts.notKept : undefined,
     victims: victims === undefined ? undefined : encodeURIComponent(victims),
     find,
     reads,

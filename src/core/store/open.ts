@@ -228,6 +228,7 @@ export const missing = (path: string): Fault =>
     hints: [
       'To use another file: --store or SVC_STORE',
       'To create it with the first user: svc users add NAME --role Admin',
+      'To create it with a server that records what its monitors find: svc serve',
     ],
   })
 
