@@ -18,7 +18,7 @@ const listeners = async (prefix: string, count: number): Promise<readonly Listen
   return all
 }
 const lines = (all: readonly Listener[]): string =>
-  all.map(({ name, port }) => `      - {kind: tcp, name: ${name}, host: 127.0.0.1, port: ${port}}\n`).join('')
+  all.map(({ name, host, port }) => `      - {kind: tcp, name: ${name}, host: ${host}, port: ${port}}\n`).join('')
 const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN
 
 test('W18 200 restarts of 50 real listeners are 200 blips and no incident, 50 outages are one incident each, and the seventh restart within an hour is flapping', {

@@ -7,26 +7,35 @@ import type { ServeProcess } from './serve-process.ts'
 /** A real TCP server that goes and comes back on its port. */
 export type Listener = {
   readonly name: string
+  readonly host: string
   readonly port: number
   readonly down: () => Promise<void>
   readonly up: () => Promise<void>
 }
 
+let listeners = 0
+
+/**
+ * Its port is outside the range from which the kernel takes free ones, and its address its own, so that no other program
+ * can be reached there while it is down.
+ */
 export async function startListener(name: string): Promise<Listener> {
+  listeners += 1
+  const host = `127.${64 + (process.pid % 128)}.${listeners >> 8}.${listeners & 255}`
+  const port = 20_000 + (process.pid % 10_000)
   const open = new Set<Socket>()
   let server: Server
-  let port = 0
   const up = async (): Promise<void> => {
     server = createServer((socket) => {
       open.add(socket)
       socket.on('error', () => {}).once('close', () => open.delete(socket))
     })
-    await once(server.listen(port, '127.0.0.1'), 'listening')
-    port = (server.address() as { readonly port: number }).port
+    await once(server.listen(port, host), 'listening')
   }
   await up()
   return {
     name,
+    host,
     port,
     up,
     down: async () => {
