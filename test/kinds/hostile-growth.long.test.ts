@@ -32,6 +32,7 @@ async function problemsOf(
   { kind, place, settings, mode, serve, sound = [] }: HostileCase,
   [shape, textOf]: readonly [shape: string, textOf: (size: number) => string],
   way: Way,
+  fewestRounds = 1,
 ): Promise<readonly string[]> {
   const least = { ms: sizes.map(() => Number.POSITIVE_INFINITY), copied: sizes.map(() => Number.POSITIVE_INFINITY) }
   const problems = new Set<string>()
@@ -82,7 +83,7 @@ async function problemsOf(
   await using servers = new AsyncDisposableStack()
   const targets: HostileTarget[] = []
   for (const size of sizes) targets.push(servers.use(await serve(textOf(size))))
-  for (let round = 0; round === 0 || (round < rounds && isTooMuch()); round += 1) {
+  for (let round = 0; round < fewestRounds || (round < rounds && isTooMuch()); round += 1) {
     for (const [at, target] of targets.entries()) await run(at, target)
   }
   const figures = (what: 'ms' | 'copied'): string => least[what].map((figure) => figure.toFixed(0)).join(', ')
@@ -119,7 +120,8 @@ describe('H15 the CPU time of a run grows in proportion to what a hostile server
       texts: {},
       sound: reader === 'copies' ? [] : ['blanks'],
     }
-    return problemsOf(runner, one, ['blanks', (size) => ' '.repeat(size)], way)
+    // In the first round, other work may slow down the middle size alone, and so hide the growth.
+    return problemsOf(runner, one, ['blanks', (size) => ' '.repeat(size)], way, 3)
   }
   test('finds a planted reader that is quadratic in part', async () => {
     expect(await planted('partly quadratic', 'at once')).toEqual([
