@@ -168,6 +168,7 @@ const law: Record<string, readonly string[]> = {
     'names',
   ],
   store: [
+    'quiet',
     'history',
     'states',
     'outbox',

@@ -2,9 +2,10 @@ import type { Config } from './config/index.ts'
 import type { ProvidedServices } from './engine/index.ts'
 import { Fault, shuttingDown } from './errors.ts'
 import { lazy, lazyGroups, lazyMethods } from './lazy.ts'
-import { localService, type Parts, preloadOperations, viewOf } from './local.ts'
+import { localService, type Parts, preloadOperations, type QuietOperations, viewOf } from './local.ts'
 import { type HealthPart, healthPart, type PlanChanges } from './parts/health.ts'
 import type { OpenOptions, Part } from './parts/part.ts'
+import type { QuietPart } from './parts/quiet.ts'
 import type { ReloadPart } from './parts/reload.ts'
 import type { StatesKeeper } from './parts/states-keeper.ts'
 import { preload } from './preload.ts'
@@ -71,7 +72,10 @@ export async function openCore(options: OpenOptions): Promise<Core> {
   const results = shared ? await openResults() : undefined
   const health = healthPart(options, { services, history, onReport: results?.record }, store)
   const watching = keeper ? await watch(options, health, keeper) : undefined
-  const notify = watching ? await openNotify(options, watching, store) : undefined
+  const quiet = watching
+    ? (await import('./parts/quiet.ts')).quietPart({ options, store: store?.data, states: watching.states })
+    : undefined
+  const notify = watching && quiet ? await openNotify(options, watching, quiet, store) : undefined
   const reloads = shared ? (await import('./parts/reload.ts')).reloadPart(() => Date.now() / 1_000) : undefined
   const parts: readonly Part[] = [
     health,
@@ -93,6 +97,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
       : []),
     ...(results ? [results] : []),
     ...(watching ? [watching.states] : []),
+    ...(quiet ? [quiet] : []),
     ...(notify ? [notify] : []),
   ]
   const ready = async (signal: AbortSignal): Promise<void> => {
@@ -122,6 +127,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
   const local: Parts = {
     ...health,
     details,
+    quiet: store && (quiet?.operations ?? quietOfCommand(options, store.data)),
     accounts: accounts?.accounts,
     impact: async ({ Monitor }, reads) =>
       (await loadImpact()).impactAnswer({
@@ -172,6 +178,16 @@ export async function openCore(options: OpenOptions): Promise<Core> {
   }
 }
 
+/** The operations of a command, which has no schedule. */
+const quietOfCommand = (options: OpenOptions, store: OpenStore['data']): QuietOperations =>
+  lazyMethods(
+    lazy(async () => {
+      const { operations } = (await import('./parts/quiet.ts')).quietPart({ options, store, states: undefined })
+      if (!operations) throw new Error('there is a store')
+      return operations
+    }).get,
+  )
+
 const loadImpact = () => import('./parts/impact.ts')
 
 /** What stores confirmed states and incidents. */
@@ -194,11 +210,14 @@ async function watch(options: OpenOptions, health: HealthPart, keeper: StatesKee
 async function openNotify(
   { config, version, log }: OpenOptions,
   { states, schedule: { keepsUp } }: Awaited<ReturnType<typeof watch>>,
+  quiet: QuietPart,
   store: OpenStore | undefined,
 ) {
   const { notifyPart } = await import('./parts/notify.ts')
   const rows = store && (async () => (await store.data(false)).outbox)
-  return notifyPart({ config, version, rows, states, keepsUp, log })
+  const notify = notifyPart({ config, version, rows, states, quiet: quiet.keeper, keepsUp, log })
+  quiet.muteBy(notify.mute)
+  return notify
 }
 
 /**

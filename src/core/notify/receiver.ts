@@ -72,6 +72,25 @@ export type Delivery =
       readonly fault?: FaultClass | undefined
     }
 
+/** Notifications about these subjects wait at a receiver that repeats by itself. Instants are milliseconds since 1970. */
+export type Mute = {
+  /** The id of the quiet or of the acknowledgement. */
+  readonly id: string
+  readonly what: 'quiet' | 'ack'
+  readonly targets: readonly ({ readonly pattern: string } | { readonly subject: NoticeSubject })[]
+  readonly from: number
+  readonly until: number
+  /** Who, as shown to people; and why, in one line. */
+  readonly by: string
+  readonly reason: string
+}
+/** Where a silence could not be made. */
+export type MuteFailure = {
+  /** The scheme and host of the instance. */
+  readonly place: string
+  readonly message: string
+}
+
 export interface Receiver {
   /** For lists, log and audit: scheme and host, without secrets. */
   describe(): { readonly name: string; readonly kind: string; readonly to: string }
@@ -82,5 +101,11 @@ export interface Receiver {
    * that remember. Never rejects.
    */
   renew?(standing: readonly Notice[], isHealthy: boolean, signal: AbortSignal): Promise<Delivery>
+  /**
+   * Makes the silences of a receiver those of this list, and no others of this svc: missing ones are created, those that are
+   * not listed any more end, changed ends are moved. Absent for receivers that send only what svc tells them. Never rejects.
+   * Resolves with the instances where that failed.
+   */
+  mute?(mutes: readonly Mute[], signal: AbortSignal): Promise<readonly MuteFailure[]>
   close(): Promise<void>
 }
