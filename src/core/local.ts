@@ -14,7 +14,7 @@ import {
   ServerType,
   type WhoMayCall,
 } from './protocol/index.ts'
-import { type DocumentsOf, healthCheckResponse, selectRun } from './reports/index.ts'
+import { type DocumentsOf, healthCheckResponse, type QuietResults, selectRun, withQuiet } from './reports/index.ts'
 import {
   type Call,
   type Caller,
@@ -44,6 +44,10 @@ export type Parts = {
   readonly history: (request: Request<'history'>, reads: (type: ServerType) => boolean) => Promise<Response<'history'>>
   /** What depends on monitors. `reads`: whether the caller may read the details of a type. */
   readonly impact: (request: Request<'impact'>, reads: (type: ServerType) => boolean) => Promise<Response<'impact'>>
+  /** Which results of a run are quiet. Undefined: none. */
+  readonly quietIn?:
+    | ((run: Run, type: ServerType) => QuietResults | undefined | Promise<QuietResults | undefined>)
+    | undefined
   /** What is silent. Absent without a store. */
   readonly quiet?: QuietOperations | undefined
   /** Accounts, sessions and roles, opened on first use. Absent without a store. */
@@ -162,10 +166,14 @@ export function localService(parts: Parts): Service {
       const { run, ageMs } = await obtain(parts, mode, type, call, views)
       const documents = parts.documentsOf(run, type, request, open ? everything : (views ?? nothing))
       const { correlationId, selection } = call
-      const whole = { ...documents.run, correlationId }
+      const plain = { ...documents.run, correlationId }
+      const quietOf = parts.quietIn?.(run, type)
+      const quiet = quietOf instanceof Promise ? await quietOf : quietOf
+      const names = open || views?.() === 'full'
+      const whole = quiet ? withQuiet(plain, quiet, { honors: request.Quiet === 'Honor', names }) : plain
       const selected = selection ? selectRun(whole, selection) : whole
       call.note?.({ ageSeconds: Math.floor(ageMs / 1_000), runId: run.id, run: selected })
-      return selected === whole
+      return selected === plain
         ? { ...documents.response, CorrelationId: correlationId }
         : healthCheckResponse(selected)
     },

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import type { Config } from './config/index.ts'
 import type { ProvidedServices } from './engine/index.ts'
 import { Fault, shuttingDown } from './errors.ts'
@@ -124,10 +125,20 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     storeFiles: shared && store ? (await store.data(false)).files : undefined,
     providers: store && providersOf(config.auth),
   }
+  const loadQuiet = lazy(async () =>
+    (await import('./parts/quiet.ts')).quietPart({ options, store: store?.data, states: undefined }),
+  ).get
+  const quietOfCommand = lazyMethods<QuietOperations>(async () => (await loadQuiet()).operations as QuietOperations)
+  /** A command looks only where something is wrong, so that a healthy run loads nothing for it. */
+  const quietIn: Parts['quietIn'] = (run, type) =>
+    mayBeQuiet(options, store) && run.monitors.some(({ results }) => results.some(({ status }) => status !== 'ok'))
+      ? loadQuiet().then(async ({ resultsIn }) => await resultsIn(run, type))
+      : undefined
   const local: Parts = {
     ...health,
     details,
-    quiet: store && (quiet?.operations ?? quietOfCommand(options, store.data)),
+    quietIn: quiet?.resultsIn ?? quietIn,
+    quiet: store && (quiet?.operations ?? quietOfCommand),
     accounts: accounts?.accounts,
     impact: async ({ Monitor }, reads) =>
       (await loadImpact()).impactAnswer({
@@ -154,7 +165,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     },
     viewOf: (call) => viewOf(local, call),
     recent: health.recent,
-    confirmed: watching?.states.confirmed,
+    confirmed: watching && ((views) => watching.states.confirmed(views, quiet?.keeper)),
     incidents: watching?.states.incidents,
     answersAt: (url) => {
       ownUrl = url
@@ -178,15 +189,9 @@ export async function openCore(options: OpenOptions): Promise<Core> {
   }
 }
 
-/** The operations of a command, which has no schedule. */
-const quietOfCommand = (options: OpenOptions, store: OpenStore['data']): QuietOperations =>
-  lazyMethods(
-    lazy(async () => {
-      const { operations } = (await import('./parts/quiet.ts')).quietPart({ options, store, states: undefined })
-      if (!operations) throw new Error('there is a store')
-      return operations
-    }).get,
-  )
+/** Whether something may be quiet in a command: svc.yaml says so, or there is a store. */
+const mayBeQuiet = ({ config: { quiet = [] } }: OpenOptions, store: OpenStore | undefined): boolean =>
+  quiet.length > 0 || (store !== undefined && (store.storePath === undefined || existsSync(store.storePath)))
 
 const loadImpact = () => import('./parts/impact.ts')
 

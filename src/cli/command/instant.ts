@@ -4,11 +4,11 @@ const dayMs = 86_400_000
 
 /**
  * A time in the future. `04:00` is the next one on this machine's clock, `2026-11-29 04:00` is in its time zone, too;
- * `2026-11-29T04:00Z` and `…+01:00` say theirs. Throws Usage for any other text, and for a time that is over.
+ * `2026-11-29T04:00Z` and `2026-11-29T04:00+01:00` say theirs. Throws Usage for any other text, and for a time that is over.
  *
  * @example
  * ```ts
- * parseUntil('2026-11-29T04:00Z', new Date('2026-11-28T12:00Z')) // Date 2026-11-29T04:00:00.000Z
+ * parseUntil('2026-11-29T04:00Z', new Date(0)).getUTCHours() // 4
  * ```
  */
 export function parseUntil(input: string, now: Date): Date {

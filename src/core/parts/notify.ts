@@ -2,7 +2,7 @@ import { hostname } from 'node:os'
 import type { Config } from '../config/index.ts'
 import { Fault } from '../errors.ts'
 import { type ConfiguredFiles, filesWithin } from '../files/index.ts'
-import { isFor, type Mute, type Notice, type NoticeSubject, needsStore, type ReceiverConfig } from '../notify/index.ts'
+import { isFor, type Mute, type Notice, needsStore, type ReceiverConfig } from '../notify/index.ts'
 import type { NoticeItem, OutboxRows, Present } from '../outbox/index.ts'
 import type { NotSilenced } from '../protocol/index.ts'
 import { mutesOf } from '../quiet/index.ts'
@@ -10,6 +10,7 @@ import type { Family } from '../reports/index.ts'
 import { timelineOf } from '../schedule/index.ts'
 import type { StoredSubject } from '../states/index.ts'
 import type { KeeperLog } from '../store/index.ts'
+import { noticeSubject } from './notice-subject.ts'
 import { NotifyDriver, type OpenedReceiver, type ReceiverFigures } from './notify-driver.ts'
 import type { Part } from './part.ts'
 import type { QuietKeeper } from './quiet-keeper.ts'
@@ -161,16 +162,6 @@ export function notifyPart({
 /** The receivers that get everything, quiet or not. */
 const ignoringIn = ({ notify = [] }: Config): ReadonlySet<string> =>
   new Set(notify.filter(({ quiet }) => quiet === 'ignore').map(({ name }) => name))
-
-/** How messages name a subject. Those of the machine itself name the machine. */
-export const noticeSubject = (server: string, { type, monitor, check, item }: StoredSubject): NoticeSubject => ({
-  server,
-  type,
-  monitor,
-  check,
-  item,
-  node: type === undefined ? hostname() : undefined,
-})
 
 /** The families of /metrics about notifications. Without receivers there are none. */
 function notifyMetrics(figures: readonly ReceiverFigures[]): readonly Family[] {

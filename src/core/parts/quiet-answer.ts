@@ -67,8 +67,8 @@ export function quietOperations({ keeper, config, subjects, mute }: QuietWork): 
     },
     getQuiet: async (reader) => {
       await keeper.read()
-      const entries = keeper.standing
-      const shown = entries.filter((entry) => isVisible(entry, reader))
+      const entries = keeper.inForce
+      const visible = entries.filter((entry) => isVisible(entry, reader))
       const byClock = keeper.rules.clock.flatMap((windows): readonly QuietEntry[] => {
         const window = windows.at(keeper.now)
         const { monitors, reason } = windows.rule
@@ -85,10 +85,10 @@ export function quietOperations({ keeper, config, subjects, mute }: QuietWork): 
           },
         ]
       })
-      const all = [...shown.map((entry) => entryOf(entry, reader)), ...byClock]
+      const all = [...visible.map((entry) => entryOf(entry, reader)), ...byClock]
       return {
         Quiet: all.toSorted((one, other) => Number(one.Until) - Number(other.Until)),
-        HiddenQuiet: countOf(entries.length - shown.length),
+        HiddenQuiet: countOf(entries.length - visible.length),
       }
     },
     endQuiet: async ({ Id: id = '' }, actor) => {
@@ -98,7 +98,7 @@ export function quietOperations({ keeper, config, subjects, mute }: QuietWork): 
     },
     acknowledge: async (request, actor) => {
       const { Monitor: written = '', Reason: reason = '' } = request
-      const incidents = await openIncidents(written, request, config(), await subjects())
+      const incidents = openIncidents(written, request, config(), await subjects())
       const entries = incidents.map(
         ({ subject, state: { fault }, incident: { id: incident, level } }): Acknowledgement => ({
           what: 'ack',
@@ -169,10 +169,10 @@ function openIncidents(
   config: Config,
   subjects: readonly KnownSubject[],
 ): readonly (KnownSubject & { readonly incident: Incident })[] {
-  const known = monitorsIn(config)
+  const all = monitorsIn(config)
   const own = subjects.filter(({ subject }) => isMonitor(written, subject))
-  if (own.length === 0 && !known.some((one) => isMonitor(written, one))) {
-    const meant = didYouMean(written, known.flatMap(namesOf))
+  if (own.length === 0 && !all.some((one) => isMonitor(written, one))) {
+    const meant = didYouMean(written, all.flatMap(namesOf))
     const advice = meant === undefined ? '' : `: did you mean "${meant}"?`
     throw new Fault('NotFound', `No monitor is called "${written}"${advice}`, {
       hints: ['svc monitors list shows the names.'],
@@ -196,7 +196,7 @@ async function noSuch(id: string, keeper: QuietKeeper): Promise<Fault> {
   await keeper.read()
   const meant = didYouMean(
     id,
-    keeper.standing.map((one) => one.id),
+    keeper.inForce.map((one) => one.id),
   )
   return new Fault(
     'NotFound',

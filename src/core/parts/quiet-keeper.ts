@@ -102,7 +102,7 @@ export class QuietKeeper {
   }
 
   /** Entries in force. */
-  get standing(): readonly StoredQuiet[] {
+  get inForce(): readonly StoredQuiet[] {
     const { now } = this
     return this.#entries.filter((entry) => isInForce(entry, now))
   }

@@ -1,12 +1,13 @@
 import { hostname } from 'node:os'
+import type { Run } from '../engine/index.ts'
 import { filesWithin } from '../files/index.ts'
 import type { QuietOperations } from '../local.ts'
-import { type ReceiverConfig, receiverKinds } from '../notify/index.ts'
-import type { NotSilenced } from '../protocol/index.ts'
-import { mutesOf } from '../quiet/index.ts'
+import { type NotSilenced, type RunQuiet, ServerType } from '../protocol/index.ts'
+import { mutesOf, type QuietRules, type ResultOfRun, type Silence, silencesOfResult } from '../quiet/index.ts'
+import { documentOf, type QuietResults, readMonitor } from '../reports/index.ts'
 import { timelineOf } from '../schedule/index.ts'
 import type { Data } from '../store/index.ts'
-import { noticeSubject } from './notify.ts'
+import { noticeSubject } from './notice-subject.ts'
 import type { OpenOptions, Part } from './part.ts'
 import { quietOperations } from './quiet-answer.ts'
 import { QuietKeeper } from './quiet-keeper.ts'
@@ -16,6 +17,8 @@ export type QuietPart = Part & {
   readonly keeper: QuietKeeper
   /** Absent without a store. */
   readonly operations: QuietOperations | undefined
+  /** Which results of a run are quiet. Undefined: none. Never rejects: health does not need the store. */
+  readonly resultsIn: (run: Run, type: ServerType) => QuietResults | undefined | Promise<QuietResults | undefined>
   /** Takes what brings the silences of receivers up to date. */
   readonly muteBy: (mute: () => Promise<readonly NotSilenced[]>) => void
 }
@@ -67,9 +70,18 @@ export function quietPart({
         return await muteReceivers()
       },
     })
+  const resultsIn = (run: Run, type: ServerType): QuietResults | undefined =>
+    keeper.isIdle ? undefined : quietResults(run, type, keeper.rules, keeper.now)
   return {
     keeper,
     operations,
+    resultsIn: (run, type) => {
+      if (states || !data) return resultsIn(run, type)
+      return keeper.read().then(
+        () => resultsIn(run, type),
+        () => resultsIn(run, type),
+      )
+    },
     muteBy: (mute) => {
       muteReceivers = mute
     },
@@ -94,9 +106,11 @@ async function muteOnce(
 ): Promise<readonly NotSilenced[]> {
   const server = serve.name ?? hostname()
   const mutes = mutesOf(keeper.rules, (subject) => noticeSubject(server, subject), keeper.now)
-  const silenced = notify.filter(hasSilences)
-  if (silenced.length === 0) return []
-  const { openReceiver } = await import('../notify/index.ts')
+  if (notify.length === 0) return []
+  const { openReceiver, receiverKinds } = await import('../notify/index.ts')
+  const silenced = notify.filter(
+    ({ kind, quiet }) => quiet === 'honor' && receiverKinds.some(({ name, silences }) => name === kind && silences),
+  )
   const signal = AbortSignal.timeout(maxMuteMs)
   const failures = await Promise.all(
     silenced.map(async (config): Promise<readonly NotSilenced[]> => {
@@ -119,5 +133,34 @@ async function muteOnce(
   return failures.flat()
 }
 
-const hasSilences = ({ kind, quiet }: ReceiverConfig): boolean =>
-  quiet === 'honor' && receiverKinds.some(({ name, silences }) => name === kind && silences === true)
+/** Why nobody is notified about a result of a run. */
+function quietResults({ monitors }: Run, type: ServerType, rules: QuietRules, now: number): QuietResults {
+  return (at, index) => {
+    const report = monitors[at]
+    const result = report?.results[index]
+    if (!report || !result || result.status === 'ok') return undefined
+    const { status, fault, cause, message, check } = result
+    const of = report.host ? undefined : type
+    const isSkipped = fault === 'dependency' && cause !== undefined && message === `not run: ${cause} failed`
+    const one: ResultOfRun = {
+      type: of,
+      monitor: report.name,
+      check,
+      item: readMonitor(documentOf(report, () => true, 'full')).results[index]?.item,
+      level: status,
+      fault: status === 'failed' ? (fault ?? 'internal') : undefined,
+      cause: isSkipped ? monitorNamed(cause, type) : undefined,
+    }
+    const [silence] = silencesOfResult(one, rules, now)
+    return silence && markOf(silence)
+  }
+}
+
+const markOf = ({ source, until, by, reason }: Silence): RunQuiet => ({ source, until: new Date(until), by, reason })
+
+/** A monitor as a result names it: those of other types have their type in front. */
+function monitorNamed(text: string, here: ServerType): ResultOfRun['cause'] {
+  const slash = text.indexOf('/')
+  const type = ServerType.values.find((one) => one === text.slice(0, Math.max(0, slash)))
+  return type === undefined ? { type: here, monitor: text } : { type, monitor: text.slice(slash + 1) }
+}

@@ -7,6 +7,12 @@ export type StateOfSubject = Pick<SubjectState, 'level' | 'fault' | 'incident'> 
 /** Faults of one kind are one fault for whoever acknowledged it: all that keep a peer from being reached are the same. */
 const kindOf = (fault: string | undefined): string | undefined => (isUnreachable(fault) ? 'unreachable' : fault)
 
+/** Whether a fault is the one that was acknowledged, or has eased. */
+export const isAcknowledged = (
+  ack: Pick<Acknowledgement, 'level' | 'fault'>,
+  { level, fault }: { readonly level: 'warning' | 'failed'; readonly fault?: string | undefined },
+): boolean => rank(level) < rank(ack.level) || (level === ack.level && kindOf(fault) === kindOf(ack.fault))
+
 /** Why an acknowledgement no longer applies to its subject, or undefined while it does. */
 export function ackEnding(ack: Acknowledgement, state: StateOfSubject): QuietEnding | undefined {
   if (state === undefined) return undefined

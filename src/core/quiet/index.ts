@@ -5,14 +5,22 @@
 export { ackEnding, loudSince, type StateOfSubject } from './acknowledge.ts'
 export { ClockWindows, clockProblem } from './clock.ts'
 export { mutesOf } from './mutes.ts'
-export { acksThatEnd, isInForce, type QuietRules, silencesOf, silencesOfMonitors } from './quiet.ts'
+export {
+  acksThatEnd,
+  isInForce,
+  type QuietRules,
+  type ResultOfRun,
+  silencesOf,
+  silencesOfMonitors,
+  silencesOfResult,
+} from './quiet.ts'
 export { quietSettings } from './settings.ts'
 export type {
   Acknowledgement,
   ClockQuiet,
+  HandMade,
   HandQuiet,
   QuietEnding,
-  QuietEntry,
   Silence,
   SilenceSource,
   StoredQuiet,

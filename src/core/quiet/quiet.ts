@@ -1,6 +1,6 @@
 import { isMonitor } from '../notify/index.ts'
 import type { StoredSubject } from '../states/index.ts'
-import { ackEnding, type StateOfSubject } from './acknowledge.ts'
+import { ackEnding, isAcknowledged, type StateOfSubject } from './acknowledge.ts'
 import type { ClockWindows } from './clock.ts'
 import type { Acknowledgement, Silence, StoredQuiet } from './types.ts'
 
@@ -61,6 +61,31 @@ export function silencesOf(
 
 const isAbout = ({ subject: { key, check, item } }: Acknowledgement, subject: StoredSubject): boolean =>
   key === subject.key && check === subject.check && item === subject.item
+
+/** A result of a run, whether it is confirmed or not. */
+export type ResultOfRun = Pick<StoredSubject, 'type' | 'monitor' | 'check' | 'item'> & {
+  readonly level: 'warning' | 'failed'
+  readonly fault?: string | undefined
+  /** The one monitor because of which it did not run. */
+  readonly cause?: MonitorName | undefined
+}
+
+/** Why notifications about what a run shows would wait: the longest silence first. */
+export function silencesOfResult(result: ResultOfRun, rules: QuietRules, now: number): readonly Silence[] {
+  const { type, monitor, check, item, cause } = result
+  const silences = silencesOfMonitors(cause ? [result, cause] : [result], rules, now)
+  const acks = rules.entries.flatMap((entry): readonly Silence[] => {
+    if (entry.what !== 'ack' || !isInForce(entry, now) || !isAcknowledged(entry, result)) return []
+    const { subject, id, until, by, reason } = entry
+    const isOther =
+      subject.type !== type ||
+      subject.monitor !== monitor ||
+      subject.check !== check ||
+      (subject.item !== undefined && subject.item !== item)
+    return isOther ? [] : [{ source: 'ack', id, until, by, reason }]
+  })
+  return [...silences, ...acks].toSorted((one, other) => other.until - one.until)
+}
 
 /** The acknowledgements in force that no longer apply, with the reason. */
 export const acksThatEnd = (

@@ -42,7 +42,7 @@ export type Acknowledgement = Wish & {
 }
 
 /** What somebody made by hand, and the store keeps. */
-export type QuietEntry = HandQuiet | Acknowledgement
+export type HandMade = HandQuiet | Acknowledgement
 
 /**
  * Why an entry ended before its time:
@@ -54,7 +54,7 @@ export type QuietEntry = HandQuiet | Acknowledgement
 export type QuietEnding = 'ended' | 'over' | 'worse' | 'other fault'
 
 /** An entry as the store has it. */
-export type StoredQuiet = QuietEntry & {
+export type StoredQuiet = HandMade & {
   readonly ended?: { readonly at: number; readonly by: string; readonly why: QuietEnding } | undefined
 }
 
