@@ -252,6 +252,7 @@ const cliLaw: Record<string, readonly string[]> = {
   heartbeats: ['io', 'render'],
   monitors: ['io', 'render', 'session'],
   notify: ['io', 'render'],
+  quiet: ['render', 'command', 'session'],
   health: ['io', 'render', 'command', 'session'],
   roles: ['io', 'render', 'command', 'settings', 'session'],
   serve: ['io', 'render', 'settings', 'keychain', 'session'],

@@ -1,4 +1,4 @@
-import { lists } from '../cli/command/base.ts'
+import { prints } from '../cli/command/base.ts'
 import { connectionFlags, forFlag, required, requiredArgument, text } from '../cli/command/flags.ts'
 import { QuietCommand } from '../cli/quiet/quiet-command.ts'
 import { localCall } from '../cli/session/session.ts'
@@ -15,7 +15,7 @@ then everybody is told. States, health checks, their exit codes and metrics stay
 
 At a server, the caller needs the role Admin or the permission quiet. svc quiet list shows what is
 acknowledged, and svc quiet end takes an acknowledgement back.`
-  static override answers = { '': lists(async () => (await load()).quiets) }
+  static override answers = { '': prints(async () => (await load()).quiets) }
   static override examples = [
     '<%= config.bin %> ack "Sql/postgres orders" --check "replication lag" --reason INC-7',
     '<%= config.bin %> ack "http shop" --for 4h --reason "vendor is on it"',

@@ -1,4 +1,4 @@
-import { lists } from '../cli/command/base.ts'
+import { lists, prints } from '../cli/command/base.ts'
 import { argument, connectionFlags, forFlag, required, requiredArgument, text } from '../cli/command/flags.ts'
 import { orUsage, QuietCommand } from '../cli/quiet/quiet-command.ts'
 import { localCall } from '../cli/session/session.ts'
@@ -6,7 +6,7 @@ import { TargetCommand } from '../cli/session/target-command.ts'
 import { Fault } from '../core/errors.ts'
 
 const load = () => import('../cli/quiet/lists.ts')
-const answers = { '': lists(async () => (await load()).quiets) }
+const answers = { '': prints(async () => (await load()).quiets) }
 
 export default class Quiet extends QuietCommand {
   static override summary = 'Silence notifications about monitors for a while'
@@ -71,7 +71,7 @@ silenced what, and why. svc quiet list shows what is silent, and svc quiet end e
 
 export class QuietList extends TargetCommand {
   static override summary = 'List what is silenced and acknowledged'
-  static override answers = answers
+  static override answers = { '': lists(async () => (await load()).quiets) }
   static override examples = ['<%= config.bin %> quiet list', '<%= config.bin %> quiet list --json']
   static override flags = connectionFlags
 

@@ -44,9 +44,9 @@ export type Parts = {
   readonly history: (request: Request<'history'>, reads: (type: ServerType) => boolean) => Promise<Response<'history'>>
   /** What depends on monitors. `reads`: whether the caller may read the details of a type. */
   readonly impact: (request: Request<'impact'>, reads: (type: ServerType) => boolean) => Promise<Response<'impact'>>
-  /** Which results of a run are quiet. Undefined: none. */
+  /** Which results of a run are quiet, for a caller for whom they do not count if `honors`. Undefined: none. */
   readonly quietIn?:
-    | ((run: Run, type: ServerType) => QuietResults | undefined | Promise<QuietResults | undefined>)
+    | ((run: Run, type: ServerType, honors: boolean) => QuietResults | undefined | Promise<QuietResults | undefined>)
     | undefined
   /** What is silent. Absent without a store. */
   readonly quiet?: QuietOperations | undefined
@@ -167,10 +167,11 @@ export function localService(parts: Parts): Service {
       const documents = parts.documentsOf(run, type, request, open ? everything : (views ?? nothing))
       const { correlationId, selection } = call
       const plain = { ...documents.run, correlationId }
-      const quietOf = parts.quietIn?.(run, type)
+      const honors = request.Quiet === 'Honor'
+      const quietOf = parts.quietIn?.(run, type, honors)
       const quiet = quietOf instanceof Promise ? await quietOf : quietOf
       const names = open || views?.() === 'full'
-      const whole = quiet ? withQuiet(plain, quiet, { honors: request.Quiet === 'Honor', names }) : plain
+      const whole = quiet ? withQuiet(plain, quiet, { honors, names }) : plain
       const selected = selection ? selectRun(whole, selection) : whole
       call.note?.({ ageSeconds: Math.floor(ageMs / 1_000), runId: run.id, run: selected })
       return selected === plain

@@ -129,9 +129,10 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     (await import('./parts/quiet.ts')).quietPart({ options, store: store?.data, states: undefined }),
   ).get
   const quietOfCommand = lazyMethods<QuietOperations>(async () => (await loadQuiet()).operations as QuietOperations)
-  /** A command looks only where something is wrong, so that a healthy run loads nothing for it. */
-  const quietIn: Parts['quietIn'] = (run, type) =>
-    mayBeQuiet(options, store) && run.monitors.some(({ results }) => results.some(({ status }) => status !== 'ok'))
+  /** A command looks only where something failed, so that a run without failures loads nothing for it. */
+  const quietIn: Parts['quietIn'] = (run, type, honors) =>
+    mayBeQuiet(options, store) &&
+    (honors || run.monitors.some(({ results }) => results.some(({ status }) => status === 'failed')))
       ? loadQuiet().then(async ({ resultsIn }) => await resultsIn(run, type))
       : undefined
   const local: Parts = {
@@ -189,9 +190,10 @@ export async function openCore(options: OpenOptions): Promise<Core> {
   }
 }
 
-/** Whether something may be quiet in a command: svc.yaml says so, or there is a store. */
-const mayBeQuiet = ({ config: { quiet = [] } }: OpenOptions, store: OpenStore | undefined): boolean =>
-  quiet.length > 0 || (store !== undefined && (store.storePath === undefined || existsSync(store.storePath)))
+/** Whether something may be quiet in a command: svc.yaml says so, or there is a store beside it. */
+const mayBeQuiet = ({ config: { origin, quiet = [] } }: OpenOptions, store: OpenStore | undefined): boolean =>
+  quiet.length > 0 ||
+  (origin !== undefined && store !== undefined && (store.storePath === undefined || existsSync(store.storePath)))
 
 const loadImpact = () => import('./parts/impact.ts')
 

@@ -84,7 +84,8 @@ const maxNames = 20
 /** What was silenced or acknowledged just now. */
 export function renderQuiet(rows: readonly QuietRow[], target: string, output: ListOutput, more = 0): string {
   const [first] = rows
-  if (!output.screen.isTTY || output.json || !first) return quiets.render(rows, { target }, output)
+  if (!output.screen.isTTY || output.json || !first)
+    return quiets.render(rows, { target }, { ...output, header: false })
   const { screen } = output
   const covers = first.covers ?? []
   const names = covers.slice(0, maxNames)

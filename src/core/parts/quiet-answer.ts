@@ -37,6 +37,8 @@ const minMs = 1_000
 const maxMs = 30 * 86_400_000
 /** Patterns of one request. */
 const maxPatterns = 100
+/** Characters of a reason. */
+const maxReason = 200
 /** Monitors whose names an answer lists. */
 const maxCovered = 1_000
 
@@ -50,7 +52,7 @@ export function quietOperations({ keeper, config, subjects, mute }: QuietWork): 
       const monitors = [...new Set(request.Monitors ?? [])]
       if (monitors.length === 0) throw invalid('Monitors', 'names no monitor')
       if (monitors.length > maxPatterns) throw invalid('Monitors', `has more than ${maxPatterns} entries`)
-      const reason = request.Reason ?? ''
+      const reason = reasonIn(request)
       const all = monitorsIn(config())
       for (const pattern of monitors) refuseIdle(pattern, all)
       const entry: HandQuiet = { what: 'quiet', ...wish(request), monitors, by: actor.who, reason }
@@ -97,7 +99,8 @@ export function quietOperations({ keeper, config, subjects, mute }: QuietWork): 
       return { Quiet: entryOf(ended, everybody), NotSilenced: await mute() }
     },
     acknowledge: async (request, actor) => {
-      const { Monitor: written = '', Reason: reason = '' } = request
+      const { Monitor: written = '' } = request
+      const reason = reasonIn(request)
       const incidents = openIncidents(written, request, config(), await subjects())
       const entries = incidents.map(
         ({ subject, state: { fault }, incident: { id: incident, level } }): Acknowledgement => ({
@@ -118,6 +121,12 @@ export function quietOperations({ keeper, config, subjects, mute }: QuietWork): 
 }
 
 const everybody: QuietReader = { reads: () => true, readsAll: true }
+
+/** Throws Fault BadRequest for a reason that a line of a message has no room for. In process, nobody else looks at it. */
+function reasonIn({ Reason: reason = '' }: { readonly Reason?: string | undefined }): string {
+  if (reason.trim() !== '' && reason.length <= maxReason && !/\p{Cc}/u.test(reason)) return reason.trim()
+  throw invalid('Reason', `must be one line of 1 to ${maxReason} characters`)
+}
 
 const countOf = (count: number): number | undefined => (count === 0 ? undefined : count)
 

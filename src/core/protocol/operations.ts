@@ -198,7 +198,7 @@ export const operations = {
   quietMonitors: {
     name: 'QuietMonitors',
     summary: 'Silence notifications about monitors for a while',
-    routes: [{ verbs: ['POST'], path: '/quiet' }],
+    routes: [{ verbs: ['POST'], path: '/quiet/monitors' }],
     replyVerbs: ['POST'],
     request: QuietMonitors,
     response: QuietMonitorsResponse,
@@ -209,11 +209,8 @@ export const operations = {
   endQuiet: {
     name: 'EndQuiet',
     summary: 'End a silence or an acknowledgement before its time',
-    routes: [
-      { verbs: ['POST'], path: '/quiet/end' },
-      { verbs: ['DELETE'], path: '/quiet/{Id}' },
-    ],
-    replyVerbs: ['POST', 'DELETE'],
+    routes: [{ verbs: ['POST'], path: '/quiet/end' }],
+    replyVerbs: ['POST'],
     request: EndQuiet,
     response: EndQuietResponse,
     caller: { permission: 'quiet' },
@@ -223,7 +220,7 @@ export const operations = {
   acknowledge: {
     name: 'AcknowledgeFault',
     summary: 'Silence notifications about a fault for as long as it is the same fault',
-    routes: [{ verbs: ['POST'], path: '/acknowledge' }],
+    routes: [{ verbs: ['POST'], path: '/quiet/acknowledge' }],
     replyVerbs: ['POST'],
     request: AcknowledgeFault,
     response: AcknowledgeFaultResponse,
