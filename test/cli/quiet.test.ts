@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import type { Incident } from '../../src/core/states/index.ts'
+import type { Incident, StoredState } from '../../src/core/states/index.ts'
 import { openData } from '../../src/core/store/index.ts'
 import { documentOf } from '../support/program/documents.ts'
 import { type Home, svcHome } from '../support/program/svc.ts'
@@ -37,11 +37,12 @@ async function plant(...checks: readonly string[]): Promise<void> {
     ...{ id, beganAt: at, confirmedAt: at, level: 'failed', fault: 'refused', message: 'refused' },
     ...{ isFlapping: false, isUnobserved: false },
   })
-  const state = {
-    ...{ level: 'failed', levelSince: at, confirmedAt: at, fault: 'refused', message: 'refused' },
-    ...{ checkDepth: 'Basic', depth: 'Basic', faults: [at], isFlapping: false, blips: 0, observedAt: at, missing: 0 },
-  } as const
-  const states = checks.map((check) => ({ row: rowOf(check), state: { ...state, incident: incidentOf(check) } }))
+  const level = { level: 'failed', levelSince: at, confirmedAt: at, fault: 'refused', message: 'refused' } as const
+  const depths = { checkDepth: 'Basic', depth: 'Basic' } as const
+  const state = { ...level, ...depths, faults: [at], isFlapping: false, blips: 0, observedAt: at, missing: 0 }
+  const states = checks.map(
+    (check): StoredState => ({ row: rowOf(check), state: { ...state, incident: incidentOf(check) } }),
+  )
   const batch = { states, gone: [], incidents: [], isWhole: false }
   await data.states.write({ ...batch, claims: 'now', deleteBefore: undefined })
   await data.close()
@@ -118,7 +119,7 @@ test('M9 svc ack acknowledges each open fault of a monitor, or one check', async
   expect(all.quiet.map(({ check }) => check).toSorted()).toEqual(['connect', 'open'])
 })
 
-test('M10 svc health of a quiet monitor exits with 3 and says why, and with 0 if it honors quiet', async () => {
+test('M11 svc health of a quiet monitor exits with 3 and says why, and with 0 if it honors quiet', async () => {
   await svc('quiet', 'Sql/*', '--for', '2h', '--reason', 'patch night')
   const plain = await svc('health', '-t', 'Sql', '--only', 'tcp*')
   expect(plain.code).toBe(3)

@@ -28,7 +28,7 @@ const quiet: RunQuiet = { source: 'hand', until: new Date('2026-11-29T04:00Z'), 
 const always = () => quiet
 const text = 'quiet until 2026-11-29 04:00 UTC, alice: patch night'
 
-test('M10 a quiet failure stays a failure, and says until when and why it is quiet', () => {
+test('M11 a quiet failure stays a failure, and says until when and why it is quiet', () => {
   const made = withQuiet(document('full', report('tcp orders', refused)), always, { honors: false, names: true })
   expect(made.status).toBe('failed')
   const { Status, StatusMessage, MonitorSummaries } = healthCheckResponse(made)
@@ -37,7 +37,7 @@ test('M10 a quiet failure stays a failure, and says until when and why it is qui
   expect(MonitorSummaries?.[0]?.Results?.[0]?.StatusMessage).toBe(`refused (${text})`)
 })
 
-test('M10 with Quiet=Honor, quiet failures and warnings do not count, and the answer counts them', () => {
+test('M11 with Quiet=Honor, quiet failures and warnings do not count, and the answer counts them', () => {
   const made = withQuiet(document('full', report('tcp orders', refused, warning), report('tcp a', fine)), always, {
     honors: true,
     names: true,
@@ -49,7 +49,7 @@ test('M10 with Quiet=Honor, quiet failures and warnings do not count, and the an
   expect(read(entry).headline).toBe('Sql is healthy: 2 monitors passed; 2 quiet results not counted')
 })
 
-test('M10 with Quiet=Honor, what was not checked and what is not quiet count as before', () => {
+test('M11 with Quiet=Honor, what was not checked and what is not quiet count as before', () => {
   const only = (monitor: number) => (monitor === 0 ? quiet : undefined)
   const unchecked = withQuiet(document('full', report('tcp a', starved)), always, { honors: true, names: true })
   expect([unchecked.status, unchecked.quietResults]).toEqual(['failed', undefined])
@@ -60,14 +60,14 @@ test('M10 with Quiet=Honor, what was not checked and what is not quiet count as 
   expect([other.status, other.quietResults]).toEqual(['failed', 1])
 })
 
-test('M10 who silenced it, and why, only readers of the details of all types learn', () => {
+test('M11 who silenced it, and why, only readers of the details of all types learn', () => {
   const [full] = withQuiet(document('full', report('tcp a', refused)), always, { honors: false, names: false }).monitors
   expect(full?.results[0]?.quiet).toEqual({ source: 'hand', until: quiet.until })
   const brief = withQuiet(document('brief', report('tcp a', refused)), always, { honors: true, names: false })
   expect(brief.monitors[0]?.results).toEqual([{ check: 'connect', slug: 'connect', status: 'ok' }])
 })
 
-test('M10 a document in which nothing is quiet stays the same', () => {
+test('M11 a document in which nothing is quiet stays the same', () => {
   const made = document('full', report('tcp a', fine), report('tcp b', refused))
   expect(withQuiet(made, () => undefined, { honors: true, names: true })).toBe(made)
 })
