@@ -68,7 +68,8 @@ types:
     expect([ack.code, ack.stderr]).toEqual([0, ''])
     await until(async () => await isSilent(second, 'tcp cart'), waitMs)
     expect(await isSilent(second, 'tcp shop')).toBe(false)
-    expect((await ask(`${node.url}/metrics`)).body).toMatch(/^svc_check_quiet\{.*"tcp cart".*source="ack"\} 1$/m)
+    const isAcknowledged = /^svc_check_quiet\{.*"tcp cart".*source="ack"\} 1$/m
+    await until(async () => isAcknowledged.test((await ask(`${node.url}/metrics`)).body), waitMs)
   })
 
   test('M10 svc quiet where an instance does not answer is in force, names it, and exits with 10', async () => {
