@@ -6,6 +6,7 @@ import {
   accountTables,
   applicationId,
   digestTables,
+  grantEnds,
   guessTables,
   heartbeatTables,
   jobRuns,
@@ -79,6 +80,7 @@ export const postgresMigrations: readonly Step[] = [
   online(sessionFacts(postgresWords), [sessionFactsOfRows]),
   digestTables(postgresWords),
   openIdTables(postgresWords),
+  online(grantEnds(postgresWords)),
 ]
 
 /** Maximum milliseconds of one statement, and of the wait for another process's step. */
