@@ -185,8 +185,7 @@ export function usersOver(link: StoreLink, now: () => number, ends: GrantKeeper)
         const edits = grantEdits(before.grants, { add, remove, endsAt }, by)
         refuse?.(before, edits)
         if (isNoChange(edits)) return { before, after: before }
-        if (endsAdmin(edits))
-          await refuseLastAdmin(tx, before, at, adminGrant(edits.changed) ? 'get an end' : 'lose Admin')
+        if (endsAdmin(edits)) await refuseLastAdmin(tx, before, at, adminGrant(edits.changed) !== undefined)
         await endGrants(tx, at, ended)
         await removeGrants(tx, id, edits.removed)
         await insertGrants(tx, id, edits.added)
@@ -310,13 +309,17 @@ async function refuseTaken(tx: Db, userName: string, email: string | undefined):
 
 /**
  * Throws Fault Conflict for the last Admin, and for the only permanent one, for whom Admins for a time do not stand in.
- * `what` the user cannot do.
+ * `byEnd`: whether the user would get an end, instead of losing Admin.
  */
-async function refuseLastAdmin(tx: Db, user: User, at: number, what = 'lose Admin'): Promise<void> {
+async function refuseLastAdmin(tx: Db, user: User, at: number, byEnd = false): Promise<void> {
   const own = user.disabled ? undefined : adminGrant(user.grants)
   if (!own || (await anyAdmin(tx, own.endsAt === undefined ? 'permanently' : at, user.id))) return
-  const isLast = !(await anyAdmin(tx, at, user.id))
-  throw new Fault('Conflict', `The ${isLast ? 'last' : 'only permanent'} Admin cannot ${what}`, {
-    hints: [`Assign Admin to another user first${isLast ? '' : ', without an end'}.`],
+  if (!byEnd && !(await anyAdmin(tx, at, user.id))) {
+    throw new Fault('Conflict', 'The last Admin cannot lose Admin', {
+      hints: ['Assign Admin to another user first.'],
+    })
+  }
+  throw new Fault('Conflict', `The only permanent Admin cannot ${byEnd ? 'get an end' : 'lose Admin'}`, {
+    hints: ['Assign Admin to another user first, without an end.'],
   })
 }
