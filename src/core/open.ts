@@ -94,6 +94,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     ...(results ? [results] : []),
     ...(watching ? [watching.states] : []),
     ...(notify ? [notify] : []),
+    ...(notify && store ? [await openRoleEnds(options, store)] : []),
   ]
   const ready = async (signal: AbortSignal): Promise<void> => {
     for (const part of parts) await part.ready?.(signal)
@@ -199,6 +200,12 @@ async function openNotify(
   const { notifyPart } = await import('./parts/notify.ts')
   const rows = store && (async () => (await store.data(false)).outbox)
   return notifyPart({ config, version, rows, states, keepsUp, log })
+}
+
+/** What tells receivers of roles that end soon. */
+async function openRoleEnds({ config, version, log }: OpenOptions, store: OpenStore) {
+  const { roleEndsPart } = await import('./parts/role-ends.ts')
+  return roleEndsPart({ config, version, data: () => store.data(false), log })
 }
 
 /**

@@ -204,6 +204,8 @@ export type GrantEdits = {
   /** Grants that stay and get another end, or none, as they are before the change. */
   readonly changed: readonly Grant[]
 }
+/** A grant that ends soon, and its user. */
+export type EndingGrant = Grant & { readonly seq: number; readonly userName: string; readonly endsAt: number }
 export type Changed = { readonly before: Holdings; readonly after: Holdings }
 export type Rotation =
   | { readonly outcome: 'rotated' }
@@ -318,6 +320,14 @@ export type Data = {
      * only permanent one would get an end (O8).
      */
     readonly changeGrants: (id: string, change: StoredRoleChange, actor: Actor) => Promise<Changed>
+    /** Grants of enabled users whose notice is due and that no node has claimed, the first to end first. At most 1,000. */
+    readonly noticesDue: () => Promise<readonly EndingGrant[]>
+    /**
+     * Claims the notice of an end for this node, or gives it back for any node. Returns false when another node has
+     * claimed it, or the grant has another end.
+     */
+    readonly claimNotice: (grant: EndingGrant) => Promise<boolean>
+    readonly returnNotice: (grant: EndingGrant) => Promise<void>
   }
   readonly sessions: {
     /** Throws Fault Unauthorized when the user has been removed, disabled or given another password meanwhile. */

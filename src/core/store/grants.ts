@@ -96,3 +96,19 @@ export function keyEnd(
   if (limit === undefined) return end
   return limit > end ? 'too late' : limit
 }
+
+/** Notices come when a tenth of the time is left, at least five minutes and at most a day ahead (O8). */
+const noticeShare = 0.1
+const leastNoticeMs = 5 * 60_000
+export const mostNoticeMs = 86_400_000
+
+/**
+ * When receivers of notifications are told that a grant ends. A grant for less than the least notice is not worth one:
+ * undefined, as for a permanent one.
+ */
+export function noticeAt({ endsAt, grantedAt }: Pick<Grant, 'endsAt' | 'grantedAt'>): number | undefined {
+  if (endsAt === undefined) return undefined
+  const length = grantedAt === undefined ? Number.POSITIVE_INFINITY : endsAt - grantedAt
+  if (length <= leastNoticeMs) return undefined
+  return endsAt - Math.min(mostNoticeMs, Math.max(leastNoticeMs, length * noticeShare))
+}

@@ -8,6 +8,7 @@ export type {
   Changed,
   Data,
   DigestSecret,
+  EndingGrant,
   FailureCount,
   Grant,
   GrantEdits,

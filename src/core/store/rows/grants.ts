@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { isStoreFailure } from '../../errors.ts'
-import type { Actor, User } from '../data.ts'
+import type { Actor, Data, EndingGrant, User } from '../data.ts'
 import { later } from '../dialect.ts'
-import { hasEnded } from '../grants.ts'
+import { hasEnded, mostNoticeMs, noticeAt } from '../grants.ts'
 import { gone, type StoreLink } from '../link.ts'
 import type { Db } from '../tables.ts'
 import { note } from './audit.ts'
@@ -83,8 +83,7 @@ export function endsOver(link: StoreLink, now: () => number, memory: EndMemory):
     users: async (query) => {
       const rows = await link.read((db) => readRows(query(db)))
       const over = isOver()
-      const ended = endedIn(rows, over)
-      if (ended.length > 0) await store(ended)
+      if (rows.some(over)) await store(endedIn(rows, over))
       return usersOf(rows, over)
     },
     inTransaction: async (tx, id) => {
@@ -140,5 +139,52 @@ export async function endGrants(tx: Db, at: number, ended: readonly Ended[]): Pr
       await note(tx, at, byItself(), { event: 'roles.ended', target: user.userName, ...texts })
       rows.splice(rows.indexOf(row), 1)
     }
+  }
+}
+
+/** More notices at once would be a flood. */
+const maxNotices = 1_000
+
+/** Notices of ends: which are due, and which node sends them. */
+export function noticesOver(
+  link: StoreLink,
+  now: () => number,
+): Pick<Data['users'], 'noticesDue' | 'claimNotice' | 'returnNotice'> {
+  /** The stored grant, unless it has got another end. */
+  const sameEnd = (tx: Db, { seq, endsAt }: EndingGrant, noticedEnd: number | null) =>
+    tx.updateTable('grants').set({ noticedEnd }).where('seq', '=', seq).where('endsAt', '=', endsAt)
+  return {
+    noticesDue: async () => {
+      const at = now()
+      const rows = await link.read((db) =>
+        db
+          .selectFrom('grants')
+          .innerJoin('users', 'users.id', 'grants.userId')
+          .select(['seq', 'kind', 'name', 'endsAt', 'grantedAt', 'grantedBy', 'reason', 'users.userName'])
+          .where('endsAt', '>', at)
+          .where('endsAt', '<=', at + mostNoticeMs)
+          .where((eb) => eb.or([eb('noticedEnd', 'is', null), eb('noticedEnd', '<>', eb.ref('endsAt'))]))
+          .where('users.disabled', '=', false)
+          .orderBy('endsAt')
+          .limit(maxNotices)
+          .execute(),
+      )
+      return rows.flatMap(({ endsAt, ...row }): readonly EndingGrant[] => {
+        if (endsAt === undefined || (noticeAt({ ...row, endsAt }) ?? Number.POSITIVE_INFINITY) > at) return []
+        return [{ ...row, endsAt }]
+      })
+    },
+    claimNotice: (grant) =>
+      link.write(async (tx) => {
+        const { endsAt } = grant
+        const unclaimed = sameEnd(tx, grant, endsAt).where((eb) =>
+          eb.or([eb('noticedEnd', 'is', null), eb('noticedEnd', '<>', endsAt)]),
+        )
+        return (await unclaimed.executeTakeFirstOrThrow()).numUpdatedRows > 0n
+      }),
+    returnNotice: (grant) =>
+      link.write(async (tx) => {
+        await sameEnd(tx, grant, null).execute()
+      }),
   }
 }

@@ -4,8 +4,19 @@ import { admin, holdingsOf } from '../grants.ts'
 import { gone } from '../link.ts'
 import type { Db, Tables } from '../tables.ts'
 
+/** The query without conditions, for each connection: to build it takes longer than to run it. */
+const queries = new WeakMap<Db, ReturnType<typeof allUserRows>>()
+
 /** One statement, so that user and grants come from the same snapshot: a row for each grant, or one without. */
-export const userRows = (db: Db) =>
+export function userRows(db: Db): ReturnType<typeof allUserRows> {
+  const present = queries.get(db)
+  if (present) return present
+  const query = allUserRows(db)
+  queries.set(db, query)
+  return query
+}
+
+const allUserRows = (db: Db) =>
   db
     .selectFrom('users')
     .leftJoin('grants', 'grants.userId', 'users.id')
@@ -38,8 +49,8 @@ export type UserRowWithGrant = {
 }
 
 /** Runs a query that `userRows` began. */
-export const readRows = async (query: ReturnType<typeof userRows>): Promise<readonly UserRowWithGrant[]> =>
-  (await query.execute()) as readonly UserRowWithGrant[]
+export const readRows = (query: ReturnType<typeof userRows>): Promise<readonly UserRowWithGrant[]> =>
+  query.execute() as Promise<readonly UserRowWithGrant[]>
 
 /** Tells whether the grant of a row has ended. */
 export type IsOver = (row: UserRowWithGrant) => boolean

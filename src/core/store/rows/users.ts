@@ -9,7 +9,7 @@ import { type StoreLink, taken } from '../link.ts'
 import { type Db, nameKey } from '../tables.ts'
 import { note } from './audit.ts'
 import { putSecret } from './digest.ts'
-import { endGrants, type GrantKeeper, usersLock } from './grants.ts'
+import { endGrants, type GrantKeeper, noticesOver, usersLock } from './grants.ts'
 import { recordPrefix } from './known-prefixes.ts'
 import { namesNear } from './near.ts'
 import { countFamilies, endAll, endOthers, insertSignIn, lockFamily } from './sessions.ts'
@@ -196,6 +196,7 @@ export function usersOver(link: StoreLink, now: () => number, ends: GrantKeeper)
         await note(tx, at, actor, { event: 'roles.changed', target: before.userName, ...texts })
         return { before, after }
       }),
+    ...noticesOver(link, now),
   }
 }
 
