@@ -10,6 +10,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { migrations } from '../../src/core/store/schema.ts'
 import { schemaErrors } from '../support/program/documents.ts'
@@ -178,6 +179,25 @@ describe('svc restore', () => {
     // The previous store is whole, and can be restored in turn.
     expect(await at(`restore ${document.keptAs}`)).toMatchObject({ code: 0 })
     expect(await names(other)).toEqual(['ann Admin', 'bob Dev', 'dan disabled Ops', 'eve Ops'])
+  })
+
+  test('O8 W15 lists roles whose end differs, and leaves out those that have ended', async () => {
+    const own = (line: string) => other.run(line.split(' '))
+    const at = join(other.folder, 'ends.db')
+    await own('users add root --no-password --role Admin')
+    await own('users add eve --no-password --role Ops')
+    await own('roles assign eve --role Short --for 1s')
+    await own(`backup ${at}`)
+    await own('roles assign eve --role Ops --for 2h')
+    await pause(1_100)
+    expect((await own('roles show eve')).stdout).toContain('[Ops]')
+    const { code, stdout } = await own(`restore ${at} --json`)
+    expect(code).toBe(0)
+    const { changes } = JSON.parse(stdout) as { changes: readonly object[] }
+    expect(changes).toEqual([
+      expect.objectContaining({ what: 'role', change: 'earlier', userName: 'eve', name: 'Ops' }),
+    ])
+    expect((await own('roles show eve')).stdout).toContain('[Ops]')
   })
 
   test('W15 with --keep, users and keys work as in the backup', async () => {
