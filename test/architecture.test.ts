@@ -76,7 +76,7 @@ const law: Record<string, readonly string[]> = {
   'serve-settings': ['protocol', 'settings'],
   // The folder net contains what a sign-in with OpenID needs to call a provider as the monitors of kind oidc do.
   auth: ['files', 'service', 'protocol', 'errors', 'store', 'names', 'loopback', 'lazy', 'net', 'probe-error', 'json'],
-  roles: ['protocol', 'errors', 'store', 'names'],
+  roles: ['protocol', 'errors', 'store', 'names', 'wire'],
   heartbeats: ['service', 'protocol', 'errors', 'store'],
   wire: ['protocol', 'errors', 'json'],
   'probe-error': [],

@@ -36,8 +36,8 @@ export default class Login extends SvcCommand {
   static override description =
     `Prompts for the password on a terminal; scripts use --password-stdin. svc stores the token in the
 keychain of the operating system and renews it automatically. It saves the server as a profile and
-makes it the current one. After that, health, history, heartbeat, roles assign|show|unassign, sessions, api,
-whoami, passwd and logout act at that server, until you select another one with svc profile use, or use
+makes it the current one. After that, health, history, heartbeat, roles assign|extend|give-back|show|unassign,
+sessions, api, whoami, passwd and logout act at that server, until you select another one with svc profile use, or use
 --local. users, keys, audit, heartbeats, secrets, monitors and roles holders always act on this
 machine.
 

@@ -178,7 +178,7 @@ export class ProfileShow extends SvcCommand {
 export class ProfileUse extends SvcCommand {
   static override summary = 'Make a profile the current one'
   static override description =
-    `health, history, heartbeat, roles assign|show|unassign, sessions, api, whoami, passwd and logout then act at its server, unless
+    `health, history, heartbeat, roles assign|extend|give-back|show|unassign, sessions, api, whoami, passwd and logout then act at its server, unless
 --local, --server or --profile selects another target. All other commands act on this machine.`
   static override answers = { '': prints(async () => (await load()).profiles) }
   static override examples = ['<%= config.bin %> profile use prod']

@@ -1,9 +1,17 @@
 import { lists, prints } from '../cli/command/base.ts'
-import { boolean, connectionFlags, required, requiredArgument } from '../cli/command/flags.ts'
+import {
+  boolean,
+  connectionFlags,
+  optionalArgument,
+  reasonFlag,
+  required,
+  requiredArgument,
+} from '../cli/command/flags.ts'
 import { shellWord } from '../cli/render/hints.ts'
 import { newNameFlag } from '../cli/roles/new-names.ts'
-import { changeRoles, isEmpty, showRoles, takeAll } from '../cli/roles/role-change.ts'
-import { listsOf, RoleCommand, refuseBoth, roleFlags, userOf } from '../cli/roles/role-command.ts'
+import { changeRoles, extendRoles, giveBackRoles, isEmpty, showGrants, takeAll } from '../cli/roles/role-change.ts'
+import { listsOf, OneRoleCommand, RoleCommand, refuseBoth, roleFlags, userOf } from '../cli/roles/role-command.ts'
+import { type EndFlags, endFlags, expiresOf, permanentFlag, spanFlag } from '../cli/roles/role-end.ts'
 import { StoreCommand, storeFlags } from '../cli/session/admin.ts'
 import { localCall } from '../cli/session/session.ts'
 import { TargetCommand } from '../cli/session/target-command.ts'
@@ -23,10 +31,18 @@ export class RolesAssign extends RoleCommand {
     `Prints the changes, and all roles and permissions of the user afterwards. The caller must have the role
 Admin; on this machine, every account that can open the store may use this command.
 
+With --for or --until, what is assigned ends by itself, also for tokens and sessions that exist. Without
+them, what the user has for a time keeps its end; --permanent removes it. If a server does not confirm
+the end, svc takes the roles back at once and exits with 9.
+
 A file (--from-file) has the columns UserName, Action (assign or unassign; default: assign), Roles
-and Permissions, both lists such as [Admin,Ops]. svc validates the whole file before any change.`
+and Permissions, both lists such as [Admin,Ops], and Expires, when the row ends: an instant such as
+2026-11-28T18:00:00Z, a duration such as PT2H, or never. svc validates the whole file before any change.`
   static override examples = [
     '<%= config.bin %> roles assign alice --role Admin --reason "on call from May"',
+    '<%= config.bin %> roles assign bob --role Deploy --for 2h --reason INC-1',
+    '<%= config.bin %> roles assign bob --role Deploy --until 18:00',
+    '<%= config.bin %> roles assign bob --role Deploy --permanent',
     '<%= config.bin %> roles assign alice --role Ops --permission orders:read',
     '<%= config.bin %> roles assign --from-file changes.csv --dry-run',
   ]
@@ -34,6 +50,8 @@ and Permissions, both lists such as [Admin,Ops]. svc validates the whole file be
     ...roleFlags,
     role: newNameFlag('role', 'Role (case-sensitive); repeatable'),
     permission: newNameFlag('permission', 'Permission (case-sensitive); repeatable'),
+    ...endFlags,
+    permanent: permanentFlag,
   }
 
   protected async perform(signal: AbortSignal): Promise<number | undefined> {
@@ -41,12 +59,97 @@ and Permissions, both lists such as [Admin,Ops]. svc validates the whole file be
     const { 'from-file': file } = flags
     if (file !== undefined) {
       refuseBoth(flags, args.user)
+      refuseEnds(flags)
       return await this.file({ ...flags, 'from-file': file }, 'assign', signal)
     }
     const userName = userOf(args.user)
     const lists = listsOf(flags)
     if (isEmpty(lists)) throw nothingTo('assign', '--role and --permission', userName)
-    return await this.one(flags, (asking) => changeRoles(asking, { action: 'assign', userName, ...lists }), signal)
+    const expires = expiresOf(flags, this.io.clock.now())
+    const change = { action: 'assign', userName, ...lists, expires } as const
+    return await this.one(flags, (asking) => changeRoles(asking, change), signal)
+  }
+}
+
+/** Refuses an end beside a file, whose rows have their own. */
+function refuseEnds(flags: EndFlags): void {
+  const flag = (['for', 'until', 'permanent'] as const).find(
+    (name) => flags[name] !== undefined && flags[name] !== false,
+  )
+  if (flag === undefined) return
+  throw new Fault('Usage', `--from-file and --${flag} cannot be combined`, {
+    hints: ['Give the rows that end a column Expires: an instant such as 2026-11-28T18:00:00Z, or PT2H for two hours.'],
+  })
+}
+
+export class RolesExtend extends OneRoleCommand {
+  static override summary = 'Move the end of roles and permissions of a user'
+  static override description =
+    `Only for what the user has for a time, and only to a later end: what has ended must be assigned again.
+--for counts from the end that it has now. A reason is required.`
+  static override examples = [
+    '<%= config.bin %> roles extend bob --role Deploy --for 1h --reason "INC-1 continues"',
+    '<%= config.bin %> roles extend bob --role Deploy --until "2026-11-28 20:00" --reason INC-1',
+  ]
+  static override args = { user: requiredArgument('USER', 'User name or e-mail') }
+  static override flags = {
+    role: roleFlags.role,
+    permission: roleFlags.permission,
+    for: spanFlag('How much longer, from the present end', 'until'),
+    until: endFlags.until,
+    reason: reasonFlag,
+    'dry-run': roleFlags['dry-run'],
+    ...connectionFlags,
+  }
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { args, flags } = await this.parse(RolesExtend)
+    const userName = userOf(args.user)
+    const lists = listsOf(flags)
+    const example = `svc roles extend ${shellWord(userName)} --role ROLE --for 1h --reason TEXT`
+    const until = expiresOf({ until: flags.until }, this.io.clock.now())
+    const extension = flags.for !== undefined ? { byMs: flags.for } : until !== undefined ? { until } : undefined
+    if (isEmpty(lists)) throw missing('--role or --permission', example)
+    if (!extension) throw missing('--for or --until', example)
+    if (flags.reason === undefined) throw missing('--reason', example)
+    return await this.one(flags, (asking) => extendRoles(asking, { userName, ...lists }, extension), signal)
+  }
+}
+
+const missing = (what: string, example: string): Fault => new Fault('Usage', `${what} is missing`, { hints: [example] })
+
+export class RolesGiveBack extends OneRoleCommand {
+  static override summary = 'Remove a role of your own'
+  static override description =
+    `Acts at a server, as the signed-in user, who needs no other role for it. Roles that come from the claims of an
+OpenID provider cannot be given back. The last Admin cannot lose Admin.`
+  static override examples = [
+    '<%= config.bin %> roles give-back Deploy --reason "INC-1 is solved"',
+    '<%= config.bin %> roles give-back --permission orders:write',
+  ]
+  static override args = { role: optionalArgument('ROLE', 'Role (case-sensitive)') }
+  static override flags = {
+    permission: roleFlags.permission,
+    reason: reasonFlag,
+    ...connectionFlags,
+  }
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { args, flags } = await this.parse(RolesGiveBack)
+    const lists = {
+      roles: args.role === undefined ? [] : [required(args.role, 'ROLE')],
+      permissions: flags.permission ?? [],
+    }
+    if (isEmpty(lists)) throw missing('ROLE or --permission', 'svc roles give-back ROLE')
+    return await this.one(
+      flags,
+      async (asking) => {
+        const { session, call } = asking
+        const { UserName = 'you' } = await session.service.authenticate({}, { ...call, verb: 'GET' })
+        return await giveBackRoles(asking, lists, UserName)
+      },
+      signal,
+    )
   }
 }
 
@@ -81,6 +184,8 @@ function refuseOtherCase(role: string, roles: readonly string[]): void {
 
 export class RolesShow extends TargetCommand {
   static override summary = 'Show the roles and permissions of a user'
+  static override description =
+    'Also until when, by whom and why each of them was assigned, as far as the server knows.'
   static override answers = { '': prints(async () => (await import('../cli/roles/lists.ts')).holdings) }
   static override examples = [
     '<%= config.bin %> roles show alice',
@@ -93,9 +198,9 @@ export class RolesShow extends TargetCommand {
     const { args, flags } = await this.parse(RolesShow)
     const userName = userOf(args.user)
     await this.inSession(flags, async (session, target) => {
-      const lists = await showRoles({ session, call: localCall(signal) }, userName)
+      const holdings = await showGrants({ session, call: localCall(signal) }, userName)
       const { renderHoldings } = await import('../cli/roles/lists.ts')
-      this.print(renderHoldings({ userName, ...lists }, target, this.output))
+      this.print(renderHoldings({ userName, ...holdings }, target, this.output, this.io.clock.now()))
     })
   }
 }

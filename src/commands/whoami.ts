@@ -3,10 +3,22 @@ import { boolean, connectionFlags } from '../cli/command/flags.ts'
 import { tokenFromEnvironment } from '../cli/credentials/credentials.ts'
 import type { ProcessEnvironment } from '../cli/io/io.ts'
 import { thisMachine } from '../cli/io/process.ts'
-import { document, flag, optional, orNull, string, strings } from '../cli/render/document.ts'
+import {
+  dateTime,
+  document,
+  flag,
+  listOf,
+  objectOf,
+  oneOf,
+  optional,
+  orNull,
+  string,
+  strings,
+} from '../cli/render/document.ts'
 import { localCall, openSession, readSettings } from '../cli/session/session.ts'
 import { type CommandTarget, chooseTarget } from '../cli/settings/target.ts'
 import { Fault } from '../core/errors.ts'
+import { grantsWanted, readGrants } from '../core/protocol/index.ts'
 
 type Facts = {
   readonly server: string | null
@@ -14,6 +26,8 @@ type Facts = {
   readonly user?: string | undefined
   readonly roles?: readonly string[] | undefined
   readonly permissions?: readonly string[] | undefined
+  /** Those of them that end by themselves, where the server says so (O8). */
+  readonly ends?: readonly { readonly kind: string; readonly name: string; readonly endsAt: string }[] | undefined
   /** The provider that signed the user in, unless it was the server itself with a password. */
   readonly provider?: string | undefined
   /** When the access token expires, if it states that. It is renewed automatically. */
@@ -31,6 +45,7 @@ const signIns = document<Facts>()({
     user: optional(string),
     roles: optional(strings),
     permissions: optional(strings),
+    ends: optional(listOf(objectOf({ kind: oneOf('role', 'permission'), name: string, endsAt: dateTime }))),
     provider: optional(string),
     expires: optional(string),
     where: string,
@@ -73,8 +88,16 @@ export default class Whoami extends SvcCommand {
     await using session = await openSession(flags, this.io, { chosen })
     const answer = await session.service.authenticate({}, localCall(signal, { verb: 'GET' }))
     const user = answer.UserName ?? stored.user
-    return { ...stored, user, roles: answer.Roles, permissions: answer.Permissions, verified: true }
+    const { Roles: roles, Permissions: permissions, Meta } = answer
+    return { ...stored, user, roles, permissions, ends: endsIn(Meta?.[grantsWanted.key]), verified: true }
   }
+}
+
+function endsIn(text: string | undefined): Facts['ends'] {
+  const ends = readGrants(text)?.flatMap(({ kind, name, endsAt }) =>
+    endsAt === undefined ? [] : [{ kind, name, endsAt: new Date(endsAt).toISOString() }],
+  )
+  return ends && ends.length > 0 ? ends : undefined
 }
 
 function onThisMachine(signal: AbortSignal): Facts {
@@ -122,7 +145,7 @@ async function factsOf(
 }
 
 /** A server that answers without a list does not report it, which is not the same as an empty list. */
-function listOf(names: readonly string[] | undefined, { verified }: Facts): string | undefined {
+function namesText(names: readonly string[] | undefined, { verified }: Facts): string | undefined {
   if (names === undefined) return verified ? 'not reported by this server' : undefined
   return names.length > 0 ? names.join(', ') : 'none'
 }
@@ -132,8 +155,9 @@ function rowsOf(facts: Facts): readonly (readonly [name: string, value: string |
     ['user', facts.user ?? (facts.verified ? 'not reported by the server' : 'unknown without --verify')],
     ['server', facts.server ?? undefined],
     ['profile', facts.profile],
-    ['roles', listOf(facts.roles, facts)],
-    ['permissions', listOf(facts.permissions, facts)],
+    ['roles', namesText(facts.roles, facts)],
+    ['permissions', namesText(facts.permissions, facts)],
+    ['ends', facts.ends?.map(({ name, endsAt }) => `${name}: ${endsAt}`).join(', ')],
     ['signed in by', facts.provider],
     ['token ends', facts.expires && `${facts.expires} (renewed automatically)`],
     [facts.server === null ? 'where' : 'token in', facts.where],

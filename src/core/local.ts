@@ -96,15 +96,21 @@ export function localService(parts: Parts): Service {
     },
     async assignRoles(request, call) {
       const accounts = await accountsFor('assignRoles', parts)
-      const actor = await admit('assignRoles', accounts, call)
+      const { actor, identity } = await admitted('assignRoles', accounts, call)
       const { assign } = await loaders.roles()
-      return await assign({ data: accounts.data, request, actor })
+      return await assign({ data: accounts.data, request, actor, ending: identity?.ending })
     },
     async unAssignRoles(request, call) {
       const accounts = await accountsFor('unAssignRoles', parts)
-      const actor = await admit('unAssignRoles', accounts, call)
+      const { actor } = await admitted('unAssignRoles', accounts, call)
       const { unassign } = await loaders.roles()
       return await unassign({ data: accounts.data, request, actor })
+    },
+    async giveBackRoles(request, call) {
+      const accounts = await accountsFor('giveBackRoles', parts)
+      const { actor, identity } = await admitted('giveBackRoles', accounts, call)
+      const { giveBack } = await loaders.roles()
+      return await giveBack({ data: accounts.data, request, actor, user: identity?.user })
     },
     async changePassword(request, call) {
       const accounts = await accountsFor('changePassword', parts)
@@ -200,14 +206,10 @@ async function runAlone(parts: Parts, mode: ExecutionMode, type: ServerType, cal
 }
 
 /**
- * Authorizes the caller and returns the actor for the audit (P8, O1). Throws Unauthorized without an identity, and
+ * Authorizes the caller and returns the actor for the audit (P8, O1), with the identity of one who has signed in. Throws Unauthorized without an identity, and
  * Forbidden without the role or permission that the operation requires. In process, the actor is always the OS
  * account.
  */
-const admit = async (operation: keyof typeof operations, accounts: Accounts, call: Call): Promise<Actor> =>
-  (await admitted(operation, accounts, call)).actor
-
-/** Like `admit`, with the identity of a caller who has signed in. */
 async function admitted(
   operation: keyof typeof operations,
   { access }: Accounts,

@@ -100,6 +100,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     ...(watching ? [watching.states] : []),
     ...(quiet ? [quiet] : []),
     ...(notify ? [notify] : []),
+    ...(notify && store ? [await openRoleEnds(options, store)] : []),
   ]
   const ready = async (signal: AbortSignal): Promise<void> => {
     for (const part of parts) await part.ready?.(signal)
@@ -225,6 +226,12 @@ async function openNotify(
   const notify = notifyPart({ config, version, rows, states, quiet: quiet.keeper, keepsUp, log })
   quiet.muteBy(notify.mute)
   return notify
+}
+
+/** What tells receivers of roles that end soon. */
+async function openRoleEnds({ config, version, log }: OpenOptions, store: OpenStore) {
+  const { roleEndsPart } = await import('./parts/role-ends.ts')
+  return roleEndsPart({ config, version, data: () => store.data(false), log })
 }
 
 /**

@@ -180,6 +180,25 @@ describe('svc restore', () => {
     expect(await names(other)).toEqual(['ann Admin', 'bob Dev', 'dan disabled Ops', 'eve Ops'])
   })
 
+  test('O8 W15 lists roles whose end differs, and leaves out those that have ended', async () => {
+    const own = (line: string) => other.run(line.split(' '))
+    const at = join(other.folder, 'ends.db')
+    await own('users add root --no-password --role Admin')
+    await own('users add eve --no-password --role Ops')
+    await own('roles assign eve --role Short --for 2h')
+    await own(`backup ${at}`)
+    inStore(at, (database) => database.exec(`UPDATE "grants" SET "endsAt" = 1 WHERE "name" = 'Short'`))
+    await own('roles unassign eve --role Short')
+    await own('roles assign eve --role Ops --for 2h')
+    const { code, stdout } = await own(`restore ${at} --json`)
+    expect(code).toBe(0)
+    const { changes } = JSON.parse(stdout) as { changes: readonly object[] }
+    expect(changes).toEqual([
+      expect.objectContaining({ what: 'role', change: 'earlier', userName: 'eve', name: 'Ops' }),
+    ])
+    expect((await own('roles show eve')).stdout).toContain('[Ops]')
+  })
+
   test('W15 with --keep, users and keys work as in the backup', async () => {
     await other.run(['restore', file])
     await other.run(['users', 'disable', 'dan'])

@@ -504,7 +504,12 @@ test('a change of roles shows the store, the changes and the resulting lists', (
     unchanged: { roles: ['Old'], permissions: [] },
     all: { roles: ['Old', 'Ops'], permissions: [] },
   }
-  const lines = renderChange(change, 'https://svc.example.com', { json: false, screen: terminal(80) }).split('\n')
+  const lines = renderChange(
+    change,
+    'https://svc.example.com',
+    { json: false, screen: terminal(80) },
+    new Date(),
+  ).split('\n')
   expect(lines.map((line) => line.replace(/^\W+/, '').replace(/ {2,}/, ': '))).toEqual([
     'bob now has "Ops"',
     'Unchanged: "Old"',
@@ -534,9 +539,29 @@ test.each(['', '90', 'd', '0d', '-1d', '1.5d', '3651d', '999999w', 'soon', '1y']
   },
 )
 
+/** What the audit has of a user whose role A ends. */
+const ending = (endsAt: string): string =>
+  JSON.stringify({ roles: ['A'], permissions: [], ends: [{ kind: 'role', name: 'A', endsAt }] })
+
 test.each([
   [{ before: '{"roles":["A"],"permissions":[]}', after: '{"roles":["B c"],"permissions":["p"]}' }, '+"B c" -A +p'],
   [{ before: '{"roles":["A"],"permissions":[]}', after: '{"roles":["A"],"permissions":[]}', reason: 'r' }, '(r)'],
+  [
+    { before: '{"roles":[],"permissions":[]}', after: ending('2026-11-28T18:00:00.000Z') },
+    '+A A until 2026-11-28 18:00 UTC',
+  ],
+  [
+    { before: ending('2026-11-28T18:00:00.000Z'), after: ending('2026-11-29T18:00:00.000Z') },
+    'A until 2026-11-29 18:00 UTC',
+  ],
+  [{ before: ending('2026-11-28T18:00:00.000Z'), after: '{"roles":["A"],"permissions":[]}' }, 'A permanent'],
+  [
+    {
+      before: ending('2026-11-28T18:00:00.000Z'),
+      after: '{"roles":[],"permissions":[],"ended":{"kind":"role","name":"A","endsAt":"2026-11-28T18:00:00.000Z"}}',
+    },
+    '-A',
+  ],
   [{ after: '{"user":"deploy","roles":null}' }, 'user deploy'],
   [{ before: '{"roles":["A","B"],"permissions":[]}' }, 'was roles A, B'],
   [{ before: 'Ops', after: 'Admin' }, 'was Ops Admin'],

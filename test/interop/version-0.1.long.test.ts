@@ -177,6 +177,30 @@ types:
   }
   type Plan = { readonly type: string; readonly monitors: readonly Listed[] }
 
+  test('O8 a role for a time at a server of 0.1, which knows no ends, is taken back at once, with exit 9', async () => {
+    const client = home('this version')
+    const { place, server } = servers['0.1']
+    const of = ['--store', join(place.folder, 'server', 'svc.db')]
+    await done(place, ['users', 'add', 'Dora', '--no-password', '--role', 'Ops', ...of])
+    const login = ['login', '--server', server.url, '-u', admin.userName, '--password-stdin', '--insecure-storage']
+    await done(client, login, { stdin: admin.password })
+    const assign = (...args: readonly string[]) => client.svc(['roles', 'assign', 'Dora', ...args])
+    const refused = await assign('--role', 'Deploy', '--role', 'Ops', '--for', '2h')
+    expect([refused.code, refused.stderr]).toEqual([
+      9,
+      expect.stringContaining('did not confirm the end, so svc took "Deploy" back from Dora'),
+    ])
+    const roles = await done(client, ['roles', 'show', 'Dora'])
+    expect(roles).toContain('[Ops]')
+    // What was held before stays.
+    const nothing = await assign('--role', 'Ops', '--until', '2099-01-01T00:00Z')
+    expect([nothing.code, nothing.stderr]).toEqual([9, expect.stringContaining('Dora keeps the roles as they were')])
+    expect(await done(client, ['roles', 'show', 'Dora'])).toBe(roles)
+    expect((await assign('--role', 'Deploy', '--permanent')).code).toBe(0)
+    const back = await client.svc(['roles', 'give-back', 'Ops'])
+    expect(back.code).toBe(9)
+  })
+
   test('a svc.yaml of 0.1 with each kind is valid here too, and has the same monitors with at least the same checks', async () => {
     const [before, now] = [home('0.1'), home('this version')]
     const file = join(before.folder, 'svc.yaml')

@@ -137,6 +137,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
         createdAt: 1_000,
         epoch: 0,
         ...nobody,
+        grants: [],
       })
       for (const typed of ['Jos\u00e9', 'JOS\u00c9', 'jose\u0301', 'pepe@example.COM']) {
         expect([typed, await other.users.find(typed)]).toEqual([typed, made])

@@ -47,6 +47,13 @@ const undone = [
   ['digestSecrets', 'digestNonces'].map((name) => `DROP TABLE "${name}"`),
   ['identities', 'claimedRoles', 'usedStates'].map((name) => `DROP TABLE "${name}"`),
   ['DROP TABLE "quiets"'],
+  // In reverse: the index first.
+  [
+    ...['endsAt', 'grantedAt', 'grantedBy', 'reason', 'noticedEnd'].map(
+      (name) => `ALTER TABLE "grants" DROP COLUMN "${name}"`,
+    ),
+    'DROP INDEX "grantsByEnd"',
+  ],
 ]
 
 describe.each(backends)('heartbeats on $name', ({ start, fresh, raw, stop }) => {
@@ -171,7 +178,7 @@ describe.each(backends)('heartbeats on $name', ({ start, fresh, raw, stop }) => 
     expect(await other.keys.find('h2')).toMatchObject({ roles: undefined, permissions: undefined })
   })
 
-  test.each([9, 8, 7, 6, 5, 4, 3, 2])(
+  test.each([10, 9, 8, 7, 6, 5, 4, 3, 2])(
     'D2 a store of version %i is migrated, and its content remains',
     async (version) => {
       await data.users.add(newUser('alice', { roles: ['Admin'] }), actor())
@@ -190,6 +197,7 @@ describe.each(backends)('heartbeats on $name', ({ start, fresh, raw, stop }) => 
       expect(await other.heartbeats.list()).toHaveLength(1)
       expect(await other.readings.keep({ series: 's', at: 1, value: 1, everyMs: 1 })).toHaveLength(1)
       expect((await data.users.find('alice'))?.roles).toEqual(['Admin'])
+      expect((await data.users.find('alice'))?.grants[0]).toMatchObject({ endsAt: undefined, grantedBy: undefined })
     },
   )
 })

@@ -89,13 +89,18 @@ export function renderNewKey(
  * another form are shown as stored.
  */
 export function auditChange({ before, after, reason }: Pick<AuditFacts, 'before' | 'after' | 'reason'>): string {
-  const [was, whole] = [factsOf(before), factsOf(after)]
-  const { warning, ...is } = whole ?? {}
+  const [wholeBefore, whole] = [factsOf(before), factsOf(after)]
+  const { ends: endsBefore, ...was } = wholeBefore ?? {}
+  // The grant that has ended is also missing in the lists.
+  const { warning, ends, ended: _, ...is } = whole ?? {}
   const change =
-    was && whole && Object.keys(was).join() === Object.keys(is).join()
-      ? Object.keys(is).flatMap((name) => difference(was[name], is[name]))
+    wholeBefore && whole && Object.keys(was).join() === Object.keys(is).join()
+      ? [
+          ...Object.keys(is).flatMap((name) => difference(was[name], is[name])),
+          ...endDifference(endTexts(endsBefore), endTexts(ends), is),
+        ]
       : [
-          before === undefined ? '' : `was ${describe(was, before)}`,
+          before === undefined ? '' : `was ${describe(wholeBefore && was, before)}`,
           after === undefined ? '' : describe(whole && is, after),
         ]
   const warned = typeof warning === 'string' ? `warning: ${warning}` : ''
@@ -120,6 +125,30 @@ function difference(was: unknown, is: unknown): readonly string[] {
   const gained = now.filter((item) => !old.includes(item)).map((item) => `+${names([item])}`)
   const lost = old.filter((item) => !now.includes(item)).map((item) => `-${names([item])}`)
   return [...gained, ...lost]
+}
+
+/** When roles and permissions end, by their names: `2026-11-28 18:00 UTC`. */
+function endTexts(ends: unknown): ReadonlyMap<string, string> {
+  const texts = new Map<string, string>()
+  for (const end of Array.isArray(ends) ? ends : []) {
+    const { name, endsAt }: JsonObject = isObject(end) ? end : {}
+    if (typeof name !== 'string' || typeof endsAt !== 'string') continue
+    texts.set(name, Number.isNaN(Date.parse(endsAt)) ? endsAt : moment(new Date(endsAt)))
+  }
+  return texts
+}
+
+/** Ends that are new, and those that were removed from what is still in the lists. */
+function endDifference(
+  was: ReadonlyMap<string, string>,
+  is: ReadonlyMap<string, string>,
+  lists: JsonObject,
+): readonly string[] {
+  const all = Object.values(lists).flatMap((list) => textsOf(list) ?? [])
+  return [
+    ...[...is].flatMap(([name, end]) => (was.get(name) === end ? [] : [`${names([name])} until ${end}`])),
+    ...[...was.keys()].flatMap((name) => (is.has(name) || !all.includes(name) ? [] : [`${names([name])} permanent`])),
+  ]
 }
 
 /** `user deploy, roles Ops`, without empty and null facts. */

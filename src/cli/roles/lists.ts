@@ -1,9 +1,11 @@
 import type { Fault } from '../../core/errors.ts'
-import { integer, objectOf, oneOf, optional, string, strings } from '../render/document.ts'
+import type { GrantFacts } from '../../core/protocol/index.ts'
+import { dateTime, integer, listOf, objectOf, oneOf, optional, string, strings } from '../render/document.ts'
 import { errorShape, renderError } from '../render/errors.ts'
 import { type Headline, type ListOutput, list } from '../render/list.ts'
 import { aside, type CellText, type FactRows, headline, names, pairs } from '../render/table.ts'
 import { isEmpty, type Lists, type RoleChanged } from './role-change.ts'
+import { grantText } from './role-end.ts'
 import type { FileChange } from './role-file.ts'
 
 const listFacts = (lists: Lists, target: string): FactRows => [
@@ -12,29 +14,56 @@ const listFacts = (lists: Lists, target: string): FactRows => [
   ['Where', target],
 ]
 
+/** What is known of each grant, below its name. */
+const grantRows = (grants: readonly GrantFacts[] | undefined, now: Date): FactRows =>
+  (grants ?? []).flatMap((grant) => {
+    const text = grantText(grant, now)
+    return text === '' ? [] : [[grant.name, { text, ...(grant.endsAt === undefined ? {} : { style: 'caution' }) }]]
+  })
+
 /** The roles and permissions of a user. */
-export const renderHoldings = (row: Holding, target: string, output: ListOutput): string =>
-  holdings.single(row, { Target: target }, output) ??
-  `${headline('ok', row.userName, output.screen)}\n${pairs(listFacts(row, target), output.screen)}`
+export function renderHoldings(row: Holding, target: string, output: ListOutput, now: Date): string {
+  const forMachines = holdings.single(row, { Target: target }, output)
+  if (forMachines !== undefined) return forMachines
+  const { screen } = output
+  const grants = grantRows(row.grants, now)
+  const facts = grants.length > 0 ? ['', pairs(grants, screen)] : []
+  return [headline('ok', row.userName, screen), pairs(listFacts(row, target), screen), ...facts].join('\n')
+}
 
 const inQuotes = (lists: Lists): string => [...lists.roles, ...lists.permissions].map((name) => `"${name}"`).join(', ')
 
 /** The effect of a change, and all roles and permissions of the user afterwards. */
-export function renderChange(change: RoleChanged, target: string, output: ListOutput): string {
+export function renderChange(change: RoleChanged, target: string, output: ListOutput, now: Date): string {
   const forMachines = roleChanges.single(change, { Target: target }, output)
   if (forMachines !== undefined) return forMachines
   const { screen } = output
   const assigned = change.action === 'assign'
-  const did = change.dryRun ? `would ${assigned ? 'get' : 'lose'}` : assigned ? 'now has' : 'no longer has'
+  const ends = grantRows(
+    change.grants?.filter(({ endsAt }) => endsAt !== undefined),
+    now,
+  )
   const head = isEmpty(change.changed)
     ? headline('ok', `${change.userName}: unchanged`, screen)
-    : headline(change.dryRun ? 'warn' : 'ok', `${change.userName} ${did} ${inQuotes(change.changed)}`, screen)
+    : headline(
+        change.dryRun ? 'warn' : 'ok',
+        `${change.userName} ${verbOf(change)} ${inQuotes(change.changed)}`,
+        screen,
+      )
   const still: FactRows = isEmpty(change.unchanged)
     ? []
     : [[assigned ? 'Unchanged' : 'Not assigned', inQuotes(change.unchanged)]]
   const dry = change.dryRun ? [aside('Dry run: nothing was changed.', screen)] : []
-  return [head, pairs([...still, ...listFacts(change.all, target)], screen), ...dry].join('\n')
+  const below = ends.length > 0 ? ['', pairs(ends, screen)] : []
+  return [head, pairs([...still, ...listFacts(change.all, target)], screen), ...below, ...dry].join('\n')
 }
+
+const verbs = {
+  assign: { did: 'now has', would: 'would get' },
+  unassign: { did: 'no longer has', would: 'would lose' },
+  extend: { did: 'keeps for longer:', would: 'would keep for longer:' },
+} as const
+const verbOf = ({ action, dryRun }: RoleChanged): string => verbs[action][dryRun ? 'would' : 'did']
 
 /** The outcome of a change of roles, or of its dry run, as one word for scripts. */
 function outcomeOf({ action, changed, dryRun }: RoleChanged): string {
@@ -45,13 +74,45 @@ function outcomeOf({ action, changed, dryRun }: RoleChanged): string {
 const wireShape = objectOf({ Roles: strings, Permissions: strings })
 const wireLists = ({ roles, permissions }: Lists) => ({ Roles: roles, Permissions: permissions })
 
+const grantShape = objectOf({
+  Kind: oneOf('role', 'permission'),
+  Name: string,
+  EndsAt: optional(dateTime),
+  GrantedAt: optional(dateTime),
+  GrantedBy: optional(string),
+  Reason: optional(string),
+})
+
+/** What is known of the grants. Absent in JSON where nothing is, and left out of records. */
+function grantsColumn<Row extends { readonly grants?: readonly GrantFacts[] | undefined }>() {
+  const instant = (at: number | undefined) => (at === undefined ? undefined : new Date(at).toISOString())
+  return {
+    key: 'Grants',
+    value: ({ grants = [] }: Row) => {
+      const documented = grants.filter(({ endsAt, grantedBy }) => endsAt !== undefined || grantedBy !== undefined)
+      if (documented.length === 0) return undefined
+      return documented.map((grant) => ({
+        Kind: grant.kind,
+        Name: grant.name,
+        EndsAt: instant(grant.endsAt),
+        GrantedAt: instant(grant.grantedAt),
+        GrantedBy: grant.grantedBy,
+        Reason: grant.reason,
+      }))
+    },
+    is: listOf(grantShape),
+    field: false,
+    absent: 'json',
+  } as const
+}
+
 /** The effect of a role change, and the user's rights afterwards: a list with one row, with the protocol's names. */
 export const roleChanges = list<RoleChanged>()({
   around: ['Target'],
   rows: { spread: true },
   columns: [
     { key: 'UserName', value: ({ userName }) => userName, is: string },
-    { key: 'Action', value: ({ action }) => action, is: oneOf('assign', 'unassign'), field: false },
+    { key: 'Action', value: ({ action }) => action, is: oneOf('assign', 'unassign', 'extend'), field: false },
     { key: 'Outcome', value: outcomeOf, is: string },
     { key: 'Changed', value: ({ changed }) => wireLists(changed), is: wireShape, field: false },
     { key: 'Unchanged', value: ({ unchanged }) => wireLists(unchanged), is: wireShape, field: false },
@@ -59,10 +120,11 @@ export const roleChanges = list<RoleChanged>()({
     { key: 'Permissions', value: ({ changed }) => changed.permissions, json: false },
     { key: 'AllRoles', value: ({ all }) => all.roles, is: strings },
     { key: 'AllPermissions', value: ({ all }) => all.permissions, is: strings },
+    grantsColumn<RoleChanged>(),
   ],
 })
 
-export type Holding = Lists & { readonly userName: string }
+export type Holding = Lists & { readonly userName: string; readonly grants?: readonly GrantFacts[] | undefined }
 
 /** The roles and permissions of a user: a list with one row. */
 export const holdings = list<Holding>()({
@@ -72,6 +134,7 @@ export const holdings = list<Holding>()({
     { key: 'UserName', value: ({ userName }) => userName, is: string },
     { key: 'AllRoles', value: ({ roles }) => roles, is: strings },
     { key: 'AllPermissions', value: ({ permissions }) => permissions, is: strings },
+    grantsColumn<Holding>(),
   ],
 })
 

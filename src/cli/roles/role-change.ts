@@ -4,21 +4,33 @@ import {
   type AssignRoles,
   type AssignRolesResponse,
   changesWanted,
+  expiresKey,
+  extensionOnly,
+  type GrantFacts,
+  grantsWanted,
+  neverExpires,
   otherCaseCode,
   permissionMistake,
   permissionsBefore,
+  readGrants,
   rolesBefore,
 } from '../../core/protocol/index.ts'
 import type { Call, Service } from '../../core/service.ts'
 import { didYouMean } from '../../core/suggest.ts'
 import { shellWord } from '../render/hints.ts'
+import { moment } from '../render/table.ts'
 import type { CommandSession } from '../session/session.ts'
 import { unknownUser } from '../session/unknown-user.ts'
 
 export type Lists = { readonly roles: readonly string[]; readonly permissions: readonly string[] }
-export type RoleChange = Lists & { readonly action: 'assign' | 'unassign'; readonly userName: string }
+export type RoleChange = Lists & {
+  readonly action: 'assign' | 'unassign'
+  readonly userName: string
+  /** When an assignment ends, as Meta has it (O8): an instant, a duration, or `never`. Undefined: ends stay as they are. */
+  readonly expires?: string | undefined
+}
 export type RoleChanged = {
-  readonly action: RoleChange['action']
+  readonly action: RoleChange['action'] | 'extend'
   readonly userName: string
   /** The roles and permissions that the change granted or removed. */
   readonly changed: Lists
@@ -27,6 +39,8 @@ export type RoleChanged = {
   /** All roles and permissions after the change, oldest first. With `dryRun`, those before it. */
   readonly all: Lists
   readonly dryRun: boolean
+  /** What is known of the grants behind `all` that end, or were asked about. Undefined where the server did not say. */
+  readonly grants?: readonly GrantFacts[] | undefined
   /** Possible mistakes, one sentence each. */
   readonly notes: readonly string[]
 }
@@ -40,9 +54,29 @@ export type Asking = {
 
 export const isEmpty = ({ roles, permissions }: Lists): boolean => roles.length + permissions.length === 0
 
+/** The roles and permissions after a request, and what the server says besides. */
+type RoleAnswer = Lists & {
+  readonly before?: Lists | undefined
+  readonly grants?: readonly GrantFacts[] | undefined
+  /** The end that the server repeats. */
+  readonly expires?: string | undefined
+}
+
+/** The user's roles and permissions, with what is known of the grants. `grants` is undefined for servers without ends. */
+export async function showGrants(
+  asking: Pick<Asking, 'session' | 'call'>,
+  userName: string,
+): Promise<Lists & { readonly grants: readonly GrantFacts[] | undefined }> {
+  const { key, value } = grantsWanted
+  const request = { UserName: userName, Roles: [], Permissions: [], Meta: { [key]: value } }
+  const { roles, permissions, grants } = await ask(asking, 'assignRoles', request)
+  return { roles, permissions, grants }
+}
+
 /** The user's roles and permissions. An assignment of nothing returns them (O3), so this works with any server. */
 export async function showRoles(asking: Pick<Asking, 'session' | 'call'>, userName: string): Promise<Lists> {
-  return await ask(asking, 'assignRoles', { UserName: userName, Roles: [], Permissions: [] })
+  const { roles, permissions } = await ask(asking, 'assignRoles', { UserName: userName, Roles: [], Permissions: [] })
+  return { roles, permissions }
 }
 
 /**
@@ -50,13 +84,14 @@ export async function showRoles(asking: Pick<Asking, 'session' | 'call'>, userNa
  * from a user who has `Admin`: exit code 0 would suggest that the rights are gone.
  */
 export async function changeRoles(asking: Asking, change: RoleChange): Promise<RoleChanged> {
-  if (!asking.dryRun && answersWithBefore(asking.session)) return await changeAtOnce(asking, change)
-  const before = await showRoles(asking, change.userName)
+  const isAboutEnds = change.expires !== undefined
+  if (!asking.dryRun && !isAboutEnds && answersWithBefore(asking.session)) return await changeAtOnce(asking, change)
+  const before = await (isAboutEnds ? showGrants : showRoles)(asking, change.userName)
   if (change.action === 'unassign') refuseOtherCase(change, before)
   // Before the change: after it, a mistyped role is one that somebody holds.
   const notes = await notesOn(asking, change, before)
   const after = asking.dryRun ? before : await ask(asking, operationOf(change), requestOf(asking, change))
-  return described(asking, change, before, after, notes)
+  return await described(asking, change, before, after, notes)
 }
 
 /** Whether the server said at the sign-in that it answers a change with the lists before it (O8). */
@@ -68,7 +103,8 @@ async function changeAtOnce(asking: Asking, change: RoleChange): Promise<RoleCha
   const { key, value } = changesWanted
   try {
     const after = await ask(asking, operationOf(change), requestOf(asking, change, { [key]: value }))
-    if (after.before) return described(asking, change, after.before, after, await notesOn(asking, change, after.before))
+    if (after.before)
+      return await described(asking, change, after.before, after, await notesOn(asking, change, after.before))
   } catch (error) {
     if (error instanceof Fault && error.errorCode === otherCaseCode)
       refuseOtherCase(change, await showRoles(asking, change.userName))
@@ -89,7 +125,9 @@ async function changeAtOnce(asking: Asking, change: RoleChange): Promise<RoleCha
 const operationOf = ({ action }: RoleChange): Changing => (action === 'assign' ? 'assignRoles' : 'unAssignRoles')
 
 function requestOf({ reason }: Asking, change: RoleChange, more: Readonly<Record<string, string>> = {}): AssignRoles {
-  const meta = { ...(reason === undefined ? {} : { reason }), ...more }
+  const end =
+    change.expires === undefined ? {} : { [expiresKey]: change.expires, [grantsWanted.key]: grantsWanted.value }
+  const meta = { ...(reason === undefined ? {} : { reason }), ...end, ...more }
   return {
     UserName: change.userName,
     Roles: change.roles,
@@ -98,19 +136,177 @@ function requestOf({ reason }: Asking, change: RoleChange, more: Readonly<Record
   }
 }
 
-/** The change in terms of the lists before and after it. */
-function described(
-  { dryRun, session }: Asking,
+/** The change in terms of the lists before and after it. Takes back what has no end although it should have one. */
+async function described(
+  asking: Asking,
   change: RoleChange,
-  before: Lists,
-  after: Lists,
+  before: RoleAnswer,
+  after: RoleAnswer,
   notes: readonly string[],
-): RoleChanged {
+): Promise<RoleChanged> {
+  const { dryRun, session } = asking
   const { action, userName } = change
-  const changed = changedBy(change, before)
+  const granted = changedBy(change, before)
+  if (!dryRun && hasEnd(change) && after.expires !== change.expires) throw await takeBack(asking, change, granted)
   if (!dryRun) confirm(change, after, session.label)
+  const { roles, permissions, grants } = after
+  const moved = movedEnds(change, before, dryRun ? undefined : after)
+  const changed = {
+    roles: [...granted.roles, ...moved.roles],
+    permissions: [...granted.permissions, ...moved.permissions],
+  }
+  const unchanged = without(change, changed)
+  const all = { roles, permissions }
+  const more = [...endNotes(change, after), ...limitNotes(change, before)]
+  return { action, userName, dryRun, notes: [...notes, ...more], changed, unchanged, all, grants }
+}
+
+/** What the user has already and gets another end for. `after`: undefined in a dry run. */
+function movedEnds(change: RoleChange, before: RoleAnswer, after: RoleAnswer | undefined): Lists {
+  const { expires } = change
+  const moves = (kind: GrantFacts['kind'], name: string): boolean => {
+    const end = (answer: RoleAnswer) =>
+      answer.grants?.find((grant) => grant.kind === kind && grant.name === name)?.endsAt
+    return after ? end(before) !== end(after) : expires !== neverExpires || end(before) !== undefined
+  }
+  if (expires === undefined || !before.grants) return { roles: [], permissions: [] }
+  const { roles, permissions } = within(change, before)
+  return {
+    roles: roles.filter((name) => moves('role', name)),
+    permissions: permissions.filter((name) => moves('permission', name)),
+  }
+}
+
+/** Notes on permanent roles that get an end: somebody may have meant to grant them in addition. */
+function limitNotes(change: RoleChange, before: RoleAnswer): readonly string[] {
+  if (!hasEnd(change) || !before.grants) return []
+  const ends = before.grants.filter(({ endsAt }) => endsAt !== undefined)
+  const isPermanent = (kind: GrantFacts['kind'], name: string): boolean =>
+    !ends.some((grant) => grant.kind === kind && grant.name === name)
+  const { roles, permissions } = within(change, before)
+  return [
+    ...roles.filter((name) => isPermanent('role', name)),
+    ...permissions.filter((name) => isPermanent('permission', name)),
+  ].map((name) => `until now, ${change.userName} had "${name}" permanently; --permanent removes the end again.`)
+}
+
+const hasEnd = ({ expires }: RoleChange): boolean => expires !== undefined && expires !== neverExpires
+
+/** Notes on ends that an assignment without an end leaves alone. */
+const endNotes = ({ action, userName, expires }: RoleChange, { grants = [] }: RoleAnswer): readonly string[] =>
+  action === 'unassign' || expires !== undefined
+    ? []
+    : grants.flatMap(({ name, endsAt }) =>
+        endsAt === undefined
+          ? []
+          : [`"${name}" still ends for ${userName} at ${moment(new Date(endsAt))}; --permanent removes the end.`],
+      )
+
+/** Milliseconds for taking a grant back, whatever the time limit of the command. */
+const takeBackMs = 30_000
+
+/** The error for a server that grants without an end (O8), after the grants that it made have been taken back. */
+async function takeBack(asking: Asking, change: RoleChange, granted: Lists): Promise<Fault> {
+  const { session, call } = asking
+  const { userName } = change
+  const name = shellWord(userName)
+  const names = [...granted.roles, ...granted.permissions].map((one) => `"${one}"`).join(', ')
+  const reason = `${session.label} did not confirm the end`
+  if (isEmpty(granted)) {
+    return new Fault('NotImplemented', `${reason}: ${userName} keeps the roles as they were, and nothing ends`, {
+      hints: ['This server does not support roles that end.'],
+    })
+  }
+  try {
+    // Not even an interruption of the command may leave the grant without its end.
+    const own = { ...call, signal: AbortSignal.timeout(takeBackMs) }
+    const request = { UserName: userName, Roles: granted.roles, Permissions: granted.permissions }
+    const after = await ask({ session, call: own }, 'unAssignRoles', {
+      ...request,
+      Meta: { reason: 'svc: the server did not confirm the end' },
+    })
+    if (!isEmpty(within(granted, after))) throw new Fault('UnreadableAnswer', 'its lists still contain them')
+  } catch (error) {
+    const flags = [
+      ...granted.roles.map((one) => `--role ${shellWord(one)}`),
+      ...granted.permissions.map((one) => `--permission ${shellWord(one)}`),
+    ].join(' ')
+    const why = error instanceof Fault ? error.message : String(error)
+    return new Fault('NotImplemented', `${reason}, and ${names} could not be taken back (${why})`, {
+      hints: [`${userName} has it permanently. To remove it: svc roles unassign ${name} ${flags}`],
+      cause: error,
+    })
+  }
+  return new Fault('NotImplemented', `${reason}, so svc took ${names} back from ${userName}`, {
+    hints: ['This server does not support roles that end.', 'Without an end: omit --for and --until.'],
+  })
+}
+
+/**
+ * Moves the end of roles and permissions that the user has for a time. `extension`: how much later, or the new end.
+ * Throws Fault for what is not held, is permanent, or would end no later.
+ */
+export async function extendRoles(
+  asking: Asking,
+  { userName, ...lists }: Pick<RoleChange, 'userName' | 'roles' | 'permissions'>,
+  extension: { readonly byMs: number } | { readonly until: string },
+): Promise<RoleChanged> {
+  const { grants, ...before } = await showGrants(asking, userName)
+  if (!grants) throw new Fault('NotImplemented', `${asking.session.label} does not support roles that end`)
+  const ends = [
+    ...lists.roles.map((name) => endOf(grants, before.roles, 'role', name, userName)),
+    ...lists.permissions.map((name) => endOf(grants, before.permissions, 'permission', name, userName)),
+  ]
+  const [first = 0] = ends
+  if ('byMs' in extension && ends.some((end) => end !== first)) {
+    throw new Fault('Usage', 'these roles end at different times', {
+      hints: ['Extend one at a time, or give all of them the same end: --until TIME'],
+    })
+  }
+  const expires = 'until' in extension ? extension.until : new Date(first + extension.byMs).toISOString()
+  const change: RoleChange = { action: 'assign', userName, ...lists, expires }
+  const more = { [extensionOnly.key]: extensionOnly.value }
+  const after: RoleAnswer = asking.dryRun
+    ? { ...before, grants }
+    : await ask(asking, 'assignRoles', requestOf(asking, change, more))
+  if (!asking.dryRun && after.expires !== expires) {
+    throw new Fault('UnreadableAnswer', `${asking.session.label} did not confirm the new end`, {
+      hints: [`svc roles show ${shellWord(userName)}   shows the current ends`],
+    })
+  }
   const { roles, permissions } = after
-  return { action, userName, dryRun, notes, changed, unchanged: without(change, changed), all: { roles, permissions } }
+  const facts = { action: 'extend', userName, dryRun: asking.dryRun, notes: [], grants: after.grants } as const
+  return { ...facts, changed: lists, unchanged: { roles: [], permissions: [] }, all: { roles, permissions } }
+}
+
+/** The end of a grant, in milliseconds since 1970. */
+function endOf(
+  grants: readonly GrantFacts[],
+  names: readonly string[],
+  kind: GrantFacts['kind'],
+  name: string,
+  userName: string,
+): number {
+  const end = grants.find((grant) => grant.kind === kind && grant.name === name)?.endsAt
+  if (end !== undefined) return end
+  const isHeld = names.includes(name)
+  const what = isHeld
+    ? `has the ${kind} "${name}" permanently: there is no end to extend`
+    : `does not have the ${kind} "${name}": it has ended, or was never assigned`
+  throw new Fault('NotFound', `${userName} ${what}`, {
+    hints: isHeld ? [] : [`svc roles assign ${shellWord(userName)} --${kind} ${shellWord(name)} --for 2h`],
+  })
+}
+
+/** Removes own roles and permissions of the caller. */
+export async function giveBackRoles(asking: Asking, lists: Lists, userName: string): Promise<RoleChanged> {
+  const { session, call, reason } = asking
+  const { key, value } = changesWanted
+  const Meta = { [key]: value, ...(reason === undefined ? {} : { reason }) }
+  const { roles, permissions } = lists
+  const after = readAnswer(await session.service.giveBackRoles({ Roles: roles, Permissions: permissions, Meta }, call))
+  const change: RoleChange = { action: 'unassign', userName, ...lists }
+  return await described(asking, change, after.before ?? lists, after, [])
 }
 
 /** What a change really changes, for a user with the lists `before`. */
@@ -132,7 +328,7 @@ async function ask(
   { session, call }: Pick<Asking, 'session' | 'call'>,
   operation: Changing,
   request: AssignRoles,
-): Promise<Lists & { readonly before?: Lists | undefined }> {
+): Promise<RoleAnswer> {
   let response: AssignRolesResponse
   try {
     response = await session.service[operation](request, call)
@@ -141,10 +337,19 @@ async function ask(
       throw await unknownUser(error, request.UserName ?? '', session)
     throw error
   }
-  const [roles, permissions] = [namesIn(response.Meta?.[rolesBefore]), namesIn(response.Meta?.[permissionsBefore])]
+  return readAnswer(response)
+}
+
+function readAnswer({ AllRoles = [], AllPermissions = [], Meta = {} }: AssignRolesResponse): RoleAnswer {
+  const [roles, permissions] = [namesIn(Meta[rolesBefore]), namesIn(Meta[permissionsBefore])]
   const before = roles && permissions && { roles, permissions }
-  const { AllRoles = [], AllPermissions = [] } = response
-  return { roles: AllRoles, permissions: AllPermissions, ...(before ? { before } : {}) }
+  return {
+    roles: AllRoles,
+    permissions: AllPermissions,
+    before,
+    grants: readGrants(Meta[grantsWanted.key]),
+    expires: Meta[expiresKey],
+  }
 }
 
 /** The names of a JSON array. Undefined for anything else: servers send what they want. */

@@ -12,12 +12,16 @@ export const roleFlags = {
   reason: reasonFlag,
   'dry-run': boolean({ description: 'Show the changes without making them' }),
   'from-file': text('from-file')({
-    description: 'Changes from a CSV or JSON file: UserName, Action (assign or unassign), Roles, Permissions',
+    description: 'Changes from a CSV or JSON file: UserName, Action (assign or unassign), Roles, Permissions, Expires',
     helpValue: '<x.csv|x.json>',
   }),
   ...connectionFlags,
 } as const
 
+type AskingFlags = SessionFlags & {
+  readonly reason?: string | undefined
+  readonly 'dry-run'?: boolean | undefined
+}
 export type RoleFlags = SessionFlags & {
   readonly role?: readonly string[] | undefined
   readonly permission?: readonly string[] | undefined
@@ -46,27 +50,34 @@ export function refuseBoth(flags: RoleFlags, user: string | undefined): void {
   throw new Fault('Usage', `--from-file and ${lists} cannot be combined`, { hints: ['Omit one of them.'] })
 }
 
-/** A command that changes roles and permissions of users. */
-export abstract class RoleCommand extends TargetCommand {
-  static override answers = {
+/** A command that changes roles and permissions of one user. */
+export abstract class OneRoleCommand extends TargetCommand {
+  static override answers: (typeof TargetCommand)['answers'] = {
     '': prints(async () => (await import('./lists.ts')).roleChanges),
-    '--from-file': lists(async () => (await import('./lists.ts')).fileRows),
   }
-  static override args = { user: optionalArgument('USER', 'User name or e-mail') }
 
   /** Makes one change and reports it. */
   protected async one(
-    flags: RoleFlags,
+    flags: AskingFlags,
     make: (asking: Asking) => Promise<RoleChanged>,
     signal: AbortSignal,
   ): Promise<undefined> {
     await this.inSession(flags, async (session, target) => {
       const changed = await make(asking(session, flags, signal))
       const { renderChange } = await import('./lists.ts')
-      this.print(renderChange(changed, target, this.output))
+      this.print(renderChange(changed, target, this.output, this.io.clock.now()))
       for (const note of changed.notes) this.say(`Note: ${note}`)
     })
   }
+}
+
+/** A command that changes roles and permissions of one user, or those of a file. */
+export abstract class RoleCommand extends OneRoleCommand {
+  static override answers: (typeof TargetCommand)['answers'] = {
+    ...OneRoleCommand.answers,
+    '--from-file': lists(async () => (await import('./lists.ts')).fileRows),
+  }
+  static override args = { user: optionalArgument('USER', 'User name or e-mail') }
 
   /** Makes and reports every change in a file. The file is read and validated before a session is opened. */
   protected async file(
@@ -95,9 +106,9 @@ export abstract class RoleCommand extends TargetCommand {
   }
 }
 
-const asking = (session: CommandSession, flags: RoleFlags, signal: AbortSignal): Asking => ({
+const asking = (session: CommandSession, flags: AskingFlags, signal: AbortSignal): Asking => ({
   session,
   call: localCall(signal),
-  dryRun: flags['dry-run'],
+  dryRun: flags['dry-run'] === true,
   reason: flags.reason,
 })

@@ -3,13 +3,14 @@ import { Fault, type FieldFault } from '../../core/errors.ts'
 import { fileProblem } from '../../core/file-errors.ts'
 import { copyOfShare, isOnShare, problemOnShare, readFromShare } from '../../core/files/index.ts'
 import { nameMistake } from '../../core/names.ts'
+import { neverExpires } from '../../core/protocol/index.ts'
 import { nearestHint } from '../../core/suggest.ts'
 import type { RoleChange } from './role-change.ts'
 
 /** One change in a file, with its row number. */
 export type FileChange = RoleChange & { readonly row: number }
 
-const columns = ['UserName', 'Action', 'Roles', 'Permissions'] as const
+const columns = ['UserName', 'Action', 'Roles', 'Permissions', 'Expires'] as const
 type Column = (typeof columns)[number]
 const actions = ['assign', 'unassign'] as const
 
@@ -176,13 +177,29 @@ function validate({ row, fields }: Raw, fallback: RoleChange['action']): Judged 
   }
   const roles = listOf('Roles')
   const permissions = listOf('Permissions')
+  const expires = typeof fields.Expires === 'string' ? fields.Expires.trim() : undefined
+  if (fields.Expires !== undefined && !expires) say('Expires', 'must be text')
+  else if (expires !== undefined && action === 'unassign') say('Expires', 'has a meaning for assign only')
+  else if (expires !== undefined && !isExpiry(expires)) {
+    say(
+      'Expires',
+      `${JSON.stringify(expires.slice(0, 60))} is neither an instant with a zone (2026-11-28T18:00:00Z), nor a duration (PT2H), nor never`,
+    )
+  }
   if (problems.length === 0 && roles.length + permissions.length === 0) {
     problems.push({ row, message: 'Roles and Permissions are both empty' })
   }
   return problems.length > 0 || action === undefined
     ? { problems }
-    : { change: { row, action, userName, roles, permissions } }
+    : { change: { row, action, userName, roles, permissions, ...(expires === undefined ? {} : { expires }) } }
 }
+
+/** Whether a server of svc reads a text as an end. Whether that has passed is for its clock to say. */
+const isExpiry = (text: string): boolean =>
+  text.toLowerCase() === neverExpires ||
+  /^P(?=[\dT])(?:\d{1,6}D)?(?:T(?=\d)(?:\d{1,8}H)?(?:\d{1,9}M)?(?:\d{1,11}S)?)?$/.test(text) ||
+  (/^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)$/i.test(text) &&
+    !Number.isNaN(Date.parse(text)))
 
 /** Blanks around a name only format the list and are removed. */
 function namesOf(value: unknown, say: (message: string) => void): readonly string[] {

@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import { Fault, invalidField } from '../errors.ts'
 import { coversPermission } from '../protocol/index.ts'
 import type { Admin, AdminActor, AuditFacts, DigestConsent, KeyFacts, NewUser, UserFacts } from '../service.ts'
-import type { Actor, AuditRow, Data, DigestSecret, KeyRow, User } from '../store/index.ts'
+import type { Actor, AuditRow, Data, DigestSecret, KeyRow, User, UserToAdd } from '../store/index.ts'
 import { addressPrefixes, limitsOf } from './attempts.ts'
 import {
   emailProblems,
@@ -142,9 +142,7 @@ async function problems(input: NewUser): Promise<Problems> {
 }
 
 /** Validates a new user. Throws one Fault that names every invalid field. */
-async function checked(
-  input: NewUser,
-): Promise<Omit<User, 'id' | 'createdAt' | 'epoch' | 'disabled' | 'passwordHash'>> {
+async function checked(input: NewUser): Promise<Omit<UserToAdd, 'passwordHash' | 'digest'>> {
   refuseFields(await problems(input))
   const { userName, email, displayName } = input
   return {

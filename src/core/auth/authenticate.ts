@@ -3,7 +3,7 @@ import { Fault } from '../errors.ts'
 import { type Authenticate, type AuthenticateResponse, authPurpose } from '../protocol/index.ts'
 import type { BrowserSignIn, Call, DigestCredential, PasswordCredential } from '../service.ts'
 import type { Actor, Data, RefreshRow, SignInRecord, User } from '../store/index.ts'
-import { addressOf, type Identity, identify, usable, withClaimed } from './identify.ts'
+import { addressOf, endsMeta, type Identity, identify, usable, withClaimed } from './identify.ts'
 import { findProvider, providerName } from './providers/index.ts'
 import type { Provider, ProviderContext, VerifiedUser } from './providers/provider.ts'
 import { type Lifetimes, newToken, readToken } from './tokens.ts'
@@ -123,8 +123,7 @@ const forOneRequest = (user: User, via: 'basic' | 'digest'): Identity => ({
   via,
   sessionId: undefined,
   familyId: undefined,
-  roles: user.roles,
-  permissions: user.permissions,
+  ...withClaimed(user),
 })
 
 /**
@@ -262,7 +261,7 @@ async function answerFor(
     { ...options, endsSession: presented },
     { who: user.userName, userId: user.id, address: addressOf(call), correlationId: call.correlationId },
   )
-  const { roles, permissions } = withClaimed(user, user.claimedRoles)
+  const rights = withClaimed(user, user.claimedRoles)
   return {
     UserId: user.id,
     SessionId: session.sessionId,
@@ -271,8 +270,9 @@ async function answerFor(
     ...(referrer === undefined ? {} : { ReferrerUrl: referrer }),
     BearerToken: session.bearerToken,
     ...(session.refreshToken === undefined ? {} : { RefreshToken: session.refreshToken }),
-    Roles: roles,
-    Permissions: permissions,
+    Roles: rights.roles,
+    Permissions: rights.permissions,
+    ...endsMeta(rights),
   }
 }
 
@@ -331,6 +331,7 @@ async function whoIs(context: AuthContext, call: Call): Promise<AuthenticateResp
     DisplayName: user.displayName ?? user.userName,
     Roles: roles,
     Permissions: permissions,
+    ...endsMeta(identity),
   }
 }
 

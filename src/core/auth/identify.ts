@@ -1,6 +1,6 @@
-import { coversPermission } from '../protocol/index.ts'
+import { coversPermission, grantsWanted, writeGrants } from '../protocol/index.ts'
 import type { Call, Credential } from '../service.ts'
-import type { Data, User } from '../store/index.ts'
+import type { Data, Grant, User } from '../store/index.ts'
 import { ended, readToken, touchShare } from './tokens.ts'
 
 /** The identity behind a credential, read from the store for this request (T2). */
@@ -14,6 +14,8 @@ export type Identity = {
   /** The roles of its user and those from claims, or the subset that a key is limited to. The same applies to permissions. */
   readonly roles: readonly string[]
   readonly permissions: readonly string[]
+  /** Those of them that end by themselves (O8). Roles from claims are not among them. */
+  readonly ending: readonly Grant[]
 }
 
 /** Identifies the user of a session, a token or a key. Undefined when the credential is not valid, without a reason. */
@@ -68,8 +70,8 @@ async function byKey(data: Data, now: () => number, token: string): Promise<Iden
         roles: user.roles.filter((role) => roles.includes(role)),
         permissions: permissions.filter((permission) => coversPermission(user, permission)),
       }
-    : grantsOf(user)
-  return { user, via: 'key', sessionId: undefined, familyId: undefined, ...granted }
+    : { roles: user.roles, permissions: user.permissions }
+  return { user, via: 'key', sessionId: undefined, familyId: undefined, ...granted, ending: endingOf(user, granted) }
 }
 
 /** The user to whom it was issued, unless the user is disabled, gone, or has another password since (T2). */
@@ -84,13 +86,24 @@ export async function usable(
 const isUsable = (user: User | undefined, issued: { readonly userId: string; readonly epoch: number }): user is User =>
   user?.id === issued.userId && !user.disabled && user.epoch === issued.epoch
 
-const grantsOf = ({ roles, permissions }: User): Pick<Identity, 'roles' | 'permissions'> => ({ roles, permissions })
+type Rights = Pick<Identity, 'roles' | 'permissions' | 'ending'>
 
 /** What a user may do within a session: the grants, and the roles that the sign-in has from claims (A13). */
-export const withClaimed = (
-  { roles, permissions }: User,
-  claimed: readonly string[] = [],
-): Pick<Identity, 'roles' | 'permissions'> => ({ roles: [...new Set([...roles, ...claimed])], permissions })
+export function withClaimed(user: User, claimed: readonly string[] = []): Rights {
+  const { roles, permissions } = user
+  const granted = { roles: roles.filter((role) => !claimed.includes(role)), permissions }
+  return { roles: [...new Set([...roles, ...claimed])], permissions, ending: endingOf(user, granted) }
+}
+
+/** The grants of these roles and permissions that end. */
+const endingOf = ({ grants }: User, { roles, permissions }: Omit<Rights, 'ending'>): readonly Grant[] =>
+  grants.filter(
+    ({ kind, name, endsAt }) => endsAt !== undefined && (kind === 'role' ? roles : permissions).includes(name),
+  )
+
+/** The Meta of an answer that says who is signed in: which roles and permissions end (O8). Nothing if none does. */
+export const endsMeta = ({ ending }: Rights): { readonly Meta?: Readonly<Record<string, string>> } =>
+  ending.length > 0 ? { Meta: { [grantsWanted.key]: writeGrants(ending) } } : {}
 
 /** The caller's address, for the audit. */
 export const addressOf = ({ caller }: Pick<Call, 'caller'>): string | undefined =>

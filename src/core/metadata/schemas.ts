@@ -126,6 +126,7 @@ export const always: Readonly<Record<string, readonly string[]>> = {
   GetAccessTokenResponse: ['accessToken'],
   AssignRolesResponse: ['AllRoles', 'AllPermissions'],
   UnAssignRolesResponse: ['AllRoles', 'AllPermissions'],
+  GiveBackRolesResponse: ['AllRoles', 'AllPermissions'],
   ReportHeartbeatResponse: ['Name', 'ReceivedAt'],
 }
 

@@ -181,6 +181,16 @@ export type AssignRolesResponse = Infer<typeof AssignRolesResponse>
 export const UnAssignRolesResponse = dto('UnAssignRolesResponse', roleLists)
 export type UnAssignRolesResponse = Infer<typeof UnAssignRolesResponse>
 
+/** Removes own roles and permissions of the signed-in user (O8). Our own addition to the interface. */
+export const GiveBackRoles = dto('GiveBackRoles', {
+  Permissions: list(removedName),
+  Roles: list(removedName),
+  Meta: map,
+})
+export type GiveBackRoles = Infer<typeof GiveBackRoles>
+export const GiveBackRolesResponse = dto('GiveBackRolesResponse', roleLists)
+export type GiveBackRolesResponse = Infer<typeof GiveBackRolesResponse>
+
 /** Interface 4.4 */
 export const HealthCheckRequest = dto('HealthCheckRequest', {
   ExecutionMode: required(ExecutionMode),

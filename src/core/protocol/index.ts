@@ -2,6 +2,7 @@
 
 export * from './dtos.ts'
 export * from './enums.ts'
+export * from './grants.ts'
 export * from './names.ts'
 export * from './operations.ts'
 export * from './permissions.ts'

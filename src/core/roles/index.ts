@@ -1,2 +1,2 @@
 export type { RoleLists } from './change.ts'
-export { assign, unassign } from './change.ts'
+export { assign, giveBack, unassign } from './change.ts'

@@ -16,6 +16,7 @@ export const auditEvents = {
   'password.changed': { sentence: 'A password was changed or reset' },
   'digest.removed': { sentence: 'The secret for sign-in by digest was removed' },
   'roles.changed': { sentence: 'Roles or permissions of a user were assigned or removed' },
+  'roles.ended': { sentence: 'A role or permission of a user ended by itself' },
   'user.added': { sentence: 'A user was added' },
   'user.removed': { sentence: 'A user was removed' },
   'user.disabled': { sentence: 'A user was disabled' },

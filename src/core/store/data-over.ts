@@ -6,6 +6,7 @@ import { auditOver } from './rows/audit.ts'
 import type { Capacity } from './rows/capacity.ts'
 import { digestOver, type NonceKey } from './rows/digest.ts'
 import { failuresOver } from './rows/failures.ts'
+import { type EndMemory, endsOver } from './rows/grants.ts'
 import { guessesOver } from './rows/guesses.ts'
 import { heartbeatsOver } from './rows/heartbeats.ts'
 import { historyOver } from './rows/history.ts'
@@ -41,17 +42,19 @@ export function dataOver(unwatched: StoreLink, clock: StoreClock, history: Histo
   const prefixes: PrefixMemory = { hex: undefined, recent: new Map() }
   const sealingKey: SealingKey = { hex: undefined }
   const nonceKey: NonceKey = { hex: undefined }
+  const endMemory: EndMemory = { ends: new Map(), triedAt: Number.NEGATIVE_INFINITY }
+  const ends = (own: StoreLink) => endsOver(own, now, endMemory)
   const over: (own: StoreLink) => Data = madeOnUse<StoreLink, Data>({
-    users: (own) => usersOver(own, now),
+    users: (own) => usersOver(own, now, ends(own)),
     sessions: (own) => sessionsOver(own, now, prefixes),
     tokens: (own) => tokensOver(own, now),
-    keys: (own) => keysOver(own, now),
+    keys: (own) => keysOver(own, now, ends(own)),
     heartbeats: (own) => heartbeatsOver(own, now),
     readings: readingsOver,
     failures: (own) => failuresOver(own, failureCapacity),
     guesses: (own) => guessesOver(own, guessCapacity),
     knownPrefixes: (own) => knownPrefixesOver(own, prefixes),
-    identities: (own) => identitiesOver(own, sealingKey, now),
+    identities: (own) => identitiesOver(own, sealingKey, now, ends(own)),
     digest: (own) => digestOver(own, now, nonceKey),
     audit: (own) => auditOver(own, now),
     quiets: (own) => quietsOver(own, now),
@@ -59,7 +62,7 @@ export function dataOver(unwatched: StoreLink, clock: StoreClock, history: Histo
     states: () => statesOver(history.link, now),
     outbox: () => outboxOver(history.link),
     settle: (own) => settlementsOver(own, prefixes),
-    sweep: sweepOver,
+    sweep: (own) => sweepOver(own, ends(own)),
     clock: () => clock,
     files: ({ files }) => files,
     onWrite: () => (listener) => {

@@ -31,7 +31,28 @@ export type UserRow = {
 }
 /** In the order in which they were granted. */
 export type Grants = { readonly roles: readonly string[]; readonly permissions: readonly string[] }
-export type User = UserRow & Grants
+export type GrantKind = 'role' | 'permission'
+/** A role or a permission that a user holds. */
+export type Grant = {
+  readonly kind: GrantKind
+  readonly name: string
+  /** When it ends by itself. Undefined: it is permanent. */
+  readonly endsAt: number | undefined
+  /**
+   * When, by whom and why it was granted, or its end was changed last. Undefined where an earlier version granted it.
+   */
+  readonly grantedAt: number | undefined
+  readonly grantedBy: string | undefined
+  readonly reason: string | undefined
+}
+/** What a user holds: the names, and the grants behind them, all in the order in which they were granted. */
+export type Holdings = Grants & { readonly grants: readonly Grant[] }
+/** Grants that have ended are not among them. */
+export type User = UserRow & Holdings
+/** The values of a user to add, who holds the roles and permissions permanently. */
+export type UserToAdd = Omit<User, 'id' | 'createdAt' | 'epoch' | 'disabled' | 'grants'> & {
+  readonly digest?: DigestSecret | undefined
+}
 
 /** Who changed something, and from where. Used for the audit. */
 export type Actor = {
@@ -168,10 +189,25 @@ export type IdentityRow = { readonly issuer: string; readonly subject: string; r
 export type StoredRoleChange = {
   readonly add: Grants
   readonly remove: Grants
+  /**
+   * When what is added ends, also what the user holds already: `never` removes an end. Undefined: new grants are
+   * permanent, and those that the user holds keep their ends.
+   */
+  readonly endsAt?: number | 'never' | undefined
   /** Called in the transaction, with what the user holds before the change. What it throws prevents the change. */
-  readonly refuse?: ((before: Grants) => void) | undefined
+  readonly refuse?: ((before: Holdings, edits: GrantEdits) => void) | undefined
 }
-export type Changed = { readonly before: Grants; readonly after: Grants }
+/** What a change does to the grants of a user. */
+export type GrantEdits = {
+  readonly removed: readonly Grant[]
+  /** In the order requested. */
+  readonly added: readonly Grant[]
+  /** Grants that stay and get another end, or none, as they are before the change. */
+  readonly changed: readonly Grant[]
+}
+/** A grant that ends soon, and its user. */
+export type EndingGrant = Grant & { readonly seq: number; readonly userName: string; readonly endsAt: number }
+export type Changed = { readonly before: Holdings; readonly after: Holdings }
 export type Rotation =
   | { readonly outcome: 'rotated' }
   /** The token was exchanged a moment ago. A caller that presents it again gets the sealed pair (T4). */
@@ -238,10 +274,7 @@ export type Data = {
     /** The roles that any user holds, sorted by name. At most 1,000. */
     readonly roleNames: () => Promise<readonly string[]>
     /** Throws Fault Conflict when the name or e-mail address is taken. Names and addresses share one namespace. */
-    readonly add: (
-      user: Omit<User, 'id' | 'createdAt' | 'epoch' | 'disabled'> & { readonly digest?: DigestSecret | undefined },
-      actor: Actor,
-    ) => Promise<User>
+    readonly add: (user: UserToAdd, actor: Actor) => Promise<User>
     /**
      * Ends every session and token of the user (epoch + 1). With `replaces`, the hash that was just verified, it only
      * rehashes the same password: it ends nothing, and does nothing when the password has changed meanwhile. A new
@@ -293,8 +326,19 @@ export type Data = {
       },
       actor: Actor,
     ) => Promise<void>
-    /** Throws Fault NotFound when the user no longer exists, and Conflict when the last Admin would lose Admin (O6). */
+    /**
+     * Throws Fault NotFound when the user no longer exists, and Conflict when the last Admin would lose Admin (O6), or the
+     * only permanent one would get an end (O8).
+     */
     readonly changeGrants: (id: string, change: StoredRoleChange, actor: Actor) => Promise<Changed>
+    /** Grants of enabled users whose notice is due and that no node has claimed, the first to end first. At most 1,000. */
+    readonly noticesDue: () => Promise<readonly EndingGrant[]>
+    /**
+     * Claims the notice of an end for this node, or gives it back for any node. Returns false when another node has
+     * claimed it, or the grant has another end.
+     */
+    readonly claimNotice: (grant: EndingGrant) => Promise<boolean>
+    readonly returnNotice: (grant: EndingGrant) => Promise<void>
   }
   readonly sessions: {
     /** Throws Fault Unauthorized when the user has been removed, disabled or given another password meanwhile. */

@@ -8,8 +8,12 @@ export type {
   Changed,
   Data,
   DigestSecret,
+  EndingGrant,
   FailureCount,
+  Grant,
+  GrantEdits,
   Grants,
+  Holdings,
   IdentityRow,
   KeyRow,
   QuietRows,
@@ -22,7 +26,9 @@ export type {
   StoredRoleChange,
   TokenRow,
   User,
+  UserToAdd,
 } from './data.ts'
+export { adminGrant } from './grants.ts'
 export type { Keeper, KeeperLog } from './keeper.ts'
 export { openStore, refuseUnopenable, type Store, type StoreOptions } from './open.ts'
 // Loaded on demand: only `svc serve` needs the keeper and the marker, only completion the names, only root the store of the

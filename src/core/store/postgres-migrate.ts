@@ -6,6 +6,7 @@ import {
   accountTables,
   applicationId,
   digestTables,
+  grantEnds,
   guessTables,
   heartbeatTables,
   jobRuns,
@@ -81,6 +82,7 @@ export const postgresMigrations: readonly Step[] = [
   digestTables(postgresWords),
   openIdTables(postgresWords),
   quietTables(postgresWords),
+  online(grantEnds(postgresWords)),
 ]
 
 /** Maximum milliseconds of one statement, and of the wait for another process's step. */

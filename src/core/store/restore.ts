@@ -24,7 +24,7 @@ import {
   unfinishedName,
 } from './open.ts'
 import { quoted, reason, refuseUnsafe, statOf } from './path.ts'
-import { endSignIns, rollBack, type StoreComparison } from './rollback.ts'
+import { enabledAdmin, endSignIns, rollBack, type StoreComparison } from './rollback.ts'
 import { migrate, migrations, versionOf } from './schema.ts'
 
 export type Restored = {
@@ -257,9 +257,6 @@ function adjust(old: Old, made: string, { keep, actor, now }: RestoreOptions): O
   database.exec('COMMIT; DETACH restored')
   return { sessions, hasAdmin, comparison, unreadable: problem }
 }
-
-const enabledAdmin = `SELECT 1 FROM restored."users" u JOIN restored."grants" g ON g."userId" = u."id"
-  WHERE g."kind" = 'role' AND g."name" = 'Admin' AND u."disabled" = 0 LIMIT 1`
 
 function compared(
   { database, state, unreadable: problem }: Old,

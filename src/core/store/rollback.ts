@@ -28,6 +28,8 @@ export type StoreComparison = {
 type Query = Pick<RolledBack, 'what' | 'change'> & {
   /** The tables that both stores need. */
   readonly tables: readonly string[]
+  /** The columns that the previous store needs. */
+  readonly columns?: readonly (readonly [table: string, column: string])[]
   /** Selects userName and name. `main` is the previous store. */
   readonly sql: string
 }
@@ -40,13 +42,28 @@ const lacking = (one: string, other: string, rows: string, same: string, name: s
 const [before, after] = ['main', 'restored']
 const grantsOf = (kind: string): string => `(SELECT * FROM SCHEMA."grants" WHERE "kind" = '${kind}')`
 
+/** In the restored store, whose schema is the newest: a grant that has not ended. */
+const isHeld = (grant: string): string => `(${grant}."endsAt" IS NULL OR ${grant}."endsAt" > unixepoch() * 1000)`
+
+/** Whether anybody who is enabled holds Admin in the restored store. */
+export const enabledAdmin = `SELECT 1 FROM restored."users" u JOIN restored."grants" g ON g."userId" = u."id"
+  WHERE g."kind" = 'role' AND g."name" = 'Admin' AND u."disabled" = 0 AND ${isHeld('g')} LIMIT 1`
+
 /** Grants of one kind that the one has and the other lacks. */
 const grants = (one: string, other: string, kind: 'role' | 'permission'): string =>
   `SELECT u."userName" AS "userName", x."name" AS "name" FROM ${grantsOf(kind).replace('SCHEMA', one)} x
    JOIN ${one}."users" u ON u."id" = x."userId"
    WHERE NOT EXISTS (SELECT 1 FROM ${other}."grants" y
      WHERE y."userId" = x."userId" AND y."kind" = x."kind" AND y."name" = x."name")
+     ${one === after ? `AND ${isHeld('x')}` : ''}
    ORDER BY u."nameKey", x."seq"`
+
+/** Grants of one kind in both stores whose ends differ. */
+const otherEnds = (kind: 'role' | 'permission'): string =>
+  `SELECT u."userName" AS "userName", x."name" AS "name" FROM ${after}."grants" x
+   JOIN ${before}."grants" y ON y."userId" = x."userId" AND y."kind" = x."kind" AND y."name" = x."name"
+   JOIN ${after}."users" u ON u."id" = x."userId"
+   WHERE x."kind" = '${kind}' AND y."endsAt" IS NOT x."endsAt" ORDER BY u."nameKey", x."seq"`
 
 /** Users of both stores who differ in this. */
 const differing = (how: string): string =>
@@ -77,6 +94,7 @@ const digests = (one: string, other: string): string =>
   lacking(one, other, '"digestSecrets"', 'y."userId" = x."userId"', 'NULL')
 
 const accounts = ['users', 'grants', 'apiKeys']
+const ends = [['grants', 'endsAt']] as const
 const queries: readonly Query[] = [
   { what: 'user', change: 'lost', tables: accounts, sql: usersLacking(before, after) },
   { what: 'user', change: 'back', tables: accounts, sql: usersLacking(after, before) },
@@ -91,6 +109,8 @@ const queries: readonly Query[] = [
   { what: 'role', change: 'back', tables: accounts, sql: grants(after, before, 'role') },
   { what: 'permission', change: 'lost', tables: accounts, sql: grants(before, after, 'permission') },
   { what: 'permission', change: 'back', tables: accounts, sql: grants(after, before, 'permission') },
+  { what: 'role', change: 'earlier', tables: accounts, columns: ends, sql: otherEnds('role') },
+  { what: 'permission', change: 'earlier', tables: accounts, columns: ends, sql: otherEnds('permission') },
   { what: 'key', change: 'lost', tables: accounts, sql: usableKeys(before, after) },
   { what: 'key', change: 'back', tables: accounts, sql: usableKeys(after, before) },
   {
@@ -117,8 +137,8 @@ export function rollBack(
 ): StoreComparison {
   const isLater = isLaterState(database)
   const withdraws = isLater && !keep
-  const changes = queries.flatMap(({ tables, sql, ...change }): readonly RolledBack[] =>
-    tables.some((table) => !hasTable(database, table))
+  const changes = queries.flatMap(({ tables, columns = [], sql, ...change }): readonly RolledBack[] =>
+    tables.some((table) => !hasTable(database, table)) || columns.some((column) => !hasColumn(database, ...column))
       ? []
       : database
           .prepare(sql)
@@ -172,6 +192,9 @@ function withdraw(database: DatabaseSync, at: number): void {
     UPDATE restored."apiKeys" SET "revokedAt" = ${Math.trunc(at)} WHERE "revokedAt" IS NULL
       AND NOT EXISTS (SELECT 1 FROM main."apiKeys" o WHERE o."id" = restored."apiKeys"."id" AND o."revokedAt" IS NULL);`)
 }
+
+const hasColumn = (database: DatabaseSync, table: string, column: string): boolean =>
+  database.prepare('SELECT 1 FROM pragma_table_info(?, ?) WHERE name = ?').get(table, before, column) !== undefined
 
 /** Whether both stores have a table. An older one lacks those of later versions. */
 const hasTable = (database: DatabaseSync, table: string): boolean =>

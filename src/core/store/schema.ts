@@ -275,6 +275,19 @@ CREATE TABLE "quiets" (
 CREATE INDEX "quietsByEnd" ON "quiets" ("endsAt");
 `
 
+/**
+ * Step 12: grants that end by themselves, and who granted them, when and why. Earlier grants are permanent. `noticedEnd`:
+ * the end that receivers of notifications were told of.
+ */
+export const grantEnds = ({ integer, text }: Words): string => `
+ALTER TABLE "grants" ADD COLUMN "endsAt" ${integer};
+ALTER TABLE "grants" ADD COLUMN "grantedAt" ${integer};
+ALTER TABLE "grants" ADD COLUMN "grantedBy" ${text};
+ALTER TABLE "grants" ADD COLUMN "reason" ${text};
+ALTER TABLE "grants" ADD COLUMN "noticedEnd" ${integer};
+CREATE INDEX "grantsByEnd" ON "grants" ("endsAt") WHERE "endsAt" IS NOT NULL;
+`
+
 /** `svc1` in the file header marks a SQLite file as ours. */
 export const applicationId = 0x73766331
 
@@ -299,6 +312,7 @@ export const migrations: readonly string[] = [
   digestTables(sqliteWords),
   openIdTables(sqliteWords),
   quietTables(sqliteWords),
+  grantEnds(sqliteWords),
 ]
 
 /** The schema version, from the file's header. */

@@ -1,7 +1,17 @@
 import type { ColumnType, Generated, Kysely } from 'kysely'
 import type { Heartbeat } from '../protocol/index.ts'
 import type { AuditEvent } from './audit-events.ts'
-import type { AuditRow, DigestSecret, IdentityRow, KeyRow, RefreshRow, SessionRow, TokenRow, UserRow } from './data.ts'
+import type {
+  AuditRow,
+  DigestSecret,
+  Grant,
+  IdentityRow,
+  KeyRow,
+  RefreshRow,
+  SessionRow,
+  TokenRow,
+  UserRow,
+} from './data.ts'
 
 /**
  * A user name or e-mail address in the form for comparison: NFC, without letter case (O4). It is converted to upper
@@ -33,7 +43,8 @@ export type Tables = {
    * Every name and every e-mail address in the form for comparison. One primary key makes them unique together (O4).
    */
   names: { key: string; userId: string }
-  grants: { seq: Generated<number>; userId: string; kind: GrantKind; name: string }
+  /** Earlier versions leave out everything after the name. `noticedEnd`: the end that receivers were told of. */
+  grants: Stored<Grant & { noticedEnd: number | undefined }> & { seq: Generated<number>; userId: string }
   sessions: Stored<SessionRow>
   accessTokens: Stored<TokenRow>
   refreshTokens: Stored<RefreshRow>
@@ -83,8 +94,6 @@ export type Tables = {
     event: AuditEvent
   }
 }
-export type GrantKind = 'role' | 'permission'
-
 /** A connection, or a transaction on one. */
 export type Db = Kysely<Tables>
 

@@ -12,3 +12,15 @@ export const aheadBy = (by: string): Record<string, string> => ({
   FAKETIME_DONT_FAKE_MONOTONIC: '1',
   DONT_FAKE_MONOTONIC: '1',
 })
+
+/**
+ * The wall clock of a process that is ahead by what a file says, and follows it: `+3600` is an hour. Its monotonic clock
+ * is right.
+ */
+export const aheadByFile = (file: string): Record<string, string> => ({
+  LD_PRELOAD: library ?? '',
+  FAKETIME_TIMESTAMP_FILE: file,
+  FAKETIME_NO_CACHE: '1',
+  FAKETIME_DONT_FAKE_MONOTONIC: '1',
+  DONT_FAKE_MONOTONIC: '1',
+})

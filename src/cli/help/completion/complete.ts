@@ -247,7 +247,7 @@ async function argumentsOf(
   const [topic = '', verb = ''] = id.split(':')
   if (topic === 'users' && verb !== 'add') return await stored('users', [], env)
   if (id === 'backup' || id === 'restore') return 'files'
-  if (id === 'roles:holders') return await stored('roles', [], env)
+  if (id === 'roles:holders' || id === 'roles:give-back') return await stored('roles', [], env)
   if (topic === 'roles') return await stored('users', [], env)
   if (id === 'keys:revoke') return await stored('keys', [], env)
   if (id === 'heartbeats:remove') return await stored('agents', [], env)

@@ -29,7 +29,7 @@ export function digestOver(link: StoreLink, now: () => number, own: NonceKey): D
     use: (used) => link.write((tx) => use(tx, used)),
     remove: (userId, actor) =>
       link.write(async (tx) => {
-        const { userName } = await userThere(tx, userId)
+        const { userName } = await userThere(tx, userId, () => false)
         if (!(await removeSecret(tx, userId))) return false
         await note(tx, now(), actor, { event: 'digest.removed', target: userName })
         return true

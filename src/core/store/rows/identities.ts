@@ -5,8 +5,9 @@ import type { StoreLink } from '../link.ts'
 import { type Db, nameKey } from '../tables.ts'
 import { note } from './audit.ts'
 import { ownKey, storedKey } from './capacity.ts'
+import type { GrantKeeper } from './grants.ts'
 import { endAll } from './sessions.ts'
-import { setUser, userById, userThere } from './user-rows.ts'
+import { readRows, setUser, userRows, usersOf } from './user-rows.ts'
 import { addUser, changingUsers } from './users.ts'
 
 /** The key that seals browser sign-ins, once it has been read. */
@@ -18,7 +19,12 @@ type Identity = Omit<IdentityRow, 'createdAt'>
 /** More subjects of one user are a mistake. */
 const maxListed = 100
 
-export function identitiesOver(link: StoreLink, own: SealingKey, now: () => number): Data['identities'] {
+export function identitiesOver(
+  link: StoreLink,
+  own: SealingKey,
+  now: () => number,
+  ends: GrantKeeper,
+): Data['identities'] {
   const change = changingUsers(link)
   const linked = async (tx: Db, { id: userId, userName }: User, identity: Identity, actor: Actor): Promise<void> => {
     const at = now()
@@ -28,8 +34,10 @@ export function identitiesOver(link: StoreLink, own: SealingKey, now: () => numb
       .execute()
     await note(tx, at, actor, { event: 'user.linked', target: userName, after: JSON.stringify(identity) })
   }
+  const owner = async (tx: Db, issuer: string, subject: string): Promise<User | undefined> =>
+    usersOf(await readRows(usersBehind(tx, issuer, subject)), ends.isOver())[0]
   return {
-    find: (issuer, subject) => link.read((db) => userOf(db, issuer, subject)),
+    find: async (issuer, subject) => (await ends.users((db) => usersBehind(db, issuer, subject)))[0],
     list: (userId) =>
       link.read((db) =>
         db
@@ -43,7 +51,7 @@ export function identitiesOver(link: StoreLink, own: SealingKey, now: () => numb
       ),
     addUser: ({ issuer, subject }, { names, displayName }, actor) =>
       change(async (tx) => {
-        const existing = await userOf(tx, issuer, subject)
+        const existing = await owner(tx, issuer, subject)
         if (existing) return existing
         const userName = await firstFree(tx, names)
         const added = { userName, displayName, email: undefined, passwordHash: undefined, roles: [], permissions: [] }
@@ -53,16 +61,16 @@ export function identitiesOver(link: StoreLink, own: SealingKey, now: () => numb
       }),
     link: (userId, { issuer, subject }, actor) =>
       change(async (tx) => {
-        const user = await userThere(tx, userId)
-        const owner = await userOf(tx, issuer, subject)
-        if (owner?.id === userId) return false
-        if (owner) throw new Fault('Conflict', `This identity belongs to the user ${owner.userName}`)
+        const { user } = await ends.inTransaction(tx, userId)
+        const present = await owner(tx, issuer, subject)
+        if (present?.id === userId) return false
+        if (present) throw new Fault('Conflict', `This identity belongs to the user ${present.userName}`)
         await linked(tx, user, { issuer, subject }, actor)
         return true
       }),
     unlink: (userId, issuer, subject, actor) =>
       change(async (tx) => {
-        const user = await userThere(tx, userId)
+        const { user } = await ends.inTransaction(tx, userId)
         const ofIssuer = tx.deleteFrom('identities').where('userId', '=', userId).where('issuer', '=', issuer)
         const rows = subject === undefined ? ofIssuer : ofIssuer.where('subject', '=', subject)
         const removed = await rows.returning(['issuer', 'subject']).execute()
@@ -101,11 +109,16 @@ export function identitiesOver(link: StoreLink, own: SealingKey, now: () => numb
   }
 }
 
-async function userOf(db: Db, issuer: string, subject: string): Promise<User | undefined> {
-  const identity = db.selectFrom('identities').select('userId').where('issuer', '=', issuer)
-  const [row] = await identity.where('subject', '=', subject).execute()
-  return row && (await userById(db, row.userId))
-}
+const usersBehind = (db: Db, issuer: string, subject: string) =>
+  userRows(db).where(
+    'users.id',
+    'in',
+    db
+      .selectFrom('identities')
+      .select('identities.userId')
+      .where('identities.issuer', '=', issuer)
+      .where('identities.subject', '=', subject),
+  )
 
 async function firstFree(tx: Db, names: readonly string[]): Promise<string> {
   for (const name of names) {

@@ -1,22 +1,25 @@
 import { randomUUID } from 'node:crypto'
 import { type Selectable, sql } from 'kysely'
-import { Fault } from '../../errors.ts'
-import type { Data, KeyRow } from '../data.ts'
+import { Fault, invalidField } from '../../errors.ts'
+import type { Data, KeyRow, User } from '../data.ts'
+import { adminGrant, keyEnd } from '../grants.ts'
 import { type StoreLink, taken } from '../link.ts'
 import type { Tables } from '../tables.ts'
 import { note } from './audit.ts'
+import type { GrantKeeper } from './grants.ts'
 import { namesNear } from './near.ts'
-import { userThere } from './user-rows.ts'
 
 /** A lock for every transaction that adds or revokes a key. */
 const keysLock = 'keys'
 
-export function keysOver(link: StoreLink, now: () => number): Data['keys'] {
+export function keysOver(link: StoreLink, now: () => number, ends: GrantKeeper): Data['keys'] {
   return {
-    add: ({ name, hash, userId, roles, permissions, expiresAt }, actor) =>
+    add: ({ name, hash, userId, roles, permissions, expiresAt: limit }, actor) =>
       link.write(async (tx) => {
         await link.lock(tx, keysLock)
-        const user = await userThere(tx, userId)
+        const { user } = await ends.inTransaction(tx, userId)
+        const expiresAt = keyEnd(user.grants, roles, limit)
+        if (expiresAt === 'too late') throw outlivesAdmin(user)
         const same = tx.selectFrom('apiKeys').select('id').where('name', '=', name).where('revokedAt', 'is', null)
         if ((await same.execute()).length > 0) throw taken('The name of the key')
         const key = { id: randomUUID(), name, hash, userId, createdAt: now() }
@@ -62,6 +65,12 @@ export function keysOver(link: StoreLink, now: () => number): Data['keys'] {
         await note(tx, now(), actor, { event: 'key.revoked', target: name })
       }),
   }
+}
+
+function outlivesAdmin({ userName, grants }: User): Fault {
+  const end = new Date(adminGrant(grants)?.endsAt ?? 0).toISOString()
+  const field = invalidField('ExpiresInMs', `must not be later than ${end}, when ${userName} ceases to be Admin`)
+  return new Fault('BadRequest', field.Message, { errorCode: 'ValidationException', fields: [field] })
 }
 
 const keyOf = ({ roles, permissions, ...row }: Selectable<Tables['apiKeys']>): KeyRow => ({

@@ -5,6 +5,7 @@ import { type Later, laterSql } from '../dialect.ts'
 import type { StoreLink } from '../link.ts'
 import type { Db, Tables } from '../tables.ts'
 import { noncesKeptMs } from './digest.ts'
+import type { GrantKeeper } from './grants.ts'
 import { heartbeatsKeptMs } from './heartbeats.ts'
 import { quietsKeptMs } from './quiets.ts'
 import { readingsKeptMs } from './readings.ts'
@@ -64,9 +65,10 @@ const removable: readonly Rows[] = [
   },
 ]
 
-/** Removes expired rows, and sealed pairs that can no longer be requested. */
-export function sweepOver(link: StoreLink): Data['sweep'] {
+/** Removes expired rows, sealed pairs that can no longer be requested, and grants that have ended. */
+export function sweepOver(link: StoreLink, ends: GrantKeeper): Data['sweep'] {
   return async (at) => {
+    await ends.settle()
     await link.write((tx) => eraseSealed(tx, at))
     for (const rows of removable) await inBatches(() => link.write((tx) => removeBatch(tx, rows, at)))
   }

@@ -1,13 +1,22 @@
 import type { Updateable } from 'kysely'
-import type { Grants, User } from '../data.ts'
+import type { Grant, Holdings, User } from '../data.ts'
+import { admin, holdingsOf } from '../grants.ts'
 import { gone } from '../link.ts'
-import type { Db, GrantKind, Tables } from '../tables.ts'
+import type { Db, Tables } from '../tables.ts'
 
-/** The role of administrators, which at least one user must have (O6). */
-export const admin = 'Admin'
+/** The query without conditions, for each connection: to build it takes longer than to run it. */
+const queries = new WeakMap<Db, ReturnType<typeof allUserRows>>()
 
 /** One statement, so that user and grants come from the same snapshot: a row for each grant, or one without. */
-export const userRows = (db: Db) =>
+export function userRows(db: Db): ReturnType<typeof allUserRows> {
+  const present = queries.get(db)
+  if (present) return present
+  const query = allUserRows(db)
+  queries.set(db, query)
+  return query
+}
+
+const allUserRows = (db: Db) =>
   db
     .selectFrom('users')
     .leftJoin('grants', 'grants.userId', 'users.id')
@@ -20,33 +29,63 @@ export const userRows = (db: Db) =>
       'users.disabled',
       'users.createdAt',
       'users.epoch',
+      'grants.seq as grantSeq',
       'grants.kind as grantKind',
       'grants.name as grantName',
+      'grants.endsAt as grantEndsAt',
+      'grants.grantedAt as grantedAt',
+      'grants.grantedBy as grantedBy',
+      'grants.reason as grantReason',
     ])
     .orderBy('users.nameKey')
     .orderBy('grants.seq')
 
 type Row = Awaited<ReturnType<ReturnType<typeof userRows>['execute']>>[number]
-
-/** The rows of `userRows` as users, sorted by name. */
-export const usersOf = (rows: readonly Row[]): readonly User[] =>
-  [...Map.groupBy(rows, ({ id }) => id).values()].flatMap(userOf)
-
-function userOf(rows: readonly Row[]): readonly User[] {
-  const [first] = rows
-  if (!first) return []
-  const { grantKind: _, grantName: __, ...user } = first
-  const names = (kind: GrantKind): readonly string[] =>
-    rows.flatMap(({ grantKind, grantName }) => (grantKind === kind && grantName ? [grantName] : []))
-  return [{ ...user, roles: names('role'), permissions: names('permission') }]
+/** With undefined for null, as dialect.ts reads it. */
+export type UserRowWithGrant = {
+  readonly [Name in keyof Row]: Row[Name] extends NonNullable<Row[Name]>
+    ? Row[Name]
+    : Exclude<Row[Name], null> | undefined
 }
 
-export const userById = async (db: Db, id: string): Promise<User | undefined> =>
-  usersOf(await userRows(db).where('users.id', '=', id).execute())[0]
+/** Runs a query that `userRows` began. */
+export const readRows = (query: ReturnType<typeof userRows>): Promise<readonly UserRowWithGrant[]> =>
+  query.execute() as Promise<readonly UserRowWithGrant[]>
+
+/** Tells whether the grant of a row has ended. */
+export type IsOver = (row: UserRowWithGrant) => boolean
+
+/** The rows of `userRows` as users, sorted by name, without the grants that have ended. */
+export const usersOf = (rows: readonly UserRowWithGrant[], isOver: IsOver): readonly User[] =>
+  [...Map.groupBy(rows, ({ id }) => id).values()].flatMap((own) => userOf(own, isOver))
+
+function userOf(rows: readonly UserRowWithGrant[], isOver: IsOver): readonly User[] {
+  const [first] = rows
+  if (!first) return []
+  const { id, userName, email, displayName, passwordHash, disabled, createdAt, epoch } = first
+  const user = { id, userName, email, displayName, passwordHash, disabled, createdAt, epoch }
+  return [{ ...user, ...holdingsOf(rows.flatMap((row) => (isOver(row) ? [] : (grantOf(row) ?? [])))) }]
+}
+
+/** The grant of a row, if it has one. */
+export const grantOf = ({ grantKind, grantName, ...row }: UserRowWithGrant): Grant | undefined =>
+  grantKind && grantName
+    ? {
+        kind: grantKind,
+        name: grantName,
+        endsAt: row.grantEndsAt,
+        grantedAt: row.grantedAt,
+        grantedBy: row.grantedBy,
+        reason: row.grantReason,
+      }
+    : undefined
+
+export const userById = async (db: Db, id: string, isOver: IsOver): Promise<User | undefined> =>
+  usersOf(await readRows(userRows(db).where('users.id', '=', id)), isOver)[0]
 
 /** Throws Fault NotFound. */
-export async function userThere(db: Db, id: string): Promise<User> {
-  const user = await userById(db, id)
+export async function userThere(db: Db, id: string, isOver: IsOver): Promise<User> {
+  const user = await userById(db, id, isOver)
   if (!user) throw gone()
   return user
 }
@@ -56,16 +95,36 @@ export async function setUser(tx: Db, id: string, values: Updateable<Tables['use
   await tx.updateTable('users').set(values).where('id', '=', id).execute()
 }
 
-/** The form stored in the audit: two lists in JSON. */
-export const grantsText = ({ roles, permissions }: Grants, warning?: string, digest = false): string =>
-  JSON.stringify({ roles, permissions, warning, ...(digest ? { digest } : {}) })
+/** A grant that ends, as the audit has it: `endsAt` in ISO 8601. */
+export const endText = ({ kind, name, endsAt }: Grant) => ({
+  kind,
+  name,
+  endsAt: endsAt === undefined ? undefined : new Date(endsAt).toISOString(),
+})
 
-/** Whether an enabled user other than `except` holds Admin. */
-export const anyAdmin = async (db: Db, except?: string): Promise<boolean> =>
-  (await admins(db, except).execute()).length > 0
+/**
+ * What a user holds, in the form stored in the audit: all roles and permissions, and in `ends` those that end by
+ * themselves, so that the entries alone tell who held what at any time (O9). `more`: other members.
+ */
+export const grantsText = (
+  { roles, permissions, grants }: Holdings,
+  {
+    digest,
+    ...more
+  }: { readonly warning?: string | undefined; readonly digest?: boolean; readonly ended?: object } = {},
+): string => {
+  const ends = grants.filter(({ endsAt }) => endsAt !== undefined).map(endText)
+  return JSON.stringify({
+    roles,
+    permissions,
+    ...(ends.length > 0 ? { ends } : {}),
+    ...more,
+    ...(digest ? { digest } : {}),
+  })
+}
 
-/** One of them, if there is any. */
-export function admins(db: Db, except?: string) {
+/** Whether an enabled user other than `except` holds Admin at this time, or permanently. */
+export const anyAdmin = async (db: Db, until: number | 'permanently', except?: string): Promise<boolean> => {
   const rows = db
     .selectFrom('grants')
     .innerJoin('users', 'users.id', 'grants.userId')
@@ -73,6 +132,12 @@ export function admins(db: Db, except?: string) {
     .where('grants.kind', '=', 'role')
     .where('grants.name', '=', admin)
     .where('users.disabled', '=', false)
+    .where((eb) =>
+      until === 'permanently'
+        ? eb('grants.endsAt', 'is', null)
+        : eb.or([eb('grants.endsAt', 'is', null), eb('grants.endsAt', '>', until)]),
+    )
     .limit(1)
-  return except === undefined ? rows : rows.where('users.id', '<>', except)
+  const first = await (except === undefined ? rows : rows.where('users.id', '<>', except)).execute()
+  return first.length > 0
 }

@@ -2,34 +2,53 @@ import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { Fault } from '../../errors.ts'
 import { adminWarning } from '../../names.ts'
-import type { Actor, Data, DigestSecret, User } from '../data.ts'
+import type { Actor, Data, DigestSecret, Grant, User, UserToAdd } from '../data.ts'
 import { later } from '../dialect.ts'
+import { adminGrant, afterEdits, endsAdmin, type Giving, grantEdits, isNoChange, newGrants } from '../grants.ts'
 import { type StoreLink, taken } from '../link.ts'
-import { type Db, type GrantKind, nameKey } from '../tables.ts'
+import { type Db, nameKey } from '../tables.ts'
 import { note } from './audit.ts'
 import { putSecret } from './digest.ts'
+import { endGrants, type GrantKeeper, noticesOver, usersLock } from './grants.ts'
 import { recordPrefix } from './known-prefixes.ts'
 import { namesNear } from './near.ts'
 import { countFamilies, endAll, endOthers, insertSignIn, lockFamily } from './sessions.ts'
-import { admin, admins, anyAdmin, grantsText, setUser, userById, userRows, usersOf, userThere } from './user-rows.ts'
+import { anyAdmin, grantsText, setUser, userById, userRows, userThere } from './user-rows.ts'
 
-/** Grants names that the user does not hold, in this order. */
-async function grant(tx: Db, userId: string, kind: GrantKind, names: ReadonlySet<string>): Promise<void> {
+/** Stores grants of names that the user does not hold, in this order. */
+async function insertGrants(tx: Db, userId: string, grants: readonly Grant[]): Promise<void> {
   // One at a time: a single INSERT does not guarantee the order of its rows.
-  for (const name of names) await later(tx, tx.insertInto('grants').values({ userId, kind, name }))
+  for (const grant of grants) await later(tx, tx.insertInto('grants').values({ userId, ...grant }))
 }
 
-async function ungrant(tx: Db, userId: string, kind: GrantKind, names: ReadonlySet<string>): Promise<void> {
-  if (names.size === 0) return
-  const grants = tx.deleteFrom('grants').where('userId', '=', userId).where('kind', '=', kind)
-  await later(tx, grants.where('name', 'in', [...names]))
+/** The stored row of a grant. */
+const ofGrant = (userId: string, { kind, name }: Grant) => ({ userId, kind, name })
+
+async function removeGrants(tx: Db, userId: string, grants: readonly Grant[]): Promise<void> {
+  for (const kind of ['role', 'permission'] as const) {
+    const names = grants.filter((grant) => grant.kind === kind).map(({ name }) => name)
+    if (names.length === 0) continue
+    const rows = tx.deleteFrom('grants').where('userId', '=', userId).where('kind', '=', kind)
+    await later(tx, rows.where('name', 'in', names))
+  }
 }
 
-/**
- * A lock for every transaction that adds or removes users or Admins, so that two Admins who remove each other run one
- * after the other.
- */
-const usersLock = 'users'
+async function setEnds(
+  tx: Db,
+  userId: string,
+  grants: readonly Grant[],
+  set: Giving & Pick<Grant, 'endsAt'>,
+): Promise<void> {
+  const { endsAt = null, grantedAt = null, grantedBy = null, reason = null } = set
+  for (const grant of grants) {
+    const row = tx.updateTable('grants').set({ endsAt, grantedAt, grantedBy, reason })
+    await later(
+      tx,
+      row.where((eb) => eb.and(ofGrant(userId, grant))),
+    )
+  }
+}
+
 export const changingUsers =
   (link: StoreLink) =>
   <T>(work: (tx: Db) => Promise<T>): Promise<T> =>
@@ -41,30 +60,48 @@ const maxRoleNames = 1_000
 
 const tableOf = { session: 'sessions', access: 'accessTokens', key: 'apiKeys' } as const
 
-export function usersOver(link: StoreLink, now: () => number): Data['users'] {
+export function usersOver(link: StoreLink, now: () => number, ends: GrantKeeper): Data['users'] {
   const change = changingUsers(link)
+  const there = async (tx: Db, id: string): Promise<User> => (await ends.inTransaction(tx, id)).user
+  const one = async (query: (db: Db) => ReturnType<typeof userRows>): Promise<User | undefined> =>
+    (await ends.users(query))[0]
   return {
     find: (nameOrEmail) =>
-      link.read(async (db) => {
+      one((db) => {
         const key = nameKey(nameOrEmail)
         const id = db.selectFrom('names').select('names.userId').where('names.key', '=', key)
-        return usersOf(await userRows(db).where('users.id', '=', id).execute())[0]
+        return userRows(db).where('users.id', '=', id)
       }),
     behind: (kind, hash) =>
-      link.read(async (db) => {
+      one((db) => {
         const table = tableOf[kind]
         const id = db.selectFrom(table).select(`${table}.userId`).where(`${table}.hash`, '=', hash)
-        return usersOf(await userRows(db).where('users.id', '=', id).execute())[0]
+        return userRows(db).where('users.id', '=', id)
       }),
-    byId: (id) => link.read((db) => userById(db, id)),
-    list: (after) => link.read((db) => userPage(db, after)),
-    count: (role) => link.read((db) => countUsers(db, role)),
+    byId: (id) => one((db) => userRows(db).where('users.id', '=', id)),
+    list: (after) => ends.users((db) => userRows(db).where('users.id', 'in', idsOfPage(db, after))),
+    count: async (role) => {
+      const at = await ends.settle()
+      return await link.read((db) => countUsers(db, role, at))
+    },
     near: (typed) =>
       link.read((db) => namesNear(db, nameKey(typed), { table: 'users', key: 'nameKey', name: 'userName' })),
     any: () => link.read(async (db) => (await db.selectFrom('users').select('id').limit(1).execute()).length > 0),
-    anyAdmin: () => link.read((db) => anyAdmin(db)),
-    holders: (role, after) => link.read((db) => userPage(db, after, role)),
-    roleNames: () => link.read(roleNames),
+    anyAdmin: async () => {
+      const at = await ends.settle()
+      return await link.read((db) => anyAdmin(db, at))
+    },
+    holders: async (role, after) => {
+      const at = await ends.settle()
+      const ofRole = await link.read((db) => countUsers(db, role, at))
+      return await ends.users((db) =>
+        userRows(db).where('users.id', 'in', idsOfHolders(db, after, { role, at, few: ofRole <= usersPerPage })),
+      )
+    },
+    roleNames: async () => {
+      const at = await ends.settle()
+      return await link.read((db) => roleNames(db, at))
+    },
     add: (user, actor) => change((tx) => addUser(tx, user, now(), actor)),
     setPassword: (id, passwordHash, actor, digest) =>
       change(async (tx) => {
@@ -74,7 +111,7 @@ export function usersOver(link: StoreLink, now: () => number): Data['users'] {
           await same.where('passwordHash', '=', actor.replaces).execute()
           return
         }
-        const user = await userThere(tx, id)
+        const user = await there(tx, id)
         await setUser(tx, id, { passwordHash, epoch: user.epoch + 1 })
         await endAll(tx, 'userId', id)
         const texts = await digestTexts(tx, id, digest, now())
@@ -82,7 +119,7 @@ export function usersOver(link: StoreLink, now: () => number): Data['users'] {
       }),
     changePassword: ({ id, epoch, passwordHash, digest, signIn }, actor) =>
       change(async (tx) => {
-        const user = await userById(tx, id)
+        const user = await userById(tx, id, ends.isOver())
         if (!user || user.disabled || user.epoch !== epoch) throw new Fault('Unauthorized')
         await setUser(tx, id, { passwordHash, epoch: epoch + 1 })
         await endAll(tx, 'userId', id)
@@ -93,7 +130,7 @@ export function usersOver(link: StoreLink, now: () => number): Data['users'] {
     endSessions: (id, keep, actor) =>
       change(async (tx) => {
         if (keep !== undefined) await lockFamily(link, tx, keep)
-        const user = await userThere(tx, id)
+        const user = await there(tx, id)
         const ended = await countFamilies(tx, id, keep)
         if (ended === 0) return 0
         const epoch = user.epoch + 1
@@ -106,9 +143,9 @@ export function usersOver(link: StoreLink, now: () => number): Data['users'] {
       }),
     setDisabled: (id, disabled, actor) =>
       change(async (tx) => {
-        const user = await userThere(tx, id)
+        const user = await there(tx, id)
         if (user.disabled === disabled) return
-        if (disabled) refuseLastAdmin(user, await anyAdmin(tx, id))
+        if (disabled) await refuseLastAdmin(tx, user, now())
         // Enabling the user again must not revive old tokens.
         const epoch = disabled ? user.epoch + 1 : user.epoch
         await setUser(tx, id, { disabled, epoch })
@@ -117,14 +154,16 @@ export function usersOver(link: StoreLink, now: () => number): Data['users'] {
       }),
     remove: (id, actor) =>
       change(async (tx) => {
-        const user = await userThere(tx, id)
-        refuseLastAdmin(user, await anyAdmin(tx, id))
+        const at = now()
+        const { user, ended } = await ends.inTransaction(tx, id)
+        await refuseLastAdmin(tx, user, at)
+        await endGrants(tx, at, ended)
         await tx.deleteFrom('users').where('id', '=', id).execute()
-        await note(tx, now(), actor, { event: 'user.removed', target: user.userName, before: grantsText(user) })
+        await note(tx, at, actor, { event: 'user.removed', target: user.userName, before: grantsText(user) })
       }),
     unlock: (id, { counters, guesses, prefix }, actor) =>
       change(async (tx) => {
-        const user = await userThere(tx, id)
+        const user = await there(tx, id)
         for (const start of counters) {
           // The range of all keys that begin so. Keys are compared byte by byte.
           await tx.deleteFrom('failures').where('key', '>=', start).where('key', '<', `${start}\u{10ffff}`).execute()
@@ -137,62 +176,67 @@ export function usersOver(link: StoreLink, now: () => number): Data['users'] {
         const after = prefix === undefined ? undefined : JSON.stringify({ address: prefix })
         await note(tx, now(), actor, { event: 'user.unlocked', target: user.userName, after })
       }),
-    changeGrants: (id, { add, remove, refuse }, actor) =>
+    changeGrants: (id, { add, remove, endsAt, refuse }, actor) =>
       change(async (tx) => {
-        const otherAdmins = await later(tx, admins(tx, id))
+        const at = now()
         // Nobody else changes the grants meanwhile, because of the lock.
-        const before = await userThere(tx, id)
-        refuse?.(before)
-        const roles = changedNames(before.roles, add.roles, remove.roles)
-        const permissions = changedNames(before.permissions, add.permissions, remove.permissions)
-        if (roles.lost.has(admin)) refuseLastAdmin(before, otherAdmins.rows().length > 0)
-        if ([roles.lost, roles.won, permissions.lost, permissions.won].every(({ size }) => size === 0))
-          return { before, after: before }
-        await ungrant(tx, id, 'role', roles.lost)
-        await ungrant(tx, id, 'permission', permissions.lost)
-        await grant(tx, id, 'role', roles.won)
-        await grant(tx, id, 'permission', permissions.won)
-        const after = { roles: roles.after, permissions: permissions.after }
-        const texts = { before: grantsText(before), after: grantsText(after, adminWarning([...roles.won])) }
-        await note(tx, now(), actor, { event: 'roles.changed', target: before.userName, ...texts })
+        const { user: before, ended } = await ends.inTransaction(tx, id)
+        const by = { grantedAt: at, grantedBy: actor.who, reason: actor.reason }
+        const edits = grantEdits(before.grants, { add, remove, endsAt }, by)
+        refuse?.(before, edits)
+        if (isNoChange(edits)) return { before, after: before }
+        if (endsAdmin(edits)) await refuseLastAdmin(tx, before, at, adminGrant(edits.changed) !== undefined)
+        await endGrants(tx, at, ended)
+        await removeGrants(tx, id, edits.removed)
+        await insertGrants(tx, id, edits.added)
+        await setEnds(tx, id, edits.changed, { ...by, endsAt: endsAt === 'never' ? undefined : endsAt })
+        const after = afterEdits(before.grants, edits, endsAt, by)
+        const won = edits.added.flatMap(({ kind, name }) => (kind === 'role' ? [name] : []))
+        const texts = { before: grantsText(before), after: grantsText(after, { warning: adminWarning(won) }) }
+        await note(tx, at, actor, { event: 'roles.changed', target: before.userName, ...texts })
         return { before, after }
       }),
+    ...noticesOver(link, now),
   }
 }
 
 /** Users that one query reads: about 1 MB. */
 const usersPerPage = 1_000
 
-async function countUsers(db: Db, role: string | undefined): Promise<number> {
+async function countUsers(db: Db, role: string | undefined, at: number): Promise<number> {
   const count = (table: 'users' | 'grants') =>
     db.selectFrom(table).select((eb) => eb.fn.countAll<number | string>().as('n'))
-  const query =
-    role === undefined ? count('users') : count('grants').where('kind', '=', 'role').where('name', '=', role)
+  const ofRole = count('grants').where('kind', '=', 'role').where(isHeldAt(at))
+  const query = role === undefined ? count('users') : ofRole.where('name', '=', role)
   return Number((await query.executeTakeFirstOrThrow()).n)
 }
 
-/** The next users by name, with a role if one is named. */
-async function userPage(db: Db, after: string | undefined, role?: string): Promise<readonly User[]> {
-  let ids = db.selectFrom('users as one').select('one.id').orderBy('one.nameKey').limit(usersPerPage)
-  if (after !== undefined) ids = ids.where('one.nameKey', '>', nameKey(after))
-  if (role !== undefined) {
-    const holding = db.selectFrom('grants as held').select('held.userId').where('held.kind', '=', 'role')
-    const few = (await countUsers(db, role)) <= usersPerPage
-    // Few are found by the index of roles. Of many, each page would sort all: reading the users in their order is less.
-    ids = few
-      ? ids.where('one.id', 'in', holding.where('held.name', '=', role))
-      : ids.where((eb) =>
-          eb.exists(
-            eb
-              .selectFrom('grants as held')
-              .select('held.userId')
-              .where('held.kind', '=', 'role')
-              .where('held.name', '=', role)
-              .whereRef('held.userId', '=', 'one.id'),
-          ),
-        )
-  }
-  return usersOf(await userRows(db).where('users.id', 'in', ids).execute())
+/** The condition of a grant that has not ended. */
+const isHeldAt = (at: number) => sql<boolean>`("endsAt" IS NULL OR "endsAt" > ${at})`
+
+/** The ids of the next users by name. */
+function idsOfPage(db: Db, after: string | undefined) {
+  const ids = db.selectFrom('users as one').select('one.id').orderBy('one.nameKey').limit(usersPerPage)
+  return after === undefined ? ids : ids.where('one.nameKey', '>', nameKey(after))
+}
+
+/** The ids of the next holders of a role by name. `few`: whether all of them fit on one page. */
+function idsOfHolders(
+  db: Db,
+  after: string | undefined,
+  { role, at, few }: { readonly role: string; readonly at: number; readonly few: boolean },
+) {
+  const holding = db
+    .selectFrom('grants as held')
+    .select('held.userId')
+    .where('held.kind', '=', 'role')
+    .where('held.name', '=', role)
+    .where(isHeldAt(at))
+  const ids = idsOfPage(db, after)
+  // Few are found by the index of roles. Of many, each page would sort all: reading the users in their order is less.
+  return few
+    ? ids.where('one.id', 'in', holding)
+    : ids.where((eb) => eb.exists(holding.where(sql<boolean>`held."userId" = one."id"`)))
 }
 
 /** Replaces the digest secret beside a new password. Returns the texts of the audit, if there is or was a secret. */
@@ -206,7 +250,7 @@ async function digestTexts(tx: Db, id: string, digest: DigestSecret | undefined,
  * Steps from name to name by the index instead of reading all grants: one step per name, however many users hold it.
  * Names of permissions only are skipped.
  */
-async function roleNames(db: Db): Promise<readonly string[]> {
+async function roleNames(db: Db, at: number): Promise<readonly string[]> {
   const { rows } = await sql<{ name: string }>`
     WITH RECURSIVE held("name", "step") AS (
       SELECT min("name"), 1 FROM "grants"
@@ -215,29 +259,16 @@ async function roleNames(db: Db): Promise<readonly string[]> {
       FROM held WHERE held."name" IS NOT NULL AND held."step" < ${sql.lit(maxRoleNames)}
     )
     SELECT "name" FROM held
-    WHERE EXISTS (SELECT 1 FROM "grants" g WHERE g."name" = held."name" AND g."kind" = 'role')`.execute(db)
+    WHERE EXISTS (SELECT 1 FROM "grants" g WHERE g."name" = held."name" AND g."kind" = 'role' AND ${isHeldAt(at)})`.execute(
+    db,
+  )
   return rows.map(({ name }) => name)
-}
-
-/** What a change adds to names, what it removes from them, and the names after it, in the order of their rows. */
-function changedNames(before: readonly string[], add: readonly string[], remove: readonly string[]) {
-  const lost = new Set(before.filter((name) => remove.includes(name) && !add.includes(name)))
-  const won = new Set(add.filter((name) => !before.includes(name)))
-  return { lost, won, after: [...before.filter((name) => !lost.has(name)), ...won] }
 }
 
 /** Adds a user under the lock of users. Throws Fault Conflict when the name or e-mail address is taken. */
 export async function addUser(
   tx: Db,
-  {
-    userName,
-    email,
-    displayName,
-    passwordHash,
-    roles,
-    permissions,
-    digest,
-  }: Omit<User, 'id' | 'createdAt' | 'epoch' | 'disabled'> & { readonly digest?: DigestSecret | undefined },
+  { userName, email, displayName, passwordHash, roles, permissions, digest }: UserToAdd,
   at: number,
   actor: Actor,
 ): Promise<User> {
@@ -257,14 +288,14 @@ export async function addUser(
   await later(tx, tx.insertInto('users').values(row))
   const keys = new Set([userName, ...(email === undefined ? [] : [email])].map(nameKey))
   await later(tx, tx.insertInto('names').values([...keys].map((key) => ({ key, userId: id }))))
-  await grant(tx, id, 'role', new Set(roles))
-  await grant(tx, id, 'permission', new Set(permissions))
+  const by = { grantedAt: at, grantedBy: actor.who, reason: actor.reason }
+  await insertGrants(tx, id, newGrants({ roles, permissions }, undefined, by))
   if (digest) await putSecret(tx, id, digest, at)
-  const user = await userThere(tx, id)
+  const user = await userThere(tx, id, () => false)
   await note(tx, at, actor, {
     event: 'user.added',
     target: userName,
-    after: grantsText(user, adminWarning(roles), digest !== undefined),
+    after: grantsText(user, { warning: adminWarning(roles), digest: digest !== undefined }),
   })
   return user
 }
@@ -277,9 +308,19 @@ async function refuseTaken(tx: Db, userName: string, email: string | undefined):
   if (rows.length > 0) throw taken('The e-mail address')
 }
 
-function refuseLastAdmin(user: User, hasOthers: boolean): void {
-  if (user.disabled || !user.roles.includes(admin) || hasOthers) return
-  throw new Fault('Conflict', 'The last Admin cannot lose Admin', {
-    hints: ['Assign Admin to another user first.'],
+/**
+ * Throws Fault Conflict for the last Admin, and for the only permanent one, for whom Admins for a time do not stand in.
+ * `byEnd`: whether the user would get an end, instead of losing Admin.
+ */
+async function refuseLastAdmin(tx: Db, user: User, at: number, byEnd = false): Promise<void> {
+  const own = user.disabled ? undefined : adminGrant(user.grants)
+  if (!own || (await anyAdmin(tx, own.endsAt === undefined ? 'permanently' : at, user.id))) return
+  if (!byEnd && !(await anyAdmin(tx, at, user.id))) {
+    throw new Fault('Conflict', 'The last Admin cannot lose Admin', {
+      hints: ['Assign Admin to another user first.'],
+    })
+  }
+  throw new Fault('Conflict', `The only permanent Admin cannot ${byEnd ? 'get an end' : 'lose Admin'}`, {
+    hints: ['Assign Admin to another user first, without an end.'],
   })
 }
