@@ -5,7 +5,10 @@ type Load = () => Promise<CommandClass>
 /** Every command: its id and how to load it. A known command goes straight to the chunk of its file. */
 export const commands: Record<string, Load> = {
   api: async () => (await import('./commands/api.ts')).default,
+  'audit:export': async () => (await import('./commands/audit.ts')).AuditExport,
+  'audit:head': async () => (await import('./commands/audit.ts')).AuditHeadCommand,
   'audit:list': async () => (await import('./commands/audit.ts')).AuditList,
+  'audit:verify': async () => (await import('./commands/audit.ts')).AuditVerify,
   backup: async () => (await import('./commands/backup.ts')).default,
   completion: async () => (await import('./commands/completion.ts')).default,
   'config:get': async () => (await import('./commands/config.ts')).ConfigGet,
@@ -42,6 +45,7 @@ export const commands: Record<string, Load> = {
   'profile:use': async () => (await import('./commands/profile.ts')).ProfileUse,
   restore: async () => (await import('./commands/restore.ts')).default,
   'roles:assign': async () => (await import('./commands/roles.ts')).RolesAssign,
+  'roles:history': async () => (await import('./commands/roles.ts')).RolesHistory,
   'roles:holders': async () => (await import('./commands/roles.ts')).RolesHolders,
   'roles:show': async () => (await import('./commands/roles.ts')).RolesShow,
   'roles:unassign': async () => (await import('./commands/roles.ts')).RolesUnassign,
@@ -74,7 +78,7 @@ export const topics: Record<string, string> = {
   sessions: 'List and end sessions',
   keys: 'Manage keys for machines and scripts',
   heartbeats: 'List and remove agents that send heartbeats',
-  audit: 'Show the audit log',
+  audit: 'Show and verify the audit log',
   secrets: 'Manage secrets for svc.yaml in the OS keychain',
   profile: 'Manage server profiles',
   config: 'Show and change settings',

@@ -46,6 +46,12 @@ const undone = [
   ],
   ['digestSecrets', 'digestNonces'].map((name) => `DROP TABLE "${name}"`),
   ['identities', 'claimedRoles', 'usedStates'].map((name) => `DROP TABLE "${name}"`),
+  [
+    'ALTER TABLE "audit" DROP COLUMN "seal"',
+    'DROP TABLE "auditSeals"',
+    'DROP INDEX "auditOfRoles"',
+    'DROP INDEX "auditUnsealed"',
+  ],
 ]
 
 describe.each(backends)('heartbeats on $name', ({ start, fresh, raw, stop }) => {
@@ -170,7 +176,7 @@ describe.each(backends)('heartbeats on $name', ({ start, fresh, raw, stop }) => 
     expect(await other.keys.find('h2')).toMatchObject({ roles: undefined, permissions: undefined })
   })
 
-  test.each([9, 8, 7, 6, 5, 4, 3, 2])(
+  test.each([10, 9, 8, 7, 6, 5, 4, 3, 2])(
     'D2 a store of version %i is migrated, and its content remains',
     async (version) => {
       await data.users.add(newUser('alice', { roles: ['Admin'] }), actor())

@@ -1,6 +1,13 @@
 import { emptyField, Fault, type FieldFault, invalidField } from '../errors.ts'
 import { nameMistake, otherCase } from '../names.ts'
-import { type AssignRoles, changesWanted, otherCaseCode, permissionsBefore, rolesBefore } from '../protocol/index.ts'
+import {
+  type AssignRoles,
+  auditHeadKey,
+  changesWanted,
+  otherCaseCode,
+  permissionsBefore,
+  rolesBefore,
+} from '../protocol/index.ts'
 import type { Actor, Data, Grants } from '../store/index.ts'
 
 /** Characters. */
@@ -32,7 +39,7 @@ export async function change(
   // An empty request changes nothing and is not audited (O3).
   const wantsBefore = request.Meta?.[changesWanted.key] === changesWanted.value
   const answer = (after: Grants, before: Grants): RoleLists =>
-    wantsBefore ? { ...lists(after), Meta: listsBefore(before) } : lists(after)
+    wantsBefore ? { ...lists(after), Meta: { ...listsBefore(before), ...auditHead(data) } } : lists(after)
   if (grants.roles.length === 0 && grants.permissions.length === 0) return answer(user, user)
   const reason = request.Meta?.reason
   const refuse = wantsBefore ? (before: Grants) => refuseOtherCase(remove, before) : undefined
@@ -48,6 +55,11 @@ const listsBefore = ({ roles, permissions }: Grants): Readonly<Record<string, st
   [rolesBefore]: JSON.stringify(roles),
   [permissionsBefore]: JSON.stringify(permissions),
 })
+
+function auditHead({ audit }: Data): Readonly<Record<string, string>> {
+  const head = audit.lastHead()
+  return head ? { [auditHeadKey]: `${head.number}:${head.hash}` } : {}
+}
 
 /** An answer 200 would suggest that the rights are gone (O8). */
 function refuseOtherCase(remove: Grants, before: Grants): void {

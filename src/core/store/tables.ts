@@ -1,4 +1,5 @@
 import type { ColumnType, Generated, Kysely } from 'kysely'
+import type { Seal } from '../audit/index.ts'
 import type { Heartbeat } from '../protocol/index.ts'
 import type { AuditEvent } from './audit-events.ts'
 import type { AuditRow, DigestSecret, IdentityRow, KeyRow, RefreshRow, SessionRow, TokenRow, UserRow } from './data.ts'
@@ -76,10 +77,11 @@ export type Tables = {
   usedStates: { state: string; endsAt: number }
   /** Random keys that the store makes for itself, in hex. */
   storeKeys: { name: string; key: string }
-  audit: Stored<Omit<AuditRow, 'id' | 'event'> & { actorId: string | undefined }> & {
+  audit: Stored<Omit<AuditRow, 'id' | 'event'> & { actorId: string | undefined; seal: number | undefined }> & {
     id: Generated<number>
     event: AuditEvent
   }
+  auditSeals: Stored<Seal>
 }
 export type GrantKind = 'role' | 'permission'
 
