@@ -125,4 +125,8 @@ class NotAFile extends Error {}
 
 /** No path: the fault goes over HTTP (S6). */
 const refused = (cause?: unknown): Fault =>
-  new Fault('Unavailable', 'The audit stream cannot be written, so nothing was changed', { retryAfter: 5, cause })
+  new Fault('Unavailable', 'The audit stream cannot be written, so nothing was changed', {
+    errorCode: 'AuditStreamUnavailable',
+    retryAfter: 5,
+    cause,
+  })
