@@ -44,7 +44,7 @@ export function dataOver(unwatched: StoreLink, clock: StoreClock, history: Histo
   const failureCapacity: Capacity = { left: 0 }
   const guessCapacity: Capacity = { left: 0 }
   const prefixes: PrefixMemory = { hex: undefined, recent: new Map() }
-  const seals: SealMemory = { head: undefined, beganAt: undefined }
+  const seals: SealMemory = { head: undefined, beganAt: undefined, floor: 0, lookedAt: Number.NEGATIVE_INFINITY }
   const sealingKey: SealingKey = { hex: undefined }
   const nonceKey: NonceKey = { hex: undefined }
   const over: (own: StoreLink) => Data = madeOnUse<StoreLink, Data>({

@@ -23,7 +23,20 @@ const sealsLock = 'audit seals'
 const isRefusal = (event: string): boolean => 'isRefusal' in (auditEvents[event as AuditEvent] ?? {})
 
 /** What this process knows of the chain. */
-export type SealMemory = { head: SealedHead | undefined; beganAt: number | undefined }
+export type SealMemory = {
+  head: SealedHead | undefined
+  beganAt: number | undefined
+  /** Entries with smaller ids are sealed, but for those of transactions that are unusually long. */
+  floor: number
+  /** When all ids were looked at last, in elapsed milliseconds. */
+  lookedAt: number
+}
+/**
+ * While a long query of somebody else runs, PostgreSQL keeps what each seal has removed from the index of entries to seal. So a
+ * server looks at the newest ids, and only once a minute at all.
+ */
+const idsBehind = 10_000
+const lookAtAllMs = 60_000
 
 export function sealsOver(link: StoreLink, now: () => number, memory: SealMemory): Omit<AuditSeals, 'lastHead'> {
   const readHead = async (): Promise<SealedHead | undefined> => {
@@ -33,19 +46,26 @@ export function sealsOver(link: StoreLink, now: () => number, memory: SealMemory
   return {
     head: readHead,
     seal: async ({ unlessNewerThanMs = 0, maxSeals = Number.POSITIVE_INFINITY } = {}) => {
-      const head = await readHead()
+      let head = await readHead()
       const age = head ? now() - head.at : unlessNewerThanMs
       // The clock of the store may have been set back: then every seal looks newer than it is.
       if (age >= 0 && age < unlessNewerThanMs) return { head, entries: 0, isAll: false }
       memory.beganAt ??= await link.read(firstSealOf)
       const adopts = memory.beganAt === undefined || now() < memory.beganAt + adoptsForMs
+      const looksAtAll = unlessNewerThanMs === 0 || performance.now() - memory.lookedAt >= lookAtAllMs
+      if (looksAtAll) memory.lookedAt = performance.now()
+      const scope = { adopts, above: looksAtAll ? 0 : memory.floor }
       let entries = 0
       for (let seals = 0; seals < maxSeals; seals += 1) {
         // Without entries to seal, nothing is locked or written.
-        if (!(await link.read((db) => hasUnsealed(db, adopts)))) return { head: await readHead(), entries, isAll: true }
-        entries += await link.write((tx) => sealNext(link, tx, { at: now(), adopts }))
+        if (!(await link.read((db) => hasUnsealed(db, scope)))) return { head, entries, isAll: true }
+        const sealed = await link.write((tx) => sealNext(link, tx, now(), scope))
+        head = sealed.head
+        memory.head = head
+        memory.floor = Math.max(memory.floor, sealed.lastId - idsBehind)
+        entries += sealed.entries
       }
-      return { head: await readHead(), entries, isAll: false }
+      return { head, entries, isAll: false }
     },
     seals: (after) =>
       link.read((db) =>
@@ -83,11 +103,15 @@ const firstSealOf = async (db: Db): Promise<number | undefined> => {
 /** Written as in the index (schema.ts). */
 const isUnsealed = sql<boolean>`("seal" IS NULL OR "seal" = 0)`
 
-/** `adopts`: whether entries without a mark are sealed, too. */
-const toSeal = (adopts: boolean) => (adopts ? isUnsealed : sql<boolean>`${isUnsealed} AND "seal" = 0`)
+/** `adopts`: whether entries without a mark are sealed, too. `above`: only those with higher ids. */
+const toSeal = ({ adopts, above }: Scope) => {
+  const marked = adopts ? isUnsealed : sql<boolean>`${isUnsealed} AND "seal" = 0`
+  return above > 0 ? sql<boolean>`${marked} AND "id" > ${above}` : marked
+}
+type Scope = { readonly adopts: boolean; readonly above: number }
 
-async function hasUnsealed(db: Db, adopts: boolean): Promise<boolean> {
-  const one = db.selectFrom('audit').select('id').where(toSeal(adopts)).limit(1)
+async function hasUnsealed(db: Db, scope: Scope): Promise<boolean> {
+  const one = db.selectFrom('audit').select('id').where(toSeal(scope)).limit(1)
   return (await one.execute()).length > 0
 }
 
@@ -95,21 +119,21 @@ async function hasUnsealed(db: Db, adopts: boolean): Promise<boolean> {
  * Makes the next seal. It takes the entries that are committed and have none, whatever their numbers: a transaction that got
  * its number early and commits late is in a later seal. No writer of entries waits: nobody else changes their rows.
  */
-async function sealNext(
-  link: StoreLink,
-  tx: Db,
-  { at, adopts }: { readonly at: number; readonly adopts: boolean },
-): Promise<number> {
+async function sealNext(link: StoreLink, tx: Db, at: number, scope: Scope): Promise<Sealed> {
   await link.lock(tx, sealsLock)
   const head = await headOf(tx)
-  const ids = sql`SELECT "id" FROM "audit" WHERE ${toSeal(adopts)} ORDER BY "id" LIMIT ${sql.lit(entriesPerSeal)}`
+  const ids = sql`SELECT "id" FROM "audit" WHERE ${toSeal(scope)} ORDER BY "id" LIMIT ${sql.lit(entriesPerSeal)}`
   const { rows } = await sql<ChainEntry>`UPDATE "audit" SET "seal" = ${(head?.number ?? 0) + 1}
     WHERE "id" IN (${ids}) RETURNING *`.execute(tx)
-  if (rows.length === 0) return 0
+  // Another node has sealed them meanwhile.
+  if (rows.length === 0) return { head, entries: 0, lastId: 0 }
   const seal: Seal = makeSeal(head, rows, { at, isRefusal })
   await later(tx, tx.insertInto('auditSeals').values(seal))
-  return rows.length
+  const { number, hash } = seal
+  return { head: { number, at, hash }, entries: rows.length, lastId: Math.max(...rows.map(({ id }) => id)) }
 }
+
+type Sealed = { readonly head: SealedHead | undefined; readonly entries: number; readonly lastId: number }
 
 /** The number of ids is that of a power of two: few texts of the query are prepared, whatever the number of entries. */
 async function entriesWith(db: Db, ids: readonly number[]): Promise<readonly ChainEntry[]> {
