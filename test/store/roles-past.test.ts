@@ -11,11 +11,10 @@ const some = (): readonly string[] => names.filter(() => randomInt(2) === 0)
 
 async function rolesAt({ audit }: Data, time: number) {
   const past = new RolesAt(time)
-  for (let last = 0; ; ) {
-    const page = await audit.ofRoles(last)
-    if (page.length === 0) break
-    for (const entry of page) past.add(entry)
-    last = page.at(-1)?.id ?? last
+  for (let after: number | undefined = 0; after !== undefined; ) {
+    const { entries, next } = await audit.ofRoles(after)
+    for (const entry of entries) past.add(entry)
+    after = next
   }
   return past.end()
 }

@@ -50,11 +50,10 @@ export function auditAdmin(label: string, data: () => Promise<Data>): PastAdmin 
 }
 
 async function* roleEntries({ audit }: Data): AsyncIterable<AuditRow> {
-  for (let last = 0; ; ) {
-    const page = await audit.ofRoles(last)
-    if (page.length === 0) return
-    yield* page
-    last = page.at(-1)?.id ?? last
+  for (let after: number | undefined = 0; after !== undefined; ) {
+    const { entries, next } = await audit.ofRoles(after)
+    yield* entries
+    after = next
   }
 }
 

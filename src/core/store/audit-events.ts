@@ -44,6 +44,13 @@ export const refusalsInSql = `(${Object.entries<AuditEventRow>(auditEvents)
   .map(([name]) => `'${name}'`)
   .join(', ')})`
 
-/** The same for the events that say who held which role (O9), with that of a grant that ended by itself. */
-export const roleEventsInSql =
-  "('user.added', 'user.removed', 'user.disabled', 'user.enabled', 'roles.changed', 'roles.ended', 'store.restored')"
+/** The events that say who held which role (O9), with that of a grant that ended by itself. */
+export const roleEvents = [
+  'user.added',
+  'user.removed',
+  'user.disabled',
+  'user.enabled',
+  'roles.changed',
+  'roles.ended',
+  'store.restored',
+]

@@ -153,8 +153,13 @@ export type AuditPast = {
   readonly list: (
     options: AuditFilter & { readonly limit: number; readonly before?: number | undefined },
   ) => Promise<readonly AuditRow[]>
-  /** The entries with ids after `after` that say who held which role, in their order. At most 1,000; none after the last. */
-  readonly ofRoles: (after: number) => Promise<readonly AuditRow[]>
+  /**
+   * Of the next 20,000 entries with ids after `after`, those that say who held which role, in their order. `next`: where the
+   * next call goes on. Undefined: that was the end.
+   */
+  readonly ofRoles: (
+    after: number,
+  ) => Promise<{ readonly entries: readonly AuditRow[]; readonly next: number | undefined }>
   readonly beginning: () => Promise<AuditBeginning>
 }
 export type AuditBeginning = {

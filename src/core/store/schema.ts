@@ -269,7 +269,7 @@ CREATE INDEX "usedStatesByEnd" ON "usedStates" ("endsAt");
  * The seals of the audit (S12). `seal` of an entry: 0 until it is sealed, then the number of its seal. A version before this
  * step writes no value, and neither does anybody who adds an entry by hand. `changes` and `refusals` list the sealed entries
  * with their hashes (core/audit); `refusals` becomes null when the refusals have been deleted, and their digest stays. The
- * indexes find entries to seal, and those that say who held which role.
+ * index finds the entries to seal.
  */
 export const auditSeals = ({ integer, text, strict }: Words): string => `
 ALTER TABLE "audit" ADD COLUMN "seal" ${integer};
@@ -284,7 +284,6 @@ CREATE TABLE "auditSeals" (
 )${strict};
 CREATE INDEX "auditSealsByRefusals" ON "auditSeals" ("refusalsUntil") WHERE "refusalsUntil" IS NOT NULL AND "refusals" IS NOT NULL;
 CREATE INDEX "auditUnsealed" ON "audit" ("id") WHERE "seal" IS NULL OR "seal" = 0;
-CREATE INDEX "auditOfRoles" ON "audit" ("id") WHERE "event" IN ('user.added', 'user.removed', 'user.disabled', 'user.enabled', 'roles.changed', 'roles.ended', 'store.restored');
 `
 
 /** `svc1` in the file header marks a SQLite file as ours. */

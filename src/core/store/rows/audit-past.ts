@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { roleEventsInSql } from '../audit-events.ts'
+import { type AuditEvent, roleEvents } from '../audit-events.ts'
 import type { AuditFilter, AuditPast, AuditRow } from '../data.ts'
 import type { StoreLink } from '../link.ts'
 import { type Db, nameKey } from '../tables.ts'
@@ -8,10 +8,9 @@ const columns = ['id', 'at', 'event', 'who', 'address', 'target', 'correlationId
 
 /** Entries that one query looks at: without an index for each filter, a query must end within its time limit. */
 const window = 20_000
-const pageSize = 1_000
 
-/** Written as in its index (schema.ts). */
-const isOfRoles = sql<boolean>`"event" IN ${sql.raw(roleEventsInSql)}`
+/** Those of a later version, too. */
+const ofRoles = roleEvents as AuditEvent[]
 
 export function auditPastOver(link: StoreLink): AuditPast {
   return {
@@ -26,16 +25,17 @@ export function auditPastOver(link: StoreLink): AuditPast {
       }
     },
     ofRoles: (after) =>
-      link.read((db) =>
-        db
-          .selectFrom('audit')
-          .select(columns)
-          .where(isOfRoles)
-          .where('id', '>', after)
-          .orderBy('id')
-          .limit(pageSize)
-          .execute(),
-      ),
+      link.read(async (db) => {
+        const ahead = db.selectFrom('audit').where('id', '>', after).orderBy('id')
+        const last = await ahead
+          .select('id')
+          .offset(window - 1)
+          .limit(1)
+          .executeTakeFirst()
+        const rows = ahead.select(columns).where('event', 'in', ofRoles)
+        const entries = await (last === undefined ? rows : rows.where('id', '<=', last.id)).execute()
+        return { entries, next: last?.id }
+      }),
     beginning: () =>
       link.read(async (db) => {
         const first = await db.selectFrom('audit').select('at').orderBy('id').limit(1).executeTakeFirst()
@@ -61,7 +61,7 @@ async function inWindow(db: Db, upper: number | undefined, filter: AuditFilter) 
   if (last !== undefined) rows = rows.where('id', '>=', last.id)
   const { events, since, until, user, role } = filter
   if (events !== undefined) rows = rows.where('event', 'in', [...events])
-  if (role !== undefined) rows = rows.where(isOfRoles)
+  if (role !== undefined) rows = rows.where('event', 'in', ofRoles)
   if (since !== undefined) rows = rows.where('at', '>=', since)
   if (until !== undefined) rows = rows.where('at', '<=', until)
   const matches = matcher(user, role)
