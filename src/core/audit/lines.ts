@@ -92,7 +92,7 @@ export async function verifyLines(
     check.add(seal, (id) => entries.get(id) ?? [], previous)
     for (const id of entries.keys()) if (check.isListed(id)) entries.delete(id)
   }
-  check ??= new ChainCheck({ ...options, startsLater: !isExport })
+  if (check === undefined || check.last === 0) throw new SyntaxError('it has no seal')
   if (isExport) for (const id of entries.keys()) check.addUnlisted({ id, seal: undefined })
   return check.end(isExport ? 0 : entries.size)
 }

@@ -3,6 +3,13 @@ import { Fault } from '../errors.ts'
 import type { Admin, AuditFacts, PastHolders } from '../service.ts'
 import { type AuditRow, type Data, loadAuditEvents, nameKey } from '../store/index.ts'
 
+/** Every user of a store was added by an entry. */
+const emptied = {
+  seal: 0,
+  kind: 'cut',
+  sentence: 'the audit has no entry, although the store has users: its entries were deleted',
+} as const
+
 type PastAdmin = {
   readonly audit: Admin['audit']
   readonly roles: Pick<Admin['roles'], 'holdersAt' | 'history'>
@@ -31,7 +38,10 @@ export function auditAdmin(label: string, data: () => Promise<Data>): PastAdmin 
       },
       verify: async (head, signal) => {
         const [{ audit, now }, { refusalsKeptMs }] = await Promise.all([seals(), loadAuditEvents()])
-        return await verifyStore(audit, { now, refusalsKeptMs, head, signal })
+        const verdict = await verifyStore(audit, { now, refusalsKeptMs, head, signal })
+        if (verdict.head !== undefined || !(await (await data()).users.any())) return verdict
+        // Nothing was looked at: that is no sound audit.
+        return { ...verdict, problems: [...verdict.problems, emptied] }
       },
       export: async (write, signal) => {
         const { audit, now, head } = await seals()
