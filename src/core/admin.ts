@@ -104,7 +104,7 @@ export type Admin = {
       readonly until?: Date | undefined
       readonly role?: string | undefined
     }) => Promise<readonly AuditFacts[]>
-    /** Seals what has no seal, and returns the newest seal. Undefined: the audit has no entry (S12). */
+    /** Seals what has no seal, and returns the newest seal. Undefined: the audit has no entry (S13). */
     readonly head: () => Promise<(AuditHead & { readonly at: Date }) | undefined>
     /** Seals what has no seal, and verifies the chain. `head`: one that was kept elsewhere. */
     readonly verify: (head: AuditHead | undefined, signal: AbortSignal) => Promise<AuditVerdict>

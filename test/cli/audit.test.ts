@@ -42,7 +42,7 @@ describe('svc audit list', () => {
     await run('roles', 'unassign', 'bob', '--role', 'Deploy')
     await run('users', 'add', 'Eve', '--no-password', '--role', 'Ops')
   })
-  test('S12 --user lists what a user did and what was done to the user, in any letter case', async () => {
+  test('S14 --user lists what a user did and what was done to the user, in any letter case', async () => {
     expect(events(await json('audit', 'list', '--user', 'eve'))).toEqual(['user.added Eve'])
     expect(events(await json('audit', 'list', '--user', 'BOB'))).toEqual([
       'roles.changed bob',
@@ -51,11 +51,11 @@ describe('svc audit list', () => {
     ])
     expect(events(await json('audit', 'list', '--user', 'nobody'))).toEqual([])
   })
-  test('S12 --role lists the entries that assigned or removed the role', async () => {
+  test('S14 --role lists the entries that assigned or removed the role', async () => {
     expect(events(await json('audit', 'list', '--role', 'Deploy'))).toEqual(['roles.changed bob', 'roles.changed bob'])
     expect(events(await json('audit', 'list', '--role', 'Ops'))).toEqual(['user.added Eve', 'roles.changed bob'])
   })
-  test('S12 --event, --since and --until limit the list, and a wrong value is refused with the way out', async () => {
+  test('S14 --event, --since and --until limit the list, and a wrong value is refused with the way out', async () => {
     const before = await moment()
     await run('users', 'disable', 'bob')
     expect(events(await json('audit', 'list', '--since', before))).toEqual(['user.disabled bob'])
@@ -69,7 +69,7 @@ describe('svc audit list', () => {
     const zone = await run('audit', 'list', '--since', '2026-11-28T18:00')
     expect([zone.code, zone.stderr]).toEqual([2, expect.stringContaining('2026-11-28T18:00Z')])
   })
-  test('S12 --output writes all entries as CSV or JSON lines', async () => {
+  test('S14 --output writes all entries as CSV or JSON lines', async () => {
     const csv = await run('audit', 'list', '--output', 'csv')
     const [header, ...rows] = csv.stdout.split('\r\n')
     expect(header).toBe('Store,Id,At,Event,Who,Address,Target,Before,After,Reason,CorrelationId')
@@ -77,20 +77,20 @@ describe('svc audit list', () => {
     const lines = (await run('audit', 'list', '--output', 'jsonl', '--limit', '2')).stdout.trim().split('\n')
     expect(lines.map((line) => (JSON.parse(line) as { event: string }).event)).toEqual(['user.added', 'roles.changed'])
   })
-  test('S12 a name that a spreadsheet would take for a formula is text in CSV', () => {
+  test('S14 a name that a spreadsheet would take for a formula is text in CSV', () => {
     expect(csvLine(['=1+1', '@x', 'a,"b"', 'plain'])).toBe(`'=1+1,'@x,"a,""b""",plain\r\n`)
   })
 })
 
 describe('svc audit verify', () => {
-  test('S12 exit code 0 for an intact audit, and a note that a cut end shows only against a head', async () => {
+  test('S13 exit code 0 for an intact audit, and a note that a cut end shows only against a head', async () => {
     const { code, stdout } = await home.run(['audit', 'verify'], { columns: 120 })
     expect(code).toBe(0)
     expect(stdout).toContain('The audit is intact: 1 entry in 1 seal')
     expect(stdout).toContain('entries that were cut from the end show only with --head')
     expect((await run('audit', 'verify')).stdout).toMatch(/\tintact\t1:[0-9a-f]{64}\n$/)
   })
-  test('S12 exit code 3 for a broken audit, with the seal and what was done to it', async () => {
+  test('S13 exit code 3 for a broken audit, with the seal and what was done to it', async () => {
     await run('audit', 'head')
     await run('users', 'add', 'bob', '--no-password')
     await run('audit', 'head')
@@ -102,7 +102,7 @@ describe('svc audit verify', () => {
     const document = JSON.parse((await run('audit', 'verify', '--json')).stdout) as { verdicts: object[] }
     expect(document.verdicts).toMatchObject([{ intact: false, problems: [{ seal: 2, kind: 'edit' }] }])
   })
-  test('S12 a cut end is found with the head that was kept, and intact without it', async () => {
+  test('S13 a cut end is found with the head that was kept, and intact without it', async () => {
     await run('users', 'add', 'bob', '--no-password')
     await run('audit', 'head')
     await run('users', 'add', 'eve', '--no-password')
@@ -118,13 +118,13 @@ describe('svc audit verify', () => {
     const wrong = await run('audit', 'verify', '--head', '12')
     expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('as svc audit head prints it')])
   })
-  test('S12 an audit that was emptied is not intact', async () => {
+  test('S13 an audit that was emptied is not intact', async () => {
     await run('audit', 'head')
     sql('DELETE FROM "audit"; DELETE FROM "auditSeals"')
     const { code, stdout } = await run('audit', 'verify')
     expect([code, stdout]).toEqual([3, expect.stringContaining('the audit has no entry, although the store has users')])
   })
-  test('S12 an export is verified without a store, and every change of it shows', async () => {
+  test('S13 an export is verified without a store, and every change of it shows', async () => {
     await run('audit', 'head')
     await run('users', 'add', 'bob', '--no-password')
     await run('users', 'add', 'eve', '--no-password')

@@ -15,6 +15,7 @@ const pages = [
   'docs/svc.yaml.md',
   'docs/serve.md',
   'docs/sign-in.md',
+  'docs/audit.md',
   'docs/agents.md',
   'docs/clients.md',
   'docs/metrics.md',

@@ -84,7 +84,7 @@ async function serving({ stream = file() }: { readonly stream?: string } = {}) {
 const ready = async (url: string) => (await fetch(new URL('/readyz', url))).status
 
 describe('the stream of the audit', () => {
-  test('S12 an entry is in the stream when its change is acknowledged, then its seal, and the stream verifies without a store', async () => {
+  test('S14 an entry is in the stream when its change is acknowledged, then its seal, and the stream verifies without a store', async () => {
     const { assign, close } = await serving()
     for (const role of ['Ops', 'Deploy']) {
       expect((await assign(role)).status).toBe(200)
@@ -103,7 +103,7 @@ describe('the stream of the audit', () => {
     expect(verdict.entries + verdict.unsealed).toBe(4)
   })
 
-  test('S12 a change is refused, and nothing of it made, while the stream cannot be written', async () => {
+  test('S14 a change is refused, and nothing of it made, while the stream cannot be written', async () => {
     const { assign, signIn, close, log, url, runtime } = await serving()
     // Nobody can write to a folder, root included.
     renameSync(file(), `${file()}.1`)
@@ -128,7 +128,7 @@ describe('the stream of the audit', () => {
     await close()
   })
 
-  test('S12 what a command changes beside the server is streamed once it is sealed', async () => {
+  test('S14 what a command changes beside the server is streamed once it is sealed', async () => {
     const { store, close } = await serving()
     const data = await openData({ store, create: false })
     await data.users.add(newUser('ben'), actor())
@@ -137,7 +137,7 @@ describe('the stream of the audit', () => {
     await close()
   })
 
-  test('S12 a restarted server goes on where the stream ended, with what was changed meanwhile', async () => {
+  test('S14 a restarted server goes on where the stream ended, with what was changed meanwhile', async () => {
     const first = await serving()
     await until(() => existsSync(`${file()}.position`))
     await first.close()
@@ -157,7 +157,7 @@ describe('the stream of the audit', () => {
     expect(seals).toEqual(seals.map((_, n) => n + 1))
   })
 
-  test('S12 a file that log rotation has moved away is made again', async () => {
+  test('S14 a file that log rotation has moved away is made again', async () => {
     const { assign, close } = await serving()
     await assign('Ops')
     renameSync(file(), `${file()}.1`)
@@ -167,13 +167,13 @@ describe('the stream of the audit', () => {
     await close()
   })
 
-  test('S12 svc serve does not start with a stream that it cannot write', async () => {
+  test('S14 svc serve does not start with a stream that it cannot write', async () => {
     await expect(serving({ stream: join(folder, 'missing', 'audit.jsonl') })).rejects.toThrow(
       /The audit stream cannot be written: .*missing\/audit.jsonl does not exist/,
     )
   })
 
-  test('S12 an answer to svc about roles has the head of the audit, and that to others has not', async () => {
+  test('S13 an answer to svc about roles has the head of the audit, and that to others has not', async () => {
     const { assign, runtime, close } = await serving()
     await until(async () =>
       JSON.stringify((await assign('Ops', { Meta: { 'svc.changes': '1' } })).body).includes('svc.auditHead'),
@@ -188,7 +188,7 @@ describe('the stream of the audit', () => {
     await close()
   })
 
-  test('S12 the head is in the log of svc serve', async () => {
+  test('S13 the head is in the log of svc serve', async () => {
     const { log, close } = await serving()
     await until(() => log.some((line) => /^info: audit head \d+:[0-9a-f]{64}$/.test(line)))
     await close()
@@ -196,14 +196,14 @@ describe('the stream of the audit', () => {
 })
 
 describe('a file of the stream', () => {
-  test('S12 lines that are written at once are all there, in the order of their calls', async () => {
+  test('S14 lines that are written at once are all there, in the order of their calls', async () => {
     const stream = new AuditStream(file())
     await stream.open()
     await Promise.all(Array.from({ length: 200 }, (_, n) => stream.write([JSON.stringify({ id: n })])))
     await stream.close()
     expect(lines().map(({ id }) => id)).toEqual(Array.from({ length: 200 }, (_, n) => n))
   })
-  test('S12 a line that a crash has cut is not continued', async () => {
+  test('S14 a line that a crash has cut is not continued', async () => {
     writeFileSync(file(), '{"id":1}\n{"id":2,"ev')
     const stream = new AuditStream(file())
     await stream.write(['{"id":3}'])

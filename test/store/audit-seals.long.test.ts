@@ -46,7 +46,7 @@ async function sealedIds(data: Data): Promise<readonly number[]> {
 }
 
 describe('sealing beside load on PostgreSQL', { timeout: 180_000 }, () => {
-  test('S12 three servers and three processes that change roles make one chain: nothing is unsealed or sealed twice', async () => {
+  test('S13 three servers and three processes that change roles make one chain: nothing is unsealed or sealed twice', async () => {
     const store = await freshDatabase(server)
     await withData(store, async (data) => {
       for (const name of ['ann', 'ben', 'cem']) await data.users.add(newUser(name), actor())
@@ -81,7 +81,7 @@ describe('sealing beside load on PostgreSQL', { timeout: 180_000 }, () => {
     }
   })
 
-  test('S12 an entry whose transaction commits after higher numbers were sealed is in a later seal', async () => {
+  test('S13 an entry whose transaction commits after higher numbers were sealed is in a later seal', async () => {
     const store = await freshDatabase(server)
     await withData(store, async (data) => {
       await data.users.add(newUser('ann'), actor())
@@ -101,7 +101,7 @@ describe('sealing beside load on PostgreSQL', { timeout: 180_000 }, () => {
     })
   })
 
-  test('S12 no change of an entry waits for a seal, and no seal for a change', async () => {
+  test('S13 no change of an entry waits for a seal, and no seal for a change', async () => {
     const store = await freshDatabase(server)
     await withData(store, async (data) => {
       const { id } = await data.users.add(newUser('ann'), actor())
@@ -154,7 +154,7 @@ describe(`an upgrade of a store with ${entries} entries in its audit`, { timeout
     }
   }
 
-  test('S12 on SQLite, it opens within seconds, and the entries from before are sealed beside other writes', async () => {
+  test('S13 on SQLite, it opens within seconds, and the entries from before are sealed beside other writes', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'svc-upgrade-'))
     try {
       const path = join(folder, 'svc.db')
@@ -183,7 +183,7 @@ describe(`an upgrade of a store with ${entries} entries in its audit`, { timeout
     }
   })
 
-  test('S12 on PostgreSQL, nodes of the version before write while it is upgraded, and nothing is left out', async () => {
+  test('S13 on PostgreSQL, nodes of the version before write while it is upgraded, and nothing is left out', async () => {
     const store = await freshDatabase(server)
     const client = await rawClient(store)
     await client.query('SET ROLE svc')

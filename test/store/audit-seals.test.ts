@@ -40,7 +40,7 @@ describe.each(backends)('the seals of the audit on $name', ({ name, start, fresh
     return heads
   }
 
-  test('S12 the entries of all nodes are in one chain, each in one seal, and the chain is intact', async () => {
+  test('S13 the entries of all nodes are in one chain, each in one seal, and the chain is intact', async () => {
     const heads = await history()
     expect(heads.map((head) => head.split(':')[0])).toEqual(['1', '2', '3', '4'])
     expect(await verdict()).toMatchObject({ problems: [], seals: 4, entries: 5, unsealed: 0, entriesBefore: 1 })
@@ -50,7 +50,7 @@ describe.each(backends)('the seals of the audit on $name', ({ name, start, fresh
         .map(({ n: _, ...row }) => row),
     )
   })
-  test('S12 nodes that seal at once make one chain, and a second node does nothing within the second', async () => {
+  test('S13 nodes that seal at once make one chain, and a second node does nothing within the second', async () => {
     const { id } = await data.users.add(newUser('ann'), actor())
     for (let round = 0; round < 10; round += 1) {
       await other.users.changeGrants(id, { add: roles(`r${round}`), remove: nobody }, actor())
@@ -63,17 +63,17 @@ describe.each(backends)('the seals of the audit on $name', ({ name, start, fresh
     clock += 500
     expect(await data.audit.seal({ unlessNewerThanMs: 900 })).toMatchObject({ entries: 1, isAll: true })
   })
-  test('S12 a changed entry shows as an edit at its seal', async () => {
+  test('S13 a changed entry shows as an edit at its seal', async () => {
     await history()
     await raw(store, `UPDATE "audit" SET "who" = 'mallory' WHERE "seal" = 2`)
     expect(await problems()).toEqual([expect.stringMatching(/^2 edit: entry \d+ was changed$/)])
   })
-  test('S12 a deleted entry shows as a deletion at its seal', async () => {
+  test('S13 a deleted entry shows as a deletion at its seal', async () => {
     await history()
     await raw(store, 'DELETE FROM "audit" WHERE "seal" = 3')
     expect(await problems()).toEqual([expect.stringMatching(/^3 deletion: entry \d+ is missing$/)])
   })
-  test('S12 entries that have exchanged their contents show as a swap', async () => {
+  test('S13 entries that have exchanged their contents show as a swap', async () => {
     await history()
     const [first, second] = await raw(store, 'SELECT * FROM "audit" WHERE "seal" IN (2, 4) ORDER BY "id"')
     const set = (row: Record<string, unknown> = {}) =>
@@ -85,7 +85,7 @@ describe.each(backends)('the seals of the audit on $name', ({ name, start, fresh
       `4 swap: entry ${second?.['id']} has the content of entry ${first?.['id']}`,
     ])
   })
-  test('S12 an entry that was added by hand shows as an insertion, wherever it was added', async () => {
+  test('S13 an entry that was added by hand shows as an insertion, wherever it was added', async () => {
     await history()
     clock += 2 * dayMs
     await raw(
@@ -98,7 +98,7 @@ describe.each(backends)('the seals of the audit on $name', ({ name, start, fresh
     await raw(store, `UPDATE "audit" SET "seal" = 2 WHERE "who" = 'eve'`)
     expect(await problems()).toEqual([expect.stringMatching(/^2 insertion: entry \d+ is not in seal 2/)])
   })
-  test('S12 an entry that was added between others, as svc would mark it, shows as an insertion', async () => {
+  test('S13 an entry that was added between others, as svc would mark it, shows as an insertion', async () => {
     await history()
     await raw(store, `DELETE FROM "audit" WHERE "seal" = 2`)
     const [row] = await raw(store, 'SELECT min("id") AS "id" FROM "audit" WHERE "seal" = 3')
@@ -117,7 +117,7 @@ describe.each(backends)('the seals of the audit on $name', ({ name, start, fresh
       expect.stringMatching(/^5 insertion: entry \d+ was added after later entries were sealed$/),
     ])
   })
-  test('S12 a changed, a missing and an exchanged seal break the chain', async () => {
+  test('S13 a changed, a missing and an exchanged seal break the chain', async () => {
     await history()
     await raw(store, `UPDATE "auditSeals" SET "at" = "at" + 1 WHERE "number" = 2`)
     expect(await problems()).toEqual([expect.stringMatching(/^2 seal: seal 2 does not match its hash/)])
@@ -135,7 +135,7 @@ describe.each(backends)('the seals of the audit on $name', ({ name, start, fresh
     await raw(store, `DELETE FROM "auditSeals" WHERE "number" = 2`)
     expect((await problems())[0]).toBe('2 deletion: seal 2 is missing')
   })
-  test('S12 a cut end shows only against a head that was kept elsewhere', async () => {
+  test('S13 a cut end shows only against a head that was kept elsewhere', async () => {
     const heads = await history()
     await raw(store, 'DELETE FROM "audit" WHERE "seal" > 2')
     await raw(store, 'DELETE FROM "auditSeals" WHERE "number" > 2')
@@ -153,7 +153,7 @@ describe.each(backends)('the seals of the audit on $name', ({ name, start, fresh
     expect(await problems()).toEqual([])
     expect(await problems(heads[3])).toEqual([expect.stringMatching(/^4 cut: seal 4 is not the one of the head/)])
   })
-  test('S12 seals that were cut without their entries show without a head', async () => {
+  test('S13 seals that were cut without their entries show without a head', async () => {
     await history()
     await raw(store, 'DELETE FROM "auditSeals" WHERE "number" > 2')
     expect(await problems()).toEqual([
@@ -161,7 +161,7 @@ describe.each(backends)('the seals of the audit on $name', ({ name, start, fresh
       expect.stringMatching(/^2 cut: entry \d+ was in seal 4, which is missing/),
     ])
   })
-  test('S12 refusals are deleted after 90 days with all of their seal, and the chain stays intact', async () => {
+  test('S13 refusals are deleted after 90 days with all of their seal, and the chain stays intact', async () => {
     await history(1)
     await data.audit.write('signin.failed', 'bob', actor())
     clock += dayMs
@@ -180,7 +180,7 @@ describe.each(backends)('the seals of the audit on $name', ({ name, start, fresh
     expect(await raw(store, `SELECT "number" FROM "auditSeals" WHERE "refusals" IS NULL`)).toHaveLength(1)
     expect(await verdict()).toMatchObject({ problems: [], pruned: 0, entries: 3 })
   })
-  test('S12 refusals that are missing before their time show as a deletion', async () => {
+  test('S13 refusals that are missing before their time show as a deletion', async () => {
     await history(1)
     await data.audit.write('signin.failed', 'bob', actor())
     await sealed()
@@ -190,13 +190,13 @@ describe.each(backends)('the seals of the audit on $name', ({ name, start, fresh
     await raw(store, `UPDATE "auditSeals" SET "refusals" = NULL WHERE "number" = 2`)
     expect(await problems()).toEqual(['2 deletion: the refusals of seal 2 are missing before their time'])
   })
-  test('S12 a change that is marked as an old refusal is not deleted without a trace', async () => {
+  test('S13 a change that is marked as an old refusal is not deleted without a trace', async () => {
     await history(2)
     await raw(store, `UPDATE "auditSeals" SET "refusalsUntil" = 1 WHERE "number" = 2`)
     await raw(store, `DELETE FROM "audit" WHERE "seal" = 2`)
     expect((await problems())[0]).toMatch(/^2 seal: seal 2 does not match its hash/)
   })
-  test('S12 entries of a version before are sealed within a day of the first seal, and then no longer', async () => {
+  test('S13 entries of a version before are sealed within a day of the first seal, and then no longer', async () => {
     const old = (at: number) =>
       raw(store, `INSERT INTO "audit" ("at", "event", "who", "correlationId") VALUES (${at}, 'signin.ok', 'old', 'c')`)
     await old(1_000)

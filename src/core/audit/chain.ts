@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 
 /**
- * The chain of seals over the audit (S12). A seal covers the entries that were committed since the seal before: it lists them
+ * The chain of seals over the audit (S13). A seal covers the entries that were committed since the seal before: it lists them
  * with their hashes, and its own hash covers that list and the hash of the seal before. Nothing here reads a store or a clock.
  */
 

@@ -22,7 +22,7 @@ type Options = {
   readonly log: KeeperLog
 }
 
-/** What `svc serve` does with the audit: it seals the entries of all nodes, writes the head to its log, and streams (S12). */
+/** What `svc serve` does with the audit: it seals the entries of all nodes, writes the head to its log (S13), and streams them (S14). */
 export function auditPart(store: () => Promise<Data>, { stream: path, log }: Options): Part {
   const stream = path === undefined ? undefined : new Follower(path, log)
   let head: ChainHead | undefined

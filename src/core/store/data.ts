@@ -133,7 +133,7 @@ export type KeyRow = {
 }
 export type AuditRow = Omit<AuditFacts, 'at'> & { readonly at: number }
 /**
- * Gets the entries of a transaction before it commits. What it throws prevents the change (S12). A transaction that is repeated
+ * Gets the entries of a transaction before it commits. What it throws prevents the change (S14). A transaction that is repeated
  * passes its entries again.
  */
 export type AuditGate = (entries: readonly ChainEntry[]) => Promise<void>
@@ -171,7 +171,7 @@ export type AuditBeginning = {
   readonly identities: number
 }
 export type SealedHead = ChainHead & { readonly at: number }
-/** The chain of seals (S12). */
+/** The chain of seals (S13). */
 export type AuditSeals = {
   /** The newest seal that this process has read. Undefined: none yet. */
   readonly lastHead: () => SealedHead | undefined

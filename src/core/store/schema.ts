@@ -266,7 +266,7 @@ CREATE INDEX "usedStatesByEnd" ON "usedStates" ("endsAt");
 `
 
 /**
- * The seals of the audit (S12). `seal` of an entry: 0 until it is sealed, then the number of its seal. A version before this
+ * The seals of the audit (S13). `seal` of an entry: 0 until it is sealed, then the number of its seal. A version before this
  * step writes no value, and neither does anybody who adds an entry by hand. `changes` and `refusals` list the sealed entries
  * with their hashes (core/audit); `refusals` becomes null when the refusals have been deleted, and their digest stays. The
  * index finds the entries to seal.

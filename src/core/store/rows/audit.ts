@@ -22,7 +22,7 @@ export async function note(tx: Db, at: number, actor: Actor, entry: AuditEntry):
   else await later(tx, inserted)
 }
 
-/** The entry waits for its seal (S12). */
+/** The entry waits for its seal (S13). */
 export const auditValues = (at: number, actor: Actor, { event, target, before, after }: AuditEntry) => ({
   at,
   event,

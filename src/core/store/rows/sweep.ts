@@ -58,7 +58,7 @@ const removable: readonly Rows[] = [
     table: 'audit',
     key: 'id',
     // The newest stays: a server notices by its number that the store was set back. All refusals of a seal go together,
-    // once the newest of them is old: what is missing of a younger seal was deleted by somebody else (S12).
+    // once the newest of them is old: what is missing of a younger seal was deleted by somebody else (S13).
     where: (at) => sql`${isRefusal} AND "at" < ${at - refusalsKeptMs} AND "id" < (SELECT max("id") FROM "audit")
       AND "seal" IN (SELECT "number" FROM "auditSeals" WHERE ${hasOldRefusals(at)})`,
   },
