@@ -64,8 +64,8 @@ describe('svc audit list', () => {
       'user.added bob',
       'user.added ann',
     ])
-    const wrong = await run('audit', 'list', '--event', 'role.changed')
-    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('roles.changed')])
+    const refusal = await run('audit', 'list', '--event', 'role.changed')
+    expect([refusal.code, refusal.stderr]).toEqual([2, expect.stringContaining('roles.changed')])
     const zone = await run('audit', 'list', '--since', '2026-11-28T18:00')
     expect([zone.code, zone.stderr]).toEqual([2, expect.stringContaining('2026-11-28T18:00Z')])
   })
@@ -115,8 +115,8 @@ describe('svc audit verify', () => {
       3,
       expect.stringContaining(`the chain ends at seal 1, and the head ${head} is missing`),
     ])
-    const wrong = await run('audit', 'verify', '--head', '12')
-    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('as svc audit head prints it')])
+    const refusal = await run('audit', 'verify', '--head', '12')
+    expect([refusal.code, refusal.stderr]).toEqual([2, expect.stringContaining('as svc audit head prints it')])
   })
   test('S13 an audit that was emptied is not intact', async () => {
     await run('audit', 'head')
@@ -184,8 +184,8 @@ describe('roles of the past', () => {
     const terminal = await home.run(['roles', 'holders', 'Ops', '--at', first], { columns: 100 })
     expect(terminal.stdout).toContain('1 user had "Ops" on')
     expect(terminal.stderr).toMatch(/The audit answers for times from \S+ on/)
-    const wrong = await run('roles', 'holders', 'ops', '--at', first)
-    expect([wrong.code, wrong.stderr]).toEqual([9, expect.stringContaining(`svc roles holders Ops --at ${first}`)])
+    const refusal = await run('roles', 'holders', 'ops', '--at', first)
+    expect([refusal.code, refusal.stderr]).toEqual([9, expect.stringContaining(`svc roles holders Ops --at ${first}`)])
   })
   test('O9 a time before the store, and one in the future, are refused with the times that can be answered', async () => {
     const early = await run('roles', 'holders', 'Admin', '--at', '2020-01-01')

@@ -143,14 +143,14 @@ const rows = (n: string) =>
 const columns = '("at", "event", "who", "address", "target", "correlationId", "before", "after")'
 
 describe(`an upgrade of a store with ${entries} entries in its audit`, { timeout: 300_000 }, () => {
-  /** Seals everything as `svc serve` does, and says how long the longest seal kept other writers waiting, at most. */
+  /** Seals everything as `svc serve` does. Returns how long the longest seal took, in milliseconds. */
   async function sealAll(data: Data): Promise<number> {
-    let longest = 0
+    let maxWaitMs = 0
     for (;;) {
       const began = performance.now()
       const { isAll } = await data.audit.seal({ maxSeals: 1 })
-      longest = Math.max(longest, performance.now() - began)
-      if (isAll) return longest
+      maxWaitMs = Math.max(maxWaitMs, performance.now() - began)
+      if (isAll) return maxWaitMs
     }
   }
 
@@ -168,8 +168,8 @@ describe(`an upgrade of a store with ${entries} entries in its audit`, { timeout
       const began = performance.now()
       const data = await openData({ store: path, create: false })
       const openMs = performance.now() - began
-      const longest = await sealAll(data)
-      report(`SQLite: opened in ${Math.round(openMs)} ms, longest seal ${Math.round(longest)} ms`)
+      const maxWaitMs = await sealAll(data)
+      report(`SQLite: opened in ${Math.round(openMs)} ms, longest seal ${Math.round(maxWaitMs)} ms`)
       const { problems, entries: sealed, entriesBefore, unsealed } = await verdict(data)
       expect({ problems, sealed, entriesBefore, unsealed }).toEqual({
         problems: [],
@@ -189,7 +189,7 @@ describe(`an upgrade of a store with ${entries} entries in its audit`, { timeout
     await client.query('SET ROLE svc')
     await migratePostgres(client, { label: 'it', create: true }, postgresMigrations.slice(0, before))
     await client.query(`INSERT INTO "audit" ${columns} ${rows('n')} FROM generate_series(1, ${entries}) n`)
-    let longest = 0
+    let maxWaitMs = 0
     let written = 0
     let stopped = false
     /** Writes as a node of the version before does. */
@@ -198,7 +198,7 @@ describe(`an upgrade of a store with ${entries} entries in its audit`, { timeout
       while (!stopped) {
         const began = performance.now()
         await old.query(`INSERT INTO "audit" ${columns} ${rows('7')}`)
-        longest = Math.max(longest, performance.now() - began)
+        maxWaitMs = Math.max(maxWaitMs, performance.now() - began)
         written += 1
       }
     })()
@@ -210,7 +210,7 @@ describe(`an upgrade of a store with ${entries} entries in its audit`, { timeout
     await writing
     await data.audit.seal()
     report(
-      `PostgreSQL: opened in ${Math.round(openMs)} ms, longest seal ${Math.round(sealMs)} ms, longest wait of ${written} writes beside it ${Math.round(longest)} ms`,
+      `PostgreSQL: opened in ${Math.round(openMs)} ms, longest seal ${Math.round(sealMs)} ms, longest wait of ${written} writes beside it ${Math.round(maxWaitMs)} ms`,
     )
     const { problems, entries: sealed, unsealed } = await verdict(data)
     expect({ problems, sealed, unsealed }).toEqual({ problems: [], sealed: entries + written, unsealed: 0 })
