@@ -200,8 +200,17 @@ describe('roles of the past', () => {
     const after = await moment()
     sql(`DELETE FROM "audit" WHERE "event" = 'user.added'`)
     const refused = await run('roles', 'holders', 'Admin', '--at', before)
-    expect([refused.code, refused.stderr]).toEqual([12, expect.stringContaining('the audit begins later')])
+    expect([refused.code, refused.stderr]).toEqual([12, expect.stringContaining('it begins later, or lacks entries')])
     expect(await holders('Admin', after)).toEqual(['ann'])
+  })
+  test('O9 an audit that lacks entries in between answers from the next entry of that user on', async () => {
+    await run('users', 'add', 'bob', '--no-password', '--role', 'Ops')
+    const before = await moment()
+    await run('roles', 'unassign', 'bob', '--role', 'Ops')
+    const after = await moment()
+    sql(`DELETE FROM "audit" WHERE "event" = 'user.added' AND "target" = 'bob'`)
+    expect((await run('roles', 'holders', 'Ops', '--at', before)).code).toBe(12)
+    expect(await holders('Ops', after)).toEqual([])
   })
   test('O9 the time between a backup and its restore is refused, because its changes are in another audit', async () => {
     const backup = join(home.folder, 'backup.db')

@@ -38,8 +38,11 @@ export type RolesPast = {
   readonly names: ReadonlySet<string>
   /** An entry, after which the audit is complete: those before it contradict each other. */
   readonly completeFrom: number | undefined
-  /** Whether the audit has changes of a user, and not when the user was added: its oldest entries are missing. */
-  readonly lacksBeginning: boolean
+  /**
+   * The time of the first entry of a user of whom the audit does not say when the user was added, the latest of them: an entry
+   * ahead of it is missing. Undefined: there is no such user.
+   */
+  readonly lacksBeginning: number | undefined
   /** The entry of a restore from a backup: what was changed between these times, and then lost, is not in the audit. */
   readonly restored: { readonly id: number; readonly from: number; readonly until: number } | undefined
 }
@@ -59,7 +62,7 @@ export class RolesAt {
   /** Users of whom only later entries say something. */
   readonly #earlier = new Map<string, State>()
   #completeFrom: number | undefined
-  #lacksBeginning = false
+  #lacksBeginning: number | undefined
   #restored: RolesPast['restored']
   #last: RoleEntry | undefined
 
@@ -118,12 +121,16 @@ export class RolesAt {
     const was = holdingIn(before)
     if (state === undefined) {
       if (this.#names.has(target)) this.#completeFrom = at
-      else this.#lacksBeginning = true
+      else this.#noteLateBeginning(at)
       this.#users.set(target, { holding: was ?? nothing, disabled: event === 'user.enabled' })
     } else if (was && !isSame(state.holding, was, at)) {
       this.#completeFrom = at
       this.#users.set(target, { ...state, holding: was })
     }
+  }
+
+  #noteLateBeginning(at: number): void {
+    this.#lacksBeginning = Math.max(this.#lacksBeginning ?? at, at)
   }
 
   #learnFromLater(entry: RoleEntry): void {
@@ -132,7 +139,7 @@ export class RolesAt {
     else if (!this.#names.has(target)) {
       this.#names.add(target)
       if (event !== 'user.added') {
-        this.#lacksBeginning = true
+        this.#noteLateBeginning(entry.at)
         this.#earlier.set(target, { holding: holdingIn(before) ?? nothing, disabled: event === 'user.enabled' })
       }
     }

@@ -1,7 +1,7 @@
 import { exportLines, RolesAt, type RolesPast, verifyStore } from '../audit/index.ts'
 import { Fault } from '../errors.ts'
 import type { Admin, AuditFacts, PastHolders } from '../service.ts'
-import { type AuditRow, type Data, loadAuditEvents, nameKey } from '../store/index.ts'
+import { type AuditBeginning, type AuditRow, type Data, loadAuditEvents, nameKey } from '../store/index.ts'
 
 /** Every user of a store was added by an entry. */
 const emptied = {
@@ -69,15 +69,15 @@ async function* roleEntries({ audit }: Data): AsyncIterable<AuditRow> {
 
 /** Throws Fault Local for a time of which the audit says nothing, with the times of which it does. */
 async function holdersAt(store: Data, role: string, time: number): Promise<PastHolders> {
-  const { storeAt, auditAt, identities } = await store.audit.beginning()
+  const { storeAt, first, identities } = await store.audit.beginning()
   if (time > store.clock.now()) throw new Fault('Usage', `${iso(time)} is in the future`)
   const fold = new RolesAt(time)
   for await (const entry of roleEntries(store)) fold.add(entry)
   const past = fold.end()
   const unrecorded = await currentHolders(store, role, past.names, time)
-  const from = answersFrom(past, { storeAt, auditAt, isLate: unrecorded.length > 0 })
+  const from = answersFrom(past, { storeAt, first, isLate: unrecorded.length > 0 })
   if (time < from)
-    throw cannotAnswer(time, from === storeAt ? 'the store was made later' : 'the audit begins later', from)
+    throw cannotAnswer(time, from === storeAt ? 'the store was made later' : 'it begins later, or lacks entries', from)
   if (past.restored) await refuseRestored(store, past.restored, time)
   const holders = past.users
     .filter(({ roles }) => roles.includes(role))
@@ -90,17 +90,19 @@ async function holdersAt(store: Data, role: string, time: number): Promise<PastH
   return { users, roles, answersFrom: new Date(from), linkedUsers: identities }
 }
 
-/** From when on the audit is complete. */
+/**
+ * From when on the audit is complete. An audit without its first entry began later, and has every change since. One that has
+ * it lacks entries in between.
+ */
 function answersFrom(
   { completeFrom, lacksBeginning }: RolesPast,
-  {
-    storeAt,
-    auditAt,
-    isLate,
-  }: { readonly storeAt: number; readonly auditAt: number | undefined; readonly isLate: boolean },
+  { storeAt, first, isLate }: Pick<AuditBeginning, 'storeAt' | 'first'> & { readonly isLate: boolean },
 ): number {
-  const began = lacksBeginning || isLate ? (auditAt ?? Number.POSITIVE_INFINITY) : storeAt
-  return Math.max(began, completeFrom ?? Number.NEGATIVE_INFINITY)
+  const never = Number.POSITIVE_INFINITY
+  const beganLater = first !== undefined && first.id > 1
+  const gap =
+    lacksBeginning === undefined && !isLate ? storeAt : beganLater ? first.at : isLate ? never : lacksBeginning
+  return Math.max(gap ?? storeAt, completeFrom ?? Number.NEGATIVE_INFINITY)
 }
 
 /** Holders whom no entry of the audit names: nothing of theirs has changed since its beginning. */
@@ -133,7 +135,11 @@ async function refuseRestored(
 
 const cannotAnswer = (time: number, why: string, from: number): Fault =>
   new Fault('Local', `The audit of this store says nothing of ${iso(time)}: ${why}`, {
-    hints: [Number.isFinite(from) ? `It answers for times from ${iso(from)} on.` : 'It has no entries.'],
+    hints: [
+      Number.isFinite(from)
+        ? `It answers for times from ${iso(from)} on.`
+        : 'Entries of users are missing: svc audit verify says more.',
+    ],
   })
 
 const iso = (time: number): string => new Date(time).toISOString()

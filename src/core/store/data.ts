@@ -165,8 +165,8 @@ export type AuditPast = {
 export type AuditBeginning = {
   /** When the store was made. */
   readonly storeAt: number
-  /** The time of the oldest entry. */
-  readonly auditAt: number | undefined
+  /** The oldest entry. The first one of a store has the id 1. */
+  readonly first: { readonly id: number; readonly at: number } | undefined
   /** The number of users who are linked to an account of an OpenID provider. */
   readonly identities: number
 }

@@ -3,6 +3,7 @@
 export type { Backup } from './backup.ts'
 export type {
   Actor,
+  AuditBeginning,
   AuditGate,
   AuditRow,
   Bucket,

@@ -38,13 +38,13 @@ export function auditPastOver(link: StoreLink): AuditPast {
       }),
     beginning: () =>
       link.read(async (db) => {
-        const first = await db.selectFrom('audit').select('at').orderBy('id').limit(1).executeTakeFirst()
+        const first = await db.selectFrom('audit').select(['id', 'at']).orderBy('id').limit(1).executeTakeFirst()
         const { rows } = await sql<{ createdAt: string }>`SELECT "createdAt" FROM "meta"`.execute(db)
         const { n } = await db
           .selectFrom('identities')
           .select((eb) => eb.fn.count<number>('userId').distinct().as('n'))
           .executeTakeFirstOrThrow()
-        return { storeAt: Date.parse(rows[0]?.createdAt ?? ''), auditAt: first?.at, identities: Number(n) }
+        return { storeAt: Date.parse(rows[0]?.createdAt ?? ''), first, identities: Number(n) }
       }),
   }
 }
