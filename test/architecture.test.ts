@@ -9,6 +9,7 @@ const src = new URL('../src', import.meta.url).pathname
 const law: Record<string, readonly string[]> = {
   main: ['cli', 'commands'],
   commands: [
+    'audit',
     'file-errors',
     'sanitize',
     'cli',
@@ -52,6 +53,7 @@ const law: Record<string, readonly string[]> = {
     'names',
     'notify',
     'json',
+    'audit',
   ],
   protocol: ['errors'],
   names: [],
@@ -110,6 +112,8 @@ const law: Record<string, readonly string[]> = {
   cron: ['net', 'suggest'],
   // Whose notifications wait, and until when. Of the states it uses types.
   quiet: ['cron', 'notify', 'states', 'settings', 'format'],
+  // What the audit proves, and what it says of the past.
+  audit: ['json'],
   // What results say over time. Of the engine and the protocol it uses nothing.
   history: [],
   assert: ['encoding', 'engine', 'net', 'settings', 'protocol', 'format'],
@@ -169,6 +173,7 @@ const law: Record<string, readonly string[]> = {
   ],
   store: [
     'quiet',
+    'audit',
     'history',
     'states',
     'outbox',
@@ -204,6 +209,8 @@ const law: Record<string, readonly string[]> = {
   local: ['service', 'protocol', 'errors', 'auth', 'roles', 'heartbeats', 'engine', 'reports', 'store'],
   // What each feature brings to the composition.
   parts: [
+    'file-errors',
+    'audit',
     'suggest',
     'pace',
     'service',

@@ -296,7 +296,7 @@ function errorsPage(): string {
 function auditPage(): string {
   return page(
     '# Audit events',
-    'The events that `svc audit list` shows in its column EVENT. Refused sign-ins are deleted after 90 days, everything else is kept.',
+    'The events that `svc audit list` shows in its column EVENT. Refused sign-ins are deleted after 90 days, everything else is kept. [The audit](../audit.md) explains how to read and verify them.',
     table(
       ['event', 'what it records'],
       Object.entries(auditEvents).map(([name, { sentence }]) => [code(name), sentence]),

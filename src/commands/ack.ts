@@ -1,5 +1,6 @@
 import { prints } from '../cli/command/base.ts'
-import { connectionFlags, forFlag, required, requiredArgument, text } from '../cli/command/flags.ts'
+import { connectionFlags, required, requiredArgument, text } from '../cli/command/flags.ts'
+import { spanFlag } from '../cli/command/instant.ts'
 import { QuietCommand } from '../cli/quiet/quiet-command.ts'
 import { localCall } from '../cli/session/session.ts'
 
@@ -24,7 +25,7 @@ acknowledged, and svc quiet end takes an acknowledgement back.`
   static override flags = {
     check: text('check')({ description: 'Only this check (default: each open fault of the monitor)' }),
     item: text('item')({ description: 'Only this item of the check: a disk, a replica, a queue' }),
-    for: forFlag({ least: '1s', most: '30d' })({ description: 'How long at most (default 30d)' }),
+    for: spanFlag('How long at most (default 30d)'),
     until: text('until')({ description: 'Until when at most: 04:00, "2026-11-29 04:00"', helpValue: '<04:00|…>' }),
     reason: text('reason')({ description: 'Why (required), shown wherever the fault is' }),
     ...connectionFlags,

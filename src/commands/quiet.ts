@@ -1,5 +1,6 @@
 import { lists, prints } from '../cli/command/base.ts'
-import { argument, connectionFlags, forFlag, required, requiredArgument, text } from '../cli/command/flags.ts'
+import { argument, connectionFlags, required, requiredArgument, text } from '../cli/command/flags.ts'
+import { spanFlag } from '../cli/command/instant.ts'
 import { orUsage, QuietCommand } from '../cli/quiet/quiet-command.ts'
 import { localCall } from '../cli/session/session.ts'
 import { TargetCommand } from '../cli/session/target-command.ts'
@@ -34,7 +35,7 @@ silenced what, and why. svc quiet list shows what is silent, and svc quiet end e
     }),
   }
   static override flags = {
-    for: forFlag({ least: '1s', most: '30d' })({ description: 'How long, at most 30d' }),
+    for: spanFlag('How long, at most 30d'),
     until: text('until')({
       description: 'Until when: 04:00, "2026-11-29 04:00", 2026-11-29T04:00Z',
       helpValue: '<04:00|…>',

@@ -7,15 +7,17 @@ import {
   required,
   requiredArgument,
 } from '../cli/command/flags.ts'
+import { instantFlag, spanFlag } from '../cli/command/instant.ts'
 import { shellWord } from '../cli/render/hints.ts'
 import { newNameFlag } from '../cli/roles/new-names.ts'
 import { changeRoles, extendRoles, giveBackRoles, isEmpty, showGrants, takeAll } from '../cli/roles/role-change.ts'
 import { listsOf, OneRoleCommand, RoleCommand, refuseBoth, roleFlags, userOf } from '../cli/roles/role-command.ts'
-import { type EndFlags, endFlags, expiresOf, permanentFlag, spanFlag } from '../cli/roles/role-end.ts'
-import { StoreCommand, storeFlags } from '../cli/session/admin.ts'
+import { type EndFlags, endFlags, expiresOf, permanentFlag } from '../cli/roles/role-end.ts'
+import { orNearest, StoreCommand, storeFlags } from '../cli/session/admin.ts'
 import { localCall } from '../cli/session/session.ts'
 import { TargetCommand } from '../cli/session/target-command.ts'
 import { Fault } from '../core/errors.ts'
+import type { Admin } from '../core/service.ts'
 
 const nothingTo = (action: 'assign' | 'unassign', flags: string, userName: string): Fault =>
   new Fault('Usage', `nothing to ${action}: ${flags} are missing`, {
@@ -153,17 +155,34 @@ OpenID provider cannot be given back. The last Admin cannot lose Admin.`
   }
 }
 
+const loadPast = () => import('../cli/accounts/audit-lists.ts')
+
 export class RolesHolders extends StoreCommand {
-  static override summary = 'List the users with a role in the store of this machine'
-  static override answers = { '': lists(async () => (await import('../cli/accounts/lists.ts')).holders) }
-  static override examples = ['<%= config.bin %> roles holders Admin']
+  static override summary = 'List the users with a role in the store of this machine, now or at a time in the past'
+  static override description =
+    `With --at, svc reads from the audit who held the role then, and says from when on the audit can tell. Roles
+from claims of an OpenID provider belong to a sign-in and are not in the audit.`
+  static override answers = {
+    '': lists(async () => (await import('../cli/accounts/lists.ts')).holders),
+    '--at': lists(async () => (await loadPast()).pastHolders),
+  }
+  static override examples = [
+    '<%= config.bin %> roles holders Admin',
+    '<%= config.bin %> roles holders Admin --at 2026-11-01',
+    '<%= config.bin %> roles holders Deploy --at 2026-11-28T02:30Z --json',
+  ]
   static override args = { role: requiredArgument('ROLE', 'Role (case-sensitive)') }
-  static override flags = storeFlags
+  static override flags = {
+    at: instantFlag('at')({ description: 'Who held the role at this time' }),
+    ...storeFlags,
+  }
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(RolesHolders)
     const role = required(args.role, 'ROLE')
+    const { at } = flags
     await this.inStore(flags, signal, async ({ admin }) => {
+      if (at !== undefined) return await this.past(admin, role, at)
       const total = await admin.roles.count(role)
       if (total === 0) refuseOtherCase(role, await admin.roles.names())
       const { holders, holdersHeadline, userPages } = await import('../cli/accounts/lists.ts')
@@ -172,14 +191,59 @@ export class RolesHolders extends StoreCommand {
       await this.printParts(holders.parts(pages, { store: admin.store, role }, output), signal)
     })
   }
+
+  private async past(admin: Admin, role: string, at: Date): Promise<undefined> {
+    const { users, roles, answersFrom, linkedUsers } = await admin.roles.holdersAt(role, at)
+    if (users.length === 0) refuseOtherCase(role, roles, at)
+    const { notCovered, pastHolders, pastHoldersHeadline } = await loadPast()
+    const missing = notCovered(linkedUsers)
+    const around = { store: admin.store, role, at: at.toISOString(), answersFrom, notCovered: missing ?? null }
+    const output = { ...this.output, headline: pastHoldersHeadline(users.length, role, at) }
+    this.printList(pastHolders.render(users, around, output))
+    if (this.output.json) return
+    this.say(`\nThe audit answers for times from ${answersFrom.toISOString()} on`)
+    if (missing !== undefined) this.say(`Not covered: ${missing}`)
+  }
+}
+
+export class RolesHistory extends StoreCommand {
+  static override summary = "List the changes of a user's roles in the store of this machine"
+  static override description =
+    `Lists, oldest first, when roles and permissions of the user changed, who changed them, until when and why. A
+user who was removed is found by name.`
+  static override answers = { '': lists(async () => (await loadPast()).roleHistory) }
+  static override examples = ['<%= config.bin %> roles history alice', '<%= config.bin %> roles history bob --json']
+  static override args = { user: requiredArgument('USER', 'User name or e-mail') }
+  static override flags = storeFlags
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { args, flags } = await this.parse(RolesHistory)
+    const userName = userOf(args.user)
+    await this.inStore(flags, signal, async ({ admin }) => {
+      const entries = await orNearest(admin.roles.history(userName), userName, {
+        message: `the audit has no user "${userName}"`,
+        near: admin.users.near,
+        hint: () => 'svc users list shows the users.',
+      })
+      const [{ roleChange, roleHistory }, { holdingIn }] = await Promise.all([
+        loadPast(),
+        import('../core/audit/index.ts'),
+      ])
+      const changes = entries.map((entry) => roleChange(entry, holdingIn(entry.after)?.ends.role ?? new Map()))
+      const name = entries.at(-1)?.target ?? userName
+      this.printList(roleHistory.render(changes, { store: admin.store, userName: name }, this.output))
+    })
+  }
 }
 
 /** Refuses a role in the wrong letter case: "nobody" would be a wrong answer for `admin` when there are Admins. */
-function refuseOtherCase(role: string, roles: readonly string[]): void {
+function refuseOtherCase(role: string, roles: readonly string[], at?: Date): void {
   const other = roles.find((name) => name.toLowerCase() === role.toLowerCase())
   if (other === undefined) return
-  const mistake = `no user has the role "${role}", but some have "${other}": role names are case-sensitive`
-  throw new Fault('NotFound', mistake, { hints: [`svc roles holders ${shellWord(other)}`] })
+  const [has, have] = at ? ['had', 'had'] : ['has', 'have']
+  const mistake = `no user ${has} the role "${role}", but some ${have} "${other}": role names are case-sensitive`
+  const when = at ? ` --at ${at.toISOString()}` : ''
+  throw new Fault('NotFound', mistake, { hints: [`svc roles holders ${shellWord(other)}${when}`] })
 }
 
 export class RolesShow extends TargetCommand {

@@ -76,6 +76,13 @@ export type Admin = {
     readonly count: (role: string) => Promise<number>
     /** The roles that any user holds, sorted by name, at most 1,000. */
     readonly names: () => Promise<readonly string[]>
+    /**
+     * The users who held a role at a time, from the audit (O9). Throws Fault Local for a time of which the audit says
+     * nothing, and Usage for one in the future.
+     */
+    readonly holdersAt: (role: string, at: Date) => Promise<PastHolders>
+    /** What the audit has of a user's roles, oldest first. Throws Fault NotFound for a name that it never had. */
+    readonly history: (userName: string) => Promise<readonly AuditFacts[]>
   }
   readonly heartbeats: {
     readonly list: () => Promise<readonly Heartbeat[]>
@@ -84,12 +91,69 @@ export type Admin = {
     readonly remove: (name: string, by: AdminActor) => Promise<void>
   }
   readonly audit: {
-    /** Newest first. `before` limits the list to entries with a smaller id. */
+    /**
+     * Newest first. `before` limits the list to entries with a smaller id, `user` to those that the user made or that are
+     * about the user, and `role` to those that assigned or removed it.
+     */
     readonly list: (options: {
       readonly limit: number
       readonly before?: number | undefined
+      readonly user?: string | undefined
+      readonly events?: readonly string[] | undefined
+      readonly since?: Date | undefined
+      readonly until?: Date | undefined
+      readonly role?: string | undefined
     }) => Promise<readonly AuditFacts[]>
+    /** Seals what has no seal, and returns the newest seal. Undefined: the audit has no entry (S13). */
+    readonly head: () => Promise<(AuditHead & { readonly at: Date }) | undefined>
+    /** Seals what has no seal, and verifies the chain. `head`: one that was kept elsewhere. */
+    readonly verify: (head: AuditHead | undefined, signal: AbortSignal) => Promise<AuditVerdict>
+    /** Seals what has no seal, and writes the chain with its entries as lines. Returns the newest seal. */
+    readonly export: (write: (line: string) => Promise<void>, signal: AbortSignal) => Promise<AuditHead | undefined>
   }
+}
+/** The number and the hash of a seal. */
+export type AuditHead = { readonly number: number; readonly hash: string }
+/** What the chain of seals says of the audit. */
+export type AuditVerdict = {
+  /** In the order of the seals, at most 100. Empty: the audit is intact. */
+  readonly problems: readonly {
+    /** The seal at which it shows. */
+    readonly seal: number
+    readonly kind: 'edit' | 'deletion' | 'swap' | 'insertion' | 'seal' | 'cut'
+    readonly sentence: string
+  }[]
+  /** Problems beyond those. */
+  readonly more: number
+  readonly seals: number
+  /** Sealed entries that are there. */
+  readonly entries: number
+  /** Refusals that were deleted because of their age. */
+  readonly pruned: number
+  /** Entries that no seal has yet. */
+  readonly unsealed: number
+  readonly head: AuditHead | undefined
+  /** The first seal, in milliseconds since 1970: the chain says nothing of changes before it. */
+  readonly began: { readonly number: number; readonly at: number } | undefined
+  /** Entries older than the first seal. */
+  readonly entriesBefore: number
+}
+/** Who held a role at a time. */
+export type PastHolders = {
+  /** Sorted by name. */
+  readonly users: readonly PastHolder[]
+  /** All roles that anybody held then. */
+  readonly roles: readonly string[]
+  /** The earliest time of which the audit says who held which role. */
+  readonly answersFrom: Date
+  /** Users who are linked to an account of an OpenID provider: roles that they had from claims are not in the audit. */
+  readonly linkedUsers: number
+}
+export type PastHolder = {
+  readonly userName: string
+  readonly disabled: boolean
+  /** When the role was to end by itself. */
+  readonly endsAt: Date | undefined
 }
 /** The administrator, e.g. `local:alice`. */
 export type AdminActor = {

@@ -77,6 +77,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     ? (await import('./parts/quiet.ts')).quietPart({ options, store: store?.data, states: watching.states })
     : undefined
   const notify = watching && quiet ? await openNotify(options, watching, quiet, store) : undefined
+  const audit = shared && store ? await openAudit(options, store) : undefined
   const reloads = shared ? (await import('./parts/reload.ts')).reloadPart(() => Date.now() / 1_000) : undefined
   const parts: readonly Part[] = [
     health,
@@ -93,7 +94,9 @@ export async function openCore(options: OpenOptions): Promise<Core> {
             close: store.close,
           },
           { start: history.start, reload: history.reload },
-          ...(shared ? [await runningStore(store, options, (signal) => ready(signal))] : []),
+          // A stream that cannot be written says nothing of the store.
+          ...(shared ? [await runningStore(store, options, (signal) => ready(signal, [audit]))] : []),
+          ...(audit ? [audit] : []),
         ]
       : []),
     ...(results ? [results] : []),
@@ -102,8 +105,8 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     ...(notify ? [notify] : []),
     ...(notify && store ? [await openRoleEnds(options, store)] : []),
   ]
-  const ready = async (signal: AbortSignal): Promise<void> => {
-    for (const part of parts) await part.ready?.(signal)
+  const ready = async (signal: AbortSignal, except: readonly (Part | undefined)[] = []): Promise<void> => {
+    for (const part of parts) if (!except.includes(part)) await part.ready?.(signal)
   }
   if (shared) await openAll(parts)
   const facts: RuntimeFacts = {
@@ -154,7 +157,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
   const runtime: Runtime = {
     version,
     facts,
-    ready,
+    ready: (signal) => ready(signal),
     admin: store && accounts && lazyGroups({ store: store.label }, accounts.admin),
     anyAdmin: async () => (store ? await (await store.data(shared)).users.anyAdmin() : false),
     digestChallenges:
@@ -261,6 +264,12 @@ function cancelAll(parts: readonly Part[]): void {
 async function closeAll(parts: readonly Part[]): Promise<void> {
   cancelAll(parts)
   for (const { close } of parts.toReversed()) await close?.()
+}
+
+/** What seals the audit, and streams it. */
+async function openAudit({ config, log = () => {} }: OpenOptions, { data }: OpenStore) {
+  const { auditPart } = await import('./parts/audit.ts')
+  return auditPart(() => data(false), { stream: config.serve.audit?.stream, log })
 }
 
 /** What only a running server does with its store. */

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { isAbsolute } from 'node:path'
 import { nameStyles } from './protocol/index.ts'
 import { defaultsOf, type SettingsSpec, type Values } from './settings/index.ts'
 
@@ -115,6 +116,17 @@ export const serveSettings = {
     max: 64 * 1024 * 1024,
     doc: 'Maximum size of a request body',
   },
+  audit: {
+    type: 'group',
+    doc: 'What happens to the entries of the audit beside the store',
+    fields: {
+      stream: {
+        type: 'text',
+        mistake: streamProblem,
+        doc: 'File to which every entry of the audit is appended as a line of JSON, before its change is made: `/var/log/svc/audit.jsonl`. While it cannot be written, changes and sign-ins are refused. Each server has a file of its own',
+      },
+    },
+  },
   metrics: {
     type: 'group',
     hasDefaults: true,
@@ -175,6 +187,11 @@ export function witnessProblem(witness: string): string | undefined {
   if (url.protocol === 'dns:')
     return /^\/[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?\.?$/i.test(url.pathname) ? undefined : mistake
   return mistake
+}
+
+/** A relative path would depend on the folder in which svc starts. */
+function streamProblem(path: string): string | undefined {
+  return isAbsolute(path) ? undefined : 'must be an absolute path: write it like /var/log/svc/audit.jsonl'
 }
 
 function pageProblem(page: string): string | undefined {

@@ -7,6 +7,7 @@ import { HashQueue, type Passwords, passwords } from '../../src/core/auth/passwo
 import type { WaysToSignIn } from '../../src/core/auth/providers/provider.ts'
 import { Fault } from '../../src/core/errors.ts'
 import { isLoopback } from '../../src/core/loopback.ts'
+import { auditAdmin } from '../../src/core/parts/audit-admin.ts'
 import type { AuthenticateResponse } from '../../src/core/protocol/index.ts'
 import type { Admin, AdminActor, Call, Credential } from '../../src/core/service.ts'
 import { type Data, openData } from '../../src/core/store/index.ts'
@@ -60,7 +61,9 @@ export async function withFixture(
       ...opened,
       identify: (credential) => opened.identifyCaller(from('192.0.2.1', { credential })),
     }
-    const admin = administration({ label: store, data: async () => data, passwords: real })
+    const own = administration({ label: store, data: async () => data, passwords: real })
+    const { audit, roles } = auditAdmin(store, async () => data)
+    const admin = { ...own, audit, roles: { ...own.roles, ...roles } }
     await admin.users.add({ userName: 'Ann', email: 'ann@example.com', password, roles: ['Admin', 'Editor'] }, by)
     const signIn: Fixture['signIn'] = async (more = {}, call = {}) => {
       const answer = await access.authenticate(

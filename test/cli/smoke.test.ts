@@ -24,6 +24,7 @@ const lines: readonly { readonly args: readonly string[]; readonly code: number;
   { args: ['roles', 'assign', 'bob', '--role', 'Deploy', '--until', '2099-01-01T00:00Z'], code: 0 },
   { args: ['roles', 'extend', 'bob', '--role', 'Deploy', '--for', '1h', '--reason', 'why'], code: 0 },
   { args: ['roles', 'give-back', 'Deploy'], code: 2 },
+  { args: ['roles', 'history', 'bob'], code: 0 },
   { args: ['roles', 'unassign', 'bob', '--role', 'Ops'], code: 0 },
   { args: ['keys', 'create', 'ci', '--user', 'ann', '--expires', '90d'], code: 0 },
   { args: ['keys', 'list'], code: 0 },
@@ -40,6 +41,9 @@ const lines: readonly { readonly args: readonly string[]; readonly code: number;
   { args: ['quiet', 'end', '1a2b3c4d'], code: 9 },
   { args: ['ack', 'shop', '--reason', 'x'], code: 9 },
   { args: ['audit', 'list'], code: 0 },
+  { args: ['audit', 'head'], code: 0 },
+  { args: ['audit', 'verify'], code: 0 },
+  { args: ['audit', 'export', '/nonexistent/a.jsonl'], code: 12 },
   { args: ['backup', '/nonexistent/b.db'], code: 12 },
   { args: ['restore', '/nonexistent/b.db'], code: 12 },
   { args: ['users', 'remove', 'bob', '--yes'], code: 0 },
@@ -92,6 +96,7 @@ function comparable(home: Home, { code, stdout, stderr }: Ran): object {
       .replaceAll(home.folder, '<home>')
       .replace(/\d{4}-\d\d-\d\d(?:T[\d:.]+Z| \d\d:\d\d UTC)?/g, '<time>')
       .replace(/\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b/g, '<id>')
+      .replace(/\b[0-9a-f]{64}\b/g, '<hash>')
       .replace(/svc_key_[\w-]+/g, '<key>')
       .replace(/("ageSeconds"|"clockSkewMs"):-?\d+/g, '$1:<ms>')
   return { code, stdout: text(stdout), stderr: text(stderr) }

@@ -15,6 +15,7 @@ const pages = [
   'docs/svc.yaml.md',
   'docs/serve.md',
   'docs/sign-in.md',
+  'docs/audit.md',
   'docs/agents.md',
   'docs/clients.md',
   'docs/metrics.md',
@@ -54,6 +55,8 @@ const notRun: Readonly<Record<string, string>> = {
     'needs an identity provider; test/cli/openid-login.test.ts runs it with one',
   'docs/svc.yaml.md: svc impact "Sql/postgres orders"     # or orders, or tag:network':
     'needs monitors with these names; test/cli/impact.test.ts runs the command',
+  'docs/audit.md: svc roles holders Admin --at 7d             # seven days ago; also 2026-11-01, or 2026-11-01T18:00Z':
+    'needs a store that is a week old; test/cli/audit.test.ts runs these commands',
 }
 
 /** Lines that are meant to end with another code than 0, by the line without its comment. */

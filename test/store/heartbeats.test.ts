@@ -54,6 +54,7 @@ const undone = [
     ),
     'DROP INDEX "grantsByEnd"',
   ],
+  ['ALTER TABLE "audit" DROP COLUMN "seal"', 'DROP TABLE "auditSeals"', 'DROP INDEX "auditUnsealed"'],
 ]
 
 describe.each(backends)('heartbeats on $name', ({ start, fresh, raw, stop }) => {

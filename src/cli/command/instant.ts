@@ -1,46 +1,99 @@
 import { Fault } from '../../core/errors.ts'
+import { custom } from './flags.ts'
 
-const dayMs = 86_400_000
+const units: Readonly<Record<string, number>> = { s: 1, m: 60, min: 60, h: 3_600, d: 86_400, w: 604_800 }
+/** A hundred years. */
+const maxSeconds = 36_525 * 86_400
 
-/**
- * A time in the future. `04:00` is the next one on this machine's clock, `2026-11-29 04:00` is in its time zone, too;
- * `2026-11-29T04:00Z` and `2026-11-29T04:00+01:00` say theirs. Throws Usage for any other text, and for a time that is over.
- *
- * @example
- * ```ts
- * parseUntil('2026-11-29T04:00Z', new Date(0)).getUTCHours() // 4
- * ```
- */
-export function parseUntil(input: string, now: Date): Date {
-  const text = input.trim()
-  const until = timeOfDay(text, now) ?? dateTime(text)
-  if (!until || Number.isNaN(until.getTime())) {
-    throw new Fault('Usage', `--until "${input}" is not a time`, {
-      hints: [
-        'Write a time of day, or a date and a time: --until 04:00, --until "2026-11-29 04:00", --until 2026-11-29T04:00Z.',
-      ],
-    })
-  }
-  if (until > now) return until
-  throw new Fault('Usage', `--until "${input}" is over`, {
-    hints: ['Give a time in the future, or a duration with --for.'],
+/** `90m`, `2h`, `3d` → milliseconds. Throws Fault `Usage`. */
+function parseSpan(what: string, input: string): number {
+  const [, figure, unit] = /^(\d{1,9})(s|m|min|h|d|w)$/.exec(input.trim()) ?? []
+  const seconds = Number(figure) * (units[unit ?? ''] ?? Number.NaN)
+  if (seconds > 0 && seconds <= maxSeconds) return seconds * 1_000
+  throw new Fault('Usage', `--${what} "${input}" is not a valid time span`, {
+    hints: [`Write a whole number and its unit, for example --${what} 90m, 2h or 3d.`],
   })
 }
 
-function timeOfDay(text: string, now: Date): Date | undefined {
-  const [, hours, minutes] = /^(\d{1,2}):(\d{2})$/.exec(text) ?? []
-  if (hours === undefined || minutes === undefined || Number(hours) > 23 || Number(minutes) > 59) return undefined
-  const today = new Date(now)
-  today.setHours(Number(hours), Number(minutes), 0, 0)
-  if (today > now) return today
-  // A day may have 23 or 25 hours.
-  const tomorrow = new Date(today.getTime() + dayMs)
-  tomorrow.setHours(Number(hours), Number(minutes), 0, 0)
-  return tomorrow
+const zoned = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)$/i
+const local = /^(?:(\d{4})-(\d\d)-(\d\d)[T ])?(\d\d):(\d\d)(?::(\d\d))?$/
+
+/**
+ * `2026-11-28T18:00Z`, `2026-11-28 18:00`, `18:00` → milliseconds since 1970. Without a zone, the time of this machine
+ * counts; without a date, the next such time. Throws Fault `Usage`.
+ */
+export function parseUntil(what: string, input: string, now: number): number {
+  const text = input.trim()
+  const at = zoned.test(text) ? Date.parse(text.replace(' ', 'T')) : localTime(text, now)
+  if (at !== undefined && !Number.isNaN(at)) return at
+  throw new Fault('Usage', `--${what} "${input}" is not a valid time`, {
+    hints: [`Write --${what} 18:00, --${what} "2026-11-28 18:00" (the time of this machine) or 2026-11-28T18:00Z.`],
+  })
 }
 
-function dateTime(text: string): Date | undefined {
-  const [, date, time = '00:00', zone = ''] =
-    /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?))?(Z|[+-]\d{2}:\d{2})?$/.exec(text) ?? []
-  return date === undefined ? undefined : new Date(`${date}T${time}${zone}`)
+function localTime(text: string, now: number): number | undefined {
+  const [, year, month, day, hour, minute, second = '0'] = local.exec(text) ?? []
+  if (hour === undefined) return undefined
+  const today = new Date(now)
+  const date = (days: number): Date =>
+    year === undefined
+      ? new Date(
+          today.getFullYear(),
+          today.getMonth(),
+          today.getDate() + days,
+          Number(hour),
+          Number(minute),
+          Number(second),
+        )
+      : new Date(Number(year), Number(month) - 1, Number(day), Number(hour), Number(minute), Number(second))
+  const first = date(0)
+  // JavaScript reads 31 February as 3 March, and 25:00 as 1:00.
+  const exists = first.getHours() === Number(hour) && first.getMinutes() === Number(minute)
+  if (!exists || (day !== undefined && first.getDate() !== Number(day))) return undefined
+  return year === undefined && first.getTime() <= now ? date(1).getTime() : first.getTime()
 }
+
+/** `--for`, which excludes other flags. */
+export const spanFlag = (description: string, ...exclusive: readonly string[]) =>
+  custom<number>({ helpValue: '<2h|3d|…>', parse: async (input) => parseSpan('for', input) })({
+    description,
+    exclusive: [...exclusive],
+  })
+
+/**
+ * A moment in the past: so long ago (`30m`, `6h`, `7d`), a day in UTC, or a time with its zone.
+ *
+ * @example
+ * ```ts
+ * readInstant('2h', 10_000_000) // new Date(2_800_000)
+ * readInstant('2026-11-28', 0) // new Date('2026-11-28T00:00:00Z')
+ * readInstant('2026-11-28T18:00', 0) // undefined
+ * ```
+ */
+export function readInstant(text: string, now: number): Date | undefined {
+  const [, figure, unit = ''] = /^(\d{1,6}(?:\.\d{1,3})?)(m|min|h|d|w)$/.exec(text) ?? []
+  if (figure !== undefined) return new Date(now - Number(figure) * (units[unit] ?? 0) * 1_000)
+  const [, day, time] =
+    /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)))?$/i.exec(text) ?? []
+  if (day === undefined) return undefined
+  // JavaScript reads 31 February as 3 March.
+  const [start, date] = [new Date(`${day}T00:00:00Z`), new Date(`${day}T${time ?? '00:00:00Z'}`)]
+  return Number.isNaN(date.getTime()) || !isoDay(start).startsWith(day) ? undefined : date
+}
+
+const isoDay = (date: Date): string => (Number.isNaN(date.getTime()) ? '' : date.toISOString())
+
+/** A flag with such a moment. `now`: for what is counted from it. */
+export const instantFlag = (what: string) =>
+  custom<Date>({
+    helpValue: '<7d|2026-11-28|2026-11-28T18:00Z>',
+    parse: async (input) => {
+      const instant = readInstant(input.trim(), Date.now())
+      if (instant !== undefined) return instant
+      throw new Fault('Usage', `--${what} "${input}" is not a time`, {
+        hints: [
+          `Write how long ago (--${what} 30m, 6h, 7d), a day in UTC (2026-11-28), or a time with its zone (2026-11-28T18:00Z).`,
+        ],
+      })
+    },
+  })

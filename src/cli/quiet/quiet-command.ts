@@ -13,7 +13,14 @@ export abstract class QuietCommand extends TargetCommand {
     if (flags.for !== undefined && flags.until !== undefined)
       throw new Fault('Usage', '--for and --until cannot be combined', { hints: ['Give one of them.'] })
     if (flags.for !== undefined) return { For: flags.for }
-    if (flags.until !== undefined) return { Until: parseUntil(flags.until, this.io.clock.now()) }
+    if (flags.until !== undefined) {
+      const now = this.io.clock.now().getTime()
+      const until = parseUntil('until', flags.until, now)
+      if (until > now) return { Until: new Date(until) }
+      throw new Fault('Usage', `--until ${flags.until} has passed`, {
+        hints: ['Give a time in the future, or a duration with --for.'],
+      })
+    }
     if (isOptional) return {}
     throw new Fault('Usage', '--for or --until is missing: for how long?', {
       hints: ['For example --for 2h or --until 04:00; at most 30 days.'],

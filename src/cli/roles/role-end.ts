@@ -1,68 +1,11 @@
 import { Fault } from '../../core/errors.ts'
 import { type GrantFacts, neverExpires } from '../../core/protocol/index.ts'
 import { boolean, custom } from '../command/flags.ts'
+import { parseUntil, spanFlag } from '../command/instant.ts'
 import { moment } from '../render/table.ts'
 
 /** How the flags of a command say when a role ends, and how svc shows that (O8). */
 
-const units: Readonly<Record<string, number>> = { s: 1, m: 60, min: 60, h: 3_600, d: 86_400, w: 604_800 }
-/** A hundred years. */
-const maxSeconds = 36_525 * 86_400
-
-/** `90m`, `2h`, `3d` → milliseconds. Throws Fault `Usage`. */
-export function parseSpan(what: string, input: string): number {
-  const [, figure, unit] = /^(\d{1,9})(s|m|min|h|d|w)$/.exec(input.trim()) ?? []
-  const seconds = Number(figure) * (units[unit ?? ''] ?? Number.NaN)
-  if (seconds > 0 && seconds <= maxSeconds) return seconds * 1_000
-  throw new Fault('Usage', `--${what} "${input}" is not a valid time span`, {
-    hints: [`Write a whole number and its unit, for example --${what} 90m, 2h or 3d.`],
-  })
-}
-
-const zoned = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)$/i
-const local = /^(?:(\d{4})-(\d\d)-(\d\d)[T ])?(\d\d):(\d\d)(?::(\d\d))?$/
-
-/**
- * `2026-11-28T18:00Z`, `2026-11-28 18:00`, `18:00` → milliseconds since 1970. Without a zone, the time of this machine
- * counts; without a date, the next such time. Throws Fault `Usage`.
- */
-export function parseUntil(what: string, input: string, now: number): number {
-  const text = input.trim()
-  const at = zoned.test(text) ? Date.parse(text.replace(' ', 'T')) : localTime(text, now)
-  if (at !== undefined && !Number.isNaN(at)) return at
-  throw new Fault('Usage', `--${what} "${input}" is not a valid time`, {
-    hints: [`Write --${what} 18:00, --${what} "2026-11-28 18:00" (the time of this machine) or 2026-11-28T18:00Z.`],
-  })
-}
-
-function localTime(text: string, now: number): number | undefined {
-  const [, year, month, day, hour, minute, second = '0'] = local.exec(text) ?? []
-  if (hour === undefined) return undefined
-  const today = new Date(now)
-  const date = (days: number): Date =>
-    year === undefined
-      ? new Date(
-          today.getFullYear(),
-          today.getMonth(),
-          today.getDate() + days,
-          Number(hour),
-          Number(minute),
-          Number(second),
-        )
-      : new Date(Number(year), Number(month) - 1, Number(day), Number(hour), Number(minute), Number(second))
-  const first = date(0)
-  // JavaScript reads 31 February as 3 March, and 25:00 as 1:00.
-  const exists = first.getHours() === Number(hour) && first.getMinutes() === Number(minute)
-  if (!exists || (day !== undefined && first.getDate() !== Number(day))) return undefined
-  return year === undefined && first.getTime() <= now ? date(1).getTime() : first.getTime()
-}
-
-/** `--for`, which excludes other flags. */
-export const spanFlag = (description: string, ...exclusive: readonly string[]) =>
-  custom<number>({ helpValue: '<2h|3d|…>', parse: async (input) => parseSpan('for', input) })({
-    description,
-    exclusive: [...exclusive],
-  })
 const instant = custom<string>({
   helpValue: '<18:00|2026-11-28T18:00Z|…>',
   parse: async (input) => {

@@ -1,8 +1,8 @@
 import { isIP } from 'node:net'
 import { Fault, invalidField } from '../errors.ts'
 import { coversPermission } from '../protocol/index.ts'
-import type { Admin, AdminActor, AuditFacts, DigestConsent, KeyFacts, NewUser, UserFacts } from '../service.ts'
-import type { Actor, AuditRow, Data, DigestSecret, KeyRow, User, UserToAdd } from '../store/index.ts'
+import type { Admin, AdminActor, DigestConsent, KeyFacts, NewUser, UserFacts } from '../service.ts'
+import type { Actor, Data, DigestSecret, KeyRow, User, UserToAdd } from '../store/index.ts'
 import { addressPrefixes, limitsOf } from './attempts.ts'
 import {
   emailProblems,
@@ -229,13 +229,15 @@ const keyFacts = (row: KeyRow, userName: string): KeyFacts => ({
 })
 
 /**
- * The operations of `svc users`, `keys`, `roles show`, `roles holders` and `audit`, on the store that `label` names.
+ * The operations of `svc users`, `keys`, `roles show` and `roles holders`, on the store that `label` names.
  */
 export function administration(options: {
   readonly label: string
   readonly data: (create: boolean) => Promise<Data>
   readonly passwords: Passwords
-}): Omit<Admin, 'heartbeats'> {
+}): Omit<Admin, 'heartbeats' | 'audit' | 'roles'> & {
+  readonly roles: Omit<Admin['roles'], 'holdersAt' | 'history'>
+} {
   const store = (): Promise<Data> => options.data(false)
   return {
     store: options.label,
@@ -247,13 +249,5 @@ export function administration(options: {
       count: async (role) => await (await store()).users.count(role),
       names: async () => await (await store()).users.roleNames(),
     },
-    audit: {
-      list: async ({ limit, before }) => {
-        const { audit } = await store()
-        return (await audit.list(before === undefined ? { limit } : { limit, before })).map(auditFacts)
-      },
-    },
   }
 }
-
-const auditFacts = (row: AuditRow): AuditFacts => ({ ...row, at: new Date(row.at) })

@@ -1,5 +1,5 @@
 import type { Services } from '../engine/index.ts'
-import { lazy } from '../lazy.ts'
+import { lazy, lazyMethods } from '../lazy.ts'
 import type { Accounts } from '../local.ts'
 import type { Heartbeat } from '../protocol/index.ts'
 import type { Admin } from '../service.ts'
@@ -35,8 +35,16 @@ export function accountsPart(
       auth.get(),
       import('../heartbeats/index.ts'),
     ])
+    const accounts = administration({ label, data, passwords })
+    const loadPast = async () => (await import('./audit-admin.ts')).auditAdmin(label, () => data(false))
     return {
-      ...administration({ label, data, passwords }),
+      ...accounts,
+      roles: {
+        ...accounts.roles,
+        holdersAt: async (role, at) => await (await loadPast()).roles.holdersAt(role, at),
+        history: async (userName) => await (await loadPast()).roles.history(userName),
+      },
+      audit: lazyMethods(async () => (await loadPast()).audit),
       heartbeats: heartbeatAdmin(() => data(false)),
     }
   }

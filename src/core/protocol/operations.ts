@@ -320,6 +320,8 @@ export function authPurpose(verb: 'GET' | 'POST' | 'DELETE', request: Authentica
 export const changesWanted = { key: 'svc.changes', value: '1' } as const
 export const rolesBefore = 'svc.rolesBefore'
 export const permissionsBefore = 'svc.permissionsBefore'
+/** The head of the audit as the server knows it, `N:HASH`, in the same Meta (S13): a copy of it that the store cannot change. */
+export const auditHeadKey = 'svc.auditHead'
 /** The ErrorCode of that refusal. */
 export const otherCaseCode = 'OtherCase'
 

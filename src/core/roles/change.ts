@@ -2,6 +2,7 @@ import { emptyField, Fault, type FieldFault, invalidField } from '../errors.ts'
 import { nameMistake, otherCase } from '../names.ts'
 import {
   type AssignRoles,
+  auditHeadKey,
   changesWanted,
   expiresKey,
   extensionOnly,
@@ -62,7 +63,7 @@ type Change = {
 async function change({ data, actor, meta, user, lists, add, remove, expiry, refuse }: Change): Promise<RoleLists> {
   const answer = ({ before, after }: Changed): RoleLists => {
     const Meta = {
-      ...(wants(meta, changesWanted) ? listsBefore(before) : {}),
+      ...(wants(meta, changesWanted) ? { ...listsBefore(before), ...auditHead(data) } : {}),
       ...(expiry ? { [expiresKey]: expiry.text } : {}),
       ...grantsMeta(meta, after, expiry ? none : add),
     }
@@ -115,6 +116,11 @@ const listsBefore = ({ roles, permissions }: Grants): Readonly<Record<string, st
   [rolesBefore]: JSON.stringify(roles),
   [permissionsBefore]: JSON.stringify(permissions),
 })
+
+function auditHead({ audit }: Data): Readonly<Record<string, string>> {
+  const head = audit.lastHead()
+  return head ? { [auditHeadKey]: `${head.number}:${head.hash}` } : {}
+}
 
 /** An answer 200 would suggest that the rights are gone (O8). */
 function refuseOtherCase(remove: Grants, before: Grants): void {

@@ -35,9 +35,27 @@ export const auditEvents = {
 } as const satisfies Readonly<Record<string, AuditEventRow>>
 
 export type AuditEvent = keyof typeof auditEvents
+export const auditEventNames = Object.keys(auditEvents) as readonly AuditEvent[]
+
+/**
+ * Milliseconds for which refusals are kept: they could fill the disk, and without room for the audit no role could change.
+ * A seal of which all are older loses them together.
+ */
+export const refusalsKeptMs = 90 * 86_400_000
 
 /** The SQL list of the events that are refusals, written as in the index of released stores (schema.ts). */
 export const refusalsInSql = `(${Object.entries<AuditEventRow>(auditEvents)
   .filter(([, { isRefusal }]) => isRefusal)
   .map(([name]) => `'${name}'`)
   .join(', ')})`
+
+/** The events that say who held which role (O9), with that of a grant that ended by itself. */
+export const roleEvents = [
+  'user.added',
+  'user.removed',
+  'user.disabled',
+  'user.enabled',
+  'roles.changed',
+  'roles.ended',
+  'store.restored',
+]

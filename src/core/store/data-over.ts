@@ -1,6 +1,7 @@
 import { madeOnUse } from '../lazy.ts'
+import { gated } from './audit-gate.ts'
 import type { StoreClock } from './clock.ts'
-import type { Data } from './data.ts'
+import type { AuditGate, Data } from './data.ts'
 import { type StoreLink, watched } from './link.ts'
 import { auditOver } from './rows/audit.ts'
 import type { Capacity } from './rows/capacity.ts'
@@ -16,6 +17,7 @@ import { knownPrefixesOver, type PrefixMemory } from './rows/known-prefixes.ts'
 import { outboxOver } from './rows/outbox.ts'
 import { quietsOver } from './rows/quiets.ts'
 import { proveWrites, readingsOver } from './rows/readings.ts'
+import type { SealMemory } from './rows/seals.ts'
 import { sessionsOver, settlementsOver, tokensOver } from './rows/sessions.ts'
 import { statesOver } from './rows/states.ts'
 import { sweepOver } from './rows/sweep.ts'
@@ -35,11 +37,16 @@ export type HistoryLink = {
  */
 export function dataOver(unwatched: StoreLink, clock: StoreClock, history: HistoryLink): Data {
   let wrote: (failure: string | undefined) => void = () => {}
-  const link = watched(unwatched, (failure) => wrote(failure))
+  let gate: AuditGate | undefined
+  const link = gated(
+    watched(unwatched, (failure) => wrote(failure)),
+    () => gate,
+  )
   const { now } = clock
   const failureCapacity: Capacity = { left: 0 }
   const guessCapacity: Capacity = { left: 0 }
   const prefixes: PrefixMemory = { hex: undefined, recent: new Map() }
+  const seals: SealMemory = { head: undefined, beganAt: undefined, floor: 0, lookedAt: Number.NEGATIVE_INFINITY }
   const sealingKey: SealingKey = { hex: undefined }
   const nonceKey: NonceKey = { hex: undefined }
   const endMemory: EndMemory = { ends: new Map(), triedAt: Number.NEGATIVE_INFINITY }
@@ -56,7 +63,7 @@ export function dataOver(unwatched: StoreLink, clock: StoreClock, history: Histo
     knownPrefixes: (own) => knownPrefixesOver(own, prefixes),
     identities: (own) => identitiesOver(own, sealingKey, now, ends(own)),
     digest: (own) => digestOver(own, now, nonceKey),
-    audit: (own) => auditOver(own, now),
+    audit: (own) => auditOver(own, now, { forSeals: unwatched, memory: seals }),
     quiets: (own) => quietsOver(own, now),
     history: () => historyOver(history.link, now),
     states: () => statesOver(history.link, now),
@@ -67,6 +74,9 @@ export function dataOver(unwatched: StoreLink, clock: StoreClock, history: Histo
     files: ({ files }) => files,
     onWrite: () => (listener) => {
       wrote = listener
+    },
+    passAudit: () => (next) => {
+      gate = next
     },
     proveWrites: () => () => proveWrites(unwatched, now()),
     forRequest: (own) => () => over(own.forRequest()),

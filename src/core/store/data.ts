@@ -1,3 +1,4 @@
+import type { ChainEntry, ChainHead, Seal } from '../audit/index.ts'
 import type { HistoryRows } from '../history/index.ts'
 import type { OutboxRows } from '../outbox/index.ts'
 import type { Heartbeat, JobRun } from '../protocol/index.ts'
@@ -153,6 +154,67 @@ export type KeyRow = {
   readonly revokedAt: number | undefined
 }
 export type AuditRow = Omit<AuditFacts, 'at'> & { readonly at: number }
+/**
+ * Gets the entries of a transaction before it commits. What it throws prevents the change (S14). A transaction that is repeated
+ * passes its entries again.
+ */
+export type AuditGate = (entries: readonly ChainEntry[]) => Promise<void>
+/** Which entries of the audit to list. */
+export type AuditFilter = {
+  /** Who made them, or whom they are about, without regard to letter case. */
+  readonly user?: string | undefined
+  readonly events?: readonly AuditEvent[] | undefined
+  readonly since?: number | undefined
+  readonly until?: number | undefined
+  /** Those that assigned or removed this role. */
+  readonly role?: string | undefined
+}
+/** What the audit says of the past. */
+export type AuditPast = {
+  /** Newest first. `before` limits the list to entries with a smaller id. */
+  readonly list: (
+    options: AuditFilter & { readonly limit: number; readonly before?: number | undefined },
+  ) => Promise<readonly AuditRow[]>
+  /**
+   * Of the next 20,000 entries with ids after `after`, those that say who held which role, in their order. `next`: where the
+   * next call goes on. Undefined: that was the end.
+   */
+  readonly ofRoles: (
+    after: number,
+  ) => Promise<{ readonly entries: readonly AuditRow[]; readonly next: number | undefined }>
+  readonly beginning: () => Promise<AuditBeginning>
+}
+export type AuditBeginning = {
+  /** When the store was made. */
+  readonly storeAt: number
+  /** The oldest entry. The first one of a store has the id 1. */
+  readonly first: { readonly id: number; readonly at: number } | undefined
+  /** The number of users who are linked to an account of an OpenID provider. */
+  readonly identities: number
+}
+export type SealedHead = ChainHead & { readonly at: number }
+/** The chain of seals (S13). */
+export type AuditSeals = {
+  /** The newest seal that this process has read. Undefined: none yet. */
+  readonly lastHead: () => SealedHead | undefined
+  /** The newest seal. Undefined: there is none. */
+  readonly head: () => Promise<SealedHead | undefined>
+  /**
+   * Seals the entries that have no seal, at most 1,000 in each. Does nothing while the newest seal is younger than
+   * `unlessNewerThanMs`, so that several nodes make one seal in that time. `maxSeals`: the rest waits for the next call.
+   * `isAll`: no entry is left.
+   */
+  readonly seal: (limits?: {
+    readonly unlessNewerThanMs?: number | undefined
+    readonly maxSeals?: number | undefined
+  }) => Promise<{ readonly head: SealedHead | undefined; readonly entries: number; readonly isAll: boolean }>
+  /** The seals after a number, in their order. At most 1,000; none after the last. */
+  readonly seals: (after: number) => Promise<readonly Seal[]>
+  /** The entries with these ids that exist, complete. */
+  readonly entries: (ids: readonly number[]) => Promise<readonly ChainEntry[]>
+  /** The ids after an id, in their order, with the seals that the entries claim: 0 for none yet. At most 1,000. */
+  readonly ids: (after: number) => Promise<readonly { readonly id: number; readonly seal: number | undefined }[]>
+}
 /**
  * What a heartbeat reports of a run: its start, or with `durationMs` its end. The start of a run keeps the status and
  * the message of the run before it.
@@ -474,8 +536,8 @@ export type Data = {
   readonly audit: {
     /** For events that change no row: a failed or locked sign-in. */
     readonly write: (event: AuditEvent, target: string | undefined, actor: Actor, provider?: string) => Promise<void>
-    readonly list: (options: { readonly limit: number; readonly before?: number }) => Promise<readonly AuditRow[]>
-  }
+  } & AuditPast &
+    AuditSeals
   readonly readings: {
     /**
      * Adds a reading to its series and returns the series, oldest first, this reading last. The reading is stored when
@@ -513,6 +575,8 @@ export type Data = {
   readonly states: StatesRows
   /** What receivers of notifications know, in the database of the history, too. */
   readonly outbox: OutboxRows
+  /** Whatever writes to the audit waits for this gate before it commits. Undefined: for none. Replaces the gate before. */
+  readonly passAudit: (gate: AuditGate | undefined) => void
   /** Removes expired rows. `svc serve` calls it periodically. */
   readonly sweep: (at: number) => Promise<void>
   /**

@@ -3,6 +3,8 @@
 export type { Backup } from './backup.ts'
 export type {
   Actor,
+  AuditBeginning,
+  AuditGate,
   AuditRow,
   Bucket,
   Changed,
@@ -32,11 +34,12 @@ export { adminGrant } from './grants.ts'
 export type { Keeper, KeeperLog } from './keeper.ts'
 export { openStore, refuseUnopenable, type Store, type StoreOptions } from './open.ts'
 // Loaded on demand: only `svc serve` needs the keeper and the marker, only completion the names, only root the store of the
-// service, and only two commands the last ones.
+// service, and only a few commands the last ones.
 export const loadMarkers = async () => (await import('./own-marker.ts')).keepMarker
 export const loadKeeper = async () => (await import('./keeper.ts')).keepStore
 export const loadStoredNames = async () => (await import('./names.ts')).storedNames
 export const loadServiceStore = async () => (await import('./service-store.ts')).storeOfService
+export const loadAuditEvents = () => import('./audit-events.ts')
 export const loadBackup = async () => (await import('./backup.ts')).backUp
 export const loadRestore = async () => (await import('./restore.ts')).restore
 export { nonceLivesMs, prefixesKeptMs } from './data.ts'

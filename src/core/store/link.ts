@@ -52,7 +52,8 @@ export const watched = (link: StoreLink, wrote: (failure: string | undefined) =>
       return result
     } catch (error) {
       if (!(error instanceof Fault)) wrote('The store cannot be written')
-      else if (error.fault === 'Unavailable') wrote(error.message)
+      // A fault with a code of its own is not one of the store.
+      else if (error.fault === 'Unavailable' && error.details.errorCode === undefined) wrote(error.message)
       throw error
     }
   },

@@ -5,6 +5,7 @@ import { codeOf } from './postgres-faults.ts'
 import {
   accountTables,
   applicationId,
+  auditSeals,
   digestTables,
   grantEnds,
   guessTables,
@@ -25,7 +26,7 @@ import {
 export type OnlineStep = {
   /** The step as a whole, for a store that is just being made. */
   readonly text: string
-  /** Columns. Each is added in a moment. */
+  /** Columns and tables. Each is added in a moment. */
   readonly columns: readonly string[]
   readonly indexes: readonly { readonly name: string; readonly table: string; readonly text: string }[]
   /**
@@ -47,13 +48,15 @@ const sessionFactsOfRows = `
       WHERE "hash" IN (SELECT "hash" FROM "batch") AND "createdAt" IS NULL)
   SELECT max("hash") AS "last" FROM "batch"`
 
-/** The parts of a step by its statements: columns and indexes. Its UPDATE statements are made in `batches` instead. */
+/** The parts of a step by its statements: columns, tables and indexes. Its UPDATE statements are made in `batches` instead. */
 function online(text: string, batches: readonly string[] = []): OnlineStep {
   const statements = text.split(';').map((statement) => statement.trim())
   const starting = (words: string): readonly string[] => statements.filter((statement) => statement.startsWith(words))
   return {
     text,
-    columns: starting('ALTER TABLE').map((column) => column.replace('ADD COLUMN', 'ADD COLUMN IF NOT EXISTS')),
+    columns: [...starting('ALTER TABLE'), ...starting('CREATE TABLE')].map((added) =>
+      added.replace(/ADD COLUMN|CREATE TABLE/, '$& IF NOT EXISTS'),
+    ),
     indexes: starting('CREATE INDEX').map((index) => {
       const [, name = '', table = ''] = /^CREATE INDEX "(\w+)" ON "(\w+)"/.exec(index) ?? []
       return { name, table, text: index.replace('CREATE INDEX', 'CREATE INDEX CONCURRENTLY') }
@@ -83,6 +86,7 @@ export const postgresMigrations: readonly Step[] = [
   openIdTables(postgresWords),
   quietTables(postgresWords),
   online(grantEnds(postgresWords)),
+  online(auditSeals(postgresWords)),
 ]
 
 /** Maximum milliseconds of one statement, and of the wait for another process's step. */

@@ -244,7 +244,8 @@ function adjust(old: Old, made: string, { keep, actor, now }: RestoreOptions): O
   })
   database
     .prepare(
-      `INSERT INTO restored."audit" ("at", "event", "who", "correlationId", "after", "reason") VALUES (?, ?, ?, ?, ?, ?)`,
+      `INSERT INTO restored."audit" ("at", "event", "who", "correlationId", "after", "reason", "seal")
+       VALUES (?, ?, ?, ?, ?, ?, 0)`,
     )
     .run(
       now.getTime(),

@@ -288,6 +288,27 @@ ALTER TABLE "grants" ADD COLUMN "noticedEnd" ${integer};
 CREATE INDEX "grantsByEnd" ON "grants" ("endsAt") WHERE "endsAt" IS NOT NULL;
 `
 
+/**
+ * Step 13: the seals of the audit (S13). `seal` of an entry: 0 until it is sealed, then the number of its seal. A version before this
+ * step writes no value, and neither does anybody who adds an entry by hand. `changes` and `refusals` list the sealed entries
+ * with their hashes (core/audit); `refusals` becomes null when the refusals have been deleted, and their digest stays. The
+ * index finds the entries to seal.
+ */
+export const auditSeals = ({ integer, text, strict }: Words): string => `
+ALTER TABLE "audit" ADD COLUMN "seal" ${integer};
+CREATE TABLE "auditSeals" (
+  "number" ${integer} PRIMARY KEY,
+  "at" ${integer} NOT NULL,
+  "changes" ${text} NOT NULL,
+  "refusals" ${text},
+  "refusalsDigest" ${text} NOT NULL,
+  "refusalsUntil" ${integer},
+  "hash" ${text} NOT NULL
+)${strict};
+CREATE INDEX "auditSealsByRefusals" ON "auditSeals" ("refusalsUntil") WHERE "refusalsUntil" IS NOT NULL AND "refusals" IS NOT NULL;
+CREATE INDEX "auditUnsealed" ON "audit" ("id") WHERE "seal" IS NULL OR "seal" = 0;
+`
+
 /** `svc1` in the file header marks a SQLite file as ours. */
 export const applicationId = 0x73766331
 
@@ -313,6 +334,7 @@ export const migrations: readonly string[] = [
   openIdTables(sqliteWords),
   quietTables(sqliteWords),
   grantEnds(sqliteWords),
+  auditSeals(sqliteWords),
 ]
 
 /** The schema version, from the file's header. */

@@ -1,4 +1,5 @@
 import type { ColumnType, Generated, Kysely } from 'kysely'
+import type { Seal } from '../audit/index.ts'
 import type { Heartbeat } from '../protocol/index.ts'
 import type { AuditEvent } from './audit-events.ts'
 import type {
@@ -89,10 +90,11 @@ export type Tables = {
   quiets: { id: string; endsAt: number; body: string }
   /** Random keys that the store makes for itself, in hex. */
   storeKeys: { name: string; key: string }
-  audit: Stored<Omit<AuditRow, 'id' | 'event'> & { actorId: string | undefined }> & {
+  audit: Stored<Omit<AuditRow, 'id' | 'event'> & { actorId: string | undefined; seal: number | undefined }> & {
     id: Generated<number>
     event: AuditEvent
   }
+  auditSeals: Stored<Seal>
 }
 /** A connection, or a transaction on one. */
 export type Db = Kysely<Tables>

@@ -212,7 +212,8 @@ async function valuesOf(
 ): Promise<Candidates> {
   if (flag === 'mode' || flag === 'depth') return fixed(ExecutionMode.values)
   if (flag === 'type') return id === 'history' ? fixed(ServerType.values) : types(current)
-  if (flag === 'output') return id === 'health' ? fixed(outputs) : []
+  if (flag === 'output') return id === 'health' ? fixed(outputs) : id === 'audit:list' ? fixed(['csv', 'jsonl']) : []
+  if (flag === 'event') return fixed(await auditEvents())
   if (flag === 'color') return fixed(['auto', 'always', 'never'])
   if (flag === 'status') return fixed(HeartbeatStatus.values)
   if (flag === 'credentials') return fixed(['always', 'when-asked'])
@@ -233,9 +234,15 @@ async function valuesOf(
     'tls-cert',
     'tls-key',
     'data',
+    'export',
     'bootstrap-password-file',
   ]
   return files.includes(flag) ? 'files' : []
+}
+
+async function auditEvents(): Promise<readonly string[]> {
+  const { loadAuditEvents } = await import('../../../core/store/index.ts')
+  return (await loadAuditEvents()).auditEventNames
 }
 
 async function argumentsOf(
@@ -246,7 +253,7 @@ async function argumentsOf(
 ): Promise<Candidates> {
   const [topic = '', verb = ''] = id.split(':')
   if (topic === 'users' && verb !== 'add') return await stored('users', [], env)
-  if (id === 'backup' || id === 'restore') return 'files'
+  if (id === 'backup' || id === 'restore' || id === 'audit:export') return 'files'
   if (id === 'roles:holders' || id === 'roles:give-back') return await stored('roles', [], env)
   if (topic === 'roles') return await stored('users', [], env)
   if (id === 'keys:revoke') return await stored('keys', [], env)

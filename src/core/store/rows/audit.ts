@@ -1,8 +1,10 @@
 import type { AuditEvent } from '../audit-events.ts'
+import { isGated, passToGate } from '../audit-gate.ts'
 import type { Actor, Data } from '../data.ts'
 import { later } from '../dialect.ts'
 import type { StoreLink } from '../link.ts'
 import type { Db } from '../tables.ts'
+import type { SealMemory } from './seals.ts'
 
 export type AuditEntry = {
   readonly event: AuditEvent
@@ -15,9 +17,12 @@ export type AuditEntry = {
 
 /** Writes an entry in the transaction of its change (S10). */
 export async function note(tx: Db, at: number, actor: Actor, entry: AuditEntry): Promise<void> {
-  await later(tx, tx.insertInto('audit').values(auditValues(at, actor, entry)))
+  const inserted = tx.insertInto('audit').values(auditValues(at, actor, entry))
+  if (isGated(tx)) passToGate(tx, await later(tx, inserted.returningAll()))
+  else await later(tx, inserted)
 }
 
+/** The entry waits for its seal (S13). */
 export const auditValues = (at: number, actor: Actor, { event, target, before, after }: AuditEntry) => ({
   at,
   event,
@@ -29,6 +34,7 @@ export const auditValues = (at: number, actor: Actor, { event, target, before, a
   before,
   after,
   reason: actor.reason,
+  seal: 0,
 })
 
 /** How somebody signed in, for the audit. By password goes without saying. */
@@ -37,14 +43,34 @@ export const providerText = (provider: string | undefined): string | undefined =
 
 const columns = ['id', 'at', 'event', 'who', 'address', 'target', 'correlationId', 'before', 'after', 'reason'] as const
 
-export function auditOver(link: StoreLink, now: () => number): Data['audit'] {
+/** `forSeals`: a link whose failures say nothing of the store. */
+export function auditOver(
+  link: StoreLink,
+  now: () => number,
+  { forSeals, memory }: { readonly forSeals: StoreLink; readonly memory: SealMemory },
+): Data['audit'] {
+  // Only the commands of the audit and `svc serve` need the rest.
+  const seals = async () => (await import('./seals.ts')).sealsOver(forSeals, now, memory)
+  const past = async () => (await import('./audit-past.ts')).auditPastOver(link)
   return {
     write: (event, target, actor, provider) =>
       link.write((tx) => note(tx, now(), actor, { event, target, after: providerText(provider) })),
-    list: ({ limit, before }) =>
-      link.read(async (db) => {
+    list: async ({ limit, before, ...filter }) => {
+      if (Object.values(filter).some((value) => value !== undefined)) {
+        return await (await past()).list({ limit, before, ...filter })
+      }
+      return await link.read(async (db) => {
         const all = db.selectFrom('audit').select(columns).orderBy('id', 'desc').limit(limit)
         return await (before === undefined ? all : all.where('id', '<', before)).execute()
-      }),
+      })
+    },
+    ofRoles: async (after) => await (await past()).ofRoles(after),
+    beginning: async () => await (await past()).beginning(),
+    lastHead: () => memory.head,
+    head: async () => await (await seals()).head(),
+    seal: async (limits) => await (await seals()).seal(limits),
+    seals: async (after) => await (await seals()).seals(after),
+    entries: async (ids) => await (await seals()).entries(ids),
+    ids: async (after) => await (await seals()).ids(after),
   }
 }

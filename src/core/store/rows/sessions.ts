@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import { Fault } from '../../errors.ts'
+import { isGated, passToGate } from '../audit-gate.ts'
 import type { Actor, Data, RefreshRow, Rotation, Settlement, SignedInSession, SignInRecord, User } from '../data.ts'
 import { type Later, later, laterSql } from '../dialect.ts'
 import type { StoreLink } from '../link.ts'
@@ -282,7 +283,7 @@ type Column = string | number | boolean | undefined | RawBuilder<unknown>
  * Inserts a row if the user exists, is not disabled and has this epoch, without another statement that asks first. The
  * columns of `users` may be values.
  */
-function insertFor(
+async function insertFor(
   tx: Db,
   { userId, epoch }: { readonly userId: string; readonly epoch: number },
   table: keyof Tables,
@@ -290,11 +291,15 @@ function insertFor(
 ): Promise<Later<unknown>> {
   const columns = sql.join(Object.keys(row).map((name) => sql.ref(name)))
   const values = sql.join(Object.values(row).map((value) => (isExpression(value) ? value : sql`${value}`)))
-  return laterSql(
+  const passes = table === 'audit' && isGated(tx)
+  const inserted = await laterSql(
     tx,
     sql`INSERT INTO ${sql.table(table)} (${columns}) SELECT ${values} FROM "users"
-      WHERE "users"."id" = ${userId} AND "users"."epoch" = ${epoch} AND "users"."disabled" = 0`,
+      WHERE "users"."id" = ${userId} AND "users"."epoch" = ${epoch} AND "users"."disabled" = 0
+      ${passes ? sql`RETURNING *` : sql``}`,
   )
+  if (passes) passToGate(tx, inserted)
+  return inserted
 }
 
 const isExpression = (value: Column): value is RawBuilder<unknown> => typeof value === 'object'

@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely'
-import { refusalsInSql } from '../audit-events.ts'
+import { refusalsInSql, refusalsKeptMs } from '../audit-events.ts'
 import { type Data, prefixesKeptMs } from '../data.ts'
 import { type Later, laterSql } from '../dialect.ts'
 import type { StoreLink } from '../link.ts'
@@ -18,12 +18,12 @@ const most = 100_000
 /** Older failed sign-ins no longer count (P5). */
 const dayMs = 86_400_000
 
-/**
- * Audit entries that anonymous callers cause. They are kept for 90 days only: they could fill the disk, and without
- * room for the audit no role could change. Entries of users and Admins are kept forever.
- */
+/** Audit entries that anonymous callers cause. Entries of users and Admins are kept forever. */
 const isRefusal = sql<boolean>`"event" IN ${sql.raw(refusalsInSql)}`
-const refusalsKeptMs = 90 * dayMs
+
+/** Seals that list refusals, all of them old. */
+const hasOldRefusals = (at: number) =>
+  sql<boolean>`"refusalsUntil" IS NOT NULL AND "refusals" IS NOT NULL AND "refusalsUntil" < ${at - refusalsKeptMs}`
 
 /** When an unused row ends. This and the refusals above are written exactly as in their indexes (schema.ts). */
 const unusedUntil = sql<number>`"lastUsedAt" + "idleMs"`
@@ -60,8 +60,10 @@ const removable: readonly Rows[] = [
   {
     table: 'audit',
     key: 'id',
-    // The newest stays: a server notices by its number that the store was set back.
-    where: (at) => sql`${isRefusal} AND "at" < ${at - refusalsKeptMs} AND "id" < (SELECT max("id") FROM "audit")`,
+    // The newest stays: a server notices by its number that the store was set back. All refusals of a seal go together,
+    // once the newest of them is old: what is missing of a younger seal was deleted by somebody else (S13).
+    where: (at) => sql`${isRefusal} AND "at" < ${at - refusalsKeptMs} AND "id" < (SELECT max("id") FROM "audit")
+      AND "seal" IN (SELECT "number" FROM "auditSeals" WHERE ${hasOldRefusals(at)})`,
   },
 ]
 
@@ -71,6 +73,7 @@ export function sweepOver(link: StoreLink, ends: GrantKeeper): Data['sweep'] {
     await ends.settle()
     await link.write((tx) => eraseSealed(tx, at))
     for (const rows of removable) await inBatches(() => link.write((tx) => removeBatch(tx, rows, at)))
+    await inBatches(() => link.write((tx) => forgetBatch(tx, at)))
   }
 }
 
@@ -79,6 +82,15 @@ const removeBatch = (tx: Db, { table, key, where }: Rows, at: number): Promise<L
     tx,
     sql`DELETE FROM ${sql.table(table)} WHERE ${sql.ref(key)} IN
       (SELECT ${sql.ref(key)} FROM ${sql.table(table)} WHERE ${where(at)} LIMIT ${batch})`,
+  )
+
+/** Removes the lists of refusals none of which is left. Their digest stays, so that the chain can be verified. */
+const forgetBatch = (tx: Db, at: number): Promise<Later<unknown>> =>
+  laterSql(
+    tx,
+    sql`UPDATE "auditSeals" SET "refusals" = NULL WHERE "number" IN
+      (SELECT "number" FROM "auditSeals" WHERE ${hasOldRefusals(at)} AND NOT EXISTS
+        (SELECT 1 FROM "audit" WHERE ${isRefusal} AND "at" <= "refusalsUntil" AND "seal" = "number") LIMIT ${batch})`,
   )
 
 async function inBatches(remove: () => Promise<Later<unknown>>): Promise<void> {

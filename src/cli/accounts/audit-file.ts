@@ -1,0 +1,81 @@
+import { randomUUID } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { link, open, rename, rm } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
+import { createInterface } from 'node:readline'
+import { type ChainHead, type ChainVerdict, verifyLines } from '../../core/audit/index.ts'
+import { Fault } from '../../core/errors.ts'
+import { fileProblem } from '../../core/file-errors.ts'
+import { loadAuditEvents } from '../../core/store/index.ts'
+
+/** Verifies an export or a stream of the audit. Throws Fault Local for any other file. */
+export async function verifyAuditFile(
+  file: string,
+  head: ChainHead | undefined,
+  signal: AbortSignal,
+): Promise<ChainVerdict> {
+  const { refusalsKeptMs } = await loadAuditEvents()
+  const stream = createReadStream(file, { signal })
+  try {
+    // An error of the stream does not reach the lines.
+    const failed = new Promise<never>((_, reject) => stream.once('error', reject))
+    const lines = createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY })
+    return await Promise.race([verifyLines(lines, { now: Date.now(), refusalsKeptMs, head }), failed])
+  } catch (error) {
+    if (signal.aborted) throw signal.reason
+    if (error instanceof SyntaxError) {
+      throw new Fault('Local', `${file} is not an audit of svc: ${error.message}`, {
+        hints: ['svc audit export FILE writes one.'],
+      })
+    }
+    if (typeof (error as NodeJS.ErrnoException).code !== 'string') throw error
+    throw new Fault('Local', `${file} ${fileProblem(error)}`, { cause: error })
+  } finally {
+    stream.destroy()
+  }
+}
+
+/** Writes a file with mode 600, which appears when it is complete. `write` gets the function that takes its text. */
+export async function writeAuditFile<T>(
+  file: string,
+  overwrite: boolean,
+  write: (append: (text: string) => Promise<void>) => Promise<T>,
+): Promise<T> {
+  const path = resolve(file)
+  const made = join(dirname(path), `.svc-audit-${randomUUID()}`)
+  try {
+    const handle = await open(made, 'wx', 0o600)
+    let result: T
+    try {
+      let buffered = ''
+      result = await write(async (text) => {
+        buffered += text
+        if (buffered.length < charactersAtOnce) return
+        const part = buffered
+        buffered = ''
+        await handle.appendFile(part)
+      })
+      await handle.appendFile(buffered)
+      await handle.sync()
+    } finally {
+      await handle.close()
+    }
+    if (overwrite) await rename(made, path)
+    else await link(made, path)
+    return result
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (error instanceof Fault || typeof code !== 'string') throw error
+    if (code === 'ENOENT')
+      throw new Fault('Local', `${file} cannot be written: its folder does not exist`, { cause: error })
+    const hints = code === 'EEXIST' ? ['Name another file, or replace this one with --overwrite.'] : []
+    throw new Fault('Local', code === 'EEXIST' ? `${file} exists already` : `${file} ${fileProblem(error)}`, {
+      hints,
+      cause: error,
+    })
+  } finally {
+    await rm(made, { force: true })
+  }
+}
+
+const charactersAtOnce = 262_144

@@ -1,0 +1,27 @@
+import { Fault } from '../../core/errors.ts'
+import type { AuditHead } from '../../core/service.ts'
+import { custom, oneOf, repeatable } from './flags.ts'
+
+/** An event of the audit, by its name. */
+export const eventFlag = custom<string>({
+  ...repeatable,
+  helpValue: '<roles.changed|…>',
+  parse: async (input) => {
+    const { loadAuditEvents } = await import('../../core/store/index.ts')
+    const { auditEventNames } = await loadAuditEvents()
+    return oneOf('event', auditEventNames, input, 'Events')
+  },
+})
+
+/** A head of the audit, as `svc audit head` prints it. */
+export const headFlag = custom<AuditHead>({
+  helpValue: 'N:HASH',
+  parse: async (input) => {
+    const { readHead } = await import('../../core/audit/index.ts')
+    const head = readHead(input)
+    if (head) return head
+    throw new Fault('Usage', `--head "${input}" is not the head of an audit`, {
+      hints: ['Write it as svc audit head prints it: the number of the seal, a colon, and 64 hexadecimal digits.'],
+    })
+  },
+})

@@ -1,0 +1,15 @@
+/** What the audit proves, and what it says of the past: pure functions of its entries. */
+
+export {
+  type ChainEntry,
+  type ChainHead,
+  entryHash,
+  headText,
+  makeSeal,
+  readHead,
+  type Seal,
+} from './chain.ts'
+export { entryLine, exportLines, sealLine, verifyLines } from './lines.ts'
+export { holdingIn, type PastUser, type RecordedRoles, type RoleEntry, RolesAt, type RolesPast } from './roles-past.ts'
+export type { ChainOptions, ChainProblem, ChainVerdict } from './verify.ts'
+export { type ChainSource, sealsWithEntries, verifyStore } from './verify-store.ts'

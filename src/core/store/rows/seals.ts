@@ -1,0 +1,145 @@
+import { sql } from 'kysely'
+import { type ChainEntry, makeSeal, type Seal } from '../../audit/index.ts'
+import { type AuditEvent, auditEvents } from '../audit-events.ts'
+import type { AuditSeals, SealedHead } from '../data.ts'
+import { later } from '../dialect.ts'
+import type { StoreLink } from '../link.ts'
+import type { Db } from '../tables.ts'
+
+/** Entries of one seal: others wait no longer for its transaction than for any other change. */
+const entriesPerSeal = 1_000
+/** Entries or seals that one query reads. */
+const pageSize = 1_000
+
+/**
+ * Milliseconds after the first seal in which entries without a mark are sealed: those from before it, and those of a node of
+ * an earlier version during an upgrade. Later ones are insertions, which `audit verify` reports.
+ */
+export const adoptsForMs = 86_400_000
+
+/** A lock for each seal, so that of several nodes one makes the next. */
+const sealsLock = 'audit seals'
+
+const isRefusal = (event: string): boolean => 'isRefusal' in (auditEvents[event as AuditEvent] ?? {})
+
+/** What this process knows of the chain. */
+export type SealMemory = {
+  head: SealedHead | undefined
+  beganAt: number | undefined
+  /** Entries with smaller ids are sealed, but for those of transactions that are unusually long. */
+  floor: number
+  /** When all ids were looked at last, in elapsed milliseconds. */
+  lookedAt: number
+}
+/**
+ * While a long query of somebody else runs, PostgreSQL keeps what each seal has removed from the index of entries to seal. So a
+ * server looks at the newest ids, and only once a minute at all.
+ */
+const idsBehind = 10_000
+const lookAtAllMs = 60_000
+
+export function sealsOver(link: StoreLink, now: () => number, memory: SealMemory): Omit<AuditSeals, 'lastHead'> {
+  const readHead = async (): Promise<SealedHead | undefined> => {
+    memory.head = await link.read(headOf)
+    return memory.head
+  }
+  return {
+    head: readHead,
+    seal: async ({ unlessNewerThanMs = 0, maxSeals = Number.POSITIVE_INFINITY } = {}) => {
+      let head = await readHead()
+      const age = head ? now() - head.at : unlessNewerThanMs
+      // The clock of the store may have been set back: then every seal looks newer than it is.
+      if (age >= 0 && age < unlessNewerThanMs) return { head, entries: 0, isAll: false }
+      memory.beganAt ??= await link.read(firstSealOf)
+      const adopts = memory.beganAt === undefined || now() < memory.beganAt + adoptsForMs
+      const looksAtAll = unlessNewerThanMs === 0 || performance.now() - memory.lookedAt >= lookAtAllMs
+      if (looksAtAll) memory.lookedAt = performance.now()
+      const scope = { adopts, above: looksAtAll ? 0 : memory.floor }
+      let entries = 0
+      for (let seals = 0; seals < maxSeals; seals += 1) {
+        // Without entries to seal, nothing is locked or written.
+        if (!(await link.read((db) => hasUnsealed(db, scope)))) return { head, entries, isAll: true }
+        const sealed = await link.write((tx) => sealNext(link, tx, now(), scope))
+        head = sealed.head
+        memory.head = head
+        memory.floor = Math.max(memory.floor, sealed.lastId - idsBehind)
+        entries += sealed.entries
+      }
+      return { head, entries, isAll: false }
+    },
+    seals: (after) =>
+      link.read((db) =>
+        db.selectFrom('auditSeals').selectAll().where('number', '>', after).orderBy('number').limit(pageSize).execute(),
+      ),
+    entries: async (ids) => {
+      const pages = Array.from({ length: Math.ceil(ids.length / pageSize) }, (_, page) =>
+        ids.slice(page * pageSize, (page + 1) * pageSize),
+      )
+      const rows: ChainEntry[] = []
+      for (const page of pages) rows.push(...(await link.read((db) => entriesWith(db, page))))
+      return rows
+    },
+    ids: (after) =>
+      link.read((db) =>
+        db.selectFrom('audit').select(['id', 'seal']).where('id', '>', after).orderBy('id').limit(pageSize).execute(),
+      ),
+  }
+}
+
+const headOf = async (db: Db): Promise<SealedHead | undefined> =>
+  await db
+    .selectFrom('auditSeals')
+    .select(['number', 'at', 'hash'])
+    .orderBy('number', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+
+/** When the first seal was made. It never changes. */
+const firstSealOf = async (db: Db): Promise<number | undefined> => {
+  const first = db.selectFrom('auditSeals').select('at').where('number', '=', 1)
+  return (await first.executeTakeFirst())?.at
+}
+
+/** Written as in the index (schema.ts). */
+const isUnsealed = sql<boolean>`("seal" IS NULL OR "seal" = 0)`
+
+/** `adopts`: whether entries without a mark are sealed, too. `above`: only those with higher ids. */
+const toSeal = ({ adopts, above }: Scope) => {
+  const marked = adopts ? isUnsealed : sql<boolean>`${isUnsealed} AND "seal" = 0`
+  return above > 0 ? sql<boolean>`${marked} AND "id" > ${above}` : marked
+}
+type Scope = { readonly adopts: boolean; readonly above: number }
+
+async function hasUnsealed(db: Db, scope: Scope): Promise<boolean> {
+  const one = db.selectFrom('audit').select('id').where(toSeal(scope)).limit(1)
+  return (await one.execute()).length > 0
+}
+
+/**
+ * Makes the next seal. It takes the entries that are committed and have none, whatever their numbers: a transaction that got
+ * its number early and commits late is in a later seal. No writer of entries waits: nobody else changes their rows.
+ */
+async function sealNext(link: StoreLink, tx: Db, at: number, scope: Scope): Promise<Sealed> {
+  await link.lock(tx, sealsLock)
+  const head = await headOf(tx)
+  const ids = sql`SELECT "id" FROM "audit" WHERE ${toSeal(scope)} ORDER BY "id" LIMIT ${sql.lit(entriesPerSeal)}`
+  const { rows } = await sql<ChainEntry>`UPDATE "audit" SET "seal" = ${(head?.number ?? 0) + 1}
+    WHERE "id" IN (${ids}) RETURNING *`.execute(tx)
+  // Another node has sealed them meanwhile.
+  if (rows.length === 0) return { head, entries: 0, lastId: 0 }
+  const seal: Seal = makeSeal(head, rows, { at, isRefusal })
+  await later(tx, tx.insertInto('auditSeals').values(seal))
+  const { number, hash } = seal
+  return { head: { number, at, hash }, entries: rows.length, lastId: Math.max(...rows.map(({ id }) => id)) }
+}
+
+type Sealed = { readonly head: SealedHead | undefined; readonly entries: number; readonly lastId: number }
+
+/** The number of ids is that of a power of two: few texts of the query are prepared, whatever the number of entries. */
+async function entriesWith(db: Db, ids: readonly number[]): Promise<readonly ChainEntry[]> {
+  const [first] = ids
+  if (first === undefined) return []
+  const length = 2 ** Math.ceil(Math.log2(ids.length))
+  const padded = [...ids, ...Array.from({ length: length - ids.length }, () => first)]
+  return await db.selectFrom('audit').selectAll().where('id', 'in', padded).execute()
+}
