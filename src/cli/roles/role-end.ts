@@ -52,8 +52,9 @@ const spans = [
   [1_000, 's'],
 ] as const
 
-/** `in 2 h`, in the largest unit of which two fit. */
-function fromNow(ms: number): string {
+/** `in 2 h`, in the largest unit of which two fit. A moment after `--for 2h`, it is still that. */
+function fromNow(left: number): string {
+  const ms = left + Math.min(30_000, left / 100)
   const [unit, name] = spans.find(([one]) => ms >= 2 * one) ?? [1_000, 's']
   return `in ${Math.floor(ms / unit)} ${name}`
 }
