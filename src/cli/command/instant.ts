@@ -6,7 +6,7 @@ const units: Readonly<Record<string, number>> = { s: 1, m: 60, min: 60, h: 3_600
 const maxSeconds = 36_525 * 86_400
 
 /** `90m`, `2h`, `3d` → milliseconds. Throws Fault `Usage`. */
-function parseSpan(what: string, input: string): number {
+export function parseSpan(what: string, input: string): number {
   const [, figure, unit] = /^(\d{1,9})(s|m|min|h|d|w)$/.exec(input.trim()) ?? []
   const seconds = Number(figure) * (units[unit ?? ''] ?? Number.NaN)
   if (seconds > 0 && seconds <= maxSeconds) return seconds * 1_000
