@@ -2,7 +2,15 @@ import { expect, test } from 'vitest'
 import { confirmedSeries } from '../../src/core/reports/confirmed.ts'
 import { maxItems } from '../../src/core/reports/prometheus.ts'
 
-const check = { type: 'Sql', slug: 'connect', level: 'ok', since: 1, isObserved: true, isSettled: true, blips: 0 } as const
+const check = {
+  type: 'Sql',
+  slug: 'connect',
+  level: 'ok',
+  since: 1,
+  isObserved: true,
+  isSettled: true,
+  blips: 0,
+} as const
 const quiet = [{ source: 'hand' }]
 
 test('M11 quiet takes the place of no other series: what is fine and quiet may be omitted, and a quiet failure may not', async () => {
@@ -18,7 +26,12 @@ test('M11 quiet takes the place of no other series: what is fine and quiet may b
 })
 
 test('M11 the items of a quiet check are limited as those of any other', async () => {
-  const checks = Array.from({ length: maxItems + 5 }, (_, at) => ({ ...check, monitor: 'disks', item: `/${at}`, quiet }))
+  const checks = Array.from({ length: maxItems + 5 }, (_, at) => ({
+    ...check,
+    monitor: 'disks',
+    item: `/${at}`,
+    quiet,
+  }))
   const { text } = await confirmedSeries({ checks, isIsolated: undefined })
   const lines = text('text', Number.POSITIVE_INFINITY).text.split('\n')
   expect(lines.filter((line) => line.startsWith('svc_check_quiet{'))).toHaveLength(maxItems)

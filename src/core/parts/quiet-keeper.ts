@@ -4,7 +4,7 @@ import {
   acksThatEnd,
   ClockWindows,
   isInForce,
-  loudSince,
+  lapsedAcks,
   type QuietRules,
   type Silence,
   type StateOfSubject,
@@ -24,8 +24,8 @@ const tickMs = 1_000
 export type SubjectQuiet = {
   /** The longest first. */
   readonly silences: readonly Silence[]
-  /** Since when the fault is no longer the one that somebody acknowledged. */
-  readonly loudSince: number | undefined
+  /** The acknowledgements of its incident that ended because the fault is no longer the same. */
+  readonly lapsed: readonly string[]
 }
 
 export type QuietStore = {
@@ -114,7 +114,7 @@ export class QuietKeeper {
 
   /** What a subject is silent for. Ends acknowledgements that no longer apply to it. */
   of(subject: StoredSubject, state: StateOfSubject): SubjectQuiet {
-    if (this.isIdle) return { silences: [], loudSince: undefined }
+    if (this.isIdle) return { silences: [], lapsed: [] }
     this.#endAcks(
       this.#entries.filter((entry) => entry.what === 'ack' && isSame(entry.subject, subject)),
       () => state,
@@ -122,7 +122,7 @@ export class QuietKeeper {
     const incident = state === 'removed' ? undefined : state?.incident?.id
     return {
       silences: silencesOf(subject, state, this.rules, this.now),
-      loudSince: loudSince(incident, this.#entries),
+      lapsed: lapsedAcks(incident, this.#entries),
     }
   }
 
