@@ -44,6 +44,8 @@ export class QuietKeeper {
   readonly #stateOf: ((subject: StoredSubject) => StateOfSubject) | undefined
   readonly #log: KeeperLog
   readonly #onChange: () => void
+  /** Acknowledgements, by their ids, whose incidents the states of this process have had. */
+  readonly #own = new Set<string>()
   /** Acknowledgements that have ended here, and that the store does not know yet. */
   readonly #ending = new Map<string, NonNullable<StoredQuiet['ended']>>()
   #clock: readonly ClockWindows[]
@@ -51,6 +53,9 @@ export class QuietKeeper {
   #readAt = Number.NEGATIVE_INFINITY
   #reading: Promise<void> | undefined
   #failure: string | undefined
+  /** How often this process has changed the store. */
+  #writes = 0
+  #isBusy = false
   #timer: NodeJS.Timeout | undefined
   #isClosed = false
 
@@ -141,12 +146,15 @@ export class QuietKeeper {
 
   async add(entries: readonly StoredQuiet[], actor: Actor): Promise<void> {
     await (await this.#rows()).add(entries, actor)
-    this.#take([...this.#entries, ...entries])
+    this.#writes += 1
+    const ids = new Set(entries.map(({ id }) => id))
+    this.#take([...this.#entries.filter(({ id }) => !ids.has(id)), ...entries])
   }
 
   /** Undefined: there is none of this id, or it has ended. */
   async end(id: string, by: string, actor: Actor): Promise<StoredQuiet | undefined> {
     const ended = await (await this.#rows()).end(id, { at: this.now, by, why: 'ended' }, actor)
+    this.#writes += 1
     if (ended) this.#take(this.#entries.map((entry) => (entry.id === id ? ended : entry)))
     return ended
   }
@@ -162,8 +170,18 @@ export class QuietKeeper {
   }
 
   async #read(): Promise<void> {
-    const stored = await (await this.#rows()).list()
+    const rows = await this.#rows()
+    let stored: readonly StoredQuiet[]
+    let writes: number
+    // What this process writes meanwhile may be missing in the list.
+    do {
+      writes = this.#writes
+      stored = await rows.list()
+    } while (writes !== this.#writes)
     this.#readAt = performance.now()
+    const ids = new Set(stored.map(({ id }) => id))
+    for (const id of this.#ending.keys()) if (!ids.has(id)) this.#ending.delete(id)
+    for (const id of this.#own) if (!ids.has(id)) this.#own.delete(id)
     this.#take(
       stored.map((entry) => {
         const ended = entry.ended ?? this.#ending.get(entry.id)
@@ -181,23 +199,27 @@ export class QuietKeeper {
   async #tick(): Promise<void> {
     const stateOf = this.#stateOf
     if (stateOf) this.#endAcks(this.#entries, stateOf)
-    if (!this.#store || performance.now() - this.#readAt < readEveryMs) return
-    try {
-      await this.#storeEndings()
-      await this.read()
-      this.#failed(undefined)
-    } catch (error) {
-      if (!this.#isClosed) this.#failed(reasonOf(error))
-    }
+    if (!this.#store || this.#isBusy || performance.now() - this.#readAt < readEveryMs) return
+    this.#isBusy = true
+    // A store that cannot be written can often be read.
+    const results = await Promise.allSettled([this.#storeEndings(), this.read()])
+    this.#isBusy = false
+    const failed = results.find((one) => one.status === 'rejected')
+    if (!this.#isClosed) this.#failed(failed && reasonOf(failed.reason))
   }
 
   #failed(reason: string | undefined): void {
     if (reason === this.#failure) return
     this.#failure = reason
-    if (reason !== undefined) this.#log({ level: 'warn', msg: `silences cannot be read: ${reason}` })
+    if (reason !== undefined) this.#log({ level: 'warn', msg: `silences cannot be read or ended: ${reason}` })
   }
 
   #endAcks(entries: readonly StoredQuiet[], stateOf: (subject: StoredSubject) => StateOfSubject): void {
+    for (const entry of entries) {
+      if (entry.what !== 'ack') continue
+      const state = stateOf(entry.subject)
+      if (typeof state === 'object' && state.incident?.id === entry.incident) this.#own.add(entry.id)
+    }
     const ending = acksThatEnd(entries, stateOf, this.now)
     if (ending.length === 0) return
     const endings = new Map(ending.map(({ entry, why }) => [entry.id, { at: this.now, by: svcItself, why }] as const))
@@ -212,8 +234,11 @@ export class QuietKeeper {
 
   async #storeEndings(): Promise<void> {
     for (const [id, ended] of this.#ending) {
+      // Another process on the same store may have the incident.
+      if (ended.why === 'over' && !this.#own.has(id)) continue
       const actor = { who: svcItself, correlationId: '-', reason: endingReasons[ended.why] }
       await (await this.#rows()).end(id, ended, actor)
+      this.#writes += 1
       this.#ending.delete(id)
     }
   }
