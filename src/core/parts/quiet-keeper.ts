@@ -50,6 +50,7 @@ export class QuietKeeper {
   readonly #ending = new Map<string, NonNullable<StoredQuiet['ended']>>()
   #clock: readonly ClockWindows[]
   #entries: readonly StoredQuiet[] = []
+  #rules: QuietRules = { clock: [], entries: [] }
   #readAt = Number.NEGATIVE_INFINITY
   #reading: Promise<void> | undefined
   #failure: string | undefined
@@ -97,8 +98,11 @@ export class QuietKeeper {
     return Math.round(this.#store?.now() ?? this.#now())
   }
 
+  /** The same object until something changes. */
   get rules(): QuietRules {
-    return { clock: this.#clock, entries: this.#entries }
+    const { clock, entries } = this.#rules
+    if (clock !== this.#clock || entries !== this.#entries) this.#rules = { clock: this.#clock, entries: this.#entries }
+    return this.#rules
   }
 
   /** Whether anything may be silent at all. */
@@ -191,9 +195,9 @@ export class QuietKeeper {
   }
 
   #take(entries: readonly StoredQuiet[]): void {
-    const isSameAsBefore = JSON.stringify(entries) === JSON.stringify(this.#entries)
+    if (JSON.stringify(entries) === JSON.stringify(this.#entries)) return
     this.#entries = entries
-    if (!isSameAsBefore) this.#onChange()
+    this.#onChange()
   }
 
   async #tick(): Promise<void> {
