@@ -41,6 +41,12 @@ function timeOfDay(text: string, now: Date): Date | undefined {
 
 function dateTime(text: string): Date | undefined {
   const [, date, time = '00:00', zone = ''] =
-    /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?))?(Z|[+-]\d{2}:\d{2})?$/.exec(text) ?? []
-  return date === undefined ? undefined : new Date(`${date}T${time}${zone}`)
+    /^(\d{4}-\d{2}-\d{2})(?:[T ]((?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,3})?)?))?(Z|[+-]\d{2}:\d{2})?$/.exec(
+      text,
+    ) ?? []
+  if (date === undefined) return undefined
+  // JavaScript takes February 31 as March 3.
+  const day = new Date(`${date}T00:00Z`)
+  const exists = !Number.isNaN(day.getTime()) && day.toISOString().startsWith(date)
+  return exists ? new Date(`${date}T${time}${zone}`) : undefined
 }
