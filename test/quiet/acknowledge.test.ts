@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { ackEnding, loudSince, type StoredQuiet, silencesOf, silencesOfResult } from '../../src/core/quiet/index.ts'
+import { ackEnding, lapsedAcks, type StoredQuiet, silencesOf, silencesOfResult } from '../../src/core/quiet/index.ts'
 import type { Incident } from '../../src/core/states/index.ts'
 
 const now = 1_700_000_000_000
@@ -69,9 +69,11 @@ test('M9 a result that no run has confirmed yet is acknowledged only if it is th
   expect(covers('threshold', ack({ level: 'warning', fault: undefined }))).toBe(false)
 })
 
-test('M9 everybody has to know since a fault is no longer the acknowledged one', () => {
-  const ended = (why: 'worse' | 'other fault' | 'ended' | 'over', at: number) => ack({ ended: { at, by: '-', why } })
-  expect(loudSince('i1', [ended('worse', now + 5), ended('other fault', now + 9)])).toBe(now + 9)
-  expect(loudSince('i1', [ended('ended', now), ended('over', now), ack()])).toBeUndefined()
-  expect(loudSince('i2', [ended('worse', now)])).toBeUndefined()
+test('M9 everybody has to know of acknowledgements whose fault is no longer the same, and of no others', () => {
+  const ended = (id: string, why: 'worse' | 'other fault' | 'ended' | 'over') =>
+    ack({ id, ended: { at: now, by: '-', why } })
+  expect(lapsedAcks('i1', [ended('a', 'worse'), ended('b', 'other fault')])).toEqual(['a', 'b'])
+  expect(lapsedAcks('i1', [ended('a', 'ended'), ended('b', 'over'), ack()])).toEqual([])
+  expect(lapsedAcks('i2', [ended('a', 'worse')])).toEqual([])
+  expect(lapsedAcks(undefined, [ended('a', 'worse')])).toEqual([])
 })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { MonitorReport, Result, Run } from '../../src/core/engine/index.ts'
 import type { RunQuiet } from '../../src/core/protocol/index.ts'
-import { healthCheckResponse, read, runDocument, withQuiet } from '../../src/core/reports/index.ts'
+import { healthCheckResponse, read, runDocument, selectRun, withQuiet } from '../../src/core/reports/index.ts'
 
 const report = (name: string, ...results: readonly Result[]): MonitorReport => ({
   ...{ name, kind: 'tcp', depth: 'Basic', runsOn: 'network', host: false, checks: [], durationMs: 1, attempts: 1 },
@@ -70,4 +70,24 @@ test('M11 who silenced it, and why, only readers of the details of all types lea
 test('M11 a document in which nothing is quiet stays the same', () => {
   const made = document('full', report('tcp a', fine), report('tcp b', refused))
   expect(withQuiet(made, () => undefined, { honors: true, names: true })).toBe(made)
+})
+
+test('M11 a selection counts only its own quiet results, and says so', () => {
+  const run = withQuiet(document('full', report('tcp a', refused), report('tcp b', refused)), always, {
+    honors: true,
+    names: true,
+  })
+  const selected = selectRun(run, { only: ['tcp a'], skip: [] })
+  expect([selected.status, selected.quietResults]).toEqual(['ok', 1])
+  expect(selected.message).toBe('healthy: 1 of 2 monitors selected, all passed; 1 quiet result not counted')
+  const checks = withQuiet(document('full', report('tcp a', refused, warning, fine)), always, {
+    honors: true,
+    names: true,
+  })
+  expect(selectRun(checks, { only: ['tcp a/connections'], skip: [] }).quietResults).toBe(1)
+  const none = withQuiet(document('full', report('tcp a', refused), report('tcp b', fine)), always, {
+    honors: true,
+    names: true,
+  })
+  expect('quietResults' in selectRun(none, { only: ['tcp b'], skip: [] })).toBe(false)
 })

@@ -158,15 +158,15 @@ export const plants: readonly Plant[] = [
   {
     what: 'an acknowledged fault that gets worse or changes is told to nobody who knew it',
     file: 'row.ts',
-    from: 'if (present.loudSince !== undefined && last.at < present.loudSince)',
-    to: 'if (present.loudSince !== undefined && last.at < 0)',
+    from: 'lapsedAcks.some((id) => !earlier.includes(id))',
+    to: 'lapsedAcks.some((id) => earlier.includes(id) && false)',
     rule: 'what was not acknowledged is told',
   },
   {
     what: 'a fault that is no longer the acknowledged one is told again and again',
     file: 'row.ts',
-    from: 'if (present.loudSince !== undefined && last.at < present.loudSince)',
-    to: 'if (present.loudSince !== undefined)',
+    from: 'lapsedAcks.some((id) => !earlier.includes(id))',
+    to: 'lapsedAcks.length > 0 || earlier.includes("")',
     rule: 'nothing without a reason',
   },
 ]

@@ -1,6 +1,6 @@
 import type { Delivery } from '../../src/core/notify/receiver.ts'
 import type * as Shipped from '../../src/core/outbox/index.ts'
-import { acksThatEnd, loudSince, type StoredQuiet, silencesOf } from '../../src/core/quiet/index.ts'
+import { acksThatEnd, lapsedAcks, type StoredQuiet, silencesOf } from '../../src/core/quiet/index.ts'
 import type { Incident, StoredSubject, Transition } from '../../src/core/states/index.ts'
 import { Chance } from './chance.ts'
 import { Queue } from './queue.ts'
@@ -353,7 +353,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
         subject: peer.subject,
         state: { ...state, latest: latestOf(peer), message: incident ? 'it fails' : 'fine', depth: 'Basic' },
         isQuiet: isQuiet(peer) || silences.length > 0,
-        loudSince: loudSince(incident?.id, entries),
+        lapsedAcks: lapsedAcks(incident?.id, entries),
       }
     }
     const stateOf = (peer: Peer) => {

@@ -24,11 +24,16 @@ const local = /^(?:(\d{4})-(\d\d)-(\d\d)[T ])?(\d\d):(\d\d)(?::(\d\d))?$/
  */
 export function parseUntil(what: string, input: string, now: number): number {
   const text = input.trim()
-  const at = zoned.test(text) ? Date.parse(text.replace(' ', 'T')) : localTime(text, now)
+  const at = zoned.test(text) ? zonedTime(text) : localTime(text, now)
   if (at !== undefined && !Number.isNaN(at)) return at
   throw new Fault('Usage', `--${what} "${input}" is not a valid time`, {
     hints: [`Write --${what} 18:00, --${what} "2026-11-28 18:00" (the time of this machine) or 2026-11-28T18:00Z.`],
   })
+}
+
+function zonedTime(text: string): number | undefined {
+  const day = text.slice(0, 10)
+  return isoDay(new Date(`${day}T00:00:00Z`)).startsWith(day) ? Date.parse(text.replace(' ', 'T')) : undefined
 }
 
 function localTime(text: string, now: number): number | undefined {
@@ -47,9 +52,10 @@ function localTime(text: string, now: number): number | undefined {
         )
       : new Date(Number(year), Number(month) - 1, Number(day), Number(hour), Number(minute), Number(second))
   const first = date(0)
-  // JavaScript reads 31 February as 3 March, and 25:00 as 1:00.
+  // JavaScript reads 25:00 as 1:00.
   const exists = first.getHours() === Number(hour) && first.getMinutes() === Number(minute)
-  if (!exists || (day !== undefined && first.getDate() !== Number(day))) return undefined
+  const isThatDay = day === undefined || (first.getDate() === Number(day) && first.getMonth() === Number(month) - 1)
+  if (!exists || !isThatDay) return undefined
   return year === undefined && first.getTime() <= now ? date(1).getTime() : first.getTime()
 }
 
@@ -59,6 +65,9 @@ export const spanFlag = (description: string, ...exclusive: readonly string[]) =
     description,
     exclusive: [...exclusive],
   })
+
+/** Empty for no date. JavaScript reads 31 February as 3 March, which then begins with another day. */
+const isoDay = (date: Date): string => (Number.isNaN(date.getTime()) ? '' : date.toISOString())
 
 /**
  * A moment in the past: so long ago (`30m`, `6h`, `7d`), a day in UTC, or a time with its zone.
@@ -76,12 +85,9 @@ export function readInstant(text: string, now: number): Date | undefined {
   const [, day, time] =
     /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)))?$/i.exec(text) ?? []
   if (day === undefined) return undefined
-  // JavaScript reads 31 February as 3 March.
   const [start, date] = [new Date(`${day}T00:00:00Z`), new Date(`${day}T${time ?? '00:00:00Z'}`)]
   return Number.isNaN(date.getTime()) || !isoDay(start).startsWith(day) ? undefined : date
 }
-
-const isoDay = (date: Date): string => (Number.isNaN(date.getTime()) ? '' : date.toISOString())
 
 /** A flag with such a moment. `now`: for what is counted from it. */
 export const instantFlag = (what: string) =>

@@ -13,6 +13,8 @@ export type Word = {
   readonly observedAt: number
   /** When the attempt began. */
   readonly at: number
+  /** The acknowledgements that had lapsed by then. Absent: none. */
+  readonly lapsedAcks?: readonly string[] | undefined
 }
 
 /** An incident that is over, which a receiver does not know. */
@@ -54,8 +56,11 @@ export type Present = {
   readonly state: Pick<SubjectState, 'level' | 'incident' | 'latest' | 'doubt' | 'depth' | 'fault' | 'message'>
   /** Somebody silenced it: nothing but ends is told. */
   readonly isQuiet: boolean
-  /** Since when the fault is no longer the one that somebody acknowledged: whoever was told before has to know. */
-  readonly loudSince?: number | undefined
+  /**
+   * The acknowledgements, by their ids, that ended because the fault is no longer the same: whoever was told before has to
+   * know.
+   */
+  readonly lapsedAcks?: readonly string[] | undefined
   /** What svc says of itself, and no run shows. */
   readonly needsNoVerdict?: boolean | undefined
 }
@@ -151,11 +156,14 @@ export function dueFor(present: Present, row: OutboxRow, receiver: ReceiverRules
     return { what: differs ? 'change' : 'reminder', needsVerdict: false }
   }
   if (isHealing) return undefined
-  if (present.loudSince !== undefined && last.at < present.loudSince)
-    return { what: 'change', needsVerdict: restsOnVerdict }
+  if (hasLapsedSince(present, last)) return { what: 'change', needsVerdict: restsOnVerdict }
   if (now - last.at < receiver.remindMs) return undefined
   return { what: 'reminder', needsVerdict: restsOnVerdict }
 }
+
+/** Whether an acknowledgement has lapsed of which a message knew nothing. */
+const hasLapsedSince = ({ lapsedAcks = [] }: Present, { lapsedAcks: earlier = [] }: Word): boolean =>
+  lapsedAcks.some((id) => !earlier.includes(id))
 
 /** Whether the latest verdict is young enough for a message, and not older than what the receiver knows. */
 export function isFresh({ state: { latest } }: Present, { last }: OutboxRow, now: number): boolean {
@@ -163,7 +171,7 @@ export function isFresh({ state: { latest } }: Present, { last }: OutboxRow, now
   return now - latest.at <= freshMs && latest.at >= (last?.observedAt ?? Number.NEGATIVE_INFINITY)
 }
 
-export const wordOf = ({ state: { incident, latest } }: Present, at: number): Word | undefined =>
+export const wordOf = ({ state: { incident, latest }, lapsedAcks = [] }: Present, at: number): Word | undefined =>
   incident && {
     incident: incident.id,
     level: incident.level,
@@ -171,6 +179,7 @@ export const wordOf = ({ state: { incident, latest } }: Present, at: number): Wo
     beganAt: incident.beganAt,
     observedAt: latest?.at ?? incident.beganAt,
     at,
+    ...(lapsedAcks.length === 0 ? {} : { lapsedAcks }),
   }
 
 /** What was sent of one row. */

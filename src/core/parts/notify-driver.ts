@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import type { Delivery, Mute, MuteFailure, Notice, Receiver } from '../notify/index.ts'
 import {
   type Lookup,
@@ -19,6 +20,8 @@ const retryMs = 1_000
 const aloneMs = 60_000
 /** How often what stands is repeated to receivers that forget. Milliseconds. */
 const renewMs = 30_000
+/** How long a message, and a command, wait for the silences of a receiver. Milliseconds. */
+const muteWaitMs = 15_000
 /** Nothing may wait longer for a receiver that works. Milliseconds. */
 const mayWaitMs = 600_000
 
@@ -50,6 +53,8 @@ export type DriverOptions = {
    * stay as they are. Absent: nothing.
    */
   readonly mutes?: ((receiver: string) => readonly Mute[] | undefined) | undefined
+  /** How long messages and commands wait for these. Milliseconds; default: 15 s. */
+  readonly muteWaitMs?: number | undefined
   /** Milliseconds since 1970. */
   readonly now: () => number
   /** Whether everything works that the watchdog vouches for, besides the outbox. */
@@ -72,6 +77,7 @@ export class NotifyDriver {
   readonly #renewedAt = new Map<string, number>()
   readonly #renewing = new Set<string>()
   readonly #muting = new Map<string, Promise<unknown>>()
+  readonly #nextMute = new Map<string, Promise<readonly MuteFailure[]>>()
   readonly #notSilenced = new Map<string, string>()
   #receivers = new Map<string, OpenedReceiver>()
   #writing: Promise<boolean> | undefined
@@ -204,28 +210,55 @@ export class NotifyDriver {
     else counts.refused += 1
   }
 
+  /** Brings the silences of a receiver up to date, but waits for that only for a while. */
   async #mute({ receiver, rules: { name } }: OpenedReceiver): Promise<readonly NotSilenced[]> {
     if (!receiver.mute) return []
     const { signal } = this.#stop
-    // One after the other: an older list must not undo a newer one.
-    const own = (this.#muting.get(name) ?? Promise.resolve()).then(async (): Promise<readonly MuteFailure[]> => {
-      if (signal.aborted) return []
-      try {
-        const mutes = this.#options.mutes ? this.#options.mutes(name) : []
-        return (mutes && (await receiver.mute?.(mutes, signal))) ?? []
-      } catch (error) {
-        return [{ place: receiver.describe().to, message: defectOf(error) }]
-      }
+    const late = { place: receiver.describe().to, message: 'no answer yet: svc goes on trying' }
+    const isOver = new AbortController()
+    const waited = pause(this.#options.muteWaitMs ?? muteWaitMs, [late], {
+      signal: AbortSignal.any([signal, isOver.signal]),
+    }).catch((): readonly MuteFailure[] => [])
+    const failures = await Promise.race([this.#muteNext(name), waited])
+    isOver.abort()
+    return failures.map(({ place, message }) => ({ Receiver: name, Place: place, Message: message }))
+  }
+
+  /**
+   * One call after the other: an older list must not undo a newer one. What waits reads its list when it begins, so that one
+   * is enough for all who wait.
+   */
+  #muteNext(name: string): Promise<readonly MuteFailure[]> {
+    const waiting = this.#nextMute.get(name)
+    if (waiting) return waiting
+    const next = (this.#muting.get(name) ?? Promise.resolve()).then(async () => {
+      this.#nextMute.delete(name)
+      return await this.#muteNow(name)
     })
-    this.#muting.set(name, own)
-    const failures = await own
+    this.#nextMute.set(name, next)
+    this.#muting.set(name, next)
+    return next
+  }
+
+  /** Never rejects. */
+  async #muteNow(name: string): Promise<readonly MuteFailure[]> {
+    const { signal } = this.#stop
+    const receiver = this.#receivers.get(name)?.receiver
+    if (!receiver?.mute || signal.aborted) return []
+    let failures: readonly MuteFailure[]
+    try {
+      const mutes = this.#options.mutes ? this.#options.mutes(name) : []
+      failures = mutes ? await receiver.mute(mutes, signal) : []
+    } catch (error) {
+      failures = [{ place: receiver.describe().to, message: defectOf(error) }]
+    }
     const text = failures.map(({ place, message }) => `${place}: ${message}`).join('; ')
     if (text !== (this.#notSilenced.get(name) ?? '') && !signal.aborted) {
       this.#notSilenced.set(name, text)
       if (text === '') this.#log('info', `receiver ${name}: its silences are up to date again`)
       else this.#log('warn', `receiver ${name}: its silences are not up to date: ${text}`)
     }
-    return failures.map(({ place, message }) => ({ Receiver: name, Place: place, Message: message }))
+    return failures
   }
 
   #renew(name: string, open: OpenedReceiver): void {

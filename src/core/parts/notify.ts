@@ -59,8 +59,8 @@ export function notifyPart({
     const state = states.stateOf(subject)
     if (state === 'removed') return 'removed'
     if (state) {
-      const { silences, loudSince } = quiet.of(subject, state)
-      return { subject, state, isQuiet: silences.length > 0, loudSince }
+      const { silences, lapsed } = quiet.of(subject, state)
+      return { subject, state, isQuiet: silences.length > 0, lapsedAcks: lapsed }
     }
     const { intervals = {} } = states.monitors().get(subject.key) ?? {}
     const every = Object.values(intervals).map((ms) => ms ?? 0)

@@ -71,11 +71,16 @@ export function quietOperations({ keeper, config, subjects, mute }: QuietWork): 
       await keeper.read()
       const entries = keeper.inForce
       const visible = entries.filter((entry) => isVisible(entry, reader))
+      let hidden = entries.length - visible.length
       const byClock = keeper.rules.clock.flatMap((windows): readonly QuietEntry[] => {
         const window = windows.at(keeper.now)
         const { monitors, reason } = windows.rule
         const patterns = monitors.filter((pattern) => reader.readsAll || readsPattern(pattern, reader))
-        if (!window || patterns.length === 0) return []
+        if (!window) return []
+        if (patterns.length === 0) {
+          hidden += 1
+          return []
+        }
         const { beganAt, until } = window
         return [
           {
@@ -90,7 +95,7 @@ export function quietOperations({ keeper, config, subjects, mute }: QuietWork): 
       const all = [...visible.map((entry) => entryOf(entry, reader)), ...byClock]
       return {
         Quiet: all.toSorted((one, other) => Number(one.Until) - Number(other.Until)),
-        HiddenQuiet: countOf(entries.length - visible.length),
+        HiddenQuiet: countOf(hidden),
       }
     },
     endQuiet: async ({ Id: id = '' }, actor) => {

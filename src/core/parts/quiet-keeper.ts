@@ -4,7 +4,7 @@ import {
   acksThatEnd,
   ClockWindows,
   isInForce,
-  loudSince,
+  lapsedAcks,
   type QuietRules,
   type Silence,
   type StateOfSubject,
@@ -24,8 +24,8 @@ const tickMs = 1_000
 export type SubjectQuiet = {
   /** The longest first. */
   readonly silences: readonly Silence[]
-  /** Since when the fault is no longer the one that somebody acknowledged. */
-  readonly loudSince: number | undefined
+  /** The acknowledgements of its incident that ended because the fault is no longer the same. */
+  readonly lapsed: readonly string[]
 }
 
 export type QuietStore = {
@@ -44,13 +44,19 @@ export class QuietKeeper {
   readonly #stateOf: ((subject: StoredSubject) => StateOfSubject) | undefined
   readonly #log: KeeperLog
   readonly #onChange: () => void
+  /** Acknowledgements, by their ids, whose incidents the states of this process have had. */
+  readonly #own = new Set<string>()
   /** Acknowledgements that have ended here, and that the store does not know yet. */
   readonly #ending = new Map<string, NonNullable<StoredQuiet['ended']>>()
   #clock: readonly ClockWindows[]
   #entries: readonly StoredQuiet[] = []
+  #rules: QuietRules = { clock: [], entries: [] }
   #readAt = Number.NEGATIVE_INFINITY
   #reading: Promise<void> | undefined
   #failure: string | undefined
+  /** How often this process has changed the store. */
+  #writes = 0
+  #isBusy = false
   #timer: NodeJS.Timeout | undefined
   #isClosed = false
 
@@ -92,8 +98,11 @@ export class QuietKeeper {
     return Math.round(this.#store?.now() ?? this.#now())
   }
 
+  /** The same object until something changes. */
   get rules(): QuietRules {
-    return { clock: this.#clock, entries: this.#entries }
+    const { clock, entries } = this.#rules
+    if (clock !== this.#clock || entries !== this.#entries) this.#rules = { clock: this.#clock, entries: this.#entries }
+    return this.#rules
   }
 
   /** Whether all entries are known: until the store has answered once, nobody may conclude that something is not silent. */
@@ -119,7 +128,7 @@ export class QuietKeeper {
 
   /** What a subject is silent for. Ends acknowledgements that no longer apply to it. */
   of(subject: StoredSubject, state: StateOfSubject): SubjectQuiet {
-    if (this.isIdle) return { silences: [], loudSince: undefined }
+    if (this.isIdle) return { silences: [], lapsed: [] }
     this.#endAcks(
       this.#entries.filter((entry) => entry.what === 'ack' && isSame(entry.subject, subject)),
       () => state,
@@ -127,7 +136,7 @@ export class QuietKeeper {
     const incident = state === 'removed' ? undefined : state?.incident?.id
     return {
       silences: silencesOf(subject, state, this.rules, this.now),
-      loudSince: loudSince(incident, this.#entries),
+      lapsed: lapsedAcks(incident, this.#entries),
     }
   }
 
@@ -146,12 +155,15 @@ export class QuietKeeper {
 
   async add(entries: readonly StoredQuiet[], actor: Actor): Promise<void> {
     await (await this.#rows()).add(entries, actor)
-    this.#take([...this.#entries, ...entries])
+    this.#writes += 1
+    const ids = new Set(entries.map(({ id }) => id))
+    this.#take([...this.#entries.filter(({ id }) => !ids.has(id)), ...entries])
   }
 
   /** Undefined: there is none of this id, or it has ended. */
   async end(id: string, by: string, actor: Actor): Promise<StoredQuiet | undefined> {
     const ended = await (await this.#rows()).end(id, { at: this.now, by, why: 'ended' }, actor)
+    this.#writes += 1
     if (ended) this.#take(this.#entries.map((entry) => (entry.id === id ? ended : entry)))
     return ended
   }
@@ -167,8 +179,18 @@ export class QuietKeeper {
   }
 
   async #read(): Promise<void> {
-    const stored = await (await this.#rows()).list()
+    const rows = await this.#rows()
+    let stored: readonly StoredQuiet[]
+    let writes: number
+    // What this process writes meanwhile may be missing in the list.
+    do {
+      writes = this.#writes
+      stored = await rows.list()
+    } while (writes !== this.#writes)
     this.#readAt = performance.now()
+    const ids = new Set(stored.map(({ id }) => id))
+    for (const id of this.#ending.keys()) if (!ids.has(id)) this.#ending.delete(id)
+    for (const id of this.#own) if (!ids.has(id)) this.#own.delete(id)
     this.#take(
       stored.map((entry) => {
         const ended = entry.ended ?? this.#ending.get(entry.id)
@@ -178,31 +200,35 @@ export class QuietKeeper {
   }
 
   #take(entries: readonly StoredQuiet[]): void {
-    const isSameAsBefore = JSON.stringify(entries) === JSON.stringify(this.#entries)
+    if (JSON.stringify(entries) === JSON.stringify(this.#entries)) return
     this.#entries = entries
-    if (!isSameAsBefore) this.#onChange()
+    this.#onChange()
   }
 
   async #tick(): Promise<void> {
     const stateOf = this.#stateOf
     if (stateOf) this.#endAcks(this.#entries, stateOf)
-    if (!this.#store || performance.now() - this.#readAt < readEveryMs) return
-    try {
-      await this.#storeEndings()
-      await this.read()
-      this.#failed(undefined)
-    } catch (error) {
-      if (!this.#isClosed) this.#failed(reasonOf(error))
-    }
+    if (!this.#store || this.#isBusy || performance.now() - this.#readAt < readEveryMs) return
+    this.#isBusy = true
+    // A store that cannot be written can often be read.
+    const results = await Promise.allSettled([this.#storeEndings(), this.read()])
+    this.#isBusy = false
+    const failed = results.find((one) => one.status === 'rejected')
+    if (!this.#isClosed) this.#failed(failed && reasonOf(failed.reason))
   }
 
   #failed(reason: string | undefined): void {
     if (reason === this.#failure) return
     this.#failure = reason
-    if (reason !== undefined) this.#log({ level: 'warn', msg: `silences cannot be read: ${reason}` })
+    if (reason !== undefined) this.#log({ level: 'warn', msg: `silences cannot be read or ended: ${reason}` })
   }
 
   #endAcks(entries: readonly StoredQuiet[], stateOf: (subject: StoredSubject) => StateOfSubject): void {
+    for (const entry of entries) {
+      if (entry.what !== 'ack') continue
+      const state = stateOf(entry.subject)
+      if (typeof state === 'object' && state.incident?.id === entry.incident) this.#own.add(entry.id)
+    }
     const ending = acksThatEnd(entries, stateOf, this.now)
     if (ending.length === 0) return
     const endings = new Map(ending.map(({ entry, why }) => [entry.id, { at: this.now, by: svcItself, why }] as const))
@@ -217,8 +243,11 @@ export class QuietKeeper {
 
   async #storeEndings(): Promise<void> {
     for (const [id, ended] of this.#ending) {
+      // Another process on the same store may have the incident.
+      if (ended.why === 'over' && !this.#own.has(id)) continue
       const actor = { who: svcItself, correlationId: '-', reason: endingReasons[ended.why] }
       await (await this.#rows()).end(id, ended, actor)
+      this.#writes += 1
       this.#ending.delete(id)
     }
   }

@@ -141,9 +141,14 @@ const fitsAny = (patterns: readonly string[], names: readonly string[]): boolean
 /** Avoids regular expressions: patterns full of `*` must not take exponential time. */
 function fits(pattern: string, name: string): boolean {
   if (pattern.trim() === '') return false
-  const [head = '', ...rest] = pattern.split('*')
-  const tail = rest.pop()
-  if (tail === undefined) return name.includes(pattern)
+  const parts = pattern.split('*')
+  return parts.length === 1 ? name.includes(pattern) : fitsParts(parts, name)
+}
+
+/** Whether a name consists of these parts, with any characters between them. */
+function fitsParts([head = '', ...others]: readonly string[], name: string): boolean {
+  const rest = others.slice(0, -1)
+  const tail = others.at(-1) ?? ''
   if (!name.startsWith(head) || !name.endsWith(tail) || name.length < head.length + tail.length) return false
   let from = head.length
   for (const part of rest) {
@@ -165,6 +170,19 @@ function fits(pattern: string, name: string): boolean {
  */
 export const fitsWhole = (pattern: string, name: string): boolean =>
   pattern.includes('*') ? fits(pattern.toLowerCase(), name.toLowerCase()) : pattern.toLowerCase() === name.toLowerCase()
+
+/**
+ * `fitsWhole` of a pattern that is compared with many names. The names must be in lower case.
+ *
+ * @example
+ * ```ts
+ * nameMatcher('Sql/*')('sql/postgres orders') // true
+ * ```
+ */
+export function nameMatcher(pattern: string): (name: string) => boolean {
+  const parts = pattern.toLowerCase().split(/\*+/)
+  return parts.length === 1 ? (name) => name === parts[0] : (name) => fitsParts(parts, name)
+}
 
 /** The number of names in a message; more would not help. */
 const maxNames = 40

@@ -24,15 +24,15 @@ export function ackEnding(ack: Acknowledgement, state: StateOfSubject): QuietEnd
 }
 
 /**
- * Since when everybody has to know that the fault of an incident is no longer the one that was acknowledged. Undefined:
- * nobody acknowledged it, or it is still the same.
+ * The acknowledgements of an incident, by their ids, that ended because its fault is no longer the acknowledged one: whoever was
+ * told before has to know. Ids rather than times, because the clock of the store, by which an acknowledgement ends, may differ from
+ * that of the outbox.
  */
-export function loudSince(incident: string | undefined, entries: readonly StoredQuiet[]): number | undefined {
-  if (incident === undefined) return undefined
-  return entries.reduce<number | undefined>((latest, entry) => {
-    const { what, ended } = entry
-    if (what !== 'ack' || entry.incident !== incident) return latest
-    if (ended?.why !== 'worse' && ended?.why !== 'other fault') return latest
-    return Math.max(latest ?? ended.at, ended.at)
-  }, undefined)
-}
+export const lapsedAcks = (incident: string | undefined, entries: readonly StoredQuiet[]): readonly string[] =>
+  incident === undefined
+    ? []
+    : entries.flatMap(({ id, ended, ...entry }) =>
+        entry.what === 'ack' && entry.incident === incident && (ended?.why === 'worse' || ended?.why === 'other fault')
+          ? [id]
+          : [],
+      )

@@ -2,7 +2,7 @@
  * Quiet: which notifications wait, and until when. Pure, but for the time zones that croner knows. Nothing here changes a
  * state, an exit code or a gate.
  */
-export { ackEnding, loudSince, type StateOfSubject } from './acknowledge.ts'
+export { ackEnding, lapsedAcks, type StateOfSubject } from './acknowledge.ts'
 export { ClockWindows, clockProblem } from './clock.ts'
 export { mutesOf } from './mutes.ts'
 export {

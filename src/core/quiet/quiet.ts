@@ -1,7 +1,7 @@
-import { isMonitor } from '../notify/index.ts'
 import type { StoredSubject } from '../states/index.ts'
 import { ackEnding, isAcknowledged, type StateOfSubject } from './acknowledge.ts'
 import type { ClockWindows } from './clock.ts'
+import { coveringIn } from './covering.ts'
 import type { Acknowledgement, Silence, StoredQuiet } from './types.ts'
 
 /** What silences notifications at a time: windows by the clock, and entries that somebody made. */
@@ -17,25 +17,28 @@ type MonitorName = Pick<StoredSubject, 'type' | 'monitor'>
 export const isInForce = ({ from, until, ended }: StoredQuiet, now: number): boolean =>
   ended === undefined && from <= now && now < until
 
-/** Why notifications about one of these monitors wait, whatever its state: the longest silence first. */
+/**
+ * Why notifications about one of these monitors wait, whatever its state: the longest silence of each source, the longest
+ * first. `rules` must not change: what covers a monitor is remembered for them.
+ */
 export function silencesOfMonitors(
   monitors: readonly MonitorName[],
-  { clock, entries }: QuietRules,
+  rules: QuietRules,
   now: number,
 ): readonly Silence[] {
-  const covers = (patterns: readonly string[]): boolean =>
-    monitors.some((one) => patterns.some((pattern) => isMonitor(pattern, one)))
-  const byClock = clock.flatMap((windows): readonly Silence[] => {
-    const { monitors: patterns, reason } = windows.rule
-    const window = windows.at(now)
-    return window && covers(patterns) ? [{ source: 'clock', until: window.until, reason }] : []
-  })
-  const byHand = entries.flatMap((entry): readonly Silence[] => {
-    if (entry.what !== 'quiet' || !isInForce(entry, now) || !covers(entry.monitors)) return []
+  const covering = monitors.map(coveringIn(rules))
+  let byClock: Silence | undefined
+  for (const windows of covering.flatMap((one) => one.clock)) {
+    const until = windows.at(now)?.until ?? 0
+    if (until > (byClock?.until ?? 0)) byClock = { source: 'clock', until, reason: windows.rule.reason }
+  }
+  let byHand: Silence | undefined
+  for (const entry of covering.flatMap((one) => one.byHand)) {
+    if (!isInForce(entry, now) || entry.until <= (byHand?.until ?? 0)) continue
     const { id, until, by, reason } = entry
-    return [{ source: 'hand', id, until, by, reason }]
-  })
-  return [...byClock, ...byHand].toSorted((one, other) => other.until - one.until)
+    byHand = { source: 'hand', id, until, by, reason }
+  }
+  return [byClock ?? [], byHand ?? []].flat().toSorted((one, other) => other.until - one.until)
 }
 
 /**

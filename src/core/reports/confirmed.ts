@@ -91,8 +91,8 @@ export async function confirmedSeries({
 type Line = { readonly text: string; readonly isUrgent: boolean }
 
 /** Whether the check is not ok, or its latest run shows something that is not confirmed. */
-const needsAttention = ({ level, isSettled, quiet = [], incident }: Check): boolean =>
-  level !== 'ok' || !isSettled || quiet.length > 0 || incident !== undefined
+const needsAttention = ({ level, isSettled, incident }: Check): boolean =>
+  level !== 'ok' || !isSettled || incident !== undefined
 
 /** Whether a check counts: it is observed, or known to have failed. */
 const stands = ({ isObserved, incident }: Check): boolean =>

@@ -326,6 +326,9 @@ export function withQuiet(
   }
 }
 
+/** Whether a result counts as ok because it is quiet. */
+const isHonored = ({ status, quiet }: RunResult): boolean => status === 'ok' && quiet !== undefined
+
 /** Prefixes the message with its monitor, except for Configuration monitors. */
 function sentence(monitor: RunMonitor, result: RunResult): string {
   const { check, message, notChecked } = result
@@ -413,13 +416,19 @@ export function selectRun(run: RunDocument, selection: Selection): RunDocument {
     if (failures.length === 0) return [`${name}: failed`]
     return failures.map((result) => `${name} ${result.check}: ${messageOf(result)}`)
   })
+  const { quietResults: before, ...rest } = run
+  // Only the full view marks them.
+  const quietResults =
+    before === undefined || run.view !== 'full'
+      ? before
+      : monitors.flatMap(({ results }) => results).filter(isHonored).length
+  const left = selectedHeadline(failed, monitors.length, run.monitors.length, monitors.filter(isUnchecked).length)
   return {
-    ...run,
+    ...rest,
     status: unclaimed ? run.status : worstStatus(monitors),
-    message: unclaimed
-      ? run.message
-      : selectedHeadline(failed, monitors.length, run.monitors.length, monitors.filter(isUnchecked).length),
+    message: unclaimed ? run.message : [left, quietSentence(quietResults) ?? []].flat().join('; '),
     monitors,
+    ...(quietResults === undefined || quietResults === 0 ? {} : { quietResults }),
   }
 }
 

@@ -24,8 +24,9 @@ const maxList = 8 * 1_024 * 1_024
 /** The same of a status, which contains the configuration. */
 const maxStatus = 8 * 1_024 * 1_024
 const maxReceipt = 4 * 1_024
-/** Changes in one call. The next call makes the rest. */
+/** Changes in one call, and milliseconds that they may take. The next call makes the rest. */
 const maxChanges = 500
+const changesMs = 20_000
 const maxReason = 300
 const maxBy = 100
 
@@ -159,11 +160,13 @@ export class Silences {
     const failures: MuteFailure[] = []
     for (const { peer } of group) {
       // A peer that sends impossible times must not keep others from their silences.
-      const message = await this.#inInstance(peer, group, goals, signal).catch(
-        (error: unknown) => `svc failed unexpectedly: ${sanitize(String(error), 300)}`,
+      const problem = await this.#inInstance(peer, group, goals, signal).catch(
+        (error: unknown): Unfinished => ({ message: `svc failed unexpectedly: ${sanitize(String(error), 300)}` }),
       )
-      if (message === undefined) return []
-      failures.push({ place: peer.origin, message })
+      if (problem === undefined) return []
+      failures.push({ place: peer.origin, message: problem.message })
+      // The next instance may not know yet what this one has made.
+      if (problem.goesOn) break
     }
     return failures
   }
@@ -174,14 +177,14 @@ export class Silences {
     group: readonly Member[],
     goals: readonly Goal[],
     signal: AbortSignal,
-  ): Promise<string | undefined> {
+  ): Promise<Unfinished | undefined> {
     const { server, now } = this.#options
     const filter = encodeURIComponent(`server="${serverLabel(server).replaceAll(/["\\]/g, '\\$&')}"`)
     const answer = await peer.call(`silences?filter=${filter}`, { method: 'GET', maxBody: maxList }, signal)
     const listed = 'what' in answer || answer.body === undefined ? undefined : readSilences(answer.body, server)
     const refusal = problemIn(peer.delivery(answer, 'does not list its silences'))
-    if (refusal !== undefined) return refusal
-    if (listed === undefined) return `${peer.origin} sent something else than a list of silences`
+    if (refusal !== undefined) return { message: refusal }
+    if (listed === undefined) return { message: `${peer.origin} sent something else than a list of silences` }
 
     const byHand = new Set(group.flatMap(({ endedByHand }) => [...endedByHand]))
     const followed = (ref: string): number | undefined =>
@@ -195,13 +198,17 @@ export class Silences {
       )
     }
     let problem: string | undefined
-    for (const change of changes.slice(0, maxChanges)) {
+    for (const [index, change] of changes.entries()) {
+      if (index >= maxChanges || now() - at > changesMs) {
+        this.#isStale = true
+        const message = problem ?? `${peer.origin} has too many silences to change at once: the others follow`
+        return { message, goesOn: true }
+      }
       const outcome = await carryOut(change, peer, signal)
       problem ??= outcome?.message
       if (outcome?.isFinal) break
     }
-    if (changes.length > maxChanges) this.#isStale = true
-    if (problem !== undefined) return problem
+    if (problem !== undefined) return { message: problem }
     const refs = new Set(goals.map(({ ref }) => ref))
     for (const { followed: ends, endedByHand } of group) {
       for (const ref of ends.keys()) if (!refs.has(ref)) ends.delete(ref)
@@ -211,6 +218,9 @@ export class Silences {
     return undefined
   }
 }
+
+/** Why the silences of an instance are not the wanted ones, and whether the next call makes those that are missing. */
+type Unfinished = { readonly message: string; readonly goesOn?: boolean }
 
 function goalsOf(mutes: readonly Mute[], server: string, now: number): readonly Goal[] {
   const byRef = new Map<string, Goal>()
