@@ -146,6 +146,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
       const families = await Promise.all(parts.map(async ({ metrics }) => (await metrics?.(limitMs)) ?? []))
       return families.flat()
     },
+    days: results?.days,
     viewOf: (call) => viewOf(local, call),
     recent: health.recent,
     confirmed: watching?.states.confirmed,

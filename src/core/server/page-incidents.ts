@@ -17,10 +17,10 @@ type MonitorLabel = { readonly type?: ServerType | undefined; readonly monitor?:
 const isNamed = (one: MonitorLabel): one is MonitorId => one.monitor !== undefined
 /** The name, or what stands for a monitor that the reader may not read. */
 const nameOf = (one: MonitorLabel): string => (isNamed(one) ? monitorName(one) : 'A monitor of another type')
-const linkOf = (one: MonitorLabel): Markup => (isNamed(one) ? monitorLink(one) : html`${nameOf(one)}`)
+export const linkOf = (one: MonitorLabel): Markup => (isNamed(one) ? monitorLink(one) : html`${nameOf(one)}`)
 
-const victimsOf = ({ victims, hiddenVictims }: TroubledMonitor): number => victims.length + hiddenVictims
-const sinceOf = ({ faults, victims }: TroubledMonitor): number => faults[0]?.since ?? victims[0]?.since ?? 0
+export const victimsOf = ({ victims, hiddenVictims }: TroubledMonitor): number => victims.length + hiddenVictims
+export const sinceOf = ({ faults, victims }: TroubledMonitor): number => faults[0]?.since ?? victims[0]?.since ?? 0
 const isConfirmed = ({ certainty }: OpenFault): boolean => certainty !== 'in doubt'
 /** Whether runs are healthy again, and nothing else is wrong. */
 const isRecovering = ({ faults }: TroubledMonitor): boolean =>
@@ -47,6 +47,16 @@ export function reloadSeconds(incidents: Incidents | undefined, usual: number): 
   return isAboutToChange ? reloadInDoubt : usual
 }
 
+/** What is wrong and since when, and why: the rest of the sentence, with what separates it. */
+export type ProblemTitle = { readonly what: string; readonly why: string }
+
+/** The sentence with its reason on lines of its own, where nobody sees what separates the two. */
+export function headingOf({ what, why }: ProblemTitle): Markup {
+  if (why === '') return html`${what}`
+  const [, separator = '', reason = ''] = /^([:;,] )?(.*)$/s.exec(why) ?? []
+  return html`${what}<span class="why"><span class="hidden">${separator}</span>${reason}</span>`
+}
+
 /**
  * The title of the page while something is wrong: what, since when and why. `cards` has the verdicts of the types, so that
  * the title names a type that fails for another reason, too. Undefined if no failure and no warning is open.
@@ -55,7 +65,7 @@ export function incidentTitle(
   { open }: Pick<Incidents, 'open'>,
   cards: readonly Card[],
   now: number,
-): string | undefined {
+): ProblemTitle | undefined {
   const failing = open.filter(isFailing)
   const doubtful = open.filter((one) => !isFailing(one) && isDoubtful(one))
   const warned = open.filter((one) => !isFailing(one) && !isDoubtful(one))
@@ -71,23 +81,29 @@ export function incidentTitle(
     ({ type, monitor }) => type === undefined && monitor === 'host',
   )
   const rest = others.filter(({ decisiveRun }) => !isHostMentioned || decisiveRun?.ownLevel === 'fail')
-  return title && rest.length > 0 ? `${title}; unhealthy, too: ${rest.map(({ type }) => type).join(', ')}` : title
+  return title && rest.length > 0
+    ? { ...title, why: `${title.why}; unhealthy, too: ${rest.map(({ type }) => type).join(', ')}` }
+    : title
 }
 
 function sentenceOf(
   monitors: readonly TroubledMonitor[],
   [singular, plural]: readonly [string, string],
   now: number,
-): string | undefined {
+): ProblemTitle | undefined {
   const [first, ...more] = monitors
   if (!first) return undefined
   if (more.length === 0) {
-    if (isRecovering(first)) return `${nameOf(first)} is healthy again, not confirmed yet; ${whySince(first, now)}`
+    const why = whyOf(first)
+    const since = `since ${instantText(sinceOf(first), now)}`
+    if (isRecovering(first))
+      return { what: `${nameOf(first)} is healthy again, not confirmed yet`, why: `; ${since}${why}` }
     if (first.faults.length === 0 && first.monitor !== undefined) {
-      return `${nameOf(first)} is healthy again, and ${count(victimsOf(first), 'monitor')} that ${victimsOf(first) === 1 ? 'depends' : 'depend'} on it not yet`
+      const dependents = `${count(victimsOf(first), 'monitor')} that ${victimsOf(first) === 1 ? 'depends' : 'depend'} on it not yet`
+      return { what: `${nameOf(first)} is healthy again, and ${dependents}`, why: '' }
     }
     const verb = first.faults[0]?.isFlapping ? 'has been flapping' : singular
-    return `${nameOf(first)} ${verb} ${whySince(first, now)}`
+    return { what: `${nameOf(first)} ${verb} ${since}`, why }
   }
   const earliest = Math.min(...monitors.map(sinceOf))
   const names = monitors.slice(0, 3).map(nameOf)
@@ -95,16 +111,19 @@ function sentenceOf(
   const listed =
     left > 0 ? `${names.join(', ')} and ${left} more` : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`
   const because = reasonOf(first)
-  return `${listed} ${plural}, the first since ${instantText(earliest, now)}${because === '' ? '' : `; ${nameOf(first)}: ${because}`}`
+  return {
+    what: `${listed} ${plural}, the first since ${instantText(earliest, now)}`,
+    why: because === '' ? '' : `; ${nameOf(first)}: ${because}`,
+  }
 }
 
-function whySince(one: TroubledMonitor, now: number): string {
+function whyOf(one: TroubledMonitor): string {
   const because = reasonOf(one)
   const victims = victimsOf(one)
-  return `since ${instantText(sinceOf(one), now)}${because === '' ? '' : `: ${because}`}${victims === 0 ? '' : `, and ${count(victims, 'monitor')} because of it`}`
+  return `${because === '' ? '' : `: ${because}`}${victims === 0 ? '' : `, and ${count(victims, 'monitor')} because of it`}`
 }
 
-const reasonOf = ({ faults: [worst] }: TroubledMonitor): string =>
+export const reasonOf = ({ faults: [worst] }: TroubledMonitor): string =>
   worst ? shorten(`${checkOf(worst)} ${worst.message}`.trim(), titleCharacters) : ''
 
 const checkOf = ({ check, item }: Pick<OpenFault, 'check' | 'item'>): string =>
@@ -148,9 +167,12 @@ ${ended.length > 0 ? endedMarkup(ended, now) : undefined}
 `
 }
 
+/** Whether it is shown as failing: not if all of it recovers, is in doubt or is a warning. */
+export const isFailingMonitor = (one: TroubledMonitor): boolean => isFailing(one) && !isRecovering(one)
+
 function monitorMarkup(one: TroubledMonitor, now: number, opened: string | undefined): Markup {
   const { faults } = one
-  const level = isFailing(one) && !isRecovering(one) ? 'fail' : 'warn'
+  const level = isFailingMonitor(one) ? 'fail' : 'warn'
   const visible = faults.slice(0, mostFaults)
   const id = idOf(one)
   return html`<article class="${level}"${id === undefined ? undefined : html` id="incident-${id}"`}>

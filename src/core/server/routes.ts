@@ -1,6 +1,7 @@
 import { Fault } from '../errors.ts'
 import { type LanguageName, languageNames, languages, parametersOf } from '../metadata/index.ts'
 import {
+  Authenticate,
   type Dto,
   HealthCheckRequest,
   type Operation,
@@ -36,6 +37,19 @@ const serverPages = {
     contentType: htmlType,
     anyHost: false,
     post: { summary: 'Runs the check of a button of the page and redirects to its report', form: HealthCheckRequest },
+  },
+  board: {
+    paths: ['/board'],
+    summary: 'What is wrong, large enough for a wall; ?type= limits it to server types',
+    contentType: htmlType,
+    anyHost: false,
+  },
+  signIn: {
+    paths: ['/sign-in'],
+    summary: 'The form to sign in with a browser',
+    contentType: htmlType,
+    anyHost: false,
+    post: { summary: 'Signs in or, with the provider logout, out, and redirects to the page', form: Authenticate },
   },
   livez: {
     paths: ['/livez'],
