@@ -1,5 +1,8 @@
 import type { Browser, BrowserContextOptions, CDPSession, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { ServerType } from '../../src/core/protocol/index.ts'
+import { boardMarkup } from '../../src/core/server/board-markup.ts'
+import type { OpenFault } from '../../src/core/service.ts'
 import { chromiumMissing, launchChromium } from '../support/openid/chromium.ts'
 import { axeFindings } from '../support/page/axe.ts'
 import { fromElsewhere, startStatusServer, viewer } from '../support/page/status-server.ts'
@@ -47,7 +50,8 @@ peerSuite(chromiumMissing, 'the pages of svc serve for people of all kinds, in a
     serve = await startStatusServer()
     browser = await launchChromium()
     await until(
-      async () => (await (await fetch(serve.url)).text()).includes('1 monitor fails because of it'),
+      async () =>
+        (await (await fetch(`${serve.url}/board`)).text()).includes('2 monitors have failed, 1 has a warning'),
       maxMs,
       500,
     )
@@ -168,6 +172,34 @@ peerSuite(chromiumMissing, 'the pages of svc serve for people of all kinds, in a
         expect(text).toContain(part)
       await page.context().close()
     }
+  })
+
+  test('W20 the fullest board fits, too: all types fail, with five hundred incidents and long names', async () => {
+    const page = await open('/', { viewport: { width: 1920, height: 1080 } })
+    const at = new Date()
+    const name = 'http a-service-with-a-rather-long-name.example.com'
+    const fault: OpenFault = {
+      ...{ check: 'status', level: 'failed', certainty: 'confirmed', since: at.getTime(), isFlapping: false },
+      ...{ isUnobserved: false, message: 'answered 500 (expected 2xx): '.repeat(10) },
+    }
+    const open500 = Array.from({ length: 500 }, (_, index) => ({
+      ...{ type: 'App' as const, monitor: `${name}${index}`, faults: [fault], hiddenVictims: 3 },
+      victims: [{ type: 'Sql' as const, monitor: name, since: at.getTime() }],
+    }))
+    const card = { level: 'fail', decisiveRun: undefined, gap: undefined, runs: [], monitors: [] } as const
+    const cards = [undefined, ...ServerType.values].map((type) => ({ ...card, type }))
+    for (const incidents of [
+      { open: open500, hidden: 7, ended: [], isIsolated: true },
+      { open: open500.slice(0, 1), hidden: 0, ended: [], isIsolated: undefined },
+    ]) {
+      const facts = { types: undefined, incidents, reads: () => true, at, target: '/board', user: 'ann by password' }
+      await page.setContent(boardMarkup(cards, facts).markup)
+      const overflow = await page.evaluate(
+        `document.documentElement.scrollHeight - window.innerHeight + document.documentElement.scrollWidth - window.innerWidth`,
+      )
+      expect(overflow).toBeLessThanOrEqual(0)
+    }
+    await page.context().close()
   })
 
   test('W20 the board of some types shows those types only, and a type that is not checked is an error', async () => {

@@ -5,6 +5,7 @@ import { type Card, headline } from './cards.ts'
 import { html, type Markup } from './html.ts'
 import { classOf, headOf, marks, type Page, type PageReader, refreshOf } from './page-frame.ts'
 import {
+  conditionOf,
   incidentLevel,
   incidentTitle,
   isFailingMonitor,
@@ -28,8 +29,8 @@ export type BoardFacts = PageReader & {
 
 /** How often it loads itself again, in seconds. Its style says that it is stale after 45 s without that. */
 const reloadEvery = 10
-/** How many incidents fit on a wall, and how many causes of types without incidents. */
-const [mostIncidents, mostCauses] = [4, 4]
+/** How many incidents, or causes of types without incidents, fit on a wall beside few types, and beside many. */
+const [mostBesideFew, mostBesideMany, fewTypes] = [4, 3, 4]
 const reasonCharacters = 140
 
 /** The board, for a wall. Large enough for three metres; what does not fit is counted. */
@@ -42,7 +43,8 @@ export function boardMarkup(all: readonly Card[], facts: BoardFacts): Page {
   const level = levelOf(cards, incidents)
   const title = sentence ? `${sentence.what}${sentence.why}` : headline(cards)
   const open = incidents?.open ?? []
-  const listed = open.slice(0, mostIncidents)
+  const most = cards.length > fewTypes ? mostBesideMany : mostBesideFew
+  const listed = open.slice(0, most)
   const time = html`<time datetime="${at.toISOString().slice(0, 19)}Z">${at.toISOString().slice(11, 19)} UTC</time>`
   const hidden = cards.some(({ type }) => !facts.reads(type))
   const { markup } = html`${headOf(title, level)}
@@ -54,16 +56,24 @@ export function boardMarkup(all: readonly Card[], facts: BoardFacts): Page {
 <main>
 <p class="stale" role="status">STALE: svc has shown nothing new since ${time}. <a href="${target}">Reload</a></p>
 ${listed.map((one) => incidentMarkup(one, now))}
-${open.length > listed.length ? html`<p>and ${count(open.length - listed.length, 'more monitor')} with incidents</p>` : undefined}
-${incidents && incidents.hidden > 0 ? html`<p>${count(incidents.hidden, 'monitor')} of types that you may not read ${incidents.hidden === 1 ? 'has' : 'have'} an open incident</p>` : undefined}
-${open.length === 0 ? causesMarkup(cards) : undefined}
+${restMarkup(open.length - listed.length, incidents?.hidden ?? 0)}
+${open.length === 0 ? causesMarkup(cards, most) : undefined}
 ${hidden && user === undefined && signInHref ? html`<p>States only: <a href="${signInHref}">sign in</a> for names and reasons.</p>` : undefined}
-<ul class="types" aria-label="Types">${cards.map(typeMarkup)}</ul>
+<ul class="types" aria-label="Types">${cards.map((card) => typeMarkup(card, cards.length <= fewTypes))}</ul>
 </main>
 </body>
 </html>
 `
   return { markup, refresh: refreshOf(reloadEvery, undefined) }
+}
+
+/** What does not fit, and what the reader may not read, as counts. */
+function restMarkup(more: number, hidden: number): Markup | undefined {
+  const parts = [
+    ...(more > 0 ? [`${more} more with incidents`] : []),
+    ...(hidden > 0 ? [`${hidden} of types that you may not read`] : []),
+  ]
+  return parts.length === 0 ? undefined : html`<p>and ${parts.join(', ')}</p>`
 }
 
 /** The incidents of these types, and of those the victims of these types. */
@@ -83,15 +93,22 @@ function levelOf(cards: readonly Card[], incidents: Incidents | undefined): Leve
   return worst([...ofCards, (incidents && incidentLevel(incidents)) ?? 'ok'])
 }
 
-/** `2 monitors have failed, 1 has a warning`. Undefined where neither says what is sentence. */
-function totalOf(open: readonly TroubledMonitor[]): string | undefined {
-  const failing = open.filter(isFailingMonitor).length
-  const others = open.length - failing
-  const have = (n: number): string => (n === 1 ? 'has' : 'have')
-  if (failing === 0) return `${count(others, 'monitor')} ${have(others)} a warning`
-  const more = others === 0 ? '' : `, ${others} ${have(others)} a warning`
-  return `${count(failing, 'monitor')} ${have(failing)} failed${more}`
+/** `2 monitors have failed, 1 may have failed, 1 has a warning`. */
+function totalOf(open: readonly TroubledMonitor[]): string {
+  const conditions = open.map(conditionOf)
+  const parts = conditionWords.flatMap(([condition, one, many]) => {
+    const n = conditions.filter((each) => each === condition).length
+    return n === 0 ? [] : [{ n, verb: n === 1 ? one : many }]
+  })
+  return parts.map(({ n, verb }, at) => `${at === 0 ? count(n, 'monitor') : n} ${verb}`).join(', ')
 }
+
+const conditionWords = [
+  ['failing', 'has failed', 'have failed'],
+  ['in doubt', 'may have failed', 'may have failed'],
+  ['recovering', 'recovers', 'recover'],
+  ['warning', 'has a warning', 'have a warning'],
+] as const
 
 function incidentMarkup(one: TroubledMonitor, now: number): Markup {
   const level = isFailingMonitor(one) ? 'fail' : 'warn'
@@ -106,7 +123,7 @@ function incidentMarkup(one: TroubledMonitor, now: number): Markup {
 }
 
 /** Why types are not healthy, where no incident says so. */
-function causesMarkup(cards: readonly Card[]): readonly Markup[] {
+function causesMarkup(cards: readonly Card[], most: number): readonly Markup[] {
   const lines = cards.flatMap(({ type, level, gap, decisiveRun }) =>
     level === undefined || level === 'ok'
       ? []
@@ -116,10 +133,10 @@ function causesMarkup(cards: readonly Card[]): readonly Markup[] {
           text,
         })),
   )
-  const more = lines.length - mostCauses
+  const more = lines.length - most
   return [
     ...lines
-      .slice(0, mostCauses)
+      .slice(0, most)
       .map(
         ({ type, level, text }) =>
           html`<article class="${classOf(level)}"><h2>${marks[level]} ${type ?? 'Host'}</h2><p class="cause">${shorten(text, reasonCharacters)}</p></article>`,
@@ -128,13 +145,13 @@ function causesMarkup(cards: readonly Card[]): readonly Markup[] {
   ]
 }
 
-function typeMarkup({ type, level, runs }: Card): Markup {
+function typeMarkup({ type, level, runs }: Card, isTimed: boolean): Markup {
   const youngest = runs.reduce<number | undefined>(
     (least, { ageSeconds }) => Math.min(least ?? ageSeconds, ageSeconds),
     undefined,
   )
   const name = type ?? 'Host'
   if (level === undefined) return html`<li class="state">? ${name}: not checked yet</li>`
-  const when = youngest === undefined || level === 'ok' ? '' : ` ${age(youngest)}`
+  const when = youngest === undefined || !isTimed ? '' : ` ${age(youngest)}`
   return html`<li class="state ${classOf(level)}">${marks[level]} ${name}${when}</li>`
 }

@@ -170,6 +170,13 @@ ${ended.length > 0 ? endedMarkup(ended, now) : undefined}
 /** Whether it is shown as failing: not if all of it recovers, is in doubt or is a warning. */
 export const isFailingMonitor = (one: TroubledMonitor): boolean => isFailing(one) && !isRecovering(one)
 
+/** What is known of a monitor with incidents, in one word. */
+export function conditionOf(one: TroubledMonitor): 'failing' | 'in doubt' | 'recovering' | 'warning' {
+  if (isRecovering(one)) return 'recovering'
+  if (isFailing(one)) return 'failing'
+  return isDoubtful(one) ? 'in doubt' : 'warning'
+}
+
 function monitorMarkup(one: TroubledMonitor, now: number, opened: string | undefined): Markup {
   const { faults } = one
   const level = isFailingMonitor(one) ? 'fail' : 'warn'

@@ -167,23 +167,23 @@ footer a { display: inline-block; padding: .3rem .6rem .3rem 0; }
 .stale a { color: #fff; }
 @keyframes appear { to { visibility: visible; } }
 
-body.board { max-width: none; min-height: 100vh; padding: 1.6vw; font-size: max(1.1rem, 2.2vw); line-height: 1.3;
+body.board { max-width: none; min-height: 100vh; padding: 1.3vw 1.6vw; font-size: max(1.1rem, 2.2vw); line-height: 1.3;
   display: flex; flex-direction: column; gap: 1.2vw; }
 .board header { border: 0; border-radius: .35em; margin: 0; padding: .5em .7em; color: #fff; background: #4a525d; }
 .board header.ok { background: #12683a; }
 .board header.warn, .board header.unchecked { background: #8a5a00; }
 .board header.fail { background: #b0161d; }
 .board header :is(.quiet, a) { color: #fff; font-size: 1em; }
-.board h1 { font-size: 1.9em; line-height: 1.15; }
-.board main { display: flex; flex-direction: column; gap: 1vw; flex: 1; }
+.board h1 { font-size: 1.9em; line-height: 1.15; text-wrap: wrap; }
+.board main { display: flex; flex-direction: column; gap: .75vw; flex: 1; }
 .board article { margin: 0; padding: .3em .6em; background: var(--card); border-left-width: .35em; }
 .board .top { flex-wrap: nowrap; gap: 1em; }
-.board h2 { font-size: 1.25em; }
+.board h2 { font-size: 1.25em; flex: 1; min-width: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 .board article p { margin: 0; }
 .board .top p { white-space: nowrap; }
 .board .cause { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 .board .quiet, .board .state { font-size: 1em; }
-.board .types { display: flex; flex-wrap: wrap; gap: .4em; margin: auto 0 0; padding: 0; list-style: none; }
+.board .types { display: flex; flex-wrap: wrap; gap: .3em .4em; margin: auto 0 0; padding: 0; list-style: none; }
 .board .types .state { padding: .1em .7em; }
 .board .stale { animation-delay: 45s; inset: 0 0 auto; padding: .5em; font-size: 1.7em; background: #fff; color: #7d1a1f;
   border-bottom: .2em solid #b0161d; }
