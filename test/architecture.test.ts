@@ -168,6 +168,7 @@ const law: Record<string, readonly string[]> = {
     'names',
   ],
   store: [
+    'quiet',
     'history',
     'states',
     'outbox',
@@ -251,6 +252,7 @@ const cliLaw: Record<string, readonly string[]> = {
   heartbeats: ['io', 'render'],
   monitors: ['io', 'render', 'session'],
   notify: ['io', 'render'],
+  quiet: ['render', 'command', 'session'],
   health: ['io', 'render', 'command', 'session'],
   roles: ['io', 'render', 'command', 'settings', 'session'],
   serve: ['io', 'render', 'settings', 'keychain', 'session'],

@@ -1,10 +1,12 @@
+import { existsSync } from 'node:fs'
 import type { Config } from './config/index.ts'
 import type { ProvidedServices } from './engine/index.ts'
 import { Fault, shuttingDown } from './errors.ts'
 import { lazy, lazyGroups, lazyMethods } from './lazy.ts'
-import { localService, type Parts, preloadOperations, viewOf } from './local.ts'
+import { localService, type Parts, preloadOperations, type QuietOperations, viewOf } from './local.ts'
 import { type HealthPart, healthPart, type PlanChanges } from './parts/health.ts'
 import type { OpenOptions, Part } from './parts/part.ts'
+import type { QuietPart } from './parts/quiet.ts'
 import type { ReloadPart } from './parts/reload.ts'
 import type { StatesKeeper } from './parts/states-keeper.ts'
 import { preload } from './preload.ts'
@@ -71,7 +73,10 @@ export async function openCore(options: OpenOptions): Promise<Core> {
   const results = shared ? await openResults() : undefined
   const health = healthPart(options, { services, history, onReport: results?.record }, store)
   const watching = keeper ? await watch(options, health, keeper) : undefined
-  const notify = watching ? await openNotify(options, watching, store) : undefined
+  const quiet = watching
+    ? (await import('./parts/quiet.ts')).quietPart({ options, store: store?.data, states: watching.states })
+    : undefined
+  const notify = watching && quiet ? await openNotify(options, watching, quiet, store) : undefined
   const reloads = shared ? (await import('./parts/reload.ts')).reloadPart(() => Date.now() / 1_000) : undefined
   const parts: readonly Part[] = [
     health,
@@ -93,6 +98,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
       : []),
     ...(results ? [results] : []),
     ...(watching ? [watching.states] : []),
+    ...(quiet ? [quiet] : []),
     ...(notify ? [notify] : []),
   ]
   const ready = async (signal: AbortSignal): Promise<void> => {
@@ -119,9 +125,21 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     storeFiles: shared && store ? (await store.data(false)).files : undefined,
     providers: store && providersOf(config.auth),
   }
+  const loadQuiet = lazy(async () =>
+    (await import('./parts/quiet.ts')).quietPart({ options, store: store?.data, states: undefined }),
+  ).get
+  const quietOfCommand = lazyMethods<QuietOperations>(async () => (await loadQuiet()).operations as QuietOperations)
+  /** A command looks only where something failed, so that a run without failures loads nothing for it. */
+  const quietIn: Parts['quietIn'] = (run, type, honors) =>
+    mayBeQuiet(options, store) &&
+    (honors || run.monitors.some(({ results }) => results.some(({ status }) => status === 'failed')))
+      ? loadQuiet().then(async ({ resultsIn }) => await resultsIn(run, type))
+      : undefined
   const local: Parts = {
     ...health,
     details,
+    quietIn: quiet?.resultsIn ?? quietIn,
+    quiet: store && (quiet?.operations ?? quietOfCommand),
     accounts: accounts?.accounts,
     impact: async ({ Monitor }, reads) =>
       (await loadImpact()).impactAnswer({
@@ -149,7 +167,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     days: results?.days,
     viewOf: (call) => viewOf(local, call),
     recent: health.recent,
-    confirmed: watching?.states.confirmed,
+    confirmed: watching && ((views) => watching.states.confirmed(views, quiet?.keeper)),
     incidents: watching?.states.incidents,
     answersAt: (url) => {
       ownUrl = url
@@ -173,6 +191,11 @@ export async function openCore(options: OpenOptions): Promise<Core> {
   }
 }
 
+/** Whether something may be quiet in a command: svc.yaml says so, or there is a store beside it. */
+const mayBeQuiet = ({ config: { origin, quiet = [] } }: OpenOptions, store: OpenStore | undefined): boolean =>
+  quiet.length > 0 ||
+  (origin !== undefined && store !== undefined && (store.storePath === undefined || existsSync(store.storePath)))
+
 const loadImpact = () => import('./parts/impact.ts')
 
 /** What stores confirmed states and incidents. */
@@ -195,11 +218,14 @@ async function watch(options: OpenOptions, health: HealthPart, keeper: StatesKee
 async function openNotify(
   { config, version, log }: OpenOptions,
   { states, schedule: { keepsUp } }: Awaited<ReturnType<typeof watch>>,
+  quiet: QuietPart,
   store: OpenStore | undefined,
 ) {
   const { notifyPart } = await import('./parts/notify.ts')
   const rows = store && (async () => (await store.data(false)).outbox)
-  return notifyPart({ config, version, rows, states, keepsUp, log })
+  const notify = notifyPart({ config, version, rows, states, quiet: quiet.keeper, keepsUp, log })
+  quiet.muteBy(notify.mute)
+  return notify
 }
 
 /**

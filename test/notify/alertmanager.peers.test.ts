@@ -1,9 +1,9 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { json } from 'node:stream/consumers'
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { notice, opened, signal } from '../support/notify/notice.ts'
+import { shippedConfiguration } from '../support/notify/shipped-alertmanager.ts'
 import {
   type AlertmanagerServer,
   alertmanagerMissing,
@@ -23,20 +23,6 @@ type Message = {
 }
 
 const patience = 60_000
-const shipped = readFileSync(
-  fileURLToPath(new URL('../../deploy/alertmanager/alertmanager.yml', import.meta.url)),
-  'utf8',
-)
-
-/** The shipped configuration, which sends to one server and waits a second where it waits minutes. */
-const configuration = (origin: string): string =>
-  shipped
-    .replace('https://chat.example.com/hooks/ops', `${origin}/ops`)
-    .replace('https://oncall.example.com/hooks/svc', `${origin}/oncall`)
-    .replace('https://ping.example.com/svc', `${origin}/ping`)
-    .replaceAll(/group_wait: \S+/g, 'group_wait: 1s')
-    .replaceAll(/group_interval: \S+/g, 'group_interval: 1s')
-
 const stateOf = (alerts: readonly ShownAlert[], check: string): Readonly<Record<string, string>> =>
   Object.fromEntries(
     alerts
@@ -77,9 +63,9 @@ peerSuite(alertmanagerMissing, 'two real Alertmanagers with the shipped configur
         response.writeHead(200).end()
       })
     })
-    const first = await startAlertmanager(configuration(sink.origin))
+    const first = await startAlertmanager(shippedConfiguration(sink.origin))
     servers = [first]
-    servers = [first, await startAlertmanager(configuration(sink.origin), { peers: [first] })]
+    servers = [first, await startAlertmanager(shippedConfiguration(sink.origin), { peers: [first] })]
   })
   afterAll(async () => {
     for (const server of servers) await server.remove()

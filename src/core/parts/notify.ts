@@ -2,15 +2,18 @@ import { hostname } from 'node:os'
 import type { Config } from '../config/index.ts'
 import { Fault } from '../errors.ts'
 import { type ConfiguredFiles, filesWithin } from '../files/index.ts'
-import { isFor, type Notice, needsStore, type ReceiverConfig } from '../notify/index.ts'
+import { isFor, type Mute, type Notice, needsStore, type ReceiverConfig } from '../notify/index.ts'
 import type { NoticeItem, OutboxRows, Present } from '../outbox/index.ts'
-import { ClockWindows, silenceOf } from '../quiet/index.ts'
+import type { NotSilenced } from '../protocol/index.ts'
+import { mutesOf } from '../quiet/index.ts'
 import type { Family } from '../reports/index.ts'
 import { timelineOf } from '../schedule/index.ts'
 import type { StoredSubject } from '../states/index.ts'
 import type { KeeperLog } from '../store/index.ts'
+import { noticeSubject } from './notice-subject.ts'
 import { NotifyDriver, type OpenedReceiver, type ReceiverFigures } from './notify-driver.ts'
 import type { Part } from './part.ts'
+import type { QuietKeeper } from './quiet-keeper.ts'
 import type { StatesPart } from './states.ts'
 
 /** Milliseconds for files of secrets and of CAs. */
@@ -21,12 +24,18 @@ const maxVictims = 20
 const goneIntervals = 2
 const goneMs = 600_000
 
+export type NotifyPart = Part & {
+  /** Brings the silences of receivers up to date. Resolves with the places where that failed. */
+  readonly mute: () => Promise<readonly NotSilenced[]>
+}
+
 /** Tells receivers about incidents: opens those of `notify:`, and connects the states with the outbox. */
 export function notifyPart({
   config,
   version,
   rows,
   states,
+  quiet,
   keepsUp,
   log = () => {},
 }: {
@@ -35,22 +44,24 @@ export function notifyPart({
   /** Where rows are stored. Absent without a store. */
   readonly rows: (() => Promise<OutboxRows>) | undefined
   readonly states: StatesPart
+  readonly quiet: QuietKeeper
   /** Whether the schedule keeps up. */
   readonly keepsUp: () => boolean
   readonly log?: KeeperLog | undefined
-}): Part {
+}): NotifyPart {
   const now = timelineOf({ wall: Date.now, monotonic: () => performance.now() })
   const startedAt = now()
   const server = config.serve.name ?? hostname()
-
-  let quiet = windowsIn(config)
 
   const tagsOf = ({ key }: StoredSubject): readonly string[] => states.monitors().get(key)?.monitor.tags ?? []
 
   const lookup = (subject: StoredSubject): Present | 'removed' | 'unknown' => {
     const state = states.stateOf(subject)
     if (state === 'removed') return 'removed'
-    if (state) return { subject, state, isQuiet: silenceOf(subject, state.incident, quiet, now()) !== undefined }
+    if (state) {
+      const { silences, loudSince } = quiet.of(subject, state)
+      return { subject, state, isQuiet: silences.length > 0, loudSince }
+    }
     const { intervals = {} } = states.monitors().get(subject.key) ?? {}
     const every = Object.values(intervals).map((ms) => ms ?? 0)
     const isGone = now() - startedAt > Math.max(goneMs, goneIntervals * Math.max(0, ...every))
@@ -67,12 +78,11 @@ export function notifyPart({
 
   const noticeOf = (item: NoticeItem, marks: readonly string[]): Notice => {
     const { subject, text, ...facts } = item
-    const { key, type, monitor, check, item: of } = subject
     return {
       ...facts,
-      subject: { server, type, monitor, check, item: of, node: type === undefined ? hostname() : undefined },
+      subject: noticeSubject(server, subject),
       text: marks.length === 0 ? text : `${text} (${marks.join(', ')})`,
-      victims: facts.endedAt === undefined ? victimsOf(key) : { count: 0, names: [] },
+      victims: facts.endedAt === undefined ? victimsOf(subject.key) : { count: 0, names: [] },
       tags: [...tagsOf(subject), ...marks],
       url: config.serve.url,
     }
@@ -109,7 +119,8 @@ export function notifyPart({
             name: one.name,
             folds: receiver.renew === undefined,
             remindMs: one.remind ?? Number.POSITIVE_INFINITY,
-            ignoresQuiet: one.quiet === 'ignore',
+            // It repeats by itself: silences of its own keep it quiet.
+            ignoresQuiet: one.quiet === 'ignore' || receiver.mute !== undefined,
             wants,
           },
         }
@@ -117,13 +128,17 @@ export function notifyPart({
     )
   }
 
-  const driver = new NotifyDriver({ rows, lookup, look: states.look, noticeOf, now, isHealthy: keepsUp, log })
+  let ignoring: ReadonlySet<string> = new Set()
+  const mutes = (receiver: string): readonly Mute[] =>
+    ignoring.has(receiver) ? [] : mutesOf(quiet.rules, (subject) => noticeSubject(server, subject), quiet.now)
+  const driver = new NotifyDriver({ mutes, rows, lookup, look: states.look, noticeOf, now, isHealthy: keepsUp, log })
   states.follow((transition) => driver.transition(transition))
   return {
     open: async () => requireStore(config.notify),
     start: async () => {
       // Without receivers the rows of earlier ones are forgotten.
       await driver.restore()
+      ignoring = ignoringIn(config)
       driver.use(await opened(config.notify ?? []))
     },
     answers: () => {
@@ -132,20 +147,21 @@ export function notifyPart({
     reload: async (next) => {
       requireStore(next.notify)
       const receivers = await opened(next.notify ?? [])
-      const nextQuiet = windowsIn(next)
       return () => {
-        quiet = nextQuiet
+        ignoring = ignoringIn(next)
         for (const before of driver.use(receivers)) void before.close()
       }
     },
     metrics: async () => notifyMetrics(driver.figures()),
+    mute: () => driver.mute(),
     cancel: () => driver.cancel(),
     close: () => driver.close(),
   }
 }
 
-/** The windows in which notifications wait. */
-const windowsIn = ({ quiet = [] }: Config): readonly ClockWindows[] => quiet.map((one) => new ClockWindows(one))
+/** The receivers that get everything, quiet or not. */
+const ignoringIn = ({ notify = [] }: Config): ReadonlySet<string> =>
+  new Set(notify.filter(({ quiet }) => quiet === 'ignore').map(({ name }) => name))
 
 /** The families of /metrics about notifications. Without receivers there are none. */
 function notifyMetrics(figures: readonly ReceiverFigures[]): readonly Family[] {

@@ -2,14 +2,16 @@ import { showDuration } from '../../format.ts'
 import { readTrust, trustSettings } from '../../net/trust.ts'
 import { hostOf, portOf } from '../../net/url.ts'
 import type { Problem, SettingsSpec, Values } from '../../settings/index.ts'
-import { type Delivery, isOver, type Notice, type Receiver } from '../receiver.ts'
+import { type Delivery, isOver, type Mute, type MuteFailure, type Notice, type Receiver } from '../receiver.ts'
 import type { ReceiverConfig } from '../settings.ts'
+import { Silences } from './alertmanager-silences.ts'
 import { type ReceiverContext, receiverKind } from './kind.ts'
 import { annotationsOf, identityOf, subjectText } from './message.ts'
 import {
   clearTextMistake,
   deliveryOf,
   failureOf,
+  type HttpAsk,
   type HttpReply,
   type PostTarget,
   placeMistake,
@@ -85,6 +87,7 @@ export const alertmanager = receiverKind({
   name: 'alertmanager',
   doc: 'Alertmanager, by its API v2: every 30 s to each instance',
   settings,
+  silences: true,
   mistakes,
   to: ({ urls }) => urls.map((url) => shownPlace(new URL(url))).join(', '),
   target: ({ urls }) => {
@@ -134,6 +137,7 @@ class Alertmanager implements Receiver {
   readonly #context: ReceiverContext
   readonly #instances: readonly Instance[]
   readonly #openedAt: number
+  readonly #silences: Silences
 
   constructor(config: ReceiverConfig, values: Settings, context: ReceiverContext) {
     this.#config = config
@@ -153,6 +157,17 @@ class Alertmanager implements Receiver {
         refused: new Set(),
         problem: undefined,
       }
+    })
+    this.#silences = new Silences({
+      server: context.server,
+      now: context.now,
+      warn: context.warn,
+      peers: this.#instances.map((instance) => ({
+        origin: instance.origin,
+        skew: () => instance.skew ?? 0,
+        call: async (path, ask, signal) => await this.#call(instance, path, ask, signal),
+        delivery: (answer, what) => deliveryOf(answer, instance.url, context.now, what),
+      })),
     })
   }
 
@@ -175,6 +190,10 @@ class Alertmanager implements Receiver {
         ...(isHealthy ? [this.#watchdog(now)] : []),
       ]
     })
+  }
+
+  async mute(mutes: readonly Mute[], signal: AbortSignal): Promise<readonly MuteFailure[]> {
+    return await this.#silences.make(mutes, signal)
   }
 
   async close(): Promise<void> {}
@@ -254,6 +273,8 @@ class Alertmanager implements Receiver {
     const message = problem !== undefined && 'message' in problem ? problem.message : undefined
     if ((message === undefined) === (instance.problem === undefined)) return
     instance.problem = message
+    // It may have lost its silences.
+    this.#silences.expire()
     if (this.#instances.length > 1 && !this.#context.isTest) {
       this.#context.warn(message ?? `${instance.origin} accepts alerts again`)
     }
@@ -342,6 +363,15 @@ class Alertmanager implements Receiver {
         ? `the clock of ${instance.origin} is ${showDuration(Math.abs(skew))} ${which} that of this machine: alerts get its times; synchronize both`
         : `the clock of ${instance.origin} agrees with that of this machine again`,
     )
+  }
+
+  /** Sends a request to a path below `api/v2/`, and compares the clocks. */
+  async #call(instance: Instance, path: string, ask: HttpAsk, signal: AbortSignal): Promise<HttpReply> {
+    const place = await this.#place(instance, signal)
+    if ('what' in place) return place
+    const answer = await request({ ...place, url: new URL(path, instance.url) }, ask, signal, this.#context.now)
+    this.#compareClocks(instance, answer)
+    return answer
   }
 
   /** The instance with its credentials, which are read for each request, so that a rotated secret takes effect. */

@@ -36,6 +36,8 @@ export type ReceiverKind<S extends SettingsSpec = SettingsSpec> = {
    * Whether it needs a store, unless the receiver is `volatile`: without one, each restart repeats messages, which people get.
    */
   readonly needsStore?: boolean | undefined
+  /** Whether it has silences of its own: `mute` of what it opens. */
+  readonly silences?: boolean | undefined
   /** Loads what sending needs, and connects to nothing. */
   readonly open: (config: ReceiverConfig, values: Values<S>, context: ReceiverContext) => Promise<Receiver>
 }
