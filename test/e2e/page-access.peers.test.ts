@@ -6,7 +6,7 @@ import type { OpenFault } from '../../src/core/service.ts'
 import { chromiumMissing, launchChromium } from '../support/openid/chromium.ts'
 import { axeFindings } from '../support/page/axe.ts'
 import { fromElsewhere, startStatusServer, viewer } from '../support/page/status-server.ts'
-import type { ServeNode } from '../support/program/serve-node.ts'
+import { admin, type ServeNode } from '../support/program/serve-node.ts'
 import { peerSuite } from '../support/suite/peer.ts'
 import { until } from '../support/suite/until.ts'
 
@@ -66,10 +66,15 @@ peerSuite(chromiumMissing, 'the pages of svc serve for people of all kinds, in a
     await page.goto(`${serve.url}${path}`)
     return page
   }
-  const signIn = async (page: Page, target = '/', stays = false): Promise<void> => {
+  const signIn = async (
+    page: Page,
+    target = '/',
+    stays = false,
+    as: typeof viewer | typeof admin = viewer,
+  ): Promise<void> => {
     await page.goto(`${serve.url}/sign-in?continue=${encodeURIComponent(target)}`)
-    await page.getByLabel('User name').fill(viewer.userName)
-    await page.getByLabel('Password').fill(viewer.password)
+    await page.getByLabel('User name').fill(as.userName)
+    await page.getByLabel('Password').fill(as.password)
     if (stays) await page.getByLabel('Stay signed in').check()
     await page.getByRole('button', { name: 'Sign in' }).click()
   }
@@ -147,6 +152,10 @@ peerSuite(chromiumMissing, 'the pages of svc serve for people of all kinds, in a
         ...['/?reload=off', '/board', '/board?type=Batch', '/board?type=App,Sql'],
       ])
         await look(path)
+      await page.context().clearCookies()
+      await signIn(page, '/', false, admin)
+      await look('/?monitor=Sql%2Ftcp%20orders')
+      expect(await page.locator('#quiet form').count()).toBe(2)
       expect(findings).toEqual([])
       await page.context().close()
     },
@@ -211,6 +220,37 @@ peerSuite(chromiumMissing, 'the pages of svc serve for people of all kinds, in a
     const answer = await page.goto(`${serve.url}/board?type=Batch,Mongo`)
     expect(answer?.status()).toBe(400)
     expect(await page.locator('[role=alert]').innerText()).toContain('This server checks App, Sql, Batch')
+    await page.context().close()
+  })
+
+  test('W20 who may silences a monitor, acknowledges its incident and ends both on its page, without scripts; a viewer cannot', async () => {
+    const path = '/?monitor=Sql%2Ftcp%20orders'
+    const page = await open('/', { javaScriptEnabled: false })
+    await signIn(page, path)
+    expect(await page.locator('#quiet').count()).toBe(0)
+    await page.context().clearCookies()
+    await signIn(page, path, false, admin)
+    const notifications = page.locator('#quiet')
+    await page.getByText('Silence it').click()
+    await page.locator('#quiet-for').selectOption('4 hours')
+    await page.locator('#quiet-reason').fill('patch <night>')
+    await page.getByRole('button', { name: 'Silence' }).click()
+    expect(page.url()).toBe(`${serve.url}${path}`)
+    expect(await notifications.innerText()).toMatch(/quiet until .*\d\d:\d\d:\d\d UTC, Ann: patch <night>/)
+    await page.goto(`${serve.url}/`)
+    expect(await page.locator('#incidents').innerText()).toMatch(/quiet until .* UTC, Ann: patch <night>/)
+    expect(await page.locator('h1').innerText()).toContain('Sql tcp orders')
+    await page.goto(`${serve.url}/board`)
+    expect(await page.locator('article').first().innerText()).toContain('quiet')
+    await page.goto(`${serve.url}${path}`)
+    await page.getByRole('button', { name: 'End it now' }).click()
+    expect(await notifications.innerText()).toContain('Receivers are notified about it.')
+    await page.getByText('Acknowledge its open incidents').click()
+    await page.locator('#ack-reason').fill('on it')
+    await page.getByRole('button', { name: 'Acknowledge', exact: true }).click()
+    expect(await notifications.innerText()).toMatch(/acknowledged until .*, Ann: on it/)
+    await page.getByRole('button', { name: 'End it now' }).click()
+    expect(await notifications.innerText()).toContain('Receivers are notified about it.')
     await page.context().close()
   })
 

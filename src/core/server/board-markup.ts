@@ -9,11 +9,13 @@ import {
   incidentLevel,
   incidentTitle,
   isFailingMonitor,
+  isNamed,
   linkOf,
   reasonOf,
   sinceOf,
   victimsOf,
 } from './page-incidents.ts'
+import { type QuietFacts, quietSource } from './page-quiet.ts'
 import { age } from './page-report.ts'
 import { instant, lasted } from './page-words.ts'
 
@@ -21,6 +23,7 @@ export type BoardFacts = PageReader & {
   /** The types that it shows. Undefined: all. */
   readonly types: readonly ServerType[] | undefined
   readonly incidents: Incidents | undefined
+  readonly quiet?: QuietFacts | undefined
   readonly reads: (type?: ServerType) => boolean
   readonly at: Date
   /** Its path with its query, which it loads again. */
@@ -55,7 +58,7 @@ export function boardMarkup(all: readonly Card[], facts: BoardFacts): Page {
 </header>
 <main>
 <p class="stale" role="status">STALE: svc has shown nothing new since ${time}. <a href="${target}">Reload</a></p>
-${listed.map((one) => incidentMarkup(one, now))}
+${listed.map((one) => incidentMarkup(one, now, facts.quiet))}
 ${restMarkup(open.length - listed.length, incidents?.hidden ?? 0)}
 ${open.length === 0 ? causesMarkup(cards, most) : undefined}
 ${hidden && user === undefined && signInHref ? html`<p>States only: <a href="${signInHref}">sign in</a> for names and reasons.</p>` : undefined}
@@ -110,7 +113,7 @@ const conditionWords = [
   ['warning', 'has a warning', 'have a warning'],
 ] as const
 
-function incidentMarkup(one: TroubledMonitor, now: number): Markup {
+function incidentMarkup(one: TroubledMonitor, now: number, quiet: QuietFacts | undefined): Markup {
   const level = isFailingMonitor(one) ? 'fail' : 'warn'
   const victims = victimsOf(one)
   const reach =
@@ -118,7 +121,7 @@ function incidentMarkup(one: TroubledMonitor, now: number): Markup {
       ? html`<b>${count(victims, 'monitor')} ${victims === 1 ? 'fails' : 'fail'} because of it</b> · `
       : undefined
   return html`<article class="${level}"><div class="top"><h2>${marks[level]} ${linkOf(one)}</h2><p class="quiet">since ${instant(sinceOf(one), now)} (${lasted(now - sinceOf(one))})</p></div>
-<p class="cause">${reach}${shorten(reasonOf(one), reasonCharacters)}</p></article>
+<p class="cause">${isNamed(one) && quietSource(quiet, one) ? html`<b>${quietSource(quiet, one)}</b> · ` : undefined}${reach}${shorten(reasonOf(one), reasonCharacters)}</p></article>
 `
 }
 

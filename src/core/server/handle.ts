@@ -12,6 +12,7 @@ import { metricsPage } from './metrics-page.ts'
 import { operate } from './operate.ts'
 import { preflightHeaders } from './origins.ts'
 import { statusPage } from './page.ts'
+import { quietForm } from './quiet-forms.ts'
 import { faultAnswer, plainJson } from './response.ts'
 import {
   allowed,
@@ -211,6 +212,9 @@ const answers: Readonly<Record<PageName, PageAnswer>> = {
   page: statusPage,
   board: boardPage,
   signIn: signInPage,
+  quietForm: quietForm('quietMonitors'),
+  acknowledgeForm: quietForm('acknowledge'),
+  endQuietForm: quietForm('endQuiet'),
   livez: live,
   readyz: ready,
   metrics: metricsPage,

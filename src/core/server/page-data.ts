@@ -8,6 +8,7 @@ import { baseUrl, type RequestContext, type ServerContext } from './context.ts'
 import { presented } from './credential.ts'
 import { checkedTypes } from './health.ts'
 import type { PageReader } from './page-frame.ts'
+import { type QuietFacts, quietFacts } from './page-quiet.ts'
 import { prepareMonitor } from './page-report.ts'
 import type { MonitorId } from './page-words.ts'
 
@@ -20,6 +21,7 @@ export type PageData = PageReader & {
   /** Whether the caller may read the details of a type. */
   readonly reads: (type?: ServerType) => boolean
   readonly at: Date
+  readonly quiet: QuietFacts
 }
 
 /** The caller, and what the caller presents. No password or digest: the page would check each at every reload. */
@@ -57,6 +59,7 @@ export async function pageData(server: ServerContext, context: RequestContext): 
     user,
     signInHref: runtime.facts.store === undefined ? undefined : signInHref(context.request.url),
     at: new Date(),
+    quiet: await quietFacts(server, { call, views, isSignedIn: user !== undefined }),
   }
 }
 

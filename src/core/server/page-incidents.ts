@@ -3,6 +3,7 @@ import { count, type Level, shorten } from '../reports/index.ts'
 import type { EndedIncident, Incidents, OpenFault, TroubledMonitor, Victim } from '../service.ts'
 import type { Card } from './cards.ts'
 import { html, type Markup, trusted } from './html.ts'
+import { type QuietFacts, quietLine } from './page-quiet.ts'
 import { instant, instantText, lasted, type MonitorId, monitorKey, monitorLink, monitorName } from './page-words.ts'
 
 /** How many monitors with incidents, checks and victims of one, and incidents that are over, the page lists. */
@@ -14,7 +15,7 @@ const reloadInDoubt = 5
 
 type MonitorLabel = { readonly type?: ServerType | undefined; readonly monitor?: string | undefined }
 
-const isNamed = (one: MonitorLabel): one is MonitorId => one.monitor !== undefined
+export const isNamed = (one: MonitorLabel): one is MonitorId => one.monitor !== undefined
 /** The name, or what stands for a monitor that the reader may not read. */
 const nameOf = (one: MonitorLabel): string => (isNamed(one) ? monitorName(one) : 'A monitor of another type')
 export const linkOf = (one: MonitorLabel): Markup => (isNamed(one) ? monitorLink(one) : html`${nameOf(one)}`)
@@ -149,17 +150,25 @@ export const causeOf = ({ open }: Incidents, id: MonitorId): Markup | undefined 
 const isSame = (one: MonitorLabel, { type, monitor }: MonitorId): boolean =>
   one.type === type && one.monitor === monitor
 
+/** When, and with which lists open, incidents are shown. Milliseconds since 1970. */
+type ShownAt = {
+  readonly now: number
+  /** The monitor whose victims are listed. */
+  readonly opened: string | undefined
+  readonly quiet?: QuietFacts | undefined
+}
+
 /** The open incidents, and those that are over. Undefined if there are none. `opened`: whose victims are listed. */
 export function incidentsMarkup(
   { open, hidden, ended, isIsolated }: Incidents,
-  { now, opened }: { readonly now: number; readonly opened: string | undefined },
+  { now, opened, quiet }: ShownAt,
 ): Markup | undefined {
   if (open.length === 0 && hidden === 0 && ended.length === 0 && isIsolated !== true) return undefined
   const visible = open.slice(0, mostMonitors)
   return html`<section id="incidents">
 <h2>Incidents</h2>
 ${isIsolated ? html`<p class="refusal" role="alert">No witness answers: svc knows nothing of other machines.</p>` : undefined}
-${open.length === 0 ? html`<p class="quiet">None is open${hidden > 0 ? ' that you may read' : ''}.</p>` : visible.map((one) => monitorMarkup(one, now, opened))}
+${open.length === 0 ? html`<p class="quiet">None is open${hidden > 0 ? ' that you may read' : ''}.</p>` : visible.map((one) => monitorMarkup(one, { now, opened, quiet }))}
 ${open.length > visible.length ? html`<p class="quiet">${open.length - visible.length} more monitors have open incidents: <a href="/metrics">metrics</a> list all of them.</p>` : undefined}
 ${hidden > 0 ? html`<p class="quiet">${count(hidden, 'monitor')} of types that you may not read ${hidden === 1 ? 'has' : 'have'} an open incident.</p>` : undefined}
 ${ended.length > 0 ? endedMarkup(ended, now) : undefined}
@@ -177,13 +186,14 @@ export function conditionOf(one: TroubledMonitor): 'failing' | 'in doubt' | 'rec
   return isDoubtful(one) ? 'in doubt' : 'warning'
 }
 
-function monitorMarkup(one: TroubledMonitor, now: number, opened: string | undefined): Markup {
+function monitorMarkup(one: TroubledMonitor, { now, opened, quiet }: ShownAt): Markup {
   const { faults } = one
   const level = isFailingMonitor(one) ? 'fail' : 'warn'
   const visible = faults.slice(0, mostFaults)
   const id = idOf(one)
   return html`<article class="${level}"${id === undefined ? undefined : html` id="incident-${id}"`}>
 <div class="top"><h3>${linkOf(one)}</h3><span class="state ${level}">${stateOf(one)}</span></div>
+${isNamed(one) ? quietLine(quiet, one, now) : undefined}
 ${visible.map((fault) => faultMarkup(fault, now))}
 ${faults.length > visible.length ? html`<p class="quiet">and ${count(faults.length - visible.length, 'more check')}</p>` : undefined}
 ${faults.length === 0 && one.monitor !== undefined ? html`<p>It is healthy again. What depends on it has not recovered yet.</p>` : undefined}

@@ -7,6 +7,7 @@ import type { DaysById } from './page-days.ts'
 import { classOf, framed, type Page, type PageReader } from './page-frame.ts'
 import { headingOf, incidentLevel, incidentsMarkup, incidentTitle, reloadSeconds } from './page-incidents.ts'
 import { type CardList, listedIds, listingsOf } from './page-listing.ts'
+import type { QuietFacts } from './page-quiet.ts'
 import { type ReportId, ranMarkup } from './page-report.ts'
 import { foundIds, isAsked, type Search, searchMarkup, stateName } from './page-search.ts'
 import { cardMarkup } from './page-types.ts'
@@ -37,6 +38,7 @@ export type PageFacts = PageReader & {
   readonly opened?: readonly string[] | undefined
   /** The days of the monitors that the page lists. Absent: history says nothing now. */
   readonly days?: DaysById | undefined
+  readonly quiet?: QuietFacts | undefined
   /** The types that are not configured. */
   readonly others: readonly ServerType[]
   readonly at: Date
@@ -67,17 +69,17 @@ export function idsOfPage(
 /** The status page. */
 export function pageMarkup(cards: readonly Card[], facts: PageFacts): Page {
   const now = facts.at.getTime()
-  const { incidents, victims, refusal, report, reads = readsNothing, days, search = {} } = facts
+  const { incidents, victims, refusal, report, reads = readsNothing, days, search = {}, quiet } = facts
   const { notice = refusal && `The check did not run: ${refusal}` } = facts
   const listings = listingsOf(cards, facts)
-  const results = searchMarkup(cards, { search, reads, days })
+  const results = searchMarkup(cards, { search, reads, days, quiet, now })
   // Whoever looks for something sees what there is of it, and no other lists.
   const isSearch = results !== undefined && isAsked(search)
   const main = html`${report && ranMarkup(cards, report)}
 ${isSearch ? results : undefined}
-${incidents && incidentsMarkup(incidents, { now, opened: victims })}
+${incidents && incidentsMarkup(incidents, { now, opened: victims, quiet })}
 ${isSearch ? undefined : results}
-${isSearch ? undefined : cards.map((card) => cardMarkup(card, { all: cards, listing: listings.get(card) ?? nothing, reads: reads(card.type), days, report }))}
+${isSearch ? undefined : cards.map((card) => cardMarkup(card, { all: cards, listing: listings.get(card) ?? nothing, reads: reads(card.type), days, report, quiet, now }))}
 ${ways(facts.answered[0], facts)}
 ${facts.notKept === undefined ? undefined : html`<p class="quiet">${facts.notKept}.</p>`}`
   const problem = incidents && incidentTitle(incidents, cards, now)

@@ -23,6 +23,7 @@ import {
   reloadSeconds,
 } from './page-incidents.ts'
 import { type PageFacts, worstLevel } from './page-markup.ts'
+import { quietMarkup } from './page-quiet.ts'
 import { latestReport } from './page-report.ts'
 import { runForm } from './page-types.ts'
 import { instant, instantText, lasted, type MonitorId, monitorKey, monitorName } from './page-words.ts'
@@ -94,7 +95,8 @@ export function monitorMarkup(
   const problemTitle = incidents && incidentTitle(incidents, [], now)
   const main = html`<p><a href="/">All monitors</a>${id.type === undefined ? undefined : html` › <a href="/#${id.type}">${id.type}</a>`}</p>
 ${facts.incidents && causeOf(facts.incidents, id)}
-${incidents && incidentsMarkup(incidents, { now, opened: facts.victims })}
+${incidents && incidentsMarkup(incidents, { now, opened: facts.victims, quiet: facts.quiet })}
+${quietMarkup(facts.quiet, id, { now, hasIncident: incidents !== undefined && incidents.open.length > 0 })}
 ${windows.length > 0 ? historyMarkup(windows, now) : undefined}
 ${problem === undefined ? undefined : html`<p class="quiet">The history cannot be read: ${problem}</p>`}
 ${latest.length === 0 ? undefined : html`<section><h2>Latest results</h2>${latest.map(({ run, monitor }) => latestReport(run, monitor))}</section>`}`

@@ -4,6 +4,7 @@ import type { CardMonitor } from './cards.ts'
 import { html, type Markup } from './html.ts'
 import { type DaysById, daysCells } from './page-days.ts'
 import { classOf, markOf } from './page-frame.ts'
+import { type QuietFacts, quietLine } from './page-quiet.ts'
 import { age, took } from './page-report.ts'
 import { monitorLink } from './page-words.ts'
 
@@ -16,6 +17,9 @@ export type RowOptions = {
   /** Whether the reader may read the details of the type, so that its monitors have pages. */
   readonly reads: boolean
   readonly days: DaysById | undefined
+  readonly quiet?: QuietFacts | undefined
+  /** Milliseconds since 1970. */
+  readonly now: number
   /** What is in front of the name. Absent: nothing. */
   readonly prefix?: string | undefined
 }
@@ -25,10 +29,10 @@ export const rowsOf = (monitors: readonly CardMonitor[], options: RowOptions): M
   html`<ul class="rows">${monitors.map((one) => rowOf(one, options))}</ul>`
 
 export function rowOf({ name, level, run, reading }: CardMonitor, options: RowOptions): Markup {
-  const { type, reads, days, prefix = '' } = options
+  const { type, reads, days, quiet, now, prefix = '' } = options
   const id = { type, monitor: name }
   const label = `${prefix}${type === undefined && name === 'host' ? 'this machine' : name}`
-  return html`<li class="${classOf(level)}">${markOf(level)}<span class="name">${reads ? monitorLink(id, label) : label}</span>${daysCells(reads ? days : undefined, id)}<span class="when">${age(run.ageSeconds)}${took(reading.duration)}</span>${reasonsOf(reading.results)}</li>
+  return html`<li class="${classOf(level)}">${markOf(level)}<span class="name">${reads ? monitorLink(id, label) : label}</span>${daysCells(reads ? days : undefined, id)}<span class="when">${age(run.ageSeconds)}${took(reading.duration)}</span>${reasonsOf(reading.results)}${reads ? quietLine(quiet, id, now) : undefined}</li>
 `
 }
 

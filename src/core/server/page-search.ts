@@ -2,9 +2,8 @@ import { ServerType } from '../protocol/index.ts'
 import { count, type Level, worstFirst } from '../reports/index.ts'
 import type { Card, CardMonitor } from './cards.ts'
 import { html, type Markup, trusted } from './html.ts'
-import type { DaysById } from './page-days.ts'
 import { nameOfCard } from './page-listing.ts'
-import { rowOf } from './page-rows.ts'
+import { type RowOptions, rowOf } from './page-rows.ts'
 import type { MonitorId } from './page-words.ts'
 
 /** With more monitors than this the page has a form to find them, and how many it lists at most. */
@@ -39,6 +38,8 @@ export type SearchOptions = {
   readonly reads: (type?: ServerType) => boolean
 }
 
+type ResultOptions = SearchOptions & Pick<RowOptions, 'days' | 'quiet' | 'now'>
+
 /** Whether the reader looks for anything. */
 export const isAsked = ({ find = '', state, type }: Search): boolean =>
   find.trim() !== '' || state !== undefined || type !== undefined
@@ -70,10 +71,7 @@ export function foundIds(cards: readonly Card[], options: SearchOptions): readon
 }
 
 /** Finds monitors by name and state, where there are many. Undefined for few, or if the reader may read no name. */
-export function searchMarkup(
-  cards: readonly Card[],
-  options: SearchOptions & { readonly days: DaysById | undefined },
-): Markup | undefined {
+export function searchMarkup(cards: readonly Card[], options: ResultOptions): Markup | undefined {
   const { search, reads } = options
   const readable = cards.filter(({ type }) => reads(type))
   const all = readable.reduce((sum, { monitors }) => sum + monitors.length, 0)
@@ -94,10 +92,7 @@ ${isAsked(search) ? foundMarkup(cards, options) : undefined}
 const optionOf = (value: string, text: string, isSelected: boolean): Markup =>
   html`<option value="${value}"${trusted(isSelected ? ' selected' : '')}>${text}</option>`
 
-function foundMarkup(
-  cards: readonly Card[],
-  { search, reads, days }: SearchOptions & { readonly days: DaysById | undefined },
-): Markup {
+function foundMarkup(cards: readonly Card[], { search, reads, ...row }: ResultOptions): Markup {
   const all = matchesOf(cards, { search, reads })
   const start = startOf(search, all.length)
   const listed = all.slice(start, start + mostMatches)
@@ -105,7 +100,7 @@ function foundMarkup(
   const end = start + listed.length
   const which = all.length <= mostMatches ? '' : `, ${start + 1} to ${end} of them`
   return html`<p class="quiet" role="status">${count(all.length, 'monitor')}${which}</p>
-${listed.length > 0 ? html`<ul class="rows">${listed.map(({ type, one }) => rowOf(one, { type, reads: true, days, prefix: type === undefined ? '' : `${type} ` }))}</ul>` : undefined}
+${listed.length > 0 ? html`<ul class="rows">${listed.map(({ type, one }) => rowOf(one, { ...row, type, reads: true, prefix: type === undefined ? '' : `${type} ` }))}</ul>` : undefined}
 ${all.length > mostMatches ? html`<p>${start > 0 ? html`<a href="${href(start - mostMatches)}">The ${mostMatches} before</a> ` : undefined}${end < all.length ? html`<a href="${href(end)}">The next ${Math.min(mostMatches, all.length - end)}</a>` : undefined}</p>` : undefined}`
 }
 

@@ -5,6 +5,7 @@ import { html, type Markup, trusted } from './html.ts'
 import type { DaysById } from './page-days.ts'
 import { classOf, stateOf } from './page-frame.ts'
 import { type CardList, type Fold, nameOfCard } from './page-listing.ts'
+import type { QuietFacts } from './page-quiet.ts'
 import { age, type ReportId, reportsMarkup } from './page-report.ts'
 import { rowsOf } from './page-rows.ts'
 
@@ -18,13 +19,16 @@ export type CardOptions = {
   readonly reads: boolean
   readonly days: DaysById | undefined
   readonly report: ReportId | undefined
+  readonly quiet: QuietFacts | undefined
+  /** Milliseconds since 1970. */
+  readonly now: number
 }
 
 /** The card of a type, or of the host. */
 export function cardMarkup(card: Card, options: CardOptions): Markup {
   const { type, level, runs, gap } = card
-  const { listing, reads, days, report } = options
-  const row = { type, reads, days }
+  const { listing, reads, report } = options
+  const row = { ...options, type }
   const lines = [...causesOf(card), hostLine(card, options.all)].filter((line) => line !== undefined)
   return html`<section id="${nameOfCard(card)}">
 <div class="top"><h2>${type ?? 'Host'}</h2>${stateOf(level)}<span class="sum">${sumOf(card)}</span>${type === undefined ? undefined : runForm(type)}</div>
@@ -83,7 +87,6 @@ const foldWords = { ok: 'healthy', 'not checked': 'not checked' } as const
 
 function foldMarkup(card: Card, { level, count: all, listed, isOpen }: Fold, options: CardOptions): Markup {
   const { type } = card
-  const { reads, days } = options
   const name = nameOfCard(card)
   const what = `${all === 1 && type === undefined ? '' : `${count(all, 'monitor')} `}${foldWords[level]}`
   const state = level === 'ok' ? 'healthy' : 'not-checked'
@@ -96,7 +99,7 @@ function foldMarkup(card: Card, { level, count: all, listed, isOpen }: Fold, opt
     : html`<a href="/?open=${name}#${name}">Keep this list open</a>`
   return html`<details${trusted(isOpen ? ' open' : '')}><summary>${what}</summary>
 <p class="quiet">${keep}</p>
-${rowsOf(listed, { type, reads, days })}
+${rowsOf(listed, { ...options, type })}
 ${left > 0 ? html`<p class="quiet">and ${left} more: <a href="/?type=${name}&amp;state=${state}#find">find them</a></p>` : undefined}
 </details>`
 }

@@ -1,12 +1,15 @@
 import { Fault } from '../errors.ts'
 import { type LanguageName, languageNames, languages, parametersOf } from '../metadata/index.ts'
 import {
+  AcknowledgeFault,
   Authenticate,
   type Dto,
+  EndQuiet,
   HealthCheckRequest,
   type Operation,
   type OperationSpec,
   operations,
+  QuietMonitors,
   type ReplyRoute,
   replyRoutes,
 } from '../protocol/index.ts'
@@ -50,6 +53,27 @@ const serverPages = {
     contentType: htmlType,
     anyHost: false,
     post: { summary: 'Signs in or, with the provider logout, out, and redirects to the page', form: Authenticate },
+  },
+  quietForm: {
+    paths: ['/forms/quiet'],
+    summary: 'Redirects to the status page',
+    contentType: htmlType,
+    anyHost: false,
+    post: { summary: 'Silences a monitor and redirects to its page', form: QuietMonitors },
+  },
+  acknowledgeForm: {
+    paths: ['/forms/acknowledge'],
+    summary: 'Redirects to the status page',
+    contentType: htmlType,
+    anyHost: false,
+    post: { summary: 'Acknowledges the incidents of a monitor and redirects to its page', form: AcknowledgeFault },
+  },
+  endQuietForm: {
+    paths: ['/forms/end-quiet'],
+    summary: 'Redirects to the status page',
+    contentType: htmlType,
+    anyHost: false,
+    post: { summary: 'Ends a silence or an acknowledgement and redirects to the page of the monitor', form: EndQuiet },
   },
   livez: {
     paths: ['/livez'],

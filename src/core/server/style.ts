@@ -67,6 +67,8 @@ article .top { justify-content: space-between; }
 .rows .name { font-weight: 600; }
 .rows .why { grid-column: 2 / -1; margin: .1rem 0 0; font-size: .93rem; }
 .rows .why b { font-weight: 600; }
+.rows .hush, .hush { color: var(--quiet); }
+.hush::before { content: '⏾ '; content: '⏾ ' / ''; }
 .rows .days { height: 1.15rem; }
 .rows .share { text-align: right; font-variant-numeric: tabular-nums; font-size: .9rem; }
 .rows .when { text-align: right; font-size: .85rem; white-space: normal; }
