@@ -23,7 +23,7 @@ const program = join(root, 'bin', 'run.js')
 const user = { userName: 'viewer', password: 'quiet-lantern-73' } as const
 /** So that svc treats the browser as one of another machine. */
 const elsewhere = { 'x-forwarded-for': '192.0.2.9' }
-const desktop = { width: 1_000, height: 900 }
+const desktop = { width: 960, height: 900 }
 const phone = { width: 390, height: 844 }
 const wall = { width: 1_920, height: 1_080 }
 
@@ -68,7 +68,7 @@ async function tenServers(browser: Browser): Promise<void> {
   await pause(45_000)
   for (const colorScheme of ['light', 'dark'] as const) {
     const page = await opened(browser, serve, { viewport: desktop, colorScheme })
-    await save(page, `desktop-${colorScheme}`, 1_150)
+    await save(page, `desktop-${colorScheme}`, 1_000)
     await page.context().close()
     const small = await opened(browser, serve, { viewport: phone, colorScheme })
     await save(small, `phone-${colorScheme}`, 1_100)
@@ -89,7 +89,10 @@ async function tenServers(browser: Browser): Promise<void> {
   const session = await board.context().newCDPSession(board)
   serve.signal('SIGSTOP')
   await pause(58_000)
-  const { data } = await session.send('Page.captureScreenshot', { format: 'png' })
+  const { data } = await session.send('Page.captureScreenshot', {
+    format: 'png',
+    clip: { x: 0, y: 0, ...wall, scale: 0.5 },
+  })
   serve.signal('SIGCONT')
   writeFileSync(join(folder, 'board-stale.png'), compressed(Buffer.from(data, 'base64')))
   await board.context().close()
@@ -106,9 +109,8 @@ async function tenThousand(browser: Browser): Promise<void> {
   await many.checked()
   const context = await browser.newContext({ viewport: desktop, colorScheme: 'light', javaScriptEnabled: false })
   const page = await context.newPage()
-  await page.goto(`${serve.url}/?find=shop-77&state=healthy#find`)
   await page.goto(`${serve.url}/`)
-  await save(page, 'ten-thousand', 1_100)
+  await save(page, 'ten-thousand', 860)
   await context.close()
   const paths = ['/', '/?find=shop-777', '/?state=healthy', '/?open=App', '/?state=healthy&skip=9900', '/board']
   process.stdout.write(await timesOf('10,000 monitors', serve.url, paths))

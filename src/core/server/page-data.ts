@@ -10,6 +10,7 @@ import { checkedTypes } from './health.ts'
 import type { PageReader } from './page-frame.ts'
 import { type QuietFacts, quietFacts } from './page-quiet.ts'
 import { prepareMonitor } from './page-report.ts'
+import { soon } from './page-soon.ts'
 import type { MonitorId } from './page-words.ts'
 
 /** What the status page and the board are made of, as far as this caller may see it. */
@@ -66,28 +67,12 @@ export async function pageData(server: ServerContext, context: RequestContext): 
 /** The form to sign in, which comes back to this target. */
 export const signInHref = (target = '/'): string => `/sign-in?continue=${encodeURIComponent(target)}`
 
-/** For how long a page waits for the history, in milliseconds: a store that hangs delays no page for longer. */
-const historyMs = 1_000
-
 /** The days of monitors, or undefined if history does not answer soon. */
-export async function daysOf(
+export const daysOf = async (
   { runtime }: ServerContext,
   ids: readonly MonitorId[],
-): Promise<ReadonlyMap<string, DaysOfMonitor> | undefined> {
-  if (!runtime.days || ids.length === 0) return undefined
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(resolve, historyMs, undefined)
-  })
-  try {
-    return await Promise.race([runtime.days(ids), late])
-  } catch (error) {
-    if (error instanceof Fault) return undefined
-    throw error
-  } finally {
-    clearTimeout(timer)
-  }
-}
+): Promise<ReadonlyMap<string, DaysOfMonitor> | undefined> =>
+  runtime.days && ids.length > 0 ? await soon(runtime.days(ids)) : undefined
 
 /** Who is signed in, and by which provider. Undefined without a valid session, and where sign-in is not offered. */
 async function signedInUser({ service }: ServerContext, call: Call): Promise<string | undefined> {

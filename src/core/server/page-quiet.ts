@@ -1,14 +1,8 @@
-import { Fault } from '../errors.ts'
-import {
-  type AuthenticateResponse,
-  type GetQuietResponse,
-  maySilence,
-  type QuietEntry,
-  type RunQuiet,
-} from '../protocol/index.ts'
+import { maySilence, type QuietEntry, type RunQuiet } from '../protocol/index.ts'
 import type { Call, HealthViews } from '../service.ts'
 import type { ServerContext } from './context.ts'
 import { html, type Markup } from './html.ts'
+import { soon } from './page-soon.ts'
 import { instant, type MonitorId, monitorIdOf, monitorKey } from './page-words.ts'
 
 /** What is quiet, as far as the reader may know. */
@@ -31,23 +25,19 @@ export async function quietFacts(
   { call, views, isSignedIn }: { readonly call: Call; readonly views: HealthViews; readonly isSignedIn: boolean },
 ): Promise<QuietFacts> {
   if (!runtime.confirmed) return nothing
-  try {
-    const [{ Quiet = [] }, identity] = await Promise.all([
-      service.getQuiet({}, call) as Promise<GetQuietResponse>,
-      isSignedIn ? (service.authenticate({}, { ...call, verb: 'GET' }) as Promise<AuthenticateResponse>) : undefined,
-    ])
-    const { Roles: roles = [], Permissions: permissions = [] } = identity ?? {}
-    const byMonitor = new Map<string, RunQuiet>()
-    for (const { type, monitor, quiet } of Quiet.length === 0 ? [] : runtime.confirmed(views).checks) {
-      const [first] = quiet
-      if (first && !byMonitor.has(monitorIdOf({ type, monitor })))
-        byMonitor.set(monitorIdOf({ type, monitor }), first)
-    }
-    return { byMonitor, entries: Quiet, maySilence: maySilence({ roles, permissions }) }
-  } catch (error) {
-    if (error instanceof Fault) return nothing
-    throw error
+  const [answer, identity] = await Promise.all([
+    soon(service.getQuiet({}, call)),
+    isSignedIn ? soon(service.authenticate({}, { ...call, verb: 'GET' })) : undefined,
+  ])
+  const entries = answer?.Quiet ?? []
+  const byMonitor = new Map<string, RunQuiet>()
+  for (const { type, monitor, quiet } of entries.length === 0 ? [] : runtime.confirmed(views).checks) {
+    const [first] = quiet
+    const id = monitorIdOf({ type, monitor })
+    if (first && !byMonitor.has(id)) byMonitor.set(id, first)
   }
+  const { Roles: roles = [], Permissions: permissions = [] } = identity ?? {}
+  return { byMonitor, entries, maySilence: answer !== undefined && maySilence({ roles, permissions }) }
 }
 
 const whatOf: Readonly<Record<RunQuiet['source'], string>> = {
