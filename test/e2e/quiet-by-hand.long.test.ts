@@ -50,7 +50,7 @@ ${monitors}`
   /** Whether the receiver knows all that it has to know. */
   const isQuietNow = async (): Promise<boolean> =>
     (await ask(`${node.url}/metrics`)).body.includes('svc_notify_pending{receiver="chat"} 0\n')
-  return { sent, node, home, svc, isQuietNow }
+  return { sent, node, home, store, svc, isQuietNow }
 }
 
 const tcp = (name: string, port: number): string =>
@@ -127,7 +127,7 @@ test('M9 an acknowledged fault is silent while it is the same, and loud once its
   onTestFinished(() => void server.close())
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
-  const { sent, svc, isQuietNow } = await watched(
+  const { sent, home, store, svc, isQuietNow } = await watched(
     `  App:\n    host: false\n    monitors: [{kind: http, name: shop, url: "http://127.0.0.1:${port}/", every: 10s}]\n`,
   )
   await until(() => sent.length > 0, waitMs)
@@ -144,7 +144,8 @@ test('M9 an acknowledged fault is silent while it is the same, and loud once its
   expect(sent[1]).toMatch(/^firing http shop failed /)
   expect(sent[1]).not.toBe(first)
   expect(JSON.parse((await svc('quiet', 'list', '--json')).stdout)).toMatchObject({ quiet: [] })
-  await until(async () => (await svc('audit', 'list')).stdout.includes('the fault became another one'), waitMs)
+  const audit = async () => (await home.run(['audit', 'list', '--store', store])).stdout
+  await until(async () => (await audit()).includes('the fault became another one'), waitMs)
 })
 
 test('M9 an acknowledged warning that becomes a failure is loud, and its recovery is sent', {

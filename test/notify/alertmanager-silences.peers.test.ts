@@ -264,6 +264,10 @@ peerSuite(alertmanagerMissing, 'two real Alertmanagers in a cluster', () => {
     const next = await opened(urlsOf(servers))
     await made(next.receiver, [one])
     expect((await current(servers[0])).map(({ endsAt }) => endsAt)).toEqual([later])
+    await made(next.receiver, [{ ...one, reason: 'INC-8' }])
+    expect((await current(servers[0])).map(({ endsAt, comment }) => [endsAt, comment.slice(0, 5)])).toEqual([
+      [later, 'INC-8'],
+    ])
     await made(next.receiver, [{ ...one, until: one.until + hour }])
     const [moved] = await current(servers[0])
     expect(seconds(moved?.endsAt, one.until + hour)).toBeLessThan(2)

@@ -95,6 +95,30 @@ peerSuite(alertmanagerMissing, 'two real Alertmanagers with the shipped configur
     expect(warnings).toEqual([])
   })
 
+  test('M2 the warning of a failure is inhibited from the first message on, although both are older than group_wait', async () => {
+    const { receiver: am } = await opened(receiver())
+    const check = 'inhibited'
+    // Before, it waits for its peers, and sends nothing.
+    for (const { url } of servers) {
+      const isReady = async () => (await (await fetch(`${url}/api/v2/status`)).text()).includes('"status":"ready"')
+      await until(isReady, patience)
+    }
+    const faults = Array.from({ length: 20 }, (_, at) =>
+      notice({ id: `f${at}`, beganAt: Date.now() - 60_000 }, { check, monitor: `tcp m${at}` }),
+    )
+    for (const fault of faults) await am.send([fault], signal())
+    await until(() => news('/oncall', check).length >= faults.length, patience)
+    // Two rounds of each group, in which a warning would be sent, too.
+    for (const { metric } of servers) {
+      const queries = await metric('alertmanager_nflog_queries_total')
+      const isRound = async () => (await metric('alertmanager_nflog_queries_total')) > queries + 2 * faults.length
+      await until(isRound, patience, 200)
+    }
+    expect(news('/ops', check)).toEqual([])
+    const over = faults.map((fault): typeof fault => ({ ...fault, what: 'end', endedAt: Date.now() }))
+    expect(await am.send(over, signal())).toEqual({ what: 'accepted' })
+  })
+
   test("M2 after svc is killed, only the watchdog ends soon, and the dead man's switch hears of it until then", async () => {
     const check = 'connect'
     const { receiver: am } = await opened(receiver())

@@ -45,8 +45,11 @@ export type DriverOptions = {
   readonly look: (key: string, depth: ExecutionMode) => void
   /** The message about a subject. `marks`: tags besides those of its monitor. */
   readonly noticeOf: (item: NoticeItem, marks: readonly string[]) => Notice
-  /** What is to be silent at a receiver that has silences of its own. Absent: nothing. */
-  readonly mutes?: ((receiver: string) => readonly Mute[]) | undefined
+  /**
+   * What is to be silent at a receiver that has silences of its own. Undefined while that is not known: its silences then
+   * stay as they are. Absent: nothing.
+   */
+  readonly mutes?: ((receiver: string) => readonly Mute[] | undefined) | undefined
   /** Milliseconds since 1970. */
   readonly now: () => number
   /** Whether everything works that the watchdog vouches for, besides the outbox. */
@@ -208,7 +211,8 @@ export class NotifyDriver {
     const own = (this.#muting.get(name) ?? Promise.resolve()).then(async (): Promise<readonly MuteFailure[]> => {
       if (signal.aborted) return []
       try {
-        return (await receiver.mute?.(this.#options.mutes?.(name) ?? [], signal)) ?? []
+        const mutes = this.#options.mutes ? this.#options.mutes(name) : []
+        return (mutes && (await receiver.mute?.(mutes, signal))) ?? []
       } catch (error) {
         return [{ place: receiver.describe().to, message: defectOf(error) }]
       }

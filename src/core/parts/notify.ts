@@ -129,8 +129,11 @@ export function notifyPart({
   }
 
   let ignoring: ReadonlySet<string> = new Set()
-  const mutes = (receiver: string): readonly Mute[] =>
-    ignoring.has(receiver) ? [] : mutesOf(quiet.rules, (subject) => noticeSubject(server, subject), quiet.now)
+  const mutes = (receiver: string): readonly Mute[] | undefined => {
+    if (ignoring.has(receiver)) return []
+    if (!quiet.isComplete) return undefined
+    return mutesOf(quiet.rules, (subject) => noticeSubject(server, subject), quiet.now)
+  }
   const driver = new NotifyDriver({ mutes, rows, lookup, look: states.look, noticeOf, now, isHealthy: keepsUp, log })
   states.follow((transition) => driver.transition(transition))
   return {

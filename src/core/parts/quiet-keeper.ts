@@ -96,6 +96,11 @@ export class QuietKeeper {
     return { clock: this.#clock, entries: this.#entries }
   }
 
+  /** Whether all entries are known: until the store has answered once, nobody may conclude that something is not silent. */
+  get isComplete(): boolean {
+    return this.#store === undefined || Number.isFinite(this.#readAt)
+  }
+
   /** Whether anything may be silent at all. */
   get isIdle(): boolean {
     return this.#clock.length === 0 && this.#entries.length === 0

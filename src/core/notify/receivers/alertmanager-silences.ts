@@ -106,7 +106,7 @@ export class Silences {
   }
 
   /** Has the next call verify everything: an instance has failed or come back. */
-  expire(): void {
+  invalidate(): void {
     this.#isStale = true
   }
 
@@ -168,7 +168,7 @@ export class Silences {
     return failures
   }
 
-  /** Makes the silences of one instance the wanted ones. Resolves with why that failed. */
+  /** Makes the silences of one instance those of the goals. Resolves with why that failed. */
   async #inInstance(
     peer: SilencePeer,
     group: readonly Member[],
@@ -289,7 +289,7 @@ type Conditions = {
   readonly server: string
 }
 
-/** What makes the silences of an instance the wanted ones, and which of them a person has ended since the last call. */
+/** What makes the silences of an instance those of the goals, and which of them a person has ended since the last call. */
 function changesFor(
   goals: readonly Goal[],
   listed: readonly OwnSilence[],
@@ -340,8 +340,7 @@ function correction(one: Goal, silence: OwnSilence, { at, skew, followed, server
   const comment = isEndRight ? marked(fresh.comment, setEnd) : fresh.comment
   const endsAt = isEndRight ? silence.endsAt : fresh.endsAt
   const startsAt = isBeginRight ? silence.startsAt : fresh.startsAt
-  if (isEndRight && isBeginRight && comment === silence.comment && fresh.createdBy === silence.createdBy)
-    return undefined
+  if (isEndRight && isBeginRight && comment === silence.comment) return undefined
   return { id, matchers, startsAt, endsAt, createdBy: fresh.createdBy, comment }
 }
 

@@ -274,7 +274,7 @@ class Alertmanager implements Receiver {
     if ((message === undefined) === (instance.problem === undefined)) return
     instance.problem = message
     // It may have lost its silences.
-    this.#silences.expire()
+    this.#silences.invalidate()
     if (this.#instances.length > 1 && !this.#context.isTest) {
       this.#context.warn(message ?? `${instance.origin} accepts alerts again`)
     }
@@ -298,8 +298,7 @@ class Alertmanager implements Receiver {
     const sendable = alerts.filter((alert) => !instance.refused.has(content(alert)))
     const bad: Bad[] = []
     const budget = { left: maxBisections }
-    for (let from = 0; from < sendable.length; from += chunkSize) {
-      const chunk = sendable.slice(from, from + chunkSize)
+    for (const chunk of chunksOf(sendable, this.#context.now())) {
       const outcome = await this.#post(instance, place, chunk, signal, budget)
       bad.push(...outcome.bad)
       if (outcome.problem !== undefined) return { bad, problem: outcome.problem }
@@ -436,6 +435,20 @@ function deliveryTo(outcomes: readonly Outcome[], needsAll: boolean): Delivery {
   const fault = first?.fault
   const afterMs = Math.min(...pauses)
   return { what: 'later', message, isPerhapsReceived, fault, ...(afterMs > 0 ? { afterMs } : {}) }
+}
+
+/**
+ * The alerts of each request. Failures that fire come first, and by themselves: Alertmanager sends what is older than
+ * `group_wait` at once, and a warning in the same request overtakes the failure that inhibits it.
+ */
+function chunksOf(alerts: readonly Alert[], now: number): readonly (readonly Alert[])[] {
+  const isFiringFailure = ({ labels, endsAt }: Alert): boolean => labels['alertname'] === 'SvcFailed' && endsAt > now
+  const parts = [alerts.filter(isFiringFailure), alerts.filter((alert) => !isFiringFailure(alert))]
+  return parts.flatMap((part) =>
+    Array.from({ length: Math.ceil(part.length / chunkSize) }, (_, at) =>
+      part.slice(at * chunkSize, (at + 1) * chunkSize),
+    ),
+  )
 }
 
 const identity = ({ labels }: Alert): string => JSON.stringify(labels)

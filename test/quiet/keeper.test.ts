@@ -1,0 +1,72 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { Fault } from '../../src/core/errors.ts'
+import type { Mute, Receiver } from '../../src/core/notify/index.ts'
+import { NotifyDriver } from '../../src/core/parts/notify-driver.ts'
+import { QuietKeeper } from '../../src/core/parts/quiet-keeper.ts'
+import type { HandQuiet } from '../../src/core/quiet/index.ts'
+import type { QuietRows } from '../../src/core/store/index.ts'
+import { load } from '../config/given.ts'
+
+const now = 1_700_000_000_000
+const entry: HandQuiet = {
+  ...{ what: 'quiet', id: 'a', monitors: ['Sql/*'], from: now, until: now + 60_000, by: 'alice', reason: 'patches' },
+}
+
+async function keeperOf(list: () => Promise<readonly HandQuiet[]>): Promise<QuietKeeper> {
+  const rows: QuietRows = { list, add: async () => {}, end: async () => undefined }
+  const store = { rows: async () => rows, now: () => now }
+  const keeper = new QuietKeeper({ config: await load('types: {}'), store, now: () => now })
+  onTestFinished(() => keeper.close())
+  return keeper
+}
+
+test('M10 until the store has answered once, a simulated receiver keeps the silences that it has', async () => {
+  let isAway = true
+  const keeper = await keeperOf(async () => {
+    if (isAway) throw new Fault('Unavailable', 'the store is away')
+    return [entry]
+  })
+  const muted: (readonly Mute[])[] = []
+  const receiver: Receiver = {
+    describe: () => ({ name: 'am', kind: 'alertmanager', to: 'http://am' }),
+    send: async () => ({ what: 'accepted' }),
+    mute: async (mutes) => {
+      muted.push(mutes)
+      return []
+    },
+    close: async () => {},
+  }
+  const driver = new NotifyDriver({
+    rows: undefined,
+    lookup: () => 'removed',
+    look: () => {},
+    noticeOf: () => {
+      throw new Error('nothing is sent')
+    },
+    mutes: () => (keeper.isComplete ? [] : undefined),
+    now: () => now,
+    isHealthy: () => true,
+    log: () => {},
+  })
+  onTestFinished(async () => await driver.close())
+  const rules = { name: 'am', folds: false, remindMs: Number.POSITIVE_INFINITY, wants: () => true }
+  driver.use([{ receiver, rules }])
+  await expect(keeper.read()).rejects.toThrow('the store is away')
+  expect([await driver.mute(), muted]).toEqual([[], []])
+  isAway = false
+  await keeper.read()
+  await driver.mute()
+  expect(muted).toEqual([[]])
+})
+
+test('M8 what was silent stays silent while the store is away', async () => {
+  let isAway = false
+  const keeper = await keeperOf(async () => {
+    if (isAway) throw new Fault('Unavailable', 'the store is away')
+    return [entry]
+  })
+  await keeper.read()
+  isAway = true
+  await expect(keeper.read()).rejects.toThrow('the store is away')
+  expect(keeper.ofMonitors([{ type: 'Sql', monitor: 'postgres orders' }])).toMatchObject([{ id: 'a', by: 'alice' }])
+})
