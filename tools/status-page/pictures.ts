@@ -68,7 +68,7 @@ async function tenServers(browser: Browser): Promise<void> {
   await pause(45_000)
   for (const colorScheme of ['light', 'dark'] as const) {
     const page = await opened(browser, serve, { viewport: desktop, colorScheme })
-    await save(page, `desktop-${colorScheme}`, 1_000)
+    await save(page, `desktop-${colorScheme}`, 940)
     await page.context().close()
     const small = await opened(browser, serve, { viewport: phone, colorScheme })
     await save(small, `phone-${colorScheme}`, 1_100)
