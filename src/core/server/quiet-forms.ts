@@ -28,7 +28,9 @@ export const quietForm =
   async (server: ServerContext, context: RequestContext, { pairs }: RequestTarget): Promise<HttpAnswer> => {
     const target = safeTarget(pairs.find(([name]) => name === 'continue')?.[1])
     const redirect: HttpAnswer = { status: 303, headers: ['Location', target] }
-    if (context.logFields.method !== 'POST') return redirect
+    if (context.logFields.method !== 'POST') {
+      return answerOf(server, context, { target, notice: 'The form for this is on the page of each monitor.' })
+    }
     try {
       const { NotSilenced = [] } = await change(server, context, operation)
       return NotSilenced.length === 0 ? redirect : notSilenced(server, context, target, NotSilenced)
@@ -75,7 +77,7 @@ function answerOf(
 ): HttpAnswer {
   const frame = { title: 'Notifications', level: undefined, base: baseUrl(server, context), user: undefined, notice }
   return pageAnswer(
-    framed(html`<p><a href="${target}">Back to the monitor</a></p>`, {
+    framed(html`<p><a href="${target}">Go on</a></p>`, {
       ...frame,
       at: new Date(),
       reloadEvery: undefined,
