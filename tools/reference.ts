@@ -43,6 +43,7 @@ const pages: Readonly<Record<string, () => string | Promise<string>>> = {
   'monitors.md': monitorsPage,
   'svc.schema.json': async () => `${JSON.stringify(await configSchema(), null, 2)}\n`,
   'run.schema.json': () => `${JSON.stringify(runSchema(), null, 2)}\n`,
+  'least-privilege.md': leastPrivilegePage,
   'errors.md': errorsPage,
   'operations.md': operationsPage,
   'audit.md': auditPage,
@@ -268,6 +269,53 @@ function privilegesTable({ checks }: KindRow): readonly string[] {
       [...byPrivilege].map(([privilege = '', of]) => [code(privilege), of.map(({ name }) => code(name)).join(', ')]),
     ),
   ]
+}
+
+/** What a stolen account opens, by kind. */
+async function leastPrivilegePage(): Promise<string> {
+  const kinds = await describeKinds()
+  const isSecret = ({ type }: SettingRow): boolean => type.includes('secret')
+  const [withSecrets, others] = [true, false].map((has) =>
+    kinds.filter(({ settings }) => settings.some(isSecret) === has),
+  )
+  return page(
+    '# Least privilege',
+    'What svc signs in with is worth stealing: it is stored where svc runs, and works at every server that svc watches. This page says what each account opens for a thief, if it has the privileges that its checks need and no others. Give each server an account of its own, used by svc alone, from the addresses of svc alone, and with a limit on its connections where the server has one.',
+    'A check whose privilege is missing is *not checked* and says which statement grants it, so begin with none and add what you want checked. Checks that write need `allowWrites: true` and the privilege for it; without them svc writes nothing at a server.',
+    '## Accounts at the servers',
+    ...(withSecrets ?? []).flatMap((kind) => [
+      `### ${kind.name}`,
+      `${kind.exposure ?? ''} Secrets: ${kind.settings
+        .filter(isSecret)
+        .map(({ name }) => code(name))
+        .join(', ')}.`,
+      ...privilegesTable(kind),
+    ]),
+    '## Kinds without an account',
+    `These have no secret, so there is nothing to steal: ${(others ?? []).map(({ name }) => code(name)).join(', ')}. Those that look at this machine read it as the account of svc; \`exec\` runs its program as that account.`,
+    '## Accounts at svc',
+    table(
+      ['permission or role', 'what it opens'],
+      [
+        [
+          'none',
+          'States, counts and names of checks, as for everybody ([strangers](../strangers.md)); the own password and sessions',
+        ],
+        [
+          code('health'),
+          'Details of health of all types: names, addresses, messages, history and incidents; `health:Sql` for one type. For people who look and boards that hang. It changes nothing',
+        ],
+        [
+          code('quiet'),
+          'Silences and acknowledges: a thief can hide an incident from its receivers. The page, `/metrics` and the audit log still show it',
+        ],
+        [code('heartbeat:NAME'), 'Reports that this agent is healthy'],
+        ['Admin', 'Everything: users, keys, roles. Not for monitoring tools'],
+      ],
+    ),
+    '## The account that svc runs as',
+    'Whoever has it reads svc.yaml, the secrets beside it and the store, and so everything above. The systemd unit and the container image limit what it may do on its machine ([installing](../install.md)), and `{file: …}` keeps secrets out of svc.yaml.',
+  )
 }
 
 function errorsPage(): string {

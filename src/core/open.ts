@@ -168,6 +168,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
       const families = await Promise.all(parts.map(async ({ metrics }) => (await metrics?.(limitMs)) ?? []))
       return families.flat()
     },
+    days: results?.days,
     viewOf: (call) => viewOf(local, call),
     recent: health.recent,
     confirmed: watching && ((views) => watching.states.confirmed(views, quiet?.keeper)),

@@ -167,6 +167,11 @@ export type Runtime = {
   readonly confirmed?: ((views: HealthViews) => ConfirmedStates) | undefined
   /** What is wrong with the monitors that the schedule runs, for these views. Absent: there is no schedule. */
   readonly incidents?: ((views: HealthViews) => Promise<Incidents>) | undefined
+  /**
+   * The last 90 days of these monitors, by type and name (`Sql/postgres orders`, `/host`). The caller has checked that the
+   * reader may read them. Monitors that history does not know are missing. Absent: there is no history.
+   */
+  readonly days?: ((ids: readonly MonitorOfPage[]) => Promise<ReadonlyMap<string, DaysOfMonitor>>) | undefined
   /** How much a caller may see (S11). */
   readonly viewOf: (call: Pick<Call, 'caller' | 'credential' | 'correlationId' | 'signal'>) => Promise<HealthViews>
   /** The challenges of sign-in by digest (A12). Absent where it is off. Rejects when the store does not answer. */
@@ -181,6 +186,16 @@ export type Runtime = {
   readonly cancelRuns?: (() => void) | undefined
   /** Cancels runs in progress and closes the store. Safe to call twice. */
   readonly close: () => Promise<void>
+}
+/** A monitor by its name. Without a type it is the machine itself. */
+export type MonitorOfPage = { readonly type?: ServerType | undefined; readonly monitor: string }
+/** What history knows of a day: the worst of it. */
+export type DayStatus = 'ok' | 'warning' | 'failed' | 'unobserved'
+export type DaysOfMonitor = {
+  /** The oldest first; the last one is today. Days begin at midnight UTC. */
+  readonly days: readonly DayStatus[]
+  /** Of the time observed. Undefined if none was. */
+  readonly availabilityPercent: number | undefined
 }
 /** How much of the runs of a server type a caller may see or, without a type, of what belongs to no single type. */
 export type HealthViews = (type?: ServerType) => RunDocument['view']

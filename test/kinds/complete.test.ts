@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { AnyKind } from '../../src/core/engine/index.ts'
 import { type KindName, monitors, registered } from '../../src/core/kinds/index.ts'
-import { loadKind } from '../../src/core/plan/index.ts'
+import { describeSettings, loadKind } from '../../src/core/plan/index.ts'
 import { kindsInPeers } from '../support/engine/ended-connection.ts'
 import { kindRows } from '../support/engine/kind-rows.ts'
 
@@ -59,6 +59,11 @@ const demands: readonly Demand[] = [
   {
     what: 'a cost in its declaration',
     has: (_, { cost }) => cost !== undefined,
+  },
+  {
+    what: 'in its declaration, what its account exposes to somebody who has stolen it',
+    has: (_, { exposure }) => exposure !== undefined,
+    of: ({ internal, settings }) => !internal && describeSettings(settings).some(({ type }) => type.includes('secret')),
   },
   {
     what: 'a row for costs in test/kinds/KIND.rows.ts, which counts its cost',

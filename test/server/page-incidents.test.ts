@@ -104,14 +104,15 @@ const factsOf = (
   victims,
 })
 
-const title = (page: string): string | undefined => /<h1>(.*?)<\/h1>/.exec(page)?.[1]
+const title = (page: string): string | undefined => /<h1>(.*?)<\/h1>/.exec(page)?.[1]?.replace(/<[^>]*>/g, '')
 /** The text of the section about incidents, as a reader sees it. */
 const sectionText = (page: string): string =>
   (/<section id="incidents">(.*?)<\/section>/s.exec(page)?.[1] ?? '')
     .replace(/<[^>]*>/g, ' ')
     .replace(/\s+/g, ' ')
     .trim()
-const reloads = (page: string): string | undefined => /http-equiv="refresh" content="(\d+)"/.exec(page)?.[1]
+/** How often the page says that it reloads itself. */
+const reloads = (page: string): string | undefined => /reloads every (\d+) s/.exec(page)?.[1]
 
 test('W20 a fault is first in doubt on the page, then an incident with its beginning and its reason, then recovering, then over with its end', async () => {
   const { runs, page } = watching(monitor('Sql', 'orders'))

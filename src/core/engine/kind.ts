@@ -65,6 +65,11 @@ type About<S extends SettingsSpec> = {
   readonly recognition?: readonly Recognition[] | 'none' | undefined
   /** What a run costs the watched server. Absent: svc cannot state it. */
   readonly cost?: KindCost | undefined
+  /**
+   * What its account opens for somebody who has stolen it, with no more privileges than the checks declare, in sentences.
+   * For kinds with secrets.
+   */
+  readonly exposure?: string | undefined
   /** Internal kinds cannot be configured. */
   readonly internal?: true | undefined
   /** Its monitors run programs, which only the system's svc.yaml may allow. */
@@ -111,7 +116,7 @@ export type AnyKind = Omit<About<SettingsSpec>, 'target' | 'signsIn' | 'validate
 }
 
 /** What the declaration of a kind says about it, whichever function makes the kind of it. */
-export type KindFacts = Pick<AnyKind, 'name' | 'title' | 'cost' | 'recognition' | 'internal' | 'preload'>
+export type KindFacts = Pick<AnyKind, 'name' | 'title' | 'cost' | 'exposure' | 'recognition' | 'internal' | 'preload'>
 
 /**
  * What kinds use of svc itself besides the network and the machine. Empty here: a kind that needs something declares it in

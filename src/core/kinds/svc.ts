@@ -378,6 +378,8 @@ function figureOf(measured: RunMeasurement | undefined): Measurement | undefined
 export default networkKind({
   name: 'svc',
   title: 'The /healthcheck of another svc, or of a compatible server, reports Success',
+  exposure:
+    'What its user may do at the other svc. With the permission health, or health:TYPE for one type, it reads details of health and starts checks.',
   // Discovery recognizes an HTTP server.
   recognition: 'none',
   preload: loadXmlParser,

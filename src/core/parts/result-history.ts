@@ -9,6 +9,7 @@ import { ofType } from '../plan/index.ts'
 import { ExecutionMode, type ServerType } from '../protocol/index.ts'
 import { depthOfCheck, type Family } from '../reports/index.ts'
 import { type Intervals, timelineOf } from '../schedule/index.ts'
+import type { Runtime } from '../service.ts'
 import type { IncidentRecord, IncidentsQuery } from '../states/index.ts'
 import type { KeeperLog } from '../store/index.ts'
 import type { Part } from './part.ts'
@@ -18,6 +19,8 @@ export type ResultHistoryPart = Part & {
   /** Takes a report that counts. */
   readonly record: NonNullable<LatestOptions['onReport']>
   readonly history: Parts['history']
+  /** `Runtime.days` */
+  readonly days: NonNullable<Runtime['days']>
 }
 
 /** How often the store gets what is new, in milliseconds: in one transaction. */
@@ -35,6 +38,7 @@ const unscheduledMs: Readonly<Record<ExecutionMode, number>> = {
 
 const loadHistory = async () => await import('../history/index.ts')
 type History = Awaited<ReturnType<typeof loadHistory>>
+const loadDayHistory = async () => await import('./day-history.ts')
 
 type Open = {
   readonly library: History
@@ -74,6 +78,7 @@ export function resultHistoryPart({
   let closed = false
   let fault: string | undefined
   let moves = movesOf(config)
+  let days: InstanceType<Awaited<ReturnType<typeof loadDayHistory>>['DayHistory']> | undefined
 
   const opened = (library: History, source: HistorySource): Open => {
     for (const { identity, run } of early) source.recorder.add(identity, run)
@@ -157,7 +162,7 @@ export function resultHistoryPart({
       }
     },
     preload: async () => {
-      await loadHistory()
+      await Promise.all([loadHistory(), loadDayHistory()])
       // Before the server listens, so that a lack of descriptors later does not cost the history. That it cannot be opened now
       // costs history only.
       await (await stored?.())?.open().catch(() => {})
@@ -193,6 +198,11 @@ export function resultHistoryPart({
         incidents,
         typesOfHost: (key) => current.hosts.get(key),
       })
+    },
+    days: async (ids) => {
+      const { library, keeper } = await loaded.get()
+      days ??= new (await loadDayHistory()).DayHistory()
+      return await days.of(library, keeper.source, ids, now())
     },
     metrics: async () => historyMetrics(stored !== undefined && fault !== undefined, ready),
     cancel: () => {

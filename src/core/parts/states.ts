@@ -8,6 +8,7 @@ import {
   writeMonitorOfType,
 } from '../engine/index.ts'
 import { entryOf } from '../lazy.ts'
+import { orLate } from '../pace.ts'
 import type { ExecutionMode, RunQuiet } from '../protocol/index.ts'
 import type { Silence } from '../quiet/index.ts'
 import { documentOf, readMonitor, slugIn } from '../reports/index.ts'
@@ -150,7 +151,9 @@ export function statesPart(keeper: StatesKeeper = statesKeeper({}), log: KeeperL
     }),
     incidents: async (views) => {
       const now = clock?.now() ?? 0
-      const records = clock ? await keeper.readableIncidents({ from: 0, to: now, most: mostRecords }) : []
+      // What is open is in memory: a store that hangs costs a page only the incidents that are over.
+      const stored = clock && (await orLate(keeper.readableIncidents({ from: 0, to: now, most: mostRecords }), storeMs))
+      const records = stored ?? []
       return {
         ...(await openIncidents(states && clock ? troubledSubjects(states, now) : [], views)),
         ended: endedIncidents({ records, blips: blips.ended, now }, views, mostEnded),
@@ -173,6 +176,8 @@ export function statesPart(keeper: StatesKeeper = statesKeeper({}), log: KeeperL
   }
 }
 
+/** How long a reader waits for the incidents of the store, in milliseconds. */
+const storeMs = 1_000
 /** How many incidents that are over a reader gets. */
 const mostEnded = 100
 

@@ -83,7 +83,7 @@ export type SettingRow = {
   readonly required: boolean
   readonly doc: string
 }
-export type KindRow = Pick<AnyKind, 'name' | 'title' | 'cost'> & {
+export type KindRow = Pick<AnyKind, 'name' | 'title' | 'cost' | 'exposure'> & {
   readonly settings: readonly SettingRow[]
   readonly checks: readonly DeclaredResult[]
 }
@@ -98,6 +98,7 @@ const describeKind = (kind: AnyKind): KindRow => ({
   name: kind.name,
   title: kind.title,
   cost: kind.cost,
+  exposure: kind.exposure,
   settings: describeSettings(kind.settings),
   checks: kind.checks,
 })

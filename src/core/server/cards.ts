@@ -26,12 +26,23 @@ export type CardRun = {
   readonly monitors: readonly MonitorReading[]
   /** Milliseconds. */
   readonly duration: number | undefined
-  /** Empty for the host, which has no runs of its own, and where several runs found the results. */
+  /** Empty for the host, which has no runs of its own, and where several runs level the results. */
   readonly correlationId: string
   /** What each monitor adds to the level, the host included, and when it ran, in milliseconds. */
   readonly verdicts: readonly Verdict[]
+  /** True if its results are too old to count as healthy. */
+  readonly isExpired: boolean
 }
 type Verdict = { readonly key: string; readonly beganAt: number; readonly monitor: MonitorReading }
+
+/** A monitor of a card, by the worst of its results that still count. */
+export type CardMonitor = {
+  readonly name: string
+  readonly level: Level
+  /** The run that level the result, and the result. */
+  readonly run: CardRun
+  readonly reading: MonitorReading
+}
 
 /** One card: a server type, or the host that svc runs on. */
 export type Card = {
@@ -41,8 +52,12 @@ export type Card = {
   readonly level: Level | undefined
   /** The run behind the level: the newest among the worst runs that still count. */
   readonly decisiveRun: CardRun | undefined
+  /** Why healthy results do not make it healthy. Undefined: nothing is missing. */
+  readonly gap: string | undefined
   /** The latest run of each mode, shallowest first. */
   readonly runs: readonly CardRun[]
+  /** Its monitors, the worst first. */
+  readonly monitors: readonly CardMonitor[]
 }
 
 type Answered = {
@@ -51,6 +66,8 @@ type Answered = {
   readonly ageSeconds: number
   readonly reading: EntryReading
   readonly verdicts: readonly Verdict[]
+  readonly isExpired: boolean
+  readonly isComplete: boolean
 }
 
 /**
@@ -63,34 +80,63 @@ export function cardsOf(types: readonly ServerType[], recent: readonly RecentRun
     .map((run) => answeredBy(run, read(entryOf(run, target))))
     .toSorted((a, b) => a.ageSeconds - b.ageSeconds)
   const host = hostRuns(answered)
-  const ofTypes = types.map((type) => cardOf(type, answered.filter((run) => run.type === type).map(typeRun)))
+  const ofTypes = types.map((type) => {
+    const own = answered.filter((run) => run.type === type)
+    const isComplete = own.some((run) => run.isComplete)
+    return cardOf(type, own.map(typeRun), isComplete)
+  })
   return [...(host.length > 0 ? [cardOf(undefined, host)] : []), ...ofTypes].toSorted((a, b) => urgency(a) - urgency(b))
 }
 
 /** Sorts what needs attention first. */
 const urgency = ({ level }: Card): number => [...worstFirst, undefined].indexOf(level)
 
-function answeredBy({ type, mode, ageSeconds, places }: RecentRun, reading: EntryReading): Answered {
+function answeredBy({ type, mode, ageSeconds, places, expired, complete }: RecentRun, reading: EntryReading): Answered {
   const verdicts = reading.monitors.flatMap((monitor, at) => {
     const place = places[at]
     return place ? [{ ...place, monitor }] : []
   })
-  return { type, mode, ageSeconds, reading, verdicts }
+  return { type, mode, ageSeconds, reading, verdicts, isExpired: expired, isComplete: complete }
 }
 
 /**
  * Rates a card by its latest results. The result of a monitor counts until a newer one goes at least as deep: a Basic
- * run that passes does not clear what an Advanced run found.
+ * run that passes does not clear what an Advanced run found. What is too old, or lacks a monitor, is never healthy.
  */
-function cardOf(type: ServerType | undefined, runs: readonly CardRun[]): Card {
+function cardOf(type: ServerType | undefined, runs: readonly CardRun[], isComplete = true): Card {
   const counting = runs.flatMap((run) => countingPart(run, runs) ?? [])
   const level = worstFirst.find((candidate) => counting.some((run) => run.level === candidate))
+  const gap = gapOf(counting, isComplete)
   return {
     type,
-    level,
+    level: gap === undefined || level === undefined ? level : worst([level, 'not checked']),
     decisiveRun: counting.find((run) => run.level === level),
+    gap,
     runs: runs.toSorted((a, b) => depthOf(a.mode) - depthOf(b.mode)),
+    monitors: monitorsOf(counting, type === undefined),
   }
+}
+
+/** Why results that are healthy do not make the card healthy. */
+function gapOf(counting: readonly CardRun[], isComplete: boolean): string | undefined {
+  if (counting.length === 0) return undefined
+  if (counting.every((run) => run.isExpired)) return 'The last results are too old to count'
+  return isComplete ? undefined : 'Not every monitor has a result yet'
+}
+
+/** Each monitor with the worst of its results that count; among equals the newest. */
+function monitorsOf(counting: readonly CardRun[], isHost: boolean): readonly CardMonitor[] {
+  const byKey = new Map<string, CardMonitor>()
+  for (const run of counting) {
+    for (const { key, monitor } of run.verdicts) {
+      if (monitor.host !== isHost) continue
+      const level = run.isExpired ? worst([monitor.level, 'not checked']) : monitor.level
+      const before = byKey.get(key)
+      if (before && bySeverity(before, { level }) <= 0) continue
+      byKey.set(key, { name: monitor.name, level, run, reading: monitor })
+    }
+  }
+  return [...byKey.values()].toSorted(bySeverity)
 }
 
 /** A run, reduced to the results that no other run has superseded. Undefined if all of them are. */
@@ -113,10 +159,10 @@ function countingPart(run: CardRun, all: readonly CardRun[]): CardRun | undefine
 /** Recent runs always have a result. */
 const levelOf = ({ level }: EntryReading): Level => (level === 'unknown' ? 'fail' : level)
 
-function typeRun({ mode, ageSeconds, reading, verdicts }: Answered): CardRun {
+function typeRun({ mode, ageSeconds, reading, verdicts, isExpired }: Answered): CardRun {
   const level = levelOf(reading)
   const { duration, correlationId } = reading
-  const base = { mode, ageSeconds, level, duration, correlationId, verdicts }
+  const base = { mode, ageSeconds, level, duration, correlationId, verdicts, isExpired }
   const monitors = reading.monitors.filter((monitor) => !monitor.host)
   const hostLevel = worst(reading.monitors.filter((monitor) => monitor.host).map((monitor) => monitor.level))
   if (hostLevel === 'ok') return { ...base, ownLevel: level, causes: reading.causes, monitors }
@@ -130,14 +176,15 @@ function typeRun({ mode, ageSeconds, reading, verdicts }: Answered): CardRun {
 /** The latest host block of each mode, whichever type it ran for. */
 function hostRuns(answered: readonly Answered[]): readonly CardRun[] {
   const modes = new Set(answered.map(({ mode }) => mode))
-  return answered.flatMap(({ mode, ageSeconds, verdicts: all }): readonly CardRun[] => {
+  return answered.flatMap(({ mode, ageSeconds, isExpired, verdicts: all }): readonly CardRun[] => {
     const verdicts = all.filter(({ monitor }) => monitor.host)
     const monitors = verdicts.map(({ monitor }) => monitor)
     if (monitors.length === 0 || !modes.delete(mode)) return []
     const level = worst(monitors.map((monitor) => monitor.level))
     const [{ duration } = { duration: undefined }] = monitors
     const causes = causesOf(level, monitors)
-    return [{ mode, ageSeconds, level, ownLevel: level, causes, monitors, duration, correlationId: '', verdicts }]
+    const own = { mode, ageSeconds, isExpired, monitors, duration, verdicts }
+    return [{ ...own, level, ownLevel: level, causes, correlationId: '' }]
   })
 }
 
@@ -150,7 +197,7 @@ const causesOf = (level: Level, monitors: readonly MonitorReading[]): readonly s
         .toSorted(bySeverity)
         .map(describeResult)
 
-/** What a monitor found last at each depth, the deepest first, and whether no deeper result is newer. */
+/** What a monitor level last at each depth, the deepest first, and whether no deeper result is newer. */
 export function levelsOfMonitor(
   cards: readonly Card[],
   { type, monitor: name }: { readonly type?: ServerType | undefined; readonly monitor: string },
@@ -175,8 +222,8 @@ export function levelsOfMonitor(
 export function headline(cards: readonly Card[]): string {
   const host = cards.find(({ type }) => type === undefined)?.level
   /** The level that a card adds to the page: what the host explains is named once. */
-  const adds = ({ type, level, decisiveRun }: Card): Level | undefined => {
-    const own = decisiveRun?.ownLevel
+  const adds = ({ type, level, decisiveRun, gap }: Card): Level | undefined => {
+    const own = gap === undefined ? decisiveRun?.ownLevel : worst([decisiveRun?.ownLevel ?? 'ok', 'not checked'])
     return type !== undefined && host !== undefined && level !== undefined && worst([host, level]) === host
       ? own
       : level

@@ -21,8 +21,9 @@ import { reports } from '../reports/index.ts'
 import type { RuntimeFacts, ServeOptions } from '../service.ts'
 import type { Pair } from '../wire/index.ts'
 import type { HttpAnswer } from './answer.ts'
-import { html, type Markup, pagePolicy, style, trusted } from './html.ts'
+import { html, type Markup, pagePolicy, trusted } from './html.ts'
 import { type OwnPage, overHttp, ownPages } from './routes.ts'
+import { style } from './style.ts'
 
 /** /metadata: the interface as a readable page, on any screen. */
 export function interfacePage(described: Described): { readonly body: string; readonly contentSecurityPolicy: string } {

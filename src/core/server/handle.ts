@@ -4,6 +4,7 @@ import { languageNames } from '../metadata/index.ts'
 import { readsHere } from '../service.ts'
 import type { HttpAnswer } from './answer.ts'
 import { operateBatch } from './batch.ts'
+import { boardPage } from './board.ts'
 import { baseUrl, createRequestContext, orCancelled, type RequestContext, type ServerContext } from './context.ts'
 import type { DocumentName } from './documents.ts'
 import { stackOf } from './log.ts'
@@ -11,6 +12,7 @@ import { metricsPage } from './metrics-page.ts'
 import { operate } from './operate.ts'
 import { preflightHeaders } from './origins.ts'
 import { statusPage } from './page.ts'
+import { quietForm } from './quiet-forms.ts'
 import { faultAnswer, plainJson } from './response.ts'
 import {
   allowed,
@@ -22,6 +24,7 @@ import {
   type TypesPage,
 } from './routes.ts'
 import { send } from './send.ts'
+import { signInPage } from './sign-in-page.ts'
 
 /**
  * Detects requests that Node's parser accepts although two readers could understand them differently (S2). Returns the
@@ -207,6 +210,11 @@ const described =
 
 const answers: Readonly<Record<PageName, PageAnswer>> = {
   page: statusPage,
+  board: boardPage,
+  signIn: signInPage,
+  quietForm: quietForm('quietMonitors'),
+  acknowledgeForm: quietForm('acknowledge'),
+  endQuietForm: quietForm('endQuiet'),
   livez: live,
   readyz: ready,
   metrics: metricsPage,

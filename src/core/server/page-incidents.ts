@@ -3,6 +3,7 @@ import { count, type Level, shorten } from '../reports/index.ts'
 import type { EndedIncident, Incidents, OpenFault, TroubledMonitor, Victim } from '../service.ts'
 import type { Card } from './cards.ts'
 import { html, type Markup, trusted } from './html.ts'
+import { type QuietFacts, quietLine } from './page-quiet.ts'
 import { instant, instantText, lasted, type MonitorId, monitorKey, monitorLink, monitorName } from './page-words.ts'
 
 /** How many monitors with incidents, checks and victims of one, and incidents that are over, the page lists. */
@@ -14,13 +15,13 @@ const reloadInDoubt = 5
 
 type MonitorLabel = { readonly type?: ServerType | undefined; readonly monitor?: string | undefined }
 
-const isNamed = (one: MonitorLabel): one is MonitorId => one.monitor !== undefined
+export const isNamed = (one: MonitorLabel): one is MonitorId => one.monitor !== undefined
 /** The name, or what stands for a monitor that the reader may not read. */
 const nameOf = (one: MonitorLabel): string => (isNamed(one) ? monitorName(one) : 'A monitor of another type')
-const linkOf = (one: MonitorLabel): Markup => (isNamed(one) ? monitorLink(one) : html`${nameOf(one)}`)
+export const linkOf = (one: MonitorLabel): Markup => (isNamed(one) ? monitorLink(one) : html`${nameOf(one)}`)
 
-const victimsOf = ({ victims, hiddenVictims }: TroubledMonitor): number => victims.length + hiddenVictims
-const sinceOf = ({ faults, victims }: TroubledMonitor): number => faults[0]?.since ?? victims[0]?.since ?? 0
+export const victimsOf = ({ victims, hiddenVictims }: TroubledMonitor): number => victims.length + hiddenVictims
+export const sinceOf = ({ faults, victims }: TroubledMonitor): number => faults[0]?.since ?? victims[0]?.since ?? 0
 const isConfirmed = ({ certainty }: OpenFault): boolean => certainty !== 'in doubt'
 /** Whether runs are healthy again, and nothing else is wrong. */
 const isRecovering = ({ faults }: TroubledMonitor): boolean =>
@@ -47,6 +48,16 @@ export function reloadSeconds(incidents: Incidents | undefined, usual: number): 
   return isAboutToChange ? reloadInDoubt : usual
 }
 
+/** What is wrong and since when, and why: the rest of the sentence, with what separates it. */
+export type ProblemTitle = { readonly what: string; readonly why: string }
+
+/** The sentence with its reason on lines of its own, where nobody sees what separates the two. */
+export function headingOf({ what, why }: ProblemTitle): Markup {
+  if (why === '') return html`${what}`
+  const [, separator = '', reason = ''] = /^([:;,] )?(.*)$/s.exec(why) ?? []
+  return html`${what}<span class="why"><span class="hidden">${separator}</span>${reason}</span>`
+}
+
 /**
  * The title of the page while something is wrong: what, since when and why. `cards` has the verdicts of the types, so that
  * the title names a type that fails for another reason, too. Undefined if no failure and no warning is open.
@@ -55,7 +66,7 @@ export function incidentTitle(
   { open }: Pick<Incidents, 'open'>,
   cards: readonly Card[],
   now: number,
-): string | undefined {
+): ProblemTitle | undefined {
   const failing = open.filter(isFailing)
   const doubtful = open.filter((one) => !isFailing(one) && isDoubtful(one))
   const warned = open.filter((one) => !isFailing(one) && !isDoubtful(one))
@@ -71,23 +82,29 @@ export function incidentTitle(
     ({ type, monitor }) => type === undefined && monitor === 'host',
   )
   const rest = others.filter(({ decisiveRun }) => !isHostMentioned || decisiveRun?.ownLevel === 'fail')
-  return title && rest.length > 0 ? `${title}; unhealthy, too: ${rest.map(({ type }) => type).join(', ')}` : title
+  return title && rest.length > 0
+    ? { ...title, why: `${title.why}; unhealthy, too: ${rest.map(({ type }) => type).join(', ')}` }
+    : title
 }
 
 function sentenceOf(
   monitors: readonly TroubledMonitor[],
   [singular, plural]: readonly [string, string],
   now: number,
-): string | undefined {
+): ProblemTitle | undefined {
   const [first, ...more] = monitors
   if (!first) return undefined
   if (more.length === 0) {
-    if (isRecovering(first)) return `${nameOf(first)} is healthy again, not confirmed yet; ${whySince(first, now)}`
+    const why = whyOf(first)
+    const since = `since ${instantText(sinceOf(first), now)}`
+    if (isRecovering(first))
+      return { what: `${nameOf(first)} is healthy again, not confirmed yet`, why: `; ${since}${why}` }
     if (first.faults.length === 0 && first.monitor !== undefined) {
-      return `${nameOf(first)} is healthy again, and ${count(victimsOf(first), 'monitor')} that ${victimsOf(first) === 1 ? 'depends' : 'depend'} on it not yet`
+      const dependents = `${count(victimsOf(first), 'monitor')} that ${victimsOf(first) === 1 ? 'depends' : 'depend'} on it not yet`
+      return { what: `${nameOf(first)} is healthy again, and ${dependents}`, why: '' }
     }
     const verb = first.faults[0]?.isFlapping ? 'has been flapping' : singular
-    return `${nameOf(first)} ${verb} ${whySince(first, now)}`
+    return { what: `${nameOf(first)} ${verb} ${since}`, why }
   }
   const earliest = Math.min(...monitors.map(sinceOf))
   const names = monitors.slice(0, 3).map(nameOf)
@@ -95,16 +112,19 @@ function sentenceOf(
   const listed =
     left > 0 ? `${names.join(', ')} and ${left} more` : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`
   const because = reasonOf(first)
-  return `${listed} ${plural}, the first since ${instantText(earliest, now)}${because === '' ? '' : `; ${nameOf(first)}: ${because}`}`
+  return {
+    what: `${listed} ${plural}, the first since ${instantText(earliest, now)}`,
+    why: because === '' ? '' : `; ${nameOf(first)}: ${because}`,
+  }
 }
 
-function whySince(one: TroubledMonitor, now: number): string {
+function whyOf(one: TroubledMonitor): string {
   const because = reasonOf(one)
   const victims = victimsOf(one)
-  return `since ${instantText(sinceOf(one), now)}${because === '' ? '' : `: ${because}`}${victims === 0 ? '' : `, and ${count(victims, 'monitor')} because of it`}`
+  return `${because === '' ? '' : `: ${because}`}${victims === 0 ? '' : `, and ${count(victims, 'monitor')} because of it`}`
 }
 
-const reasonOf = ({ faults: [worst] }: TroubledMonitor): string =>
+export const reasonOf = ({ faults: [worst] }: TroubledMonitor): string =>
   worst ? shorten(`${checkOf(worst)} ${worst.message}`.trim(), titleCharacters) : ''
 
 const checkOf = ({ check, item }: Pick<OpenFault, 'check' | 'item'>): string =>
@@ -130,17 +150,25 @@ export const causeOf = ({ open }: Incidents, id: MonitorId): Markup | undefined 
 const isSame = (one: MonitorLabel, { type, monitor }: MonitorId): boolean =>
   one.type === type && one.monitor === monitor
 
+/** When, and with which lists open, incidents are shown. Milliseconds since 1970. */
+type ShownAt = {
+  readonly now: number
+  /** The monitor whose victims are listed. */
+  readonly opened: string | undefined
+  readonly quiet?: QuietFacts | undefined
+}
+
 /** The open incidents, and those that are over. Undefined if there are none. `opened`: whose victims are listed. */
 export function incidentsMarkup(
   { open, hidden, ended, isIsolated }: Incidents,
-  { now, opened }: { readonly now: number; readonly opened: string | undefined },
+  { now, opened, quiet }: ShownAt,
 ): Markup | undefined {
   if (open.length === 0 && hidden === 0 && ended.length === 0 && isIsolated !== true) return undefined
   const visible = open.slice(0, mostMonitors)
   return html`<section id="incidents">
 <h2>Incidents</h2>
 ${isIsolated ? html`<p class="refusal" role="alert">No witness answers: svc knows nothing of other machines.</p>` : undefined}
-${open.length === 0 ? html`<p class="quiet">None is open${hidden > 0 ? ' that you may read' : ''}.</p>` : visible.map((one) => monitorMarkup(one, now, opened))}
+${open.length === 0 ? html`<p class="quiet">None is open${hidden > 0 ? ' that you may read' : ''}.</p>` : visible.map((one) => monitorMarkup(one, { now, opened, quiet }))}
 ${open.length > visible.length ? html`<p class="quiet">${open.length - visible.length} more monitors have open incidents: <a href="/metrics">metrics</a> list all of them.</p>` : undefined}
 ${hidden > 0 ? html`<p class="quiet">${count(hidden, 'monitor')} of types that you may not read ${hidden === 1 ? 'has' : 'have'} an open incident.</p>` : undefined}
 ${ended.length > 0 ? endedMarkup(ended, now) : undefined}
@@ -148,13 +176,24 @@ ${ended.length > 0 ? endedMarkup(ended, now) : undefined}
 `
 }
 
-function monitorMarkup(one: TroubledMonitor, now: number, opened: string | undefined): Markup {
+/** Whether it is shown as failing: not if all of it recovers, is in doubt or is a warning. */
+export const isFailingMonitor = (one: TroubledMonitor): boolean => isFailing(one) && !isRecovering(one)
+
+/** What is known of a monitor with incidents, in one word. */
+export function conditionOf(one: TroubledMonitor): 'failing' | 'in doubt' | 'recovering' | 'warning' {
+  if (isRecovering(one)) return 'recovering'
+  if (isFailing(one)) return 'failing'
+  return isDoubtful(one) ? 'in doubt' : 'warning'
+}
+
+function monitorMarkup(one: TroubledMonitor, { now, opened, quiet }: ShownAt): Markup {
   const { faults } = one
-  const level = isFailing(one) && !isRecovering(one) ? 'fail' : 'warn'
+  const level = isFailingMonitor(one) ? 'fail' : 'warn'
   const visible = faults.slice(0, mostFaults)
   const id = idOf(one)
   return html`<article class="${level}"${id === undefined ? undefined : html` id="incident-${id}"`}>
 <div class="top"><h3>${linkOf(one)}</h3><span class="state ${level}">${stateOf(one)}</span></div>
+${isNamed(one) ? quietLine(quiet, one, now) : undefined}
 ${visible.map((fault) => faultMarkup(fault, now))}
 ${faults.length > visible.length ? html`<p class="quiet">and ${count(faults.length - visible.length, 'more check')}</p>` : undefined}
 ${faults.length === 0 && one.monitor !== undefined ? html`<p>It is healthy again. What depends on it has not recovered yet.</p>` : undefined}

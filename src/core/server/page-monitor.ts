@@ -12,10 +12,20 @@ import { worst } from '../reports/index.ts'
 import type { Call, EndedIncident, Incidents, Service } from '../service.ts'
 import { type Card, levelsOfMonitor } from './cards.ts'
 import { html, type Markup } from './html.ts'
-import { framed } from './page-frame.ts'
-import { causeOf, incidentLevel, incidentsMarkup, incidentsOf, incidentTitle, reloadSeconds } from './page-incidents.ts'
+import { framed, type Page } from './page-frame.ts'
+import {
+  causeOf,
+  headingOf,
+  incidentLevel,
+  incidentsMarkup,
+  incidentsOf,
+  incidentTitle,
+  reloadSeconds,
+} from './page-incidents.ts'
 import { type PageFacts, worstLevel } from './page-markup.ts'
+import { quietMarkup } from './page-quiet.ts'
 import { latestReport } from './page-report.ts'
+import { runForm } from './page-types.ts'
 import { instant, instantText, lasted, type MonitorId, monitorKey, monitorName } from './page-words.ts'
 import { visibleFault } from './response.ts'
 
@@ -73,7 +83,7 @@ export function monitorMarkup(
   cards: readonly Card[],
   { windows, problem }: MonitorHistoryAnswer,
   facts: PageFacts,
-): Markup | undefined {
+): Page | undefined {
   const now = facts.at.getTime()
   const latest = levelsOfMonitor(cards, id)
   const isKnown = windows.some(({ Monitors = [] }) => Monitors.length > 0)
@@ -82,15 +92,19 @@ export function monitorMarkup(
   const level =
     latest.length === 0 ? undefined : worst(latest.filter(({ counts }) => counts).map((one) => one.monitor.level))
   const state = level === undefined ? 'not checked yet' : stateWords[level]
-  const main = html`<p><a href="/">All monitors</a></p>
+  const problemTitle = incidents && incidentTitle(incidents, [], now)
+  const main = html`<p><a href="/">All monitors</a>${id.type === undefined ? undefined : html` › <a href="/#${id.type}">${id.type}</a>`}</p>
 ${facts.incidents && causeOf(facts.incidents, id)}
-${incidents && incidentsMarkup(incidents, { now, opened: facts.victims })}
+${incidents && incidentsMarkup(incidents, { now, opened: facts.victims, quiet: facts.quiet })}
+${quietMarkup(facts.quiet, id, { now, hasIncident: incidents !== undefined && incidents.open.length > 0 })}
 ${windows.length > 0 ? historyMarkup(windows, now) : undefined}
 ${problem === undefined ? undefined : html`<p class="quiet">The history cannot be read: ${problem}</p>`}
 ${latest.length === 0 ? undefined : html`<section><h2>Latest results</h2>${latest.map(({ run, monitor }) => latestReport(run, monitor))}</section>`}`
   return framed(main, {
     ...facts,
-    title: (incidents && incidentTitle(incidents, [], now)) ?? `${monitorName(id)}: ${state}`,
+    title: problemTitle ? `${problemTitle.what}${problemTitle.why}` : `${monitorName(id)}: ${state}`,
+    heading: problemTitle && headingOf(problemTitle),
+    summary: id.type === undefined ? undefined : runForm(id.type),
     level: worstLevel([level, incidents && incidentLevel(incidents)]),
     reloadEvery: reloadSeconds(incidents, usualReload),
     stillHref: `/?monitor=${monitorKey(id)}&reload=off`,
@@ -186,7 +200,8 @@ function barsOf(
     const level = period?.Status === undefined ? 'none' : classes[period.Status]
     return html`<rect class="${level}" x="${at * 10 + 1}" width="8" y="${level === 'none' ? 20 : 0}" height="${level === 'none' ? 12 : 32}"><title>${barText(start, end, period)}</title></rect>`
   })
-  return html`<svg class="bars" viewBox="0 0 ${count * 10} 32" preserveAspectRatio="none" role="img" aria-label="${summaryOf(periods, count)}">${bars}</svg>`
+  return html`<svg class="bars" viewBox="0 0 ${count * 10} 32" preserveAspectRatio="none" role="img" aria-label="${summaryOf(periods, count)}">${bars}</svg>
+<div class="axis" aria-hidden="true"><span>${step === day ? `${count} days ago` : `${count} hours ago`}</span><span>now</span></div>`
 }
 
 function barText(start: number, now: number, period: HistoryPeriod | undefined): string {

@@ -11,7 +11,7 @@ export const monitorName = ({ type, monitor }: MonitorId): string => {
 }
 
 /** As a part of a URL: the page reads it back by `monitorIn`. */
-export const monitorKey = ({ type, monitor }: MonitorId): string => encodeURIComponent(`${type ?? ''}/${monitor}`)
+export const monitorKey = ({ type, monitor }: MonitorId): string => encodeURIComponent(monitorIdOf({ type, monitor }))
 
 /** The name with a link to the page of the monitor. */
 export const monitorLink = (id: MonitorId, text = monitorName(id)): Markup =>
@@ -36,3 +36,6 @@ export function instantText(at: number, now: number): string {
 /** The same as an element that programs can read. */
 export const instant = (at: number, now: number): Markup =>
   html`<time datetime="${iso(at).slice(0, 19)}Z">${instantText(at, now)}</time>`
+
+/** The id of a monitor in maps: `Sql/postgres orders`, `/host`. */
+export const monitorIdOf = ({ type, monitor }: MonitorId): string => `${type ?? ''}/${monitor}`

@@ -1,11 +1,15 @@
 import { Fault } from '../errors.ts'
 import { type LanguageName, languageNames, languages, parametersOf } from '../metadata/index.ts'
 import {
+  AcknowledgeFault,
+  Authenticate,
   type Dto,
+  EndQuiet,
   HealthCheckRequest,
   type Operation,
   type OperationSpec,
   operations,
+  QuietMonitors,
   type ReplyRoute,
   replyRoutes,
 } from '../protocol/index.ts'
@@ -36,6 +40,40 @@ const serverPages = {
     contentType: htmlType,
     anyHost: false,
     post: { summary: 'Runs the check of a button of the page and redirects to its report', form: HealthCheckRequest },
+  },
+  board: {
+    paths: ['/board'],
+    summary: 'What is wrong, large enough for a wall; ?type= limits it to server types',
+    contentType: htmlType,
+    anyHost: false,
+  },
+  signIn: {
+    paths: ['/sign-in'],
+    summary: 'The form to sign in with a browser',
+    contentType: htmlType,
+    anyHost: false,
+    post: { summary: 'Signs in or, with the provider logout, out, and redirects to the page', form: Authenticate },
+  },
+  quietForm: {
+    paths: ['/forms/quiet'],
+    summary: 'Says where the form is',
+    contentType: htmlType,
+    anyHost: false,
+    post: { summary: 'Silences a monitor and redirects to its page', form: QuietMonitors },
+  },
+  acknowledgeForm: {
+    paths: ['/forms/acknowledge'],
+    summary: 'Says where the form is',
+    contentType: htmlType,
+    anyHost: false,
+    post: { summary: 'Acknowledges the incidents of a monitor and redirects to its page', form: AcknowledgeFault },
+  },
+  endQuietForm: {
+    paths: ['/forms/end-quiet'],
+    summary: 'Says where the form is',
+    contentType: htmlType,
+    anyHost: false,
+    post: { summary: 'Ends a silence or an acknowledgement and redirects to the page of the monitor', form: EndQuiet },
   },
   livez: {
     paths: ['/livez'],

@@ -18,9 +18,10 @@ import {
   readCookies,
   setCookie,
 } from './credential.ts'
-import { html, pagePolicy, style, trusted } from './html.ts'
+import { html, pagePolicy, trusted } from './html.ts'
 import { dtoAnswer } from './response.ts'
 import type { RequestTarget, ResponseNegotiation } from './routes.ts'
+import { style } from './style.ts'
 
 export type AuthCall = {
   readonly kind: AuthPurpose
@@ -188,19 +189,32 @@ function cookiesOf(
   response: AuthenticateResponse,
 ): readonly string[] {
   if (!changes || kind === 'question') return []
-  const secure = baseUrl(server, context).startsWith('https:')
-  const had = readCookies(context.request.headers.cookie)
-  const { session, permanent, option, token } = cookieNames
-  if (kind === 'sign-out') {
-    const gone = [session, permanent, option, ...(had.has(token) ? [token] : [])]
-    return gone.flatMap((name) => setCookie(name, '', secure, 0))
-  }
+  if (kind === 'sign-out') return endedCookies(server, context)
   const { SessionId: secret } = response
   return secret === undefined ? [] : sessionCookies(server, context, secret, request.RememberMe === true)
 }
 
+/**
+ * The cookies of a browser's lasting session once more, so that the browser keeps them for as long as the session is
+ * used: a board on a wall signs in once. Empty for any other credential. The caller has checked that the session is valid.
+ */
+export function lastingCookies(server: ServerContext, context: RequestContext): readonly string[] {
+  const { credential, ambient } = presented(context.request.headers, { ambient: true, basic: false, signed: undefined })
+  if (!ambient || credential?.kind !== 'session' || credential.permanent !== true) return []
+  return sessionCookies(server, context, credential.secret, true)
+}
+
+/** The Set-Cookie headers that end the session of a browser, as a flat list. */
+export function endedCookies(server: ServerContext, context: RequestContext): readonly string[] {
+  const secure = baseUrl(server, context).startsWith('https:')
+  const had = readCookies(context.request.headers.cookie)
+  const { session, permanent, option, token } = cookieNames
+  const gone = [session, permanent, option, ...(had.has(token) ? [token] : [])]
+  return gone.flatMap((name) => setCookie(name, '', secure, 0))
+}
+
 /** The Set-Cookie headers that give a browser its session, as a flat list. */
-function sessionCookies(
+export function sessionCookies(
   server: ServerContext,
   context: RequestContext,
   secret: string,

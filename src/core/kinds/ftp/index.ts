@@ -86,6 +86,8 @@ export const workingFolder = check({
 export default networkKind({
   name: 'ftp',
   title: 'An FTP or FTPS server accepts sign-ins, and its data connections work',
+  exposure:
+    'Reads and lists what the account may read; with probeFolder it also writes and deletes there. Without TLS the password crosses the network in clear text.',
   recognition: [
     {
       name: 'ftp',

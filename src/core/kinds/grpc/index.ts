@@ -303,6 +303,7 @@ function meaningOf(code: number, about: string, signedIn: boolean): readonly [No
 export default networkKind({
   name: 'grpc',
   title: 'A gRPC server reports that it is serving (grpc.health.v1)',
+  exposure: 'What the service lets the bearer of the token do. Issue one that may call the health service only.',
   // gRPC has no standard port, and only calls tell it from other servers with HTTP/2.
   recognition: 'none',
   cost: {

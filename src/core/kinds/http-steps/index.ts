@@ -238,6 +238,8 @@ function ftpProblem(step: Step, settings: StepsSettings, defined: ReadonlySet<st
 const steps: Kind<typeof stepsSettings> = {
   name: 'http-steps',
   title: 'A sequence of HTTP requests works as for a client',
+  exposure:
+    'What a user of the site may do. Use an account of its own, without data of others and without rights to pay or delete.',
   // Discovery recognizes an HTTP server. Only people know the steps of a client.
   recognition: 'none',
   runsOn: 'network',

@@ -27,6 +27,7 @@ export {
 export default networkKind({
   name: 'http',
   title: 'An HTTP or HTTPS URL answers as expected',
+  exposure: 'What the site lets the account or token do. Use one that may read this URL and nothing else.',
   recognition: [
     {
       ...httpServer,

@@ -52,6 +52,8 @@ const rootDseReplies = [bytes('02010164'), bytes('02010165')]
 export default networkKind({
   name: 'ldap',
   title: 'An LDAP directory (OpenLDAP, 389-ds, Active Directory) accepts sign-ins and searches',
+  exposure:
+    'Reads the entries and attributes named below, and writes nothing. Many directories let every account read all entries by default.',
   recognition: [
     {
       name: 'ldap',

@@ -14,6 +14,8 @@ const hello = bytes(
 export default networkKind({
   name: 'mongo',
   title: 'A MongoDB node works and has no condition that will fail soon',
+  exposure:
+    'clusterMonitor reads statistics and the operations in progress of all databases, and no documents. The role read on local reads the oplog, which contains every change: leave it out where documents are confidential.',
   recognition: [
     {
       name: 'mongo',

@@ -11,6 +11,8 @@ import { write } from './write.ts'
 export default databaseKind({
   name: 'mysql',
   title: 'A MySQL or MariaDB server works and has no condition that will fail soon',
+  exposure:
+    'PROCESS shows the statements of all sessions, with their values. SELECT on a database reads its rows: grant it only for the check that needs it. Without both, positions of replication and status variables.',
   recognition: [
     {
       name: 'mysql',

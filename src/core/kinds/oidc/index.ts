@@ -58,6 +58,8 @@ function validate(
 export default networkKind({
   name: 'oidc',
   title: 'An OpenID Connect provider is correctly configured and issues tokens that can be verified',
+  exposure:
+    'Requests tokens as this client, and with password also as that user. Register a client of its own that no service trusts.',
   // Discovery recognizes an HTTP server, and an issuer may have any path of it.
   recognition: 'none',
   preload: loadJose,

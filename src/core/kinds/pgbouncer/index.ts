@@ -46,6 +46,8 @@ const open = (
 export default networkKind({
   name: 'pgbouncer',
   title: 'A PgBouncer has server connections for its clients',
+  exposure:
+    'stats_users may use SHOW: addresses, users, databases and figures. PAUSE, RELOAD and SHUTDOWN need admin_users, which svc does not.',
   recognition: [
     {
       name: 'pgbouncer',

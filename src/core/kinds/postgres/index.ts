@@ -22,6 +22,8 @@ export const postgresServer = {
 export default databaseKind({
   name: 'postgres',
   title: 'A PostgreSQL server works, and nothing in it is about to fail',
+  exposure:
+    'pg_monitor reads all settings and the statements of all sessions, with their values, and no table. The rest reads names, the values of sequences, and writes only in the schema svc_probe.',
   recognition: [
     {
       name: 'postgres',

@@ -32,6 +32,8 @@ const certificate = certificateCheck({
 export default networkKind({
   name: 'rabbitmq',
   title: 'A RabbitMQ server and its queues work, according to its HTTP management API',
+  exposure:
+    'The tag monitoring reads names and figures of all queues, connections and users, and no passwords. With the permissions below it reads, writes and configures no queue.',
   recognition: [
     {
       name: 'amqp',

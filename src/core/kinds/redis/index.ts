@@ -40,6 +40,8 @@ async function proposeRedis(server: RecognizedServer, name: string): Promise<Pro
 export default networkKind({
   name: 'redis',
   title: 'A Redis or Valkey server or a Sentinel works, and nothing in it is about to fail',
+  exposure:
+    'Figures of the server. CONFIG GET also shows the passwords of replication in clear text: leave it out where these matter. Of the keys, only those that the rule names.',
   recognition: [
     {
       name: 'redis',

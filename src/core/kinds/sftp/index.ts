@@ -110,6 +110,8 @@ export const listing = check({
 export default networkKind({
   name: 'sftp',
   title: 'An SFTP server has the expected key, accepts the sign-in and lists a folder',
+  exposure:
+    'Reads what the account may read; with probeFolder it also writes and deletes there. ForceCommand internal-sftp leaves no shell, and from= in authorized_keys limits the key to the addresses of svc.',
   recognition: [{ name: 'ssh', is: begins('SSH-'), propose: (server, name) => openToAll('sftp', server, name) }],
   preload: loadSsh2,
   cost: {

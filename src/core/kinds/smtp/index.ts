@@ -45,6 +45,8 @@ function validate(settings: SmtpConnectSettings & Values<typeof recipient.settin
 export default networkKind({
   name: 'smtp',
   title: 'A mail server (SMTP) accepts mail; svc sends none',
+  exposure:
+    'Sends mail as the account, unless the server forbids it: this is what stolen accounts of mail servers are used for. Use one that may send to nobody.',
   recognition: [
     {
       name: 'smtp',

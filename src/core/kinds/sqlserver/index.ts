@@ -12,6 +12,8 @@ const prelogin = bytes('12 01 001a 0000 00 00 00 000b 0006 01 0011 0001 ff 00000
 export default databaseKind({
   name: 'sqlserver',
   title: 'A Microsoft SQL Server works, and nothing in it is about to fail',
+  exposure:
+    'VIEW SERVER STATE shows the statements of all sessions, and VIEW ANY DEFINITION the source of all objects. No row of a database, apart from the names of backups and jobs in msdb.',
   recognition: [
     {
       name: 'sqlserver',
