@@ -41,12 +41,10 @@ export const quietForm =
     }
   }
 
+type Changed = { readonly NotSilenced?: readonly NotSilenced[] | undefined }
+
 /** Throws Forbidden if another site's page sent the form (T6). */
-async function change(
-  server: ServerContext,
-  context: RequestContext,
-  operation: keyof typeof forms,
-): Promise<{ readonly NotSilenced?: readonly NotSilenced[] | undefined }> {
+async function change(server: ServerContext, context: RequestContext, operation: keyof typeof forms): Promise<Changed> {
   const { request } = context
   const schema = forms[operation]
   refuseForeignChange(request, context.caller, ownOrigin(server, context), server.origins)
@@ -54,7 +52,8 @@ async function change(
   const values = merge(await readBody(schema, request.headers['content-type'], bytes))
   requireFields(schema, values)
   const { service } = server
-  return await orCancelled(context, service[operation](values, callerOf(context)))
+  const answer: Promise<Changed> = service[operation](values, callerOf(context))
+  return await orCancelled(context, answer)
 }
 
 const notSilenced = (
