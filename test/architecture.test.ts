@@ -103,7 +103,7 @@ const law: Record<string, readonly string[]> = {
   schedule: ['engine', 'protocol', 'settings'],
   states: ['schedule', 'protocol', 'probe-error'],
   // What receivers are told of incidents, and how.
-  notify: ['engine', 'files', 'net', 'settings', 'format', 'loopback', 'probe-error', 'protocol'],
+  notify: ['engine', 'files', 'net', 'settings', 'system', 'format', 'loopback', 'probe-error', 'protocol'],
   // What each receiver knows, and what it is sent next. Of the receivers it uses types.
   outbox: ['notify', 'schedule', 'states', 'probe-error'],
   // Times of cron expressions.
@@ -113,7 +113,7 @@ const law: Record<string, readonly string[]> = {
   // What results say over time. Of the engine and the protocol it uses nothing.
   history: [],
   assert: ['encoding', 'engine', 'net', 'settings', 'protocol', 'format'],
-  system: ['file-errors', 'net', 'protocol', 'probe-error', 'loopback'],
+  system: ['file-errors', 'files', 'net', 'protocol', 'probe-error', 'loopback'],
   database: ['files', 'engine', 'net', 'assert', 'settings', 'protocol', 'format', 'probe-error', 'loopback'],
   folders: ['engine', 'net', 'settings', 'format', 'probe-error'],
   kinds: [

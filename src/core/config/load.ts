@@ -60,7 +60,7 @@ export type Config = {
   readonly notify?: NotifyConfig | undefined
   /** When notifications wait. Absent without a `quiet:` section. */
   readonly quiet?: QuietConfig | undefined
-  /** The programs that the system's svc.yaml allows. Absent when no monitor runs a program. */
+  /** The programs that the system's svc.yaml allows. Absent when no monitor and no receiver runs a program. */
   readonly exec?: Services['exec'] | undefined
   /** `file:line:column: …`: what will fail at run time, such as a missing secret. */
   readonly warnings: readonly string[]
@@ -74,7 +74,7 @@ export type LoadedConfig = Config & {
   readonly included: readonly string[]
   /** The sections that the file has besides `types:`. */
   readonly otherSections: readonly string[]
-  /** Monitors that cannot run here: they run a program, and running programs is off. */
+  /** Monitors and receivers that cannot run here: they run a program, and running programs is off. */
   readonly cannotRun: readonly FilePlace[]
   /** With `tolerant`, the mistakes that belong to no server type. */
   readonly mistakes: readonly FilePlace[]
@@ -160,9 +160,12 @@ async function readConfig(
   const outside = read.problems.filter((problem) => !isOfType(problem, read.invalid))
   const isRefused = tolerant === 'entries' ? outside.length > 0 : !tolerant && read.problems.length > 0
   if (isRefused) throw await refusal(path, placed(read.problems), false)
-  const exec = runsPrograms(read.types) ? await readExec(options) : undefined
+  const exec = runsPrograms(read) ? await readExec(options) : undefined
   const stopped = exec?.allow.length === 0 ? programs(merged.value, read.types) : []
-  const cannotRun: readonly Problem[] = stopped.map((one) => ({
+  const cannotRun: readonly Problem[] = [
+    ...stopped,
+    ...(exec?.allow.length === 0 ? receiversWithProgram(read.notify) : []),
+  ].map((one) => ({
     path: one.path,
     message: `cannot run \`${one.name}\`: running programs is off, because ${exec?.off ?? 'no folder is allowed'}`,
   }))
@@ -462,9 +465,18 @@ async function execProblems(
   return [{ path: [], message: `has no effect here: move it to ${elsewhere}, a file owned by root` }]
 }
 
-/** Whether any monitor runs a program. Only then is the list of allowed programs read. */
-const runsPrograms = (types: Types): boolean =>
-  Object.values(types).some(({ monitors }) => monitors.some(({ kind }) => kind.runsPrograms))
+/** Whether any monitor or receiver runs a program. Only then is the list of allowed programs read. */
+const runsPrograms = ({ types, notify = [] }: Pick<Config, 'types' | 'notify'>): boolean =>
+  Object.values(types).some(({ monitors }) => monitors.some(({ kind }) => kind.runsPrograms)) ||
+  notify.some((one) => one.runsProgram)
+
+/** The receivers that run a program, with their places in svc.yaml. */
+const receiversWithProgram = (
+  notify: NotifyConfig = [],
+): readonly { readonly name: string; readonly path: Problem['path'] }[] =>
+  notify.flatMap((one, index) =>
+    one.runsProgram ? [{ name: `receiver ${one.name}`, path: ['notify', index, one.kind] }] : [],
+  )
 
 type Placed = Problem & { readonly place: DocumentPlace; readonly file: string; readonly text: string }
 

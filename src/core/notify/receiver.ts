@@ -73,6 +73,8 @@ export type Delivery =
     }
 
 export interface Receiver {
+  /** Whether each notice is a message of its own, so that none waits for others. */
+  readonly sendsEach?: boolean | undefined
   /** For lists, log and audit: scheme and host, without secrets. */
   describe(): { readonly name: string; readonly kind: string; readonly to: string }
   /** Sends what changed. In order for each subject; the caller sends one batch at a time to each receiver. Never rejects. */

@@ -92,7 +92,20 @@ export function notifyPart({
     })
   }
 
-  const opened = async (configs: readonly ReceiverConfig[]): Promise<readonly OpenedReceiver[]> => {
+  /** Throws a Fault for a receiver whose program cannot run: nothing would ever arrive. */
+  const requirePrograms = ({ notify = [], exec }: Config): void => {
+    const stopped = exec === undefined || exec.allow.length > 0 ? undefined : notify.find((one) => one.runsProgram)
+    if (stopped === undefined) return
+    throw new Fault(
+      'Local',
+      `The receiver ${stopped.name} cannot run its program: ${exec?.off ?? 'no folder is allowed'}`,
+      {
+        hints: ["Remove it, or allow the folder in the system's svc.yaml: exec: {allow: [FOLDER]}"],
+      },
+    )
+  }
+
+  const opened = async ({ notify: configs = [], exec: programs }: Config): Promise<readonly OpenedReceiver[]> => {
     if (configs.length === 0) return []
     const { openReceiver } = await import('../notify/index.ts')
     return await Promise.all(
@@ -100,14 +113,15 @@ export function notifyPart({
         const warn = (message: string): void => log({ level: 'warn', msg: `receiver ${one.name}: ${message}` })
         // A limit for each use: one for all of them would be over after the first.
         const files: ConfiguredFiles = (task, input) => filesWithin(maxFileMs)(task, input)
-        const receiver = await openReceiver(one, { server, url: config.serve.url, version, files, now, warn })
+        const context = { server, url: config.serve.url, version, files, programs, now, warn }
+        const receiver = await openReceiver(one, context)
         const wants = ({ type, monitor, ...subject }: StoredSubject, level: 'warning' | 'failed'): boolean =>
           isFor(one.only, { type, monitor, tags: tagsOf({ type, monitor, ...subject }), level })
         return {
           receiver,
           rules: {
             name: one.name,
-            folds: receiver.renew === undefined,
+            folds: receiver.renew === undefined && receiver.sendsEach !== true,
             remindMs: one.remind ?? Number.POSITIVE_INFINITY,
             ignoresQuiet: one.quiet === 'ignore',
             wants,
@@ -120,18 +134,22 @@ export function notifyPart({
   const driver = new NotifyDriver({ rows, lookup, look: states.look, noticeOf, now, isHealthy: keepsUp, log })
   states.follow((transition) => driver.transition(transition))
   return {
-    open: async () => requireStore(config.notify),
+    open: async () => {
+      requireStore(config.notify)
+      requirePrograms(config)
+    },
     start: async () => {
       // Without receivers the rows of earlier ones are forgotten.
       await driver.restore()
-      driver.use(await opened(config.notify ?? []))
+      driver.use(await opened(config))
     },
     answers: () => {
       driver.begin(states.views().flatMap((view) => (view.state.incident ? [view] : [])))
     },
     reload: async (next) => {
       requireStore(next.notify)
-      const receivers = await opened(next.notify ?? [])
+      requirePrograms(next)
+      const receivers = await opened(next)
       const nextQuiet = windowsIn(next)
       return () => {
         quiet = nextQuiet

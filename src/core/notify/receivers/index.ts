@@ -2,11 +2,13 @@ import type { Receiver } from '../receiver.ts'
 import type { ReceiverConfig } from '../settings.ts'
 import { alertmanager } from './alertmanager.ts'
 import { email } from './email.ts'
+import { exec } from './exec.ts'
 import type { AnyReceiverKind, ReceiverContext } from './kind.ts'
+import { pagerduty } from './pagerduty.ts'
 import { webhook } from './webhook.ts'
 
 /** Every kind of receiver, one line each. */
-export const receiverKinds: readonly AnyReceiverKind[] = [alertmanager, webhook, email]
+export const receiverKinds: readonly AnyReceiverKind[] = [alertmanager, webhook, email, pagerduty, exec]
 
 const kindOf = ({ kind }: Pick<ReceiverConfig, 'kind'>): AnyReceiverKind => {
   const match = receiverKinds.find(({ name }) => name === kind)

@@ -1,5 +1,6 @@
 import type { ConfiguredFiles } from '../../files/index.ts'
 import type { Problem, SettingsSpec, Target, Values } from '../../settings/index.ts'
+import type { ExecConfig } from '../../system/allowed-program.ts'
 import type { Receiver } from '../receiver.ts'
 import type { ReceiverConfig } from '../settings.ts'
 
@@ -12,6 +13,8 @@ export type ReceiverContext = {
   readonly version: string
   /** The way to secrets and to files of CAs. */
   readonly files: ConfiguredFiles
+  /** The programs that the system's svc.yaml allows. Absent: none. */
+  readonly programs?: ExecConfig | undefined
   /** Milliseconds since 1970. */
   readonly now: () => number
   /** Gets what an operator should know and no delivery says: one line without secrets. */
@@ -36,6 +39,8 @@ export type ReceiverKind<S extends SettingsSpec = SettingsSpec> = {
    * Whether it needs a store, unless the receiver is `volatile`: without one, each restart repeats messages, which people get.
    */
   readonly needsStore?: boolean | undefined
+  /** Whether it starts programs of this machine. */
+  readonly runsPrograms?: boolean | undefined
   /** Loads what sending needs, and connects to nothing. */
   readonly open: (config: ReceiverConfig, values: Values<S>, context: ReceiverContext) => Promise<Receiver>
 }
