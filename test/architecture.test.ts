@@ -104,6 +104,8 @@ const law: Record<string, readonly string[]> = {
   states: ['schedule', 'protocol', 'probe-error'],
   // What receivers are told of incidents, and how.
   notify: ['engine', 'files', 'net', 'settings', 'system', 'format', 'loopback', 'probe-error', 'protocol'],
+  // Whether svc may say that it watches. Uses nothing.
+  watching: [],
   // What each receiver knows, and what it is sent next. Of the receivers it uses types.
   outbox: ['notify', 'schedule', 'states', 'probe-error'],
   // Times of cron expressions.
@@ -218,6 +220,7 @@ const law: Record<string, readonly string[]> = {
     'notify',
     'outbox',
     'quiet',
+    'watching',
     'files',
     'settings',
     'net',

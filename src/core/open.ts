@@ -6,7 +6,9 @@ import { localService, type Parts, preloadOperations, viewOf } from './local.ts'
 import { type HealthPart, healthPart, type PlanChanges } from './parts/health.ts'
 import type { OpenOptions, Part } from './parts/part.ts'
 import type { ReloadPart } from './parts/reload.ts'
+import type { StatesPart } from './parts/states.ts'
 import type { StatesKeeper } from './parts/states-keeper.ts'
+import type { WatchingPart } from './parts/watching.ts'
 import { preload } from './preload.ts'
 import type { Runtime, RuntimeFacts, Service, Trial, TrialRequest } from './service.ts'
 import type { Data } from './store/index.ts'
@@ -71,7 +73,8 @@ export async function openCore(options: OpenOptions): Promise<Core> {
   const results = shared ? await openResults() : undefined
   const health = healthPart(options, { services, history, onReport: results?.record }, store)
   const watching = keeper ? await watch(options, health, keeper) : undefined
-  const notify = watching ? await openNotify(options, watching, store) : undefined
+  const vigil = watching && keeper ? await openVigil(options, watching, store && keeper) : undefined
+  const notify = watching && vigil ? await openNotify(options, watching.states, vigil, store) : undefined
   const reloads = shared ? (await import('./parts/reload.ts')).reloadPart(() => Date.now() / 1_000) : undefined
   const parts: readonly Part[] = [
     health,
@@ -94,6 +97,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     ...(results ? [results] : []),
     ...(watching ? [watching.states] : []),
     ...(notify ? [notify] : []),
+    ...(vigil ? [vigil] : []),
   ]
   const ready = async (signal: AbortSignal): Promise<void> => {
     for (const part of parts) await part.ready?.(signal)
@@ -190,15 +194,26 @@ async function watch(options: OpenOptions, health: HealthPart, keeper: StatesKee
   return { states, schedule: schedulePart(health.scheduleWork(options), states) }
 }
 
+/** What decides whether svc may say that it watches. `keeper`: of states that are stored. */
+async function openVigil(
+  { config, version, log }: OpenOptions,
+  { states, schedule }: Awaited<ReturnType<typeof watch>>,
+  keeper: StatesKeeper | undefined,
+) {
+  const { watchingPart } = await import('./parts/watching.ts')
+  return watchingPart({ config, version, schedule, states, isStored: () => keeper?.notKept() === undefined, log })
+}
+
 /** What tells receivers of incidents. */
 async function openNotify(
   { config, version, log }: OpenOptions,
-  { states, schedule: { keepsUp } }: Awaited<ReturnType<typeof watch>>,
+  states: StatesPart,
+  watching: WatchingPart,
   store: OpenStore | undefined,
 ) {
   const { notifyPart } = await import('./parts/notify.ts')
   const rows = store && (async () => (await store.data(false)).outbox)
-  return notifyPart({ config, version, rows, states, keepsUp, log })
+  return notifyPart({ config, version, rows, states, watching, log })
 }
 
 /**

@@ -6,7 +6,7 @@ import { loadConfig } from '../../src/core/config/index.ts'
 import { notifyPart } from '../../src/core/parts/notify.ts'
 import { statesPart } from '../../src/core/parts/states.ts'
 import { faultOf, file, folder, here, load, problemsOf, refused } from '../config/given.ts'
-import { notice, opened, openedProgram as program, signal } from '../support/notify/notice.ts'
+import { neverWatching, notice, opened, openedProgram as program, signal } from '../support/notify/notice.ts'
 import { outboxRows } from '../support/notify/outbox-rows.ts'
 
 describe('a program as a receiver', () => {
@@ -86,7 +86,7 @@ describe('a program as a receiver', () => {
     ])
     const start = async (config: Config) => {
       const rows = async () => outboxRows()
-      return notifyPart({ config, version: '0', rows, states: statesPart(), keepsUp: () => true })
+      return notifyPart({ config, version: '0', rows, states: statesPart(), watching: neverWatching })
     }
     const fault = await faultOf((async () => await (await start(loaded)).open?.())())
     expect(fault.message).toContain('The receiver sms cannot run its program')

@@ -3,6 +3,7 @@ import type { OutboxRows } from '../../src/core/outbox/index.ts'
 import { notifyPart } from '../../src/core/parts/notify.ts'
 import { statesPart } from '../../src/core/parts/states.ts'
 import { faultOf, load } from '../config/given.ts'
+import { neverWatching } from '../support/notify/notice.ts'
 import { outboxRows } from '../support/notify/outbox-rows.ts'
 
 const mail = (more: string): string =>
@@ -10,8 +11,7 @@ const mail = (more: string): string =>
 
 /** The part of a server that starts with this file. `rows`: undefined without a store. */
 async function part(yaml: string, rows: OutboxRows | undefined) {
-  const keepsUp = (): boolean => true
-  const options = { config: await load(yaml), version: '0', states: statesPart(), keepsUp }
+  const options = { config: await load(yaml), version: '0', states: statesPart(), watching: neverWatching }
   const opened = notifyPart({ ...options, rows: rows && (async () => rows) })
   onTestFinished(async () => await opened.close?.())
   return opened

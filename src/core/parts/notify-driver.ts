@@ -19,8 +19,6 @@ const retryMs = 1_000
 const aloneMs = 60_000
 /** How often what stands is repeated to receivers that forget. Milliseconds. */
 const renewMs = 30_000
-/** Nothing may wait longer for a receiver that works. Milliseconds. */
-const mayWaitMs = 600_000
 
 /** Marks messages that were sent although nothing could be stored: they may come twice, or from several nodes. */
 const uncoordinated = 'uncoordinated'
@@ -47,7 +45,7 @@ export type DriverOptions = {
   readonly noticeOf: (item: NoticeItem, marks: readonly string[]) => Notice
   /** Milliseconds since 1970. */
   readonly now: () => number
-  /** Whether everything works that the watchdog vouches for, besides the outbox. */
+  /** Whether the watchdog may say that svc watches. */
   readonly isHealthy: () => boolean
   readonly log: (entry: { readonly level: 'info' | 'warn'; readonly msg: string }) => void
 }
@@ -69,6 +67,7 @@ export class NotifyDriver {
   #receivers = new Map<string, OpenedReceiver>()
   #writing: Promise<boolean> | undefined
   #hasNew = false
+  #wasHealthy = false
   #storeFailingSince: number | undefined
   #timer: NodeJS.Timeout | undefined
   #retry: NodeJS.Timeout | undefined
@@ -111,7 +110,11 @@ export class NotifyDriver {
   tick(): void {
     if (this.#stop.signal.aborted) return
     this.#carryOut(this.#outbox.tick(this.#options.now()).effects)
-    for (const [name, one] of this.#receivers) this.#renew(name, one)
+    const isHealthy = this.#options.isHealthy()
+    // So that the watchdog of the process before does not end at a restart.
+    if (isHealthy && !this.#wasHealthy) this.#renewedAt.clear()
+    this.#wasHealthy = isHealthy
+    for (const [name, one] of this.#receivers) this.#renew(name, one, isHealthy)
   }
 
   figures(): readonly ReceiverFigures[] {
@@ -119,6 +122,13 @@ export class NotifyDriver {
       const { successAt, ...results } = this.#countsOf(name)
       return { name, results, pending: this.#outbox.pendingFor(name).count, successAt }
     })
+  }
+
+  /** Whether rows are stored, and since when the oldest message waits for a receiver. */
+  backlog(): { readonly isStored: boolean; readonly waitingSince: number | undefined } {
+    const times = [...this.#receivers.keys()].flatMap((name) => this.#outbox.pendingFor(name).since ?? [])
+    const waitingSince = times.length === 0 ? undefined : Math.min(...times)
+    return { isStored: this.#storeFailingSince === undefined, waitingSince }
   }
 
   /** From now on nothing is sent: what was not accepted is sent by the next process. */
@@ -189,7 +199,7 @@ export class NotifyDriver {
     else counts.refused += 1
   }
 
-  #renew(name: string, { receiver }: OpenedReceiver): void {
+  #renew(name: string, { receiver }: OpenedReceiver, isHealthy: boolean): void {
     const { now, noticeOf } = this.#options
     const isDue = now() - (this.#renewedAt.get(name) ?? Number.NEGATIVE_INFINITY) >= renewMs
     if (!receiver.renew || !isDue || this.#renewing.has(name)) return
@@ -197,7 +207,6 @@ export class NotifyDriver {
     this.#renewing.add(name)
     const { signal } = this.#stop
     const items = this.#outbox.standingFor(name).map((item) => noticeOf(item, []))
-    const isHealthy = this.#isHealthy()
     void sent(async () => (await receiver.renew?.(items, isHealthy, signal)) ?? { what: 'accepted' }).then(
       (delivery) => {
         this.#renewing.delete(name)
@@ -206,14 +215,6 @@ export class NotifyDriver {
         this.#carryOut(this.#outbox.renewed(name, delivery, now()))
       },
     )
-  }
-
-  #isHealthy(): boolean {
-    if (this.#storeFailingSince !== undefined || !this.#options.isHealthy()) return false
-    return [...this.#receivers.keys()].every((name) => {
-      const { since } = this.#outbox.pendingFor(name)
-      return since === undefined || this.#options.now() - since <= mayWaitMs
-    })
   }
 
   // The store.

@@ -12,6 +12,7 @@ import type { KeeperLog } from '../store/index.ts'
 import { NotifyDriver, type OpenedReceiver, type ReceiverFigures } from './notify-driver.ts'
 import type { Part } from './part.ts'
 import type { StatesPart } from './states.ts'
+import type { WatchingPart } from './watching.ts'
 
 /** Milliseconds for files of secrets and of CAs. */
 const maxFileMs = 5_000
@@ -27,7 +28,7 @@ export function notifyPart({
   version,
   rows,
   states,
-  keepsUp,
+  watching,
   log = () => {},
 }: {
   readonly config: Config
@@ -35,8 +36,8 @@ export function notifyPart({
   /** Where rows are stored. Absent without a store. */
   readonly rows: (() => Promise<OutboxRows>) | undefined
   readonly states: StatesPart
-  /** Whether the schedule keeps up. */
-  readonly keepsUp: () => boolean
+  /** Whether svc may say that it watches. Takes what it has to know of the outbox. */
+  readonly watching: Pick<WatchingPart, 'vouches' | 'followBacklog'>
   readonly log?: KeeperLog | undefined
 }): Part {
   const now = timelineOf({ wall: Date.now, monotonic: () => performance.now() })
@@ -131,7 +132,8 @@ export function notifyPart({
     )
   }
 
-  const driver = new NotifyDriver({ rows, lookup, look: states.look, noticeOf, now, isHealthy: keepsUp, log })
+  const driver = new NotifyDriver({ rows, lookup, look: states.look, noticeOf, now, isHealthy: watching.vouches, log })
+  watching.followBacklog(() => driver.backlog())
   states.follow((transition) => driver.transition(transition))
   return {
     open: async () => {

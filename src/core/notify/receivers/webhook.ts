@@ -9,13 +9,13 @@ import { bodyOf } from './body.ts'
 import { type ReceiverContext, receiverKind } from './kind.ts'
 import { digest } from './message.ts'
 import {
-  clearTextMistake,
   deliveryOf,
   failureOf,
   type PostTarget,
   placeMistake,
   redactorOf,
   request,
+  secretUrl,
   shownPlace,
 } from './post.ts'
 
@@ -124,21 +124,6 @@ class Webhook implements Receiver {
 
 /** What is read from settings and files is ours. */
 const redactNothing = (text: string | Uint8Array): string => String(text)
-
-/** The URL that a secret contains. Throws ProbeError, without repeating it. */
-function secretUrl(written: string, origin: string): URL {
-  const url = URL.parse(written)
-  const isHttp = url?.protocol === 'https:' || url?.protocol === 'http:'
-  if (url === null || !isHttp)
-    throw new ProbeError('internal', `the secret ${origin} is not a URL that begins with https://`)
-  if (clearTextMistake(written) !== undefined) {
-    throw new ProbeError(
-      'internal',
-      `the URL of ${origin} begins with http://: a secret URL beyond loopback needs https://`,
-    )
-  }
-  return url
-}
 
 /** The key of a secret of Standard Webhooks. Throws ProbeError, without repeating the secret. */
 function keyOfSecret(secret: string): Buffer {
