@@ -103,9 +103,11 @@ const law: Record<string, readonly string[]> = {
   schedule: ['engine', 'protocol', 'settings'],
   states: ['schedule', 'protocol', 'probe-error'],
   // What receivers are told of incidents, and how.
-  notify: ['engine', 'files', 'net', 'settings', 'system', 'format', 'loopback', 'probe-error', 'protocol'],
+  notify: ['engine', 'files', 'json', 'net', 'settings', 'system', 'format', 'loopback', 'probe-error', 'protocol'],
   // Whether svc may say that it watches. Uses nothing.
   watching: [],
+  // Whether the way of an alarm works. Of the receivers it uses types.
+  drill: ['cron', 'notify', 'settings'],
   // What each receiver knows, and what it is sent next. Of the receivers it uses types.
   outbox: ['notify', 'schedule', 'states', 'probe-error'],
   // Times of cron expressions.
@@ -160,6 +162,7 @@ const law: Record<string, readonly string[]> = {
     'assert',
     'notify',
     'quiet',
+    'drill',
     'cron',
     'plan',
     'schedule',
@@ -170,6 +173,7 @@ const law: Record<string, readonly string[]> = {
     'names',
   ],
   store: [
+    'drill',
     'history',
     'states',
     'outbox',
@@ -221,6 +225,7 @@ const law: Record<string, readonly string[]> = {
     'outbox',
     'quiet',
     'watching',
+    'drill',
     'files',
     'settings',
     'net',
@@ -279,7 +284,7 @@ const packages: Record<string, readonly string[]> = {
   main: ['@napi-rs/keyring'],
   commands: ['@oclif/core'],
   auth: ['@zxcvbn-ts/language-common', 'jose'],
-  notify: ['nodemailer'],
+  notify: ['nodemailer', 'yaml'],
 }
 
 /**

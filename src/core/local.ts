@@ -43,8 +43,16 @@ export type Parts = {
   readonly history: (request: Request<'history'>, reads: (type: ServerType) => boolean) => Promise<Response<'history'>>
   /** What depends on monitors. `reads`: whether the caller may read the details of a type. */
   readonly impact: (request: Request<'impact'>, reads: (type: ServerType) => boolean) => Promise<Response<'impact'>>
+  /** Drills, loaded on first use. */
+  readonly drills: () => Promise<Drills>
   /** Accounts, sessions and roles, opened on first use. Absent without a store. */
   readonly accounts?: (() => Promise<Accounts>) | undefined
+}
+/** What the operations use of drills. `by`: who asks. */
+export type Drills = {
+  readonly start: (request: Request<'startDrill'>, by: string) => Promise<Response<'startDrill'>>
+  readonly get: (request: Request<'getDrill'>) => Promise<Response<'getDrill'>>
+  readonly open: (request: Request<'openDrill'>) => Promise<Response<'openDrill'>>
 }
 export type Accounts = { readonly data: Data; readonly access: Access }
 
@@ -117,6 +125,18 @@ export function localService(parts: Parts): Service {
     async impact(request, call) {
       return await parts.impact(request, await readable(parts, call))
     },
+    async startDrill(request, call) {
+      const by = await mayDrill('startDrill', parts, call)
+      return await (await parts.drills()).start(request, by)
+    },
+    async getDrill(request, call) {
+      await mayDrill('getDrill', parts, call)
+      return await (await parts.drills()).get(request)
+    },
+    async openDrill(request) {
+      // The link is the credential.
+      return await (await parts.drills()).open(request)
+    },
     async healthCheck(request, call) {
       const { ExecutionMode: mode, ServerType: type } = request
       // Every await delays shared answers, so the known cases skip it.
@@ -179,6 +199,13 @@ async function admitted(
   if (!may(identity, required)) throw new Fault('Forbidden')
   const { user } = identity
   return { actor: { who: user.userName, userId: user.id, address: caller.address, correlationId }, identity }
+}
+
+/** Who drills, for the record. In process it is the account that has the store. */
+async function mayDrill(operation: 'startDrill' | 'getDrill', parts: Parts, call: Call): Promise<string> {
+  const { caller } = call
+  if (caller.kind === 'local') return `local:${caller.account}`
+  return (await admitted(operation, await accountsFor(operation, parts), call)).actor.who
 }
 
 /** Admin includes all permissions. */

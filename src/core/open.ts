@@ -1,8 +1,9 @@
 import type { Config } from './config/index.ts'
 import type { ProvidedServices } from './engine/index.ts'
 import { Fault, shuttingDown } from './errors.ts'
-import { lazy, lazyGroups, lazyMethods } from './lazy.ts'
+import { type Lazy, lazy, lazyGroups, lazyMethods } from './lazy.ts'
 import { localService, type Parts, preloadOperations, viewOf } from './local.ts'
+import type { DrillPart } from './parts/drill.ts'
 import { type HealthPart, healthPart, type PlanChanges } from './parts/health.ts'
 import type { OpenOptions, Part } from './parts/part.ts'
 import type { ReloadPart } from './parts/reload.ts'
@@ -73,6 +74,11 @@ export async function openCore(options: OpenOptions): Promise<Core> {
   const results = shared ? await openResults() : undefined
   const health = healthPart(options, { services, history, onReport: results?.record }, store)
   const watching = keeper ? await watch(options, health, keeper) : undefined
+  const loadDrills = lazy(async () => {
+    const { drillPart } = await import('./parts/drill.ts')
+    const ofStore = store && (async () => (await store.data(!shared)).drills)
+    return drillPart({ config, version, store: ofStore, watching: vigil?.reason, log: options.log })
+  })
   const vigil = watching && keeper ? await openVigil(options, watching, store && keeper) : undefined
   const notify = watching && vigil ? await openNotify(options, watching.states, vigil, store) : undefined
   const reloads = shared ? (await import('./parts/reload.ts')).reloadPart(() => Date.now() / 1_000) : undefined
@@ -82,6 +88,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     ...(reloads ? [reloads] : []),
     { preload: preloadOperations },
     { preload: async () => await (await loadImpact()).preloadImpact() },
+    { preload: async () => await import('./parts/drill-answer.ts') },
     ...(store && accounts && history
       ? [
           {
@@ -98,6 +105,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     ...(watching ? [watching.states] : []),
     ...(notify ? [notify] : []),
     ...(vigil ? [vigil] : []),
+    shared ? await loadDrills.get() : lazyDrills(loadDrills),
   ]
   const ready = async (signal: AbortSignal): Promise<void> => {
     for (const part of parts) await part.ready?.(signal)
@@ -134,6 +142,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
         monitor: Monitor,
         reads,
       }),
+    drills: async () => (await import('./parts/drill-answer.ts')).drillAnswers(await loadDrills.get()),
     history: async (request, reads) => await (results ?? (await openResults())).history(request, reads),
   }
   const runtime: Runtime = {
@@ -175,6 +184,11 @@ export async function openCore(options: OpenOptions): Promise<Core> {
       })
   }
 }
+
+/** In a command, drills are loaded for the one that drills. */
+const lazyDrills = ({ peek }: Lazy<DrillPart>): Part => ({
+  close: async () => await (await peek()?.catch(() => undefined))?.close?.(),
+})
 
 const loadImpact = () => import('./parts/impact.ts')
 

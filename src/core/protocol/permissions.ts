@@ -9,6 +9,9 @@ const healthPermission = 'health'
  */
 const heartbeatPermission = 'heartbeat'
 
+/** The permission to drill. There is no part of it. */
+export const drillPermission = 'drill'
+
 /** The roles and permissions of a caller. */
 type Grants = { readonly roles: readonly string[]; readonly permissions: readonly string[] }
 
@@ -70,6 +73,9 @@ export function permissionMistake(permission: string): string | undefined {
   if (names !== undefined) {
     if (names !== '' && names !== '*' && !names.slice(0, -1).includes('*')) return undefined
     return `The permission "${permission}" names no heartbeat: use heartbeat, heartbeat:NAME, or heartbeat:NAME* for all names that begin with NAME`
+  }
+  if (namesOf(permission, drillPermission) !== undefined) {
+    return `The permission "${permission}" does not exist: a drill cannot be limited, use ${drillPermission}`
   }
   if (namesOf(permission, healthPermission) === undefined) return undefined
   const valid = ServerType.values.map((type) => `${healthPermission}:${type}`)

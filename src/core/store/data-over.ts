@@ -5,6 +5,7 @@ import { type StoreLink, watched } from './link.ts'
 import { auditOver } from './rows/audit.ts'
 import type { Capacity } from './rows/capacity.ts'
 import { digestOver, type NonceKey } from './rows/digest.ts'
+import { drillsOver } from './rows/drills.ts'
 import { failuresOver } from './rows/failures.ts'
 import { guessesOver } from './rows/guesses.ts'
 import { heartbeatsOver } from './rows/heartbeats.ts'
@@ -56,6 +57,7 @@ export function dataOver(unwatched: StoreLink, clock: StoreClock, history: Histo
     history: () => historyOver(history.link, now),
     states: () => statesOver(history.link, now),
     outbox: () => outboxOver(history.link),
+    drills: () => drillsOver(history.link),
     settle: (own) => settlementsOver(own, prefixes),
     sweep: sweepOver,
     clock: () => clock,

@@ -1,3 +1,4 @@
+import type { DrillRows } from '../drill/index.ts'
 import type { HistoryRows } from '../history/index.ts'
 import type { OutboxRows } from '../outbox/index.ts'
 import type { Heartbeat, JobRun } from '../protocol/index.ts'
@@ -456,6 +457,8 @@ export type Data = {
   readonly states: StatesRows
   /** What receivers of notifications know, in the database of the history, too. */
   readonly outbox: OutboxRows
+  /** Drills, and what receivers know of them, in the database of the history, too. */
+  readonly drills: DrillRows & { readonly outbox: OutboxRows }
   /** Removes expired rows. `svc serve` calls it periodically. */
   readonly sweep: (at: number) => Promise<void>
   /**

@@ -1,7 +1,7 @@
 import { isOver, type Notice } from '../receiver.ts'
 import type { ReceiverConfig } from '../settings.ts'
 import type { ReceiverContext } from './kind.ts'
-import { annotationsOf, identityOf, keyOf } from './message.ts'
+import { annotationsOf, drillAnnotationsOf, drillLabels, identityOf, keyOf } from './message.ts'
 
 /** Alerts in one message. `truncatedAlerts` counts the others. */
 const maxAlerts = 1_000
@@ -42,12 +42,17 @@ const never = '0001-01-01T00:00:00Z'
 function alertOf(notice: Notice, details: ReceiverConfig['details'], isTest: boolean) {
   const { subject, level, beganAt, endedAt, observedAt, url = '' } = notice
   const [alertname, severity] = level === 'failed' ? ['SvcFailed', 'critical'] : ['SvcWarning', 'warning']
-  const labels: Labels = isTest
-    ? { alertname: 'SvcTest', severity: 'none', test: 'true', ...identityOf(subject) }
-    : { alertname, severity, ...identityOf(subject) }
-  const annotations: Labels = isTest
-    ? { summary: 'Test message of svc notify test: nothing has failed', description: notice.text }
-    : annotationsOf(notice, details)
+  const isDrill = notice.drill !== undefined
+  const labels: Labels = isDrill
+    ? { ...drillLabels, ...identityOf(subject) }
+    : isTest
+      ? { alertname: 'SvcTest', severity: 'none', test: 'true', ...identityOf(subject) }
+      : { alertname, severity, ...identityOf(subject) }
+  const annotations: Labels = isDrill
+    ? drillAnnotationsOf(notice)
+    : isTest
+      ? { summary: 'Test message of svc notify test: nothing has failed', description: notice.text }
+      : annotationsOf(notice, details)
   return {
     status: isOver(notice) ? 'resolved' : 'firing',
     labels,

@@ -8,6 +8,7 @@ import type { Delivery, Notice, Receiver } from '../receiver.ts'
 import type { ReceiverConfig } from '../settings.ts'
 import { bodyOf } from './body.ts'
 import { type ReceiverContext, receiverKind } from './kind.ts'
+import { withReceipt } from './message.ts'
 
 const settings = {
   program: {
@@ -71,7 +72,7 @@ class Exec implements Receiver {
     const progress = { hasBegun: false }
     try {
       const ended = await run({ program, args, input, programs, files, progress }, AbortSignal.any([stop, limit]))
-      return deliveryOf(ended, program)
+      return withReceipt(notices, deliveryOf(ended, program), () => 'exit code 0')
     } catch (error) {
       const { hasBegun: isPerhapsReceived } = progress
       const later = (message: string, fault: FaultClass): Delivery => ({

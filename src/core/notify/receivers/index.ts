@@ -23,5 +23,9 @@ export const openReceiver = async (config: ReceiverConfig, context: ReceiverCont
 /** Whether a receiver may send only where svc stores what it sent. */
 export const needsStore = (config: ReceiverConfig): boolean => kindOf(config).needsStore === true && !config.volatile
 
+/** Why no drill may go through a receiver, or undefined: the message continues its name. */
+export const drillMistake = (config: ReceiverConfig): string | undefined =>
+  kindOf(config).drillMistake?.(config.settings)
+
 /** Where a receiver sends to, for lists: scheme and host, without secrets. */
 export const receiverAddress = (config: ReceiverConfig): string => kindOf(config).to(config.settings)

@@ -41,15 +41,18 @@ export type ReceiverKind<S extends SettingsSpec = SettingsSpec> = {
   readonly needsStore?: boolean | undefined
   /** Whether it starts programs of this machine. */
   readonly runsPrograms?: boolean | undefined
+  /** Why no drill may go through a receiver with these settings, or undefined: the message continues its name. */
+  readonly drillMistake?: ((values: Values<S>) => string | undefined) | undefined
   /** Loads what sending needs, and connects to nothing. */
   readonly open: (config: ReceiverConfig, values: Values<S>, context: ReceiverContext) => Promise<Receiver>
 }
 
 /** A kind whose settings only itself knows. */
-export type AnyReceiverKind = Omit<ReceiverKind, 'mistakes' | 'to' | 'target' | 'open'> & {
+export type AnyReceiverKind = Omit<ReceiverKind, 'mistakes' | 'to' | 'target' | 'drillMistake' | 'open'> & {
   readonly mistakes: (values: unknown, all: Pick<ReceiverConfig, 'remind'>) => readonly Problem[]
   readonly to: (values: unknown) => string
   readonly target: (values: unknown) => Target | undefined
+  readonly drillMistake?: ((values: unknown) => string | undefined) | undefined
   readonly open: (config: ReceiverConfig, values: unknown, context: ReceiverContext) => Promise<Receiver>
 }
 

@@ -1,11 +1,21 @@
 import { sanitize } from '../../net/text.ts'
 import { readTrust, trustSettings } from '../../net/trust.ts'
 import { hostOf, portOf } from '../../net/url.ts'
+import { ProbeError } from '../../probe-error.ts'
 import type { Problem, SettingsSpec, Values } from '../../settings/index.ts'
 import { type Delivery, isOver, type Notice, type Receiver } from '../receiver.ts'
 import type { ReceiverConfig } from '../settings.ts'
 import { type ReceiverContext, receiverKind } from './kind.ts'
-import { annotationsOf, identityOf, keyOf, monitorIn, summaryOf } from './message.ts'
+import {
+  annotationsOf,
+  drillAnnotationsOf,
+  drillSummaryOf,
+  identityOf,
+  keyOf,
+  monitorIn,
+  summaryOf,
+  withReceipt,
+} from './message.ts'
 import {
   clearTextMistake,
   deliveryOf,
@@ -52,6 +62,10 @@ export const pagerduty = receiverKind({
   settings,
   needsStore: true,
   mistakes,
+  drillMistake: ({ drillRoutingKey }) =>
+    drillRoutingKey === undefined
+      ? 'has no drillRoutingKey: a drill would page people; set the key of a service for drills'
+      : undefined,
   to: ({ url }) => shownPlace(new URL(url)),
   target: ({ url: written }) => {
     const url = URL.parse(written)
@@ -93,7 +107,8 @@ class PagerDuty implements Receiver {
   }
 
   async send(notices: readonly Notice[], signal: AbortSignal): Promise<Delivery> {
-    const place = await this.#place(signal)
+    const isDrill = notices.some(({ drill }) => drill !== undefined)
+    const place = await this.#place(isDrill, signal)
     if ('what' in place) return place
     const refused: { readonly id: string; readonly message: string }[] = []
     for (const notice of notices) {
@@ -114,7 +129,7 @@ class PagerDuty implements Receiver {
       refused.push({ id: notice.id, message: delivery.message })
     }
     this.#accepted.clear()
-    if (refused.length === 0) return { what: 'accepted' }
+    if (refused.length === 0) return withReceipt(notices, { what: 'accepted' }, () => `status ${receipt}`)
     const message = [...new Set(refused.map((one) => one.message))].join('; ')
     return { what: 'refused', message, ids: refused.map(({ id }) => id), fault: 'data' }
   }
@@ -136,8 +151,13 @@ class PagerDuty implements Receiver {
     const common = { routing_key: routingKey, dedup_key: keyOf(subject, 64), ...client }
     // The end of an alert that does not exist proves the connection and the key, and pages nobody.
     if (isTest || isOver(notice)) return { ...common, event_action: 'resolve' }
-    const { runbook_url: runbook, ...annotations } = annotationsOf(notice, this.#config.details)
+    const { runbook_url: runbook, ...annotations } =
+      notice.drill === undefined ? annotationsOf(notice, this.#config.details) : drillAnnotationsOf(notice)
+    const summary = notice.drill === undefined ? summaryOf(notice) : drillSummaryOf(notice)
     const links = [
+      ...(notice.drill?.callback === undefined
+        ? []
+        : [{ href: notice.drill.callback, text: 'Confirm that the drill arrived' }]),
       ...(runbook === undefined ? [] : [{ href: runbook, text: 'Runbook' }]),
       ...(url === undefined ? [] : [{ href: sanitize(url, 500), text: 'Status page' }]),
     ]
@@ -145,9 +165,9 @@ class PagerDuty implements Receiver {
       ...common,
       event_action: 'trigger',
       payload: {
-        summary: sanitize(`[${server}] ${summaryOf(notice)}`, maxSummary),
+        summary: sanitize(`[${server}] ${summary}`, maxSummary),
         source: node,
-        severity: level === 'failed' ? 'critical' : 'warning',
+        severity: notice.drill === undefined ? (level === 'failed' ? 'critical' : 'warning') : 'info',
         timestamp: new Date(observedAt).toISOString(),
         component: monitorIn(subject),
         group: type,
@@ -169,13 +189,16 @@ class PagerDuty implements Receiver {
 
   /** Where events go, and the key, which is read for each message, so that a rotated one takes effect. */
   async #place(
+    isDrill: boolean,
     signal: AbortSignal,
   ): Promise<{ readonly target: PostTarget; readonly key: string } | Extract<Delivery, { what: 'later' }>> {
     const { files, version, isTest } = this.#context
     const { routingKey, drillRoutingKey, url: written, servername } = this.#values
     const url = new URL('/v2/enqueue', written)
     try {
-      const secret = isTest ? (drillRoutingKey ?? routingKey) : routingKey
+      // A drill has the key of drills or none.
+      const secret = isDrill ? drillRoutingKey : isTest ? (drillRoutingKey ?? routingKey) : routingKey
+      if (secret === undefined) throw new ProbeError('internal', 'there is no drillRoutingKey')
       const key = (await secret.reveal(files)).trim()
       const target: PostTarget = {
         url,

@@ -38,6 +38,8 @@ export type HttpReply =
   | {
       readonly status: number
       readonly headers: Readonly<Record<string, string>>
+      /** The body, if it was to be kept and is not larger. */
+      readonly body?: string | undefined
       /** The beginning of the body of a refusal, quoted; empty for none. */
       readonly quoted: string
       /** Milliseconds since 1970. */
@@ -75,7 +77,13 @@ export const redactorOf = (url: URL, secrets: readonly string[]): Redact =>
  */
 export async function request(
   place: PostTarget,
-  ask: { readonly method: 'GET' | 'POST'; readonly headers?: Readonly<Record<string, string>>; readonly body?: string },
+  ask: {
+    readonly method: 'GET' | 'POST'
+    readonly headers?: Readonly<Record<string, string>>
+    readonly body?: string
+    /** Bytes of an accepting answer that are kept. Absent: its body is not read. */
+    readonly keep?: number
+  },
   stop: AbortSignal,
   now: () => number,
 ): Promise<HttpReply> {
@@ -95,10 +103,12 @@ export async function request(
       const receivedAt = now()
       const isAccepted = head.status >= 200 && head.status < 300
       // The status is the receipt: a body that breaks off changes nothing.
+      const answer = isAccepted && ask.keep !== undefined ? await head.read(ask.keep).catch(() => undefined) : undefined
       const body = isAccepted ? undefined : await head.read(maxAnswer).catch(() => undefined)
       const text = body === undefined ? '' : place.redact(body.bytes).trim()
       const quoted = text === '' ? '' : quote(text, maxQuoted)
-      return { status: head.status, headers: head.headers, quoted, sentAt, receivedAt }
+      const whole = answer && { body: new TextDecoder().decode(answer.bytes) }
+      return { status: head.status, headers: head.headers, quoted, sentAt, receivedAt, ...whole }
     } finally {
       socket.destroy()
     }

@@ -7,7 +7,7 @@ import type { Delivery, Notice, Receiver } from '../receiver.ts'
 import type { ReceiverConfig } from '../settings.ts'
 import { bodyOf } from './body.ts'
 import { type ReceiverContext, receiverKind } from './kind.ts'
-import { digest } from './message.ts'
+import { digest, withReceipt } from './message.ts'
 import {
   deliveryOf,
   failureOf,
@@ -92,7 +92,10 @@ class Webhook implements Receiver {
     }
     const headers = { 'webhook-id': id, 'webhook-timestamp': timestamp, ...signature }
     const ask = { method: 'POST', headers: { 'Content-Type': 'application/json', ...headers }, body } as const
-    return deliveryOf(await request(place, ask, signal, now), place.url, now)
+    const reply = await request(place, ask, signal, now)
+    return withReceipt(notices, deliveryOf(reply, place.url, now), () =>
+      'status' in reply ? `status ${reply.status}` : '',
+    )
   }
 
   async close(): Promise<void> {}
