@@ -32,6 +32,7 @@ const lines: readonly { readonly args: readonly string[]; readonly code: number;
   { args: ['sessions', 'end', '--all', '--user', 'ann'], code: 0 },
   { args: ['history'], code: 0 },
   { args: ['impact', 'shop'], code: 9 },
+  { args: ['drill', '--last'], code: 9 },
   { args: ['audit', 'list'], code: 0 },
   { args: ['backup', '/nonexistent/b.db'], code: 12 },
   { args: ['restore', '/nonexistent/b.db'], code: 12 },

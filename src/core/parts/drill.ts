@@ -165,7 +165,6 @@ export function drillPart({ config, version, store, watching, log = () => {}, sp
     )
     if (!hasBegun || running) throw tooSoon()
     await memory.begin(record, 0)
-    await looking
     const links = new Map<string, number>()
     const whole: DrillSpans = {
       confirmMs: Math.min(current.serve.confirm, maxConfirmMs),
@@ -311,6 +310,7 @@ export function drillPart({ config, version, store, watching, log = () => {}, sp
 
   return {
     begin: async (through, by) => {
+      // It may be about to begin one, or to end what an earlier one left.
       await looking
       return await begin(through, by)
     },

@@ -66,6 +66,7 @@ export function watchingPart({
   let failure: string | undefined
   let witnessedAt = Number.NEGATIVE_INFINITY
   let isCutOff = false
+  let loggedReason: string | undefined
   let timer: NodeJS.Timeout | undefined
 
   const tryWitnesses = async (): Promise<void> => {
@@ -77,7 +78,6 @@ export function watchingPart({
 
   const tick = (): void => {
     const backlog = backlogNow()
-    const before = vigil.reason
     if (witnesses.length > 0 && now() - witnessedAt >= witnessEveryMs) void tryWitnesses()
     const condition = {
       watches: schedule.watches(),
@@ -88,7 +88,8 @@ export function watchingPart({
     }
     vigil = afterSample(vigil, condition, now())
     const { reason } = vigil
-    if (url !== undefined && reason !== before) {
+    if (url !== undefined && reason !== loggedReason) {
+      loggedReason = reason
       const msg = reason === undefined ? 'ping: svc watches again' : `ping: not sent while ${reason}`
       log({ level: reason === undefined ? 'info' : 'warn', msg })
     }

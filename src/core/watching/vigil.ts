@@ -27,11 +27,15 @@ export type Vigil = {
   /** Since when all samples are good. Undefined: the last one was not. */
   readonly wellSince: number | undefined
   readonly sampledAt: number
-  /** Why the last sample was not good. */
+  /** Why the last sample was not good, or that there is none yet. */
   readonly reason: string | undefined
 }
 
-export const newVigil = (now: number): Vigil => ({ wellSince: undefined, sampledAt: now, reason: undefined })
+export const newVigil = (now: number): Vigil => ({
+  wellSince: undefined,
+  sampledAt: now,
+  reason: 'svc has just started',
+})
 
 /** Why svc does not watch as it should. Undefined: it does. */
 export function whyNot(condition: Condition, now: number): string | undefined {
