@@ -4,6 +4,7 @@ type Load = () => Promise<CommandClass>
 
 /** Every command: its id and how to load it. A known command goes straight to the chunk of its file. */
 export const commands: Record<string, Load> = {
+  ack: async () => (await import('./commands/ack.ts')).default,
   api: async () => (await import('./commands/api.ts')).default,
   'audit:list': async () => (await import('./commands/audit.ts')).AuditList,
   backup: async () => (await import('./commands/backup.ts')).default,
@@ -41,6 +42,9 @@ export const commands: Record<string, Load> = {
   'profile:remove': async () => (await import('./commands/profile.ts')).ProfileRemove,
   'profile:show': async () => (await import('./commands/profile.ts')).ProfileShow,
   'profile:use': async () => (await import('./commands/profile.ts')).ProfileUse,
+  quiet: async () => (await import('./commands/quiet.ts')).default,
+  'quiet:end': async () => (await import('./commands/quiet.ts')).QuietEnd,
+  'quiet:list': async () => (await import('./commands/quiet.ts')).QuietList,
   restore: async () => (await import('./commands/restore.ts')).default,
   'roles:assign': async () => (await import('./commands/roles.ts')).RolesAssign,
   'roles:holders': async () => (await import('./commands/roles.ts')).RolesHolders,

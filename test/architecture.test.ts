@@ -174,6 +174,7 @@ const law: Record<string, readonly string[]> = {
   ],
   store: [
     'drill',
+    'quiet',
     'history',
     'states',
     'outbox',
@@ -259,6 +260,7 @@ const cliLaw: Record<string, readonly string[]> = {
   heartbeats: ['io', 'render'],
   monitors: ['io', 'render', 'session'],
   notify: ['io', 'render'],
+  quiet: ['render', 'command', 'session'],
   health: ['io', 'render', 'command', 'session'],
   roles: ['io', 'render', 'command', 'settings', 'session'],
   serve: ['io', 'render', 'settings', 'keychain', 'session'],

@@ -3,9 +3,11 @@ import type { PlannedMonitor, Run, Shared } from './engine/index.ts'
 import { Fault, isStoreFailure } from './errors.ts'
 import type { NewNames } from './heartbeats/index.ts'
 import {
+  drillPermission,
   type ExecutionMode,
   isOfKind,
   maySendHeartbeat,
+  maySilence,
   operations,
   type Request,
   type Response,
@@ -13,7 +15,7 @@ import {
   ServerType,
   type WhoMayCall,
 } from './protocol/index.ts'
-import { type DocumentsOf, healthCheckResponse, selectRun } from './reports/index.ts'
+import { type DocumentsOf, healthCheckResponse, type QuietResults, selectRun, withQuiet } from './reports/index.ts'
 import {
   type Call,
   type Caller,
@@ -45,6 +47,12 @@ export type Parts = {
   readonly impact: (request: Request<'impact'>, reads: (type: ServerType) => boolean) => Promise<Response<'impact'>>
   /** Drills, loaded on first use. */
   readonly drills: () => Promise<Drills>
+  /** Which results of a run are quiet, for a caller for whom they do not count if `honors`. Undefined: none. */
+  readonly quietIn?:
+    | ((run: Run, type: ServerType, honors: boolean) => QuietResults | undefined | Promise<QuietResults | undefined>)
+    | undefined
+  /** What is silent. Absent without a store. */
+  readonly quiet?: QuietOperations | undefined
   /** Accounts, sessions and roles, opened on first use. Absent without a store. */
   readonly accounts?: (() => Promise<Accounts>) | undefined
 }
@@ -55,6 +63,22 @@ export type Drills = {
   readonly open: (request: Request<'openDrill'>) => Promise<Response<'openDrill'>>
 }
 export type Accounts = { readonly data: Data; readonly access: Access }
+
+/** What a caller may see who only reads. Whoever may silence sees everything that belongs to it. */
+export type QuietReader = {
+  /** Whether it reads the details of a type. */
+  readonly reads: (type: ServerType) => boolean
+  /** Whether it reads those of all types, and so the names and reasons of people. */
+  readonly readsAll: boolean
+}
+
+/** The operations about quiet. They throw Faults for requests that cannot be carried out, and those of the store. */
+export type QuietOperations = {
+  readonly quietMonitors: (request: Request<'quietMonitors'>, actor: Actor) => Promise<Response<'quietMonitors'>>
+  readonly getQuiet: (reader: QuietReader) => Promise<Response<'getQuiet'>>
+  readonly endQuiet: (request: Request<'endQuiet'>, actor: Actor) => Promise<Response<'endQuiet'>>
+  readonly acknowledge: (request: Request<'acknowledge'>, actor: Actor) => Promise<Response<'acknowledge'>>
+}
 
 /** Loaders for what single operations need, so that `svc health` loads none of it. */
 const loaders = {
@@ -115,6 +139,23 @@ export function localService(parts: Parts): Service {
       const admit = identity && newNames.admission(actor.who, performance.now())
       return await report({ data: accounts.data, request, actor, now: accounts.data.clock.now(), admit })
     },
+    async getQuiet(_request, call) {
+      const views = await readableViews(parts, call)
+      const reads = (type: ServerType): boolean => views(type) === 'full'
+      return await quietOf('getQuiet', parts).getQuiet({ reads, readsAll: views() === 'full' })
+    },
+    async quietMonitors(request, call) {
+      const { quiet, actor } = await silencing('quietMonitors', parts, call)
+      return await quiet.quietMonitors(request, actor)
+    },
+    async endQuiet(request, call) {
+      const { quiet, actor } = await silencing('endQuiet', parts, call)
+      return await quiet.endQuiet(request, actor)
+    },
+    async acknowledge(request, call) {
+      const { quiet, actor } = await silencing('acknowledge', parts, call)
+      return await quiet.acknowledge(request, actor)
+    },
     async serverTypes() {
       const { types, configured } = parts.serverTypes()
       return { Types: types, Configured: configured }
@@ -146,10 +187,15 @@ export function localService(parts: Parts): Service {
       const { run, ageMs } = await obtain(parts, mode, type, call, views)
       const documents = parts.documentsOf(run, type, request, open ? everything : (views ?? nothing))
       const { correlationId, selection } = call
-      const whole = { ...documents.run, correlationId }
+      const plain = { ...documents.run, correlationId }
+      const honors = request.Quiet === 'Honor'
+      const quietOf = parts.quietIn?.(run, type, honors)
+      const quiet = quietOf instanceof Promise ? await quietOf : quietOf
+      const names = open || views?.() === 'full'
+      const whole = quiet ? withQuiet(plain, quiet, { honors, names }) : plain
       const selected = selection ? selectRun(whole, selection) : whole
       call.note?.({ ageSeconds: Math.floor(ageMs / 1_000), runId: run.id, run: selected })
-      return selected === whole
+      return selected === plain
         ? { ...documents.response, CorrelationId: correlationId }
         : healthCheckResponse(selected)
     },
@@ -205,7 +251,19 @@ async function admitted(
 async function mayDrill(operation: 'startDrill' | 'getDrill', parts: Parts, call: Call): Promise<string> {
   const { caller } = call
   if (caller.kind === 'local') return `local:${caller.account}`
-  return (await admitted(operation, await accountsFor(operation, parts), call)).actor.who
+  const { actor, identity } = await admitted(operation, await accountsFor(operation, parts), call)
+  if (identity && !identity.roles.includes('Admin') && !identity.permissions.includes(drillPermission)) {
+    throw new Fault('Forbidden')
+  }
+  return actor.who
+}
+
+/** Authorizes a caller who silences something (Q1). */
+async function silencing(operation: 'quietMonitors' | 'endQuiet' | 'acknowledge', parts: Parts, call: Call) {
+  const quiet = quietOf(operation, parts)
+  const { actor, identity } = await admitted(operation, await accountsFor(operation, parts), call)
+  if (identity && !maySilence(identity)) throw new Fault('Forbidden')
+  return { quiet, actor }
 }
 
 /** Admin includes all permissions. */
@@ -237,9 +295,14 @@ export async function viewOf(parts: Parts, call: Presented): Promise<HealthViews
  * type, or of any.
  */
 async function readable(parts: Parts, call: Call, type?: ServerType): Promise<(type: ServerType) => boolean> {
+  const views = await readableViews(parts, call, type)
+  return (one) => views(one) === 'full'
+}
+
+async function readableViews(parts: Parts, call: Call, type?: ServerType): Promise<HealthViews> {
   const views = await viewOf(parts, call)
   const reads = (one: ServerType): boolean => views(one) === 'full'
-  if (type === undefined ? ServerType.values.some(reads) : reads(type)) return reads
+  if (type === undefined ? ServerType.values.some(reads) : reads(type)) return views
   // With a failing store, nobody is anybody: the answer then says so.
   const identity = call.credential && parts.accounts && (await (await parts.accounts()).access.identifyCaller(call))
   throw new Fault(identity ? 'Forbidden' : 'Unauthorized')
@@ -292,7 +355,15 @@ async function identified(
 
 async function accountsFor(operation: keyof typeof operations, { accounts }: Parts): Promise<Accounts> {
   if (accounts) return await accounts()
-  throw new Fault('NotImplemented', `The operation '${operations[operation].name}' is not offered here`, {
+  throw notOffered(operation)
+}
+
+function quietOf(operation: keyof typeof operations, { quiet }: Parts): QuietOperations {
+  if (quiet) return quiet
+  throw notOffered(operation)
+}
+
+const notOffered = (operation: keyof typeof operations): Fault =>
+  new Fault('NotImplemented', `The operation '${operations[operation].name}' is not offered here`, {
     hints: ['This service answers health checks only: it runs without a store.'],
   })
-}

@@ -1,11 +1,13 @@
+import { existsSync } from 'node:fs'
 import type { Config } from './config/index.ts'
 import type { ProvidedServices } from './engine/index.ts'
 import { Fault, shuttingDown } from './errors.ts'
 import { type Lazy, lazy, lazyGroups, lazyMethods } from './lazy.ts'
-import { localService, type Parts, preloadOperations, viewOf } from './local.ts'
+import { localService, type Parts, preloadOperations, type QuietOperations, viewOf } from './local.ts'
 import type { DrillPart } from './parts/drill.ts'
 import { type HealthPart, healthPart, type PlanChanges } from './parts/health.ts'
 import type { OpenOptions, Part } from './parts/part.ts'
+import type { QuietPart } from './parts/quiet.ts'
 import type { ReloadPart } from './parts/reload.ts'
 import type { StatesPart } from './parts/states.ts'
 import type { StatesKeeper } from './parts/states-keeper.ts'
@@ -80,7 +82,13 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     return drillPart({ config, version, store: ofStore, watching: vigil?.reason, log: options.log })
   })
   const vigil = watching && keeper ? await openVigil(options, watching, store && keeper) : undefined
-  const notify = watching && vigil ? await openNotify(options, watching.states, vigil, store) : undefined
+  const quiet = watching
+    ? (await import('./parts/quiet.ts')).quietPart({ options, store: store?.data, states: watching.states })
+    : undefined
+  const notify =
+    watching && quiet && vigil
+      ? await openNotify(options, { states: watching.states, quiet, watching: vigil }, store)
+      : undefined
   const reloads = shared ? (await import('./parts/reload.ts')).reloadPart(() => Date.now() / 1_000) : undefined
   const parts: readonly Part[] = [
     health,
@@ -103,6 +111,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
       : []),
     ...(results ? [results] : []),
     ...(watching ? [watching.states] : []),
+    ...(quiet ? [quiet] : []),
     ...(notify ? [notify] : []),
     ...(vigil ? [vigil] : []),
     shared ? await loadDrills.get() : lazyDrills(loadDrills),
@@ -131,9 +140,21 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     storeFiles: shared && store ? (await store.data(false)).files : undefined,
     providers: store && providersOf(config.auth),
   }
+  const loadQuiet = lazy(async () =>
+    (await import('./parts/quiet.ts')).quietPart({ options, store: store?.data, states: undefined }),
+  ).get
+  const quietOfCommand = lazyMethods<QuietOperations>(async () => (await loadQuiet()).operations as QuietOperations)
+  /** A command looks only where something failed, so that a run without failures loads nothing for it. */
+  const quietIn: Parts['quietIn'] = (run, type, honors) =>
+    mayBeQuiet(options, store) &&
+    (honors || run.monitors.some(({ results }) => results.some(({ status }) => status === 'failed')))
+      ? loadQuiet().then(async ({ resultsIn }) => await resultsIn(run, type))
+      : undefined
   const local: Parts = {
     ...health,
     details,
+    quietIn: quiet?.resultsIn ?? quietIn,
+    quiet: store && (quiet?.operations ?? quietOfCommand),
     accounts: accounts?.accounts,
     impact: async ({ Monitor }, reads) =>
       (await loadImpact()).impactAnswer({
@@ -161,7 +182,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     },
     viewOf: (call) => viewOf(local, call),
     recent: health.recent,
-    confirmed: watching?.states.confirmed,
+    confirmed: watching && ((views) => watching.states.confirmed(views, quiet?.keeper)),
     incidents: watching?.states.incidents,
     answersAt: (url) => {
       ownUrl = url
@@ -189,6 +210,10 @@ export async function openCore(options: OpenOptions): Promise<Core> {
 const lazyDrills = ({ peek }: Lazy<DrillPart>): Part => ({
   close: async () => await (await peek()?.catch(() => undefined))?.close?.(),
 })
+/** Whether something may be quiet in a command: svc.yaml says so, or there is a store beside it. */
+const mayBeQuiet = ({ config: { origin, quiet = [] } }: OpenOptions, store: OpenStore | undefined): boolean =>
+  quiet.length > 0 ||
+  (origin !== undefined && store !== undefined && (store.storePath === undefined || existsSync(store.storePath)))
 
 const loadImpact = () => import('./parts/impact.ts')
 
@@ -221,13 +246,18 @@ async function openVigil(
 /** What tells receivers of incidents. */
 async function openNotify(
   { config, version, log }: OpenOptions,
-  states: StatesPart,
-  watching: WatchingPart,
+  {
+    states,
+    quiet,
+    watching,
+  }: { readonly states: StatesPart; readonly quiet: QuietPart; readonly watching: WatchingPart },
   store: OpenStore | undefined,
 ) {
   const { notifyPart } = await import('./parts/notify.ts')
   const rows = store && (async () => (await store.data(false)).outbox)
-  return notifyPart({ config, version, rows, states, watching, log })
+  const notify = notifyPart({ config, version, rows, states, quiet: quiet.keeper, watching, log })
+  quiet.muteBy(notify.mute)
+  return notify
 }
 
 /**

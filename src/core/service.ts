@@ -6,6 +6,7 @@ import type {
   Request,
   Response,
   RunDocument,
+  RunQuiet,
   Selection,
   ServerType,
 } from './protocol/index.ts'
@@ -207,6 +208,8 @@ export type ConfirmedCheck = {
   readonly doubtSince?: number | undefined
   /** Faults that were over before they were confirmed, since svc serve watches. */
   readonly blips: number
+  /** Why nobody is notified about it, the longest first. Names and reasons only for readers of the details of all types. */
+  readonly quiet: readonly RunQuiet[]
   readonly incident?: ShownIncident | undefined
 }
 export type ShownIncident = {

@@ -43,7 +43,7 @@ beforeAll(() => {
 })
 
 describe('svc drill', () => {
-  test('M10 refuses what no drill may go through, and sends nothing', async () => {
+  test('M14 refuses what no drill may go through, and sends nothing', async () => {
     const none = await home.run(['drill'])
     expect([none.code, none.stderr]).toEqual([9, expect.stringContaining('Name one: --through NAME')])
     const unknown = await home.run(['drill', '--through', 'chatt'])
@@ -54,7 +54,7 @@ describe('svc drill', () => {
     expect([last.code, last.stderr]).toEqual([9, expect.stringContaining('There was no drill yet')])
   })
 
-  test('M10 a hop that is not proven is no failure: exit code 0', async () => {
+  test('M14 a hop that is not proven is no failure: exit code 0', async () => {
     await store(shared, outbox, open)
     const { code, stdout } = await home.run(['drill', '--last'], { columns: 100 })
     expect(code).toBe(0)
@@ -62,7 +62,7 @@ describe('svc drill', () => {
     expect(stdout).toMatch(/chat +opened +not proven +nobody has opened the link/)
   })
 
-  test('M10 a hop that failed is exit code 3, and named', async () => {
+  test('M14 a hop that failed is exit code 3, and named', async () => {
     await store(shared, outbox, refused)
     const { code, stdout } = await home.run(['drill', '--last'], { columns: 100 })
     expect(code).toBe(3)
@@ -76,7 +76,7 @@ describe('svc drill', () => {
     expect(JSON.parse(json.stdout)).toMatchObject({ by: 'ann', result: 'failed', hops: [{}, {}, { result: 'failed' }] })
   })
 
-  test('M10 every hop proven says so', async () => {
+  test('M14 every hop proven says so', async () => {
     await store(shared, outbox, { ...open, result: 'proven', message: 'opened' })
     const { code, stdout } = await home.run(['drill', '--last'], { columns: 100 })
     expect(code).toBe(0)

@@ -63,6 +63,8 @@ const here = (folder: string): readonly Line[] => [
   line('sessions end', ['--all', '--user', 'ann']),
   line('history'),
   line('impact', ['nobody', '--config', join(folder, 'monitors.yaml')]),
+  line('quiet', ['tcp nobody', '--for', '1h', '--reason', 'x', '--config', join(folder, 'monitors.yaml')]),
+  line('quiet list'),
   line('audit list'),
   line('users remove', ['bob', '--yes']),
   line('backup', [join(folder, 'backup.db')]),
@@ -105,6 +107,7 @@ const atServer = (url: string): readonly Line[] => [
   line('profile list'),
   line('sessions list'),
   line('history'),
+  line('quiet list'),
   line('passwd', ['--password-stdin'], `${password}\ncopper-lantern-77`),
   line('sessions end', ['--others']),
   line('config list'),
@@ -118,6 +121,8 @@ const elsewhere: Readonly<Record<string, string>> = {
   'monitors discover': 'init.test.ts',
   init: 'init.test.ts',
   drill: 'drill.test.ts',
+  'quiet end': 'quiet.test.ts',
+  ack: 'quiet.test.ts',
   'serve reload': 'serve-reload.long.test.ts',
 }
 
@@ -284,6 +289,7 @@ notify: [{name: chat, webhook: {url: 'http://127.0.0.1:1/'}}]
     ['notify list', ['--config', 'FOLDER/monitors.yaml']],
     ['notify test', ['--config', 'FOLDER/monitors.yaml']],
     ['profile list', []],
+    ['quiet list', []],
     ['restore', ['FOLDER/backup.db']],
     ['roles assign --from-file', ['FOLDER/changes.csv', '--dry-run']],
     ['roles holders', ['Admin']],

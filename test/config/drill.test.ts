@@ -9,7 +9,7 @@ const receivers = `notify:
 const problems = async (drill: string, before = receivers): Promise<string> =>
   problemsOf(await refused(`${before}drill: ${drill}\n`)).join('\n')
 
-describe('M10 drill: of svc.yaml', () => {
+describe('M14 drill: of svc.yaml', () => {
   test('has an interval or a cron expression, and the receivers', async () => {
     const env = { PD: 'a', PD_DRILL: 'b' }
     const { drill } = await load(`${receivers}drill: {every: 7d, through: [am, pager]}\n`, env)

@@ -202,14 +202,14 @@ peerSuite(alertmanagerMissing, 'the way of an alarm, broken in 25 ways', () => {
       expected: failed('listed', /accepted the alert and does not list it/),
       repair: () => {},
     })
-    const wrongPath = await alertmanagerOf(fine)
+    const elsewhere = await alertmanagerOf(fine)
     add({
       name: 'a wrong path before Alertmanager',
-      receiver: to({ url: `${wrongPath.url}/prefix` }),
+      receiver: to({ url: `${elsewhere.url}/prefix` }),
       expected: failed('accepted', /is not an Alertmanager at this path|answered 404/),
       repair: async ({ part }) => {
         const { load } = await import('../config/given.ts')
-        ;(await part.reload?.(await load(yamlOf(to(wrongPath)))))?.()
+        ;(await part.reload?.(await load(yamlOf(to(elsewhere)))))?.()
       },
     })
 
@@ -333,7 +333,7 @@ peerSuite(alertmanagerMissing, 'the way of an alarm, broken in 25 ways', () => {
   const yamlOf = (receiver: string): string =>
     `serve: {name: prod, url: "http://127.0.0.1:1"}\nnotify:\n  - {name: hop, ${receiver}}\n  - {name: other, webhook: {url: "${other.origin}/other"}}\n`
 
-  describe('M10 one drill through each, all at the same time', () => {
+  describe('M14 one drill through each, all at the same time', () => {
     test('names the hop, or says that it is not proven: in each of 25 ways', async () => {
       expect(broken.length).toBe(25)
       const outcomes = await Promise.all(

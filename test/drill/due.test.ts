@@ -7,7 +7,7 @@ const weekly = { every: 7 * day, when: undefined, timezone: 'UTC' }
 const tuesdays = { every: undefined, when: '0 10 * * TUE', timezone: 'Europe/Berlin' }
 const history = { startedAt: start, lastAt: undefined, triedAt: undefined }
 
-describe('M10 when svc serve drills by itself', () => {
+describe('M14 when svc serve drills by itself', () => {
   test('the first time 5 min after the start, then an interval after the last drill', () => {
     expect(drillTimes(weekly, history, start).nextAt).toBe(start + 5 * minute)
     expect(drillTimes(weekly, { ...history, lastAt: start }, start + hour).nextAt).toBe(start + 7 * day)
@@ -26,8 +26,8 @@ describe('M10 when svc serve drills by itself', () => {
   })
 
   test('an hour after an attempt that came to nothing', () => {
-    const tried = { ...history, triedAt: start + 5 * minute }
-    expect(drillTimes(weekly, tried, start + 6 * minute).nextAt).toBe(start + 65 * minute)
+    const again = { ...history, triedAt: start + 5 * minute }
+    expect(drillTimes(weekly, again, start + 6 * minute).nextAt).toBe(start + 65 * minute)
   })
 
   test('never without a time', () => {

@@ -23,7 +23,7 @@ const of = (facts: Partial<ReceiverFacts>, more: Partial<DrillFacts> = {}) =>
 const hop = (name: string, facts: Partial<ReceiverFacts>, more: Partial<DrillFacts> = {}) =>
   of(facts, more).find((one) => one.hop === name)
 
-describe('M10 what a drill says of each hop', () => {
+describe('M14 what a drill says of each hop', () => {
   test('each hop that worked is proven, with the time since the hop before', () => {
     expect(hopsOf(drill).map(({ hop: name, result, ms }) => [name, result, ms])).toEqual([
       ['confirmation', 'proven', 20_000],

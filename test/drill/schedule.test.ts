@@ -64,7 +64,7 @@ async function served(...before: readonly DrillRecord[]) {
   }
 }
 
-describe('M10 drill: every 7d, on a simulated clock', () => {
+describe('M14 drill: every 7d, on a simulated clock', () => {
   test('svc serve drills 5 min after its start if there was none', async () => {
     await using served1 = await served()
     await served1.pass(4 * minute)

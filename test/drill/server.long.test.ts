@@ -52,7 +52,7 @@ afterAll(async () => {
   await hook?.[Symbol.asyncDispose]()
 })
 
-describe('M10 a drill at a server', () => {
+describe('M14 a drill at a server', () => {
   test('is for Admin and for the permission drill', async () => {
     await start()
     expect((await call(undefined, 'POST', '/drills/start', {})).status).toBe(401)

@@ -101,6 +101,9 @@ const beyond: Readonly<Record<string, string>> = {
   StartDrill: 'the server has no receivers',
   OpenDrill: 'a link has 192 random bits',
   EndSession: 'one of three fields says which sessions end',
+  QuietMonitors: 'each pattern matches a monitor, and one of two fields says for how long',
+  EndQuiet: 'an id exists once something was silenced',
+  AcknowledgeFault: 'at most one of two fields says for how long, and a fault of the monitor is open',
 }
 
 let site: Accounts

@@ -54,6 +54,7 @@ test('R6 it describes the types as .NET has them, and enumerations with their nu
     ['Nullable`1', 'Boolean'],
     ['Nullable`1', 'Boolean'],
     ['Nullable`1', 'Boolean'],
+    ['Nullable`1', 'QuietHandling'],
   ])
   const roles = operation('AssignRoles')?.request.properties
   expect(roles?.map(({ type }) => type)).toEqual(['String', 'List`1', 'List`1', 'Dictionary`2'])

@@ -1,9 +1,9 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { json } from 'node:stream/consumers'
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { notice, opened, signal } from '../support/notify/notice.ts'
+import { shippedConfiguration } from '../support/notify/shipped-alertmanager.ts'
 import {
   type AlertmanagerServer,
   alertmanagerMissing,
@@ -23,20 +23,6 @@ type Message = {
 }
 
 const patience = 60_000
-const shipped = readFileSync(
-  fileURLToPath(new URL('../../deploy/alertmanager/alertmanager.yml', import.meta.url)),
-  'utf8',
-)
-
-/** The shipped configuration, which sends to one server and waits a second where it waits minutes. */
-const configuration = (origin: string): string =>
-  shipped
-    .replace('https://chat.example.com/hooks/ops', `${origin}/ops`)
-    .replace('https://oncall.example.com/hooks/svc', `${origin}/oncall`)
-    .replace('https://ping.example.com/svc', `${origin}/ping`)
-    .replaceAll(/group_wait: \S+/g, 'group_wait: 1s')
-    .replaceAll(/group_interval: \S+/g, 'group_interval: 1s')
-
 const stateOf = (alerts: readonly ShownAlert[], check: string): Readonly<Record<string, string>> =>
   Object.fromEntries(
     alerts
@@ -77,9 +63,9 @@ peerSuite(alertmanagerMissing, 'two real Alertmanagers with the shipped configur
         response.writeHead(200).end()
       })
     })
-    const first = await startAlertmanager(configuration(sink.origin))
+    const first = await startAlertmanager(shippedConfiguration(sink.origin))
     servers = [first]
-    servers = [first, await startAlertmanager(configuration(sink.origin), { peers: [first] })]
+    servers = [first, await startAlertmanager(shippedConfiguration(sink.origin), { peers: [first] })]
   })
   afterAll(async () => {
     for (const server of servers) await server.remove()
@@ -107,6 +93,30 @@ peerSuite(alertmanagerMissing, 'two real Alertmanagers with the shipped configur
     await until(() => news('/ops', check).includes('SvcWarning resolved'), patience)
     await onBoth(check, {})
     expect(warnings).toEqual([])
+  })
+
+  test('M2 the warning of a failure is inhibited from the first message on, although both are older than group_wait', async () => {
+    const { receiver: am } = await opened(receiver())
+    const check = 'inhibited'
+    // Before, it waits for its peers, and sends nothing.
+    for (const { url } of servers) {
+      const isReady = async () => (await (await fetch(`${url}/api/v2/status`)).text()).includes('"status":"ready"')
+      await until(isReady, patience)
+    }
+    const faults = Array.from({ length: 20 }, (_, at) =>
+      notice({ id: `f${at}`, beganAt: Date.now() - 60_000 }, { check, monitor: `tcp m${at}` }),
+    )
+    for (const fault of faults) await am.send([fault], signal())
+    await until(() => news('/oncall', check).length >= faults.length, patience)
+    // Two rounds of each group, in which a warning would be sent, too.
+    for (const { metric } of servers) {
+      const queries = await metric('alertmanager_nflog_queries_total')
+      const isRound = async () => (await metric('alertmanager_nflog_queries_total')) > queries + 2 * faults.length
+      await until(isRound, patience, 200)
+    }
+    expect(news('/ops', check)).toEqual([])
+    const over = faults.map((fault): typeof fault => ({ ...fault, what: 'end', endedAt: Date.now() }))
+    expect(await am.send(over, signal())).toEqual({ what: 'accepted' })
   })
 
   test("M2 after svc is killed, only the watchdog ends soon, and the dead man's switch hears of it until then", async () => {

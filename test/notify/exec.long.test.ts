@@ -4,7 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { notice, openedProgram, signal } from '../support/notify/notice.ts'
 
-test('M9 a program that does not end is killed with its children after 10 s', { timeout: 30_000 }, async () => {
+test('M13 a program that does not end is killed with its children after 10 s', { timeout: 30_000 }, async () => {
   const { receiver, allowed } = await openedProgram('(sleep 13; touch $(dirname "$0")/late) & sleep 60')
   const since = performance.now()
   expect(await receiver.send([notice()], signal())).toMatchObject({

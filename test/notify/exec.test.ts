@@ -4,13 +4,14 @@ import { describe, expect, test } from 'vitest'
 import type { Config } from '../../src/core/config/index.ts'
 import { loadConfig } from '../../src/core/config/index.ts'
 import { notifyPart } from '../../src/core/parts/notify.ts'
+import { QuietKeeper } from '../../src/core/parts/quiet-keeper.ts'
 import { statesPart } from '../../src/core/parts/states.ts'
 import { faultOf, file, folder, here, load, problemsOf, refused } from '../config/given.ts'
 import { neverWatching, notice, opened, openedProgram as program, signal } from '../support/notify/notice.ts'
 import { outboxRows } from '../support/notify/outbox-rows.ts'
 
 describe('a program as a receiver', () => {
-  test('M9 gets the body of a webhook on standard input, and nothing of it in arguments or environment', async () => {
+  test('M13 gets the body of a webhook on standard input, and nothing of it in arguments or environment', async () => {
     process.env['SVC_TEST_PLANTED'] = 'planted-7'
     const { receiver, allowed } = await program(
       'here=$(dirname "$0"); cat > $here/body; echo "$@" > $here/args; env > $here/env',
@@ -29,7 +30,7 @@ describe('a program as a receiver', () => {
     expect(read('env')).not.toMatch(/planted-7|postgres orders/)
   })
 
-  test('M9 any exit code but 0 means later, with the output in at most 300 characters', async () => {
+  test('M13 any exit code but 0 means later, with the output in at most 300 characters', async () => {
     const { receiver } = await program('head -c 100000 /dev/zero | tr "\\0" x; echo "no credit left" >&2; exit 3')
     const delivery = await receiver.send([notice()], signal())
     expect(delivery).toMatchObject({ what: 'later', isPerhapsReceived: true, fault: 'protocol' })
@@ -39,13 +40,13 @@ describe('a program as a receiver', () => {
     expect(message.length).toBeLessThan(500)
   })
 
-  test('M9 a program that reads nothing is judged by its exit code', async () => {
+  test('M13 a program that reads nothing is judged by its exit code', async () => {
     const many = Array.from({ length: 1_000 }, (_, at) => notice({ id: `n${at}`, text: 'x'.repeat(900) }))
     const { receiver } = await program('exec 0<&-; exit 0')
     expect(await receiver.send(many, signal())).toEqual({ what: 'accepted' })
   })
 
-  test('M9 only programs in allowed folders that nobody else can change run', async () => {
+  test('M13 only programs in allowed folders that nobody else can change run', async () => {
     const { path } = await program('exit 0')
     const other = await opened(`{name: sms, exec: {program: "${path}"}}`, { programs: { allow: ['/usr/lib/svc'] } })
     expect(await other.receiver.send([notice()], signal())).toMatchObject({
@@ -65,12 +66,12 @@ describe('a program as a receiver', () => {
     })
   })
 
-  test('M9 a relative path is a mistake', async () => {
+  test('M13 a relative path is a mistake', async () => {
     const fault = await refused('notify:\n  - {name: sms, exec: {program: bin/sms}}')
     expect(problemsOf(fault).join('\n')).toContain('must be an absolute path, like /usr/local/lib/svc/sms')
   })
 
-  test('M9 svc.yaml names the receiver whose program cannot run, and svc serve neither starts nor reloads with it', async () => {
+  test('M13 svc.yaml names the receiver whose program cannot run, and svc serve neither starts nor reloads with it', async () => {
     const home = await folder()
     const systemFolder = join(home, 'etc')
     mkdirSync(systemFolder, { mode: 0o755 })
@@ -86,7 +87,8 @@ describe('a program as a receiver', () => {
     ])
     const start = async (config: Config) => {
       const rows = async () => outboxRows()
-      return notifyPart({ config, version: '0', rows, states: statesPart(), watching: neverWatching })
+      const quiet = new QuietKeeper({ config, store: undefined, now: Date.now })
+      return notifyPart({ config, version: '0', rows, states: statesPart(), quiet, watching: neverWatching })
     }
     const fault = await faultOf((async () => await (await start(loaded)).open?.())())
     expect(fault.message).toContain('The receiver sms cannot run its program')

@@ -33,7 +33,7 @@ async function simulated(
 }
 
 describe('simulated PagerDuty', () => {
-  test('M8 an event has the key of its identity, a summary, a severity and the runbook', async () => {
+  test('M12 an event has the key of its identity, a summary, a severity and the runbook', async () => {
     const { peer, events, receiver } = await simulated()
     await using _ = peer
     const sent = notice({ runbook: 'https://wiki.example.com/o', victims: { count: 1, names: ['App/http shop'] } })
@@ -72,7 +72,7 @@ describe('simulated PagerDuty', () => {
     expect(peer.requestLines()).toEqual(['POST /v2/enqueue'])
   })
 
-  test('M8 each severity and the end have the same key, and the end resolves', async () => {
+  test('M12 each severity and the end have the same key, and the end resolves', async () => {
     const { peer, events, receiver } = await simulated()
     await using _ = peer
     await receiver.send([notice()], signal())
@@ -86,7 +86,7 @@ describe('simulated PagerDuty', () => {
     ])
   })
 
-  test('M8 the largest event is far smaller than 512 kB, and its summary has at most 1,024 characters', async () => {
+  test('M12 the largest event is far smaller than 512 kB, and its summary has at most 1,024 characters', async () => {
     const { peer, events, receiver } = await simulated()
     await using _ = peer
     const long = 'ä'.repeat(600_000)
@@ -115,7 +115,7 @@ describe('simulated PagerDuty', () => {
     [404, { what: 'refused', fault: 'data' }],
     [429, { what: 'later', isPerhapsReceived: false, afterMs: 120_000 }],
     [500, { what: 'later', isPerhapsReceived: true }],
-  ] as const)('M8 the status %i decides whether it is sent again', async ([status, expected]) => {
+  ] as const)('M12 the status %i decides whether it is sent again', async ([status, expected]) => {
     const { peer, receiver } = await simulated((_, response) =>
       response.writeHead(status, status === 429 ? { 'Retry-After': '120' } : {}).end('no'),
     )
@@ -126,7 +126,7 @@ describe('simulated PagerDuty', () => {
     if (message) expect((delivery as { readonly message: string }).message).toMatch(message)
   })
 
-  test('M8 what was accepted before a limit of requests is not sent again, and what is refused keeps nothing else from arriving', async () => {
+  test('M12 what was accepted before a limit of requests is not sent again, and what is refused keeps nothing else from arriving', async () => {
     let isLimited = true
     const { peer, events, receiver } = await simulated((event, response) => {
       const item = itemOf(event)
@@ -143,14 +143,14 @@ describe('simulated PagerDuty', () => {
     expect(items).toEqual(['a', 'bad', 'c', 'bad', 'c', 'd'])
   })
 
-  test('M8 no event waits for others: it is sent alone and at once', async () => {
+  test('M12 no event waits for others: it is sent alone and at once', async () => {
     const { peer, receiver } = await simulated()
     await using _ = peer
     expect(receiver.sendsEach).toBe(true)
     expect(receiver.renew).toBeUndefined()
   })
 
-  test('M8 a test message ends an alert that does not exist: it pages nobody', async () => {
+  test('M12 a test message ends an alert that does not exist: it pages nobody', async () => {
     const { peer, events, receiver } = await simulated(undefined, '', true)
     await using _ = peer
     expect(await receiver.send([notice()], signal())).toEqual({ what: 'accepted' })
@@ -172,7 +172,7 @@ describe('simulated PagerDuty', () => {
     expect(texts).not.toContain(key)
   })
 
-  test('M8 mistakes are named with the way out', async () => {
+  test('M12 mistakes are named with the way out', async () => {
     const entry = (more: string, outer = ''): string =>
       `notify:\n  - {name: oncall, pagerduty: {routingKey: {env: PD_KEY}${more}}${outer}}`
     const problems = async (yaml: string): Promise<string> => problemsOf(await refused(yaml)).join('\n')

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { ClockWindows, type Silence, silenceOf } from '../../src/core/quiet/index.ts'
+import { ClockWindows, type Silence, silencesOf } from '../../src/core/quiet/index.ts'
+import type { Incident } from '../../src/core/states/index.ts'
 
 const hour = 3_600_000
 const orders = { type: 'Sql', monitor: 'postgres orders' } as const
@@ -8,13 +9,23 @@ const shop = { type: 'App', monitor: 'http shop' } as const
 const begin = Date.UTC(2026, 10, 29, 1)
 const sunday = (monitors: readonly string[], hours = 2, reason = 'patches'): ClockWindows =>
   new ClockWindows({ monitors, when: '0 2 * * SUN', timezone: 'Europe/Berlin', forMs: hours * hour, reason })
+const subjectOf = ({ type, monitor }: typeof orders | typeof shop) => ({
+  key: `${type}/${monitor}`,
+  type,
+  monitor,
+  check: 'connect',
+})
+const incident = (changes: Partial<Incident> = {}): Incident => ({
+  ...{ id: 'i1', beganAt: begin, confirmedAt: begin, level: 'failed', message: 'refused' },
+  ...{ isFlapping: false, isUnobserved: false, ...changes },
+})
 const silence = (clock: readonly ClockWindows[], now: number, of: typeof orders | typeof shop = orders) =>
-  silenceOf(of, undefined, clock, now)
+  silencesOf(subjectOf(of), undefined, { clock, entries: [] }, now)[0]
 
 test('M7 quiet covers its monitors in its windows, and no others', () => {
   const clock = [sunday(['Sql/*'])]
   expect(silence(clock, begin - 1)).toBeUndefined()
-  expect(silence(clock, begin)).toEqual<Silence>({ until: begin + 2 * hour, reason: 'patches' })
+  expect(silence(clock, begin)).toEqual<Silence>({ source: 'clock', until: begin + 2 * hour, reason: 'patches' })
   expect(silence(clock, begin + 2 * hour - 1)).toBeDefined()
   expect(silence(clock, begin + 2 * hour)).toBeUndefined()
   expect(silence(clock, begin, shop)).toBeUndefined()
@@ -32,8 +43,10 @@ test.for([
 
 test('M7 what fails because of a quiet monitor is quiet, and not the other way round', () => {
   const cause = { key: 'Sql/postgres orders', ...orders }
-  expect(silenceOf(shop, { cause }, [sunday(['Sql/postgres orders'])], begin)).toBeDefined()
-  expect(silenceOf(orders, { cause: undefined }, [sunday(['App/http shop'])], begin)).toBeUndefined()
+  const victim = { level: 'failed', incident: incident({ cause }) } as const
+  const rules = (pattern: string) => ({ clock: [sunday([pattern])], entries: [] })
+  expect(silencesOf(subjectOf(shop), victim, rules('Sql/postgres orders'), begin)).toHaveLength(1)
+  expect(silencesOf(subjectOf(orders), { ...victim, incident: incident() }, rules('App/http shop'), begin)).toEqual([])
 })
 
 test('M7 of several windows, the one that lasts longest counts, so that nothing is sent between them', () => {

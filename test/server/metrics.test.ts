@@ -158,6 +158,7 @@ const confirmed = (slug: string, more: Partial<ConfirmedCheck> = {}): ConfirmedC
   isObserved: true,
   isSettled: true,
   blips: 0,
+  quiet: [],
   ...more,
 })
 const incident: ConfirmedCheck['incident'] = {

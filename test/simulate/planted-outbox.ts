@@ -106,7 +106,7 @@ export const plants: readonly Plant[] = [
   {
     what: 'a fault that stands is told once',
     file: 'row.ts',
-    from: 'if (isHealing || now - last.at < receiver.remindMs) return undefined',
+    from: 'if (now - last.at < receiver.remindMs) return undefined',
     to: 'if (now > 0) return undefined',
     rule: 'reminded',
   },
@@ -154,6 +154,20 @@ export const plants: readonly Plant[] = [
     from: 'const rows = keys.flatMap((key) => this.#changes.get(key) ?? [])',
     to: 'const rows: StoredRow[] = []',
     rule: 'stored before it is sent',
+  },
+  {
+    what: 'an acknowledged fault that gets worse or changes is told to nobody who knew it',
+    file: 'row.ts',
+    from: 'if (present.loudSince !== undefined && last.at < present.loudSince)',
+    to: 'if (present.loudSince !== undefined && last.at < 0)',
+    rule: 'what was not acknowledged is told',
+  },
+  {
+    what: 'a fault that is no longer the acknowledged one is told again and again',
+    file: 'row.ts',
+    from: 'if (present.loudSince !== undefined && last.at < present.loudSince)',
+    to: 'if (present.loudSince !== undefined)',
+    rule: 'nothing without a reason',
   },
 ]
 

@@ -1,5 +1,6 @@
 import type { Delivery } from '../../src/core/notify/receiver.ts'
 import type * as Shipped from '../../src/core/outbox/index.ts'
+import { acksThatEnd, loudSince, type StoredQuiet, silencesOf } from '../../src/core/quiet/index.ts'
 import type { Incident, StoredSubject, Transition } from '../../src/core/states/index.ts'
 import { Chance } from './chance.ts'
 import { Queue } from './queue.ts'
@@ -40,14 +41,28 @@ type Peer = {
   /** Its faults rest on a cause. */
   readonly isVictim: boolean
   readonly quiet: readonly Span[]
+  /** When somebody acknowledges what stands. */
+  readonly acksAt: readonly number[]
+  /** When its fault becomes another one. */
+  readonly turnsAt: readonly number[]
   /** Runs come to no verdict. */
   readonly starved: readonly Span[]
   readonly removedAt: number
   // What svc knows, which survives a kill.
   incident: Incident | undefined
   changedAt: number
+  acked: Acked | undefined
   /** When the latest run began that somebody asked for, or that ran before a kill. */
   ranAt: number
+}
+
+/** A fault as it was when somebody acknowledged it, and since when it is no longer that one. */
+type Acked = {
+  readonly incident: string
+  readonly level: string
+  readonly kind: string
+  readonly from: number
+  brokenAt: number | undefined
 }
 
 /** `mute`: it receives all, and each answer is lost. */
@@ -126,7 +141,13 @@ function spansOf(chance: Chance, endAt: number, probability: number, lengths: re
   return spans
 }
 
-function peersOf(chance: Chance, endAt: number): readonly Peer[] {
+const momentsOf = (chance: Chance, endAt: number, count: number): readonly number[] =>
+  Array.from({ length: count }, () => chance.between(minute, endAt - 2 * hour)).toSorted((a, b) => a - b)
+
+const faults = ['refused', 'timeout', 'auth', 'data', 'tls', 'auth'] as const
+const unreachableFaults: ReadonlySet<string> = new Set(['refused', 'timeout', 'tls'])
+
+function peersOf(chance: Chance, hands: Chance, endAt: number): readonly Peer[] {
   return Array.from({ length: chance.between(2, 8) }, (_, at): Peer => {
     const key = `Sql/postgres/${at}`
     return {
@@ -135,10 +156,13 @@ function peersOf(chance: Chance, endAt: number): readonly Peer[] {
       segments: segmentsOf(chance, endAt),
       isVictim: at > 0 && chance.is(0.15),
       quiet: spansOf(chance, endAt, 0.2, [5 * minute, hour]),
+      acksAt: momentsOf(hands, endAt, hands.is(0.4) ? hands.between(4, 30) : 0),
+      turnsAt: momentsOf(hands, endAt, hands.is(0.5) ? hands.between(3, 20) : 0),
       starved: spansOf(chance, endAt, 0.1, [4 * minute, 20 * minute]),
       removedAt: chance.is(0.1) ? chance.between(hour, endAt - 2 * hour) : Number.POSITIVE_INFINITY,
       incident: undefined,
       changedAt: 0,
+      acked: undefined,
       ranAt: Number.NEGATIVE_INFINITY,
     }
   })
@@ -190,7 +214,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
   const chance = new Chance(seed)
   // Most are short, so that many fit into a second.
   const endAt = seed % 200 === 0 ? 9 * day : chance.is(0.06) ? 40 * hour : 6 * hour
-  const peers = peersOf(chance, endAt)
+  const peers = peersOf(chance, new Chance(seed + 1_000_003), endAt)
   const receivers = receiversOf(chance, endAt)
   const byName = new Map(receivers.map((one) => [one.rules.name, one]))
   const byId = new Map(peers.map((peer) => [idOf(peer.subject), peer]))
@@ -225,6 +249,49 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     return current
   }
   const isQuiet = (peer: Peer): boolean => isWithin(peer.quiet, queue.now)
+  const faultOf = ({ turnsAt }: Peer): (typeof faults)[number] => {
+    const turns = turnsAt.filter((at) => at <= queue.now).length
+    return faults[turns % faults.length] ?? 'auth'
+  }
+  const kindOf = (peer: Peer): string => (unreachableFaults.has(faultOf(peer)) ? 'unreachable' : faultOf(peer))
+  /** What people acknowledge by hand, which the store keeps. */
+  let entries: readonly StoredQuiet[] = []
+  /** What was acknowledged, by the truth. */
+  const ackOf = ({ acked, incident }: Peer): Acked | undefined =>
+    acked && acked.incident === incident?.id ? acked : undefined
+  const isAcked = (peer: Peer): boolean => {
+    const acked = ackOf(peer)
+    return acked !== undefined && acked.brokenAt === undefined
+  }
+  const compareWithAck = (peer: Peer): void => {
+    const acked = ackOf(peer)
+    // What changes while svc is down, and changes back, nobody sees.
+    if (!acked || acked.brokenAt !== undefined || !peer.incident || isDown) return
+    const { level } = peer.incident
+    const isWorse = level === 'failed' && acked.level === 'warning'
+    if (isWorse || (level === acked.level && kindOf(peer) !== acked.kind)) acked.brokenAt = queue.now
+  }
+  let settled = (): void => {}
+  const acknowledge = (peer: Peer): void => {
+    const { incident, subject: of } = peer
+    if (!incident || incident.cause || isDown || isAcked(peer)) return
+    trace(`acknowledged ${incident.id} ${incident.level} ${faultOf(peer)}`)
+    count('ack')
+    const { id, level } = incident
+    const wish = { id: `ack-${queue.now}`, from: now(), until: now() + 30 * day, by: 'alice', reason: 'INC-7' }
+    entries = [...entries, { ...wish, what: 'ack', subject: of, incident: id, level, fault: faultOf(peer) }]
+    peer.acked = { incident: id, level, kind: kindOf(peer), from: queue.now, brokenAt: undefined }
+    settled()
+  }
+  for (const peer of peers) {
+    for (const at of peer.acksAt) queue.at(at, () => acknowledge(peer))
+    for (const at of peer.turnsAt) {
+      queue.at(at, () => {
+        compareWithAck(peer)
+        settled()
+      })
+    }
+  }
   /** The last time at which anything was not as usual, for all receivers. */
   let disturbedUntil = 0
   const disturbances: Span[] = []
@@ -269,6 +336,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     isDown = false
     startedAt = queue.now
     trace('started')
+    for (const peer of peers) compareWithAck(peer)
     const after = (ms: number, run: () => void): void => {
       queue.after(ms, () => {
         if (!isDead) run()
@@ -279,16 +347,32 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       if (!peer || queue.now >= peer.removedAt) return 'removed'
       if (queue.now < startedAt + 2 * second) return 'unknown'
       const { incident } = peer
+      const state = stateOf(peer)
+      const silences = silencesOf(peer.subject, state, { clock: [], entries }, now())
       return {
         subject: peer.subject,
-        state: {
-          level: incident?.level ?? 'ok',
-          incident,
-          latest: latestOf(peer),
-          message: incident ? 'it fails' : 'fine',
-          depth: 'Basic',
+        state: { ...state, latest: latestOf(peer), message: incident ? 'it fails' : 'fine', depth: 'Basic' },
+        isQuiet: isQuiet(peer) || silences.length > 0,
+        loudSince: loudSince(incident?.id, entries),
+      }
+    }
+    const stateOf = (peer: Peer) => {
+      const { incident } = peer
+      return { level: incident?.level ?? ('ok' as const), fault: incident && faultOf(peer), incident }
+    }
+    const endAcks = (): void => {
+      const ending = acksThatEnd(
+        entries,
+        (one) => {
+          const peer = byId.get(idOf(one))
+          return !peer || queue.now >= peer.removedAt ? 'removed' : stateOf(peer)
         },
-        isQuiet: isQuiet(peer),
+        now(),
+      )
+      for (const { entry, why } of ending) {
+        trace(`acknowledgement of ${entry.incident} ends: ${why}`)
+        count(`ack ${why}`)
+        entries = entries.map((one) => (one.id === entry.id ? { ...one, ended: { at: now(), by: '-', why } } : one))
       }
     }
     const outbox = new subject.Outbox(now(), lookup)
@@ -422,6 +506,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
 
     let cancelTimer = (): void => {}
     const tick = (): void => {
+      endAcks()
       cancelTimer()
       const { effects, nextAt } = outbox.tick(now())
       carryOut(effects)
@@ -433,6 +518,10 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       after(Math.max(1, nextAt - now()), () => {
         if (!isCancelled) tick()
       })
+    }
+
+    settled = () => {
+      if (!isDead) tick()
     }
 
     evaluate = (peer) => {
@@ -557,6 +646,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     if (ended) ended.to = queue.now
     peer.incident = incident
     peer.changedAt = queue.now
+    compareWithAck(peer)
   }
 
   // The rules.
@@ -595,6 +685,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       broken('nothing stale', `${text}: it is ${incident.level} ${incident.id}`)
     if (incident.cause) broken('victims fold', text)
     if (isWithin(peer.quiet, queue.now - second) && isQuiet(peer)) broken('quiet', text)
+    if (isAcked(peer) && queue.now - (peer.acked?.from ?? 0) > second) broken('what was acknowledged is quiet', text)
     const isRise = item.what === 'change' && item.level === 'failed' && item.before === 'warning'
     const isNews = item.what === 'begin' || isRise
     const wasStarved = peer.starved.some(({ from, to }) => from <= queue.now && to >= queue.now - 5 * minute)
@@ -621,6 +712,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     const view = receiver.views.get(id)
     if (receiver.certain.has(item.id)) broken('nothing twice', text)
     const isEnd = item.what === 'end' || item.what === 'removed'
+    checkReason(receiver, item)
     if (!isEnd && receiver.over.has(item.incident)) broken('order', `${text} after its end`)
     if (view && !receiver.over.has(item.incident) && item.beganAt < view.beganAt && view.incident !== item.incident)
       broken('order', `${text} after ${view.incident}`)
@@ -639,6 +731,22 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       beganAt: item.beganAt,
       at: queue.now,
     })
+  }
+
+  /** A change says something new: another level, another fault than the one that was acknowledged, or that it no longer flaps. */
+  const checkReason = (receiver: Receiver, item: Shipped.NoticeItem): void => {
+    const view = receiver.views.get(idOf(item.subject))
+    const peer = byId.get(idOf(item.subject))
+    if (item.what !== 'change' || view?.incident !== item.incident || !view.isStanding || !peer) return
+    // Its level may have changed back before it was sent.
+    if (view.level !== item.level || peer.changedAt >= view.at || view.isFlapping || disturbedUntil >= view.at) return
+    if (receiver.windows.some(({ from, to }) => from <= queue.now && to >= view.at - minute)) return
+    if (queue.now - view.at < minute) return
+    const acked = ackOf(peer)
+    // It was on its way when somebody acknowledged the fault once more.
+    if (acked && queue.now - acked.from < minute) return
+    if (acked?.brokenAt === undefined || view.at > acked.brokenAt + minute)
+      broken('nothing without a reason', `${receiver.rules.name} gets ${item.what} of ${item.incident} again`)
   }
 
   const check = (): void => {
@@ -664,7 +772,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       0,
     )
     const { level, begin } = segmentAt(peer, queue.now)
-    const since = Math.max(peer.changedAt, quietUntil, starvedUntil, begin)
+    const turnedAt = peer.turnsAt.findLast((at) => at <= queue.now) ?? 0
+    const since = Math.max(peer.changedAt, quietUntil, starvedUntil, begin, turnedAt)
     const text = `${name} believes ${peer.subject.key} ${view?.isStanding ? view.level : 'well'} of ${view?.incident}`
     if (queue.now - since < boundMs) return
     const { incident } = peer
@@ -676,6 +785,11 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       return
     }
     if (incident.cause || level === 'ok') return
+    // Nobody is told how it goes on.
+    if (isAcked(peer)) return
+    const brokenAt = ackOf(peer)?.brokenAt
+    if (brokenAt !== undefined && view?.isStanding && view.incident === incident.id && view.at < brokenAt)
+      broken('what was not acknowledged is told', text)
     if (!view?.isStanding && !wants(peer.subject, incident.level)) return
     // It may believe in an older one, of which the end was given up.
     if (receiver.gaveUp && view?.incident !== incident.id) return
@@ -700,6 +814,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       to - from < minute ||
       disturbances.some((each) => each.from <= to && each.to >= from - minute) ||
       peer.quiet.some((each) => each.from <= to && each.to >= from) ||
+      peer.acksAt.some((at) => from <= at && at <= to) ||
       peer.starved.some((each) => each.from <= to && each.to >= from)
     if (
       isTroubled ||

@@ -46,6 +46,7 @@ const undone = [
   ],
   ['digestSecrets', 'digestNonces'].map((name) => `DROP TABLE "${name}"`),
   ['identities', 'claimedRoles', 'usedStates'].map((name) => `DROP TABLE "${name}"`),
+  ['DROP TABLE "quiets"'],
 ]
 
 describe.each(backends)('heartbeats on $name', ({ start, fresh, raw, stop }) => {

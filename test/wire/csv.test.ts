@@ -85,7 +85,7 @@ test('F3 maps are JSV and booleans are True and False', () => {
   expect(encode(AssignRoles, { Meta: { k: 'v', 'a:b': '' } })).toContain(',,,"{k:v,""a:b"":""""}"\r\n')
   expect(encode(AssignRoles, { Meta: {} })).toContain(',,,"{}"\r\n')
   expect(encode(HealthCheckRequest, { SuppressErrorCodes: true, IncludeServerStateInformation: false })).toContain(
-    '\r\n,,False,True,\r\n',
+    '\r\n,,False,True,,\r\n',
   )
 })
 

@@ -130,10 +130,12 @@ export function parseDuration(what: string, input: string): number {
 }
 const longUnits: Record<string, number> = { ...units, d: 86_400_000, w: 604_800_000 }
 
-/** How far back something goes: `30m`, `6h`, `7d`, `52w` → milliseconds, between two bounds. */
-export const sinceFlag = ({ least, most }: { readonly least: string; readonly most: string }) => {
+type Bounds = { readonly least: string; readonly most: string }
+
+/** `30s`, `30m`, `6h`, `7d`, `52w` → milliseconds, between two bounds. */
+const spanFlag = (what: string, { least, most }: Bounds) => {
   const msOf = (input: string): number => {
-    const [, figure, unit] = /^(\d+(?:\.\d+)?)(m|min|h|d|w)$/.exec(input.trim()) ?? []
+    const [, figure, unit] = /^(\d+(?:\.\d+)?)(s|m|min|h|d|w)$/.exec(input.trim()) ?? []
     return Number(figure) * (longUnits[unit ?? ''] ?? Number.NaN)
   }
   return custom<number>({
@@ -141,12 +143,17 @@ export const sinceFlag = ({ least, most }: { readonly least: string; readonly mo
     parse: async (input) => {
       const ms = msOf(input)
       if (ms >= msOf(least) && ms <= msOf(most)) return ms
-      throw new Fault('Usage', `--since "${input}" is not a time from ${least} to ${most}`, {
-        hints: ['Write a number and its unit, for example --since 30m, 6h or 7d.'],
+      throw new Fault('Usage', `--${what} "${input}" is not a time from ${least} to ${most}`, {
+        hints: [`Write a number and its unit, for example --${what} 30m, 6h or 7d.`],
       })
     },
   })
 }
+
+/** How far back something goes. */
+export const sinceFlag = (bounds: Bounds) => spanFlag('since', bounds)
+/** How long something lasts. */
+export const forFlag = (bounds: Bounds) => spanFlag('for', bounds)
 
 export const durationFlag = (what: string) =>
   custom<number>({ helpValue: '<5s|2m|…>', parse: async (input) => parseDuration(what, input) })

@@ -49,6 +49,8 @@ export type HealthQuestion = {
   readonly serverState: boolean
   readonly suppressErrorCodes: boolean
   readonly suppressDeploymentErrors: boolean
+  /** Whether what somebody silenced counts as ok. */
+  readonly honorQuiet: boolean
   readonly failOnWarn: boolean
   readonly call: (signal: AbortSignal) => Call
 }
@@ -182,6 +184,7 @@ async function askOne(
         IncludeServerStateInformation: question.serverState,
         SuppressErrorCodes: question.suppressErrorCodes,
         SuppressDeploymentErrors: question.suppressDeploymentErrors,
+        Quiet: question.honorQuiet ? 'Honor' : undefined,
       },
       {
         ...question.call(signal),

@@ -1,6 +1,6 @@
 import { exits } from '../../core/errors.ts'
 import { showDuration } from '../../core/format.ts'
-import { count, type Entry, type EntryReading, isBad, read, results } from '../../core/reports/index.ts'
+import { count, type Entry, type EntryReading, isBad, quietSentence, read, results } from '../../core/reports/index.ts'
 import { painter } from '../io/terminal.ts'
 import { type Line, marks, type Shrink, styles, type Table, type TableCell, table } from '../render/table.ts'
 import { width, wrap } from '../render/width.ts'
@@ -63,6 +63,7 @@ function verdictLines(
     ...texts,
     ...(warnings > 0 && beside === '' ? [count(warnings, 'warning')] : []),
     ...readings.filter((entry) => entry.level === 'unknown').map((entry) => `${entry.type} not checked`),
+    ...[quietSentence(readings.reduce((sum, { quietResults = 0 }) => sum + quietResults, 0)) ?? []].flat(),
     ...(readings.some(failsOnWarning) ? ['warnings count as failures (--fail-on warn)'] : []),
     ...new Set(readings.map((entry) => entry.mode)),
     ...(durations.length > 0 ? [showDuration(Math.max(...durations))] : []),

@@ -104,6 +104,32 @@ export type DrillTrace = {
   readonly look: (incident: string, signal: AbortSignal) => Promise<readonly TracedHop[]>
 }
 
+/** Notifications about these subjects wait at a receiver that repeats by itself. Instants are milliseconds since 1970. */
+export type Mute = {
+  /** The id of the quiet or of the acknowledgement. */
+  readonly id: string
+  readonly what: 'quiet' | 'ack'
+  /**
+   * What it covers: monitors by a pattern as in `quiet:` of svc.yaml, compared as `isMonitor` does (`Sql/*`, `postgres orders`), or
+   * exactly one subject. Patterns never cover what svc reports about its own receivers.
+   */
+  readonly targets: readonly ({ readonly pattern: string } | { readonly subject: NoticeSubject })[]
+  /** May lie in the future. */
+  readonly from: number
+  readonly until: number
+  /** Who, as shown to people. */
+  readonly by: string
+  /** Why, on one line. */
+  readonly reason: string
+}
+
+/** Where `mute` failed, and why. Both are safe to show. */
+export type MuteFailure = {
+  /** Scheme and host of the instance. */
+  readonly place: string
+  readonly message: string
+}
+
 export interface Receiver {
   /** Whether each notice is a message of its own, so that none waits for others. */
   readonly sendsEach?: boolean | undefined
@@ -118,5 +144,12 @@ export interface Receiver {
   renew?(standing: readonly Notice[], isHealthy: boolean, signal: AbortSignal): Promise<Delivery>
   /** Absent: nothing behind the acceptance can be looked up. */
   trace?(): DrillTrace
+  /**
+   * Makes the silences of the receiver those of this list, and no others of this `serve.name`: creates what is missing, ends
+   * what is not listed, and moves ends that changed. Call it with the whole list, every 30 s and whenever the list changes:
+   * while nothing changes, it sends nothing for minutes at a time. Absent for receivers that send only what svc tells them.
+   * Resolves with the instances where that failed, which the next call tries again; never rejects.
+   */
+  mute?(mutes: readonly Mute[], signal: AbortSignal): Promise<readonly MuteFailure[]>
   close(): Promise<void>
 }

@@ -636,7 +636,9 @@ function itemsOf(
   )
   const incident = present?.state.incident
   if (!due || !incident) return over
-  const { id: of, level, beganAt, fault, message } = incident
+  const { id: of, level, beganAt } = incident
+  // A change of the fault alone leaves the incident as it began.
+  const { fault, message } = due.what === 'change' && present.state.level === level ? present.state : incident
   const before = last && last.level !== level ? last.level : undefined
   const item: NoticeItem = {
     id: digestOf([id, of, due.what, level, String(last?.at ?? 0)]),

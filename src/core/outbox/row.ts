@@ -54,6 +54,8 @@ export type Present = {
   readonly state: Pick<SubjectState, 'level' | 'incident' | 'latest' | 'doubt' | 'depth' | 'fault' | 'message'>
   /** Somebody silenced it: nothing but ends is told. */
   readonly isQuiet: boolean
+  /** Since when the fault is no longer the one that somebody acknowledged: whoever was told before has to know. */
+  readonly loudSince?: number | undefined
   /** What svc says of itself, and no run shows. */
   readonly needsNoVerdict?: boolean | undefined
 }
@@ -148,7 +150,10 @@ export function dueFor(present: Present, row: OutboxRow, receiver: ReceiverRules
     const differs = attempt.level !== incident.level || attempt.isFlapping !== incident.isFlapping
     return { what: differs ? 'change' : 'reminder', needsVerdict: false }
   }
-  if (isHealing || now - last.at < receiver.remindMs) return undefined
+  if (isHealing) return undefined
+  if (present.loudSince !== undefined && last.at < present.loudSince)
+    return { what: 'change', needsVerdict: restsOnVerdict }
+  if (now - last.at < receiver.remindMs) return undefined
   return { what: 'reminder', needsVerdict: restsOnVerdict }
 }
 

@@ -1,4 +1,4 @@
-import type { Delivery, Notice, Receiver } from '../notify/index.ts'
+import type { Delivery, Mute, MuteFailure, Notice, Receiver } from '../notify/index.ts'
 import {
   type Lookup,
   type NoticeItem,
@@ -8,7 +8,7 @@ import {
   type ReceiverRules,
   type StoredRow,
 } from '../outbox/index.ts'
-import type { ExecutionMode } from '../protocol/index.ts'
+import type { ExecutionMode, NotSilenced } from '../protocol/index.ts'
 import type { StoredSubject, Transition } from '../states/index.ts'
 
 /** How often time passes for the outbox. Milliseconds. */
@@ -43,6 +43,8 @@ export type DriverOptions = {
   readonly look: (key: string, depth: ExecutionMode) => void
   /** The message about a subject. `marks`: tags besides those of its monitor. */
   readonly noticeOf: (item: NoticeItem, marks: readonly string[]) => Notice
+  /** What is to be silent at a receiver that has silences of its own. Absent: nothing. */
+  readonly mutes?: ((receiver: string) => readonly Mute[]) | undefined
   /** Milliseconds since 1970. */
   readonly now: () => number
   /** Whether the watchdog may say that svc watches. */
@@ -64,6 +66,8 @@ export class NotifyDriver {
   readonly #counts = new Map<string, Counts>()
   readonly #renewedAt = new Map<string, number>()
   readonly #renewing = new Set<string>()
+  readonly #muting = new Map<string, Promise<unknown>>()
+  readonly #notSilenced = new Map<string, string>()
   #receivers = new Map<string, OpenedReceiver>()
   #writing: Promise<boolean> | undefined
   #hasNew = false
@@ -115,6 +119,12 @@ export class NotifyDriver {
     if (isHealthy && !this.#wasHealthy) this.#renewedAt.clear()
     this.#wasHealthy = isHealthy
     for (const [name, one] of this.#receivers) this.#renew(name, one, isHealthy)
+  }
+
+  /** Brings the silences of receivers up to date. Resolves with the places where that failed. */
+  async mute(): Promise<readonly NotSilenced[]> {
+    const failures = await Promise.all([...this.#receivers.values()].map(async (one) => await this.#mute(one)))
+    return failures.flat()
   }
 
   figures(): readonly ReceiverFigures[] {
@@ -182,6 +192,8 @@ export class NotifyDriver {
     const open = this.#receivers.get(name)
     if (!open) return
     const marks = isStored && this.#options.rows ? [] : [uncoordinated]
+    // What begins while it is quiet must not be loud for the moment until the silence is there.
+    await this.#mute(open)
     const notices = items.map((item) => noticeOf(item, marks))
     const delivery = await sent(() => open.receiver.send(notices, signal))
     // A receiver that was interrupted says nothing about itself.
@@ -199,7 +211,31 @@ export class NotifyDriver {
     else counts.refused += 1
   }
 
-  #renew(name: string, { receiver }: OpenedReceiver, isHealthy: boolean): void {
+  async #mute({ receiver, rules: { name } }: OpenedReceiver): Promise<readonly NotSilenced[]> {
+    if (!receiver.mute) return []
+    const { signal } = this.#stop
+    // One after the other: an older list must not undo a newer one.
+    const own = (this.#muting.get(name) ?? Promise.resolve()).then(async (): Promise<readonly MuteFailure[]> => {
+      if (signal.aborted) return []
+      try {
+        return (await receiver.mute?.(this.#options.mutes?.(name) ?? [], signal)) ?? []
+      } catch (error) {
+        return [{ place: receiver.describe().to, message: defectOf(error) }]
+      }
+    })
+    this.#muting.set(name, own)
+    const failures = await own
+    const text = failures.map(({ place, message }) => `${place}: ${message}`).join('; ')
+    if (text !== (this.#notSilenced.get(name) ?? '') && !signal.aborted) {
+      this.#notSilenced.set(name, text)
+      if (text === '') this.#log('info', `receiver ${name}: its silences are up to date again`)
+      else this.#log('warn', `receiver ${name}: its silences are not up to date: ${text}`)
+    }
+    return failures.map(({ place, message }) => ({ Receiver: name, Place: place, Message: message }))
+  }
+
+  #renew(name: string, open: OpenedReceiver, isHealthy: boolean): void {
+    const { receiver } = open
     const { now, noticeOf } = this.#options
     const isDue = now() - (this.#renewedAt.get(name) ?? Number.NEGATIVE_INFINITY) >= renewMs
     if (!receiver.renew || !isDue || this.#renewing.has(name)) return
@@ -207,14 +243,16 @@ export class NotifyDriver {
     this.#renewing.add(name)
     const { signal } = this.#stop
     const items = this.#outbox.standingFor(name).map((item) => noticeOf(item, []))
-    void sent(async () => (await receiver.renew?.(items, isHealthy, signal)) ?? { what: 'accepted' }).then(
-      (delivery) => {
-        this.#renewing.delete(name)
-        if (signal.aborted) return
-        if (delivery.what === 'accepted') this.#countsOf(name).successAt = now()
-        this.#carryOut(this.#outbox.renewed(name, delivery, now()))
-      },
-    )
+    const renew = async (): Promise<Delivery> => {
+      await this.#mute(open)
+      return (await receiver.renew?.(items, isHealthy, signal)) ?? { what: 'accepted' }
+    }
+    void sent(renew).then((delivery) => {
+      this.#renewing.delete(name)
+      if (signal.aborted) return
+      if (delivery.what === 'accepted') this.#countsOf(name).successAt = now()
+      this.#carryOut(this.#outbox.renewed(name, delivery, now()))
+    })
   }
 
   // The store.
@@ -273,7 +311,9 @@ async function sent(send: () => Promise<Delivery>): Promise<Delivery> {
   try {
     return await send()
   } catch (error) {
-    const message = `svc failed unexpectedly: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`
-    return { what: 'later', message, isPerhapsReceived: true }
+    return { what: 'later', message: defectOf(error), isPerhapsReceived: true }
   }
 }
+
+const defectOf = (error: unknown): string =>
+  `svc failed unexpectedly: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`

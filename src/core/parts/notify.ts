@@ -2,15 +2,18 @@ import { hostname } from 'node:os'
 import type { Config } from '../config/index.ts'
 import { Fault } from '../errors.ts'
 import { type ConfiguredFiles, filesWithin } from '../files/index.ts'
-import { isFor, type Notice, needsStore, type ReceiverConfig } from '../notify/index.ts'
+import { isFor, type Mute, type Notice, needsStore, type ReceiverConfig } from '../notify/index.ts'
 import type { NoticeItem, OutboxRows, Present } from '../outbox/index.ts'
-import { ClockWindows, silenceOf } from '../quiet/index.ts'
+import type { NotSilenced } from '../protocol/index.ts'
+import { mutesOf } from '../quiet/index.ts'
 import type { Family } from '../reports/index.ts'
 import { timelineOf } from '../schedule/index.ts'
 import type { StoredSubject } from '../states/index.ts'
 import type { KeeperLog } from '../store/index.ts'
+import { noticeSubject } from './notice-subject.ts'
 import { NotifyDriver, type OpenedReceiver, type ReceiverFigures } from './notify-driver.ts'
 import type { Part } from './part.ts'
+import type { QuietKeeper } from './quiet-keeper.ts'
 import type { StatesPart } from './states.ts'
 import type { WatchingPart } from './watching.ts'
 
@@ -22,12 +25,18 @@ const maxVictims = 20
 const goneIntervals = 2
 const goneMs = 600_000
 
+export type NotifyPart = Part & {
+  /** Brings the silences of receivers up to date. Resolves with the places where that failed. */
+  readonly mute: () => Promise<readonly NotSilenced[]>
+}
+
 /** Tells receivers about incidents: opens those of `notify:`, and connects the states with the outbox. */
 export function notifyPart({
   config,
   version,
   rows,
   states,
+  quiet,
   watching,
   log = () => {},
 }: {
@@ -36,22 +45,24 @@ export function notifyPart({
   /** Where rows are stored. Absent without a store. */
   readonly rows: (() => Promise<OutboxRows>) | undefined
   readonly states: StatesPart
+  readonly quiet: QuietKeeper
   /** Whether svc may say that it watches. Takes what it has to know of the outbox. */
   readonly watching: Pick<WatchingPart, 'vouches' | 'followBacklog'>
   readonly log?: KeeperLog | undefined
-}): Part {
+}): NotifyPart {
   const now = timelineOf({ wall: Date.now, monotonic: () => performance.now() })
   const startedAt = now()
   const server = config.serve.name ?? hostname()
-
-  let quiet = windowsIn(config)
 
   const tagsOf = ({ key }: StoredSubject): readonly string[] => states.monitors().get(key)?.monitor.tags ?? []
 
   const lookup = (subject: StoredSubject): Present | 'removed' | 'unknown' => {
     const state = states.stateOf(subject)
     if (state === 'removed') return 'removed'
-    if (state) return { subject, state, isQuiet: silenceOf(subject, state.incident, quiet, now()) !== undefined }
+    if (state) {
+      const { silences, loudSince } = quiet.of(subject, state)
+      return { subject, state, isQuiet: silences.length > 0, loudSince }
+    }
     const { intervals = {} } = states.monitors().get(subject.key) ?? {}
     const every = Object.values(intervals).map((ms) => ms ?? 0)
     const isGone = now() - startedAt > Math.max(goneMs, goneIntervals * Math.max(0, ...every))
@@ -68,12 +79,11 @@ export function notifyPart({
 
   const noticeOf = (item: NoticeItem, marks: readonly string[]): Notice => {
     const { subject, text, ...facts } = item
-    const { key, type, monitor, check, item: of } = subject
     return {
       ...facts,
-      subject: { server, type, monitor, check, item: of, node: type === undefined ? hostname() : undefined },
+      subject: noticeSubject(server, subject),
       text: marks.length === 0 ? text : `${text} (${marks.join(', ')})`,
-      victims: facts.endedAt === undefined ? victimsOf(key) : { count: 0, names: [] },
+      victims: facts.endedAt === undefined ? victimsOf(subject.key) : { count: 0, names: [] },
       tags: [...tagsOf(subject), ...marks],
       url: config.serve.url,
     }
@@ -124,7 +134,8 @@ export function notifyPart({
             name: one.name,
             folds: receiver.renew === undefined && receiver.sendsEach !== true,
             remindMs: one.remind ?? Number.POSITIVE_INFINITY,
-            ignoresQuiet: one.quiet === 'ignore',
+            // It repeats by itself: silences of its own keep it quiet.
+            ignoresQuiet: one.quiet === 'ignore' || receiver.mute !== undefined,
             wants,
           },
         }
@@ -132,7 +143,19 @@ export function notifyPart({
     )
   }
 
-  const driver = new NotifyDriver({ rows, lookup, look: states.look, noticeOf, now, isHealthy: watching.vouches, log })
+  let ignoring: ReadonlySet<string> = new Set()
+  const mutes = (receiver: string): readonly Mute[] =>
+    ignoring.has(receiver) ? [] : mutesOf(quiet.rules, (subject) => noticeSubject(server, subject), quiet.now)
+  const driver = new NotifyDriver({
+    mutes,
+    rows,
+    lookup,
+    look: states.look,
+    noticeOf,
+    now,
+    isHealthy: watching.vouches,
+    log,
+  })
   watching.followBacklog(() => driver.backlog())
   states.follow((transition) => driver.transition(transition))
   return {
@@ -143,6 +166,7 @@ export function notifyPart({
     start: async () => {
       // Without receivers the rows of earlier ones are forgotten.
       await driver.restore()
+      ignoring = ignoringIn(config)
       driver.use(await opened(config))
     },
     answers: () => {
@@ -152,20 +176,21 @@ export function notifyPart({
       requireStore(next.notify)
       requirePrograms(next)
       const receivers = await opened(next)
-      const nextQuiet = windowsIn(next)
       return () => {
-        quiet = nextQuiet
+        ignoring = ignoringIn(next)
         for (const before of driver.use(receivers)) void before.close()
       }
     },
     metrics: async () => notifyMetrics(driver.figures()),
+    mute: () => driver.mute(),
     cancel: () => driver.cancel(),
     close: () => driver.close(),
   }
 }
 
-/** The windows in which notifications wait. */
-const windowsIn = ({ quiet = [] }: Config): readonly ClockWindows[] => quiet.map((one) => new ClockWindows(one))
+/** The receivers that get everything, quiet or not. */
+const ignoringIn = ({ notify = [] }: Config): ReadonlySet<string> =>
+  new Set(notify.filter(({ quiet }) => quiet === 'ignore').map(({ name }) => name))
 
 /** The families of /metrics about notifications. Without receivers there are none. */
 function notifyMetrics(figures: readonly ReceiverFigures[]): readonly Family[] {

@@ -8,7 +8,8 @@ import {
   writeMonitorOfType,
 } from '../engine/index.ts'
 import { entryOf } from '../lazy.ts'
-import type { ExecutionMode } from '../protocol/index.ts'
+import type { ExecutionMode, RunQuiet } from '../protocol/index.ts'
+import type { Silence } from '../quiet/index.ts'
 import { documentOf, readMonitor, slugIn } from '../reports/index.ts'
 import type { ConfirmedCheck, ConfirmedStates, HealthViews, Incidents, ShownIncident } from '../service.ts'
 import {
@@ -26,6 +27,7 @@ import type { KeeperLog } from '../store/index.ts'
 import { incidentLine } from './incident-log.ts'
 import { Blips, endedIncidents, isTroubled, mostRecords, openIncidents, type TroubledSubject } from './incidents.ts'
 import type { Part } from './part.ts'
+import type { QuietKeeper } from './quiet-keeper.ts'
 import type { ScheduledMonitor } from './scheduled-monitors.ts'
 import { type StatesKeeper, statesKeeper } from './states-keeper.ts'
 
@@ -51,7 +53,7 @@ export type StatesPart = Part & {
     times: { readonly beganAt: number; readonly endedAt: number },
   ) => void
   /** `Runtime.confirmed` */
-  readonly confirmed: (views: HealthViews) => ConfirmedStates
+  readonly confirmed: (views: HealthViews, quiet?: QuietKeeper) => ConfirmedStates
   /** `Runtime.incidents` */
   readonly incidents: (views: HealthViews) => Promise<Incidents>
   /** Takes what each transition is reported to. */
@@ -144,8 +146,8 @@ export function statesPart(keeper: StatesKeeper = statesKeeper({}), log: KeeperL
       const run: RunOfStates = { key, depth, beganAt, endedAt, verdicts: verdictsOf(report) }
       carryOut(states.ran(run, clock.now()))
     },
-    confirmed: (views) => ({
-      checks: states && clock ? checksFor(states, clock.now(), views, slugOf) : [],
+    confirmed: (views, quiet) => ({
+      checks: states && clock ? checksFor(states, clock.now(), views, { slugFor: slugOf, quiet }) : [],
       isIsolated: states?.isIsolated,
     }),
     incidents: async (views) => {
@@ -246,13 +248,19 @@ function* checksFor(
   states: States,
   now: number,
   views: HealthViews,
-  slugFor: (view: SubjectView) => string,
+  { slugFor, quiet }: { readonly slugFor: (view: SubjectView) => string; readonly quiet: QuietKeeper | undefined },
 ): Generator<ConfirmedCheck> {
   const victims = new Map<string, Set<string>>()
   for (const { key, incident } of states.incidents()) {
     const cause = incident.cause?.key
     if (cause !== undefined) victims.set(cause, (victims.get(cause) ?? new Set()).add(key))
   }
+  const ofMonitors = new Map<string, readonly Silence[]>()
+  // The checks of a monitor share what silences it; only an incident may have more.
+  const silencesFor = (view: SubjectView, keeper: QuietKeeper): readonly Silence[] =>
+    view.state.incident
+      ? keeper.of(view, view.state).silences
+      : entryOf(ofMonitors, view.key, () => keeper.ofMonitors([view]))
   for (const view of states.views(now)) {
     const { type, monitor, check, item, state, isObserved, key } = view
     if (views(type) !== 'full') continue
@@ -271,10 +279,19 @@ function* checksFor(
       isSettled: doubt === undefined && reason === undefined,
       doubtSince: doubt && (doubt.failed ?? doubt.warning),
       blips,
+      quiet: quiet ? shownQuiet(silencesFor(view, quiet), views) : [],
       incident: incident && shownIncident(incident, victims.get(key)?.size ?? 0, views),
     }
   }
 }
+
+/** Silences as a reader may see them. */
+const shownQuiet = (silences: readonly Silence[], views: HealthViews): readonly RunQuiet[] =>
+  silences.map(({ source, until, by, reason }) => ({
+    source,
+    until: new Date(until),
+    ...(views() === 'full' ? { by, reason } : {}),
+  }))
 
 function shownIncident(
   {

@@ -5,6 +5,8 @@ import {
   HistoryStatus,
   IncidentEnding,
   MonitoringStatus,
+  QuietHandling,
+  QuietSource,
   ServerType,
 } from './enums.ts'
 import {
@@ -187,6 +189,8 @@ export const HealthCheckRequest = dto('HealthCheckRequest', {
   IncludeServerStateInformation: flag,
   SuppressErrorCodes: flag,
   SuppressDeploymentErrors: flag,
+  /** Ours (Q2): with Honor, failures that somebody silenced do not count, and the answer says so. Default: Ignore. */
+  Quiet: QuietHandling,
 })
 export type HealthCheckRequest = Infer<typeof HealthCheckRequest>
 
@@ -407,7 +411,7 @@ export const GetImpactResponse = dto('GetImpactResponse', {
 })
 export type GetImpactResponse = Infer<typeof GetImpactResponse>
 
-/** Begins a drill: a marked fault that goes the way of an alarm, to the named receivers (M10). Our own addition to the interface. */
+/** Begins a drill: a marked fault that goes the way of an alarm, to the named receivers (M14). Our own addition to the interface. */
 export const StartDrill = dto('StartDrill', {
   /** Receivers by name. Empty: those of `drill:` in svc.yaml. */
   Through: list(textOf({ max: 63, pattern: trimmedLine })),
@@ -453,7 +457,7 @@ export type GetDrill = Infer<typeof GetDrill>
 export const GetDrillResponse = dto('GetDrillResponse', { Drill, ResponseStatus })
 export type GetDrillResponse = Infer<typeof GetDrillResponse>
 
-/** The link in a message of a drill: shows that whoever got the message read it (M10). Our own addition to the interface. */
+/** The link in a message of a drill: shows that whoever got the message read it (M14). Our own addition to the interface. */
 export const OpenDrill = dto('OpenDrill', {
   Token: textOf({ max: 64, needed: true, pattern: trimmedLine }),
 })
@@ -466,6 +470,106 @@ export const OpenDrillResponse = dto('OpenDrillResponse', {
   ResponseStatus,
 })
 export type OpenDrillResponse = Infer<typeof OpenDrillResponse>
+/** Silences notifications about monitors, and changes nothing else (Q1). Our own addition to the interface, as are the three below. */
+export const QuietMonitors = dto('QuietMonitors', {
+  /** By name, with or without the type; `*` matches any characters: `Sql/*`. */
+  Monitors: list(textOf({ max: 256, pattern: trimmedLine })),
+  /** How long, at most 30 days. Instead of Until. */
+  For: durationOf({ min: second, max: 30 * day }),
+  /** Until when, at most 30 days ahead. Instead of For. */
+  Until: date,
+  Reason: textOf({ max: 200, needed: true, pattern: trimmedLine }),
+})
+export type QuietMonitors = Infer<typeof QuietMonitors>
+
+export const QuietEntry = dto('QuietEntry', {
+  /** Ends it. Absent for a silence by the clock. */
+  Id: text,
+  Source: QuietSource,
+  /** The patterns, or the one monitor of an acknowledgement. Without those that name types that the caller may not read. */
+  Monitors: list(text),
+  /** Of an acknowledgement: the check and, if there are several, which of its items. */
+  MonitoringName: text,
+  Item: text,
+  From: date,
+  Until: date,
+  /** Who silenced it. Absent for a silence by the clock, and for callers who may not read the details of all types. */
+  By: text,
+  /** Absent for callers who may not read the details of all types. */
+  Reason: text,
+})
+export type QuietEntry = Infer<typeof QuietEntry>
+
+export const QuietMonitor = dto('QuietMonitor', {
+  /** Absent for monitors of the machine itself. */
+  ServerType,
+  MonitorName: text,
+})
+export type QuietMonitor = Infer<typeof QuietMonitor>
+
+/** An Alertmanager that has no silence for it: it goes on sending what fires. */
+export const NotSilenced = dto('NotSilenced', {
+  /** The receiver of `notify:`. */
+  Receiver: text,
+  /** The scheme and host of the instance. */
+  Place: text,
+  Message: text,
+})
+export type NotSilenced = Infer<typeof NotSilenced>
+
+export const QuietMonitorsResponse = dto('QuietMonitorsResponse', {
+  Quiet: QuietEntry,
+  /** The monitors that it covers now. Those that are added later are covered, too. */
+  Covers: list(QuietMonitor),
+  /** How many more it covers than the answer lists. */
+  MoreMonitors: integer,
+  NotSilenced: list(NotSilenced),
+  ResponseStatus,
+})
+export type QuietMonitorsResponse = Infer<typeof QuietMonitorsResponse>
+
+/** What is silent now. */
+export const GetQuiet = dto('GetQuiet', {})
+export type GetQuiet = Infer<typeof GetQuiet>
+export const GetQuietResponse = dto('GetQuietResponse', {
+  /** The one that ends first comes first. */
+  Quiet: list(QuietEntry),
+  /** How many more there are, of types that the caller may not read. */
+  HiddenQuiet: integer,
+  ResponseStatus,
+})
+export type GetQuietResponse = Infer<typeof GetQuietResponse>
+
+export const EndQuiet = dto('EndQuiet', { Id: textOf({ max: limits.nameCharacters, needed: true }) })
+export type EndQuiet = Infer<typeof EndQuiet>
+export const EndQuietResponse = dto('EndQuietResponse', {
+  Quiet: QuietEntry,
+  NotSilenced: list(NotSilenced),
+  ResponseStatus,
+})
+export type EndQuietResponse = Infer<typeof EndQuietResponse>
+
+/** Silences notifications about the open incidents of a monitor, for as long as they are the same faults (Q3). */
+export const AcknowledgeFault = dto('AcknowledgeFault', {
+  /** By name, with or without the type: `Sql/postgres orders`. */
+  Monitor: textOf({ max: 256, needed: true, pattern: trimmedLine }),
+  /** Only this check. Without it, each open incident of the monitor. */
+  MonitoringName: textOf({ max: 256, pattern: trimmedLine }),
+  /** Only this item of the check. */
+  Item: textOf({ max: 256, pattern: trimmedLine }),
+  /** How long at most, up to 30 days. Without For and Until: 30 days. */
+  For: durationOf({ min: second, max: 30 * day }),
+  Until: date,
+  Reason: textOf({ max: 200, needed: true, pattern: trimmedLine }),
+})
+export type AcknowledgeFault = Infer<typeof AcknowledgeFault>
+export const AcknowledgeFaultResponse = dto('AcknowledgeFaultResponse', {
+  /** One for each fault. */
+  Quiet: list(QuietEntry),
+  NotSilenced: list(NotSilenced),
+  ResponseStatus,
+})
+export type AcknowledgeFaultResponse = Infer<typeof AcknowledgeFaultResponse>
 
 /** A heartbeat of an agent (B1). Our own addition to the interface. */
 export const ReportHeartbeat = dto('ReportHeartbeat', {

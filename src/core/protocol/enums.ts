@@ -37,6 +37,14 @@ export type ServerType = Infer<typeof ServerType>
 export const HeartbeatStatus = choice('HeartbeatStatus', ['Ok', 'Warn', 'Fail'])
 export type HeartbeatStatus = Infer<typeof HeartbeatStatus>
 
+/** Where a silence comes from: a person, `quiet:` of svc.yaml, or the acknowledgement of one fault. */
+export const QuietSource = choice('QuietSource', ['Hand', 'Clock', 'Ack'])
+export type QuietSource = Infer<typeof QuietSource>
+
+/** How a health check treats failures that somebody silenced. `Ignore`: like all others. */
+export const QuietHandling = choice('QuietHandling', ['Ignore', 'Honor'])
+export type QuietHandling = Infer<typeof QuietHandling>
+
 /** The worst that history knows of a time of a monitor. */
 export const HistoryStatus = choice('HistoryStatus', ['Ok', 'Warning', 'Failed', 'Unobserved'])
 export type HistoryStatus = Infer<typeof HistoryStatus>

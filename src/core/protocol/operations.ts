@@ -1,10 +1,14 @@
 import {
+  AcknowledgeFault,
+  AcknowledgeFaultResponse,
   AssignRoles,
   AssignRolesResponse,
   Authenticate,
   AuthenticateResponse,
   ChangePassword,
   ChangePasswordResponse,
+  EndQuiet,
+  EndQuietResponse,
   EndSession,
   EndSessionResponse,
   GetAccessToken,
@@ -15,6 +19,8 @@ import {
   GetHistoryResponse,
   GetImpact,
   GetImpactResponse,
+  GetQuiet,
+  GetQuietResponse,
   GetServerTypes,
   GetServerTypesResponse,
   GetSessions,
@@ -23,6 +29,8 @@ import {
   HealthCheckResponse,
   OpenDrill,
   OpenDrillResponse,
+  QuietMonitors,
+  QuietMonitorsResponse,
   ReportHeartbeat,
   ReportHeartbeatResponse,
   StartDrill,
@@ -221,6 +229,50 @@ export const operations = {
     neverInQuery: ['Token'],
     refusals: [404],
   },
+  getQuiet: {
+    name: 'GetQuiet',
+    summary: 'List what is silenced and acknowledged',
+    routes: [{ verbs: ['GET'], path: '/quiet' }],
+    replyVerbs: ['GET', 'POST'],
+    request: GetQuiet,
+    response: GetQuietResponse,
+    caller: 'anyone',
+    neverInQuery: [],
+    refusals: [401, 403],
+  },
+  quietMonitors: {
+    name: 'QuietMonitors',
+    summary: 'Silence notifications about monitors for a while',
+    routes: [{ verbs: ['POST'], path: '/quiet/monitors' }],
+    replyVerbs: ['POST'],
+    request: QuietMonitors,
+    response: QuietMonitorsResponse,
+    caller: { permission: 'quiet' },
+    neverInQuery: [],
+    refusals: [409],
+  },
+  endQuiet: {
+    name: 'EndQuiet',
+    summary: 'End a silence or an acknowledgement before its time',
+    routes: [{ verbs: ['POST'], path: '/quiet/end' }],
+    replyVerbs: ['POST'],
+    request: EndQuiet,
+    response: EndQuietResponse,
+    caller: { permission: 'quiet' },
+    neverInQuery: [],
+    refusals: [404],
+  },
+  acknowledge: {
+    name: 'AcknowledgeFault',
+    summary: 'Silence notifications about a fault for as long as it is the same fault',
+    routes: [{ verbs: ['POST'], path: '/quiet/acknowledge' }],
+    replyVerbs: ['POST'],
+    request: AcknowledgeFault,
+    response: AcknowledgeFaultResponse,
+    caller: { permission: 'quiet' },
+    neverInQuery: [],
+    refusals: [404, 409],
+  },
   reportHeartbeat: {
     name: 'ReportHeartbeat',
     summary: 'Report that an agent is alive, and its status',
@@ -277,7 +329,7 @@ export type Operation = keyof typeof operations
 
 /** Operations that change nothing and need no sign-in, but tell about this machine: no other site may read them (S11). */
 export const readsHealth = (operation: Operation): boolean =>
-  ['healthCheck', 'serverTypes', 'history', 'impact'].includes(operation)
+  ['healthCheck', 'serverTypes', 'history', 'impact', 'getQuiet'].includes(operation)
 
 export type Request<O extends Operation> = Infer<(typeof operations)[O]['request']>
 export type Response<O extends Operation> = Infer<(typeof operations)[O]['response']>
@@ -302,3 +354,6 @@ export const rolesBefore = 'svc.rolesBefore'
 export const permissionsBefore = 'svc.permissionsBefore'
 /** The ErrorCode of that refusal. */
 export const otherCaseCode = 'OtherCase'
+
+/** The ErrorCode of a pattern that covers no monitor (Q1). */
+export const coversNothingCode = 'CoversNothing'

@@ -11,6 +11,8 @@ const heartbeatPermission = 'heartbeat'
 
 /** The permission to drill. There is no part of it. */
 export const drillPermission = 'drill'
+/** The permission to silence and to acknowledge, and to end both. There is none for less. */
+const quietPermission = 'quiet'
 
 /** The roles and permissions of a caller. */
 type Grants = { readonly roles: readonly string[]; readonly permissions: readonly string[] }
@@ -30,6 +32,10 @@ export const maySendHeartbeat = ({ roles, permissions }: Grants, name: string): 
   permissions.some(
     (permission) => permission === heartbeatPermission || isCovered(name, namesOf(permission, heartbeatPermission)),
   )
+
+/** Whether a caller may silence and acknowledge (Q1). */
+export const maySilence = ({ roles, permissions }: Grants): boolean =>
+  roles.includes('Admin') || permissions.includes(quietPermission)
 
 /** What follows `kind:` in a permission, or undefined for a permission of another kind. */
 const namesOf = (permission: string, kind: string): string | undefined =>
@@ -77,6 +83,8 @@ export function permissionMistake(permission: string): string | undefined {
   if (namesOf(permission, drillPermission) !== undefined) {
     return `The permission "${permission}" does not exist: a drill cannot be limited, use ${drillPermission}`
   }
+  if (namesOf(permission, quietPermission) !== undefined)
+    return `The permission "${permission}" does not exist: use quiet, which is for all monitors`
   if (namesOf(permission, healthPermission) === undefined) return undefined
   const valid = ServerType.values.map((type) => `${healthPermission}:${type}`)
   return valid.includes(permission)

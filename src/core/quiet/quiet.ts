@@ -1,27 +1,100 @@
 import { isMonitor } from '../notify/index.ts'
-import type { Incident, StoredSubject } from '../states/index.ts'
+import type { StoredSubject } from '../states/index.ts'
+import { ackEnding, isAcknowledged, type StateOfSubject } from './acknowledge.ts'
 import type { ClockWindows } from './clock.ts'
-import type { Silence } from './types.ts'
+import type { Acknowledgement, Silence, StoredQuiet } from './types.ts'
+
+/** What silences notifications at a time: windows by the clock, and entries that somebody made. */
+export type QuietRules = {
+  readonly clock: readonly ClockWindows[]
+  readonly entries: readonly StoredQuiet[]
+}
 
 /** A monitor by its names. */
 type MonitorName = Pick<StoredSubject, 'type' | 'monitor'>
 
-/**
- * Why notifications about a subject wait at a time: the window that lasts longest. What fails because of a quiet monitor is
- * quiet as well. Says nothing about states: whoever requests them gets them as they are.
- */
-export function silenceOf(
-  subject: MonitorName,
-  incident: Pick<Incident, 'cause'> | undefined,
-  clock: readonly ClockWindows[],
+/** Whether an entry is in force: not before it begins, nor after it ends. */
+export const isInForce = ({ from, until, ended }: StoredQuiet, now: number): boolean =>
+  ended === undefined && from <= now && now < until
+
+/** Why notifications about one of these monitors wait, whatever its state: the longest silence first. */
+export function silencesOfMonitors(
+  monitors: readonly MonitorName[],
+  { clock, entries }: QuietRules,
   now: number,
-): Silence | undefined {
-  const concerned: readonly MonitorName[] = incident?.cause ? [subject, incident.cause] : [subject]
-  const silences = clock.flatMap((windows): readonly Silence[] => {
-    const { monitors, reason } = windows.rule
+): readonly Silence[] {
+  const covers = (patterns: readonly string[]): boolean =>
+    monitors.some((one) => patterns.some((pattern) => isMonitor(pattern, one)))
+  const byClock = clock.flatMap((windows): readonly Silence[] => {
+    const { monitors: patterns, reason } = windows.rule
     const window = windows.at(now)
-    if (!window || !concerned.some((one) => monitors.some((pattern) => isMonitor(pattern, one)))) return []
-    return [{ until: window.until, reason }]
+    return window && covers(patterns) ? [{ source: 'clock', until: window.until, reason }] : []
   })
-  return silences.toSorted((one, other) => other.until - one.until)[0]
+  const byHand = entries.flatMap((entry): readonly Silence[] => {
+    if (entry.what !== 'quiet' || !isInForce(entry, now) || !covers(entry.monitors)) return []
+    const { id, until, by, reason } = entry
+    return [{ source: 'hand', id, until, by, reason }]
+  })
+  return [...byClock, ...byHand].toSorted((one, other) => other.until - one.until)
 }
+
+/**
+ * Why notifications about a subject wait at a time: the longest silence first. What fails because of a quiet monitor is quiet
+ * as well. Says nothing about states: whoever requests them gets them as they are.
+ */
+export function silencesOf(
+  subject: StoredSubject,
+  state: StateOfSubject,
+  rules: QuietRules,
+  now: number,
+): readonly Silence[] {
+  const cause = state === 'removed' ? undefined : state?.incident?.cause
+  const silences = silencesOfMonitors(cause ? [subject, cause] : [subject], rules, now)
+  const acks = rules.entries.flatMap((entry): readonly Silence[] => {
+    if (entry.what !== 'ack' || !isInForce(entry, now) || !isAbout(entry, subject)) return []
+    if (ackEnding(entry, state) !== undefined) return []
+    const { id, until, by, reason } = entry
+    return [{ source: 'ack', id, until, by, reason }]
+  })
+  return acks.length === 0 ? silences : [...silences, ...acks].toSorted((one, other) => other.until - one.until)
+}
+
+const isAbout = ({ subject: { key, check, item } }: Acknowledgement, subject: StoredSubject): boolean =>
+  key === subject.key && check === subject.check && item === subject.item
+
+/** A result of a run, whether it is confirmed or not. */
+export type ResultOfRun = Pick<StoredSubject, 'type' | 'monitor' | 'check' | 'item'> & {
+  readonly level: 'warning' | 'failed'
+  readonly fault?: string | undefined
+  /** The one monitor because of which it did not run. */
+  readonly cause?: MonitorName | undefined
+}
+
+/** Why notifications about what a run shows would wait: the longest silence first. */
+export function silencesOfResult(result: ResultOfRun, rules: QuietRules, now: number): readonly Silence[] {
+  const { type, monitor, check, item, cause } = result
+  const silences = silencesOfMonitors(cause ? [result, cause] : [result], rules, now)
+  const acks = rules.entries.flatMap((entry): readonly Silence[] => {
+    if (entry.what !== 'ack' || !isInForce(entry, now) || !isAcknowledged(entry, result)) return []
+    const { subject, id, until, by, reason } = entry
+    const isOther =
+      subject.type !== type ||
+      subject.monitor !== monitor ||
+      subject.check !== check ||
+      (subject.item !== undefined && subject.item !== item)
+    return isOther ? [] : [{ source: 'ack', id, until, by, reason }]
+  })
+  return [...silences, ...acks].toSorted((one, other) => other.until - one.until)
+}
+
+/** The acknowledgements in force that no longer apply, with the reason. */
+export const acksThatEnd = (
+  entries: readonly StoredQuiet[],
+  stateOf: (subject: StoredSubject) => StateOfSubject,
+  now: number,
+): readonly { readonly entry: Acknowledgement; readonly why: NonNullable<ReturnType<typeof ackEnding>> }[] =>
+  entries.flatMap((entry) => {
+    if (entry.what !== 'ack' || !isInForce(entry, now)) return []
+    const why = ackEnding(entry, stateOf(entry.subject))
+    return why === undefined ? [] : [{ entry, why }]
+  })

@@ -13,6 +13,8 @@ type Check = {
   readonly isObserved: boolean
   readonly isSettled: boolean
   readonly blips: number
+  /** Why nobody is notified about it. Absent: somebody is. */
+  readonly quiet?: readonly { readonly source: string }[] | undefined
   readonly incident?: Incident | undefined
 }
 type Incident = {
@@ -55,7 +57,8 @@ export async function confirmedSeries({
       for (const [at, { value, labelsFor, write }] of written.entries()) {
         const number = value(check)
         if (number === undefined) continue
-        lines[at]?.push({ text: write({ labels: labelsFor?.(check, labels) ?? labels, value: number }), isUrgent })
+        for (const own of labelsFor?.(check, labels) ?? [labels])
+          lines[at]?.push({ text: write({ labels: own, value: number }), isUrgent })
       }
     }
     const turn = breathe()
@@ -88,8 +91,8 @@ export async function confirmedSeries({
 type Line = { readonly text: string; readonly isUrgent: boolean }
 
 /** Whether the check is not ok, or its latest run shows something that is not confirmed. */
-const needsAttention = ({ level, isSettled, incident }: Check): boolean =>
-  level !== 'ok' || !isSettled || incident !== undefined
+const needsAttention = ({ level, isSettled, quiet = [], incident }: Check): boolean =>
+  level !== 'ok' || !isSettled || quiet.length > 0 || incident !== undefined
 
 /** Whether a check counts: it is observed, or known to have failed. */
 const stands = ({ isObserved, incident }: Check): boolean =>
@@ -110,8 +113,8 @@ function itemLimit(): (check: Check, isUrgent: boolean) => boolean {
 type Row = Omit<Family, 'samples'> & {
   /** Undefined: the check has no such series. */
   readonly value: (check: Check) => number | undefined
-  /** Absent: those of the check. */
-  readonly labelsFor?: (check: Check, own: Labels) => Labels
+  /** Those of each sample. Absent: one sample with those of the check. */
+  readonly labelsFor?: (check: Check, own: Labels) => readonly Labels[]
 }
 
 const rows: readonly Row[] = [
@@ -145,7 +148,15 @@ const rows: readonly Row[] = [
     type: 'info',
     help: 'Open incidents. The role is cause, or victim of the monitor that the cause names.',
     value: ({ incident }) => (incident === undefined ? undefined : 1),
-    labelsFor: ({ incident }, own) => (incident === undefined ? own : incidentLabels(incident, own)),
+    labelsFor: ({ incident }, own) => [incident === undefined ? own : incidentLabels(incident, own)],
+  },
+  {
+    name: 'svc_check_quiet',
+    type: 'gauge',
+    help: '1 for a check about which svc notifies nobody, by hand, by quiet: in svc.yaml (clock) or by an acknowledgement (ack); absent otherwise.',
+    value: ({ quiet = [] }) => (quiet.length === 0 ? undefined : 1),
+    labelsFor: ({ quiet = [] }, own) =>
+      [...new Set(quiet.map(({ source }) => source))].map((source) => ({ ...own, source })),
   },
 ]
 

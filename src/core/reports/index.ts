@@ -16,6 +16,7 @@ export {
   isConsequence,
   type Level,
   type MonitorReading,
+  quietSentence,
   type Reading,
   type Report,
   type ReportedError,
@@ -32,6 +33,7 @@ export {
   documentOf,
   familyOf,
   healthCheckResponse,
+  type QuietResults,
   type RunDocumentOptions,
   type RunView,
   rememberDocuments,
@@ -39,6 +41,7 @@ export {
   runDocument,
   selectRun,
   slugIn,
+  withQuiet,
 } from './run-document.ts'
 
 /** Loads the formats that are served over HTTP. */

@@ -25,6 +25,7 @@ import {
   type Level,
   type Measured,
   type MonitorReading,
+  quietSentence,
   type Reading,
   type ReportedError,
   readState,
@@ -56,7 +57,12 @@ export function read(entry: Entry): EntryReading {
     headline:
       more.ownPart !== undefined && level === 'warn'
         ? ownSentence(base.type, more.ownPart, warnings)
-        : sentence(base.type, level, { failed, unchecked, total: monitors.length, warnings }),
+        : [
+            sentence(base.type, level, { failed, unchecked, total: monitors.length, warnings }),
+            quietSentence(more.quietResults) ?? [],
+          ]
+            .flat()
+            .join('; '),
     causes: causes(base.type, level, all, message),
     monitors,
     failed: Math.max(failed, unnamed),
@@ -86,6 +92,7 @@ export function readRun(run: RunDocument): Answered {
     correlationId: sanitizeLine(run.correlationId ?? ''),
     node: sanitizeLine(run.node ?? ''),
     state: readState(run.serverState),
+    quietResults: run.quietResults === undefined ? undefined : figure(run.quietResults),
     ownPart: run.ownPart === undefined ? undefined : sanitizeLine(run.ownPart),
   }
 }

@@ -10,6 +10,7 @@ import {
   type MonitorSummary,
   type RunDocument,
   type RunMonitor,
+  type RunQuiet,
   type RunResult,
   type RunServerState,
   type RunStatus,
@@ -21,7 +22,7 @@ import {
   selectMonitors,
   warningPrefix,
 } from '../protocol/index.ts'
-import { unhealthySentence } from './reading.ts'
+import { quietSentence, unhealthySentence } from './reading.ts'
 
 export type RunView = RunDocument['view']
 
@@ -283,14 +284,68 @@ const consequencesIn = (monitors: readonly RunMonitor[]): readonly string[] => [
   ...new Set(monitors.flatMap(({ results }) => results.filter(hasFailed).map((result) => result.message ?? ''))),
 ]
 
+/** Why nobody is notified about a result, by the places of its monitor in the run and of itself in the monitor. */
+export type QuietResults = (monitor: number, result: number) => RunQuiet | undefined
+
+/**
+ * A run whose results say that they are quiet. With `honors`, quiet failures and warnings count as ok, and the document says
+ * so; what was not checked counts as before. `names`: whether the reader learns who silenced them, and why. Returns the same document if
+ * nothing is quiet.
+ */
+export function withQuiet(
+  run: RunDocument,
+  quietOf: QuietResults,
+  { honors, names }: { readonly honors: boolean; readonly names: boolean },
+): RunDocument {
+  let honored = 0
+  let marked = 0
+  const monitors = run.monitors.map((monitor, at): RunMonitor => {
+    const results = monitor.results.map((result, index): RunResult => {
+      const quiet = result.status === 'ok' ? undefined : quietOf(at, index)
+      if (!quiet) return result
+      marked += 1
+      const own: RunQuiet = names ? quiet : { source: quiet.source, until: quiet.until }
+      const mark = run.view === 'full' ? { quiet: own } : {}
+      if (!honors || !hasVerdict(result)) return { ...result, ...mark }
+      honored += 1
+      const message = result.message === undefined ? undefined : `not counted (${quietText(own)}): ${result.message}`
+      return { ...result, ...mark, status: 'ok', fault: undefined, message }
+    })
+    return { ...monitor, results, status: worstStatus(results) }
+  })
+  if (marked === 0) return run
+  const { type, view } = run
+  const left = headline(type, monitors, view)
+  const message = [left, quietSentence(honored) ?? []].flat().join('; ')
+  return {
+    ...run,
+    monitors,
+    status: worstStatus(monitors),
+    message,
+    ...(honored === 0 ? {} : { quietResults: honored }),
+  }
+}
+
 /** Prefixes the message with its monitor, except for Configuration monitors. */
-function sentence(monitor: RunMonitor, { check, message, notChecked }: RunResult): string {
-  if (monitor.kind !== 'configuration') return `${monitor.name} ${check}: ${message}`
+function sentence(monitor: RunMonitor, result: RunResult): string {
+  const { check, message, notChecked } = result
+  if (monitor.kind !== 'configuration') return `${monitor.name} ${check}: ${messageOf(result)}`
   return notChecked === undefined ? (message ?? '') : `${monitor.name}: ${message}`
 }
 
-/** The message of a result, or its replacement when the view leaves messages out. */
-export const messageOf = (result: RunResult): string => result.message ?? briefMessage(result)
+/** The message of a result, or its replacement when the view leaves messages out. Says if nobody is notified about it. */
+export const messageOf = (result: RunResult): string => {
+  const message = result.message ?? briefMessage(result)
+  return result.quiet === undefined || result.status === 'ok' ? message : `${message} (${quietText(result.quiet)})`
+}
+
+/** `quiet until 2026-11-29 04:00 UTC, alice: patch night` */
+export function quietText({ source, until, by, reason }: RunQuiet): string {
+  const state =
+    source === 'ack' ? 'acknowledged' : `quiet until ${until.toISOString().slice(0, 16).replace('T', ' ')} UTC`
+  const why = [by, reason].filter((part) => part !== undefined && part !== '').join(': ')
+  return why === '' ? state : `${state}, ${why}`
+}
 
 /** The interface's document of a run: two states, with warnings and fault classes as text (H11). */
 export function healthCheckResponse(run: RunDocument): HealthCheckResponse {

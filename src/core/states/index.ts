@@ -8,7 +8,7 @@ export {
   type StoredState,
   type StoredStates,
 } from './ledger.ts'
-export { isUnreachable } from './policy.ts'
+export { isUnreachable, rank } from './policy.ts'
 export { type Effect, States, type StoredSubject, type SubjectView } from './states.ts'
 export { StatesTable } from './table.ts'
 export type * from './types.ts'

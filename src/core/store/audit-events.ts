@@ -26,6 +26,10 @@ export const auditEvents = {
   'key.added': { sentence: 'A key was created' },
   'key.revoked': { sentence: 'A key was revoked' },
   'heartbeat.removed': { sentence: 'The heartbeat of an agent was removed' },
+  'quiet.added': { sentence: 'Notifications about monitors were silenced; the entry lists the monitors and the end' },
+  'quiet.ended': { sentence: 'A silence was ended before its time' },
+  'ack.added': { sentence: 'A fault was acknowledged' },
+  'ack.ended': { sentence: 'An acknowledgement was ended, or its fault ended, became worse or became another one' },
   'store.restored': { sentence: 'The store was restored from a backup' },
 } as const satisfies Readonly<Record<string, AuditEventRow>>
 

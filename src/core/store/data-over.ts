@@ -14,6 +14,7 @@ import { identitiesOver, type SealingKey } from './rows/identities.ts'
 import { keysOver } from './rows/keys.ts'
 import { knownPrefixesOver, type PrefixMemory } from './rows/known-prefixes.ts'
 import { outboxOver } from './rows/outbox.ts'
+import { quietsOver } from './rows/quiets.ts'
 import { proveWrites, readingsOver } from './rows/readings.ts'
 import { sessionsOver, settlementsOver, tokensOver } from './rows/sessions.ts'
 import { statesOver } from './rows/states.ts'
@@ -54,6 +55,7 @@ export function dataOver(unwatched: StoreLink, clock: StoreClock, history: Histo
     identities: (own) => identitiesOver(own, sealingKey, now),
     digest: (own) => digestOver(own, now, nonceKey),
     audit: (own) => auditOver(own, now),
+    quiets: (own) => quietsOver(own, now),
     history: () => historyOver(history.link, now),
     states: () => statesOver(history.link, now),
     outbox: () => outboxOver(history.link),

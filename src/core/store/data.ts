@@ -2,6 +2,7 @@ import type { DrillRows } from '../drill/index.ts'
 import type { HistoryRows } from '../history/index.ts'
 import type { OutboxRows } from '../outbox/index.ts'
 import type { Heartbeat, JobRun } from '../protocol/index.ts'
+import type { StoredQuiet } from '../quiet/index.ts'
 import type { AuditFacts } from '../service.ts'
 import type { StatesRows } from '../states/index.ts'
 import type { AuditEvent } from './audit-events.ts'
@@ -202,6 +203,16 @@ export type BucketLevel = {
   readonly left: number
   /** When it has one token, if it has none now. */
   readonly freeAt: number
+}
+
+/** Entries of quiet. Those that have ended are kept for a week. */
+export type QuietRows = {
+  /** The earliest first. */
+  readonly list: () => Promise<readonly StoredQuiet[]>
+  /** Throws Fault Conflict when the limit of entries is reached. */
+  readonly add: (entries: readonly StoredQuiet[], actor: Actor) => Promise<void>
+  /** Ends an entry. Undefined: there is none of this id, or it has ended. Of two nodes that end it at once, one gets it. */
+  readonly end: (id: string, ended: NonNullable<StoredQuiet['ended']>, actor: Actor) => Promise<StoredQuiet | undefined>
 }
 
 export type Data = {
@@ -448,6 +459,8 @@ export type Data = {
      */
     readonly rename: (moves: (series: readonly string[]) => readonly SeriesMove[]) => Promise<void>
   }
+  /** What somebody silenced or acknowledged by hand. */
+  readonly quiets: QuietRows
   /**
    * The history of results: of an embedded store in a file of its own, which `open` or the first write makes, otherwise in tables
    * of the same database. Its writes say nothing about the store.

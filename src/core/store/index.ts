@@ -12,6 +12,7 @@ export type {
   Grants,
   IdentityRow,
   KeyRow,
+  QuietRows,
   RefreshRow,
   Rotation,
   SessionRow,

@@ -12,6 +12,7 @@ import {
   lookupIndexes,
   openIdTables,
   postgresWords,
+  quietTables,
   readingTables,
   sessionFacts,
 } from './schema.ts'
@@ -79,6 +80,7 @@ export const postgresMigrations: readonly Step[] = [
   online(sessionFacts(postgresWords), [sessionFactsOfRows]),
   digestTables(postgresWords),
   openIdTables(postgresWords),
+  quietTables(postgresWords),
 ]
 
 /** Maximum milliseconds of one statement, and of the wait for another process's step. */

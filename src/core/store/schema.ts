@@ -265,6 +265,16 @@ CREATE TABLE "usedStates" (
 CREATE INDEX "usedStatesByEnd" ON "usedStates" ("endsAt");
 `
 
+/** Step 11: what somebody silenced or acknowledged by hand. `endsAt` is the earlier one of its times. Released: never changed. */
+export const quietTables = ({ integer, text, strict }: Words): string => `
+CREATE TABLE "quiets" (
+  "id" ${text} PRIMARY KEY,
+  "endsAt" ${integer} NOT NULL,
+  "body" ${text} NOT NULL
+)${strict};
+CREATE INDEX "quietsByEnd" ON "quiets" ("endsAt");
+`
+
 /** `svc1` in the file header marks a SQLite file as ours. */
 export const applicationId = 0x73766331
 
@@ -288,6 +298,7 @@ export const migrations: readonly string[] = [
   sessionFacts(sqliteWords),
   digestTables(sqliteWords),
   openIdTables(sqliteWords),
+  quietTables(sqliteWords),
 ]
 
 /** The schema version, from the file's header. */

@@ -74,6 +74,8 @@ export type Tables = {
   claimedRoles: { familyId: string; userId: string; roles: string; endsAt: number }
   /** Browser sign-ins that are complete. */
   usedStates: { state: string; endsAt: number }
+  /** A StoredQuiet as JSON, and when it ends or ended. */
+  quiets: { id: string; endsAt: number; body: string }
   /** Random keys that the store makes for itself, in hex. */
   storeKeys: { name: string; key: string }
   audit: Stored<Omit<AuditRow, 'id' | 'event'> & { actorId: string | undefined }> & {
@@ -90,7 +92,7 @@ export type Db = Kysely<Tables>
 export const flagColumns = ['disabled', 'permanent', 'forAdmin'] as const
 
 /** The number of rows of a table. */
-export async function counted(tx: Db, table: 'heartbeats' | 'readings'): Promise<number> {
+export async function counted(tx: Db, table: 'heartbeats' | 'readings' | 'quiets'): Promise<number> {
   const { n } = await tx
     .selectFrom(table)
     .select((eb) => eb.fn.countAll<number>().as('n'))

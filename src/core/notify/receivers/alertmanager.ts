@@ -2,8 +2,17 @@ import { showDuration } from '../../format.ts'
 import { readTrust, trustSettings } from '../../net/trust.ts'
 import { hostOf, portOf } from '../../net/url.ts'
 import type { Problem, SettingsSpec, Values } from '../../settings/index.ts'
-import { type Delivery, type DrillTrace, isOver, type Notice, type Receiver } from '../receiver.ts'
+import {
+  type Delivery,
+  type DrillTrace,
+  isOver,
+  type Mute,
+  type MuteFailure,
+  type Notice,
+  type Receiver,
+} from '../receiver.ts'
 import type { ReceiverConfig } from '../settings.ts'
+import { Silences } from './alertmanager-silences.ts'
 import { traceOf } from './alertmanager-trace.ts'
 import { type ReceiverContext, receiverKind } from './kind.ts'
 import { annotationsOf, drillAnnotationsOf, drillLabels, identityOf, subjectText, withReceipt } from './message.ts'
@@ -11,6 +20,7 @@ import {
   clearTextMistake,
   deliveryOf,
   failureOf,
+  type HttpAsk,
   type HttpReply,
   type PostTarget,
   placeMistake,
@@ -88,6 +98,7 @@ export const alertmanager = receiverKind({
   name: 'alertmanager',
   doc: 'Alertmanager, by its API v2: every 30 s to each instance',
   settings,
+  silences: true,
   mistakes,
   to: ({ urls }) => urls.map((url) => shownPlace(new URL(url))).join(', '),
   target: ({ urls }) => {
@@ -137,6 +148,7 @@ class Alertmanager implements Receiver {
   readonly #context: ReceiverContext
   readonly #instances: readonly Instance[]
   readonly #openedAt: number
+  readonly #silences: Silences
 
   constructor(config: ReceiverConfig, values: Settings, context: ReceiverContext) {
     this.#config = config
@@ -156,6 +168,17 @@ class Alertmanager implements Receiver {
         refused: new Set(),
         problem: undefined,
       }
+    })
+    this.#silences = new Silences({
+      server: context.server,
+      now: context.now,
+      warn: context.warn,
+      peers: this.#instances.map((instance) => ({
+        origin: instance.origin,
+        skew: () => instance.skew ?? 0,
+        call: async (path, ask, signal) => await this.#call(instance, path, ask, signal),
+        delivery: (answer, what) => deliveryOf(answer, instance.url, context.now, what),
+      })),
     })
   }
 
@@ -182,7 +205,7 @@ class Alertmanager implements Receiver {
           if ('what' in place) return place
           // The metrics are beside the API.
           const at = new URL(path === 'metrics' ? '../../metrics' : path, url)
-          return await request({ ...place, url: at }, { method: 'GET', keep }, signal, this.#context.now)
+          return await request({ ...place, url: at }, { method: 'GET', maxBody: keep }, signal, this.#context.now)
         },
       })),
     )
@@ -199,6 +222,10 @@ class Alertmanager implements Receiver {
         ...(isHealthy ? [this.#watchdog(now)] : []),
       ]
     })
+  }
+
+  async mute(mutes: readonly Mute[], signal: AbortSignal): Promise<readonly MuteFailure[]> {
+    return await this.#silences.make(mutes, signal)
   }
 
   async close(): Promise<void> {}
@@ -299,6 +326,8 @@ class Alertmanager implements Receiver {
     const message = problem !== undefined && 'message' in problem ? problem.message : undefined
     if ((message === undefined) === (instance.problem === undefined)) return
     instance.problem = message
+    // It may have lost its silences.
+    this.#silences.invalidate()
     if (this.#instances.length > 1 && !this.#context.isTest) {
       this.#context.warn(message ?? `${instance.origin} accepts alerts again`)
     }
@@ -322,8 +351,7 @@ class Alertmanager implements Receiver {
     const sendable = alerts.filter((alert) => !instance.refused.has(content(alert)))
     const bad: Bad[] = []
     const budget = { left: maxBisections }
-    for (let from = 0; from < sendable.length; from += chunkSize) {
-      const chunk = sendable.slice(from, from + chunkSize)
+    for (const chunk of chunksOf(sendable, this.#context.now())) {
       const outcome = await this.#post(instance, place, chunk, signal, budget)
       bad.push(...outcome.bad)
       if (outcome.problem !== undefined) return { bad, problem: outcome.problem }
@@ -389,6 +417,15 @@ class Alertmanager implements Receiver {
     )
   }
 
+  /** Sends a request to a path below `api/v2/`, and compares the clocks. */
+  async #call(instance: Instance, path: string, ask: HttpAsk, signal: AbortSignal): Promise<HttpReply> {
+    const place = await this.#place(instance, signal)
+    if ('what' in place) return place
+    const answer = await request({ ...place, url: new URL(path, instance.url) }, ask, signal, this.#context.now)
+    this.#compareClocks(instance, answer)
+    return answer
+  }
+
   /** The instance with its credentials, which are read for each request, so that a rotated secret takes effect. */
   async #place(instance: Instance, signal: AbortSignal): Promise<PostTarget | Extract<Delivery, { what: 'later' }>> {
     const { files } = this.#context
@@ -451,6 +488,20 @@ function deliveryTo(outcomes: readonly Outcome[], needsAll: boolean): Delivery {
   const fault = first?.fault
   const afterMs = Math.min(...pauses)
   return { what: 'later', message, isPerhapsReceived, fault, ...(afterMs > 0 ? { afterMs } : {}) }
+}
+
+/**
+ * The alerts of each request. Failures that fire come first, and by themselves: Alertmanager sends what is older than
+ * `group_wait` at once, and a warning in the same request overtakes the failure that inhibits it.
+ */
+function chunksOf(alerts: readonly Alert[], now: number): readonly (readonly Alert[])[] {
+  const isFiringFailure = ({ labels, endsAt }: Alert): boolean => labels['alertname'] === 'SvcFailed' && endsAt > now
+  const parts = [alerts.filter(isFiringFailure), alerts.filter((alert) => !isFiringFailure(alert))]
+  return parts.flatMap((part) =>
+    Array.from({ length: Math.ceil(part.length / chunkSize) }, (_, at) =>
+      part.slice(at * chunkSize, (at + 1) * chunkSize),
+    ),
+  )
 }
 
 const identity = ({ labels }: Alert): string => JSON.stringify(labels)

@@ -43,6 +43,8 @@ export type ReceiverKind<S extends SettingsSpec = SettingsSpec> = {
   readonly runsPrograms?: boolean | undefined
   /** Why no drill may go through a receiver with these settings, or undefined: the message continues its name. */
   readonly drillMistake?: ((values: Values<S>) => string | undefined) | undefined
+  /** Whether it has silences of its own: `mute` of what it opens. */
+  readonly silences?: boolean | undefined
   /** Loads what sending needs, and connects to nothing. */
   readonly open: (config: ReceiverConfig, values: Values<S>, context: ReceiverContext) => Promise<Receiver>
 }

@@ -1,4 +1,5 @@
 import { classify } from '../../engine/index.ts'
+import { showBytes } from '../../format.ts'
 import { isLoopback, isLoopbackHost } from '../../loopback.ts'
 import type { PeerAddress } from '../../net/addresses.ts'
 import { resolveHost } from '../../net/connect.ts'
@@ -38,10 +39,10 @@ export type HttpReply =
   | {
       readonly status: number
       readonly headers: Readonly<Record<string, string>>
-      /** The body, if it was to be kept and is not larger. */
-      readonly body?: string | undefined
       /** The beginning of the body of a refusal, quoted; empty for none. */
       readonly quoted: string
+      /** The whole body of a 2xx answer, if the request has `maxBody`. */
+      readonly body?: string | undefined
       /** Milliseconds since 1970. */
       readonly sentAt: number
       readonly receivedAt: number
@@ -71,19 +72,21 @@ const decoded = (text: string): string => {
 export const redactorOf = (url: URL, secrets: readonly string[]): Redact =>
   createRedactor([...secrets, ...secretsOf(url)])
 
+export type HttpAsk = {
+  readonly method: 'GET' | 'POST' | 'DELETE'
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string | undefined
+  /** Bytes of a 2xx answer that are read. A longer one is a failure. Absent: the status is enough. */
+  readonly maxBody?: number | undefined
+}
+
 /**
  * Sends one request over a connection of its own, with TLS as monitors use it. Follows no redirect and reads a bounded
  * part of the answer. Never rejects.
  */
 export async function request(
   place: PostTarget,
-  ask: {
-    readonly method: 'GET' | 'POST'
-    readonly headers?: Readonly<Record<string, string>>
-    readonly body?: string
-    /** Bytes of an accepting answer that are kept. Absent: its body is not read. */
-    readonly keep?: number
-  },
+  ask: HttpAsk,
   stop: AbortSignal,
   now: () => number,
 ): Promise<HttpReply> {
@@ -102,13 +105,17 @@ export async function request(
       const head = await call(socket, origin, { method: ask.method, path, headers, body: ask.body }, place.redact)
       const receivedAt = now()
       const isAccepted = head.status >= 200 && head.status < 300
+      if (isAccepted && ask.maxBody !== undefined) {
+        const { bytes, more } = await head.read(ask.maxBody)
+        if (more) throw new ProbeError('protocol', `${origin} sent more than ${showBytes(ask.maxBody)}`)
+        const whole = new TextDecoder().decode(bytes)
+        return { status: head.status, headers: head.headers, quoted: '', body: whole, sentAt, receivedAt }
+      }
       // The status is the receipt: a body that breaks off changes nothing.
-      const answer = isAccepted && ask.keep !== undefined ? await head.read(ask.keep).catch(() => undefined) : undefined
       const body = isAccepted ? undefined : await head.read(maxAnswer).catch(() => undefined)
       const text = body === undefined ? '' : place.redact(body.bytes).trim()
       const quoted = text === '' ? '' : quote(text, maxQuoted)
-      const whole = answer && { body: new TextDecoder().decode(answer.bytes) }
-      return { status: head.status, headers: head.headers, quoted, sentAt, receivedAt, ...whole }
+      return { status: head.status, headers: head.headers, quoted, sentAt, receivedAt }
     } finally {
       socket.destroy()
     }

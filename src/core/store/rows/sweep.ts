@@ -6,6 +6,7 @@ import type { StoreLink } from '../link.ts'
 import type { Db, Tables } from '../tables.ts'
 import { noncesKeptMs } from './digest.ts'
 import { heartbeatsKeptMs } from './heartbeats.ts'
+import { quietsKeptMs } from './quiets.ts'
 import { readingsKeptMs } from './readings.ts'
 import { eraseSealed } from './sessions.ts'
 
@@ -52,6 +53,7 @@ const removable: readonly Rows[] = [
   { table: 'claimedRoles', key: 'familyId', where: (at) => sql`"endsAt" <= ${at}` },
   { table: 'usedStates', key: 'state', where: (at) => sql`"endsAt" <= ${at}` },
   { table: 'digestNonces', key: 'nonce', where: (at) => sql`"madeAt" < ${at - noncesKeptMs}` },
+  { table: 'quiets', key: 'id', where: (at) => sql`"endsAt" < ${at - quietsKeptMs}` },
   { table: 'heartbeats', key: 'name', where: (at) => sql`"at" < ${at - heartbeatsKeptMs}` },
   { table: 'readings', key: 'series', where: (at) => sql`("at" < ${at - readingsKeptMs} OR "at" > ${at + dayMs})` },
   {

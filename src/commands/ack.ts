@@ -1,0 +1,51 @@
+import { prints } from '../cli/command/base.ts'
+import { connectionFlags, forFlag, required, requiredArgument, text } from '../cli/command/flags.ts'
+import { QuietCommand } from '../cli/quiet/quiet-command.ts'
+import { localCall } from '../cli/session/session.ts'
+
+const load = () => import('../cli/quiet/lists.ts')
+
+export default class Ack extends QuietCommand {
+  static override summary = 'Acknowledge a fault: no more notifications while it stays the same fault'
+  static override description =
+    `Silences notifications about the open incidents of a monitor, for those who know that somebody works on
+them. The acknowledgement of a fault ends when the fault has recovered, when a warning becomes a failure,
+and when the class of the fault changes (all faults by which a server cannot be reached count as one):
+then everybody is told. States, health checks, their exit codes and metrics stay as they are.
+
+At a server, the caller needs the role Admin or the permission quiet. svc quiet list shows what is
+acknowledged, and svc quiet end takes an acknowledgement back.`
+  static override answers = { '': prints(async () => (await load()).quiets) }
+  static override examples = [
+    '<%= config.bin %> ack "Sql/postgres orders" --check "replication lag" --reason INC-7',
+    '<%= config.bin %> ack "http shop" --for 4h --reason "vendor is on it"',
+  ]
+  static override args = { monitor: requiredArgument('MONITOR', 'Monitor, with or without its type') }
+  static override flags = {
+    check: text('check')({ description: 'Only this check (default: each open fault of the monitor)' }),
+    item: text('item')({ description: 'Only this item of the check: a disk, a replica, a queue' }),
+    for: forFlag({ least: '1s', most: '30d' })({ description: 'How long at most (default 30d)' }),
+    until: text('until')({ description: 'Until when at most: 04:00, "2026-11-29 04:00"', helpValue: '<04:00|…>' }),
+    reason: text('reason')({ description: 'Why (required), shown wherever the fault is' }),
+    ...connectionFlags,
+  }
+
+  protected async perform(signal: AbortSignal): Promise<number | undefined> {
+    const { args, flags } = await this.parse(Ack)
+    const Monitor = required(args.monitor, 'MONITOR')
+    const length = this.lengthOf(flags, true)
+    const Reason = required(flags.reason, '--reason')
+    return await this.inSession(
+      flags,
+      async ({ service }, target) => {
+        const request = { Monitor, MonitoringName: flags.check, Item: flags.item, Reason, ...length }
+        const { Quiet: entries = [], NotSilenced } = await service.acknowledge(request, localCall(signal))
+        const { quietRow, renderQuiet } = await load()
+        const rows = entries.map((entry) => quietRow(entry))
+        this.print(renderQuiet(rows, target, this.output))
+        return await this.sayNotSilenced(NotSilenced)
+      },
+      { readsConfig: true, tolerant: true },
+    )
+  }
+}

@@ -1,0 +1,121 @@
+import { lists, prints } from '../cli/command/base.ts'
+import { argument, connectionFlags, forFlag, required, requiredArgument, text } from '../cli/command/flags.ts'
+import { orUsage, QuietCommand } from '../cli/quiet/quiet-command.ts'
+import { localCall } from '../cli/session/session.ts'
+import { TargetCommand } from '../cli/session/target-command.ts'
+import { Fault } from '../core/errors.ts'
+
+const load = () => import('../cli/quiet/lists.ts')
+const answers = { '': prints(async () => (await load()).quiets) }
+
+export default class Quiet extends QuietCommand {
+  static override summary = 'Silence notifications about monitors for a while'
+  static override description =
+    `Silences notifications and nothing else: states, health checks, their exit codes and metrics stay as they
+are, and say until when and why they are quiet. What still stands when the silence ends is sent then;
+recoveries are sent at any time to whoever knows of the fault. Monitors that fail because of a quiet one
+are quiet, too, and so are monitors that are added later, if a pattern matches them. An Alertmanager in
+notify: gets a silence of its own; exit code 10 means that one could not be made everywhere.
+
+At a server, the caller needs the role Admin or the permission quiet. The audit log records who
+silenced what, and why. svc quiet list shows what is silent, and svc quiet end ends it.`
+  static override answers = answers
+  static override examples = [
+    "<%= config.bin %> quiet 'Sql/*' --for 2h --reason 'patch night'",
+    '<%= config.bin %> quiet "postgres orders" "http shop" --until 04:00 --reason INC-7',
+    "<%= config.bin %> quiet '*' --for 30m --reason move --server https://svc.example.com",
+  ]
+  static override args = {
+    monitors: argument({
+      name: 'MONITOR',
+      description: 'Monitors by name, with or without the type; * matches any characters: Sql/*',
+      ignoreStdin: true,
+      multiple: true,
+    }),
+  }
+  static override flags = {
+    for: forFlag({ least: '1s', most: '30d' })({ description: 'How long, at most 30d' }),
+    until: text('until')({
+      description: 'Until when: 04:00, "2026-11-29 04:00", 2026-11-29T04:00Z',
+      helpValue: '<04:00|…>',
+    }),
+    reason: text('reason')({ description: 'Why (required), shown wherever the silence is' }),
+    ...connectionFlags,
+  }
+
+  protected async perform(signal: AbortSignal): Promise<number | undefined> {
+    const { args, flags } = await this.parse(Quiet)
+    const { monitors = [] } = args
+    if (monitors.length === 0) {
+      throw new Fault('Usage', 'MONITOR is missing: which monitors?', {
+        hints: ["svc quiet 'Sql/*' --for 2h --reason 'patch night'", 'svc quiet list   shows what is silent now'],
+      })
+    }
+    const length = this.lengthOf(flags)
+    const Reason = required(flags.reason, '--reason')
+    return await this.inSession(
+      flags,
+      async ({ service }, target) => {
+        const request = { Monitors: monitors, Reason, ...length }
+        const answer = await orUsage(service.quietMonitors(request, localCall(signal)))
+        const { monitorName, quietRow, renderQuiet } = await load()
+        const { Quiet: entry = {}, Covers = [], MoreMonitors, NotSilenced } = answer
+        const row = quietRow(entry, Covers.map(monitorName))
+        this.print(renderQuiet([row], target, this.output, MoreMonitors))
+        return await this.sayNotSilenced(NotSilenced)
+      },
+      { readsConfig: true, tolerant: true },
+    )
+  }
+}
+
+export class QuietList extends TargetCommand {
+  static override summary = 'List what is silenced and acknowledged'
+  static override answers = { '': lists(async () => (await load()).quiets) }
+  static override examples = ['<%= config.bin %> quiet list', '<%= config.bin %> quiet list --json']
+  static override flags = connectionFlags
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { flags } = await this.parse(QuietList)
+    await this.inSession(
+      flags,
+      async ({ service }, target) => {
+        const { Quiet: entries = [], HiddenQuiet: hidden } = await service.getQuiet({}, localCall(signal))
+        const { quietRow, quiets } = await load()
+        this.printList(
+          quiets.render(
+            entries.map((entry) => quietRow(entry)),
+            { target },
+            this.output,
+          ),
+        )
+        if (hidden !== undefined) this.say(`Note: ${hidden} more are about types that you may not read`)
+      },
+      { readsConfig: true, tolerant: true },
+    )
+  }
+}
+
+export class QuietEnd extends QuietCommand {
+  static override summary = 'End a silence or an acknowledgement before its time'
+  static override description = 'What still stands is sent to the receivers then.'
+  static override answers = answers
+  static override examples = ['<%= config.bin %> quiet end 1a2b3c4d']
+  static override args = { id: requiredArgument('ID', 'Id that svc quiet list shows') }
+  static override flags = connectionFlags
+
+  protected async perform(signal: AbortSignal): Promise<number | undefined> {
+    const { args, flags } = await this.parse(QuietEnd)
+    const Id = required(args.id, 'ID')
+    return await this.inSession(
+      flags,
+      async ({ service }, target) => {
+        const { Quiet: entry = {}, NotSilenced } = await service.endQuiet({ Id }, localCall(signal))
+        const { quietRow, renderEnded } = await load()
+        this.print(renderEnded(quietRow(entry), target, this.output))
+        return await this.sayNotSilenced(NotSilenced)
+      },
+      { readsConfig: true, tolerant: true },
+    )
+  }
+}

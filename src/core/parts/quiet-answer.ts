@@ -1,0 +1,248 @@
+import { randomBytes } from 'node:crypto'
+import type { Config } from '../config/index.ts'
+import { writeMonitorOfType } from '../engine/index.ts'
+import { Fault, invalidField } from '../errors.ts'
+import type { QuietOperations, QuietReader } from '../local.ts'
+import { isMonitor } from '../notify/index.ts'
+import { plannedNames } from '../plan/index.ts'
+import {
+  coversNothingCode,
+  type NotSilenced,
+  type QuietEntry,
+  type QuietMonitor,
+  type Request,
+  ServerType,
+} from '../protocol/index.ts'
+import type { Acknowledgement, HandQuiet, StoredQuiet } from '../quiet/index.ts'
+import type { Incident, StoredSubject, SubjectState } from '../states/index.ts'
+import { didYouMean } from '../suggest.ts'
+import type { QuietKeeper } from './quiet-keeper.ts'
+
+/** A subject whose state is known. */
+export type KnownSubject = {
+  readonly subject: StoredSubject
+  readonly state: Pick<SubjectState, 'level' | 'fault' | 'incident'>
+}
+
+export type QuietWork = {
+  readonly keeper: QuietKeeper
+  readonly config: () => Config
+  /** All subjects, as the states or the store know them. */
+  readonly subjects: () => Promise<readonly KnownSubject[]>
+  /** Brings the silences of receivers up to date. Resolves with the places where that failed. */
+  readonly mute: () => Promise<readonly NotSilenced[]>
+}
+
+const minMs = 1_000
+const maxMs = 30 * 86_400_000
+/** Patterns of one request. */
+const maxPatterns = 100
+/** Characters of a reason. */
+const maxReason = 200
+/** Monitors whose names an answer lists. */
+const maxCovered = 1_000
+
+export function quietOperations({ keeper, config, subjects, mute }: QuietWork): QuietOperations {
+  const wish = (request: { readonly For?: number | undefined; readonly Until?: Date | undefined }, usual?: number) => {
+    const { now } = keeper
+    return { id: randomBytes(4).toString('hex'), from: now, until: untilOf(request, now, usual) }
+  }
+  return {
+    quietMonitors: async (request, actor) => {
+      const monitors = [...new Set(request.Monitors ?? [])]
+      if (monitors.length === 0) throw invalid('Monitors', 'names no monitor')
+      if (monitors.length > maxPatterns) throw invalid('Monitors', `has more than ${maxPatterns} entries`)
+      const reason = reasonIn(request)
+      const all = monitorsIn(config())
+      for (const pattern of monitors) refuseIdle(pattern, all)
+      const entry: HandQuiet = { what: 'quiet', ...wish(request), monitors, by: actor.who, reason }
+      await keeper.add([entry], { ...actor, reason })
+      const covered = all.filter((one) => monitors.some((pattern) => isMonitor(pattern, one)))
+      return {
+        Quiet: entryOf(entry, everybody),
+        Covers: covered
+          .slice(0, maxCovered)
+          .map(({ type, monitor }): QuietMonitor => ({ ServerType: type, MonitorName: monitor })),
+        MoreMonitors: countOf(Math.max(0, covered.length - maxCovered)),
+        NotSilenced: await mute(),
+      }
+    },
+    getQuiet: async (reader) => {
+      await keeper.read()
+      const entries = keeper.inForce
+      const visible = entries.filter((entry) => isVisible(entry, reader))
+      const byClock = keeper.rules.clock.flatMap((windows): readonly QuietEntry[] => {
+        const window = windows.at(keeper.now)
+        const { monitors, reason } = windows.rule
+        const patterns = monitors.filter((pattern) => reader.readsAll || readsPattern(pattern, reader))
+        if (!window || patterns.length === 0) return []
+        const { beganAt, until } = window
+        return [
+          {
+            Source: 'Clock',
+            Monitors: patterns,
+            From: new Date(beganAt),
+            Until: new Date(until),
+            Reason: reader.readsAll ? reason : undefined,
+          },
+        ]
+      })
+      const all = [...visible.map((entry) => entryOf(entry, reader)), ...byClock]
+      return {
+        Quiet: all.toSorted((one, other) => Number(one.Until) - Number(other.Until)),
+        HiddenQuiet: countOf(entries.length - visible.length),
+      }
+    },
+    endQuiet: async ({ Id: id = '' }, actor) => {
+      const ended = await keeper.end(id, actor.who, actor)
+      if (!ended) throw await noSuch(id, keeper)
+      return { Quiet: entryOf(ended, everybody), NotSilenced: await mute() }
+    },
+    acknowledge: async (request, actor) => {
+      const { Monitor: written = '' } = request
+      const reason = reasonIn(request)
+      const incidents = openIncidents(written, request, config(), await subjects())
+      const entries = incidents.map(
+        ({ subject, state: { fault }, incident: { id: incident, level } }): Acknowledgement => ({
+          what: 'ack',
+          ...wish(request, maxMs),
+          subject,
+          incident,
+          level,
+          fault,
+          by: actor.who,
+          reason,
+        }),
+      )
+      await keeper.add(entries, { ...actor, reason })
+      return { Quiet: entries.map((entry) => entryOf(entry, everybody)), NotSilenced: await mute() }
+    },
+  }
+}
+
+const everybody: QuietReader = { reads: () => true, readsAll: true }
+
+/** Throws Fault BadRequest for a reason that a line of a message has no room for. In process, nobody else looks at it. */
+function reasonIn({ Reason: reason = '' }: { readonly Reason?: string | undefined }): string {
+  if (reason.trim() !== '' && reason.length <= maxReason && !/\p{Cc}/u.test(reason)) return reason.trim()
+  throw invalid('Reason', `must be one line of 1 to ${maxReason} characters`)
+}
+
+const countOf = (count: number): number | undefined => (count === 0 ? undefined : count)
+
+/** When a wish ends. Throws Fault BadRequest unless it is between a second and 30 days ahead. */
+function untilOf(
+  { For: forMs, Until }: { readonly For?: number | undefined; readonly Until?: Date | undefined },
+  now: number,
+  usual?: number,
+): number {
+  if (forMs !== undefined && Until !== undefined) throw invalid('Until', 'cannot be used beside For')
+  const until = Until === undefined ? now + (forMs ?? usual ?? Number.NaN) : Until.getTime()
+  if (Number.isNaN(until)) throw invalid('For', 'is missing: say for how long, or until when')
+  const field = Until === undefined ? 'For' : 'Until'
+  if (until - now < minMs) throw invalid(field, 'is over')
+  // A caller that adds 30 days to its own clock means 30 days.
+  if (until - now > maxMs + 60_000) throw invalid(field, 'is more than 30 days ahead')
+  return until
+}
+
+type MonitorName = { readonly type?: ServerType | undefined; readonly monitor: string }
+
+/** Every monitor that svc.yaml configures, and those of the machine. */
+const monitorsIn = ({ types }: Config): readonly MonitorName[] => [
+  ...ServerType.values.flatMap((type) =>
+    (types[type]?.monitors ?? []).map(({ name }): MonitorName => ({ type, monitor: name })),
+  ),
+  ...plannedNames.map((monitor): MonitorName => ({ monitor })),
+]
+
+const namesOf = ({ type, monitor }: MonitorName): readonly string[] =>
+  type === undefined ? [monitor] : [monitor, writeMonitorOfType({ type, name: monitor })]
+
+/** Throws a Fault for a pattern that covers no monitor. */
+function refuseIdle(pattern: string, all: readonly MonitorName[]): void {
+  if (all.some((one) => isMonitor(pattern, one))) return
+  const meant = didYouMean(pattern, all.flatMap(namesOf))
+  const message = `No monitor matches "${pattern}"${meant === undefined ? '' : `: did you mean "${meant}"?`}`
+  throw new Fault('BadRequest', message, {
+    errorCode: coversNothingCode,
+    fields: [{ ErrorCode: coversNothingCode, FieldName: 'Monitors', Message: message }],
+    hints: ['svc monitors list shows the names; * matches any characters.'],
+  })
+}
+
+/** The open incidents that a request means. Throws a Fault if there are none. */
+function openIncidents(
+  written: string,
+  { MonitoringName: check, Item: item }: Request<'acknowledge'>,
+  config: Config,
+  subjects: readonly KnownSubject[],
+): readonly (KnownSubject & { readonly incident: Incident })[] {
+  const all = monitorsIn(config)
+  const own = subjects.filter(({ subject }) => isMonitor(written, subject))
+  if (own.length === 0 && !all.some((one) => isMonitor(written, one))) {
+    const meant = didYouMean(written, all.flatMap(namesOf))
+    const advice = meant === undefined ? '' : `: did you mean "${meant}"?`
+    throw new Fault('NotFound', `No monitor is called "${written}"${advice}`, {
+      hints: ['svc monitors list shows the names.'],
+    })
+  }
+  const open = own.flatMap((one) => (one.state.incident ? [{ ...one, incident: one.state.incident }] : []))
+  const meant = open.filter(
+    ({ subject }) => (check === undefined || subject.check === check) && (item === undefined || subject.item === item),
+  )
+  if (meant.length > 0) return meant
+  const of = [check, item === undefined ? undefined : `(${item})`].filter((part) => part !== undefined).join(' ')
+  const what = of === '' ? written : `${written}: ${of}`
+  const hints =
+    open.length === 0
+      ? ['svc quiet silences monitors whatever their state, also before a fault.']
+      : open.map(({ subject: { check: name, item: one } }) => `open: ${name}${one === undefined ? '' : ` (${one})`}`)
+  throw new Fault('NotFound', `No confirmed fault of ${what} is open`, { hints })
+}
+
+async function noSuch(id: string, keeper: QuietKeeper): Promise<Fault> {
+  await keeper.read()
+  const meant = didYouMean(
+    id,
+    keeper.inForce.map((one) => one.id),
+  )
+  return new Fault(
+    'NotFound',
+    `Nothing silent has the id "${id}"${meant === undefined ? '' : `: did you mean ${meant}?`}`,
+    {
+      hints: ['svc quiet list shows what is silent now. Silences by the clock are in svc.yaml.'],
+    },
+  )
+}
+
+/** Whether a reader may see all that a pattern can match. */
+const readsPattern = (pattern: string, { reads }: QuietReader): boolean => {
+  const type = pattern.slice(0, Math.max(0, pattern.indexOf('/'))).toLowerCase()
+  return ServerType.values.some((one) => one.toLowerCase() === type && reads(one))
+}
+
+const isVisible = (entry: StoredQuiet, reader: QuietReader): boolean => {
+  if (reader.readsAll) return true
+  if (entry.what === 'quiet') return entry.monitors.some((pattern) => readsPattern(pattern, reader))
+  const { type } = entry.subject
+  return type !== undefined && reader.reads(type)
+}
+
+const entryOf = (entry: StoredQuiet, reader: QuietReader): QuietEntry => {
+  const { id, from, until, by, reason, ended } = entry
+  const people = reader.readsAll ? { By: by, Reason: reason } : {}
+  const times = { From: new Date(from), Until: new Date(ended?.at ?? until) }
+  if (entry.what === 'quiet') {
+    const patterns = entry.monitors.filter((pattern) => reader.readsAll || readsPattern(pattern, reader))
+    return { Id: id, Source: 'Hand', Monitors: patterns, ...times, ...people }
+  }
+  const { type, monitor, check, item } = entry.subject
+  const name = type === undefined ? monitor : writeMonitorOfType({ type, name: monitor })
+  return { Id: id, Source: 'Ack', Monitors: [name], MonitoringName: check, Item: item, ...times, ...people }
+}
+
+const invalid = (field: string, what: string): Fault => {
+  const fault = invalidField(field, what)
+  return new Fault('BadRequest', fault.Message, { errorCode: 'ValidationException', fields: [fault] })
+}

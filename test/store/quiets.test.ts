@@ -1,0 +1,61 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { StoredQuiet } from '../../src/core/quiet/index.ts'
+import { quietsKeptMs } from '../../src/core/store/rows/quiets.ts'
+import { actor, backends, twoNodes } from '../support/store/data-fixture.ts'
+
+const now = 1_700_000_000_000
+const quiet = (id: string, more: Partial<Extract<StoredQuiet, { what: 'quiet' }>> = {}): StoredQuiet => ({
+  ...{ what: 'quiet', id, monitors: ['Sql/*'], from: now, until: now + 60_000, by: 'alice', reason: 'patch night' },
+  ...more,
+})
+
+describe.for(backends)('silences of a store in $name', ({ start, fresh, stop }) => {
+  beforeAll(start)
+  afterAll(stop)
+
+  test('M8 what one node silences, the others read, the earliest first', async () => {
+    const { data, other } = await twoNodes(fresh)
+    await data.quiets.add([quiet('b', { from: now + 1 }), quiet('a')], actor())
+    expect((await other.quiets.list()).map(({ id }) => id)).toEqual(['a', 'b'])
+    expect(await other.quiets.list()).toEqual(await data.quiets.list())
+    await Promise.all([data.close(), other.close()])
+  })
+
+  test('M8 of two nodes that end a silence at once, one does, and the audit has one entry', async () => {
+    const { data, other } = await twoNodes(fresh)
+    await data.quiets.add([quiet('a')], actor())
+    const ended = { at: now + 5, by: 'bob', why: 'ended' } as const
+    const both = await Promise.all([data.quiets.end('a', ended, actor()), other.quiets.end('a', ended, actor())])
+    expect(both.filter((one) => one !== undefined)).toEqual([{ ...quiet('a'), ended }])
+    const events = (await data.audit.list({ limit: 10 })).map(({ event, target }) => [event, target])
+    expect(events).toEqual([
+      ['quiet.ended', 'Sql/*'],
+      ['quiet.added', 'Sql/*'],
+    ])
+    await Promise.all([data.close(), other.close()])
+  })
+
+  test('M8 what is over by its time, or does not exist, cannot be ended', async () => {
+    const { data, other } = await twoNodes(fresh)
+    await data.quiets.add([quiet('a')], actor())
+    const ended = { at: now + 60_000, by: 'bob', why: 'ended' } as const
+    expect([await data.quiets.end('a', ended, actor()), await data.quiets.end('b', ended, actor())]).toEqual([
+      undefined,
+      undefined,
+    ])
+    await Promise.all([data.close(), other.close()])
+  })
+
+  test('M8 a silence is kept for a week after its end', async () => {
+    const { data, other } = await twoNodes(fresh)
+    await data.quiets.add([quiet('a'), quiet('b', { until: now + 120_000 })], actor())
+    await data.quiets.end('b', { at: now, by: 'bob', why: 'ended' }, actor())
+    await data.sweep(now + quietsKeptMs)
+    expect(await other.quiets.list()).toHaveLength(2)
+    await data.sweep(now + quietsKeptMs + 1)
+    expect((await other.quiets.list()).map(({ id }) => id)).toEqual(['a'])
+    await data.sweep(now + 60_000 + quietsKeptMs + 1)
+    expect(await other.quiets.list()).toEqual([])
+    await Promise.all([data.close(), other.close()])
+  })
+})
