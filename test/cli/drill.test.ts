@@ -69,7 +69,7 @@ describe('svc drill', () => {
     expect(stdout).toContain('1 of 3 hops failed')
     expect(stdout).toMatch(/chat +accepted +failed +it answered 500/)
     const piped = await home.run(['drill', '--last', '--no-header'])
-    expect(piped.stdout.split('\n')[0]).toMatch(/\t\tconfirmation\tproven\t20000\tthe fault is confirmed$/)
+    expect(piped.stdout.split('\n')[0]).toMatch(/\t\tconfirmation\t\tproven\t20000\tthe fault is confirmed$/)
     const json = await home.run(['drill', '--last', '--json'])
     expect(json.code).toBe(3)
     documentOf('drill', json.stdout)

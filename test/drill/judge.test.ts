@@ -4,6 +4,7 @@ import { type DrillFacts, hopsOf, type ReceiverFacts, resultOf, withOpened } fro
 const receiver: ReceiverFacts = {
   name: 'chat',
   hasStore: true,
+  folds: true,
   storeFailure: undefined,
   sentAt: 31_000,
   attempts: 1,

@@ -8,6 +8,8 @@ import { type CellText, styles } from '../render/table.ts'
 export type HopRow = {
   readonly receiver: string | undefined
   readonly hop: string
+  /** Of several instances, which one. */
+  readonly place: string | undefined
   readonly result: 'proven' | 'not proven' | 'failed' | 'waiting'
   readonly durationMs: number | undefined
   readonly message: string
@@ -26,9 +28,17 @@ const cells: Readonly<Record<HopRow['result'], CellText>> = {
   waiting: { text: 'waiting', style: 'caution' },
 }
 
-export const hopRow = ({ Receiver, Hop = '', Result = 'Waiting', Duration, Message = '' }: DrillHop): HopRow => ({
+export const hopRow = ({
+  Receiver,
+  Hop = '',
+  Place,
+  Result = 'Waiting',
+  Duration,
+  Message = '',
+}: DrillHop): HopRow => ({
   receiver: Receiver,
   hop: Hop,
+  place: Place,
   result: words[Result],
   durationMs: Duration === undefined ? undefined : Math.round(Duration),
   message: Message,
@@ -60,7 +70,14 @@ export const drill = list<HopRow>()({
       cell: ({ receiver }) => receiver ?? '',
       shrink: 3,
     },
-    { key: 'hop', is: string, title: 'HOP', shrink: 2 },
+    {
+      key: 'hop',
+      is: string,
+      title: 'HOP',
+      cell: ({ hop, place }) => (place === undefined ? hop : `${hop} ${place}`),
+      shrink: 2,
+    },
+    { key: 'place', is: orNull(string) },
     { key: 'result', is: result, title: 'RESULT', cell: ({ result: of }) => cells[of] },
     {
       key: 'durationMs',

@@ -14,6 +14,8 @@ export type Hop = {
   readonly receiver?: string | undefined
   /** `watching`, `confirmation`, `outbox`, `accepted`, `listed`, `routed`, `notified`, `opened`, `end`. */
   readonly hop: string
+  /** Of several instances, which one. Scheme and host. */
+  readonly at?: string | undefined
   readonly result: HopResult
   /** Milliseconds that it took, from the hop before. */
   readonly ms?: number | undefined
@@ -26,6 +28,8 @@ export type ReceiverFacts = {
   readonly name: string
   /** Whether there is a store for what waits. */
   readonly hasStore: boolean
+  /** Whether it collects what is confirmed together, and gets at most one message a minute. */
+  readonly folds: boolean
   /** Why the last write to the store failed. Undefined: it did not. */
   readonly storeFailure: string | undefined
   /** When the first message was stored and handed to the receiver. */
@@ -91,7 +95,7 @@ function receiverHops(drill: DrillFacts, facts: ReceiverFacts): readonly Hop[] {
 
 function outboxHop(
   { isOver }: DrillFacts,
-  { sentAt, hasStore, storeFailure }: ReceiverFacts,
+  { sentAt, hasStore, folds, storeFailure }: ReceiverFacts,
   confirmedAt: number,
 ): Hop {
   const hop = 'outbox'
@@ -100,9 +104,17 @@ function outboxHop(
     return { hop, result: 'failed', ms, message: `the message is not stored: ${storeFailure}` }
   if (sentAt === undefined) return { hop, ...open(isOver, 'the message was not sent') }
   return hasStore
-    ? { hop, result: 'proven', ms, message: 'the message is stored, and handed to the receiver' }
+    ? {
+        hop,
+        result: 'proven',
+        ms,
+        message: `the message is stored, and handed to the receiver${folds ? foldsText : ''}`,
+      }
     : { hop, result: 'not proven', ms, message: 'there is no store: a restart would lose what waits' }
 }
+
+/** Why the outbox takes its time. */
+const foldsText = ', which collects messages for 10 s and gets one a minute'
 
 function acceptedHop({ isOver }: DrillFacts, facts: ReceiverFacts, sentAt: number): Hop {
   const { acceptedAt, attempts, failure, receipt = 'accepted' } = facts
@@ -116,10 +128,9 @@ function tracedHop({ isOver }: DrillFacts, { provenAt }: ReceiverFacts, traced: 
   const { hop, at, result, message } = traced
   const since = provenAt.get(traceKey(traced))
   const ms = since === undefined ? undefined : Math.max(0, since - acceptedAt)
-  const name = at === undefined ? hop : `${hop} ${at}`
   // A notification may wait for others of its group; that an accepted alert is nowhere is a fault.
   const late: HopResult = hop === 'notified' ? 'not proven' : 'failed'
-  return { hop: name, result: result === 'waiting' && isOver ? late : result, ms, message }
+  return { hop, at, result: result === 'waiting' && isOver ? late : result, ms, message }
 }
 
 export const traceKey = ({ hop, at }: TracedHop): string => `${hop} ${at ?? ''}`

@@ -32,9 +32,10 @@ const drillOf = ({ id, by, through, beganAt, endedAt, result, hops }: ShownDrill
   BeganAt: new Date(beganAt),
   ...(endedAt === undefined ? {} : { EndedAt: new Date(endedAt) }),
   Result: results[result],
-  Hops: hops.map(({ receiver, hop, result: of, ms, message }) => ({
+  Hops: hops.map(({ receiver, hop, at, result: of, ms, message }) => ({
     ...(receiver === undefined ? {} : { Receiver: receiver }),
     Hop: hop,
+    ...(at === undefined ? {} : { Place: at }),
     Result: results[of],
     ...(ms === undefined ? {} : { Duration: ms }),
     Message: message,

@@ -1,4 +1,4 @@
-import { type DrillRecord, resultOf, withOpened } from '../drill/index.ts'
+import { type DrillRecord, type Hop, resultOf, withOpened } from '../drill/index.ts'
 import type { Family } from '../reports/index.ts'
 
 /** The families of /metrics about drills: all that they show of one. */
@@ -13,7 +13,15 @@ export function drillMetrics({
   readonly hasSchedule: boolean
 }): readonly Family[] {
   const hops = last?.endedAt === undefined ? [] : withOpened(last.hops, last.opened)
-  const labelsOf = ({ receiver = '', hop }: (typeof hops)[number]) => ({ receiver, hop })
+  // Whoever reads /metrics may not know the hosts of instances: they count together.
+  const grouped = [...Map.groupBy(hops, ({ receiver = '', hop }) => JSON.stringify([receiver, hop])).values()]
+  const sample = (of: (group: readonly Hop[]) => number | undefined) =>
+    grouped.flatMap((group) => {
+      const [first] = group
+      const value = of(group)
+      if (first === undefined || value === undefined) return []
+      return [{ labels: { receiver: first.receiver ?? '', hop: first.hop }, value }]
+    })
   const overdue: Family = {
     name: 'svc_drill_overdue',
     type: 'gauge',
@@ -39,19 +47,22 @@ export function drillMetrics({
       name: 'svc_drill_hop_failed',
       type: 'gauge',
       help: '1 if the hop of the last drill failed.',
-      samples: hops.map((hop) => ({ labels: labelsOf(hop), value: Number(hop.result === 'failed') })),
+      samples: sample((group) => Number(group.some(({ result }) => result === 'failed'))),
     },
     {
       name: 'svc_drill_hop_proven',
       type: 'gauge',
       help: '1 if the last drill proved the hop.',
-      samples: hops.map((hop) => ({ labels: labelsOf(hop), value: Number(hop.result === 'proven') })),
+      samples: sample((group) => Number(group.every(({ result }) => result === 'proven'))),
     },
     {
       name: 'svc_drill_hop_seconds',
       type: 'gauge',
       help: 'How long the hop of the last drill took.',
-      samples: hops.flatMap((hop) => (hop.ms === undefined ? [] : [{ labels: labelsOf(hop), value: hop.ms / 1_000 }])),
+      samples: sample((group) => {
+        const times = group.flatMap(({ ms }) => ms ?? [])
+        return times.length === 0 ? undefined : Math.max(...times) / 1_000
+      }),
     },
   ]
 }

@@ -178,6 +178,9 @@ export class DrillRun {
   }
 }
 
+/** As for incidents. */
+const isFolding = (receiver: Receiver): boolean => receiver.renew === undefined && receiver.sendsEach !== true
+
 /** The way through one receiver. */
 class Way {
   readonly #one: DrillReceiver
@@ -226,8 +229,7 @@ class Way {
     await this.#driver.restore()
     await this.#trace?.begin(this.#options.signal)
     const wants = (): boolean => true
-    const folds = receiver.renew === undefined && receiver.sendsEach !== true
-    const rules = { name, folds, remindMs: Number.POSITIVE_INFINITY, ignoresQuiet: true, wants }
+    const rules = { name, folds: isFolding(receiver), remindMs: Number.POSITIVE_INFINITY, ignoresQuiet: true, wants }
     this.#driver.use([{ receiver: this.#watchedReceiver(receiver), rules }])
     this.#driver.begin([])
   }
@@ -258,6 +260,7 @@ class Way {
     return {
       name,
       hasStore: this.#options.rows !== undefined,
+      folds: isFolding(this.#one.receiver),
       storeFailure: this.#storeFailure,
       sentAt: this.#sentAt,
       attempts: this.#attempts,

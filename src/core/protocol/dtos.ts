@@ -424,6 +424,8 @@ export const DrillHop = dto('DrillHop', {
   Receiver: text,
   /** `watching`, `confirmation`, `outbox`, `accepted`, `listed`, `routed`, `notified`, `opened` or `end`. */
   Hop: text,
+  /** Of several instances of Alertmanager, which one. */
+  Place: text,
   Result: DrillResult,
   /** From the hop before. */
   Duration: duration,

@@ -51,18 +51,27 @@ export function drillsOver(
         if (stored) await replace(tx, { ...drill, tokens: stored.tokens, opened: stored.opened })
       })
     },
-    open: async (tokenHash, at, since) =>
-      await (await writable()).write(async (tx) => {
-        for (const drill of await latestIn(tx, mostDrills)) {
+    open: async (tokenHash, at, since) => {
+      const own = await link(false)
+      const holder = async (db: Db) => {
+        for (const drill of await latestIn(db, mostDrills)) {
           const receiver = Object.keys(drill.tokens).find((name) => drill.tokens[name] === tokenHash)
-          if (receiver === undefined || drill.beganAt < since) continue
-          const { [receiver]: _, ...tokens } = drill.tokens
-          const opened: DrillRecord = { ...drill, tokens, opened: { ...drill.opened, [receiver]: at } }
-          await replace(tx, opened)
-          return { drill: opened, receiver }
+          if (receiver !== undefined && drill.beganAt >= since) return { drill, receiver }
         }
         return undefined
-      }),
+      }
+      // Anybody may ask: a link that nobody has takes no lock.
+      if (!own || !(await own.read(holder))) return undefined
+      return await own.write(async (tx) => {
+        const match = await holder(tx)
+        if (!match) return undefined
+        const { drill, receiver } = match
+        const { [receiver]: _, ...tokens } = drill.tokens
+        const opened: DrillRecord = { ...drill, tokens, opened: { ...drill.opened, [receiver]: at } }
+        await replace(tx, opened)
+        return { drill: opened, receiver }
+      })
+    },
   }
 }
 
