@@ -78,7 +78,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
   const watching = keeper ? await watch(options, health, keeper) : undefined
   const loadDrills = lazy(async () => {
     const { drillPart } = await import('./parts/drill.ts')
-    const ofStore = store && (async () => (await store.data(!shared)).drills)
+    const ofStore = store && (async (create: boolean) => (await store.data(create && !shared)).drills)
     return drillPart({ config, version, store: ofStore, watching: vigil?.reason, log: options.log })
   })
   const vigil = watching && keeper ? await openVigil(options, watching, store && keeper) : undefined

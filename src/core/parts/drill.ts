@@ -59,8 +59,8 @@ export type DrillPart = Part & {
 export type DrillPartOptions = {
   readonly config: Config
   readonly version: string
-  /** Absent without a store. */
-  readonly store: (() => Promise<DrillStore>) | undefined
+  /** Absent without a store. `create`: whether to make one that does not exist. */
+  readonly store: ((create: boolean) => Promise<DrillStore>) | undefined
   /** Why the running svc does not watch as it should. Absent in a command. */
   readonly watching?: (() => string | undefined) | undefined
   readonly log?: KeeperLog | undefined
@@ -85,13 +85,16 @@ export function drillPart({ config, version, store, watching, log = () => {}, sp
   let timer: NodeJS.Timeout | undefined
   let looking: Promise<void> | undefined
 
-  const stored = async (): Promise<DrillStore | undefined> => await store?.()
   const server = (): string => current.serve.name ?? hostname()
 
   /** Tries the store, and this process alone if that fails. */
-  const inStore = async <T>(work: (rows: DrillRows) => Promise<T>, otherwise: () => Promise<T>): Promise<T> => {
+  const inStore = async <T>(
+    work: (rows: DrillRows) => Promise<T>,
+    otherwise: () => Promise<T>,
+    create = false,
+  ): Promise<T> => {
     try {
-      const rows = await stored()
+      const rows = await store?.(create)
       return rows ? await work(rows) : await otherwise()
     } catch (error) {
       if (!isStoreFailure(error)) throw error
@@ -162,6 +165,7 @@ export function drillPart({ config, version, store, watching, log = () => {}, sp
     const hasBegun = await inStore(
       (rows) => rows.begin(record, pauseMs),
       async () => true,
+      true,
     )
     if (!hasBegun || running) throw tooSoon()
     await memory.begin(record, 0)
@@ -242,7 +246,7 @@ export function drillPart({ config, version, store, watching, log = () => {}, sp
   // What earlier drills left, and the schedule.
 
   const rest = leftovers({
-    rows: store && (async () => (await store()).outbox),
+    rows: store && (async () => (await store(false)).outbox),
     open: async (name) => {
       const receiver = current.notify?.find((one) => one.name === name && drillMistake(one) === undefined)
       return receiver && (await opened(receiver, undefined, () => undefined))
@@ -325,7 +329,7 @@ export function drillPart({ config, version, store, watching, log = () => {}, sp
     opened: async (token) => {
       if (!/^[A-Za-z0-9_-]{32}$/.test(token)) return undefined
       const at = now()
-      return (await (await stored())?.open(hashOf(token), at, at - linkMs))?.receiver
+      return (await (await store?.(false))?.open(hashOf(token), at, at - linkMs))?.receiver
     },
     answers: () => {
       lookSoon()
@@ -368,7 +372,7 @@ function withResult(drill: DrillRecord, now: number): ShownDrill {
 }
 
 /** The rows of a store that may fail at each use. */
-const outboxOf = async (store: () => Promise<DrillStore>): Promise<OutboxRows> => ({
-  read: async () => await (await store()).outbox.read(),
-  write: async (rows) => await (await store()).outbox.write(rows),
+const outboxOf = async (store: NonNullable<DrillPartOptions['store']>): Promise<OutboxRows> => ({
+  read: async () => await (await store(false)).outbox.read(),
+  write: async (rows) => await (await store(false)).outbox.write(rows),
 })
