@@ -187,11 +187,12 @@ class Alertmanager implements Receiver {
   }
 
   async send(notices: readonly Notice[], signal: AbortSignal): Promise<Delivery> {
-    const isDrill = notices.some(({ drill }) => drill !== undefined)
+    // A test and a drill are about each instance.
+    const needsAll = this.#context.isTest === true || notices.some(({ drill }) => drill !== undefined)
     const alertsFor = (instance: Instance) => notices.flatMap((notice) => this.#alertsOf(notice, instance))
     return withReceipt(
       notices,
-      await this.#toAll(signal, alertsFor, isDrill),
+      await this.#toAll(signal, alertsFor, needsAll),
       () => `accepted by ${this.#instances.map(({ origin }) => origin).join(', ')}`,
     )
   }
@@ -312,7 +313,7 @@ class Alertmanager implements Receiver {
   async #toAll(
     signal: AbortSignal,
     alertsFor: (instance: Instance) => readonly Alert[],
-    needsAll = this.#context.isTest === true,
+    needsAll = false,
   ): Promise<Delivery> {
     const outcomes = await Promise.all(
       this.#instances.map(async (instance) => await this.#toOne(instance, alertsFor(instance), signal)),
