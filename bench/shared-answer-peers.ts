@@ -56,6 +56,7 @@ const service = localService({
   details: 'signed-in',
   history: async () => ({}),
   impact: async () => ({}),
+  drills: async () => ({ start: async () => ({}), get: async () => ({}), open: async () => ({}) }),
   serverTypes: () => ({ types: [], configured: false }),
   plan: async () => [],
   run: async () => run,

@@ -18,6 +18,7 @@ export const commands: Record<string, Load> = {
   'config:set': async () => (await import('./commands/config.ts')).ConfigSet,
   'config:unset': async () => (await import('./commands/config.ts')).ConfigUnset,
   doctor: async () => (await import('./commands/doctor.ts')).default,
+  drill: async () => (await import('./commands/drill.ts')).default,
   health: async () => (await import('./commands/health.ts')).default,
   heartbeat: async () => (await import('./commands/heartbeat.ts')).default,
   'heartbeats:list': async () => (await import('./commands/heartbeats.ts')).HeartbeatsList,

@@ -105,7 +105,11 @@ const law: Record<string, readonly string[]> = {
   schedule: ['engine', 'protocol', 'settings'],
   states: ['schedule', 'protocol', 'probe-error'],
   // What receivers are told of incidents, and how.
-  notify: ['engine', 'files', 'net', 'settings', 'format', 'loopback', 'probe-error', 'protocol'],
+  notify: ['engine', 'files', 'json', 'net', 'settings', 'system', 'format', 'loopback', 'probe-error', 'protocol'],
+  // Whether svc may say that it watches. Uses nothing.
+  watching: [],
+  // Whether the way of an alarm works. Of the receivers it uses types.
+  drill: ['cron', 'notify', 'settings'],
   // What each receiver knows, and what it is sent next. Of the receivers it uses types.
   outbox: ['notify', 'schedule', 'states', 'probe-error'],
   // Times of cron expressions.
@@ -117,7 +121,7 @@ const law: Record<string, readonly string[]> = {
   // What results say over time. Of the engine and the protocol it uses nothing.
   history: [],
   assert: ['encoding', 'engine', 'net', 'settings', 'protocol', 'format'],
-  system: ['file-errors', 'net', 'protocol', 'probe-error', 'loopback'],
+  system: ['file-errors', 'files', 'net', 'protocol', 'probe-error', 'loopback'],
   database: ['files', 'engine', 'net', 'assert', 'settings', 'protocol', 'format', 'probe-error', 'loopback'],
   folders: ['engine', 'net', 'settings', 'format', 'probe-error'],
   kinds: [
@@ -162,6 +166,7 @@ const law: Record<string, readonly string[]> = {
     'assert',
     'notify',
     'quiet',
+    'drill',
     'cron',
     'plan',
     'schedule',
@@ -172,6 +177,7 @@ const law: Record<string, readonly string[]> = {
     'names',
   ],
   store: [
+    'drill',
     'quiet',
     'audit',
     'history',
@@ -226,6 +232,8 @@ const law: Record<string, readonly string[]> = {
     'notify',
     'outbox',
     'quiet',
+    'watching',
+    'drill',
     'files',
     'settings',
     'net',
@@ -285,7 +293,7 @@ const packages: Record<string, readonly string[]> = {
   main: ['@napi-rs/keyring'],
   commands: ['@oclif/core'],
   auth: ['@zxcvbn-ts/language-common', 'jose'],
-  notify: ['nodemailer'],
+  notify: ['nodemailer', 'yaml'],
 }
 
 /**

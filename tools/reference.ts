@@ -12,6 +12,7 @@ import { objectOf } from '../src/cli/render/document.ts'
 import { errorShape } from '../src/cli/render/errors.ts'
 import { authSettings } from '../src/core/config/auth.ts'
 import { commonSettings, configSchema, serveSettings } from '../src/core/config/index.ts'
+import { drillSettings } from '../src/core/drill/index.ts'
 import { type Cost, type KindCost, type MeasuredCost, plainCost } from '../src/core/engine/cost.ts'
 import { exits, faults } from '../src/core/errors.ts'
 import { notifySettings, receiverKinds } from '../src/core/notify/index.ts'
@@ -216,6 +217,9 @@ async function monitorsPage(): Promise<string> {
     '## `quiet:`',
     'A list of times at which notifications wait ([notifications](../notifications.md#quiet)).',
     settingsTable(describeSettings(quietSettings)),
+    '## `drill:`',
+    'When `svc serve` drills by itself ([notifications](../notifications.md#drills)).',
+    settingsTable(describeSettings(drillSettings)),
   )
 }
 

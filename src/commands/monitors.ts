@@ -244,7 +244,7 @@ export class MonitorsValidate extends SvcCommand {
   }
 }
 
-/** Throws Local without a file, for one that configures nothing, and for monitors that cannot run here. */
+/** Throws Local without a file, for one that configures nothing, and for entries that cannot run here. */
 function demandMonitors(
   { origin, searched, types, otherSections, cannotRun }: LoadedConfig,
   env: ProcessEnvironment,
@@ -263,12 +263,12 @@ function demandMonitors(
   const [first] = cannotRun
   if (!first) return
   const lines = cannotRun.map(({ file, line, column, message }) => `${file}:${line}:${column}: ${message}`)
-  const message = lines.length === 1 ? lines[0] : `${origin} has ${lines.length} monitors that cannot run`
+  const message = lines.length === 1 ? lines[0] : `${origin} has ${lines.length} entries that cannot run`
   throw new Fault('Local', message, {
     places: cannotRun,
     hints: [
       ...(lines.length === 1 ? [] : lines),
-      "Remove the monitor, or allow its folder in the system's svc.yaml: exec: {allow: [FOLDER]}",
+      "Remove the entry, or allow its folder in the system's svc.yaml: exec: {allow: [FOLDER]}",
     ],
   })
 }

@@ -38,7 +38,12 @@ some receivers accept, and otherwise that of the first reason: 6 not reachable, 
 
   protected async perform(signal: AbortSignal): Promise<number | undefined> {
     const { args, flags: typed } = await this.parse(NotifyTest)
-    const { notify = [], serve, origin } = await configuration(typed, this.io.env, { tolerant: 'entries' })
+    const {
+      notify = [],
+      serve,
+      exec: programs,
+      origin,
+    } = await configuration(typed, this.io.env, { tolerant: 'entries' })
     if (notify.length === 0) {
       const where = origin ?? 'svc.yaml, which does not exist,'
       throw new Fault('Local', `${where} lists no receiver of notifications`, {
@@ -57,6 +62,7 @@ some receivers accept, and otherwise that of the first reason: 6 not reachable, 
     const sender = {
       server: serve.name,
       url: serve.url,
+      programs,
       now: () => this.io.clock.now(),
       say: (line: string) => this.say(line),
     }

@@ -3,6 +3,7 @@ import type { PlannedMonitor, Run, Shared } from './engine/index.ts'
 import { Fault, isStoreFailure } from './errors.ts'
 import type { NewNames } from './heartbeats/index.ts'
 import {
+  drillPermission,
   type ExecutionMode,
   isOfKind,
   maySendHeartbeat,
@@ -44,6 +45,8 @@ export type Parts = {
   readonly history: (request: Request<'history'>, reads: (type: ServerType) => boolean) => Promise<Response<'history'>>
   /** What depends on monitors. `reads`: whether the caller may read the details of a type. */
   readonly impact: (request: Request<'impact'>, reads: (type: ServerType) => boolean) => Promise<Response<'impact'>>
+  /** Drills, loaded on first use. */
+  readonly drills: () => Promise<Drills>
   /** Which results of a run are quiet, for a caller for whom they do not count if `honors`. Undefined: none. */
   readonly quietIn?:
     | ((run: Run, type: ServerType, honors: boolean) => QuietResults | undefined | Promise<QuietResults | undefined>)
@@ -52,6 +55,12 @@ export type Parts = {
   readonly quiet?: QuietOperations | undefined
   /** Accounts, sessions and roles, opened on first use. Absent without a store. */
   readonly accounts?: (() => Promise<Accounts>) | undefined
+}
+/** What the operations use of drills. `by`: who asks. */
+export type Drills = {
+  readonly start: (request: Request<'startDrill'>, by: string) => Promise<Response<'startDrill'>>
+  readonly get: (request: Request<'getDrill'>) => Promise<Response<'getDrill'>>
+  readonly open: (request: Request<'openDrill'>) => Promise<Response<'openDrill'>>
 }
 export type Accounts = { readonly data: Data; readonly access: Access }
 
@@ -163,6 +172,18 @@ export function localService(parts: Parts): Service {
     async impact(request, call) {
       return await parts.impact(request, await readable(parts, call))
     },
+    async startDrill(request, call) {
+      const by = await mayDrill('startDrill', parts, call)
+      return await (await parts.drills()).start(request, by)
+    },
+    async getDrill(request, call) {
+      await mayDrill('getDrill', parts, call)
+      return await (await parts.drills()).get(request)
+    },
+    async openDrill(request) {
+      // The link is the credential.
+      return await (await parts.drills()).open(request)
+    },
     async healthCheck(request, call) {
       const { ExecutionMode: mode, ServerType: type } = request
       // Every await delays shared answers, so the known cases skip it.
@@ -226,6 +247,17 @@ async function admitted(
   if (!may(identity, required)) throw new Fault('Forbidden')
   const { user } = identity
   return { actor: { who: user.userName, userId: user.id, address: caller.address, correlationId }, identity }
+}
+
+/** Who drills, for the record. In process it is the account that has the store. */
+async function mayDrill(operation: 'startDrill' | 'getDrill', parts: Parts, call: Call): Promise<string> {
+  const { caller } = call
+  if (caller.kind === 'local') return `local:${caller.account}`
+  const { actor, identity } = await admitted(operation, await accountsFor(operation, parts), call)
+  if (identity && !identity.roles.includes('Admin') && !identity.permissions.includes(drillPermission)) {
+    throw new Fault('Forbidden')
+  }
+  return actor.who
 }
 
 /** Authorizes a caller who silences something (Q1). */

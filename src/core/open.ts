@@ -2,13 +2,16 @@ import { existsSync } from 'node:fs'
 import type { Config } from './config/index.ts'
 import type { ProvidedServices } from './engine/index.ts'
 import { Fault, shuttingDown } from './errors.ts'
-import { lazy, lazyGroups, lazyMethods } from './lazy.ts'
+import { type Lazy, lazy, lazyGroups, lazyMethods } from './lazy.ts'
 import { localService, type Parts, preloadOperations, type QuietOperations, viewOf } from './local.ts'
+import type { DrillPart } from './parts/drill.ts'
 import { type HealthPart, healthPart, type PlanChanges } from './parts/health.ts'
 import type { OpenOptions, Part } from './parts/part.ts'
 import type { QuietPart } from './parts/quiet.ts'
 import type { ReloadPart } from './parts/reload.ts'
+import type { StatesPart } from './parts/states.ts'
 import type { StatesKeeper } from './parts/states-keeper.ts'
+import type { WatchingPart } from './parts/watching.ts'
 import { preload } from './preload.ts'
 import type { Runtime, RuntimeFacts, Service, Trial, TrialRequest } from './service.ts'
 import type { Data } from './store/index.ts'
@@ -73,10 +76,19 @@ export async function openCore(options: OpenOptions): Promise<Core> {
   const results = shared ? await openResults() : undefined
   const health = healthPart(options, { services, history, onReport: results?.record }, store)
   const watching = keeper ? await watch(options, health, keeper) : undefined
+  const loadDrills = lazy(async () => {
+    const { drillPart } = await import('./parts/drill.ts')
+    const ofStore = store && (async (create: boolean) => (await store.data(create && !shared)).drills)
+    return drillPart({ config, version, store: ofStore, watching: vigil?.reason, log: options.log })
+  })
+  const vigil = watching && keeper ? await openVigil(options, watching, store && keeper) : undefined
   const quiet = watching
     ? (await import('./parts/quiet.ts')).quietPart({ options, store: store?.data, states: watching.states })
     : undefined
-  const notify = watching && quiet ? await openNotify(options, watching, quiet, store) : undefined
+  const notify =
+    watching && quiet && vigil
+      ? await openNotify(options, { states: watching.states, quiet, watching: vigil }, store)
+      : undefined
   const audit = shared && store ? await openAudit(options, store) : undefined
   const reloads = shared ? (await import('./parts/reload.ts')).reloadPart(() => Date.now() / 1_000) : undefined
   const parts: readonly Part[] = [
@@ -85,6 +97,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     ...(reloads ? [reloads] : []),
     { preload: preloadOperations },
     { preload: async () => await (await loadImpact()).preloadImpact() },
+    { preload: async () => await import('./parts/drill-answer.ts') },
     ...(store && accounts && history
       ? [
           {
@@ -104,6 +117,8 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     ...(quiet ? [quiet] : []),
     ...(notify ? [notify] : []),
     ...(notify && store ? [await openRoleEnds(options, store)] : []),
+    ...(vigil ? [vigil] : []),
+    shared ? await loadDrills.get() : lazyDrills(loadDrills),
   ]
   const ready = async (signal: AbortSignal, except: readonly (Part | undefined)[] = []): Promise<void> => {
     for (const part of parts) if (!except.includes(part)) await part.ready?.(signal)
@@ -152,6 +167,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
         monitor: Monitor,
         reads,
       }),
+    drills: async () => (await import('./parts/drill-answer.ts')).drillAnswers(await loadDrills.get()),
     history: async (request, reads) => await (results ?? (await openResults())).history(request, reads),
   }
   const runtime: Runtime = {
@@ -195,6 +211,10 @@ export async function openCore(options: OpenOptions): Promise<Core> {
   }
 }
 
+/** In a command, drills are loaded for the one that drills. */
+const lazyDrills = ({ peek }: Lazy<DrillPart>): Part => ({
+  close: async () => await (await peek()?.catch(() => undefined))?.close?.(),
+})
 /** Whether something may be quiet in a command: svc.yaml says so, or there is a store beside it. */
 const mayBeQuiet = ({ config: { origin, quiet = [] } }: OpenOptions, store: OpenStore | undefined): boolean =>
   quiet.length > 0 ||
@@ -218,16 +238,29 @@ async function watch(options: OpenOptions, health: HealthPart, keeper: StatesKee
   return { states, schedule: schedulePart(health.scheduleWork(options), states) }
 }
 
+/** What decides whether svc may say that it watches. `keeper`: of states that are stored. */
+async function openVigil(
+  { config, version, log }: OpenOptions,
+  { states, schedule }: Awaited<ReturnType<typeof watch>>,
+  keeper: StatesKeeper | undefined,
+) {
+  const { watchingPart } = await import('./parts/watching.ts')
+  return watchingPart({ config, version, schedule, states, isStored: () => keeper?.notKept() === undefined, log })
+}
+
 /** What tells receivers of incidents. */
 async function openNotify(
   { config, version, log }: OpenOptions,
-  { states, schedule: { keepsUp } }: Awaited<ReturnType<typeof watch>>,
-  quiet: QuietPart,
+  {
+    states,
+    quiet,
+    watching,
+  }: { readonly states: StatesPart; readonly quiet: QuietPart; readonly watching: WatchingPart },
   store: OpenStore | undefined,
 ) {
   const { notifyPart } = await import('./parts/notify.ts')
   const rows = store && (async () => (await store.data(false)).outbox)
-  const notify = notifyPart({ config, version, rows, states, quiet: quiet.keeper, keepsUp, log })
+  const notify = notifyPart({ config, version, rows, states, quiet: quiet.keeper, watching, log })
   quiet.muteBy(notify.mute)
   return notify
 }

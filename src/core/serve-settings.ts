@@ -42,6 +42,10 @@ export const serveSettings = {
     mistake: pageProblem,
     doc: 'URL of this server as people reach it, for links in notifications: `https://svc.example.com`',
   },
+  ping: {
+    type: 'secret',
+    doc: "URL of a dead man's switch, which alerts when requests stop coming: svc requests it after each minute in which it watched, stored and sent as it should",
+  },
   origins: {
     type: 'texts',
     default: [],

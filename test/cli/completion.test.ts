@@ -65,6 +65,7 @@ describe('svc __complete', () => {
     ['svc impact tag', ['tag:network']],
     ['svc monitors kinds post', ['postgres']],
     ['svc notify test on', ['oncall']],
+    ['svc drill --through on', ['oncall']],
     ['svc users show ', ['alice', 'bob']],
     ['svc roles holders ', ['Ops']],
     ['svc roles assign alice --permission o', ['orders:read']],

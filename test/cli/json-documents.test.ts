@@ -129,6 +129,7 @@ const elsewhere: Readonly<Record<string, string>> = {
   'secrets remove': 'secrets.peers.test.ts',
   'monitors discover': 'init.test.ts',
   init: 'init.test.ts',
+  drill: 'drill.test.ts',
   'quiet end': 'quiet.test.ts',
   ack: 'quiet.test.ts',
   'serve reload': 'serve-reload.long.test.ts',
@@ -332,8 +333,8 @@ notify: [{name: chat, webhook: {url: 'http://127.0.0.1:1/'}}]
 
   test('every command that prints a list is among them, and no other takes --no-header', async () => {
     const declared = [...answers.values()].filter(({ isList }) => isList).map(({ name }) => name)
-    // Answered by a server that runs.
-    const others = ['serve reload']
+    // Answered by a server that runs, and by a store with a drill.
+    const others = ['serve reload', 'drill']
     expect(declared.toSorted()).toEqual([...listCommands.map(([name]) => name), ...others].toSorted())
     const refused = await (homes[0] as Home).run(['users', 'show', 'ann', '--no-header'])
     expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('unknown flag --no-header')])

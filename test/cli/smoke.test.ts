@@ -36,6 +36,7 @@ const lines: readonly { readonly args: readonly string[]; readonly code: number;
   { args: ['sessions', 'end', '--all', '--user', 'ann'], code: 0 },
   { args: ['history'], code: 0 },
   { args: ['impact', 'shop'], code: 9 },
+  { args: ['drill', '--last'], code: 9 },
   { args: ['quiet', 'shop', '--for', '1h', '--reason', 'x'], code: 2 },
   { args: ['quiet', 'list'], code: 0 },
   { args: ['quiet', 'end', '1a2b3c4d'], code: 9 },

@@ -102,6 +102,7 @@ test('no operation that uses GET has a field that a query of texts cannot hold',
     'GetServerTypes',
     'GetHistory',
     'GetImpact',
+    'GetDrill',
     'GetQuiet',
     'GetSessions',
   ])

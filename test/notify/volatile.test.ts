@@ -4,6 +4,7 @@ import { notifyPart } from '../../src/core/parts/notify.ts'
 import { QuietKeeper } from '../../src/core/parts/quiet-keeper.ts'
 import { statesPart } from '../../src/core/parts/states.ts'
 import { faultOf, load } from '../config/given.ts'
+import { neverWatching } from '../support/notify/notice.ts'
 import { outboxRows } from '../support/notify/outbox-rows.ts'
 
 const mail = (more: string): string =>
@@ -11,10 +12,9 @@ const mail = (more: string): string =>
 
 /** The part of a server that starts with this file. `rows`: undefined without a store. */
 async function part(yaml: string, rows: OutboxRows | undefined) {
-  const keepsUp = (): boolean => true
   const config = await load(yaml)
   const quiet = new QuietKeeper({ config, store: undefined, now: Date.now })
-  const options = { config, version: '0', states: statesPart(), quiet, keepsUp }
+  const options = { config, version: '0', states: statesPart(), quiet, watching: neverWatching }
   const opened = notifyPart({ ...options, rows: rows && (async () => rows) })
   onTestFinished(async () => await opened.close?.())
   return opened

@@ -34,7 +34,7 @@ export type SignedIn = Omit<AuthenticateResponse, keyof Secrets> &
 
 /**
  * `host`: the address to listen on; `post` and `signIn` use it too. `types`: what it monitors. `cost`: what a hash of a
- * password costs.
+ * password costs. `config`: more of svc.yaml.
  */
 export async function startAccounts(
   options: Partial<ServeOptions> = {},
@@ -42,13 +42,21 @@ export async function startAccounts(
   auth?: AuthConfig,
   types: Config['types'] = {},
   cost: HashCost = cheapHash,
+  config: Partial<Config> = {},
 ): Promise<Accounts> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-accounts-'))
   const store = join(folder, 'store', 'svc.db')
   const log: LogEntry[] = []
   const { service, runtime } = await openCore({
     version: '9.8.7',
-    config: { origin: undefined, types, serve: { ...serveDefaults }, warnings: [], ...(auth ? { auth } : {}) },
+    config: {
+      origin: undefined,
+      types,
+      serve: { ...serveDefaults },
+      warnings: [],
+      ...(auth ? { auth } : {}),
+      ...config,
+    },
     store,
     shared: true,
     hashCost: cost,

@@ -1,4 +1,5 @@
 import { hostname } from 'node:os'
+import type { Config } from '../../core/config/index.ts'
 import { exits } from '../../core/errors.ts'
 import { filesWithin } from '../../core/files/index.ts'
 import {
@@ -29,6 +30,8 @@ export type Sender = {
   /** `serve.name`; absent: the name of this machine. */
   readonly server: string | undefined
   readonly url: string | undefined
+  /** The programs that the system's svc.yaml allows. */
+  readonly programs: Config['exec']
   readonly now: () => Date
   /** Gets warnings, such as that of a clock. */
   readonly say: (line: string) => void
@@ -44,13 +47,14 @@ export const testReceivers = async (
 
 async function testReceiver(
   config: ReceiverConfig,
-  { server = hostname(), url, now, say }: Sender,
+  { server = hostname(), url, programs, now, say }: Sender,
   signal: AbortSignal,
 ): Promise<ReceiverTest> {
   const receiver = await openReceiver(config, {
     server,
     url,
     version: packageJson().version,
+    programs,
     files: filesWithin(maxFileMs, signal),
     now: () => now().getTime(),
     warn: (message) => say(`Warning: ${config.name}: ${message}`),

@@ -1,3 +1,4 @@
+import { drillSettings } from '../drill/index.ts'
 import { notifySettings, receiverKinds } from '../notify/index.ts'
 import { configurableKinds, hostKind, loadKind } from '../plan/index.ts'
 import { ServerType } from '../protocol/index.ts'
@@ -32,6 +33,7 @@ const sections = [
   'auth',
   'notify',
   'quiet',
+  'drill',
   'exec',
   'include',
   'monitors',
@@ -64,6 +66,7 @@ export async function knownKeys(more: SettingsSpec): Promise<KnownKeys> {
     more,
     notifySettings,
     quietSettings,
+    drillSettings,
     ...receivers,
     ...kinds.map(({ settings }) => settings),
   ])

@@ -1,3 +1,4 @@
+import type { DrillConfig } from '../drill/index.ts'
 import type { Services } from '../engine/index.ts'
 import { Fault, type FilePlace } from '../errors.ts'
 import { filesWithin } from '../files/index.ts'
@@ -60,7 +61,9 @@ export type Config = {
   readonly notify?: NotifyConfig | undefined
   /** When notifications wait. Absent without a `quiet:` section. */
   readonly quiet?: QuietConfig | undefined
-  /** The programs that the system's svc.yaml allows. Absent when no monitor runs a program. */
+  /** When svc serve drills, and through which receivers. Absent without a `drill:` section. */
+  readonly drill?: DrillConfig | undefined
+  /** The programs that the system's svc.yaml allows. Absent when no monitor and no receiver runs a program. */
   readonly exec?: Services['exec'] | undefined
   /** `file:line:column: …`: what will fail at run time, such as a missing secret. */
   readonly warnings: readonly string[]
@@ -74,7 +77,7 @@ export type LoadedConfig = Config & {
   readonly included: readonly string[]
   /** The sections that the file has besides `types:`. */
   readonly otherSections: readonly string[]
-  /** Monitors that cannot run here: they run a program, and running programs is off. */
+  /** Monitors and receivers that cannot run here: they run a program, and running programs is off. */
   readonly cannotRun: readonly FilePlace[]
   /** With `tolerant`, the mistakes that belong to no server type. */
   readonly mistakes: readonly FilePlace[]
@@ -160,9 +163,12 @@ async function readConfig(
   const outside = read.problems.filter((problem) => !isOfType(problem, read.invalid))
   const isRefused = tolerant === 'entries' ? outside.length > 0 : !tolerant && read.problems.length > 0
   if (isRefused) throw await refusal(path, placed(read.problems), false)
-  const exec = runsPrograms(read.types) ? await readExec(options) : undefined
+  const exec = runsPrograms(read) ? await readExec(options) : undefined
   const stopped = exec?.allow.length === 0 ? programs(merged.value, read.types) : []
-  const cannotRun: readonly Problem[] = stopped.map((one) => ({
+  const cannotRun: readonly Problem[] = [
+    ...stopped,
+    ...(exec?.allow.length === 0 ? receiversWithProgram(read.notify) : []),
+  ].map((one) => ({
     path: one.path,
     message: `cannot run \`${one.name}\`: running programs is off, because ${exec?.off ?? 'no folder is allowed'}`,
   }))
@@ -191,6 +197,7 @@ async function readConfig(
     ...(read.auth ? { auth: read.auth } : {}),
     ...(read.notify ? { notify: read.notify } : {}),
     ...(read.quiet ? { quiet: read.quiet } : {}),
+    ...(read.drill ? { drill: read.drill } : {}),
     otherSections: read.otherSections,
     ...(exec ? { exec } : {}),
     cannotRun: filePlaces(cannotRun),
@@ -320,7 +327,7 @@ const prefixOf = ({ name, profile }: Raw): string => String(name ?? profile)
 /** The name of an entry: the kind when it has none. */
 const ownName = ({ name }: Raw, kind: string): string => (typeof name === 'string' ? name : kind)
 
-type Sections = Pick<LoadedConfig, 'types' | 'serve' | 'auth' | 'notify' | 'quiet' | 'otherSections'> & {
+type Sections = Pick<LoadedConfig, 'types' | 'serve' | 'auth' | 'notify' | 'quiet' | 'drill' | 'otherSections'> & {
   /** The entries with mistakes, by type. Paths are those of the file. */
   readonly invalid: InvalidTypes
   readonly problems: readonly Problem[]
@@ -334,7 +341,7 @@ async function readSections(
   elsewhere: string | undefined,
 ): Promise<Sections> {
   const root = value ?? {}
-  const { types, profiles, serve, auth, notify, quiet, exec, include: _, ...others } = isMap(root) ? root : {}
+  const { types, profiles, serve, auth, notify, quiet, drill, exec, include: _, ...others } = isMap(root) ? root : {}
   const problems: Problem[] = isSvcYaml(root)
     ? unknownSections(Object.keys(others))
     : [{ path: [], message: notSvcYaml }]
@@ -348,6 +355,11 @@ async function readSections(
       : (await import('./notify.ts')).readNotify(notify, context, readType)
   const readSilences =
     quiet === undefined || quiet === null ? undefined : (await import('./quiet.ts')).readQuiet(quiet, context, readType)
+  const receivers = readReceivers?.problems.length ? undefined : (readReceivers?.values ?? [])
+  const readDrills =
+    drill === undefined || drill === null
+      ? undefined
+      : (await import('./drill.ts')).readDrill(drill, context, receivers)
   const below = (step: string, more: readonly Problem[]): void => {
     problems.push(...more.map((problem) => underPath([step], problem)))
   }
@@ -361,6 +373,7 @@ async function readSections(
   below('auth', readAuth?.problems ?? [])
   below('notify', readReceivers?.problems ?? [])
   below('quiet', readSilences?.problems ?? [])
+  below('drill', readDrills?.problems ?? [])
   if (exec !== undefined) below('exec', await execProblems(exec, context, elsewhere))
   const inSection = (section: string, list: readonly MonitorProblem[]): readonly MonitorProblem[] =>
     list.map((problem) => underPath([section], problem))
@@ -369,8 +382,8 @@ async function readSections(
   for (const [type, entries] of Object.entries(readType.invalid) as [ServerType, readonly InvalidMonitor[]][]) {
     invalid[type] = entries.map((entry) => ({ ...entry, problems: inTypes(entry.problems) }))
   }
-  const otherSections = Object.entries({ profiles, serve, auth, notify, quiet, exec }).flatMap(([name, section]) =>
-    section === undefined || section === null ? [] : [name],
+  const otherSections = Object.entries({ profiles, serve, auth, notify, quiet, drill, exec }).flatMap(
+    ([name, section]) => (section === undefined || section === null ? [] : [name]),
   )
   return {
     types: readType.types,
@@ -378,6 +391,7 @@ async function readSections(
     ...(readAuth ? { auth: readAuth.values } : {}),
     ...(readReceivers ? { notify: readReceivers.values } : {}),
     ...(readSilences ? { quiet: readSilences.values } : {}),
+    ...(readDrills?.values ? { drill: readDrills.values } : {}),
     otherSections,
     invalid,
     problems,
@@ -386,11 +400,12 @@ async function readSections(
       ...inSection('auth', readAuth?.warnings ?? []),
       ...inSection('notify', readReceivers?.warnings ?? []),
       ...inSection('quiet', readSilences?.warnings ?? []),
+      ...inSection('drill', readDrills?.warnings ?? []),
     ],
   }
 }
 
-const sections = ['types', 'profiles', 'serve', 'auth', 'notify', 'quiet', 'include']
+const sections = ['types', 'profiles', 'serve', 'auth', 'notify', 'quiet', 'drill', 'include']
 const notPart = 'is not a part of a svc.yaml: it has neither types nor profiles'
 const notSvcYaml = 'is not a svc.yaml: it has none of the sections types, profiles, serve, auth and notify'
 
@@ -462,9 +477,18 @@ async function execProblems(
   return [{ path: [], message: `has no effect here: move it to ${elsewhere}, a file owned by root` }]
 }
 
-/** Whether any monitor runs a program. Only then is the list of allowed programs read. */
-const runsPrograms = (types: Types): boolean =>
-  Object.values(types).some(({ monitors }) => monitors.some(({ kind }) => kind.runsPrograms))
+/** Whether any monitor or receiver runs a program. Only then is the list of allowed programs read. */
+const runsPrograms = ({ types, notify = [] }: Pick<Config, 'types' | 'notify'>): boolean =>
+  Object.values(types).some(({ monitors }) => monitors.some(({ kind }) => kind.runsPrograms)) ||
+  notify.some((one) => one.runsProgram)
+
+/** The receivers that run a program, with their places in svc.yaml. */
+const receiversWithProgram = (
+  notify: NotifyConfig = [],
+): readonly { readonly name: string; readonly path: Problem['path'] }[] =>
+  notify.flatMap((one, index) =>
+    one.runsProgram ? [{ name: `receiver ${one.name}`, path: ['notify', index, one.kind] }] : [],
+  )
 
 type Placed = Problem & { readonly place: DocumentPlace; readonly file: string; readonly text: string }
 
@@ -486,6 +510,7 @@ const isStructural = ({ path }: Problem): boolean =>
   path[0] !== 'auth' &&
   path[0] !== 'notify' &&
   path[0] !== 'quiet' &&
+  path[0] !== 'drill' &&
   path[0] !== 'exec' &&
   path[2] !== 'host' &&
   !path.some((step) => typeof step === 'number')

@@ -36,7 +36,7 @@ type MergedType = {
 /** What an included file may have. */
 const partSections = ['types', 'profiles']
 /** What svc.yaml may have besides. */
-const mainSections = ['serve', 'auth', 'exec', 'include']
+const mainSections = ['serve', 'auth', 'notify', 'quiet', 'drill', 'exec', 'include']
 /** The first step of the path of a problem in a certain file. No section has this name. */
 const inFile = 'included'
 

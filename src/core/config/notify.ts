@@ -75,6 +75,7 @@ function readReceiver(entry: unknown, at: At, index: number, configured: Configu
     volatile,
     ...(remind === undefined ? {} : { remind }),
     kind: kind.name,
+    ...(kind.runsPrograms === true ? { runsProgram: true } : {}),
     settings,
   }
 }

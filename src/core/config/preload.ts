@@ -8,6 +8,7 @@ export const preloadReading = async (): Promise<unknown> =>
   await Promise.all([
     parseDocument(''),
     import('./auth.ts'),
+    import('./drill.ts'),
     import('./excerpt.ts'),
     import('./former-keys.ts'),
     import('./include.ts'),

@@ -1,3 +1,4 @@
+import { drillSettings } from '../drill/index.ts'
 import type { AnyKind } from '../engine/index.ts'
 import { notifySettings, receiverKinds } from '../notify/index.ts'
 import { configurableKinds, hostKind, loadKind, plans, writeDefault, writeRange } from '../plan/index.ts'
@@ -62,6 +63,11 @@ export async function configSchema(): Promise<object> {
         description: 'When notifications wait',
         type: ['array', 'null'],
         items: settingsSchema(quietSettings),
+      },
+      drill: {
+        ...settingsSchema(drillSettings),
+        description: 'When svc serve drills by itself, and through which receivers',
+        type: ['object', 'null'],
       },
       exec: {
         ...settingsSchema(execSettings),

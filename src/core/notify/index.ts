@@ -1,5 +1,6 @@
 /** Notifications: what receivers are told of incidents, and how each kind of receiver says it. */
+export { ping } from './ping.ts'
 export * from './receiver.ts'
-export { needsStore, openReceiver, receiverAddress, receiverKinds } from './receivers/index.ts'
+export { drillMistake, needsStore, openReceiver, receiverAddress, receiverKinds } from './receivers/index.ts'
 export type { AnyReceiverKind, ReceiverContext } from './receivers/kind.ts'
 export * from './settings.ts'

@@ -47,6 +47,14 @@ export type Notice = {
   readonly runbook?: string | undefined
   /** A link to the status page, when `serve.url` is set. */
   readonly url?: string | undefined
+  /** Set for a drill, which every message says: nothing has failed. */
+  readonly drill?: DrillMark | undefined
+}
+
+/** What a message of a drill contains besides its mark. */
+export type DrillMark = {
+  /** A URL that whoever got the message opens, when `serve.url` is set. It works once. */
+  readonly callback?: string | undefined
 }
 
 /** Whether a notice says that the incident is over. */
@@ -54,7 +62,11 @@ export const isOver = ({ what }: Pick<Notice, 'what'>): boolean => what === 'end
 
 /** Messages are for logs and lists: without secrets, URLs as scheme and host. */
 export type Delivery =
-  | { readonly what: 'accepted' }
+  | {
+      readonly what: 'accepted'
+      /** What the receiver said when it accepted a drill: its status, or its answer with the number of the mail. */
+      readonly receipt?: string | undefined
+    }
   /** It did not arrive, or perhaps: to be tried again. After 408, 429, 5xx and faults of the network. */
   | {
       readonly what: 'later'
@@ -71,6 +83,26 @@ export type Delivery =
       readonly ids?: readonly string[] | undefined
       readonly fault?: FaultClass | undefined
     }
+
+/** How far a drill has come behind a receiver that accepted it. */
+export type TracedHop = {
+  /** `listed`, `routed`, `notified`: the same in each look. */
+  readonly hop: string
+  /** With several instances, of which one. Scheme and host. */
+  readonly at?: string | undefined
+  /** `waiting`: a later look may show more. */
+  readonly result: 'proven' | 'failed' | 'not proven' | 'waiting'
+  /** One line without secrets. */
+  readonly message: string
+}
+
+/** Looks at a receiver during a drill. */
+export type DrillTrace = {
+  /** Notes how the receiver is before the drill. Never rejects. */
+  readonly begin: (signal: AbortSignal) => Promise<void>
+  /** `incident`: the id of the incident of the drill. Never rejects. */
+  readonly look: (incident: string, signal: AbortSignal) => Promise<readonly TracedHop[]>
+}
 
 /** Notifications about these subjects wait at a receiver that repeats by itself. Instants are milliseconds since 1970. */
 export type Mute = {
@@ -99,6 +131,8 @@ export type MuteFailure = {
 }
 
 export interface Receiver {
+  /** Whether each notice is a message of its own, so that none waits for others. */
+  readonly sendsEach?: boolean | undefined
   /** For lists, log and audit: scheme and host, without secrets. */
   describe(): { readonly name: string; readonly kind: string; readonly to: string }
   /** Sends what changed. In order for each subject; the caller sends one batch at a time to each receiver. Never rejects. */
@@ -108,6 +142,8 @@ export interface Receiver {
    * that remember. Never rejects.
    */
   renew?(standing: readonly Notice[], isHealthy: boolean, signal: AbortSignal): Promise<Delivery>
+  /** Absent: nothing behind the acceptance can be looked up. */
+  trace?(): DrillTrace
   /**
    * Makes the silences of the receiver those of this list, and no others of this `serve.name`: creates what is missing, ends
    * what is not listed, and moves ends that changed. Call it with the whole list, every 30 s and whenever the list changes:

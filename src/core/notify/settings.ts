@@ -50,7 +50,7 @@ export const notifySettings = {
   volatile: {
     type: 'flag',
     default: false,
-    doc: 'Whether `svc serve` may send by this receiver without a store, and so repeat messages after a restart; without a store, `svc serve` does not start with a receiver of kind email unless this is true',
+    doc: 'Whether `svc serve` may send by this receiver without a store, and so repeat messages after a restart; without a store, `svc serve` does not start with a receiver of kind email or pagerduty unless this is true',
   },
 } as const satisfies SettingsSpec
 
@@ -58,6 +58,8 @@ export const notifySettings = {
 export type ReceiverConfig = Values<typeof notifySettings> & {
   /** A name of `receiverKinds`. */
   readonly kind: string
+  /** Whether it starts a program, which only the system's svc.yaml can allow. */
+  readonly runsProgram?: boolean | undefined
   /** The values of the settings of its kind. */
   readonly settings: unknown
 }

@@ -22,8 +22,6 @@ const aloneMs = 60_000
 const renewMs = 30_000
 /** How long a message, and a command, wait for the silences of a receiver. Milliseconds. */
 const muteWaitMs = 15_000
-/** Nothing may wait longer for a receiver that works. Milliseconds. */
-const mayWaitMs = 600_000
 
 /** Marks messages that were sent although nothing could be stored: they may come twice, or from several nodes. */
 const uncoordinated = 'uncoordinated'
@@ -57,7 +55,7 @@ export type DriverOptions = {
   readonly muteWaitMs?: number | undefined
   /** Milliseconds since 1970. */
   readonly now: () => number
-  /** Whether everything works that the watchdog vouches for, besides the outbox. */
+  /** Whether the watchdog may say that svc watches. */
   readonly isHealthy: () => boolean
   readonly log: (entry: { readonly level: 'info' | 'warn'; readonly msg: string }) => void
 }
@@ -82,6 +80,7 @@ export class NotifyDriver {
   #receivers = new Map<string, OpenedReceiver>()
   #writing: Promise<boolean> | undefined
   #hasNew = false
+  #wasHealthy = false
   #storeFailingSince: number | undefined
   #timer: NodeJS.Timeout | undefined
   #retry: NodeJS.Timeout | undefined
@@ -124,7 +123,11 @@ export class NotifyDriver {
   tick(): void {
     if (this.#stop.signal.aborted) return
     this.#carryOut(this.#outbox.tick(this.#options.now()).effects)
-    for (const [name, one] of this.#receivers) this.#renew(name, one)
+    const isHealthy = this.#options.isHealthy()
+    // So that the watchdog of the process before does not end at a restart.
+    if (isHealthy && !this.#wasHealthy) this.#renewedAt.clear()
+    this.#wasHealthy = isHealthy
+    for (const [name, one] of this.#receivers) this.#renew(name, one, isHealthy)
   }
 
   /** Brings the silences of receivers up to date. Resolves with the places where that failed. */
@@ -138,6 +141,13 @@ export class NotifyDriver {
       const { successAt, ...results } = this.#countsOf(name)
       return { name, results, pending: this.#outbox.pendingFor(name).count, successAt }
     })
+  }
+
+  /** Whether rows are stored, and since when the oldest message waits for a receiver. */
+  backlog(): { readonly isStored: boolean; readonly waitingSince: number | undefined } {
+    const times = [...this.#receivers.keys()].flatMap((name) => this.#outbox.pendingFor(name).since ?? [])
+    const waitingSince = times.length === 0 ? undefined : Math.min(...times)
+    return { isStored: this.#storeFailingSince === undefined, waitingSince }
   }
 
   /** From now on nothing is sent: what was not accepted is sent by the next process. */
@@ -261,7 +271,7 @@ export class NotifyDriver {
     return failures
   }
 
-  #renew(name: string, open: OpenedReceiver): void {
+  #renew(name: string, open: OpenedReceiver, isHealthy: boolean): void {
     const { receiver } = open
     const { now, noticeOf } = this.#options
     const isDue = now() - (this.#renewedAt.get(name) ?? Number.NEGATIVE_INFINITY) >= renewMs
@@ -270,7 +280,6 @@ export class NotifyDriver {
     this.#renewing.add(name)
     const { signal } = this.#stop
     const items = this.#outbox.standingFor(name).map((item) => noticeOf(item, []))
-    const isHealthy = this.#isHealthy()
     const renew = async (): Promise<Delivery> => {
       await this.#mute(open)
       return (await receiver.renew?.(items, isHealthy, signal)) ?? { what: 'accepted' }
@@ -280,14 +289,6 @@ export class NotifyDriver {
       if (signal.aborted) return
       if (delivery.what === 'accepted') this.#countsOf(name).successAt = now()
       this.#carryOut(this.#outbox.renewed(name, delivery, now()))
-    })
-  }
-
-  #isHealthy(): boolean {
-    if (this.#storeFailingSince !== undefined || !this.#options.isHealthy()) return false
-    return [...this.#receivers.keys()].every((name) => {
-      const { since } = this.#outbox.pendingFor(name)
-      return since === undefined || this.#options.now() - since <= mayWaitMs
     })
   }
 

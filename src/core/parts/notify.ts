@@ -15,6 +15,7 @@ import { NotifyDriver, type OpenedReceiver, type ReceiverFigures } from './notif
 import type { Part } from './part.ts'
 import type { QuietKeeper } from './quiet-keeper.ts'
 import type { StatesPart } from './states.ts'
+import type { WatchingPart } from './watching.ts'
 
 /** Milliseconds for files of secrets and of CAs. */
 const maxFileMs = 5_000
@@ -36,7 +37,7 @@ export function notifyPart({
   rows,
   states,
   quiet,
-  keepsUp,
+  watching,
   log = () => {},
 }: {
   readonly config: Config
@@ -45,8 +46,8 @@ export function notifyPart({
   readonly rows: (() => Promise<OutboxRows>) | undefined
   readonly states: StatesPart
   readonly quiet: QuietKeeper
-  /** Whether the schedule keeps up. */
-  readonly keepsUp: () => boolean
+  /** Whether svc may say that it watches. Takes what it has to know of the outbox. */
+  readonly watching: Pick<WatchingPart, 'vouches' | 'followBacklog'>
   readonly log?: KeeperLog | undefined
 }): NotifyPart {
   const now = timelineOf({ wall: Date.now, monotonic: () => performance.now() })
@@ -102,7 +103,20 @@ export function notifyPart({
     })
   }
 
-  const opened = async (configs: readonly ReceiverConfig[]): Promise<readonly OpenedReceiver[]> => {
+  /** Throws a Fault for a receiver whose program cannot run: nothing would ever arrive. */
+  const requirePrograms = ({ notify = [], exec }: Config): void => {
+    const stopped = exec === undefined || exec.allow.length > 0 ? undefined : notify.find((one) => one.runsProgram)
+    if (stopped === undefined) return
+    throw new Fault(
+      'Local',
+      `The receiver ${stopped.name} cannot run its program: ${exec?.off ?? 'no folder is allowed'}`,
+      {
+        hints: ["Remove it, or allow the folder in the system's svc.yaml: exec: {allow: [FOLDER]}"],
+      },
+    )
+  }
+
+  const opened = async ({ notify: configs = [], exec: programs }: Config): Promise<readonly OpenedReceiver[]> => {
     if (configs.length === 0) return []
     const { openReceiver } = await import('../notify/index.ts')
     return await Promise.all(
@@ -110,14 +124,15 @@ export function notifyPart({
         const warn = (message: string): void => log({ level: 'warn', msg: `receiver ${one.name}: ${message}` })
         // A limit for each use: one for all of them would be over after the first.
         const files: ConfiguredFiles = (task, input) => filesWithin(maxFileMs)(task, input)
-        const receiver = await openReceiver(one, { server, url: config.serve.url, version, files, now, warn })
+        const context = { server, url: config.serve.url, version, files, programs, now, warn }
+        const receiver = await openReceiver(one, context)
         const wants = ({ type, monitor, ...subject }: StoredSubject, level: 'warning' | 'failed'): boolean =>
           isFor(one.only, { type, monitor, tags: tagsOf({ type, monitor, ...subject }), level })
         return {
           receiver,
           rules: {
             name: one.name,
-            folds: receiver.renew === undefined,
+            folds: receiver.renew === undefined && receiver.sendsEach !== true,
             remindMs: one.remind ?? Number.POSITIVE_INFINITY,
             // It repeats by itself: silences of its own keep it quiet.
             ignoresQuiet: one.quiet === 'ignore' || receiver.mute !== undefined,
@@ -134,22 +149,36 @@ export function notifyPart({
     if (!quiet.isComplete) return undefined
     return mutesOf(quiet.rules, (subject) => noticeSubject(server, subject), quiet.now)
   }
-  const driver = new NotifyDriver({ mutes, rows, lookup, look: states.look, noticeOf, now, isHealthy: keepsUp, log })
+  const driver = new NotifyDriver({
+    mutes,
+    rows,
+    lookup,
+    look: states.look,
+    noticeOf,
+    now,
+    isHealthy: watching.vouches,
+    log,
+  })
+  watching.followBacklog(() => driver.backlog())
   states.follow((transition) => driver.transition(transition))
   return {
-    open: async () => requireStore(config.notify),
+    open: async () => {
+      requireStore(config.notify)
+      requirePrograms(config)
+    },
     start: async () => {
       // Without receivers the rows of earlier ones are forgotten.
       await driver.restore()
       ignoring = ignoringIn(config)
-      driver.use(await opened(config.notify ?? []))
+      driver.use(await opened(config))
     },
     answers: () => {
       driver.begin(states.views().flatMap((view) => (view.state.incident ? [view] : [])))
     },
     reload: async (next) => {
       requireStore(next.notify)
-      const receivers = await opened(next.notify ?? [])
+      requirePrograms(next)
+      const receivers = await opened(next)
       return () => {
         ignoring = ignoringIn(next)
         for (const before of driver.use(receivers)) void before.close()

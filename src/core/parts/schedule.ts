@@ -59,6 +59,8 @@ export function schedulePart(
   readonly load: () => string | undefined
   /** Whether runs begin in time. */
   readonly keepsUp: () => boolean
+  /** Whether it runs any monitor. */
+  readonly watches: () => boolean
 } {
   const monotonic = (): number => performance.now()
   const now = timelineOf({ wall: Date.now, monotonic })
@@ -244,6 +246,7 @@ export function schedulePart(
     },
     load: () => load,
     keepsUp: () => schedule?.lateness(now()).keepsUp ?? true,
+    watches: () => schedule !== undefined && monitors.size > 0,
     metrics: async () => scheduleMetrics(schedule, now(), [...monitors.values()]),
     cancel: () => {
       closed = true

@@ -61,6 +61,8 @@ export type StatesPart = Part & {
   readonly follow: (onTransition: (transition: Transition) => void) => void
   /** How a subject is now. Undefined: nothing is known of it yet. */
   readonly stateOf: (subject: Subject) => SubjectState | 'removed' | undefined
+  /** Whether no witness answers. Undefined without witnesses. */
+  readonly isIsolated: () => boolean | undefined
   /** All subjects. */
   readonly views: () => readonly SubjectView[]
   /** The monitors that are watched, by their keys. */
@@ -165,6 +167,7 @@ export function statesPart(keeper: StatesKeeper = statesKeeper({}), log: KeeperL
       onTransition = listener
     },
     stateOf: (subject) => states?.stateOf(subject),
+    isIsolated: () => states?.isIsolated,
     views: () => (states && clock ? [...states.views(clock.now())] : []),
     monitors: () => monitors,
     look: (key, depth) => clock?.ask({ type: 'ask', key, depth, at: clock.now(), repeatsRefused: false }),

@@ -1,4 +1,5 @@
 import {
+  DrillResult,
   ExecutionMode,
   HeartbeatStatus,
   HistoryStatus,
@@ -420,6 +421,67 @@ export const GetImpactResponse = dto('GetImpactResponse', {
 })
 export type GetImpactResponse = Infer<typeof GetImpactResponse>
 
+/** Begins a drill: a marked fault that goes the way of an alarm, to the named receivers (M14). Our own addition to the interface. */
+export const StartDrill = dto('StartDrill', {
+  /** Receivers by name. Empty: those of `drill:` in svc.yaml. */
+  Through: list(textOf({ max: 63, pattern: trimmedLine })),
+})
+export type StartDrill = Infer<typeof StartDrill>
+
+/** One step on the way of a drill. */
+export const DrillHop = dto('DrillHop', {
+  /** Absent for what all receivers share. */
+  Receiver: text,
+  /** `watching`, `confirmation`, `outbox`, `accepted`, `listed`, `routed`, `notified`, `opened` or `end`. */
+  Hop: text,
+  /** Of several instances of Alertmanager, which one. */
+  Place: text,
+  Result: DrillResult,
+  /** From the hop before. */
+  Duration: duration,
+  Message: text,
+})
+export type DrillHop = Infer<typeof DrillHop>
+
+export const Drill = dto('Drill', {
+  Id: text,
+  By: text,
+  Through: list(text),
+  BeganAt: date,
+  /** Absent while it runs. */
+  EndedAt: date,
+  /** The worst of its hops. */
+  Result: DrillResult,
+  Hops: list(DrillHop),
+})
+export type Drill = Infer<typeof Drill>
+
+export const StartDrillResponse = dto('StartDrillResponse', { Drill, ResponseStatus })
+export type StartDrillResponse = Infer<typeof StartDrillResponse>
+
+/** Shows a drill: what has become of it so far. Our own addition to the interface. */
+export const GetDrill = dto('GetDrill', {
+  /** Absent: the latest drill. */
+  Id: textOf({ max: 64, pattern: trimmedLine }),
+})
+export type GetDrill = Infer<typeof GetDrill>
+
+export const GetDrillResponse = dto('GetDrillResponse', { Drill, ResponseStatus })
+export type GetDrillResponse = Infer<typeof GetDrillResponse>
+
+/** The link in a message of a drill: shows that whoever got the message read it (M14). Our own addition to the interface. */
+export const OpenDrill = dto('OpenDrill', {
+  Token: textOf({ max: 64, needed: true, pattern: trimmedLine }),
+})
+export type OpenDrill = Infer<typeof OpenDrill>
+
+export const OpenDrillResponse = dto('OpenDrillResponse', {
+  /** The receiver that had the link. */
+  Receiver: text,
+  Message: text,
+  ResponseStatus,
+})
+export type OpenDrillResponse = Infer<typeof OpenDrillResponse>
 /** Silences notifications about monitors, and changes nothing else (Q1). Our own addition to the interface, as are the three below. */
 export const QuietMonitors = dto('QuietMonitors', {
   /** By name, with or without the type; `*` matches any characters: `Sql/*`. */

@@ -49,6 +49,10 @@ export type QuietHandling = Infer<typeof QuietHandling>
 export const HistoryStatus = choice('HistoryStatus', ['Ok', 'Warning', 'Failed', 'Unobserved'])
 export type HistoryStatus = Infer<typeof HistoryStatus>
 
+/** What a drill shows of a hop. `Waiting`: the drill is not over. */
+export const DrillResult = choice('DrillResult', ['Proven', 'NotProven', 'Failed', 'Waiting'])
+export type DrillResult = Infer<typeof DrillResult>
+
 /** How an incident ended. `Unknown`: svc lost sight of it. */
 export const IncidentEnding = choice('IncidentEnding', ['Recovered', 'Removed', 'Unknown'])
 export type IncidentEnding = Infer<typeof IncidentEnding>

@@ -9,6 +9,8 @@ const healthPermission = 'health'
  */
 const heartbeatPermission = 'heartbeat'
 
+/** The permission to drill. There is no part of it. */
+export const drillPermission = 'drill'
 /** The permission to silence and to acknowledge, and to end both. There is none for less. */
 const quietPermission = 'quiet'
 
@@ -77,6 +79,9 @@ export function permissionMistake(permission: string): string | undefined {
   if (names !== undefined) {
     if (names !== '' && names !== '*' && !names.slice(0, -1).includes('*')) return undefined
     return `The permission "${permission}" names no heartbeat: use heartbeat, heartbeat:NAME, or heartbeat:NAME* for all names that begin with NAME`
+  }
+  if (namesOf(permission, drillPermission) !== undefined) {
+    return `The permission "${permission}" does not exist: a drill cannot be limited, use ${drillPermission}`
   }
   if (namesOf(permission, quietPermission) !== undefined)
     return `The permission "${permission}" does not exist: use quiet, which is for all monitors`

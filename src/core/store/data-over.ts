@@ -6,6 +6,7 @@ import { type StoreLink, watched } from './link.ts'
 import { auditOver } from './rows/audit.ts'
 import type { Capacity } from './rows/capacity.ts'
 import { digestOver, type NonceKey } from './rows/digest.ts'
+import { drillsOver } from './rows/drills.ts'
 import { failuresOver } from './rows/failures.ts'
 import { type EndMemory, endsOver } from './rows/grants.ts'
 import { guessesOver } from './rows/guesses.ts'
@@ -68,6 +69,7 @@ export function dataOver(unwatched: StoreLink, clock: StoreClock, history: Histo
     history: () => historyOver(history.link, now),
     states: () => statesOver(history.link, now),
     outbox: () => outboxOver(history.link),
+    drills: () => drillsOver(history.link),
     settle: (own) => settlementsOver(own, prefixes),
     sweep: (own) => sweepOver(own, ends(own)),
     clock: () => clock,

@@ -1,4 +1,5 @@
 import type { ChainEntry, ChainHead, Seal } from '../audit/index.ts'
+import type { DrillRows } from '../drill/index.ts'
 import type { HistoryRows } from '../history/index.ts'
 import type { OutboxRows } from '../outbox/index.ts'
 import type { Heartbeat, JobRun } from '../protocol/index.ts'
@@ -577,6 +578,8 @@ export type Data = {
   readonly outbox: OutboxRows
   /** Whatever writes to the audit waits for this gate before it commits. Undefined: for none. Replaces the gate before. */
   readonly passAudit: (gate: AuditGate | undefined) => void
+  /** Drills, and what receivers know of them, in the database of the history, too. */
+  readonly drills: DrillRows & { readonly outbox: OutboxRows }
   /** Removes expired rows. `svc serve` calls it periodically. */
   readonly sweep: (at: number) => Promise<void>
   /**

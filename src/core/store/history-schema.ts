@@ -1,4 +1,4 @@
-import { notifyTables } from './notify-schema.ts'
+import { drillTables, notifyTables } from './notify-schema.ts'
 import { migrations, type Words } from './schema.ts'
 import type { SqliteForm } from './sqlite-link.ts'
 
@@ -66,6 +66,7 @@ export const historySteps = (words: Words): readonly string[] => [
   historyTables(words),
   statesTables(words),
   notifyTables(words),
+  drillTables(words),
 ]
 
 /** The file of the history beside the embedded store. `svch` in its header: it is not a store, and no backup of one. */

@@ -20,6 +20,8 @@ export type Program = {
   readonly args: readonly string[]
   /** The whole environment. */
   readonly env: Readonly<Record<string, string>>
+  /** What it gets on standard input. Absent: nothing. It may end without reading it. */
+  readonly input?: string | undefined
   /** Bytes kept of stdout and of stderr. The rest is read and discarded. */
   readonly keep: number
   /**
@@ -34,12 +36,12 @@ const maxOutput = 16 * 1024 * 1024
 const windows = process.platform === 'win32'
 
 /**
- * Runs a program to its end, without a shell and without input. When the signal aborts, the program and its children
+ * Runs a program to its end, without a shell. When the signal aborts, the program and its children
  * are killed, and the promise rejects with the signal's reason. Throws ProbeError `internal` when it cannot be started,
  * and `data` when its output does not end.
  */
 export async function runProgram(
-  { file, args, env, keep, isOnShare = false }: Program,
+  { file, args, env, keep, input, isOnShare = false }: Program,
   signal: AbortSignal,
 ): Promise<Ended> {
   signal.throwIfAborted()
@@ -49,12 +51,14 @@ export async function runProgram(
   const child = spawn(program, all, {
     // A process group of its own, so that its children are killed with it.
     detached: !windows,
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
     env: { ...env },
     cwd: windows ? undefined : '/',
     windowsHide: true,
     shell: false,
   })
+  // A program that ends without reading breaks the pipe: its exit code says what that means.
+  child.stdin?.on('error', () => {}).end(input)
   const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   try {
     return await ended(child, file, keep, signal)

@@ -1,6 +1,8 @@
+import { chmodSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Notice, Receiver, ReceiverContext } from '../../../src/core/notify/index.ts'
 import { openReceiver } from '../../../src/core/notify/index.ts'
-import { load } from '../../config/given.ts'
+import { folder, load } from '../../config/given.ts'
 import { files } from '../engine/files.ts'
 
 /** A failure of `Sql/postgres orders`, with changes. */
@@ -36,3 +38,19 @@ export async function opened(
   const whole = { server: 'prod', version: '1.2.3', files, now: () => Date.now(), warn, ...context }
   return { receiver: await openReceiver(config, whole), warnings }
 }
+
+/** A receiver that starts a program of this shell script, in a folder whose programs may run. `args`: YAML. */
+export async function openedProgram(
+  script: string,
+  args = '[]',
+): Promise<Opened & { readonly allowed: string; readonly path: string }> {
+  const allowed = await folder()
+  const path = join(allowed, 'sms')
+  writeFileSync(path, `#!/bin/sh\n${script}\n`)
+  chmodSync(path, 0o755)
+  const yaml = `{name: sms, exec: {program: "${path}", args: ${args}}}`
+  return { allowed, path, ...(await opened(yaml, { programs: { allow: [allowed] } })) }
+}
+
+/** For parts whose watchdog does not matter. */
+export const neverWatching = { vouches: (): boolean => false, followBacklog: (): void => {} }

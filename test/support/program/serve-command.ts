@@ -11,6 +11,7 @@ export const admin = { userName: 'Ann', password: 'violet-harbour-42' } as const
 /** A `svc serve` in a process of its own, with a store in its home where Ann is Admin. */
 export type ServeCommand = {
   readonly port: number
+  readonly pid: number
   readonly url: string
   readonly log: () => string
   /** SIGTERM; gives the exit code. */
@@ -72,5 +73,12 @@ export async function startServe(
   }
   const port = Number(readFileSync(portFile, 'utf8'))
   const dispose = async (): Promise<void> => void (await stop())
-  return { port, url: `http://${host}:${port}`, log: () => log, stop, [Symbol.asyncDispose]: dispose }
+  return {
+    port,
+    pid: child.pid ?? 0,
+    url: `http://${host}:${port}`,
+    log: () => log,
+    stop,
+    [Symbol.asyncDispose]: dispose,
+  }
 }

@@ -224,6 +224,7 @@ async function valuesOf(
   if (flag === 'permission') return await stored('permissions', rest, env)
   if (flag === 'user') return await stored('users', rest, env)
   if (flag === 'only' || flag === 'skip' || flag === 'monitor') return await monitors(rest, env)
+  if (flag === 'through') return await receivers(rest, env)
   const files = [
     'config',
     'store',

@@ -8,11 +8,11 @@ import {
   showThreshold,
   warn,
 } from '../../engine/index.ts'
-import { type ConfiguredFiles, type FileStatus, isOnShare } from '../../files/index.ts'
+import { isOnShare } from '../../files/index.ts'
 import { show, showDuration } from '../../format.ts'
 import { sanitize } from '../../net/text.ts'
-import { ProbeError } from '../../probe-error.ts'
 import type { SettingsSpec } from '../../settings/index.ts'
+import { admitted, type ExecConfig } from '../../system/allowed-program.ts'
 import { type Ended, plainEnvironment, runProgram } from '../../system/run-program.ts'
 
 /** A figure of a plug-in: its label, safe to show, and its value in the units of svc, with the plug-in's own limits. */
@@ -203,68 +203,12 @@ function limitsOf(warn: Edge | undefined, limit: Edge | undefined, by: number): 
   return { warn: scaled(warn), limit: scaled(limit), bound }
 }
 
-/** The `exec` settings of the system's svc.yaml. */
-export type ExecConfig = {
-  /** Folders whose programs may be run. Empty: `exec` is off. */
-  readonly allow: readonly string[]
-  /** Why it is off, as a sentence without a full stop. */
-  readonly off?: string | undefined
-}
-
 declare module '../../engine/index.ts' {
   interface Services {
     /** The programs that may be run. Absent: none. */
     readonly exec: ExecConfig
   }
 }
-
-/**
- * The real path of a program that may run: it lies in an allowed folder, and only root and this account can change it
- * or its parent folders. Otherwise throws ProbeError `data` with the reason.
- */
-export async function admitted(command: string, exec: ExecConfig | undefined, files: ConfiguredFiles): Promise<string> {
-  const paths = await import('node:path')
-  if (!paths.isAbsolute(command)) throw refused(`${command} is not an absolute path`)
-  if (!exec || exec.allow.length === 0) {
-    throw refused(`exec is off: ${exec?.off ?? "only the system's svc.yaml can turn it on"}`)
-  }
-  const real = await files('realPath', { path: command }).catch((error: unknown) => {
-    throw refused(`${command} ${missing(error) ? 'does not exist' : 'cannot be accessed'}`)
-  })
-  // The target of a link is what runs, so the target must be in an allowed folder.
-  const folder = await folderOf(real, exec.allow, files)
-  if (folder === undefined) {
-    const leads = real === command ? '' : ` leads to ${real}, which`
-    throw refused(`${command}${leads} is in no folder that the system's svc.yaml allows: ${exec.allow.join(', ')}`)
-  }
-  // Anyone who can write to the program, its folder or a parent up to the allowed folder could choose the program.
-  for (let place = real; ; place = paths.dirname(place)) {
-    const stats = await files('status', { path: place })
-    if (place === real && !stats.isFile) throw refused(`${command} is not a program`)
-    const why = changeable(stats)
-    if (why !== undefined) throw refused(`${place} ${why}: not run`)
-    if (place === folder || place === paths.dirname(place)) return real
-  }
-}
-
-/** The allowed folder that a path is in. Folders on shares come last, so that a local program does not wait for them. */
-async function folderOf(path: string, allowed: readonly string[], files: ConfiguredFiles): Promise<string | undefined> {
-  for (const folder of allowed.toSorted((a, b) => Number(isOnShare(a)) - Number(isOnShare(b)))) {
-    const real = await files('realPath', { path: folder }).catch(() => undefined)
-    if (real !== undefined && path.startsWith(real.endsWith('/') ? real : `${real}/`)) return real
-  }
-  return undefined
-}
-
-function changeable({ uid, mode }: FileStatus): string | undefined {
-  const account = process.geteuid?.()
-  if (account === undefined) return undefined
-  if (uid !== 0 && uid !== account) return `belongs to another account (uid ${uid})`
-  return (mode & 0o022) === 0 ? undefined : `is writable by others (mode ${(mode & 0o7777).toString(8)})`
-}
-
-const missing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'ENOENT'
-const refused = (why: string): ProbeError => new ProbeError('data', why)
 
 /** Maximum bytes kept of stdout and of stderr, and the maximum number of further lines that become details. */
 const keep = 64 * 1024

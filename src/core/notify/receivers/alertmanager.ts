@@ -2,11 +2,20 @@ import { showDuration } from '../../format.ts'
 import { readTrust, trustSettings } from '../../net/trust.ts'
 import { hostOf, portOf } from '../../net/url.ts'
 import type { Problem, SettingsSpec, Values } from '../../settings/index.ts'
-import { type Delivery, isOver, type Mute, type MuteFailure, type Notice, type Receiver } from '../receiver.ts'
+import {
+  type Delivery,
+  type DrillTrace,
+  isOver,
+  type Mute,
+  type MuteFailure,
+  type Notice,
+  type Receiver,
+} from '../receiver.ts'
 import type { ReceiverConfig } from '../settings.ts'
 import { Silences } from './alertmanager-silences.ts'
+import { traceOf } from './alertmanager-trace.ts'
 import { type ReceiverContext, receiverKind } from './kind.ts'
-import { annotationsOf, identityOf, subjectText } from './message.ts'
+import { annotationsOf, drillAnnotationsOf, drillLabels, identityOf, subjectText, withReceipt } from './message.ts'
 import {
   clearTextMistake,
   deliveryOf,
@@ -39,6 +48,8 @@ type Settings = Values<typeof settings>
 const incidentMs = 4 * 3_600_000
 /** The same for the watchdog and for tests. */
 const watchdogMs = 120_000
+/** The same for a drill. */
+const drillMs = 300_000
 /** Milliseconds for which an end is repeated to an instance that has accepted it. */
 const repeatEndMs = 300_000
 /** Milliseconds of a difference between clocks that is reported. */
@@ -176,7 +187,29 @@ class Alertmanager implements Receiver {
   }
 
   async send(notices: readonly Notice[], signal: AbortSignal): Promise<Delivery> {
-    return await this.#toAll(signal, (instance) => notices.flatMap((notice) => this.#alertsOf(notice, instance)))
+    // A test and a drill are about each instance.
+    const needsAll = this.#context.isTest === true || notices.some(({ drill }) => drill !== undefined)
+    const alertsFor = (instance: Instance) => notices.flatMap((notice) => this.#alertsOf(notice, instance))
+    return withReceipt(
+      notices,
+      await this.#toAll(signal, alertsFor, needsAll),
+      () => `accepted by ${this.#instances.map(({ origin }) => origin).join(', ')}`,
+    )
+  }
+
+  trace(): DrillTrace {
+    return traceOf(
+      this.#instances.map(({ origin, url }) => ({
+        origin,
+        get: async (path, keep, signal) => {
+          const place = await this.#place(this.#instances.find((one) => one.url === url) as Instance, signal)
+          if ('what' in place) return place
+          // The metrics are beside the API.
+          const at = new URL(path === 'metrics' ? '../../metrics' : path, url)
+          return await request({ ...place, url: at }, { method: 'GET', maxBody: keep }, signal, this.#context.now)
+        },
+      })),
+    )
   }
 
   async renew(notices: readonly Notice[], isHealthy: boolean, signal: AbortSignal): Promise<Delivery> {
@@ -201,6 +234,7 @@ class Alertmanager implements Receiver {
   /** The alerts of a notice: a failure is a warning, too, which Alertmanager inhibits while the failure stands. */
   #alertsOf(notice: Notice, instance: Instance): readonly Alert[] {
     if (this.#context.isTest) return [this.#test(notice)]
+    if (notice.drill !== undefined) return [this.#drill(notice)]
     const key = JSON.stringify(identityOf(notice.subject))
     const isFailed = notice.level === 'failed' && !isOver(notice)
     const wasFailed = notice.before === 'failed' || notice.level === 'failed' || instance.failures.has(key)
@@ -248,6 +282,21 @@ class Alertmanager implements Receiver {
     }
   }
 
+  /** Ends by itself after some minutes, also if svc is killed. */
+  #drill(notice: Notice): Alert {
+    const now = this.#context.now()
+    const endedAt = Math.min(notice.endedAt ?? now, now - endMarginMs)
+    return {
+      labels: { ...drillLabels, ...identityOf(notice.subject) },
+      annotations: drillAnnotationsOf(notice),
+      startsAt: Math.min(notice.beganAt, isOver(notice) ? endedAt : now),
+      endsAt: isOver(notice) ? endedAt : now + drillMs,
+      generatorURL: notice.url,
+      id: notice.id,
+      name: 'the drill',
+    }
+  }
+
   #test(notice: Notice): Alert {
     const now = this.#context.now()
     return {
@@ -260,12 +309,17 @@ class Alertmanager implements Receiver {
     }
   }
 
-  async #toAll(signal: AbortSignal, alertsFor: (instance: Instance) => readonly Alert[]): Promise<Delivery> {
+  /** `needsAll`: whether each instance has to accept. */
+  async #toAll(
+    signal: AbortSignal,
+    alertsFor: (instance: Instance) => readonly Alert[],
+    needsAll = false,
+  ): Promise<Delivery> {
     const outcomes = await Promise.all(
       this.#instances.map(async (instance) => await this.#toOne(instance, alertsFor(instance), signal)),
     )
     for (const [index, outcome] of outcomes.entries()) this.#note(this.#instances[index] as Instance, outcome.problem)
-    return deliveryTo(outcomes, this.#context.isTest === true)
+    return deliveryTo(outcomes, needsAll)
   }
 
   /** Reports an instance that begins to fail, and one that answers again. */

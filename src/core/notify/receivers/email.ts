@@ -5,7 +5,18 @@ import type { Problem, SettingsSpec, Values } from '../../settings/index.ts'
 import { type Delivery, isOver, type Notice, type Receiver } from '../receiver.ts'
 import type { ReceiverConfig } from '../settings.ts'
 import { type ReceiverContext, receiverKind } from './kind.ts'
-import { digest, keyOf, linesOf, monitorIn, stateText, subjectText, timeText } from './message.ts'
+import {
+  digest,
+  drillLinesOf,
+  drillSummaryOf,
+  keyOf,
+  linesOf,
+  monitorIn,
+  stateText,
+  subjectText,
+  timeText,
+  withReceipt,
+} from './message.ts'
 import { failureOf } from './post.ts'
 import { connectMail, type MailServer, mailAddress } from './smtp.ts'
 
@@ -130,13 +141,13 @@ class Email implements Receiver {
       }
       const message = await this.#compose(notices)
       const credentials = username === undefined || secret === undefined ? undefined : { user: username, pass: secret }
-      const { rejected } = await this.#transfer(server, { message, credentials, from, to }, signal, progress)
+      const { rejected, response } = await this.#transfer(server, { message, credentials, from, to }, signal, progress)
       if (rejected.length > 0) {
         this.#context.warn(
           `${origin} refuses ${rejected.length} of ${to.length} recipients: ${quote(redact(rejected.join('; ')), 300)}`,
         )
       }
-      return { what: 'accepted' }
+      return withReceipt(notices, { what: 'accepted' }, () => quote(redact(response), 200))
     } catch (error) {
       const refusal = refusalOf(error, origin, redact)
       if (refusal !== undefined && !signal.aborted) return refusal
@@ -191,7 +202,7 @@ class Email implements Receiver {
     },
     signal: AbortSignal,
     progress: { isSent: boolean },
-  ): Promise<{ readonly rejected: readonly string[] }> {
+  ): Promise<{ readonly rejected: readonly string[]; readonly response: string }> {
     const socket = await connectMail(server, signal)
     const connection = new this.#nodemailer.SMTPConnection({
       connection: socket,
@@ -221,12 +232,15 @@ class Email implements Receiver {
       progress.isSent = true
       const info = await Promise.race([
         broken,
-        new Promise<{ readonly rejectedErrors?: readonly Error[] | undefined }>((resolve, reject) => {
-          const envelope = { from: mail.from, to: [...mail.to] }
-          connection.send(envelope, mail.message, (error, sent) => (error ? reject(error) : resolve(sent)))
-        }),
+        new Promise<{ readonly rejectedErrors?: readonly Error[] | undefined; readonly response?: string | undefined }>(
+          (resolve, reject) => {
+            const envelope = { from: mail.from, to: [...mail.to] }
+            connection.send(envelope, mail.message, (error, sent) => (error ? reject(error) : resolve(sent)))
+          },
+        ),
       ])
-      return { rejected: (info.rejectedErrors ?? []).map(({ message }) => message) }
+      const rejected = (info.rejectedErrors ?? []).map(({ message }) => message)
+      return { rejected, response: info.response ?? '' }
     } finally {
       signal.removeEventListener('abort', stopped)
       connection.quit()
@@ -267,6 +281,7 @@ function subjectOf(notices: readonly Notice[], { server, isTest }: ReceiverConte
   const [first] = notices
   if (isTest) return `[${server}] TEST of svc notify test: nothing has failed`
   if (first === undefined) return `[${server}] nothing to report`
+  if (first.drill !== undefined) return `[${server}] ${drillSummaryOf(first)}`
   if (notices.length === 1) return cut(`[${server}] ${stateText(first).toUpperCase()}: ${subjectText(first.subject)}`)
   const counts = [...Map.groupBy(notices, groupOf)].map(([group, members]) => `${members.length} ${group}`)
   const names = [...new Set(notices.map(({ subject }) => monitorIn(subject)))]
@@ -286,7 +301,9 @@ const groupOf = (notice: Notice): string =>
 const cut = (text: string): string => (text.length > maxSubject ? `${text.slice(0, maxSubject - 1)}…` : text)
 
 function textOf(notices: readonly Notice[], { details }: ReceiverConfig): string {
-  const described = notices.slice(0, maxDescribed).map((notice) => linesOf(notice, details).join('\n'))
+  const described = notices
+    .slice(0, maxDescribed)
+    .map((notice) => (notice.drill === undefined ? linesOf(notice, details) : drillLinesOf(notice)).join('\n'))
   const nameLines = notices.slice(maxDescribed, maxNamed).map((notice) => linesOf(notice, details)[0] ?? '')
   const more = notices.length - maxNamed
   const rest = [...nameLines, ...(more > 0 ? [`and ${more} more`] : [])].join('\n')

@@ -2,11 +2,13 @@ import type { Receiver } from '../receiver.ts'
 import type { ReceiverConfig } from '../settings.ts'
 import { alertmanager } from './alertmanager.ts'
 import { email } from './email.ts'
+import { exec } from './exec.ts'
 import type { AnyReceiverKind, ReceiverContext } from './kind.ts'
+import { pagerduty } from './pagerduty.ts'
 import { webhook } from './webhook.ts'
 
 /** Every kind of receiver, one line each. */
-export const receiverKinds: readonly AnyReceiverKind[] = [alertmanager, webhook, email]
+export const receiverKinds: readonly AnyReceiverKind[] = [alertmanager, webhook, email, pagerduty, exec]
 
 const kindOf = ({ kind }: Pick<ReceiverConfig, 'kind'>): AnyReceiverKind => {
   const match = receiverKinds.find(({ name }) => name === kind)
@@ -20,6 +22,10 @@ export const openReceiver = async (config: ReceiverConfig, context: ReceiverCont
 
 /** Whether a receiver may send only where svc stores what it sent. */
 export const needsStore = (config: ReceiverConfig): boolean => kindOf(config).needsStore === true && !config.volatile
+
+/** Why no drill may go through a receiver, or undefined: the message continues its name. */
+export const drillMistake = (config: ReceiverConfig): string | undefined =>
+  kindOf(config).drillMistake?.(config.settings)
 
 /** Where a receiver sends to, for lists: scheme and host, without secrets. */
 export const receiverAddress = (config: ReceiverConfig): string => kindOf(config).to(config.settings)

@@ -1,5 +1,6 @@
 import type { ConfiguredFiles } from '../../files/index.ts'
 import type { Problem, SettingsSpec, Target, Values } from '../../settings/index.ts'
+import type { ExecConfig } from '../../system/allowed-program.ts'
 import type { Receiver } from '../receiver.ts'
 import type { ReceiverConfig } from '../settings.ts'
 
@@ -12,6 +13,8 @@ export type ReceiverContext = {
   readonly version: string
   /** The way to secrets and to files of CAs. */
   readonly files: ConfiguredFiles
+  /** The programs that the system's svc.yaml allows. Absent: none. */
+  readonly programs?: ExecConfig | undefined
   /** Milliseconds since 1970. */
   readonly now: () => number
   /** Gets what an operator should know and no delivery says: one line without secrets. */
@@ -36,6 +39,10 @@ export type ReceiverKind<S extends SettingsSpec = SettingsSpec> = {
    * Whether it needs a store, unless the receiver is `volatile`: without one, each restart repeats messages, which people get.
    */
   readonly needsStore?: boolean | undefined
+  /** Whether it starts programs of this machine. */
+  readonly runsPrograms?: boolean | undefined
+  /** Why no drill may go through a receiver with these settings, or undefined: the message continues its name. */
+  readonly drillMistake?: ((values: Values<S>) => string | undefined) | undefined
   /** Whether it has silences of its own: `mute` of what it opens. */
   readonly silences?: boolean | undefined
   /** Loads what sending needs, and connects to nothing. */
@@ -43,10 +50,11 @@ export type ReceiverKind<S extends SettingsSpec = SettingsSpec> = {
 }
 
 /** A kind whose settings only itself knows. */
-export type AnyReceiverKind = Omit<ReceiverKind, 'mistakes' | 'to' | 'target' | 'open'> & {
+export type AnyReceiverKind = Omit<ReceiverKind, 'mistakes' | 'to' | 'target' | 'drillMistake' | 'open'> & {
   readonly mistakes: (values: unknown, all: Pick<ReceiverConfig, 'remind'>) => readonly Problem[]
   readonly to: (values: unknown) => string
   readonly target: (values: unknown) => Target | undefined
+  readonly drillMistake?: ((values: unknown) => string | undefined) | undefined
   readonly open: (config: ReceiverConfig, values: unknown, context: ReceiverContext) => Promise<Receiver>
 }
 

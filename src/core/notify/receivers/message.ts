@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { showDuration } from '../../format.ts'
 import { sanitize } from '../../net/text.ts'
-import { isOver, type Notice, type NoticeSubject } from '../receiver.ts'
+import { type Delivery, isOver, type Notice, type NoticeSubject } from '../receiver.ts'
 import type { ReceiverConfig } from '../settings.ts'
 
 /** Characters of a text about a fault. At most 1 KiB of UTF-8 counts, too. */
@@ -103,6 +103,38 @@ export const timeText = (ms: number): string => {
   const date = new Date(ms)
   return Number.isNaN(date.getTime()) ? 'an unknown time' : `${date.toISOString().slice(0, 19).replace('T', ' ')} UTC`
 }
+
+/** What a message of a drill says first, and last. */
+const drillSummary = 'DRILL of svc: nothing has failed'
+const isDrillOver = 'DRILL of svc: it is over'
+
+/** The labels by which a drill is told from an alert, besides those of its identity. */
+export const drillLabels = { alertname: 'SvcDrill', severity: 'info', drill: 'true' } as const
+
+export const drillSummaryOf = (notice: Notice): string => (isOver(notice) ? isDrillOver : drillSummary)
+
+/** What a drill says besides its labels. */
+export const drillAnnotationsOf = (notice: Notice): Readonly<Record<string, string>> => ({
+  summary: drillSummaryOf(notice),
+  description: boundedText(notice.text),
+  incident: sanitize(notice.incident, 128),
+  ...(notice.drill?.callback === undefined || isOver(notice) ? {} : { callback_url: notice.drill.callback }),
+})
+
+/** Of a drill, the receipt counts; of an incident, nobody reads it. */
+export const withReceipt = (notices: readonly Notice[], delivery: Delivery, receipt: () => string): Delivery =>
+  delivery.what === 'accepted' && notices.some(({ drill }) => drill !== undefined)
+    ? { ...delivery, receipt: receipt() }
+    : delivery
+
+/** The lines of a message of a drill. */
+export const drillLinesOf = (notice: Notice): readonly string[] => [
+  drillSummaryOf(notice),
+  `  ${boundedText(notice.text)}`,
+  ...(notice.drill?.callback === undefined || isOver(notice)
+    ? []
+    : ['', 'Open this link to confirm that this message arrived:', notice.drill.callback]),
+]
 
 /** The lines of a message about one notice. */
 export function linesOf(notice: Notice, details: ReceiverConfig['details']): readonly string[] {

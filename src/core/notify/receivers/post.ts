@@ -252,3 +252,18 @@ export const clearTextMistake = (written: string): string | undefined => {
     ? 'begins with http://, but credentials leave this machine only under TLS: use https://'
     : undefined
 }
+
+/** The URL that a secret contains. Throws ProbeError, without repeating it. */
+export function secretUrl(written: string, origin: string): URL {
+  const url = URL.parse(written)
+  const isHttp = url?.protocol === 'https:' || url?.protocol === 'http:'
+  if (url === null || !isHttp)
+    throw new ProbeError('internal', `the secret ${origin} is not a URL that begins with https://`)
+  if (clearTextMistake(written) !== undefined) {
+    throw new ProbeError(
+      'internal',
+      `the URL of ${origin} begins with http://: a secret URL beyond loopback needs https://`,
+    )
+  }
+  return url
+}

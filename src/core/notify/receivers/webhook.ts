@@ -3,18 +3,19 @@ import { readTrust, trustSettings } from '../../net/trust.ts'
 import { hostOf, portOf } from '../../net/url.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { type Problem, Secret, type SettingsSpec, type Values } from '../../settings/index.ts'
-import { type Delivery, isOver, type Notice, type Receiver } from '../receiver.ts'
+import type { Delivery, Notice, Receiver } from '../receiver.ts'
 import type { ReceiverConfig } from '../settings.ts'
+import { bodyOf } from './body.ts'
 import { type ReceiverContext, receiverKind } from './kind.ts'
-import { annotationsOf, digest, identityOf, keyOf } from './message.ts'
+import { digest, withReceipt } from './message.ts'
 import {
-  clearTextMistake,
   deliveryOf,
   failureOf,
   type PostTarget,
   placeMistake,
   redactorOf,
   request,
+  secretUrl,
   shownPlace,
 } from './post.ts'
 
@@ -35,8 +36,6 @@ const settings = {
 } as const satisfies SettingsSpec
 type Settings = Values<typeof settings>
 
-/** Alerts in one message. `truncatedAlerts` counts the others. */
-const maxAlerts = 1_000
 /** Bytes of the key of a signature. */
 const keyBytes = { min: 24, max: 64 }
 
@@ -93,7 +92,10 @@ class Webhook implements Receiver {
     }
     const headers = { 'webhook-id': id, 'webhook-timestamp': timestamp, ...signature }
     const ask = { method: 'POST', headers: { 'Content-Type': 'application/json', ...headers }, body } as const
-    return deliveryOf(await request(place, ask, signal, now), place.url, now)
+    const reply = await request(place, ask, signal, now)
+    return withReceipt(notices, deliveryOf(reply, place.url, now), () =>
+      'status' in reply ? `status ${reply.status}` : '',
+    )
   }
 
   async close(): Promise<void> {}
@@ -126,21 +128,6 @@ class Webhook implements Receiver {
 /** What is read from settings and files is ours. */
 const redactNothing = (text: string | Uint8Array): string => String(text)
 
-/** The URL that a secret contains. Throws ProbeError, without repeating it. */
-function secretUrl(written: string, origin: string): URL {
-  const url = URL.parse(written)
-  const isHttp = url?.protocol === 'https:' || url?.protocol === 'http:'
-  if (url === null || !isHttp)
-    throw new ProbeError('internal', `the secret ${origin} is not a URL that begins with https://`)
-  if (clearTextMistake(written) !== undefined) {
-    throw new ProbeError(
-      'internal',
-      `the URL of ${origin} begins with http://: a secret URL beyond loopback needs https://`,
-    )
-  }
-  return url
-}
-
 /** The key of a secret of Standard Webhooks. Throws ProbeError, without repeating the secret. */
 function keyOfSecret(secret: string): Buffer {
   const text = secret.trim().replace(/^whsec_/, '')
@@ -155,53 +142,3 @@ export const sign = (
   { id, timestamp, body }: { readonly id: string; readonly timestamp: string; readonly body: string },
   key: Uint8Array,
 ): string => `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')}`
-
-type Labels = Readonly<Record<string, string>>
-
-/** The labels that all of them have with the same value. */
-const commonTo = ([first = {}, ...others]: readonly Labels[]): Labels =>
-  Object.fromEntries(Object.entries(first).filter(([name, value]) => others.every((one) => one[name] === value)))
-
-/** The body of Alertmanager's webhooks, version 4. */
-function bodyOf(notices: readonly Notice[], { name, details }: ReceiverConfig, { url = '', isTest }: ReceiverContext) {
-  const alerts = notices.slice(0, maxAlerts).map((notice) => alertOf(notice, details, isTest === true))
-  const isFiring = alerts.some(({ status }) => status === 'firing')
-  const groupLabels = commonTo(notices.map(({ subject }) => identityOf(subject)))
-  const group = Object.entries(groupLabels).map(([label, value]) => `${label}=${JSON.stringify(value)}`)
-  return {
-    receiver: name,
-    status: isFiring ? 'firing' : 'resolved',
-    alerts,
-    groupLabels,
-    commonLabels: commonTo(alerts.map(({ labels }) => labels)),
-    commonAnnotations: commonTo(alerts.map(({ annotations }) => annotations)),
-    externalURL: url,
-    version: '4',
-    groupKey: `{}:{${group.join(', ')}}`,
-    truncatedAlerts: notices.length - alerts.length,
-  }
-}
-
-/** How the body writes that something has not ended. */
-const never = '0001-01-01T00:00:00Z'
-
-function alertOf(notice: Notice, details: ReceiverConfig['details'], isTest: boolean) {
-  const { subject, level, beganAt, endedAt, observedAt, url = '' } = notice
-  const [alertname, severity] = level === 'failed' ? ['SvcFailed', 'critical'] : ['SvcWarning', 'warning']
-  const labels: Labels = isTest
-    ? { alertname: 'SvcTest', severity: 'none', test: 'true', ...identityOf(subject) }
-    : { alertname, severity, ...identityOf(subject) }
-  const annotations: Labels = isTest
-    ? { summary: 'Test message of svc notify test: nothing has failed', description: notice.text }
-    : annotationsOf(notice, details)
-  return {
-    status: isOver(notice) ? 'resolved' : 'firing',
-    labels,
-    annotations,
-    startsAt: new Date(beganAt).toISOString(),
-    endsAt: isOver(notice) ? new Date(endedAt ?? observedAt).toISOString() : never,
-    generatorURL: url,
-    // Of the identity alone, so that a change of severity concerns the same alert.
-    fingerprint: keyOf(subject),
-  }
-}

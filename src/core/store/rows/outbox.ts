@@ -7,16 +7,20 @@ import type { StoreLink } from '../link.ts'
 const rowsAtOnce = 200
 
 /**
- * What receivers know, in the tables of the history. `link`: the database that has them. Undefined, if `create` is false,
+ * What receivers know of incidents, or of drills, in the tables of the history. `link`: the database that has them. Undefined, if `create` is false,
  * where there is none yet.
  */
-export function outboxOver(link: (create: boolean) => Promise<StoreLink | undefined>): OutboxRows {
+export function outboxOver(
+  link: (create: boolean) => Promise<StoreLink | undefined>,
+  table: 'notifyRows' | 'drillRows' = 'notifyRows',
+): OutboxRows {
+  const rowsOf = sql.table(table)
   return {
     read: async () => {
       const own = await link(false)
       if (!own) return []
       return await own.read(async (db) => {
-        const { rows } = await sql<{ body: string }>`SELECT "body" FROM "notifyRows"`.execute(db)
+        const { rows } = await sql<{ body: string }>`SELECT "body" FROM ${rowsOf}`.execute(db)
         return rows.map(({ body }) => JSON.parse(body) as StoredRow)
       })
     },
@@ -27,10 +31,10 @@ export function outboxOver(link: (create: boolean) => Promise<StoreLink | undefi
       const changed = rows.filter(({ row }) => row !== undefined)
       await own.write(async (tx) => {
         for (const some of chunked(gone))
-          await sql`DELETE FROM "notifyRows" WHERE "id" IN (${sql.join(some.map(idOf))})`.execute(tx)
+          await sql`DELETE FROM ${rowsOf} WHERE "id" IN (${sql.join(some.map(idOf))})`.execute(tx)
         for (const some of chunked(changed)) {
           const values = some.map((one) => sql`(${idOf(one)}, ${JSON.stringify(one)})`)
-          await sql`INSERT INTO "notifyRows" ("id", "body") VALUES ${sql.join(values)}
+          await sql`INSERT INTO ${rowsOf} ("id", "body") VALUES ${sql.join(values)}
             ON CONFLICT ("id") DO UPDATE SET "body" = excluded."body"`.execute(tx)
         }
       })

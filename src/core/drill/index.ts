@@ -1,0 +1,15 @@
+/** Drills: whether the way of an alarm works, from a fault to the receivers. */
+export { type DrillHistory, type DrillTimes, drillTimes } from './due.ts'
+export {
+  type DrillFacts,
+  type Hop,
+  type HopResult,
+  hopsOf,
+  type ReceiverFacts,
+  resultOf,
+  traceKey,
+  withOpened,
+} from './judge.ts'
+export { drillsInMemory } from './memory.ts'
+export type { DrillRecord, DrillRows, OpenedLink } from './report.ts'
+export { type DrillConfig, drillSettings } from './settings.ts'

@@ -1,0 +1,37 @@
+import type { DrillRecord, DrillRows } from './report.ts'
+
+/** Drills that are kept. */
+const mostDrills = 100
+
+/** Drills of this process alone: where there is no store, and while it fails. */
+export function drillsInMemory(): DrillRows {
+  let drills: readonly DrillRecord[] = []
+  const replace = (drill: DrillRecord): void => {
+    drills = drills.map((one) => (one.id === drill.id ? drill : one))
+  }
+  return {
+    latest: async (n) => drills.slice(0, n),
+    find: async (id) => drills.find((one) => one.id === id),
+    begin: async (drill, pauseMs) => {
+      const [last] = drills
+      if (last && drill.beganAt >= last.beganAt && drill.beganAt - last.beganAt < pauseMs) return false
+      drills = [drill, ...drills].slice(0, mostDrills)
+      return true
+    },
+    update: async (drill) => {
+      const stored = drills.find((one) => one.id === drill.id)
+      if (stored) replace({ ...drill, tokens: stored.tokens, opened: stored.opened })
+    },
+    open: async (tokenHash, at, since) => {
+      for (const drill of drills) {
+        const receiver = Object.keys(drill.tokens).find((name) => drill.tokens[name] === tokenHash)
+        if (receiver === undefined || drill.beganAt < since) continue
+        const { [receiver]: _, ...tokens } = drill.tokens
+        const opened = { ...drill, tokens, opened: { ...drill.opened, [receiver]: at } }
+        replace(opened)
+        return { drill: opened, receiver }
+      }
+      return undefined
+    },
+  }
+}

@@ -1,0 +1,93 @@
+import { sql } from 'kysely'
+import type { DrillRecord, DrillRows } from '../../drill/index.ts'
+import type { OutboxRows } from '../../outbox/index.ts'
+import type { StoreLink } from '../link.ts'
+import type { Db } from '../tables.ts'
+import { outboxOver } from './outbox.ts'
+
+/** Drills that are kept. */
+const mostDrills = 100
+
+/**
+ * Drills, in the tables of the history. `link`: the database that has them. Undefined, if `create` is false, where there is
+ * none yet.
+ */
+export function drillsOver(
+  link: (create: boolean) => Promise<StoreLink | undefined>,
+): DrillRows & { readonly outbox: OutboxRows } {
+  const writable = async (): Promise<StoreLink> => {
+    const own = await link(true)
+    if (!own) throw new Error('a database that is written exists')
+    return own
+  }
+  return {
+    outbox: outboxOver(link, 'drillRows'),
+    latest: async (n) => {
+      const own = await link(false)
+      return own ? await own.read(async (db) => await latestIn(db, n)) : []
+    },
+    find: async (id) => {
+      const own = await link(false)
+      return own?.read(async (db) => await one(db, id))
+    },
+    begin: async (drill, pauseMs) =>
+      await (await writable()).write(async (tx) => {
+        const slot = Math.floor(drill.beganAt / pauseMs)
+        const [last] = await latestIn(tx, 1)
+        // A clock that was set back must not stop drills.
+        const sinceMs = last === undefined ? Number.POSITIVE_INFINITY : drill.beganAt - last.beganAt
+        if (sinceMs >= 0 && sinceMs < pauseMs) return false
+        const { rows } = await sql`INSERT INTO "drills" ("id", "beganAt", "slot", "body")
+          VALUES (${drill.id}, ${drill.beganAt}, ${slot}, ${JSON.stringify(drill)})
+          ON CONFLICT DO NOTHING RETURNING "id"`.execute(tx)
+        if (rows.length === 0) return false
+        await sql`DELETE FROM "drills" WHERE "id" NOT IN
+          (SELECT "id" FROM "drills" ORDER BY "beganAt" DESC LIMIT ${mostDrills})`.execute(tx)
+        return true
+      }),
+    update: async (drill) => {
+      await (await writable()).write(async (tx) => {
+        const stored = await one(tx, drill.id)
+        if (stored) await replace(tx, { ...drill, tokens: stored.tokens, opened: stored.opened })
+      })
+    },
+    open: async (tokenHash, at, since) => {
+      const own = await link(false)
+      const holder = async (db: Db) => {
+        for (const drill of await latestIn(db, mostDrills)) {
+          const receiver = Object.keys(drill.tokens).find((name) => drill.tokens[name] === tokenHash)
+          if (receiver !== undefined && drill.beganAt >= since) return { drill, receiver }
+        }
+        return undefined
+      }
+      // Anybody may ask: a link that nobody has takes no lock.
+      if (!own || !(await own.read(holder))) return undefined
+      return await own.write(async (tx) => {
+        const match = await holder(tx)
+        if (!match) return undefined
+        const { drill, receiver } = match
+        const { [receiver]: _, ...tokens } = drill.tokens
+        const opened: DrillRecord = { ...drill, tokens, opened: { ...drill.opened, [receiver]: at } }
+        await replace(tx, opened)
+        return { drill: opened, receiver }
+      })
+    },
+  }
+}
+
+async function latestIn(db: Db, n: number): Promise<readonly DrillRecord[]> {
+  const { rows } = await sql<Body>`SELECT "body" FROM "drills" ORDER BY "beganAt" DESC LIMIT ${n}`.execute(db)
+  return rows.map(read)
+}
+
+async function one(db: Db, id: string): Promise<DrillRecord | undefined> {
+  const { rows } = await sql<Body>`SELECT "body" FROM "drills" WHERE "id" = ${id}`.execute(db)
+  return rows.map(read)[0]
+}
+
+async function replace(tx: Db, drill: DrillRecord): Promise<void> {
+  await sql`UPDATE "drills" SET "body" = ${JSON.stringify(drill)} WHERE "id" = ${drill.id}`.execute(tx)
+}
+
+type Body = { readonly body: string }
+const read = ({ body }: Body): DrillRecord => JSON.parse(body) as DrillRecord

@@ -1,0 +1,13 @@
+/** Whether svc may say that it watches: the one decision behind the watchdog and the ping of a dead man's switch. */
+export {
+  afterPing,
+  afterSample,
+  type Condition,
+  newPinging,
+  newVigil,
+  type Pinging,
+  pingDue,
+  type Vigil,
+  vouches,
+  whyNot,
+} from './vigil.ts'

@@ -1,0 +1,71 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { DrillRecord } from '../../src/core/drill/index.ts'
+import { type Data, openData } from '../../src/core/store/index.ts'
+import { backends } from '../support/store/data-fixture.ts'
+
+const minute = 60_000
+const start = Date.UTC(2026, 10, 24, 12)
+const drill = (id: string, beganAt: number, more: Partial<DrillRecord> = {}): DrillRecord => ({
+  id,
+  by: 'ann',
+  through: ['chat'],
+  beganAt,
+  hops: [],
+  tokens: {},
+  opened: {},
+  ...more,
+})
+
+describe.each(backends)('M14 drills in a store on $name', ({ start: begin, fresh, stop }) => {
+  let path = ''
+  let data: Data
+  beforeAll(begin)
+  afterAll(stop)
+  beforeEach(async () => {
+    path = await fresh(path)
+    data = await openData({ store: path, create: true })
+  })
+  afterEach(async () => await data.close())
+
+  test('M14 none begins within a minute of another, also of those that begin at once', async () => {
+    const outcomes = await Promise.all(['a', 'b', 'c'].map((id) => data.drills.begin(drill(id, start), minute)))
+    expect(outcomes.filter((isFirst) => isFirst)).toHaveLength(1)
+    expect(await data.drills.begin(drill('d', start + minute - 1), minute)).toBe(false)
+    expect(await data.drills.begin(drill('e', start + minute), minute)).toBe(true)
+    expect((await data.drills.latest(9)).map(({ id }) => id)[0]).toBe('e')
+    // A clock that was set back by an hour does not stop drills.
+    expect(await data.drills.begin(drill('f', start - 60 * minute), minute)).toBe(true)
+  })
+
+  test('M14 a link opens once, up to its end, and an update does not close it', async () => {
+    await data.drills.begin(drill('a', start, { tokens: { chat: 'hash1', am: 'hash2' } }), minute)
+    expect(await data.drills.open('unknown', start, 0)).toBeUndefined()
+    expect(await data.drills.open('hash1', start + 9 * minute, start + 1)).toBeUndefined()
+    expect(await data.drills.open('hash1', start + minute, start)).toMatchObject({ receiver: 'chat' })
+    expect(await data.drills.open('hash1', start + minute, start)).toBeUndefined()
+    await data.drills.update(drill('a', start, { endedAt: start + minute, tokens: { chat: 'hash1', am: 'hash2' } }))
+    expect(await data.drills.find('a')).toMatchObject({
+      endedAt: start + minute,
+      opened: { chat: start + minute },
+      tokens: { am: 'hash2' },
+    })
+    expect(await data.drills.open('hash2', start, start)).toMatchObject({ receiver: 'am' })
+  })
+
+  test('M14 the latest 100 are kept', async () => {
+    for (let at = 0; at < 105; at += 1) await data.drills.begin(drill(`d${at}`, start + at * minute), minute)
+    const all = await data.drills.latest(1_000)
+    expect(all).toHaveLength(100)
+    expect(all[0]?.id).toBe('d104')
+  })
+
+  test('M14 what receivers know of drills is apart from what they know of incidents', async () => {
+    const row = { need: { incident: 'i1', level: 'warning', beganAt: 1, since: 2 }, ends: [] } as const
+    const subject = { key: '/svc/drill', monitor: 'svc drill', check: 'drill' }
+    await data.drills.outbox.write([{ receiver: 'chat', subject, row }])
+    expect(await data.outbox.read()).toEqual([])
+    expect(await data.drills.outbox.read()).toEqual([{ receiver: 'chat', subject, row }])
+    await data.outbox.write([{ receiver: 'chat', subject, row: undefined }])
+    expect(await data.drills.outbox.read()).toHaveLength(1)
+  })
+})
