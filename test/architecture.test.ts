@@ -115,7 +115,7 @@ const law: Record<string, readonly string[]> = {
   // Times of cron expressions.
   cron: ['net', 'suggest'],
   // Whose notifications wait, and until when. Of the states it uses types.
-  quiet: ['cron', 'notify', 'states', 'settings', 'format'],
+  quiet: ['cron', 'notify', 'states', 'settings', 'format', 'lazy', 'protocol'],
   // What the audit proves, and what it says of the past.
   audit: ['json'],
   // What results say over time. Of the engine and the protocol it uses nothing.

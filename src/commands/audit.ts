@@ -135,7 +135,7 @@ svc audit verify --head N:HASH.`
 }
 
 export class AuditExport extends StoreCommand {
-  static override summary = 'Write the audit with its seals into a file, which can be verified without the store'
+  static override summary = 'Write the audit and its seals to a file that can be verified without a store'
   static override description =
     `Writes every sealed entry and every seal as a line of JSON, after sealing the entries that have no seal yet.
 svc audit verify --export FILE verifies it on any machine. The file has mode 600 and appears when it is complete.`

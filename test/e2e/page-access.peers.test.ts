@@ -80,7 +80,7 @@ peerSuite(chromiumMissing, 'the pages of svc serve for people of all kinds, in a
   }
 
   test(
-    'W23 the keyboard alone signs in, searches, opens a monitor, runs a check, reads its report and signs out',
+    'W25 the keyboard alone signs in, searches, opens a monitor, runs a check, reads its report and signs out',
     async () => {
       const page = await open('/')
       expect(await page.locator('body').innerText()).not.toContain('orders')
@@ -128,7 +128,7 @@ peerSuite(chromiumMissing, 'the pages of svc serve for people of all kinds, in a
     ['a phone, dark', { viewport: { width: 390, height: 844 }, colorScheme: 'dark' }],
     ['a desktop, light', { viewport: { width: 1280, height: 900 }, colorScheme: 'light' }],
   ] as const)(
-    'W23 axe-core finds nothing, of any impact, on all pages on %s',
+    'W25 axe-core finds nothing, of any impact, on all pages on %s',
     async (_, options) => {
       const page = await open('/', options)
       const findings: string[] = []
@@ -162,7 +162,7 @@ peerSuite(chromiumMissing, 'the pages of svc serve for people of all kinds, in a
     maxMs,
   )
 
-  test('W23 the board fits on a wall without scrolling, and no letter of it is smaller than 2 % of its width', async () => {
+  test('W25 the board fits on a wall without scrolling, and no letter of it is smaller than 2 % of its width', async () => {
     for (const [width, height] of [
       [1920, 1080],
       [3840, 2160],
@@ -183,7 +183,7 @@ peerSuite(chromiumMissing, 'the pages of svc serve for people of all kinds, in a
     }
   })
 
-  test('W23 the fullest board fits, too: all types fail, with five hundred incidents and long names', async () => {
+  test('W25 the fullest board fits, too: all types fail, with five hundred incidents and long names', async () => {
     const page = await open('/', { viewport: { width: 1920, height: 1080 } })
     const at = new Date()
     const name = 'http a-service-with-a-rather-long-name.example.com'
@@ -211,7 +211,7 @@ peerSuite(chromiumMissing, 'the pages of svc serve for people of all kinds, in a
     await page.context().close()
   })
 
-  test('W23 the board of some types shows those types only, and a type that is not checked is an error', async () => {
+  test('W25 the board of some types shows those types only, and a type that is not checked is an error', async () => {
     const page = await open('/')
     await signIn(page, '/board?type=Batch')
     expect(page.url()).toBe(`${serve.url}/board?type=Batch`)
@@ -223,7 +223,7 @@ peerSuite(chromiumMissing, 'the pages of svc serve for people of all kinds, in a
     await page.context().close()
   })
 
-  test('W23 who may silences a monitor, acknowledges its incident and ends both on its page, without scripts; a viewer cannot', async () => {
+  test('W25 who may silences a monitor, acknowledges its incident and ends both on its page, without scripts; a viewer cannot', async () => {
     const path = '/?monitor=Sql%2Ftcp%20orders'
     const page = await open('/', { javaScriptEnabled: false })
     await signIn(page, path)
@@ -255,7 +255,7 @@ peerSuite(chromiumMissing, 'the pages of svc serve for people of all kinds, in a
   })
 
   test(
-    'W23 a board whose server hangs says that it is stale, and is itself again when the server answers',
+    'W25 a board whose server hangs says that it is stale, and is itself again when the server answers',
     async () => {
       const page = await open('/', { viewport: { width: 1920, height: 1080 }, javaScriptEnabled: false })
       await signIn(page, '/board?type=Batch', true)

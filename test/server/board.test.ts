@@ -32,8 +32,8 @@ function board(
   return { text: textOf(markup), level: /<header class="(\w+)">/.exec(markup)?.[1], refresh }
 }
 
-describe('W23 the board', () => {
-  test('W23 is green only if each of its types has a result that counts for each monitor', () => {
+describe('W25 the board', () => {
+  test('W25 is green only if each of its types has a result that counts for each monitor', () => {
     const both = [run('Sql', 'ok'), run('App', 'ok')]
     expect(board(both)).toMatchObject({ level: 'ok', refresh: '10' })
     expect(board([run('Sql', 'ok')]).level).toBe('unchecked')
@@ -46,7 +46,7 @@ describe('W23 the board', () => {
     expect(board([]).text).toContain('? Sql: not checked yet')
   })
 
-  test('W23 shows the incidents of its types, and others whose victims are of its types', () => {
+  test('W25 shows the incidents of its types, and others whose victims are of its types', () => {
     const fault = {
       check: 'connect',
       level: 'failed',
@@ -76,7 +76,7 @@ describe('W23 the board', () => {
     expect(text).not.toContain('other')
   })
 
-  test('W23 the number of incidents on it is bounded, and the rest is counted', () => {
+  test('W25 the number of incidents on it is bounded, and the rest is counted', () => {
     const open = Array.from({ length: 500 }, (_, index) => ({
       ...{ type: 'Sql' as const, monitor: `tcp m${index}`, victims: [], hiddenVictims: 0 },
       faults: [
@@ -97,7 +97,7 @@ describe('W23 the board', () => {
     expect(text.length).toBeLessThan(2_500)
   })
 
-  test('W23 a type that is not checked here is an error, and never a green board', async () => {
+  test('W25 a type that is not checked here is an error, and never a green board', async () => {
     const runtime: Partial<Runtime> = {
       facts: { store: undefined, configuration: undefined, types: ['Sql', 'App'], ownTypes: [] },
       recent: async () => [run('Sql', 'ok'), run('App', 'ok')],

@@ -11,7 +11,7 @@ import { ask, healthy, withSite } from './site.ts'
 const day = 86_400_000
 const now = Date.UTC(2026, 2, 1, 12)
 
-test('W23 the bars of 90 days are one line for each stretch of equal days, and their text has the numbers', () => {
+test('W25 the bars of 90 days are one line for each stretch of equal days, and their text has the numbers', () => {
   const days: readonly DayStatus[] = [
     ...Array.from({ length: 80 }, () => 'ok' as const),
     'failed',
@@ -26,7 +26,7 @@ test('W23 the bars of 90 days are one line for each stretch of equal days, and t
   expect(markup.length).toBeLessThan(400)
 })
 
-test('W23 the days of monitors have the worst of each day, the last one is today, and they are read again after half a minute', async () => {
+test('W25 the days of monitors have the worst of each day, the last one is today, and they are read again after half a minute', async () => {
   const source = memorySource()
   const run = (at: number, level: 'ok' | 'failed' | 'warning') =>
     source.recorder.add(
@@ -61,7 +61,7 @@ test('W23 the days of monitors have the worst of each day, the last one is today
   expect(next.get('Sql/tcp orders')?.days.slice(-3)).toEqual(['unobserved', 'failed', 'unobserved'])
 })
 
-test('W23 a history that hangs or fails costs the page its bars and nothing else, and strangers cause no read of it', async () => {
+test('W25 a history that hangs or fails costs the page its bars and nothing else, and strangers cause no read of it', async () => {
   const facts = { store: undefined, configuration: undefined, types: ['Sql'], ownTypes: [] } as const
   const document = runOfResponse('Sql', 'Basic', healthy({ correlationId: 'a' } as Call))
   const runtime = { facts, recent: async () => [recentRun(document, 3)] }
@@ -91,7 +91,7 @@ test('W23 a history that hangs or fails costs the page its bars and nothing else
   expect(reads).toBe(answers.length)
 })
 
-test('W23 a store that hangs costs the page what is quiet and nothing else', async () => {
+test('W25 a store that hangs costs the page what is quiet and nothing else', async () => {
   const confirmed: Runtime['confirmed'] = () => ({ checks: [], isIsolated: undefined })
   await withSite({ service: { getQuiet: () => new Promise(() => {}) }, runtime: { confirmed } }, async ({ port }) => {
     for (const path of ['/', '/board']) expect((await ask(port, path)).status).toBe(200)

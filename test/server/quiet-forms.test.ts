@@ -29,7 +29,7 @@ const fieldOf = (markup: string, name: string): string =>
     .replaceAll('&gt;', '>')
     .replaceAll('&amp;', '&')
 
-test('W23 a form of the page of a monitor calls its operation and comes back to the page, whatever the name contains', async () => {
+test('W25 a form of the page of a monitor calls its operation and comes back to the page, whatever the name contains', async () => {
   await withSite({ service }, async ({ port, calls }) => {
     for (const monitor of ['tcp orders', 'tcp a, b', 'tcp "quoted"', "tcp it's <x> & [y]", 'tcp a\\b'] as const) {
       const id: MonitorId = { type: 'Sql', monitor }
@@ -55,7 +55,7 @@ test.each([
   ['another site', { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' }],
   ['another port of this host', { 'sec-fetch-site': 'same-site', origin: 'http://127.0.0.1:1' }],
   ['a page that hides its origin', { origin: 'null' }],
-] as const)('T6 W23 a form of %s silences nothing and ends nothing', async (_, headers) => {
+] as const)('T6 W25 a form of %s silences nothing and ends nothing', async (_, headers) => {
   await withSite({ service }, async ({ port, calls }) => {
     for (const [path, fields] of [
       ['/forms/quiet', { Monitors: '*', For: 'P7D', Reason: 'x' }],
@@ -69,7 +69,7 @@ test.each([
   })
 })
 
-test('W23 a form that changes nothing says why, and one that is not complete everywhere says where it is not', async () => {
+test('W25 a form that changes nothing says why, and one that is not complete everywhere says where it is not', async () => {
   const refuse = () => Promise.reject(new Fault('Forbidden', 'This needs the permission <quiet>'))
   await withSite({ service: { ...service, quietMonitors: refuse } }, async ({ port }) => {
     const refused = await press(port, '/forms/quiet', { Monitors: 'a', For: 'PT1H', Reason: 'x' })
@@ -89,7 +89,7 @@ test('W23 a form that changes nothing says why, and one that is not complete eve
   })
 })
 
-test('W23 a reader who may not silence sees what is quiet and no form', () => {
+test('W25 a reader who may not silence sees what is quiet and no form', () => {
   const until = new Date(now + 3_600_000)
   const one = { source: 'hand', until, by: 'alice', reason: 'patch night' } as const
   const byMonitor = new Map([['Sql/tcp orders', one]])

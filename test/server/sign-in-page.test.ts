@@ -24,7 +24,7 @@ const post = (body: Readonly<Record<string, string>>, path = '/sign-in', headers
 const credentials = { UserName: 'viewer', Password: password }
 const cookiesOf = ({ headers }: Got): string => (headers['set-cookie'] ?? []).map((one) => one.split(';')[0]).join('; ')
 
-test('W23 a viewer with the permission health signs in by the form, reads details, and signs out', async () => {
+test('W25 a viewer with the permission health signs in by the form, reads details, and signs out', async () => {
   const stranger = await ask(site.port, '/', { headers: far })
   expect(stranger.text).toContain('<a href="/sign-in?continue=%2F">Sign in</a>')
   expect(stranger.text).not.toContain('?monitor=')
@@ -42,7 +42,7 @@ test('W23 a viewer with the permission health signs in by the form, reads detail
   expect((await ask(site.port, '/', { headers: { ...far, cookie } })).text).not.toContain('signed in as')
 })
 
-test('W23 a session that lasts is renewed in the browser by each page, as a board needs', async () => {
+test('W25 a session that lasts is renewed in the browser by each page, as a board needs', async () => {
   const got = await post({ ...credentials, RememberMe: 'true' }, '/sign-in?continue=%2Fboard%3Ftype%3DApp')
   expect(got.headers.location).toBe('/board?type=App')
   const cookie = cookiesOf(got)
@@ -56,7 +56,7 @@ test('W23 a session that lasts is renewed in the browser by each page, as a boar
   expect(ended.text).toContain('States only')
 })
 
-test('W23 a sign-in that fails is the form with the reason, without a password, a challenge or a cookie', async () => {
+test('W25 a sign-in that fails is the form with the reason, without a password, a challenge or a cookie', async () => {
   for (const body of [{ ...credentials, Password: 'mistaken-secret' }, { UserName: 'nobody', Password: 'x' }, {}]) {
     const got = await post(body as Record<string, string>)
     expect([400, 401]).toContain(got.status)
@@ -91,11 +91,11 @@ test.each([
   ['javascript:alert(1)', '/'],
   ['/\t/evil.example', '/'],
   [undefined, '/'],
-])('W23 after a sign-in, continue=%s leads to %s', (text, target) => {
+])('W25 after a sign-in, continue=%s leads to %s', (text, target) => {
   expect(safeTarget(text)).toBe(target)
 })
 
-test('W23 a server without a store offers no sign-in', async () => {
+test('W25 a server without a store offers no sign-in', async () => {
   await withSite({}, async ({ port }) => {
     expect((await ask(port, '/')).text).not.toContain('Sign in')
     expect((await ask(port, '/sign-in')).text).toContain('This server has no store, so it has no users')

@@ -1,7 +1,7 @@
 import { entryOf, oncePerObject } from '../lazy.ts'
 import { nameMatcher } from '../protocol/index.ts'
 import type { ClockWindows } from './clock.ts'
-import type { QuietRules } from './quiet.ts'
+import type { QuietRules } from './rules.ts'
 import type { HandQuiet } from './types.ts'
 
 type MonitorName = { readonly type?: string | undefined; readonly monitor: string }

@@ -8,12 +8,12 @@ export { mutesOf } from './mutes.ts'
 export {
   acksThatEnd,
   isInForce,
-  type QuietRules,
   type ResultOfRun,
   silencesOf,
   silencesOfMonitors,
   silencesOfResult,
 } from './quiet.ts'
+export type { QuietRules } from './rules.ts'
 export { quietSettings } from './settings.ts'
 export type {
   Acknowledgement,

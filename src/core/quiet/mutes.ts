@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import type { Mute, NoticeSubject } from '../notify/index.ts'
 import type { StoredSubject } from '../states/index.ts'
-import { isInForce, type QuietRules } from './quiet.ts'
+import { isInForce } from './quiet.ts'
+import type { QuietRules } from './rules.ts'
 
 /** Milliseconds by which silences of receivers precede a window: whoever repeats alerts must know of it in time. */
 const aheadMs = 300_000

@@ -1,14 +1,8 @@
 import type { StoredSubject } from '../states/index.ts'
 import { ackEnding, isAcknowledged, type StateOfSubject } from './acknowledge.ts'
-import type { ClockWindows } from './clock.ts'
 import { coveringIn } from './covering.ts'
+import type { QuietRules } from './rules.ts'
 import type { Acknowledgement, Silence, StoredQuiet } from './types.ts'
-
-/** What silences notifications at a time: windows by the clock, and entries that somebody made. */
-export type QuietRules = {
-  readonly clock: readonly ClockWindows[]
-  readonly entries: readonly StoredQuiet[]
-}
 
 /** A monitor by its names. */
 type MonitorName = Pick<StoredSubject, 'type' | 'monitor'>
