@@ -158,7 +158,7 @@ OpenID provider cannot be given back. The last Admin cannot lose Admin.`
 const loadPast = () => import('../cli/accounts/audit-lists.ts')
 
 export class RolesHolders extends StoreCommand {
-  static override summary = 'List the users with a role in this machine's store, now or in the past'
+  static override summary = "List the users with a role in this machine's store, now or in the past"
   static override description =
     `With --at, svc reads from the audit who held the role then, and says from when on the audit can tell. Roles
 from claims of an OpenID provider belong to a sign-in and are not in the audit.`
