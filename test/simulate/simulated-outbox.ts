@@ -1,6 +1,6 @@
 import type { Delivery } from '../../src/core/notify/receiver.ts'
 import type * as Shipped from '../../src/core/outbox/index.ts'
-import { acksThatEnd, lapsedAcks, type StoredQuiet, silencesOf } from '../../src/core/quiet/index.ts'
+import { acksThatEnd, lapsedAcks, type QuietRules, type StoredQuiet, silencesOf } from '../../src/core/quiet/index.ts'
 import type { Incident, StoredSubject, Transition } from '../../src/core/states/index.ts'
 import { Chance } from './chance.ts'
 import { Queue } from './queue.ts'
@@ -256,6 +256,14 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
   const kindOf = (peer: Peer): string => (unreachableFaults.has(faultOf(peer)) ? 'unreachable' : faultOf(peer))
   /** What people acknowledge by hand, which the store keeps. */
   let entries: readonly StoredQuiet[] = []
+  let rules: QuietRules = { clock: [], entries }
+  const keepEntries = (next: readonly StoredQuiet[]): void => {
+    // What is over decides nothing any more. A store keeps it for a week, which only takes time here.
+    entries = next.filter((one) => one.ended === undefined || isStanding(one))
+    rules = { clock: [], entries }
+  }
+  const isStanding = (one: StoredQuiet): boolean =>
+    one.what === 'ack' && byId.get(idOf(one.subject))?.incident?.id === one.incident
   /** What was acknowledged, by the truth. */
   const ackOf = ({ acked, incident }: Peer): Acked | undefined =>
     acked && acked.incident === incident?.id ? acked : undefined
@@ -279,7 +287,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     count('ack')
     const { id, level } = incident
     const wish = { id: `ack-${queue.now}`, from: now(), until: now() + 30 * day, by: 'alice', reason: 'INC-7' }
-    entries = [...entries, { ...wish, what: 'ack', subject: of, incident: id, level, fault: faultOf(peer) }]
+    keepEntries([...entries, { ...wish, what: 'ack', subject: of, incident: id, level, fault: faultOf(peer) }])
     peer.acked = { incident: id, level, kind: kindOf(peer), from: queue.now, brokenAt: undefined }
     settled()
   }
@@ -348,7 +356,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       if (queue.now < startedAt + 2 * second) return 'unknown'
       const { incident } = peer
       const state = stateOf(peer)
-      const silences = silencesOf(peer.subject, state, { clock: [], entries }, now())
+      const silences = silencesOf(peer.subject, state, rules, now())
       return {
         subject: peer.subject,
         state: { ...state, latest: latestOf(peer), message: incident ? 'it fails' : 'fine', depth: 'Basic' },
@@ -372,7 +380,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       for (const { entry, why } of ending) {
         trace(`acknowledgement of ${entry.incident} ends: ${why}`)
         count(`ack ${why}`)
-        entries = entries.map((one) => (one.id === entry.id ? { ...one, ended: { at: now(), by: '-', why } } : one))
+        keepEntries(entries.map((one) => (one.id === entry.id ? { ...one, ended: { at: now(), by: '-', why } } : one)))
       }
     }
     const outbox = new subject.Outbox(now(), lookup)
