@@ -1,8 +1,9 @@
 import { spawnSync } from 'node:child_process'
-import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import type { RequestListener, ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -272,9 +273,8 @@ peerSuite(alertmanagerMissing, 'the way of an alarm, broken in 25 ways', () => {
       },
     })
 
-    const folder = '/tmp/svc-drill-programs'
-    rmSync(folder, { recursive: true, force: true })
-    mkdirSync(folder, { mode: 0o755 })
+    const folder = mkdtempSync(join(tmpdir(), 'svc-drill-programs-'))
+    chmodSync(folder, 0o755)
     closing.push(() => rmSync(folder, { recursive: true, force: true }))
     const program = (name: string, script: string): string => {
       writeFileSync(join(folder, name), `#!/bin/sh\n${script}\n`)
