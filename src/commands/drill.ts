@@ -8,7 +8,7 @@ import type { GetDrillResponse } from '../core/protocol/index.ts'
 
 type DrillOf = NonNullable<GetDrillResponse['Drill']>
 
-/** How often the command asks how the drill fares. Milliseconds. */
+/** How often the command polls the drill. Milliseconds. */
 const pollMs = 2_000
 /** No drill takes longer. Milliseconds. */
 const maxMs = 15 * 60_000

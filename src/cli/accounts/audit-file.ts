@@ -8,7 +8,7 @@ import { Fault } from '../../core/errors.ts'
 import { fileProblem } from '../../core/file-errors.ts'
 import { loadAuditEvents } from '../../core/store/index.ts'
 
-/** Verifies an export or a stream of the audit. Throws Fault Local for any other file. */
+/** Verifies an export or a stream of the audit log. Throws Fault Local for any other file. */
 export async function verifyAuditFile(
   file: string,
   head: ChainHead | undefined,
@@ -17,7 +17,7 @@ export async function verifyAuditFile(
   const { refusalsKeptMs } = await loadAuditEvents()
   const stream = createReadStream(file, { signal })
   try {
-    // An error of the stream does not reach the lines.
+    // readline does not pass on errors of the stream.
     const failed = new Promise<never>((_, reject) => stream.once('error', reject))
     const lines = createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY })
     return await Promise.race([verifyLines(lines, { now: Date.now(), refusalsKeptMs, head }), failed])
@@ -35,7 +35,7 @@ export async function verifyAuditFile(
   }
 }
 
-/** Writes a file with mode 600, which appears when it is complete. `write` gets the function that takes its text. */
+/** Writes a file with mode 600, which appears once it is complete. `write` gets the function that appends text. */
 export async function writeAuditFile<T>(
   file: string,
   overwrite: boolean,

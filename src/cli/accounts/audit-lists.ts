@@ -45,7 +45,7 @@ export const pastHoldersHeadline = (total: number, role: string, at: Date): Head
     ? { mark: 'warn', sentence: `No user had "${role}" on ${precise(at)}` }
     : { mark: 'ok', sentence: `${total === 1 ? '1 user' : `${total} users`} had "${role}" on ${precise(at)}` }
 
-/** To the second: an audit has several entries in a minute. */
+/** To the second: an audit log has several entries in a minute. */
 const precise = (at: Date): string => `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`
 
 /** What the answer about a time does not include. */
@@ -81,7 +81,7 @@ export type RoleHistoryRow = Omit<AuditFacts, 'before' | 'after' | 'target'> & {
   readonly until: readonly string[]
 }
 
-/** `ends`: when roles end by themselves, as `holdingIn` reads it from the entry. */
+/** `ends`: when roles end by themselves, as `holdingIn` reads that from the entry. */
 export const roleChange = (entry: AuditFacts, ends: ReadonlyMap<string, number>): RoleHistoryRow => ({
   ...entry,
   change: auditChange({ ...entry, reason: undefined }),
@@ -118,7 +118,7 @@ const problemShape = objectOf({
   kind: oneOf('edit', 'deletion', 'swap', 'insertion', 'seal', 'cut'),
   sentence: string,
 })
-/** The verification of an audit, in a store or a file. */
+/** The verification of an audit log, in a store or a file. */
 export const verdicts = document<VerdictRow>()({
   around: { target: string },
   rows: 'verdicts',

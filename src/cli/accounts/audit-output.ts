@@ -35,8 +35,8 @@ export async function* auditParts(
 }
 
 /**
- * Anonymous callers choose the names of refused sign-ins. A spreadsheet would take a field that begins with one of these
- * characters for a formula.
+ * Anonymous callers choose the names of refused sign-ins. A spreadsheet would take a field that begins with one of
+ * these characters for a formula.
  */
 const formula = /^[=+\-@]/
 

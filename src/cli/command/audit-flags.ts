@@ -2,7 +2,7 @@ import { Fault } from '../../core/errors.ts'
 import type { AuditHead } from '../../core/service.ts'
 import { custom, oneOf, repeatable } from './flags.ts'
 
-/** An event of the audit, by its name. */
+/** An audit event, by its name. */
 export const eventFlag = custom<string>({
   ...repeatable,
   helpValue: '<roles.changed|…>',
@@ -13,7 +13,7 @@ export const eventFlag = custom<string>({
   },
 })
 
-/** A head of the audit, as `svc audit head` prints it. */
+/** A head of the audit chain, as `svc audit head` prints it. */
 export const headFlag = custom<AuditHead>({
   helpValue: 'N:HASH',
   parse: async (input) => {

@@ -19,8 +19,8 @@ const zoned = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\
 const local = /^(?:(\d{4})-(\d\d)-(\d\d)[T ])?(\d\d):(\d\d)(?::(\d\d))?$/
 
 /**
- * `2026-11-28T18:00Z`, `2026-11-28 18:00`, `18:00` → milliseconds since 1970. Without a zone, the time of this machine
- * counts; without a date, the next such time. Throws Fault `Usage`.
+ * `2026-11-28T18:00Z`, `2026-11-28 18:00`, `18:00` → milliseconds since 1970. Without a zone, in the time of this
+ * machine; without a date, the next such time. Throws Fault `Usage`.
  */
 export function parseUntil(what: string, input: string, now: number): number {
   const text = input.trim()
@@ -66,11 +66,11 @@ export const spanFlag = (description: string, ...exclusive: readonly string[]) =
     exclusive: [...exclusive],
   })
 
-/** Empty for no date. JavaScript reads 31 February as 3 March, which then begins with another day. */
+/** Empty for an invalid date. JavaScript reads 31 February as 3 March, whose text begins with another day. */
 const isoDay = (date: Date): string => (Number.isNaN(date.getTime()) ? '' : date.toISOString())
 
 /**
- * A moment in the past: so long ago (`30m`, `6h`, `7d`), a day in UTC, or a time with its zone.
+ * A moment in the past: a time span ago (`30m`, `6h`, `7d`), a day in UTC, or a time with its zone.
  *
  * @example
  * ```ts
@@ -89,7 +89,7 @@ export function readInstant(text: string, now: number): Date | undefined {
   return Number.isNaN(date.getTime()) || !isoDay(start).startsWith(day) ? undefined : date
 }
 
-/** A flag with such a moment. `now`: for what is counted from it. */
+/** A flag with such a moment. `now`: the instant from which time spans count. */
 export const instantFlag = (what: string) =>
   custom<Date>({
     helpValue: '<7d|2026-11-28|2026-11-28T18:00Z>',

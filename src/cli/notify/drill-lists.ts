@@ -8,7 +8,7 @@ import { type CellText, styles } from '../render/table.ts'
 export type HopRow = {
   readonly receiver: string | undefined
   readonly hop: string
-  /** Of several instances, which one. */
+  /** Which one of several instances. */
   readonly place: string | undefined
   readonly result: 'proven' | 'not proven' | 'failed' | 'waiting'
   readonly durationMs: number | undefined

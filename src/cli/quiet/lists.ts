@@ -3,9 +3,9 @@ import { dateTime, oneOf, optional, orNull, string, strings } from '../render/do
 import { type ListOutput, list } from '../render/list.ts'
 import { type FactRows, headline, moment, pairs } from '../render/table.ts'
 
-/** What is silent, as the lists show it. */
+/** An entry of what is quiet, as the lists show it. */
 export type QuietRow = {
-  /** Undefined for a silence by the clock. */
+  /** Undefined for quiet by the clock. */
   readonly id: string | undefined
   readonly source: 'hand' | 'clock' | 'ack'
   readonly monitors: readonly string[]
@@ -15,7 +15,7 @@ export type QuietRow = {
   readonly until: Date | undefined
   readonly by: string | undefined
   readonly reason: string | undefined
-  /** Only right after it was made: the monitors that it covers. */
+  /** The monitors that it covers. Only right after its creation. */
   readonly covers?: readonly string[] | undefined
 }
 

@@ -3,9 +3,9 @@ import { coversNothingCode, type NotSilenced } from '../../core/protocol/index.t
 import { parseUntil } from '../command/instant.ts'
 import { TargetCommand } from '../session/target-command.ts'
 
-/** A command that silences, or ends that. */
+/** A command that begins or ends quiet. */
 export abstract class QuietCommand extends TargetCommand {
-  /** Until when the flags ask for silence. Throws Usage for both, and for neither unless `isOptional`. */
+  /** The end of the quiet by the flags. Throws Usage for both flags, and for neither unless `isOptional`. */
   protected lengthOf(
     flags: { readonly for?: number | undefined; readonly until?: string | undefined },
     isOptional = false,
@@ -27,7 +27,7 @@ export abstract class QuietCommand extends TargetCommand {
     })
   }
 
-  /** Says where receivers go on sending. Returns the exit code. */
+  /** Lists the receivers that continue to send. Returns the exit code. */
   protected async sayNotSilenced(places: readonly NotSilenced[] = []): Promise<number | undefined> {
     const { notSilencedLine } = await import('./lists.ts')
     for (const place of places) this.writeNote(notSilencedLine(place))
@@ -35,7 +35,7 @@ export abstract class QuietCommand extends TargetCommand {
   }
 }
 
-/** Throws Usage where a pattern covers nothing: the command line is wrong. Throws anything else as it is. */
+/** Throws Usage if a pattern covers nothing: the command line is wrong. Rethrows anything else. */
 export async function orUsage<R>(answer: Promise<R>): Promise<R> {
   try {
     return await answer

@@ -14,7 +14,7 @@ const instant = custom<string>({
   },
 })
 
-/** The flags of an end. */
+/** The flags that set an end. */
 export const endFlags = {
   for: spanFlag('How long until it ends by itself', 'until', 'permanent'),
   until: instant({ description: 'When it ends by itself', exclusive: ['for'] }),
@@ -32,8 +32,8 @@ export type EndFlags = {
 }
 
 /**
- * The end as an assignment carries it. A time span is sent as one, so that the clock of the server counts, not that of
- * this machine. Throws Fault `Usage` for a time that has passed.
+ * The end as an assignment carries it. A time span remains a time span, so that the clock of the server counts, not
+ * that of this machine. Throws Fault `Usage` for a time that has passed.
  */
 export function expiresOf(flags: EndFlags, clock: Date): string | undefined {
   if (flags.permanent) return neverExpires
@@ -52,7 +52,7 @@ const spans = [
   [1_000, 's'],
 ] as const
 
-/** `in 2 h`, in the largest unit of which two fit. A moment after `--for 2h`, it is still that. */
+/** `in 2 h`, in the largest unit of which at least two fit. A moment after `--for 2h`, it is still `in 2 h`. */
 function fromNow(left: number): string {
   const ms = left + Math.min(30_000, left / 100)
   const [unit, name] = spans.find(([one]) => ms >= 2 * one) ?? [1_000, 's']
@@ -66,7 +66,7 @@ function endText(endsAt: number, now: Date): string {
   return `until ${moment(new Date(endsAt))}${left}`
 }
 
-/** Until when, by whom and why: `until 2026-11-28 18:00 UTC (in 2 h), by ann: INC-1`. Empty where nothing is known. */
+/** Until when, by whom and why: `until 2026-11-28 18:00 UTC (in 2 h), by ann: INC-1`. Empty if nothing is known. */
 export function grantText({ endsAt, grantedBy, grantedAt, reason }: GrantFacts, now: Date): string {
   const end = endsAt === undefined ? [] : [endText(endsAt, now)]
   const on = grantedAt === undefined ? '' : ` on ${new Date(grantedAt).toISOString().slice(0, 10)}`

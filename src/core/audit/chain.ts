@@ -1,11 +1,11 @@
 import { hash } from 'node:crypto'
 
 /**
- * The chain of seals over the audit (S13). A seal covers the entries that were committed since the seal before: it lists them
- * with their hashes, and its own hash covers that list and the hash of the seal before. Nothing here reads a store or a clock.
+ * The chain of seals over the audit log (S13). A seal covers the entries that were committed since the previous seal:
+ * it lists them with their hashes, and its own hash covers that list and the hash of the previous seal. Pure.
  */
 
-/** An entry of the audit, with everything that is sealed. `at`: milliseconds since 1970. */
+/** An audit entry, with everything that a seal covers. `at`: milliseconds since 1970. */
 export type ChainEntry = {
   readonly id: number
   readonly at: number
@@ -35,8 +35,8 @@ export const sealedFields = [
 ] as const satisfies readonly (keyof ChainEntry)[]
 
 /**
- * Refusals are entries that anonymous callers can cause. They are listed apart from changes, because they are deleted after
- * a while, and changes are not.
+ * Refusals are entries that anonymous callers can cause. A seal lists them apart from changes, because svc deletes them
+ * after a while and keeps changes.
  */
 export type Seal = {
   /** The first seal is number 1. */
@@ -47,20 +47,20 @@ export type Seal = {
   readonly changes: string
   /** The same for refusals. Undefined once they have been deleted. */
   readonly refusals: string | undefined
-  /** SHA-256 of that list, in hex. It stays. */
+  /** SHA-256 of that list, in hex. It remains when the list is deleted. */
   readonly refusalsDigest: string
-  /** The time of the newest refusal. Undefined: there is none. */
+  /** The time of the newest refusal. Undefined: there are none. */
   readonly refusalsUntil: number | undefined
-  /** SHA-256 in hex, over all of the above and the hash of the seal before. */
+  /** SHA-256 in hex, over all of the above and the hash of the previous seal. */
   readonly hash: string
 }
 
-/** The end of a chain. Whoever keeps it elsewhere notices when the chain is cut or made again. */
+/** The end of a chain. Kept elsewhere, it reveals whether the chain was cut or rebuilt. */
 export type ChainHead = Pick<Seal, 'number' | 'hash'>
 
 export const headText = ({ number, hash: ofSeal }: ChainHead): string => `${number}:${ofSeal}`
 
-/** The head in a text `N:HASH`, or undefined if it is none. */
+/** The head from a text `N:HASH`, or undefined for any other text. */
 export function readHead(text: string): ChainHead | undefined {
   const [, number, ofSeal] = /^(\d{1,15}):([0-9a-f]{64})$/i.exec(text.trim()) ?? []
   return number === undefined || ofSeal === undefined || Number(number) < 1
@@ -68,13 +68,15 @@ export function readHead(text: string): ChainHead | undefined {
     : { number: Number(number), hash: ofSeal.toLowerCase() }
 }
 
-/** SHA-256 of an entry without its id, in base64url: two entries that have exchanged their contents have exchanged this. */
+/**
+ * SHA-256 of an entry without its id, in base64url: if the contents of two entries are swapped, so are their hashes.
+ */
 export const entryHash = (entry: ChainEntry): string =>
   hash('sha256', JSON.stringify(['svc audit entry 1', ...sealedFields.map((name) => entry[name] ?? null)]), 'base64url')
 
 const digestOf = (list: string): string => hash('sha256', list, 'hex')
 
-/** The hash of a seal, from its other members and the hash of the seal before. */
+/** The hash of a seal, from its other members and the hash of the previous seal. */
 export const sealHash = (
   { number, at, changes, refusalsDigest, refusalsUntil }: Omit<Seal, 'hash' | 'refusals'>,
   previous: string | undefined,
@@ -119,7 +121,7 @@ const listOf = (entries: readonly ChainEntry[]): string =>
 
 export type Listed = { readonly id: number; readonly hash: string }
 
-/** The entries that a list names. Undefined: it is no list of a seal. */
+/** The entries that a list names. Undefined: it is not a valid list of a seal. */
 export function readList(list: string): readonly Listed[] | undefined {
   const lines = list.split('\n')
   if (lines.pop() !== '') return undefined

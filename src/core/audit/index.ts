@@ -1,4 +1,4 @@
-/** What the audit proves, and what it says of the past: pure functions of its entries. */
+/** Verifies the audit log, and derives the roles of the past from it: pure functions of its entries. */
 
 export {
   type ChainEntry,

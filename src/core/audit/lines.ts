@@ -4,8 +4,8 @@ import { ChainCheck, type ChainOptions, type ChainVerdict } from './verify.ts'
 import { type ChainSource, sealsWithEntries } from './verify-store.ts'
 
 /**
- * The audit as JSON lines, in an export and in the stream of `svc serve`: a line for each entry, with its `id`, and a line for each
- * seal, with its number as `seal`, after the entries that it lists. Times are in ISO 8601.
+ * The audit log as JSON lines, in an export and in the stream of `svc serve`: a line for each entry, with its `id`, and
+ * a line for each seal, with its number as `seal`, after the entries that it lists. Times are in ISO 8601.
  */
 
 const iso = (at: number): string => new Date(at).toISOString()
@@ -15,7 +15,7 @@ export function entryLine({ id, at, ...entry }: ChainEntry): string {
   return JSON.stringify({ id, at: iso(at), ...Object.fromEntries(rest) })
 }
 
-/** `previous`: the hash of the seal before, with which this one can be verified alone. */
+/** `previous`: the hash of the previous seal, with which this one can be verified alone. */
 export const sealLine = (seal: Seal, previous: string | undefined): string =>
   JSON.stringify({
     seal: seal.number,
@@ -32,7 +32,7 @@ export const sealLine = (seal: Seal, previous: string | undefined): string =>
 const exportLine = (store: string, at: number): string =>
   JSON.stringify({ svc: 'audit export', format: 1, store, at: iso(at) })
 
-/** The whole audit of a store, as far as it is sealed. Throws the store's errors. */
+/** The complete audit log of a store, as far as it is sealed. Throws the store's errors. */
 export async function* exportLines(
   source: ChainSource,
   { store, now }: { readonly store: string; readonly now: number },
@@ -46,12 +46,12 @@ export async function* exportLines(
   }
 }
 
-/** Seals whose repetition in a stream is recognized. */
+/** How many of the latest seals are kept, to recognize their repetition in a stream. */
 const maxRepeated = 100_000
 
 /**
- * Verifies an export, or a stream of `svc serve`, without a store. Rejects with SyntaxError, whose message names the line, for
- * anything else.
+ * Verifies an export, or a stream of `svc serve`, without a store. Rejects with SyntaxError, whose message names the
+ * line, for anything else.
  */
 export async function verifyLines(
   lines: AsyncIterable<string>,
@@ -67,7 +67,7 @@ export async function verifyLines(
     if (line === '') continue
     const value = parsedLine(line)
     if (value === undefined) {
-      // A stream has the beginning of a line where its disk was full. What is missing shows at its seal.
+      // A full disk leaves the beginning of a line in a stream. The seal of a missing entry reveals it.
       if (isExport || check === undefined) throw new SyntaxError(`line ${number} is not a JSON object`)
       continue
     }
@@ -85,7 +85,7 @@ export async function verifyLines(
       continue
     }
     const { seal, previous } = sealIn(value, number)
-    // A stream repeats what svc was about to write when it stopped.
+    // After a restart, a stream repeats what svc was writing when it stopped.
     if (!isExport && hashes.get(seal.number) === seal.hash) continue
     hashes.set(seal.number, seal.hash)
     if (hashes.size > maxRepeated) hashes.delete(hashes.keys().next().value ?? 0)
@@ -111,7 +111,7 @@ const isCount = (value: unknown): value is number => Number.isSafeInteger(value)
 const timeIn = (value: unknown): number => (isText(value) ? Date.parse(value) : Number.NaN)
 const isList = (value: unknown): value is readonly string[] => Array.isArray(value) && value.every(isText)
 
-/** The members of other types than text are not those of an entry that svc has written. */
+/** An entry. svc writes only text into its members, except for `id`: a line with other types is not from svc. */
 function entryIn(value: JsonObject, number: number): ChainEntry {
   const at = timeIn(value['at'])
   const texts = sealedFields.filter((name) => name !== 'at')

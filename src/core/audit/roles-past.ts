@@ -1,8 +1,8 @@
 import { isObject, member } from '../json.ts'
 
-/** Who held which role, from the entries of the audit (O9). Pure: the entries come in the order of their ids. */
+/** Who held which role, from the audit entries (O9). Pure: the entries come in the order of their ids. */
 
-/** An entry that says something of roles. `at`: milliseconds since 1970. `before` and `after`: JSON. */
+/** An entry about roles. `at`: milliseconds since 1970. `before` and `after`: JSON. */
 export type RoleEntry = {
   readonly id: number
   readonly at: number
@@ -12,7 +12,7 @@ export type RoleEntry = {
   readonly after: string | undefined
 }
 
-/** What an entry says that a user holds. `ends`: when a name ends by itself, in milliseconds since 1970. */
+/** What a user holds according to an entry. `ends`: when a name ends by itself, in milliseconds since 1970. */
 export type RecordedRoles = {
   readonly roles: readonly string[]
   readonly permissions: readonly string[]
@@ -27,31 +27,31 @@ export type PastUser = {
   /** Without what had ended by then. */
   readonly roles: readonly string[]
   readonly permissions: readonly string[]
-  /** When the roles end by themselves, of those that do. */
+  /** When roles end by themselves, for those that do. */
   readonly roleEnds: ReadonlyMap<string, number>
 }
 
-/** What the audit says of a time, and of which times it can say it. */
+/** What the audit log says about a time, and for which times it is complete. */
 export type RolesPast = {
   readonly users: readonly PastUser[]
-  /** Every user of whom the audit has an entry, then or later. */
+  /** Every user about whom the audit log has an entry, then or later. */
   readonly names: ReadonlySet<string>
-  /** An entry, after which the audit is complete: those before it contradict each other. */
+  /** An entry after which the audit log is complete: earlier ones contradict each other. */
   readonly completeFrom: number | undefined
   /**
-   * The time of the first entry of a user of whom the audit does not say when the user was added, the latest of them: an entry
-   * ahead of it is missing. Undefined: there is no such user.
+   * For the users whose addition is not in the audit log: the time of the first entry about one of them, the latest of
+   * these times. An earlier entry is missing. Undefined: there is no such user.
    */
   readonly lacksBeginning: number | undefined
-  /** The entry of a restore from a backup: what was changed between these times, and then lost, is not in the audit. */
+  /** The entry of a restore: changes between these times were lost, and are not in the audit log. */
   readonly restored: { readonly id: number; readonly from: number; readonly until: number } | undefined
 }
 
 type State = { readonly holding: RecordedRoles; readonly disabled: boolean }
 
 /**
- * Folds entries into what each user held at `time`. The state is that after the last entry whose time is not later, with all
- * entries before it, so that a clock that was set back repeats no state.
+ * Folds entries into what each user held at `time`. The state is that after the last entry whose time is not later,
+ * with all entries before it, so that a clock that was set back does not repeat a state.
  */
 export class RolesAt {
   readonly #time: number
@@ -59,7 +59,7 @@ export class RolesAt {
   /** Entries after the last one whose time is not later. */
   #later: RoleEntry[] = []
   readonly #names = new Set<string>()
-  /** Users of whom only later entries say something. */
+  /** Users about whom there are only later entries. */
   readonly #earlier = new Map<string, State>()
   #completeFrom: number | undefined
   #lacksBeginning: number | undefined
@@ -77,9 +77,9 @@ export class RolesAt {
     this.#later = []
   }
 
-  /** The state, once all entries are added. */
+  /** The state, after all entries have been added. */
   end(): RolesPast {
-    // The first later entry of a user says what was held before it, if no earlier one does.
+    // If there is no earlier entry about a user, the first later one has what the user held before it.
     for (const entry of this.#later) this.#learnFromLater(entry)
     const users = [...this.#users, ...this.#earlier].map(([userName, { holding, disabled }]): PastUser => {
       const lasts = (kind: 'role' | 'permission') => (name: string) =>
@@ -114,7 +114,7 @@ export class RolesAt {
     this.#last = entry
   }
 
-  /** Compares what an entry says of the time before it with what the entries before it say. */
+  /** Compares the `before` of an entry with the result of the entries before it. */
   #learnBefore({ event, target = '', before, at }: RoleEntry): void {
     if (event === 'user.added') return
     const state = this.#users.get(target)
@@ -146,7 +146,7 @@ export class RolesAt {
     this.#last = entry
   }
 
-  /** `isPast`: whether the restore was before the time in question, which is then not concerned. */
+  /** `isPast`: whether the restore was before the time in question, which it then does not affect. */
   #noteRestore({ id, at, after: text }: RoleEntry, isPast: boolean): void {
     const lost = member(parsed(text), 'auditEntries')
     const from = this.#last?.at ?? Number.NEGATIVE_INFINITY
@@ -157,7 +157,7 @@ export class RolesAt {
 
 const nothing: RecordedRoles = { roles: [], permissions: [], ends: { role: new Map(), permission: new Map() } }
 
-/** What a user holds after an entry. Undefined: there is no such user any more. */
+/** What a user holds after an entry. Undefined: the user no longer exists. */
 function after(state: State | undefined, { event, after: text, before }: RoleEntry): State | undefined {
   const { holding = nothing, disabled = false } = state ?? {}
   if (event === 'user.removed') return undefined
@@ -166,7 +166,7 @@ function after(state: State | undefined, { event, after: text, before }: RoleEnt
   return { holding: is ?? holdingIn(before) ?? holding, disabled: event === 'user.added' ? false : disabled }
 }
 
-/** Whether both have the same names, but for what had ended by then. */
+/** Whether both have the same names, except for those that had ended by then. */
 function isSame(holding: RecordedRoles, was: RecordedRoles, at: number): boolean {
   const namesOf = ({ roles, permissions, ends }: RecordedRoles): string => {
     const lasts = (kind: 'role' | 'permission') => (name: string) =>
@@ -177,7 +177,7 @@ function isSame(holding: RecordedRoles, was: RecordedRoles, at: number): boolean
 }
 
 /**
- * What the `before` or `after` of an entry says that its user holds. Undefined: it says nothing of roles.
+ * What its user holds according to the `before` or `after` of an entry. Undefined: it says nothing about roles.
  *
  * @example
  * ```ts

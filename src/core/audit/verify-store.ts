@@ -1,7 +1,7 @@
 import { type ChainEntry, readList, type Seal } from './chain.ts'
 import { ChainCheck, type ChainOptions, type ChainVerdict } from './verify.ts'
 
-/** A store whose audit is verified, in pages that are empty after the last one. */
+/** A store whose audit log is verified, page by page. A page after the last one is empty. */
 export type ChainSource = {
   readonly seals: (after: number) => Promise<readonly Seal[]>
   readonly entries: (ids: readonly number[]) => Promise<readonly ChainEntry[]>
@@ -11,7 +11,7 @@ export type ChainSource = {
 /** A seal with the entries that it lists and that exist. */
 export type SealWithEntries = { readonly seal: Seal; readonly entries: readonly ChainEntry[] }
 
-/** Entries that are in memory at a time, about. */
+/** How many entries are in memory at a time, approximately. */
 const entriesAtOnce = 2_000
 
 /** The chain of a store, seal by seal. `after`: a number of a seal. */
@@ -34,12 +34,12 @@ export async function* sealsWithEntries(source: ChainSource, after = 0): AsyncIt
   }
 }
 
-/** Entries without a seal that are remembered while newer seals are looked at. */
+/** How many entries without a seal are remembered while newer seals are read. */
 const maxUnlisted = 10_000
 
 /**
- * Verifies the audit of a store, while others write to it. An entry that no seal lists and that does not wait for one was not
- * written by svc. Throws the store's errors, and the reason of the signal.
+ * Verifies the audit log of a store, while others write to it. svc did not write an entry that no seal lists and that
+ * does not wait for one. Throws the store's errors, and the reason of the signal.
  */
 export async function verifyStore(
   source: ChainSource,

@@ -10,7 +10,7 @@ import {
   sealHash,
 } from './chain.ts'
 
-/** What is wrong, at the seal in which it shows. */
+/** A problem, at the seal that reveals it. */
 export type ChainProblem = {
   readonly seal: number
   readonly kind: 'edit' | 'deletion' | 'swap' | 'insertion' | 'seal' | 'cut'
@@ -21,10 +21,10 @@ export type ChainProblem = {
 export type ChainVerdict = {
   /** In the order of the seals. Empty: the chain is intact. */
   readonly problems: readonly ChainProblem[]
-  /** More problems than are listed. */
+  /** Problems beyond those that are listed. */
   readonly more: number
   readonly seals: number
-  /** Sealed entries that are there. */
+  /** Sealed entries that exist. */
   readonly entries: number
   /** Refusals that were deleted because of their age. */
   readonly pruned: number
@@ -38,16 +38,16 @@ export type ChainVerdict = {
   readonly entriesBefore: number
 }
 
-/** A node whose clock is a day ahead may delete refusals so much earlier. */
+/** A node whose clock is a day ahead deletes refusals this much earlier. */
 const prunedSlackMs = 86_400_000
 /**
- * Milliseconds. An entry with a lower number than entries of an earlier seal is late: its transaction was under way when that
- * seal was made. No transaction of the store takes this long.
+ * Milliseconds. An entry with a lower id than entries of an earlier seal is late: its transaction was in progress when
+ * that seal was made. No transaction of the store takes this long.
  */
 const maxLateMs = 600_000
-/** Problems that are listed. */
+/** How many problems are listed. */
 const maxProblems = 100
-/** Entries whose content is compared with that of others, to recognize an exchange. */
+/** How many entries are compared with each other, to recognize swapped contents. */
 const maxCompared = 10_000
 
 type Mismatch = Listed & { readonly seal: number; readonly actual: string }
@@ -72,7 +72,7 @@ export class ChainCheck {
   #moreProblems = 0
   #first: Seal | undefined
   #last: Seal | undefined
-  /** The highest id that a seal has listed, and when that seal was made. */
+  /** The highest id that a seal has listed, and when svc made that seal. */
   #highest = { id: 0, at: 0 }
   #seals = 0
   #entries = 0
@@ -99,8 +99,8 @@ export class ChainCheck {
   }
 
   /**
-   * The next seal. `entriesOf`: the entries with an id; in a file there may be several. `stated`: the hash of the seal before, as
-   * the seal's line states it; it counts only where that seal is not known.
+   * The next seal. `entriesOf`: the entries with an id; in a file there may be several. `stated`: the hash of the
+   * previous seal, as the line of the seal states it; it counts only if the previous seal is not known.
    */
   add(seal: Seal, entriesOf: (id: number) => readonly ChainEntry[], stated?: string): void {
     const { number } = seal
@@ -111,7 +111,7 @@ export class ChainCheck {
       const missing = number - expected === 1 ? `seal ${expected} is` : `seals ${expected} to ${number - 1} are`
       this.#report('deletion', expected, `${missing} missing`)
     } else if (number < expected) this.#report('seal', number, `seal ${number} is there twice or out of order`)
-    // After a gap, only what the line states is known of the seal before.
+    // After a gap, only the statement of the line is known about the previous seal.
     const before = number === expected && previous ? previous.hash : number === 1 ? undefined : stated
     const isKnown = number === 1 || before !== undefined
     if (isKnown && sealHash(seal, before) !== seal.hash) {
@@ -168,7 +168,7 @@ export class ChainCheck {
     }
   }
 
-  /** Entries whose contents are not those that were sealed: exchanged among each other, or changed. */
+  /** Entries whose contents differ from the sealed ones: swapped or edited. */
   #settleMismatches(): void {
     const owners = new Map(this.#mismatches.map(({ hash, id }) => [hash, id]))
     for (const { id, seal, actual } of this.#mismatches.splice(0)) {
@@ -230,7 +230,7 @@ export class ChainCheck {
   }
 }
 
-/** Many ids in little memory: a bit for each in blocks that have any. */
+/** Many ids in little memory: one bit for each, in blocks that exist only where there are ids. */
 class IdSet {
   readonly #blocks = new Map<number, Uint8Array>()
 

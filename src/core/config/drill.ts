@@ -5,7 +5,10 @@ import { type Problem, readSettings, type SettingsContext } from '../settings/in
 import { unknown } from './configured.ts'
 import type { NotifyConfig } from './notify.ts'
 
-/** Reads the `drill:` section. Paths of problems are relative to it. `notify`: undefined where it has mistakes. Loads croner. */
+/**
+ * Reads the `drill:` section. Paths of problems are relative to it. `notify`: undefined where it has mistakes. Loads
+ * croner.
+ */
 export function readDrill(
   raw: unknown,
   context: SettingsContext,

@@ -3,25 +3,28 @@ import type { DrillConfig } from './settings.ts'
 
 /** A drill that is later than this is overdue. Milliseconds, as all times here. */
 const overdueMs = 2 * 86_400_000
-/** After a start, a drill that was due meanwhile waits for this time: until then, svc does not know itself well. */
+/**
+ * After a start, a drill that is already due waits for this time: until then, svc knows too little about its own
+ * condition.
+ */
 const settleMs = 300_000
 /** A drill that could not begin, or did not end, is tried again after this time. */
 const retryMs = 3_600_000
 
-/** What is known of the drills of the schedule. Instants are milliseconds since 1970. */
+/** The history of the scheduled drills. Instants are milliseconds since 1970. */
 export type DrillHistory = {
   /** When this process started. */
   readonly startedAt: number
-  /** When the last drill began that went through every receiver of the schedule and came to its end. */
+  /** When the last complete drill through every receiver of the schedule began. */
   readonly lastAt: number | undefined
-  /** When the last attempt began, whatever became of it. */
+  /** When the last attempt began, whatever its outcome. */
   readonly triedAt: number | undefined
 }
 
 export type DrillTimes = {
   /** When the next drill by schedule is to begin. Undefined: never. */
   readonly nextAt: number | undefined
-  /** Since when a drill is overdue. Undefined: none is. */
+  /** Since when a drill has been overdue. Undefined: none is. */
   readonly overdueSince: number | undefined
 }
 
@@ -32,7 +35,7 @@ export function drillTimes(
   now: number,
 ): DrillTimes {
   const since = Math.min(lastAt ?? startedAt, now)
-  // A way that nobody has proved yet is not left for another interval.
+  // Without any drill so far, nothing has proved the path: do not wait for another interval.
   const dueAt = every === undefined ? cronAfter(when, timezone, since) : lastAt === undefined ? since : since + every
   if (dueAt === undefined) return { nextAt: undefined, overdueSince: undefined }
   const retryAt = triedAt === undefined ? Number.NEGATIVE_INFINITY : Math.min(triedAt, now) + retryMs

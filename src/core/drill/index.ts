@@ -1,4 +1,4 @@
-/** Drills: whether the way of an alarm works, from a fault to the receivers. */
+/** Drills: whether the path of an alarm works, from a fault to the receivers. */
 export { type DrillHistory, type DrillTimes, drillTimes } from './due.ts'
 export {
   type DrillFacts,

@@ -1,45 +1,45 @@
 import type { Delivery, TracedHop } from '../notify/index.ts'
 
 /**
- * - `proven`: it was seen to work.
- * - `failed`: it was seen not to work.
+ * - `proven`: an observation shows that it works.
+ * - `failed`: an observation shows that it does not work.
  * - `not proven`: nothing shows whether it works.
  * - `waiting`: the drill is not over.
  */
 export type HopResult = TracedHop['result']
 
-/** One step on the way of a drill. */
+/** One step on the path of a drill. */
 export type Hop = {
-  /** Absent for what all receivers share. */
+  /** Absent for hops that all receivers share. */
   readonly receiver?: string | undefined
   /** `watching`, `confirmation`, `outbox`, `accepted`, `listed`, `routed`, `notified`, `opened`, `end`. */
   readonly hop: string
-  /** Of several instances, which one. Scheme and host. */
+  /** Which one of several instances. Scheme and host. */
   readonly at?: string | undefined
   readonly result: HopResult
-  /** Milliseconds that it took, from the hop before. */
+  /** Milliseconds since the previous hop. */
   readonly ms?: number | undefined
   /** One line without secrets. */
   readonly message: string
 }
 
-/** What was observed of one receiver. Instants are milliseconds of one time line. */
+/** Observations of one receiver. Instants are milliseconds of the same clock. */
 export type ReceiverFacts = {
   readonly name: string
-  /** Whether there is a store for what waits. */
+  /** Whether there is a store for messages that wait. */
   readonly hasStore: boolean
-  /** Whether it collects what is confirmed together, and gets at most one message a minute. */
+  /** Whether it gets one message for everything that is confirmed together, and at most one a minute. */
   readonly folds: boolean
-  /** Why the last write to the store failed. Undefined: it did not. */
+  /** Why the last write to the store failed. Undefined: it did not fail. */
   readonly storeFailure: string | undefined
-  /** When the first message was stored and handed to the receiver. */
+  /** When the first message was stored and passed to the receiver. */
   readonly sentAt: number | undefined
   readonly attempts: number
   readonly acceptedAt: number | undefined
   /** The last answer to the begin that was not an acceptance, and the receipt of the one that was. */
   readonly failure: string | undefined
   readonly receipt: string | undefined
-  /** The latest look behind the receiver, and when its hops were first proven, by hop and instance. */
+  /** The latest state of the hops behind the receiver, and when each was first proven, by hop and instance. */
   readonly traced: readonly TracedHop[]
   readonly provenAt: ReadonlyMap<string, number>
   /** Whether the message had a link, and when it was opened. */
@@ -49,20 +49,20 @@ export type ReceiverFacts = {
   readonly endedAt: number | undefined
 }
 
-/** What was observed of a drill. */
+/** Observations of a drill. */
 export type DrillFacts = {
   readonly beganAt: number
   readonly confirmedAt: number | undefined
-  /** When the fault was over, and so confirmed. */
+  /** When the recovery was confirmed. */
   readonly recoveredAt: number | undefined
-  /** Whether nothing more is waited for. */
+  /** Whether the drill waits for nothing more. */
   readonly isOver: boolean
-  /** Why the running svc does not watch as it should. Absent: it was not asked, because no server runs the drill. */
+  /** Why the running svc does not monitor as it should. Absent: unknown, because no server runs the drill. */
   readonly watching?: { readonly reason: string | undefined } | undefined
   readonly receivers: readonly ReceiverFacts[]
 }
 
-/** What the observations say of each hop, in the order of the way. */
+/** The result of each hop from the observations, in the order of the path. */
 export function hopsOf(drill: DrillFacts): readonly Hop[] {
   const { beganAt, confirmedAt, watching, isOver } = drill
   const confirmation: Hop =
@@ -113,7 +113,7 @@ function outboxHop(
     : { hop, result: 'not proven', ms, message: 'there is no store: a restart would lose what waits' }
 }
 
-/** Why the outbox takes its time. */
+/** Why the outbox takes some time. */
 const foldsText = ', which collects messages for 10 s and gets one a minute'
 
 function acceptedHop({ isOver }: DrillFacts, facts: ReceiverFacts, sentAt: number): Hop {
@@ -128,7 +128,7 @@ function tracedHop({ isOver }: DrillFacts, { provenAt }: ReceiverFacts, traced: 
   const { hop, at, result, message } = traced
   const since = provenAt.get(traceKey(traced))
   const ms = since === undefined ? undefined : Math.max(0, since - acceptedAt)
-  // A notification may wait for others of its group; that an accepted alert is nowhere is a fault.
+  // A notification may wait for others of its group, but an accepted alert that is not listed anywhere is a fault.
   const late: HopResult = hop === 'notified' ? 'not proven' : 'failed'
   return { hop, at, result: result === 'waiting' && isOver ? late : result, ms, message }
 }
@@ -166,7 +166,7 @@ const open = (isOver: boolean, message: string, isKnown = false): Pick<Hop, 'res
   message: isOver || isKnown ? message : `${message} yet`,
 })
 
-/** The hops of a drill that is over, with the links that were opened since. `opened`: when, by receiver. */
+/** The hops of a drill that is over, updated with links that were opened since. `opened`: when, by receiver. */
 export const withOpened = (hops: readonly Hop[], opened: Readonly<Record<string, number>>): readonly Hop[] =>
   hops.map((hop) => {
     const at = hop.hop === 'opened' && hop.receiver !== undefined ? opened[hop.receiver] : undefined
@@ -175,7 +175,7 @@ export const withOpened = (hops: readonly Hop[], opened: Readonly<Record<string,
     return { ...hop, result: 'proven', message }
   })
 
-/** The worst of hops: `failed`, `waiting`, `not proven`, `proven`. */
+/** The worst result of the hops, in the order `failed`, `waiting`, `not proven`, `proven`. */
 export function resultOf(hops: readonly Pick<Hop, 'result'>[]): HopResult {
   const order: readonly HopResult[] = ['failed', 'waiting', 'not proven']
   return order.find((result) => hops.some((hop) => hop.result === result)) ?? 'proven'

@@ -1,6 +1,6 @@
 import type { DrillRecord, DrillRows } from './report.ts'
 
-/** Drills that are kept. */
+/** How many drills are kept. */
 const mostDrills = 100
 
 /** Drills of this process alone: where there is no store, and while it fails. */

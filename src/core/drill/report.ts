@@ -22,11 +22,11 @@ export type DrillRows = {
   /** The latest first, at most `n`. */
   readonly latest: (n: number) => Promise<readonly DrillRecord[]>
   readonly find: (id: string) => Promise<DrillRecord | undefined>
-  /** Adds one that begins. False: another one began less than `pauseMs` before. One transaction. */
+  /** Adds a drill that begins. False: another one began less than `pauseMs` before. One transaction. */
   readonly begin: (drill: DrillRecord, pauseMs: number) => Promise<boolean>
-  /** Replaces what is known of one, but for the links that were opened meanwhile. */
+  /** Replaces the record of a drill, but keeps links that were opened meanwhile. */
   readonly update: (drill: DrillRecord) => Promise<void>
-  /** Opens a link: each once. The drill, or undefined for a token that no drill since `since` has. */
+  /** Opens a link, which works once. Resolves with its drill, or undefined if no drill since `since` has this token. */
   readonly open: (tokenHash: string, at: number, since: number) => Promise<OpenedLink | undefined>
 }
 export type OpenedLink = { readonly drill: DrillRecord; readonly receiver: string }

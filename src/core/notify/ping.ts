@@ -5,7 +5,7 @@ import type { Delivery } from './receiver.ts'
 import { deliveryOf, failureOf, redactorOf, request, secretUrl } from './receivers/post.ts'
 
 /**
- * Requests the URL of a dead man's switch, which alerts when requests stop coming. The URL is read each time, so that a rotated
+ * Requests the URL of a dead man's switch, which alerts when requests stop. Reads the URL each time, so that a rotated
  * one takes effect. Messages show its scheme and host. Never rejects.
  */
 export async function ping(

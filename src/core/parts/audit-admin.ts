@@ -3,7 +3,7 @@ import { Fault } from '../errors.ts'
 import type { Admin, AuditFacts, PastHolders } from '../service.ts'
 import { type AuditBeginning, type AuditRow, type Data, loadAuditEvents, nameKey } from '../store/index.ts'
 
-/** Every user of a store was added by an entry. */
+/** The problem of an audit log without entries in a store with users, since adding a user writes an entry. */
 const emptied = {
   seal: 0,
   kind: 'cut',
@@ -15,11 +15,12 @@ type PastAdmin = {
   readonly roles: Pick<Admin['roles'], 'holdersAt' | 'history'>
 }
 
-/** The audit of the store that `label` names: its entries, its chain, and what it says of the past. */
+/** The audit log of the store that `label` names: its entries, its chain, and the roles of the past. */
 export function auditAdmin(label: string, data: () => Promise<Data>): PastAdmin {
   const seals = async () => {
     const { audit, clock } = await data()
-    // So that what is said covers everything that was written before. A store that cannot be written is verified all the same.
+    // The result has to cover everything that was written before. A store that cannot be written is verified all the
+    // same.
     const sealed = await audit.seal().catch(() => undefined)
     return { audit, now: clock.now(), head: sealed?.head ?? (await audit.head()) }
   }
@@ -40,7 +41,7 @@ export function auditAdmin(label: string, data: () => Promise<Data>): PastAdmin 
         const [{ audit, now }, { refusalsKeptMs }] = await Promise.all([seals(), loadAuditEvents()])
         const verdict = await verifyStore(audit, { now, refusalsKeptMs, head, signal })
         if (verdict.head !== undefined || !(await (await data()).users.any())) return verdict
-        // Nothing was looked at: that is no sound audit.
+        // Nothing was verified: that must not count as intact.
         return { ...verdict, problems: [...verdict.problems, emptied] }
       },
       export: async (write, signal) => {
@@ -67,7 +68,7 @@ async function* roleEntries({ audit }: Data): AsyncIterable<AuditRow> {
   }
 }
 
-/** Throws Fault Local for a time of which the audit says nothing, with the times of which it does. */
+/** Throws Fault Local for a time that the audit log does not cover, with the times that it covers. */
 async function holdersAt(store: Data, role: string, time: number): Promise<PastHolders> {
   const { storeAt, first, identities } = await store.audit.beginning()
   if (time > store.clock.now()) throw new Fault('Usage', `${iso(time)} is in the future`)
@@ -91,8 +92,8 @@ async function holdersAt(store: Data, role: string, time: number): Promise<PastH
 }
 
 /**
- * From when on the audit is complete. An audit without its first entry began later, and has every change since. One that has
- * it lacks entries in between.
+ * From when on the audit log is complete. If it lacks its first entry, it begins later and has every change since. If
+ * it has its first entry, others are missing in between.
  */
 function answersFrom(
   { completeFrom, lacksBeginning }: RolesPast,
@@ -105,7 +106,7 @@ function answersFrom(
   return Math.max(gap ?? storeAt, completeFrom ?? Number.NEGATIVE_INFINITY)
 }
 
-/** Holders whom no entry of the audit names: nothing of theirs has changed since its beginning. */
+/** Holders whom no audit entry names: their roles have not changed since the log begins. */
 async function currentHolders(store: Data, role: string, names: ReadonlySet<string>, time: number) {
   const rows: { userName: string; disabled: boolean; endsAt: undefined }[] = []
   for (let after: string | undefined; ; ) {
@@ -118,7 +119,7 @@ async function currentHolders(store: Data, role: string, names: ReadonlySet<stri
   }
 }
 
-/** What the backup has says how far its own audit goes. */
+/** Throws Fault Local for a time between a backup and its restore. The backup ends with its last entry. */
 async function refuseRestored(
   { audit }: Data,
   { id, until }: NonNullable<RolesPast['restored']>,
@@ -144,7 +145,7 @@ const cannotAnswer = (time: number, why: string, from: number): Fault =>
 
 const iso = (time: number): string => new Date(time).toISOString()
 
-/** The entries about a user's roles, oldest first, whether or not the user still exists. */
+/** The entries about a user's roles, oldest first. The user need not exist any more. */
 async function roleHistory(store: Data, name: string): Promise<readonly AuditFacts[]> {
   const user = await store.users.find(name)
   const key = nameKey(user?.userName ?? name)

@@ -13,8 +13,8 @@ type Waiting = {
 }
 
 /**
- * A file to which lines are appended, on the disk before `write` resolves. Lines that come while others are being written
- * share the next flush. A file that was moved away, as log rotation does, is made again.
+ * A file to which lines are appended. They are on the disk before `write` resolves. Lines that arrive while others are
+ * being written share the next flush. If the file was moved away, as by log rotation, a new one is created.
  */
 export class AuditStream {
   readonly #path: string
@@ -29,7 +29,7 @@ export class AuditStream {
     this.#path = path
   }
 
-  /** Why the last write failed: the file and what is wrong with it. Undefined: it succeeded. */
+  /** Why the last write failed: the file and its problem. Undefined: it succeeded. */
   get problem(): string | undefined {
     return this.#problem
   }
@@ -123,7 +123,7 @@ export class AuditStream {
 
 class NotAFile extends Error {}
 
-/** No path: the fault goes over HTTP (S6). */
+/** Without the path, because the fault goes over HTTP (S6). */
 const refused = (cause?: unknown): Fault =>
   new Fault('Unavailable', 'The audit stream cannot be written, so nothing was changed', {
     errorCode: 'AuditStreamUnavailable',

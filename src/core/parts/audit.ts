@@ -10,7 +10,7 @@ import type { Part } from './part.ts'
 const sealEveryMs = 1_000
 /** A node seals unless another one has just done so. Timers are not exact. */
 const unlessNewerThanMs = 900
-/** Seals of 1,000 entries that one tick makes: the entries of an upgraded store are sealed beside its work. */
+/** How many seals of 1,000 entries one tick makes, so that sealing an upgraded store leaves time for other work. */
 const maxSealsPerTick = 5
 const headEveryMs = 3_600_000
 /** How often a stream that failed is tried again. Milliseconds. */
@@ -22,7 +22,9 @@ type Options = {
   readonly log: KeeperLog
 }
 
-/** What `svc serve` does with the audit: it seals the entries of all nodes, writes the head to its log (S13), and streams them (S14). */
+/**
+ * Seals the audit entries of all nodes in `svc serve`, writes the head to its log (S13), and streams the entries (S14).
+ */
 export function auditPart(store: () => Promise<Data>, { stream: path, log }: Options): Part {
   const stream = path === undefined ? undefined : new Follower(path, log)
   let head: ChainHead | undefined
@@ -60,7 +62,7 @@ export function auditPart(store: () => Promise<Data>, { stream: path, log }: Opt
     },
     start: async () => {
       timer = setInterval(() => {
-        // What fails is logged, and a store that is being closed needs no seal.
+        // The tick logs its failures, and a store that is being closed needs no seal.
         running ??= tick()
           .catch(() => {})
           .finally(() => {
@@ -103,12 +105,12 @@ const family = (name: string, type: 'counter' | 'gauge', help: string, value: nu
   samples: value === undefined ? [] : [{ value }],
 })
 
-/** Entries that this process has streamed and that no seal has listed yet. The rest is streamed again. */
+/** How many entries are remembered that this process has streamed and no seal has listed. Others are streamed again. */
 const maxOwn = 100_000
 
 /**
- * The stream of one server: its own entries before their changes commit, all others when they are sealed, and the seals. The
- * file beside it, `.position`, has the last seal of the stream, after which a restarted server goes on.
+ * The stream of one server: its own entries before their changes commit, all others once they are sealed, and the
+ * seals. The file `.position` beside it has the last seal of the stream, after which a restarted server continues.
  */
 class Follower {
   readonly #stream: AuditStream
@@ -129,7 +131,7 @@ class Follower {
     return this.#stream.problem
   }
 
-  /** Finds where the stream goes on. Throws Fault Local if the file cannot be written. */
+  /** Finds where the stream continues. Throws Fault Local if the file cannot be written. */
   async open(audit: Data['audit']): Promise<void> {
     await this.#stream.open()
     const written = readHead(await readFile(this.#path, 'utf8').catch(() => ''))
@@ -153,7 +155,7 @@ class Follower {
     }
   }
 
-  /** Streams what was sealed since the last call. What fails is tried again. */
+  /** Streams what was sealed since the last call. After a failure, the next call tries again. */
   async follow(audit: Data['audit']): Promise<void> {
     const before = this.#position
     try {
@@ -169,7 +171,7 @@ class Follower {
     if (this.#position && this.#position !== before) await this.#notePosition(this.#position)
   }
 
-  /** A line that is neither an entry nor a seal shows whether a stream that failed works again. */
+  /** Writes a line that is neither an entry nor a seal, to find out whether a stream that failed works again. */
   async #probe(): Promise<void> {
     if (this.problem === undefined) return
     const now = performance.now()

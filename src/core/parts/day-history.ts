@@ -6,14 +6,14 @@ type History = typeof import('../history/index.ts')
 const day = 86_400_000
 /** How many days, today included. */
 export const daysShown = 90
-/** For how long an answer stands, in milliseconds: pages reload themselves, and days change slowly. */
+/** For how long an answer is valid, in milliseconds: pages reload themselves, and days change slowly. */
 const validMs = 30_000
-/** How many monitors are kept. */
+/** For how many monitors answers are kept. */
 const mostAnswers = 2_000
 
 export const dayKey = ({ type, monitor }: MonitorOfPage): string => `${type ?? ''}/${monitor}`
 
-/** What the last 90 days say of monitors, a status for each day. Keeps answers for half a minute. */
+/** The last 90 days of monitors, with a status for each day. Keeps answers for half a minute. */
 export class DayHistory {
   readonly #answers = new Map<string, { readonly at: number; readonly days: DaysOfMonitor | undefined }>()
 

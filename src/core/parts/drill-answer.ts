@@ -10,7 +10,7 @@ const results: Readonly<Record<ShownDrill['result'], DrillResult>> = {
   waiting: 'Waiting',
 }
 
-/** Drills in the words of the interface. */
+/** Drills as the interface describes them. */
 export const drillAnswers = ({ begin, show, opened }: DrillPart): Drills => ({
   start: async ({ Through = [] }, by) => ({ Drill: drillOf(await begin(Through, by)) }),
   get: async ({ Id }) => {

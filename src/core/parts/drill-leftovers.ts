@@ -4,8 +4,8 @@ import { type DrillReceiver, drillNotice } from './drill-run.ts'
 import { NotifyDriver } from './notify-driver.ts'
 
 /**
- * Ends at receivers what earlier drills began there and could not end: because the receiver was away, or because svc was
- * killed. An end that nobody accepts is given up after 7 days, as those of incidents.
+ * Sends the ends of earlier drills that could not end at a receiver, because the receiver was unavailable or svc was
+ * killed. Gives up an end that the receiver does not accept after 7 days, like those of incidents.
  */
 export function leftovers({
   rows: stored,
@@ -16,7 +16,7 @@ export function leftovers({
 }: {
   /** Absent without a store. */
   readonly rows: (() => Promise<OutboxRows>) | undefined
-  /** Opens a receiver. Undefined: no drill may go through it any more. */
+  /** Opens a receiver. Undefined: drills may no longer go through it. */
   readonly open: (name: string) => Promise<DrillReceiver | undefined>
   readonly server: () => string
   readonly now: () => number
@@ -34,7 +34,7 @@ export function leftovers({
     const { receiver } = one
     const driver = new NotifyDriver({
       rows: async () => own,
-      // What it was about is over.
+      // Its fault is over.
       lookup: () => 'removed',
       look: () => {},
       noticeOf: (item) => drillNotice(server(), 'svc', item),
@@ -51,7 +51,7 @@ export function leftovers({
   }
 
   return {
-    /** Sends what is left, and forgets what no receiver is for. Throws the faults of the store. */
+    /** Sends what is left, and forgets rows whose receiver no longer exists. Throws the faults of the store. */
     look: async (): Promise<void> => {
       if (!stored) return
       const rows = await (await stored()).read()

@@ -1,7 +1,7 @@
 import { type DrillRecord, type Hop, resultOf, withOpened } from '../drill/index.ts'
 import type { Family } from '../reports/index.ts'
 
-/** The families of /metrics about drills: all that they show of one. */
+/** The families of /metrics about drills. */
 export function drillMetrics({
   last,
   overdueSince,
@@ -13,7 +13,7 @@ export function drillMetrics({
   readonly hasSchedule: boolean
 }): readonly Family[] {
   const hops = last?.endedAt === undefined ? [] : withOpened(last.hops, last.opened)
-  // Whoever reads /metrics may not know the hosts of instances: they count together.
+  // Readers of /metrics may not see the hosts of instances: the instances of a receiver count together.
   const grouped = [...Map.groupBy(hops, ({ receiver = '', hop }) => JSON.stringify([receiver, hop])).values()]
   const sample = (of: (group: readonly Hop[]) => number | undefined) =>
     grouped.flatMap((group) => {

@@ -8,7 +8,7 @@ import { NotifyDriver } from './notify-driver.ts'
 export type DrillSpans = {
   /** How long the fault must last before it is confirmed. */
   readonly confirmMs: number
-  /** How long it stands after that. */
+  /** How long it remains after that. */
   readonly faultMs: number
   /** How long the end may take to arrive. */
   readonly endMs: number
@@ -42,7 +42,7 @@ export type DrillRunOptions = {
 /** How often time passes, and how often the fault of the drill is observed. */
 const tickMs = 1_000
 const observeEveryMs = 5_000
-/** How often what lies behind a receiver is looked at. */
+/** How often the hops behind a receiver are queried. */
 const lookEveryMs = 5_000
 /** Two healthy observations at least this far apart are a recovery. */
 const recoverMs = 10_500
@@ -52,13 +52,13 @@ const key = '/svc/drill'
 const check = 'drill'
 const monitor = 'svc drill'
 
-/** The rows of one receiver: a drill says nothing to others, nor do they to it. */
+/** The rows of one receiver: a drill at one receiver does not affect those at others. */
 const rowsOf = ({ read, write }: OutboxRows, receiver: string): OutboxRows => ({
   read: async () => (await read()).filter((one) => one.receiver === receiver),
   write,
 })
 
-/** The messages of a drill: each says that it is one. */
+/** The messages of a drill. Each says that it is a drill. */
 export function drillNotice(
   server: string,
   by: string,
@@ -77,8 +77,8 @@ export function drillNotice(
 }
 
 /**
- * Carries a fault through the confirmation, the outbox and the receivers that svc uses for incidents: with states, an outbox and
- * rows of its own, so that nothing else of svc learns of it, and each receiver by itself.
+ * Takes a fault through confirmation, outbox and receivers, with the classes that svc uses for incidents, but with its
+ * own states, outbox and rows: nothing else in svc learns of it, and each receiver is on its own.
  */
 export class DrillRun {
   readonly #options: DrillRunOptions
@@ -122,7 +122,7 @@ export class DrillRun {
     await Promise.all(this.#ways.map(async (way) => await way.close()))
   }
 
-  /** What is known now. */
+  /** The current observations. */
   hops(): readonly Hop[] {
     return hopsOf(this.facts())
   }
@@ -181,7 +181,7 @@ export class DrillRun {
 /** As for incidents. */
 const isFolding = (receiver: Receiver): boolean => receiver.renew === undefined && receiver.sendsEach !== true
 
-/** The way through one receiver. */
+/** The path through one receiver. */
 class Way {
   readonly #one: DrillReceiver
   readonly #options: DrillRunOptions
@@ -223,7 +223,7 @@ class Way {
     })
   }
 
-  /** Takes back what an earlier drill could not say. */
+  /** Restores what earlier drills could not send, and reads the counters before this drill. */
   async begin(): Promise<void> {
     const { name, receiver } = this.#one
     await this.#driver.restore()
@@ -246,7 +246,7 @@ class Way {
     void this.#look(this.#trace)
   }
 
-  /** Whether nothing more is to be sent or seen. */
+  /** Whether nothing more has to be sent or observed. */
   isDone(): boolean {
     return this.#endedAt !== undefined && !this.#isLooking
   }
@@ -282,7 +282,7 @@ class Way {
     this.#lookedAt = now()
     const hops = await look(this.#incident ?? '', signal)
     this.#isLooking = false
-    // The end of the alert is no fault of the way.
+    // The end of the alert is not a fault of the path.
     if (this.#isEnding || signal.aborted) return
     this.#traced = hops.length < this.#traced.length ? this.#traced : hops
     for (const hop of hops) {
@@ -306,7 +306,7 @@ class Way {
     }
   }
 
-  /** The receiver, which notes how the messages of this drill fare. It repeats nothing by itself, and says no watchdog. */
+  /** The receiver, wrapped to record the outcome of this drill's messages. It repeats nothing and has no watchdog. */
   #watchedReceiver(receiver: Receiver): Receiver {
     return {
       sendsEach: receiver.sendsEach,

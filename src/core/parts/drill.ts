@@ -23,13 +23,13 @@ import { drillMetrics } from './drill-metrics.ts'
 import { type DrillReceiver, DrillRun, type DrillSpans } from './drill-run.ts'
 import type { Part } from './part.ts'
 
-/** No drill begins sooner after another. Milliseconds, like all times here. */
+/** The least time between the begins of two drills. Milliseconds, like all times here. */
 const pauseMs = 60_000
 /** How long the link in a message works. */
 const linkMs = 7 * 86_400_000
-/** How often the schedule of drills, and what earlier ones left, is looked at. */
+/** How often svc checks the schedule of drills and the leftovers of earlier ones. */
 const lookEveryMs = 60_000
-/** How often the links of a running drill are looked up, and what is known of it is stored. */
+/** How often svc checks the links of a running drill and stores its state. */
 const storeEveryMs = 5_000
 /** A drill that has not ended after this time was killed. */
 const killedMs = 600_000
@@ -41,18 +41,18 @@ const usualSpans = { faultMs: 60_000, endMs: 60_000 }
 
 export type DrillStore = DrillRows & { readonly outbox: OutboxRows }
 
-/** A drill with what has become of it so far. */
+/** A drill with its result so far. */
 export type ShownDrill = DrillRecord & { readonly result: HopResult }
 
 export type DrillPart = Part & {
   /**
-   * Begins a drill and does not wait for its end. `through`: names of receivers; empty: those of `drill:`. Throws a Fault for a
-   * name that no drill may go through, and TooManyRequests sooner than a minute after another drill.
+   * Begins a drill and does not wait for its end. `through`: names of receivers; empty: those of `drill:`. Throws a
+   * Fault for a name that no drill may go through, and TooManyRequests sooner than a minute after another drill.
    */
   readonly begin: (through: readonly string[], by: string) => Promise<ShownDrill>
-  /** The drill of this id, or the latest one. */
+  /** The drill with this id, or the latest one. */
   readonly show: (id: string | undefined) => Promise<ShownDrill | undefined>
-  /** Opens the link of a message. The receiver that had it, or undefined for a link that is unknown, old or open. */
+  /** Opens the link of a message. Resolves with its receiver, or undefined if the link is unknown, too old or used. */
   readonly opened: (token: string) => Promise<string | undefined>
 }
 
@@ -61,17 +61,17 @@ export type DrillPartOptions = {
   readonly version: string
   /** Absent without a store. `create`: whether to make one that does not exist. */
   readonly store: ((create: boolean) => Promise<DrillStore>) | undefined
-  /** Why the running svc does not watch as it should. Absent in a command. */
+  /** Why the running svc does not monitor as it should. Absent in a command. */
   readonly watching?: (() => string | undefined) | undefined
   readonly log?: KeeperLog | undefined
-  /** Tests shorten it. */
+  /** Shorter in tests. */
   readonly spans?: Partial<DrillSpans> | undefined
 }
 
-/** Drills: by schedule, and when somebody asks for one. */
+/** Drills: by schedule, and on request. */
 export function drillPart({ config, version, store, watching, log = () => {}, spans }: DrillPartOptions): DrillPart {
   const time = timelineOf({ wall: Date.now, monotonic: () => performance.now() })
-  // The columns of a store are whole numbers.
+  // The columns of a store hold integers.
   const now = (): number => Math.round(time())
   const startedAt = now()
   const stop = new AbortController()
@@ -134,7 +134,7 @@ export function drillPart({ config, version, store, watching, log = () => {}, sp
     const { name } = receiver
     const { url } = current.serve
     const warn = (message: string): void => log({ level: 'warn', msg: `drill: receiver ${name}: ${message}` })
-    // A limit for each use: one for all of them would be over after the first.
+    // A time limit for each use: a shared one would have expired after the first.
     const files: ReturnType<typeof filesWithin> = (task, input) => filesWithin(maxFileMs)(task, input)
     const context = { server: server(), url, version, files, programs: current.exec, now, warn }
     const callback =
@@ -197,7 +197,7 @@ export function drillPart({ config, version, store, watching, log = () => {}, sp
     return progress()
   }
 
-  /** Stores what is known of a running drill, and in the end what became of it. */
+  /** Stores the state of a running drill, and in the end its result. */
   const follow = async (record: DrillRecord, run: DrillRun, links: Map<string, number>): Promise<void> => {
     const update = async (endedAt?: number): Promise<void> => {
       const drill: DrillRecord = { ...record, hops: run.hops(), ...(endedAt === undefined ? {} : { endedAt }) }
@@ -227,7 +227,7 @@ export function drillPart({ config, version, store, watching, log = () => {}, sp
     clearInterval(updates)
     await updating
     running = undefined
-    // Interrupted: whoever comes next sends the end.
+    // Interrupted: the next process sends the end.
     if (stop.signal.aborted) return
     await update(now()).catch(() => {})
     last = { ...record, hops: run.hops(), endedAt: now() }
@@ -243,7 +243,7 @@ export function drillPart({ config, version, store, watching, log = () => {}, sp
     }
   }
 
-  // What earlier drills left, and the schedule.
+  // The leftovers of earlier drills, and the schedule.
 
   const rest = leftovers({
     rows: store && (async () => (await store(false)).outbox),
@@ -314,7 +314,7 @@ export function drillPart({ config, version, store, watching, log = () => {}, sp
 
   return {
     begin: async (through, by) => {
-      // It may be about to begin one, or to end what an earlier one left.
+      // It may be about to begin a drill, or to send the end of an earlier one.
       await looking
       return await begin(through, by)
     },
@@ -322,7 +322,7 @@ export function drillPart({ config, version, store, watching, log = () => {}, sp
       if (running && (id === undefined || id === running.id)) return running.show()
       const find = async (rows: DrillRows): Promise<DrillRecord | undefined> =>
         id === undefined ? (await rows.latest(1))[0] : await rows.find(id)
-      // One that could not be stored is known to this process alone.
+      // Only this process knows a drill that could not be stored.
       const drill = (await inStore(find, async () => undefined)) ?? (await find(memory))
       return drill && withResult(drill, now())
     },

@@ -27,19 +27,19 @@ export type KnownSubject = {
 export type QuietWork = {
   readonly keeper: QuietKeeper
   readonly config: () => Config
-  /** All subjects, as the states or the store know them. */
+  /** All subjects, from the states or from the store. */
   readonly subjects: () => Promise<readonly KnownSubject[]>
-  /** Brings the silences of receivers up to date. Resolves with the places where that failed. */
+  /** Updates the silences of receivers. Resolves with the places where that failed. */
   readonly mute: () => Promise<readonly NotSilenced[]>
 }
 
 const minMs = 1_000
 const maxMs = 30 * 86_400_000
-/** Patterns of one request. */
+/** How many patterns one request may have. */
 const maxPatterns = 100
-/** Characters of a reason. */
+/** How many characters a reason may have. */
 const maxReason = 200
-/** Monitors whose names an answer lists. */
+/** How many names of monitors an answer lists. */
 const maxCovered = 1_000
 
 export function quietOperations({ keeper, config, subjects, mute }: QuietWork): QuietOperations {
@@ -127,7 +127,7 @@ export function quietOperations({ keeper, config, subjects, mute }: QuietWork): 
 
 const everybody: QuietReader = { reads: () => true, readsAll: true }
 
-/** Throws Fault BadRequest for a reason that a line of a message has no room for. In process, nobody else looks at it. */
+/** Throws Fault BadRequest for a reason that does not fit into a line. In process, nothing else validates it. */
 function reasonIn({ Reason: reason = '' }: { readonly Reason?: string | undefined }): string {
   if (reason.trim() !== '' && reason.length <= maxReason && !/\p{Cc}/u.test(reason)) return reason.trim()
   throw invalid('Reason', `must be one line of 1 to ${maxReason} characters`)
@@ -135,7 +135,7 @@ function reasonIn({ Reason: reason = '' }: { readonly Reason?: string | undefine
 
 const countOf = (count: number): number | undefined => (count === 0 ? undefined : count)
 
-/** When a wish ends. Throws Fault BadRequest unless it is between a second and 30 days ahead. */
+/** When the requested quiet ends. Throws Fault BadRequest unless that is between a second and 30 days ahead. */
 function untilOf(
   { For: forMs, Until }: { readonly For?: number | undefined; readonly Until?: Date | undefined },
   now: number,

@@ -15,12 +15,12 @@ import {
 import type { StoredSubject } from '../states/index.ts'
 import type { Actor, KeeperLog, QuietRows } from '../store/index.ts'
 
-/** How often svc reads what others have silenced. Milliseconds. */
+/** How often svc reads what other processes have silenced. Milliseconds. */
 const readEveryMs = 3_000
-/** How often svc looks whether acknowledged faults are still the same. Milliseconds. */
+/** How often svc checks whether acknowledged faults are still the same. Milliseconds. */
 const tickMs = 1_000
 
-/** What a subject is silent for. */
+/** Why a subject is quiet. */
 export type SubjectQuiet = {
   /** The longest first. */
   readonly silences: readonly Silence[]
@@ -30,13 +30,13 @@ export type SubjectQuiet = {
 
 export type QuietStore = {
   readonly rows: () => Promise<QuietRows>
-  /** The store's clock, by which everything in it ends. */
+  /** The clock of the store, by which all of its entries end. */
   readonly now: () => number
 }
 
 /**
- * What is silent: windows of svc.yaml, and entries that the store has. A store that fails changes nothing: what was known
- * stays in force until its time.
+ * What is quiet: windows of svc.yaml, and entries in the store. While the store fails, nothing changes: the known
+ * entries remain in force until their ends.
  */
 export class QuietKeeper {
   readonly #store: QuietStore | undefined
@@ -44,9 +44,9 @@ export class QuietKeeper {
   readonly #stateOf: ((subject: StoredSubject) => StateOfSubject) | undefined
   readonly #log: KeeperLog
   readonly #onChange: () => void
-  /** Acknowledgements, by their ids, whose incidents the states of this process have had. */
+  /** The ids of acknowledgements whose incidents have been in the states of this process. */
   readonly #own = new Set<string>()
-  /** Acknowledgements that have ended here, and that the store does not know yet. */
+  /** Acknowledgements that have ended here but not yet in the store. */
   readonly #ending = new Map<string, NonNullable<StoredQuiet['ended']>>()
   #clock: readonly ClockWindows[]
   #entries: readonly StoredQuiet[] = []
@@ -69,11 +69,11 @@ export class QuietKeeper {
     onChange = () => {},
   }: {
     readonly config: Config
-    /** Absent without a store: then there is quiet by the clock only. */
+    /** Absent without a store: then only `quiet:` silences. */
     readonly store: QuietStore | undefined
     /** Milliseconds since 1970, for quiet by the clock. */
     readonly now: () => number
-    /** Absent where no schedule runs: acknowledgements then end with their time or by hand. */
+    /** Absent if no schedule runs: acknowledgements then end at their time or by hand. */
     readonly stateOf?: ((subject: StoredSubject) => StateOfSubject) | undefined
     readonly log?: KeeperLog | undefined
     /** Called when entries have begun, ended or changed. */
@@ -87,14 +87,14 @@ export class QuietKeeper {
     this.#clock = windowsIn(config)
   }
 
-  /** Another svc.yaml. */
+  /** Applies another svc.yaml. */
   use(config: Config): void {
     this.#clock = windowsIn(config)
     this.#onChange()
   }
 
   get now(): number {
-    // The monotonic clock has fractions, which no store keeps.
+    // The monotonic clock has fractions, which stores do not keep.
     return Math.round(this.#store?.now() ?? this.#now())
   }
 
@@ -105,12 +105,14 @@ export class QuietKeeper {
     return this.#rules
   }
 
-  /** Whether all entries are known: until the store has answered once, nobody may conclude that something is not silent. */
+  /**
+   * Whether all entries are known. Until the store has answered once, nobody may conclude that something is not quiet.
+   */
   get isComplete(): boolean {
     return this.#store === undefined || Number.isFinite(this.#readAt)
   }
 
-  /** Whether anything may be silent at all. */
+  /** Whether anything may be quiet at all. */
   get isIdle(): boolean {
     return this.#clock.length === 0 && this.#entries.length === 0
   }
@@ -126,7 +128,7 @@ export class QuietKeeper {
     return this.isIdle ? [] : silencesOfMonitors(monitors, this.rules, this.now)
   }
 
-  /** What a subject is silent for. Ends acknowledgements that no longer apply to it. */
+  /** Why a subject is quiet. Ends acknowledgements that no longer apply to it. */
   of(subject: StoredSubject, state: StateOfSubject): SubjectQuiet {
     if (this.isIdle) return { silences: [], lapsed: [] }
     this.#endAcks(
@@ -148,7 +150,7 @@ export class QuietKeeper {
     await this.#reading
   }
 
-  /** Reads the entries from now on again and again. */
+  /** Reads the entries regularly from now on. */
   begin(): void {
     this.#timer ??= setInterval(() => void this.#tick(), tickMs)
   }
@@ -160,7 +162,7 @@ export class QuietKeeper {
     this.#take([...this.#entries.filter(({ id }) => !ids.has(id)), ...entries])
   }
 
-  /** Undefined: there is none of this id, or it has ended. */
+  /** Undefined: there is no entry with this id, or it has ended. */
   async end(id: string, by: string, actor: Actor): Promise<StoredQuiet | undefined> {
     const ended = await (await this.#rows()).end(id, { at: this.now, by, why: 'ended' }, actor)
     this.#writes += 1
@@ -182,7 +184,7 @@ export class QuietKeeper {
     const rows = await this.#rows()
     let stored: readonly StoredQuiet[]
     let writes: number
-    // What this process writes meanwhile may be missing in the list.
+    // Entries that this process writes meanwhile may be missing in the list.
     do {
       writes = this.#writes
       stored = await rows.list()
@@ -253,7 +255,7 @@ export class QuietKeeper {
   }
 }
 
-/** Who ends what nobody ended. */
+/** The actor of ends that no person causes. */
 const svcItself = '-'
 
 const endingReasons = {
@@ -268,7 +270,7 @@ const windowsIn = ({ quiet = [] }: Config): readonly ClockWindows[] => quiet.map
 const isSame = (one: StoredSubject, other: StoredSubject): boolean =>
   one.key === other.key && one.check === other.check && one.item === other.item
 
-/** Defects are reported with their stack. */
+/** Reports defects with their stack. */
 const reasonOf = (error: unknown): string =>
   isStoreFailure(error)
     ? (error as Error).message

@@ -19,7 +19,7 @@ export type QuietPart = Part & {
   readonly operations: QuietOperations | undefined
   /** Which results of a run are quiet. Undefined: none. Never rejects: health does not need the store. */
   readonly resultsIn: (run: Run, type: ServerType) => QuietResults | undefined | Promise<QuietResults | undefined>
-  /** Takes what brings the silences of receivers up to date. */
+  /** Sets the function that updates the silences of receivers. */
   readonly muteBy: (mute: () => Promise<readonly NotSilenced[]>) => void
 }
 
@@ -29,8 +29,8 @@ const maxFileMs = 5_000
 const maxMuteMs = 15_000
 
 /**
- * What is silent, and the operations about it. In `svc serve`, `states` are those of its schedule; a command reads what that
- * schedule has stored.
+ * What is quiet, and the operations about it. In `svc serve`, `states` are those of its schedule; a command reads what
+ * that schedule has stored.
  */
 export function quietPart({
   options: { config, version, log },
@@ -52,7 +52,7 @@ export function quietPart({
     now,
     stateOf: states?.stateOf,
     log,
-    // Never within a decision of the outbox.
+    // Never during a decision of the outbox.
     onChange: () => void setImmediate(() => void (states ? muteReceivers() : undefined)),
   })
   const operations =
@@ -86,7 +86,7 @@ export function quietPart({
       muteReceivers = mute
     },
     start: async () => {
-      // A store that does not answer now is read again later.
+      // If the store does not answer now, it is read again later.
       if (data) await keeper.read().catch(() => {})
     },
     answers: () => keeper.begin(),
@@ -98,7 +98,7 @@ export function quietPart({
   }
 }
 
-/** For a command: opens the receivers that have silences of their own, and brings these up to date. */
+/** For a command: opens the receivers that have their own silences, and updates these. */
 async function muteOnce(
   { notify = [], serve }: OpenOptions['config'],
   keeper: QuietKeeper,
@@ -133,7 +133,7 @@ async function muteOnce(
   return failures.flat()
 }
 
-/** Why nobody is notified about a result of a run. */
+/** Why svc sends no notifications about a result of a run. */
 function quietResults({ monitors }: Run, type: ServerType, rules: QuietRules, now: number): QuietResults {
   return (at, index) => {
     const report = monitors[at]
@@ -158,7 +158,7 @@ function quietResults({ monitors }: Run, type: ServerType, rules: QuietRules, no
 
 const markOf = ({ source, until, by, reason }: Silence): RunQuiet => ({ source, until: new Date(until), by, reason })
 
-/** A monitor as a result names it: those of other types have their type in front. */
+/** A monitor as a result names it: monitors of other types have their type as a prefix. */
 function monitorNamed(text: string, here: ServerType): ResultOfRun['cause'] {
   const slash = text.indexOf('/')
   const type = ServerType.values.find((one) => one === text.slice(0, Math.max(0, slash)))

@@ -6,13 +6,15 @@ import { isFor, type Notice, type Receiver, type ReceiverConfig } from '../notif
 import type { Data, EndingGrant, KeeperLog } from '../store/index.ts'
 import type { Part } from './part.ts'
 
-/** How often due notices are looked for, and those that failed are sent again. Milliseconds. */
+/** How often svc looks for due notices, and sends those that failed again. Milliseconds. */
 const everyMs = 30_000
 /** Milliseconds for files of secrets and of CAs, and for one message. */
 const maxFileMs = 5_000
 const maxSendMs = 20_000
 
-/** What the notices are about, in the place of a monitor: receivers with `only` for types, monitors or tags do not get them. */
+/**
+ * The subject of the notices, in place of a monitor. Receivers that `only:` limits to types, monitors or tags get none.
+ */
 const monitor = 'roles'
 
 type Opened = { readonly config: ReceiverConfig; readonly receiver: Receiver }
@@ -20,8 +22,8 @@ type Opened = { readonly config: ReceiverConfig; readonly receiver: Receiver }
 type Pending = { readonly grant: EndingGrant; readonly receivers: Set<string>; accepted: boolean }
 
 /**
- * Tells the receivers of `notify:` that a role ends soon (O8), once for each end, whichever nodes serve the store. When is
- * for `store/grants.ts` to decide. A node that is killed while a receiver does not answer takes its notice with it.
+ * Notifies the receivers of `notify:` that a role ends soon (O8), once for each end, whichever nodes serve the store.
+ * `store/grants.ts` decides when. If a node is killed while a receiver does not answer, its notice is lost.
  */
 export function roleEndsPart({
   config,
@@ -95,7 +97,7 @@ export function roleEndsPart({
       }
       fault = undefined
     } catch (error) {
-      // The store says elsewhere what is wrong with it.
+      // Failures of the store are reported elsewhere.
       const message = error instanceof Error ? error.message : String(error)
       if (message !== fault) log({ level: 'warn', msg: `roles that end soon cannot be looked up: ${message}` })
       fault = message
@@ -127,7 +129,7 @@ export function roleEndsPart({
     },
     close: async () => {
       await work
-      // Another node, or the next process, sends what nobody has accepted.
+      // Another node, or the next process, sends notices that no receiver has accepted.
       const store = pending.size > 0 ? await data().catch(() => undefined) : undefined
       for (const { grant, accepted } of pending.values()) {
         if (!accepted) await store?.users.returnNotice(grant).catch(() => undefined)

@@ -17,11 +17,11 @@ import type { NotifyDriver } from './notify-driver.ts'
 import type { Part } from './part.ts'
 import type { StatesPart } from './states.ts'
 
-/** How often svc looks at itself. Milliseconds. */
+/** How often svc samples its own condition. Milliseconds. */
 const tickMs = 1_000
 /**
- * How often it tries the witnesses. The states do so only while a monitor cannot be reached, which may be an hour after the
- * line broke. Milliseconds.
+ * How often it tries the witnesses. The states do so only while a monitor cannot be reached, which may be an hour after
+ * the connection was lost. Milliseconds.
  */
 const witnessEveryMs = 20_000
 /** Milliseconds for the file of a secret. */
@@ -30,15 +30,18 @@ const maxFileMs = 5_000
 type Backlog = ReturnType<NotifyDriver['backlog']>
 
 export type WatchingPart = Part & {
-  /** Whether svc may say that it watches. */
+  /** Whether svc vouches for itself. */
   readonly vouches: () => boolean
-  /** Why it does not watch as it should, as of the last look. */
+  /** Why it does not monitor as it should, by the last sample. */
   readonly reason: () => string | undefined
-  /** Takes what says how notifications stand. */
+  /** Sets the function that reports the backlog of notifications. */
   readonly followBacklog: (backlog: () => Backlog) => void
 }
 
-/** Looks once a second whether svc watches, stores and sends as it should, and pings a dead man's switch while it does. */
+/**
+ * Checks once a second whether svc monitors, stores and sends as it should, and pings a dead man's switch while it
+ * does.
+ */
 export function watchingPart({
   config,
   version,

@@ -15,13 +15,13 @@ export const neverExpires = 'never'
  */
 export const extensionOnly = { key: 'svc.extends', value: '1' } as const
 
-/** What is known of a grant. Instants are milliseconds since 1970. */
+/** The known facts about a grant. Instants are milliseconds since 1970. */
 export type GrantFacts = {
   readonly kind: 'role' | 'permission'
   readonly name: string
   /** Undefined: permanent. */
   readonly endsAt?: number | undefined
-  /** Undefined where an earlier version granted it. */
+  /** Undefined if an earlier version granted it. */
   readonly grantedAt?: number | undefined
   readonly grantedBy?: string | undefined
   readonly reason?: string | undefined
@@ -44,7 +44,7 @@ export const writeGrants = (grants: readonly GrantFacts[]): string =>
   )
 
 /**
- * Reads such a value. Undefined for anything else: servers send what they want.
+ * Reads such a value. Undefined for anything else: servers may send anything.
  *
  * @example
  * ```ts
@@ -67,7 +67,7 @@ function grantIn(value: unknown): GrantFacts | undefined {
     return Number.isNaN(ms) ? undefined : ms
   }
   const text = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
-  // An end that cannot be read must not look like none.
+  // An invalid end must not look like a permanent grant.
   if (rest['endsAt'] !== undefined && at(rest['endsAt']) === undefined) return undefined
   return {
     kind,

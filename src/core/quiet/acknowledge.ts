@@ -1,13 +1,13 @@
 import { isUnreachable, rank, type SubjectState } from '../states/index.ts'
 import type { Acknowledgement, QuietEnding, StoredQuiet } from './types.ts'
 
-/** A subject as the states know it. Undefined: nothing is known of it yet. */
+/** The state of a subject. Undefined: it is not known yet. */
 export type StateOfSubject = Pick<SubjectState, 'level' | 'fault' | 'incident'> | 'removed' | undefined
 
-/** Faults of one kind are one fault for whoever acknowledged it: all that keep a peer from being reached are the same. */
+/** Faults of one kind count as the same fault for an acknowledgement: all that make a peer unreachable are one kind. */
 const kindOf = (fault: string | undefined): string | undefined => (isUnreachable(fault) ? 'unreachable' : fault)
 
-/** Whether a fault is the one that was acknowledged, or has eased. */
+/** Whether a fault is the acknowledged one, or a milder one. */
 export const isAcknowledged = (
   ack: Pick<Acknowledgement, 'level' | 'fault'>,
   { level, fault }: { readonly level: 'warning' | 'failed'; readonly fault?: string | undefined },
@@ -18,15 +18,15 @@ export function ackEnding(ack: Acknowledgement, state: StateOfSubject): QuietEnd
   if (state === undefined) return undefined
   if (state === 'removed' || state.incident?.id !== ack.incident) return 'over'
   if (rank(state.incident.level) > rank(ack.level)) return 'worse'
-  // A fault that has eased, or is on its way back, has a class of another level or none.
+  // A fault that has eased, or is recovering, has a class of another level or none.
   if (state.level !== ack.level || kindOf(state.fault) === kindOf(ack.fault)) return undefined
   return 'other fault'
 }
 
 /**
- * The acknowledgements of an incident, by their ids, that ended because its fault is no longer the acknowledged one: whoever was
- * told before has to know. Ids rather than times, because the clock of the store, by which an acknowledgement ends, may differ from
- * that of the outbox.
+ * The ids of the acknowledgements of an incident that ended because its fault is no longer the acknowledged one:
+ * receivers that know of the fault have to learn that. Ids rather than times, because acknowledgements end by the clock
+ * of the store, which may differ from that of the outbox.
  */
 export const lapsedAcks = (incident: string | undefined, entries: readonly StoredQuiet[]): readonly string[] =>
   incident === undefined

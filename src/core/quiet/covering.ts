@@ -7,12 +7,12 @@ import type { HandQuiet } from './types.ts'
 type MonitorName = { readonly type?: string | undefined; readonly monitor: string }
 type Rule = ClockWindows | HandQuiet
 
-/** What has a pattern that covers a monitor, whether it is in force or not. */
+/** Everything with a pattern that covers a monitor, whether or not it is in force. */
 export type Covering = { readonly clock: readonly ClockWindows[]; readonly byHand: readonly HandQuiet[] }
 
 /**
- * Finds what covers a monitor, as `isMonitor` compares it. Names without `*` are looked up, and the result is kept for each
- * monitor as long as the rules: /metrics asks for each monitor again and again.
+ * Finds what covers a monitor, compared as by `isMonitor`. Looks up names without `*`, and keeps the result for each
+ * monitor as long as the rules: each scrape of /metrics asks for all monitors.
  */
 export const coveringIn = oncePerObject((rules: QuietRules): ((monitor: MonitorName) => Covering) => {
   const byName = new Map<string, Rule[]>()

@@ -4,10 +4,10 @@ import type { StoredSubject } from '../states/index.ts'
 import { isInForce } from './quiet.ts'
 import type { QuietRules } from './rules.ts'
 
-/** Milliseconds by which silences of receivers precede a window: whoever repeats alerts must know of it in time. */
+/** Milliseconds by which silences of receivers precede a window: receivers that repeat alerts need them in time. */
 const aheadMs = 300_000
 
-/** What receivers with silences of their own have to know now. `subjectOf`: how messages name a subject. */
+/** The mutes for receivers that have their own silences. `subjectOf`: how messages name a subject. */
 export function mutesOf(
   { clock, entries }: QuietRules,
   subjectOf: (subject: StoredSubject) => NoticeSubject,

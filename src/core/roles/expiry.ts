@@ -13,13 +13,13 @@ export type Expiry = {
 const field = `Meta.${expiresKey}`
 /** Durations of more than a hundred years are a mistake. */
 const maxMs = 36_525 * 86_400_000
-/** Text without a zone means another instant in each country. */
+/** Without a zone, a text means a different instant in each time zone. */
 const hasZone = /T.*(?:Z|[+-]\d\d:?\d\d)$/i
 
 /**
- * The end in the Meta of an assignment: an instant in ISO 8601 with a zone, a duration in ISO 8601 from now, or `never`.
- * Throws Fault BadRequest for anything else, and for an end that has passed. The key counts in any letter case: a
- * mistyped one would grant permanently.
+ * The end in the Meta of an assignment: an instant in ISO 8601 with a zone, a duration in ISO 8601 from now, or
+ * `never`. Throws Fault BadRequest for anything else, and for an end that has passed. The key is case-insensitive:
+ * otherwise, a key in another letter case would grant permanently.
  *
  * @example
  * ```ts
@@ -64,7 +64,7 @@ function endOf(text: string, at: number): number | 'never' | undefined {
   return hasZone.test(text) && /^\d{4}-/.test(text) ? readDate(text)?.getTime() : undefined
 }
 
-/** The error of a value that cannot be used. */
+/** The error for an invalid value. */
 export function refused(what: string): Fault {
   const fault: FieldFault = invalidField(field, what)
   return new Fault('BadRequest', fault.Message, { errorCode: 'ValidationException', fields: [fault] })

@@ -3,8 +3,8 @@ import { expiresKey } from '../protocol/index.ts'
 import { adminGrant, type Grant, type GrantEdits } from '../store/index.ts'
 
 /**
- * What an Admin for a time may not do (O8): make or prolong Admins, and grant anything beyond the own end. Pure: `until` is
- * the end of the caller's role Admin, `endsAt` that of what the edits grant.
+ * What a temporary Admin may not do (O8): make or prolong Admins, and grant anything beyond the own end. Pure: `until`
+ * is the end of the caller's role Admin, `endsAt` that of what the edits grant.
  */
 export function beyondOwnEnd(
   { added, changed }: GrantEdits,
@@ -22,7 +22,7 @@ export function beyondOwnEnd(
   return [invalidField(`Meta.${expiresKey}`, what)]
 }
 
-/** Throws Fault Forbidden for what an Admin for a time may not do. */
+/** Throws Fault Forbidden for what a temporary Admin may not do. */
 export function refuseBeyondOwnEnd(
   edits: GrantEdits,
   endsAt: number | 'never' | undefined,

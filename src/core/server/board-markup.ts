@@ -26,17 +26,17 @@ export type BoardFacts = PageReader & {
   readonly quiet?: QuietFacts | undefined
   readonly reads: (type?: ServerType) => boolean
   readonly at: Date
-  /** Its path with its query, which it loads again. */
+  /** Its path with its query, which it reloads. */
   readonly target: string
 }
 
-/** How often it loads itself again, in seconds. Its style says that it is stale after 45 s without that. */
+/** How often it reloads, in seconds. After 45 s without a reload, its style shows that it is stale. */
 const reloadEvery = 10
-/** How many incidents, or causes of types without incidents, fit on a wall beside few types, and beside many. */
+/** How many incidents, or causes of types without incidents, fit on the board beside few types, and beside many. */
 const [mostBesideFew, mostBesideMany, fewTypes] = [4, 3, 4]
 const reasonCharacters = 140
 
-/** The board, for a wall. Large enough for three metres; what does not fit is counted. */
+/** The wallboard, readable from three metres. It omits what does not fit, and counts it. */
 export function boardMarkup(all: readonly Card[], facts: BoardFacts): Page {
   const { types, at, target, user, signInHref } = facts
   const now = at.getTime()
@@ -70,7 +70,7 @@ ${hidden && user === undefined && signInHref ? html`<p>States only: <a href="${s
   return { markup, refresh: refreshOf(reloadEvery, undefined) }
 }
 
-/** What does not fit, and what the reader may not read, as counts. */
+/** The counts of what does not fit and of what the reader may not see. */
 function restMarkup(more: number, hidden: number): Markup | undefined {
   const parts = [
     ...(more > 0 ? [`${more} more with incidents`] : []),
@@ -125,7 +125,7 @@ function incidentMarkup(one: TroubledMonitor, now: number, quiet: QuietFacts | u
 `
 }
 
-/** Why types are not healthy, where no incident says so. */
+/** Why types are not healthy, if no incident explains that. */
 function causesMarkup(cards: readonly Card[], most: number): readonly Markup[] {
   const lines = cards.flatMap(({ type, level, gap, decisiveRun }) =>
     level === undefined || level === 'ok'

@@ -11,8 +11,8 @@ import { framed } from './page-frame.ts'
 import type { RequestTarget } from './routes.ts'
 
 /**
- * The board at `/board`: what is wrong, for a wall. `?type=` limits it to these types; a type that is not checked here is a
- * BadRequest, because a board without it would look healthy.
+ * The wallboard at `/board`. `?type=` limits it to these types; a type that is not checked here is a BadRequest,
+ * because a board without it would look healthy.
  */
 export async function boardPage(
   server: ServerContext,

@@ -13,7 +13,7 @@ import { prepareMonitor } from './page-report.ts'
 import { soon } from './page-soon.ts'
 import type { MonitorId } from './page-words.ts'
 
-/** What the status page and the board are made of, as far as this caller may see it. */
+/** The data of the status page and the board, as far as this caller may see it. */
 export type PageData = PageReader & {
   readonly call: Call
   readonly base: string
@@ -25,7 +25,7 @@ export type PageData = PageReader & {
   readonly quiet: QuietFacts
 }
 
-/** The caller, and what the caller presents. No password or digest: the page would check each at every reload. */
+/** The caller with its credentials. No password or digest: svc would verify it at every reload of the page. */
 export function callerOf(context: RequestContext): Call {
   const { credential } = presented(context.request.headers, { ambient: true, basic: false, signed: undefined })
   return callOf(context, credential, (facts) => {
@@ -39,11 +39,11 @@ export async function pageData(server: ServerContext, context: RequestContext): 
   const call = callerOf(context)
   const views = await runtime.viewOf(call)
   const recent = await runtime.recent(views)
-  // Once for each result. Without a turn for others, the first page of many monitors would keep them waiting.
+  // Once for each result. Yields in between: the first page with many monitors would delay other requests.
   const breathe = pace()
   for (const { run } of recent) await mapPaced(run.monitors, breathe, prepareMonitor)
   const incidents = await runtime.incidents?.(views)
-  // A type that is not configured has no card: somebody only asked for it.
+  // A type that is not configured has no card: a caller has merely requested it.
   const answered = checkedTypes(runtime.facts)
   const cards = cardsOf(
     ServerType.values.filter((type) => answered.includes(type)),
@@ -64,7 +64,7 @@ export async function pageData(server: ServerContext, context: RequestContext): 
   }
 }
 
-/** The form to sign in, which comes back to this target. */
+/** The link to the sign-in form, which returns to this target. */
 export const signInHref = (target = '/'): string => `/sign-in?continue=${encodeURIComponent(target)}`
 
 /** The days of monitors, or undefined if history does not answer soon. */

@@ -21,8 +21,8 @@ export function daysCells(days: DaysById | undefined, id: MonitorId): Markup {
 }
 
 /**
- * One bar for each day. A line for each stretch of equal days, dashed into bars, keeps the page small: a list of a hundred
- * monitors has 9,000 bars.
+ * One bar for each day. One dashed line for each run of equal days keeps the page small: a list of a hundred monitors
+ * has 9,000 bars.
  */
 export function barsOfDays(days: readonly DayStatus[]): Markup {
   const lines = new Map<DayStatus, string>()

@@ -3,12 +3,12 @@ import type { Level } from '../reports/index.ts'
 import type { Card, CardMonitor } from './cards.ts'
 import type { MonitorId } from './page-words.ts'
 
-/** How many monitors of a card are listed that fail or warn; how many of an open list; how many the whole page lists. */
+/** How many failing or warning monitors a card lists; how many an open list has; how many the whole page lists. */
 const [mostBad, mostOpen, mostOfPage] = [20, 200, 400]
 /** A folded list of at most this many monitors is part of the page. */
 const mostFolded = 30
 
-/** Monitors of a card that are folded, of one level. */
+/** The folded monitors of a card with one level. */
 export type Fold = {
   readonly level: 'not checked' | 'ok'
   readonly count: number

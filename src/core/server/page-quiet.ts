@@ -7,7 +7,7 @@ import { instant, type MonitorId, monitorIdOf, monitorKey } from './page-words.t
 
 /** What is quiet, as far as the reader may know. */
 export type QuietFacts = {
-  /** By `monitorIdOf`, of each monitor the one that lasts longest. */
+  /** By `monitorIdOf`, for each monitor the one that lasts longest. */
   readonly byMonitor: ReadonlyMap<string, RunQuiet>
   readonly entries: readonly QuietEntry[]
   /** Whether the reader may silence and acknowledge. */
@@ -17,8 +17,8 @@ export type QuietFacts = {
 const nothing: QuietFacts = { byMonitor: new Map(), entries: [], maySilence: false }
 
 /**
- * What is quiet now, and whether the reader may change that. Without an answer of the store, the page shows the rest.
- * `isSignedIn`: only then the reader may.
+ * What is quiet now, and whether the reader may change that, which requires `isSignedIn`. If the store does not answer,
+ * the page shows the rest.
  */
 export async function quietFacts(
   { service, runtime }: ServerContext,
@@ -70,7 +70,9 @@ const durations = [
   ['P7D', '7 days'],
 ] as const
 
-/** What of a monitor is quiet, and for readers who may, the forms that change it. Undefined if there is nothing to show. */
+/**
+ * What is quiet about a monitor, with the forms for readers who may change it. Undefined if there is nothing to show.
+ */
 export function quietMarkup(
   quiet: QuietFacts | undefined,
   id: MonitorId,

@@ -8,7 +8,7 @@ import { type QuietFacts, quietLine } from './page-quiet.ts'
 import { age, took } from './page-report.ts'
 import { monitorLink } from './page-words.ts'
 
-/** How many checks of one monitor say why it is not healthy. */
+/** For how many checks of one monitor the page explains why it is not healthy. */
 const mostReasons = 3
 
 export type RowOptions = {
@@ -20,7 +20,7 @@ export type RowOptions = {
   readonly quiet?: QuietFacts | undefined
   /** Milliseconds since 1970. */
   readonly now: number
-  /** What is in front of the name. Absent: nothing. */
+  /** The prefix of the name. Absent: none. */
   readonly prefix?: string | undefined
 }
 

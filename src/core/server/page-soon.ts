@@ -1,7 +1,7 @@
 import { Fault } from '../errors.ts'
 import { orLate } from '../pace.ts'
 
-/** For how long a page waits for what it can do without, in milliseconds: a store that hangs delays no page for longer. */
+/** How long a page waits for optional data, in milliseconds: a store that hangs delays no page for longer. */
 const pageMs = 1_000
 
 /** What a promise resolves with, or undefined if that takes too long or the promise rejects with a Fault. */

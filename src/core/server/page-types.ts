@@ -9,7 +9,7 @@ import type { QuietFacts } from './page-quiet.ts'
 import { age, type ReportId, reportsMarkup } from './page-report.ts'
 import { rowsOf } from './page-rows.ts'
 
-/** How many lines say why a type is not healthy, where no monitor does. */
+/** How many lines explain why a type is not healthy, if no monitor does. */
 const mostCauses = 20
 
 export type CardOptions = {
@@ -64,7 +64,7 @@ function causesOf({ decisiveRun, monitors }: Card): readonly Markup[] {
   )
 }
 
-/** Where the host is why the type is not healthy, a link to its card. */
+/** A link to the card of the host, if the host is why the type is not healthy. */
 function hostLine({ type, decisiveRun }: Card, all: readonly Card[]): Markup | undefined {
   if (type === undefined || !decisiveRun || decisiveRun.ownLevel === decisiveRun.level) return undefined
   if (!all.some((each) => each.type === undefined)) return undefined
@@ -77,7 +77,7 @@ const hostWords: Record<Level, string> = {
   fail: 'The host was unhealthy',
 }
 
-/** A button for each mode. Each comes back to the page with the report of its run. */
+/** A button for each mode. Each returns to the page with the report of its run. */
 export const runForm = (type: ServerType): Markup => html`<form method="post" action="/" class="run">
 <input type="hidden" name="ServerType" value="${type}">Run ${ExecutionMode.values.map(
   (mode) => html`<button name="ExecutionMode" value="${mode}" aria-label="Run ${mode} of ${type}">${mode}</button> `,

@@ -20,8 +20,8 @@ const forms = {
 } as const satisfies Record<string, Dto>
 
 /**
- * Answers a form of the page of a monitor: does what it asks for and redirects to the page that `continue` names. The
- * Service authorizes the caller.
+ * Answers a form of the page of a monitor: carries out its operation and redirects to the page that `continue` names.
+ * The Service authorizes the caller.
  */
 export const quietForm =
   (operation: keyof typeof forms) =>

@@ -15,8 +15,8 @@ import type { RequestTarget } from './routes.ts'
 import { endedCookies, sessionCookies } from './sign-in.ts'
 
 /**
- * The form to sign in with a browser. A POST signs in or, with the provider `logout`, out, and redirects to the page that
- * `continue` in the query names, which is one of this server.
+ * The sign-in form for browsers. A POST signs in, or signs out with the provider `logout`, and redirects to the page of
+ * this server that `continue` in the query names.
  */
 export async function signInPage(
   server: ServerContext,
@@ -29,7 +29,7 @@ export async function signInPage(
     const cookies = await signInOrOut(server, context)
     return { status: 303, headers: ['Location', target, ...cookies] }
   } catch (error) {
-    // A 401 of a form brings no dialog of the browser, so it has no challenge.
+    // A 401 for a form has no challenge, so that the browser shows no dialog.
     const style = { ...plainJson(server), response: AuthenticateResponse }
     const { status, headers } = await faultAnswer(server, context, error, style)
     const notice = `Nobody is signed in: ${visibleFault(error).message}`

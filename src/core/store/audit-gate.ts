@@ -5,7 +5,7 @@ import type { Later } from './dialect.ts'
 import type { StoreLink } from './link.ts'
 import type { Db } from './tables.ts'
 
-/** What the transactions that a gate waits for have written to the audit. */
+/** The audit entries of the transactions that wait for a gate. */
 const entriesOf = new WeakMap<Db, Later<ChainEntry>[]>()
 
 /** Whether the inserted entries of this transaction must be returned. */
@@ -15,7 +15,7 @@ export function passToGate(tx: Db, inserted: Later<unknown>): void {
   entriesOf.get(tx)?.push(inserted as Later<ChainEntry>)
 }
 
-/** The link, whose transactions with entries for the audit wait for the gate that `current` returns, if there is one. */
+/** The link, whose transactions with audit entries wait for the gate that `current` returns, if there is one. */
 export function gated(link: StoreLink, current: () => AuditGate | undefined): StoreLink {
   return {
     ...link,
@@ -27,7 +27,7 @@ export function gated(link: StoreLink, current: () => AuditGate | undefined): St
         entriesOf.set(tx, inserted)
         const result = await work(tx)
         if (inserted.length === 0) return result
-        // Sends the statements that wait for another one: only then are the entries known.
+        // Sends the deferred statements: only then are the entries known.
         await sql`SELECT 1`.execute(tx)
         const entries = inserted.flatMap((each) => each.rows())
         if (entries.length > 0) await gate(entries)

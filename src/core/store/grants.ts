@@ -1,6 +1,8 @@
 import type { Grant, GrantEdits, Grants, Holdings, StoredRoleChange } from './data.ts'
 
-/** What decides about grants over time (O8): pure functions of the grants and an instant, in milliseconds since 1970. */
+/**
+ * What decides about grants over time (O8): pure functions of the grants and an instant, in milliseconds since 1970.
+ */
 
 /** The role of administrators, which at least one user must have (O6). */
 export const admin = 'Admin'
@@ -36,7 +38,7 @@ export const newGrants = ({ roles, permissions }: Grants, endsAt: number | undef
     ...[...new Set(permissions)].map((name) => ({ kind: 'permission', name }) as const),
   ].map((grant) => ({ ...grant, endsAt, ...by }))
 
-/** What a change does to the grants that a user holds. A name that is both added and removed stays. */
+/** What a change does to the grants of a user. A name that is both added and removed stays. */
 export function grantEdits(
   grants: readonly Grant[],
   { add, remove, endsAt }: Pick<StoredRoleChange, 'add' | 'remove' | 'endsAt'>,
@@ -58,7 +60,7 @@ const isHeld = (grants: readonly Grant[], kind: Grant['kind'], name: string): bo
 export const isNoChange = ({ removed, added, changed }: GrantEdits): boolean =>
   removed.length + added.length + changed.length === 0
 
-/** What the user holds after the edits, first granted first. `endsAt`: the end of those that get another. */
+/** The grants of the user after the edits, the oldest first. `endsAt`: the end of those that get a new end. */
 export const afterEdits = (
   grants: readonly Grant[],
   { removed, added, changed }: GrantEdits,
@@ -83,8 +85,9 @@ export const endsAdmin = ({ removed, changed }: GrantEdits): boolean =>
   adminGrant(removed) !== undefined || adminGrant(changed.filter(({ endsAt }) => endsAt === undefined)) !== undefined
 
 /**
- * When a key ends that acts as a user with these grants. While the user is Admin for a time, a key with that role ends with
- * it at the latest (O8). `roles`: those that the key is limited to. Returns `too late` where a later end was asked for.
+ * When a key ends that acts as a user with these grants. While the user is a temporary Admin, a key with that role ends
+ * with it at the latest (O8). `roles`: those that the key is limited to. Returns `too late` if a later end was
+ * requested.
  */
 export function keyEnd(
   grants: readonly Grant[],
@@ -103,8 +106,8 @@ const leastNoticeMs = 5 * 60_000
 export const mostNoticeMs = 86_400_000
 
 /**
- * When receivers of notifications are told that a grant ends. A grant for less than the least notice is not worth one:
- * undefined, as for a permanent one.
+ * When receivers of notifications are notified that a grant ends. Undefined for a permanent grant, and for one that is
+ * not longer than the least notice.
  */
 export function noticeAt({ endsAt, grantedAt }: Pick<Grant, 'endsAt' | 'grantedAt'>): number | undefined {
   if (endsAt === undefined) return undefined

@@ -38,7 +38,9 @@ export async function admitted(command: string, exec: ExecConfig | undefined, fi
   }
 }
 
-/** The allowed folder that a path is in. Folders on shares come last, so that a local program does not wait for them. */
+/**
+ * The allowed folder that a path is in. Folders on shares come last, so that a local program does not wait for them.
+ */
 async function folderOf(path: string, allowed: readonly string[], files: ConfiguredFiles): Promise<string | undefined> {
   for (const folder of allowed.toSorted((a, b) => Number(isOnShare(a)) - Number(isOnShare(b)))) {
     const real = await files('realPath', { path: folder }).catch(() => undefined)

@@ -1,4 +1,6 @@
-/** Whether svc may say that it watches: the one decision behind the watchdog and the ping of a dead man's switch. */
+/**
+ * Whether svc monitors as it should: the one decision that controls the watchdog and the ping of a dead man's switch.
+ */
 export {
   afterPing,
   afterSample,

@@ -1,30 +1,30 @@
-/** svc vouches for itself after it has been well for this time without a break. Milliseconds, as all times here. */
+/** svc vouches for itself after all has been well for this time without a break. Milliseconds, like all times here. */
 const wellMs = 60_000
-/** Nothing may wait longer for a receiver. */
+/** No message may wait longer for a receiver. */
 const mayWaitMs = 600_000
-/** A longer time without a sample means that the process stood still, so that nobody knows how it was. */
+/** After a longer time without a sample, the process was suspended, and its condition meanwhile is unknown. */
 const mayPauseMs = 5_000
-/** How often a dead man's switch is told, and how soon again if it did not answer. */
+/** How often svc pings a dead man's switch, and how soon it tries again if the ping was not accepted. */
 const pingEveryMs = 60_000
 const pingRetryMs = 10_000
 
-/** How svc is at one time. */
+/** The condition of svc at one time. */
 export type Condition = {
-  /** Whether the schedule runs any monitor. Without one, svc watches nothing. */
+  /** Whether the schedule runs any monitor. If not, svc monitors nothing. */
   readonly watches: boolean
   /** Whether runs begin in time. */
   readonly keepsUp: boolean
-  /** Whether states and notifications are stored. True without a store, where nothing is to be stored. */
+  /** Whether states and notifications are stored. True without a store, where nothing has to be stored. */
   readonly isStored: boolean
   /** Whether no witness answers. */
   readonly isIsolated: boolean
-  /** Since when the oldest message waits for a receiver. Undefined: none does. */
+  /** Since when the oldest message has waited for a receiver. Undefined: none waits. */
   readonly waitingSince: number | undefined
 }
 
-/** What samples have shown. `now` everywhere: monotonic, as the schedule has it. */
+/** The result of the samples. `now` everywhere: monotonic, as in the schedule. */
 export type Vigil = {
-  /** Since when all samples are good. Undefined: the last one was not. */
+  /** Since when all samples have been good. Undefined: the last one was not. */
   readonly wellSince: number | undefined
   readonly sampledAt: number
   /** Why the last sample was not good, or that there is none yet. */
@@ -37,7 +37,7 @@ export const newVigil = (now: number): Vigil => ({
   reason: 'svc has just started',
 })
 
-/** Why svc does not watch as it should. Undefined: it does. */
+/** Why svc does not monitor as it should. Undefined: it does. */
 export function whyNot(condition: Condition, now: number): string | undefined {
   const { watches, keepsUp, isStored, isIsolated, waitingSince } = condition
   if (!watches) return 'no monitor is scheduled'
@@ -48,7 +48,7 @@ export function whyNot(condition: Condition, now: number): string | undefined {
   return undefined
 }
 
-/** To be called once a second. */
+/** Adds a sample. Call it once a second. */
 export function afterSample(vigil: Vigil, condition: Condition, now: number): Vigil {
   const reason = whyNot(condition, now)
   if (reason !== undefined) return { wellSince: undefined, sampledAt: now, reason }
@@ -56,11 +56,11 @@ export function afterSample(vigil: Vigil, condition: Condition, now: number): Vi
   return { wellSince: stoodStill ? now : (vigil.wellSince ?? now), sampledAt: now, reason: undefined }
 }
 
-/** Whether the last minute was good, all of it. */
+/** Whether the last minute was good without a break. */
 export const vouches = ({ wellSince, sampledAt }: Vigil, now: number): boolean =>
   wellSince !== undefined && now - sampledAt <= mayPauseMs && sampledAt - wellSince >= wellMs
 
-/** When a dead man's switch is told next, if svc vouches for itself then. */
+/** When svc pings a dead man's switch next, if it vouches for itself then. */
 export type Pinging = { readonly nextAt: number; readonly isUnderWay: boolean }
 
 export const newPinging = (now: number): Pinging => ({ nextAt: now, isUnderWay: false })

@@ -4,11 +4,14 @@ import type { Mute } from '../receiver.ts'
 import { isMonitor } from '../settings.ts'
 import { identityOf } from './message.ts'
 
-/** A matcher of a silence, as the API v2 of Alertmanager writes it. A silence covers alerts to which all of its matchers apply. */
+/**
+ * A matcher of a silence, as the API v2 of Alertmanager writes it. A silence covers alerts to which all of its matchers
+ * apply.
+ */
 export type Matcher = {
   readonly name: string
   readonly value: string
-  /** Whether the value is a regular expression (RE2), to which the whole value of the label has to conform. */
+  /** Whether the value is a regular expression (RE2), which has to match the whole value of the label. */
   readonly isRegex: boolean
   /** Whether the matcher applies to equal values; otherwise to all others. */
   readonly isEqual: boolean
@@ -16,15 +19,15 @@ export type Matcher = {
 
 /** How svc reports a receiver that fails. No quiet covers that, and no monitor has this check. */
 const ownReports = { monitor: 'svc', check: 'receiver' } as const
-/** Characters of a pattern that are used: more than a type and a name have. */
+/** How many characters of a pattern are used: more than a type and a name have. */
 const maxPattern = 1_000
-/** Stand for `*`, and for both ends of a pattern, while its text becomes that of a label. */
+/** Placeholders for `*` and for both ends of a pattern, while its text is sanitized like that of a label. */
 const star = '\u{e000}'
 const edge = '\u{e001}'
 
 /**
- * The matchers of the silences for one target. A pattern usually needs one silence. It needs several if its `*` may stand both
- * for a part of the type and for a part of the name, because matchers of one silence cannot be alternatives.
+ * The matchers of the silences for one target. A pattern usually needs one silence. It needs several if its `*` may
+ * stand both for a part of the type and for a part of the name, because matchers of one silence cannot be alternatives.
  *
  * @example
  * ```ts
@@ -53,7 +56,7 @@ export function matchersFor(target: Mute['targets'][number], server: string): re
 /** The label `server`, as alerts have it. */
 export const serverLabel = (server: string): string => sanitize(server, 256)
 
-/** All labels of an identity, with those that it must not have. */
+/** Matchers for all labels of an identity, including those that must be absent. */
 function exactly(subject: Extract<Mute['targets'][number], { subject: unknown }>['subject']): readonly Matcher[] {
   const labels = identityOf(subject)
   return ['server', 'type', 'monitor', 'check', 'item', 'node'].map((name) => equal(name, labels[name] ?? ''))
@@ -63,17 +66,17 @@ const equal = (name: string, value: string): Matcher => ({ name, value, isRegex:
 const differs = (name: string, value: string): Matcher => ({ name, value, isRegex: false, isEqual: false })
 const matching = (name: string, value: string): Matcher => ({ name, value, isRegex: true, isEqual: true })
 
-/** Characters, and `star` for any characters. */
+/** Characters, where `star` stands for any number of characters. */
 type Glob = readonly string[]
 
-/** The pattern with the text that labels have: their values are sanitized. */
+/** The pattern as labels would have its text: their values are sanitized. */
 const globOf = (pattern: string): Glob =>
   Array.from(sanitize(`${edge}${pattern.slice(0, maxPattern).replaceAll('*', star)}${edge}`, maxPattern + 2)).slice(
     1,
     -1,
   )
 
-/** A regular expression for the texts to which one of these globs applies, in any letter case. */
+/** A regular expression for the texts that one of these globs matches, in any letter case. */
 const expression = (globs: readonly Glob[]): string => {
   const alternatives = globs.map((glob) => glob.map((one) => (one === star ? '.*' : escaped(one))).join(''))
   return `(?i:${alternatives.join('|')})`
@@ -81,8 +84,8 @@ const expression = (globs: readonly Glob[]): string => {
 const escaped = (character: string): string => character.replace(/[\\^$.*+?()[\]{}|]/, '\\$&')
 
 /**
- * What a glob leaves for the names of monitors behind each type and its slash, with the types that it leaves that for. Without
- * what the glob by itself covers, too.
+ * For each type, the rest of a glob that names of monitors have to match after the type and its slash. By rest, with
+ * its types. Without the rests that the whole glob covers, too.
  */
 function byRest(glob: Glob): ReadonlyMap<string, readonly string[]> {
   const rests = new Map<string, readonly string[]>()
@@ -95,7 +98,7 @@ function byRest(glob: Glob): ReadonlyMap<string, readonly string[]> {
   return rests
 }
 
-/** Where in a glob a text may end that begins as the glob says, without the places that others include. */
+/** The positions in a glob at which the match of a text can end, without those that another position includes. */
 function after(glob: Glob, text: string): readonly number[] {
   let positions = opened(glob, new Set([0]))
   for (const character of text.toLowerCase()) {
@@ -106,19 +109,19 @@ function after(glob: Glob, text: string): readonly number[] {
     }
     positions = opened(glob, next)
   }
-  // Behind its last `*`, a glob applies to all texts to which it applies behind an earlier one.
+  // After its last `*`, a glob matches all texts that it matches after an earlier one.
   const last = Math.max(-1, ...[...positions].filter((at) => glob[at] === star))
   const all = [...positions].filter((at) => at >= last && at !== last + 1)
   return (last < 0 ? [...positions] : all).filter((at) => at < glob.length)
 }
 
-/** With the positions behind each `*`, which may stand for nothing. */
+/** Adds the positions after each `*`, which can match nothing. */
 function opened(glob: Glob, positions: Set<number>): ReadonlySet<number> {
   for (const at of positions) if (glob[at] === star) positions.add(at + 1)
   return positions
 }
 
-/** Whether a glob begins with a type and a slash. No name of a monitor does: it begins with its kind. */
+/** Whether a glob begins with a type and a slash. No name of a monitor does: names begin with the kind. */
 function beginsWithType(glob: Glob): boolean {
   const text = glob.join('').toLowerCase()
   return ServerType.values.some((type) => text.startsWith(`${type}/`.toLowerCase()))

@@ -4,27 +4,27 @@ import { type Matcher, matchersFor, serverLabel } from './alertmanager-matchers.
 import { digest } from './message.ts'
 import type { HttpAsk, HttpReply } from './post.ts'
 
-/** Milliseconds for which silences that svc has verified count as being in place. */
+/** Milliseconds for which svc does not verify silences again. */
 const verifyMs = 180_000
-/** Milliseconds between two attempts at an instance that fails, unless something changes: it may take its time to fail. */
+/** Milliseconds between two attempts at an instance that fails, unless something changes: failing can take long. */
 const retryMs = 25_000
-/** Milliseconds of a difference between an end and its silence that the estimate of a clock explains. */
+/** Milliseconds by which the end of a silence may differ, because clocks are estimated. */
 const toleranceMs = 10_000
 /**
- * Milliseconds before now at which a silence begins that is to begin now. Alertmanager makes it its own time; a begin in its future
- * would leave the alerts loud until then.
+ * How many milliseconds ago a silence begins that is to begin now. Alertmanager replaces a past begin with its own
+ * time; with a begin in its future, alerts would stay loud until then.
  */
 const pastMs = 60_000
-/** A mute that ends within these milliseconds needs no new silence: Alertmanager refuses ends in its past. */
+/** A mute that ends within these milliseconds gets no new silence: Alertmanager refuses ends in its past. */
 const leastMs = 5_000
-/** Milliseconds of a silence whose end a person has not moved: it has whole seconds. */
+/** Milliseconds by which an end may differ that no person has changed: marks have whole seconds. */
 const movedMs = 1_000
 /** Bytes of a list of silences, several thousand of them. */
 const maxList = 8 * 1_024 * 1_024
 /** The same of a status, which contains the configuration. */
 const maxStatus = 8 * 1_024 * 1_024
 const maxReceipt = 4 * 1_024
-/** Changes in one call, and milliseconds that they may take. The next call makes the rest. */
+/** How many changes one call makes, and within how many milliseconds. The next call makes the rest. */
 const maxChanges = 500
 const changesMs = 20_000
 const maxReason = 300
@@ -34,11 +34,11 @@ const maxBy = 100
 export type SilencePeer = {
   /** Scheme and host. */
   readonly origin: string
-  /** Milliseconds that its clock is ahead, by its last answer. */
+  /** Milliseconds by which its clock is ahead, from its last answer. */
   readonly skew: () => number
   /** Sends a request to a path below `api/v2/`. Never rejects. */
   readonly call: (path: string, ask: HttpAsk, signal: AbortSignal) => Promise<HttpReply>
-  /** What an answer means. `what` continues the address: `refuses the silence`. */
+  /** The meaning of an answer. `what` follows the address in messages: `refuses the silence`. */
   readonly delivery: (answer: HttpReply, what: string) => Delivery
 }
 
@@ -53,7 +53,7 @@ export type SilencesOptions = {
 
 /** A silence that has to exist. */
 type Goal = {
-  /** Recognizes it: a hash of its mute and its matchers. */
+  /** Identifies it: a hash of its mute and its matchers. */
   readonly ref: string
   readonly mute: Mute
   readonly matchers: readonly Matcher[]
@@ -84,10 +84,11 @@ type Member = {
 }
 
 /**
- * Keeps the silences of mutes in Alertmanager: one in each cluster, and one in each instance where clustering is off. What is
- * in place is recognized by a mark in the comment, with a hash of what the silence covers: silences of people and of other
- * servers, and those that a person has made from one of svc, are left alone. So is what a person has changed: a silence that was ended
- * by hand is not made again for the same mute, and an end that was moved by hand stays until the mute gets another one.
+ * Keeps the silences of mutes in Alertmanager: one in each cluster, and one in each instance where clustering is off.
+ * svc recognizes its silences by a mark in the comment, with a hash of what the silence covers. It does not touch
+ * silences of people or of other servers, nor those that a person has created from one of svc. Changes by people take
+ * precedence: svc does not create a silence again for the same mute after a person has expired it, and keeps an end
+ * that a person has changed until the mute gets another one.
  */
 export class Silences {
   readonly #options: SilencesOptions
@@ -106,7 +107,7 @@ export class Silences {
     }))
   }
 
-  /** Has the next call verify everything: an instance has failed or come back. */
+  /** Makes the next call verify everything: an instance has failed or come back. */
   invalidate(): void {
     this.#isStale = true
   }
@@ -159,7 +160,7 @@ export class Silences {
   ): Promise<readonly MuteFailure[]> {
     const failures: MuteFailure[] = []
     for (const { peer } of group) {
-      // A peer that sends impossible times must not keep others from their silences.
+      // A peer that sends impossible times must not prevent the silences of others.
       const problem = await this.#inInstance(peer, group, goals, signal).catch(
         (error: unknown): Unfinished => ({ message: `svc failed unexpectedly: ${sanitize(String(error), 300)}` }),
       )
@@ -171,7 +172,7 @@ export class Silences {
     return failures
   }
 
-  /** Makes the silences of one instance those of the goals. Resolves with why that failed. */
+  /** Adjusts the silences of one instance to the goals. Resolves with why that failed. */
   async #inInstance(
     peer: SilencePeer,
     group: readonly Member[],
@@ -219,7 +220,7 @@ export class Silences {
   }
 }
 
-/** Why the silences of an instance are not the wanted ones, and whether the next call makes those that are missing. */
+/** Why the silences of an instance differ from the goals, and whether the next call creates the missing ones. */
 type Unfinished = { readonly message: string; readonly goesOn?: boolean }
 
 function goalsOf(mutes: readonly Mute[], server: string, now: number): readonly Goal[] {
@@ -268,7 +269,7 @@ export function clusterIn(body: string): ReadonlySet<string> | undefined {
 const areOne = (one: Member, other: Member): boolean =>
   one === other || [...(one.cluster ?? [])].some((name) => other.cluster?.has(name))
 
-/** The instances that share silences, together. */
+/** The instances, grouped by those that share silences. */
 function groupsOf(members: readonly Member[]): readonly (readonly Member[])[] {
   let groups: (readonly Member[])[] = []
   for (const member of members) {
@@ -278,7 +279,7 @@ function groupsOf(members: readonly Member[]): readonly (readonly Member[])[] {
   return groups
 }
 
-// What differs.
+// Differences.
 
 type Body = {
   readonly id?: string
@@ -299,7 +300,9 @@ type Conditions = {
   readonly server: string
 }
 
-/** What makes the silences of an instance those of the goals, and which of them a person has ended since the last call. */
+/**
+ * The changes from the silences of an instance to the goals, and which goals a person has ended since the last call.
+ */
 function changesFor(
   goals: readonly Goal[],
   listed: readonly OwnSilence[],
@@ -326,7 +329,7 @@ function changesFor(
   }
   for (const silence of listed) {
     if (silence.state === 'expired' || matches.has(silence)) continue
-    // A person wants it for longer than svc did.
+    // A person has prolonged it beyond the end of svc.
     const isOver = silence.setEnd !== undefined && silence.setEnd <= at + skew
     if (isOver && isMoved(silence)) continue
     changes.push({ what: 'end', body: { ...silence, comment: marked(silence.comment, undefined) } })
@@ -378,7 +381,7 @@ const endText = /, (?:until (\d{4,6}-\d\d-\d\dT\d\d:\d\d:\d\dZ)|ended by svc)\)$
 const marked = (comment: string, end: number | undefined): string =>
   comment.replace(endText, end === undefined ? ', ended by svc)' : `, until ${timeText(end)})`)
 
-/** What the mark of this server says, if the hash is that of these matchers. */
+/** The content of the mark of this server, if its hash is that of these matchers. */
 function markIn(
   comment: string,
   matchers: readonly Matcher[],
@@ -436,7 +439,7 @@ const parsed = (body: string): unknown => {
 const recordOf = (value: unknown): Readonly<Record<string, unknown>> | undefined =>
   typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>) : undefined
 
-/** Why a change failed, and whether the others would fail, too. */
+/** Why a change failed, and whether the other changes would fail, too. */
 type Outcome = { readonly message: string; readonly isFinal: boolean }
 
 /** Carries out a change. Resolves with why it failed. */
@@ -465,7 +468,7 @@ async function carryOut(change: Change, peer: SilencePeer, signal: AbortSignal):
       ? undefined
       : { message: `${peer.origin} did not confirm the silence`, isFinal: true }
   }
-  // The comment is for people, and for svc when the mute comes back. Without it, the end counts all the same.
+  // The comment is for people, and for svc if the mute comes back. The silence ends even without it.
   const path = `silence/${encodeURIComponent(id ?? '')}`
   return outcomeOf(peer, await peer.call(path, { method: 'DELETE' }, signal), 'does not end the silence')
 }

@@ -3,11 +3,11 @@ import { quote, sanitize } from '../../net/text.ts'
 import type { DrillTrace, TracedHop } from '../receiver.ts'
 import type { HttpReply } from './post.ts'
 
-/** Bytes that are read of each answer. */
+/** How many bytes of each answer are read. */
 const maxAlerts = 1_024 * 1_024
 const maxStatus = 1_024 * 1_024
 const maxMetrics = 8 * 1_024 * 1_024
-/** Names that a message lists. */
+/** How many names a message lists. */
 const maxNames = 5
 
 /** One Alertmanager. */
@@ -18,7 +18,7 @@ export type TracedInstance = {
   readonly get: (path: string, keep: number, signal: AbortSignal) => Promise<HttpReply>
 }
 
-/** Notifications by integration: `webhook`, or `webhook` of a receiver where Alertmanager says so. */
+/** Notifications by integration: `webhook`, or with the receiver, if Alertmanager names it. */
 type Counts = ReadonlyMap<string, { readonly sent: number; readonly failed: number }>
 type Drill = {
   /** `unprocessed`, `active` or `suppressed`. */
@@ -27,7 +27,9 @@ type Drill = {
   readonly receivers: readonly string[]
 }
 
-/** How far a drill comes at each instance: whether it lists the alert, where it routes it, and what it has sent since. */
+/**
+ * How far a drill gets at each instance: whether it lists the alert, where it routes it, and what it has sent since.
+ */
 export function traceOf(instances: readonly TracedInstance[]): DrillTrace {
   const before = new Map<TracedInstance, Counts>()
   const hasMany = instances.length > 1

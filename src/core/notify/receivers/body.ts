@@ -3,12 +3,12 @@ import type { ReceiverConfig } from '../settings.ts'
 import type { ReceiverContext } from './kind.ts'
 import { annotationsOf, drillAnnotationsOf, drillLabels, identityOf, keyOf } from './message.ts'
 
-/** Alerts in one message. `truncatedAlerts` counts the others. */
+/** How many alerts one message has. `truncatedAlerts` counts the others. */
 const maxAlerts = 1_000
 
 type Labels = Readonly<Record<string, string>>
 
-/** The labels that all of them have with the same value. */
+/** The labels that all alerts have with the same value. */
 const commonTo = ([first = {}, ...others]: readonly Labels[]): Labels =>
   Object.fromEntries(Object.entries(first).filter(([name, value]) => others.every((one) => one[name] === value)))
 
@@ -36,7 +36,7 @@ export function bodyOf(
   }
 }
 
-/** How the body writes that something has not ended. */
+/** The `endsAt` of an alert that has not ended. */
 const never = '0001-01-01T00:00:00Z'
 
 function alertOf(notice: Notice, details: ReceiverConfig['details'], isTest: boolean) {
@@ -60,7 +60,7 @@ function alertOf(notice: Notice, details: ReceiverConfig['details'], isTest: boo
     startsAt: new Date(beganAt).toISOString(),
     endsAt: isOver(notice) ? new Date(endedAt ?? observedAt).toISOString() : never,
     generatorURL: url,
-    // Of the identity alone, so that a change of severity concerns the same alert.
+    // From the identity alone, so that a change of severity concerns the same alert.
     fingerprint: keyOf(subject),
   }
 }

@@ -26,9 +26,9 @@ type Settings = Values<typeof settings>
 
 /** Milliseconds that the program may take. */
 const programMs = 10_000
-/** Bytes kept of the output, which explains a failure. */
+/** How many bytes of the output are kept, to explain a failure. */
 const keptOutput = 8 * 1_024
-/** Characters of the output in a message. */
+/** How many characters of the output a message has. */
 const maxQuoted = 300
 
 export const exec = receiverKind({

@@ -49,11 +49,11 @@ const settings = {
 } as const satisfies SettingsSpec
 type Settings = Values<typeof settings>
 
-/** Characters of a summary, as PagerDuty limits them. */
+/** The maximum length of a summary at PagerDuty, in characters. */
 const maxSummary = 1_024
-/** The only status that is a receipt. */
+/** The only status that means accepted. */
 const receipt = 202
-/** Notices of a message that PagerDuty accepted before it wanted to be left alone. */
+/** How many notices are remembered that PagerDuty accepted before it demanded a pause. */
 const maxAccepted = 10_000
 
 export const pagerduty = receiverKind({
@@ -93,7 +93,7 @@ class PagerDuty implements Receiver {
   readonly #config: ReceiverConfig
   readonly #values: Settings
   readonly #context: ReceiverContext
-  /** Of a message of which a part was accepted. */
+  /** The accepted notices of a message that was accepted in part. */
   readonly #accepted = new Set<string>()
 
   constructor(config: ReceiverConfig, values: Settings, context: ReceiverContext) {
@@ -112,7 +112,7 @@ class PagerDuty implements Receiver {
     if ('what' in place) return place
     const refused: { readonly id: string; readonly message: string }[] = []
     for (const notice of notices) {
-      // What it accepted before a pause is not sent again: it allows a number of events a minute.
+      // Do not send again what it accepted before a pause: it limits the number of events a minute.
       if (this.#accepted.has(notice.id)) continue
       const reply = await this.#post(notice, place.key, place.target, signal)
       const delivery = this.#deliveryOf(reply)
@@ -124,7 +124,7 @@ class PagerDuty implements Receiver {
         if (this.#accepted.size < maxAccepted) this.#accepted.add(notice.id)
         continue
       }
-      // Only a 400 is about the event: any other refusal would be the same for each.
+      // Only a 400 is about this event: any other refusal would apply to each event.
       if (!('status' in reply) || reply.status !== 400) return delivery
       refused.push({ id: notice.id, message: delivery.message })
     }
@@ -142,7 +142,7 @@ class PagerDuty implements Receiver {
     return await request(target, ask, signal, this.#context.now)
   }
 
-  /** The event of a notice, of at most some 20 kB, because all its texts are bounded: PagerDuty takes 512 kB. */
+  /** The event of a notice, of at most about 20 kB, because all its texts are bounded: PagerDuty accepts 512 kB. */
   #eventOf(notice: Notice, routingKey: string): object {
     const { subject, level, observedAt, url } = notice
     const { isTest, url: page } = this.#context
@@ -196,7 +196,7 @@ class PagerDuty implements Receiver {
     const { routingKey, drillRoutingKey, url: written, servername } = this.#values
     const url = new URL('/v2/enqueue', written)
     try {
-      // A drill has the key of drills or none.
+      // A drill uses the key for drills or none.
       const secret = isDrill ? drillRoutingKey : isTest ? (drillRoutingKey ?? routingKey) : routingKey
       if (secret === undefined) throw new ProbeError('internal', 'there is no drillRoutingKey')
       const key = (await secret.reveal(files)).trim()

@@ -6,7 +6,7 @@ import { type Db, nameKey } from '../tables.ts'
 
 const columns = ['id', 'at', 'event', 'who', 'address', 'target', 'correlationId', 'before', 'after', 'reason'] as const
 
-/** Entries that one query looks at: without an index for each filter, a query must end within its time limit. */
+/** How many entries one query reads: without an index for each filter, it must end within its time limit. */
 const window = 20_000
 
 /** Those of a later version, too. */
@@ -70,7 +70,7 @@ async function inWindow(db: Db, upper: number | undefined, filter: AuditFilter) 
 
 const inOrder = (db: Db) => db.selectFrom('audit').orderBy('id', 'desc')
 
-/** What the databases compare differently, or not at all. */
+/** The conditions that the databases compare differently, or not at all. */
 function matcher(user: string | undefined, role: string | undefined) {
   const userKey = user === undefined ? undefined : nameKey(user)
   const isUser = (name: string | undefined): boolean => name !== undefined && nameKey(name) === userKey

@@ -5,12 +5,12 @@ import type { StoreLink } from '../link.ts'
 import type { Db } from '../tables.ts'
 import { outboxOver } from './outbox.ts'
 
-/** Drills that are kept. */
+/** How many drills are kept. */
 const mostDrills = 100
 
 /**
- * Drills, in the tables of the history. `link`: the database that has them. Undefined, if `create` is false, where there is
- * none yet.
+ * Drills, in the tables of the history. `link`: the database that has them; undefined if there is none yet and `create`
+ * is false.
  */
 export function drillsOver(
   link: (create: boolean) => Promise<StoreLink | undefined>,
@@ -60,7 +60,7 @@ export function drillsOver(
         }
         return undefined
       }
-      // Anybody may ask: a link that nobody has takes no lock.
+      // Anybody may send a request: an unknown link takes no lock.
       if (!own || !(await own.read(holder))) return undefined
       return await own.write(async (tx) => {
         const match = await holder(tx)

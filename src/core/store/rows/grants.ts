@@ -24,16 +24,16 @@ import {
 export const usersLock = 'users'
 
 /**
- * Ends of grants, by the number of the grant, that this process has seen and the store has not accepted. They stay final
- * here whatever the clock shows.
+ * Ends of grants, by the number of the grant, that this process has noticed and the store has not accepted. They remain
+ * final here whatever the clock shows.
  */
 export type EndMemory = { readonly ends: Map<number, number>; triedAt: number }
 /** Milliseconds after which a request tries again to store an end that the store did not accept. */
 const tryAgainMs = 5_000
-/** More are not remembered. */
+/** How many are remembered at most. */
 const maxSeen = 10_000
 
-/** Grants that end in one transaction: others wait no longer than for any other change. */
+/** How many grants end in one transaction, so that others wait no longer than for any other change. */
 const batch = 200
 
 type Ended = { readonly seq: number; readonly userId: string; readonly endsAt: number }
@@ -42,8 +42,8 @@ export type GrantKeeper = {
   /** Tells which grants have ended by now. */
   readonly isOver: () => IsOver
   /**
-   * The users of a query, as they are now. An end that is seen here is final: the grant is removed, with its audit entry,
-   * before anybody learns that the user lacks it.
+   * The users of a query, as they are now. An end that is noticed here is final: the grant is removed, with its audit
+   * entry, before anybody learns that the user lacks it.
    */
   readonly users: (query: (db: Db) => ReturnType<typeof userRows>) => Promise<readonly User[]>
   /** A user as the transaction sees it, and the grants that it has to end if it changes any. Throws Fault NotFound. */
@@ -72,7 +72,7 @@ export function endsOver(link: StoreLink, now: () => number, memory: EndMemory):
       return true
     } catch (error) {
       if (!isStoreFailure(error)) throw error
-      // Nobody holds them in this process from now on. The sweep and later requests try again.
+      // In this process, nobody holds them from now on. The sweep and later requests try to store that again.
       memory.triedAt = performance.now()
       for (const { seq, endsAt } of ended) if (memory.ends.size < maxSeen) memory.ends.set(seq, endsAt)
       return false
@@ -111,14 +111,14 @@ const endedIn = (rows: readonly UserRowWithGrant[], isOver: IsOver): readonly En
       : [],
   )
 
-/** Those that have ended by now, the first first, and no more than one transaction ends. */
+/** The grants that have ended by now, the earliest first, and no more than one transaction ends. */
 const pastGrants = async (db: Db, at: number): Promise<readonly Ended[]> => {
   const rows = db.selectFrom('grants').select(['seq', 'userId', 'endsAt']).where('endsAt', '<=', at)
   const past = await rows.orderBy('endsAt').orderBy('seq').limit(batch).execute()
   return past.flatMap(({ endsAt, ...row }) => (endsAt === undefined ? [] : [{ ...row, endsAt }]))
 }
 
-/** Nobody in particular: a grant ends by itself. */
+/** The actor of ends: a grant ends by itself. */
 const byItself = (): Actor => ({ who: '-', correlationId: randomUUID() })
 
 /**
@@ -142,7 +142,7 @@ export async function endGrants(tx: Db, at: number, ended: readonly Ended[]): Pr
   }
 }
 
-/** More notices at once would be a flood. */
+/** How many notices are due at once, to avoid a flood. */
 const maxNotices = 1_000
 
 /** Notices of ends: which are due, and which node sends them. */
@@ -150,7 +150,7 @@ export function noticesOver(
   link: StoreLink,
   now: () => number,
 ): Pick<Data['users'], 'noticesDue' | 'claimNotice' | 'returnNotice'> {
-  /** The stored grant, unless it has got another end. */
+  /** The stored grant, unless it has a new end. */
   const sameEnd = (tx: Db, { seq, endsAt }: EndingGrant, noticedEnd: number | null) =>
     tx.updateTable('grants').set({ noticedEnd }).where('seq', '=', seq).where('endsAt', '=', endsAt)
   return {

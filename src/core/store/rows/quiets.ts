@@ -6,9 +6,11 @@ import type { StoreLink } from '../link.ts'
 import { counted } from '../tables.ts'
 import { note } from './audit.ts'
 
-/** Milliseconds for which an entry is kept after its end: receivers that were away learn why they are told. */
+/**
+ * Milliseconds for which an entry is kept after its end: a receiver that was unavailable learns why it gets a message.
+ */
 export const quietsKeptMs = 7 * 86_400_000
-/** More entries are a script out of control. */
+/** The maximum number of entries: more come from a script out of control. */
 const maxEntries = 10_000
 
 /** A lock for every transaction that changes entries. */
@@ -63,7 +65,7 @@ export function quietsOver(link: StoreLink, now: () => number): QuietRows {
 
 const eventOf = ({ what }: StoredQuiet, step: 'added' | 'ended'): AuditEvent => `${what}.${step}`
 
-/** The monitors in the audit, at most this many characters of them. */
+/** How many characters of the monitors an audit entry has. */
 const maxTarget = 1_000
 const targetOf = (entry: StoredQuiet): string =>
   (entry.what === 'quiet'

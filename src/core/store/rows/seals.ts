@@ -6,34 +6,34 @@ import { later } from '../dialect.ts'
 import type { StoreLink } from '../link.ts'
 import type { Db } from '../tables.ts'
 
-/** Entries of one seal: others wait no longer for its transaction than for any other change. */
+/** How many entries one seal has, so that others wait no longer for its transaction than for any other change. */
 const entriesPerSeal = 1_000
-/** Entries or seals that one query reads. */
+/** How many entries or seals one query reads. */
 const pageSize = 1_000
 
 /**
- * Milliseconds after the first seal in which entries without a mark are sealed: those from before it, and those of a node of
- * an earlier version during an upgrade. Later ones are insertions, which `audit verify` reports.
+ * For how many milliseconds after the first seal svc also seals entries without a mark: those from before it, and those
+ * of nodes of an earlier version during an upgrade. Later ones are insertions, which `audit verify` reports.
  */
 export const adoptsForMs = 86_400_000
 
-/** A lock for each seal, so that of several nodes one makes the next. */
+/** A lock for each seal, so that only one of several nodes makes the next. */
 const sealsLock = 'audit seals'
 
 const isRefusal = (event: string): boolean => 'isRefusal' in (auditEvents[event as AuditEvent] ?? {})
 
-/** What this process knows of the chain. */
+/** What this process remembers of the chain. */
 export type SealMemory = {
   head: SealedHead | undefined
   beganAt: number | undefined
-  /** Entries with smaller ids are sealed, but for those of transactions that are unusually long. */
+  /** Entries with smaller ids are sealed, except for those of unusually long transactions. */
   floor: number
-  /** When all ids were looked at last, in elapsed milliseconds. */
+  /** When svc last looked at all ids, in elapsed milliseconds. */
   lookedAt: number
 }
 /**
- * While a long query of somebody else runs, PostgreSQL keeps what each seal has removed from the index of entries to seal. So a
- * server looks at the newest ids, and only once a minute at all.
+ * During a long query of another client, PostgreSQL keeps what each seal has removed from the index of unsealed
+ * entries. So a server looks at the newest ids, and at all of them only once a minute.
  */
 const idsBehind = 10_000
 const lookAtAllMs = 60_000
@@ -94,7 +94,7 @@ const headOf = async (db: Db): Promise<SealedHead | undefined> =>
     .limit(1)
     .executeTakeFirst()
 
-/** When the first seal was made. It never changes. */
+/** The time of the first seal. It never changes. */
 const firstSealOf = async (db: Db): Promise<number | undefined> => {
   const first = db.selectFrom('auditSeals').select('at').where('number', '=', 1)
   return (await first.executeTakeFirst())?.at
@@ -116,8 +116,8 @@ async function hasUnsealed(db: Db, scope: Scope): Promise<boolean> {
 }
 
 /**
- * Makes the next seal. It takes the entries that are committed and have none, whatever their numbers: a transaction that got
- * its number early and commits late is in a later seal. No writer of entries waits: nobody else changes their rows.
+ * Makes the next seal. It takes all committed entries without a seal, whatever their ids: an entry that got its id
+ * early and commits late is in a later seal. No writer of entries waits, because nothing else changes their rows.
  */
 async function sealNext(link: StoreLink, tx: Db, at: number, scope: Scope): Promise<Sealed> {
   await link.lock(tx, sealsLock)
@@ -135,7 +135,10 @@ async function sealNext(link: StoreLink, tx: Db, at: number, scope: Scope): Prom
 
 type Sealed = { readonly head: SealedHead | undefined; readonly entries: number; readonly lastId: number }
 
-/** The number of ids is that of a power of two: few texts of the query are prepared, whatever the number of entries. */
+/**
+ * Pads the number of ids to a power of two, so that few texts of the query are prepared, whatever the number of
+ * entries.
+ */
 async function entriesWith(db: Db, ids: readonly number[]): Promise<readonly ChainEntry[]> {
   const [first] = ids
   if (first === undefined) return []
