@@ -112,7 +112,7 @@ export class QuietKeeper {
     return this.#store === undefined || Number.isFinite(this.#readAt)
   }
 
-  /** Whether anything may be quiet at all. */
+  /** Whether nothing can be quiet: svc.yaml has no windows, and the store no entries. */
   get isIdle(): boolean {
     return this.#clock.length === 0 && this.#entries.length === 0
   }
