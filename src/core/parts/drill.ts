@@ -362,7 +362,7 @@ const tooSoon = (): Fault =>
     hints: ['Show it: svc drill --last'],
   })
 
-/** A drill as it is now. One that was killed says so. */
+/** A drill with its current result. A drill that was killed has a failed hop. */
 function withResult(drill: DrillRecord, now: number): ShownDrill {
   const hops = withOpened(drill.hops, drill.opened)
   if (drill.endedAt !== undefined) return { ...drill, hops, result: resultOf(hops) }

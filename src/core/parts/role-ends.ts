@@ -6,7 +6,7 @@ import { isFor, type Notice, type Receiver, type ReceiverConfig } from '../notif
 import type { Data, EndingGrant, KeeperLog } from '../store/index.ts'
 import type { Part } from './part.ts'
 
-/** How often svc looks for due notices, and sends those that failed again. Milliseconds. */
+/** How often svc looks for due notices and resends those that failed. Milliseconds. */
 const everyMs = 30_000
 /** Milliseconds for files of secrets and of CAs, and for one message. */
 const maxFileMs = 5_000

@@ -91,7 +91,7 @@ ${quiet.maySilence ? formsOf({ name, back, hasIncident, id: entry?.Id }) : undef
 `
 }
 
-/** The entry behind what makes a monitor quiet, if a person can end it. */
+/** The entry that makes a monitor quiet, if a person can end it. */
 function entryOf({ byMonitor, entries }: QuietFacts, id: MonitorId, name: string): QuietEntry | undefined {
   const one = byMonitor.get(monitorIdOf(id))
   return entries.find(({ Id, Until, By, Reason, Monitors = [] }) => {

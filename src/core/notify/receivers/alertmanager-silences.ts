@@ -59,7 +59,7 @@ type Goal = {
   readonly matchers: readonly Matcher[]
 }
 
-/** A silence that svc has made, as Alertmanager lists it. Times are those of Alertmanager's clock. */
+/** A silence that svc has created, as Alertmanager lists it. Times are those of Alertmanager's clock. */
 export type OwnSilence = {
   readonly id: string
   readonly state: 'active' | 'pending' | 'expired'
@@ -166,7 +166,7 @@ export class Silences {
       )
       if (problem === undefined) return []
       failures.push({ place: peer.origin, message: problem.message })
-      // The next instance may not know yet what this one has made.
+      // The next instance may not know the changes of this one yet.
       if (problem.goesOn) break
     }
     return failures
@@ -243,7 +243,7 @@ const partsOf = ({ name, value, isRegex, isEqual }: Matcher) => [name, value, is
 
 // Clusters.
 
-/** Asks an instance for its cluster. Resolves with why that failed. */
+/** Queries the cluster of an instance. Resolves with why that failed. */
 async function learnCluster(member: Member, signal: AbortSignal): Promise<string | undefined> {
   const { peer } = member
   const answer = await peer.call('status', { method: 'GET', maxBody: maxStatus }, signal)

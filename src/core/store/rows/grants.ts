@@ -39,7 +39,7 @@ const batch = 200
 type Ended = { readonly seq: number; readonly userId: string; readonly endsAt: number }
 
 export type GrantKeeper = {
-  /** Tells which grants have ended by now. */
+  /** Returns a function that decides whether a grant has ended by now. */
   readonly isOver: () => IsOver
   /**
    * The users of a query, as they are now. An end that is noticed here is final: the grant is removed, with its audit
