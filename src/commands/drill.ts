@@ -14,12 +14,13 @@ const pollMs = 2_000
 const maxMs = 15 * 60_000
 
 export default class Drill extends TargetCommand {
-  static override summary = 'Send a marked fault the way of an alarm, and show how far it came'
+  static override summary = 'Send a marked fault through the alarm path, and show how far it gets'
   static override description =
     `Each message says DRILL and that nothing has failed; receivers that are not named get none. Looks up what
 shows that it arrived: the answer of the receiver, the alerts, routes and counters of Alertmanager, and
 the link in the message that whoever gets it opens. What nothing shows is "not proven". Takes about two minutes.
-At a server, needs Admin or the permission drill. The exit code is 3 if a hop failed, otherwise 0.`
+At a server, needs Admin or the permission drill. The exit code is 3 if a hop failed, 10 while a drill is
+not over (--last), otherwise 0.`
   static override answers = { '': lists(async () => (await import('../cli/notify/drill-lists.ts')).drill) }
   static override examples = [
     '<%= config.bin %> drill --through am',
@@ -91,6 +92,8 @@ At a server, needs Admin or the permission drill. The exit code is 3 if a hop fa
       result,
     }
     this.printList(hops.render(rows, around, { ...this.output, headline: { mark, sentence } }))
-    return failed.length > 0 ? exits.unhealthy.code : exits.ok.code
+    if (failed.length > 0) return exits.unhealthy.code
+    // What has proven nothing yet must not look like a success.
+    return result === 'waiting' ? exits.partial.code : exits.ok.code
   }
 }

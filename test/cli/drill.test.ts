@@ -76,6 +76,13 @@ describe('svc drill', () => {
     expect(JSON.parse(json.stdout)).toMatchObject({ by: 'ann', result: 'failed', hops: [{}, {}, { result: 'failed' }] })
   })
 
+  test('M14 a drill that is not over is exit code 10: it has proven nothing yet', async () => {
+    await store(shared, outbox, { ...open, result: 'waiting', message: 'nobody has opened the link in the message' })
+    const { code, stdout } = await home.run(['drill', '--last'], { columns: 100 })
+    expect(code).toBe(10)
+    expect(stdout).toContain('the drill is not over')
+  })
+
   test('M14 every hop proven says so', async () => {
     await store(shared, outbox, { ...open, result: 'proven', message: 'opened' })
     const { code, stdout } = await home.run(['drill', '--last'], { columns: 100 })
