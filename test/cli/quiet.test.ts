@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Incident, StoredState } from '../../src/core/states/index.ts'
 import { openData } from '../../src/core/store/index.ts'
@@ -129,4 +130,15 @@ test('M11 svc health of a quiet monitor exits with 3 and says why, and with 0 if
   expect(honoring.stdout).toContain('2 quiet results not counted')
   const other = await svc('health', '-t', 'App', '--only', 'tcp*', '--honor-quiet')
   expect(other.code).toBe(3)
+})
+
+test('M11 in process, svc health honors an acknowledgement only while a svc serve watches over it', async () => {
+  await svc('ack', 'tcp orders', '--check', 'connect', '--reason', 'INC-7')
+  const health = async () => await svc('health', '-t', 'Sql', '--only', 'tcp orders', '--honor-quiet')
+  expect((await health()).code).toBe(0)
+  const history = new DatabaseSync(join(home.folder, 'store', 'svc.db.history'))
+  history.exec('UPDATE "historyWatch" SET "at" = "at" - 120000')
+  history.close()
+  const unwatched = await health()
+  expect([unwatched.code, unwatched.stdout.includes('INC-7')]).toEqual([3, false])
 })

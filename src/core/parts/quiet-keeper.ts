@@ -132,7 +132,7 @@ export class QuietKeeper {
   of(subject: StoredSubject, state: StateOfSubject): SubjectQuiet {
     if (this.isIdle) return { silences: [], lapsed: [] }
     this.#endAcks(
-      this.#entries.filter((entry) => entry.what === 'ack' && isSame(entry.subject, subject)),
+      this.#entries.filter((entry) => entry.what === 'ack' && isSameSubject(entry.subject, subject)),
       () => state,
     )
     const incident = state === 'removed' ? undefined : state?.incident?.id
@@ -267,7 +267,7 @@ const endingReasons = {
 
 const windowsIn = ({ quiet = [] }: Config): readonly ClockWindows[] => quiet.map((one) => new ClockWindows(one))
 
-const isSame = (one: StoredSubject, other: StoredSubject): boolean =>
+export const isSameSubject = (one: StoredSubject, other: StoredSubject): boolean =>
   one.key === other.key && one.check === other.check && one.item === other.item
 
 /** Reports defects with their stack. */

@@ -1,16 +1,25 @@
 import { hostname } from 'node:os'
 import type { Run } from '../engine/index.ts'
+import { isStoreFailure } from '../errors.ts'
 import { filesWithin } from '../files/index.ts'
 import type { QuietOperations } from '../local.ts'
 import { type NotSilenced, type RunQuiet, ServerType } from '../protocol/index.ts'
-import { mutesOf, type QuietRules, type ResultOfRun, type Silence, silencesOfResult } from '../quiet/index.ts'
+import {
+  ackEnding,
+  mutesOf,
+  type QuietRules,
+  type ResultOfRun,
+  type Silence,
+  silencesOfResult,
+} from '../quiet/index.ts'
 import { documentOf, type QuietResults, readMonitor } from '../reports/index.ts'
 import { timelineOf } from '../schedule/index.ts'
+import type { StoredStates, StoredSubject } from '../states/index.ts'
 import type { Data } from '../store/index.ts'
 import { noticeSubject } from './notice-subject.ts'
 import type { OpenOptions, Part } from './part.ts'
 import { quietOperations } from './quiet-answer.ts'
-import { QuietKeeper } from './quiet-keeper.ts'
+import { isSameSubject, QuietKeeper } from './quiet-keeper.ts'
 import type { StatesPart } from './states.ts'
 
 export type QuietPart = Part & {
@@ -25,6 +34,8 @@ export type QuietPart = Part & {
 
 /** Milliseconds for files of secrets and of CAs. */
 const maxFileMs = 5_000
+/** If states were stored within this time, a `svc serve` watches. Milliseconds. */
+const watchedMs = 60_000
 /** Milliseconds that a command waits for receivers. */
 const maxMuteMs = 15_000
 
@@ -70,17 +81,24 @@ export function quietPart({
         return await muteReceivers()
       },
     })
-  const resultsIn = (run: Run, type: ServerType): QuietResults | undefined =>
-    keeper.isIdle ? undefined : quietResults(run, type, keeper.rules, keeper.now)
+  const resultsIn = (run: Run, type: ServerType, rules = keeper.rules): QuietResults | undefined =>
+    keeper.isIdle ? undefined : quietResults(run, type, rules, keeper.now)
+  /** Of what the store has, what a command may rely on. Without the store, only quiet by the clock is known. */
+  const rulesForCommand = async (read: () => Promise<Data>): Promise<QuietRules> => {
+    try {
+      await keeper.read()
+      return await withoutStaleAcks(keeper.rules, async () => await (await read()).states.read())
+    } catch (error) {
+      if (!isStoreFailure(error)) throw error
+      return { ...keeper.rules, entries: keeper.rules.entries.filter(({ what }) => what === 'quiet') }
+    }
+  }
   return {
     keeper,
     operations,
     resultsIn: (run, type) => {
       if (states || !data) return resultsIn(run, type)
-      return keeper.read().then(
-        () => resultsIn(run, type),
-        () => resultsIn(run, type),
-      )
+      return rulesForCommand(data).then((rules) => resultsIn(run, type, rules))
     },
     muteBy: (mute) => {
       muteReceivers = mute
@@ -96,6 +114,21 @@ export function quietPart({
     },
     cancel: () => keeper.close(),
   }
+}
+
+/**
+ * The rules without acknowledgements that nobody watches over: only a `svc serve` ends them when their faults are over. One that
+ * runs stores its states at least every 10 s.
+ */
+async function withoutStaleAcks(rules: QuietRules, read: () => Promise<StoredStates>): Promise<QuietRules> {
+  if (rules.entries.every(({ what }) => what === 'quiet')) return rules
+  const { ageMs = Number.POSITIVE_INFINITY, states } = await read()
+  const stateOf = (subject: StoredSubject) =>
+    states.find(({ row }) => isSameSubject(row, subject))?.state ?? ('removed' as const)
+  const entries = rules.entries.filter(
+    (entry) => entry.what === 'quiet' || (ageMs <= watchedMs && ackEnding(entry, stateOf(entry.subject)) === undefined),
+  )
+  return { ...rules, entries }
 }
 
 /** For a command: opens the receivers that have their own silences, and updates these. */
