@@ -17,6 +17,8 @@ const missing =
  * Checks that do not apply:
  * - not_a_server_error: a failed health check is answered 503 (H1), which the document describes
  * - positive_data_acceptance of GetAccessToken: a refresh token has a checksum, which no keyword of JSON Schema expresses
+ * - positive_data_acceptance of QuietMonitors, AcknowledgeFault and StartDrill: a pattern matches a monitor, one of two fields
+ *   says for how long, and a receiver exists
  * - unsupported_method, allow_header_conformance: at its canonical place an operation has further verbs, which only
  *   openapi-all.json describes
  * - use_after_free, ensure_resource_availability, object_level_authorization: no operation creates a resource that
@@ -31,10 +33,15 @@ checks.not_a_server_error.expected-statuses = ["2xx", "4xx", "503"]
 include-path-regex = "(?i)healthcheck"
 checks.not_a_server_error.expected-statuses = ["2xx", "4xx", "503"]
 
+${['GetAccessToken', 'QuietMonitors', 'AcknowledgeFault', 'StartDrill']
+  .map(
+    (operation) => `
 [[operations]]
-include-operation-id = "GetAccessToken"
+include-operation-id = "${operation}"
 checks.positive_data_acceptance.expected-statuses = ["2xx", "400", "401", "403", "404", "409", "429"]
-`
+`,
+  )
+  .join('')}`
 const inapplicable =
   'unsupported_method,allow_header_conformance,use_after_free,ensure_resource_availability,object_level_authorization'
 /**

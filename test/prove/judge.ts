@@ -70,10 +70,15 @@ export function evaluate(
     const called = contentType?.startsWith('text/javascript') === true
     const signsIn = operation.includes('Auth') && !called
     const refreshes = operation.includes('AccessToken') && !called
+    // A page renews the cookie of a session that lasts, and no body ever has its id.
+    const renews = (each: string): boolean =>
+      contentType?.startsWith('text/html') === true && sent.includes(each) && !body.includes(each)
     const knownSecrets = secrets
       .in(whole)
-      .find((each) => !(refreshes || (signsIn && each.startsWith('svc_ss_') && sent.includes(each))))
-    const header = tokensIn(whole)
+      .find(
+        (each) => !(refreshes || (each.startsWith('svc_ss_') && (renews(each) || (signsIn && sent.includes(each))))),
+      )
+    const header = tokensIn(whole).filter((each) => !renews(each))
     for (const token of header) secrets.give(token)
     return knownSecrets ?? (signsIn || refreshes ? undefined : header[0])
   }

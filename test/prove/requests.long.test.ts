@@ -13,7 +13,7 @@ import { type Hidden, holdTalk, makeNoise } from './talking.ts'
 /** `npm test` sends a tenth, always the same; with SVC_PROVE=1 others each time, or those of SVC_SEED. */
 const proving = process.env['SVC_PROVE'] === '1'
 const requests = proving ? 50_000 : 5_000
-const seed = Number(process.env['SVC_SEED'] ?? (proving ? Date.now() % 1_000_000 : 20_261_121))
+const seed = Number(process.env['SVC_SEED'] ?? (proving ? Date.now() % 1_000_000 : 20_261_128))
 
 /** Requests on persistent connections, each checked separately; the others are parts of conversations, or invalid. */
 const questions = requests * 0.8

@@ -19,7 +19,7 @@ const usersOf = { SQLite: 20_000, PostgreSQL: 100_000 } as const
 const maxRead = 3_000
 
 const scanOfLarge =
-  /^SCAN (?!meta|CONSTANT|held|heartbeats|readings|failures|historyWatch|historyStates|notifyRows|historyIncidents USING COVERING INDEX)/
+  /^SCAN (?!meta|CONSTANT|held|heartbeats|readings|failures|historyWatch|historyStates|notifyRows|drillRows|historyIncidents USING COVERING INDEX)/
 
 type Statement = { readonly database: string; readonly sql: string; readonly rows: number }
 

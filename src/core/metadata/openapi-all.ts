@@ -126,7 +126,7 @@ function pageItem(path: string, { summary, contentType, post }: Described['pages
 }
 
 /** The statuses with which a form of a page is refused. */
-const formRefusals = [...pageRefusals, 403, 413, 415, 429].toSorted((a, b) => a - b)
+const formRefusals = [...new Set([...pageRefusals, 401, 403, 404, 409, 413, 415, 429, 501])].toSorted((a, b) => a - b)
 
 /** A POST of a form of a page. Its refusals are the page, too; those of the server itself are JSON. */
 function formPost(name: string, { summary, form }: NonNullable<DescribedPage['post']>): Json {

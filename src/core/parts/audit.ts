@@ -2,7 +2,7 @@ import { readFile, rename, writeFile } from 'node:fs/promises'
 import { type ChainHead, entryHash, entryLine, headText, readHead, sealLine, sealsWithEntries } from '../audit/index.ts'
 import { Fault } from '../errors.ts'
 import type { Family } from '../reports/index.ts'
-import type { Data, KeeperLog } from '../store/index.ts'
+import { type Data, type KeeperLog, loadSeals } from '../store/index.ts'
 import { AuditStream } from './audit-stream.ts'
 import type { Part } from './part.ts'
 
@@ -54,6 +54,7 @@ export function auditPart(store: () => Promise<Data>, { stream: path, log }: Opt
     await stream?.follow(audit)
   }
   return {
+    preload: loadSeals,
     open: async () => {
       if (!stream) return
       const data = await store()

@@ -138,7 +138,7 @@ export function drillPart({ config, version, store, watching, log = () => {}, sp
     const files: ReturnType<typeof filesWithin> = (task, input) => filesWithin(maxFileMs)(task, input)
     const context = { server: server(), url, version, files, programs: current.exec, now, warn }
     const callback =
-      token === undefined || url === undefined ? undefined : `${url.replace(/\/+$/, '')}/drills/opened/${token}`
+      token === undefined || url === undefined ? undefined : `${url.replace(/(?<!\/)\/+$/, '')}/drills/opened/${token}`
     return { name, receiver: await openReceiver(receiver, context), callback, openedAt: () => openedAt(name) }
   }
 

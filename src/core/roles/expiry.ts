@@ -14,7 +14,7 @@ const field = `Meta.${expiresKey}`
 /** Durations of more than a hundred years are a mistake. */
 const maxMs = 36_525 * 86_400_000
 /** Without a zone, a text means a different instant in each time zone. */
-const hasZone = /T.*(?:Z|[+-]\d\d:?\d\d)$/i
+const hasZone = /^[^T]{1,16}T[^TZ]{0,24}(?:Z|[+-]\d\d:?\d\d)$/i
 
 /**
  * The end in the Meta of an assignment: an instant in ISO 8601 with a zone, a duration in ISO 8601 from now, or

@@ -35,6 +35,8 @@ export type { Keeper, KeeperLog } from './keeper.ts'
 export { openStore, refuseUnopenable, type Store, type StoreOptions } from './open.ts'
 // Loaded on demand: only `svc serve` needs the keeper and the marker, only completion the names, only root the store of the
 // service, and only a few commands the last ones.
+/** What only a server and the commands of the audit need. */
+export const loadSeals = async () => void (await import('./rows/seals.ts'))
 export const loadMarkers = async () => (await import('./own-marker.ts')).keepMarker
 export const loadKeeper = async () => (await import('./keeper.ts')).keepStore
 export const loadStoredNames = async () => (await import('./names.ts')).storedNames

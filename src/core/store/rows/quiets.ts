@@ -20,7 +20,7 @@ export function quietsOver(link: StoreLink, now: () => number): QuietRows {
   return {
     list: () =>
       link.read(async (db) => {
-        const rows = await db.selectFrom('quiets').select('body').execute()
+        const rows = await db.selectFrom('quiets').select('body').orderBy('endsAt', 'desc').limit(maxEntries).execute()
         return rows.map(({ body }) => JSON.parse(body) as StoredQuiet).toSorted((one, other) => one.from - other.from)
       }),
     add: (entries, actor) =>
