@@ -112,6 +112,8 @@ const law: Record<string, readonly string[]> = {
   drill: ['cron', 'notify', 'settings'],
   // What each receiver knows, and what it is sent next. Of the receivers it uses types.
   outbox: ['notify', 'schedule', 'states', 'probe-error'],
+  // Who runs what where several nodes share a store. Of the outbox and the states it uses types, of the schedule the hash.
+  nodes: ['schedule', 'states', 'outbox'],
   // Times of cron expressions.
   cron: ['net', 'suggest'],
   // Whose notifications wait, and until when. Of the states it uses types.

@@ -120,12 +120,6 @@ type Candidate = {
 
 /** The key of what svc says of its own receivers. */
 export const receiverKey = '/svc/receivers'
-const receiverSubject = (name: string): StoredSubject => ({
-  key: receiverKey,
-  monitor: 'svc',
-  check: 'receiver',
-  item: name,
-})
 
 export const idOf = ({ key, check, item }: Pick<StoredSubject, 'key' | 'check' | 'item'>): string =>
   JSON.stringify(item === undefined ? [key, check] : [key, check, item])
@@ -149,9 +143,18 @@ export class Outbox {
   #effects: OutboxEffect[] = []
   #changes = new Map<string, StoredRow>()
 
-  constructor(now: number, lookup: Lookup) {
+  readonly #receiverKey: string
+  readonly #isShared: boolean
+
+  /**
+   * `ownKey`: the key of what this process says of its receivers, where several nodes store what they told together. Each
+   * then has rows of some subjects only, and keeps those of receivers that other nodes know.
+   */
+  constructor(now: number, lookup: Lookup, ownKey?: string) {
     this.#now = now
     this.#lookup = lookup
+    this.#receiverKey = ownKey ?? receiverKey
+    this.#isShared = ownKey !== undefined
   }
 
   /** Takes back what was stored. To be called before `configure`, which forgets the rows of other receivers. */
@@ -164,6 +167,47 @@ export class Outbox {
       this.#orphans.set(receiver, own)
       this.#subjects.set(id, subject)
     }
+  }
+
+  /** What another node has stored of the subjects of these monitors, and this one goes on with. */
+  takeOver(keys: ReadonlySet<string>, stored: readonly StoredRow[], now: number): void {
+    this.release(keys)
+    for (const { receiver, subject, row } of stored) {
+      if (!row) continue
+      const id = idOf(subject)
+      const address = this.#addresses.get(receiver)
+      const rows = address?.rows ?? this.#orphans.get(receiver) ?? new Map<string, OutboxRow>()
+      if (!address) this.#orphans.set(receiver, rows)
+      rows.set(id, restoredRow(row, now))
+      this.#subjects.set(id, subjectOf(subject))
+    }
+  }
+
+  /** Forgets the subjects of these monitors: another node has them. Returns what was known of them. */
+  release(keys: ReadonlySet<string>): readonly StoredRow[] {
+    const known: StoredRow[] = []
+    const all = [...[...this.#addresses].map(([name, { rows }]) => [name, rows] as const), ...this.#orphans]
+    for (const [id, subject] of this.#subjects) {
+      if (!keys.has(subject.key)) continue
+      for (const [receiver, rows] of all) {
+        const row = rows.get(id)
+        if (row) known.push({ receiver, subject, row })
+        rows.delete(id)
+      }
+      for (const { refused } of this.#addresses.values()) refused.delete(id)
+      this.#drop(id)
+    }
+    return known
+  }
+
+  /** All rows, for a store that has lost some. */
+  rows(): readonly StoredRow[] {
+    return [...this.#addresses].flatMap(([receiver, { rows }]) =>
+      [...rows].flatMap(([id, row]): readonly StoredRow[] => {
+        const subject = this.#subjects.get(id)
+        return subject ? [{ receiver, subject, row }] : []
+      }),
+    )
   }
 
   /** The receivers from now on. What they refused, or had no answer for, is tried at once. */
@@ -181,8 +225,11 @@ export class Outbox {
         address.nextTryAt = now
         address.refused.clear()
       }
-      for (const [name, rows] of this.#orphans) if (!names.has(name)) this.#forget(name, rows)
-      this.#orphans.clear()
+      for (const [name, rows] of this.#orphans) {
+        if (names.has(name)) this.#orphans.delete(name)
+        else if (!this.#isShared) this.#forget(name, rows)
+      }
+      if (!this.#isShared) this.#orphans.clear()
       this.#restoreBroken(names)
     }).effects
   }
@@ -335,7 +382,7 @@ export class Outbox {
   }
 
   #presentOf(subject: StoredSubject): ReturnType<Lookup> {
-    return subject.key === receiverKey ? this.#receiverAsPresent(subject) : this.#lookup(subject)
+    return subject.key === this.#receiverKey ? this.#receiverAsPresent(subject) : this.#lookup(subject)
   }
 
   /** Rows follow the state of a subject where no transition did. */
@@ -415,7 +462,7 @@ export class Outbox {
   /** What a receiver has to know of an incident that stands. */
   #dueAt(address: Address, id: string, present: Present): DueMessage | undefined {
     const { rules } = address
-    if (present.subject.key === receiverKey && present.subject.item === rules.name) return undefined
+    if (present.subject.key === this.#receiverKey && present.subject.item === rules.name) return undefined
     const row = address.rows.get(id) ?? emptyRow
     const due = dueFor(present, row, rules, this.#now)
     if (row.last) this.#wakeAt(row.last.at + rules.remindMs)
@@ -507,7 +554,7 @@ export class Outbox {
     if (failingSince !== undefined)
       this.#effects.push({ type: 'log', level: 'info', receiver: rules.name, message: 'accepts messages again' })
     if (brokenSince === undefined) return
-    const subject = receiverSubject(rules.name)
+    const subject = this.#receiverSubject(rules.name)
     const incident = receiverIncident(rules.name, brokenSince)
     this.#end(subject, { incident, what: 'end', endedAt: this.#now, text: 'it accepts messages again' })
   }
@@ -560,8 +607,12 @@ export class Outbox {
       return
     }
     address.brokenSince = failingSince
-    this.watch(receiverSubject(rules.name))
+    this.watch(this.#receiverSubject(rules.name))
     this.#nextAt = this.#now
+  }
+
+  #receiverSubject(name: string): StoredSubject {
+    return { key: this.#receiverKey, monitor: 'svc', check: 'receiver', item: name }
   }
 
   #receiverAsPresent(subject: StoredSubject): ReturnType<Lookup> {
@@ -592,7 +643,7 @@ export class Outbox {
       for (const [id, row] of rows) {
         const subject = this.#subjects.get(id)
         const about = aboutIn(row)
-        const broken = subject?.key === receiverKey && names.has(subject.item ?? '') ? subject.item : undefined
+        const broken = subject?.key === this.#receiverKey && names.has(subject.item ?? '') ? subject.item : undefined
         const address = broken === undefined ? undefined : this.#addresses.get(broken)
         if (address && about) {
           address.brokenSince ??= about.beganAt

@@ -79,15 +79,54 @@ export class Ledger {
   readonly #pending = new Map<string, Pending>()
   #offered: readonly (readonly [name: string, state: StoredState | undefined, incidents: readonly IncidentRecord[]])[] =
     []
-  #claims: StatesBatch['claims'] = 'now'
+  #claims: StatesBatch['claims']
   #touchedAt = Number.NEGATIVE_INFINITY
   #deletedAt = Number.NEGATIVE_INFINITY
   #lost = 0
+  readonly #isShared: boolean
+
+  /**
+   * `isShared`: other nodes store their states beside these, so that nothing is ever written as a whole, and the store knows
+   * from elsewhere until when each node watched.
+   */
+  constructor({ isShared = false }: { readonly isShared?: boolean } = {}) {
+    this.#isShared = isShared
+    this.#claims = isShared ? undefined : 'now'
+  }
 
   /** What an earlier process has stored. To be called before any effect is taken. */
   adopt({ states, incidents }: Pick<StoredStates, 'states' | 'incidents'>): void {
     for (const one of states) this.#states.set(nameOf(one.row), one)
     for (const one of incidents) this.#open.set(one.id, one)
+  }
+
+  /**
+   * What another node has stored of these monitors, and this one goes on with. An open incident that no state knows has
+   * ended, and nobody observed when: at `lostAt` at the latest.
+   */
+  takeOver(keys: ReadonlySet<string>, stored: Pick<StoredStates, 'states' | 'incidents'>, lostAt: number): void {
+    this.release(keys)
+    this.adopt(stored)
+    const known = new Set(stored.states.flatMap(({ state }) => state.incident?.id ?? []))
+    for (const one of stored.incidents) {
+      if (known.has(one.id)) continue
+      const { key, type, monitor, check, item } = one
+      const row: StoredSubject = { key, type, monitor, check, ...(item === undefined ? {} : { item }) }
+      this.#keep(this.#pendingOf(row), { ...one, endedAt: Math.max(lostAt, one.beganAt), ending: 'unknown' })
+    }
+  }
+
+  /** Forgets monitors, with what is not stored yet: another node has them. */
+  release(keys: ReadonlySet<string>): void {
+    for (const [name, { row }] of this.#states) if (keys.has(row.key)) this.#states.delete(name)
+    for (const [id, { key }] of this.#open) if (keys.has(key)) this.#open.delete(id)
+    for (const [name, { row }] of this.#pending) if (keys.has(row.key)) this.#pending.delete(name)
+  }
+
+  /** The store has lost writes that it had acknowledged: everything that stands is to be written once more. */
+  again(): void {
+    for (const { row } of this.#states.values()) this.#pendingOf(row)
+    for (const one of this.#open.values()) this.#keep(this.#pendingOf(one), one)
   }
 
   /** Takes effects of the states, in their order. */
@@ -112,7 +151,8 @@ export class Ledger {
   /** What to write now. Undefined: nothing. */
   batch(now: number): StatesBatch | undefined {
     const isWhole = this.#claims !== undefined
-    if (!isWhole && this.#pending.size === 0 && now - this.#touchedAt < touchEveryMs) return undefined
+    const isDue = !this.#isShared && now - this.#touchedAt >= touchEveryMs
+    if (!isWhole && this.#pending.size === 0 && !isDue) return undefined
     const names = new Set([...this.#pending.keys(), ...(isWhole ? this.#states.keys() : [])])
     this.#offered = [...names].map((name) => [
       name,

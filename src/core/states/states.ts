@@ -80,7 +80,7 @@ type Watched = {
 }
 
 /** The line of this machine, as a monitor that no schedule runs. */
-const lineKey = '/svc/'
+const ownLineKey = '/svc/'
 const lineCheck = 'line'
 /** What a monitor is called that never ran. */
 const notRun = 'not run'
@@ -110,11 +110,14 @@ export class States {
   #scannedAt: number
   #witnessedAt = Number.NEGATIVE_INFINITY
   #effects: Effect[] = []
+  readonly #lineKey: string
 
-  constructor(now: number, witnesses: readonly string[] = []) {
+  /** `lineKey`: the key of the line of this machine, where several machines store their states together. */
+  constructor(now: number, witnesses: readonly string[] = [], lineKey = ownLineKey) {
     this.#now = now
     this.#scannedAt = now
     this.#line = lineWith(witnesses)
+    this.#lineKey = lineKey
   }
 
   /** Whether no witness answers. Undefined without witnesses. */
@@ -138,26 +141,44 @@ export class States {
     }
   }
 
-  /** The monitors that exist from now on. Those of before that are not among them, under any key, are removed. */
-  configure(monitors: readonly WatchedMonitor[], now: number, witnesses = this.#line.witnesses): readonly Effect[] {
+  /**
+   * The monitors that exist from now on. Those of before that are not among them, under any key, are removed; of those that
+   * `isElsewhere` names, other nodes take care, and they are forgotten without a word.
+   */
+  configure(
+    monitors: readonly WatchedMonitor[],
+    now: number,
+    witnesses = this.#line.witnesses,
+    isElsewhere: (key: string) => boolean = () => false,
+  ): readonly Effect[] {
     return this.#during(now, () => {
       if (witnesses.join(' ') !== this.#line.witnesses.join(' ')) this.#line = lineWith(witnesses)
-      const all = this.#line.witnesses.length > 0 ? [...monitors, lineMonitor] : monitors
+      const line: WatchedMonitor = { ...lineMonitor, key: this.#lineKey }
+      const all = this.#line.witnesses.length > 0 ? [...monitors, line] : monitors
       const keys = new Set(all.map(({ key }) => key))
       for (const monitor of all) {
         this.#watch(monitor)
         for (const former of monitor.formerly) {
-          const renamed = keys.has(former) ? undefined : this.#watched.get(former)
+          const renamed = keys.has(former) || isElsewhere(former) ? undefined : this.#watched.get(former)
           if (renamed) this.#rename(renamed, monitor.key)
         }
       }
       for (const [key, watched] of this.#watched) {
         if (keys.has(key)) continue
-        for (const place of watched.places.values()) this.#remove(watched, place)
+        if (isElsewhere(key)) this.#release(key)
+        else for (const place of watched.places.values()) this.#remove(watched, place)
         this.#watched.delete(key)
       }
       for (const watched of this.#watched.values()) this.#wasAway(watched)
     })
+  }
+
+  /** Forgets monitors without a word: another node has them, or what is known of them is out of date. */
+  release(keys: Iterable<string>): void {
+    for (const key of keys) {
+      this.#release(key)
+      this.#watched.delete(key)
+    }
   }
 
   /** A run of a monitor has ended, whoever asked for it. */
@@ -283,6 +304,10 @@ export class States {
       if (!watched.places.has(idOf(row))) this.#put(watched, this.#place(watched, row, place.state, false), place.state)
     }
     this.#watched.delete(former)
+  }
+
+  #release(key: string): void {
+    for (const place of this.#watched.get(key)?.places.values() ?? []) this.#busy.delete(place)
   }
 
   #place(watched: Watched, row: StoredSubject, state: SubjectState, isStored: boolean): Place {
@@ -524,7 +549,7 @@ export class States {
 
   #scan(watched: Watched): void {
     const { monitor, places } = watched
-    if (monitor.key === lineKey) return
+    if (monitor.key === this.#lineKey) return
     const isBlind = this.#line.isolatedSince !== undefined && monitor.runsOn === 'network'
     const all = [...places.values()]
     const isLate = ({ state }: Place): boolean => this.#now - state.observedAt > unobservedAfter(monitor, state)
@@ -624,18 +649,18 @@ export class States {
   }
 
   #linePlace(): { readonly watched: Watched; readonly place: Place } | undefined {
-    const watched = this.#watched.get(lineKey)
+    const watched = this.#watched.get(this.#lineKey)
     const place = watched?.places.get(idOf({ check: lineCheck }))
     return watched && place && { watched, place }
   }
 
   #lineFailed(): void {
-    const watched = this.#watched.get(lineKey)
+    const watched = this.#watched.get(this.#lineKey)
     const since = this.#line.isolatedSince
     if (!watched || since === undefined) return
     this.#line = { ...this.#line, hasFailed: true }
     const message = `no witness answers: ${this.#line.witnesses.join(', ')}`
-    const row: StoredSubject = { key: lineKey, monitor: 'svc', check: lineCheck }
+    const row: StoredSubject = { key: this.#lineKey, monitor: 'svc', check: lineCheck }
     const verdict: Verdict = { check: lineCheck, level: 'failed', message, depth: 'Basic' }
     const place = this.#linePlace()?.place ?? this.#place(watched, row, newSubject(verdict, since), false)
     const isNew = place.state.level !== 'failed'
@@ -646,13 +671,13 @@ export class States {
 
   #onLineAgain({ isolatedSince }: NetworkLine): void {
     const line = this.#linePlace()
-    const watched = this.#watched.get(lineKey)
+    const watched = this.#watched.get(this.#lineKey)
     if (line?.place.state.level === 'failed') {
       const message = 'a witness answers again: nothing was known of other machines until now'
       this.#put(line.watched, line.place, { ...line.place.state, level: 'ok', levelSince: this.#now, message })
       this.#advance(line.watched, line.place)
     } else if (isolatedSince !== undefined && watched) {
-      const row: StoredSubject = { key: lineKey, monitor: 'svc', check: lineCheck }
+      const row: StoredSubject = { key: this.#lineKey, monitor: 'svc', check: lineCheck }
       const message = 'no witness answered, so that nothing was known of other machines'
       const verdict: Verdict = { check: lineCheck, level: 'failed', message, depth: 'Basic' }
       const place = line?.place ?? this.#place(watched, row, newSubject(verdict, isolatedSince), false)
@@ -668,7 +693,7 @@ export class States {
 }
 
 const lineMonitor: WatchedMonitor = {
-  key: lineKey,
+  key: ownLineKey,
   name: 'svc',
   runsOn: 'machine',
   every: {},

@@ -1,0 +1,82 @@
+import { hash } from '../schedule/index.ts'
+import type { Configurations, NodeRow } from './types.ts'
+
+/** The key of a monitor of a machine, which runs on every node: each has its own. */
+export const machineKey = (node: string, key: string): string => `@${node}/${key}`
+
+/** The node to which the key of a monitor of a machine belongs. Undefined for one of the network. */
+export const nodeOfKey = (key: string): string | undefined => /^@([^/]{1,253})\//.exec(key)?.[1]
+
+/**
+ * The node that runs a monitor, stores what is known of it and sends messages about it. Every node that reads the same rows
+ * names the same owner. Undefined while no node can run it.
+ *
+ * The owner is the live node that has the monitor in its configuration, is not isolated if any other is not, and has the
+ * highest hash. A key that no live node knows belongs to one of them, which removes what is stored under it.
+ */
+export function ownerOf(key: string, rows: readonly NodeRow[], configurations: Configurations): string | undefined {
+  return ownersOf(rows, configurations)(key)
+}
+
+/** `ownerOf` for many keys: the same rows are looked through once. */
+export function ownersOf(
+  rows: readonly NodeRow[],
+  configurations: Configurations,
+): (key: string) => string | undefined {
+  const live = rows.filter(({ isLive }) => isLive)
+  const names = new Set(rows.map(({ node }) => node))
+  // Where configurations differ, one of them says for all nodes which group a monitor belongs to.
+  const ordered = live
+    .flatMap((row) => {
+      const known = configurations.get(row.config)
+      return known ? [{ row, known }] : []
+    })
+    .sort((one, other) => compare(one.row.config, other.row.config))
+  const winners = new Map<string, string | undefined>()
+  const winnerAmong = (candidates: readonly NodeRow[], group: string): string | undefined => {
+    const id = JSON.stringify([group, candidates.map(({ node }) => node)])
+    if (!winners.has(id)) winners.set(id, highest(candidates, group))
+    return winners.get(id)
+  }
+  return (key) => {
+    const machine = nodeOfKey(key)
+    // While a machine is away, nobody else can say how it is.
+    if (machine !== undefined && names.has(machine))
+      return live.some(({ node }) => node === machine) ? machine : undefined
+    const knowing = ordered.filter(({ known }) => known.groups.has(key))
+    const candidates = knowing.length > 0 ? knowing : ordered.filter(({ known }) => known.formerly.has(key))
+    const first = candidates[0]?.known
+    if (!first) return winnerAmong(live, key)
+    const group = first.groups.get(key) ?? first.formerly.get(key) ?? key
+    return winnerAmong(
+      candidates.map(({ row }) => row),
+      group,
+    )
+  }
+}
+
+/** The node that is asked whether it reaches a peer that the owner does not reach. Undefined: there is no other. */
+export function secondOpinionOf(
+  key: string,
+  rows: readonly NodeRow[],
+  configurations: Configurations,
+  asking: string,
+): string | undefined {
+  const others = rows.filter(({ node, isLive, isIsolated, config }) => {
+    return node !== asking && isLive && !isIsolated && configurations.get(config)?.groups.has(key) === true
+  })
+  return highest(others, key)
+}
+
+/** Rendezvous hashing: when a node comes or goes, only its own share moves. */
+function highest(rows: readonly NodeRow[], group: string): string | undefined {
+  const connected = rows.filter(({ isIsolated }) => !isIsolated)
+  let best: { readonly node: string; readonly weight: number } | undefined
+  for (const { node } of connected.length > 0 ? connected : rows) {
+    const weight = hash(node, group)
+    if (!best || weight > best.weight || (weight === best.weight && node > best.node)) best = { node, weight }
+  }
+  return best?.node
+}
+
+const compare = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0)

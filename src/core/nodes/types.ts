@@ -1,0 +1,41 @@
+/** A node as the store has it. */
+export type NodeRow = {
+  readonly node: string
+  /** Another number at each start, and whenever the node finds that its row has expired. */
+  readonly epoch: number
+  /** Whether it has renewed its row in time, by the clock of the store, and has not left. */
+  readonly isLive: boolean
+  /** None of its witnesses answers it. */
+  readonly isIsolated: boolean
+  /** The digest of the monitors that it knows (`KnownMonitors`). */
+  readonly config: string
+  /** How long ago it last renewed its row, in milliseconds of the store. */
+  readonly silentMs: number
+  /** It ended in order: nobody misses it. */
+  readonly hasLeft: boolean
+  /** What people see of it. */
+  readonly facts: NodeFacts
+}
+
+/** What a node says of itself. */
+export type NodeFacts = {
+  readonly version: string
+  /** Its page as people reach it. */
+  readonly url?: string | undefined
+  /** Milliseconds since 1970. */
+  readonly startedAt: number
+}
+
+/** The monitors of a configuration that look at other machines. */
+export type KnownMonitors = {
+  /** Their keys, with the group that has one owner. */
+  readonly groups: ReadonlyMap<string, string>
+  /** Keys that they had before, with the same groups. */
+  readonly formerly: ReadonlyMap<string, string>
+}
+
+/** Configurations by their digests. */
+export type Configurations = ReadonlyMap<string, KnownMonitors>
+
+/** Who writes: a write is refused if another process has what it writes about. */
+export type Fence = { readonly node: string; readonly epoch: number }
