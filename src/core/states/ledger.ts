@@ -189,7 +189,7 @@ export class Ledger {
 
   /** Another process stores its states. Once it no longer does, all are to be written. */
   refused(): void {
-    this.#claims = 'when free'
+    if (!this.#isShared) this.#claims = 'when free'
     this.#offered = []
   }
 
