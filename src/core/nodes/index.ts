@@ -9,7 +9,7 @@ export {
   type Standing,
   standingOf,
 } from './lease.ts'
-export { machineKey, nodeOfKey, ownerOf, ownersOf, secondOpinionOf } from './owner.ts'
+export { machineKey, nameWithNode, nodeOfKey, ownerOf, ownersOf, plainKey, secondOpinionOf } from './owner.ts'
 export { aloneMs, outMs, renewEveryMs, reportedOutMs, standstillMs } from './policy.ts'
 export {
   type Choose,

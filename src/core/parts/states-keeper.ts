@@ -1,5 +1,6 @@
 import { performance } from 'node:perf_hooks'
 import { isStoreFailure } from '../errors.ts'
+import { nameWithNode, nodeOfKey } from '../nodes/index.ts'
 import { timelineOf } from '../schedule/index.ts'
 import {
   type Effect,
@@ -110,12 +111,18 @@ export function statesKeeper({
     timer.unref()
   }
 
+  /** As people see it who see the monitors of all machines. */
+  const named = (record: IncidentRecord): IncidentRecord => ({
+    ...record,
+    monitor: nameWithNode(nodeOfKey(record.key), record.monitor),
+  })
   const merged = ({ from, to, most }: IncidentsQuery, others: readonly IncidentRecord[]): readonly IncidentRecord[] => {
     const own = ledger.incidents.filter(
       ({ beganAt, endedAt }) => beganAt <= to && (endedAt === undefined || endedAt >= from),
     )
     const all = new Map([...others, ...own].map((one) => [one.id, one]))
-    return [...all.values()].sort((one, other) => other.beganAt - one.beganAt).slice(0, most)
+    const latest = [...all.values()].sort((one, other) => other.beganAt - one.beganAt).slice(0, most)
+    return write ? latest.map(named) : latest
   }
   const incidents: StatesKeeper['incidents'] = async (query) => merged(query, await (await rows()).incidents(query))
 
