@@ -195,7 +195,14 @@ peerSuite(chromiumMissing, 'the pages of svc serve for people of all kinds, in a
       ...{ type: 'App' as const, monitor: `${name}${index}`, faults: [fault], hiddenVictims: 3 },
       victims: [{ type: 'Sql' as const, monitor: name, since: at.getTime() }],
     }))
-    const card = { level: 'fail', decisiveRun: undefined, gap: undefined, runs: [], monitors: [] } as const
+    const card = {
+      level: 'fail',
+      decisiveRun: undefined,
+      gap: undefined,
+      runs: [],
+      monitors: [],
+      elsewhere: [],
+    } as const
     const cards = [undefined, ...ServerType.values].map((type) => ({ ...card, type }))
     for (const incidents of [
       { open: open500, hidden: 7, ended: [], isIsolated: true },

@@ -10,6 +10,7 @@ import {
   type StatesBatch,
   type StatesRows,
   StatesTable,
+  type StoredState,
   type StoredStates,
 } from '../states/index.ts'
 import type { KeeperLog } from '../store/index.ts'
@@ -18,6 +19,8 @@ import type { KeeperLog } from '../store/index.ts'
 const writeEveryMs = 1_000
 /** The pause after a failure. Milliseconds. */
 const failureMs = 10_000
+/** For how long what all nodes have stored is not read again. Milliseconds. */
+const rereadMs = 2_000
 
 export type StatesKeeper = {
   /** What an earlier process has stored. Nothing, if the store cannot be read: then states begin anew. */
@@ -28,6 +31,8 @@ export type StatesKeeper = {
   readonly incidents: (query: IncidentsQuery) => Promise<readonly IncidentRecord[]>
   /** The same; while the store cannot be read, those that it does not have yet. */
   readonly readableIncidents: (query: IncidentsQuery) => Promise<readonly IncidentRecord[]>
+  /** What all nodes that share the store have stored, as of a few seconds ago. Nothing without others. Never rejects. */
+  readonly ofAll: () => Promise<readonly StoredState[]>
   /** Why states and incidents do not survive the end of this process. Undefined: they do. */
   readonly notKept: () => string | undefined
   /** Goes on with what another node has stored, of these monitors. `lostAt`: when an incident ended that no state knows. */
@@ -126,7 +131,21 @@ export function statesKeeper({
   }
   const incidents: StatesKeeper['incidents'] = async (query) => merged(query, await (await rows()).incidents(query))
 
+  let known: readonly StoredState[] = []
+  let readAt = Number.NEGATIVE_INFINITY
+  const ofAll = async (): Promise<readonly StoredState[]> => {
+    if (!write || !stored || now() - readAt < rereadMs) return known
+    readAt = now()
+    try {
+      known = (await (await stored()).read()).states
+    } catch (error) {
+      if (!isStoreFailure(error)) throw error
+    }
+    return known
+  }
+
   return {
+    ofAll,
     restore: async () => {
       // Of several nodes, each takes over what it runs.
       if (!stored || write) return { ageMs: undefined, states: [] }
