@@ -9,20 +9,20 @@ import {
   type MemberEffect,
   type MemberSettings,
   Membership,
+  type Mode,
   machineKey,
-  type NodeRow,
   type NodesRows,
   nodeOfKey,
+  nodesKey,
+  nodeVerdicts,
   ownersOf,
-  reportedOutMs,
-  type Standing,
   type WritePermit,
 } from '../nodes/index.ts'
 import { receiverKey, type StoredRow } from '../outbox/index.ts'
 import type { ServerType } from '../protocol/index.ts'
 import type { Family } from '../reports/index.ts'
 import type { NodeShare } from '../service.ts'
-import { lineKey, type StatesBatch, type Verdict, type WatchedMonitor } from '../states/index.ts'
+import { lineKey, type StatesBatch, type WatchedMonitor } from '../states/index.ts'
 import type { KeeperLog } from '../store/index.ts'
 import type { NotifyPart } from './notify.ts'
 import type { SendingNode } from './notify-driver.ts'
@@ -53,14 +53,14 @@ export type NodesPart = Part & {
   readonly sending: SendingNode
   /** Sets what follows the share. To be called before anything begins. */
   readonly follow: (work: NodesWork) => void
-  readonly standing: () => Standing
+  readonly mode: () => Mode
   /** The monitors that other nodes run, by type. Empty while this node runs all of them. */
   readonly elsewhere: () => ReadonlyMap<ServerType, readonly NodeShare[]>
 }
 
 /** What the nodes say of each other: whether one is out. */
 const spoken: WatchedMonitor = {
-  key: '/svc/nodes',
+  key: nodesKey,
   name: 'svc',
   runsOn: 'machine',
   every: {},
@@ -126,14 +126,14 @@ export function nodesPart({
         work?.notify.takeOver(effect.keys, effect.stored.outbox)
         return
       case 'write again':
-        work?.keeper.again()
-        work?.notify.again()
+        work?.keeper.again(effect.stored)
+        work?.notify.again(effect.stored.outbox)
         return
       case 'share':
         work?.schedule.reshare()
         return
       case 'stand':
-        sayStanding(effect.standing, effect.before)
+        sayMode(effect.mode, effect.before)
         return
       case 'leave':
         return
@@ -162,8 +162,9 @@ export function nodesPart({
     }
   }
 
-  const takeOver = async ({ id, fence, choose, told }: Extract<MemberEffect, { type: 'take over' }>): Promise<void> => {
+  const takeOver = async ({ id, fence, choose, news }: Extract<MemberEffect, { type: 'take over' }>): Promise<void> => {
     try {
+      const told = news()
       const stored = await (await rows()).takeOver(fence, choose, told)
       happened((membership, at) => membership.taken(id, stored, at))
     } catch {
@@ -189,15 +190,15 @@ export function nodesPart({
     return next
   }
 
-  const standing = (): Standing => member?.standing(now()) ?? 'joining'
+  const mode = (): Mode => member?.mode(now()) ?? 'joining'
   /** Why this node does not store anything now. Undefined: it is about to. */
   const whyNot = (): string | undefined => {
-    const present = standing()
+    const present = mode()
     if (present === 'displaced') return `another svc serve has the name of this node, ${node}: set serve.node`
     return present === 'cut off' || present === 'alone' ? 'this node does not reach the store' : undefined
   }
 
-  const sayStanding = (present: Standing, before: Standing): void => {
+  const sayMode = (present: Mode, before: Mode): void => {
     const others = member?.rows(now()).rows.filter((row) => row.isLive && row.node !== node) ?? []
     const names = others.map((row) => row.node).join(', ')
     const say = (level: 'info' | 'warn', msg: string): void => log({ level, msg: `node ${node} ${msg}` })
@@ -212,13 +213,14 @@ export function nodesPart({
 
   /** Whether each node is there. */
   const judgeNodes = (): void => {
-    if (!member?.runs(spoken.key, now())) return
-    work?.states.say(spoken.key, member.rows(now()).rows.flatMap(verdictOf))
+    if (!member?.runs(nodesKey, now())) return
+    const { rows: nodes, ageMs } = member.rows(now())
+    work?.states.say(nodesKey, nodeVerdicts(nodes, ageMs))
   }
 
   const elsewhere = (): ReadonlyMap<ServerType, readonly NodeShare[]> => {
     const byType = new Map<ServerType, Map<string, number>>()
-    if (!member || standing() !== 'member') return new Map()
+    if (!member || mode() !== 'member') return new Map()
     const { rows: nodes } = member.rows(now())
     const ownerOf = ownersOf(nodes, member.configurations)
     for (const { key, types } of work?.schedule.monitors() ?? []) {
@@ -273,7 +275,7 @@ export function nodesPart({
     follow: (following) => {
       work = following
     },
-    standing,
+    mode,
     elsewhere,
     // Monitors are known by now, and run as soon as the server answers.
     answers: () => {
@@ -282,7 +284,7 @@ export function nodesPart({
       tick()
       timer ??= setInterval(tick, tickMs)
     },
-    metrics: async () => metricsOf(node, standing(), member, work?.schedule.monitors() ?? [], now()),
+    metrics: async () => metricsOf(node, mode(), member, work?.schedule.monitors() ?? [], now()),
     cancel: () => clearInterval(timer),
     close: async () => {
       if (isClosed || !member) return
@@ -302,32 +304,19 @@ export function nodesPart({
 function settingsOf(node: string, monitors: readonly ScheduledMonitor[], config: Config): MemberSettings {
   const watched = watchedMonitors(monitors, config)
   const { groups, formerly } = groupsOf(watched.filter(({ key }) => nodeOfKey(key) === undefined))
-  const known = { groups: new Map([...groups, [spoken.key, spoken.key]]), formerly }
+  const known = { groups: new Map([...groups, [nodesKey, nodesKey]]), formerly }
   const own = watched.flatMap(({ key }) => (nodeOfKey(key) === undefined ? [] : [key]))
   const text = JSON.stringify([[...known.groups].sort(), [...formerly].sort()])
   return {
     digest: createHash('sha256').update(text).digest('hex').slice(0, 32),
-    known,
+    monitors: known,
     own: new Set([...own, machineKey(node, lineKey), machineKey(node, receiverKey)]),
   }
 }
 
-/** What the store says of a node. One that has left in order is missed by nobody. */
-function verdictOf({ node, isLive, silentMs, hasLeft }: NodeRow): readonly Verdict[] {
-  if (hasLeft) return []
-  const verdict = { check: 'node', item: node, depth: 'Basic' as const }
-  if (isLive) return [{ ...verdict, level: 'ok', message: `node ${node} renews its row` }]
-  const seconds = Math.round(silentMs / 1_000)
-  if (silentMs < reportedOutMs)
-    return [
-      { ...verdict, level: undefined, reason: 'silent', message: `node ${node} has been silent for ${seconds} s` },
-    ]
-  return [{ ...verdict, level: 'failed', fault: 'timeout', message: `node ${node} is out` }]
-}
-
 function metricsOf(
   node: string,
-  standing: Standing,
+  mode: Mode,
   member: Membership | undefined,
   monitors: readonly ScheduledMonitor[],
   now: number,
@@ -338,7 +327,7 @@ function metricsOf(
       name: 'svc_node_coordinated',
       type: 'gauge',
       help: '1 while this node shares the monitors with the others through the store, 0 while it does not reach the store or another process has its name.',
-      samples: [{ labels: { node }, value: Number(standing === 'member') }],
+      samples: [{ labels: { node }, value: Number(mode === 'member') }],
     },
     {
       name: 'svc_node_monitors',

@@ -129,9 +129,9 @@ export class NotifyDriver {
     return this.#outbox.release(keys)
   }
 
-  /** The store has lost what it had acknowledged. */
-  again(): void {
-    void this.#store(this.#outbox.rows())
+  /** The store has lost what it had acknowledged, and has these rows instead. */
+  again(stored: readonly StoredRow[]): void {
+    void this.#store(this.#outbox.again(stored))
   }
 
   /** The receivers from now on. Returns those of before. */

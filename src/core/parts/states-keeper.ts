@@ -43,8 +43,8 @@ export type StatesKeeper = {
   ) => void
   /** Forgets monitors that another node has, with what is not stored yet. */
   readonly release: (keys: ReadonlySet<string>) => void
-  /** The store has lost what it had acknowledged. */
-  readonly again: () => void
+  /** The store has lost what it had acknowledged, and has this instead. */
+  readonly again: (stored: Pick<StoredStates, 'states' | 'incidents'>) => void
   readonly begin: () => void
   readonly cancel: () => void
   readonly close: () => Promise<void>
@@ -175,7 +175,7 @@ export function statesKeeper({
     },
     takeOver: (keys, before, lostAt) => ledger.takeOver(keys, before, lostAt),
     release: (keys) => ledger.release(keys),
-    again: () => ledger.again(),
+    again: (before) => ledger.again(before, now()),
     begin: () => arm(writeEveryMs),
     cancel: () => {
       closed = true
