@@ -2,7 +2,7 @@ import { hostname } from 'node:os'
 import { integer } from '@oclif/core/flags'
 import { lists, SvcCommand } from '../cli/command/base.ts'
 import { boolean, custom, delayFlag, oneOf, repeatable, text } from '../cli/command/flags.ts'
-import { packageJson, thisMachine } from '../cli/io/process.ts'
+import { machine, packageJson, thisMachine } from '../cli/io/process.ts'
 import { refuseSmallAddressSpace } from '../cli/serve/address-space.ts'
 import { configuration, storePath } from '../cli/session/session.ts'
 import type { Config } from '../core/config/index.ts'
@@ -13,6 +13,10 @@ import { isLoopbackHost } from '../core/loopback.ts'
 const maxDrainDelayMs = 600_000
 
 const usualPort = 8790
+
+/** Two servers of one machine differ by their ports. One that selects a free port gets another name at each start. */
+const nodeName = (port: number): string =>
+  port === usualPort ? hostname() : `${hostname()}:${port === 0 ? `pid-${machine.pid}` : port}`
 
 export default class Serve extends SvcCommand {
   static override summary = 'Run the monitors by a schedule, and the HTTP server'
@@ -103,8 +107,7 @@ also accepts other addresses, with a warning.`
         store: flags.only === 'health' ? undefined : await storePath(flags, this.io.env),
         host: flags.host,
         port: flags.port,
-        // Two servers of one machine differ by their ports.
-        node: config.serve.node ?? (flags.port === usualPort ? hostname() : `${hostname()}:${flags.port}`),
+        node: config.serve.node ?? nodeName(flags.port),
         portFile: flags['port-file'],
         tls:
           flags['tls-cert'] !== undefined && flags['tls-key'] !== undefined
