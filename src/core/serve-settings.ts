@@ -37,6 +37,11 @@ export const serveSettings = {
     pattern: /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/,
     doc: 'Name of this installation in notifications, the label `server`: up to 63 letters, digits, "-", "_" and "."; the same on all nodes of a store. Default: the host name',
   },
+  node: {
+    type: 'text',
+    pattern: /^[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}$/,
+    doc: 'Name of this node among those that share a PostgreSQL store: up to 63 letters, digits, "-", "_", "." and ":". Default: the host name, and the port unless it is 8790',
+  },
   url: {
     type: 'text',
     mistake: pageProblem,

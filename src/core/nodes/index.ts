@@ -4,13 +4,15 @@ export {
   afterRenewal,
   afterStandstill,
   type Lease,
+  type Mode,
+  modeOf,
   noLease,
   type Renewal,
-  type Standing,
-  standingOf,
 } from './lease.ts'
+export { type MemberEffect, type MemberSettings, Membership, type Voice, type WritePermit } from './member.ts'
 export { machineKey, nodeOfKey, ownerOf, ownersOf, secondOpinionOf } from './owner.ts'
-export { aloneMs, outMs, renewEveryMs, reportedOutMs, standstillMs } from './policy.ts'
+export { aloneMs, outMs, renewEveryMs, renewTimeoutMs, reportedOutMs, standstillMs } from './policy.ts'
+export { nodesKey, nodeVerdicts } from './report.ts'
 export {
   type Choose,
   type Fenced,

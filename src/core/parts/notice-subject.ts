@@ -1,13 +1,14 @@
 import { hostname } from 'node:os'
+import { nodeOfKey } from '../nodes/index.ts'
 import type { NoticeSubject } from '../notify/index.ts'
 import type { StoredSubject } from '../states/index.ts'
 
 /** How messages name a subject. Subjects of the machine itself have its name. */
-export const noticeSubject = (server: string, { type, monitor, check, item }: StoredSubject): NoticeSubject => ({
+export const noticeSubject = (server: string, { key, type, monitor, check, item }: StoredSubject): NoticeSubject => ({
   server,
   type,
   monitor,
   check,
   item,
-  node: type === undefined ? hostname() : undefined,
+  node: nodeOfKey(key) ?? (type === undefined ? hostname() : undefined),
 })

@@ -42,6 +42,8 @@ export type DriverOptions = {
   /** Absent without a store. */
   readonly rows: (() => Promise<OutboxRows>) | undefined
   readonly lookup: Lookup
+  /** Where several nodes share the store. Absent: this process alone sends. */
+  readonly node?: SendingNode | undefined
   /** Asks for a run of a monitor. */
   readonly look: (key: string, depth: ExecutionMode) => void
   /** The message about a subject. `marks`: tags besides those of its monitor. */
@@ -58,6 +60,16 @@ export type DriverOptions = {
   /** Whether the watchdog may say that svc watches. */
   readonly isHealthy: () => boolean
   readonly log: (entry: { readonly level: 'info' | 'warn'; readonly msg: string }) => void
+}
+
+/** One of several nodes that store what they send together. */
+export type SendingNode = {
+  /** The key of what it says of its receivers. */
+  readonly receiverKey: string
+  /** Stores rows. `lost`: other nodes have these keys, and nothing is stored. Rejects while it cannot store. */
+  readonly write: (rows: readonly StoredRow[]) => Promise<'stored' | { readonly lost: readonly string[] }>
+  /** Whether it sends what it has stored, or does not reach the store for so long that it sends without. */
+  readonly mode: () => 'coordinated' | 'alone' | 'silent'
 }
 
 type Counts = { accepted: number; failed: number; refused: number; given_up: number; successAt: number | undefined }
@@ -87,18 +99,42 @@ export class NotifyDriver {
 
   constructor(options: DriverOptions) {
     this.#options = options
-    this.#outbox = new Outbox(options.now(), options.lookup)
+    this.#outbox = new Outbox(options.now(), options.lookup, options.node?.receiverKey)
   }
 
   /** Takes back what an earlier process stored. A store that cannot be read leaves nothing to take back. */
   async restore(): Promise<void> {
-    const { rows, now } = this.#options
-    if (!rows) return
+    const { rows, now, node } = this.#options
+    // Of several nodes, each takes over what it runs.
+    if (!rows || node) return
     try {
       this.#outbox.restore(await (await rows()).read(), now())
     } catch (error) {
       this.#storeFailed(error)
     }
+  }
+
+  /** Goes on with what another node has stored, of these monitors. */
+  takeOver(keys: ReadonlySet<string>, rows: readonly StoredRow[]): void {
+    for (const { subject } of rows) this.#outbox.watch(subject)
+    this.#outbox.takeOver(keys, rows, this.#options.now())
+  }
+
+  /** Forgets monitors that another node has. Returns what receivers were told and the store does not have. */
+  release(keys: ReadonlySet<string>): readonly StoredRow[] {
+    this.#outbox.release(keys)
+    const told: StoredRow[] = []
+    for (const [id, one] of this.#dirty) {
+      if (!keys.has(one.subject.key)) continue
+      this.#dirty.delete(id)
+      if (one.row?.last || one.row?.attempt) told.push(one)
+    }
+    return told
+  }
+
+  /** The store has lost what it had acknowledged. */
+  again(): void {
+    void this.#store(this.#outbox.rows())
   }
 
   /** The receivers from now on. Returns those of before. */
@@ -203,6 +239,12 @@ export class NotifyDriver {
     const marks = isStored && this.#options.rows ? [] : [uncoordinated]
     // What begins while it is quiet must not be loud for the moment until the silence is there.
     await this.#mute(open)
+    if (signal.aborted) return
+    // The process may have stood still since it stored the attempt, and another node sends by now.
+    if (this.#options.node?.mode() === 'silent') {
+      this.#carryOut(this.#outbox.withheld(name, attempt, now()))
+      return
+    }
     const notices = items.map((item) => noticeOf(item, marks))
     const delivery = await sent(() => open.receiver.send(notices, signal))
     // A receiver that was interrupted says nothing about itself.
@@ -275,7 +317,7 @@ export class NotifyDriver {
     const { receiver } = open
     const { now, noticeOf } = this.#options
     const isDue = now() - (this.#renewedAt.get(name) ?? Number.NEGATIVE_INFINITY) >= renewMs
-    if (!receiver.renew || !isDue || this.#renewing.has(name)) return
+    if (!receiver.renew || !isDue || this.#renewing.has(name) || this.#options.node?.mode() === 'silent') return
     this.#renewedAt.set(name, now())
     this.#renewing.add(name)
     const { signal } = this.#stop
@@ -296,7 +338,9 @@ export class NotifyDriver {
 
   /** Whether messages are sent although they cannot be stored. */
   #isAlone(): boolean {
-    if (!this.#options.rows) return true
+    const { rows, node } = this.#options
+    if (!rows) return true
+    if (node) return node.mode() === 'alone'
     return this.#storeFailingSince !== undefined && this.#options.now() - this.#storeFailingSince >= aloneMs
   }
 
@@ -321,7 +365,7 @@ export class NotifyDriver {
     this.#hasNew = false
     const batch = [...this.#dirty]
     try {
-      if (batch.length > 0) await (await this.#options.rows?.())?.write(batch.map(([, row]) => row))
+      if (batch.length > 0 && !(await this.#writeRows(batch.map(([, row]) => row)))) return false
       for (const [key, row] of batch) if (this.#dirty.get(key) === row) this.#dirty.delete(key)
       if (this.#storeFailingSince !== undefined) this.#log('info', 'notifications are stored again')
       this.#storeFailingSince = undefined
@@ -330,6 +374,19 @@ export class NotifyDriver {
       this.#storeFailed(error)
       return false
     }
+  }
+
+  /** False: another node has some of the monitors, which this one has given up. */
+  async #writeRows(batch: readonly StoredRow[]): Promise<boolean> {
+    const { node, rows } = this.#options
+    if (!node) {
+      await (await rows?.())?.write(batch)
+      return true
+    }
+    const outcome = await node.write(batch)
+    if (outcome === 'stored') return true
+    this.release(new Set(outcome.lost))
+    return false
   }
 
   #storeFailed(error: unknown): void {

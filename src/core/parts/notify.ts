@@ -3,7 +3,7 @@ import type { Config } from '../config/index.ts'
 import { Fault } from '../errors.ts'
 import { type ConfiguredFiles, filesWithin } from '../files/index.ts'
 import { isFor, type Mute, type Notice, needsStore, type ReceiverConfig } from '../notify/index.ts'
-import type { NoticeItem, OutboxRows, Present } from '../outbox/index.ts'
+import type { NoticeItem, OutboxRows, Present, StoredRow } from '../outbox/index.ts'
 import type { NotSilenced } from '../protocol/index.ts'
 import { mutesOf } from '../quiet/index.ts'
 import type { Family } from '../reports/index.ts'
@@ -11,7 +11,7 @@ import { timelineOf } from '../schedule/index.ts'
 import type { StoredSubject } from '../states/index.ts'
 import type { KeeperLog } from '../store/index.ts'
 import { noticeSubject } from './notice-subject.ts'
-import { NotifyDriver, type OpenedReceiver, type ReceiverFigures } from './notify-driver.ts'
+import { NotifyDriver, type OpenedReceiver, type ReceiverFigures, type SendingNode } from './notify-driver.ts'
 import type { Part } from './part.ts'
 import type { QuietKeeper } from './quiet-keeper.ts'
 import type { StatesPart } from './states.ts'
@@ -28,6 +28,12 @@ const goneMs = 600_000
 export type NotifyPart = Part & {
   /** Brings the silences of receivers up to date. Resolves with the places where that failed. */
   readonly mute: () => Promise<readonly NotSilenced[]>
+  /** Goes on with what another node has stored, of these monitors, which are watched already. */
+  readonly takeOver: (keys: ReadonlySet<string>, rows: readonly StoredRow[]) => void
+  /** `NotifyDriver.release` */
+  readonly release: (keys: ReadonlySet<string>) => readonly StoredRow[]
+  /** `NotifyDriver.again` */
+  readonly again: () => void
 }
 
 /** Tells receivers about incidents: opens those of `notify:`, and connects the states with the outbox. */
@@ -38,10 +44,13 @@ export function notifyPart({
   states,
   quiet,
   watching,
+  node,
   log = () => {},
 }: {
   readonly config: Config
   readonly version: string
+  /** `DriverOptions.node` */
+  readonly node?: SendingNode | undefined
   /** Where rows are stored. Absent without a store. */
   readonly rows: (() => Promise<OutboxRows>) | undefined
   readonly states: StatesPart
@@ -53,6 +62,8 @@ export function notifyPart({
   const now = timelineOf({ wall: Date.now, monotonic: () => performance.now() })
   const startedAt = now()
   const server = config.serve.name ?? hostname()
+  /** When this node took monitors over from another one. */
+  const takenAt = new Map<string, number>()
 
   const tagsOf = ({ key }: StoredSubject): readonly string[] => states.monitors().get(key)?.monitor.tags ?? []
 
@@ -65,7 +76,8 @@ export function notifyPart({
     }
     const { intervals = {} } = states.monitors().get(subject.key) ?? {}
     const every = Object.values(intervals).map((ms) => ms ?? 0)
-    const isGone = now() - startedAt > Math.max(goneMs, goneIntervals * Math.max(0, ...every))
+    const isGone =
+      now() - (takenAt.get(subject.key) ?? startedAt) > Math.max(goneMs, goneIntervals * Math.max(0, ...every))
     return isGone ? 'removed' : 'unknown'
   }
 
@@ -153,6 +165,7 @@ export function notifyPart({
     mutes,
     rows,
     lookup,
+    node,
     look: states.look,
     noticeOf,
     now,
@@ -186,6 +199,15 @@ export function notifyPart({
     },
     metrics: async () => notifyMetrics(driver.figures()),
     mute: () => driver.mute(),
+    takeOver: (keys, stored) => {
+      for (const key of keys) takenAt.set(key, now())
+      driver.takeOver(keys, stored)
+    },
+    release: (keys) => {
+      for (const key of keys) takenAt.delete(key)
+      return driver.release(keys)
+    },
+    again: () => driver.again(),
     cancel: () => driver.cancel(),
     close: () => driver.close(),
   }

@@ -13,6 +13,7 @@ import type { Family } from '../reports/index.ts'
 import { beatMs, depths, type Order, runsPerMinute, Schedule, timelineOf } from '../schedule/index.ts'
 import type { Part } from './part.ts'
 import { type CostOf, keysOf, loadLine, type ScheduledMonitor, scheduledMonitors } from './scheduled-monitors.ts'
+import type { Share } from './share.ts'
 import type { StatesClock, StatesPart } from './states.ts'
 
 /** What the schedule uses of the rest of svc. */
@@ -51,17 +52,23 @@ const mostAtOnce = 100
 /** A timer may not be longer. */
 const maxWaitMs = 3_600_000
 
-/** Runs the monitors when the schedule says so, with real timers, and tells it what callers run. */
-export function schedulePart(
-  work: ScheduleWork,
-  states: StatesPart,
-): Part & {
+export type SchedulePart = Part & {
   readonly load: () => string | undefined
   /** Whether runs begin in time. */
   readonly keepsUp: () => boolean
   /** Whether it runs any monitor. */
   readonly watches: () => boolean
-} {
+  /** All monitors, whoever runs them. */
+  readonly monitors: () => readonly ScheduledMonitor[]
+  /** Follows a change of the share: runs what it has now, at once, and nothing else. */
+  readonly reshare: () => void
+}
+
+/**
+ * Runs the monitors when the schedule says so, with real timers, and tells it what callers run. `share`: the monitors of this
+ * node. Absent: all.
+ */
+export function schedulePart(work: ScheduleWork, states: StatesPart, share?: Share): SchedulePart {
   const monotonic = (): number => performance.now()
   const now = timelineOf({ wall: Date.now, monotonic })
   const running = new Map<string, Running>()
@@ -76,6 +83,7 @@ export function schedulePart(
   let turn: NodeJS.Immediate | undefined
   let beat: NodeJS.Timeout | undefined
   let ticksAt = Number.POSITIVE_INFINITY
+  let current: Config = work.config
 
   const arm = (): void => {
     const nextAt = schedule?.nextAt ?? Number.POSITIVE_INFINITY
@@ -204,21 +212,32 @@ export function schedulePart(
   const watch = (config: Config): void => {
     if (closed || !isAnswering || (!schedule && monitors.size === 0)) return
     follow()
-    const current = schedule ?? new Schedule(now())
-    schedule = current
-    for (const { key, intervals } of monitors.values()) current.watch({ key, every: intervals }, now())
+    current = config
+    const table = schedule ?? new Schedule(now())
+    schedule = table
+    const own = [...monitors.values()].filter(({ key }) => share?.runs(key) ?? true)
+    const ownKeys = new Set(own.map(({ key }) => key))
+    for (const key of monitors.keys()) if (!ownKeys.has(key)) stop(key, 'another node runs its monitor')
+    for (const { key, intervals } of own) table.watch({ key, every: intervals }, now(), share?.spreadMs())
     const ask = ({ key, depth, at, repeatsRefused }: Parameters<StatesClock['ask']>[0]): void => {
-      current.ask(key, { depth, at, repeatsRefused }, now())
+      table.ask(key, { depth, at, repeatsRefused }, now())
       arm()
     }
-    states.watch([...monitors.values()], config, { now, ask })
-    beat ??= setInterval(() => current.beat(now()), beatMs)
+    states.watch(own, config, { now, ask })
+    beat ??= setInterval(() => table.beat(now()), beatMs)
     arm()
+  }
+
+  /** What a run in progress finds counts for nothing. */
+  const stop = (key: string, why: string): void => {
+    running.get(key)?.controller.abort(new Error(why))
+    running.delete(key)
+    schedule?.forget(key)
   }
 
   return {
     open: async () => {
-      const [scheduled, { costOf }] = await Promise.all([scheduledMonitors(work.config), loadCosts()])
+      const [scheduled, { costOf }] = await Promise.all([scheduledMonitors(work.config, share?.node), loadCosts()])
       take(scheduled, costOf)
       work.watchObservations(onObservation)
       work.watchReports(onReport)
@@ -229,17 +248,15 @@ export function schedulePart(
       watch(work.config)
     },
     reload: async (config) => {
-      const [scheduled, { costOf }] = await Promise.all([scheduledMonitors(config), loadCosts()])
+      const [scheduled, { costOf }] = await Promise.all([scheduledMonitors(config, share?.node), loadCosts()])
       return () => {
         const before = monitors
         take(scheduled, costOf)
         for (const [key, { monitor }] of before) {
           const next = monitors.get(key)
           if (next && fingerprint(next.monitor) === fingerprint(monitor)) continue
-          // The monitor is another one, or gone: what a run in progress finds counts for nothing.
-          running.get(key)?.controller.abort(new Error('its monitor is no longer in the configuration'))
-          running.delete(key)
-          schedule?.forget(key)
+          // The monitor is another one, or gone.
+          stop(key, 'its monitor is no longer in the configuration')
         }
         watch(config)
       }
@@ -247,6 +264,8 @@ export function schedulePart(
     load: () => load,
     keepsUp: () => schedule?.lateness(now()).keepsUp ?? true,
     watches: () => schedule !== undefined && monitors.size > 0,
+    monitors: () => [...monitors.values()],
+    reshare: () => watch(current),
     metrics: async () => scheduleMetrics(schedule, now(), [...monitors.values()]),
     cancel: () => {
       closed = true

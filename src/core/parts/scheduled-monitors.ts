@@ -1,5 +1,6 @@
 import type { Config } from '../config/index.ts'
 import { fingerprint, type loadCosts, monitorKey, type PlannedMonitor } from '../engine/index.ts'
+import { machineKey } from '../nodes/index.ts'
 import { hostBlock, isConfigured, ofType } from '../plan/index.ts'
 import type { ExecutionMode, ServerType } from '../protocol/index.ts'
 import { type Intervals, intervalsOfMonitor } from '../schedule/index.ts'
@@ -16,9 +17,13 @@ export type ScheduledMonitor = {
 
 /**
  * What `svc serve` runs by itself: the monitors of svc.yaml, and the host block of its types once, or once for each
- * different one. Nothing without a svc.yaml, and what `every: off` turns off.
+ * different one. Nothing without a svc.yaml, and what `every: off` turns off. `node`: of several nodes that share a store,
+ * the one of this machine. The monitors of the machine then have keys of their own.
  */
-export async function scheduledMonitors({ origin, types, serve }: Config): Promise<readonly ScheduledMonitor[]> {
+export async function scheduledMonitors(
+  { origin, types, serve }: Config,
+  node?: string,
+): Promise<readonly ScheduledMonitor[]> {
   if (origin === undefined || serve.every === 'off') return []
   const configured = Object.entries(types).flatMap(([name, one]) =>
     isConfigured(one.monitors) ? [{ type: name as ServerType, ...one }] : [],
@@ -47,7 +52,9 @@ export async function scheduledMonitors({ origin, types, serve }: Config): Promi
       undefined,
     ),
   )
-  return [...own, ...hosts].filter(({ intervals }) => Object.keys(intervals).length > 0)
+  const all = [...own, ...hosts].filter(({ intervals }) => Object.keys(intervals).length > 0)
+  if (node === undefined) return all
+  return all.map((one) => (one.monitor.kind.runsOn === 'machine' ? { ...one, key: machineKey(node, one.key) } : one))
 }
 
 function withIntervals(
@@ -75,14 +82,15 @@ function withoutWrites(monitor: PlannedMonitor): PlannedMonitor | undefined {
 
 /** The keys of monitors of any run, as the schedule calls them. */
 export function keysOf(scheduled: readonly ScheduledMonitor[]): (monitor: PlannedMonitor) => string | undefined {
-  const keys = new Set(scheduled.map(({ key }) => key))
+  const keys = new Map(
+    scheduled.flatMap(({ key, monitor }) => (monitor.type === undefined ? [] : [[monitorKey(monitor), key] as const])),
+  )
   const blocks = new Map(
     scheduled.flatMap(({ key, monitor }) => (monitor.type === undefined ? [[fingerprint(monitor), key] as const] : [])),
   )
   return (monitor) => {
     if (monitor.type === undefined) return blocks.get(fingerprint(monitor))
-    const key = monitorKey(monitor)
-    return keys.has(key) ? key : undefined
+    return keys.get(monitorKey(monitor))
   }
 }
 

@@ -6,6 +6,7 @@ import {
   type IncidentRecord,
   type IncidentsQuery,
   Ledger,
+  type StatesBatch,
   type StatesRows,
   StatesTable,
   type StoredStates,
@@ -28,6 +29,16 @@ export type StatesKeeper = {
   readonly readableIncidents: (query: IncidentsQuery) => Promise<readonly IncidentRecord[]>
   /** Why states and incidents do not survive the end of this process. Undefined: they do. */
   readonly notKept: () => string | undefined
+  /** Goes on with what another node has stored, of these monitors. `lostAt`: when an incident ended that no state knows. */
+  readonly takeOver: (
+    keys: ReadonlySet<string>,
+    stored: Pick<StoredStates, 'states' | 'incidents'>,
+    lostAt: number,
+  ) => void
+  /** Forgets monitors that another node has, with what is not stored yet. */
+  readonly release: (keys: ReadonlySet<string>) => void
+  /** The store has lost what it had acknowledged. */
+  readonly again: () => void
   readonly begin: () => void
   readonly cancel: () => void
   readonly close: () => Promise<void>
@@ -39,13 +50,19 @@ export type StatesKeeper = {
  */
 export function statesKeeper({
   rows: stored,
+  write,
   log = () => {},
 }: {
   readonly rows?: (() => Promise<StatesRows>) | undefined
+  /**
+   * Where several nodes share the store: stores a batch of this one. Absent: this process alone writes. `again`: other nodes
+   * have some of the monitors, which this one has given up.
+   */
+  readonly write?: ((batch: StatesBatch) => Promise<'stored' | 'again' | { readonly why: string }>) | undefined
   readonly log?: KeeperLog | undefined
 }): StatesKeeper {
   const now = timelineOf({ wall: Date.now, monotonic: () => performance.now() })
-  const ledger = new Ledger()
+  const ledger = new Ledger({ isShared: write !== undefined })
   const memory = new StatesTable()
   const rows = stored ?? (async () => inMemory(memory, now))
   let timer: NodeJS.Timeout | undefined
@@ -61,14 +78,17 @@ export function statesKeeper({
   const flush = async (): Promise<boolean> => {
     const batch = ledger.batch(now())
     if (!batch) return fault === undefined
-    if (await (await rows()).write(batch)) {
-      ledger.stored(batch, now())
-      return true
-    }
-    ledger.refused()
-    failed('another svc serve stores those that it confirms in the same store')
-    return false
+    const outcome = write ? await write(batch) : await writeAlone(batch)
+    if (outcome === 'stored') ledger.stored(batch, now())
+    else ledger.refused()
+    if (typeof outcome === 'object') failed(outcome.why)
+    return outcome === 'stored' || outcome === 'again'
   }
+
+  const writeAlone = async (batch: StatesBatch): Promise<'stored' | { readonly why: string }> =>
+    (await (await rows()).write(batch))
+      ? 'stored'
+      : { why: 'another svc serve stores those that it confirms in the same store' }
 
   const arm = (ms: number): void => {
     if (closed) return
@@ -79,7 +99,7 @@ export function statesKeeper({
             log({ level: 'info', msg: 'states and incidents are stored again' })
             fault = undefined
           }
-          arm(isStored ? writeEveryMs : failureMs)
+          arm(isStored || write ? writeEveryMs : failureMs)
         },
         (error: unknown) => {
           failed(isStoreFailure(error) ? messageOf(error) : `svc failed unexpectedly: ${stackOf(error)}`)
@@ -101,7 +121,8 @@ export function statesKeeper({
 
   return {
     restore: async () => {
-      if (!stored) return { ageMs: undefined, states: [] }
+      // Of several nodes, each takes over what it runs.
+      if (!stored || write) return { ageMs: undefined, states: [] }
       try {
         const before = await (await stored()).read()
         ledger.adopt(before)
@@ -126,6 +147,9 @@ export function statesKeeper({
       if (!stored) return 'Without a store, svc forgets states and incidents when it ends'
       return fault === undefined ? undefined : `States and incidents are not stored now: ${fault}`
     },
+    takeOver: (keys, before, lostAt) => ledger.takeOver(keys, before, lostAt),
+    release: (keys) => ledger.release(keys),
+    again: () => ledger.again(),
     begin: () => arm(writeEveryMs),
     cancel: () => {
       closed = true

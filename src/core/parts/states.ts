@@ -8,6 +8,7 @@ import {
   writeMonitorOfType,
 } from '../engine/index.ts'
 import { entryOf } from '../lazy.ts'
+import { machineKey, type Taken } from '../nodes/index.ts'
 import { orLate } from '../pace.ts'
 import type { ExecutionMode, RunQuiet } from '../protocol/index.ts'
 import type { Silence } from '../quiet/index.ts'
@@ -15,6 +16,7 @@ import { documentOf, readMonitor, slugIn } from '../reports/index.ts'
 import type { ConfirmedCheck, ConfirmedStates, HealthViews, Incidents, ShownIncident } from '../service.ts'
 import {
   type Effect,
+  lineKey,
   type RunOfStates,
   States,
   type Subject,
@@ -30,6 +32,7 @@ import { Blips, endedIncidents, isTroubled, mostRecords, openIncidents, type Tro
 import type { Part } from './part.ts'
 import type { QuietKeeper } from './quiet-keeper.ts'
 import type { ScheduledMonitor } from './scheduled-monitors.ts'
+import type { Share } from './share.ts'
 import { type StatesKeeper, statesKeeper } from './states-keeper.ts'
 
 /** How often time passes for the states. Milliseconds. */
@@ -69,13 +72,23 @@ export type StatesPart = Part & {
   readonly monitors: () => ReadonlyMap<string, ScheduledMonitor>
   /** Asks for a run of a monitor. */
   readonly look: (key: string, depth: ExecutionMode) => void
+  /** Goes on with what another node has stored of monitors. Their runs begin when they are watched. */
+  readonly takeOver: (taken: Pick<Taken, 'keys' | 'states' | 'incidents'>) => void
+  /** Forgets monitors, without a word. */
+  readonly release: (keys: ReadonlySet<string>) => void
+  /** Takes verdicts about a monitor that no schedule runs, as of a run that has just ended. */
+  readonly say: (key: string, verdicts: readonly Verdict[]) => void
 }
 
 /**
  * Confirms what runs show: feeds the states with verdicts and time, and carries out what they ask for. `keeper` stores what
  * is confirmed; absent, it ends with the process. `log` gets a line for each incident that begins, changes or ends.
  */
-export function statesPart(keeper: StatesKeeper = statesKeeper({}), log: KeeperLog = () => {}): StatesPart {
+export function statesPart(
+  keeper: StatesKeeper = statesKeeper({}),
+  log: KeeperLog = () => {},
+  share?: Share,
+): StatesPart {
   const stop = new AbortController()
   let states: States | undefined
   let before: Awaited<ReturnType<StatesKeeper['restore']>> | undefined
@@ -120,7 +133,7 @@ export function statesPart(keeper: StatesKeeper = statesKeeper({}), log: KeeperL
   }
 
   const restored = (now: number): States => {
-    const made = new States(now)
+    const made = new States(now, [], share && machineKey(share.node, lineKey))
     if (before) made.restore(before.states, now, now - (before.ageMs ?? 0))
     keeper.begin()
     return made
@@ -139,7 +152,9 @@ export function statesPart(keeper: StatesKeeper = statesKeeper({}), log: KeeperL
       monitors = new Map(scheduled.map((one) => [one.key, one]))
       const current = states ?? restored(time.now())
       states = current
-      carryOut(current.configure(watchedMonitors(scheduled, config), time.now(), witnesses))
+      const spoken = share?.runs(share.spoken.key) ? [share.spoken] : []
+      const watched = [...watchedMonitors(scheduled, config), ...spoken]
+      carryOut(current.configure(watched, time.now(), witnesses, share?.isElsewhere))
       timer ??= setInterval(() => carryOut(current.tick(time.now())), tickMs)
     },
     ran: (key, depth, report, { beganAt, endedAt }) => {
@@ -170,6 +185,21 @@ export function statesPart(keeper: StatesKeeper = statesKeeper({}), log: KeeperL
     isIsolated: () => states?.isIsolated,
     views: () => (states && clock ? [...states.views(clock.now())] : []),
     monitors: () => monitors,
+    takeOver: ({ keys, states: stored, incidents }) => {
+      const now = clock?.now() ?? Date.now()
+      states?.release(keys)
+      keeper.takeOver(new Set(keys), { states: stored, incidents }, now)
+      for (const { silentMs, ...one } of stored) states?.restore([one], now, now - (silentMs ?? now))
+    },
+    release: (keys) => {
+      states?.release(keys)
+      keeper.release(keys)
+    },
+    say: (key, verdicts) => {
+      if (!clock || !states) return
+      const now = clock.now()
+      carryOut(states.ran({ key, depth: 'Basic', beganAt: now, endedAt: now, verdicts }, now))
+    },
     look: (key, depth) => clock?.ask({ type: 'ask', key, depth, at: clock.now(), repeatsRefused: false }),
     cancel: () => {
       keeper.cancel()

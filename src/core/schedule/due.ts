@@ -75,8 +75,8 @@ export const phaseOf = (key: string, depth: ExecutionMode, every: number): numbe
 export const spreadMs = 30_000
 
 /** A monitor that nothing has run yet. `now`: when the schedule begins with it. */
-export function watchFrom({ key, every }: Scheduled, now: number): MonitorRow {
-  const shortest = Math.min(spreadMs, ...depths.flatMap((depth) => every[depth] ?? []))
+export function watchFrom({ key, every }: Scheduled, now: number, spread = spreadMs): MonitorRow {
+  const shortest = Math.min(spread, ...depths.flatMap((depth) => every[depth] ?? []))
   const firstAt = now + shareOf(shortest, key, 'first')
   return { key, every, firstAt, covered: {}, order: undefined, callers: {}, freeAt: now, again: undefined, wants: [] }
 }

@@ -73,10 +73,13 @@ export class Schedule {
     return this.#soonest.first?.nextAt ?? Number.POSITIVE_INFINITY
   }
 
-  /** Takes a monitor on. One with a key that is here already gets the new intervals, and keeps what it did. */
-  watch({ key, every }: Scheduled, now: number): void {
+  /**
+   * Takes a monitor on. One with a key that is here already gets the new intervals, and keeps what it did. `spread`: over
+   * how many milliseconds first runs are spread; default: 30 s.
+   */
+  watch({ key, every }: Scheduled, now: number, spread?: number): void {
     const place = this.#places.get(key)
-    const row = place ? { ...place.row, every } : watchFrom({ key, every }, now)
+    const row = place ? { ...place.row, every } : watchFrom({ key, every }, now, spread)
     this.#put(place ?? { row, nextAt: 0, number: this.#numbers++ }, row)
   }
 

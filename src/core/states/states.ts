@@ -79,8 +79,8 @@ type Watched = {
   anewAt: number
 }
 
-/** The line of this machine, as a monitor that no schedule runs. */
-const ownLineKey = '/svc/'
+/** The key of the line of this machine, a monitor that no schedule runs. */
+export const lineKey = '/svc/'
 const lineCheck = 'line'
 /** What a monitor is called that never ran. */
 const notRun = 'not run'
@@ -112,12 +112,12 @@ export class States {
   #effects: Effect[] = []
   readonly #lineKey: string
 
-  /** `lineKey`: the key of the line of this machine, where several machines store their states together. */
-  constructor(now: number, witnesses: readonly string[] = [], lineKey = ownLineKey) {
+  /** `ownKey`: the key of the line of this machine, where several machines store their states together. */
+  constructor(now: number, witnesses: readonly string[] = [], ownKey = lineKey) {
     this.#now = now
     this.#scannedAt = now
     this.#line = lineWith(witnesses)
-    this.#lineKey = lineKey
+    this.#lineKey = ownKey
   }
 
   /** Whether no witness answers. Undefined without witnesses. */
@@ -693,7 +693,7 @@ export class States {
 }
 
 const lineMonitor: WatchedMonitor = {
-  key: ownLineKey,
+  key: lineKey,
   name: 'svc',
   runsOn: 'machine',
   every: {},

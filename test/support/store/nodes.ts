@@ -2,6 +2,7 @@ import type pg from 'pg'
 import { expect } from 'vitest'
 import {
   type Fence,
+  type Fenced,
   type KnownMonitors,
   machineKey,
   type NodesRows,
@@ -153,13 +154,13 @@ export async function compareWithModel({ data, setClock }: ClockedStore, seed: n
   const configurations = [network, network.slice(0, 3), network.slice(2)].map((some) => monitorsOf(some))
   const lives = new Map<
     string,
-    { process: string; epoch: number | undefined; writes: number; own: readonly string[] }
+    { process: string; epoch: number | undefined; writes: number; acknowledged: number; own: readonly string[] }
   >()
   const counts = new Map<string, number>()
   const count = (what: string): void => void counts.set(what, (counts.get(what) ?? 0) + 1)
   let now = Date.UTC(2026, 0, 1)
   const lifeOf = (node: string) => {
-    const life = lives.get(node) ?? { process: `${node} 1`, epoch: undefined, writes: 0, own: keys }
+    const life = lives.get(node) ?? { process: `${node} 1`, epoch: undefined, writes: 0, acknowledged: 0, own: keys }
     lives.set(node, life)
     return life
   }
@@ -176,8 +177,23 @@ export async function compareWithModel({ data, setClock }: ClockedStore, seed: n
     ]
   }
   const fenceOf = (node: string): Fence => {
-    const epoch = lifeOf(node).epoch ?? 1
-    return { node, epoch: chance.is(0.1) ? chance.between(1, epoch + 1) : epoch }
+    const { epoch = 1, acknowledged } = lifeOf(node)
+    // Some are of an earlier epoch, and some of what the store lost when it went back in time.
+    return {
+      node,
+      epoch: chance.is(0.1) ? chance.between(1, epoch + 1) : epoch,
+      acknowledged: chance.is(0.05) ? acknowledged + 1 : acknowledged,
+    }
+  }
+  /** Mostly the next. One that repeats is late. */
+  const numberOf = (node: string): number => {
+    const life = lifeOf(node)
+    if (!chance.is(0.05)) life.writes += 1
+    return life.writes
+  }
+  const wrote = (fence: Fence, number: number, verdict: Fenced): void => {
+    const life = lifeOf(fence.node)
+    if (verdict === 'stored' && fence.epoch === life.epoch) life.acknowledged = number
   }
   const operations: readonly (readonly [weight: number, run: (node: string) => Promise<void>])[] = [
     [
@@ -199,7 +215,7 @@ export async function compareWithModel({ data, setClock }: ClockedStore, seed: n
         count(answer.what)
         if (answer.what === 'taken') return
         if (answer.epoch !== life.epoch)
-          lives.set(node, { process: request.process, epoch: answer.epoch, writes: 0, own: keys })
+          lives.set(node, { process: request.process, epoch: answer.epoch, writes: 0, acknowledged: 0, own: keys })
         else life.process = request.process
       },
     ],
@@ -224,7 +240,7 @@ export async function compareWithModel({ data, setClock }: ClockedStore, seed: n
     [
       5,
       async (node) => {
-        const [fence, life, all] = [fenceOf(node), lifeOf(node), subjectsFor(lifeOf(node).own)]
+        const [fence, all] = [fenceOf(node), subjectsFor(lifeOf(node).own)]
         const [gone, stored] = [all.filter(() => chance.is(0.3)), [] as StoredSubject[]]
         for (const one of all) if (!gone.includes(one)) stored.push(one)
         const batch = batchOf({
@@ -240,12 +256,12 @@ export async function compareWithModel({ data, setClock }: ClockedStore, seed: n
             )
             .filter((one, index, every) => every.findIndex(({ id }) => id === one.id) === index),
         })
-        life.writes += 1
-        const number = life.writes
+        const number = numberOf(node)
         const expected = table.writeStates(fence, number, batch, now)
         const answer = await nodes.writeStates(fence, number, batch)
         expect(answer).toEqual(expected)
         count(typeof answer === 'string' ? answer : 'lost')
+        wrote(fence, number, answer)
       },
     ],
     [
@@ -255,12 +271,12 @@ export async function compareWithModel({ data, setClock }: ClockedStore, seed: n
         const rows = subjectsFor(life.own).map((one) =>
           outboxRowOf(one, chance.of(['mail', 'pager']), chance.is(0.7) ? now : undefined),
         )
-        life.writes += 1
-        const number = life.writes
+        const number = numberOf(node)
         const expected = table.writeOutbox(fence, number, rows, now)
         const answer = await nodes.writeOutbox(fence, number, rows)
         expect(answer).toEqual(expected)
         count(typeof answer === 'string' ? `outbox ${answer}` : 'outbox lost')
+        wrote(fence, number, answer)
       },
     ],
     [

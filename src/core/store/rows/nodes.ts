@@ -11,7 +11,7 @@ import type { Db } from '../tables.ts'
 import { fillKeys } from './node-keys.ts'
 import { answerOf, isLive, memberOf, membersQuery, renewal, withClock } from './node-rows.ts'
 import { addRows, storeRows } from './outbox.ts'
-import { type StoredIncident, incidentIn, storeStates } from './states.ts'
+import { incidentIn, type StoredIncident, storeStates } from './states.ts'
 
 const [deflated, inflated] = [promisify(deflateRaw), promisify(inflateRaw)]
 /** A configuration with more bytes than this is not read: nobody wrote one. */
@@ -64,14 +64,13 @@ export function nodesOver(link: (create: boolean) => Promise<StoreLink | undefin
       const own = await opened()
       await fillKeys(own)
       const silent = await own.write(async (tx) => {
+        const writer = await laterSql(tx, writerOf(fence))
         const members = await laterSql(tx, membersQuery)
         const stored = await sql<{ key: string }>`SELECT "key" FROM "nodeStamps"
           UNION SELECT "key" FROM "historyStates" WHERE "key" IS NOT NULL
           UNION SELECT "key" FROM "notifyRows" WHERE "key" IS NOT NULL`.execute(tx)
+        if (!writer.rows()[0]?.isLive) return undefined
         const rows = members.rows().map(memberOf)
-        if (!rows.some(({ node, epoch, isLive: live }) => live && node === fence.node && epoch === fence.epoch)) {
-          return undefined
-        }
         const added = await addRows(tx, notices)
         await unstamp(tx, sql`"key" = ANY(${[...new Set(added)]}::text[])`)
         const keys = choose(rows, [...new Set([...stored.rows.map(({ key }) => key), ...added])])
@@ -110,6 +109,14 @@ export function nodesOver(link: (create: boolean) => Promise<StoreLink | undefin
   }
 }
 
+type Writer = { readonly isLive: boolean; readonly writes: number }
+
+/** The row of a node, if it is the latest of this name and has all writes that were acknowledged. */
+const writerOf = ({ node, epoch, acknowledged = 0 }: Fence) =>
+  sql<Writer>`WITH ${withClock} SELECT ${isLive} AS "isLive", "writes"
+    FROM "nodes", "clock" WHERE "epoch" = ${epoch} AND "writes" >= ${acknowledged}
+      AND "epoch" = (SELECT max("epoch") FROM "nodes" WHERE "node" = ${node})`
+
 type Write = { readonly fence: Fence; readonly number: number; readonly keys: readonly string[] }
 
 /**
@@ -120,21 +127,18 @@ function fenced(own: StoreLink, write: Write, store: (tx: Db) => Promise<void>):
   const { fence, number } = write
   const keys = [...new Set(write.keys)]
   return own.write(async (tx): Promise<Fenced> => {
-    const latest = await laterSql(
-      tx,
-      sql<{ epoch: number; isLive: boolean }>`WITH ${withClock} SELECT "epoch", ${isLive} AS "isLive"
-        FROM "nodes", "clock" WHERE "node" = ${fence.node} ORDER BY "epoch" DESC LIMIT 1`,
-    )
+    // Locked, so that a late write does not end after the one that follows it.
+    const latest = await laterSql(tx, sql<Writer>`${writerOf(fence)} FOR NO KEY UPDATE OF "nodes"`)
     const { rows } = await sql<{ key: string }>`SELECT "key" FROM "nodeStamps"
       WHERE "key" = ANY(${keys}::text[]) AND "epoch" = ${fence.epoch} ORDER BY "key" FOR SHARE`.execute(tx)
     const [row] = latest.rows()
-    if (!(row?.isLive && row.epoch === fence.epoch)) return 'not live'
+    // A write that is late: the store has a later one.
+    if (!row?.isLive || number <= row.writes) return 'not live'
     const stamps = new Set(rows.map(({ key }) => key))
     const lost = keys.filter((key) => !stamps.has(storableText(key)))
     if (lost.length > 0) return { lost }
     await store(tx)
-    // Last, so that a renewal waits as briefly as possible.
-    await laterSql(tx, sql`UPDATE "nodes" SET "writes" = greatest("writes", ${number}) WHERE "epoch" = ${fence.epoch}`)
+    await laterSql(tx, sql`UPDATE "nodes" SET "writes" = ${number} WHERE "epoch" = ${fence.epoch}`)
     return 'stored'
   })
 }

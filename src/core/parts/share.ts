@@ -1,0 +1,14 @@
+import type { WatchedMonitor } from '../states/index.ts'
+
+/** Which monitors this process runs, where several nodes share them. */
+export type Share = {
+  /** The name of this node. */
+  readonly node: string
+  readonly runs: (key: string) => boolean
+  /** Whether another node takes care of what is known of it. */
+  readonly isElsewhere: (key: string) => boolean
+  /** Over how many milliseconds first runs are spread: what another node ran until now waits no longer than necessary. */
+  readonly spreadMs: () => number | undefined
+  /** What the nodes say of each other, as a monitor that no schedule runs. */
+  readonly spoken: WatchedMonitor
+}
