@@ -1,6 +1,6 @@
 import type { StoredRow } from '../outbox/index.ts'
 import type { IncidentRecord, StatesBatch, StoredState, StoredSubject } from '../states/index.ts'
-import { ownersOf } from './owner.ts'
+import { nodeOfKey, ownersOf } from './owner.ts'
 import { outMs } from './policy.ts'
 import type { Configurations, Fence, KnownMonitors, NodeFacts, NodeRow } from './types.ts'
 
@@ -95,6 +95,8 @@ export class NodesTable {
   /** By epoch. Those of before tell until when a node watched. */
   readonly #nodes = new Map<number, StoredNode>()
   readonly #stamps = new Map<string, number>()
+  /** No epoch is given twice, also when its row has been removed: its stamps may still be there. */
+  #epochs = 0
   readonly #configurations = new Map<string, KnownMonitors>()
   readonly #states = new Map<string, StoredState>()
   readonly #incidents = new Map<string, IncidentRecord>()
@@ -110,7 +112,7 @@ export class NodesTable {
       : {
           node,
           process,
-          epoch: 1 + Math.max(0, ...this.#nodes.keys()),
+          epoch: ++this.#epochs,
           renewedAt: now,
           leftAt: undefined,
           config,
@@ -219,7 +221,20 @@ export class NodesTable {
     const row = this.#latest(node)
     if (!row || this.#isLive(row, now)) return false
     for (const [epoch, one] of this.#nodes) if (one.node === node) this.#nodes.delete(epoch)
+    this.#forgetMachine(node, row.renewedAt)
     return true
+  }
+
+  /** Its open incidents end when it last watched. */
+  #forgetMachine(node: string, watchedUntil: number): void {
+    const isOf = (key: string): boolean => nodeOfKey(key) === node
+    for (const key of this.#stamps.keys()) if (isOf(key)) this.#stamps.delete(key)
+    for (const [name, { row }] of this.#states) if (isOf(row.key)) this.#states.delete(name)
+    for (const [name, { subject }] of this.#outbox) if (isOf(subject.key)) this.#outbox.delete(name)
+    for (const [id, one] of this.#incidents) {
+      if (!isOf(one.key) || one.endedAt !== undefined) continue
+      this.#incidents.set(id, { ...one, endedAt: Math.max(one.beganAt, watchedUntil), ending: 'unknown' })
+    }
   }
 
   /** Everything as it is now, for a failover that goes back to it. */

@@ -1,6 +1,7 @@
 import type { ChainEntry, ChainHead, Seal } from '../audit/index.ts'
 import type { DrillRows } from '../drill/index.ts'
 import type { HistoryRows } from '../history/index.ts'
+import type { NodesRows } from '../nodes/index.ts'
 import type { OutboxRows } from '../outbox/index.ts'
 import type { Heartbeat, JobRun } from '../protocol/index.ts'
 import type { StoredQuiet } from '../quiet/index.ts'
@@ -576,6 +577,11 @@ export type Data = {
   readonly states: StatesRows
   /** What receivers of notifications know, in the database of the history, too. */
   readonly outbox: OutboxRows
+  /**
+   * Nodes that share the store, and what they store of states and of what receivers know, fenced. In the database of the history,
+   * too. Undefined for an embedded store, which one server uses.
+   */
+  readonly nodes: NodesRows | undefined
   /** Whatever writes to the audit waits for this gate before it commits. Undefined: for none. Replaces the gate before. */
   readonly passAudit: (gate: AuditGate | undefined) => void
   /** Drills, and what receivers know of them, in the database of the history, too. */
