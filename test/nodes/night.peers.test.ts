@@ -23,7 +23,7 @@ async function listen(peer: Peer): Promise<void> {
   const server = createServer((socket) => {
     peer.probes.push(performance.now())
     socket.on('error', () => {})
-    socket.end()
+    socket.on('end', () => socket.end())
   })
   await once(server.listen(peer.port, '127.0.0.1'), 'listening')
   peer.server = server
@@ -32,7 +32,7 @@ async function listen(peer: Peer): Promise<void> {
 const fails = async (peer: Peer): Promise<void> => {
   const { server } = peer
   peer.server = undefined
-  await new Promise((resolve) => server?.close(resolve))
+  await new Promise((resolve) => (server ? server.close(resolve) : resolve(undefined)))
 }
 
 type Alert = {
