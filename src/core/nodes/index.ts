@@ -9,6 +9,7 @@ export {
   type Standing,
   standingOf,
 } from './lease.ts'
+export { type NodesOverview, overviewOf, type ViewedNode } from './overview.ts'
 export { machineKey, nodeOfKey, ownerOf, ownersOf, secondOpinionOf } from './owner.ts'
 export { aloneMs, outMs, renewEveryMs, reportedOutMs, standstillMs } from './policy.ts'
 export {

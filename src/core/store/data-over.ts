@@ -69,6 +69,7 @@ export function dataOver(unwatched: StoreLink, clock: StoreClock, history: Histo
     history: () => historyOver(history.link, now),
     states: () => statesOver(history.link, now),
     outbox: () => outboxOver(history.link),
+    nodes: () => undefined,
     drills: () => drillsOver(history.link),
     settle: (own) => settlementsOver(own, prefixes),
     sweep: (own) => sweepOver(own, ends(own)),
