@@ -6,7 +6,7 @@ import { TargetCommand } from '../cli/session/target-command.ts'
 const load = () => import('../cli/nodes/lists.ts')
 
 export default class Nodes extends TargetCommand {
-  static override summary = 'List the servers that share a PostgreSQL store, and whether each monitor has an owner'
+  static override summary = 'List the nodes that share a PostgreSQL store, and what nobody monitors'
   static override description =
     `The first line says how many nodes are live, and names the monitors of the network that nobody runs or that
 only isolated nodes can run, by their keys (type/kind/name). MONITORS is how many of them a node owns; monitors
