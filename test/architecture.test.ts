@@ -185,6 +185,8 @@ const law: Record<string, readonly string[]> = {
     'history',
     'states',
     'outbox',
+    // Of the nodes it uses types, and how long a row is live.
+    'nodes',
     'pace',
     'file-errors',
     'files',

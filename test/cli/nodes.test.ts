@@ -4,7 +4,8 @@ import type { NodeEntry } from '../../src/core/protocol/index.ts'
 import { type Site, startSite } from '../server/site.ts'
 import { documentOf } from '../support/program/documents.ts'
 import { type Home, svcHome } from '../support/program/svc.ts'
-import { monitorsOf, nodesInMemory } from '../support/store/nodes-in-memory.ts'
+import { monitorsOf } from '../support/store/nodes.ts'
+import { nodesInMemory } from '../support/store/nodes-in-memory.ts'
 
 const now = Date.now()
 /** Two live nodes with different configurations, and one that left in order. */

@@ -3,7 +3,8 @@ import { Fault } from '../../src/core/errors.ts'
 import { nodesOperations } from '../../src/core/parts/nodes-answer.ts'
 import type { Data } from '../../src/core/store/index.ts'
 import { faultOf } from '../support/store/data-fixture.ts'
-import { monitorsOf, nodesInMemory } from '../support/store/nodes-in-memory.ts'
+import { monitorsOf } from '../support/store/nodes.ts'
+import { nodesInMemory } from '../support/store/nodes-in-memory.ts'
 
 const start = 1_700_000_000_000
 const actor = { who: 'local:test', correlationId: 'nodes' }

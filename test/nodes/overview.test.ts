@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { type Configurations, type NodeRow, overviewOf, ownerOf } from '../../src/core/nodes/index.ts'
-import { monitorsOf } from '../support/store/nodes-in-memory.ts'
+import { monitorsOf } from '../support/store/nodes.ts'
 
 const row = (node: string, more: Partial<NodeRow> = {}): NodeRow => ({
   ...{ node, epoch: 1, isLive: true, isIsolated: false, config: 'one', silentMs: 0, hasLeft: false },

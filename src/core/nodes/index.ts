@@ -4,14 +4,16 @@ export {
   afterRenewal,
   afterStandstill,
   type Lease,
+  type Mode,
+  modeOf,
   noLease,
   type Renewal,
-  type Standing,
-  standingOf,
 } from './lease.ts'
+export { type MemberEffect, type MemberSettings, Membership, type Voice, type WritePermit } from './member.ts'
 export { type NodesOverview, overviewOf, type ViewedNode } from './overview.ts'
 export { machineKey, nodeOfKey, ownerOf, ownersOf, secondOpinionOf } from './owner.ts'
-export { aloneMs, outMs, renewEveryMs, reportedOutMs, standstillMs } from './policy.ts'
+export { aloneMs, outMs, renewEveryMs, renewTimeoutMs, reportedOutMs, standstillMs } from './policy.ts'
+export { nodesKey, nodeVerdicts } from './report.ts'
 export {
   type Choose,
   type Fenced,

@@ -21,7 +21,7 @@ export type Lease = {
  * - `alone`: has been cut off for so long that it also sends.
  * - `displaced`: another process has its name. It runs nothing that others could run.
  */
-export type Standing = 'member' | 'joining' | 'cut off' | 'alone' | 'displaced'
+export type Mode = 'member' | 'joining' | 'cut off' | 'alone' | 'displaced'
 
 /** How a renewal ended. */
 export type Renewal =
@@ -60,7 +60,7 @@ export const afterStandstill = (lease: Lease): Lease => ({
   failingSince: undefined,
 })
 
-export function standingOf({ epoch, sentAt, failingSince, isTaken }: Lease, now: number): Standing {
+export function modeOf({ epoch, sentAt, failingSince, isTaken }: Lease, now: number): Mode {
   if (epoch !== undefined && now - sentAt < outMs) return 'member'
   if (failingSince === undefined) return isTaken ? 'displaced' : 'joining'
   return now - failingSince < aloneMs ? 'cut off' : 'alone'

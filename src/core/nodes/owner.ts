@@ -28,8 +28,8 @@ export function ownersOf(
   // Where configurations differ, one of them says for all nodes which group a monitor belongs to.
   const ordered = live
     .flatMap((row) => {
-      const known = configurations.get(row.config)
-      return known ? [{ row, known }] : []
+      const monitors = configurations.get(row.config)
+      return monitors ? [{ row, monitors }] : []
     })
     .sort((one, other) => compare(one.row.config, other.row.config))
   const winners = new Map<string, string | undefined>()
@@ -43,9 +43,9 @@ export function ownersOf(
     // While a machine is away, nobody else can say how it is.
     if (machine !== undefined && names.has(machine))
       return live.some(({ node }) => node === machine) ? machine : undefined
-    const knowing = ordered.filter(({ known }) => known.groups.has(key))
-    const candidates = knowing.length > 0 ? knowing : ordered.filter(({ known }) => known.formerly.has(key))
-    const first = candidates[0]?.known
+    const knowing = ordered.filter(({ monitors }) => monitors.groups.has(key))
+    const candidates = knowing.length > 0 ? knowing : ordered.filter(({ monitors }) => monitors.formerly.has(key))
+    const first = candidates[0]?.monitors
     if (!first) return winnerAmong(live, key)
     const group = first.groups.get(key) ?? first.formerly.get(key) ?? key
     return winnerAmong(

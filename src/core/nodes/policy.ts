@@ -1,5 +1,7 @@
 /** How often a node renews its row. Milliseconds, as all times here. */
 export const renewEveryMs = 3_000
+/** A renewal without an answer for this long has failed. */
+export const renewTimeoutMs = 5_000
 /**
  * A node is out this long after its last renewal: by the clock of the store for the others, and for itself by its monotonic
  * clock, from when it sent the renewal. So it stops before another one takes over.

@@ -1,6 +1,6 @@
 import type { StoredRow } from '../outbox/index.ts'
 import type { IncidentRecord, StatesBatch, StoredState, StoredSubject } from '../states/index.ts'
-import { ownersOf } from './owner.ts'
+import { nodeOfKey, ownersOf } from './owner.ts'
 import { outMs } from './policy.ts'
 import type { Configurations, Fence, KnownMonitors, NodeFacts, NodeRow } from './types.ts'
 
@@ -42,7 +42,8 @@ export type Taken = {
 
 /**
  * - `stored`
- * - `not live`: the row of the node has expired, is taken or has left. Nothing is stored.
+ * - `not live`: the row of the node has expired, is taken or has left, or the store has gone back to before a write that it
+ *   had acknowledged (`Fence.acknowledged`), or has this write or a later one already. Nothing is stored.
  * - `lost`: other nodes have these keys. Nothing is stored.
  */
 export type Fenced = 'stored' | 'not live' | { readonly lost: readonly string[] }
@@ -65,7 +66,7 @@ export type NodesRows = {
    * owner of its key reads again. Undefined: the row of the node is not live.
    */
   readonly takeOver: (fence: Fence, choose: Choose, told: readonly StoredRow[]) => Promise<Taken | undefined>
-  /** `number`: of this write, counted from 1 for each epoch. */
+  /** `number`: of this attempt, counted from 1 for each epoch. One write of a node is in progress at a time. */
   readonly writeStates: (fence: Fence, number: number, batch: StatesBatch) => Promise<Fenced>
   readonly writeOutbox: (fence: Fence, number: number, rows: readonly StoredRow[]) => Promise<Fenced>
   /** The node ends in order. */
@@ -92,6 +93,8 @@ export class NodesTable {
   /** By epoch. Those of before tell until when a node watched. */
   readonly #nodes = new Map<number, StoredNode>()
   readonly #stamps = new Map<string, number>()
+  /** No epoch is given twice, also when its row has been removed: its stamps may still be there. */
+  #epochs = 0
   readonly #configurations = new Map<string, KnownMonitors>()
   readonly #states = new Map<string, StoredState>()
   readonly #incidents = new Map<string, IncidentRecord>()
@@ -107,7 +110,7 @@ export class NodesTable {
       : {
           node,
           process,
-          epoch: 1 + Math.max(0, ...this.#nodes.keys()),
+          epoch: ++this.#epochs,
           renewedAt: now,
           leftAt: undefined,
           config,
@@ -143,15 +146,15 @@ export class NodesTable {
     })
   }
 
-  putConfiguration(digest: string, known: KnownMonitors): void {
-    this.#configurations.set(digest, known)
+  putConfiguration(digest: string, monitors: KnownMonitors): void {
+    this.#configurations.set(digest, monitors)
   }
 
   configurations(digests: readonly string[]): Configurations {
     return new Map(
       digests.flatMap((digest) => {
-        const known = this.#configurations.get(digest)
-        return known ? [[digest, known] as const] : []
+        const monitors = this.#configurations.get(digest)
+        return monitors ? [[digest, monitors] as const] : []
       }),
     )
   }
@@ -217,7 +220,38 @@ export class NodesTable {
     const row = this.#latest(node)
     if (!row || this.#isLive(row, now)) return false
     for (const [epoch, one] of this.#nodes) if (one.node === node) this.#nodes.delete(epoch)
+    this.#forgetMachine(node, row.renewedAt)
     return true
+  }
+
+  /** Its open incidents end when it last watched. */
+  #forgetMachine(node: string, watchedUntil: number): void {
+    const isOf = (key: string): boolean => nodeOfKey(key) === node
+    for (const key of this.#stamps.keys()) if (isOf(key)) this.#stamps.delete(key)
+    for (const [name, { row }] of this.#states) if (isOf(row.key)) this.#states.delete(name)
+    for (const [name, { subject }] of this.#outbox) if (isOf(subject.key)) this.#outbox.delete(name)
+    for (const [id, one] of this.#incidents) {
+      if (!isOf(one.key) || one.endedAt !== undefined) continue
+      this.#incidents.set(id, { ...one, endedAt: Math.max(one.beganAt, watchedUntil), ending: 'unknown' })
+    }
+  }
+
+  /** Everything as it is now, for a failover that goes back to it. */
+  snapshot(): () => void {
+    const nodes = [...this.#nodes].map(([epoch, row]) => [epoch, { ...row }] as const)
+    const maps = [this.#stamps, this.#configurations, this.#states, this.#incidents, this.#outbox] as Map<
+      string,
+      unknown
+    >[]
+    const copies = maps.map((map) => [...map])
+    return () => {
+      this.#nodes.clear()
+      for (const [epoch, row] of nodes) this.#nodes.set(epoch, { ...row })
+      for (const [at, map] of maps.entries()) {
+        map.clear()
+        for (const [key, value] of copies[at] ?? []) map.set(key, value)
+      }
+    }
   }
 
   #latest(node: string): StoredNode | undefined {
@@ -228,13 +262,13 @@ export class NodesTable {
     return leftAt === undefined && now - renewedAt < outMs
   }
 
-  #mayWrite({ node, epoch }: Fence, now: number): boolean {
+  #mayWrite({ node, epoch, acknowledged = 0 }: Fence, now: number): boolean {
     const row = this.#latest(node)
-    return row?.epoch === epoch && this.#isLive(row, now)
+    return row?.epoch === epoch && this.#isLive(row, now) && row.writes >= acknowledged
   }
 
   #fenced(fence: Fence, keys: readonly string[], number: number, now: number): Fenced {
-    if (!this.#mayWrite(fence, now)) return 'not live'
+    if (!this.#mayWrite(fence, now) || number <= (this.#nodes.get(fence.epoch)?.writes ?? 0)) return 'not live'
     const lost = [...new Set(keys)].filter((key) => this.#stamps.get(key) !== fence.epoch)
     if (lost.length > 0) return { lost }
     const row = this.#nodes.get(fence.epoch)

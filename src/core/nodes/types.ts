@@ -38,4 +38,12 @@ export type KnownMonitors = {
 export type Configurations = ReadonlyMap<string, KnownMonitors>
 
 /** Who writes: a write is refused if another process has what it writes about. */
-export type Fence = { readonly node: string; readonly epoch: number }
+export type Fence = {
+  readonly node: string
+  readonly epoch: number
+  /**
+   * The number of the last write of this epoch that was acknowledged. A store that has gone back in time to before it refuses
+   * the next one with `not live`, so that the loss is noticed.
+   */
+  readonly acknowledged?: number | undefined
+}

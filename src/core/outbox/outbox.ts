@@ -200,7 +200,15 @@ export class Outbox {
     return known
   }
 
-  /** All rows, for a store that has lost some. */
+  /** What a store is to write that has lost some rows and has these now. */
+  again(stored: readonly StoredRow[]): readonly StoredRow[] {
+    const known = this.rows()
+    const names = new Set(known.map(({ receiver, subject }) => `${receiver} ${idOf(subject)}`))
+    const over = stored.filter(({ receiver, subject }) => !names.has(`${receiver} ${idOf(subject)}`))
+    return [...known, ...over.map((one) => ({ ...one, row: undefined }))]
+  }
+
+  /** All rows. */
   rows(): readonly StoredRow[] {
     return [...this.#addresses].flatMap(([receiver, { rows }]) =>
       [...rows].flatMap(([id, row]): readonly StoredRow[] => {

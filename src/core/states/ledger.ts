@@ -108,8 +108,15 @@ export class Ledger {
     this.release(keys)
     this.adopt(stored)
     const known = new Set(stored.states.flatMap(({ state }) => state.incident?.id ?? []))
-    for (const one of stored.incidents) {
-      if (known.has(one.id)) continue
+    this.#endLost(
+      stored.incidents.filter(({ id }) => !known.has(id)),
+      lostAt,
+    )
+  }
+
+  /** Nobody knows when these ended. */
+  #endLost(incidents: readonly IncidentRecord[], lostAt: number): void {
+    for (const one of incidents) {
       const { key, type, monitor, check, item } = one
       const row: StoredSubject = { key, type, monitor, check, ...(item === undefined ? {} : { item }) }
       this.#keep(this.#pendingOf(row), { ...one, endedAt: Math.max(lostAt, one.beganAt), ending: 'unknown' })
@@ -123,10 +130,18 @@ export class Ledger {
     for (const [name, { row }] of this.#pending) if (keys.has(row.key)) this.#pending.delete(name)
   }
 
-  /** The store has lost writes that it had acknowledged: everything that stands is to be written once more. */
-  again(): void {
+  /**
+   * The store has lost writes that it had acknowledged: everything that stands is to be written once more. `stored`: what it
+   * has now; what is over by now is removed from it.
+   */
+  again(stored: Pick<StoredStates, 'states' | 'incidents'> = { states: [], incidents: [] }, lostAt = 0): void {
+    for (const { row } of stored.states) this.#pendingOf(row)
     for (const { row } of this.#states.values()) this.#pendingOf(row)
     for (const one of this.#open.values()) this.#keep(this.#pendingOf(one), one)
+    this.#endLost(
+      stored.incidents.filter(({ id }) => !this.#open.has(id)),
+      lostAt,
+    )
   }
 
   /** Takes effects of the states, in their order. */

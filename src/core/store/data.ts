@@ -314,7 +314,7 @@ export type QuietRows = {
   readonly end: (id: string, ended: NonNullable<StoredQuiet['ended']>, actor: Actor) => Promise<StoredQuiet | undefined>
 }
 
-/** The nodes that share the store, with what only people ask for. */
+/** The nodes that share the store, with what an Admin does. */
 export type StoredNodes = NodesRows & {
   /** Removes a node that is not live, with all that is stored of its machine. False: there is no such node. */
   readonly forget: (node: string, actor: Actor) => Promise<boolean>
@@ -583,7 +583,10 @@ export type Data = {
   readonly states: StatesRows
   /** What receivers of notifications know, in the database of the history, too. */
   readonly outbox: OutboxRows
-  /** The nodes that share the store. Undefined for an embedded store, which one process has. */
+  /**
+   * Nodes that share the store, and what they store of states and of what receivers know, fenced. In the database of the history,
+   * too. Undefined for an embedded store, which one server uses.
+   */
   readonly nodes: StoredNodes | undefined
   /** Whatever writes to the audit waits for this gate before it commits. Undefined: for none. Replaces the gate before. */
   readonly passAudit: (gate: AuditGate | undefined) => void

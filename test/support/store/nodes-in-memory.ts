@@ -1,6 +1,7 @@
 import { NodesTable, type RenewalRequest } from '../../../src/core/nodes/index.ts'
 import { nodesOperations } from '../../../src/core/parts/nodes-answer.ts'
 import type { Actor, Data } from '../../../src/core/store/index.ts'
+import { requestOf } from './nodes.ts'
 
 /**
  * The operations about nodes over the table of the simulation, and its clock. `own`: the node that answers.
@@ -23,16 +24,11 @@ export function nodesInMemory(at: number, own?: string, beforeForgetting?: () =>
     },
   } as unknown as Data
   const operations = nodesOperations({ data: async () => data, own: () => own })
-  const request = (node: string, more: Partial<RenewalRequest> = {}): RenewalRequest => ({
-    ...{ node, process: node, epoch: undefined, claims: true, config: '0123456789abcdef', isIsolated: false },
-    ...{ facts: { version: '1.2.3', url: `https://${node}.example.com`, startedAt: at - 60_000 } },
-    ...more,
-  })
+  const request = (node: string, more: Partial<RenewalRequest> = {}): RenewalRequest =>
+    requestOf(node, {
+      config: '0123456789abcdef',
+      facts: { version: '1.2.3', url: `https://${node}.example.com`, startedAt: at - 60_000 },
+      ...more,
+    })
   return { table, clock, forgotten, operations, request }
 }
-
-/** The monitors of a configuration, each of which is a group of its own. */
-export const monitorsOf = (keys: readonly string[], formerly: readonly string[] = []) => ({
-  groups: new Map(keys.map((key) => [key, key])),
-  formerly: new Map(formerly.map((key) => [key, key])),
-})
