@@ -272,6 +272,7 @@ const cliLaw: Record<string, readonly string[]> = {
   backups: ['io', 'render'],
   heartbeats: ['io', 'render'],
   monitors: ['io', 'render', 'session'],
+  nodes: ['render'],
   notify: ['io', 'render'],
   quiet: ['render', 'command', 'session'],
   health: ['io', 'render', 'command', 'session'],

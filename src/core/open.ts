@@ -4,7 +4,14 @@ import type { Config } from './config/index.ts'
 import type { ProvidedServices } from './engine/index.ts'
 import { Fault, shuttingDown } from './errors.ts'
 import { type Lazy, lazy, lazyGroups, lazyMethods } from './lazy.ts'
-import { localService, type Parts, preloadOperations, type QuietOperations, viewOf } from './local.ts'
+import {
+  localService,
+  type NodesOperations,
+  type Parts,
+  preloadOperations,
+  type QuietOperations,
+  viewOf,
+} from './local.ts'
 import type { DrillPart } from './parts/drill.ts'
 import { type HealthPart, healthPart, type PlanChanges } from './parts/health.ts'
 import type { NodesPart } from './parts/nodes.ts'
@@ -103,6 +110,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     { preload: preloadOperations },
     { preload: async () => await (await loadImpact()).preloadImpact() },
     { preload: async () => await import('./parts/drill-answer.ts') },
+    { preload: loadNodes },
     ...(store && accounts && history
       ? [
           {
@@ -141,6 +149,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
       return health.facts().ownTypes
     },
     store: store?.label,
+    node: nodes?.share.node,
     get schedule() {
       return watching?.schedule.load()
     },
@@ -166,6 +175,10 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     quietIn: quiet?.resultsIn ?? quietIn,
     quiet: store && (quiet?.operations ?? quietOfCommand),
     accounts: accounts?.accounts,
+    nodes: lazyMethods<NodesOperations>(async () => {
+      const data = store && store.storePath === undefined ? () => store.data(false) : undefined
+      return (await loadNodes()).nodesOperations({ data, own: () => facts.node })
+    }),
     impact: async ({ Monitor }, reads) =>
       (await loadImpact()).impactAnswer({
         config: current,
@@ -227,6 +240,7 @@ const mayBeQuiet = ({ config: { origin, quiet = [] } }: OpenOptions, store: Open
   quiet.length > 0 ||
   (origin !== undefined && store !== undefined && (store.storePath === undefined || existsSync(store.storePath)))
 
+const loadNodes = () => import('./parts/nodes-answer.ts')
 const loadImpact = () => import('./parts/impact.ts')
 
 /** What stores confirmed states and incidents. */

@@ -291,6 +291,8 @@ export type RuntimeFacts = {
   readonly configuration: string | undefined
   /** The files of an embedded store that were opened, by name. Only in `svc serve`. */
   readonly storeFiles?: Readonly<Record<string, string | undefined>> | undefined
+  /** The name of this node among those that share the store. Undefined: it shares none. */
+  readonly node?: string | undefined
   /** What svc runs by itself, in a sentence. Undefined if it runs nothing. */
   readonly schedule?: string | undefined
   /** Which confirmed states and incidents do not survive the end of this server, and why, in a sentence. Undefined: all do. */

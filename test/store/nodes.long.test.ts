@@ -4,11 +4,11 @@ import { createInterface } from 'node:readline'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { machineKey, type NodesRows } from '../../src/core/nodes/index.ts'
-import { type Data, openData } from '../../src/core/store/index.ts'
+import { machineKey } from '../../src/core/nodes/index.ts'
+import { type Data, openData, type StoredNodes } from '../../src/core/store/index.ts'
 import { distantProxy } from '../support/faults/distant-proxy.ts'
 import { type PostgresServer, startPostgres } from '../support/servers/postgres.ts'
-import { faultOf, freshDatabase } from '../support/store/data-fixture.ts'
+import { actor, faultOf, freshDatabase } from '../support/store/data-fixture.ts'
 import {
   batchOf,
   clockedStore,
@@ -27,7 +27,7 @@ import { until } from '../support/suite/until.ts'
 let server: PostgresServer
 let url = ''
 const opened: Data[] = []
-const open = async (store = url): Promise<NodesRows> => {
+const open = async (store = url): Promise<StoredNodes> => {
   const data = await openData({ store, create: true })
   opened.push(data)
   return nodesOf(data)
@@ -188,11 +188,11 @@ test('W4 forget removes what is stored of the machine of a node, also beside a w
   const all = batchOf({ states: [stateOf(subject, 'one')], incidents: [incidentOf(subject, 'one')] })
   expect(await rows.writeStates(gone, 1, all)).toBe('stored')
   expect(await rows.writeOutbox(gone, 2, [outboxRowOf(subject, 'mail', 1)])).toBe('stored')
-  expect(await rows.forget('gone')).toBe(false)
+  expect(await rows.forget('gone', actor())).toBe(false)
   await rows.leave(gone)
-  const [verdict, removed] = await Promise.all([rows.writeStates(gone, 3, all), other.forget('gone')])
+  const [verdict, removed] = await Promise.all([rows.writeStates(gone, 3, all), other.forget('gone', actor())])
   expect([verdict, removed]).toEqual(['not live', true])
-  expect(await rows.forget('gone')).toBe(false)
+  expect(await rows.forget('gone', actor())).toBe(false)
   expect(await rows.list()).toMatchObject([{ node: 'beta' }])
   expect(await rows.takeOver(beta, (_, stored) => stored, [])).toEqual({
     keys: ['Sql/orders'],

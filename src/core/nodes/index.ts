@@ -10,6 +10,7 @@ export {
   type Renewal,
 } from './lease.ts'
 export { type MemberEffect, type MemberSettings, Membership, type Voice, type WritePermit } from './member.ts'
+export { type NodesOverview, overviewOf, type ViewedNode } from './overview.ts'
 export { machineKey, nameWithNode, nodeOfKey, ownerOf, ownersOf, plainKey, secondOpinionOf } from './owner.ts'
 export { aloneMs, outMs, renewEveryMs, renewTimeoutMs, reportedOutMs, standstillMs } from './policy.ts'
 export { nodesKey, nodeVerdicts } from './report.ts'

@@ -71,8 +71,6 @@ export type NodesRows = {
   readonly writeOutbox: (fence: Fence, number: number, rows: readonly StoredRow[]) => Promise<Fenced>
   /** The node ends in order. */
   readonly leave: (fence: Fence) => Promise<void>
-  /** Removes a node that is not live, with all that is stored of its machine. False: there is no such node. */
-  readonly forget: (node: string) => Promise<boolean>
 }
 
 type StoredNode = {
@@ -217,6 +215,7 @@ export class NodesTable {
     if (row?.epoch === epoch) row.leftAt = now
   }
 
+  /** Removes a node that is not live. False: there is no such node. */
   forget(node: string, now: number): boolean {
     const row = this.#latest(node)
     if (!row || this.#isLive(row, now)) return false

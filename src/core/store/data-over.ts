@@ -73,8 +73,10 @@ export function dataOver(unwatched: StoreLink, clock: StoreClock, history: Share
     states: () => statesOver(history.link, now),
     outbox: () => outboxOver(history.link),
     drills: () => drillsOver(history.link),
-    nodes: () =>
-      history.isShared ? lazyMethods(async () => (await import('./rows/nodes.ts')).nodesOver(history.link)) : undefined,
+    nodes: (own) =>
+      history.isShared
+        ? lazyMethods(async () => (await import('./rows/nodes.ts')).nodesOver(history.link, { audited: own, now }))
+        : undefined,
     settle: (own) => settlementsOver(own, prefixes),
     sweep: (own) => sweepOver(own, ends(own)),
     clock: () => clock,

@@ -314,6 +314,12 @@ export type QuietRows = {
   readonly end: (id: string, ended: NonNullable<StoredQuiet['ended']>, actor: Actor) => Promise<StoredQuiet | undefined>
 }
 
+/** The nodes that share the store, with what an Admin does. */
+export type StoredNodes = NodesRows & {
+  /** Removes a node that is not live, with all that is stored of its machine. False: there is no such node. */
+  readonly forget: (node: string, actor: Actor) => Promise<boolean>
+}
+
 export type Data = {
   readonly users: {
     /**
@@ -581,7 +587,7 @@ export type Data = {
    * Nodes that share the store, and what they store of states and of what receivers know, fenced. In the database of the history,
    * too. Undefined for an embedded store, which one server uses.
    */
-  readonly nodes: NodesRows | undefined
+  readonly nodes: StoredNodes | undefined
   /** Whatever writes to the audit waits for this gate before it commits. Undefined: for none. Replaces the gate before. */
   readonly passAudit: (gate: AuditGate | undefined) => void
   /** Drills, and what receivers know of them, in the database of the history, too. */

@@ -15,10 +15,10 @@ import {
 import type { StoredRow } from '../../../src/core/outbox/index.ts'
 import type { IncidentRecord, StatesBatch, StoredState, StoredSubject } from '../../../src/core/states/index.ts'
 import { newSubject } from '../../../src/core/states/judge.ts'
-import { type Data, openData } from '../../../src/core/store/index.ts'
+import { type Data, openData, type StoredNodes } from '../../../src/core/store/index.ts'
 import { Chance } from '../../simulate/chance.ts'
 import type { PostgresServer } from '../servers/postgres.ts'
-import { freshDatabase } from './data-fixture.ts'
+import { actor, freshDatabase } from './data-fixture.ts'
 
 export const subjectOf = (key: string, check = 'round trip', item?: string): StoredSubject => ({
   key,
@@ -62,9 +62,9 @@ export const batchOf = (more: Partial<StatesBatch>): StatesBatch => ({
   ...more,
 })
 
-export const monitorsOf = (keys: readonly string[]): KnownMonitors => ({
+export const monitorsOf = (keys: readonly string[], formerly: readonly string[] = []): KnownMonitors => ({
   groups: new Map(keys.map((key) => [key, key])),
-  formerly: new Map(),
+  formerly: new Map(formerly.map((key) => [key, key])),
 })
 
 export const requestOf = (node: string, more: Partial<RenewalRequest> = {}): RenewalRequest => ({
@@ -79,7 +79,7 @@ export const requestOf = (node: string, more: Partial<RenewalRequest> = {}): Ren
 })
 
 /** The nodes of a store, which a PostgreSQL store has. */
-export function nodesOf({ nodes }: Data): NodesRows {
+export function nodesOf({ nodes }: Data): StoredNodes {
   if (!nodes) throw new Error('a PostgreSQL store has nodes')
   return nodes
 }
@@ -291,7 +291,7 @@ export async function compareWithModel({ data, setClock }: ClockedStore, seed: n
       0.5,
       async (node) => {
         const expected = table.forget(node, now)
-        expect(await nodes.forget(node)).toBe(expected)
+        expect(await nodes.forget(node, actor())).toBe(expected)
         count(expected ? 'forgotten' : 'not forgotten')
       },
     ],

@@ -1,13 +1,15 @@
 import { promisify } from 'node:util'
 import { deflateRaw, inflateRaw } from 'node:zlib'
 import { sql } from 'kysely'
-import type { Fence, Fenced, KnownMonitors, NodesRows, Taken } from '../../nodes/index.ts'
+import type { Fence, Fenced, KnownMonitors, Taken } from '../../nodes/index.ts'
 import type { StoredRow } from '../../outbox/index.ts'
 import { mapPaced, pace } from '../../pace.ts'
 import type { StoredState } from '../../states/index.ts'
+import type { StoredNodes } from '../data.ts'
 import { laterSql, storableText } from '../dialect.ts'
 import type { StoreLink } from '../link.ts'
 import type { Db } from '../tables.ts'
+import { note } from './audit.ts'
 import { fillKeys } from './node-keys.ts'
 import { answerOf, isLive, memberOf, membersQuery, renewal, withClock } from './node-rows.ts'
 import { addRows, storeRows } from './outbox.ts'
@@ -23,9 +25,12 @@ const keysAtOnce = 1_000
  * Nodes in the tables of the history of a PostgreSQL store. Their time is that of the database. No transaction holds more than
  * row locks: a write shares the stamps of its keys, and whoever takes over changes them. So a write is complete before the
  * stamps change, and is found by what is read after that; or it waits and finds that it has lost them. All take the locks of
- * stamps in the order of the keys.
+ * stamps in the order of the keys. `audited`: another link to the same database, whose audit entries pass the gate.
  */
-export function nodesOver(link: (create: boolean) => Promise<StoreLink | undefined>): NodesRows {
+export function nodesOver(
+  link: (create: boolean) => Promise<StoreLink | undefined>,
+  { audited, now }: { readonly audited: StoreLink; readonly now: () => number },
+): StoredNodes {
   const opened = async (): Promise<StoreLink> => {
     const own = await link(true)
     if (!own) throw new Error('a database that is written exists')
@@ -101,10 +106,13 @@ export function nodesOver(link: (create: boolean) => Promise<StoreLink | undefin
         ),
       )
     },
-    forget: async (node) => {
-      const own = await opened()
-      await fillKeys(own)
-      return await own.write((tx) => forget(tx, node))
+    forget: async (node, actor) => {
+      await fillKeys(await opened())
+      return await audited.write(async (tx) => {
+        const isForgotten = await forget(tx, node)
+        if (isForgotten) await note(tx, now(), actor, { event: 'node.forgotten', target: node })
+        return isForgotten
+      })
     },
   }
 }
