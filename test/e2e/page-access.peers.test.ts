@@ -92,7 +92,7 @@ peerSuite(chromiumMissing, 'the pages of svc serve for people of all kinds, in a
       await page.keyboard.type(viewer.userName)
       await tabTo(page, 'Password')
       await page.keyboard.type(viewer.password)
-      await tabTo(page, 'Stay signed in, as a board on a wall needs')
+      await tabTo(page, 'Stay signed in, for example on a wall display')
       await page.keyboard.press('Space')
       await pressEnter(page)
       expect(page.url()).toBe(`${serve.url}/`)
