@@ -11,10 +11,10 @@ beforeAll(async () => {
 afterAll(async () => await server.remove())
 
 /** Every change that is about this user hangs at its audit entry, in its transaction, while the test has this lock. */
-const held = 'held'
+const hangingUser = 'Harry'
 const gate = 42
 const hanging = `CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS $$
-  BEGIN IF NEW."target" = '${held}' THEN PERFORM pg_advisory_xact_lock_shared(${gate}); END IF; RETURN NEW; END $$;
+  BEGIN IF NEW."target" = '${hangingUser}' THEN PERFORM pg_advisory_xact_lock_shared(${gate}); END IF; RETURN NEW; END $$;
   CREATE TRIGGER hang BEFORE INSERT ON "audit" FOR EACH ROW EXECUTE FUNCTION hang()`
 
 let url = ''
@@ -26,7 +26,7 @@ beforeEach(async () => {
   nodes = [await openData({ store: url, create: true, env: {} }), await openData({ store: url, create: true, env: {} })]
   await nodes[0].users.add(newUser('root', { roles: ['Admin'] }), actor())
   await nodes[0].users.add(newUser('second', { roles: ['Admin'] }), actor())
-  user = await nodes[0].users.add(newUser(held, { passwordHash: 'old', roles: ['Old'] }), actor())
+  user = await nodes[0].users.add(newUser(hangingUser, { passwordHash: 'old', roles: ['Old'] }), actor())
   other = await nodes[1].users.add(newUser('other', { passwordHash: 'old' }), actor())
   await nodes[0].sessions.begin({ ...signInOf(user), settles: undefined }, actor())
   await server.query(hanging, database())
@@ -92,7 +92,7 @@ const changes: Readonly<Record<string, () => Promise<unknown>>> = {
       `INSERT INTO "grants" ("userId", "kind", "name", "endsAt") VALUES ('${user.id}', 'role', '${name}', 1)`,
       database(),
     )
-    return await nodes[0].users.find(held)
+    return await nodes[0].users.find(hangingUser)
   },
   'a new password': () => nodes[0].users.setPassword(user.id, 'new', actor()),
   'the end of all sessions': async () => {
@@ -158,7 +158,7 @@ describe('W6 locks of users in PostgreSQL', { timeout: 60_000 }, () => {
       await pending
       await nodes[0].users.setDisabled(user.id, false, actor()).catch(() => {})
       const [there] = await server.query(`SELECT 1 FROM "users" WHERE "id" = '${user.id}'`, database())
-      if (!there) user = await nodes[0].users.add(newUser(held), actor())
+      if (!there) user = await nodes[0].users.add(newUser(hangingUser), actor())
       const still = await nodes[1].users.byId(other.id)
       if (!still) other = await nodes[1].users.add(newUser('other'), actor())
       else await nodes[1].users.setDisabled(other.id, false, actor())

@@ -473,5 +473,5 @@ async function readClock(connections: ConnectionPool, deadline: number): Promise
 }
 
 /** Advisory locks have numbers for names. 64 bits of a hash do not collide by chance. */
-const lockKey = (name: string): string =>
+export const lockKey = (name: string): string =>
   createHash('sha256').update(`svc ${name}`).digest().readBigInt64BE().toString()
