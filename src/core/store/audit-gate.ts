@@ -5,35 +5,49 @@ import type { Later } from './dialect.ts'
 import type { StoreLink } from './link.ts'
 import type { Db } from './tables.ts'
 
-/** The audit entries of the transactions that wait for a gate. */
-const entriesOf = new WeakMap<Db, Later<ChainEntry>[]>()
+/** What every inserted entry returns. Where a gate waits for it, it returns all of itself. */
+export type InsertedEntry = Pick<ChainEntry, 'id' | 'correlationId'>
 
-/** Whether the inserted entries of this transaction must be returned. */
-export const isGated = (tx: Db): boolean => entriesOf.has(tx)
+/** The audit entries that a transaction has inserted. */
+type Inserted = { readonly isWhole: boolean; readonly entries: Later<InsertedEntry>[] }
 
-export function passToGate(tx: Db, inserted: Later<unknown>): void {
-  entriesOf.get(tx)?.push(inserted as Later<ChainEntry>)
+const insertedBy = new WeakMap<Db, Inserted>()
+
+/** Whether the entries of this transaction must be returned as a whole. */
+export const returnsWhole = (tx: Db): boolean => insertedBy.get(tx)?.isWhole ?? false
+
+export function passInserted(tx: Db, inserted: Later<unknown>): void {
+  insertedBy.get(tx)?.entries.push(inserted as Later<InsertedEntry>)
 }
 
-/** The link, whose transactions with audit entries wait for the gate that `current` returns, if there is one. */
-export function gated(link: StoreLink, current: () => AuditGate | undefined): StoreLink {
+/**
+ * The link, whose transactions with audit entries wait for the gate that `current` returns, if there is one. `written` gets
+ * the entries that have been committed.
+ */
+export function gated(
+  link: StoreLink,
+  current: () => AuditGate | undefined,
+  written: (entries: readonly InsertedEntry[]) => void,
+): StoreLink {
   return {
     ...link,
-    write: (work) => {
+    write: async (work) => {
       const gate = current()
-      if (gate === undefined) return link.write(work)
-      return link.write(async (tx) => {
-        const inserted: Later<ChainEntry>[] = []
-        entriesOf.set(tx, inserted)
-        const result = await work(tx)
-        if (inserted.length === 0) return result
+      let entries: Later<InsertedEntry>[] = []
+      const rows = (): readonly InsertedEntry[] => entries.flatMap((each) => each.rows())
+      const result = await link.write(async (tx) => {
+        entries = []
+        insertedBy.set(tx, { isWhole: gate !== undefined, entries })
+        const done = await work(tx)
+        if (gate === undefined || entries.length === 0) return done
         // Sends the deferred statements: only then are the entries known.
         await sql`SELECT 1`.execute(tx)
-        const entries = inserted.flatMap((each) => each.rows())
-        if (entries.length > 0) await gate(entries)
-        return result
+        if (rows().length > 0) await gate(rows() as readonly ChainEntry[])
+        return done
       })
+      written(rows())
+      return result
     },
-    forRequest: () => gated(link.forRequest(), current),
+    forRequest: () => gated(link.forRequest(), current, written),
   }
 }
