@@ -7,7 +7,7 @@ import { until } from '../suite/until.ts'
 import { compiledCode } from './compiled-code.ts'
 import { unwatched } from './unwatched.ts'
 
-const program = new URL('../../../bin/run.js', import.meta.url).pathname
+const built = new URL('../../../bin/run.js', import.meta.url).pathname
 
 export const admin = { userName: 'Ann', password: 'violet-harbour-42' } as const
 
@@ -36,6 +36,10 @@ export type NodeOptions = {
   readonly flags?: readonly string[]
   /** The program and the arguments that start svc. */
   readonly command?: readonly string[]
+  /** Another program than the one that is built here. */
+  readonly program?: string
+  /** Where to listen. Absent: on a free port. */
+  readonly port?: number
 }
 
 /** Milliseconds until one that does not end after SIGTERM is killed. */
@@ -57,6 +61,8 @@ export async function startNode({
   env,
   flags = [],
   command = [],
+  program = built,
+  port: wanted = 0,
 }: NodeOptions): Promise<ServeNode> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-node-'))
   mkdirSync(join(folder, 'files'), { mode: 0o700 })
@@ -67,7 +73,7 @@ export async function startNode({
   const portFile = file('port', '')
   const config = file('svc.yaml', unwatched(yaml))
   const args = [
-    ...['serve', '--port', '0', '--port-file', portFile, '--config', config],
+    ...['serve', '--port', String(wanted), '--port-file', portFile, '--config', config],
     ...['--bootstrap-admin', admin.userName, '--bootstrap-password-file', file('password', admin.password)],
     ...flags,
   ]
