@@ -38,6 +38,8 @@ export type NodeOptions = {
   readonly command?: readonly string[]
   /** Another program than the one that is built here. */
   readonly program?: string
+  /** Without users, and so without the Admin. */
+  readonly only?: 'health'
   /** Where to listen. Absent: on a free port. */
   readonly port?: number
 }
@@ -54,7 +56,7 @@ export const envOf = (folder: string): Record<string, string> => ({
   ...compiledCode,
 })
 
-/** Starts it with the Admin Ann, and resolves once it listens. Throws its log when it ends instead. */
+/** Starts it, with the Admin Ann where it has users, and resolves once it listens. Throws its log when it ends instead. */
 export async function startNode({
   store,
   yaml = '{}\n',
@@ -62,7 +64,8 @@ export async function startNode({
   flags = [],
   command = [],
   program = built,
-  port: wanted = 0,
+  only,
+  port: listenOn = 0,
 }: NodeOptions): Promise<ServeNode> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-node-'))
   mkdirSync(join(folder, 'files'), { mode: 0o700 })
@@ -73,8 +76,10 @@ export async function startNode({
   const portFile = file('port', '')
   const config = file('svc.yaml', unwatched(yaml))
   const args = [
-    ...['serve', '--port', String(wanted), '--port-file', portFile, '--config', config],
-    ...['--bootstrap-admin', admin.userName, '--bootstrap-password-file', file('password', admin.password)],
+    ...['serve', '--port', String(listenOn), '--port-file', portFile, '--config', config],
+    ...(only === undefined
+      ? ['--bootstrap-admin', admin.userName, '--bootstrap-password-file', file('password', admin.password)]
+      : ['--only', only]),
     ...flags,
   ]
   const [executable = '', ...rest] = [...command, process.execPath, program, ...args]
