@@ -158,12 +158,12 @@ describe('W5 at a distant store, simulated', { timeout: 120_000 }, () => {
       return { AllRoles, trips: far.trips() }
     }
     await eventually((n) => assign(`R${n}`, 'PT2H'), within(4))
-    const found = await eventually(async (n) => {
+    const afterEnd = await eventually(async (n) => {
       await eventually(() => assign(`Short${n}`, 'PT1S'))
       await pause(1_200)
       return await assign(`T${n}`, 'PT2H')
     }, within(6))
-    expect(found.AllRoles?.filter((role) => role.startsWith('Short'))).toEqual([])
+    expect(afterEnd.AllRoles?.filter((role) => role.startsWith('Short'))).toEqual([])
     const entries = await core.runtime.admin?.audit.list({ limit: 20 })
     expect(entries?.map(({ event }) => event)).toContain('roles.ended')
   })
