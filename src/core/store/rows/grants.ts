@@ -59,27 +59,27 @@ export function endsOver(link: StoreLink, now: () => number, memory: EndMemory):
   const store = async (ended: readonly Ended[]): Promise<boolean> => {
     const isNew = ended.some(({ seq, endsAt }) => memory.ends.get(seq) !== endsAt)
     if (!isNew && performance.now() - memory.triedAt < tryAgainMs) return false
+    const left = new Map(Map.groupBy(ended, ({ userId }) => userId))
     try {
-      const ofUsers = [...Map.groupBy(ended, ({ userId }) => userId)]
-      for (let first = 0; first < ofUsers.length; first += usersAtOnce) {
-        const some = ofUsers.slice(first, first + usersAtOnce)
+      while (left.size > 0) {
+        const some = [...left].slice(0, usersAtOnce)
+        const ids = some.map(([id]) => id)
         const grants = some.flatMap(([, own]) => own)
         await link.write(async (tx) => {
-          await lockUsers(
-            link,
-            tx,
-            some.map(([id]) => id),
-          )
+          await lockUsers(link, tx, ids)
           await endGrants(tx, now(), grants)
         })
         for (const { seq } of grants) memory.ends.delete(seq)
+        for (const id of ids) left.delete(id)
       }
       return true
     } catch (error) {
       if (!isStoreFailure(error)) throw error
       // In this process, nobody holds them from now on. The sweep and later requests try to store that again.
       memory.triedAt = performance.now()
-      for (const { seq, endsAt } of ended) if (memory.ends.size < maxSeen) memory.ends.set(seq, endsAt)
+      for (const { seq, endsAt } of [...left.values()].flat()) {
+        if (memory.ends.size < maxSeen) memory.ends.set(seq, endsAt)
+      }
       return false
     }
   }
