@@ -5,16 +5,18 @@ import type { Later } from './dialect.ts'
 import type { StoreLink } from './link.ts'
 import type { Db } from './tables.ts'
 
-/** What every inserted entry returns. Where a gate waits for it, it returns all of itself. */
+/** What an inserted entry returns that nobody waits for. */
 export type InsertedEntry = Pick<ChainEntry, 'id' | 'correlationId'>
 
+/** How much of an entry its insert returns: all of it where a gate waits for it. */
+type Returned = 'all' | 'number' | 'nothing'
 /** The audit entries that a transaction has inserted. */
-type Inserted = { readonly isWhole: boolean; readonly entries: Later<InsertedEntry>[] }
+type Inserted = { readonly returned: Returned; readonly entries: Later<InsertedEntry>[] }
 
 const insertedBy = new WeakMap<Db, Inserted>()
 
-/** Whether the entries of this transaction must be returned as a whole. */
-export const returnsWhole = (tx: Db): boolean => insertedBy.get(tx)?.isWhole ?? false
+/** What the entries of this transaction must return. */
+export const returned = (tx: Db): Returned => insertedBy.get(tx)?.returned ?? 'nothing'
 
 export function passInserted(tx: Db, inserted: Later<unknown>): void {
   insertedBy.get(tx)?.entries.push(inserted as Later<InsertedEntry>)
@@ -22,22 +24,23 @@ export function passInserted(tx: Db, inserted: Later<unknown>): void {
 
 /**
  * The link, whose transactions with audit entries wait for the gate that `current` returns, if there is one. `written` gets
- * the entries that have been committed.
+ * the entries that have been committed. Undefined: nobody wants them.
  */
 export function gated(
   link: StoreLink,
   current: () => AuditGate | undefined,
-  written: (entries: readonly InsertedEntry[]) => void,
+  written: ((entries: readonly InsertedEntry[]) => void) | undefined,
 ): StoreLink {
   return {
     ...link,
     write: async (work) => {
       const gate = current()
+      if (gate === undefined && written === undefined) return await link.write(work)
       let entries: Later<InsertedEntry>[] = []
       const rows = (): readonly InsertedEntry[] => entries.flatMap((each) => each.rows())
       const result = await link.write(async (tx) => {
         entries = []
-        insertedBy.set(tx, { isWhole: gate !== undefined, entries })
+        insertedBy.set(tx, { returned: gate === undefined ? 'number' : 'all', entries })
         const done = await work(tx)
         if (gate === undefined || entries.length === 0) return done
         // Sends the deferred statements: only then are the entries known.
@@ -45,7 +48,7 @@ export function gated(
         if (rows().length > 0) await gate(rows() as readonly ChainEntry[])
         return done
       })
-      written(rows())
+      written?.(rows())
       return result
     },
     forRequest: () => gated(link.forRequest(), current, written),

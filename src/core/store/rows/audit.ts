@@ -1,5 +1,5 @@
 import type { AuditEvent } from '../audit-events.ts'
-import { passInserted, returnsWhole } from '../audit-gate.ts'
+import { passInserted, returned } from '../audit-gate.ts'
 import type { Actor, Data } from '../data.ts'
 import { later } from '../dialect.ts'
 import type { StoreLink } from '../link.ts'
@@ -19,8 +19,10 @@ export type AuditEntry = {
 /** Writes an entry in the transaction of its change (S10). */
 export async function note(tx: Db, at: number, actor: Actor, entry: AuditEntry): Promise<void> {
   const inserted = tx.insertInto('audit').values(auditValues(at, actor, entry))
-  const returning = returnsWhole(tx) ? inserted.returningAll() : inserted.returning(['id', 'correlationId'])
-  passInserted(tx, await later<unknown>(tx, returning))
+  const what = returned(tx)
+  if (what === 'nothing') await later(tx, inserted)
+  else if (what === 'all') passInserted(tx, await later(tx, inserted.returningAll()))
+  else passInserted(tx, await later(tx, inserted.returning(['id', 'correlationId'])))
 }
 
 /** The entry waits for its seal (S13). */
