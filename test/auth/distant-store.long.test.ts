@@ -5,9 +5,10 @@ import { Fault } from '../../src/core/errors.ts'
 import { openCore } from '../../src/core/open.ts'
 import type { Authenticate } from '../../src/core/protocol/index.ts'
 import { type Call, type Credential, serveDefaults } from '../../src/core/service.ts'
+import { openData } from '../../src/core/store/index.ts'
 import { type DistantProxy, distantProxy } from '../support/faults/distant-proxy.ts'
 import { type PostgresServer, startPostgres } from '../support/servers/postgres.ts'
-import { faultOf, freshDatabase } from '../support/store/data-fixture.ts'
+import { actor, faultOf, freshDatabase, newUser, signInOf } from '../support/store/data-fixture.ts'
 import { cheapHash } from '../support/suite/cheap-hash.ts'
 import { until } from '../support/suite/until.ts'
 
@@ -145,6 +146,68 @@ describe('W5 at a distant store, simulated', { timeout: 120_000 }, () => {
       const removed = await eventually(() => core.service.unAssignRoles(roles, call))
       expect(removed.AllRoles).toEqual(['Ops'])
     }
+  })
+  test('W5 O8 a role change with an end takes four round trips, and two more where it is the first to find that another role has ended', async () => {
+    const { answer } = await eventually(() => signIn('Ann', '192.0.2.7'))
+    const call = from('192.0.2.7', { kind: 'bearer', token: answer.BearerToken ?? '' })
+    const assign = async (role: string, expires: string) => {
+      await pause(distanceMs + 200)
+      far.trips()
+      const request = { UserName: 'Ned', Roles: [role], Meta: { expires } }
+      const { AllRoles } = await core.service.assignRoles(request, call)
+      return { AllRoles, trips: far.trips() }
+    }
+    await eventually((n) => assign(`R${n}`, 'PT2H'), within(4))
+    const afterEnd = await eventually(async (n) => {
+      await eventually(() => assign(`Short${n}`, 'PT1S'))
+      await pause(1_200)
+      return await assign(`T${n}`, 'PT2H')
+    }, within(6))
+    expect(afterEnd.AllRoles?.filter((role) => role.startsWith('Short'))).toEqual([])
+    const entries = await core.runtime.admin?.audit.list({ limit: 20 })
+    expect(entries?.map(({ event }) => event)).toContain('roles.ended')
+  })
+  test('W5 S13 while another node seals the audit, a role change in the store takes two round trips and a sign-in one; with an audit stream each takes one more', async () => {
+    const near = await freshDatabase(server)
+    const other = await openData({ store: near, create: true, env: {} })
+    const user = await other.users.add(newUser('Ned'), actor())
+    await using distant = await distantProxy(server.port, distanceMs)
+    const data = await openData({ store: near.replace(`:${server.port}`, `:${distant.port}`), create: false, env: {} })
+    const sealing = { goesOn: true, seals: 0 }
+    const seals = (async () => {
+      while (sealing.goesOn) {
+        const { entries } = await other.audit.seal()
+        if (entries > 0) sealing.seals += 1
+        await pause(10)
+      }
+    })()
+    const counted = async (work: (n: number) => Promise<unknown>, most: number): Promise<void> => {
+      await eventually(async (n) => {
+        await work(-n)
+        distant.trips()
+        await work(n)
+        return { trips: distant.trips() }
+      }, within(most))
+    }
+    const change = (n: number) =>
+      data.users.changeGrants(
+        user.id,
+        { add: { roles: [`R${n}`], permissions: [] }, remove: { roles: [], permissions: [] } },
+        actor(),
+      )
+    const begin = () => data.sessions.begin(signInOf(user), actor())
+    await counted(change, 2)
+    await counted(begin, 1)
+    const passed: number[] = []
+    data.passAudit(async (entries) => void passed.push(entries.length))
+    await counted(change, 3)
+    await counted(begin, 2)
+    expect(passed.length).toBeGreaterThan(0)
+    sealing.goesOn = false
+    await seals
+    expect(sealing.seals).toBeGreaterThan(0)
+    await data.close()
+    await other.close()
   })
   test('W5 the last Admin cannot lose Admin there either', async () => {
     const { answer } = await eventually(() => signIn('Ann', '192.0.2.7'))

@@ -123,7 +123,7 @@ describe('the stream of the audit', () => {
     rmSync(file(), { recursive: true })
     expect((await assign('Ops')).status).toBe(200)
     expect(await ready(url)).toBe(200)
-    expect(log.at(-1)).toBe('info: the audit stream can be written again')
+    expect(log).toContain('info: the audit stream can be written again')
     expect(lines().filter(({ event }) => event === 'roles.changed')).toHaveLength(1)
     await close()
   })

@@ -81,7 +81,7 @@ describe('W12 the clocks (simulated)', () => {
 })
 
 test('W10 (simulated) a store whose newest audit entry is older than before was set back, which is logged once', () => {
-  const read = (newest: number): UpkeepEvent => ({ type: 'audit read', newest })
+  const read = (newest: number): UpkeepEvent => ({ type: 'audit read', newest, lost: [] })
   expect(play([read(0), read(41), read(41), read(44), read(41), read(41), read(45)]).effects).toEqual([
     [],
     [],
@@ -92,6 +92,20 @@ test('W10 (simulated) a store whose newest audit entry is older than before was 
     ],
     [],
     [],
+  ])
+})
+
+test('W10 (simulated) a store that has newer audit entries, but lacks some that this server has written, was set back', () => {
+  const read = (newest: number, ...lost: readonly number[]): UpkeepEvent => ({ type: 'audit read', newest, lost })
+  expect(play([read(44), read(70, 42, 44), read(71), read(72, 71)]).effects).toEqual([
+    [],
+    [
+      'warn: the store is an earlier state of itself, as after a restore or a failover: 2 of the audit entries that this server has written (42 to 44), and the changes that they name, are gone',
+    ],
+    [],
+    [
+      'warn: the store is an earlier state of itself, as after a restore or a failover: 1 of the audit entries that this server has written (71), and the changes that they name, are gone',
+    ],
   ])
 })
 

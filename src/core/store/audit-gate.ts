@@ -5,35 +5,52 @@ import type { Later } from './dialect.ts'
 import type { StoreLink } from './link.ts'
 import type { Db } from './tables.ts'
 
-/** The audit entries of the transactions that wait for a gate. */
-const entriesOf = new WeakMap<Db, Later<ChainEntry>[]>()
+/** What an inserted entry returns that nobody waits for. */
+export type InsertedEntry = Pick<ChainEntry, 'id' | 'correlationId'>
 
-/** Whether the inserted entries of this transaction must be returned. */
-export const isGated = (tx: Db): boolean => entriesOf.has(tx)
+/** How much of an entry its insert returns: all of it where a gate waits for it. */
+type Returned = 'all' | 'number' | 'nothing'
+/** The audit entries that a transaction has inserted. */
+type Inserted = { readonly returned: Returned; readonly entries: Later<InsertedEntry>[] }
 
-export function passToGate(tx: Db, inserted: Later<unknown>): void {
-  entriesOf.get(tx)?.push(inserted as Later<ChainEntry>)
+const insertedBy = new WeakMap<Db, Inserted>()
+
+/** What the entries of this transaction must return. */
+export const returned = (tx: Db): Returned => insertedBy.get(tx)?.returned ?? 'nothing'
+
+export function passInserted(tx: Db, inserted: Later<unknown>): void {
+  insertedBy.get(tx)?.entries.push(inserted as Later<InsertedEntry>)
 }
 
-/** The link, whose transactions with audit entries wait for the gate that `current` returns, if there is one. */
-export function gated(link: StoreLink, current: () => AuditGate | undefined): StoreLink {
+/**
+ * The link, whose transactions with audit entries wait for the gate that `current` returns, if there is one. `written` gets
+ * the entries that have been committed. Undefined: nobody wants them.
+ */
+export function gated(
+  link: StoreLink,
+  current: () => AuditGate | undefined,
+  written: ((entries: readonly InsertedEntry[]) => void) | undefined,
+): StoreLink {
   return {
     ...link,
-    write: (work) => {
+    write: async (work) => {
       const gate = current()
-      if (gate === undefined) return link.write(work)
-      return link.write(async (tx) => {
-        const inserted: Later<ChainEntry>[] = []
-        entriesOf.set(tx, inserted)
-        const result = await work(tx)
-        if (inserted.length === 0) return result
+      if (gate === undefined && written === undefined) return await link.write(work)
+      let entries: Later<InsertedEntry>[] = []
+      const rows = (): readonly InsertedEntry[] => entries.flatMap((each) => each.rows())
+      const result = await link.write(async (tx) => {
+        entries = []
+        insertedBy.set(tx, { returned: gate === undefined ? 'number' : 'all', entries })
+        const done = await work(tx)
+        if (gate === undefined || entries.length === 0) return done
         // Sends the deferred statements: only then are the entries known.
         await sql`SELECT 1`.execute(tx)
-        const entries = inserted.flatMap((each) => each.rows())
-        if (entries.length > 0) await gate(entries)
-        return result
+        if (rows().length > 0) await gate(rows() as readonly ChainEntry[])
+        return done
       })
+      written?.(rows())
+      return result
     },
-    forRequest: () => gated(link.forRequest(), current),
+    forRequest: () => gated(link.forRequest(), current, written),
   }
 }

@@ -23,6 +23,7 @@ import { sessionsOver, settlementsOver, tokensOver } from './rows/sessions.ts'
 import { statesOver } from './rows/states.ts'
 import { sweepOver } from './rows/sweep.ts'
 import { usersOver } from './rows/users.ts'
+import { WrittenEntries } from './written-entries.ts'
 
 /** The database of the history. */
 export type HistoryLink = {
@@ -42,9 +43,12 @@ type SharedHistory = HistoryLink & { readonly isShared: boolean }
 export function dataOver(unwatched: StoreLink, clock: StoreClock, history: SharedHistory): Data {
   let wrote: (failure: string | undefined) => void = () => {}
   let gate: AuditGate | undefined
+  const written = new WrittenEntries()
   const link = gated(
     watched(unwatched, (failure) => wrote(failure)),
     () => gate,
+    // Nobody can exchange the files of an embedded store under a process without its noticing that (W10).
+    unwatched.files ? undefined : (entries) => written.add(entries),
   )
   const { now } = clock
   const failureCapacity: Capacity = { left: 0 }
@@ -67,7 +71,7 @@ export function dataOver(unwatched: StoreLink, clock: StoreClock, history: Share
     knownPrefixes: (own) => knownPrefixesOver(own, prefixes),
     identities: (own) => identitiesOver(own, sealingKey, now, ends(own)),
     digest: (own) => digestOver(own, now, nonceKey),
-    audit: (own) => auditOver(own, now, { forSeals: unwatched, memory: seals }),
+    audit: (own) => auditOver(own, now, { forSeals: unwatched, memory: seals, written }),
     quiets: (own) => quietsOver(own, now),
     history: () => historyOver(history.link, now),
     states: () => statesOver(history.link, now),

@@ -544,6 +544,11 @@ export type Data = {
   readonly audit: {
     /** For events that change no row: a failed or locked sign-in. */
     readonly write: (event: AuditEvent, target: string | undefined, actor: Actor, provider?: string) => Promise<void>
+    /**
+     * The numbers of entries that this process has written in the last ten minutes (the newest 1,000) and that the store no
+     * longer has, each once.
+     */
+    readonly lost: () => Promise<readonly number[]>
   } & AuditPast &
     AuditSeals
   readonly readings: {

@@ -42,7 +42,7 @@ export function keepStore(store: Data, log: KeeperLog): Keeper {
       await store.clock.read()
       compare()
       const [newest] = await store.audit.list({ limit: 1 })
-      happened({ type: 'audit read', newest: newest?.id ?? 0 })
+      happened({ type: 'audit read', newest: newest?.id ?? 0, lost: await store.audit.lost() })
       if (state.clock?.sweeps !== false) await store.sweep(store.clock.now())
     } catch (error) {
       reason = error instanceof Error ? error.message : String(error)

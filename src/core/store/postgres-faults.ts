@@ -9,9 +9,14 @@ export const codeOf = (error: unknown): string => {
   return typeof code === 'string' ? code : ''
 }
 
+/**
+ * Codes with which the server closes the connection. 25P03: the transaction has waited too long for its next statement, and
+ * was rolled back.
+ */
+const closing = /^(08|57P|25P03)/
+
 /** True when the server itself refused something. The connection is still usable then. */
-export const isAnswer = (error: unknown): boolean =>
-  /^[0-9A-Z]{5}$/.test(codeOf(error)) && !/^(08|57P)/.test(codeOf(error))
+export const isAnswer = (error: unknown): boolean => /^[0-9A-Z]{5}$/.test(codeOf(error)) && !closing.test(codeOf(error))
 
 /** There was no connection in time. */
 export class NoConnection extends Error {
@@ -27,8 +32,8 @@ export class ReadOnlyHost extends Error {
   }
 }
 
-/** The connection broke before its transaction began. Nothing has been changed, and another connection may work. */
-export class NotBegun extends NoConnection {}
+/** The connection broke before COMMIT was sent. Nothing has been changed, and another connection may work. */
+export class NotCommitted extends NoConnection {}
 
 /** True when PostgreSQL or PgBouncer accepts no more connections. */
 export const isLimit = (error: unknown): boolean =>
@@ -91,7 +96,7 @@ const ofTheDriver = /^(Connection terminated|Query read timeout|Client has encou
 export function isConnectionLost(error: unknown): boolean {
   if (error instanceof NoConnection) return true
   const code = codeOf(error)
-  if (/^(08|57P)/.test(code)) return true
+  if (closing.test(code)) return true
   if (/^E[A-Z_]{3,}$/.test(code) || (error instanceof AggregateError && error.errors.length > 0)) return true
   return error instanceof Error && ofTheDriver.test(error.message)
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { Socket } from 'node:net'
-import { setTimeout as wait } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises'
 import { PostgresAdapter, PostgresQueryCompiler, sql } from 'kysely'
 import pg from 'pg'
 import { Fault } from '../errors.ts'
@@ -14,7 +14,7 @@ import {
   isRepeatable,
   isSettingRefused,
   NoConnection,
-  NotBegun,
+  NotCommitted,
   openingFault,
   runningFault,
 } from './postgres-faults.ts'
@@ -34,10 +34,13 @@ const openMs = 1_500
 const statementMs = 1_500
 const silenceMs = 1_650
 /**
- * Milliseconds after which a node that hangs inside a transaction loses its locks. No caller waits longer for an
- * answer, and no transaction pauses between two statements.
+ * Milliseconds after which a node that hangs inside a transaction loses its locks: no transaction pauses between two
+ * statements. Another connection of the same node may be next for a lock and hang as long, and a third one has given up by
+ * then, so that nobody waits longer than twice this.
  */
-const idleMs = 1_500
+const idleMs = 900
+/** After this time since the last statement, the server may have ended the transaction. Milliseconds. */
+const pausedMs = idleMs / 2
 const maxAttempts = 5
 /** The first connection to a distant server may take this long. Milliseconds. */
 const distantOpenMs = 5_000
@@ -69,7 +72,7 @@ export async function linkPostgres({ url, create, env }: PostgresOptions): Promi
   }
   // A connection may have broken unnoticed, for example when the server restarted. Repeating a read is safe.
   const readAgain = (error: unknown, attempt: number): boolean =>
-    attempt < maxAttempts && (error instanceof NotBegun || (attempt === 1 && isConnectionLost(error)))
+    attempt < maxAttempts && (error instanceof NotCommitted || (attempt === 1 && isConnectionLost(error)))
   const over = (budget: () => WaitBudget, together: ReadsTogether | undefined): StoreLink => ({
     read: (work) =>
       bounded(
@@ -91,7 +94,7 @@ export async function linkPostgres({ url, create, env }: PostgresOptions): Promi
           kysely(parts, async () => transaction(connections, await connections.lease(deadline), { deadline, pooled }))
             .transaction()
             .execute(work),
-        (error, attempt) => attempt < maxAttempts && (isRepeatable(error) || error instanceof NotBegun),
+        (error, attempt) => attempt < maxAttempts && (isRepeatable(error) || error instanceof NotCommitted),
       ),
     lock: async (tx, name) => {
       await laterSql(tx, sql`SELECT pg_advisory_xact_lock(${lockKey(name)}::bigint)`)
@@ -321,7 +324,7 @@ class SharedReads {
     const check = async (): Promise<void> => {
       if (await this.#connections.proved(connection, this.#deadline)) return
       connection.destroy()
-      throw new NotBegun()
+      throw new NotCommitted()
     }
     return this.#keep(check())
   }
@@ -363,8 +366,8 @@ class ReadsTogether {
 
 /**
  * A transaction. BEGIN and deferred statements are sent together with the next statement that somebody waits for, or with
- * COMMIT. A connection that broke before BEGIN was answered throws NotBegun, unless COMMIT was sent as well: the server may
- * then have committed, and a repetition would make the change twice.
+ * COMMIT. A connection that breaks throws NotCommitted, unless COMMIT was sent as well: the server may then have committed, and
+ * a repetition would make the change twice.
  */
 function transaction(
   connections: ConnectionPool,
@@ -374,17 +377,29 @@ function transaction(
   let waiting: { readonly send: () => Promise<void> }[] = []
   let began = false
   let committing = false
-  const ask = (text: string, parameters: readonly unknown[]) => askBy(connection, deadline, text, parameters)
-  const begin = async (): Promise<void> => {
-    const { unproven } = connection
+  const ask = async (text: string, parameters: readonly unknown[]): Promise<pg.QueryResult> => {
     try {
-      if (!unproven) await ask('BEGIN', [])
-      else if (!(await connections.proved(connection, deadline, 'BEGIN'))) throw new NotBegun()
+      return await askBy(connection, deadline, text, parameters)
     } catch (error) {
       if (committing || !isConnectionLost(error)) throw error
       connection.destroy()
-      throw new NotBegun()
+      throw new NotCommitted()
     }
+  }
+  const begin = async (): Promise<void> => {
+    if (!connection.unproven) await ask('BEGIN', [])
+    else if (!(await connections.proved(connection, deadline, 'BEGIN'))) {
+      connection.destroy()
+      throw new NotCommitted()
+    }
+  }
+  /** Whether the transaction still runs, as far as the server has said. Nothing has been read while this process stood still. */
+  const goesOn = async (): Promise<boolean> => {
+    if (performance.now() - connection.askedAt >= pausedMs) {
+      await nextTurn()
+      await nextTurn()
+    }
+    return !connection.lost
   }
   /** Whether the connection shows, before anything is sent on it, that it still works. */
   const works = async (): Promise<boolean> =>
@@ -411,7 +426,7 @@ function transaction(
     },
     commit: async () => {
       // What has been sent with COMMIT cannot be repeated on another connection.
-      if (!began && !(await works())) throw new NotBegun()
+      if (!(await (began ? goesOn() : works()))) throw new NotCommitted()
       committing = true
       const { command } = await flush(() => ask('COMMIT', []))
       // When an earlier statement has failed, the server reports another command here instead of an error.
@@ -458,5 +473,5 @@ async function readClock(connections: ConnectionPool, deadline: number): Promise
 }
 
 /** Advisory locks have numbers for names. 64 bits of a hash do not collide by chance. */
-const lockKey = (name: string): string =>
+export const lockKey = (name: string): string =>
   createHash('sha256').update(`svc ${name}`).digest().readBigInt64BE().toString()

@@ -30,8 +30,11 @@ export type UpkeepEvent =
   | { readonly type: 'tick'; readonly at: number }
   | { readonly type: 'clock compared'; readonly verdict: ClockVerdict }
   | { readonly type: 'sweep ended'; readonly at: number; readonly reason?: string | undefined }
-  /** The number of the newest audit entry, 0 when there is none. It only grows, except in a store that was set back. */
-  | { readonly type: 'audit read'; readonly newest: number }
+  /**
+   * `newest`: the number of the newest audit entry, 0 when there is none. It only grows, except in a store that was set back.
+   * `lost`: the numbers of entries that this server has written and the store no longer has.
+   */
+  | { readonly type: 'audit read'; readonly newest: number; readonly lost: readonly number[] }
   | { readonly type: 'write failed'; readonly at: number; readonly reason: string }
   /** A write has succeeded, or somebody asks whether the server is ready. */
   | { readonly type: 'proof wanted' }
@@ -77,7 +80,7 @@ export function next(state: Upkeep, event: UpkeepEvent): UpkeepStep {
     case 'sweep ended':
       return swept({ ...state, sweepDueAt: event.at + sweepEveryMs }, event.at, event.reason)
     case 'audit read':
-      return { state: { ...state, newestEntry: event.newest }, effects: setBack(state.newestEntry, event.newest) }
+      return { state: { ...state, newestEntry: event.newest }, effects: setBack(state.newestEntry, event) }
     case 'write failed':
       return writeFailed(state, event.at, event.reason)
     case 'proof wanted':
@@ -157,11 +160,22 @@ function clockLines(before: ClockVerdict | undefined, now: ClockVerdict): readon
 }
 
 /** A database restored to an earlier moment, or a standby that had not received everything, answers like a sound store. */
-function setBack(before: number, now: number): readonly UpkeepEffect[] {
-  if (now >= before) return []
-  const lost = `audit entries ${now + 1} to ${before}, and the changes that they name, are gone`
-  const msg = `the store is an earlier state of itself, as after a restore or a failover: ${lost}`
+function setBack(
+  before: number,
+  { newest, lost }: Extract<UpkeepEvent, { readonly type: 'audit read' }>,
+): readonly UpkeepEffect[] {
+  const gone = newest < before ? `audit entries ${newest + 1} to ${before}` : ownEntries(lost)
+  if (gone === undefined) return []
+  const msg = `the store is an earlier state of itself, as after a restore or a failover: ${gone}, and the changes that they name, are gone`
   return [{ type: 'log', level: 'warn', msg }]
+}
+
+/** The newest number does not show a loss: the store has written other entries since, with higher numbers. */
+function ownEntries(lost: readonly number[]): string | undefined {
+  const [first, last] = [lost[0], lost.at(-1)]
+  if (first === undefined) return undefined
+  const numbers = first === last ? `${first}` : `${first} to ${last}`
+  return `${lost.length} of the audit entries that this server has written (${numbers})`
 }
 
 function swept(state: Upkeep, at: number, reason: string | undefined): UpkeepStep {

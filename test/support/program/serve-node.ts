@@ -7,7 +7,7 @@ import { until } from '../suite/until.ts'
 import { compiledCode } from './compiled-code.ts'
 import { unwatched } from './unwatched.ts'
 
-const program = new URL('../../../bin/run.js', import.meta.url).pathname
+const built = new URL('../../../bin/run.js', import.meta.url).pathname
 
 export const admin = { userName: 'Ann', password: 'violet-harbour-42' } as const
 
@@ -36,6 +36,12 @@ export type NodeOptions = {
   readonly flags?: readonly string[]
   /** The program and the arguments that start svc. */
   readonly command?: readonly string[]
+  /** Another program than the one that is built here. */
+  readonly program?: string
+  /** Without users, and so without the Admin. */
+  readonly only?: 'health'
+  /** Where to listen. Absent: on a free port. */
+  readonly port?: number
 }
 
 /** Milliseconds until one that does not end after SIGTERM is killed. */
@@ -50,13 +56,16 @@ export const envOf = (folder: string): Record<string, string> => ({
   ...compiledCode,
 })
 
-/** Starts it with the Admin Ann, and resolves once it listens. Throws its log when it ends instead. */
+/** Starts it, with the Admin Ann where it has users, and resolves once it listens. Throws its log when it ends instead. */
 export async function startNode({
   store,
   yaml = '{}\n',
   env,
   flags = [],
   command = [],
+  program = built,
+  only,
+  port: listenOn = 0,
 }: NodeOptions): Promise<ServeNode> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-node-'))
   mkdirSync(join(folder, 'files'), { mode: 0o700 })
@@ -67,8 +76,10 @@ export async function startNode({
   const portFile = file('port', '')
   const config = file('svc.yaml', unwatched(yaml))
   const args = [
-    ...['serve', '--port', '0', '--port-file', portFile, '--config', config],
-    ...['--bootstrap-admin', admin.userName, '--bootstrap-password-file', file('password', admin.password)],
+    ...['serve', '--port', String(listenOn), '--port-file', portFile, '--config', config],
+    ...(only === undefined
+      ? ['--bootstrap-admin', admin.userName, '--bootstrap-password-file', file('password', admin.password)]
+      : ['--only', only]),
     ...flags,
   ]
   const [executable = '', ...rest] = [...command, process.execPath, program, ...args]

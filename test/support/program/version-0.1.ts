@@ -14,18 +14,21 @@ const root = new URL('../../..', import.meta.url).pathname
 export const git = (...args: readonly string[]): Buffer =>
   execFileSync('git', args, { cwd: root, maxBuffer: 64 * 2 ** 20, stdio: ['ignore', 'pipe', 'ignore'] })
 
-const isHere = (object: string): boolean =>
+/** Whether the history that is here has an object. */
+export const isHere = (object: string): boolean =>
   spawnSync('git', ['cat-file', '-e', object], { cwd: root, stdio: 'ignore' }).status === 0
 /** Why version 0.1 cannot be built here, or undefined. */
 export const version01Missing = [version01, everyKind].every(isHere)
   ? undefined
   : 'the commits of version 0.1 are not in the history that is here'
 
-/** Builds version 0.1 in a folder of its own, with the packages that are installed here. */
-export function buildVersion01(): { readonly program: string; readonly remove: () => void } {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-0.1-'))
-  execFileSync('tar', ['-x', '-C', folder], { input: git('archive', version01) })
+/** Builds a commit in a folder of its own, with the packages that are installed here. */
+export function buildVersion(commit: string): { readonly program: string; readonly remove: () => void } {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-earlier-'))
+  execFileSync('tar', ['-x', '-C', folder], { input: git('archive', commit) })
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
   execFileSync(process.execPath, ['tools/build.ts'], { cwd: folder, stdio: 'ignore' })
   return { program: join(folder, 'bin/run.js'), remove: () => rmSync(folder, { recursive: true, force: true }) }
 }
+
+export const buildVersion01 = () => buildVersion(version01)

@@ -1,9 +1,10 @@
 import type { AuditEvent } from '../audit-events.ts'
-import { isGated, passToGate } from '../audit-gate.ts'
+import { passInserted, returned } from '../audit-gate.ts'
 import type { Actor, Data } from '../data.ts'
 import { later } from '../dialect.ts'
 import type { StoreLink } from '../link.ts'
 import type { Db } from '../tables.ts'
+import type { WrittenEntries } from '../written-entries.ts'
 import type { SealMemory } from './seals.ts'
 
 export type AuditEntry = {
@@ -18,8 +19,10 @@ export type AuditEntry = {
 /** Writes an entry in the transaction of its change (S10). */
 export async function note(tx: Db, at: number, actor: Actor, entry: AuditEntry): Promise<void> {
   const inserted = tx.insertInto('audit').values(auditValues(at, actor, entry))
-  if (isGated(tx)) passToGate(tx, await later(tx, inserted.returningAll()))
-  else await later(tx, inserted)
+  const what = returned(tx)
+  if (what === 'nothing') await later(tx, inserted)
+  else if (what === 'all') passInserted(tx, await later(tx, inserted.returningAll()))
+  else passInserted(tx, await later(tx, inserted.returning(['id', 'correlationId'])))
 }
 
 /** The entry waits for its seal (S13). */
@@ -47,7 +50,11 @@ const columns = ['id', 'at', 'event', 'who', 'address', 'target', 'correlationId
 export function auditOver(
   link: StoreLink,
   now: () => number,
-  { forSeals, memory }: { readonly forSeals: StoreLink; readonly memory: SealMemory },
+  {
+    forSeals,
+    memory,
+    written,
+  }: { readonly forSeals: StoreLink; readonly memory: SealMemory; readonly written: WrittenEntries },
 ): Data['audit'] {
   // Only the commands of the audit and `svc serve` need the rest.
   const seals = async () => (await import('./seals.ts')).sealsOver(forSeals, now, memory)
@@ -63,6 +70,14 @@ export function auditOver(
         const all = db.selectFrom('audit').select(columns).orderBy('id', 'desc').limit(limit)
         return await (before === undefined ? all : all.where('id', '<', before)).execute()
       })
+    },
+    lost: async () => {
+      const ids = written.remembered()
+      if (ids.length === 0) return []
+      const present = await link.read((db) =>
+        db.selectFrom('audit').select(['id', 'correlationId']).where('id', 'in', ids).execute(),
+      )
+      return written.lost(ids, present)
     },
     ofRoles: async (after) => await (await past()).ofRoles(after),
     beginning: async () => await (await past()).beginning(),

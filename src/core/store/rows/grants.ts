@@ -6,6 +6,7 @@ import { hasEnded, mostNoticeMs, noticeAt } from '../grants.ts'
 import { gone, type StoreLink } from '../link.ts'
 import type { Db } from '../tables.ts'
 import { note } from './audit.ts'
+import { lockUsers } from './locks.ts'
 import {
   endText,
   grantOf,
@@ -18,12 +19,6 @@ import {
 } from './user-rows.ts'
 
 /**
- * A lock for every transaction that adds or removes users or Admins, or ends grants, so that two Admins who remove each
- * other run one after the other.
- */
-export const usersLock = 'users'
-
-/**
  * Ends of grants, by the number of the grant, that this process has noticed and the store has not accepted. They remain
  * final here whatever the clock shows.
  */
@@ -33,8 +28,9 @@ const tryAgainMs = 5_000
 /** How many are remembered at most. */
 const maxSeen = 10_000
 
-/** How many grants end in one transaction, so that others wait no longer than for any other change. */
+/** How many grants one query looks up, and of how many users one transaction ends them, because it locks these users. */
 const batch = 200
+const usersAtOnce = 20
 
 type Ended = { readonly seq: number; readonly userId: string; readonly endsAt: number }
 
@@ -63,18 +59,27 @@ export function endsOver(link: StoreLink, now: () => number, memory: EndMemory):
   const store = async (ended: readonly Ended[]): Promise<boolean> => {
     const isNew = ended.some(({ seq, endsAt }) => memory.ends.get(seq) !== endsAt)
     if (!isNew && performance.now() - memory.triedAt < tryAgainMs) return false
+    const left = new Map(Map.groupBy(ended, ({ userId }) => userId))
     try {
-      await link.write(async (tx) => {
-        await link.lock(tx, usersLock)
-        await endGrants(tx, now(), ended)
-      })
-      for (const { seq } of ended) memory.ends.delete(seq)
+      while (left.size > 0) {
+        const some = [...left].slice(0, usersAtOnce)
+        const ids = some.map(([id]) => id)
+        const grants = some.flatMap(([, own]) => own)
+        await link.write(async (tx) => {
+          await lockUsers(link, tx, ids)
+          await endGrants(tx, now(), grants)
+        })
+        for (const { seq } of grants) memory.ends.delete(seq)
+        for (const id of ids) left.delete(id)
+      }
       return true
     } catch (error) {
       if (!isStoreFailure(error)) throw error
       // In this process, nobody holds them from now on. The sweep and later requests try to store that again.
       memory.triedAt = performance.now()
-      for (const { seq, endsAt } of ended) if (memory.ends.size < maxSeen) memory.ends.set(seq, endsAt)
+      for (const { seq, endsAt } of [...left.values()].flat()) {
+        if (memory.ends.size < maxSeen) memory.ends.set(seq, endsAt)
+      }
       return false
     }
   }
@@ -122,7 +127,7 @@ const pastGrants = async (db: Db, at: number): Promise<readonly Ended[]> => {
 const byItself = (): Actor => ({ who: '-', correlationId: randomUUID() })
 
 /**
- * Removes grants under the lock of users, each with its audit entry. One that another node has removed, or that has
+ * Removes grants under the locks of their users, each with its audit entry. One that another node has removed, or that has
  * another end by now, is left out, so that each end has one entry.
  */
 export async function endGrants(tx: Db, at: number, ended: readonly Ended[]): Promise<void> {

@@ -6,9 +6,10 @@ import { type Db, nameKey } from '../tables.ts'
 import { note } from './audit.ts'
 import { ownKey, storedKey } from './capacity.ts'
 import type { GrantKeeper } from './grants.ts'
+import { lockIdentity, lockNames, lockUsers } from './locks.ts'
 import { endAll } from './sessions.ts'
 import { readRows, setUser, userRows, usersOf } from './user-rows.ts'
-import { addUser, changingUsers } from './users.ts'
+import { addUser, changingUser } from './users.ts'
 
 /** The key that seals browser sign-ins, once it has been read. */
 export type SealingKey = { hex: string | undefined }
@@ -25,7 +26,7 @@ export function identitiesOver(
   now: () => number,
   ends: GrantKeeper,
 ): Data['identities'] {
-  const change = changingUsers(link)
+  const change = changingUser(link)
   const linked = async (tx: Db, { id: userId, userName }: User, identity: Identity, actor: Actor): Promise<void> => {
     const at = now()
     await tx
@@ -50,7 +51,9 @@ export function identitiesOver(
           .execute(),
       ),
     addUser: ({ issuer, subject }, { names, displayName }, actor) =>
-      change(async (tx) => {
+      link.write(async (tx) => {
+        await lockIdentity(link, tx, issuer, subject)
+        await lockNames(link, tx, names.flatMap(alike))
         const existing = await owner(tx, issuer, subject)
         if (existing) return existing
         const userName = await firstFree(tx, names)
@@ -60,7 +63,9 @@ export function identitiesOver(
         return user
       }),
     link: (userId, { issuer, subject }, actor) =>
-      change(async (tx) => {
+      link.write(async (tx) => {
+        await lockIdentity(link, tx, issuer, subject)
+        await lockUsers(link, tx, [userId])
         const { user } = await ends.inTransaction(tx, userId)
         const present = await owner(tx, issuer, subject)
         if (present?.id === userId) return false
@@ -69,7 +74,7 @@ export function identitiesOver(
         return true
       }),
     unlink: (userId, issuer, subject, actor) =>
-      change(async (tx) => {
+      change({ id: userId }, async (tx) => {
         const { user } = await ends.inTransaction(tx, userId)
         const ofIssuer = tx.deleteFrom('identities').where('userId', '=', userId).where('issuer', '=', issuer)
         const rows = subject === undefined ? ofIssuer : ofIssuer.where('subject', '=', subject)
@@ -120,10 +125,13 @@ const usersBehind = (db: Db, issuer: string, subject: string) =>
       .where('identities.subject', '=', subject),
   )
 
+/** A name, and those that could be taken for it. */
+const alike = (name: string): readonly string[] => [name, ...namesItLooksLike(name)]
+
 async function firstFree(tx: Db, names: readonly string[]): Promise<string> {
   for (const name of names) {
     // A name that could be taken for that of another user is not free either.
-    const keys = [...new Set([name, ...namesItLooksLike(name)].map(nameKey))]
+    const keys = [...new Set(alike(name).map(nameKey))]
     const rows = await tx.selectFrom('names').select('userId').where('key', 'in', keys).limit(1).execute()
     if (rows.length === 0) return name
   }

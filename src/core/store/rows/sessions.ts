@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import { Fault } from '../../errors.ts'
-import { isGated, passToGate } from '../audit-gate.ts'
+import { passInserted, returned } from '../audit-gate.ts'
 import type { Actor, Data, RefreshRow, Rotation, Settlement, SignedInSession, SignInRecord, User } from '../data.ts'
 import { type Later, later, laterSql } from '../dialect.ts'
 import type { StoreLink } from '../link.ts'
@@ -291,14 +291,15 @@ async function insertFor(
 ): Promise<Later<unknown>> {
   const columns = sql.join(Object.keys(row).map((name) => sql.ref(name)))
   const values = sql.join(Object.values(row).map((value) => (isExpression(value) ? value : sql`${value}`)))
-  const passes = table === 'audit' && isGated(tx)
+  const what = table === 'audit' ? returned(tx) : 'nothing'
+  const returning = { all: sql`RETURNING *`, number: sql`RETURNING "id", "correlationId"`, nothing: sql`` }
   const inserted = await laterSql(
     tx,
     sql`INSERT INTO ${sql.table(table)} (${columns}) SELECT ${values} FROM "users"
       WHERE "users"."id" = ${userId} AND "users"."epoch" = ${epoch} AND "users"."disabled" = 0
-      ${passes ? sql`RETURNING *` : sql``}`,
+      ${returning[what]}`,
   )
-  if (passes) passToGate(tx, inserted)
+  if (what !== 'nothing') passInserted(tx, inserted)
   return inserted
 }
 

@@ -9,8 +9,9 @@ import { type StoreLink, taken } from '../link.ts'
 import { type Db, nameKey } from '../tables.ts'
 import { note } from './audit.ts'
 import { putSecret } from './digest.ts'
-import { endGrants, type GrantKeeper, noticesOver, usersLock } from './grants.ts'
+import { endGrants, type GrantKeeper, noticesOver } from './grants.ts'
 import { recordPrefix } from './known-prefixes.ts'
+import { lockAdmins, lockNames, lockUsers, touchesAdmin } from './locks.ts'
 import { namesNear } from './near.ts'
 import { countFamilies, endAll, endOthers, insertSignIn, lockFamily } from './sessions.ts'
 import { anyAdmin, grantsText, setUser, userById, userRows, userThere } from './user-rows.ts'
@@ -49,19 +50,25 @@ async function setEnds(
   }
 }
 
-export const changingUsers =
+/** Changes one user. `admins`: whether that may change who is Admin. */
+export const changingUser =
   (link: StoreLink) =>
-  <T>(work: (tx: Db) => Promise<T>): Promise<T> =>
+  <T>(
+    { id, admins = false }: { readonly id: string; readonly admins?: boolean },
+    work: (tx: Db) => Promise<T>,
+  ): Promise<T> =>
     link.write(async (tx) => {
-      await link.lock(tx, usersLock)
+      await lockUsers(link, tx, [id])
+      if (admins) await lockAdmins(link, tx)
       return await work(tx)
     })
+
 const maxRoleNames = 1_000
 
 const tableOf = { session: 'sessions', access: 'accessTokens', key: 'apiKeys' } as const
 
 export function usersOver(link: StoreLink, now: () => number, ends: GrantKeeper): Data['users'] {
-  const change = changingUsers(link)
+  const change = changingUser(link)
   const there = async (tx: Db, id: string): Promise<User> => (await ends.inTransaction(tx, id)).user
   const one = async (query: (db: Db) => ReturnType<typeof userRows>): Promise<User | undefined> =>
     (await ends.users(query))[0]
@@ -102,9 +109,14 @@ export function usersOver(link: StoreLink, now: () => number, ends: GrantKeeper)
       const at = await ends.settle()
       return await link.read((db) => roleNames(db, at))
     },
-    add: (user, actor) => change((tx) => addUser(tx, user, now(), actor)),
+    add: (user, actor) =>
+      link.write(async (tx) => {
+        await lockNames(link, tx, namesOf(user))
+        if (touchesAdmin(user.roles)) await lockAdmins(link, tx)
+        return await addUser(tx, user, now(), actor)
+      }),
     setPassword: (id, passwordHash, actor, digest) =>
-      change(async (tx) => {
+      change({ id }, async (tx) => {
         if ('replaces' in actor) {
           // If the password has changed meanwhile, its new hash differs and stays.
           const same = tx.updateTable('users').set({ passwordHash }).where('id', '=', id)
@@ -118,7 +130,7 @@ export function usersOver(link: StoreLink, now: () => number, ends: GrantKeeper)
         await note(tx, now(), actor, { event: 'password.changed', target: user.userName, ...texts })
       }),
     changePassword: ({ id, epoch, passwordHash, digest, signIn }, actor) =>
-      change(async (tx) => {
+      change({ id }, async (tx) => {
         const user = await userById(tx, id, ends.isOver())
         if (!user || user.disabled || user.epoch !== epoch) throw new Fault('Unauthorized')
         await setUser(tx, id, { passwordHash, epoch: epoch + 1 })
@@ -128,7 +140,7 @@ export function usersOver(link: StoreLink, now: () => number, ends: GrantKeeper)
         await note(tx, now(), actor, { event: 'password.changed', target: user.userName, ...texts })
       }),
     endSessions: (id, keep, actor) =>
-      change(async (tx) => {
+      change({ id }, async (tx) => {
         if (keep !== undefined) await lockFamily(link, tx, keep)
         const user = await there(tx, id)
         const ended = await countFamilies(tx, id, keep)
@@ -142,7 +154,7 @@ export function usersOver(link: StoreLink, now: () => number, ends: GrantKeeper)
         return ended
       }),
     setDisabled: (id, disabled, actor) =>
-      change(async (tx) => {
+      change({ id, admins: true }, async (tx) => {
         const user = await there(tx, id)
         if (user.disabled === disabled) return
         if (disabled) await refuseLastAdmin(tx, user, now())
@@ -153,7 +165,7 @@ export function usersOver(link: StoreLink, now: () => number, ends: GrantKeeper)
         await note(tx, now(), actor, { event: disabled ? 'user.disabled' : 'user.enabled', target: user.userName })
       }),
     remove: (id, actor) =>
-      change(async (tx) => {
+      change({ id, admins: true }, async (tx) => {
         const at = now()
         const { user, ended } = await ends.inTransaction(tx, id)
         await refuseLastAdmin(tx, user, at)
@@ -162,7 +174,7 @@ export function usersOver(link: StoreLink, now: () => number, ends: GrantKeeper)
         await note(tx, at, actor, { event: 'user.removed', target: user.userName, before: grantsText(user) })
       }),
     unlock: (id, { counters, guesses, prefix }, actor) =>
-      change(async (tx) => {
+      change({ id }, async (tx) => {
         const user = await there(tx, id)
         for (const start of counters) {
           // The range of all keys that begin so. Keys are compared byte by byte.
@@ -177,7 +189,7 @@ export function usersOver(link: StoreLink, now: () => number, ends: GrantKeeper)
         await note(tx, now(), actor, { event: 'user.unlocked', target: user.userName, after })
       }),
     changeGrants: (id, { add, remove, endsAt, refuse }, actor) =>
-      change(async (tx) => {
+      change({ id, admins: touchesAdmin(add.roles, remove.roles) }, async (tx) => {
         const at = now()
         // Nobody else changes the grants meanwhile, because of the lock.
         const { user: before, ended } = await ends.inTransaction(tx, id)
@@ -265,7 +277,7 @@ async function roleNames(db: Db, at: number): Promise<readonly string[]> {
   return rows.map(({ name }) => name)
 }
 
-/** Adds a user under the lock of users. Throws Fault Conflict when the name or e-mail address is taken. */
+/** Adds a user under the locks of the names. Throws Fault Conflict when the name or e-mail address is taken. */
 export async function addUser(
   tx: Db,
   { userName, email, displayName, passwordHash, roles, permissions, digest }: UserToAdd,
@@ -286,7 +298,7 @@ export async function addUser(
     epoch: 0,
   }
   await later(tx, tx.insertInto('users').values(row))
-  const keys = new Set([userName, ...(email === undefined ? [] : [email])].map(nameKey))
+  const keys = new Set(namesOf({ userName, email }).map(nameKey))
   await later(tx, tx.insertInto('names').values([...keys].map((key) => ({ key, userId: id }))))
   const by = { grantedAt: at, grantedBy: actor.who, reason: actor.reason }
   await insertGrants(tx, id, newGrants({ roles, permissions }, undefined, by))
@@ -299,6 +311,9 @@ export async function addUser(
   })
   return user
 }
+
+const namesOf = ({ userName, email }: Pick<UserToAdd, 'userName' | 'email'>): readonly string[] =>
+  email === undefined ? [userName] : [userName, email]
 
 async function refuseTaken(tx: Db, userName: string, email: string | undefined): Promise<void> {
   const [name, address] = [nameKey(userName), email === undefined ? undefined : nameKey(email)]
