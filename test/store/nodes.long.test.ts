@@ -153,6 +153,7 @@ describe('W4 races of nodes on one PostgreSQL store', () => {
       ],
       { stdio: ['ignore', 'pipe', 'inherit'] },
     )
+    const exited = once(child, 'exit')
     try {
       const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
       expect((await lines.next()).value).toBe('freezes')
@@ -173,7 +174,7 @@ describe('W4 races of nodes on one PostgreSQL store', () => {
       expect(await rows.takeOver(beta, () => ['Sql/orders'], [])).toMatchObject({ states: [] })
     } finally {
       child.kill('SIGKILL')
-      await once(child, 'exit')
+      await exited
     }
   })
 })
