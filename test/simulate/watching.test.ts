@@ -6,8 +6,8 @@ import {
   newPinging,
   newVigil,
   pingDue,
-  vouches,
   problemOf,
+  vouches,
 } from '../../src/core/watching/index.ts'
 import { Chance } from './chance.ts'
 

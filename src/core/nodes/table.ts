@@ -62,10 +62,10 @@ export type NodesRows = {
   readonly configurations: (digests: readonly string[]) => Promise<Configurations>
   /**
    * Stamps the keys that `choose` names with the epoch, and reads what is stored under them: nobody who owned them before can
-   * write after that. `told`: what this node told receivers while it was cut off; a row is added where there is none, and the
+   * write after that. `notices`: what this node told receivers while it was cut off; a row is added where there is none, and the
    * owner of its key reads again. Undefined: the row of the node is not live.
    */
-  readonly takeOver: (fence: Fence, choose: Choose, told: readonly StoredRow[]) => Promise<Taken | undefined>
+  readonly takeOver: (fence: Fence, choose: Choose, notices: readonly StoredRow[]) => Promise<Taken | undefined>
   /** `number`: of this attempt, counted from 1 for each epoch. One write of a node is in progress at a time. */
   readonly writeStates: (fence: Fence, number: number, batch: StatesBatch) => Promise<Fenced>
   readonly writeOutbox: (fence: Fence, number: number, rows: readonly StoredRow[]) => Promise<Fenced>
@@ -159,9 +159,9 @@ export class NodesTable {
     )
   }
 
-  takeOver(fence: Fence, choose: Choose, told: readonly StoredRow[], now: number): Taken | undefined {
+  takeOver(fence: Fence, choose: Choose, notices: readonly StoredRow[], now: number): Taken | undefined {
     if (!this.#mayWrite(fence, now)) return undefined
-    for (const one of told) {
+    for (const one of notices) {
       if (this.#outbox.has(rowName(one))) continue
       this.#outbox.set(rowName(one), one)
       this.#stamps.delete(one.subject.key)

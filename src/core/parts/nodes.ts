@@ -29,7 +29,7 @@ import type { SendingNode } from './notify-driver.ts'
 import type { Part } from './part.ts'
 import type { SchedulePart } from './schedule.ts'
 import type { ScheduledMonitor } from './scheduled-monitors.ts'
-import type { Share } from './share.ts'
+import type { NodeMonitors } from './share.ts'
 import { type StatesPart, watchedMonitors } from './states.ts'
 import type { StatesKeeper } from './states-keeper.ts'
 
@@ -39,7 +39,7 @@ const tickMs = 1_000
 const takenSpreadMs = 3_000
 
 /** What follows the share of this node. */
-export type NodesWork = {
+export type ShareFollowers = {
   readonly schedule: Pick<SchedulePart, 'monitors' | 'reshare'>
   readonly states: Pick<StatesPart, 'takeOver' | 'release' | 'say' | 'isIsolated'>
   readonly keeper: Pick<StatesKeeper, 'again'>
@@ -47,12 +47,12 @@ export type NodesWork = {
 }
 
 export type NodesPart = Part & {
-  readonly share: Share
+  readonly share: NodeMonitors
   /** `statesKeeper`'s `write` */
   readonly writeStates: (batch: StatesBatch) => Promise<'stored' | 'again' | { readonly why: string }>
   readonly sending: SendingNode
   /** Sets what follows the share. To be called before anything begins. */
-  readonly follow: (work: NodesWork) => void
+  readonly follow: (work: ShareFollowers) => void
   readonly mode: () => Mode
   /** The monitors that other nodes run, by type. Empty while this node runs all of them. */
   readonly elsewhere: () => ReadonlyMap<ServerType, readonly NodeShare[]>
@@ -91,7 +91,7 @@ export function nodesPart({
 }): NodesPart {
   const now = (): number => performance.now()
   const facts = { version, url: config.serve.url, startedAt: Date.now() }
-  let work: NodesWork | undefined
+  let work: ShareFollowers | undefined
   let member: Membership | undefined
   let timer: NodeJS.Timeout | undefined
   let writing: Promise<unknown> = Promise.resolve()
@@ -155,8 +155,8 @@ export function nodesPart({
 
   const read = async (digests: readonly string[]): Promise<void> => {
     try {
-      const found = await (await rows()).configurations(digests)
-      happened((membership, at) => membership.configurationsRead(found, digests, at))
+      const configurations = await (await rows()).configurations(digests)
+      happened((membership, at) => membership.configurationsRead(configurations, digests, at))
     } catch {
       // The next renewal asks again.
     }
@@ -164,8 +164,8 @@ export function nodesPart({
 
   const takeOver = async ({ id, fence, choose, news }: Extract<MemberEffect, { type: 'take over' }>): Promise<void> => {
     try {
-      const told = news()
-      const stored = await (await rows()).takeOver(fence, choose, told)
+      const notices = news()
+      const stored = await (await rows()).takeOver(fence, choose, notices)
       happened((membership, at) => membership.taken(id, stored, at))
     } catch {
       happened((membership, at) => membership.takeOverFailed(id, at))
@@ -304,12 +304,12 @@ export function nodesPart({
 function settingsOf(node: string, monitors: readonly ScheduledMonitor[], config: Config): MemberSettings {
   const watched = watchedMonitors(monitors, config)
   const { groups, formerly } = groupsOf(watched.filter(({ key }) => nodeOfKey(key) === undefined))
-  const known = { groups: new Map([...groups, [nodesKey, nodesKey]]), formerly }
+  const network = { groups: new Map([...groups, [nodesKey, nodesKey]]), formerly }
   const own = watched.flatMap(({ key }) => (nodeOfKey(key) === undefined ? [] : [key]))
-  const text = JSON.stringify([[...known.groups].sort(), [...formerly].sort()])
+  const text = JSON.stringify([[...network.groups].sort(), [...formerly].sort()])
   return {
     digest: createHash('sha256').update(text).digest('hex').slice(0, 32),
-    monitors: known,
+    monitors: network,
     own: new Set([...own, machineKey(node, lineKey), machineKey(node, receiverKey)]),
   }
 }

@@ -216,10 +216,10 @@ export function resultHistoryPart({
       if (node === undefined) return await days.of(library, keeper.source, ids, now())
       const { dayKey } = await loadDayHistory()
       const stored = ids.map((one) => (isOnMachine(one) ? { ...one, monitor: nameWithNode(node, one.monitor) } : one))
-      const found = await days.of(library, keeper.source, stored, now())
+      const ofStored = await days.of(library, keeper.source, stored, now())
       return new Map(
         ids.flatMap((one, at) => {
-          const own = found.get(dayKey(stored[at] ?? one))
+          const own = ofStored.get(dayKey(stored[at] ?? one))
           return own ? [[dayKey(one), own] as const] : []
         }),
       )

@@ -13,7 +13,7 @@ import type { Family } from '../reports/index.ts'
 import { beatMs, depths, type Order, runsPerMinute, Schedule, timelineOf } from '../schedule/index.ts'
 import type { Part } from './part.ts'
 import { type CostOf, keysOf, loadLine, type ScheduledMonitor, scheduledMonitors } from './scheduled-monitors.ts'
-import type { Share } from './share.ts'
+import type { NodeMonitors } from './share.ts'
 import type { StatesClock, StatesPart } from './states.ts'
 
 /** What the schedule uses of the rest of svc. */
@@ -68,7 +68,7 @@ export type SchedulePart = Part & {
  * Runs the monitors when the schedule says so, with real timers, and tells it what callers run. `share`: the monitors of this
  * node. Absent: all.
  */
-export function schedulePart(work: ScheduleWork, states: StatesPart, share?: Share): SchedulePart {
+export function schedulePart(work: ScheduleWork, states: StatesPart, share?: NodeMonitors): SchedulePart {
   const monotonic = (): number => performance.now()
   const now = timelineOf({ wall: Date.now, monotonic })
   const running = new Map<string, Running>()

@@ -3,7 +3,7 @@ import type { WatchedMonitor } from '../states/index.ts'
 import type { ScheduledMonitor } from './scheduled-monitors.ts'
 
 /** Which monitors this process runs, where several nodes share them. */
-export type Share = {
+export type NodeMonitors = {
   /** The name of this node. */
   readonly node: string
   readonly runs: (key: string) => boolean

@@ -117,7 +117,7 @@ export function statesKeeper({
   }
 
   /** As people see it who see the monitors of all machines. */
-  const named = (record: IncidentRecord): IncidentRecord => ({
+  const withNode = (record: IncidentRecord): IncidentRecord => ({
     ...record,
     monitor: nameWithNode(nodeOfKey(record.key), record.monitor),
   })
@@ -127,21 +127,21 @@ export function statesKeeper({
     )
     const all = new Map([...others, ...own].map((one) => [one.id, one]))
     const latest = [...all.values()].sort((one, other) => other.beganAt - one.beganAt).slice(0, most)
-    return write ? latest.map(named) : latest
+    return write ? latest.map(withNode) : latest
   }
   const incidents: StatesKeeper['incidents'] = async (query) => merged(query, await (await rows()).incidents(query))
 
-  let known: readonly StoredState[] = []
+  let latestStates: readonly StoredState[] = []
   let readAt = Number.NEGATIVE_INFINITY
   const ofAll = async (): Promise<readonly StoredState[]> => {
-    if (!write || !stored || now() - readAt < rereadMs) return known
+    if (!write || !stored || now() - readAt < rereadMs) return latestStates
     readAt = now()
     try {
-      known = (await (await stored()).read()).states
+      latestStates = (await (await stored()).read()).states
     } catch (error) {
       if (!isStoreFailure(error)) throw error
     }
-    return known
+    return latestStates
   }
 
   return {

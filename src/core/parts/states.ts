@@ -33,7 +33,7 @@ import { Blips, endedIncidents, isTroubled, mostRecords, openIncidents, type Tro
 import type { Part } from './part.ts'
 import type { QuietKeeper } from './quiet-keeper.ts'
 import type { ScheduledMonitor } from './scheduled-monitors.ts'
-import type { Share } from './share.ts'
+import type { NodeMonitors } from './share.ts'
 import { type StatesKeeper, statesKeeper } from './states-keeper.ts'
 
 /** How often time passes for the states. Milliseconds. */
@@ -88,7 +88,7 @@ export type StatesPart = Part & {
 export function statesPart(
   keeper: StatesKeeper = statesKeeper({}),
   log: KeeperLog = () => {},
-  share?: Share,
+  share?: NodeMonitors,
 ): StatesPart {
   const stop = new AbortController()
   let states: States | undefined
@@ -224,7 +224,10 @@ function* troubledSubjects(states: States, now: number): Generator<TroubledSubje
 }
 
 /** What other nodes have confirmed and stored. */
-const troubledElsewhere = (stored: readonly StoredState[], share: Share | undefined): readonly TroubledSubject[] =>
+const troubledElsewhere = (
+  stored: readonly StoredState[],
+  share: NodeMonitors | undefined,
+): readonly TroubledSubject[] =>
   stored.flatMap(({ row, state }): readonly TroubledSubject[] => {
     if (share?.has(row.key) !== false || !isTroubled(state)) return []
     const monitor = nameWithNode(nodeOfKey(row.key), row.monitor)
