@@ -11,7 +11,7 @@ export {
 } from './lease.ts'
 export { type MemberEffect, type MemberSettings, Membership, type Voice, type WritePermit } from './member.ts'
 export { machineKey, nodeOfKey, ownerOf, ownersOf, secondOpinionOf } from './owner.ts'
-export { aloneMs, outMs, renewEveryMs, renewTimeoutMs, reportedOutMs, standstillMs } from './policy.ts'
+export { aloneMs, awayMs, outMs, renewEveryMs, renewTimeoutMs, reportedOutMs, standstillMs } from './policy.ts'
 export { nodesKey, nodeVerdicts } from './report.ts'
 export {
   type Choose,

@@ -222,6 +222,12 @@ export class NodesTable {
     return true
   }
 
+  /** What is stored about all monitors. */
+  get stored(): Omit<Taken, 'keys'> {
+    const states = [...this.#states.values()].map((one) => ({ ...one, silentMs: undefined }))
+    return { states, incidents: [...this.#incidents.values()], outbox: [...this.#outbox.values()] }
+  }
+
   /** Everything as it is now, for a failover that goes back to it. */
   snapshot(): () => void {
     const nodes = [...this.#nodes].map(([epoch, row]) => [epoch, { ...row }] as const)
