@@ -56,6 +56,7 @@ const service = localService({
   details: 'signed-in',
   history: async () => ({}),
   impact: async () => ({}),
+  nodes: { getNodes: async () => ({}), forgetNode: async () => ({}) },
   drills: async () => ({ start: async () => ({}), get: async () => ({}), open: async () => ({}) }),
   serverTypes: () => ({ types: [], configured: false }),
   plan: async () => [],

@@ -185,6 +185,8 @@ const law: Record<string, readonly string[]> = {
     'history',
     'states',
     'outbox',
+    // Of the nodes it uses types, and how long a row is live.
+    'nodes',
     'pace',
     'file-errors',
     'files',
@@ -270,6 +272,7 @@ const cliLaw: Record<string, readonly string[]> = {
   backups: ['io', 'render'],
   heartbeats: ['io', 'render'],
   monitors: ['io', 'render', 'session'],
+  nodes: ['render'],
   notify: ['io', 'render'],
   quiet: ['render', 'command', 'session'],
   health: ['io', 'render', 'command', 'session'],

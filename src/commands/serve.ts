@@ -1,7 +1,8 @@
+import { hostname } from 'node:os'
 import { integer } from '@oclif/core/flags'
 import { lists, SvcCommand } from '../cli/command/base.ts'
 import { boolean, custom, delayFlag, oneOf, repeatable, text } from '../cli/command/flags.ts'
-import { packageJson, thisMachine } from '../cli/io/process.ts'
+import { machine, packageJson, thisMachine } from '../cli/io/process.ts'
 import { refuseSmallAddressSpace } from '../cli/serve/address-space.ts'
 import { configuration, storePath } from '../cli/session/session.ts'
 import type { Config } from '../core/config/index.ts'
@@ -10,6 +11,12 @@ import { isLoopbackHost } from '../core/loopback.ts'
 
 /** Milliseconds. Service managers stop waiting for a service sooner than that. */
 const maxDrainDelayMs = 600_000
+
+const usualPort = 8790
+
+/** Two servers of one machine differ by their ports. One that selects a free port gets another name at each start. */
+const nodeName = (port: number): string =>
+  port === usualPort ? hostname() : `${hostname()}:${port === 0 ? `pid-${machine.pid}` : port}`
 
 export default class Serve extends SvcCommand {
   static override summary = 'Run the monitors by a schedule, and the HTTP server'
@@ -28,7 +35,7 @@ also accepts other addresses, with a warning.`
   ]
   static override flags = {
     host: text('host')({ description: 'Address to listen on', default: '127.0.0.1' }),
-    port: integer({ description: 'Port; 0 selects a free one', default: 8790, min: 0, max: 65_535 }),
+    port: integer({ description: 'Port; 0 selects a free one', default: usualPort, min: 0, max: 65_535 }),
     'port-file': text('port-file')({ description: 'Write the port into this file once the server listens' }),
     store: text('store')({ description: "The embedded store's file (SVC_STORE)" }),
     config: text('config')({ description: 'The svc.yaml to use (SVC_CONFIG)' }),
@@ -100,6 +107,7 @@ also accepts other addresses, with a warning.`
         store: flags.only === 'health' ? undefined : await storePath(flags, this.io.env),
         host: flags.host,
         port: flags.port,
+        node: config.serve.node ?? nodeName(flags.port),
         portFile: flags['port-file'],
         tls:
           flags['tls-cert'] !== undefined && flags['tls-key'] !== undefined

@@ -53,6 +53,8 @@ export type Parts = {
     | undefined
   /** What is silent. Absent without a store. */
   readonly quiet?: QuietOperations | undefined
+  /** The nodes that share the store. */
+  readonly nodes: NodesOperations
   /** Accounts, sessions and roles, opened on first use. Absent without a store. */
   readonly accounts?: (() => Promise<Accounts>) | undefined
 }
@@ -78,6 +80,12 @@ export type QuietOperations = {
   readonly getQuiet: (reader: QuietReader) => Promise<Response<'getQuiet'>>
   readonly endQuiet: (request: Request<'endQuiet'>, actor: Actor) => Promise<Response<'endQuiet'>>
   readonly acknowledge: (request: Request<'acknowledge'>, actor: Actor) => Promise<Response<'acknowledge'>>
+}
+
+/** The operations about nodes. They throw Faults for a store without nodes, and those of the store. */
+export type NodesOperations = {
+  readonly getNodes: () => Promise<Response<'getNodes'>>
+  readonly forgetNode: (request: Request<'forgetNode'>, actor: Actor) => Promise<Response<'forgetNode'>>
 }
 
 /** Loaders for what single operations need, so that `svc health` loads none of it. */
@@ -162,6 +170,20 @@ export function localService(parts: Parts): Service {
       const { quiet, actor } = await silencing('acknowledge', parts, call)
       return await quiet.acknowledge(request, actor)
     },
+    async getNodes(_request, call) {
+      const views = await readableViews(parts, call)
+      if (views() !== 'full') throw new Fault('Forbidden')
+      return await parts.nodes.getNodes()
+    },
+    async forgetNode(request, call) {
+      // In process, there may be no store yet.
+      const { caller, correlationId } = call
+      const actor =
+        caller.kind === 'local'
+          ? localActor(caller, correlationId)
+          : (await admitted('forgetNode', await accountsFor('forgetNode', parts), call)).actor
+      return await parts.nodes.forgetNode(request, actor)
+    },
     async serverTypes() {
       const { types, configured } = parts.serverTypes()
       return { Types: types, Configured: configured }
@@ -237,9 +259,7 @@ async function admitted(
   call: Call,
 ): Promise<{ readonly actor: Actor; readonly identity: Identity | undefined }> {
   const { caller, correlationId } = call
-  if (caller.kind === 'local') {
-    return { actor: { who: `local:${caller.account}`, correlationId }, identity: undefined }
-  }
+  if (caller.kind === 'local') return { actor: localActor(caller, correlationId), identity: undefined }
   const identity = await access.identifyCaller(call)
   if (!identity) throw new Fault('Unauthorized')
   const required = operations[operation].caller
@@ -248,6 +268,11 @@ async function admitted(
   const { user } = identity
   return { actor: { who: user.userName, userId: user.id, address: caller.address, correlationId }, identity }
 }
+
+const localActor = ({ account }: Extract<Caller, { kind: 'local' }>, correlationId: string): Actor => ({
+  who: `local:${account}`,
+  correlationId,
+})
 
 /** Who drills, for the record. In process it is the account that has the store. */
 async function mayDrill(operation: 'startDrill' | 'getDrill', parts: Parts, call: Call): Promise<string> {

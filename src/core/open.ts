@@ -1,11 +1,20 @@
 import { existsSync } from 'node:fs'
+import { hostname } from 'node:os'
 import type { Config } from './config/index.ts'
 import type { ProvidedServices } from './engine/index.ts'
 import { Fault, shuttingDown } from './errors.ts'
 import { type Lazy, lazy, lazyGroups, lazyMethods } from './lazy.ts'
-import { localService, type Parts, preloadOperations, type QuietOperations, viewOf } from './local.ts'
+import {
+  localService,
+  type NodesOperations,
+  type Parts,
+  preloadOperations,
+  type QuietOperations,
+  viewOf,
+} from './local.ts'
 import type { DrillPart } from './parts/drill.ts'
 import { type HealthPart, healthPart, type PlanChanges } from './parts/health.ts'
+import type { NodesPart } from './parts/nodes.ts'
 import type { OpenOptions, Part } from './parts/part.ts'
 import type { QuietPart } from './parts/quiet.ts'
 import type { ReloadPart } from './parts/reload.ts'
@@ -59,7 +68,8 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     lazyMethods(
       lazy(async () => (await import('./parts/history.ts')).historyPart(options, () => store.data(false))).get,
     )
-  const keeper = shared ? await keepStates(options, store) : undefined
+  const nodes = shared && store && store.storePath === undefined ? await openNodes(options, store) : undefined
+  const keeper = shared ? await keepStates(options, store, nodes) : undefined
   const openResults = async () => {
     const { resultHistoryPart } = await import('./parts/result-history.ts')
     const rows = store && (async () => (await store.data(false)).history)
@@ -70,12 +80,13 @@ export async function openCore(options: OpenOptions): Promise<Core> {
       shared,
       incidents: keeper?.incidents ?? (async (query) => (await (await stored?.())?.incidents(query)) ?? []),
       notStored: keeper?.notKept,
+      node: nodes?.share.node,
       log: options.log,
     })
   }
   const results = shared ? await openResults() : undefined
   const health = healthPart(options, { services, history, onReport: results?.record }, store)
-  const watching = keeper ? await watch(options, health, keeper) : undefined
+  const watching = keeper ? await watch(options, health, keeper, nodes) : undefined
   const loadDrills = lazy(async () => {
     const { drillPart } = await import('./parts/drill.ts')
     const ofStore = store && (async (create: boolean) => (await store.data(create && !shared)).drills)
@@ -87,8 +98,9 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     : undefined
   const notify =
     watching && quiet && vigil
-      ? await openNotify(options, { states: watching.states, quiet, watching: vigil }, store)
+      ? await openNotify(options, { states: watching.states, quiet, watching: vigil, nodes }, store)
       : undefined
+  if (nodes && keeper && watching && notify) nodes.follow({ ...watching, keeper, notify })
   const audit = shared && store ? await openAudit(options, store) : undefined
   const reloads = shared ? (await import('./parts/reload.ts')).reloadPart(() => Date.now() / 1_000) : undefined
   const parts: readonly Part[] = [
@@ -98,6 +110,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     { preload: preloadOperations },
     { preload: async () => await (await loadImpact()).preloadImpact() },
     { preload: async () => await import('./parts/drill-answer.ts') },
+    { preload: loadNodes },
     ...(store && accounts && history
       ? [
           {
@@ -113,6 +126,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
         ]
       : []),
     ...(results ? [results] : []),
+    ...(nodes ? [nodes] : []),
     ...(watching ? [watching.states] : []),
     ...(quiet ? [quiet] : []),
     ...(notify ? [notify] : []),
@@ -135,6 +149,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
       return health.facts().ownTypes
     },
     store: store?.label,
+    node: nodes?.share.node,
     get schedule() {
       return watching?.schedule.load()
     },
@@ -160,6 +175,10 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     quietIn: quiet?.resultsIn ?? quietIn,
     quiet: store && (quiet?.operations ?? quietOfCommand),
     accounts: accounts?.accounts,
+    nodes: lazyMethods<NodesOperations>(async () => {
+      const data = store && store.storePath === undefined ? () => store.data(false) : undefined
+      return (await loadNodes()).nodesOperations({ data, own: () => facts.node })
+    }),
     impact: async ({ Monitor }, reads) =>
       (await loadImpact()).impactAnswer({
         config: current,
@@ -185,6 +204,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
       return families.flat()
     },
     days: results?.days,
+    elsewhere: nodes?.elsewhere,
     viewOf: (call) => viewOf(local, call),
     recent: health.recent,
     confirmed: watching && ((views) => watching.states.confirmed(views, quiet?.keeper)),
@@ -220,22 +240,42 @@ const mayBeQuiet = ({ config: { origin, quiet = [] } }: OpenOptions, store: Open
   quiet.length > 0 ||
   (origin !== undefined && store !== undefined && (store.storePath === undefined || existsSync(store.storePath)))
 
+const loadNodes = () => import('./parts/nodes-answer.ts')
 const loadImpact = () => import('./parts/impact.ts')
 
 /** What stores confirmed states and incidents. */
-async function keepStates({ log }: OpenOptions, store: OpenStore | undefined): Promise<StatesKeeper> {
+async function keepStates(
+  { log }: OpenOptions,
+  store: OpenStore | undefined,
+  nodes: NodesPart | undefined,
+): Promise<StatesKeeper> {
   const { statesKeeper } = await import('./parts/states-keeper.ts')
-  return statesKeeper({ rows: store && (async () => (await store.data(false)).states), log })
+  return statesKeeper({
+    rows: store && (async () => (await store.data(false)).states),
+    write: nodes?.writeStates,
+    log,
+  })
+}
+
+/** What divides the work among the nodes that share a store. */
+async function openNodes({ config, version, node, log }: OpenOptions, store: OpenStore): Promise<NodesPart> {
+  const { nodesPart } = await import('./parts/nodes.ts')
+  const rows = async () => {
+    const { nodes } = await store.data(false)
+    if (!nodes) throw new Error('a store in PostgreSQL has nodes')
+    return nodes
+  }
+  return nodesPart({ config, node: node ?? hostname(), version, rows, log })
 }
 
 /** What runs the monitors by itself, and confirms what the runs show. */
-async function watch(options: OpenOptions, health: HealthPart, keeper: StatesKeeper) {
+async function watch(options: OpenOptions, health: HealthPart, keeper: StatesKeeper, nodes: NodesPart | undefined) {
   const [{ schedulePart }, { statesPart }] = await Promise.all([
     import('./parts/schedule.ts'),
     import('./parts/states.ts'),
   ])
-  const states = statesPart(keeper, options.log)
-  return { states, schedule: schedulePart(health.scheduleWork(options), states) }
+  const states = statesPart(keeper, options.log, nodes?.share)
+  return { states, schedule: schedulePart(health.scheduleWork(options), states, nodes?.share) }
 }
 
 /** What decides whether svc may say that it watches. `keeper`: of states that are stored. */
@@ -255,12 +295,18 @@ async function openNotify(
     states,
     quiet,
     watching,
-  }: { readonly states: StatesPart; readonly quiet: QuietPart; readonly watching: WatchingPart },
+    nodes,
+  }: {
+    readonly states: StatesPart
+    readonly quiet: QuietPart
+    readonly watching: WatchingPart
+    readonly nodes: NodesPart | undefined
+  },
   store: OpenStore | undefined,
 ) {
   const { notifyPart } = await import('./parts/notify.ts')
   const rows = store && (async () => (await store.data(false)).outbox)
-  const notify = notifyPart({ config, version, rows, states, quiet: quiet.keeper, watching, log })
+  const notify = notifyPart({ config, version, rows, states, quiet: quiet.keeper, watching, node: nodes?.sending, log })
   quiet.muteBy(notify.mute)
   return notify
 }

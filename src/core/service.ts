@@ -171,6 +171,8 @@ export type Runtime = {
    * The last 90 days of these monitors, by type and name (`Sql/postgres orders`, `/host`). The caller has checked that the
    * reader may read them. Monitors that history does not know are missing. Absent: there is no history.
    */
+  /** The monitors that other nodes run, by type. Absent where no nodes share a store. */
+  readonly elsewhere?: (() => ReadonlyMap<ServerType, readonly NodeShare[]>) | undefined
   readonly days?: ((ids: readonly MonitorOfPage[]) => Promise<ReadonlyMap<string, DaysOfMonitor>>) | undefined
   /** How much a caller may see (S11). */
   readonly viewOf: (call: Pick<Call, 'caller' | 'credential' | 'correlationId' | 'signal'>) => Promise<HealthViews>
@@ -188,6 +190,8 @@ export type Runtime = {
   readonly close: () => Promise<void>
 }
 /** A monitor by its name. Without a type it is the machine itself. */
+/** How many monitors of a type another node runs, whose page shows their results. */
+export type NodeShare = { readonly node: string; readonly url?: string | undefined; readonly count: number }
 export type MonitorOfPage = { readonly type?: ServerType | undefined; readonly monitor: string }
 /** What history knows of a day: the worst of it. */
 export type DayStatus = 'ok' | 'warning' | 'failed' | 'unobserved'
@@ -287,6 +291,8 @@ export type RuntimeFacts = {
   readonly configuration: string | undefined
   /** The files of an embedded store that were opened, by name. Only in `svc serve`. */
   readonly storeFiles?: Readonly<Record<string, string | undefined>> | undefined
+  /** The name of this node among those that share the store. Undefined: it shares none. */
+  readonly node?: string | undefined
   /** What svc runs by itself, in a sentence. Undefined if it runs nothing. */
   readonly schedule?: string | undefined
   /** Which confirmed states and incidents do not survive the end of this server, and why, in a sentence. Undefined: all do. */

@@ -162,7 +162,7 @@ describe('svc audit verify', () => {
     expect(await verify(lines.slice(0, 3).join('\n'))).toMatch(/^0 intact 1:/)
     expect(await verify(lines.slice(0, 3).join('\n'), '--head', head)).toBe('3 broken 1 cut')
     expect(await verify(`${lines[0] ?? ''}\n`)).toMatch(/^12 .*it has no seal/)
-    expect(await verify('root:x:0:0\n')).toMatch(/^12 .*is not an audit of svc: line 1 is not a JSON object/)
+    expect(await verify('root:x:0:0\n')).toMatch(/^12 .*is not an audit that svc exported: line 1 is not a JSON object/)
     const again = await run('audit', 'export', file)
     expect([again.code, again.stderr]).toEqual([12, expect.stringContaining('--overwrite')])
   })

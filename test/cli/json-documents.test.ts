@@ -130,6 +130,8 @@ const elsewhere: Readonly<Record<string, string>> = {
   'monitors discover': 'init.test.ts',
   init: 'init.test.ts',
   drill: 'drill.test.ts',
+  nodes: 'nodes.test.ts',
+  'nodes forget': 'nodes.test.ts',
   'quiet end': 'quiet.test.ts',
   ack: 'quiet.test.ts',
   'serve reload': 'serve-reload.long.test.ts',
@@ -333,8 +335,8 @@ notify: [{name: chat, webhook: {url: 'http://127.0.0.1:1/'}}]
 
   test('every command that prints a list is among them, and no other takes --no-header', async () => {
     const declared = [...answers.values()].filter(({ isList }) => isList).map(({ name }) => name)
-    // Answered by a server that runs, and by a store with a drill.
-    const others = ['serve reload', 'drill']
+    // Answered by a server that runs, by a store with a drill, and by one with nodes.
+    const others = ['serve reload', 'drill', 'nodes']
     expect(declared.toSorted()).toEqual([...listCommands.map(([name]) => name), ...others].toSorted())
     const refused = await (homes[0] as Home).run(['users', 'show', 'ann', '--no-header'])
     expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('unknown flag --no-header')])

@@ -92,7 +92,7 @@ peerSuite(chromiumMissing, 'the pages of svc serve for people of all kinds, in a
       await page.keyboard.type(viewer.userName)
       await tabTo(page, 'Password')
       await page.keyboard.type(viewer.password)
-      await tabTo(page, 'Stay signed in, as a board on a wall needs')
+      await tabTo(page, 'Stay signed in, for example on a wall display')
       await page.keyboard.press('Space')
       await pressEnter(page)
       expect(page.url()).toBe(`${serve.url}/`)
@@ -195,7 +195,14 @@ peerSuite(chromiumMissing, 'the pages of svc serve for people of all kinds, in a
       ...{ type: 'App' as const, monitor: `${name}${index}`, faults: [fault], hiddenVictims: 3 },
       victims: [{ type: 'Sql' as const, monitor: name, since: at.getTime() }],
     }))
-    const card = { level: 'fail', decisiveRun: undefined, gap: undefined, runs: [], monitors: [] } as const
+    const card = {
+      level: 'fail',
+      decisiveRun: undefined,
+      gap: undefined,
+      runs: [],
+      monitors: [],
+      elsewhere: [],
+    } as const
     const cards = [undefined, ...ServerType.values].map((type) => ({ ...card, type }))
     for (const incidents of [
       { open: open500, hidden: 7, ended: [], isIsolated: true },

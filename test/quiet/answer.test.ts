@@ -21,3 +21,23 @@ test('M8 a caller who reads one type learns how many windows of svc.yaml concern
   expect(HiddenQuiet).toBe(1)
   expect(await getQuiet({ reads: () => true, readsAll: true })).toMatchObject({ HiddenQuiet: undefined })
 })
+
+test('M9 an acknowledgement names one monitor: a pattern would silence faults that nobody has seen', async () => {
+  const types = { Sql: { monitors: [{ name: 'postgres orders' }, { name: 'http *.example.com' }] } }
+  const config = { types, quiet: [] } as never
+  const added: unknown[] = []
+  const keeper = { now, add: async (entries: readonly unknown[]) => added.push(...entries) } as never
+  const subject = (monitor: string) => ({
+    subject: { key: monitor, type: 'Sql', monitor, check: 'connect' },
+    state: { level: 'failed', incident: { id: monitor, level: 'failed' } },
+  })
+  const subjects = async () => [subject('postgres orders'), subject('http *.example.com')] as never
+  const { acknowledge } = quietOperations({ keeper, config: () => config, subjects, mute: async () => [] })
+  const ack = async (Monitor: string) => await acknowledge({ Monitor, Reason: 'INC-7' }, { who: 'ann' } as never)
+  await expect(ack('Sql/*')).rejects.toThrow('must name one monitor')
+  await expect(ack('*')).rejects.toThrow('must name one monitor')
+  expect(added).toEqual([])
+  await ack('Sql/http *.example.com')
+  await ack('postgres orders')
+  expect(added).toHaveLength(2)
+})

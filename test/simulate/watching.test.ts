@@ -7,7 +7,7 @@ import {
   newVigil,
   pingDue,
   vouches,
-  whyNot,
+  problemOf,
 } from '../../src/core/watching/index.ts'
 import { Chance } from './chance.ts'
 
@@ -127,12 +127,12 @@ describe('W24 the decision', () => {
   })
 
   test('allows a message to wait for 10 min, and names each reason', () => {
-    expect(whyNot({ ...well, waitingSince: 0 }, 10 * minute)).toBeUndefined()
-    expect(whyNot({ ...well, waitingSince: 0 }, 10 * minute + 1)).toBe('a message has waited for more than 10 min')
-    expect(whyNot({ ...well, watches: false }, 0)).toBe('no monitor is scheduled')
-    expect(whyNot({ ...well, isIsolated: true }, 0)).toBe('no witness answers')
-    expect(whyNot({ ...well, isStored: false }, 0)).toBe('states or notifications are not stored')
-    expect(whyNot({ ...well, keepsUp: false }, 0)).toBe('the schedule does not keep up')
+    expect(problemOf({ ...well, waitingSince: 0 }, 10 * minute)).toBeUndefined()
+    expect(problemOf({ ...well, waitingSince: 0 }, 10 * minute + 1)).toBe('a message has waited for more than 10 min')
+    expect(problemOf({ ...well, watches: false }, 0)).toBe('no monitor is scheduled')
+    expect(problemOf({ ...well, isIsolated: true }, 0)).toBe('no witness answers')
+    expect(problemOf({ ...well, isStored: false }, 0)).toBe('states or notifications are not stored')
+    expect(problemOf({ ...well, keepsUp: false }, 0)).toBe('the schedule does not keep up')
   })
 
   test('a ping that is not accepted is repeated after 10 s, and an accepted one after a minute', () => {

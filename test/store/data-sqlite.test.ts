@@ -133,5 +133,5 @@ async function fullAfter(pages: number): Promise<Data> {
   const link = linkSqlite({ path: store, create: false })
   // Of the connection, not of the file: so it is set on the one that writes.
   await link.write((tx) => sql`PRAGMA max_page_count = ${sql.raw(String(pages))}`.execute(tx))
-  return dataOver(link, fixedClock(Date.now), { link: async () => undefined, close: async () => {} })
+  return dataOver(link, fixedClock(Date.now), { isShared: false, link: async () => undefined, close: async () => {} })
 }

@@ -24,7 +24,7 @@ export async function verifyAuditFile(
   } catch (error) {
     if (signal.aborted) throw signal.reason
     if (error instanceof SyntaxError) {
-      throw new Fault('Local', `${file} is not an audit of svc: ${error.message}`, {
+      throw new Fault('Local', `${file} is not an audit that svc exported: ${error.message}`, {
         hints: ['svc audit export FILE writes one.'],
       })
     }

@@ -1,19 +1,21 @@
 import { type ListOutput, record } from './list.ts'
 import { headline, pairs } from './table.ts'
 
-/** The outcome of a change to a named object of the store. */
+/** The outcome of a change to a named object of the store, or of the server that `place` names. */
 export function renderDone(
   name: string,
-  store: string,
+  place: string,
   as: ListOutput & {
     readonly sentence: string
-    readonly word: 'removed' | 'revoked'
+    readonly word: 'removed' | 'revoked' | 'forgotten'
+    /** What the place is (default `Store`). */
+    readonly of?: 'Store' | 'Target'
     /** The JSON document. */
     readonly document: () => string
   },
 ): string {
-  const { json, screen, sentence, word } = as
+  const { json, screen, sentence, word, of = 'Store' } = as
   if (json) return as.document()
-  if (!screen.isTTY) return record([store, name, word])
-  return `${headline('ok', sentence, screen)}\n${pairs([['Store', store]], screen)}`
+  if (!screen.isTTY) return record([place, name, word])
+  return `${headline('ok', sentence, screen)}\n${pairs([[of, place]], screen)}`
 }

@@ -40,6 +40,8 @@ export type ServeRequest = {
   readonly store: string | undefined
   readonly host: string
   readonly port: number
+  /** Its name among the nodes that share a PostgreSQL store. */
+  readonly node: string
   readonly portFile: string | undefined
   /** Paths of the files. */
   readonly tls: { readonly cert: string; readonly key: string } | undefined
@@ -194,6 +196,7 @@ async function answer(
     env,
     log,
     shared: true,
+    node: request.node,
     details: options.details,
   })
   const markedStore = runtime.facts.store === undefined || isUrl(runtime.facts.store) ? undefined : runtime.facts.store

@@ -41,6 +41,9 @@ export type LatestOptions = {
  */
 export type IntervalOf = (type: ServerType, monitor: string, mode: ExecutionMode) => number | undefined
 
+/** Whether another node runs a monitor: that node shows its results, and none of them is missing here. */
+export type IsElsewhere = (type: ServerType, monitor: string) => boolean
+
 /** How many intervals a report of the schedule counts. */
 const intervals = 3
 /** Milliseconds that a report counts that no schedule repeats: an old success proves nothing. */
@@ -59,14 +62,16 @@ export class LatestReports {
   readonly #types = new Map<ServerType, OfType>()
   readonly #options: LatestOptions
   #intervalOf: IntervalOf = () => undefined
+  #isElsewhere: IsElsewhere = () => false
 
   constructor(options: LatestOptions) {
     this.#options = options
   }
 
-  /** From now on a schedule repeats runs at these intervals. */
-  followSchedule(intervalOf: IntervalOf): void {
+  /** From now on a schedule repeats runs at these intervals, except those of monitors that another node runs. */
+  followSchedule(intervalOf: IntervalOf, isElsewhere: IsElsewhere = () => false): void {
     this.#intervalOf = intervalOf
+    this.#isElsewhere = isElsewhere
   }
 
   /**
@@ -114,11 +119,21 @@ export class LatestReports {
     if (!ofType) return { monitors: [], all: () => [], complete: new Set() }
     const now = this.#options.now()
     const { plans } = ofType
-    const counting = reportsOf(ofType, (latest) => now - latest.endedAt <= this.#lifeOf(type, latest))
-    const complete = ExecutionMode.values.filter((mode) =>
-      plans.get(mode)?.every((name) => counting.get(name)?.some((latest) => includes(latest.mode, mode))),
+    const isOwn = (name: string): boolean => !this.#isElsewhere(type, name)
+    const counting = reportsOf(
+      ofType,
+      (latest) => isOwn(latest.report.name) && now - latest.endedAt <= this.#lifeOf(type, latest),
     )
-    const all = (): readonly LatestOfMonitor[] => inOrder(reportsOf(ofType), plans)
+    const complete = ExecutionMode.values.filter((mode) =>
+      plans
+        .get(mode)
+        ?.every((name) => !isOwn(name) || counting.get(name)?.some((latest) => includes(latest.mode, mode))),
+    )
+    const all = (): readonly LatestOfMonitor[] =>
+      inOrder(
+        reportsOf(ofType, ({ report }) => isOwn(report.name)),
+        plans,
+      )
     return { monitors: inOrder(counting, plans), all, complete: new Set(complete) }
   }
 

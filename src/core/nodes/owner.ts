@@ -8,6 +8,16 @@ export const machineKey = (node: string, key: string): string => `@${node}/${key
 /** The node to which the key of a monitor of a machine belongs. Undefined for one of the network. */
 export const nodeOfKey = (key: string): string | undefined => /^@([^/]{1,253})\//.exec(key)?.[1]
 
+/** The key that a monitor has on its own machine. */
+export const plainKey = (key: string): string => {
+  const node = nodeOfKey(key)
+  return node === undefined ? key : key.slice(node.length + 2)
+}
+
+/** The name of a monitor for people who see those of all machines: `host (node-a)`. */
+export const nameWithNode = (node: string | undefined, name: string): string =>
+  node === undefined ? name : `${name} (${node})`
+
 /**
  * The node that runs a monitor, stores what is known of it and sends messages about it. Every node that reads the same rows
  * names the same owner. Undefined while no node can run it.

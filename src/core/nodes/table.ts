@@ -1,6 +1,6 @@
 import type { StoredRow } from '../outbox/index.ts'
 import type { IncidentRecord, StatesBatch, StoredState, StoredSubject } from '../states/index.ts'
-import { ownersOf } from './owner.ts'
+import { nodeOfKey, ownersOf } from './owner.ts'
 import { outMs } from './policy.ts'
 import type { Configurations, Fence, KnownMonitors, NodeFacts, NodeRow } from './types.ts'
 
@@ -71,8 +71,6 @@ export type NodesRows = {
   readonly writeOutbox: (fence: Fence, number: number, rows: readonly StoredRow[]) => Promise<Fenced>
   /** The node ends in order. */
   readonly leave: (fence: Fence) => Promise<void>
-  /** Removes a node that is not live, with all that is stored of its machine. False: there is no such node. */
-  readonly forget: (node: string) => Promise<boolean>
 }
 
 type StoredNode = {
@@ -95,6 +93,8 @@ export class NodesTable {
   /** By epoch. Those of before tell until when a node watched. */
   readonly #nodes = new Map<number, StoredNode>()
   readonly #stamps = new Map<string, number>()
+  /** No epoch is given twice, also when its row has been removed: its stamps may still be there. */
+  #epochs = 0
   readonly #configurations = new Map<string, KnownMonitors>()
   readonly #states = new Map<string, StoredState>()
   readonly #incidents = new Map<string, IncidentRecord>()
@@ -110,7 +110,7 @@ export class NodesTable {
       : {
           node,
           process,
-          epoch: 1 + Math.max(0, ...this.#nodes.keys()),
+          epoch: ++this.#epochs,
           renewedAt: now,
           leftAt: undefined,
           config,
@@ -215,10 +215,12 @@ export class NodesTable {
     if (row?.epoch === epoch) row.leftAt = now
   }
 
+  /** Removes a node that is not live. False: there is no such node. */
   forget(node: string, now: number): boolean {
     const row = this.#latest(node)
     if (!row || this.#isLive(row, now)) return false
     for (const [epoch, one] of this.#nodes) if (one.node === node) this.#nodes.delete(epoch)
+    this.#forgetMachine(node, row.renewedAt)
     return true
   }
 
@@ -226,6 +228,18 @@ export class NodesTable {
   get stored(): Omit<Taken, 'keys'> {
     const states = [...this.#states.values()].map((one) => ({ ...one, silentMs: undefined }))
     return { states, incidents: [...this.#incidents.values()], outbox: [...this.#outbox.values()] }
+  }
+
+  /** Its open incidents end when it last watched. */
+  #forgetMachine(node: string, watchedUntil: number): void {
+    const isOf = (key: string): boolean => nodeOfKey(key) === node
+    for (const key of this.#stamps.keys()) if (isOf(key)) this.#stamps.delete(key)
+    for (const [name, { row }] of this.#states) if (isOf(row.key)) this.#states.delete(name)
+    for (const [name, { subject }] of this.#outbox) if (isOf(subject.key)) this.#outbox.delete(name)
+    for (const [id, one] of this.#incidents) {
+      if (!isOf(one.key) || one.endedAt !== undefined) continue
+      this.#incidents.set(id, { ...one, endedAt: Math.max(one.beganAt, watchedUntil), ending: 'unknown' })
+    }
   }
 
   /** Everything as it is now, for a failover that goes back to it. */

@@ -135,7 +135,7 @@ async function refuseRestored(
 }
 
 const cannotAnswer = (time: number, why: string, from: number): Fault =>
-  new Fault('Local', `The audit of this store says nothing of ${iso(time)}: ${why}`, {
+  new Fault('Local', `The audit of this store does not cover ${iso(time)}: ${why}`, {
     hints: [
       Number.isFinite(from)
         ? `It answers for times from ${iso(from)} on.`

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import type { Voice } from '../nodes/index.ts'
 import type { Delivery, Mute, MuteFailure, Notice, Receiver } from '../notify/index.ts'
 import {
   type Lookup,
@@ -68,8 +69,10 @@ export type SendingNode = {
   readonly receiverKey: string
   /** Stores rows. `lost`: other nodes have these keys, and nothing is stored. Rejects while it cannot store. */
   readonly write: (rows: readonly StoredRow[]) => Promise<'stored' | { readonly lost: readonly string[] }>
-  /** Whether it sends what it has stored, or does not reach the store for so long that it sends without. */
-  readonly mode: () => 'coordinated' | 'alone' | 'silent'
+  /** Whether messages about a monitor may leave now. `alone`: without the store, which it has not reached for too long. */
+  readonly voice: (key: string) => Voice
+  /** Messages about these incidents have left without the store. */
+  readonly sentAlone: (receiver: string, incidents: readonly string[]) => void
 }
 
 type Counts = { accepted: number; failed: number; refused: number; given_up: number; successAt: number | undefined }
@@ -120,21 +123,15 @@ export class NotifyDriver {
     this.#outbox.takeOver(keys, rows, this.#options.now())
   }
 
-  /** Forgets monitors that another node has. Returns what receivers were told and the store does not have. */
+  /** Forgets monitors that another node has. Returns what was known of them. */
   release(keys: ReadonlySet<string>): readonly StoredRow[] {
-    this.#outbox.release(keys)
-    const told: StoredRow[] = []
-    for (const [id, one] of this.#dirty) {
-      if (!keys.has(one.subject.key)) continue
-      this.#dirty.delete(id)
-      if (one.row?.last || one.row?.attempt) told.push(one)
-    }
-    return told
+    for (const [id, { subject }] of this.#dirty) if (keys.has(subject.key)) this.#dirty.delete(id)
+    return this.#outbox.release(keys)
   }
 
-  /** The store has lost what it had acknowledged. */
-  again(): void {
-    void this.#store(this.#outbox.rows())
+  /** The store has lost what it had acknowledged, and has these rows instead. */
+  again(stored: readonly StoredRow[]): void {
+    void this.#store(this.#outbox.again(stored))
   }
 
   /** The receivers from now on. Returns those of before. */
@@ -241,10 +238,17 @@ export class NotifyDriver {
     await this.#mute(open)
     if (signal.aborted) return
     // The process may have stood still since it stored the attempt, and another node sends by now.
-    if (this.#options.node?.mode() === 'silent') {
+    const { node } = this.#options
+    const needed: Voice = isStored ? 'coordinated' : 'alone'
+    if (node && items.some(({ subject }) => node.voice(subject.key) !== needed)) {
       this.#carryOut(this.#outbox.withheld(name, attempt, now()))
       return
     }
+    if (needed === 'alone')
+      node?.sentAlone(
+        name,
+        items.map(({ incident }) => incident),
+      )
     const notices = items.map((item) => noticeOf(item, marks))
     const delivery = await sent(() => open.receiver.send(notices, signal))
     // A receiver that was interrupted says nothing about itself.
@@ -263,6 +267,12 @@ export class NotifyDriver {
   }
 
   /** Brings the silences of a receiver up to date, but waits for that only for a while. */
+  /** Whether this node may say nothing now. */
+  #isSilent(): boolean {
+    const { node } = this.#options
+    return node?.voice(node.receiverKey) === 'silent'
+  }
+
   async #mute({ receiver, rules: { name } }: OpenedReceiver): Promise<readonly NotSilenced[]> {
     if (!receiver.mute) return []
     const { signal } = this.#stop
@@ -317,7 +327,7 @@ export class NotifyDriver {
     const { receiver } = open
     const { now, noticeOf } = this.#options
     const isDue = now() - (this.#renewedAt.get(name) ?? Number.NEGATIVE_INFINITY) >= renewMs
-    if (!receiver.renew || !isDue || this.#renewing.has(name) || this.#options.node?.mode() === 'silent') return
+    if (!receiver.renew || !isDue || this.#renewing.has(name) || this.#isSilent()) return
     this.#renewedAt.set(name, now())
     this.#renewing.add(name)
     const { signal } = this.#stop
@@ -340,7 +350,7 @@ export class NotifyDriver {
   #isAlone(): boolean {
     const { rows, node } = this.#options
     if (!rows) return true
-    if (node) return node.mode() === 'alone'
+    if (node) return node.voice(node.receiverKey) === 'alone'
     return this.#storeFailingSince !== undefined && this.#options.now() - this.#storeFailingSince >= aloneMs
   }
 

@@ -33,7 +33,7 @@ export type NotifyPart = Part & {
   /** `NotifyDriver.release` */
   readonly release: (keys: ReadonlySet<string>) => readonly StoredRow[]
   /** `NotifyDriver.again` */
-  readonly again: () => void
+  readonly again: (stored: readonly StoredRow[]) => void
 }
 
 /** Tells receivers about incidents: opens those of `notify:`, and connects the states with the outbox. */
@@ -207,7 +207,7 @@ export function notifyPart({
       for (const key of keys) takenAt.delete(key)
       return driver.release(keys)
     },
-    again: () => driver.again(),
+    again: (stored) => driver.again(stored),
     cancel: () => driver.cancel(),
     close: () => driver.close(),
   }

@@ -49,6 +49,8 @@ export type OpenOptions = {
   readonly patienceMs?: number | undefined
   /** True in `svc serve`: callers share runs, and results are cached for a while. */
   readonly shared: boolean
+  /** In `svc serve`: its name among the nodes that share a PostgreSQL store. Default: the host name. */
+  readonly node?: string | undefined
   readonly details: ServeOptions['details']
   /** Checks nothing but what svc.yaml configures: without one, svc does not check itself either (K10). */
   readonly requireConfig?: boolean | undefined

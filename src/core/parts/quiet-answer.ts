@@ -184,6 +184,9 @@ function openIncidents(
   subjects: readonly KnownSubject[],
 ): readonly (KnownSubject & { readonly incident: Incident })[] {
   const all = monitorsIn(config)
+  // Somebody works on one fault. A pattern would also silence faults that nobody has seen.
+  if (written.includes('*') && !all.flatMap(namesOf).includes(written))
+    throw invalid('Monitor', 'must name one monitor: only svc quiet takes patterns with *')
   const own = subjects.filter(({ subject }) => isMonitor(written, subject))
   if (own.length === 0 && !all.some((one) => isMonitor(written, one))) {
     const meant = didYouMean(written, all.flatMap(namesOf))

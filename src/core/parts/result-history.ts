@@ -5,11 +5,12 @@ import { isStoreFailure } from '../errors.ts'
 import type { HistoryRows, HistorySource, ObservedCheck, ObservedRun, Rank } from '../history/index.ts'
 import { entryOf, lazy } from '../lazy.ts'
 import type { Parts } from '../local.ts'
+import { machineKey, nameWithNode, plainKey } from '../nodes/index.ts'
 import { ofType } from '../plan/index.ts'
 import { ExecutionMode, type ServerType } from '../protocol/index.ts'
 import { depthOfCheck, type Family } from '../reports/index.ts'
 import { type Intervals, timelineOf } from '../schedule/index.ts'
-import type { Runtime } from '../service.ts'
+import type { MonitorOfPage, Runtime } from '../service.ts'
 import type { IncidentRecord, IncidentsQuery } from '../states/index.ts'
 import type { KeeperLog } from '../store/index.ts'
 import type { Part } from './part.ts'
@@ -56,6 +57,7 @@ export function resultHistoryPart({
   shared,
   incidents,
   notStored = () => undefined,
+  node,
   log = () => {},
 }: {
   readonly config: Config
@@ -66,18 +68,20 @@ export function resultHistoryPart({
   readonly incidents: (query: IncidentsQuery) => Promise<readonly IncidentRecord[]>
   /** Why states and incidents are not stored. */
   readonly notStored?: (() => string | undefined) | undefined
+  /** Of several nodes that share the store, this one: the history has the monitors of each machine apart. */
+  readonly node?: string | undefined
   readonly log?: KeeperLog | undefined
 }): ResultHistoryPart {
   const timeline = timelineOf({ wall: Date.now, monotonic: () => performance.now() })
   const now = (): number => Math.floor(timeline())
-  let current: Configured = { config, intervals: new Map(), hosts: new Map() }
+  let current: Configured = { config, intervals: new Map(), hosts: new Map(), machine: [], onMachine: new Set() }
   let early: { readonly identity: Identity; readonly run: ObservedRun }[] = []
   let ready: Open | undefined
   let timer: NodeJS.Timeout | undefined
   let working: Promise<void> = Promise.resolve()
   let closed = false
   let fault: string | undefined
-  let moves = movesOf(config)
+  let moves: readonly Move[] = movesOf(config)
   let days: InstanceType<Awaited<ReturnType<typeof loadDayHistory>>['DayHistory']> | undefined
 
   const opened = (library: History, source: HistorySource): Open => {
@@ -134,6 +138,9 @@ export function resultHistoryPart({
   const isScheduled = (type: ServerType, name: string): boolean =>
     Object.keys(current.intervals.get(`${type} ${name}`) ?? {}).length > 0
 
+  const isOnMachine = ({ type, monitor }: MonitorOfPage): boolean =>
+    type === undefined || current.onMachine.has(`${type} ${monitor}`)
+
   const standsOf = (type: ServerType, name: string): ObservedRun['stands'] => {
     const own = current.intervals.get(`${type} ${name}`)
     const of = (depth: ExecutionMode): number => {
@@ -148,12 +155,13 @@ export function resultHistoryPart({
   return {
     open: async () => {
       current = await configured(config)
+      moves = [...moves, ...movesToNode(current, node)]
     },
     reload: async (next) => {
       const planned = await configured(next)
       return () => {
         current = planned
-        moves = [...movesOf(next)]
+        moves = [...movesOf(next), ...movesToNode(planned, node)]
         for (const { from, to } of moves) ready?.keeper.source.recorder.rename(from, to)
         early = early.map(({ identity, run }) => ({
           identity: moves.find(({ from }) => from === identity.key)?.to ?? identity,
@@ -174,7 +182,10 @@ export function resultHistoryPart({
         ignoresSkipped: cause === 'caller' && isScheduled(type, report.name),
       })
       if (run === undefined) return
-      const identity = identityOf(type, report)
+      const identity = identityAt(
+        current.onMachine.has(`${type} ${report.name}`) ? node : undefined,
+        identityOf(type, report),
+      )
       const recorder = ready?.keeper.source.recorder
       if (recorder) recorder.add(identity, run)
       else if (early.push({ identity, run }) > maxEarly) early.shift()
@@ -196,13 +207,22 @@ export function resultHistoryPart({
         keys: keysOf(current.config),
         notKept,
         incidents,
-        typesOfHost: (key) => current.hosts.get(key),
+        typesOfHost: (key) => current.hosts.get(plainKey(key)),
       })
     },
     days: async (ids) => {
       const { library, keeper } = await loaded.get()
       days ??= new (await loadDayHistory()).DayHistory()
-      return await days.of(library, keeper.source, ids, now())
+      if (node === undefined) return await days.of(library, keeper.source, ids, now())
+      const { dayKey } = await loadDayHistory()
+      const stored = ids.map((one) => (isOnMachine(one) ? { ...one, monitor: nameWithNode(node, one.monitor) } : one))
+      const found = await days.of(library, keeper.source, stored, now())
+      return new Map(
+        ids.flatMap((one, at) => {
+          const own = found.get(dayKey(stored[at] ?? one))
+          return own ? [[dayKey(one), own] as const] : []
+        }),
+      )
     },
     metrics: async () => historyMetrics(stored !== undefined && fault !== undefined, ready),
     cancel: () => {
@@ -223,6 +243,9 @@ type Configured = {
   readonly config: Config
   readonly intervals: ReadonlyMap<string, Intervals>
   readonly hosts: ReadonlyMap<string, readonly ServerType[]>
+  /** The monitors that look at this machine, and their types and names. */
+  readonly machine: readonly Identity[]
+  readonly onMachine: ReadonlySet<string>
 }
 
 async function configured(config: Config): Promise<Configured> {
@@ -231,7 +254,18 @@ async function configured(config: Config): Promise<Configured> {
     types.map((type) => [`${type} ${monitor.name}`, intervals] as const),
   )
   const blocks = scheduled.filter(({ monitor }) => monitor.type === undefined)
-  return { config, intervals: new Map(entries), hosts: new Map(blocks.map(({ key, types }) => [key, types])) }
+  const machine = scheduled.flatMap(({ types, monitor }) =>
+    monitor.kind.runsOn === 'machine'
+      ? types.map((type) => ({ key: keyOf(type, monitor), type, name: monitor.name }))
+      : [],
+  )
+  return {
+    config,
+    intervals: new Map(entries),
+    hosts: new Map(blocks.map(({ key, types }) => [key, types])),
+    machine,
+    onMachine: new Set(machine.map(({ type, name }) => `${type} ${name}`)),
+  }
 }
 
 type Identity = { readonly key: string; readonly type: string; readonly name: string }
@@ -242,17 +276,28 @@ const identityOf = (type: ServerType, { name, kind }: Pick<MonitorReport, 'name'
   name,
 })
 
+const identityAt = (node: string | undefined, { key, type, name }: Identity): Identity =>
+  node === undefined ? { key, type, name } : { key: machineKey(node, key), type, name: nameWithNode(node, name) }
+
 /** The key in the history: that of a monitor has its type, and that of the machine gets the type that shows it. */
 const keyOf = (type: ServerType, monitor: Parameters<typeof monitorKey>[0]): string => monitorKey({ ...monitor, type })
 
+type Move = { readonly from: string; readonly to: Identity }
+
 /** Renames of svc.yaml: what is known under a former key goes on under the new one. */
-function movesOf({ types }: Config) {
+function movesOf({ types }: Config): readonly Move[] {
   return Object.entries(types).flatMap(([type, { monitors }]) =>
     monitors.flatMap((monitor) => {
       const own = ofType(type as ServerType, monitor)
       return (own.formerly ?? []).map((from) => ({ from, to: { key: monitorKey(own), type, name: own.name } }))
     }),
   )
+}
+
+/** What a single svc knew of this machine goes on under the name of its node. */
+function movesToNode({ machine }: Configured, node: string | undefined): readonly Move[] {
+  if (node === undefined) return []
+  return machine.map((one) => ({ from: one.key, to: identityAt(node, one) }))
 }
 
 /** The keys of all monitors that exist. Undefined: svc checks itself, and all that history knows counts as existing. */
@@ -264,7 +309,7 @@ function keysOf({ origin, types }: Config): ((key: string) => boolean) | undefin
     hosts.add(`${type}/host/`)
     for (const monitor of monitors) keys.add(monitorKey(ofType(type as ServerType, monitor)))
   }
-  return (key) => keys.has(key) || hosts.has(key)
+  return (key) => keys.has(plainKey(key)) || hosts.has(plainKey(key))
 }
 
 /** What a report says, for the history. Undefined: nothing. */

@@ -197,7 +197,13 @@ export function schedulePart(work: ScheduleWork, states: StatesPart, share?: Sha
         types.map((type) => [`${type} ${monitor.name}`, own] as const),
       ),
     )
-    work.latest()?.followSchedule((type, monitor, mode) => intervals.get(`${type} ${monitor}`)?.[mode])
+    const isElsewhere = (type: ServerType, monitor: string): boolean => {
+      const key = byName.get(`${type} ${monitor}`)?.key
+      return key !== undefined && share?.runs(key) === false
+    }
+    work
+      .latest()
+      ?.followSchedule((type, monitor, mode) => intervals.get(`${type} ${monitor}`)?.[mode], share && isElsewhere)
   }
 
   const take = (scheduled: readonly ScheduledMonitor[], costOf: CostOf): void => {
@@ -215,14 +221,15 @@ export function schedulePart(work: ScheduleWork, states: StatesPart, share?: Sha
     current = config
     const table = schedule ?? new Schedule(now())
     schedule = table
-    const own = [...monitors.values()].filter(({ key }) => share?.runs(key) ?? true)
-    const ownKeys = new Set(own.map(({ key }) => key))
-    for (const key of monitors.keys()) if (!ownKeys.has(key)) stop(key, 'another node runs its monitor')
-    for (const { key, intervals } of own) table.watch({ key, every: intervals }, now(), share?.spreadMs())
+    for (const { key, intervals } of monitors.values()) {
+      if (share?.runs(key) === false) stop(key, 'another node runs its monitor')
+      else table.watch({ key, every: intervals }, now(), share?.spreadMs())
+    }
     const ask = ({ key, depth, at, repeatsRefused }: Parameters<StatesClock['ask']>[0]): void => {
       table.ask(key, { depth, at, repeatsRefused }, now())
       arm()
     }
+    const own = [...monitors.values()].filter(({ key }) => share?.has(key) ?? true)
     states.watch(own, config, { now, ask })
     beat ??= setInterval(() => table.beat(now()), beatMs)
     arm()
@@ -258,6 +265,8 @@ export function schedulePart(work: ScheduleWork, states: StatesPart, share?: Sha
           // The monitor is another one, or gone.
           stop(key, 'its monitor is no longer in the configuration')
         }
+        current = config
+        share?.configured([...monitors.values()], config)
         watch(config)
       }
     },

@@ -1,12 +1,18 @@
+import type { Config } from '../config/index.ts'
 import type { WatchedMonitor } from '../states/index.ts'
+import type { ScheduledMonitor } from './scheduled-monitors.ts'
 
 /** Which monitors this process runs, where several nodes share them. */
 export type Share = {
   /** The name of this node. */
   readonly node: string
   readonly runs: (key: string) => boolean
+  /** Whether states and messages of a monitor are those of this process. What it has but must not run now waits. */
+  readonly has: (key: string) => boolean
   /** Whether another node takes care of what is known of it. */
   readonly isElsewhere: (key: string) => boolean
+  /** The configuration is another one from now on. */
+  readonly configured: (monitors: readonly ScheduledMonitor[], config: Config) => void
   /** Over how many milliseconds first runs are spread: what another node ran until now waits no longer than necessary. */
   readonly spreadMs: () => number | undefined
   /** What the nodes say of each other, as a monitor that no schedule runs. */

@@ -1,5 +1,6 @@
 import { performance } from 'node:perf_hooks'
 import { isStoreFailure } from '../errors.ts'
+import { nameWithNode, nodeOfKey } from '../nodes/index.ts'
 import { timelineOf } from '../schedule/index.ts'
 import {
   type Effect,
@@ -9,6 +10,7 @@ import {
   type StatesBatch,
   type StatesRows,
   StatesTable,
+  type StoredState,
   type StoredStates,
 } from '../states/index.ts'
 import type { KeeperLog } from '../store/index.ts'
@@ -17,6 +19,8 @@ import type { KeeperLog } from '../store/index.ts'
 const writeEveryMs = 1_000
 /** The pause after a failure. Milliseconds. */
 const failureMs = 10_000
+/** For how long what all nodes have stored is not read again. Milliseconds. */
+const rereadMs = 2_000
 
 export type StatesKeeper = {
   /** What an earlier process has stored. Nothing, if the store cannot be read: then states begin anew. */
@@ -27,6 +31,8 @@ export type StatesKeeper = {
   readonly incidents: (query: IncidentsQuery) => Promise<readonly IncidentRecord[]>
   /** The same; while the store cannot be read, those that it does not have yet. */
   readonly readableIncidents: (query: IncidentsQuery) => Promise<readonly IncidentRecord[]>
+  /** What all nodes that share the store have stored, as of a few seconds ago. Nothing without others. Never rejects. */
+  readonly ofAll: () => Promise<readonly StoredState[]>
   /** Why states and incidents do not survive the end of this process. Undefined: they do. */
   readonly notKept: () => string | undefined
   /** Goes on with what another node has stored, of these monitors. `lostAt`: when an incident ended that no state knows. */
@@ -37,8 +43,8 @@ export type StatesKeeper = {
   ) => void
   /** Forgets monitors that another node has, with what is not stored yet. */
   readonly release: (keys: ReadonlySet<string>) => void
-  /** The store has lost what it had acknowledged. */
-  readonly again: () => void
+  /** The store has lost what it had acknowledged, and has this instead. */
+  readonly again: (stored: Pick<StoredStates, 'states' | 'incidents'>) => void
   readonly begin: () => void
   readonly cancel: () => void
   readonly close: () => Promise<void>
@@ -110,16 +116,36 @@ export function statesKeeper({
     timer.unref()
   }
 
+  /** As people see it who see the monitors of all machines. */
+  const named = (record: IncidentRecord): IncidentRecord => ({
+    ...record,
+    monitor: nameWithNode(nodeOfKey(record.key), record.monitor),
+  })
   const merged = ({ from, to, most }: IncidentsQuery, others: readonly IncidentRecord[]): readonly IncidentRecord[] => {
     const own = ledger.incidents.filter(
       ({ beganAt, endedAt }) => beganAt <= to && (endedAt === undefined || endedAt >= from),
     )
     const all = new Map([...others, ...own].map((one) => [one.id, one]))
-    return [...all.values()].sort((one, other) => other.beganAt - one.beganAt).slice(0, most)
+    const latest = [...all.values()].sort((one, other) => other.beganAt - one.beganAt).slice(0, most)
+    return write ? latest.map(named) : latest
   }
   const incidents: StatesKeeper['incidents'] = async (query) => merged(query, await (await rows()).incidents(query))
 
+  let known: readonly StoredState[] = []
+  let readAt = Number.NEGATIVE_INFINITY
+  const ofAll = async (): Promise<readonly StoredState[]> => {
+    if (!write || !stored || now() - readAt < rereadMs) return known
+    readAt = now()
+    try {
+      known = (await (await stored()).read()).states
+    } catch (error) {
+      if (!isStoreFailure(error)) throw error
+    }
+    return known
+  }
+
   return {
+    ofAll,
     restore: async () => {
       // Of several nodes, each takes over what it runs.
       if (!stored || write) return { ageMs: undefined, states: [] }
@@ -149,7 +175,7 @@ export function statesKeeper({
     },
     takeOver: (keys, before, lostAt) => ledger.takeOver(keys, before, lostAt),
     release: (keys) => ledger.release(keys),
-    again: () => ledger.again(),
+    again: (before) => ledger.again(before, now()),
     begin: () => arm(writeEveryMs),
     cancel: () => {
       closed = true

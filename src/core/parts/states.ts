@@ -8,7 +8,7 @@ import {
   writeMonitorOfType,
 } from '../engine/index.ts'
 import { entryOf } from '../lazy.ts'
-import { machineKey, type Taken } from '../nodes/index.ts'
+import { machineKey, nameWithNode, nodeOfKey, type Taken } from '../nodes/index.ts'
 import { orLate } from '../pace.ts'
 import type { ExecutionMode, RunQuiet } from '../protocol/index.ts'
 import type { Silence } from '../quiet/index.ts'
@@ -19,6 +19,7 @@ import {
   lineKey,
   type RunOfStates,
   States,
+  type StoredState,
   type Subject,
   type SubjectState,
   type SubjectView,
@@ -152,7 +153,7 @@ export function statesPart(
       monitors = new Map(scheduled.map((one) => [one.key, one]))
       const current = states ?? restored(time.now())
       states = current
-      const spoken = share?.runs(share.spoken.key) ? [share.spoken] : []
+      const spoken = share?.has(share.spoken.key) ? [share.spoken] : []
       const watched = [...watchedMonitors(scheduled, config), ...spoken]
       carryOut(current.configure(watched, time.now(), witnesses, share?.isElsewhere))
       timer ??= setInterval(() => carryOut(current.tick(time.now())), tickMs)
@@ -171,8 +172,10 @@ export function statesPart(
       // What is open is in memory: a store that hangs costs a page only the incidents that are over.
       const stored = clock && (await orLate(keeper.readableIncidents({ from: 0, to: now, most: mostRecords }), storeMs))
       const records = stored ?? []
+      const others = share && clock ? await orLate(keeper.ofAll(), storeMs) : undefined
+      const own = states && clock ? troubledSubjects(states, now) : []
       return {
-        ...(await openIncidents(states && clock ? troubledSubjects(states, now) : [], views)),
+        ...(await openIncidents([...own, ...troubledElsewhere(others ?? [], share)], views)),
         ended: endedIncidents({ records, blips: blips.ended, now }, views, mostEnded),
         isIsolated: states?.isIsolated,
       }
@@ -220,8 +223,19 @@ function* troubledSubjects(states: States, now: number): Generator<TroubledSubje
   }
 }
 
+/** What other nodes have confirmed and stored. */
+const troubledElsewhere = (stored: readonly StoredState[], share: Share | undefined): readonly TroubledSubject[] =>
+  stored.flatMap(({ row, state }): readonly TroubledSubject[] => {
+    if (share?.has(row.key) !== false || !isTroubled(state)) return []
+    const monitor = nameWithNode(nodeOfKey(row.key), row.monitor)
+    return [{ ...row, monitor, runsOn: 'network', state, isObserved: state.unobservedSince === undefined }]
+  })
+
 /** What confirmation needs to know of the monitors of a schedule. */
-function watchedMonitors(monitors: readonly ScheduledMonitor[], { types, serve }: Config): readonly WatchedMonitor[] {
+export function watchedMonitors(
+  monitors: readonly ScheduledMonitor[],
+  { types, serve }: Pick<Config, 'types' | 'serve'>,
+): readonly WatchedMonitor[] {
   const keys = new Map<string, string>(
     monitors.flatMap(({ key, types: of, monitor: { name } }) =>
       of.map((type) => [writeMonitorOfType({ type, name }), key] as const),

@@ -5,6 +5,7 @@ import {
   HistoryStatus,
   IncidentEnding,
   MonitoringStatus,
+  NodeState,
   QuietHandling,
   QuietSource,
   ServerType,
@@ -582,6 +583,58 @@ export const AcknowledgeFaultResponse = dto('AcknowledgeFaultResponse', {
   ResponseStatus,
 })
 export type AcknowledgeFaultResponse = Infer<typeof AcknowledgeFaultResponse>
+
+/** One of the `svc serve` that share a store (W4). */
+export const NodeEntry = dto('NodeEntry', {
+  Name: text,
+  State: NodeState,
+  /** When it last renewed its row, by the clock of the store: about when it left, or since when it is out. */
+  SeenAt: date,
+  /** None of its witnesses answers it. Absent unless it is live. */
+  Isolated: flag,
+  /** How many monitors of the network it owns. Absent where nobody can say: svc does not know its configuration. */
+  Monitors: integer,
+  /** The beginning of the digest of its monitors of the network. */
+  Configuration: text,
+  /** Whether it is live and has other monitors than most live nodes. */
+  Differs: flag,
+  Version: text,
+  /** Its page. */
+  Url: text,
+  StartedAt: date,
+  /** Whether it answers this request. */
+  Current: flag,
+})
+export type NodeEntry = Infer<typeof NodeEntry>
+
+/** Lists the nodes that share the store (W4). Our own addition to the interface, as is the one below. */
+export const GetNodes = dto('GetNodes', {})
+export type GetNodes = Infer<typeof GetNodes>
+export const GetNodesResponse = dto('GetNodesResponse', {
+  /** By name. */
+  Nodes: list(NodeEntry),
+  /** Keys of monitors of the network that nobody runs: only nodes that are out have them. At most 1,000. */
+  Unowned: list(text),
+  /** How many more there are. */
+  MoreUnowned: integer,
+  /** Keys of monitors of the network that only isolated nodes can run. At most 1,000. */
+  OnIsolated: list(text),
+  MoreOnIsolated: integer,
+  ResponseStatus,
+})
+export type GetNodesResponse = Infer<typeof GetNodesResponse>
+
+/** Removes a node that does not return, with what is stored of its machine. */
+export const ForgetNode = dto('ForgetNode', {
+  Name: textOf({ max: limits.nameCharacters, needed: true, pattern: trimmedLine }),
+})
+export type ForgetNode = Infer<typeof ForgetNode>
+export const ForgetNodeResponse = dto('ForgetNodeResponse', {
+  /** As it was. */
+  Node: NodeEntry,
+  ResponseStatus,
+})
+export type ForgetNodeResponse = Infer<typeof ForgetNodeResponse>
 
 /** A heartbeat of an agent (B1). Our own addition to the interface. */
 export const ReportHeartbeat = dto('ReportHeartbeat', {

@@ -45,6 +45,10 @@ export type QuietSource = Infer<typeof QuietSource>
 export const QuietHandling = choice('QuietHandling', ['Ignore', 'Honor'])
 export type QuietHandling = Infer<typeof QuietHandling>
 
+/** Whether a node that shares the store works. `Out`: it does not renew its row. `Left`: it ended in order. */
+export const NodeState = choice('NodeState', ['Live', 'Out', 'Left'])
+export type NodeState = Infer<typeof NodeState>
+
 /** The worst that history knows of a time of a monitor. */
 export const HistoryStatus = choice('HistoryStatus', ['Ok', 'Warning', 'Failed', 'Unobserved'])
 export type HistoryStatus = Infer<typeof HistoryStatus>

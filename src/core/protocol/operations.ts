@@ -11,6 +11,8 @@ import {
   EndQuietResponse,
   EndSession,
   EndSessionResponse,
+  ForgetNode,
+  ForgetNodeResponse,
   GetAccessToken,
   GetAccessTokenResponse,
   GetDrill,
@@ -19,6 +21,8 @@ import {
   GetHistoryResponse,
   GetImpact,
   GetImpactResponse,
+  GetNodes,
+  GetNodesResponse,
   GetQuiet,
   GetQuietResponse,
   GetServerTypes,
@@ -286,6 +290,28 @@ export const operations = {
     neverInQuery: [],
     refusals: [404, 409],
   },
+  getNodes: {
+    name: 'GetNodes',
+    summary: 'List the nodes that share the store, and which monitors of the network have no owner',
+    routes: [{ verbs: ['GET'], path: '/nodes' }],
+    replyVerbs: ['GET', 'POST'],
+    request: GetNodes,
+    response: GetNodesResponse,
+    caller: 'anyone',
+    neverInQuery: [],
+    refusals: [401, 403, 409],
+  },
+  forgetNode: {
+    name: 'ForgetNode',
+    summary: 'Remove a node that does not return, with what is stored of its machine',
+    routes: [{ verbs: ['POST'], path: '/nodes/forget' }],
+    replyVerbs: ['POST'],
+    request: ForgetNode,
+    response: ForgetNodeResponse,
+    caller: 'Admin',
+    neverInQuery: [],
+    refusals: [404, 409],
+  },
   reportHeartbeat: {
     name: 'ReportHeartbeat',
     summary: 'Report that an agent is alive, and its status',
@@ -342,7 +368,7 @@ export type Operation = keyof typeof operations
 
 /** Operations that change nothing and need no sign-in, but tell about this machine: no other site may read them (S11). */
 export const readsHealth = (operation: Operation): boolean =>
-  ['healthCheck', 'serverTypes', 'history', 'impact', 'getQuiet'].includes(operation)
+  ['healthCheck', 'serverTypes', 'history', 'impact', 'getQuiet', 'getNodes'].includes(operation)
 
 export type Request<O extends Operation> = Infer<(typeof operations)[O]['request']>
 export type Response<O extends Operation> = Infer<(typeof operations)[O]['response']>

@@ -11,7 +11,7 @@ import {
   worst,
   worstFirst,
 } from '../reports/index.ts'
-import type { RecentRun } from '../service.ts'
+import type { NodeShare, RecentRun } from '../service.ts'
 import { depthOf, entryOf } from './health.ts'
 
 /** The latest run of a mode, reduced to what one card of the status page shows. */
@@ -58,6 +58,8 @@ export type Card = {
   readonly runs: readonly CardRun[]
   /** Its monitors, the worst first. */
   readonly monitors: readonly CardMonitor[]
+  /** Of its monitors, those that other nodes run: they are not among `monitors`. */
+  readonly elsewhere: readonly NodeShare[]
 }
 
 type Answered = {
@@ -74,7 +76,12 @@ type Answered = {
  * The cards of these server types, the worst first. The monitors of the host block, which every type repeats, are on a
  * card of their own. A type keeps the verdict of its health check, to which the host belongs.
  */
-export function cardsOf(types: readonly ServerType[], recent: readonly RecentRun[], target: string): readonly Card[] {
+export function cardsOf(
+  types: readonly ServerType[],
+  recent: readonly RecentRun[],
+  target: string,
+  elsewhere: ReadonlyMap<ServerType, readonly NodeShare[]> = new Map(),
+): readonly Card[] {
   const answered = recent
     .filter(({ type }) => types.includes(type))
     .map((run) => answeredBy(run, read(entryOf(run, target))))
@@ -83,7 +90,7 @@ export function cardsOf(types: readonly ServerType[], recent: readonly RecentRun
   const ofTypes = types.map((type) => {
     const own = answered.filter((run) => run.type === type)
     const isComplete = own.some((run) => run.isComplete)
-    return cardOf(type, own.map(typeRun), isComplete)
+    return cardOf(type, own.map(typeRun), isComplete, elsewhere.get(type))
   })
   return [...(host.length > 0 ? [cardOf(undefined, host)] : []), ...ofTypes].toSorted((a, b) => urgency(a) - urgency(b))
 }
@@ -103,7 +110,12 @@ function answeredBy({ type, mode, ageSeconds, places, expired, complete }: Recen
  * Rates a card by its latest results. The result of a monitor counts until a newer one goes at least as deep: a Basic
  * run that passes does not clear what an Advanced run found. What is too old, or lacks a monitor, is never healthy.
  */
-function cardOf(type: ServerType | undefined, runs: readonly CardRun[], isComplete = true): Card {
+function cardOf(
+  type: ServerType | undefined,
+  runs: readonly CardRun[],
+  isComplete = true,
+  elsewhere: readonly NodeShare[] = [],
+): Card {
   const counting = runs.flatMap((run) => countingPart(run, runs) ?? [])
   const level = worstFirst.find((candidate) => counting.some((run) => run.level === candidate))
   const gap = gapOf(counting, isComplete)
@@ -114,6 +126,7 @@ function cardOf(type: ServerType | undefined, runs: readonly CardRun[], isComple
     gap,
     runs: runs.toSorted((a, b) => depthOf(a.mode) - depthOf(b.mode)),
     monitors: monitorsOf(counting, type === undefined),
+    elsewhere,
   }
 }
 
@@ -236,11 +249,24 @@ export function headline(cards: readonly Card[]): string {
   if (unchecked.length > 0) return sentence(unchecked, 'not fully checked')
   const warned = namesAt('warn')
   if (warned.length > 0) return `Healthy, with warnings: ${listed(warned)}`
-  const types = cards.flatMap(({ type, level }) => (type === undefined ? [] : [{ type, level }]))
+  const types = cards.flatMap(({ type, level, elsewhere }) => (type === undefined ? [] : [{ type, level, elsewhere }]))
   const healthy = types.filter(({ level }) => level === 'ok').map(({ type }) => type)
+  const away = awayFrom(cards)
+  if (healthy.length === 0 && away !== undefined) return `Nothing to check here: ${away}`
   if (healthy.length === 0) return 'Nothing has been checked yet'
-  const waiting = types.length - healthy.length
-  return waiting === 0 ? 'All healthy' : `Healthy: ${listed(healthy)}; ${waiting} not checked yet`
+  const waiting = types.filter(({ level, elsewhere }) => level !== 'ok' && elsewhere.length === 0).length
+  const rest = waiting === 0 ? '' : `; ${waiting} not checked yet`
+  if (away !== undefined) return `Healthy here: ${listed(healthy)}${rest}; ${away}`
+  return waiting === 0 ? 'All healthy' : `Healthy: ${listed(healthy)}${rest}`
+}
+
+/** `12 monitors run on node-b and node-c`. Undefined: none. */
+function awayFrom(cards: readonly Card[]): string | undefined {
+  const shares = cards.flatMap(({ elsewhere }) => elsewhere)
+  if (shares.length === 0) return undefined
+  const sum = shares.reduce((all, { count: some }) => all + some, 0)
+  const nodes = [...new Set(shares.map(({ node }) => node))].sort()
+  return `${sum} ${sum === 1 ? 'monitor runs' : 'monitors run'} on ${listed(nodes)}`
 }
 
 const listed = (names: readonly string[]): string =>

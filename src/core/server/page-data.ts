@@ -1,7 +1,7 @@
 import { Fault } from '../errors.ts'
 import { mapPaced, pace } from '../pace.ts'
 import { ServerType } from '../protocol/index.ts'
-import type { Call, DaysOfMonitor, Incidents } from '../service.ts'
+import type { Call, DaysOfMonitor, HealthViews, Incidents, NodeShare, Runtime } from '../service.ts'
 import { callOf } from './call.ts'
 import { type Card, cardsOf } from './cards.ts'
 import { baseUrl, type RequestContext, type ServerContext } from './context.ts'
@@ -49,6 +49,7 @@ export async function pageData(server: ServerContext, context: RequestContext): 
     ServerType.values.filter((type) => answered.includes(type)),
     recent,
     base,
+    elsewhereFor(runtime, views),
   )
   const user = call.credential && (await signedInUser(server, call))
   return {
@@ -62,6 +63,18 @@ export async function pageData(server: ServerContext, context: RequestContext): 
     at: new Date(),
     quiet: await quietFacts(server, { call, views, isSignedIn: user !== undefined }),
   }
+}
+
+/** The monitors that other nodes run. Who may not read the details of a type gets no names of machines. */
+function elsewhereFor({ elsewhere }: Runtime, views: HealthViews): ReadonlyMap<ServerType, readonly NodeShare[]> {
+  return new Map(
+    [...(elsewhere?.() ?? [])].map(([type, shares]) => [
+      type,
+      views(type) === 'full'
+        ? shares
+        : [{ node: 'other nodes', count: shares.reduce((sum, { count }) => sum + count, 0) }],
+    ]),
+  )
 }
 
 /** The link to the sign-in form, which returns to this target. */

@@ -31,7 +31,8 @@ export function cardMarkup(card: Card, options: CardOptions): Markup {
   const row = { ...options, type }
   const lines = [...causesOf(card), hostLine(card, options.all)].filter((line) => line !== undefined)
   return html`<section id="${nameOfCard(card)}">
-<div class="top"><h2>${type ?? 'Host'}</h2>${stateOf(level)}<span class="sum">${sumOf(card)}</span>${type === undefined ? undefined : runForm(type)}</div>
+<div class="top"><h2>${type ?? 'Host'}</h2>${level === undefined && card.elsewhere.length > 0 ? undefined : stateOf(level)}<span class="sum">${sumOf(card)}</span>${type === undefined ? undefined : runForm(type)}</div>
+${elsewhereLine(card)}
 ${gap === undefined ? undefined : html`<p class="quiet">${gap}.</p>`}
 ${lines.length > 0 ? html`<ul class="causes">${lines}</ul>` : undefined}
 ${listing.bad.length > 0 ? rowsOf(listing.bad, row) : undefined}
@@ -52,6 +53,16 @@ function sumOf({ type, monitors, runs }: Card): string {
   const failed = monitors.filter(({ level }) => level === 'fail').length
   const what = type === undefined ? 'the machine of svc' : count(monitors.length, 'monitor')
   return `${what}${failed > 0 && type !== undefined ? `, ${failed} failed` : ''} · checked ${age(youngest)}`
+}
+
+/** The monitors that other nodes run. Their faults are among the incidents, and their results on the pages of those nodes. */
+function elsewhereLine({ elsewhere }: Card): Markup | undefined {
+  if (elsewhere.length === 0) return undefined
+  const parts = elsewhere.map(({ node, url, count: some }, at) => {
+    const name = url === undefined ? html`${node}` : html`<a href="${url}">${node}</a>`
+    return html`${at === 0 ? '' : ', '}${count(some, 'monitor')} on ${name}`
+  })
+  return html`<p class="quiet">Other nodes run ${parts}: their confirmed faults are among the incidents.</p>`
 }
 
 /** What no monitor of the card explains. */

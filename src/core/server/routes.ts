@@ -43,7 +43,7 @@ const serverPages = {
   },
   board: {
     paths: ['/board'],
-    summary: 'What is wrong, large enough for a wall; ?type= limits it to server types',
+    summary: 'What is wrong, in large type for a wall display; ?type= limits the types',
     contentType: htmlType,
     anyHost: false,
   },

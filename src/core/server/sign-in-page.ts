@@ -93,7 +93,7 @@ const form = (target: string, providers: readonly ProviderFacts[]): Markup => ht
 <input id="user" name="UserName" autocomplete="username" autocapitalize="none" spellcheck="false" required${trusted(' autofocus')}>
 <label for="password">Password</label>
 <input id="password" name="Password" type="password" autocomplete="current-password" required>
-<div class="check"><input id="stay" name="RememberMe" type="checkbox" value="true"><label for="stay">Stay signed in, as a board on a wall needs</label></div>
+<div class="check"><input id="stay" name="RememberMe" type="checkbox" value="true"><label for="stay">Stay signed in, for example on a wall display</label></div>
 <button class="main">Sign in</button>
 </form>
 ${providers.length > 0 ? html`<h2>Or</h2>${providers.map(({ name, label }) => html`<p><a href="/auth/${encodeURIComponent(name)}?continue=${encodeURIComponent(target)}">Sign in with ${label ?? name}</a></p>`)}` : undefined}

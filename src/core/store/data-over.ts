@@ -1,4 +1,4 @@
-import { madeOnUse } from '../lazy.ts'
+import { lazyMethods, madeOnUse } from '../lazy.ts'
 import { gated } from './audit-gate.ts'
 import type { StoreClock } from './clock.ts'
 import type { AuditGate, Data } from './data.ts'
@@ -32,11 +32,14 @@ export type HistoryLink = {
   readonly close: () => Promise<void>
 }
 
+/** `isShared`: several nodes may use it. */
+type SharedHistory = HistoryLink & { readonly isShared: boolean }
+
 /**
  * The queries on the store, for either database. The clock supplies the times that the store sets itself. A group of
  * queries is made when it is first used.
  */
-export function dataOver(unwatched: StoreLink, clock: StoreClock, history: HistoryLink): Data {
+export function dataOver(unwatched: StoreLink, clock: StoreClock, history: SharedHistory): Data {
   let wrote: (failure: string | undefined) => void = () => {}
   let gate: AuditGate | undefined
   const link = gated(
@@ -70,6 +73,10 @@ export function dataOver(unwatched: StoreLink, clock: StoreClock, history: Histo
     states: () => statesOver(history.link, now),
     outbox: () => outboxOver(history.link),
     drills: () => drillsOver(history.link),
+    nodes: (own) =>
+      history.isShared
+        ? lazyMethods(async () => (await import('./rows/nodes.ts')).nodesOver(history.link, { audited: own, now }))
+        : undefined,
     settle: (own) => settlementsOver(own, prefixes),
     sweep: (own) => sweepOver(own, ends(own)),
     clock: () => clock,

@@ -1,6 +1,7 @@
 import type { ChainEntry, ChainHead, Seal } from '../audit/index.ts'
 import type { DrillRows } from '../drill/index.ts'
 import type { HistoryRows } from '../history/index.ts'
+import type { NodesRows } from '../nodes/index.ts'
 import type { OutboxRows } from '../outbox/index.ts'
 import type { Heartbeat, JobRun } from '../protocol/index.ts'
 import type { StoredQuiet } from '../quiet/index.ts'
@@ -313,6 +314,12 @@ export type QuietRows = {
   readonly end: (id: string, ended: NonNullable<StoredQuiet['ended']>, actor: Actor) => Promise<StoredQuiet | undefined>
 }
 
+/** The nodes that share the store, with what an Admin does. */
+export type StoredNodes = NodesRows & {
+  /** Removes a node that is not live, with all that is stored of its machine. False: there is no such node. */
+  readonly forget: (node: string, actor: Actor) => Promise<boolean>
+}
+
 export type Data = {
   readonly users: {
     /**
@@ -576,6 +583,11 @@ export type Data = {
   readonly states: StatesRows
   /** What receivers of notifications know, in the database of the history, too. */
   readonly outbox: OutboxRows
+  /**
+   * Nodes that share the store, and what they store of states and of what receivers know, fenced. In the database of the history,
+   * too. Undefined for an embedded store, which one server uses.
+   */
+  readonly nodes: StoredNodes | undefined
   /** Whatever writes to the audit waits for this gate before it commits. Undefined: for none. Replaces the gate before. */
   readonly passAudit: (gate: AuditGate | undefined) => void
   /** Drills, and what receivers know of them, in the database of the history, too. */

@@ -118,9 +118,13 @@ class SingleConnection implements DatabaseConnection {
   }
 }
 
+/** A text as both databases return it once it is stored. */
+export const storableText = (text: string): string => text.replaceAll('\0', '\u{fffd}').toWellFormed()
+
 /** A value as both databases store it. PostgreSQL stores neither NUL nor lone surrogates in text, so SQLite does not either. */
 function storable(value: unknown): unknown {
-  if (typeof value === 'string') return value.replaceAll('\0', '\u{fffd}').toWellFormed()
+  if (typeof value === 'string') return storableText(value)
+  if (Array.isArray(value)) return value.map(storable)
   return typeof value === 'boolean' ? Number(value) : (value ?? null)
 }
 

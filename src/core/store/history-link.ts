@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { Fault } from '../errors.ts'
 import { lazy } from '../lazy.ts'
 import type { HistoryLink } from './data-over.ts'
+import { laterSql } from './dialect.ts'
 import { historyForm, historyPathOf, historySteps } from './history-schema.ts'
 import type { StoreLink } from './link.ts'
 import { refuseUnopenable } from './open.ts'
@@ -31,6 +32,11 @@ export function historyInFile(store: string, patienceMs: number | undefined): Hi
 
 /** A lock for the steps of the history, so that of several nodes one takes them. */
 const stepsLock = 'history steps'
+/**
+ * Milliseconds that a step waits for the lock of a table, for example while pg_dump reads it. Everybody else waits behind it for
+ * this long; then the next caller tries again.
+ */
+const tableLockMs = 300
 
 /** The history in a database server. Its tables have a version of their own, and are made when they are first used. */
 export function historyInTables(link: StoreLink): HistoryLink {
@@ -43,6 +49,7 @@ export function historyInTables(link: StoreLink): HistoryLink {
       const version = rows[0]?.version
       if (version === undefined) await sql`INSERT INTO "historyMeta" VALUES (0)`.execute(tx)
       if ((version ?? 0) > steps.length) throw newer(version ?? 0, steps.length)
+      await laterSql(tx, sql`SET LOCAL lock_timeout = ${sql.lit(tableLockMs)}`)
       for (const step of steps.slice(version ?? 0)) {
         for (const statement of step.split(';')) if (statement.trim() !== '') await sql.raw(statement).execute(tx)
       }

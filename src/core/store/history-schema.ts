@@ -1,3 +1,4 @@
+import { nodeTables } from './nodes-schema.ts'
 import { drillTables, notifyTables } from './notify-schema.ts'
 import { migrations, type Words } from './schema.ts'
 import type { SqliteForm } from './sqlite-link.ts'
@@ -67,6 +68,7 @@ export const historySteps = (words: Words): readonly string[] => [
   statesTables(words),
   notifyTables(words),
   drillTables(words),
+  nodeTables(words),
 ]
 
 /** The file of the history beside the embedded store. `svch` in its header: it is not a store, and no backup of one. */

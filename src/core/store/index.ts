@@ -25,6 +25,7 @@ export type {
   Settlement,
   SignedInSession,
   SignInRecord,
+  StoredNodes,
   StoredRoleChange,
   TokenRow,
   User,

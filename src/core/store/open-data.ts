@@ -40,6 +40,7 @@ export async function openData(options: DataOptions): Promise<Data> {
       return storeKind(store) === 'sqlite' ? historyInFile(store, patienceMs) : historyInTables(link)
     })
     return dataOver(link, now ? fixedClock(now) : await storeClock(link.readClock), {
+      isShared: storeKind(store) === 'postgres',
       link: async (mayCreate) => await (await history.get()).link(mayCreate),
       close: async () => await (await history.peek()?.catch(() => undefined))?.close(),
     })

@@ -9,7 +9,7 @@ export {
   newVigil,
   type Pinging,
   pingDue,
+  problemOf,
   type Vigil,
   vouches,
-  whyNot,
 } from './vigil.ts'

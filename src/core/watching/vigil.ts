@@ -1,5 +1,5 @@
 /** svc vouches for itself after all has been well for this time without a break. Milliseconds, like all times here. */
-const wellMs = 60_000
+const steadyMs = 60_000
 /** No message may wait longer for a receiver. */
 const mayWaitMs = 600_000
 /** After a longer time without a sample, the process was suspended, and its condition meanwhile is unknown. */
@@ -38,7 +38,7 @@ export const newVigil = (now: number): Vigil => ({
 })
 
 /** Why svc does not monitor as it should. Undefined: it does. */
-export function whyNot(condition: Condition, now: number): string | undefined {
+export function problemOf(condition: Condition, now: number): string | undefined {
   const { watches, keepsUp, isStored, isIsolated, waitingSince } = condition
   if (!watches) return 'no monitor is scheduled'
   if (!keepsUp) return 'the schedule does not keep up'
@@ -50,7 +50,7 @@ export function whyNot(condition: Condition, now: number): string | undefined {
 
 /** Adds a sample. Call it once a second. */
 export function afterSample(vigil: Vigil, condition: Condition, now: number): Vigil {
-  const reason = whyNot(condition, now)
+  const reason = problemOf(condition, now)
   if (reason !== undefined) return { wellSince: undefined, sampledAt: now, reason }
   const stoodStill = now - vigil.sampledAt > mayPauseMs
   return { wellSince: stoodStill ? now : (vigil.wellSince ?? now), sampledAt: now, reason: undefined }
@@ -58,7 +58,7 @@ export function afterSample(vigil: Vigil, condition: Condition, now: number): Vi
 
 /** Whether the last minute was good without a break. */
 export const vouches = ({ wellSince, sampledAt }: Vigil, now: number): boolean =>
-  wellSince !== undefined && now - sampledAt <= mayPauseMs && sampledAt - wellSince >= wellMs
+  wellSince !== undefined && now - sampledAt <= mayPauseMs && sampledAt - wellSince >= steadyMs
 
 /** When svc pings a dead man's switch next, if it vouches for itself then. */
 export type Pinging = { readonly nextAt: number; readonly isUnderWay: boolean }

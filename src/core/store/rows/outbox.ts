@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto'
 import { sql } from 'kysely'
 import type { OutboxRows, StoredRow } from '../../outbox/index.ts'
+import { laterSql } from '../dialect.ts'
 import type { StoreLink } from '../link.ts'
+import type { Db } from '../tables.ts'
 
 /** Databases limit the parameters of a statement. */
 const rowsAtOnce = 200
@@ -27,20 +29,43 @@ export function outboxOver(
     write: async (rows) => {
       const own = await link(true)
       if (!own) throw new Error('a database that is written exists')
-      const gone = rows.filter(({ row }) => row === undefined)
-      const changed = rows.filter(({ row }) => row !== undefined)
-      await own.write(async (tx) => {
-        for (const some of chunked(gone))
-          await sql`DELETE FROM ${rowsOf} WHERE "id" IN (${sql.join(some.map(idOf))})`.execute(tx)
-        for (const some of chunked(changed)) {
-          const values = some.map((one) => sql`(${idOf(one)}, ${JSON.stringify(one)})`)
-          await sql`INSERT INTO ${rowsOf} ("id", "body") VALUES ${sql.join(values)}
-            ON CONFLICT ("id") DO UPDATE SET "body" = excluded."body"`.execute(tx)
-        }
-      })
+      await own.write((tx) => storeRows(tx, table, rows))
     },
   }
 }
+
+/**
+ * Stores rows, and deletes those that say nothing any more, whoever may do so. Nothing is known of the outcome before the end of
+ * the transaction.
+ */
+export async function storeRows(tx: Db, table: 'notifyRows' | 'drillRows', rows: readonly StoredRow[]): Promise<void> {
+  const rowsOf = sql.table(table)
+  const gone = rows.filter(({ row }) => row === undefined)
+  for (const some of chunked(gone)) {
+    await laterSql(tx, sql`DELETE FROM ${rowsOf} WHERE "id" IN (${sql.join(some.map(idOf))})`)
+  }
+  for (const some of chunked(rows.filter(({ row }) => row !== undefined))) {
+    await laterSql(
+      tx,
+      sql`INSERT INTO ${rowsOf} ("id", "key", "body") VALUES ${valuesOf(some)}
+        ON CONFLICT ("id") DO UPDATE SET "key" = excluded."key", "body" = excluded."body"`,
+    )
+  }
+}
+
+/** Stores those of which there is none yet. Returns their keys. */
+export async function addRows(tx: Db, rows: readonly StoredRow[]): Promise<readonly string[]> {
+  const keys: string[] = []
+  for (const some of chunked(rows.filter(({ row }) => row !== undefined))) {
+    const added = await sql<{ key: string }>`INSERT INTO "notifyRows" ("id", "key", "body") VALUES ${valuesOf(some)}
+      ON CONFLICT ("id") DO NOTHING RETURNING "key"`.execute(tx)
+    keys.push(...added.rows.map(({ key }) => key))
+  }
+  return keys
+}
+
+const valuesOf = (rows: readonly StoredRow[]) =>
+  sql.join(rows.map((one) => sql`(${idOf(one)}, ${one.subject.key}, ${JSON.stringify(one)})`))
 
 /** Names of items may be longer than a key of an index. */
 const idOf = ({ receiver, subject: { key, check, item } }: StoredRow): string =>

@@ -2,6 +2,7 @@ import { createHash, randomInt } from 'node:crypto'
 import { sql } from 'kysely'
 import { mapPaced, pace } from '../../pace.ts'
 import type { IncidentRecord, StatesBatch, StatesRows, StoredState } from '../../states/index.ts'
+import { laterSql } from '../dialect.ts'
 import type { StoreLink } from '../link.ts'
 import type { Db } from '../tables.ts'
 
@@ -26,7 +27,7 @@ export function statesOver(link: (create: boolean) => Promise<StoreLink | undefi
       read({ ageMs: undefined, states: [], incidents: [] }, async (db) => {
         const watch = await watchIn(db)
         const { rows } = await sql<{ body: string }>`SELECT "body" FROM "historyStates"`.execute(db)
-        const open = await sql<IncidentRow>`SELECT "body", "endedAt", "ending" FROM "historyIncidents"
+        const open = await sql<StoredIncident>`SELECT "body", "endedAt", "ending" FROM "historyIncidents"
           WHERE "endedAt" IS NULL`.execute(db)
         return {
           ageMs: watch && Math.max(0, now() - watch.at),
@@ -43,16 +44,15 @@ export function statesOver(link: (create: boolean) => Promise<StoreLink | undefi
         const watch = await watchIn(tx)
         if (!mayWrite(batch, watch, writer, at)) return false
         if (batch.isWhole) await endLost(tx, batch, watch?.at ?? at)
-        await store(tx, batch)
-        if (batch.deleteBefore !== undefined) await deleteOld(tx, batch.deleteBefore)
+        await storeStates(tx, batch)
         await sql`DELETE FROM "historyWatch"`.execute(tx)
         await sql`INSERT INTO "historyWatch" ("writer", "at") VALUES (${writer}, ${at})`.execute(tx)
         return true
       })
     },
     incidents: async ({ from, to, most }) => {
-      const rows = await read<readonly IncidentRow[]>([], async (db) => {
-        const selected = await sql<IncidentRow>`SELECT "body", "endedAt", "ending" FROM "historyIncidents"
+      const rows = await read<readonly StoredIncident[]>([], async (db) => {
+        const selected = await sql<StoredIncident>`SELECT "body", "endedAt", "ending" FROM "historyIncidents"
           WHERE "beganAt" <= ${Math.ceil(to)} AND ("endedAt" IS NULL OR "endedAt" >= ${Math.floor(from)})
           ORDER BY "beganAt" DESC LIMIT ${most}`.execute(db)
         return selected.rows
@@ -64,14 +64,14 @@ export function statesOver(link: (create: boolean) => Promise<StoreLink | undefi
 
 /** Who stored states last, and when. */
 type Watch = { readonly writer: number; readonly at: number }
-type IncidentRow = { readonly body: string; readonly endedAt: number | null; readonly ending: string | null }
+export type StoredIncident = { readonly body: string; readonly endedAt: number | null; readonly ending: string | null }
 
 async function watchIn(db: Db): Promise<Watch | undefined> {
   const { rows } = await sql<Watch>`SELECT "writer", "at" FROM "historyWatch"`.execute(db)
   return rows[0]
 }
 
-function incidentIn({ body, endedAt, ending }: IncidentRow): IncidentRecord {
+export function incidentIn({ body, endedAt, ending }: StoredIncident): IncidentRecord {
   const record = JSON.parse(body) as IncidentRecord
   return endedAt === null ? record : { ...record, endedAt, ending: ending as NonNullable<IncidentRecord['ending']> }
 }
@@ -94,30 +94,44 @@ async function endLost(tx: Db, { incidents }: StatesBatch, at: number): Promise<
   await sql`DELETE FROM "historyStates"`.execute(tx)
 }
 
-async function store(tx: Db, { states, gone, incidents }: StatesBatch): Promise<void> {
+/**
+ * Stores what a batch has of states and incidents, whoever may do so. Nothing is known of the outcome before the end of the
+ * transaction.
+ */
+export async function storeStates(tx: Db, { states, gone, incidents, deleteBefore }: StatesBatch): Promise<void> {
   for (const some of chunked(gone)) {
-    await sql`DELETE FROM "historyStates" WHERE "id" IN (${sql.join(some.map(idOf))})`.execute(tx)
+    await laterSql(tx, sql`DELETE FROM "historyStates" WHERE "id" IN (${sql.join(some.map(idOf))})`)
   }
   for (const some of chunked(states)) {
-    const rows = some.map((one) => sql`(${idOf(one.row)}, ${JSON.stringify(one)})`)
-    await sql`INSERT INTO "historyStates" ("id", "body") VALUES ${sql.join(rows)}
-      ON CONFLICT ("id") DO UPDATE SET "body" = excluded."body"`.execute(tx)
+    const rows = some.map((one) => sql`(${idOf(one.row)}, ${one.row.key}, ${JSON.stringify(one)})`)
+    await laterSql(
+      tx,
+      sql`INSERT INTO "historyStates" ("id", "key", "body") VALUES ${sql.join(rows)}
+        ON CONFLICT ("id") DO UPDATE SET "key" = excluded."key", "body" = excluded."body"`,
+    )
   }
   for (const some of chunked(incidents)) {
     const rows = some.map(({ endedAt, ending, ...one }) => {
       const times = sql`${Math.floor(one.beganAt)}, ${endedAt === undefined ? null : Math.floor(endedAt)}`
-      return sql`(${one.id}, ${times}, ${ending ?? null}, ${JSON.stringify(one)})`
+      return sql`(${one.id}, ${one.key}, ${times}, ${ending ?? null}, ${JSON.stringify(one)})`
     })
-    await sql`INSERT INTO "historyIncidents" ("id", "beganAt", "endedAt", "ending", "body") VALUES ${sql.join(rows)}
-      ON CONFLICT ("id") DO UPDATE SET "endedAt" = excluded."endedAt", "ending" = excluded."ending",
-        "body" = excluded."body"`.execute(tx)
+    await laterSql(
+      tx,
+      sql`INSERT INTO "historyIncidents" ("id", "key", "beganAt", "endedAt", "ending", "body") VALUES ${sql.join(rows)}
+        ON CONFLICT ("id") DO UPDATE SET "key" = excluded."key", "endedAt" = excluded."endedAt",
+          "ending" = excluded."ending", "body" = excluded."body"`,
+    )
   }
+  if (deleteBefore !== undefined) await deleteOld(tx, deleteBefore)
 }
 
 async function deleteOld(tx: Db, before: number): Promise<void> {
-  await sql`DELETE FROM "historyIncidents" WHERE "endedAt" < ${Math.floor(before)}`.execute(tx)
-  await sql`DELETE FROM "historyIncidents" WHERE "endedAt" IS NOT NULL AND "beganAt" <
-    (SELECT "beganAt" FROM "historyIncidents" ORDER BY "beganAt" DESC LIMIT 1 OFFSET ${mostIncidents})`.execute(tx)
+  await laterSql(tx, sql`DELETE FROM "historyIncidents" WHERE "endedAt" < ${Math.floor(before)}`)
+  await laterSql(
+    tx,
+    sql`DELETE FROM "historyIncidents" WHERE "endedAt" IS NOT NULL AND "beganAt" <
+      (SELECT "beganAt" FROM "historyIncidents" ORDER BY "beganAt" DESC LIMIT 1 OFFSET ${mostIncidents})`,
+  )
 }
 
 /** Names of items may be longer than a key of an index. */

@@ -1,0 +1,348 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { performance } from 'node:perf_hooks'
+import type { Config } from '../config/index.ts'
+import { Fault } from '../errors.ts'
+import { entryOf } from '../lazy.ts'
+import {
+  type Fenced,
+  groupsOf,
+  type MemberEffect,
+  type MemberSettings,
+  Membership,
+  type Mode,
+  machineKey,
+  type NodesRows,
+  nodeOfKey,
+  nodesKey,
+  nodeVerdicts,
+  ownersOf,
+  type WritePermit,
+} from '../nodes/index.ts'
+import { receiverKey, type StoredRow } from '../outbox/index.ts'
+import type { ServerType } from '../protocol/index.ts'
+import type { Family } from '../reports/index.ts'
+import type { NodeShare } from '../service.ts'
+import { lineKey, type StatesBatch, type WatchedMonitor } from '../states/index.ts'
+import type { KeeperLog } from '../store/index.ts'
+import type { NotifyPart } from './notify.ts'
+import type { SendingNode } from './notify-driver.ts'
+import type { Part } from './part.ts'
+import type { SchedulePart } from './schedule.ts'
+import type { ScheduledMonitor } from './scheduled-monitors.ts'
+import type { Share } from './share.ts'
+import { type StatesPart, watchedMonitors } from './states.ts'
+import type { StatesKeeper } from './states-keeper.ts'
+
+/** How often time passes for the membership. Milliseconds. */
+const tickMs = 1_000
+/** What a node takes over from another one begins within this time. Milliseconds. */
+const takenSpreadMs = 3_000
+
+/** What follows the share of this node. */
+export type NodesWork = {
+  readonly schedule: Pick<SchedulePart, 'monitors' | 'reshare'>
+  readonly states: Pick<StatesPart, 'takeOver' | 'release' | 'say' | 'isIsolated'>
+  readonly keeper: Pick<StatesKeeper, 'again'>
+  readonly notify: Pick<NotifyPart, 'takeOver' | 'release' | 'again'>
+}
+
+export type NodesPart = Part & {
+  readonly share: Share
+  /** `statesKeeper`'s `write` */
+  readonly writeStates: (batch: StatesBatch) => Promise<'stored' | 'again' | { readonly why: string }>
+  readonly sending: SendingNode
+  /** Sets what follows the share. To be called before anything begins. */
+  readonly follow: (work: NodesWork) => void
+  readonly mode: () => Mode
+  /** The monitors that other nodes run, by type. Empty while this node runs all of them. */
+  readonly elsewhere: () => ReadonlyMap<ServerType, readonly NodeShare[]>
+}
+
+/** What the nodes say of each other: whether one is out. */
+const spoken: WatchedMonitor = {
+  key: nodesKey,
+  name: 'svc',
+  runsOn: 'machine',
+  every: {},
+  dependsOn: [],
+  confirmMs: 0,
+  flapping: Number.POSITIVE_INFINITY,
+  formerly: [],
+  fingerprint: '',
+}
+
+/**
+ * Divides the monitors among the nodes that share a store, with real time and the real store: `Membership` decides, and
+ * schedule, states and notifications follow.
+ */
+export function nodesPart({
+  config,
+  node,
+  version,
+  rows,
+  log = () => {},
+}: {
+  readonly config: Config
+  /** Its name. */
+  readonly node: string
+  readonly version: string
+  readonly rows: () => Promise<NodesRows>
+  readonly log?: KeeperLog | undefined
+}): NodesPart {
+  const now = (): number => performance.now()
+  const facts = { version, url: config.serve.url, startedAt: Date.now() }
+  let work: NodesWork | undefined
+  let member: Membership | undefined
+  let timer: NodeJS.Timeout | undefined
+  let writing: Promise<unknown> = Promise.resolve()
+  let isClosed = false
+  let hasOthers = false
+
+  const happened = (event: (membership: Membership, at: number) => readonly MemberEffect[]): void => {
+    if (member && !isClosed) carryOut(member, event(member, now()))
+  }
+
+  const carryOut = (membership: Membership, effects: readonly MemberEffect[]): void => {
+    for (const effect of effects) carryOutOne(membership, effect)
+  }
+
+  const carryOutOne = (membership: Membership, effect: MemberEffect): void => {
+    switch (effect.type) {
+      case 'renew':
+        void renew(effect)
+        return
+      case 'read configurations':
+        void read(effect.digests)
+        return
+      case 'take over':
+        void takeOver(effect)
+        return
+      case 'release':
+        work?.states.release(effect.keys)
+        membership.released(work?.notify.release(effect.keys) ?? [])
+        return
+      case 'adopt':
+        work?.states.takeOver(effect.stored)
+        work?.notify.takeOver(effect.keys, effect.stored.outbox)
+        return
+      case 'write again':
+        work?.keeper.again(effect.stored)
+        work?.notify.again(effect.stored.outbox)
+        return
+      case 'share':
+        work?.schedule.reshare()
+        return
+      case 'stand':
+        sayMode(effect.mode, effect.before)
+        return
+      case 'leave':
+        return
+    }
+  }
+
+  const renew = async ({ id, request, publishes }: Extract<MemberEffect, { type: 'renew' }>): Promise<void> => {
+    try {
+      const store = await rows()
+      if (publishes) await store.putConfiguration(request.config, publishes)
+      const answer = await store.renew(request)
+      hasOthers = answer.rows.some((row) => row.isLive && row.node !== node)
+      happened((membership, at) => membership.renewed(id, answer, at))
+      judgeNodes()
+    } catch {
+      happened((membership, at) => membership.renewalFailed(id, at))
+    }
+  }
+
+  const read = async (digests: readonly string[]): Promise<void> => {
+    try {
+      const found = await (await rows()).configurations(digests)
+      happened((membership, at) => membership.configurationsRead(found, digests, at))
+    } catch {
+      // The next renewal asks again.
+    }
+  }
+
+  const takeOver = async ({ id, fence, choose, news }: Extract<MemberEffect, { type: 'take over' }>): Promise<void> => {
+    try {
+      const told = news()
+      const stored = await (await rows()).takeOver(fence, choose, told)
+      happened((membership, at) => membership.taken(id, stored, at))
+    } catch {
+      happened((membership, at) => membership.takeOverFailed(id, at))
+    }
+  }
+
+  /** One write at a time. Resolves to undefined if this node may not write now. */
+  const fenced = (write: (store: NodesRows, permit: WritePermit) => Promise<Fenced>): Promise<Fenced | undefined> => {
+    const next = writing.then(async () => {
+      const permit = member?.beginWrite(now())
+      if (!member || !permit) return undefined
+      const membership = member
+      let outcome: Fenced | 'failed' = 'failed'
+      try {
+        outcome = await write(await rows(), permit)
+        return outcome
+      } finally {
+        carryOut(membership, membership.wrote(permit, outcome, now()))
+      }
+    })
+    writing = next.catch(() => {})
+    return next
+  }
+
+  const mode = (): Mode => member?.mode(now()) ?? 'joining'
+  /** Why this node does not store anything now. Undefined: it is about to. */
+  const whyNot = (): string | undefined => {
+    const present = mode()
+    if (present === 'displaced') return `another svc serve has the name of this node, ${node}: set serve.node`
+    return present === 'cut off' || present === 'alone' ? 'this node does not reach the store' : undefined
+  }
+
+  const sayMode = (present: Mode, before: Mode): void => {
+    const others = member?.rows(now()).rows.filter((row) => row.isLive && row.node !== node) ?? []
+    const names = others.map((row) => row.node).join(', ')
+    const say = (level: 'info' | 'warn', msg: string): void => log({ level, msg: `node ${node} ${msg}` })
+    if (present === 'member')
+      say('info', others.length === 0 ? 'runs all monitors' : `shares the monitors with ${names}`)
+    else if (present === 'cut off') say('warn', 'does not reach the store: it runs every monitor and stores nothing')
+    else if (present === 'alone') say('warn', 'still does not reach the store: it sends messages by itself from now on')
+    else if (present === 'displaced')
+      say('warn', 'runs only what looks at this machine: another svc serve has its name')
+    else if (before !== 'joining') say('info', 'stood still: it asks the store before it goes on')
+  }
+
+  /** Whether each node is there. */
+  const judgeNodes = (): void => {
+    if (!member?.runs(nodesKey, now())) return
+    const { rows: nodes, ageMs, memberMs } = member.rows(now())
+    work?.states.say(nodesKey, nodeVerdicts(nodes, ageMs, memberMs))
+  }
+
+  const elsewhere = (): ReadonlyMap<ServerType, readonly NodeShare[]> => {
+    const byType = new Map<ServerType, Map<string, number>>()
+    if (!member || mode() !== 'member') return new Map()
+    const { rows: nodes } = member.rows(now())
+    const ownerOf = ownersOf(nodes, member.configurations)
+    for (const { key, types } of work?.schedule.monitors() ?? []) {
+      const owner = nodeOfKey(key) === undefined ? ownerOf(key) : node
+      if (owner === undefined || owner === node) continue
+      for (const type of types) {
+        const counts = entryOf(byType, type, () => new Map<string, number>())
+        counts.set(owner, (counts.get(owner) ?? 0) + 1)
+      }
+    }
+    const urls = new Map(nodes.map((row) => [row.node, row.facts.url]))
+    return new Map(
+      [...byType].map(([type, counts]) => [
+        type,
+        [...counts].map(([name, count]) => ({ node: name, url: urls.get(name), count })),
+      ]),
+    )
+  }
+
+  const tick = (): void => {
+    happened((membership, at) => membership.isolated(work?.states.isIsolated() === true, at))
+    happened((membership, at) => membership.tick(at))
+  }
+
+  return {
+    share: {
+      node,
+      spoken,
+      runs: (key) => member?.runs(key, now()) === true,
+      has: (key) => member?.watches(key) === true,
+      isElsewhere: (key) => member?.isElsewhere(key) !== false,
+      configured: (monitors, next) =>
+        happened((membership, at) => membership.configured(settingsOf(node, monitors, next), at)),
+      spreadMs: () => (hasOthers ? takenSpreadMs : undefined),
+    },
+    writeStates: async (batch) => {
+      const outcome = await fenced((store, { fence, number }) => store.writeStates(fence, number, batch))
+      if (outcome === 'stored') return outcome
+      const why = outcome === undefined ? whyNot() : undefined
+      return why === undefined ? 'again' : { why }
+    },
+    sending: {
+      receiverKey: machineKey(node, receiverKey),
+      write: async (batch: readonly StoredRow[]) => {
+        const outcome = await fenced((store, { fence, number }) => store.writeOutbox(fence, number, batch))
+        if (outcome === 'stored' || typeof outcome === 'object') return outcome
+        throw new Fault('Unavailable', whyNot() ?? 'this node waits for the store')
+      },
+      voice: (key) => member?.voice(key, now()) ?? 'silent',
+      sentAlone: (receiver, incidents) => member?.sentAlone(receiver, incidents),
+    },
+    follow: (following) => {
+      work = following
+    },
+    mode,
+    elsewhere,
+    // Monitors are known by now, and run as soon as the server answers.
+    answers: () => {
+      const settings = settingsOf(node, work?.schedule.monitors() ?? [], config)
+      member = new Membership({ node, process: randomUUID(), facts, settings }, now())
+      tick()
+      timer ??= setInterval(tick, tickMs)
+    },
+    metrics: async () => metricsOf(node, mode(), member, work?.schedule.monitors() ?? [], now()),
+    cancel: () => clearInterval(timer),
+    close: async () => {
+      if (isClosed || !member) return
+      await writing
+      const effects = member.leave(now())
+      isClosed = true
+      for (const effect of effects)
+        if (effect.type === 'leave')
+          await rows()
+            .then((store) => store.leave(effect.fence))
+            .catch(() => {})
+    },
+  }
+}
+
+/** What this node could run. */
+function settingsOf(node: string, monitors: readonly ScheduledMonitor[], config: Config): MemberSettings {
+  const watched = watchedMonitors(monitors, config)
+  const { groups, formerly } = groupsOf(watched.filter(({ key }) => nodeOfKey(key) === undefined))
+  const known = { groups: new Map([...groups, [nodesKey, nodesKey]]), formerly }
+  const own = watched.flatMap(({ key }) => (nodeOfKey(key) === undefined ? [] : [key]))
+  const text = JSON.stringify([[...known.groups].sort(), [...formerly].sort()])
+  return {
+    digest: createHash('sha256').update(text).digest('hex').slice(0, 32),
+    monitors: known,
+    own: new Set([...own, machineKey(node, lineKey), machineKey(node, receiverKey)]),
+  }
+}
+
+function metricsOf(
+  node: string,
+  mode: Mode,
+  member: Membership | undefined,
+  monitors: readonly ScheduledMonitor[],
+  now: number,
+): readonly Family[] {
+  const rows = member?.rows(now).rows ?? []
+  return [
+    {
+      name: 'svc_node_coordinated',
+      type: 'gauge',
+      help: '1 while this node shares the monitors with the others through the store, 0 while it does not reach the store or another process has its name.',
+      samples: [{ labels: { node }, value: Number(mode === 'member') }],
+    },
+    {
+      name: 'svc_node_monitors',
+      type: 'gauge',
+      help: 'How many monitors this node runs now, those of its machine included.',
+      samples: [{ labels: { node }, value: monitors.filter(({ key }) => member?.runs(key, now)).length }],
+    },
+    {
+      name: 'svc_nodes',
+      type: 'gauge',
+      help: 'Nodes that share the store by whether they are live or out. One that ended in order is neither.',
+      samples: [
+        { labels: { state: 'live' }, value: rows.filter(({ isLive }) => isLive).length },
+        { labels: { state: 'out' }, value: rows.filter(({ isLive, hasLeft }) => !isLive && !hasLeft).length },
+      ],
+    },
+  ]
+}

@@ -1,0 +1,188 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { loadConfig } from '../../src/core/config/index.ts'
+import { machineKey } from '../../src/core/nodes/index.ts'
+import { openCore } from '../../src/core/open.ts'
+import { startServer } from '../../src/core/server/index.ts'
+import { serveDefaults } from '../../src/core/service.ts'
+import { openData } from '../../src/core/store/index.ts'
+import { documentOf } from '../support/program/documents.ts'
+import { type Home, svcHome } from '../support/program/svc.ts'
+import { type PostgresServer, startPostgres } from '../support/servers/postgres.ts'
+import { actor, freshDatabase } from '../support/store/data-fixture.ts'
+import {
+  batchOf,
+  type ClockedStore,
+  clockedStore,
+  incidentOf,
+  joined,
+  monitorsOf,
+  nodesOf,
+  outboxRowOf,
+  requestOf,
+  stateOf,
+  subjectOf,
+} from '../support/store/nodes.ts'
+import { cheapHash } from '../support/suite/cheap-hash.ts'
+
+const noon = Date.UTC(2026, 5, 1, 12)
+const keys = ['Sql/postgres/orders', 'Sql/postgres/replica', 'App/http/shop']
+let postgres: PostgresServer
+beforeAll(async () => {
+  postgres = await startPostgres()
+})
+afterAll(async () => await postgres.remove())
+
+describe('the nodes of a PostgreSQL store', () => {
+  let store: ClockedStore
+  let home: Home
+  beforeAll(async () => {
+    store = await clockedStore(postgres)
+    home = svcHome()
+    await store.setClock(noon)
+    const nodes = nodesOf(store.data)
+    await nodes.putConfiguration('one', monitorsOf(keys))
+    await nodes.putConfiguration('two', monitorsOf([...keys, 'Ftp/ftp/inbox']))
+    for (const [node, config] of [
+      ['node-a', 'one'],
+      ['node-b', 'two'],
+      ['node-c', 'one'],
+    ] as const) {
+      await nodes.renew(requestOf(node, { config }))
+    }
+    await store.setClock(noon + 12_000)
+    for (const node of ['node-a', 'node-c']) await nodes.renew(requestOf(node, { config: 'one' }))
+  })
+  afterAll(async () => {
+    await store.close()
+    home.remove()
+  })
+
+  const svc = async (...args: readonly string[]) => await home.run(args, { env: { SVC_STORE: store.url } })
+
+  test('W4 svc nodes reads the store of this machine, and names a monitor that only a node has that is out', async () => {
+    const { code, stdout, stderr } = await svc('nodes', '--json')
+    expect([code, stderr]).toEqual([0, ''])
+    const document = documentOf('nodes', stdout) as { nodes: readonly { monitors: number }[] }
+    expect(document).toMatchObject({
+      unowned: ['Ftp/ftp/inbox'],
+      nodes: [
+        { name: 'node-a', state: 'live', current: false, differs: false },
+        { name: 'node-b', state: 'out', monitors: 0, differs: false },
+        { name: 'node-c', state: 'live', current: false, differs: false },
+      ],
+    })
+    expect(document.nodes.reduce((sum, { monitors }) => sum + monitors, 0)).toBe(3)
+    const lines = await svc('nodes')
+    expect(lines.stderr).toContain('Warning: 2 of 3 nodes are live; 1 network monitor has no owner: Ftp/ftp/inbox')
+  })
+
+  test('W4 at a server of the store, who may read health lists the nodes, and only an Admin forgets one', async () => {
+    await using server = await serve(store.url, home.folder)
+    const at = async (token: string, ...args: readonly string[]) =>
+      await home.run([...args, '--server', server.url], { env: { SVC_TOKEN: token } })
+    const list = await at(server.monitoring, 'nodes', '--json')
+    expect(documentOf('nodes', list.stdout)).toMatchObject({
+      target: server.url,
+      unowned: ['Ftp/ftp/inbox'],
+      nodes: [{ name: 'node-a' }, { name: 'node-b', state: 'out' }, { name: 'node-c' }],
+    })
+    const refused = await at(server.monitoring, 'nodes', 'forget', 'node-b')
+    expect(refused.code).toBe(5)
+    const live = await at(server.admin, 'nodes', 'forget', 'node-c')
+    expect([live.code, live.stderr]).toEqual([9, expect.stringContaining('node-c is live: stop its svc serve first')])
+    const unknown = await at(server.admin, 'nodes', 'forget', 'node-x')
+    expect([unknown.code, unknown.stderr]).toEqual([9, expect.stringContaining('node-a, node-b, node-c')])
+    expect((await store.data.audit.list({ limit: 10, events: ['node.forgotten'] })).length).toBe(0)
+    expect((await at(server.admin, 'nodes', 'forget', 'node-b')).code).toBe(0)
+    const after = await svc('nodes', '--json')
+    expect(JSON.parse(after.stdout)).toMatchObject({ unowned: [], nodes: [{ name: 'node-a' }, { name: 'node-c' }] })
+    const entries = await store.data.audit.list({ limit: 10, events: ['node.forgotten'] })
+    expect(entries).toMatchObject([{ event: 'node.forgotten', who: 'ann', target: 'node-b' }])
+  })
+
+  test('W4 svc nodes forget in this process has the account in the audit', async () => {
+    await store.setClock(noon + 60_000)
+    const { code, stdout } = await svc('nodes', 'forget', 'node-c', '--json')
+    expect(code).toBe(0)
+    documentOf('nodes forget', stdout)
+    const [entry] = await store.data.audit.list({ limit: 10, events: ['node.forgotten'] })
+    expect(entry).toMatchObject({ target: 'node-c', who: expect.stringMatching(/^local:/) })
+    const rest = await svc('nodes')
+    expect(rest.stderr).toContain('Warning: the only node is not live: nobody runs 3 network monitors')
+  })
+})
+
+/** A server of a store, and keys of its users. It runs no schedule, so that it is not a node itself. */
+async function serve(store: string, folder: string) {
+  const { service, runtime } = await openCore({
+    version: '1.2.3',
+    config: await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder }),
+    ...{ store, shared: false, hashCost: cheapHash, details: 'signed-in' },
+  })
+  const { admin } = runtime
+  if (!admin) throw new Error('there is no administration')
+  const by = { who: 'local:tester', correlationId: 'nodes' }
+  const keyOf = async (userName: string, grants: object): Promise<string> => {
+    await admin.users.add({ userName, password: 'violet-harbour-42', ...grants }, by)
+    return (await admin.keys.create({ name: userName, userName }, by)).secret
+  }
+  const started = await startServer({
+    ...{ service, runtime, options: serveDefaults, host: '127.0.0.1', port: 0, tls: undefined },
+    ...{ log: () => {}, limits: { lingerMs: 200, drainDelayMs: 0 } },
+  })
+  return {
+    url: `http://127.0.0.1:${started.port}`,
+    admin: await keyOf('ann', { roles: ['Admin'] }),
+    monitoring: await keyOf('mon', { permissions: ['health'] }),
+    [Symbol.asyncDispose]: async () => {
+      await started.stop()
+      await runtime.close()
+    },
+  }
+}
+
+test('W4 what is stored of a node goes with it, and what has a similar name stays, whatever the collation', async () => {
+  const name = 'collated'
+  await postgres.query(`CREATE DATABASE ${name} TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US'`)
+  const data = await openData({ store: postgres.url('postgres', name), create: true })
+  try {
+    const nodes = nodesOf(data)
+    const names = ['db', 'DB', 'db-1', 'db1', 'd_b', 'db.0', 'db0']
+    for (const node of names) {
+      const fence = await joined(nodes, node)
+      const subject = subjectOf(machineKey(node, '/host/'))
+      await nodes.takeOver(fence, () => [subject.key], [])
+      const batch = batchOf({ states: [stateOf(subject, node)], incidents: [incidentOf(subject, node)] })
+      expect(await nodes.writeStates(fence, 1, batch)).toBe('stored')
+      expect(await nodes.writeOutbox(fence, 2, [outboxRowOf(subject, 'mail', 1)])).toBe('stored')
+      await nodes.leave(fence)
+    }
+    expect(await nodes.forget('db', actor())).toBe(true)
+    expect(await nodes.forget('db', actor())).toBe(false)
+    const fence = await joined(nodes, 'reader')
+    const taken = await nodes.takeOver(fence, (_, stored) => stored, [])
+    const others = names.slice(1).map((node) => machineKey(node, '/host/'))
+    expect(taken?.keys.toSorted()).toEqual(others.toSorted())
+    expect(taken?.states.map(({ row }) => row.key).toSorted()).toEqual(others.toSorted())
+    expect(taken?.incidents.map(({ key }) => key).toSorted()).toEqual(others.toSorted())
+    expect(taken?.outbox.map(({ subject }) => subject.key).toSorted()).toEqual(others.toSorted())
+  } finally {
+    await data.close()
+  }
+})
+
+test('W4 a svc serve of a PostgreSQL store knows the name of its node, and one without a store has none', async () => {
+  const store = await freshDatabase(postgres)
+  for (const [place, expected] of [
+    [store, 'node-z'],
+    [undefined, undefined],
+  ] as const) {
+    const { runtime } = await openCore({
+      version: '1.2.3',
+      config: { origin: undefined, types: {}, serve: { ...serveDefaults }, warnings: [] },
+      ...{ store: place, shared: true, node: 'node-z', hashCost: cheapHash, details: 'signed-in' },
+    })
+    expect(runtime.facts.node).toBe(expected)
+    await runtime.close()
+  }
+})

@@ -1,0 +1,171 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { openData } from '../../src/core/store/index.ts'
+import { type PostgresServer, startPostgres } from '../support/servers/postgres.ts'
+import {
+  batchOf,
+  type ClockedStore,
+  clockedStore,
+  compareWithModel,
+  incidentOf,
+  joined,
+  monitorsOf,
+  nodesOf,
+  outboxRowOf,
+  requestOf,
+  stateOf,
+  subjectOf,
+} from '../support/store/nodes.ts'
+
+const day = 86_400_000
+const noon = Date.UTC(2026, 5, 1, 12)
+const orders = subjectOf('Sql/orders')
+
+let server: PostgresServer
+let store: ClockedStore
+beforeAll(async () => {
+  server = await startPostgres()
+})
+afterAll(async () => await server.remove())
+beforeEach(async () => {
+  store = await clockedStore(server)
+  await store.setClock(noon)
+})
+afterEach(async () => await store.close())
+
+test('W4 the store answers random operations of three nodes as its model in memory does', async () => {
+  const counts = await compareWithModel(store, 1, 250)
+  expect([...counts.keys()].toSorted()).toEqual([
+    'forgotten',
+    'lost',
+    'not forgotten',
+    'not live',
+    'not taken over',
+    'outbox lost',
+    'outbox not live',
+    'outbox stored',
+    'renewed',
+    'stored',
+    'taken',
+    'taken over',
+  ])
+})
+
+test('W4 an embedded store has no nodes', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-nodes-'))
+  const data = await openData({ store: join(folder, 'svc.db'), create: true })
+  expect(data.nodes).toBeUndefined()
+  await data.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+test('W4 W6 (simulated) a node takes over what a server of the version before has stored, also after the upgrade', async () => {
+  const nodes = nodesOf(store.data)
+  // As that version stores them: without the key beside the body.
+  const storeAsBefore = async (count: number, from = 0): Promise<void> => {
+    const all = Array.from({ length: count }, (_, at) => `${from + at}`)
+    const bodies = (bodyOf: (row: ReturnType<typeof subjectOf>, id: string) => unknown): readonly unknown[] => [
+      all,
+      all.map((id) => JSON.stringify(bodyOf(subjectOf(`Sql/${id}`), id))),
+    ]
+    const rows = 'unnest($1::text[], $2::text[]) AS "rows" ("id", "body")'
+    await store.admin.query(`INSERT INTO "historyStates" ("id", "body") SELECT * FROM ${rows}`, [
+      ...bodies((row) => stateOf(row, 'as before')),
+    ])
+    await store.admin.query(
+      `INSERT INTO "historyIncidents" ("id", "beganAt", "body") SELECT "id", 1, "body" FROM ${rows}`,
+      [...bodies((row, id) => incidentOf(row, id))],
+    )
+    await store.admin.query(`INSERT INTO "notifyRows" ("id", "body") SELECT * FROM ${rows}`, [
+      ...bodies((row) => outboxRowOf(row, 'mail', 1)),
+    ])
+  }
+  const fence = await joined(nodes, 'alpha')
+  await storeAsBefore(501)
+  const first = await nodes.takeOver(fence, (_, stored) => stored, [])
+  expect([first?.keys.length, first?.states.length, first?.incidents.length, first?.outbox.length]).toEqual([
+    501, 501, 501, 501,
+  ])
+  await storeAsBefore(1, 501)
+  const second = await nodes.takeOver(fence, (_, stored) => stored.filter((key) => key === 'Sql/501'), [])
+  expect(second).toMatchObject({
+    states: [{ row: { key: 'Sql/501' } }],
+    incidents: [{ key: 'Sql/501' }],
+    outbox: [{ subject: { key: 'Sql/501' } }],
+  })
+})
+
+test('W4 W6 (simulated) while a node renews its row, a server that stores the states of all monitors as a whole does not', async () => {
+  const nodes = nodesOf(store.data)
+  const earlier = await openData({ store: store.url, create: false, now: Date.now })
+  const isStored = (at: number, claims: 'now' | 'when free') => {
+    const own = earlier.states.write(batchOf({ states: [stateOf(orders, `${at}`)], isWhole: true, claims }))
+    return own
+  }
+  const start = Date.now()
+  await store.setClock(start)
+  // An earlier version that is running stores states, until the first node starts.
+  expect(await isStored(1, 'now')).toBe(true)
+  const fence = await joined(nodes, 'alpha')
+  expect(await earlier.states.write(batchOf({ states: [stateOf(orders, '2')] }))).toBe(false)
+  const taken = await nodes.takeOver(fence, (_, stored) => stored, [])
+  expect(taken?.states).toMatchObject([{ state: { message: '1' } }])
+  // It waits until nobody else stores states, while renewals say that somebody does.
+  for (const at of [0, 6_000, 9_000, 15_000]) {
+    await store.setClock(start + at)
+    await nodes.renew(requestOf('alpha', { claims: false, epoch: fence.epoch }))
+  }
+  expect(await isStored(3, 'when free')).toBe(false)
+  await earlier.close()
+})
+
+test('W4 W6 (simulated) when such a server has replaced what nodes stored, each of them hears that its writes are lost', async () => {
+  const nodes = nodesOf(store.data)
+  const [alpha, beta] = [await joined(nodes, 'alpha'), await joined(nodes, 'beta')]
+  await nodes.takeOver(alpha, () => ['Sql/orders'], [])
+  const mine = batchOf({ states: [stateOf(orders, 'mine')], incidents: [incidentOf(orders, 'one')] })
+  expect(await nodes.writeStates(alpha, 1, mine)).toBe('stored')
+  expect(await nodes.writeOutbox(beta, 1, [])).toBe('stored')
+  const renewed = async ({ node, epoch }: typeof alpha) => await nodes.renew(requestOf(node, { claims: false, epoch }))
+  expect(await renewed(alpha)).toMatchObject({ epoch: alpha.epoch, writes: 1, stamped: 1 })
+  // It starts beside them and replaces all that is stored.
+  expect(await store.data.states.write(batchOf({ isWhole: true, claims: 'now' }))).toBe(true)
+  expect(await nodes.takeOver(alpha, () => ['Sql/orders'], [])).toMatchObject({ states: [], incidents: [] })
+  for (const one of [alpha, beta, beta, alpha]) {
+    expect(await renewed(one)).toMatchObject({ epoch: one.epoch, writes: 0 })
+  }
+  expect(await nodes.writeStates(alpha, 2, mine)).toBe('stored')
+  expect(await renewed(alpha)).toMatchObject({ writes: 2, stamped: 1 })
+  expect(await renewed(beta)).toMatchObject({ writes: 1 })
+  expect(await nodes.takeOver(alpha, () => ['Sql/orders'], [])).toMatchObject({
+    states: [{ state: { message: 'mine' } }],
+    incidents: [{ id: 'one' }],
+  })
+})
+
+test('W4 rows of nodes that have been away for a day are deleted, and configurations that no row names', async () => {
+  const nodes = nodesOf(store.data)
+  await nodes.putConfiguration('old', monitorsOf(['Sql/orders']))
+  await nodes.renew(requestOf('alpha', { config: 'old' }))
+  await store.setClock(noon + day - 1)
+  await nodes.putConfiguration('new', monitorsOf(['Sql/orders']))
+  await nodes.renew(requestOf('beta', { config: 'new' }))
+  expect(await nodes.list()).toMatchObject([{ node: 'alpha', silentMs: day - 1 }, { node: 'beta' }])
+  await store.setClock(noon + day + 1)
+  // The first renewal deletes the row, and the next one what it named.
+  for (let n = 0; n < 2; n += 1) await nodes.renew(requestOf('beta', { config: 'new' }))
+  expect(await nodes.list()).toMatchObject([{ node: 'beta' }])
+  expect([...(await nodes.configurations(['old', 'new'])).keys()]).toEqual(['new'])
+})
+
+test('W4 a row from the future is not live: the clock of the database was set back', async () => {
+  const nodes = nodesOf(store.data)
+  const alpha = await joined(nodes, 'alpha')
+  await store.setClock(noon - 3_600_000)
+  expect(await nodes.list()).toMatchObject([{ isLive: false, silentMs: 0 }])
+  expect(await nodes.writeOutbox(alpha, 1, [])).toBe('not live')
+  expect((await joined(nodes, 'alpha')).epoch).toBeGreaterThan(alpha.epoch)
+  expect(await nodes.list()).toMatchObject([{ isLive: true }])
+})
