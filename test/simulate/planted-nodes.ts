@@ -1,11 +1,10 @@
 import type * as Nodes from '../../src/core/nodes/index.ts'
-import type * as Outbox from '../../src/core/outbox/index.ts'
 import type * as States from '../../src/core/states/index.ts'
 import { firstSeedOf, type Plant, plantedFolder } from './planted-folder.ts'
 import { type Subject, shipped, simulate } from './simulated-nodes.ts'
 
 /** `folder`: of `src/core`. */
-type NodesPlant = Plant & { readonly folder: 'nodes' | 'outbox' | 'states' }
+type NodesPlant = Plant & { readonly folder: 'nodes' | 'states' }
 export const plants: readonly NodesPlant[] = [
   {
     what: 'each node takes over what others own',
@@ -22,6 +21,7 @@ export const plants: readonly NodesPlant[] = [
     from: 'return row?.epoch === epoch && this.#isLive(row, now) && row.writes >= acknowledged',
     to: 'return row !== undefined && row.writes >= acknowledged && now > epoch',
     rule: 'late epochs',
+    seed: 26,
   },
   {
     what: 'a node keeps its epoch although its row has expired',
@@ -69,7 +69,8 @@ export const plants: readonly NodesPlant[] = [
     file: 'lease.ts',
     from: 'if (epoch !== undefined && now - sentAt < outMs)',
     to: 'if (epoch !== undefined && failingSince === undefined)',
-    rule: 'a lease ends in time',
+    rule: 'only members send',
+    seed: 22,
   },
   {
     what: 'an isolated node keeps what it runs',
@@ -78,6 +79,7 @@ export const plants: readonly NodesPlant[] = [
     from: 'const connected = rows.filter(({ isIsolated }) => !isIsolated)',
     to: 'const connected = rows',
     rule: 'somebody runs it',
+    seed: 6,
   },
   {
     what: 'what a node told by itself is forgotten',
@@ -86,6 +88,7 @@ export const plants: readonly NodesPlant[] = [
     from: 'this.#news = [...this.#news, ...news]',
     to: '',
     rule: 'each incident ends',
+    seed: 15,
   },
   {
     what: 'nobody notices that the store has gone back',
@@ -94,6 +97,7 @@ export const plants: readonly NodesPlant[] = [
     from: 'else if (answer.writes < request.acknowledged) this.#wentBack(answer.writes)',
     to: 'else if (answer.writes < request.acknowledged) this.#acknowledged = answer.writes',
     rule: 'memory and store agree',
+    seed: 5,
   },
   {
     what: 'a write counts although the store lacks the one before',
@@ -102,14 +106,7 @@ export const plants: readonly NodesPlant[] = [
     from: ' && row.writes >= acknowledged\n',
     to: ' && acknowledged >= 0\n',
     rule: 'memory and store agree',
-  },
-  {
-    what: 'lost stamps are not noticed',
-    folder: 'nodes',
-    file: 'member.ts',
-    from: 'answer.stamped < this.#keys.size) this.#lostStamps()',
-    to: 'answer.stamped < 0) this.#lostStamps()',
-    rule: 'memory and store agree',
+    seed: 23,
   },
   {
     what: 'a monitor that only other nodes know is removed',
@@ -118,40 +115,6 @@ export const plants: readonly NodesPlant[] = [
     from: 'return !this.#keys.has(key) || isByItself(this.#mode)',
     to: 'return isByItself(this.#mode)',
     rule: 'no end while it stands',
-  },
-  {
-    what: 'what only a node knows that is restarting is removed',
-    folder: 'nodes',
-    file: 'policy.ts',
-    from: 'export const awayMs = 600_000',
-    to: 'export const awayMs = 0',
-    rule: 'no end while it stands',
-  },
-  {
-    what: 'nodes with different configurations use different groups',
-    folder: 'nodes',
-    file: 'owner.ts',
-    from: 'const ordered = live\n',
-    to: 'const ordered = [...live].sort((one) => (one.isIsolated ? 1 : -1))\n',
-    rule: 'one node runs it',
-  },
-  {
-    what: 'a node of which nothing was known is out',
-    folder: 'nodes',
-    file: 'report.ts',
-    from: 'if (isOut && memberMs >= reportedOutMs)',
-    to: 'if (isOut && memberMs >= 0)',
-    rule: 'nothing false',
-    seed: 416,
-  },
-  {
-    what: 'a receiver to which another node sends is broken',
-    folder: 'outbox',
-    file: 'outbox.ts',
-    from: 'if ([...address.rows.values()].some(isWaiting)) return\n',
-    to: 'if (address.rows.size >= 0) return\n',
-    rule: 'each incident ends',
-    seed: 356,
   },
   {
     what: 'a renamed incident is lost where the new name is known already',
@@ -171,10 +134,6 @@ export async function planted(plant: NodesPlant): Promise<{ readonly subject: Su
   if (plant.folder === 'nodes') {
     const { index, remove } = await load<typeof Nodes>()
     return { subject: { ...shipped, nodes: index }, remove }
-  }
-  if (plant.folder === 'outbox') {
-    const { index, remove } = await load<typeof Outbox>()
-    return { subject: { ...shipped, outbox: index }, remove }
   }
   const { index, remove } = await load<typeof States>()
   return { subject: { ...shipped, states: index }, remove }
