@@ -171,8 +171,8 @@ export const plantsByOthers: readonly Plant[] = [
   {
     what: 'a former name stays in the store',
     file: 'states.ts',
-    from: "if (place.isStored) this.#effects.push({ type: 'store', row: place.row, state: undefined })\n      const row",
-    to: 'const row',
+    from: "if (place.isStored) this.#effects.push({ type: 'store', row: place.row, state: undefined })\n      this.#put(",
+    to: 'this.#put(',
     rule: 'stored',
   },
   {

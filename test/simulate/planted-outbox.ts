@@ -92,15 +92,15 @@ export const plants: readonly Plant[] = [
   {
     what: 'a receiver that fails is nobody else’s business',
     file: 'outbox.ts',
-    from: 'this.watch(receiverSubject(rules.name))\n',
+    from: 'this.watch(this.#receiverSubject(rules.name))\n',
     to: '',
     rule: 'a broken receiver is told',
   },
   {
     what: 'a receiver that works again stays broken for the others',
     file: 'outbox.ts',
-    from: 'address.brokenSince = undefined\n',
-    to: '',
+    from: 'address.brokenSince = undefined\n    if (failingSince',
+    to: 'if (failingSince',
     rule: 'nothing twice',
   },
   {

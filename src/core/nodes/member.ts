@@ -1,7 +1,7 @@
 import type { StoredRow } from '../outbox/index.ts'
 import { afterFailure, afterRenewal, afterStandstill, type Lease, type Mode, modeOf, noLease } from './lease.ts'
 import { nodeOfKey, ownersOf } from './owner.ts'
-import { renewEveryMs, renewTimeoutMs, standstillMs } from './policy.ts'
+import { awayMs, renewEveryMs, renewTimeoutMs, standstillMs } from './policy.ts'
 import { type Choose, type Fenced, ownedBy, type RenewalAnswer, type RenewalRequest, type Taken } from './table.ts'
 import type { Configurations, Fence, KnownMonitors, NodeFacts, NodeRow } from './types.ts'
 
@@ -58,8 +58,8 @@ type Renewing = {
   readonly sentAt: number
   readonly publishes: string | undefined
   readonly acknowledged: number
-  /** How many keys it had. Undefined: a takeover was in progress, so that a count proves nothing. */
-  count: number | undefined
+  /** Whether the number of stamps proves anything: none was set or lost meanwhile. */
+  isCounted: boolean
 }
 type TakingOver = {
   readonly id: number
@@ -85,6 +85,7 @@ export class Membership {
   #isIsolated = false
   #lease: Lease = noLease
   #mode: Mode = 'joining'
+  #memberSince: number | undefined
   #hasClaimed = false
   #hasLeft = false
   #ids = 0
@@ -193,9 +194,10 @@ export class Membership {
       this.#published = request.publishes ?? this.#published
       if (answer.epoch !== before) this.#forgetEpoch(false)
       else if (answer.writes < request.acknowledged) this.#wentBack(answer.writes)
-      else if (answer.stamped < (request.count ?? 0)) this.#lostStamps()
       this.#stand(now)
       this.#look(answer.rows)
+      // What another node has taken over meanwhile is given up by now.
+      if (request.isCounted && !this.#unread && !this.#restamps && answer.stamped < this.#keys.size) this.#lostStamps()
       this.#takeOverIfNeeded(now)
     })
   }
@@ -286,7 +288,7 @@ export class Membership {
       else if (outcome === 'not live') this.#renewNow(now)
       else {
         this.#release(outcome.lost)
-        for (const one of this.#renewing.values()) one.count = undefined
+        for (const one of this.#renewing.values()) one.isCounted = false
         this.#needsTakeOver = true
         this.#effects.push({ type: 'share' })
         this.#takeOverIfNeeded(now)
@@ -311,9 +313,10 @@ export class Membership {
     return now - this.#seenAt >= standstillMs ? 'joining' : modeOf(this.#lease, now)
   }
 
-  /** The rows as of the latest answer, and how long ago it was requested, in milliseconds. */
-  rows(now: number): { readonly rows: readonly NodeRow[]; readonly ageMs: number } {
-    return { rows: this.#lease.rows, ageMs: now - this.#lease.sentAt }
+  /** The rows as of the latest answer, and for how long this node has been a member without a break. */
+  rows(now: number): { readonly rows: readonly NodeRow[]; readonly ageMs: number; readonly memberMs: number } {
+    const memberMs = this.#memberSince === undefined ? 0 : now - this.#memberSince
+    return { rows: this.#lease.rows, ageMs: now - this.#lease.sentAt, memberMs }
   }
 
   get configurations(): Configurations {
@@ -367,6 +370,7 @@ export class Membership {
     const mode = modeOf(this.#lease, now)
     if (mode === before) return
     this.#mode = mode
+    this.#memberSince = mode === 'member' ? now : undefined
     const wasByItself = isByItself(before) || before === 'displaced'
     if (wasByItself && !isByItself(mode)) this.#releaseStrangers()
     this.#effects.push({ type: 'stand', mode, before }, { type: 'share' })
@@ -396,7 +400,7 @@ export class Membership {
       sentAt: now,
       publishes: publishes && digest,
       acknowledged: this.#acknowledged,
-      count: this.#takingOver ? undefined : this.#keys.size,
+      isCounted: this.#takingOver === undefined,
     })
     const request: RenewalRequest = {
       node: this.#node,
@@ -488,7 +492,7 @@ export class Membership {
     if (now < this.#takeOverAt) return
     this.#needsTakeOver = false
     this.#ids += 1
-    for (const one of this.#renewing.values()) one.count = undefined
+    for (const one of this.#renewing.values()) one.isCounted = false
     const request: TakingOver = {
       id: this.#ids,
       sentAt: now,
@@ -514,15 +518,16 @@ export class Membership {
   #adopt({ rows = [], news, restamps }: TakingOver, stored: Taken): void {
     const ownKeys = new Set(stored.keys.filter((key) => this.#keys.has(key) || this.#ownKnown.has(key)))
     const keys = new Set(stored.keys.filter((key) => !ownKeys.has(key)))
+    // What this machine knew in an epoch before counts, whatever the store has.
+    const againKeys = new Set([...ownKeys].filter((key) => restamps || !this.#keys.has(key)))
     for (const key of stored.keys) {
       this.#keys.add(key)
       if (nodeOfKey(key) === this.#node) this.#ownKnown.add(key)
     }
     if (keys.size > 0) this.#effects.push({ type: 'adopt', keys, stored: storedOf(stored, keys) })
-    if (restamps) {
-      this.#restamps = false
-      this.#effects.push({ type: 'write again', keys: ownKeys, stored: storedOf(stored, ownKeys) })
-    }
+    if (restamps) this.#restamps = false
+    if (againKeys.size > 0)
+      this.#effects.push({ type: 'write again', keys: againKeys, stored: storedOf(stored, againKeys) })
     this.#news = this.#news.filter((one) => !news.includes(one))
     if (this.#news.length === 0) this.#toldAlone.clear()
     this.#takenFor = signatureOf(rows, this.#settings)
@@ -554,7 +559,9 @@ const isByItself = (mode: Mode): boolean => mode === 'cut off' || mode === 'alon
 const signatureOf = (rows: readonly NodeRow[], { digest, own }: MemberSettings): string =>
   JSON.stringify([
     rows
-      .map(({ node, epoch, isLive, isIsolated, config }) => [node, epoch, isLive, isIsolated, config] as const)
+      .map(({ node, epoch, isLive, isIsolated, config, silentMs }) => {
+        return [node, epoch, isLive, isIsolated, config, silentMs < awayMs] as const
+      })
       .sort(([one], [other]) => (one < other ? -1 : 1)),
     digest,
     [...own].sort(),

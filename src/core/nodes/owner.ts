@@ -1,4 +1,5 @@
 import { hash } from '../schedule/index.ts'
+import { awayMs } from './policy.ts'
 import type { Configurations, NodeRow } from './types.ts'
 
 /** The key of a monitor of a machine, which runs on every node: each has its own. */
@@ -22,7 +23,8 @@ export const nameWithNode = (node: string | undefined, name: string): string =>
  * names the same owner. Undefined while no node can run it.
  *
  * The owner is the live node that has the monitor in its configuration, is not isolated if any other is not, and has the
- * highest hash. A key that no live node knows belongs to one of them, which removes what is stored under it.
+ * highest hash. A key that no live node knows waits for a node that knows it and is away, but not for long. Then it belongs to
+ * one of those that live, which removes what is stored under it.
  */
 export function ownerOf(key: string, rows: readonly NodeRow[], configurations: Configurations): string | undefined {
   return ownersOf(rows, configurations)(key)
@@ -42,6 +44,9 @@ export function ownersOf(
       return monitors ? [{ row, monitors }] : []
     })
     .sort((one, other) => compare(one.row.config, other.row.config))
+  const away = rows.flatMap(({ isLive, silentMs, config }) => {
+    return isLive || silentMs >= awayMs ? [] : (configurations.get(config) ?? [])
+  })
   const winners = new Map<string, string | undefined>()
   const winnerAmong = (candidates: readonly NodeRow[], group: string): string | undefined => {
     const id = JSON.stringify([group, candidates.map(({ node }) => node)])
@@ -56,7 +61,7 @@ export function ownersOf(
     const knowing = ordered.filter(({ monitors }) => monitors.groups.has(key))
     const candidates = knowing.length > 0 ? knowing : ordered.filter(({ monitors }) => monitors.formerly.has(key))
     const first = candidates[0]?.monitors
-    if (!first) return winnerAmong(live, key)
+    if (!first) return away.some((monitors) => monitors.groups.has(key)) ? undefined : winnerAmong(live, key)
     const group = first.groups.get(key) ?? first.formerly.get(key) ?? key
     return winnerAmong(
       candidates.map(({ row }) => row),

@@ -11,5 +11,7 @@ export const outMs = 10_000
 export const aloneMs = 60_000
 /** A node that has been out for this long is reported. */
 export const reportedOutMs = 60_000
+/** For this long, nobody removes what only a node knows that is away: it may be restarting. */
+export const awayMs = 600_000
 /** A process that stood still for this long asks the store before it runs or sends anything. */
 export const standstillMs = 5_000

@@ -6,18 +6,16 @@ import type { NodeRow } from './types.ts'
 export const nodesKey = '/svc/nodes'
 
 /**
- * What the owner of `nodesKey` says of each node. `ageMs`: how long ago the store answered with these rows. A node that has
- * left in order is not missed.
+ * What the owner of `nodesKey` says of each node. `ageMs`: how long ago the store answered with these rows. `memberMs`: for how
+ * long this node has reached the store without a break: before, no node may have reached it. A node that has left in order is
+ * not missed.
  */
-export function nodeVerdicts(rows: readonly NodeRow[], ageMs: number): readonly Verdict[] {
+export function nodeVerdicts(rows: readonly NodeRow[], ageMs: number, memberMs: number): readonly Verdict[] {
   return rows.map(({ node, silentMs, hasLeft, isLive }): Verdict => {
     const isOut = !isLive && !hasLeft && silentMs + ageMs >= reportedOutMs
-    return {
-      check: 'node',
-      item: node,
-      level: isOut ? 'failed' : 'ok',
-      message: isOut ? `node ${node} is out` : hasLeft ? `node ${node} has left` : `node ${node} is there`,
-      depth: 'Basic',
-    }
+    const verdict = { check: 'node', item: node, depth: 'Basic' as const }
+    if (isOut && memberMs >= reportedOutMs) return { ...verdict, level: 'failed', message: `node ${node} is out` }
+    if (isOut) return { ...verdict, level: undefined, message: `node ${node} has not been seen yet` }
+    return { ...verdict, level: 'ok', message: hasLeft ? `node ${node} has left` : `node ${node} is there` }
   })
 }

@@ -224,6 +224,12 @@ export class NodesTable {
     return true
   }
 
+  /** What is stored about all monitors. */
+  get stored(): Omit<Taken, 'keys'> {
+    const states = [...this.#states.values()].map((one) => ({ ...one, silentMs: undefined }))
+    return { states, incidents: [...this.#incidents.values()], outbox: [...this.#outbox.values()] }
+  }
+
   /** Its open incidents end when it last watched. */
   #forgetMachine(node: string, watchedUntil: number): void {
     const isOf = (key: string): boolean => nodeOfKey(key) === node

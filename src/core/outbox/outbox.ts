@@ -197,7 +197,18 @@ export class Outbox {
       for (const { refused } of this.#addresses.values()) refused.delete(id)
       this.#drop(id)
     }
+    for (const address of this.#addresses.values()) this.#leaveToOthers(address)
     return released
+  }
+
+  /** If another node sends what could not be sent from here, nobody tries any more whether the receiver works from here. */
+  #leaveToOthers(address: Address): void {
+    const isWaiting = ({ last, attempt, need, ends }: OutboxRow): boolean =>
+      ends.length > 0 || attempt !== undefined || (need !== undefined && last === undefined)
+    if ([...address.rows.values()].some(isWaiting)) return
+    address.failingSince = undefined
+    address.brokenSince = undefined
+    address.failures = 0
   }
 
   /** What a store is to write that has lost some rows and has these now. */
@@ -582,6 +593,7 @@ export class Outbox {
     const demandedMs = Math.min(delivery.afterMs ?? 0, maxRetryAfterMs)
     address.failures += 1
     address.nextTryAt = this.#now + Math.max(pauseMs, demandedMs)
+    if (this.#isShared) this.#leaveToOthers(address)
   }
 
   #refused(address: Address, { parts }: Sending, { message, ids }: Extract<Delivery, { what: 'refused' }>): void {

@@ -214,8 +214,8 @@ export function nodesPart({
   /** Whether each node is there. */
   const judgeNodes = (): void => {
     if (!member?.runs(nodesKey, now())) return
-    const { rows: nodes, ageMs } = member.rows(now())
-    work?.states.say(nodesKey, nodeVerdicts(nodes, ageMs))
+    const { rows: nodes, ageMs, memberMs } = member.rows(now())
+    work?.states.say(nodesKey, nodeVerdicts(nodes, ageMs, memberMs))
   }
 
   const elsewhere = (): ReadonlyMap<ServerType, readonly NodeShare[]> => {

@@ -223,6 +223,8 @@ export class States {
       if (this.#now - this.#scannedAt < scanEveryMs) return
       this.#scannedAt = this.#now
       for (const watched of this.#watched.values()) this.#scan(watched)
+      // Without a doubt, nobody would notice that a peer that was down is not reached for another reason by now.
+      if ([...this.#watched.values()].some(isDown)) this.#askWitnesses()
     })
   }
 
@@ -292,18 +294,25 @@ export class States {
     for (const place of watched.places.values()) this.#put(watched, place, anew(place.state, this.#now))
   }
 
-  #rename({ places, monitor: { key: former }, watchedUntil }: Watched, key: string): void {
+  #rename(renamed: Watched, key: string): void {
     const watched = this.#watched.get(key)
     if (!watched) return
     const { type, name } = watched.monitor
-    watched.watchedUntil = watchedUntil
-    for (const place of places.values()) {
-      this.#busy.delete(place)
-      if (place.isStored) this.#effects.push({ type: 'store', row: place.row, state: undefined })
+    watched.watchedUntil = renamed.watchedUntil
+    for (const place of renamed.places.values()) {
       const row: StoredSubject = { ...place.row, key, type, monitor: name }
-      if (!watched.places.has(idOf(row))) this.#put(watched, this.#place(watched, row, place.state, false), place.state)
+      const other = watched.places.get(idOf(row))
+      // Another node has watched it under its new name already.
+      if (other && (other.state.incident || !place.state.incident)) {
+        this.#remove(renamed, place)
+        continue
+      }
+      this.#busy.delete(place)
+      if (other) this.#busy.delete(other)
+      if (place.isStored) this.#effects.push({ type: 'store', row: place.row, state: undefined })
+      this.#put(watched, this.#place(watched, row, place.state, false), place.state)
     }
-    this.#watched.delete(former)
+    this.#watched.delete(renamed.monitor.key)
   }
 
   #release(key: string): void {
@@ -711,6 +720,11 @@ const unknownMonitor = ({ key, type, monitor: name }: StoredSubject): WatchedMon
   type,
   name,
 })
+
+/** Whether it is on the network and cannot be reached, as everybody knows. */
+const isDown = ({ monitor, places }: Watched): boolean =>
+  monitor.runsOn === 'network' &&
+  [...places.values()].some(({ state }) => state.incident?.level === 'failed' && isRetried(state.latest?.fault))
 
 /** As of when causes have to be seen: what a victim shows after its cause was gone may follow from a new fault of that. */
 const seenFor = (state: SubjectState, partsAt: number | undefined): Pick<SubjectState, 'levelSince' | 'confirmedAt'> =>

@@ -1,0 +1,144 @@
+import type * as Nodes from '../../src/core/nodes/index.ts'
+import type * as States from '../../src/core/states/index.ts'
+import { firstSeedOf, type Plant, plantedFolder } from './planted-folder.ts'
+import { type Subject, shipped, simulate } from './simulated-nodes.ts'
+
+/** `folder`: of `src/core`. */
+type NodesPlant = Plant & { readonly folder: 'nodes' | 'states' }
+export const plants: readonly NodesPlant[] = [
+  {
+    what: 'each node takes over what others own',
+    folder: 'nodes',
+    file: 'table.ts',
+    from: 'return [...keys].filter((key) => ownerOf(key) === node)',
+    to: 'return [...keys].filter((key) => ownerOf(key) !== undefined)',
+    rule: 'memory and store agree',
+  },
+  {
+    what: 'an epoch that is over may write',
+    folder: 'nodes',
+    file: 'table.ts',
+    from: 'return row?.epoch === epoch && this.#isLive(row, now) && row.writes >= acknowledged',
+    to: 'return row !== undefined && row.writes >= acknowledged && now > epoch',
+    rule: 'late epochs',
+    seed: 26,
+  },
+  {
+    what: 'a node keeps its epoch although its row has expired',
+    folder: 'nodes',
+    file: 'table.ts',
+    from: 'before.epoch === epoch && this.#isLive(before, now)\n',
+    to: 'before.epoch === epoch\n',
+    rule: 'late epochs',
+  },
+  {
+    what: 'nobody compares stamps',
+    folder: 'nodes',
+    file: 'table.ts',
+    from: 'filter((key) => this.#stamps.get(key) !== fence.epoch)',
+    to: 'filter((key) => !this.#stamps.has(key))',
+    rule: 'one owner stores',
+  },
+  {
+    what: 'a new owner begins without what is stored',
+    folder: 'nodes',
+    file: 'member.ts',
+    from: "if (keys.size > 0) this.#effects.push({ type: 'adopt', keys, stored: storedOf(stored, keys) })",
+    to: '',
+    rule: 'memory and store agree',
+  },
+  {
+    what: 'what is given up stays in memory',
+    folder: 'nodes',
+    file: 'member.ts',
+    from: 'for (const key of keys) this.#keys.delete(key)\n',
+    to: '',
+    rule: 'one node runs it',
+  },
+  {
+    what: 'a lease begins with the answer',
+    folder: 'nodes',
+    file: 'member.ts',
+    from: 'this.#lease = afterRenewal(this.#lease, answer, request.sentAt)',
+    to: 'this.#lease = afterRenewal(this.#lease, answer, now)',
+    rule: 'a lease ends in time',
+  },
+  {
+    what: 'a process that stood still goes on at once',
+    folder: 'nodes',
+    file: 'lease.ts',
+    from: 'if (epoch !== undefined && now - sentAt < outMs)',
+    to: 'if (epoch !== undefined && failingSince === undefined)',
+    rule: 'only members send',
+    seed: 22,
+  },
+  {
+    what: 'an isolated node keeps what it runs',
+    folder: 'nodes',
+    file: 'owner.ts',
+    from: 'const connected = rows.filter(({ isIsolated }) => !isIsolated)',
+    to: 'const connected = rows',
+    rule: 'somebody runs it',
+    seed: 6,
+  },
+  {
+    what: 'what a node told by itself is forgotten',
+    folder: 'nodes',
+    file: 'member.ts',
+    from: 'this.#news = [...this.#news, ...news]',
+    to: '',
+    rule: 'each incident ends',
+    seed: 15,
+  },
+  {
+    what: 'nobody notices that the store has gone back',
+    folder: 'nodes',
+    file: 'member.ts',
+    from: 'else if (answer.writes < request.acknowledged) this.#wentBack(answer.writes)',
+    to: 'else if (answer.writes < request.acknowledged) this.#acknowledged = answer.writes',
+    rule: 'memory and store agree',
+    seed: 5,
+  },
+  {
+    what: 'a write counts although the store lacks the one before',
+    folder: 'nodes',
+    file: 'table.ts',
+    from: ' && row.writes >= acknowledged\n',
+    to: ' && acknowledged >= 0\n',
+    rule: 'memory and store agree',
+    seed: 23,
+  },
+  {
+    what: 'a monitor that only other nodes know is removed',
+    folder: 'nodes',
+    file: 'member.ts',
+    from: 'return !this.#keys.has(key) || isByItself(this.#mode)',
+    to: 'return isByItself(this.#mode)',
+    rule: 'no end while it stands',
+  },
+  {
+    what: 'a renamed incident is lost where the new name is known already',
+    folder: 'states',
+    file: 'states.ts',
+    from: 'if (other && (other.state.incident || !place.state.incident)) {\n        this.#remove(renamed, place)\n        continue\n      }',
+    to: "if (other) {\n        this.#effects.push({ type: 'store', row: place.row, state: undefined })\n        continue\n      }",
+    rule: 'memory and store agree',
+    seed: 6,
+  },
+]
+
+/** Loads the folder that has the defect. */
+export async function planted(plant: NodesPlant): Promise<{ readonly subject: Subject; readonly remove: () => void }> {
+  const imports = { '../schedule/index.ts': 'schedule/index.ts' }
+  const load = <T>() => plantedFolder<T>(plant.folder, imports, plant)
+  if (plant.folder === 'nodes') {
+    const { index, remove } = await load<typeof Nodes>()
+    return { subject: { ...shipped, nodes: index }, remove }
+  }
+  const { index, remove } = await load<typeof States>()
+  return { subject: { ...shipped, states: index }, remove }
+}
+
+/** The first seed in which the rule of a defect is broken. */
+export const firstSeed = (subject: Subject, plant: NodesPlant, seeds: readonly number[]): number | undefined =>
+  firstSeedOf(plant, seeds, (seed) => simulate(subject, seed).violations)
