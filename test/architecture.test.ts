@@ -54,6 +54,7 @@ const law: Record<string, readonly string[]> = {
     'notify',
     'json',
     'audit',
+    'rehearsal',
   ],
   protocol: ['errors'],
   names: [],
@@ -112,6 +113,8 @@ const law: Record<string, readonly string[]> = {
   drill: ['cron', 'notify', 'settings'],
   // What each receiver knows, and what it is sent next. Of the receivers it uses types.
   outbox: ['notify', 'schedule', 'states', 'probe-error'],
+  // Servers whose faults a script gives. Of the engine it uses results.
+  rehearsal: ['engine', 'settings', 'probe-error', 'protocol'],
   // Times of cron expressions.
   cron: ['net', 'suggest'],
   // Whose notifications wait, and until when. Of the states it uses types.
@@ -167,6 +170,7 @@ const law: Record<string, readonly string[]> = {
     'notify',
     'quiet',
     'drill',
+    'rehearsal',
     'cron',
     'plan',
     'schedule',
