@@ -28,7 +28,7 @@ const changesNothing = { clears: undefined, givesBack: undefined, remembers: und
 const remembered = (data: Data, user: User, prefix: string, at: number) =>
   data.settle(user, { ...changesNothing, remembers: { prefix, at } })
 
-describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }) => {
+describe.each(backends)('the store on $name', ({ start, fresh, raw, stop }) => {
   let store = ''
   let clock = 1_000
   let data: Data
