@@ -54,6 +54,7 @@ const law: Record<string, readonly string[]> = {
     'notify',
     'json',
     'audit',
+    'rehearsal',
   ],
   protocol: ['errors'],
   names: [],
@@ -114,6 +115,8 @@ const law: Record<string, readonly string[]> = {
   outbox: ['notify', 'schedule', 'states', 'probe-error'],
   // Who runs what where several nodes share a store. Of the outbox and the states it uses types, of the schedule the hash.
   nodes: ['schedule', 'states', 'outbox'],
+  // Servers whose faults a script gives. Of the engine it uses results.
+  rehearsal: ['engine', 'settings', 'probe-error', 'protocol'],
   // Times of cron expressions.
   cron: ['net', 'suggest'],
   // Whose notifications wait, and until when. Of the states it uses types.
@@ -169,6 +172,7 @@ const law: Record<string, readonly string[]> = {
     'notify',
     'quiet',
     'drill',
+    'rehearsal',
     'cron',
     'plan',
     'schedule',

@@ -1,4 +1,5 @@
 import { compiledCode } from './support/program/compiled-code.ts'
+import { memoryFolder } from './support/suite/memory-folder.ts'
 
 const slow = 'test/**/*.{peers,long}.test.ts'
 
@@ -12,7 +13,7 @@ export const tiers = {
     include: ['test/**/*.test.ts'],
     exclude: [slow],
     // Most of what a child process takes is reading and compiling the same modules.
-    env: compiledCode,
+    env: { ...compiledCode, ...memoryFolder },
     alone: [
       'test/e2e/*.test.ts',
       'test/{client/hostile,system/state}.test.ts',

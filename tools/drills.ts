@@ -53,6 +53,9 @@ writeFileSync(
   `<!-- Written by tools/drills.ts; changes here are lost. -->
 # Drills for 3 am
 
+These are tests of svc. To test whether alarms arrive, see [notifications.md](notifications.md#drills); to test what reads svc,
+see [rehearsals.md](rehearsals.md).
+
 Each row plants a fault on a real server and runs \`svc health\`, as an operator does who has been called at night. The
 tests in \`test/drills\` compare the sentence with the true cause and the time with the deadline of a Standard run (10 s),
 and take the next step: they run its command while the fault lasts, and the command must show the cause. After a wrong

@@ -19,6 +19,7 @@ export default class Drill extends TargetCommand {
     `Each message says DRILL and that nothing has failed; receivers that are not named get none. Looks up what
 shows that it arrived: the answer of the receiver, the alerts, routes and counters of Alertmanager, and
 the link in the message that whoever gets it opens. What nothing shows is "not proven". Takes about two minutes.
+To test what reads svc, such as gates and dashboards: svc serve --rehearse.
 At a server, needs Admin or the permission drill. The exit code is 3 if a hop failed, 10 while a drill is
 not over (--last), otherwise 0.`
   static override answers = { '': lists(async () => (await import('../cli/notify/drill-lists.ts')).drill) }

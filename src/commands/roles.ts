@@ -19,6 +19,8 @@ import { TargetCommand } from '../cli/session/target-command.ts'
 import { Fault } from '../core/errors.ts'
 import type { Admin } from '../core/service.ts'
 
+const userArgs = { user: requiredArgument('USER', 'User name or e-mail') }
+
 const nothingTo = (action: 'assign' | 'unassign', flags: string, userName: string): Fault =>
   new Fault('Usage', `nothing to ${action}: ${flags} are missing`, {
     hints: [
@@ -93,7 +95,7 @@ export class RolesExtend extends OneRoleCommand {
     '<%= config.bin %> roles extend bob --role Deploy --for 1h --reason "INC-1 continues"',
     '<%= config.bin %> roles extend bob --role Deploy --until "2026-11-28 20:00" --reason INC-1',
   ]
-  static override args = { user: requiredArgument('USER', 'User name or e-mail') }
+  static override args = userArgs
   static override flags = {
     role: roleFlags.role,
     permission: roleFlags.permission,
@@ -132,16 +134,13 @@ OpenID provider cannot be given back. The last Admin cannot lose Admin.`
   static override args = { role: optionalArgument('ROLE', 'Role (case-sensitive)') }
   static override flags = {
     permission: roleFlags.permission,
-    reason: reasonFlag,
+    reason: roleFlags.reason,
     ...connectionFlags,
   }
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(RolesGiveBack)
-    const lists = {
-      roles: args.role === undefined ? [] : [required(args.role, 'ROLE')],
-      permissions: flags.permission ?? [],
-    }
+    const lists = listsOf({ ...flags, role: args.role === undefined ? [] : [required(args.role, 'ROLE')] })
     if (isEmpty(lists)) throw missing('ROLE or --permission', 'svc roles give-back ROLE')
     return await this.one(
       flags,
@@ -213,7 +212,7 @@ export class RolesHistory extends StoreCommand {
 user who was removed is found by name.`
   static override answers = { '': lists(async () => (await loadPast()).roleHistory) }
   static override examples = ['<%= config.bin %> roles history alice', '<%= config.bin %> roles history bob --json']
-  static override args = { user: requiredArgument('USER', 'User name or e-mail') }
+  static override args = userArgs
   static override flags = storeFlags
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
@@ -255,7 +254,7 @@ export class RolesShow extends TargetCommand {
     '<%= config.bin %> roles show alice',
     '<%= config.bin %> roles show alice@example.com --server https://svc.example.com --json',
   ]
-  static override args = { user: requiredArgument('USER', 'User name or e-mail') }
+  static override args = userArgs
   static override flags = connectionFlags
 
   protected async perform(signal: AbortSignal): Promise<undefined> {

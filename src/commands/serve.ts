@@ -27,10 +27,15 @@ off.
 
 Browsers, curl, PRTG, Prometheus and svc health --server get the results over HTTP. The server also
 signs users in and administers roles. Without TLS, it listens only on loopback; with --only health, it
-also accepts other addresses, with a warning.`
+also accepts other addresses, with a warning.
+
+With --rehearse, it is a drill for what reads svc, such as gates, dashboards and people on call: no monitor
+runs, the faults are those of a script, and every answer is marked DRILL. The exit code is then 10 unless
+every fault was active for its full time and somebody asked meanwhile. svc drill tests whether alarms arrive.`
   static override examples = [
     '<%= config.bin %> serve',
     '<%= config.bin %> serve --port 0 --port-file ./port',
+    '<%= config.bin %> serve --rehearse drill.yaml --port 8791',
     '<%= config.bin %> serve --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem',
   ]
   static override flags = {
@@ -44,6 +49,10 @@ also accepts other addresses, with a warning.`
       description: 'health: no sign-in, roles or store; writes nothing to disk',
       parse: async (input) => oneOf('only', ['health'] as const, input, 'Values'),
     })(),
+    rehearse: text('rehearse')({
+      description:
+        'Script of faults for testing gates, dashboards and on-call: no monitor runs, every answer is marked DRILL',
+    }),
     'tls-cert': text('tls-cert')({ description: 'PEM file of the certificate chain', dependsOn: ['tls-key'] }),
     'tls-key': text('tls-key')({ description: 'PEM file of the private key', dependsOn: ['tls-cert'] }),
     'allowed-host': text('allowed-host')({
@@ -87,24 +96,29 @@ also accepts other addresses, with a warning.`
     const localAccounts = flags['local-account'] ?? []
     for (const account of localAccounts) await refuseUnless('local-account', account)
     const { serve } = await import('../cli/serve/serve-run.ts')
-    const config = await configuration(flags, this.io.env, { tolerant: 'entries' })
+    const rehearsed = flags.rehearse === undefined ? undefined : await rehearsalOf(flags.rehearse, flags, this.io.env)
+    const { config, invalidEntries } = rehearsed
+      ? { config: rehearsed.config, invalidEntries: [] }
+      : await loaded(flags, this.io.env)
     const { isConfigured } = await import('../core/plan/index.ts')
-    const requireConfig = (await import('../cli/health/health-types.ts')).requiresConfig(this.io.env)
+    const requireConfig =
+      rehearsed !== undefined || (await import('../cli/health/health-types.ts')).requiresConfig(this.io.env)
     const proxied = behindProxy.length > 0 || config.serve.behindProxy.length > 0
     const clear = !isLoopbackHost(flags.host) && flags['tls-cert'] === undefined && !proxied
     if (clear && flags.only === undefined && !flags['insecure-listen']) throw openListening(flags.host)
-    if (flags.only === undefined) {
+    if (flags.only === undefined && !rehearsed) {
       const { secondStore } = await import('../cli/session/service-store.ts')
       const second = await secondStore(flags, this.io.env)
       if (second?.fault) throw second.fault
     }
-    await serve(
+    return await serve(
       {
         version: packageJson().version,
         config,
         load: async () => await configurationForReload(flags, this.io.env),
         requireConfig,
-        store: flags.only === 'health' ? undefined : await storePath(flags, this.io.env),
+        store: flags.only === 'health' || rehearsed ? undefined : await storePath(flags, this.io.env),
+        rehearsal: rehearsed?.rehearsal,
         host: flags.host,
         port: flags.port,
         node: config.serve.node ?? nodeName(flags.port),
@@ -133,14 +147,13 @@ also accepts other addresses, with a warning.`
                 ? [nothingConfigured(config.origin)]
                 : []),
               ...config.warnings,
-              ...(await loadWarnings(config)),
+              ...(rehearsed ? [] : await loadWarnings(config)),
             ],
-        mistakes: config.invalidEntries,
+        mistakes: invalidEntries,
       },
       this.io,
       signal,
     )
-    return 0
   }
 }
 
@@ -167,6 +180,24 @@ systemctl reload svc.`
     for (const warning of reloaded.warnings) this.say(`Warning: ${warning}`)
     this.print(reloadText(reloaded, thisMachine, this.output))
   }
+}
+
+async function loaded(...[flags, env]: Parameters<typeof configuration>) {
+  const config = await configuration(flags, env, { tolerant: 'entries' })
+  return { config, invalidEntries: config.invalidEntries }
+}
+
+/** What `--rehearse` needs. Throws a Fault for flags that it cannot have, and for mistakes in svc.yaml or the script. */
+async function rehearsalOf(
+  file: string,
+  flags: Parameters<typeof configuration>[0] & Readonly<Record<string, unknown>> & { readonly port: number },
+  env: Parameters<typeof configuration>[1],
+) {
+  const { readScript, refuseFlags, rehearse } = await import('../cli/serve/rehearse.ts')
+  refuseFlags(flags)
+  const real = await configuration(flags, env)
+  const rehearsal = await rehearse(await readScript(file, real), real)
+  return { rehearsal, config: rehearsal.config }
 }
 
 /** Warnings about what svc runs by itself. */

@@ -18,6 +18,7 @@ import {
   warning,
 } from '../reports/samples.ts'
 import { processorMs } from '../support/suite/processor-time.ts'
+import { runsOf } from '../support/suite/runs.ts'
 
 const screen = (columns: number, more: Partial<HealthScreen> = {}): HealthScreen => ({
   width: columns,
@@ -282,7 +283,7 @@ describe('the health screen', () => {
           expect(width(line), JSON.stringify(line)).toBeLessThanOrEqual(columns)
         }
       }),
-      { numRuns: 200 },
+      { numRuns: runsOf(200) },
     )
   })
 })

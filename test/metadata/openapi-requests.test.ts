@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Accounts, bearer, password, startAccounts } from '../server/accounts.ts'
 import { ask, type Got } from '../server/site.ts'
+import { runsOf } from '../support/suite/runs.ts'
 import { canonical, type Operation } from '../support/wire/openapi.ts'
 
 /**
@@ -27,8 +28,16 @@ type Parameter = { readonly name: string; readonly in: string; readonly required
 const { document } = canonical
 const ajv = new Ajv2020({ strict: false })
 ajv.addSchema({ $id: 'svc:', components: document.components })
-const checkOf = (schema: object): ValidateFunction =>
-  ajv.compile(JSON.parse(JSON.stringify(schema).replaceAll('"#/components/', '"svc:#/components/')) as object)
+const checks = new Map<object, ValidateFunction>()
+/** Compiled once for each schema. */
+function checkOf(schema: object): ValidateFunction {
+  const existing = checks.get(schema)
+  if (existing) return existing
+  const own = JSON.parse(JSON.stringify(schema).replaceAll('"#/components/', '"svc:#/components/')) as object
+  const check = ajv.compile(own)
+  checks.set(schema, check)
+  return check
+}
 
 const resolved = (schema: Schema): Schema =>
   schema.$ref === undefined ? schema : (document.components.schemas[schema.$ref.split('/').at(-1) ?? ''] as Schema)
@@ -163,7 +172,7 @@ describe('R6 requests made from openapi.json', () => {
     return schema === undefined ? [] : [{ ...each, schema, name: each.operationId }]
   })
   // A password costs the processor 100 ms.
-  const runs = (name: string): number => (name === 'ChangePassword' ? 5 : name === 'Authenticate' ? 30 : 100)
+  const runs = (name: string): number => runsOf(name === 'ChangePassword' ? 5 : name === 'Authenticate' ? 30 : 100)
 
   test.each(withBody)(
     'R6 $name: a body that the document allows is not malformed',
@@ -223,7 +232,7 @@ describe('R6 requests made from openapi.json', () => {
         const { status } = await checked(verb, `${path}?${new URLSearchParams(query as Record<string, string>)}`)
         expect([query, status === 200 || status === (refusals[name] ?? 404)]).toEqual([query, true])
       })
-      await fc.assert(property, { numRuns: 25 })
+      await fc.assert(property, { numRuns: runsOf(25) })
     },
   )
 

@@ -119,18 +119,3 @@ export const answer = (response: dtos.HealthCheckResponse): number | undefined =
   writeFileSync(use, typed('Nope'))
   expect(await tsc('--strict', '--noEmit', use)).toMatchObject({ out: expect.stringContaining('"Nope"') })
 }, 60_000)
-
-test.each(['MakePropertiesOptional=False&AddImplicitVersion=3', 'GlobalNamespace=api.types&AddResponseStatus=True'])(
-  'R6 both compile under tsc --strict with %s',
-  async (query) => {
-    for (const [language, name] of [
-      ['typescript', 'options.ts'],
-      ['typescript.d', 'options-declared.d.ts'],
-    ] as const) {
-      const file = join(folder, name)
-      writeFileSync(file, (await ask(site.port, `/types/${language}?${query}`)).text)
-      expect(await tsc('--strict', '--noEmit', file)).toEqual({ code: 0, out: '' })
-    }
-  },
-  60_000,
-)

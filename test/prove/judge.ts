@@ -37,7 +37,7 @@ export function evaluate(
   folders: readonly string[],
 ): void {
   const { status, headers, body } = answer
-  const whole = `${headers.map(([name, value]) => `${name}: ${value}`).join('\n')}\n\n${body}`
+  const whole = written(headers, body)
   const problems = (what: string): Error =>
     new Error(`${method} ${target?.slice(0, 120)} ${status}: ${what}\n${whole.slice(0, 1_500)}`)
 
@@ -70,19 +70,48 @@ export function evaluate(
     const called = contentType?.startsWith('text/javascript') === true
     const signsIn = operation.includes('Auth') && !called
     const refreshes = operation.includes('AccessToken') && !called
-    // A page renews the cookie of a session that lasts, and no body ever has its id.
-    const renews = (each: string): boolean =>
-      contentType?.startsWith('text/html') === true && sent.includes(each) && !body.includes(each)
+    const others = headers.filter(([name, value]) => !renews(name, value))
+    const text = written(others, body)
     const knownSecrets = secrets
-      .in(whole)
-      .find(
-        (each) => !(refreshes || (each.startsWith('svc_ss_') && (renews(each) || (signsIn && sent.includes(each))))),
-      )
-    const header = tokensIn(whole).filter((each) => !renews(each))
-    for (const token of header) secrets.give(token)
-    return knownSecrets ?? (signsIn || refreshes ? undefined : header[0])
+      .in(text)
+      .find((each) => !(refreshes || (signsIn && each.startsWith('svc_ss_') && sent.includes(each))))
+    const tokens = tokensIn(text)
+    for (const token of tokens) secrets.give(token)
+    return knownSecrets ?? (signsIn || refreshes ? undefined : tokens[0])
+  }
+
+  /** A2: a page renews the cookie of a session that lasts, for the browser that presented it as one. */
+  function renews(name: string, value: string): boolean {
+    const [, cookie = '', id = ''] = renewal.exec(value) ?? []
+    return (
+      name.toLowerCase() === 'set-cookie' &&
+      cookie !== '' &&
+      target !== undefined &&
+      contentType?.startsWith('text/html') === true &&
+      pages.has(operationAt(method, target)?.operationId ?? '') &&
+      !body.includes(id) &&
+      cookiesIn(sent).includes(cookie) &&
+      cookiesIn(sent).includes('ss-opt=perm')
+    )
   }
 }
+
+const written = (headers: Answer['headers'], body: string): string =>
+  `${headers.map(([name, value]) => `${name}: ${value}`).join('\n')}\n\n${body}`
+
+/** The pages that somebody signed in may keep open. */
+const pages = new Set(['getStatusPage', 'headStatusPage', 'postStatusPage', 'getBoard', 'headBoard'])
+
+/** The Set-Cookie header of a session that lasts for 30 days after its last use. */
+const renewal = /^(ss-pid=(svc_ss_[\w-]+)); Path=\/; Max-Age=2592000; HttpOnly; SameSite=Lax(?:; Secure)?$/
+
+/** The cookies that a request presents, as `name=value`. */
+const cookiesIn = (sent: string): readonly string[] =>
+  (sent.split('\r\n\r\n', 1)[0] ?? '')
+    .split('\r\n')
+    .slice(1)
+    .flatMap((line) => /^cookie:(.*)$/i.exec(line)?.[1]?.split(';') ?? [])
+    .map((each) => each.trim())
 
 const isHealth = (method: string, target: string): boolean =>
   /HealthCheck|Healthcheck/.test(operationAt(method, target)?.operationId ?? '')

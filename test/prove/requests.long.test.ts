@@ -6,17 +6,20 @@ import { Asking, Observation } from './asking.ts'
 import { noise, talk } from './conversations.ts'
 import { type CheckContext, type ProcessResources, startFixture } from './fixture.ts'
 import { evaluate } from './judge.ts'
-import { question } from './questions.ts'
+import { places, question } from './questions.ts'
 import { Secrets } from './secrets.ts'
 import { type Hidden, holdTalk, makeNoise } from './talking.ts'
 
-/** `npm test` sends a tenth, always the same; with SVC_PROVE=1 others each time, or those of SVC_SEED. */
+/**
+ * At each path and verb, on average. The long tests send a tenth, always the same; with SVC_PROVE=1 others each time, or
+ * those of SVC_SEED.
+ */
 const proving = process.env['SVC_PROVE'] === '1'
-const requests = proving ? 50_000 : 5_000
-const seed = Number(process.env['SVC_SEED'] ?? (proving ? Date.now() % 1_000_000 : 20_261_128))
+const requests = places.length * (proving ? 50 : 5)
+const seed = Number(process.env['SVC_SEED'] ?? (proving ? Date.now() % 1_000_000 : 20_261_121))
 
 /** Requests on persistent connections, each checked separately; the others are parts of conversations, or invalid. */
-const questions = requests * 0.8
+const questions = Math.round(requests * 0.8)
 const halves = ['first', 'second'] as const
 /** How many there are of each kind in one run of a property, at most, and how many runs make a round. */
 const most = { questions: 40, talks: 60, noises: 40 }
@@ -78,12 +81,13 @@ const holdsConversations = fc.asyncProperty(list(talk, most.talks), list(noise, 
   ]),
 )
 
+const common = [
+  ['X-Correlation-Id: a', 'Vary: Accept', 'Cache-Control: no-store', 'X-Content-Type-Options: nosniff'],
+  ["Content-Security-Policy: default-src 'none'; frame-ancestors 'none'", 'Referrer-Policy: no-referrer'],
+  ['Date: Sat, 21 Nov 2026 00:00:00 GMT', 'Content-Type: text/plain; charset=utf-8', 'Content-Length: 6'],
+].flat()
+
 test('planted faults are detected: each is one that the proof below would miss without its rule', () => {
-  const common = [
-    ['X-Correlation-Id: a', 'Vary: Accept', 'Cache-Control: no-store', 'X-Content-Type-Options: nosniff'],
-    ["Content-Security-Policy: default-src 'none'; frame-ancestors 'none'", 'Referrer-Policy: no-referrer'],
-    ['Date: Sat, 21 Nov 2026 00:00:00 GMT', 'Content-Type: text/plain; charset=utf-8', 'Content-Length: 6'],
-  ].flat()
   const secrets = new Secrets(['a password'])
   secrets.know('key', 'svc_key_abcdefghijkl')
   const verdictOn = (status: number, lines: readonly string[], body = 'alive\n'): string => {
@@ -119,6 +123,59 @@ test('planted faults are detected: each is one that the proof below would miss w
   expect(answerWith(200, 'svc_at_nobodyknowsit')).toContain('S7')
   expect(answerWith(200, 'x\n    at y (z.ts:1:2)')).toContain('insides')
   expect(answerWith(400, '/srv/secret/svc.db')).not.toBe('nothing')
+})
+
+test('A2 planted faults are detected: only pages renew a cookie, the lasting one that the browser presented', () => {
+  const [own, foreign] = ['svc_ss_abcdefghijkl', 'svc_ss_mnopqrstuvwx']
+  const cookieOf = (id: string, name = 'ss-pid'): string =>
+    `Set-Cookie: ${name}=${id}; Path=/; Max-Age=2592000; HttpOnly; SameSite=Lax`
+  const presented = `Cookie: ss-pid=${own}; ss-opt=perm`
+  /** A fault, or nothing: without the cookie of the answer, each of these answers is right. */
+  const verdictOn = ({
+    sent = presented,
+    header = cookieOf(own),
+    body = '<p>fine</p>',
+    method = 'GET',
+    type = 'text/html; charset=utf-8',
+    target = '/',
+  }): string => {
+    const secrets = new Secrets([])
+    for (const id of [own, foreign]) secrets.know(id, id)
+    const lines = [...common.slice(0, -2), `Content-Type: ${type}`, `Content-Length: ${body.length}`, header]
+    const bytes = Buffer.from(`HTTP/1.1 200 X\r\n${lines.join('\r\n')}\r\n\r\n${body}`)
+    const [answer] = readAnswers(bytes, [method]).answers
+    if (!answer) return 'not one answer'
+    try {
+      evaluate(
+        { method, bodiless: false, target, sent: `${method} ${target} HTTP/1.1\r\n${sent}\r\n\r\n${own}`, answer },
+        secrets,
+        [],
+      )
+      return 'nothing'
+    } catch (error) {
+      return error instanceof Error ? error.message : 'thrown'
+    }
+  }
+  const text = { type: 'text/plain; charset=utf-8', target: '/livez', body: 'alive\n' }
+  expect(verdictOn({})).toBe('nothing')
+  expect(verdictOn({ header: `${cookieOf(own)}; Secure` })).toBe('nothing')
+  expect(verdictOn({ ...text, header: 'X: x' })).toBe('nothing')
+  for (const fault of [
+    { header: cookieOf(foreign) },
+    { header: cookieOf(own, 'ss-id') },
+    { header: cookieOf(own).replace('; HttpOnly', '') },
+    { header: cookieOf(own).replace('2592000', '31536000') },
+    { header: `Refresh: 60; url=/?s=${own}` },
+    { header: `${cookieOf(own)}\r\n${cookieOf(foreign)}` },
+    { body: `<p>${own}</p>` },
+    { sent: `Cookie: ss-id=${own}; ss-opt=temp` },
+    { sent: `Cookie: ss-pid=${own}` },
+    { sent: `X-ss-pid: ${own}\r\nX-ss-opt: perm` },
+    { sent: `Cookie: ss-pid=${own}x; ss-opt=perm` },
+    { sent: 'Accept: text/html' },
+    text,
+  ])
+    expect(verdictOn(fault), JSON.stringify(fault)).toContain('S7 it holds a secret')
 })
 
 describe.each(halves)(`${requests} requests, seed ${seed}, the %s half`, (half) => {

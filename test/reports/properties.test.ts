@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { RunDocument } from '../../src/core/protocol/index.ts'
 import { type Entry, type ReportName, records, reports } from '../../src/core/reports/index.ts'
+import { runsOf } from '../support/suite/runs.ts'
 import { nagiosLine, prometheusSeries, workflowCommand, xmlElements } from './grammar.ts'
 
 /** Anything, and what means something to a terminal, a parser, a runner or a spreadsheet. */
@@ -176,6 +177,6 @@ test.each(Object.keys(judges) as ReportName[])('K6 %s stays well-formed, whateve
       expect(output).not.toMatch(/[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufffe]/)
       expect(output.isWellFormed()).toBe(true)
     }),
-    { numRuns: 300 },
+    { numRuns: runsOf(300) },
   )
 })

@@ -4,12 +4,15 @@ import { Outbox } from '../../src/core/outbox/index.ts'
 import { firstSeed, planted, plants } from './planted-outbox.ts'
 import { simulate } from './simulated-outbox.ts'
 
+/** Those that may show a planted defect. */
 const seeds = Array.from({ length: 200 }, (_, at) => at + 1)
+/** The slow tier simulates 10,000. */
+const quick = seeds.slice(0, 50)
 
-test('W23 a simulated outbox keeps all of its rules in 200 scenarios with simulated receivers', {
+test('W23 a simulated outbox keeps all of its rules in 50 scenarios with simulated receivers', {
   timeout: 120_000,
 }, () => {
-  const broken = seeds.flatMap((seed) => {
+  const broken = quick.flatMap((seed) => {
     const { violations } = simulate({ Outbox }, seed)
     return violations.slice(0, 2).map((violation) => `seed ${seed}: ${violation}`)
   })

@@ -32,6 +32,7 @@ export const plantsByOthers: readonly Plant[] = [
     from: 'isHeld: verdict.isHeld === true }',
     to: "isHeld: verdict.fault === 'threshold' }",
     rule: 'confirmed by time',
+    seed: 3,
   },
   {
     what: 'a warning confirms the failure that follows it',
@@ -62,6 +63,7 @@ export const plantsByOthers: readonly Plant[] = [
     from: "state.healing === undefined ? [{ type: 'ask', depth: state.depth, at: beganAt + recoverMs }] : []",
     to: '[]',
     rule: 'recovered in time',
+    seed: 3,
   },
   {
     what: 'a bad run does not interrupt a recovery',

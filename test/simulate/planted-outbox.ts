@@ -9,7 +9,7 @@ export const plants: readonly Plant[] = [
     from: '  attempt ?? last ?? need\n',
     to: '  last ?? (need && attempt ? undefined : need)\n',
     rule: 'each end is told',
-    seed: 100,
+    seed: 40,
   },
   {
     what: 'a message rests on any verdict',
@@ -31,6 +31,7 @@ export const plants: readonly Plant[] = [
     from: 'if (!incident || incident.cause !== undefined) return undefined',
     to: 'if (!incident) return undefined',
     rule: 'victims fold',
+    seed: 3,
   },
   {
     what: 'quiet silences nothing',
@@ -88,6 +89,7 @@ export const plants: readonly Plant[] = [
     from: 'return latest.at - Math.max(latest.since, sinceAt) >= wellMs',
     to: 'return latest.at < latest.since - wellMs',
     rule: 'each end is told',
+    seed: 19,
   },
   {
     what: 'a receiver that fails is nobody else’s business',
@@ -133,6 +135,7 @@ export const plants: readonly Plant[] = [
       return { ...row, last: of(row.last), attempt: of(row.attempt), need: of(row.need) }
     }`,
     rule: 'each end is told',
+    seed: 6,
   },
   {
     what: 'a lost answer counts as not received',
@@ -140,6 +143,7 @@ export const plants: readonly Plant[] = [
     from: 'if (isPerhapsReceived || word === undefined || row.attempt !== word) return row',
     to: 'if (word === undefined || row.attempt !== word) return row',
     rule: 'right level',
+    seed: 15,
   },
   {
     what: 'an answer revives an incident that ended meanwhile',
@@ -147,6 +151,7 @@ export const plants: readonly Plant[] = [
     from: 'if (word === undefined || aboutIn(row)?.incident !== word.incident) return',
     to: 'if (word === undefined) return',
     rule: 'nothing twice',
+    seed: 39,
   },
   {
     what: 'an attempt is stored only after its answer',
@@ -161,6 +166,7 @@ export const plants: readonly Plant[] = [
     from: 'lapsedAcks.some((id) => !earlier.includes(id))',
     to: 'lapsedAcks.some((id) => earlier.includes(id) && false)',
     rule: 'what was not acknowledged is told',
+    seed: 4,
   },
   {
     what: 'a fault that is no longer the acknowledged one is told again and again',
@@ -168,6 +174,7 @@ export const plants: readonly Plant[] = [
     from: 'lapsedAcks.some((id) => !earlier.includes(id))',
     to: 'lapsedAcks.length > 0 || earlier.includes("")',
     rule: 'nothing without a reason',
+    seed: 2,
   },
 ]
 

@@ -69,6 +69,7 @@ export const plants: readonly Plant[] = [
     from: 'faults.length > most && isPeer ? { ...state, isFlapping: true } : state',
     to: 'faults.length > most * 1e9 && isPeer ? { ...state, isFlapping: true } : state',
     rule: 'flapping is one incident',
+    seed: 3,
   },
   {
     what: 'two faults in an hour are flapping',
@@ -97,6 +98,7 @@ export const plants: readonly Plant[] = [
     from: 'if (first && of.length - down.length < atLeast)',
     to: 'if (first && atLeast > 0)',
     rule: 'no blame without a cause',
+    seed: 2,
   },
   {
     what: 'a group fails with its last member',

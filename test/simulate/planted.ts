@@ -40,6 +40,7 @@ export const plants: readonly Plant[] = [
     from: 'wall() - monotonic()',
     to: '0 * wall() - monotonic()',
     rule: 'phases kept',
+    seed: 73,
   },
   {
     what: 'a due time is one interval after the last run',
@@ -68,6 +69,7 @@ export const plants: readonly Plant[] = [
     from: 'now + shareOf(shortest, key,',
     to: 'now + 0 * shareOf(shortest, key,',
     rule: 'first runs',
+    seed: 54,
   },
   {
     what: 'first runs are spread over the whole interval',
@@ -75,6 +77,7 @@ export const plants: readonly Plant[] = [
     from: 'Math.min(spreadMs, ...depths',
     to: 'Math.max(spreadMs, ...depths',
     rule: 'first runs',
+    seed: 54,
   },
   {
     what: 'the verdict of a process that stood still counts',
@@ -82,6 +85,7 @@ export const plants: readonly Plant[] = [
     from: 'untilAt > from',
     to: 'untilAt > from + 1e9',
     rule: 'no false failure',
+    seed: 101,
   },
   {
     what: 'a verdict that does not count is not repeated',
@@ -110,6 +114,7 @@ export const plants: readonly Plant[] = [
     from: 'return order.beganAt === undefined ? depths.filter((depth) => !covers(order.depth, depth)) : []',
     to: 'return []',
     rule: 'no long gap',
+    seed: 65,
   },
   {
     what: 'the heap keeps the place of a row whose due time has changed',

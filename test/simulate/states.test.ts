@@ -7,10 +7,13 @@ import { firstSeed, planted, plants } from './planted-states.ts'
 import { simulate } from './simulated-states.ts'
 
 const shipped = { Schedule, States, Ledger, StatesTable }
+/** Those that may show a planted defect. */
 const seeds = Array.from({ length: 200 }, (_, at) => at + 1)
+/** The slow tier simulates those that follow. */
+const quick = seeds.slice(0, 50)
 
-test('W18 simulated states keep all of their rules in 200 scenarios of two hours', { timeout: 120_000 }, () => {
-  const broken = seeds.flatMap((seed) => {
+test('W18 simulated states keep all of their rules in 50 scenarios of two hours', { timeout: 120_000 }, () => {
+  const broken = quick.flatMap((seed) => {
     const { violations } = simulate(shipped, seed)
     return violations.slice(0, 2).map((violation) => `seed ${seed}: ${violation}`)
   })

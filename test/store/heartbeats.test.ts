@@ -57,7 +57,7 @@ const undone = [
   ['ALTER TABLE "audit" DROP COLUMN "seal"', 'DROP TABLE "auditSeals"', 'DROP INDEX "auditUnsealed"'],
 ]
 
-describe.each(backends)('heartbeats on $name', ({ start, fresh, raw, stop }) => {
+describe.each(backends)('heartbeats on $name', ({ name, start, fresh, raw, stop }) => {
   let store = ''
   let data: Data
   /** A second node of the same store. */
@@ -179,7 +179,8 @@ describe.each(backends)('heartbeats on $name', ({ start, fresh, raw, stop }) => 
     expect(await other.keys.find('h2')).toMatchObject({ roles: undefined, permissions: undefined })
   })
 
-  test.each([10, 9, 8, 7, 6, 5, 4, 3, 2])(
+  // The oldest goes through each step.
+  test.each(name === 'SQLite' ? [10, 9, 8, 7, 6, 5, 4, 3, 2] : [10, 2])(
     'D2 a store of version %i is migrated, and its content remains',
     async (version) => {
       await data.users.add(newUser('alice', { roles: ['Admin'] }), actor())

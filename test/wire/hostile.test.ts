@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { Fault } from '../../src/core/errors.ts'
 import { AssignRoles, type Dto, HealthCheckResponse } from '../../src/core/protocol/index.ts'
 import { bind, decodeAnswer, formats, parsePairs, readBody } from '../../src/core/wire/index.ts'
+import { runsOf } from '../support/suite/runs.ts'
 import { dtos } from './arbitrary.ts'
 
 const json = await formats.json()
@@ -108,7 +109,7 @@ test('S4 any input becomes a DTO or a short fault', async () => {
   )
   await fc.assert(
     fc.asyncProperty(fc.constantFrom(...dtos), body, (schema, text) => read(schema, text)),
-    { numRuns: 500 },
+    { numRuns: runsOf(500) },
   )
 })
 

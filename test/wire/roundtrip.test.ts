@@ -9,12 +9,13 @@ import {
   readBatch,
   type WireValues,
 } from '../../src/core/wire/index.ts'
+import { runsOf } from '../support/suite/runs.ts'
 import { dtos, valuesOf } from './arbitrary.ts'
 
 const json = await formats.json()
 const csv = await formats.csv()
 const jsv = await formats.jsv()
-const runs = { numRuns: 100 }
+const runs = { numRuns: runsOf(100) }
 
 test('the protocol exports the DTOs of the interface', () => {
   expect(dtos.map(({ name }) => name)).toEqual(
@@ -70,7 +71,7 @@ describe.each(dtos.map((dto) => [dto.name, dto] as const))('%s', (_name, dto) =>
           expect(read.map((one) => one())).toEqual(values)
         }
       }),
-      { numRuns: 30 },
+      { numRuns: runsOf(30) },
     )
   })
 

@@ -1,6 +1,6 @@
 import { definitionsOf } from '../../core/metadata/index.ts'
 import { HealthCheckResponse, ServerType } from '../../core/protocol/index.ts'
-import { type Answer, integer, listOf, objectOf, oneOf, optional, string } from '../render/document.ts'
+import { type Answer, flag, integer, listOf, objectOf, oneOf, optional, string } from '../render/document.ts'
 import { errorShape } from '../render/errors.ts'
 
 /** The protocol's own document; for several types, an array of these documents with their requests. */
@@ -12,6 +12,8 @@ export const healthAnswer: Answer = {
       ServerType: oneOf(...ServerType.values),
       ExecutionMode: string,
       ExitCode: integer,
+      // The server rehearses: its faults are scripted.
+      Drill: optional(flag),
       Response: optional(ref),
       Error: optional(errorShape),
     })

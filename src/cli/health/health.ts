@@ -513,6 +513,7 @@ async function json(
       ServerType: outcome.type,
       ExecutionMode: as.mode,
       ExitCode: outcome.exitCode,
+      ...(outcome.response && outcome.run?.drill === true ? { Drill: true } : {}),
     }).slice(0, -1)
     const tail = outcome.response
       ? `"Response":${encodeJson(HealthCheckResponse, outcome.response)}`

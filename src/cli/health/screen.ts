@@ -1,5 +1,6 @@
 import { exits } from '../../core/errors.ts'
 import { showDuration } from '../../core/format.ts'
+import { markDrill } from '../../core/protocol/index.ts'
 import { count, type Entry, type EntryReading, isBad, quietSentence, read, results } from '../../core/reports/index.ts'
 import { painter } from '../io/terminal.ts'
 import { type Line, marks, type Shrink, styles, type Table, type TableCell, table } from '../render/table.ts'
@@ -69,7 +70,8 @@ function verdictLines(
     ...(durations.length > 0 ? [showDuration(Math.max(...durations))] : []),
     ...(age > 1 ? [`age ${showDuration(Math.floor(age) * 1_000)}`] : []),
   ].filter(Boolean)
-  const word = verdictWords[verdict]
+  const isDrill = readings.some(({ drill }) => drill)
+  const word = isDrill ? markDrill(verdictWords[verdict]) : verdictWords[verdict]
   const hidden = detail !== 'verbose' && detail !== 'verdict' && readings.some((entry) => results(entry).length > 0)
   const hint = '-v shows every check'
   const lines = factLines(`${word}${beside} `, facts, look)

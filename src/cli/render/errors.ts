@@ -2,7 +2,7 @@ import { Fault, type FilePlace } from '../../core/errors.ts'
 import type { ReportedError } from '../../core/reports/index.ts'
 import { sanitizeLine, sanitizeText } from '../../core/sanitize.ts'
 import { painter, type Style } from '../io/terminal.ts'
-import { anyObject, integer, listOf, objectOf, optional, string, strings } from './document.ts'
+import { anyObject, flag, integer, listOf, objectOf, optional, string, strings } from './document.ts'
 import { wrap } from './width.ts'
 
 /** An error for people and for scripts, both from the same allow-list. */
@@ -47,6 +47,7 @@ export const errorShape = objectOf({
   target: optional(string),
   hints: strings,
   responseStatus: optional(anyObject),
+  drill: optional(flag),
   file: optional(string),
   line: optional(integer),
   column: optional(integer),
@@ -70,7 +71,7 @@ function reported(error: unknown, target: string | undefined): ReportedError {
     const message = `svc failed unexpectedly: ${sanitizeLine(reason)}`
     return { code: 'InternalServerError', exitCode: 1, message, ...place, hints }
   }
-  const { fields = [], hints = [], remoteStatus, places = [] } = error.details
+  const { fields = [], hints = [], remoteStatus, places = [], drill } = error.details
   const code = sanitizeLine(error.errorCode)
   const message = sanitizeLine(error.message)
   const Errors = fields.map((field) => ({
@@ -89,6 +90,7 @@ function reported(error: unknown, target: string | undefined): ReportedError {
     ...place,
     hints: hints.map(sanitizeText),
     ...status,
+    ...(drill ? { drill } : {}),
     ...mistakesOf(places),
   }
 }

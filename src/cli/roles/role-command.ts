@@ -32,7 +32,10 @@ export type RoleFlags = SessionFlags & {
   readonly quiet: boolean
 }
 
-export const listsOf = (flags: RoleFlags): Lists => ({ roles: flags.role ?? [], permissions: flags.permission ?? [] })
+export const listsOf = (flags: Pick<RoleFlags, 'role' | 'permission'>): Lists => ({
+  roles: flags.role ?? [],
+  permissions: flags.permission ?? [],
+})
 
 /** The user name, which is required unless a file contains the users. */
 export function userOf(user: string | undefined): string {

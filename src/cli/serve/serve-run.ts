@@ -6,7 +6,7 @@ import { type Config, type InvalidEntry, loadReading, loadRestartSettings } from
 import { Fault } from '../../core/errors.ts'
 import { fileProblem } from '../../core/file-errors.ts'
 import { filesWithin, patienceMs, readNamed, shareOf } from '../../core/files/index.ts'
-import { openCore } from '../../core/open.ts'
+import { type OpenOptions, openCore } from '../../core/open.ts'
 import { preload } from '../../core/preload.ts'
 import { type Log, stackOf, startServer } from '../../core/server/index.ts'
 import type { Runtime } from '../../core/service.ts'
@@ -16,6 +16,7 @@ import { testCommand } from '../render/hints.ts'
 import { announce, type Reloads } from '../session/running.ts'
 import { localCall, refusalStore } from '../session/session.ts'
 import { replaceFile } from '../settings/private-file.ts'
+import type { Rehearsal } from './rehearse.ts'
 import { type ReloadWork, reloader } from './reload.ts'
 import { openServeLog, type ServeLog } from './serve-log.ts'
 
@@ -56,6 +57,8 @@ export type ServeRequest = {
   /** Creates the first Admin (P6). */
   readonly bootstrap: { readonly userName: string; readonly passwordFile: string } | undefined
   readonly loopback: boolean
+  /** Makes the server one that rehearses, without a store. */
+  readonly rehearsal?: Rehearsal | undefined
   /** Warnings for the operator, logged at the start. */
   readonly warnings: readonly string[]
   /** Entries of svc.yaml with mistakes: their types are unhealthy until the file is corrected and svc restarted. */
@@ -68,12 +71,16 @@ const maxStopMs = 9_900
 const maxLogMs = 2_000
 const minLogMs = 100
 
-/** Serves until the signal aborts, then answers pending requests and closes. */
-export async function serve(request: ServeRequest, io: Io, ended: AbortSignal): Promise<void> {
+/**
+ * Serves until the signal aborts, then answers pending requests and closes. Resolves with the exit code: 0, or for a
+ * rehearsal what it proved.
+ */
+export async function serve(request: ServeRequest, io: Io, ended: AbortSignal): Promise<number> {
   const serveLog = await openServeLog(io)
   const { log } = serveLog
   const hangup = onHangup(io)
-  const signal = AbortSignal.any([ended, hangup.signal])
+  const { rehearsal } = request
+  const signal = AbortSignal.any([ended, hangup.signal, ...(rehearsal ? [rehearsal.ends] : [])])
   const { reportUncaught } = io
   io.reportUncaught = async (error) => {
     log({ level: 'error', msg: 'svc failed unexpectedly and ends', stack: stackOf(error) })
@@ -91,7 +98,9 @@ export async function serve(request: ServeRequest, io: Io, ended: AbortSignal): 
       log({ level: 'error', msg: `${type} is unhealthy: ${name} is not checked: ${lines.join('; ')}` })
     }
     await answer(request, serveLog, io, { signal, hangup })
+    const code = rehearsal?.finish() ?? 0
     log({ level: 'info', msg: 'stopped' })
+    return code
   } finally {
     signal.removeEventListener('abort', stopping)
     hangup.release()
@@ -177,18 +186,24 @@ async function answer(
     localAccounts: [...request.config.serve.localAccounts, ...request.localAccounts],
     debug: request.debug,
   }
+  const { rehearsal } = request
   // Loaded now, because every run of a monitor with a keychain secret needs it.
-  await preload(() => import('../keychain/secrets.ts'))
+  if (!rehearsal) await preload(() => import('../keychain/secrets.ts'))
   // A reload needs them.
   await preload(async () => await (await loadReading())())
   const restartSettings = await loadRestartSettings()
   const { service, runtime, reload } = await openCore({
-    refusals: refusalStore(env),
-    // Callers read it on other machines, and a sign-in by another account does not end the pause here.
-    tryNow: async (...monitor) => {
-      const command = testCommand({ config: request.config.origin }, ...monitor)
-      return `try now on ${hostname()} as ${machine.accountName()}: ${command}`
-    },
+    rehearses: rehearsal !== undefined,
+    ...(rehearsal
+      ? {}
+      : {
+          refusals: refusalStore(env),
+          // Callers read it on other machines, and a sign-in by another account does not end the pause here.
+          tryNow: async (...monitor: Parameters<NonNullable<OpenOptions['tryNow']>>) => {
+            const command = testCommand({ config: request.config.origin }, ...monitor)
+            return `try now on ${hostname()} as ${machine.accountName()}: ${command}`
+          },
+        }),
     version: request.version,
     config: request.config,
     requireConfig: request.requireConfig,
@@ -207,7 +222,9 @@ async function answer(
     let url = ''
     let undeclaredProxy = false
     let reloads: Reloads | undefined = hangup.ends ? undefined : { latest: 0 }
-    const register = () => {
+    // Other commands must not take a rehearsal for the server of this account.
+    const register = (): (() => void) => {
+      if (rehearsal) return () => {}
       const { store = 'none', configuration } = runtime.facts
       return announce({ pid: machine.pid, url, store, undeclaredProxy, configuration, reloads }, homeOf(env))
     }
@@ -221,12 +238,14 @@ async function answer(
       log,
       limits,
       droppedLogLines: droppedLines,
+      rehearsal: rehearsal?.server,
       undeclaredProxy: () => {
         undeclaredProxy = true
         if (url !== '') register()
       },
     })
     runtime.answersAt?.(server.url)
+    rehearsal?.begin(log)
     url = server.url
     let forget = (): void => {}
     let unmark = (): void => {}
@@ -247,10 +266,10 @@ async function answer(
         store: facts.store ?? 'none',
         configuration: facts.configuration ?? 'none',
         types: facts.types.length > 0 ? facts.types.join(' ') : 'none configured',
-        ...(facts.schedule === undefined ? {} : { schedule: facts.schedule }),
-        ...(facts.notKept === undefined ? {} : { notKept: facts.notKept }),
+        ...(rehearsal || facts.schedule === undefined ? {} : { schedule: facts.schedule }),
+        ...(rehearsal || facts.notKept === undefined ? {} : { notKept: facts.notKept }),
       })
-      if (reload) {
+      if (reload && !rehearsal) {
         const certificate = () => certificateOf(request)
         const { load } = request
         const report = (now: Reloads): void => {

@@ -1,5 +1,11 @@
 import { Fault, type FaultName, type FieldFault } from '../errors.ts'
-import { type Operation, type OperationSpec, operations, type ResponseStatus } from '../protocol/index.ts'
+import {
+  isMarkedDrill,
+  type Operation,
+  type OperationSpec,
+  operations,
+  type ResponseStatus,
+} from '../protocol/index.ts'
 import { sanitizeAndCut } from '../sanitize.ts'
 import type { Address } from './address.ts'
 import type { Received, Stage } from './exchange.ts'
@@ -144,6 +150,7 @@ export function refusal(
     ...(fields.length > 0 ? { fields } : {}),
     ...(errorCode !== undefined && /^[A-Za-z][\w.]{0,99}$/.test(errorCode) ? { errorCode } : {}),
     ...(wait === undefined ? {} : { retryAfter: wait }),
+    ...(isMarkedDrill(status?.Message ?? '') ? { drill: true as const } : {}),
   })
 }
 

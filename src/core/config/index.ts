@@ -6,6 +6,7 @@ export { type Config, type InvalidEntry, type LoadedConfig, type LoadOptions, lo
 export const configSchema = async (): Promise<object> => (await import('./schema.ts')).configSchema()
 export const loadReading = async () => (await import('./preload.ts')).preloadReading
 export const loadRestartSettings = async () => (await import('./restart.ts')).restartSettings
+export const loadRehearsal = () => import('./rehearsal.ts')
 export const proposals = () => import('./proposed.ts')
 export const loadScheduleLoad = () => import('./schedule-load.ts')
 export { accountProblem, proxyProblem, serveSettings } from '../serve-settings.ts'

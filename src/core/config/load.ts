@@ -12,6 +12,7 @@ import {
   type Raw,
   readSettings,
   type SettingsContext,
+  type SettingsSpec,
   unknownKey,
 } from '../settings/index.ts'
 import type { AuthConfig } from './auth.ts'
@@ -490,7 +491,7 @@ const receiversWithProgram = (
     one.runsProgram ? [{ name: `receiver ${one.name}`, path: ['notify', index, one.kind] }] : [],
   )
 
-type Placed = Problem & { readonly place: DocumentPlace; readonly file: string; readonly text: string }
+export type Placed = Problem & { readonly place: DocumentPlace; readonly file: string; readonly text: string }
 
 /** More problems would scroll the first one off the screen. */
 const maxReported = 50
@@ -569,11 +570,23 @@ function inWords(problems: readonly Placed[]): Pick<InvalidEntry, 'mistakes' | '
  * A single problem is the message. Several are listed as hints, and the message names their places. `places` has all of
  * them. With `onlyKnown`, excerpts show only the names of settings: the file may be another one, or be misread.
  */
-async function refusal(main: string, problems: readonly Placed[], onlyKnown: boolean): Promise<Fault> {
-  const next = 'Correct the file, then: svc monitors validate'
+export async function refusal(
+  main: string,
+  problems: readonly Placed[],
+  onlyKnown: boolean,
+  {
+    next = 'Correct the file, then: svc monitors validate',
+    settings = {},
+  }: {
+    /** The last hint. */
+    readonly next?: string
+    /** Those of a file that is not a svc.yaml. */
+    readonly settings?: SettingsSpec
+  } = {},
+): Promise<Fault> {
   const { all: sorted, count, hasRoot } = listed(problems)
   const [{ excerpt, knownKeys }, { authSettings }] = await Promise.all([import('./excerpt.ts'), import('./auth.ts')])
-  const keys = await knownKeys({ ...serveSettings, ...authSettings })
+  const keys = await knownKeys({ ...serveSettings, ...authSettings, ...settings })
   const source = ({ place, text }: Placed): string => excerpt(text, place, keys, onlyKnown)
   const places = sorted.map(filePlace)
   const [first, second] = sorted

@@ -4,7 +4,7 @@ import { applyHoldDuration, fingerprint } from './kind.ts'
 import { NoSlot, orAborted } from './limits.ts'
 import type { EngineContext, MonitorReport, PlannedMonitor, RunClock, RunOptions } from './monitor.ts'
 import { neverBegun, observeOnce, ownTime, toleranceMs, waitText } from './observe.ts'
-import { notChecked, type Result, reallyFailed, writeMonitorOfType } from './result.ts'
+import { asDrill, notChecked, type Result, reallyFailed, writeMonitorOfType } from './result.ts'
 import type { Blocked } from './sign-ins.ts'
 
 /** The name of a monitor in the texts of another one. */
@@ -18,7 +18,8 @@ export function reportOf(
   durationMs: number,
   attemptCount: number,
 ): MonitorReport {
-  const marked = monitor.deployment ? results.map((result) => ({ ...result, deployment: true })) : results
+  const deployed = monitor.deployment ? results.map((result) => ({ ...result, deployment: true })) : results
+  const marked = monitor.drill ? deployed.map(asDrill) : deployed
   return {
     name: monitor.name,
     kind: monitor.kind.name,
@@ -31,6 +32,7 @@ export function reportOf(
     attempts: attemptCount,
     ownPart: monitor.ownPart,
     ...(monitor.tags ? { tags: monitor.tags } : {}),
+    ...(monitor.drill ? { drill: true as const } : {}),
   }
 }
 

@@ -49,6 +49,8 @@ export type PlannedMonitor = {
   readonly formerly?: readonly string[] | undefined
   /** Its own tags and those of its type and profile, each once, in the order of the alphabet. Absent: none. */
   readonly tags?: readonly string[] | undefined
+  /** It belongs to a rehearsal: its results are scripted, marked, and never ok. */
+  readonly drill?: true | undefined
 }
 
 export type MonitorReport = {
@@ -70,6 +72,7 @@ export type MonitorReport = {
   readonly observed?: { readonly beganAt: number; readonly endedAt: number } | undefined
   readonly ownPart?: PlannedMonitor['ownPart']
   readonly tags?: PlannedMonitor['tags']
+  readonly drill?: PlannedMonitor['drill']
 }
 
 /** One run of a plan. Every document and report is built from it. */

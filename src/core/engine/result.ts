@@ -1,6 +1,6 @@
 import { show } from '../format.ts'
 import type { FaultClass } from '../probe-error.ts'
-import type { ServerType } from '../protocol/index.ts'
+import { markDrill, type ServerType } from '../protocol/index.ts'
 import type { SettingsSpec, Threshold, ThresholdUnit } from '../settings/index.ts'
 
 /** Base units: the unit of a measurement, however it is displayed. */
@@ -31,8 +31,17 @@ export type Measurement = {
  * - `budget`: the caller's time limit left no time for it.
  * - `refused`: the sign-in of another monitor with the same account was refused, and is not repeated.
  * - `permission`: the account lacks the privilege to read the figure.
+ * - `rehearsal`: the server rehearses (`svc serve --rehearse`), and no monitor runs.
  */
-export const notCheckedReasons = ['configuration', 'missing', 'starved', 'budget', 'refused', 'permission'] as const
+export const notCheckedReasons = [
+  'configuration',
+  'missing',
+  'starved',
+  'budget',
+  'refused',
+  'permission',
+  'rehearsal',
+] as const
 export type NotCheckedReason = (typeof notCheckedReasons)[number]
 
 /** A monitor by its server type and its MonitorName, which is unique within the type. */
@@ -286,6 +295,7 @@ const faultOf: Record<Exclude<NotCheckedReason, 'permission'>, FaultClass> = {
   starved: 'timeout',
   budget: 'timeout',
   refused: 'auth',
+  rehearsal: 'data',
 }
 
 /**
@@ -309,6 +319,17 @@ export const notChecked = <const Name extends string>(
   notChecked: reason,
   ...(reason === 'permission' ? { status: 'warning' as const } : { status: 'failed' as const, fault: faultOf[reason] }),
 })
+
+/**
+ * The result as a rehearsal reports it: marked, and never a success. What would be one was not checked. No request can
+ * suppress it as related to a deployment.
+ */
+export function asDrill({ deployment: _, ...result }: Result): Result {
+  const message = markDrill(result.message)
+  return result.status === 'failed' && result.notChecked !== 'permission'
+    ? { ...result, message }
+    : { ...result, status: 'failed', fault: faultOf.rehearsal, notChecked: 'rehearsal', message }
+}
 
 // The rule for checks that the account of a monitor may not perform (H10). The runner of checks and the engine apply
 // it, so that a check only says what it could not read.

@@ -156,9 +156,7 @@ export class Heap<T extends object> {
 
   /** Adds the entry, or moves it to its new place. */
   put(entry: T): void {
-    const place = this.#places.get(entry) ?? this.#entries.length
-    this.#set(place, entry)
-    this.#settle(place, entry)
+    this.#settle(this.#places.get(entry) ?? this.#entries.length, entry)
   }
 
   /** Does nothing if the entry is not here. */
@@ -168,7 +166,6 @@ export class Heap<T extends object> {
     this.#places.delete(entry)
     const last = this.#entries.pop()
     if (last === undefined || last === entry) return
-    this.#set(place, last)
     this.#settle(place, last)
   }
 
@@ -177,6 +174,7 @@ export class Heap<T extends object> {
     this.#places.set(entry, place)
   }
 
+  /** Sets the entry at this place, or as far above or below as its order demands. */
   #settle(place: number, entry: T): void {
     let at = place
     for (;;) {

@@ -147,7 +147,7 @@ export function healthPart(
   }: Pick<EngineContext, 'services' | 'history'> & Pick<LatestOptions, 'onReport'>,
   ownStore: Pick<OwnParts, 'storePath' | 'prepareStore'> | undefined,
 ): HealthPart {
-  const { shared, refusals, tryNow } = options
+  const { shared, refusals, tryNow, rehearses = false } = options
   const now = (): number => performance.now()
   let current = planned(options, ownStore)
   const context: EngineContext = {
@@ -178,14 +178,15 @@ export function healthPart(
     { config, ownParts }: Planned = current,
   ): Promise<readonly PlannedMonitor[]> => {
     const configured = config.types[type]
-    return await assemble(type, {
+    const monitors = await assemble(type, {
       configured: configured?.monitors ?? [],
-      host: configured?.host ?? {},
+      host: rehearses ? false : (configured?.host ?? {}),
       parts: ownParts,
-      listening: listeningPorts,
+      listening: rehearses ? async () => [] : listeningPorts,
       signal,
       mode,
     })
+    return rehearses ? monitors.map((one) => (one.drill ? one : { ...one, drill: true as const })) : monitors
   }
 
   let latest: LatestReports | undefined

@@ -54,6 +54,11 @@ export type OpenOptions = {
   readonly details: ServeOptions['details']
   /** Checks nothing but what svc.yaml configures: without one, svc does not check itself either (K10). */
   readonly requireConfig?: boolean | undefined
+  /**
+   * Whether the monitors are those of a rehearsal (`rehearsedConfig`): whatever is planned beside them is marked as theirs,
+   * and no port of this machine is tried.
+   */
+  readonly rehearses?: boolean | undefined
   /** Where refused sign-ins outlive this process. Absent: it forgets them. */
   readonly refusals?: RefusalStore | undefined
   /**

@@ -12,6 +12,24 @@ export const runVersion = 1
 /** The media type between two svc. Only a request that names it, with the version, gets it. */
 export const runMediaType = `application/vnd.svc.run+json;version=${runVersion}`
 
+/**
+ * How the answers of a rehearsal (`svc serve --rehearse`) are marked, so that nobody takes them for those of a server
+ * that checks something.
+ */
+export const drillHeader = 'Svc-Drill'
+/** The value of the header. */
+export const drillKind = 'rehearsal'
+
+const prefix = 'DRILL: '
+
+export const isMarkedDrill = (text: string): boolean => text.startsWith(prefix)
+
+/** The text with the prefix of drills. A text that has it remains as it is. */
+export const markDrill = (text: string): string => (isMarkedDrill(text) ? text : prefix + text)
+
+/** The text without the prefix of drills. */
+export const withoutDrillMark = (text: string): string => (isMarkedDrill(text) ? text.slice(prefix.length) : text)
+
 export const RunStatus = choice('RunStatus', ['ok', 'warning', 'failed'])
 export type RunStatus = Infer<typeof RunStatus>
 
@@ -65,8 +83,8 @@ export const RunResult = dto('RunResult', {
   /** Identity rather than state: version, serial number, role. */
   facts: map,
   /**
-   * Why the check came to no verdict: `configuration`, `missing`, `starved`, `budget`, `refused` or `permission`. The
-   * status then says nothing about the server. A later svc may add more.
+   * Why the check came to no verdict: `configuration`, `missing`, `starved`, `budget`, `refused`, `permission` or
+   * `rehearsal`. The status then says nothing about the server. A later svc may add more.
    */
   notChecked: text,
   /** Present if notifications about it are silenced. Only of results that are not ok, or that count as ok because of it. */
@@ -135,5 +153,7 @@ export const RunDocument = dto('RunDocument', {
   quietResults: integer,
   /** The part of svc that was checked because nothing is configured for the type: `svc's own store`. */
   ownPart: text,
+  /** The server rehearses (`svc serve --rehearse`): no monitor ran, the faults are scripted, and nothing is ever ok. */
+  drill: flag,
 })
 export type RunDocument = Infer<typeof RunDocument>

@@ -1,5 +1,6 @@
 import { Fault } from '../errors.ts'
 import type { HealthCheckResponse, MonitoringResult, MonitorSummary } from './dtos.ts'
+import { isMarkedDrill, markDrill } from './run-document.ts'
 
 /** Selects monitors and checks by patterns over their names. */
 export type Selection = { readonly only: readonly string[]; readonly skip: readonly string[] }
@@ -18,12 +19,12 @@ export function select(response: HealthCheckResponse, selection: Selection): Hea
   const failed = selected.filter((summary) => !passed(summary))
   // A failure that no monitor explains is the server's own and remains.
   const unclaimed = !passed(response) && summaries.every(passed)
+  const headline = selectedHeadline(failed.map(causesOf), selected.length, summaries.length)
+  const isDrill = isMarkedDrill(response.StatusMessage ?? '')
   return {
     ...response,
     Status: failed.length > 0 || unclaimed ? 'Failure' : 'Success',
-    StatusMessage: unclaimed
-      ? response.StatusMessage
-      : selectedHeadline(failed.map(causesOf), selected.length, summaries.length),
+    StatusMessage: unclaimed ? response.StatusMessage : isDrill ? markDrill(headline) : headline,
     FailedMonitorCount: failed.length,
     MonitorSummaries: selected,
   }

@@ -1,6 +1,7 @@
 import {
   faultIn,
   type HealthCheckResponse,
+  isMarkedDrill,
   type MonitoringResult,
   type MonitorSummary,
   warningIn,
@@ -38,6 +39,7 @@ export function fromForeignDocument(response: HealthCheckResponse): Answered {
     correlationId: sanitizeLine(response.CorrelationId ?? ''),
     node: '',
     state: response.ServerState && readState(stateOf(response.ServerState)),
+    ...(isMarkedDrill(response.StatusMessage ?? '') ? { drill: true as const } : {}),
   }
 }
 

@@ -14,7 +14,7 @@ import {
   worstFirst,
 } from './reading.ts'
 
-export { exposition, expositionTypes, renderFamilies } from './exposition.ts'
+export { asDrillText, exposition, expositionTypes, renderFamilies } from './exposition.ts'
 
 /** The maximum number of items per check that get a series. */
 export const maxItems = 50
@@ -45,8 +45,16 @@ export function healthFamilies(readings: readonly EntryReading[], maxSeries: num
     ...checkRows.map((row) => gather(row, items)),
     gather(droppedItems, checks),
   ]
-  return bounded(families, maxSeries)
+  const isDrill = readings.some(({ drill }) => drill)
+  return bounded(families, maxSeries).map((family) =>
+    isDrill && family.name === droppedName ? withLabels(family, drillLabels) : family,
+  )
 }
+
+const withLabels = (family: Family, labels: Labels): Family => ({
+  ...family,
+  samples: family.samples.map((sample) => ({ ...sample, labels: { ...sample.labels, ...labels } })),
+})
 
 /** One family: its samples per thing, and which value wins when two samples have the same labels. */
 export type FamilyOf<Thing> = Omit<Family, 'samples'> & {
@@ -77,9 +85,10 @@ export function merged(samples: readonly Sample[], keep: (a: number, b: number) 
   return [...series.values()]
 }
 
+const droppedName = 'svc_series_dropped'
 /** How many series a response omits. */
 export const droppedFamily = (value: number): Family => ({
-  name: 'svc_series_dropped',
+  name: droppedName,
   type: gauge,
   help: 'Series omitted from this response because there are too many.',
   samples: [{ value }],
@@ -127,8 +136,11 @@ export type TypeReading = Pick<
   'type' | 'mode' | 'level' | 'monitors' | 'duration' | 'endedAt' | 'state' | 'error'
 >
 
+/** The label of all samples of a rehearsal. */
+export const drillLabels = { drill: 'true' } as const
+
 const placeOf = (reading: EntryReading, several: boolean): TypePlace => {
-  const server = several ? { server: reading.target } : {}
+  const server = { ...(several ? { server: reading.target } : {}), ...(reading.drill ? drillLabels : {}) }
   return { reading, server, type: { ...server, type: reading.type, depth: reading.mode }, complete: true }
 }
 
@@ -355,7 +367,7 @@ export const checkRows: readonly FamilyOf<Item>[] = [
   {
     name: 'svc_check_not_checked',
     type: gauge,
-    help: '1 if the check came to no verdict, by reason: configuration, missing, starved, budget, refused or permission. Absent otherwise.',
+    help: '1 if the check came to no verdict, by reason: configuration, missing, starved, budget, refused, permission or rehearsal. Absent otherwise.',
     samples: ({ labels, result: { notChecked } }) =>
       notChecked === undefined ? [] : [{ labels: { ...labels, reason: notChecked }, value: 1, urgent: true }],
   },

@@ -3,12 +3,14 @@ import {
   faultPrefix,
   isSelectedHeadline,
   type MonitoringStatus,
+  markDrill,
   type RunDocument,
   type RunMeasurement,
   type RunMonitor,
   type RunResult,
   type RunStatus,
   warningPrefix,
+  withoutDrillMark,
 } from '../protocol/index.ts'
 import { sanitizeLine, sanitizeText } from '../sanitize.ts'
 import { fromForeignDocument } from './foreign.ts'
@@ -45,24 +47,26 @@ export function read(entry: Entry): EntryReading {
   }
   if (!entry.Run && !entry.Response) return { ...base, ...unanswered(base.type, entry.Error) }
   const answered = entry.Run ? readRun(entry.Run) : fromForeignDocument(entry.Response ?? {})
-  const { level, monitors, message, unnamed, ...more } = answered
+  const { level, monitors, message: written, unnamed, ...more } = answered
+  const message = more.drill ? withoutDrillMark(written) : written
   const all = monitors.flatMap((monitor) => monitor.results)
   const warnings = all.filter((result) => result.level === 'warn').length
   const failed = monitors.filter((monitor) => monitor.level === 'fail').length
   const unchecked = monitors.filter((monitor) => monitor.level === 'not checked').length
+  const headline =
+    more.ownPart !== undefined && level === 'warn'
+      ? ownSentence(base.type, more.ownPart, warnings)
+      : [
+          sentence(base.type, level, { failed, unchecked, total: monitors.length, warnings }),
+          quietSentence(more.quietResults) ?? [],
+        ]
+          .flat()
+          .join('; ')
   return {
     ...base,
     ...more,
     level,
-    headline:
-      more.ownPart !== undefined && level === 'warn'
-        ? ownSentence(base.type, more.ownPart, warnings)
-        : [
-            sentence(base.type, level, { failed, unchecked, total: monitors.length, warnings }),
-            quietSentence(more.quietResults) ?? [],
-          ]
-            .flat()
-            .join('; '),
+    headline: more.drill ? markDrill(headline) : headline,
     causes: causes(base.type, level, all, message),
     monitors,
     failed: Math.max(failed, unnamed),
@@ -94,6 +98,7 @@ export function readRun(run: RunDocument): Answered {
     state: readState(run.serverState),
     quietResults: run.quietResults === undefined ? undefined : figure(run.quietResults),
     ownPart: run.ownPart === undefined ? undefined : sanitizeLine(run.ownPart),
+    ...(run.drill === true ? { drill: true as const } : {}),
   }
 }
 
@@ -167,10 +172,13 @@ function unanswered(type: string, error: ReportedError | undefined): Omit<EntryR
         hints: error.hints.map(sanitizeText),
       }
     : { code: 'UnreadableAnswer', exitCode: 8, message: 'no answer and no error', hints: [] }
+  const isDrill = error?.drill === true
+  // Without any answer, nobody said which types there are.
+  const headline = `${type === 'all' ? 'the server types' : type} could not be checked`
   return {
     level: 'unknown',
-    // Without any answer, nobody said which types there are.
-    headline: `${type === 'all' ? 'the server types' : type} could not be checked`,
+    headline: isDrill ? markDrill(headline) : headline,
+    ...(isDrill ? { drill: true as const } : {}),
     causes: [reported.message],
     monitors: [],
     failed: 0,
@@ -247,7 +255,7 @@ export type ResultRecord = {
   readonly Host?: string | undefined
   /** The fault class. */
   readonly Fault?: string | undefined
-  /** Why the check came to no verdict: `configuration`, `missing`, `starved`, `budget`, `refused` or `permission`. */
+  /** Why the check came to no verdict: `configuration`, `missing`, `starved`, `budget`, `refused`, `permission` or `rehearsal`. */
   readonly NotChecked?: string | undefined
 }
 

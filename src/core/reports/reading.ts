@@ -20,6 +20,8 @@ export type ReportedError = {
   readonly hints: readonly string[]
   /** The ResponseStatus of a remote server, if it sent one. */
   readonly responseStatus?: ResponseStatus | undefined
+  /** The remote server rehearses. */
+  readonly drill?: true | undefined
   /** The file, and the line and column from 1, of the first mistake in a local file. */
   readonly file?: string | undefined
   readonly line?: number | undefined
@@ -176,6 +178,8 @@ type RunReading = {
   readonly quietResults?: number | undefined
   /** The part of svc that was checked because nothing is configured for the type. */
   readonly ownPart?: string | undefined
+  /** The server rehearses: its faults are scripted, and no monitor ran. */
+  readonly drill?: true | undefined
 }
 
 /** The content of an answer, from whatever source. */

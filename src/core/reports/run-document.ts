@@ -8,6 +8,7 @@ import {
   type HealthCheckResponse,
   type MonitoringResult,
   type MonitorSummary,
+  markDrill,
   type RunDocument,
   type RunMonitor,
   type RunQuiet,
@@ -85,21 +86,24 @@ export function runDocument(
   const written = flags.SuppressDeploymentErrors === true ? suppressedMonitorOf : monitorOf
   const monitors = run.monitors.map((report) => written(withoutNames(report, reads)))
   const full = view === 'full'
+  const isDrill = run.monitors.some(({ drill }) => drill)
+  const message = headline(type, monitors, view)
   return {
     version: runVersion,
     type,
     mode: run.mode,
     view,
     status: worstStatus(monitors),
-    message: headline(type, monitors, view),
+    message: isDrill ? markDrill(message) : message,
     correlationId,
     ...(full ? { runId: run.id, node: run.serverState.ServerName } : {}),
     startedAt: run.startedAt,
     endedAt: run.endedAt,
     durationMs: run.durationMs,
     ...(full && flags.IncludeServerStateInformation === true ? { serverState: stateOf(run.serverState) } : {}),
-    monitors: full ? monitors : monitors.map(brief),
+    monitors: full ? monitors : monitors.map(isDrill ? briefDrill : brief),
     ...(full ? { ownPart: run.monitors.find(({ ownPart }) => ownPart !== undefined)?.ownPart } : {}),
+    ...(isDrill ? { drill: true } : {}),
   }
 }
 
@@ -118,7 +122,7 @@ const suppressedMonitorOf = oncePerObject((report: MonitorReport) => monitorWith
 /** What a document without flags contains of a report. Made once for each report and reader. */
 export const documentOf = (report: MonitorReport, reads: ReadsType, view: RunView): RunMonitor => {
   const monitor = monitorOf(withoutNames(report, reads))
-  return view === 'full' ? monitor : brief(monitor)
+  return view === 'full' ? monitor : report.drill ? briefDrill(monitor) : brief(monitor)
 }
 
 /**
@@ -223,6 +227,15 @@ const brief = oncePerObject(
   }),
 )
 
+/** The same of a rehearsal, whose mark is no secret. */
+const briefDrill = oncePerObject((monitor: RunMonitor): RunMonitor => {
+  const short = brief(monitor)
+  return {
+    ...short,
+    results: short.results.map((result) => ({ ...result, message: markDrill(briefMessage(result)) })),
+  }
+})
+
 /** Converts the interface's ServerState to the names of the run document. */
 export const stateOf = ({
   ServerName,
@@ -316,7 +329,7 @@ export function withQuiet(
   if (marked === 0) return run
   const { type, view } = run
   const left = headline(type, monitors, view)
-  const message = [left, quietSentence(honored) ?? []].flat().join('; ')
+  const message = markedAs(run, [left, quietSentence(honored) ?? []].flat().join('; '))
   return {
     ...run,
     monitors,
@@ -325,6 +338,9 @@ export function withQuiet(
     ...(honored === 0 ? {} : { quietResults: honored }),
   }
 }
+
+const markedAs = ({ drill }: Pick<RunDocument, 'drill'>, message: string): string =>
+  drill === true ? markDrill(message) : message
 
 /** Whether a result counts as ok because it is quiet. */
 const isHonored = ({ status, quiet }: RunResult): boolean => status === 'ok' && quiet !== undefined
@@ -426,7 +442,7 @@ export function selectRun(run: RunDocument, selection: Selection): RunDocument {
   return {
     ...rest,
     status: unclaimed ? run.status : worstStatus(monitors),
-    message: unclaimed ? run.message : [left, quietSentence(quietResults) ?? []].flat().join('; '),
+    message: unclaimed ? run.message : markedAs(run, [left, quietSentence(quietResults) ?? []].flat().join('; ')),
     monitors,
     ...(quietResults === undefined || quietResults === 0 ? {} : { quietResults }),
   }

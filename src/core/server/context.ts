@@ -167,10 +167,27 @@ export type ServerContext = {
   readonly openOn: WeakMap<object, number>
   /** Connections on which no further request is accepted. */
   readonly silenced: WeakSet<object>
+  /** Undefined in a server that checks something. */
+  readonly rehearsal: ServerRehearsal | undefined
   /** True once the server has begun to stop. */
   draining: boolean
   /** When set, answers wait for this promise before they are sent. */
   hold: Promise<void> | undefined
+}
+
+/** What a rehearsal changes: every answer is marked, none is a success, and some fail as its script says. */
+export type ServerRehearsal = {
+  /** What every request gets now instead of its answer. `over`: the script has ended. */
+  readonly fault: () => '503' | 'hang' | 'reset' | 'over' | undefined
+  /** Called for each request when it comes. */
+  readonly noteRequest: (request: {
+    readonly address: string
+    /** The `User-Agent`, cut and without control characters. */
+    readonly agent: string
+    readonly method: string
+    /** Without the query, and without what may be a secret. */
+    readonly path: string
+  }) => void
 }
 
 /** The latest request on a connection, unless it is answered already. */

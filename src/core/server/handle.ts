@@ -13,6 +13,7 @@ import { operate } from './operate.ts'
 import { preflightHeaders } from './origins.ts'
 import { statusPage } from './page.ts'
 import { quietForm } from './quiet-forms.ts'
+import { asScripted, notForProduction, recordRequest } from './rehearsal.ts'
 import { faultAnswer, plainJson } from './response.ts'
 import {
   allowed,
@@ -167,6 +168,7 @@ export function handle(
     return
   }
   const context = createRequestContext(server, request, response, expects)
+  if (server.rehearsal && recordRequest(server, server.rehearsal, context)) return
   const refused = gate(request, server.limits.headerCount)
   if (refused || hasIgnoredBody(request)) {
     context.last = true
@@ -184,6 +186,7 @@ export function handle(
 async function answer(server: ServerContext, context: RequestContext, refused: Fault | undefined): Promise<HttpAnswer> {
   try {
     if (refused) throw refused
+    if (server.rehearsal) await asScripted(server.rehearsal, context)
     const { request, logFields } = context
     logFields.method = verbOf(request)
     if (logFields.method === 'TRACE' || logFields.method === 'CONNECT') throw neverAllowed(logFields.method)
@@ -194,6 +197,7 @@ async function answer(server: ServerContext, context: RequestContext, refused: F
     requireVerb(route, logFields.method)
     if (logFields.method === 'OPTIONS') return options(server, request, route)
     if (server.draining && !(route.kind === 'own' && route.page === 'livez')) throw stopping()
+    if (server.rehearsal && route.kind === 'own' && ownPages[route.page].anyHost) throw notForProduction()
     if (route.kind === 'own') return await answers[route.page](server, context, target)
     return await (route.batch ? operateBatch : operate)(server, context, route, target)
   } catch (error) {

@@ -29,7 +29,7 @@ export async function metricsPage(server: ServerContext, context: RequestContext
   const exported = checkedTypes(runtime.facts)
   const runs = (await runtime.recent(views)).filter(({ type }) => exported.includes(type))
   const format = formatFor(headers.accept)
-  const { droppedFamily, exposition, expositionTypes, renderFamilies } = await loadPrometheus()
+  const { asDrillText, droppedFamily, exposition, expositionTypes, renderFamilies } = await loadPrometheus()
   const { confirmedSeries } = await loadConfirmed()
   const confirmed = await confirmedSeries(runtime.confirmed?.(views) ?? { checks: [], isIsolated: undefined })
   const reader = [format, ...ServerType.values.map((type) => views(type))].join(' ')
@@ -45,7 +45,8 @@ export async function metricsPage(server: ServerContext, context: RequestContext
     ...(await server.metrics.families(server.open.size)),
     ...(views() === 'full' ? [buildFamily(runtime)] : []),
   ]
-  const body = exposition([health.text, states.text, renderFamilies(others, format)], format)
+  const page = exposition([health.text, states.text, renderFamilies(others, format)], format)
+  const body = server.rehearsal ? asDrillText(page) : page
   return { status: 200, contentType: expositionTypes[format], body }
 }
 

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { Fault } from '../errors.ts'
-import { AuthenticateResponse, type Dto, type OperationSpec } from '../protocol/index.ts'
+import { AuthenticateResponse, type Dto, markDrill, type OperationSpec } from '../protocol/index.ts'
 import {
   attachment,
   encodeJson,
@@ -42,7 +42,7 @@ export async function faultAnswer(
   thrown: unknown,
   style: FaultStyle,
 ): Promise<HttpAnswer> {
-  const fault = visibleFault(thrown)
+  const fault = markedFault(server, visibleFault(thrown))
   if (fault.fault === 'Defect') context.logFields.stack = stackOf(thrown)
   const stackTrace = server.options.debug && fault.fault === 'Defect' ? context.logFields.stack : undefined
   const error = errorResponse(fault, context.correlationId, stackTrace, style.meta)
@@ -53,6 +53,10 @@ export async function faultAnswer(
     headers: [...headersOf(fault), ...(await challenges(server, context, fault, style))],
   }
 }
+
+/** The fault as this server reports it: that of a rehearsal is marked. */
+export const markedFault = ({ rehearsal }: Pick<ServerContext, 'rehearsal'>, fault: Fault): Fault =>
+  rehearsal === undefined ? fault : new Fault(fault.fault, markDrill(fault.message), fault.details)
 
 /** The fault as callers may see it: a defect, or one that would reveal internals of this machine, has no detail. */
 export function visibleFault(thrown: unknown): Fault {

@@ -2,14 +2,15 @@ import { type IncomingMessage, STATUS_CODES } from 'node:http'
 import { performance } from 'node:perf_hooks'
 import type { Duplex } from 'node:stream'
 import { Fault } from '../errors.ts'
-import { ErrorResponse } from '../protocol/index.ts'
+import { drillHeader, drillKind, ErrorResponse } from '../protocol/index.ts'
 import { encodeJson, errorResponse } from '../wire/index.ts'
 import type { HttpAnswer } from './answer.ts'
 import { correlationOf, latestOn, type RequestContext, type ServerContext } from './context.ts'
 import { escapeControls } from './log.ts'
 import { corsHeaders, resourcePolicy } from './origins.ts'
 import { swallow, unread } from './receive.ts'
-import { headersOf } from './response.ts'
+import { asDrillAnswer } from './rehearsal.ts'
+import { headersOf, markedFault } from './response.ts'
 import { publicPath } from './routes.ts'
 
 const nothingAllowed = "default-src 'none'; frame-ancestors 'none'"
@@ -21,7 +22,7 @@ export function commonHeaders(
   request: Pick<IncomingMessage, 'headers'> = { headers: {} },
   contentSecurityPolicy = nothingAllowed,
 ): string[] {
-  const { origins, strictTransport } = server
+  const { origins, strictTransport, rehearsal } = server
   return [
     'X-Correlation-Id',
     correlationId,
@@ -38,11 +39,13 @@ export function commonHeaders(
     'Cross-Origin-Resource-Policy',
     resourcePolicy(request.headers, origins),
     ...(strictTransport === undefined ? [] : ['Strict-Transport-Security', strictTransport]),
+    ...(rehearsal === undefined ? [] : [drillHeader, drillKind]),
   ]
 }
 
 /** Sends the answer, counts it and logs it. Each request is answered at most once. */
-export function send(server: ServerContext, context: RequestContext, answer: HttpAnswer): void {
+export function send(server: ServerContext, context: RequestContext, made: HttpAnswer): void {
+  const answer = server.rehearsal ? asDrillAnswer(made) : made
   const { request, response } = context
   if (response.headersSent) return
   const gone = response.destroyed || context.request.socket.destroyed
@@ -137,7 +140,8 @@ export function refuseUnparsed(server: ServerContext, error: Error & { code?: st
 /**
  * Writes the answer directly to the socket, with the headers and body of any other error, and closes the connection.
  */
-export function answerRaw(server: ServerContext, socket: Duplex, fault: Fault, method: string): void {
+export function answerRaw(server: ServerContext, socket: Duplex, raised: Fault, method: string): void {
+  const fault = markedFault(server, raised)
   const correlationId = correlationOf({})
   const body = encodeJson(ErrorResponse, errorResponse(fault, correlationId), undefined, server.options.names)
   const headers = [

@@ -12,7 +12,7 @@ import { preloadReports } from '../reports/index.ts'
 import type { Runtime, ServeOptions, Service } from '../service.ts'
 import { preloadFormats } from '../wire/index.ts'
 import { admit, trackConnections } from './connections.ts'
-import { KeptTexts, latestOn, type ServerContext } from './context.ts'
+import { KeptTexts, latestOn, type ServerContext, type ServerRehearsal } from './context.ts'
 import { DescribedInterface } from './documents.ts'
 import { handle, neverAllowed, stopping } from './handle.ts'
 import { HealthJson } from './health-json.ts'
@@ -235,6 +235,8 @@ export type StartOptions = {
   readonly log: Log
   /** The number of log lines that could not be written since the start. When absent, /metrics omits it. */
   readonly droppedLogLines?: (() => number) | undefined
+  /** Makes the server one that rehearses. */
+  readonly rehearsal?: ServerRehearsal | undefined
   /** Called once, when the first request arrives through a proxy on this machine that nobody has declared. */
   readonly undeclaredProxy?: (() => void) | undefined
   /** Overrides of the default limits. */
@@ -293,6 +295,7 @@ export async function startServer(start: StartOptions): Promise<RunningServer> {
     connections: trackConnections(server, start.tls !== undefined),
     openOn: new WeakMap(),
     silenced: new WeakSet(),
+    rehearsal: start.rehearsal,
     draining: false,
     hold: undefined,
   }

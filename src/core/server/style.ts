@@ -24,6 +24,9 @@ pre { margin: .35rem 0; padding: .6rem .75rem; background: var(--back); border: 
 .quiet { color: var(--quiet); font-size: .9rem; }
 .hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 .skip { position: absolute; left: -99rem; top: .4rem; padding: .5rem .9rem; background: var(--card); z-index: 3; }
+.drill { margin: .6rem 0; padding: .6rem 1rem; border-radius: .4rem; background: #7a1fa2; color: #fff; }
+.drill b { margin-right: .6rem; font-size: 1.3rem; letter-spacing: .12em; }
+.board .drill { font-size: 1.5rem; }
 .skip:focus { left: .5rem; }
 
 .bar { display: flex; flex-wrap: wrap; gap: .2rem 1.1rem; align-items: center; padding: .6rem 0; font-size: .95rem; }

@@ -93,8 +93,9 @@ const mostSteps = 4
 /** How often svc looks for checks that nothing observes. */
 const scanEveryMs = 30_000
 
+/** No name of a check has a line break. */
 const idOf = ({ check, item }: Pick<Subject, 'check' | 'item'>): string =>
-  JSON.stringify(item === undefined ? [check] : [check, item])
+  item === undefined ? check : `${check}\n${item}`
 
 /**
  * Confirmed states and incidents of all monitors. Decides over time and has none of its own: no clock, no timer, no

@@ -38,7 +38,7 @@ const unreadable = (what: string): Fault => new Fault('UnreadableAnswer', `The s
 
 /**
  * Reads a run document from a server. Skips unknown members. A status is never better than the statuses below it: a
- * monitor is as bad as its worst result, a run as its worst monitor, and what was not checked is not ok. Throws `Fault` UnreadableAnswer for any other
+ * monitor is as bad as its worst result, a run as its worst monitor, what was not checked is not ok, and a rehearsal never is. Throws `Fault` UnreadableAnswer for any other
  * error; no fault quotes text of the body.
  */
 export function decodeRun(text: string): RunDocument {
@@ -66,7 +66,8 @@ export function decodeRun(text: string): RunDocument {
     )
     return { ...monitor, results, status: worst(monitor.status, results) }
   })
-  return { ...run, status: worst(run.status, monitors), monitors }
+  // A rehearsal is never a success, whatever its results say.
+  return { ...run, status: run.drill === true ? 'failed' : worst(run.status, monitors), monitors }
 }
 
 function parse(text: string): unknown {

@@ -24,7 +24,7 @@ export type ServeSurroundings = {
   readonly within?: (file: string, args: readonly string[]) => readonly [string, readonly string[]]
 }
 
-/** Starts `svc serve --only health` with this svc.yaml, under the account `uid` if given, and resolves once it listens. */
+/** Starts `svc serve --only health`, or with `--rehearse` in the flags a rehearsal, with this svc.yaml, under the account `uid` if given, and resolves once it listens. */
 export async function startServeProcess(
   yaml: string,
   flags: readonly string[] = [],
@@ -36,7 +36,8 @@ export async function startServeProcess(
   const portFile = join(home.folder, 'port')
   writeFileSync(config, unwatched(yaml), { mode: 0o600 })
   if (uid !== undefined) for (const path of [home.folder, config]) chownSync(path, uid, uid)
-  const args = ['serve', '--only', 'health', '--config', config, '--port', '0', '--port-file', portFile, ...flags]
+  const only = flags.includes('--rehearse') ? [] : ['--only', 'health']
+  const args = ['serve', ...only, '--config', config, '--port', '0', '--port-file', portFile, ...flags]
   const [file, all] = within(process.execPath, [program, ...args])
   const child: ChildProcess = spawn(file, [...all], {
     env: { ...home.env, ...env },

@@ -35,6 +35,13 @@ export async function describedBy(label: Parameters<typeof describedAt>[1], writ
     ajv.addSchema({ ...(closed(schema) as Json), $id: `svc:${name}` })
   }
   const compiled = new Map<string, ValidateFunction>()
+  const paths = Object.keys(document.paths)
+  const byPlain = new Map(paths.toReversed().map((path) => [path.toLowerCase(), path]))
+  // Of paths that fit, the longest: /auth/{provider}.csv before /auth/{provider}.
+  const patterns = paths
+    .filter((path) => path.includes('{'))
+    .toSorted((a, b) => b.length - a.length)
+    .map((path) => ({ path, pattern: patternOf(path) }))
   return { document, valid, responseTo, operationAt }
 
   /**
@@ -87,12 +94,7 @@ export async function describedBy(label: Parameters<typeof describedAt>[1], writ
 
   function operationAt(method: string, target: string): Operation | undefined {
     const path = plain(target.split('?', 1)[0] ?? '')
-    const matches =
-      Object.keys(document.paths).find((existing) => existing.toLowerCase() === path) ??
-      // Of paths that fit, the longest: /auth/{provider}.csv before /auth/{provider}.
-      Object.keys(document.paths)
-        .filter((existing) => existing.includes('{') && fits(existing, path))
-        .toSorted((a, b) => b.length - a.length)[0]
+    const matches = byPlain.get(path) ?? patterns.find(({ pattern }) => pattern.test(path))?.path
     return matches === undefined
       ? undefined
       : (document.paths[matches]?.[method.toLowerCase()] as Operation | undefined)
@@ -122,13 +124,14 @@ const atLarge = ({ responses }: Operation, status: number): Response | undefined
 const refused = (status: number): Response | undefined =>
   status >= 400 ? { $ref: '#/components/responses/ErrorResponsedefault' } : undefined
 
-const fits = (existing: string, path: string): boolean => {
-  const pattern = existing
+/** What a path with parameters fits. */
+function patternOf(path: string): RegExp {
+  const pattern = path
     .toLowerCase()
     .split(/\{\w+\}/)
     .map((part) => part.replace(/[^\w/]/g, '\\$&'))
     .join('[^/]+')
-  return new RegExp(`^${pattern}$`).test(path)
+  return new RegExp(`^${pattern}$`)
 }
 
 /** R1: letter case and further slashes do not matter. */

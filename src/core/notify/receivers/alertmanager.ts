@@ -1,6 +1,5 @@
 import { showDuration } from '../../format.ts'
-import { readTrust, trustSettings } from '../../net/trust.ts'
-import { hostOf, portOf } from '../../net/url.ts'
+import { readTrust } from '../../net/trust.ts'
 import type { Problem, SettingsSpec, Values } from '../../settings/index.ts'
 import {
   type Delivery,
@@ -14,7 +13,7 @@ import {
 import type { ReceiverConfig } from '../settings.ts'
 import { Silences } from './alertmanager-silences.ts'
 import { traceOf } from './alertmanager-trace.ts'
-import { type ReceiverContext, receiverKind } from './kind.ts'
+import { type ReceiverContext, receiverKind, receiverTrust, urlTarget } from './kind.ts'
 import { annotationsOf, drillAnnotationsOf, drillLabels, identityOf, subjectText, withReceipt } from './message.ts'
 import {
   clearTextMistake,
@@ -39,8 +38,7 @@ const settings = {
   token: { type: 'secret', doc: 'Bearer token' },
   username: { type: 'text', doc: 'User of HTTP Basic, as in basic_auth_users of Alertmanager' },
   password: { type: 'secret', doc: 'Password of the user' },
-  ...trustSettings,
-  caFile: { ...trustSettings.caFile, otherWord: 'ca' },
+  ...receiverTrust,
 } as const satisfies SettingsSpec
 type Settings = Values<typeof settings>
 
@@ -101,10 +99,7 @@ export const alertmanager = receiverKind({
   silences: true,
   mistakes,
   to: ({ urls }) => urls.map((url) => shownPlace(new URL(url))).join(', '),
-  target: ({ urls }) => {
-    const url = URL.parse(urls[0] ?? '')
-    return url === null ? undefined : { host: hostOf(url), port: portOf(url) }
-  },
+  target: ({ urls }) => urlTarget(urls[0] ?? ''),
   open: async (config, values, context) => new Alertmanager(config, values, context),
 })
 

@@ -1,10 +1,10 @@
 import { createRedactor, quote, type Redact } from '../../net/text.ts'
-import { readTrust, trustSettings } from '../../net/trust.ts'
+import { readTrust } from '../../net/trust.ts'
 import { hostOf, portOf } from '../../net/url.ts'
 import type { Problem, SettingsSpec, Values } from '../../settings/index.ts'
 import { type Delivery, isOver, type Notice, type Receiver } from '../receiver.ts'
 import type { ReceiverConfig } from '../settings.ts'
-import { type ReceiverContext, receiverKind } from './kind.ts'
+import { type ReceiverContext, receiverKind, receiverTrust } from './kind.ts'
 import {
   digest,
   drillLinesOf,
@@ -32,8 +32,7 @@ const settings = {
   password: { type: 'secret', doc: 'Password of the account' },
   from: { type: 'text', required: true, pattern: addressPattern, doc: 'Address of the sender: svc@example.com' },
   to: { type: 'texts', required: true, pattern: addressPattern, doc: 'Addresses of the recipients' },
-  ...trustSettings,
-  caFile: { ...trustSettings.caFile, otherWord: 'ca' },
+  ...receiverTrust,
 } as const satisfies SettingsSpec
 type Settings = Values<typeof settings>
 

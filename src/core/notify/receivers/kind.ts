@@ -1,4 +1,6 @@
 import type { ConfiguredFiles } from '../../files/index.ts'
+import { trustSettings } from '../../net/trust.ts'
+import { hostOf, portOf } from '../../net/url.ts'
 import type { Problem, SettingsSpec, Target, Values } from '../../settings/index.ts'
 import type { ExecConfig } from '../../system/allowed-program.ts'
 import type { Receiver } from '../receiver.ts'
@@ -56,6 +58,18 @@ export type AnyReceiverKind = Omit<ReceiverKind, 'mistakes' | 'to' | 'target' | 
   readonly target: (values: unknown) => Target | undefined
   readonly drillMistake?: ((values: unknown) => string | undefined) | undefined
   readonly open: (config: ReceiverConfig, values: unknown, context: ReceiverContext) => Promise<Receiver>
+}
+
+/** The settings of every kind that connects with TLS. */
+export const receiverTrust = {
+  ...trustSettings,
+  caFile: { ...trustSettings.caFile, otherWord: 'ca' },
+} as const satisfies SettingsSpec
+
+/** The `target` of a kind with a URL. An invalid URL has none. */
+export function urlTarget(written: string): Target | undefined {
+  const url = URL.parse(written)
+  return url === null ? undefined : { host: hostOf(url), port: portOf(url) }
 }
 
 /** Declares a kind. */

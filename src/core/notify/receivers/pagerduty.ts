@@ -1,11 +1,10 @@
 import { sanitize } from '../../net/text.ts'
-import { readTrust, trustSettings } from '../../net/trust.ts'
-import { hostOf, portOf } from '../../net/url.ts'
+import { readTrust } from '../../net/trust.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { Problem, SettingsSpec, Values } from '../../settings/index.ts'
 import { type Delivery, isOver, type Notice, type Receiver } from '../receiver.ts'
 import type { ReceiverConfig } from '../settings.ts'
-import { type ReceiverContext, receiverKind } from './kind.ts'
+import { type ReceiverContext, receiverKind, receiverTrust, urlTarget } from './kind.ts'
 import {
   annotationsOf,
   drillAnnotationsOf,
@@ -44,8 +43,7 @@ const settings = {
     default: 'https://events.pagerduty.com',
     doc: 'Where events are accepted. For accounts in the EU: https://events.eu.pagerduty.com',
   },
-  ...trustSettings,
-  caFile: { ...trustSettings.caFile, otherWord: 'ca' },
+  ...receiverTrust,
 } as const satisfies SettingsSpec
 type Settings = Values<typeof settings>
 
@@ -67,10 +65,7 @@ export const pagerduty = receiverKind({
       ? 'has no drillRoutingKey: a drill would page people; set the key of a service for drills'
       : undefined,
   to: ({ url }) => shownPlace(new URL(url)),
-  target: ({ url: written }) => {
-    const url = URL.parse(written)
-    return url === null ? undefined : { host: hostOf(url), port: portOf(url) }
-  },
+  target: ({ url }) => urlTarget(url),
   open: async (config, values, context) => new PagerDuty(config, values, context),
 })
 

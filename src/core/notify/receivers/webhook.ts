@@ -1,12 +1,11 @@
 import { createHmac } from 'node:crypto'
-import { readTrust, trustSettings } from '../../net/trust.ts'
-import { hostOf, portOf } from '../../net/url.ts'
+import { readTrust } from '../../net/trust.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { type Problem, Secret, type SettingsSpec, type Values } from '../../settings/index.ts'
 import type { Delivery, Notice, Receiver } from '../receiver.ts'
 import type { ReceiverConfig } from '../settings.ts'
 import { bodyOf } from './body.ts'
-import { type ReceiverContext, receiverKind } from './kind.ts'
+import { type ReceiverContext, receiverKind, receiverTrust, urlTarget } from './kind.ts'
 import { digest, withReceipt } from './message.ts'
 import {
   deliveryOf,
@@ -31,8 +30,7 @@ const settings = {
     type: 'secret',
     doc: 'Secret of the signature by Standard Webhooks: whsec_ and base64 of 24 to 64 bytes. Without it, messages have no signature',
   },
-  ...trustSettings,
-  caFile: { ...trustSettings.caFile, otherWord: 'ca' },
+  ...receiverTrust,
 } as const satisfies SettingsSpec
 type Settings = Values<typeof settings>
 
@@ -45,10 +43,7 @@ export const webhook = receiverKind({
   settings,
   mistakes,
   to: ({ url }) => (url instanceof Secret ? `the URL of ${url.origin}` : shownPlace(new URL(url))),
-  target: ({ url }) => {
-    const target = url instanceof Secret ? null : URL.parse(url)
-    return target === null ? undefined : { host: hostOf(target), port: portOf(target) }
-  },
+  target: ({ url }) => (url instanceof Secret ? undefined : urlTarget(url)),
   open: async (config, values, context) => new Webhook(config, values, context),
 })
 

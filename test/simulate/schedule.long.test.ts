@@ -1,0 +1,15 @@
+import { expect, test } from 'vitest'
+import { sourceFor } from '../../src/core/engine/callers.ts'
+import * as schedule from '../../src/core/schedule/index.ts'
+import { scenarioOf, simulate } from './simulated-schedule.ts'
+
+const shipped = { ...schedule, sourceFor }
+const first = 51
+const seeds = Array.from({ length: 950 }, (_, at) => first + at)
+
+test('W1 a simulated schedule keeps all of its rules in 950 more scenarios', { timeout: 600_000 }, () => {
+  const broken = seeds.flatMap((seed) =>
+    simulate(shipped, seed, scenarioOf(seed)).violations.map((one) => `seed ${seed}: ${one}`),
+  )
+  expect(broken).toEqual([])
+})
