@@ -170,10 +170,10 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     for (let at = 0; at < text.length; at += 1) digest = Math.imul(digest ^ text.charCodeAt(at), 0x01000193)
     if (keepLines) lines.push(text)
   }
-  const told = new Set<string>()
+  const reported = new Set<string>()
   const broken = (rule: string, text: string, once = text): void => {
-    if (told.has(`${rule} ${once}`)) return
-    told.add(`${rule} ${once}`)
+    if (reported.has(`${rule} ${once}`)) return
+    reported.add(`${rule} ${once}`)
     trace(`BROKEN ${rule}: ${text}`)
     if (violations.length < 20) violations.push(`${rule}: ${text} (${(queue.now / minute).toFixed(2)} min)`)
   }
@@ -1104,13 +1104,13 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     const open = new Map(
       incidents.flatMap((one) => (one.endedAt === undefined ? [[one.id, subjectName(one)] as const] : [])),
     )
-    const seen = new Set<string>()
+    const subjectsInMemory = new Set<string>()
     for (const node of awake) {
       if (!node.isStored) return
       for (const view of node.states.views(node.now)) {
         const name = subjectName(view)
         const { incident } = view.state
-        seen.add(name)
+        subjectsInMemory.add(name)
         if (inStore.get(name) !== incident?.id)
           broken(
             'memory and store agree',
@@ -1144,7 +1144,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       if (rowsInStore.has(`${receiver} ${subjectName(of)}`) && isOfAwake(of.key))
         broken('memory and store agree', `nobody has what ${receiver} was told of ${subjectName(of)}`, subjectName(of))
     for (const { row } of states)
-      if (!seen.has(subjectName(row)) && isOfAwake(row.key))
+      if (!subjectsInMemory.has(subjectName(row)) && isOfAwake(row.key))
         broken('memory and store agree', `nobody has the state of ${subjectName(row)}`, subjectName(row))
   }
   for (let at = second; at <= endAt; at += second) queue.at(at, inspect)

@@ -185,20 +185,20 @@ export class Outbox {
 
   /** Forgets the subjects of these monitors: another node has them. Returns what was known of them. */
   release(keys: ReadonlySet<string>): readonly StoredRow[] {
-    const known: StoredRow[] = []
+    const out: StoredRow[] = []
     const all = [...[...this.#addresses].map(([name, { rows }]) => [name, rows] as const), ...this.#orphans]
     for (const [id, subject] of this.#subjects) {
       if (!keys.has(subject.key)) continue
       for (const [receiver, rows] of all) {
         const row = rows.get(id)
-        if (row) known.push({ receiver, subject, row })
+        if (row) out.push({ receiver, subject, row })
         rows.delete(id)
       }
       for (const { refused } of this.#addresses.values()) refused.delete(id)
       this.#drop(id)
     }
     for (const address of this.#addresses.values()) this.#leaveToOthers(address)
-    return known
+    return out
   }
 
   /** If another node sends what could not be sent from here, nobody tries any more whether the receiver works from here. */
@@ -213,10 +213,10 @@ export class Outbox {
 
   /** What a store is to write that has lost some rows and has these now. */
   again(stored: readonly StoredRow[]): readonly StoredRow[] {
-    const known = this.rows()
-    const names = new Set(known.map(({ receiver, subject }) => `${receiver} ${idOf(subject)}`))
+    const rows = this.rows()
+    const names = new Set(rows.map(({ receiver, subject }) => `${receiver} ${idOf(subject)}`))
     const over = stored.filter(({ receiver, subject }) => !names.has(`${receiver} ${idOf(subject)}`))
-    return [...known, ...over.map((one) => ({ ...one, row: undefined }))]
+    return [...rows, ...over.map((one) => ({ ...one, row: undefined }))]
   }
 
   /** All rows. */
