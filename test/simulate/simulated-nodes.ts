@@ -45,7 +45,7 @@ type Spec = { readonly peer: Peer; readonly dependsOn: readonly string[]; readon
 type Span = { readonly from: number; readonly to: number }
 
 /** What a receiver believes of a subject. */
-type View = { isOpen: boolean; incident: string; at: number; isAlone: boolean }
+type View = { isOpen: boolean; incident: string; at: number; isAlone: boolean; by: string }
 type Receiver = {
   readonly rules: shippedOutbox.ReceiverRules
   readonly windows: readonly (Span & { readonly mode: 'down' | 'lossy' | 'slow' })[]
@@ -274,7 +274,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     const machine = nodeOfKey(key)
     if (machine !== undefined && machine !== node) broken('own machine', text)
     const before = receiver.views.get(name)
-    const view: View = { isOpen: !isEnd, incident: item.incident, at: queue.now, isAlone }
+    const view: View = { isOpen: !isEnd, incident: item.incident, at: queue.now, isAlone, by: node }
     receiver.views.set(name, view)
     const firstAt = receiver.items.get(item.id)
     if (
@@ -883,6 +883,10 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
   const kill = (name: string): void => {
     const node = live.get(name)
     if (node) node.isDead = true
+    // Nobody knows any more what a process told by itself that ends before it reaches the store again.
+    if (node && node.member.mode(queue.now) !== 'member')
+      for (const { views } of receivers)
+        for (const view of views.values()) if (view.isAlone && view.by === name) view.isOpen = false
     live.delete(name)
   }
 
