@@ -74,8 +74,8 @@ export const plants: readonly Plant[] = [
   {
     what: 'first runs are spread over the whole interval',
     file: 'due.ts',
-    from: 'Math.min(spreadMs, ...depths',
-    to: 'Math.max(spreadMs, ...depths',
+    from: 'Math.min(spread, ...depths',
+    to: 'Math.max(spread, ...depths',
     rule: 'first runs',
     seed: 54,
   },

@@ -45,7 +45,7 @@ type Spec = { readonly peer: Peer; readonly dependsOn: readonly string[]; readon
 type Span = { readonly from: number; readonly to: number }
 
 /** What a receiver believes of a subject. */
-type View = { isOpen: boolean; incident: string; at: number; isAlone: boolean }
+type View = { isOpen: boolean; incident: string; at: number; isAlone: boolean; by: string }
 type Receiver = {
   readonly rules: shippedOutbox.ReceiverRules
   readonly windows: readonly (Span & { readonly mode: 'down' | 'lossy' | 'slow' })[]
@@ -170,10 +170,10 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     for (let at = 0; at < text.length; at += 1) digest = Math.imul(digest ^ text.charCodeAt(at), 0x01000193)
     if (keepLines) lines.push(text)
   }
-  const breaches = new Set<string>()
+  const reported = new Set<string>()
   const broken = (rule: string, text: string, once = text): void => {
-    if (breaches.has(`${rule} ${once}`)) return
-    breaches.add(`${rule} ${once}`)
+    if (reported.has(`${rule} ${once}`)) return
+    reported.add(`${rule} ${once}`)
     trace(`BROKEN ${rule}: ${text}`)
     if (violations.length < 20) violations.push(`${rule}: ${text} (${(queue.now / minute).toFixed(2)} min)`)
   }
@@ -274,7 +274,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     const machine = nodeOfKey(key)
     if (machine !== undefined && machine !== node) broken('own machine', text)
     const before = receiver.views.get(name)
-    const view: View = { isOpen: !isEnd, incident: item.incident, at: queue.now, isAlone }
+    const view: View = { isOpen: !isEnd, incident: item.incident, at: queue.now, isAlone, by: node }
     receiver.views.set(name, view)
     const firstAt = receiver.items.get(item.id)
     if (
@@ -883,6 +883,10 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
   const kill = (name: string): void => {
     const node = live.get(name)
     if (node) node.isDead = true
+    // Nobody knows any more what a process told by itself that ends before it reaches the store again.
+    if (node && node.member.mode(queue.now) !== 'member')
+      for (const { views } of receivers)
+        for (const view of views.values()) if (view.isAlone && view.by === name) view.isOpen = false
     live.delete(name)
   }
 
@@ -1104,13 +1108,13 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     const open = new Map(
       incidents.flatMap((one) => (one.endedAt === undefined ? [[one.id, subjectName(one)] as const] : [])),
     )
-    const inMemory = new Set<string>()
+    const subjectsInMemory = new Set<string>()
     for (const node of awake) {
       if (!node.isStored) return
       for (const view of node.states.views(node.now)) {
         const name = subjectName(view)
         const { incident } = view.state
-        inMemory.add(name)
+        subjectsInMemory.add(name)
         if (inStore.get(name) !== incident?.id)
           broken(
             'memory and store agree',
@@ -1144,7 +1148,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       if (rowsInStore.has(`${receiver} ${subjectName(of)}`) && isOfAwake(of.key))
         broken('memory and store agree', `nobody has what ${receiver} was told of ${subjectName(of)}`, subjectName(of))
     for (const { row } of states)
-      if (!inMemory.has(subjectName(row)) && isOfAwake(row.key))
+      if (!subjectsInMemory.has(subjectName(row)) && isOfAwake(row.key))
         broken('memory and store agree', `nobody has the state of ${subjectName(row)}`, subjectName(row))
   }
   for (let at = second; at <= endAt; at += second) queue.at(at, inspect)

@@ -159,9 +159,9 @@ export class NodesTable {
     )
   }
 
-  takeOver(fence: Fence, choose: Choose, notices: readonly StoredRow[], now: number): Taken | undefined {
+  takeOver(fence: Fence, choose: Choose, news: readonly StoredRow[], now: number): Taken | undefined {
     if (!this.#mayWrite(fence, now)) return undefined
-    for (const one of notices) {
+    for (const one of news) {
       if (this.#outbox.has(rowName(one))) continue
       this.#outbox.set(rowName(one), one)
       this.#stamps.delete(one.subject.key)

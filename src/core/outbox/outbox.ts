@@ -185,20 +185,20 @@ export class Outbox {
 
   /** Forgets the subjects of these monitors: another node has them. Returns what was known of them. */
   release(keys: ReadonlySet<string>): readonly StoredRow[] {
-    const released: StoredRow[] = []
+    const out: StoredRow[] = []
     const all = [...[...this.#addresses].map(([name, { rows }]) => [name, rows] as const), ...this.#orphans]
     for (const [id, subject] of this.#subjects) {
       if (!keys.has(subject.key)) continue
       for (const [receiver, rows] of all) {
         const row = rows.get(id)
-        if (row) released.push({ receiver, subject, row })
+        if (row) out.push({ receiver, subject, row })
         rows.delete(id)
       }
       for (const { refused } of this.#addresses.values()) refused.delete(id)
       this.#drop(id)
     }
     for (const address of this.#addresses.values()) this.#leaveToOthers(address)
-    return released
+    return out
   }
 
   /** If another node sends what could not be sent from here, nobody tries any more whether the receiver works from here. */

@@ -123,7 +123,11 @@ export function nodesPart({
         return
       case 'adopt':
         work?.states.takeOver(effect.stored)
-        work?.notify.takeOver(effect.keys, effect.stored.outbox)
+        work?.notify.takeOver(
+          effect.keys,
+          effect.stored.outbox,
+          effect.stored.states.flatMap(({ row, state }) => (state.incident ? [row] : [])),
+        )
         return
       case 'write again':
         work?.keeper.again(effect.stored)

@@ -117,10 +117,10 @@ export class NotifyDriver {
     }
   }
 
-  /** Goes on with what another node has stored, of these monitors. */
-  takeOver(keys: ReadonlySet<string>, rows: readonly StoredRow[]): void {
-    for (const { subject } of rows) this.#outbox.watch(subject)
+  /** Goes on with what another node has stored, of these monitors. `open`: what has an incident, also one that nobody knows. */
+  takeOver(keys: ReadonlySet<string>, rows: readonly StoredRow[], open: readonly StoredSubject[]): void {
     this.#outbox.takeOver(keys, rows, this.#options.now())
+    for (const subject of open) this.#outbox.watch(subject)
   }
 
   /** Forgets monitors that another node has. Returns what was known of them. */

@@ -29,7 +29,7 @@ export type NotifyPart = Part & {
   /** Brings the silences of receivers up to date. Resolves with the places where that failed. */
   readonly mute: () => Promise<readonly NotSilenced[]>
   /** Goes on with what another node has stored, of these monitors, which are watched already. */
-  readonly takeOver: (keys: ReadonlySet<string>, rows: readonly StoredRow[]) => void
+  readonly takeOver: (keys: ReadonlySet<string>, rows: readonly StoredRow[], open: readonly StoredSubject[]) => void
   /** `NotifyDriver.release` */
   readonly release: (keys: ReadonlySet<string>) => readonly StoredRow[]
   /** `NotifyDriver.again` */
@@ -172,6 +172,8 @@ export function notifyPart({
     isHealthy: watching.vouches,
     log,
   })
+  const withIncidents = (): readonly StoredSubject[] =>
+    states.views().flatMap((view) => (view.state.incident ? [view] : []))
   watching.followBacklog(() => driver.backlog())
   states.follow((transition) => driver.transition(transition))
   return {
@@ -185,9 +187,7 @@ export function notifyPart({
       ignoring = ignoringIn(config)
       driver.use(await opened(config))
     },
-    answers: () => {
-      driver.begin(states.views().flatMap((view) => (view.state.incident ? [view] : [])))
-    },
+    answers: () => driver.begin(withIncidents()),
     reload: async (next) => {
       requireStore(next.notify)
       requirePrograms(next)
@@ -195,13 +195,15 @@ export function notifyPart({
       return () => {
         ignoring = ignoringIn(next)
         for (const before of driver.use(receivers)) void before.close()
+        // What has another name from now on is told under it.
+        driver.begin(withIncidents())
       }
     },
     metrics: async () => notifyMetrics(driver.figures()),
     mute: () => driver.mute(),
-    takeOver: (keys, stored) => {
+    takeOver: (keys, stored, open) => {
       for (const key of keys) takenAt.set(key, now())
-      driver.takeOver(keys, stored)
+      driver.takeOver(keys, stored, open)
     },
     release: (keys) => {
       for (const key of keys) takenAt.delete(key)

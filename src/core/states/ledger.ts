@@ -107,9 +107,9 @@ export class Ledger {
   takeOver(keys: ReadonlySet<string>, stored: Pick<StoredStates, 'states' | 'incidents'>, lostAt: number): void {
     this.release(keys)
     this.adopt(stored)
-    const openIds = new Set(stored.states.flatMap(({ state }) => state.incident?.id ?? []))
+    const ids = new Set(stored.states.flatMap(({ state }) => state.incident?.id ?? []))
     this.#endLost(
-      stored.incidents.filter(({ id }) => !openIds.has(id)),
+      stored.incidents.filter(({ id }) => !ids.has(id)),
       lostAt,
     )
   }
