@@ -310,7 +310,8 @@ function settingsOf(node: string, monitors: readonly ScheduledMonitor[], config:
   const { groups, formerly } = groupsOf(watched.filter(({ key }) => nodeOfKey(key) === undefined))
   const network = { groups: new Map([...groups, [nodesKey, nodesKey]]), formerly }
   const own = watched.flatMap(({ key }) => (nodeOfKey(key) === undefined ? [] : [key]))
-  const text = JSON.stringify([[...network.groups].sort(), [...formerly].sort()])
+  const inOrder = (keys: ReadonlyMap<string, string>) => [...keys].sort(([one], [other]) => (one < other ? -1 : 1))
+  const text = JSON.stringify([inOrder(network.groups), inOrder(formerly)])
   return {
     digest: createHash('sha256').update(text).digest('hex').slice(0, 32),
     monitors: network,
