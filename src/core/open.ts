@@ -253,6 +253,7 @@ async function keepStates(
   return statesKeeper({
     rows: store && (async () => (await store.data(false)).states),
     write: nodes?.writeStates,
+    whyNot: nodes?.whyNot,
     log,
   })
 }

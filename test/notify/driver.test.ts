@@ -86,7 +86,8 @@ async function started({ rows, answer }: { rows?: OutboxRows; answer?: () => Req
   }
   onTestFinished(async () => await peer[Symbol.asyncDispose]())
   return {
-    ...{ start, fail, recover, bodies, logs, looks, peer },
+    ...{ start, fail, recover, show, bodies, logs, looks, peer },
+    now: () => now,
     /** Moves the clock, and lets the driver look. */
     pass: (driver: NotifyDriver, ms: number): void => {
       now += ms
@@ -103,6 +104,23 @@ const alertsIn = (body: string | undefined): readonly string[] => {
 }
 
 describe('notifications to a real HTTP server, with a clock that moves and simulated monitors', () => {
+  test('W4 an incident that a node takes over is sent, although no receiver was told and nothing more happens to it', async () => {
+    const fixture = await started({ rows: outboxRows() })
+    const driver = await fixture.start()
+    const facts = { level: 'failed', message: 'it is down', isFlapping: false, isUnobserved: false } as const
+    const beganAt = fixture.now() - minute
+    fixture.show('db', { id: 'db-1', beganAt, confirmedAt: beganAt + 20 * second, ...facts })
+    driver.takeOver(new Set(['Sql/db']), [], [subjectOf('db')])
+    for (let at = 0; at < 15; at += 1) fixture.pass(driver, second)
+    await until(() => fixture.bodies.length === 1)
+    expect(alertsIn(fixture.bodies[0])).toEqual(['firing db'])
+    // Another node has it from now on.
+    expect(driver.release(new Set(['Sql/db'])).map(({ receiver }) => receiver)).toEqual(['chat'])
+    fixture.show('db', undefined)
+    for (let at = 0; at < 90; at += 1) fixture.pass(driver, second)
+    expect(fixture.bodies).toHaveLength(1)
+  })
+
   test('W23 an attempt is stored before its message leaves', async () => {
     const rows = outboxRows()
     let attempts: readonly (string | undefined)[] = []

@@ -1,9 +1,10 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { performance } from 'node:perf_hooks'
 import type { Config } from '../config/index.ts'
-import { Fault } from '../errors.ts'
+import { Fault, isStoreFailure } from '../errors.ts'
 import { entryOf } from '../lazy.ts'
 import {
+  type Configurations,
   type Fenced,
   groupsOf,
   type MemberEffect,
@@ -11,6 +12,7 @@ import {
   Membership,
   type Mode,
   machineKey,
+  type NodeRow,
   type NodesRows,
   nodeOfKey,
   nodesKey,
@@ -50,6 +52,8 @@ export type NodesPart = Part & {
   readonly share: NodeMonitors
   /** `statesKeeper`'s `write` */
   readonly writeStates: (batch: StatesBatch) => Promise<'stored' | 'again' | { readonly why: string }>
+  /** Why this node does not store anything now. Undefined: it does, or is about to. */
+  readonly whyNot: () => string | undefined
   readonly sending: SendingNode
   /** Sets what follows the share. To be called before anything begins. */
   readonly follow: (work: ShareFollowers) => void
@@ -144,36 +148,42 @@ export function nodesPart({
     }
   }
 
-  const renew = async ({ id, request, publishes }: Extract<MemberEffect, { type: 'renew' }>): Promise<void> => {
+  /** Undefined if the store fails, which the mode of the node shows. A defect is logged as well. */
+  const answered = async <T>(question: (store: NodesRows) => Promise<T>): Promise<T | undefined> => {
     try {
-      const store = await rows()
-      if (publishes) await store.putConfiguration(request.config, publishes)
-      const answer = await store.renew(request)
-      hasOthers = answer.rows.some((row) => row.isLive && row.node !== node)
-      happened((membership, at) => membership.renewed(id, answer, at))
-      judgeNodes()
-    } catch {
-      happened((membership, at) => membership.renewalFailed(id, at))
+      return await question(await rows())
+    } catch (error) {
+      if (!isStoreFailure(error))
+        log({ level: 'warn', msg: `svc failed unexpectedly: ${error instanceof Error ? error.stack : String(error)}` })
+      return undefined
     }
+  }
+
+  const renew = async ({ id, request, publishes }: Extract<MemberEffect, { type: 'renew' }>): Promise<void> => {
+    const answer = await answered(async (store) => {
+      if (publishes) await store.putConfiguration(request.config, publishes)
+      return await store.renew(request)
+    })
+    if (!answer) {
+      happened((membership, at) => membership.renewalFailed(id, at))
+      return
+    }
+    hasOthers = answer.rows.some((row) => row.isLive && row.node !== node)
+    happened((membership, at) => membership.renewed(id, answer, at))
+    judgeNodes()
   }
 
   const read = async (digests: readonly string[]): Promise<void> => {
-    try {
-      const configurations = await (await rows()).configurations(digests)
-      happened((membership, at) => membership.configurationsRead(configurations, digests, at))
-    } catch {
-      // The next renewal asks again.
-    }
+    const configurations = await answered(async (store) => await store.configurations(digests))
+    // Without an answer, the next renewal asks again.
+    if (configurations) happened((membership, at) => membership.configurationsRead(configurations, digests, at))
   }
 
   const takeOver = async ({ id, fence, choose, news }: Extract<MemberEffect, { type: 'take over' }>): Promise<void> => {
-    try {
-      const notices = news()
-      const stored = await (await rows()).takeOver(fence, choose, notices)
-      happened((membership, at) => membership.taken(id, stored, at))
-    } catch {
-      happened((membership, at) => membership.takeOverFailed(id, at))
-    }
+    const notices = news()
+    const answer = await answered(async (store) => ({ stored: await store.takeOver(fence, choose, notices) }))
+    if (answer) happened((membership, at) => membership.taken(id, answer.stored, at))
+    else happened((membership, at) => membership.takeOverFailed(id, at))
   }
 
   /** One write at a time. Resolves to undefined if this node may not write now. */
@@ -195,7 +205,6 @@ export function nodesPart({
   }
 
   const mode = (): Mode => member?.mode(now()) ?? 'joining'
-  /** Why this node does not store anything now. Undefined: it is about to. */
   const whyNot = (): string | undefined => {
     const present = mode()
     if (present === 'displaced') return `another svc serve has the name of this node, ${node}: set serve.node`
@@ -222,11 +231,18 @@ export function nodesPart({
     work?.states.say(nodesKey, nodeVerdicts(nodes, ageMs, memberMs))
   }
 
+  let shares: { readonly of: readonly NodeRow[]; readonly byType: ReturnType<NodesPart['elsewhere']> } | undefined
   const elsewhere = (): ReadonlyMap<ServerType, readonly NodeShare[]> => {
-    const byType = new Map<ServerType, Map<string, number>>()
     if (!member || mode() !== 'member') return new Map()
     const { rows: nodes } = member.rows(now())
-    const ownerOf = ownersOf(nodes, member.configurations)
+    // Pages ask more often than the nodes answer.
+    if (shares?.of !== nodes) shares = { of: nodes, byType: sharesOf(nodes, member.configurations) }
+    return shares.byType
+  }
+
+  const sharesOf = (nodes: readonly NodeRow[], configurations: Configurations): ReturnType<NodesPart['elsewhere']> => {
+    const byType = new Map<ServerType, Map<string, number>>()
+    const ownerOf = ownersOf(nodes, configurations)
     for (const { key, types } of work?.schedule.monitors() ?? []) {
       const owner = nodeOfKey(key) === undefined ? ownerOf(key) : node
       if (owner === undefined || owner === node) continue
@@ -279,6 +295,7 @@ export function nodesPart({
     follow: (following) => {
       work = following
     },
+    whyNot,
     mode,
     elsewhere,
     // Monitors are known by now, and run as soon as the server answers.

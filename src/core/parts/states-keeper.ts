@@ -19,6 +19,8 @@ import type { KeeperLog } from '../store/index.ts'
 const writeEveryMs = 1_000
 /** The pause after a failure. Milliseconds. */
 const failureMs = 10_000
+/** The same where another node may take over soon. */
+const sharedFailureMs = 2_000
 /** For how long what all nodes have stored is not read again. Milliseconds. */
 const rereadMs = 2_000
 
@@ -57,6 +59,7 @@ export type StatesKeeper = {
 export function statesKeeper({
   rows: stored,
   write,
+  whyNot,
   log = () => {},
 }: {
   readonly rows?: (() => Promise<StatesRows>) | undefined
@@ -65,6 +68,8 @@ export function statesKeeper({
    * have some of the monitors, which this one has given up.
    */
   readonly write?: ((batch: StatesBatch) => Promise<'stored' | 'again' | { readonly why: string }>) | undefined
+  /** Beside `write`: why nothing could be stored now, also while there is nothing to store. Undefined: it could. */
+  readonly whyNot?: (() => string | undefined) | undefined
   readonly log?: KeeperLog | undefined
 }): StatesKeeper {
   const now = timelineOf({ wall: Date.now, monotonic: () => performance.now() })
@@ -83,6 +88,11 @@ export function statesKeeper({
 
   const flush = async (): Promise<boolean> => {
     const batch = ledger.batch(now())
+    if (!batch && whyNot) {
+      const why = whyNot()
+      if (why !== undefined) failed(why)
+      return why === undefined
+    }
     if (!batch) return fault === undefined
     const outcome = write ? await write(batch) : await writeAlone(batch)
     if (outcome === 'stored') ledger.stored(batch, now())
@@ -109,7 +119,7 @@ export function statesKeeper({
         },
         (error: unknown) => {
           failed(isStoreFailure(error) ? messageOf(error) : `svc failed unexpectedly: ${stackOf(error)}`)
-          arm(failureMs)
+          arm(write ? sharedFailureMs : failureMs)
         },
       )
     }, ms)
