@@ -297,6 +297,18 @@ test('W20 the page of a monitor lists the incidents and blips of that monitor wh
   expect(sectionText(ofShop)).not.toContain('orders')
 })
 
+test('W20 what svc says of itself has a page while it has an incident, and after, although it has no results', async () => {
+  const own = { ...monitor('App', 'nodes'), key: '/svc/nodes', type: undefined, name: 'svc' }
+  const { runs, monitorPage } = watching(own, monitor('App', 'shop'))
+  const id = { monitor: 'svc' }
+  expect(await monitorPage(id, [])).toBe('')
+  for (const at of [60, 65, 70, 80, 90]) runs(at, { ...refused, message: 'out' }, '/svc/nodes')
+  expect(sectionText(await monitorPage(id, []))).toContain('out')
+  for (const at of [100, 110, 120]) runs(at, healthy)
+  expect(sectionText(await monitorPage(id, []))).toContain('1 incident over')
+  expect(await monitorPage({ monitor: 'other' }, [])).toBe('')
+})
+
 test('W20 the page of a monitor lists the incidents that history has of it, with the cause of each, and its blips', async () => {
   const { runs, monitorPage } = watching(monitor('Sql', 'orders'))
   runs(60, refused)

@@ -1,4 +1,5 @@
 import { ownersOf } from './owner.ts'
+import { nodesKey } from './report.ts'
 import type { Configurations, NodeRow } from './types.ts'
 
 /** Nodes as people see them, and which monitors of the network nobody runs as they should be. */
@@ -50,7 +51,7 @@ export function overviewOf(rows: readonly NodeRow[], configurations: Configurati
 }
 
 const keysOf = (rows: readonly NodeRow[], configurations: Configurations): ReadonlySet<string> =>
-  new Set(rows.flatMap(({ config }) => [...(configurations.get(config)?.groups.keys() ?? [])]))
+  new Set(rows.flatMap(({ config }) => [...(configurations.get(config)?.groups.keys() ?? [])]).filter((key) => key !== nodesKey))
 
 /** The configuration that more nodes have than any other. Undefined: two are equally frequent. */
 function usualConfiguration(rows: readonly NodeRow[]): string | undefined {

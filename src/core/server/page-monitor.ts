@@ -87,8 +87,10 @@ export function monitorMarkup(
   const now = facts.at.getTime()
   const latest = levelsOfMonitor(cards, id)
   const isKnown = windows.some(({ Monitors = [] }) => Monitors.length > 0)
-  if (latest.length === 0 && !isKnown) return undefined
   const incidents = facts.incidents && withHistory(incidentsOf(facts.incidents, id), id, windows)
+  // What svc says of itself has incidents, and neither results nor a history.
+  const hasIncidents = incidents !== undefined && incidents.open.length + incidents.ended.length > 0
+  if (latest.length === 0 && !isKnown && !hasIncidents) return undefined
   const level =
     latest.length === 0 ? undefined : worst(latest.filter(({ counts }) => counts).map((one) => one.monitor.level))
   const state = level === undefined ? 'not checked yet' : stateWords[level]

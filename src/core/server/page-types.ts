@@ -62,7 +62,7 @@ function elsewhereLine({ elsewhere }: Card): Markup | undefined {
     const name = url === undefined ? html`${node}` : html`<a href="${url}">${node}</a>`
     return html`${at === 0 ? '' : ', '}${count(some, 'monitor')} on ${name}`
   })
-  return html`<p class="quiet">Other nodes run ${parts}: their confirmed faults are among the incidents.</p>`
+  return html`<p class="quiet">Not in this list: ${parts}. Their confirmed faults are among the incidents.</p>`
 }
 
 /** What no monitor of the card explains. */
