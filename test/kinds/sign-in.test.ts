@@ -202,10 +202,9 @@ describe('the self-test of sign-in', () => {
     })
     release()
     await working
-    expect(
-      checked(await runKind(signIn, {}, 'Standard', { services: { ownSignIn: { ...sound, hash } } }), 'password hash')
-        .status,
-    ).toBe('ok')
+    const after = await runKind(signIn, {}, 'Standard', { services: { ownSignIn: { ...sound, hash } } })
+    // It hashes again. How long that takes is up to the machine.
+    expect(checked(after, 'password hash').message).toMatch(/^test password hashed and verified in/)
   })
 
   const sound: OwnSignIn = {
