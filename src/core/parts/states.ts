@@ -246,6 +246,7 @@ export function watchedMonitors(
   )
   return monitors.map(({ key, monitor, intervals }) => {
     const { name, type, kind } = monitor
+    const node = nodeOfKey(key)
     const ofType = type === undefined ? undefined : types[type]
     const flapping = monitor.flapping ?? ofType?.flapping ?? serve.flapping
     return {
@@ -261,7 +262,7 @@ export function watchedMonitors(
       })),
       confirmMs: monitor.confirmMs ?? ofType?.confirm ?? serve.confirm,
       flapping: flapping === 'off' ? Number.POSITIVE_INFINITY : flapping,
-      formerly: monitor.formerly ?? [],
+      formerly: (monitor.formerly ?? []).map((one) => (node === undefined ? one : machineKey(node, one))),
       fingerprint: createHash('sha256').update(fingerprint(monitor)).digest('hex').slice(0, 16),
     }
   })
