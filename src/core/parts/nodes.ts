@@ -24,7 +24,7 @@ import { receiverKey, type StoredRow } from '../outbox/index.ts'
 import type { ServerType } from '../protocol/index.ts'
 import type { Family } from '../reports/index.ts'
 import type { NodeShare } from '../service.ts'
-import { lineKey, type StatesBatch, type WatchedMonitor } from '../states/index.ts'
+import { lineKey, monitorOfSvc, type StatesBatch } from '../states/index.ts'
 import type { KeeperLog } from '../store/index.ts'
 import type { NotifyPart } from './notify.ts'
 import type { SendingNode } from './notify-driver.ts'
@@ -63,17 +63,7 @@ export type NodesPart = Part & {
 }
 
 /** What the nodes say of each other: whether one is out. */
-const spoken: WatchedMonitor = {
-  key: nodesKey,
-  name: 'svc',
-  runsOn: 'machine',
-  every: {},
-  dependsOn: [],
-  confirmMs: 0,
-  flapping: Number.POSITIVE_INFINITY,
-  formerly: [],
-  fingerprint: '',
-}
+const spoken = monitorOfSvc(nodesKey)
 
 /**
  * Divides the monitors among the nodes that share a store, with real time and the real store: `Membership` decides, and

@@ -9,6 +9,6 @@ export {
   type StoredStates,
 } from './ledger.ts'
 export { isUnreachable, rank } from './policy.ts'
-export { type Effect, lineKey, States, type StoredSubject, type SubjectView } from './states.ts'
+export { type Effect, lineKey, monitorOfSvc, States, type StoredSubject, type SubjectView } from './states.ts'
 export { StatesTable } from './table.ts'
 export type * from './types.ts'

@@ -154,7 +154,7 @@ export class States {
   ): readonly Effect[] {
     return this.#during(now, () => {
       if (witnesses.join(' ') !== this.#line.witnesses.join(' ')) this.#line = lineWith(witnesses)
-      const line: WatchedMonitor = { ...lineMonitor, key: this.#lineKey }
+      const line = monitorOfSvc(this.#lineKey)
       const all = this.#line.witnesses.length > 0 ? [...monitors, line] : monitors
       const keys = new Set(all.map(({ key }) => key))
       for (const monitor of all) {
@@ -702,8 +702,9 @@ export class States {
   }
 }
 
-const lineMonitor: WatchedMonitor = {
-  key: lineKey,
+/** What svc says of itself, as a monitor that no schedule runs. Its incidents begin without a delay. */
+export const monitorOfSvc = (key: string): WatchedMonitor => ({
+  key,
   name: 'svc',
   runsOn: 'machine',
   every: {},
@@ -712,12 +713,11 @@ const lineMonitor: WatchedMonitor = {
   flapping: Number.POSITIVE_INFINITY,
   formerly: [],
   fingerprint: '',
-}
+})
 
 /** A monitor of which only stored states are known. */
 const unknownMonitor = ({ key, type, monitor: name }: StoredSubject): WatchedMonitor => ({
-  ...lineMonitor,
-  key,
+  ...monitorOfSvc(key),
   type,
   name,
 })
