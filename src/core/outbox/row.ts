@@ -104,6 +104,9 @@ export function withEnd(
   const before = row.last && row.last.level !== level ? row.last.level : undefined
   const fault = row.need?.fault
   const end: End = { what, incident, level, before, beganAt, endedAt, text, ...(fault === undefined ? {} : { fault }) }
+  // A node that sent without the store has noted its end already, and nothing has been sent since.
+  const isNews = row.last !== undefined || row.attempt !== undefined
+  if (!isNews && row.ends.some((one) => one.incident === incident)) return { ends: row.ends }
   return { ends: [...row.ends, end].slice(-mostEnds) }
 }
 
