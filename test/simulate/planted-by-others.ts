@@ -55,7 +55,7 @@ export const plantsByOthers: readonly Plant[] = [
     from: '!covers(depth, state.depth)\n',
     to: '!covers(depth, state.checkDepth)\n',
     rule: 'known in time',
-    seed: 12,
+    seed: 6,
   },
   {
     what: 'no run is asked for to end an incident',
@@ -138,7 +138,7 @@ export const plantsByOthers: readonly Plant[] = [
     from: 'if (isolatedSince !== undefined || this.#linePlace()',
     to: 'if (this.#linePlace()',
     rule: 'isolated',
-    seed: 36,
+    seed: 13,
   },
   {
     what: 'what was in doubt when the line went stays in doubt',

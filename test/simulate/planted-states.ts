@@ -32,7 +32,7 @@ export const plants: readonly Plant[] = [
     from: 'rank(level) < rank(suspected(state)) && !covers(depth, state.depth)',
     to: 'false && !covers(depth, state.depth) && rank(level) < rank(suspected(state))',
     rule: 'known in time',
-    seed: 12,
+    seed: 6,
   },
   {
     what: 'no run is asked for to confirm a fault',
@@ -198,7 +198,7 @@ export const plants: readonly Plant[] = [
     from: 'for (const watched of this.#watched.values()) this.#wasAway(watched)',
     to: '',
     rule: 'unknown after a long absence',
-    seed: 162,
+    seed: 36,
   },
   {
     what: 'a long absence of svc is a recovery',
@@ -206,7 +206,7 @@ export const plants: readonly Plant[] = [
     from: 'if (state.incident === undefined || state.unobservedSince !== undefined) continue',
     to: "this.#put(watched, place, { ...place.state, level: 'ok', levelSince: this.#now })\n      this.#advance(watched, place)\n      continue",
     rule: 'no recovery while it stands',
-    seed: 36,
+    seed: 78,
   },
   {
     what: 'an end is not stored',
@@ -236,7 +236,7 @@ export const plants: readonly Plant[] = [
     from: "monitor.runsOn === 'network' && isBlind(this.#line, run)",
     to: 'false',
     rule: 'no transition without a fault',
-    seed: 13,
+    seed: 9,
   },
   {
     what: 'the witnesses are not tried while a peer cannot be reached',

@@ -224,8 +224,9 @@ export class States {
       if (this.#now - this.#scannedAt < scanEveryMs) return
       this.#scannedAt = this.#now
       for (const watched of this.#watched.values()) this.#scan(watched)
-      // Without a doubt, nobody would notice that a peer that was down is not reached for another reason by now.
-      if ([...this.#watched.values()].some(isDown)) this.#askWitnesses()
+      // Another node takes over from one without a network. Without a doubt, this one would not notice that it is such a node
+      // while a peer is down anyway.
+      if (this.#lineKey !== lineKey && [...this.#watched.values()].some(isDown)) this.#askWitnesses()
     })
   }
 
