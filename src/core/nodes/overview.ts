@@ -51,7 +51,11 @@ export function overviewOf(rows: readonly NodeRow[], configurations: Configurati
 }
 
 const keysOf = (rows: readonly NodeRow[], configurations: Configurations): ReadonlySet<string> =>
-  new Set(rows.flatMap(({ config }) => [...(configurations.get(config)?.groups.keys() ?? [])]).filter((key) => key !== nodesKey))
+  new Set(
+    rows
+      .flatMap(({ config }) => [...(configurations.get(config)?.groups.keys() ?? [])])
+      .filter((key) => key !== nodesKey),
+  )
 
 /** The configuration that more nodes have than any other. Undefined: two are equally frequent. */
 function usualConfiguration(rows: readonly NodeRow[]): string | undefined {

@@ -14,7 +14,8 @@ export function nodeVerdicts(rows: readonly NodeRow[], ageMs: number, memberMs: 
   return rows.map(({ node, silentMs, hasLeft, isLive }): Verdict => {
     const isOut = !isLive && !hasLeft && silentMs + ageMs >= reportedOutMs
     const verdict = { check: 'node', item: node, depth: 'Basic' as const }
-    if (isOut && memberMs >= reportedOutMs) return { ...verdict, level: 'failed', message: 'out: it no longer renews its row in the store' }
+    if (isOut && memberMs >= reportedOutMs)
+      return { ...verdict, level: 'failed', message: 'out: it no longer renews its row in the store' }
     if (isOut) return { ...verdict, level: undefined, message: 'this node does not know yet whether it is there' }
     return { ...verdict, level: 'ok', message: hasLeft ? 'it has left in order' : 'it is there' }
   })
