@@ -57,6 +57,6 @@ export function asDrillAnswer(answer: HttpAnswer): HttpAnswer {
   // Text in a page is escaped, so that these are its own elements.
   const marked = body
     .replace('<title>', '<title>DRILL: ')
-    .replace(/<body[^>]*>/, (element) => `${element}\n${banner.markup}`)
+    .replace(/<body(?: [^<>]*)?>/, (element) => `${element}\n${banner.markup}`)
   return { ...answer, body: marked }
 }
