@@ -9,9 +9,10 @@ const load = () => import('../cli/quiet/lists.ts')
 export default class Ack extends QuietCommand {
   static override summary = 'Acknowledge a fault: no more notifications while it stays the same fault'
   static override description =
-    `Silences notifications about the open incidents of a monitor, because somebody is working on them. The acknowledgement of a fault ends when the fault has recovered, when a warning becomes a failure,
-and when the class of the fault changes (all faults by which a server cannot be reached count as one):
-then everybody is told. States, health checks, their exit codes and metrics stay as they are.
+    `Silences notifications about the open incidents of a monitor, because somebody is working on them. The
+acknowledgement of a fault ends when the fault has recovered, when a warning becomes a failure, and when
+the class of the fault changes (all faults by which a server cannot be reached count as one): then
+everybody is told. States, health checks, their exit codes and metrics stay as they are.
 
 At a server, the caller needs the role Admin or the permission quiet. svc quiet list shows what is
 acknowledged, and svc quiet end takes an acknowledgement back.`

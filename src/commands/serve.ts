@@ -194,7 +194,7 @@ async function rehearsalOf(
   env: Parameters<typeof configuration>[1],
 ) {
   const { readScript, refuseFlags, rehearse } = await import('../cli/serve/rehearse.ts')
-  refuseFlags(flags)
+  refuseFlags(flags, usualPort)
   const real = await configuration(flags, env)
   const rehearsal = await rehearse(await readScript(file, real), real)
   return { rehearsal, config: rehearsal.config }

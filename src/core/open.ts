@@ -253,7 +253,7 @@ async function keepStates(
   return statesKeeper({
     rows: store && (async () => (await store.data(false)).states),
     write: nodes?.writeStates,
-    whyNot: nodes?.whyNot,
+    problem: nodes?.problem,
     log,
   })
 }

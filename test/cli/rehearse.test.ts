@@ -1,7 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { productionPort } from '../../src/cli/serve/rehearse.ts'
 import Serve from '../../src/commands/serve.ts'
 import { type Home, svcHome } from '../support/program/svc.ts'
 
@@ -30,7 +29,7 @@ const serve = (...flags: readonly string[]) =>
 
 describe('Y1 svc serve --rehearse', () => {
   test('refuses the port at which gates expect production, given or by default', async () => {
-    expect(Serve.flags.port.default).toBe(productionPort)
+    expect(Serve.flags.port.default).toBe(8_790)
     for (const flags of [[], ['--port', '8790']]) {
       const { code, stderr } = await serve(...flags)
       expect(code).toBe(2)

@@ -5,10 +5,10 @@ import { faultOf, load } from './given.ts'
 
 const yaml = `types:
   Sql:
-    - {kind: postgres, name: orders, url: "postgres://monitor@10.0.0.5/orders", password: {env: ORDERS}}
-    - {kind: tcp, name: queue, host: 10.0.0.6, port: 1}
+    - {kind: postgres, name: orders, url: "postgres://monitor@127.0.0.5/orders", password: {env: ORDERS}}
+    - {kind: tcp, name: queue, host: 127.0.0.6, port: 1}
   App:
-    - {kind: tcp, name: queue, host: 10.0.0.7, port: 1}
+    - {kind: tcp, name: queue, host: 127.0.0.7, port: 1}
 `
 async function read(text: string, config = yaml): Promise<Script> {
   return await (await loadRehearsal()).readRehearsal('drill.yaml', text, await load(config))
@@ -152,12 +152,12 @@ describe('Y1 the script of a rehearsal', () => {
 
   test('its configuration has neither settings of monitors nor anything that could be contacted', async () => {
     const config = await load(
-      `serve: {ping: {env: PING}, witness: ["tcp://10.0.0.1:443", "tcp://10.0.0.2:443"], every: off, audit: {stream: /x}}
-notify: [{name: chat, webhook: {url: "http://10.0.0.3/"}}]
+      `serve: {ping: {env: PING}, witness: ["tcp://127.0.0.1:443", "tcp://127.0.0.2:443"], every: off, audit: {stream: /x}}
+notify: [{name: chat, webhook: {url: "http://127.0.0.3/"}}]
 drill: {every: 7d, through: [chat]}
 quiet: [{monitors: ['Sql/*'], when: '0 2 * * SUN', for: 2h, reason: patch night}]
 ${yaml}`,
-      { PING: 'http://10.0.0.4/', ORDERS: 'violet-harbour' },
+      { PING: 'http://127.0.0.4/', ORDERS: 'violet-harbour' },
     )
     const { rehearsedConfig } = await loadRehearsal()
     const made = rehearsedConfig(config, () => [])

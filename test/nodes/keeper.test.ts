@@ -10,7 +10,7 @@ test('W4 a node that does not reach the store says that states are not stored, a
       throw new Error('nothing is read')
     },
     write: async () => 'stored',
-    whyNot: () => why,
+    problem: () => why,
     log: ({ msg }) => void logs.push(msg),
   })
   onTestFinished(async () => await keeper.close())

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type Configurations, type NodeRow, overviewOf, ownerOf } from '../../src/core/nodes/index.ts'
+import { type Configurations, type NodeRow, overviewOf, ownersOf } from '../../src/core/nodes/index.ts'
 import { monitorsOf } from '../support/store/nodes.ts'
 
 const row = (node: string, more: Partial<NodeRow> = {}): NodeRow => ({
@@ -15,7 +15,7 @@ const shownOf = (rows: readonly NodeRow[], configurations: Configurations) =>
 test('W4 each monitor counts for the node that owns it, and for no other', () => {
   const rows = [row('c'), row('a'), row('b')]
   const { nodes, unowned, onIsolated } = overviewOf(rows, one)
-  const expected = ['a', 'b', 'c'].map((node) => [node, keys.filter((key) => ownerOf(key, rows, one) === node).length])
+  const expected = ['a', 'b', 'c'].map((node) => [node, keys.filter((key) => ownersOf(rows, one)(key) === node).length])
   expect(nodes.map(({ row: { node }, monitors }) => [node, monitors])).toEqual(expected)
   expect(expected.reduce((sum, [, count]) => sum + Number(count), 0)).toBe(40)
   expect(expected.every(([, count]) => Number(count) > 0)).toBe(true)

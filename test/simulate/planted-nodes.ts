@@ -129,7 +129,7 @@ export const plants: readonly NodesPlant[] = [
 
 /** Loads the folder that has the defect. */
 export async function planted(plant: NodesPlant): Promise<{ readonly subject: Subject; readonly remove: () => void }> {
-  const imports = { '../schedule/index.ts': 'schedule/index.ts' }
+  const imports = { '../schedule/index.ts': 'schedule/index.ts', '../states/index.ts': 'states/index.ts' }
   const load = <T>() => plantedFolder<T>(plant.folder, imports, plant)
   if (plant.folder === 'nodes') {
     const { index, remove } = await load<typeof Nodes>()

@@ -180,7 +180,7 @@ export const plants: readonly Plant[] = [
 
 /** Loads the outbox with a defect. */
 export async function planted(plant: Plant): Promise<{ subject: Subject; remove: () => void }> {
-  const imports = { '../schedule/index.ts': 'schedule/index.ts' }
+  const imports = { '../schedule/index.ts': 'schedule/index.ts', '../states/index.ts': 'states/index.ts' }
   const { index, remove } = await plantedFolder<typeof Shipped>('outbox', imports, plant)
   return { subject: { Outbox: index.Outbox }, remove }
 }

@@ -13,9 +13,6 @@ import {
 } from '../../core/rehearsal/index.ts'
 import type { Log, StartOptions } from '../../core/server/index.ts'
 
-/** The port of a server that is not a rehearsal. */
-export const productionPort = 8790
-
 /** A script is short. */
 const maxScript = 1024 * 1024
 
@@ -27,8 +24,11 @@ const contradictions = {
   'bootstrap-password-file': 'a rehearsal has no users',
 } as const
 
-/** Throws Usage for a flag that a rehearsal cannot have, and for the port on which production answers. */
-export function refuseFlags(flags: Readonly<Record<string, unknown>> & { readonly port: number }): void {
+/** Throws Usage for a flag that a rehearsal cannot have, and for the port of a server that is not one. */
+export function refuseFlags(
+  flags: Readonly<Record<string, unknown>> & { readonly port: number },
+  productionPort: number,
+): void {
   for (const [flag, why] of Object.entries(contradictions)) {
     if (flags[flag] === undefined) continue
     throw new Fault('Usage', `--${flag} cannot be used with --rehearse: ${why}`, { hints: [`Omit --${flag}.`] })

@@ -1,3 +1,4 @@
+import { writeMonitorOfType } from '../engine/index.ts'
 import { ServerType } from '../protocol/index.ts'
 import {
   declarationOf,
@@ -18,6 +19,9 @@ import { parseDocument } from './document.ts'
 import { type Config, type Placed, refusal } from './load.ts'
 import type { TypeConfig, Types } from './types.ts'
 
+/** How mistakes of a script are reported. */
+const ofScript = { next: 'Correct the file, then start again', settings: rehearsalSettings }
+
 /**
  * Reads the script of a rehearsal. Throws Fault `Local`, which lists every mistake with its place, as for svc.yaml.
  *
@@ -29,14 +33,11 @@ export async function readRehearsal(file: string, text: string, { types }: Pick<
     const placed = problems.map(
       (problem): Placed => ({ ...problem, place: document.placeOf(problem.path), file, text }),
     )
-    throw await refusal(file, placed, false, {
-      next: 'Correct the file, then start again',
-      settings: rehearsalSettings,
-    })
+    throw await refusal(file, placed, false, ofScript)
   }
   if (document.problems.length > 0) {
     const placed = document.problems.map((problem): Placed => ({ ...problem, file, text }))
-    throw await refusal(file, placed, true, { next: 'Correct the file, then start again', settings: rehearsalSettings })
+    throw await refusal(file, placed, true, ofScript)
   }
   if (!isMap(document.value)) {
     return await refuse([
@@ -129,7 +130,7 @@ function monitorIn(written: string, types: Types, at: At): OfType | undefined {
   const all = ServerType.values.flatMap((type): readonly OfType[] =>
     (types[type]?.monitors ?? []).map((planned) => ({ type, planned })),
   )
-  const nameOf = ({ type, planned }: OfType): string => `${type}/${planned.name}`
+  const nameOf = ({ type, planned: { name } }: OfType): string => writeMonitorOfType({ type, name })
   const [only, another] = all.filter((one) => nameOf(one) === written || one.planned.name === written)
   if (only && !another) return only
   if (only && another)

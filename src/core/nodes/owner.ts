@@ -24,13 +24,8 @@ export const nameWithNode = (node: string | undefined, name: string): string =>
  *
  * The owner is the live node that has the monitor in its configuration, is not isolated if any other is not, and has the
  * highest hash. A key that no live node knows waits for a node that knows it and is away, but not for long. Then it belongs to
- * one of those that live, which removes what is stored under it.
+ * one of those that live, which removes what is stored under it. The rows are looked through once for all keys.
  */
-export function ownerOf(key: string, rows: readonly NodeRow[], configurations: Configurations): string | undefined {
-  return ownersOf(rows, configurations)(key)
-}
-
-/** `ownerOf` for many keys: the same rows are looked through once. */
 export function ownersOf(
   rows: readonly NodeRow[],
   configurations: Configurations,
@@ -68,19 +63,6 @@ export function ownersOf(
       group,
     )
   }
-}
-
-/** The node that is asked whether it reaches a peer that the owner does not reach. Undefined: there is no other. */
-export function secondOpinionOf(
-  key: string,
-  rows: readonly NodeRow[],
-  configurations: Configurations,
-  asking: string,
-): string | undefined {
-  const others = rows.filter(({ node, isLive, isIsolated, config }) => {
-    return node !== asking && isLive && !isIsolated && configurations.get(config)?.groups.has(key) === true
-  })
-  return highest(others, key)
 }
 
 /** Rendezvous hashing: when a node comes or goes, only its own share moves. */

@@ -1,5 +1,11 @@
 import type { StoredRow } from '../outbox/index.ts'
-import type { IncidentRecord, StatesBatch, StoredState, StoredSubject } from '../states/index.ts'
+import {
+  type IncidentRecord,
+  type StatesBatch,
+  type StoredState,
+  type StoredSubject,
+  subjectId,
+} from '../states/index.ts'
 import { nodeOfKey, ownersOf } from './owner.ts'
 import { outMs } from './policy.ts'
 import type { Configurations, Fence, KnownMonitors, NodeFacts, NodeRow } from './types.ts'
@@ -193,8 +199,8 @@ export class NodesTable {
     ]
     const verdict = this.#fenced(fence, keys, number, now)
     if (verdict !== 'stored') return verdict
-    for (const one of states) this.#states.set(subjectName(one.row), one)
-    for (const row of gone) this.#states.delete(subjectName(row))
+    for (const one of states) this.#states.set(subjectId(one.row), one)
+    for (const row of gone) this.#states.delete(subjectId(row))
     for (const one of incidents) this.#incidents.set(one.id, one)
     return 'stored'
   }
@@ -302,6 +308,4 @@ export const ownedBy =
     return [...keys].filter((key) => ownerOf(key) === node)
   }
 
-const subjectName = ({ key, check, item }: StoredSubject): string =>
-  JSON.stringify(item === undefined ? [key, check] : [key, check, item])
-const rowName = ({ receiver, subject }: StoredRow): string => `${receiver} ${subjectName(subject)}`
+const rowName = ({ receiver, subject }: StoredRow): string => `${receiver} ${subjectId(subject)}`

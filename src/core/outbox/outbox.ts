@@ -1,6 +1,13 @@
 import type { Delivery } from '../notify/index.ts'
 import { hash } from '../schedule/index.ts'
-import type { Effect, Incident, StoredSubject, Transition } from '../states/index.ts'
+import {
+  type Effect,
+  type Incident,
+  type StoredSubject,
+  subjectId,
+  subjectOf,
+  type Transition,
+} from '../states/index.ts'
 import {
   brokenMs,
   firstPauseMs,
@@ -121,9 +128,6 @@ type Candidate = {
 /** The key of what svc says of its own receivers. */
 export const receiverKey = '/svc/receivers'
 
-export const idOf = ({ key, check, item }: Pick<StoredSubject, 'key' | 'check' | 'item'>): string =>
-  JSON.stringify(item === undefined ? [key, check] : [key, check, item])
-
 /**
  * What each receiver knows of each incident, and what it is sent next. Decides over time and has none of its own: no clock,
  * no timer, no randomness, no store and no network. A tick takes time in proportion to the incidents that stand and the
@@ -161,7 +165,7 @@ export class Outbox {
   restore(rows: readonly StoredRow[], now: number): void {
     for (const { receiver, subject, row } of rows) {
       if (!row) continue
-      const id = idOf(subject)
+      const id = subjectId(subject)
       const own = this.#orphans.get(receiver) ?? new Map<string, OutboxRow>()
       own.set(id, restoredRow(row, now))
       this.#orphans.set(receiver, own)
@@ -174,7 +178,7 @@ export class Outbox {
     this.release(keys)
     for (const { receiver, subject, row } of stored) {
       if (!row) continue
-      const id = idOf(subject)
+      const id = subjectId(subject)
       const address = this.#addresses.get(receiver)
       const rows = address?.rows ?? this.#orphans.get(receiver) ?? new Map<string, OutboxRow>()
       if (!address) this.#orphans.set(receiver, rows)
@@ -214,8 +218,8 @@ export class Outbox {
   /** What a store is to write that has lost some rows and has these now. */
   again(stored: readonly StoredRow[]): readonly StoredRow[] {
     const rows = this.rows()
-    const names = new Set(rows.map(({ receiver, subject }) => `${receiver} ${idOf(subject)}`))
-    const over = stored.filter(({ receiver, subject }) => !names.has(`${receiver} ${idOf(subject)}`))
+    const names = new Set(rows.map(({ receiver, subject }) => `${receiver} ${subjectId(subject)}`))
+    const over = stored.filter(({ receiver, subject }) => !names.has(`${receiver} ${subjectId(subject)}`))
     return [...rows, ...over.map((one) => ({ ...one, row: undefined }))]
   }
 
@@ -267,7 +271,7 @@ export class Outbox {
 
   /** A subject has an incident, so that ticks look at it. */
   watch(subject: StoredSubject): void {
-    this.#subjects.set(idOf(subject), subjectOf(subject))
+    this.#subjects.set(subjectId(subject), subjectOf(subject))
   }
 
   /** To be called when `nextAt` is reached, and after anything has changed. */
@@ -390,7 +394,7 @@ export class Outbox {
   }
 
   #end(subject: StoredSubject, end: Parameters<typeof withEnd>[1]): void {
-    const id = idOf(subject)
+    const id = subjectId(subject)
     for (const address of this.#addresses.values()) {
       const before = address.rows.get(id)
       if (!before) continue
@@ -679,14 +683,6 @@ const receiverIncident = (name: string, since: number): string =>
 
 const digestOf = (parts: readonly string[]): string =>
   [hash(...parts, 'a'), hash(...parts, 'b')].map((one) => one.toString(36).padStart(7, '0')).join('')
-
-const subjectOf = ({ key, type, monitor, check, item }: StoredSubject): StoredSubject => ({
-  key,
-  type,
-  monitor,
-  check,
-  ...(item === undefined ? {} : { item }),
-})
 
 /** The lines about one subject: what is over, and then what stands. */
 function itemsOf(

@@ -53,7 +53,7 @@ export type NodesPart = Part & {
   /** `statesKeeper`'s `write` */
   readonly writeStates: (batch: StatesBatch) => Promise<'stored' | 'again' | { readonly why: string }>
   /** Why this node does not store anything now. Undefined: it does, or is about to. */
-  readonly whyNot: () => string | undefined
+  readonly problem: () => string | undefined
   readonly sending: SendingNode
   /** Sets what follows the share. To be called before anything begins. */
   readonly follow: (work: ShareFollowers) => void
@@ -195,7 +195,7 @@ export function nodesPart({
   }
 
   const mode = (): Mode => member?.mode(now()) ?? 'joining'
-  const whyNot = (): string | undefined => {
+  const problem = (): string | undefined => {
     const present = mode()
     if (present === 'displaced') return `another svc serve has the name of this node, ${node}: set serve.node`
     return present === 'cut off' || present === 'alone' ? 'this node does not reach the store' : undefined
@@ -269,7 +269,7 @@ export function nodesPart({
     writeStates: async (batch) => {
       const outcome = await fenced((store, { fence, number }) => store.writeStates(fence, number, batch))
       if (outcome === 'stored') return outcome
-      const why = outcome === undefined ? whyNot() : undefined
+      const why = outcome === undefined ? problem() : undefined
       return why === undefined ? 'again' : { why }
     },
     sending: {
@@ -277,7 +277,7 @@ export function nodesPart({
       write: async (batch: readonly StoredRow[]) => {
         const outcome = await fenced((store, { fence, number }) => store.writeOutbox(fence, number, batch))
         if (outcome === 'stored' || typeof outcome === 'object') return outcome
-        throw new Fault('Unavailable', whyNot() ?? 'this node waits for the store')
+        throw new Fault('Unavailable', problem() ?? 'this node waits for the store')
       },
       voice: (key) => member?.voice(key, now()) ?? 'silent',
       sentAlone: (receiver, incidents) => member?.sentAlone(receiver, incidents),
@@ -285,7 +285,7 @@ export function nodesPart({
     follow: (following) => {
       work = following
     },
-    whyNot,
+    problem,
     mode,
     elsewhere,
     // Monitors are known by now, and run as soon as the server answers.

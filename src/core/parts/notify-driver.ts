@@ -266,13 +266,13 @@ export class NotifyDriver {
     else counts.refused += 1
   }
 
-  /** Brings the silences of a receiver up to date, but waits for that only for a while. */
   /** Whether this node may say nothing now. */
   #isSilent(): boolean {
     const { node } = this.#options
     return node?.voice(node.receiverKey) === 'silent'
   }
 
+  /** Brings the silences of a receiver up to date, but waits for that only for a while. */
   async #mute({ receiver, rules: { name } }: OpenedReceiver): Promise<readonly NotSilenced[]> {
     if (!receiver.mute) return []
     const { signal } = this.#stop

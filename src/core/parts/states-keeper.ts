@@ -59,7 +59,7 @@ export type StatesKeeper = {
 export function statesKeeper({
   rows: stored,
   write,
-  whyNot,
+  problem,
   log = () => {},
 }: {
   readonly rows?: (() => Promise<StatesRows>) | undefined
@@ -69,7 +69,7 @@ export function statesKeeper({
    */
   readonly write?: ((batch: StatesBatch) => Promise<'stored' | 'again' | { readonly why: string }>) | undefined
   /** Beside `write`: why nothing could be stored now, also while there is nothing to store. Undefined: it could. */
-  readonly whyNot?: (() => string | undefined) | undefined
+  readonly problem?: (() => string | undefined) | undefined
   readonly log?: KeeperLog | undefined
 }): StatesKeeper {
   const now = timelineOf({ wall: Date.now, monotonic: () => performance.now() })
@@ -88,8 +88,8 @@ export function statesKeeper({
 
   const flush = async (): Promise<boolean> => {
     const batch = ledger.batch(now())
-    if (!batch && whyNot) {
-      const why = whyNot()
+    if (!batch && problem) {
+      const why = problem()
       if (why !== undefined) failed(why)
       return why === undefined
     }

@@ -10,5 +10,6 @@ export {
 } from './ledger.ts'
 export { isUnreachable, rank } from './policy.ts'
 export { type Effect, lineKey, monitorOfSvc, States, type StoredSubject, type SubjectView } from './states.ts'
+export { subjectId, subjectOf } from './subject.ts'
 export { StatesTable } from './table.ts'
 export type * from './types.ts'

@@ -1,4 +1,5 @@
 import type { Effect, StoredSubject } from './states.ts'
+import { subjectId, subjectOf } from './subject.ts'
 import type { Incident, SubjectState, Transition } from './types.ts'
 
 /** What is stored of a subject, from which a process that starts again goes on. */
@@ -64,9 +65,6 @@ const deleteEveryMs = 3_600_000
 /** Incidents that have ended and wait for a store that fails. */
 const mostWaiting = 10_000
 
-const nameOf = ({ key, check, item }: StoredSubject): string =>
-  JSON.stringify(item === undefined ? [key, check] : [key, check, item])
-
 type Pending = { readonly row: StoredSubject; readonly incidents: Map<string, IncidentRecord> }
 
 /**
@@ -96,7 +94,7 @@ export class Ledger {
 
   /** What an earlier process has stored. To be called before any effect is taken. */
   adopt({ states, incidents }: Pick<StoredStates, 'states' | 'incidents'>): void {
-    for (const one of states) this.#states.set(nameOf(one.row), one)
+    for (const one of states) this.#states.set(subjectId(one.row), one)
     for (const one of incidents) this.#open.set(one.id, one)
   }
 
@@ -117,9 +115,7 @@ export class Ledger {
   /** Nobody knows when these ended. */
   #endLost(incidents: readonly IncidentRecord[], lostAt: number): void {
     for (const one of incidents) {
-      const { key, type, monitor, check, item } = one
-      const row: StoredSubject = { key, type, monitor, check, ...(item === undefined ? {} : { item }) }
-      this.#keep(this.#pendingOf(row), { ...one, endedAt: Math.max(lostAt, one.beganAt), ending: 'unknown' })
+      this.#keep(this.#pendingOf(subjectOf(one)), { ...one, endedAt: Math.max(lostAt, one.beganAt), ending: 'unknown' })
     }
   }
 
@@ -137,7 +133,7 @@ export class Ledger {
   again(stored: Pick<StoredStates, 'states' | 'incidents'> = { states: [], incidents: [] }, lostAt = 0): void {
     for (const { row } of stored.states) this.#pendingOf(row)
     for (const { row } of this.#states.values()) this.#pendingOf(row)
-    for (const one of this.#open.values()) this.#keep(this.#pendingOf(one), one)
+    for (const one of this.#open.values()) this.#keep(this.#pendingOf(subjectOf(one)), one)
     this.#endLost(
       stored.incidents.filter(({ id }) => !this.#open.has(id)),
       lostAt,
@@ -209,7 +205,7 @@ export class Ledger {
   }
 
   #store(row: StoredSubject, state: SubjectState | undefined): void {
-    const name = nameOf(row)
+    const name = subjectId(row)
     if (state) this.#states.set(name, { row, state })
     else this.#states.delete(name)
     const pending = this.#pendingOf(row)
@@ -256,7 +252,7 @@ export class Ledger {
   }
 
   #pendingOf(row: StoredSubject): Pending {
-    const name = nameOf(row)
+    const name = subjectId(row)
     const pending = this.#pending.get(name) ?? { row, incidents: new Map() }
     this.#pending.set(name, pending)
     return pending

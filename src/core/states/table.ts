@@ -6,6 +6,7 @@ import {
   type StoredState,
   type StoredStates,
 } from './ledger.ts'
+import { subjectId } from './subject.ts'
 
 /** Incidents that memory has room for. */
 const mostIncidents = 1_000
@@ -37,8 +38,8 @@ export class StatesTable {
         this.#incidents.set(one.id, { ...one, endedAt: Math.max(one.beganAt, lostAt), ending: 'unknown' })
       }
     }
-    for (const one of states) this.#states.set(nameOf(one.row), one)
-    for (const row of gone) this.#states.delete(nameOf(row))
+    for (const one of states) this.#states.set(subjectId(one.row), one)
+    for (const row of gone) this.#states.delete(subjectId(row))
     for (const one of incidents) this.#incidents.set(one.id, one)
     this.#writtenAt = now
     for (const { id, endedAt } of this.#incidents.values()) {
@@ -54,6 +55,3 @@ export class StatesTable {
       .slice(0, most)
   }
 }
-
-const nameOf = ({ key, check, item }: StoredState['row']): string =>
-  JSON.stringify(item === undefined ? [key, check] : [key, check, item])
