@@ -167,12 +167,12 @@ export type Runtime = {
   readonly confirmed?: ((views: HealthViews) => ConfirmedStates) | undefined
   /** What is wrong with the monitors that the schedule runs, for these views. Absent: there is no schedule. */
   readonly incidents?: ((views: HealthViews) => Promise<Incidents>) | undefined
+  /** The monitors that other nodes run, by type. Absent where no nodes share a store. Never rejects. */
+  readonly elsewhere?: (() => Promise<ReadonlyMap<ServerType, readonly MonitorElsewhere[]>>) | undefined
   /**
    * The last 90 days of these monitors, by type and name (`Sql/postgres orders`, `/host`). The caller has checked that the
    * reader may read them. Monitors that history does not know are missing. Absent: there is no history.
    */
-  /** The monitors that other nodes run, by type. Absent where no nodes share a store. */
-  readonly elsewhere?: (() => ReadonlyMap<ServerType, readonly NodeShare[]>) | undefined
   readonly days?: ((ids: readonly MonitorOfPage[]) => Promise<ReadonlyMap<string, DaysOfMonitor>>) | undefined
   /** How much a caller may see (S11). */
   readonly viewOf: (call: Pick<Call, 'caller' | 'credential' | 'correlationId' | 'signal'>) => Promise<HealthViews>
@@ -189,9 +189,18 @@ export type Runtime = {
   /** Cancels runs in progress and closes the store. Safe to call twice. */
   readonly close: () => Promise<void>
 }
+/** A monitor that another node runs. */
+export type MonitorElsewhere = {
+  /** The MonitorName. */
+  readonly name: string
+  readonly node: string
+  /** Where the page of that node is. Undefined: that node does not say. */
+  readonly url?: string | undefined
+  /** The fault that it has confirmed and stored. `unknown`: the store does not answer. Undefined: none. */
+  readonly fault: 'warning' | 'failed' | 'unknown' | undefined
+  readonly reason?: { readonly check: string; readonly message: string } | undefined
+}
 /** A monitor by its name. Without a type it is the machine itself. */
-/** How many monitors of a type another node runs, whose page shows their results. */
-export type NodeShare = { readonly node: string; readonly url?: string | undefined; readonly count: number }
 export type MonitorOfPage = { readonly type?: ServerType | undefined; readonly monitor: string }
 /** What history knows of a day: the worst of it. */
 export type DayStatus = 'ok' | 'warning' | 'failed' | 'unobserved'

@@ -201,7 +201,7 @@ peerSuite(chromiumMissing, 'the pages of svc serve for people of all kinds, in a
       gap: undefined,
       runs: [],
       monitors: [],
-      elsewhere: [],
+      away: undefined,
     } as const
     const cards = [undefined, ...ServerType.values].map((type) => ({ ...card, type }))
     for (const incidents of [

@@ -1,6 +1,10 @@
 import { expect, onTestFinished, test } from 'vitest'
+import { Fault } from '../../src/core/errors.ts'
 import { statesKeeper } from '../../src/core/parts/states-keeper.ts'
+import type { StoredStates } from '../../src/core/states/index.ts'
 import { until } from '../support/suite/until.ts'
+
+type Rows = Awaited<ReturnType<NonNullable<Parameters<typeof statesKeeper>[0]['rows']>>>
 
 test('W4 a node that does not reach the store says that states are not stored, also while there is nothing to store', async () => {
   let why: string | undefined
@@ -25,4 +29,21 @@ test('W4 a node that does not reach the store says that states are not stored, a
     'states and incidents are not stored: this node does not reach the store',
     'states and incidents are stored again',
   ])
+})
+
+test('W4 what all nodes have stored is unknown while the store cannot be read, and never nothing because it is still being read', async () => {
+  let isDown = true
+  const row = { key: 'Sql/tcp/orders', monitor: 'tcp orders', check: 'connect' }
+  const states = [{ row, state: { level: 'failed' } }] as unknown as StoredStates['states']
+  const keeper = statesKeeper({
+    rows: async () => {
+      if (isDown) throw new Fault('Unavailable', 'the store does not answer')
+      return { read: async () => ({ states, incidents: [], ageMs: 0 }) } as unknown as Rows
+    },
+    write: async () => 'stored',
+  })
+  onTestFinished(async () => await keeper.close())
+  expect(await keeper.ofAll()).toBeUndefined()
+  isDown = false
+  expect(await Promise.all([keeper.ofAll(), keeper.ofAll()])).toEqual([states, states])
 })

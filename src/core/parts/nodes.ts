@@ -23,7 +23,7 @@ import {
 import { receiverKey, type StoredRow } from '../outbox/index.ts'
 import type { ServerType } from '../protocol/index.ts'
 import type { Family } from '../reports/index.ts'
-import type { NodeShare } from '../service.ts'
+import type { MonitorElsewhere } from '../service.ts'
 import { lineKey, monitorOfSvc, type StatesBatch } from '../states/index.ts'
 import type { KeeperLog } from '../store/index.ts'
 import type { NotifyPart } from './notify.ts'
@@ -43,7 +43,7 @@ const takenSpreadMs = 3_000
 /** What follows the share of this node. */
 export type ShareFollowers = {
   readonly schedule: Pick<SchedulePart, 'monitors' | 'reshare'>
-  readonly states: Pick<StatesPart, 'takeOver' | 'release' | 'say' | 'isIsolated'>
+  readonly states: Pick<StatesPart, 'takeOver' | 'release' | 'say' | 'isIsolated' | 'faultsOfAll'>
   readonly keeper: Pick<StatesKeeper, 'again'>
   readonly notify: Pick<NotifyPart, 'takeOver' | 'release' | 'again'>
 }
@@ -59,7 +59,7 @@ export type NodesPart = Part & {
   readonly follow: (work: ShareFollowers) => void
   readonly mode: () => Mode
   /** The monitors that other nodes run, by type. Empty while this node runs all of them. */
-  readonly elsewhere: () => ReadonlyMap<ServerType, readonly NodeShare[]>
+  readonly elsewhere: () => Promise<ReadonlyMap<ServerType, readonly MonitorElsewhere[]>>
 }
 
 /** What the nodes say of each other: whether one is out. */
@@ -221,33 +221,37 @@ export function nodesPart({
     work?.states.say(nodesKey, nodeVerdicts(nodes, ageMs, memberMs))
   }
 
-  let shares: { readonly of: readonly NodeRow[]; readonly byType: ReturnType<NodesPart['elsewhere']> } | undefined
-  const elsewhere = (): ReadonlyMap<ServerType, readonly NodeShare[]> => {
-    if (!member || mode() !== 'member') return new Map()
-    const { rows: nodes } = member.rows(now())
-    // Pages ask more often than the nodes answer.
-    if (shares?.of !== nodes) shares = { of: nodes, byType: sharesOf(nodes, member.configurations) }
-    return shares.byType
+  let owners: { readonly of: readonly NodeRow[]; readonly byKey: ReadonlyMap<string, string> } | undefined
+  /** The node that runs each monitor of the network. Pages ask more often than the nodes renew their rows. */
+  const ownersAt = (nodes: readonly NodeRow[], configurations: Configurations): ReadonlyMap<string, string> => {
+    if (owners?.of === nodes) return owners.byKey
+    const ownerOf = ownersOf(nodes, configurations)
+    const keys = (work?.schedule.monitors() ?? []).map(({ key }) => key).filter((key) => nodeOfKey(key) === undefined)
+    const byKey = new Map(
+      keys.flatMap((key): readonly (readonly [string, string])[] => {
+        const owner = ownerOf(key)
+        return owner === undefined ? [] : [[key, owner]]
+      }),
+    )
+    owners = { of: nodes, byKey }
+    return byKey
   }
 
-  const sharesOf = (nodes: readonly NodeRow[], configurations: Configurations): ReturnType<NodesPart['elsewhere']> => {
-    const byType = new Map<ServerType, Map<string, number>>()
-    const ownerOf = ownersOf(nodes, configurations)
-    for (const { key, types } of work?.schedule.monitors() ?? []) {
-      const owner = nodeOfKey(key) === undefined ? ownerOf(key) : node
-      if (owner === undefined || owner === node) continue
-      for (const type of types) {
-        const counts = entryOf(byType, type, () => new Map<string, number>())
-        counts.set(owner, (counts.get(owner) ?? 0) + 1)
-      }
-    }
+  const elsewhere = async (): Promise<ReadonlyMap<ServerType, readonly MonitorElsewhere[]>> => {
+    const byType = new Map<ServerType, MonitorElsewhere[]>()
+    if (!member || mode() !== 'member') return byType
+    const { rows: nodes } = member.rows(now())
+    const byKey = ownersAt(nodes, member.configurations)
     const urls = new Map(nodes.map((row) => [row.node, row.facts.url]))
-    return new Map(
-      [...byType].map(([type, counts]) => [
-        type,
-        [...counts].map(([name, count]) => ({ node: name, url: urls.get(name), count })),
-      ]),
-    )
+    const confirmed = await work?.states.faultsOfAll()
+    for (const { key, types, monitor } of work?.schedule.monitors() ?? []) {
+      const owner = byKey.get(key)
+      if (owner === undefined || owner === node) continue
+      const { fault, reason } = confirmed ? (confirmed.get(key) ?? noFault) : unknownFault
+      const one = { name: monitor.name, node: owner, url: urls.get(owner), fault, reason }
+      for (const type of types) entryOf(byType, type, () => []).push(one)
+    }
+    return byType
   }
 
   const tick = (): void => {
@@ -310,6 +314,9 @@ export function nodesPart({
     },
   }
 }
+
+const noFault = { fault: undefined, reason: undefined } as const
+const unknownFault = { fault: 'unknown', reason: undefined } as const
 
 /** What this node could run. */
 function settingsOf(node: string, monitors: readonly ScheduledMonitor[], config: Config): MemberSettings {

@@ -21,8 +21,10 @@ const writeEveryMs = 1_000
 const failureMs = 10_000
 /** The same where another node may take over soon. */
 const sharedFailureMs = 2_000
-/** For how long what all nodes have stored is not read again. Milliseconds. */
-const rereadMs = 2_000
+/** For how long what all nodes have stored is not read again, and at least this many times as long as reading took. */
+const [rereadMs, rereadFactor] = [2_000, 20]
+/** What was read longer ago than this, and twice that time, says nothing about now. Milliseconds. */
+const staleMs = 15_000
 
 export type StatesKeeper = {
   /** What an earlier process has stored. Nothing, if the store cannot be read: then states begin anew. */
@@ -33,8 +35,11 @@ export type StatesKeeper = {
   readonly incidents: (query: IncidentsQuery) => Promise<readonly IncidentRecord[]>
   /** The same; while the store cannot be read, those that it does not have yet. */
   readonly readableIncidents: (query: IncidentsQuery) => Promise<readonly IncidentRecord[]>
-  /** What all nodes that share the store have stored, as of a few seconds ago. Nothing without others. Never rejects. */
-  readonly ofAll: () => Promise<readonly StoredState[]>
+  /**
+   * What all nodes that share the store have stored, as of a few seconds ago. Nothing without others. Undefined while the
+   * store cannot be read. Never rejects.
+   */
+  readonly ofAll: () => Promise<readonly StoredState[] | undefined>
   /** Why states and incidents do not survive the end of this process. Undefined: they do. */
   readonly notKept: () => string | undefined
   /** Goes on with what another node has stored, of these monitors. `lostAt`: when an incident ended that no state knows. */
@@ -141,17 +146,29 @@ export function statesKeeper({
   }
   const incidents: StatesKeeper['incidents'] = async (query) => merged(query, await (await rows()).incidents(query))
 
-  let latestStates: readonly StoredState[] = []
-  let readAt = Number.NEGATIVE_INFINITY
-  const ofAll = async (): Promise<readonly StoredState[]> => {
-    if (!write || !stored || now() - readAt < rereadMs) return latestStates
-    readAt = now()
+  /** What the last read found, when it began, and for how long it is not repeated. */
+  let latest: { readonly states: readonly StoredState[]; readonly at: number; readonly pauseMs: number } | undefined
+  let reading: Promise<void> | undefined
+  const readAll = async (): Promise<void> => {
+    if (!stored) return
+    const at = performance.now()
     try {
-      latestStates = (await (await stored()).read()).states
+      const { states } = await (await stored()).read()
+      latest = { states, at, pauseMs: Math.max(rereadMs, rereadFactor * (performance.now() - at)) }
     } catch (error) {
       if (!isStoreFailure(error)) throw error
     }
-    return latestStates
+  }
+  const ofAll = async (): Promise<readonly StoredState[] | undefined> => {
+    if (!write) return []
+    const age = (): number => performance.now() - (latest?.at ?? Number.NEGATIVE_INFINITY)
+    if (age() >= (latest?.pauseMs ?? 0)) {
+      reading ??= readAll().finally(() => {
+        reading = undefined
+      })
+      await reading
+    }
+    return age() > staleMs + 2 * (latest?.pauseMs ?? 0) ? undefined : latest?.states
   }
 
   return {

@@ -13,7 +13,14 @@ import { orLate } from '../pace.ts'
 import type { ExecutionMode, RunQuiet } from '../protocol/index.ts'
 import type { Silence } from '../quiet/index.ts'
 import { documentOf, readMonitor, slugIn } from '../reports/index.ts'
-import type { ConfirmedCheck, ConfirmedStates, HealthViews, Incidents, ShownIncident } from '../service.ts'
+import type {
+  ConfirmedCheck,
+  ConfirmedStates,
+  HealthViews,
+  Incidents,
+  MonitorElsewhere,
+  ShownIncident,
+} from '../service.ts'
 import {
   type Effect,
   lineKey,
@@ -61,6 +68,8 @@ export type StatesPart = Part & {
   readonly confirmed: (views: HealthViews, quiet?: QuietKeeper) => ConfirmedStates
   /** `Runtime.incidents` */
   readonly incidents: (views: HealthViews) => Promise<Incidents>
+  /** The worst fault that nodes have confirmed of each monitor, by key. Undefined if the store does not answer soon. */
+  readonly faultsOfAll: () => Promise<ReadonlyMap<string, FaultElsewhere> | undefined>
   /** Takes what each transition is reported to. */
   readonly follow: (onTransition: (transition: Transition) => void) => void
   /** How a subject is now. Undefined: nothing is known of it yet. */
@@ -180,6 +189,10 @@ export function statesPart(
         isIsolated: states?.isIsolated,
       }
     },
+    faultsOfAll: async () => {
+      const stored = await orLate(keeper.ofAll(), storeMs)
+      return stored && worstByKey(stored)
+    },
     close: keeper.close,
     follow: (listener) => {
       onTransition = listener
@@ -233,6 +246,21 @@ const troubledElsewhere = (
     const monitor = nameWithNode(nodeOfKey(row.key), row.monitor)
     return [{ ...row, monitor, runsOn: 'network', state, isObserved: state.unobservedSince === undefined }]
   })
+
+/** A fault that another node has confirmed. */
+export type FaultElsewhere = Pick<MonitorElsewhere, 'reason'> & { readonly fault: 'warning' | 'failed' }
+
+/** Nothing is stored of what is healthy. */
+function worstByKey(stored: readonly StoredState[]): ReadonlyMap<string, FaultElsewhere> {
+  const byKey = new Map<string, FaultElsewhere>()
+  for (const { row, state } of stored) {
+    const { level, message } = state.incident ?? state
+    if (level === 'ok' || (byKey.has(row.key) && level === 'warning')) continue
+    if (byKey.get(row.key)?.fault === 'failed') continue
+    byKey.set(row.key, { fault: level, reason: { check: row.check, message } })
+  }
+  return byKey
+}
 
 /** What confirmation needs to know of the monitors of a schedule. */
 export function watchedMonitors(

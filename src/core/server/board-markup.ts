@@ -148,13 +148,12 @@ function causesMarkup(cards: readonly Card[], most: number): readonly Markup[] {
   ]
 }
 
-function typeMarkup({ type, level, runs, elsewhere }: Card, isTimed: boolean): Markup {
+function typeMarkup({ type, level, runs }: Card, isTimed: boolean): Markup {
   const youngest = runs.reduce<number | undefined>(
     (least, { ageSeconds }) => Math.min(least ?? ageSeconds, ageSeconds),
     undefined,
   )
   const name = type ?? 'Host'
-  if (level === undefined && elsewhere.length > 0) return html`<li class="state">${name}: on other nodes</li>`
   if (level === undefined) return html`<li class="state">? ${name}: not checked yet</li>`
   const when = youngest === undefined || !isTimed ? '' : ` ${age(youngest)}`
   return html`<li class="state ${classOf(level)}">${marks[level]} ${name}${when}</li>`

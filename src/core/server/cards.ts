@@ -11,7 +11,7 @@ import {
   worst,
   worstFirst,
 } from '../reports/index.ts'
-import type { NodeShare, RecentRun } from '../service.ts'
+import type { MonitorElsewhere, RecentRun } from '../service.ts'
 import { depthOf, entryOf } from './health.ts'
 
 /** The latest run of a mode, reduced to what one card of the status page shows. */
@@ -35,14 +35,26 @@ export type CardRun = {
 }
 type Verdict = { readonly key: string; readonly beganAt: number; readonly monitor: MonitorReading }
 
-/** A monitor of a card, by the worst of its results that still count. */
-export type CardMonitor = {
-  readonly name: string
-  readonly level: Level
-  /** The run that level the result, and the result. */
-  readonly run: CardRun
-  readonly reading: MonitorReading
+/** A monitor of a card: by the worst of its results that still count or, if another node runs it, by its confirmed fault. */
+export type CardMonitor =
+  | {
+      readonly name: string
+      readonly level: Level
+      /** The run that found the result, and the result. */
+      readonly run: CardRun
+      readonly reading: MonitorReading
+    }
+  | MonitorAway
+export type MonitorAway = Pick<MonitorElsewhere, 'name' | 'node' | 'url' | 'reason'> & {
+  /** Undefined: no fault is confirmed, which is less than healthy. */
+  readonly level: Level | undefined
 }
+
+/** What needs attention first; last what other nodes run without a confirmed fault. */
+export const byUrgency = (one: Pick<CardMonitor, 'level'>, other: Pick<CardMonitor, 'level'>): number =>
+  rankOf(one) - rankOf(other)
+const rankOf = ({ level }: Pick<CardMonitor, 'level'>): number =>
+  level === undefined ? worstFirst.length : worstFirst.indexOf(level)
 
 /** One card: a server type, or the host that svc runs on. */
 export type Card = {
@@ -58,8 +70,15 @@ export type Card = {
   readonly runs: readonly CardRun[]
   /** Its monitors, the worst first. */
   readonly monitors: readonly CardMonitor[]
-  /** Of its monitors, those that other nodes run: they are not among `monitors`. */
-  readonly elsewhere: readonly NodeShare[]
+  /** Of its monitors, those that other nodes run. Undefined: none. */
+  readonly away: Away | undefined
+}
+export type Away = {
+  readonly count: number
+  /** The worst of them. Undefined: no fault is confirmed. */
+  readonly level: Level | undefined
+  /** The nodes, if the reader may read their names. */
+  readonly nodes: readonly string[]
 }
 
 type Answered = {
@@ -72,6 +91,12 @@ type Answered = {
   readonly isComplete: boolean
 }
 
+/** The monitors that other nodes run, and whether the reader may read the names of a type. */
+export type ElsewhereFacts = {
+  readonly byType: ReadonlyMap<ServerType, readonly MonitorElsewhere[]>
+  readonly reads: (type: ServerType) => boolean
+}
+
 /**
  * The cards of these server types, the worst first. The monitors of the host block, which every type repeats, are on a
  * card of their own. A type keeps the verdict of its health check, to which the host belongs.
@@ -80,7 +105,7 @@ export function cardsOf(
   types: readonly ServerType[],
   recent: readonly RecentRun[],
   target: string,
-  elsewhere: ReadonlyMap<ServerType, readonly NodeShare[]> = new Map(),
+  elsewhere: ElsewhereFacts = { byType: new Map(), reads: () => false },
 ): readonly Card[] {
   const answered = recent
     .filter(({ type }) => types.includes(type))
@@ -90,7 +115,9 @@ export function cardsOf(
   const ofTypes = types.map((type) => {
     const own = answered.filter((run) => run.type === type)
     const isComplete = own.some((run) => run.isComplete)
-    return cardOf(type, own.map(typeRun), isComplete, elsewhere.get(type))
+    const card = cardOf(type, own.map(typeRun), isComplete)
+    const others = elsewhere.byType.get(type) ?? []
+    return others.length === 0 ? card : withOthers(card, others, elsewhere.reads(type))
   })
   return [...(host.length > 0 ? [cardOf(undefined, host)] : []), ...ofTypes].toSorted((a, b) => urgency(a) - urgency(b))
 }
@@ -110,12 +137,7 @@ function answeredBy({ type, mode, ageSeconds, places, expired, complete }: Recen
  * Rates a card by its latest results. The result of a monitor counts until a newer one goes at least as deep: a Basic
  * run that passes does not clear what an Advanced run found. What is too old, or lacks a monitor, is never healthy.
  */
-function cardOf(
-  type: ServerType | undefined,
-  runs: readonly CardRun[],
-  isComplete = true,
-  elsewhere: readonly NodeShare[] = [],
-): Card {
+function cardOf(type: ServerType | undefined, runs: readonly CardRun[], isComplete = true): Card {
   const counting = runs.flatMap((run) => countingPart(run, runs) ?? [])
   const level = worstFirst.find((candidate) => counting.some((run) => run.level === candidate))
   const gap = gapOf(counting, isComplete)
@@ -126,7 +148,30 @@ function cardOf(
     gap,
     runs: runs.toSorted((a, b) => depthOf(a.mode) - depthOf(b.mode)),
     monitors: monitorsOf(counting, type === undefined),
-    elsewhere,
+    away: undefined,
+  }
+}
+
+const levelsAway = { warning: 'warn', failed: 'fail', unknown: 'not checked' } as const
+
+/**
+ * The card with the monitors that other nodes run. One that was run here, too, because somebody asked for it, is listed with
+ * that result unless the confirmed fault is worse. The level of the card is never better than a confirmed fault.
+ */
+function withOthers(card: Card, others: readonly MonitorElsewhere[], reads: boolean): Card {
+  const monitors = new Map(card.monitors.map((one) => [one.name, one]))
+  const levels = others.flatMap(({ fault }) => (fault ? [levelsAway[fault]] : []))
+  for (const { name, fault, node, url, reason } of reads ? others : []) {
+    const one = { name, node, url, reason, level: fault && levelsAway[fault] }
+    const own = monitors.get(name)
+    if (!own || byUrgency(one, own) < 0) monitors.set(name, one)
+  }
+  const level = levels.length === 0 ? undefined : worst(levels)
+  return {
+    ...card,
+    level: card.level && level ? worst([card.level, level]) : (card.level ?? level),
+    monitors: [...monitors.values()].toSorted(byUrgency),
+    away: { count: others.length, level, nodes: reads ? [...new Set(others.map(({ node }) => node))].sort() : [] },
   }
 }
 
@@ -145,11 +190,11 @@ function monitorsOf(counting: readonly CardRun[], isHost: boolean): readonly Car
       if (monitor.host !== isHost) continue
       const level = run.isExpired ? worst([monitor.level, 'not checked']) : monitor.level
       const before = byKey.get(key)
-      if (before && bySeverity(before, { level }) <= 0) continue
+      if (before && byUrgency(before, { level }) <= 0) continue
       byKey.set(key, { name: monitor.name, level, run, reading: monitor })
     }
   }
-  return [...byKey.values()].toSorted(bySeverity)
+  return [...byKey.values()].toSorted(byUrgency)
 }
 
 /** A run, reduced to the results that no other run has superseded. Undefined if all of them are. */
@@ -235,8 +280,9 @@ export function levelsOfMonitor(
 export function headline(cards: readonly Card[]): string {
   const host = cards.find(({ type }) => type === undefined)?.level
   /** The level that a card adds to the page: what the host explains is named once. */
-  const adds = ({ type, level, decisiveRun, gap }: Card): Level | undefined => {
-    const own = gap === undefined ? decisiveRun?.ownLevel : worst([decisiveRun?.ownLevel ?? 'ok', 'not checked'])
+  const adds = ({ type, level, decisiveRun, gap, away }: Card): Level | undefined => {
+    const [ofRun, others] = [decisiveRun?.ownLevel ?? 'ok', away?.level ?? 'ok']
+    const own = worst([ofRun, others, gap === undefined ? 'ok' : 'not checked'])
     return type !== undefined && host !== undefined && level !== undefined && worst([host, level]) === host
       ? own
       : level
@@ -249,24 +295,25 @@ export function headline(cards: readonly Card[]): string {
   if (unchecked.length > 0) return sentence(unchecked, 'not fully checked')
   const warned = namesAt('warn')
   if (warned.length > 0) return `Healthy, with warnings: ${listed(warned)}`
-  const types = cards.flatMap(({ type, level, elsewhere }) => (type === undefined ? [] : [{ type, level, elsewhere }]))
+  const types = cards.flatMap(({ type, level, away }) => (type === undefined ? [] : [{ type, level, away }]))
   const healthy = types.filter(({ level }) => level === 'ok').map(({ type }) => type)
-  const away = awayFrom(cards)
-  if (healthy.length === 0 && away !== undefined) return `Nothing to check here: ${away}`
+  const elsewhere = awayFrom(cards)
+  if (healthy.length === 0 && elsewhere !== undefined) return `Nothing to check here: ${elsewhere}`
   if (healthy.length === 0) return 'Nothing has been checked yet'
-  const waiting = types.filter(({ level, elsewhere }) => level !== 'ok' && elsewhere.length === 0).length
+  const waiting = types.filter(({ level, away }) => level !== 'ok' && !away).length
   const rest = waiting === 0 ? '' : `; ${waiting} not checked yet`
-  if (away !== undefined) return `Healthy here: ${listed(healthy)}${rest}; ${away}`
+  if (elsewhere !== undefined) return `Healthy here: ${listed(healthy)}${rest}; ${elsewhere}`
   return waiting === 0 ? 'All healthy' : `Healthy: ${listed(healthy)}${rest}`
 }
 
-/** `12 monitors run on node-b and node-c`. Undefined: none. */
+/** `12 monitors on node-b and node-c have no confirmed fault`. Undefined: none. */
 function awayFrom(cards: readonly Card[]): string | undefined {
-  const shares = cards.flatMap(({ elsewhere }) => elsewhere)
-  if (shares.length === 0) return undefined
-  const sum = shares.reduce((all, { count: some }) => all + some, 0)
-  const nodes = [...new Set(shares.map(({ node }) => node))].sort()
-  return `${sum} ${sum === 1 ? 'monitor runs' : 'monitors run'} on ${listed(nodes)}`
+  const all = cards.flatMap(({ away }) => away ?? [])
+  if (all.length === 0) return undefined
+  const sum = all.reduce((before, { count: some }) => before + some, 0)
+  const nodes = [...new Set(all.flatMap((one) => one.nodes))].sort()
+  const where = nodes.length === 0 ? 'other nodes' : listed(nodes)
+  return `${sum} ${sum === 1 ? 'monitor' : 'monitors'} on ${where} ${sum === 1 ? 'has' : 'have'} no confirmed fault`
 }
 
 const listed = (names: readonly string[]): string =>

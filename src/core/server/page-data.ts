@@ -1,7 +1,7 @@
 import { Fault } from '../errors.ts'
 import { mapPaced, pace } from '../pace.ts'
 import { ServerType } from '../protocol/index.ts'
-import type { Call, DaysOfMonitor, HealthViews, Incidents, NodeShare, Runtime } from '../service.ts'
+import type { Call, DaysOfMonitor, Incidents } from '../service.ts'
 import { callOf } from './call.ts'
 import { type Card, cardsOf } from './cards.ts'
 import { baseUrl, type RequestContext, type ServerContext } from './context.ts'
@@ -45,11 +45,12 @@ export async function pageData(server: ServerContext, context: RequestContext): 
   const incidents = await runtime.incidents?.(views)
   // A type that is not configured has no card: a caller has merely requested it.
   const answered = checkedTypes(runtime.facts)
+  const reads = (type?: ServerType): boolean => views(type) === 'full'
   const cards = cardsOf(
     ServerType.values.filter((type) => answered.includes(type)),
     recent,
     base,
-    elsewhereFor(runtime, views),
+    { byType: (await runtime.elsewhere?.()) ?? new Map(), reads },
   )
   const user = call.credential && (await signedInUser(server, call))
   return {
@@ -57,24 +58,12 @@ export async function pageData(server: ServerContext, context: RequestContext): 
     base,
     cards,
     incidents,
-    reads: (type) => views(type) === 'full',
+    reads,
     user,
     signInHref: runtime.facts.store === undefined ? undefined : signInHref(context.request.url),
     at: new Date(),
     quiet: await quietFacts(server, { call, views, isSignedIn: user !== undefined }),
   }
-}
-
-/** The monitors that other nodes run. Who may not read the details of a type gets no names of machines. */
-function elsewhereFor({ elsewhere }: Runtime, views: HealthViews): ReadonlyMap<ServerType, readonly NodeShare[]> {
-  return new Map(
-    [...(elsewhere?.() ?? [])].map(([type, shares]) => [
-      type,
-      views(type) === 'full'
-        ? shares
-        : [{ node: 'other nodes', count: shares.reduce((sum, { count }) => sum + count, 0) }],
-    ]),
-  )
 }
 
 /** The link to the sign-in form, which returns to this target. */

@@ -8,9 +8,9 @@ const [mostBad, mostOpen, mostOfPage] = [20, 200, 400]
 /** A folded list of at most this many monitors is part of the page. */
 const mostFolded = 30
 
-/** The folded monitors of a card with one level. */
+/** The folded monitors of a card with one level. Undefined: without a confirmed fault on other nodes. */
 export type Fold = {
-  readonly level: 'not checked' | 'ok'
+  readonly level: 'not checked' | 'ok' | undefined
   readonly count: number
   readonly listed: readonly CardMonitor[]
   /** Why the first one is not checked. */
@@ -41,14 +41,14 @@ export function listingsOf(cards: readonly Card[], { opened = [] }: ListingOptio
     left -= taken.length
     return taken
   }
-  const byLevel = (card: Card, ...levels: readonly Level[]): readonly CardMonitor[] =>
+  const byLevel = (card: Card, ...levels: readonly (Level | undefined)[]): readonly CardMonitor[] =>
     card.monitors.filter(({ level }) => levels.includes(level))
   // What is wrong anywhere goes before what is healthy.
   const bad = new Map(cards.map((card) => [card, take(byLevel(card, 'fail', 'warn'), mostBad)]))
   return new Map(
     cards.map((card): [Card, CardList] => {
       const urgent = bad.get(card) ?? []
-      const folds = (['not checked', 'ok'] as const).flatMap((level): Fold[] => {
+      const folds = (['not checked', 'ok', undefined] as const).flatMap((level): Fold[] => {
         const monitors = byLevel(card, level)
         if (monitors.length === 0) return []
         const isOpen = opened.includes(nameOfCard(card))

@@ -20,7 +20,7 @@ export type PageFacts = PageReader & {
   readonly configured: readonly ServerType[]
   /** The types that svc checks: without a configuration, its own parts. */
   readonly answered: readonly ServerType[]
-  /** What is problem with the monitors that the schedule runs. Absent without a schedule. */
+  /** What is wrong with the monitors that the schedule runs. Absent without a schedule. */
   readonly incidents?: Incidents | undefined
   /** What svc forgets when it ends, and why. Absent: nothing, or the caller may not read it. */
   readonly notKept?: string | undefined

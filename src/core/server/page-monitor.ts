@@ -10,7 +10,7 @@ import type {
 import { ServerType } from '../protocol/index.ts'
 import { worst } from '../reports/index.ts'
 import type { Call, EndedIncident, Incidents, Service } from '../service.ts'
-import { type Card, levelsOfMonitor } from './cards.ts'
+import { type Card, levelsOfMonitor, type MonitorAway } from './cards.ts'
 import { html, type Markup } from './html.ts'
 import { framed, type Page } from './page-frame.ts'
 import {
@@ -90,12 +90,15 @@ export function monitorMarkup(
   const incidents = facts.incidents && withHistory(incidentsOf(facts.incidents, id), id, windows)
   // What svc says of itself has incidents, and neither results nor a history.
   const hasIncidents = incidents !== undefined && incidents.open.length + incidents.ended.length > 0
-  if (latest.length === 0 && !isKnown && !hasIncidents) return undefined
-  const level =
-    latest.length === 0 ? undefined : worst(latest.filter(({ counts }) => counts).map((one) => one.monitor.level))
-  const state = level === undefined ? 'not checked yet' : stateWords[level]
+  const away = awayOf(cards, id)
+  if (latest.length === 0 && !away && !isKnown && !hasIncidents) return undefined
+  const own = latest.filter(({ counts }) => counts).map((one) => one.monitor.level)
+  const levels = [...own, ...(away?.level ? [away.level] : [])]
+  const level = levels.length === 0 ? undefined : worst(levels)
+  const state = level ? stateWords[level] : away ? `no confirmed fault on ${away.node}` : 'not checked yet'
   const problemTitle = incidents && incidentTitle(incidents, [], now)
   const main = html`<p><a href="/">All monitors</a>${id.type === undefined ? undefined : html` › <a href="/#${id.type}">${id.type}</a>`}</p>
+${away && ownerLine(away, id)}
 ${facts.incidents && causeOf(facts.incidents, id)}
 ${incidents && incidentsMarkup(incidents, { now, opened: facts.victims, quiet: facts.quiet })}
 ${quietMarkup(facts.quiet, id, { now, hasIncident: incidents !== undefined && incidents.open.length > 0 })}
@@ -111,6 +114,18 @@ ${latest.length === 0 ? undefined : html`<section><h2>Latest results</h2>${lates
     reloadEvery: reloadSeconds(incidents, usualReload),
     stillHref: `/?monitor=${monitorKey(id)}&reload=off`,
   })
+}
+
+function awayOf(cards: readonly Card[], { type, monitor }: MonitorId): MonitorAway | undefined {
+  const one = cards.find((card) => card.type === type)?.monitors.find(({ name }) => name === monitor)
+  return one && 'node' in one ? one : undefined
+}
+
+/** Which node runs the monitor, with a link to its page of the monitor. */
+function ownerLine({ node, url }: MonitorAway, id: MonitorId): Markup {
+  const there = url === undefined ? undefined : new URL(url)
+  if (there) there.search = `monitor=${monitorKey(id)}`
+  return html`<p>The node ${there ? html`<a href="${there.href}">${node}</a>` : node} runs this monitor. Its latest results are on the page there; confirmed faults and the history are the same here.</p>`
 }
 
 /** With the incidents that history has of the monitor, in the longest window. Blips are not among them. */

@@ -1,6 +1,6 @@
 import type { ServerType } from '../protocol/index.ts'
 import { bySeverity, isConsequence, type Reading } from '../reports/index.ts'
-import type { CardMonitor } from './cards.ts'
+import type { CardMonitor, MonitorAway } from './cards.ts'
 import { html, type Markup } from './html.ts'
 import { type DaysById, daysCells } from './page-days.ts'
 import { classOf, markOf } from './page-frame.ts'
@@ -28,13 +28,21 @@ export type RowOptions = {
 export const rowsOf = (monitors: readonly CardMonitor[], options: RowOptions): Markup =>
   html`<ul class="rows">${monitors.map((one) => rowOf(one, options))}</ul>`
 
-export function rowOf({ name, level, run, reading }: CardMonitor, options: RowOptions): Markup {
+export function rowOf(one: CardMonitor, options: RowOptions): Markup {
+  const { name, level } = one
   const { type, reads, days, quiet, now, prefix = '' } = options
   const id = { type, monitor: name }
   const label = `${prefix}${type === undefined && name === 'host' ? 'this machine' : name}`
-  return html`<li class="${classOf(level)}">${markOf(level)}<span class="name">${reads ? monitorLink(id, label) : label}</span>${daysCells(reads ? days : undefined, id)}<span class="when">${age(run.ageSeconds)}${took(reading.duration)}</span>${reasonsOf(reading.results)}${reads ? quietLine(quiet, id, now) : undefined}</li>
+  return html`<li class="${classOf(level)}">${level ? markOf(level) : html`<span class="mark"></span>`}<span class="name">${reads ? monitorLink(id, label) : label}</span>${daysCells(reads ? days : undefined, id)}<span class="when">${'node' in one ? html`on ${one.node}` : html`${age(one.run.ageSeconds)}${took(one.reading.duration)}`}</span>${'node' in one ? reasonAway(one) : reasonsOf(one.reading.results)}${reads ? quietLine(quiet, id, now) : undefined}</li>
 `
 }
+
+/** What the node that runs it has confirmed. */
+const reasonAway = ({ level, reason }: MonitorAway): Markup =>
+  level === 'not checked' ? html`<p class="why">The store does not answer</p>` : html`${reason && whyMarkup(reason)}`
+
+const whyMarkup = ({ check, message }: Pick<Reading, 'check' | 'message'>): Markup =>
+  html`<p class="why">${check === '' ? undefined : html`<b>${check}</b> `}${message}</p>`
 
 /** Why it is not healthy, the worst first. */
 function reasonsOf(results: readonly Reading[]): Markup {
@@ -42,7 +50,5 @@ function reasonsOf(results: readonly Reading[]): Markup {
   const causes = bad.filter((result) => !isConsequence(result))
   const listed = (causes.length > 0 ? causes : bad).slice(0, mostReasons)
   const more = bad.length - listed.length
-  return html`${listed.map(
-    ({ check, message }) => html`<p class="why">${check === '' ? undefined : html`<b>${check}</b> `}${message}</p>`,
-  )}${more > 0 ? html`<p class="why quiet">and ${more} more</p>` : undefined}`
+  return html`${listed.map(whyMarkup)}${more > 0 ? html`<p class="why quiet">and ${more} more</p>` : undefined}`
 }

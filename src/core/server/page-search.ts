@@ -1,6 +1,6 @@
 import { ServerType } from '../protocol/index.ts'
-import { count, type Level, worstFirst } from '../reports/index.ts'
-import type { Card, CardMonitor } from './cards.ts'
+import { count, type Level } from '../reports/index.ts'
+import { byUrgency, type Card, type CardMonitor } from './cards.ts'
 import { html, type Markup, trusted } from './html.ts'
 import { nameOfCard } from './page-listing.ts'
 import { type RowOptions, rowOf } from './page-rows.ts'
@@ -57,7 +57,7 @@ function matchesOf(cards: readonly Card[], { search, reads }: SearchOptions): re
         )
       : [],
   )
-  return all.toSorted((a, b) => worstFirst.indexOf(a.one.level) - worstFirst.indexOf(b.one.level))
+  return all.toSorted((a, b) => byUrgency(a.one, b.one))
 }
 
 const startOf = ({ skip = 0 }: Search, count: number): number =>

@@ -31,8 +31,7 @@ export function cardMarkup(card: Card, options: CardOptions): Markup {
   const row = { ...options, type }
   const lines = [...causesOf(card), hostLine(card, options.all)].filter((line) => line !== undefined)
   return html`<section id="${nameOfCard(card)}">
-<div class="top"><h2>${type ?? 'Host'}</h2>${level === undefined && card.elsewhere.length > 0 ? undefined : stateOf(level)}<span class="sum">${sumOf(card)}</span>${type === undefined ? undefined : runForm(type)}</div>
-${elsewhereLine(card)}
+<div class="top"><h2>${type ?? 'Host'}</h2>${level === undefined && card.away ? undefined : stateOf(level)}<span class="sum">${sumOf(card)}</span>${type === undefined ? undefined : runForm(type)}</div>
 ${gap === undefined ? undefined : html`<p class="quiet">${gap}.</p>`}
 ${lines.length > 0 ? html`<ul class="causes">${lines}</ul>` : undefined}
 ${listing.bad.length > 0 ? rowsOf(listing.bad, row) : undefined}
@@ -43,31 +42,26 @@ ${runs.length > 0 ? reportsMarkup(card, { report, reads }) : undefined}
 `
 }
 
-/** `3 monitors, 1 failed, checked 4 s ago`. */
-function sumOf({ type, monitors, runs }: Card): string {
+/** `3 monitors, 1 failed, 2 on node-b · checked 4 s ago`. */
+function sumOf({ type, monitors, runs, away }: Card): string {
   const youngest = runs.reduce<number | undefined>(
     (least, { ageSeconds }) => Math.min(least ?? ageSeconds, ageSeconds),
     undefined,
   )
-  if (youngest === undefined) return ''
+  if (youngest === undefined && !away) return ''
   const failed = monitors.filter(({ level }) => level === 'fail').length
-  const what = type === undefined ? 'the machine of svc' : count(monitors.length, 'monitor')
-  return `${what}${failed > 0 && type !== undefined ? `, ${failed} failed` : ''} · checked ${age(youngest)}`
-}
-
-/** The monitors that other nodes run. Their faults are among the incidents, and their results on the pages of those nodes. */
-function elsewhereLine({ elsewhere }: Card): Markup | undefined {
-  if (elsewhere.length === 0) return undefined
-  const parts = elsewhere.map(({ node, url, count: some }, at) => {
-    const name = url === undefined ? html`${node}` : html`<a href="${url}">${node}</a>`
-    return html`${at === 0 ? '' : ', '}${count(some, 'monitor')} on ${name}`
-  })
-  return html`<p class="quiet">Not in this list: ${parts}. Their confirmed faults are among the incidents.</p>`
+  const parts = [
+    type === undefined ? 'the machine of svc' : count(Math.max(monitors.length, away?.count ?? 0), 'monitor'),
+    ...(failed > 0 && type !== undefined ? [`${failed} failed`] : []),
+    ...(away ? [`${away.count} on ${away.nodes.length > 0 ? away.nodes.join(' and ') : 'other nodes'}`] : []),
+  ]
+  return `${parts.join(', ')}${youngest === undefined ? '' : ` · checked ${age(youngest)}`}`
 }
 
 /** What no monitor of the card explains. */
 function causesOf({ decisiveRun, monitors }: Card): readonly Markup[] {
-  if (!decisiveRun || worst(monitors.map(({ level }) => level)) === decisiveRun.ownLevel) return []
+  const level = worst(monitors.flatMap((one) => one.level ?? []))
+  if (!decisiveRun || level === decisiveRun.ownLevel) return []
   const { causes, ownLevel } = decisiveRun
   const more = causes.length - mostCauses
   return [...causes.slice(0, mostCauses), ...(more > 0 ? [`and ${more} more`] : [])].map(
@@ -95,14 +89,16 @@ export const runForm = (type: ServerType): Markup => html`<form method="post" ac
 )}</form>`
 
 const foldWords = { ok: 'healthy', 'not checked': 'not checked' } as const
+const foldStates = { ok: 'healthy', 'not checked': 'not-checked' } as const
 
 function foldMarkup(card: Card, { level, count: all, listed, isOpen }: Fold, options: CardOptions): Markup {
   const { type } = card
   const name = nameOfCard(card)
-  const what = `${all === 1 && type === undefined ? '' : `${count(all, 'monitor')} `}${foldWords[level]}`
-  const state = level === 'ok' ? 'healthy' : 'not-checked'
+  const monitors = all === 1 && type === undefined ? '' : `${count(all, 'monitor')} `
+  const what = `${monitors}${level ? foldWords[level] : 'on other nodes without a confirmed fault'}`
+  const search = `/?type=${name}${level ? `&state=${foldStates[level]}` : ''}#find`
   if (listed.length === 0) {
-    return html`<p>${what}: <a href="/?open=${name}#${name}">list</a> or <a href="/?type=${name}&amp;state=${state}#find">find</a> them</p>`
+    return html`<p>${what}: <a href="/?open=${name}#${name}">list</a> or <a href="${search}">find</a> them</p>`
   }
   const left = all - listed.length
   const keep = isOpen
@@ -111,6 +107,6 @@ function foldMarkup(card: Card, { level, count: all, listed, isOpen }: Fold, opt
   return html`<details${trusted(isOpen ? ' open' : '')}><summary>${what}</summary>
 <p class="quiet">${keep}</p>
 ${rowsOf(listed, { ...options, type })}
-${left > 0 ? html`<p class="quiet">and ${left} more: <a href="/?type=${name}&amp;state=${state}#find">find them</a></p>` : undefined}
+${left > 0 ? html`<p class="quiet">and ${left} more: <a href="${search}">find them</a></p>` : undefined}
 </details>`
 }
