@@ -2,7 +2,9 @@ import { copyFileSync, existsSync, readdirSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import {
+  HistoryFollower,
   type HistoryRows,
+  type HistorySource,
   memorySource,
   type ObservedRun,
   packed,
@@ -82,6 +84,40 @@ describe.each(backends)('W3 the history of a store on $name', ({ name, start, fr
     expect([...(whole.failing ?? [])]).toEqual([['round trip', 2 * minute]])
     expect(whole.figures.get(figure)).toMatchObject({ count: 10, min: 12, max: 12 })
     expect(monitor).toMatchObject({ ...identity, firstAt: noon })
+  })
+
+  test('W4 the history of each node has the runs of all nodes, and is whole after one took a monitor over', async () => {
+    const [one, other] = [await open(), await open()]
+    const [first, second] = [await restored(one.history, noon), await restored(other.history, noon)]
+    const follower = new HistoryFollower(second)
+    await follower.turn(noon)
+    const mine = { key: 'Sql/tcp/mine', type: 'Sql', name: 'tcp mine' }
+    for (let at = 0; at < 30; at += 1) {
+      first.recorder.add(identity, runAt(noon + at * minute, at === 10 ? 'failed' : 'ok', at))
+      second.recorder.add(mine, runAt(noon + at * minute, 'ok'))
+      await store(first.recorder, one.history, noon + at * minute)
+      await store(second.recorder, other.history, noon + at * minute)
+      await follower.turn(noon + at * minute + 6_000)
+    }
+    const historyIn = async (source: HistorySource) => {
+      const all = await periodsOf(source, everything(noon, noon + 30 * minute, 5 * minute), noon + 29 * minute + 6_000)
+      return all.find(({ key }) => key === identity.key)
+    }
+    expect((await historyIn(first))?.periods).toHaveLength(6)
+    expect(await historyIn(second)).toEqual(await historyIn(first))
+    // The first node is gone: the other one runs the monitor, and stores the hour.
+    for (let at = 30; at < 61; at += 1) second.recorder.add(identity, runAt(noon + at * minute, 'ok', at))
+    await follower.turn(noon + hour + minute)
+    for (const seconds of [10, 11, 12]) await store(second.recorder, other.history, noon + hour + seconds * 1_000)
+    const later = await restored(one.history, noon + hour + minute)
+    const [whole] = await periodsOf(later, everything(noon, noon + hour, hour), noon + hour + minute)
+    const sums = (whole?.periods ?? []).map(({ pack }) => [pack.runs, pack.down[0]] as const)
+    expect(sums.reduce((sum, [runs]) => sum + runs, 0)).toBe(60)
+    expect(sums.reduce((sum, [, down]) => sum + down, 0)).toBe(minute)
+    const blocks = await one.history.blocks({ tier: 0, ats: [noon], monitors: [1], figures: false })
+    expect(blocks.map(({ runs }) => runs)).toEqual([60])
+    await other.close()
+    await one.close()
   })
 
   test('a block of an hour that is written twice counts once, and the one with more runs stays', async () => {

@@ -2,6 +2,7 @@
 
 export { type Availability, availability, type Outage, stepFor, timeKnown, worstMoments } from './availability.ts'
 export { decodeBlock, encodeBlock, type NameOf } from './block.ts'
+export { HistoryFollower } from './follower.ts'
 export { HistoryKeeper } from './keeper.ts'
 export { memorySource } from './memory.ts'
 export { emptyPack, measure, type Pack, packed } from './pack.ts'
@@ -22,8 +23,10 @@ export type {
   HistoryMonitor,
   HistoryRows,
   Numbered,
+  RunsId,
   RunsRow,
   StoredBlock,
+  StoredRuns,
   Unnumbered,
 } from './rows.ts'
 export { codeOf, maxCode, valueOfCode } from './significant.ts'

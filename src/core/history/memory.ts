@@ -29,6 +29,8 @@ export function memorySource(): HistorySource {
       blocks = blocks.filter(({ at }) => at >= newest - memoryMs)
     },
     runs: async () => [],
+    othersSince: async () => [],
+    runsOf: async () => [],
     blocks: async ({ tier, ats, monitors: ofMonitors }) => {
       const [times, numbers] = [new Set(ats), new Set(ofMonitors)]
       return blocks.filter((block) => block.tier === tier && times.has(block.at) && numbers.has(block.monitor))

@@ -1,9 +1,10 @@
 import { decodeBlock, type NameOf } from './block.ts'
 import { addPack, emptyPack, type Pack } from './pack.ts'
 import { type MonitorIdentity, Recorder } from './recorder.ts'
-import type { HistoryRows, StoredBlock } from './rows.ts'
+import type { HistoryRows, RunsId, RunsRow, StoredBlock } from './rows.ts'
 import { decodeRuns } from './runs.ts'
 import { blocksOver, floorTo, keptFrom, reachOf, tiers } from './tiers.ts'
+import type { ObservedRun } from './timeline.ts'
 
 /** A period of a monitor. Milliseconds since 1970. */
 export type Period = { readonly from: number; readonly to: number; readonly pack: Pack }
@@ -42,17 +43,30 @@ export async function restored(rows: HistoryRows, now: number): Promise<HistoryS
   const recorder = new Recorder()
   recorder.adopt(numbered)
   const names = new Map(numbered.names.map(({ number, text }) => [number, text]))
-  const keys = new Map(numbered.monitors.map(({ number, key }) => [number, key]))
+  const source = { rows, recorder, names }
+  const replayed: RunsId[] = []
   for (let skip = 0; ; skip += rowsAtOnce) {
     const some = await rows.runs(skip, rowsAtOnce)
-    for (const { at, body } of some) {
-      for (const { monitor, run } of decodeRuns(body, at, (number) => names.get(number))) {
-        const key = keys.get(monitor)
-        if (key !== undefined && run.at <= now) recorder.replay(key, run)
-      }
-    }
-    if (some.length < rowsAtOnce) return { rows, recorder, names }
+    replay(source, some, (run) => (run.at <= now ? run : undefined))
+    replayed.push(...some.map(({ at, writer }) => ({ at, writer })))
+    if (some.length < rowsAtOnce) return { ...source, replayed }
     await nextTurn()
+  }
+}
+
+/** Takes runs that are stored, as `adjust` returns them. Undefined: not at all. */
+export function replay(
+  { recorder, names }: Pick<HistorySource, 'recorder' | 'names'>,
+  rows: readonly RunsRow[],
+  adjust: (run: ObservedRun) => ObservedRun | undefined,
+): void {
+  const keys = new Map(recorder.monitors.map(({ number, key }) => [number, key]))
+  for (const { at, body } of rows) {
+    for (const { monitor, run } of decodeRuns(body, at, (number) => names.get(number))) {
+      const key = keys.get(monitor)
+      const counting = adjust(run)
+      if (key !== undefined && counting) recorder.replay(key, counting)
+    }
   }
 }
 
@@ -62,6 +76,8 @@ export type HistorySource = {
   readonly recorder: Recorder
   /** The names by their numbers. */
   readonly names: Map<number, string>
+  /** The rows of runs that the recorder had from the store when it began. */
+  readonly replayed?: readonly RunsId[] | undefined
 }
 
 /** The periods of monitors, in the order in which history first saw them. */

@@ -62,10 +62,11 @@ export class Recorder {
   /** Blocks that the store did not take in time. */
   #lostBlocks = 0
 
-  /** What an earlier process has stored. */
+  /** What another process has stored. */
   adopt({ names, monitors }: Numbered): void {
     this.numbered({ names, monitors: [] })
-    for (const row of monitors) this.#watched.set(row.key, { ...row, timeline: new Timeline(row.firstAt) })
+    for (const row of monitors)
+      if (!this.#watched.has(row.key)) this.#watched.set(row.key, { ...row, timeline: new Timeline(row.firstAt) })
   }
 
   /** What is known under a key goes on as another monitor, unless that is known already. */

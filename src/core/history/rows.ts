@@ -31,6 +31,9 @@ export type StoredBlock = Omit<BlockRow, 'figures'> & Partial<Pick<BlockRow, 'fi
 
 /** Runs that ended within about a second, encoded by `runs.ts`. */
 export type RunsRow = { readonly at: number; readonly body: Uint8Array }
+/** Runs as they are stored. `writer`: a number of the process that stored them. */
+export type RunsId = { readonly at: number; readonly writer: number }
+export type StoredRuns = RunsId & RunsRow
 
 /** One transaction. */
 export type HistoryBatch = {
@@ -69,8 +72,8 @@ export type BlockQuery = {
 export type HistoryRows = {
   /** Opens the database, and makes it if there is none. */
   readonly open: () => Promise<void>
-  /** All monitors and names. */
-  readonly numbered: () => Promise<Numbered>
+  /** The monitors and names with larger numbers than these. Without them, all. */
+  readonly numbered: (after?: { readonly names: number; readonly monitors: number }) => Promise<Numbered>
   /** Gives numbers to new ones. Those of names and monitors that have one already stay. */
   readonly number: (unnumbered: Unnumbered) => Promise<Numbered>
   /** Gives a monitor the key and the name of its successor, unless that exists already. */
@@ -79,7 +82,11 @@ export type HistoryRows = {
   ) => Promise<void>
   readonly write: (batch: HistoryBatch) => Promise<void>
   /** The rows of runs, the earliest first: at most `most` of them, without the first `skip`. */
-  readonly runs: (skip: number, most: number) => Promise<readonly RunsRow[]>
+  readonly runs: (skip: number, most: number) => Promise<readonly StoredRuns[]>
+  /** The rows of runs that other processes have stored and that ended at this time or later. */
+  readonly othersSince: (at: number) => Promise<readonly RunsId[]>
+  /** These rows, the earliest first. Those that are deleted meanwhile are missing. */
+  readonly runsOf: (ids: readonly RunsId[]) => Promise<readonly StoredRuns[]>
   readonly blocks: (query: BlockQuery) => Promise<readonly StoredBlock[]>
   /** The monitors that have blocks of the tier below between `at` and `to`, and none of this tier at `at`. */
   readonly unpacked: (tier: number, at: number, to: number) => Promise<readonly number[]>

@@ -44,6 +44,8 @@ const loadDayHistory = async () => await import('./day-history.ts')
 type Open = {
   readonly library: History
   readonly keeper: InstanceType<History['HistoryKeeper']>
+  /** Absent where no other node stores runs. */
+  readonly follower: InstanceType<History['HistoryFollower']> | undefined
 }
 
 /**
@@ -87,7 +89,8 @@ export function resultHistoryPart({
   const opened = (library: History, source: HistorySource): Open => {
     for (const { identity, run } of early) source.recorder.add(identity, run)
     early = []
-    return { library, keeper: new library.HistoryKeeper(source) }
+    const follower = node === undefined ? undefined : new library.HistoryFollower(source)
+    return { library, keeper: new library.HistoryKeeper(source), follower }
   }
 
   const renameNow = async (rows: HistoryRows): Promise<void> => {
@@ -110,8 +113,9 @@ export function resultHistoryPart({
   })
 
   const flush = async (): Promise<void> => {
-    const { keeper } = await loaded.get()
+    const { keeper, follower } = await loaded.get()
     await renameNow(keeper.source.rows)
+    await follower?.turn(now())
     await keeper.turn(now())
   }
 

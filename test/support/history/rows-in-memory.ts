@@ -1,4 +1,4 @@
-import type { BlockRow, HistoryRows, RunsRow } from '../../../src/core/history/index.ts'
+import type { BlockRow, HistoryRows, StoredRuns } from '../../../src/core/history/index.ts'
 
 /** The rows of a history as a database has them, simulated in memory: for tests of months. */
 export function rowsInMemory(): HistoryRows & {
@@ -6,7 +6,7 @@ export function rowsInMemory(): HistoryRows & {
 } {
   const names: string[] = []
   const monitors: { key: string; type: string; name: string; firstAt: number; number: number }[] = []
-  let runs: RunsRow[] = []
+  let runs: StoredRuns[] = []
   const blocks = new Map<string, BlockRow>()
   const all = () => ({ names: names.map((text, at) => ({ text, number: at + 1 })), monitors: [...monitors] })
   return {
@@ -23,7 +23,7 @@ export function rowsInMemory(): HistoryRows & {
       for (const { from, to } of moves) Object.assign(monitors.find(({ key }) => key === from) ?? {}, to)
     },
     write: async ({ runs: row, blocks: more, deleteRunsBefore, deleteBlocksBefore = [] }) => {
-      if (row) runs.push(row)
+      if (row) runs.push({ ...row, writer: 1 })
       runs = runs.filter(({ at }) => at >= deleteRunsBefore)
       for (const block of more) {
         const key = `${block.tier} ${block.at} ${block.monitor}`
@@ -32,6 +32,9 @@ export function rowsInMemory(): HistoryRows & {
       for (const [key, { tier, at }] of blocks) if (at < (deleteBlocksBefore[tier] ?? -1)) blocks.delete(key)
     },
     runs: async (skip, most) => runs.slice(skip, skip + most),
+    // It has one writer.
+    othersSince: async () => [],
+    runsOf: async () => [],
     blocks: async ({ tier, ats, monitors: numbers }) =>
       ats.flatMap((at) => numbers.flatMap((monitor) => blocks.get(`${tier} ${at} ${monitor}`) ?? [])),
     unpacked: async (tier, from, to) => {

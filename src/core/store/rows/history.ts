@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { sql } from 'kysely'
-import type { HistoryMonitor, HistoryRows, StoredBlock } from '../../history/index.ts'
+import type { HistoryMonitor, HistoryRows, RunsId, StoredBlock, StoredRuns } from '../../history/index.ts'
 import type { StoreLink } from '../link.ts'
 import type { Db } from '../tables.ts'
 
@@ -25,7 +25,7 @@ export function historyOver(link: (create: boolean) => Promise<StoreLink | undef
   }
   return {
     open: () => write(async () => {}),
-    numbered: () => read({ names: [], monitors: [] }, numbersIn),
+    numbered: (after) => read({ names: [], monitors: [] }, (db) => numbersIn(db, after)),
     number: ({ names, monitors }) =>
       write(async (tx, own) => {
         await own.lock(tx, numbersLock)
@@ -87,10 +87,22 @@ export function historyOver(link: (create: boolean) => Promise<StoreLink | undef
       }),
     runs: (skip, most) =>
       read([], async (db) => {
-        const { rows } = await sql<{
-          at: number
-          body: Uint8Array
-        }>`SELECT "at", "body" FROM "historyRuns" ORDER BY "at", "writer" LIMIT ${most} OFFSET ${skip}`.execute(db)
+        const { rows } = await sql<StoredRuns>`SELECT "at", "writer", "body" FROM "historyRuns"
+          ORDER BY "at", "writer" LIMIT ${most} OFFSET ${skip}`.execute(db)
+        return rows
+      }),
+    othersSince: (at) =>
+      read([], async (db) => {
+        const { rows } = await sql<RunsId>`SELECT "at", "writer" FROM "historyRuns"
+          WHERE "at" >= ${at} AND "writer" <> ${writer} ORDER BY "at", "writer"`.execute(db)
+        return rows
+      }),
+    runsOf: (ids) =>
+      read([], async (db) => {
+        if (ids.length === 0) return []
+        const pairs = sql.join(ids.map((one) => sql`(${sql.lit(one.at)}, ${sql.lit(one.writer)})`))
+        const { rows } = await sql<StoredRuns>`SELECT "at", "writer", "body" FROM "historyRuns"
+          WHERE ("at", "writer") IN (VALUES ${pairs}) ORDER BY "at", "writer"`.execute(db)
         return rows
       }),
     blocks: ({ tier, ats, monitors, figures }) =>
@@ -110,10 +122,11 @@ export function historyOver(link: (create: boolean) => Promise<StoreLink | undef
   }
 }
 
-async function numbersIn(db: Db) {
-  const names = await sql<{ number: number; text: string }>`SELECT "number", "text" FROM "historyNames"`.execute(db)
+async function numbersIn(db: Db, after = { names: 0, monitors: 0 }) {
+  const names = await sql<{ number: number; text: string }>`SELECT "number", "text" FROM "historyNames"
+    WHERE "number" > ${after.names}`.execute(db)
   const monitors = await sql<HistoryMonitor>`SELECT "number", "key", "type", "name", "firstAt" FROM "historyMonitors"
-    ORDER BY "number"`.execute(db)
+    WHERE "number" > ${after.monitors} ORDER BY "number"`.execute(db)
   return { names: names.rows, monitors: monitors.rows }
 }
 
