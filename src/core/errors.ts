@@ -222,6 +222,22 @@ export class Fault extends Error {
 /** This svc is closing. */
 export const shuttingDown = (): Fault => new Fault('Unavailable', 'Shutting down', { retryAfter: 5 })
 
+/** The schema of a store is a later one than this svc knows. */
+export class NewerStore extends Fault {
+  /** The same for callers, who need not know where the store is. */
+  readonly reason: string
+  /** `hint`: what else than an update helps. */
+  constructor(
+    store: string,
+    { schema, supports }: { readonly schema: number; readonly supports: number },
+    hint = 'Update svc, or set SVC_STORE to another store.',
+  ) {
+    const what = `was written by a newer svc (schema ${schema}; this svc supports schema ${supports})`
+    super('Local', `${store} ${what}`, { hints: [hint] })
+    this.reason = `The store ${what}`
+  }
+}
+
 /** What the database of the store reports and no Fault describes. Any other error of a query is a defect of ours. */
 export class StoreError extends Error {}
 

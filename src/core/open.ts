@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { hostname } from 'node:os'
 import type { Config } from './config/index.ts'
 import type { ProvidedServices } from './engine/index.ts'
-import { Fault, shuttingDown } from './errors.ts'
+import { Fault, isStoreFailure, NewerStore, shuttingDown } from './errors.ts'
 import { type Lazy, lazy, lazyGroups, lazyMethods } from './lazy.ts'
 import {
   localService,
@@ -50,6 +50,8 @@ export type Core = {
 export async function openCore(options: OpenOptions): Promise<Core> {
   const { config, details, shared, version } = options
   const store = options.store === undefined ? undefined : await holdStore(options.store, options)
+  const newer = shared ? await store?.open() : undefined
+  const usesAccounts = newer?.what !== 'store'
   const loadAccounts =
     store && lazy(async () => (await import('./parts/accounts.ts')).accountsPart(options, store.label, store.data)).get
   const accounts = loadAccounts && lazyMethods(loadAccounts)
@@ -68,7 +70,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     lazyMethods(
       lazy(async () => (await import('./parts/history.ts')).historyPart(options, () => store.data(false))).get,
     )
-  const nodes = shared && store && store.storePath === undefined ? await openNodes(options, store) : undefined
+  const nodes = shared && store && store.storePath === undefined ? await openNodes(options, store, newer) : undefined
   const keeper = shared ? await keepStates(options, store, nodes) : undefined
   const openResults = async () => {
     const { resultHistoryPart } = await import('./parts/result-history.ts')
@@ -101,9 +103,10 @@ export async function openCore(options: OpenOptions): Promise<Core> {
       ? await openNotify(options, { states: watching.states, quiet, watching: vigil, nodes }, store)
       : undefined
   if (nodes && keeper && watching && notify) nodes.follow({ ...watching, keeper, notify })
-  const audit = shared && store ? await openAudit(options, store) : undefined
+  const audit = shared && store && usesAccounts ? await openAudit(options, store) : undefined
   const reloads = shared ? (await import('./parts/reload.ts')).reloadPart(() => Date.now() / 1_000) : undefined
   const parts: readonly Part[] = [
+    { close: store?.close },
     health,
     ...(watching ? [watching.schedule] : []),
     ...(reloads ? [reloads] : []),
@@ -113,15 +116,10 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     { preload: loadNodes },
     ...(store && accounts && history
       ? [
-          {
-            open: () => store.data(true),
-            preload: accounts.preload,
-            ready: shared ? accounts.ready : undefined,
-            close: store.close,
-          },
+          { preload: accounts.preload, ready: shared ? accounts.ready : undefined },
           { start: history.start, reload: history.reload },
           // A stream that cannot be written says nothing of the store.
-          ...(shared ? [await runningStore(store, options, (signal) => ready(signal, [audit]))] : []),
+          ...(shared && usesAccounts ? [await runningStore(store, options, (signal) => ready(signal, [audit]))] : []),
           ...(audit ? [audit] : []),
         ]
       : []),
@@ -156,7 +154,8 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     get notKept() {
       return keeper?.notKept()
     },
-    storeFiles: shared && store ? (await store.data(false)).files : undefined,
+    unusableStore: usesAccounts ? undefined : newer?.fault.reason,
+    storeFiles: shared && store && usesAccounts ? (await store.data(false)).files : undefined,
     providers: store && providersOf(config.auth),
   }
   const loadQuiet = lazy(async () =>
@@ -259,14 +258,26 @@ async function keepStates(
 }
 
 /** What divides the work among the nodes that share a store. */
-async function openNodes({ config, version, node, log }: OpenOptions, store: OpenStore): Promise<NodesPart> {
+async function openNodes(
+  { config, version, node = hostname(), log, store: url, env = process.env }: OpenOptions,
+  store: OpenStore,
+  newer: Newer | undefined,
+): Promise<NodesPart> {
+  if (newer) {
+    const { loadNodesOfNewerStore } = await import('./store/index.ts')
+    const [{ outdatedNodePart }, nodesOfNewerStore] = await Promise.all([
+      import('./parts/outdated-node.ts'),
+      loadNodesOfNewerStore(),
+    ])
+    return outdatedNodePart({ node, reason: newer.fault.reason, rows: nodesOfNewerStore(url ?? '', env), log })
+  }
   const { nodesPart } = await import('./parts/nodes.ts')
   const rows = async () => {
     const { nodes } = await store.data(false)
     if (!nodes) throw new Error('a store in PostgreSQL has nodes')
     return nodes
   }
-  return nodesPart({ config, node: node ?? hostname(), version, rows, log })
+  return nodesPart({ config, node, version, rows, log })
 }
 
 /** What runs the monitors by itself, and confirms what the runs show. */
@@ -368,6 +379,9 @@ const providersOf = (ways: Config['auth']): RuntimeFacts['providers'] =>
     meta: { issuer, clientId, scope },
   }))
 
+/** Why `svc serve` does without its store, or without what it keeps of monitors there: it is too old for the schema. */
+type Newer = { readonly what: 'store' | 'history'; readonly fault: NewerStore }
+
 type OpenStore = {
   /** The store's name in answers. */
   readonly label: string
@@ -375,6 +389,8 @@ type OpenStore = {
   readonly storePath: string | undefined
   /** For a command: makes the embedded store. Resolves with the reason when it cannot be opened. */
   readonly prepareStore: (() => Promise<string | undefined>) | undefined
+  /** In `svc serve`: opens the store, and makes it if it does not exist. With a schema that is too new it is left alone. */
+  readonly open: () => Promise<Newer | undefined>
   /** Opened once, on first use. `create` makes the store if it does not exist. */
   readonly data: (create: boolean) => Promise<Data>
   /** Safe to call twice. Nothing is opened afterwards. */
@@ -382,13 +398,34 @@ type OpenStore = {
 }
 
 /** The store, which is loaded and opened on first use. */
-async function holdStore(store: string, { env = process.env, patienceMs, shared }: OpenOptions): Promise<OpenStore> {
+async function holdStore(
+  store: string,
+  { env = process.env, patienceMs, shared, log = () => {} }: OpenOptions,
+): Promise<OpenStore> {
   const { openData, shownStore, storeKind } = await import('./store/index.ts')
   const storePath = storeKind(store) === 'sqlite' ? store : undefined
   const opened = lazy((create: boolean) => openData({ store, create, env, patienceMs }))
   let closed = false
-  const data = (create: boolean): Promise<Data> => (closed ? Promise.reject(shuttingDown()) : opened.get(create))
+  let unusable: Fault | undefined
+  const data = async (create: boolean): Promise<Data> => {
+    if (closed) throw shuttingDown()
+    if (unusable) throw unusable
+    return await opened.get(create)
+  }
+  const open = async (): Promise<Newer | undefined> => {
+    const newer = await newerIn(opened.get, storePath)
+    if (!newer) return undefined
+    const { what, fault } = newer
+    if (what === 'store') unusable = new Fault('Unavailable', fault.reason)
+    const effect =
+      what === 'store'
+        ? 'this server runs its monitors without it, and has no sign-in, roles, quiet or history'
+        : 'this server stores nothing of what its monitors show, and has no history'
+    log({ level: 'warn', msg: [`${fault.message}: ${effect}.`, ...(fault.details.hints ?? [])].join(' ') })
+    return newer
+  }
   return {
+    open,
     label: shownStore(store),
     storePath,
     prepareStore: shared ? undefined : () => prepareStore(storePath),
@@ -399,6 +436,24 @@ async function holdStore(store: string, { env = process.env, patienceMs, shared 
       await (await opened.peek()?.catch(() => undefined))?.close()
     },
   }
+}
+
+/** Opens a store. In PostgreSQL, the tables of the history have a version of their own, and nodes coordinate in them. */
+async function newerIn(
+  opened: (create: boolean) => Promise<Data>,
+  storePath: string | undefined,
+): Promise<Newer | undefined> {
+  let what: Newer['what'] = 'store'
+  try {
+    const { history } = await opened(true)
+    what = 'history'
+    if (storePath === undefined) await history.open()
+  } catch (error) {
+    if (error instanceof NewerStore) return { what, fault: error }
+    // Whoever needs the history opens it again.
+    if (what === 'store' || !isStoreFailure(error)) throw error
+  }
+  return undefined
 }
 
 /** Creates the store as `svc serve` would. Returns the error message when it cannot be opened. */

@@ -296,6 +296,8 @@ export type StoreState = {
 export type RuntimeFacts = {
   /** The embedded store's file or the database's URL without its password; undefined without a store. */
   readonly store: string | undefined
+  /** Why this server uses nothing of its store, which is left as it is. Undefined: it does, or has none. */
+  readonly unusableStore?: string | undefined
   /** The svc.yaml in use, or undefined. */
   readonly configuration: string | undefined
   /** The files of an embedded store that were opened, by name. Only in `svc serve`. */

@@ -214,7 +214,8 @@ async function answer(
     node: request.node,
     details: options.details,
   })
-  const markedStore = runtime.facts.store === undefined || isUrl(runtime.facts.store) ? undefined : runtime.facts.store
+  const { store, unusableStore } = runtime.facts
+  const markedStore = store === undefined || isUrl(store) || unusableStore !== undefined ? undefined : store
   try {
     await firstAdmin(request, runtime)
     const { host, port, drainDelayMs } = request
@@ -301,8 +302,9 @@ async function answer(
  * the first caller could be anyone.
  */
 async function firstAdmin(request: ServeRequest, runtime: Runtime): Promise<void> {
-  const { admin } = runtime
-  if (!admin) return
+  const { admin, facts } = runtime
+  // Nobody can sign in where the store cannot be used.
+  if (!admin || facts.unusableStore !== undefined) return
   if (request.bootstrap && !(await admin.users.any())) {
     const { userName, passwordFile } = request.bootstrap
     const password = (await pem(passwordFile, 'bootstrap-password-file')).replace(/\r?\n$/, '')

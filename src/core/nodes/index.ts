@@ -10,6 +10,7 @@ export {
   type Renewal,
 } from './lease.ts'
 export { type MemberEffect, type MemberSettings, Membership, type Voice, type WritePermit } from './member.ts'
+export { afterLook, type OtherNodes, sendsAlone, unknownNodes } from './outdated.ts'
 export { type NodesOverview, overviewOf, type ViewedNode } from './overview.ts'
 export { machineKey, nameWithNode, nodeOfKey, ownersOf, plainKey } from './owner.ts'
 export { aloneMs, awayMs, outMs, renewEveryMs, renewTimeoutMs, reportedOutMs, standstillMs } from './policy.ts'

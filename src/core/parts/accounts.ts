@@ -1,4 +1,5 @@
 import type { Services } from '../engine/index.ts'
+import { isStoreFailure } from '../errors.ts'
 import { lazy, lazyMethods } from '../lazy.ts'
 import type { Accounts } from '../local.ts'
 import type { Heartbeat } from '../protocol/index.ts'
@@ -58,7 +59,12 @@ export function accountsPart(
     preload: async () => {
       const { preloadProviders } = await import('../auth/index.ts')
       const recent = async (): Promise<void> => await (await data(false)).knownPrefixes.loadRecent()
-      await Promise.all([preloadProviders(ways), admin(), ready(), recent()])
+      // A store that fails now is used when it works again.
+      const unlessStoreFails = (error: unknown): void => {
+        if (!isStoreFailure(error)) throw error
+      }
+      const fromStore = Promise.all([ready(), recent()]).then(() => {}, unlessStoreFails)
+      await Promise.all([preloadProviders(ways), admin(), fromStore])
     },
     heartbeats: async () => await heartbeatsByOwnClock(await data(false)),
     ownSignIn: {

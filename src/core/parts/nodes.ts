@@ -299,7 +299,13 @@ export function nodesPart({
       tick()
       timer ??= setInterval(tick, tickMs)
     },
-    metrics: async () => metricsOf(node, mode(), member, work?.schedule.monitors() ?? [], now()),
+    metrics: async () =>
+      familiesOfNode({
+        node,
+        isCoordinated: mode() === 'member',
+        running: (work?.schedule.monitors() ?? []).filter(({ key }) => member?.runs(key, now())).length,
+        rows: member?.rows(now()).rows ?? [],
+      }),
     cancel: () => clearInterval(timer),
     close: async () => {
       if (isClosed || !member) return
@@ -333,26 +339,30 @@ function settingsOf(node: string, monitors: readonly ScheduledMonitor[], config:
   }
 }
 
-function metricsOf(
-  node: string,
-  mode: Mode,
-  member: Membership | undefined,
-  monitors: readonly ScheduledMonitor[],
-  now: number,
-): readonly Family[] {
-  const rows = member?.rows(now).rows ?? []
+/** The families of /metrics about a node and the others. `running`: how many monitors it runs. */
+export function familiesOfNode({
+  node,
+  isCoordinated,
+  running,
+  rows,
+}: {
+  readonly node: string
+  readonly isCoordinated: boolean
+  readonly running: number
+  readonly rows: readonly NodeRow[]
+}): readonly Family[] {
   return [
     {
       name: 'svc_node_coordinated',
       type: 'gauge',
       help: '1 while this node shares the monitors with the others through the store, 0 while it does not reach the store or another process has its name.',
-      samples: [{ labels: { node }, value: Number(mode === 'member') }],
+      samples: [{ labels: { node }, value: Number(isCoordinated) }],
     },
     {
       name: 'svc_node_monitors',
       type: 'gauge',
       help: 'How many monitors this node runs now, those of its machine included.',
-      samples: [{ labels: { node }, value: monitors.filter(({ key }) => member?.runs(key, now)).length }],
+      samples: [{ labels: { node }, value: running }],
     },
     {
       name: 'svc_nodes',

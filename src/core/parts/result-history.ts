@@ -177,7 +177,9 @@ export function resultHistoryPart({
       await Promise.all([loadHistory(), loadDayHistory()])
       // Before the server listens, so that a lack of descriptors later does not cost the history. That it cannot be opened now
       // costs history only.
-      await (await stored?.())?.open().catch(() => {})
+      await stored?.()
+        .then((rows) => rows.open())
+        .catch(() => {})
     },
     answers: () => arm(writeEveryMs),
     record: (type, mode, report, cause) => {

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { Fault } from '../errors.ts'
+import { Fault, NewerStore } from '../errors.ts'
 import { lazy } from '../lazy.ts'
 import type { HistoryLink } from './data-over.ts'
 import { laterSql } from './dialect.ts'
@@ -48,7 +48,12 @@ export function historyInTables(link: StoreLink): HistoryLink {
       const { rows } = await sql<{ version: number }>`SELECT "version" FROM "historyMeta"`.execute(tx)
       const version = rows[0]?.version
       if (version === undefined) await sql`INSERT INTO "historyMeta" VALUES (0)`.execute(tx)
-      if ((version ?? 0) > steps.length) throw newer(version ?? 0, steps.length)
+      if ((version ?? 0) > steps.length)
+        throw new NewerStore(
+          'The history in the store',
+          { schema: version ?? 0, supports: steps.length },
+          'Update svc.',
+        )
       await laterSql(tx, sql`SET LOCAL lock_timeout = ${sql.lit(tableLockMs)}`)
       for (const step of steps.slice(version ?? 0)) {
         for (const statement of step.split(';')) if (statement.trim() !== '') await sql.raw(statement).execute(tx)
@@ -59,10 +64,3 @@ export function historyInTables(link: StoreLink): HistoryLink {
   })
   return { link: () => prepared.get(), close: async () => {} }
 }
-
-const newer = (version: number, supports: number): Fault =>
-  new Fault(
-    'Local',
-    `The history in the store was written by a newer svc (version ${version}; this svc supports version ${supports})`,
-    { hints: ['Update svc.'] },
-  )

@@ -39,6 +39,7 @@ export { openStore, refuseUnopenable, type Store, type StoreOptions } from './op
 /** What only a server and the commands of the audit need. */
 export const loadSeals = async () => void (await import('./rows/seals.ts'))
 export const loadMarkers = async () => (await import('./own-marker.ts')).keepMarker
+export const loadNodesOfNewerStore = async () => (await import('./newer-nodes.ts')).nodesOfNewerStore
 export const loadKeeper = async () => (await import('./keeper.ts')).keepStore
 export const loadStoredNames = async () => (await import('./names.ts')).storedNames
 export const loadServiceStore = async () => (await import('./service-store.ts')).storeOfService

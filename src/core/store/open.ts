@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { closeSync, fsyncSync, linkSync, openSync, readdirSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
-import { Fault } from '../errors.ts'
+import { Fault, NewerStore } from '../errors.ts'
 import { sqlite } from '../lazy.ts'
 import { makeFolder } from '../own-files.ts'
 import {
@@ -274,12 +274,10 @@ export function refuseForeign(path: string, database: DatabaseSync, own: number 
 export function refuseNewer(path: string, database: DatabaseSync, steps: readonly string[] = migrations): void {
   const version = versionOf(database)
   if (version <= steps.length) return
-  throw new Fault(
-    'Local',
-    `The store ${path} was written by a newer svc (schema ${version}; this svc supports schema ${steps.length})`,
-    {
-      hints: ['Update svc, or set SVC_STORE to another file.'],
-    },
+  throw new NewerStore(
+    `The store ${path}`,
+    { schema: version, supports: steps.length },
+    'Update svc, or set SVC_STORE to another file.',
   )
 }
 

@@ -25,6 +25,8 @@ export type PostgresOptions = {
   readonly url: string
   readonly create: boolean
   readonly env: Readonly<Record<string, string | undefined>>
+  /** Takes the tables as they are: neither looks for them nor changes them. */
+  readonly asIs?: boolean | undefined
 }
 
 /**
@@ -47,10 +49,12 @@ const distantOpenMs = 5_000
 /** The same limits for one transaction, where the connection belongs to a pooler. */
 const transactionLimits = `SET LOCAL statement_timeout = ${statementMs}; SET LOCAL idle_in_transaction_session_timeout = ${idleMs}`
 
+type SchemaOptions = Pick<PostgresOptions, 'create' | 'asIs'>
+
 /** Connects and brings the schema up to date. Throws a Fault that says what is wrong and how to fix it. */
-export async function linkPostgres({ url, create, env }: PostgresOptions): Promise<StoreLink> {
+export async function linkPostgres({ url, env, ...schema }: PostgresOptions): Promise<StoreLink> {
   const target = await postgresTarget(url, env)
-  const { connections, pooled } = await opened(target, create)
+  const { connections, pooled } = await opened(target, schema)
   let open = true
   const bounded = async <T>(
     budget: WaitBudget,
@@ -116,10 +120,10 @@ export async function linkPostgres({ url, create, env }: PostgresOptions): Promi
  * A pool whose connections work. `pooled`: PgBouncer or another pooler gives each transaction another connection, so that
  * settings apply to a transaction. It refuses those of a connection, or accepts and ignores them.
  */
-async function opened(target: PostgresTarget, create: boolean) {
+async function opened(target: PostgresTarget, schema: SchemaOptions) {
   const first = new ConnectionPool(settings(target, false), target.connections)
   try {
-    const hasLimits = await prepare(first, target, { create, pooled: false })
+    const hasLimits = await prepare(first, target, { ...schema, pooled: false })
     return { connections: first, pooled: !hasLimits }
   } catch (error) {
     await first.close()
@@ -127,7 +131,7 @@ async function opened(target: PostgresTarget, create: boolean) {
   }
   const connections = new ConnectionPool(settings(target, true), target.connections)
   try {
-    await prepare(connections, target, { create, pooled: true })
+    await prepare(connections, target, { ...schema, pooled: true })
     return { connections, pooled: true }
   } catch (error) {
     await connections.close()
@@ -203,18 +207,20 @@ function loopbackSocket(label: string): Socket {
 async function prepare(
   connections: ConnectionPool,
   target: PostgresTarget,
-  { create, pooled }: { readonly create: boolean; readonly pooled: boolean },
+  { create, asIs, pooled }: SchemaOptions & { readonly pooled: boolean },
 ): Promise<boolean> {
   const connection = await firstConnection(connections)
   try {
     const { rows } = await connection.ask(`SELECT current_setting('statement_timeout') AS "limit"`, [], silenceMs)
     const hasLimits = (rows[0] as { limit?: string }).limit === `${statementMs}ms`
-    await migratePostgres(connection, {
-      label: target.label,
-      create,
-      ownsSession: hasLimits,
-      second: (work) => withSecond(settings(target, pooled), work),
-    })
+    if (!asIs) {
+      await migratePostgres(connection, {
+        label: target.label,
+        create,
+        ownsSession: hasLimits,
+        second: (work) => withSecond(settings(target, pooled), work),
+      })
+    }
     return hasLimits
   } catch (error) {
     if (!isAnswer(error)) connection.destroy()

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { ClientBase } from 'pg'
-import { Fault } from '../errors.ts'
+import { Fault, NewerStore } from '../errors.ts'
 import { codeOf } from './postgres-faults.ts'
 import {
   accountTables,
@@ -278,10 +278,7 @@ async function versionIn(client: ClientBase, options: Options, steps: readonly S
   if (meta?.application !== String(applicationId)) throw foreign()
   const version = Number(meta.version)
   if (version > steps.length) {
-    throw refuse(
-      `was written by a newer svc (schema ${version}; this svc supports schema ${steps.length})`,
-      'Update svc, or set SVC_STORE to another store.',
-    )
+    throw new NewerStore(`The store ${options.label}`, { schema: version, supports: steps.length })
   }
   return version
 }
