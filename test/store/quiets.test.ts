@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { StoredQuiet } from '../../src/core/quiet/index.ts'
+import { openData } from '../../src/core/store/index.ts'
 import { quietsKeptMs } from '../../src/core/store/rows/quiets.ts'
-import { actor, backends, twoNodes } from '../support/store/data-fixture.ts'
+import { actor, backends, faultOf, twoNodes } from '../support/store/data-fixture.ts'
 
 const now = 1_700_000_000_000
 const quiet = (id: string, more: Partial<Extract<StoredQuiet, { what: 'quiet' }>> = {}): StoredQuiet => ({
@@ -9,7 +10,7 @@ const quiet = (id: string, more: Partial<Extract<StoredQuiet, { what: 'quiet' }>
   ...more,
 })
 
-describe.for(backends)('silences of a store in $name', ({ start, fresh, stop }) => {
+describe.for(backends)('silences of a store in $name', ({ start, fresh, raw, stop }) => {
   beforeAll(start)
   afterAll(stop)
 
@@ -44,6 +45,33 @@ describe.for(backends)('silences of a store in $name', ({ start, fresh, stop }) 
       undefined,
     ])
     await Promise.all([data.close(), other.close()])
+  })
+
+  test('M8 silences that have ended do not count for the limit of 10,000, and of them as many are kept', async () => {
+    const store = await fresh()
+    const data = await openData({ store, create: true, now: () => now })
+    const fill = (name: string, count: number, endsAt: string): Promise<unknown> =>
+      raw(
+        store,
+        `WITH RECURSIVE "all" ("n") AS (SELECT 1 UNION ALL SELECT "n" + 1 FROM "all" WHERE "n" < ${count})
+          INSERT INTO "quiets" ("id", "endsAt", "body") SELECT '${name}' || "n", ${endsAt}, '{"from": 0, "id": "${name}' || "n" || '"}' FROM "all"`,
+      )
+    await fill('over-', 10_500, `${now} - "n"`)
+    await fill('on-', 9_998, `${now} + "n"`)
+    await data.quiets.add([quiet('a'), quiet('b')], actor())
+    const ids = (await data.quiets.list()).map(({ id }) => id)
+    expect(ids).toHaveLength(20_000)
+    expect(ids.filter((id) => id.startsWith('over-'))).toHaveLength(10_000)
+    expect((await faultOf(data.quiets.add([quiet('c')], actor()))).message).toBe(
+      'The limit of 10000 silences is reached',
+    )
+    await data.quiets.end('a', { at: now, by: 'bob', why: 'ended' }, actor())
+    await data.quiets.add([quiet('c')], actor())
+    const [left] = (await raw(store, `SELECT count(*) AS "n" FROM "quiets" WHERE "id" LIKE 'over-%'`)) as {
+      n: unknown
+    }[]
+    expect(Number(left?.n)).toBe(9_999)
+    await data.close()
   })
 
   test('M8 a silence is kept for a week after its end', async () => {

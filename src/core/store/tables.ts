@@ -103,7 +103,7 @@ export type Db = Kysely<Tables>
 export const flagColumns = ['disabled', 'permanent', 'forAdmin'] as const
 
 /** The number of rows of a table. */
-export async function counted(tx: Db, table: 'heartbeats' | 'readings' | 'quiets'): Promise<number> {
+export async function counted(tx: Db, table: 'heartbeats' | 'readings'): Promise<number> {
   const { n } = await tx
     .selectFrom(table)
     .select((eb) => eb.fn.countAll<number>().as('n'))

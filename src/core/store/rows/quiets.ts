@@ -3,14 +3,14 @@ import type { StoredQuiet } from '../../quiet/index.ts'
 import type { AuditEvent } from '../audit-events.ts'
 import type { QuietRows } from '../data.ts'
 import type { StoreLink } from '../link.ts'
-import { counted } from '../tables.ts'
+import type { Db } from '../tables.ts'
 import { note } from './audit.ts'
 
 /**
  * Milliseconds for which an entry is kept after its end: a receiver that was unavailable learns why it gets a message.
  */
 export const quietsKeptMs = 7 * 86_400_000
-/** The maximum number of entries: more come from a script out of control. */
+/** The maximum number of entries in force: more come from a script out of control. As many are kept of those that ended. */
 const maxEntries = 10_000
 
 /** A lock for every transaction that changes entries. */
@@ -20,20 +20,27 @@ export function quietsOver(link: StoreLink, now: () => number): QuietRows {
   return {
     list: () =>
       link.read(async (db) => {
-        const rows = await db.selectFrom('quiets').select('body').orderBy('endsAt', 'desc').limit(maxEntries).execute()
+        const rows = await db
+          .selectFrom('quiets')
+          .select('body')
+          .orderBy('endsAt', 'desc')
+          .limit(2 * maxEntries)
+          .execute()
         return rows.map(({ body }) => JSON.parse(body) as StoredQuiet).toSorted((one, other) => one.from - other.from)
       }),
     add: (entries, actor) =>
       link.write(async (tx) => {
         await link.lock(tx, lock)
-        if ((await counted(tx, 'quiets')) + entries.length > maxEntries) throw full()
+        const at = now()
+        if ((await inForce(tx, at)) + entries.length > maxEntries) throw full()
+        await withoutOldest(tx, at)
         for (const entry of entries) {
           const { id, until: endsAt } = entry
           await tx
             .insertInto('quiets')
             .values({ id, endsAt, body: JSON.stringify(entry) })
             .execute()
-          await note(tx, now(), actor, {
+          await note(tx, at, actor, {
             event: eventOf(entry, 'added'),
             target: targetOf(entry),
             after: JSON.stringify(factsOf(entry)),
@@ -61,6 +68,29 @@ export function quietsOver(link: StoreLink, now: () => number): QuietRows {
         return entry
       }),
   }
+}
+
+/** How many entries have not ended. */
+async function inForce(tx: Db, at: number): Promise<number> {
+  const { n } = await tx
+    .selectFrom('quiets')
+    .select((eb) => eb.fn.countAll<number>().as('n'))
+    .where('endsAt', '>', at)
+    .executeTakeFirstOrThrow()
+  return n
+}
+
+/** Deletes the entries that ended first, if too many have ended. */
+async function withoutOldest(tx: Db, at: number): Promise<void> {
+  const [oldest] = await tx
+    .selectFrom('quiets')
+    .select('endsAt')
+    .where('endsAt', '<=', at)
+    .orderBy('endsAt', 'desc')
+    .limit(1)
+    .offset(maxEntries)
+    .execute()
+  if (oldest) await tx.deleteFrom('quiets').where('endsAt', '<=', oldest.endsAt).execute()
 }
 
 const eventOf = ({ what }: StoredQuiet, step: 'added' | 'ended'): AuditEvent => `${what}.${step}`
