@@ -82,17 +82,28 @@ test('M8 who reads one type reads what concerns it, without people and reasons, 
     idOf(await quiet('Ann', ['Sql/*', 'App/tcp shop'])),
     idOf(await quiet('silencer', ['App/*'])),
     idOf(await quiet('silencer', ['*'])),
+    idOf(await quiet('silencer', ['tcp s*', '*/tcp orders', 'TCP O*'])),
   ]
   const database = await listFor('database')
-  expect(database).toMatchObject({ status: 200, HiddenQuiet: 2 })
+  expect(database).toMatchObject({ status: 200, HiddenQuiet: 1 })
   expect(database.Quiet).toEqual([
     { Id: ids[0], Source: 'Hand', Monitors: ['Sql/*'], From: expect.any(String), Until: expect.any(String) },
+    // What matches monitors of several types concerns this one, too, but not the names that it has for others.
+    { Id: ids[2], Source: 'Hand', Monitors: ['Sql/*'], From: expect.any(String), Until: expect.any(String) },
+    {
+      Id: ids[3],
+      Source: 'Hand',
+      Monitors: ['Sql/tcp orders', 'Sql/TCP O*'],
+      From: expect.any(String),
+      Until: expect.any(String),
+    },
   ])
   const monitoring = await listFor('monitoring')
   expect(monitoring.Quiet?.map(({ By, Reason, Monitors }) => [By, Reason, Monitors])).toEqual([
     ['Ann', 'patch night', ['Sql/*', 'App/tcp shop']],
     ['silencer', 'patch night', ['App/*']],
     ['silencer', 'patch night', ['*']],
+    ['silencer', 'patch night', ['tcp s*', '*/tcp orders', 'TCP O*']],
   ])
   expect([(await listFor(undefined)).status, (await listFor('agent')).status]).toEqual([401, 403])
   for (const Id of ids) expect((await request('Ann', 'POST', '/quiet/end', { Id })).status).toBe(200)
