@@ -7,7 +7,6 @@ export {
   type Mode,
   modeOf,
   noLease,
-  type Renewal,
 } from './lease.ts'
 export { type MemberEffect, type MemberSettings, Membership, type Voice, type WritePermit } from './member.ts'
 export { afterLook, type OtherNodes, sendsAlone, unknownNodes } from './outdated.ts'

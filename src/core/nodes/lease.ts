@@ -1,4 +1,5 @@
 import { aloneMs, outMs } from './policy.ts'
+import type { RenewalAnswer } from './table.ts'
 import type { NodeRow } from './types.ts'
 
 /** What a node knows of its own row. Times are those of its monotonic clock, in milliseconds. */
@@ -23,11 +24,6 @@ export type Lease = {
  */
 export type Mode = 'member' | 'joining' | 'cut off' | 'alone' | 'displaced'
 
-/** How a renewal ended. */
-export type Renewal =
-  | { readonly what: 'renewed'; readonly epoch: number; readonly rows: readonly NodeRow[] }
-  | { readonly what: 'taken'; readonly rows: readonly NodeRow[] }
-
 export const noLease: Lease = {
   epoch: undefined,
   sentAt: Number.NEGATIVE_INFINITY,
@@ -40,11 +36,11 @@ export const noLease: Lease = {
  * The store has answered a renewal that was sent at `sentAt`. With another epoch than before, everything that the node knows
  * of monitors of the network may be out of date.
  */
-export function afterRenewal(lease: Lease, renewal: Renewal, sentAt: number): Lease {
-  if (renewal.what === 'taken') return { ...noLease, rows: renewal.rows, isTaken: true }
+export function afterRenewal(lease: Lease, answer: RenewalAnswer, sentAt: number): Lease {
+  if (answer.what === 'taken') return { ...noLease, rows: answer.rows, isTaken: true }
   // An earlier renewal that is answered late.
   if (sentAt < lease.sentAt) return lease
-  return { epoch: renewal.epoch, sentAt, rows: renewal.rows, failingSince: undefined, isTaken: false }
+  return { epoch: answer.epoch, sentAt, rows: answer.rows, failingSince: undefined, isTaken: false }
 }
 
 /** A renewal failed, or had no answer in time: the store may have it or not. */

@@ -96,8 +96,12 @@ export function nodesPart({
     if (member && !isClosed) carryOut(member, event(member, now()))
   }
 
+  /** States and schedule follow once, after everything that the effects bring to memory. */
   const carryOut = (membership: Membership, effects: readonly MemberEffect[]): void => {
-    for (const effect of effects) carryOutOne(membership, effect)
+    const last = effects.findLastIndex(({ type }) => type === 'share')
+    for (const [at, effect] of effects.entries()) {
+      if (effect.type !== 'share' || at === last) carryOutOne(membership, effect)
+    }
   }
 
   const carryOutOne = (membership: Membership, effect: MemberEffect): void => {
@@ -267,7 +271,9 @@ export function nodesPart({
       has: (key) => member?.watches(key) === true,
       isElsewhere: (key) => member?.isElsewhere(key) !== false,
       configured: (monitors, next) =>
-        happened((membership, at) => membership.configured(settingsOf(node, monitors, next), at)),
+        happened((membership, at) =>
+          membership.configured(settingsOf(node, monitors, next), at).filter(({ type }) => type !== 'share'),
+        ),
       spreadMs: () => (hasOthers ? takenSpreadMs : undefined),
     },
     writeStates: async (batch) => {

@@ -11,7 +11,7 @@ export type NodeMonitors = {
   readonly has: (key: string) => boolean
   /** Whether another node takes care of what is known of it. */
   readonly isElsewhere: (key: string) => boolean
-  /** The configuration is another one from now on. */
+  /** The configuration is another one from now on. The caller then configures states and schedule. */
   readonly configured: (monitors: readonly ScheduledMonitor[], config: Config) => void
   /** Over how many milliseconds first runs are spread: what another node ran until now waits no longer than necessary. */
   readonly spreadMs: () => number | undefined
