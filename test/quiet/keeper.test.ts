@@ -1,9 +1,10 @@
 import { expect, onTestFinished, test } from 'vitest'
+import type { Config } from '../../src/core/config/index.ts'
 import { Fault } from '../../src/core/errors.ts'
 import type { Mute, Receiver } from '../../src/core/notify/index.ts'
 import { NotifyDriver } from '../../src/core/parts/notify-driver.ts'
 import { QuietKeeper } from '../../src/core/parts/quiet-keeper.ts'
-import type { HandQuiet } from '../../src/core/quiet/index.ts'
+import type { Acknowledgement, HandQuiet, StateOfSubject } from '../../src/core/quiet/index.ts'
 import type { QuietRows } from '../../src/core/store/index.ts'
 import { load } from '../config/given.ts'
 
@@ -57,6 +58,41 @@ test('M10 until the store has answered once, a simulated receiver keeps the sile
   await keeper.read()
   await driver.mute()
   expect(muted).toEqual([[]])
+})
+
+test('M8 an acknowledgement goes on under the new name of a monitor that was renamed with formerly, at a start and at a reload', async () => {
+  const ack: Acknowledgement = {
+    ...{ what: 'ack', id: 'b', from: now, until: now + 60_000, by: 'alice', reason: 'INC-7' },
+    ...{ incident: 'i', level: 'failed', fault: 'refused' },
+    subject: { key: 'Sql/tcp/old', type: 'Sql', monitor: 'tcp old', check: 'connect', item: undefined },
+  }
+  const yaml = (name: string, more = '') =>
+    `types: {Sql: {host: false, monitors: [{kind: tcp, name: ${name}, host: 127.0.0.1, port: 9${more}}]}}`
+  const [before, after] = [await load(yaml('old')), await load(yaml('new', ', formerly: Sql/tcp/old'))]
+  const endings: string[] = []
+  const keeperWith = (config: Config): QuietKeeper => {
+    const end: QuietRows['end'] = async (id) => {
+      endings.push(id)
+      return undefined
+    }
+    const store = { rows: async () => ({ list: async () => [ack], add: async () => {}, end }), now: () => now }
+    const keeper = new QuietKeeper({ config, store, now: () => now })
+    onTestFinished(() => keeper.close())
+    return keeper
+  }
+  const renamed = { ...ack.subject, key: 'Sql/tcp/new', monitor: 'tcp new' }
+  const state = { level: 'failed', fault: 'refused', incident: { id: 'i', level: 'failed' } } as StateOfSubject
+  const started = keeperWith(after)
+  await started.read()
+  expect(started.of(renamed, state).silences).toMatchObject([{ source: 'ack', id: 'b' }])
+  const running = keeperWith(before)
+  await running.read()
+  expect(running.of(ack.subject, state).silences).toHaveLength(1)
+  running.use(after)
+  expect(running.of(ack.subject, 'removed').silences).toEqual([])
+  expect(running.of(renamed, state).silences).toMatchObject([{ source: 'ack', id: 'b' }])
+  await running.read()
+  expect([running.of(renamed, state).silences.length, endings]).toEqual([1, []])
 })
 
 test('M8 what was silent stays silent while the store is away', async () => {

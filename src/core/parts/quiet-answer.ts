@@ -242,8 +242,8 @@ function readablePatterns(pattern: string, { reads, readsAll }: QuietReader, all
   if (readsAll) return [pattern]
   const slash = pattern.indexOf('/')
   const prefix = pattern.slice(0, Math.max(0, slash)).toLowerCase()
-  const named = ServerType.values.find((one) => one.toLowerCase() === prefix)
-  if (named !== undefined) return reads(named) ? [pattern] : []
+  const ownType = ServerType.values.find((one) => one.toLowerCase() === prefix)
+  if (ownType !== undefined) return reads(ownType) ? [pattern] : []
   return ServerType.values.filter(reads).flatMap((type) => {
     const own = all.filter((one) => one.type === type)
     // In `*/orders`, what is before the slash may stand for the type.

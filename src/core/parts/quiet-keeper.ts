@@ -1,5 +1,6 @@
 import type { Config } from '../config/index.ts'
 import { isStoreFailure } from '../errors.ts'
+import { machineKey, nodeOfKey, plainKey } from '../nodes/index.ts'
 import {
   acksThatEnd,
   ClockWindows,
@@ -14,6 +15,7 @@ import {
 } from '../quiet/index.ts'
 import type { StoredSubject } from '../states/index.ts'
 import type { Actor, KeeperLog, QuietRows } from '../store/index.ts'
+import { type MonitorName, renamesIn } from './renames.ts'
 
 /** How often svc reads what other processes have silenced. Milliseconds. */
 const readEveryMs = 3_000
@@ -49,6 +51,7 @@ export class QuietKeeper {
   /** Acknowledgements that have ended here but not yet in the store. */
   readonly #ending = new Map<string, NonNullable<StoredQuiet['ended']>>()
   #clock: readonly ClockWindows[]
+  #renames: ReadonlyMap<string, MonitorName>
   #entries: readonly StoredQuiet[] = []
   #rules: QuietRules = { clock: [], entries: [] }
   #readAt = Number.NEGATIVE_INFINITY
@@ -85,11 +88,14 @@ export class QuietKeeper {
     this.#log = log
     this.#onChange = onChange
     this.#clock = windowsIn(config)
+    this.#renames = renamesByKey(config)
   }
 
   /** Applies another svc.yaml. */
   use(config: Config): void {
     this.#clock = windowsIn(config)
+    this.#renames = renamesByKey(config)
+    this.#entries = this.#renamed(this.#entries)
     this.#onChange()
   }
 
@@ -194,11 +200,25 @@ export class QuietKeeper {
     for (const id of this.#ending.keys()) if (!ids.has(id)) this.#ending.delete(id)
     for (const id of this.#own) if (!ids.has(id)) this.#own.delete(id)
     this.#take(
-      stored.map((entry) => {
+      this.#renamed(stored).map((entry) => {
         const ended = entry.ended ?? this.#ending.get(entry.id)
         return ended ? { ...entry, ended } : entry
       }),
     )
+  }
+
+  /** What was acknowledged of a monitor that svc.yaml has under another name is acknowledged under that name. */
+  #renamed(entries: readonly StoredQuiet[]): readonly StoredQuiet[] {
+    if (this.#renames.size === 0) return entries
+    return entries.map((entry) => {
+      if (entry.what !== 'ack') return entry
+      const { key } = entry.subject
+      const to = this.#renames.get(plainKey(key))
+      if (!to) return entry
+      const node = nodeOfKey(key)
+      const subject = { type: to.type, monitor: to.name, key: node === undefined ? to.key : machineKey(node, to.key) }
+      return { ...entry, subject: { ...entry.subject, ...subject } }
+    })
   }
 
   #take(entries: readonly StoredQuiet[]): void {
@@ -264,6 +284,9 @@ const endingReasons = {
   worse: 'the fault became worse',
   'other fault': 'the fault became another one',
 } as const
+
+const renamesByKey = (config: Config): ReadonlyMap<string, MonitorName> =>
+  new Map(renamesIn(config).map(({ from, to }) => [from, to]))
 
 const windowsIn = ({ quiet = [] }: Config): readonly ClockWindows[] => quiet.map((one) => new ClockWindows(one))
 

@@ -14,6 +14,7 @@ import type { MonitorOfPage, Runtime } from '../service.ts'
 import type { IncidentRecord, IncidentsQuery } from '../states/index.ts'
 import type { KeeperLog } from '../store/index.ts'
 import type { Part } from './part.ts'
+import { type MonitorName, type Rename, renamesIn } from './renames.ts'
 import { scheduledMonitors } from './scheduled-monitors.ts'
 
 export type ResultHistoryPart = Part & {
@@ -77,13 +78,13 @@ export function resultHistoryPart({
   const timeline = timelineOf({ wall: Date.now, monotonic: () => performance.now() })
   const now = (): number => Math.floor(timeline())
   let current: Configured = { config, intervals: new Map(), hosts: new Map(), machine: [], onMachine: new Set() }
-  let early: { readonly identity: Identity; readonly run: ObservedRun }[] = []
+  let early: { readonly identity: MonitorName; readonly run: ObservedRun }[] = []
   let ready: Open | undefined
   let timer: NodeJS.Timeout | undefined
   let working: Promise<void> = Promise.resolve()
   let closed = false
   let fault: string | undefined
-  let moves: readonly Move[] = movesOf(config)
+  let moves: readonly Rename[] = renamesIn(config)
   let days: InstanceType<Awaited<ReturnType<typeof loadDayHistory>>['DayHistory']> | undefined
 
   const opened = (library: History, source: HistorySource): Open => {
@@ -165,7 +166,7 @@ export function resultHistoryPart({
       const planned = await configured(next)
       return () => {
         current = planned
-        moves = [...movesOf(next), ...movesToNode(planned, node)]
+        moves = [...renamesIn(next), ...movesToNode(planned, node)]
         for (const { from, to } of moves) ready?.keeper.source.recorder.rename(from, to)
         early = early.map(({ identity, run }) => ({
           identity: moves.find(({ from }) => from === identity.key)?.to ?? identity,
@@ -250,7 +251,7 @@ type Configured = {
   readonly intervals: ReadonlyMap<string, Intervals>
   readonly hosts: ReadonlyMap<string, readonly ServerType[]>
   /** The monitors that look at this machine, and their types and names. */
-  readonly machine: readonly Identity[]
+  readonly machine: readonly MonitorName[]
   readonly onMachine: ReadonlySet<string>
 }
 
@@ -274,34 +275,20 @@ async function configured(config: Config): Promise<Configured> {
   }
 }
 
-type Identity = { readonly key: string; readonly type: string; readonly name: string }
-
-const identityOf = (type: ServerType, { name, kind }: Pick<MonitorReport, 'name' | 'kind'>): Identity => ({
+const identityOf = (type: ServerType, { name, kind }: Pick<MonitorReport, 'name' | 'kind'>): MonitorName => ({
   key: keyOf(type, { name, kind: { name: kind } as never }),
   type,
   name,
 })
 
-const identityAt = (node: string | undefined, { key, type, name }: Identity): Identity =>
+const identityAt = (node: string | undefined, { key, type, name }: MonitorName): MonitorName =>
   node === undefined ? { key, type, name } : { key: machineKey(node, key), type, name: nameWithNode(node, name) }
 
 /** The key in the history: that of a monitor has its type, and that of the machine gets the type that shows it. */
 const keyOf = (type: ServerType, monitor: Parameters<typeof monitorKey>[0]): string => monitorKey({ ...monitor, type })
 
-type Move = { readonly from: string; readonly to: Identity }
-
-/** Renames of svc.yaml: what is known under a former key goes on under the new one. */
-function movesOf({ types }: Config): readonly Move[] {
-  return Object.entries(types).flatMap(([type, { monitors }]) =>
-    monitors.flatMap((monitor) => {
-      const own = ofType(type as ServerType, monitor)
-      return (own.formerly ?? []).map((from) => ({ from, to: { key: monitorKey(own), type, name: own.name } }))
-    }),
-  )
-}
-
 /** What a single svc knew of this machine goes on under the name of its node. */
-function movesToNode({ machine }: Configured, node: string | undefined): readonly Move[] {
+function movesToNode({ machine }: Configured, node: string | undefined): readonly Rename[] {
   if (node === undefined) return []
   return machine.map((one) => ({ from: one.key, to: identityAt(node, one) }))
 }
