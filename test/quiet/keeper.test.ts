@@ -60,7 +60,7 @@ test('M10 until the store has answered once, a simulated receiver keeps the sile
   expect(muted).toEqual([[]])
 })
 
-test('M8 an acknowledgement goes on under the new name of a monitor that was renamed with formerly, at a start and at a reload', async () => {
+test('M9 an acknowledgement goes on under the new name of a monitor that was renamed with formerly, at a start and at a reload', async () => {
   const ack: Acknowledgement = {
     ...{ what: 'ack', id: 'b', from: now, until: now + 60_000, by: 'alice', reason: 'INC-7' },
     ...{ incident: 'i', level: 'failed', fault: 'refused' },

@@ -73,13 +73,15 @@ export function quietOperations({ keeper, config, subjects, mute }: QuietWork): 
     getQuiet: async (reader) => {
       await keeper.read()
       const entries = keeper.inForce
-      const monitors = monitorsIn(config())
-      const readable = (await mapPaced(entries, pace(), (entry) => readableEntry(entry, reader, monitors) ?? [])).flat()
+      const patternsOf = patternsFor(reader, monitorsIn(config()))
+      const readable = (
+        await mapPaced(entries, pace(), (entry) => readableEntry(entry, reader, patternsOf) ?? [])
+      ).flat()
       let hidden = entries.length - readable.length
       const byClock = keeper.rules.clock.flatMap((windows): readonly QuietEntry[] => {
         const window = windows.at(keeper.now)
         const { monitors: own, reason } = windows.rule
-        const patterns = [...new Set(own.flatMap((pattern) => readablePatterns(pattern, reader, monitors)))]
+        const patterns = [...new Set(own.flatMap(patternsOf))]
         if (!window) return []
         if (patterns.length === 0) {
           hidden += 1
@@ -131,7 +133,7 @@ export function quietOperations({ keeper, config, subjects, mute }: QuietWork): 
 
 /** An entry for the caller who has just made or ended it. */
 function ownEntry(entry: StoredQuiet): QuietEntry {
-  const own = readableEntry(entry, { reads: () => true, readsAll: true }, [])
+  const own = readableEntry(entry, { reads: () => true, readsAll: true }, (pattern) => [pattern])
   if (!own) throw new Error('who reads everything reads each entry')
   return own
 }
@@ -233,33 +235,46 @@ async function noSuch(id: string, keeper: QuietKeeper): Promise<Fault> {
   )
 }
 
+/** With how many monitors the patterns of one answer are compared. What is left then counts as hidden. */
+const mostComparisons = 200_000
+
 /**
- * A pattern as a reader may see it: as it is, if it names a type that the reader may read. One that matches monitors of several
- * types (`*`) becomes one for each readable type of which it matches a monitor (`Sql/*`): names that it has for others stay
- * unknown.
+ * Gives a pattern as a reader may see it: as it is, if it names a type that the reader may read. One that matches monitors of
+ * several types (`*`) becomes one for each readable type of which it matches a monitor (`Sql/*`): names that it has for others
+ * stay unknown.
  */
-function readablePatterns(pattern: string, { reads, readsAll }: QuietReader, all: readonly MonitorName[]) {
-  if (readsAll) return [pattern]
-  const slash = pattern.indexOf('/')
-  const prefix = pattern.slice(0, Math.max(0, slash)).toLowerCase()
-  const ownType = ServerType.values.find((one) => one.toLowerCase() === prefix)
-  if (ownType !== undefined) return reads(ownType) ? [pattern] : []
-  return ServerType.values.filter(reads).flatMap((type) => {
-    const own = all.filter((one) => one.type === type)
-    // In `*/orders`, what is before the slash may stand for the type.
-    return [`${type}/${pattern}`, `${type}/${pattern.slice(slash + 1)}`]
-      .filter((one) => own.some((monitor) => isMonitor(pattern, monitor) && isMonitor(one, monitor)))
-      .slice(0, 1)
-  })
+function patternsFor({ reads, readsAll }: QuietReader, all: readonly MonitorName[]): PatternsOf {
+  if (readsAll) return (pattern) => [pattern]
+  const readable = ServerType.values.filter(reads).map((type) => ({
+    type,
+    monitors: all.filter((one) => one.type === type),
+  }))
+  let left = mostComparisons
+  return (pattern) => {
+    const slash = pattern.indexOf('/')
+    const prefix = pattern.slice(0, Math.max(0, slash)).toLowerCase()
+    const ownType = ServerType.values.find((one) => one.toLowerCase() === prefix)
+    if (ownType !== undefined) return reads(ownType) ? [pattern] : []
+    return readable.flatMap(({ type, monitors }) => {
+      const match = monitors.find((one) => left-- > 0 && isMonitor(pattern, one))
+      if (!match) return []
+      // What is before the slash, or what a star stands for, may be the type.
+      const rests = [pattern, pattern.slice(slash + 1), pattern.slice(Math.max(0, pattern.indexOf('*')))]
+      const own = rests.map((rest) => `${type}/${rest}`).find((one) => isMonitor(one, match))
+      return own === undefined ? [] : [own]
+    })
+  }
 }
 
+type PatternsOf = (pattern: string) => readonly string[]
+
 /** An entry as a reader may see it. Undefined: nothing of it. */
-function readableEntry(entry: StoredQuiet, reader: QuietReader, all: readonly MonitorName[]): QuietEntry | undefined {
+function readableEntry(entry: StoredQuiet, reader: QuietReader, patternsOf: PatternsOf): QuietEntry | undefined {
   const { id, from, until, by, reason, ended } = entry
   const people = reader.readsAll ? { By: by, Reason: reason } : {}
   const times = { From: new Date(from), Until: new Date(ended?.at ?? until) }
   if (entry.what === 'quiet') {
-    const patterns = [...new Set(entry.monitors.flatMap((pattern) => readablePatterns(pattern, reader, all)))]
+    const patterns = [...new Set(entry.monitors.flatMap(patternsOf))]
     return patterns.length === 0 ? undefined : { Id: id, Source: 'Hand', Monitors: patterns, ...times, ...people }
   }
   const { type, monitor, check, item } = entry.subject
