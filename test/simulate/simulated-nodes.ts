@@ -145,8 +145,11 @@ function receiversOf(chance: Chance): readonly Receiver[] {
   })
 }
 
-/** Several nodes with one store, their peers and their receivers, for 40 minutes. */
-export function simulate(subject: Subject, seed: number, keepLines = false): Outcome {
+/**
+ * Several nodes with one store, their peers and their receivers, for 40 minutes. `losesRoutes`: nodes also lose the route to
+ * single peers, and nothing else goes wrong but that some are killed or stand still.
+ */
+export function simulate(subject: Subject, seed: number, keepLines = false, losesRoutes = false): Outcome {
   const { Membership, NodesTable, groupsOf, machineKey, nodeOfKey, nodesKey, nodeVerdicts } = subject.nodes
   const { awayMs, outMs, reportedOutMs } = shippedNodes
   const queue = new Queue()
@@ -305,7 +308,16 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     if (!peer) return
     // A message rests on a verdict of the last minute, and waits for a receiver; an end may wait for longer.
     const slack = 4 * minute
-    if (!isEnd && item.what !== 'reminder' && !wasBad(peer, queue.now - slack - confirmMs, queue.now)) {
+    const isOfRoute = names.some((name) => lacksRoute(name, peer, queue.now - slack - confirmMs, queue.now))
+    if (isOfRoute) {
+      // Two nodes disagree: that is a warning. Where nobody could answer, the verdict of the owner counts.
+      const isDisputed = !wasBad(peer, queue.now - slack - confirmMs, queue.now)
+      const isAlone = disturbedBetween(queue.now - slack - confirmMs, queue.now)
+      const lack = names.filter((name) => lacksRoute(name, peer, queue.now - slack - confirmMs, queue.now))
+      if (!isEnd && item.level === 'failed' && isDisputed && !isAlone && lack.length === 1)
+        broken('no page for what nodes do not agree on', text)
+      if (!isEnd && item.level === 'warning') count('disputed')
+    } else if (!isEnd && item.what !== 'reminder' && !wasBad(peer, queue.now - slack - confirmMs, queue.now)) {
       const causes = specsOf(key).flatMap(({ dependsOn }) => dependsOn.flatMap((of) => peerOf(of) ?? []))
       if (!causes.some((cause) => wasBad(cause, queue.now - slack - confirmMs, queue.now)))
         broken('nothing false', text)
@@ -332,6 +344,10 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
   const ranAt = new Map<string, number>()
   const scheduledRuns = new Map<string, number>()
   const cuts = new Map<string, number>()
+  /** Lost routes: a node does not reach one peer. */
+  const routes: (Span & { readonly node: string; readonly peer: Peer })[] = []
+  const lacksRoute = (node: string, peer: Peer, from: number, to = from): boolean =>
+    routes.some((one) => one.node === node && one.peer === peer && one.from <= to && from < one.to)
   const isCut = (node: string, from: 'store' | 'peers'): boolean => (cuts.get(`${node} ${from}`) ?? 0) > queue.now
   const clockOf = new Map(names.map((name) => [name, 0]))
   const versionAt = new Map(names.map((name) => [name, versions[0] as Version]))
@@ -365,7 +381,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       this.version = versionAt.get(name) as Version
       this.#wall = origin + (clockOf.get(name) ?? 0)
       const time = this.now
-      this.states = new subject.states.States(time, ['witness'], machineKey(name, '/svc/'))
+      this.states = new subject.states.States(time, ['witness'], machineKey(name, '/svc/'), (key) =>
+        this.member.otherNode(key, queue.now),
+      )
       this.ledger = new subject.states.Ledger({ isShared: true })
       this.outbox = new subject.outbox.Outbox(time, (one) => this.#lookup(one), machineKey(name, '/svc/receivers'))
       this.carryOut(
@@ -462,6 +480,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
 
     #tick(): void {
       this.after(second, () => this.#tick())
+      this.member.asks(this.states.questions)
       this.obey(this.member.tick(queue.now))
       this.obey(this.member.isolated(this.states.isIsolated === true, queue.now))
       this.#takeEffects(this.states.tick(this.now))
@@ -560,6 +579,13 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
         case 'share':
           this.#share()
           break
+        case 'look':
+          this.#look(effect.question)
+          break
+        case 'opinions':
+          for (const { id, reaches } of effect.answers) trace(`${this.name} hears ${id} ${reaches}`)
+          this.#takeEffects(this.states.opined(effect.answers, this.now))
+          break
         case 'stand':
           trace(`${this.name} is ${effect.mode}`)
           count(effect.mode)
@@ -643,8 +669,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       count('run')
       const beganAt = this.now
       const isNetwork = nodeOfKey(key) === undefined
-      const isAway = isNetwork && isCut(this.name, 'peers')
-      if (!isAway) ranAt.set(key, queue.now)
+      const isAway = isNetwork && (isCut(this.name, 'peers') || lacksRoute(this.name, peer, queue.now))
+      if (!isAway || lacksRoute(this.name, peer, queue.now)) ranAt.set(key, queue.now)
       const fault = isAway ? ({ kind: 'timeout' } as const) : faultAt(peer, queue.now)
       const ms = fault?.kind === 'timeout' ? 2 * second : chance.between(10, 200)
       const frozenBefore = this.#thawedAt
@@ -657,6 +683,20 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
         const verdicts = [{ check: 'connect', depth: 'Basic' as const, ...verdict }]
         this.#takeEffects(this.states.ran({ key, depth: 'Basic', beganAt, endedAt: this.now, verdicts }, this.now))
         this.#tickOutbox()
+      })
+    }
+    /** For another node. */
+    #look(question: shippedNodes.OthersQuestion): void {
+      const peer = this.#specs().get(question.key)?.peer
+      if (!peer) return
+      count('look')
+      trace(`${this.name} looks at ${question.key} for ${question.from} ${question.id}`)
+      if (this.states.isIsolated === true) broken('isolated nodes are not asked', `${this.name}: ${question.key}`)
+      const isAway = isCut(this.name, 'peers') || lacksRoute(this.name, peer, queue.now)
+      const fault = isAway ? ({ kind: 'timeout' } as const) : faultAt(peer, queue.now)
+      const frozenBefore = this.#thawedAt
+      this.after(fault?.kind === 'timeout' ? 2 * second : chance.between(10, 200), () => {
+        if (this.#thawedAt === frozenBefore) this.member.looked(question, fault === undefined)
       })
     }
     get #thawedAt(): number {
@@ -990,12 +1030,20 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     queue.at(chance.between(0, 2 * second), () => start(name))
   }
   disturb('start', 40 * second)
+  const all = losesRoutes ? ['killed', 'frozen'] : Object.keys(faults)
   for (let at = 2 * minute; at < calmAt - 3 * minute; ) {
-    const what = plan.of(Object.keys(faults))
+    const what = plan.of(all)
     queue.at(at, () => faults[what]?.())
     at += plan.is(0.2) ? plan.between(second, 20 * second) : plan.between(50 * second, 4 * minute)
   }
-  for (const version of versions.slice(1)) {
+  const peersOf = [...new Set(versions.flatMap(({ monitors }) => [...monitors.values()].map(({ peer }) => peer)))]
+  for (const peer of losesRoutes ? peersOf : [])
+    for (let from = plan.between(2 * minute, 5 * minute); from < calmAt - 5 * minute; ) {
+      const to = from + plan.of([30 * second, 3 * minute, 5 * minute])
+      for (const node of plan.is(0.8) ? [plan.of(names)] : names.slice(1)) routes.push({ from, to, node, peer })
+      from = to + plan.between(3 * minute, 6 * minute)
+    }
+  for (const version of losesRoutes ? [] : versions.slice(1)) {
     let after = 0
     queue.at(version.at, () => disturb('rollout', 40 * second * names.length))
     for (const name of names) {
@@ -1022,6 +1070,21 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       const isMember = member.mode(time) === 'member'
       if (isMember && row && time - row.at >= outMs && time > failedOverAt + 20 * second)
         broken('a lease ends in time', `${name} is a member ${time - row.at} ms after its renewal`)
+    }
+    for (const { from, to, node: name, peer } of routes) {
+      // The owner does not reach it, and every other node does.
+      const stood = time - from
+      const node = awake.find((one) => one.name === name)
+      const others = awake.filter((one) => one !== node)
+      const isSole = !others.some((one) => lacksRoute(one.name, peer, from, time))
+      const isPlain = !wasBad(peer, from - 2 * minute, time) && isSole && others.length > 0
+      if (!node || time >= to || !isPlain || disturbedBetween(from - minute, time)) continue
+      const [key] = [...node.version.monitors].find(([, spec]) => spec.peer === peer) ?? []
+      if (key === undefined || !node.keys.has(key) || stood < peer.everyMs + confirmMs + 25 * second) continue
+      const state = node.states.stateOf({ key, check: 'connect' })
+      const isWarning = typeof state === 'object' && state.incident?.level === 'warning'
+      if (!isWarning || !state.message.startsWith(`${name} cannot reach it, `))
+        broken('nodes that do not agree warn', `${name}: ${key} after ${stood} ms`, `${name} ${key} ${from}`)
     }
     const isAble = awake.some(({ name, startedAt }) => !isCut(name, 'peers') && time - startedAt > 5 * second)
     if (!isAble) ableSince = undefined
@@ -1068,6 +1131,13 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       }
       const stood = (calmMs.get(key) ?? 0) + second
       calmMs.set(key, stood)
+      // Another node has the time of a confirmation and 10 s for its answer, and delays nothing by more than that.
+      const owner = awake.find(({ keys }) => keys.has(key))
+      const state = owner?.states.stateOf({ key, check: 'connect' })
+      const isFailed = typeof state === 'object' && state.level === 'failed'
+      const answerMs = confirmMs + 10 * second
+      if (owner && stood > peer.everyMs + answerMs + 10 * second && dependsOn.length === 0 && !isFailed)
+        broken('confirmed in time', `${key} stands since ${time - fault.from} ms`, key)
       for (const receiver of receivers) {
         const worksMs = time - worksSince(receiver)
         const waits = receiver.rules.folds ? 75 * second : 0
