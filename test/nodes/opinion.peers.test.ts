@@ -38,7 +38,7 @@ type Alert = {
   readonly annotations: Readonly<Record<string, string>>
 }
 
-peerSuite(postgresMissing, 'W25 two nodes, of which one cannot reach a server', () => {
+peerSuite(postgresMissing, 'W26 two nodes, of which one cannot reach a server', () => {
   let server: PostgresServer
   const nodes = new Map<Name, ServeNode>()
   const ways = new Map<Name, Way>()
@@ -59,8 +59,9 @@ peerSuite(postgresMissing, 'W25 two nodes, of which one cannot reach a server', 
       ({ status: is, labels }) =>
         is === status && labels.monitor?.includes('shop') && (severity === undefined || labels.severity === severity),
     )
-  const eventually = async (holds: () => boolean | Promise<boolean>, ms = 120_000): Promise<void> =>
-    await until(holds, ms, 250).catch(() => expect.fail(logs()))
+  const eventually = async (holds: () => boolean | Promise<boolean>, ms = 120_000): Promise<void> => {
+    if (!(await until(holds, ms, 250).catch(() => false))) expect.fail(logs())
+  }
   const metric = async (name: Name, family: string): Promise<string | undefined> => {
     const { body } = await ask(`${of(nodes, name).url}/metrics`)
     return body.split('\n').find((one) => one.startsWith(`${family}{`) && one.includes('shop'))

@@ -15,7 +15,7 @@ test('W4 simulated nodes keep all of their rules in 200 scenarios with simulated
   expect(broken).toEqual([])
 })
 
-test('W25 simulated nodes keep all of their rules in 200 scenarios in which they lose routes to single peers', {
+test('W26 simulated nodes keep all of their rules in 200 scenarios in which they lose routes to single peers', {
   timeout: 1_800_000,
 }, () => {
   const broken: string[] = []

@@ -10,7 +10,7 @@ test('W4 simulated nodes keep all of their rules in 8 scenarios with simulated f
   expect(broken).toEqual([])
 })
 
-test('W25 simulated nodes keep all of their rules in 8 scenarios in which they lose routes to single peers', {
+test('W26 simulated nodes keep all of their rules in 8 scenarios in which they lose routes to single peers', {
   timeout: 120_000,
 }, () => {
   const outcomes = Array.from({ length: 8 }, (_, at) => simulate(shipped, at + 1, false, true))
