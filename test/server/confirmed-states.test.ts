@@ -66,6 +66,7 @@ async function serving(yaml: string, results: (name: string) => readonly Result[
         runs.push({ name, at: Date.now() - beganAt, repeatsRefused })
         return reportOf(name)
       },
+      look: async () => undefined,
       latest: () => undefined,
       onError: (_, error) => {
         throw error

@@ -40,6 +40,7 @@ async function scheduled(first: Config, run: () => Promise<undefined> = async ()
         signal.addEventListener('abort', () => aborted.push(name))
         return await run()
       },
+      look: async () => undefined,
       latest: () => undefined,
       onError: (_, error) => {
         throw error

@@ -10,6 +10,14 @@ test('W4 simulated nodes keep all of their rules in 8 scenarios with simulated f
   expect(broken).toEqual([])
 })
 
+test('W26 simulated nodes keep all of their rules in 8 scenarios in which they lose routes to single peers', {
+  timeout: 120_000,
+}, () => {
+  const outcomes = Array.from({ length: 8 }, (_, at) => simulate(shipped, at + 1, false, true))
+  expect(outcomes.flatMap(({ violations }, at) => violations.map((one) => `seed ${at + 1}: ${one}`))).toEqual([])
+  expect(outcomes.every(({ counts }) => (counts.look ?? 0) > 0 && (counts.disputed ?? 0) > 0)).toBe(true)
+})
+
 test('W0 the same seed simulates the same nodes, to the byte', { timeout: 60_000 }, () => {
   const { lines, digest } = simulate(shipped, 9, true)
   const again = simulate(shipped, 9, true)

@@ -4,7 +4,11 @@ import { firstSeedOf, type Plant, plantedFolder } from './planted-folder.ts'
 import { type Subject, shipped, simulate } from './simulated-nodes.ts'
 
 /** `folder`: of `src/core`. */
-type NodesPlant = Plant & { readonly folder: 'nodes' | 'states' }
+type NodesPlant = Plant & {
+  readonly folder: 'nodes' | 'states'
+  /** Found where nodes lose routes to single peers. */
+  readonly losesRoutes?: true
+}
 export const plants: readonly NodesPlant[] = [
   {
     what: 'each node takes over what others own',
@@ -125,6 +129,41 @@ export const plants: readonly NodesPlant[] = [
     rule: 'memory and store agree',
     seed: 6,
   },
+  {
+    what: 'a failure that another node contests counts as a failure',
+    folder: 'states',
+    file: 'states.ts',
+    from: "? { ...verdict, level: 'warning', message",
+    to: '? { ...verdict, message',
+    rule: 'no page for what nodes do not agree on',
+    losesRoutes: true,
+  },
+  {
+    what: 'a failure waits for an answer for ever',
+    folder: 'states',
+    file: 'states.ts',
+    from: 'if (this.#now >= (place.opinion?.asked?.until ?? Number.POSITIVE_INFINITY))',
+    to: 'if (this.#now > Number.MAX_VALUE)',
+    rule: 'confirmed in time',
+    losesRoutes: true,
+  },
+  {
+    what: 'a node asks one that is isolated',
+    folder: 'nodes',
+    file: 'owner.ts',
+    from: 'isLive && !isIsolated && facts.opinions',
+    to: '(isLive || isIsolated) && facts.opinions',
+    rule: 'isolated nodes are not asked',
+  },
+  {
+    what: 'a node does not hear what others answer',
+    folder: 'nodes',
+    file: 'member.ts',
+    from: "if (answers.length > 0) this.#effects.push({ type: 'opinions', answers })",
+    to: '',
+    rule: 'nodes that do not agree warn',
+    losesRoutes: true,
+  },
 ]
 
 /** Loads the folder that has the defect. */
@@ -141,4 +180,4 @@ export async function planted(plant: NodesPlant): Promise<{ readonly subject: Su
 
 /** The first seed in which the rule of a defect is broken. */
 export const firstSeed = (subject: Subject, plant: NodesPlant, seeds: readonly number[]): number | undefined =>
-  firstSeedOf(plant, seeds, (seed) => simulate(subject, seed).violations)
+  firstSeedOf(plant, seeds, (seed) => simulate(subject, seed, false, plant.losesRoutes === true).violations)

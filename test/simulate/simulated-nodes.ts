@@ -45,7 +45,7 @@ type Spec = { readonly peer: Peer; readonly dependsOn: readonly string[]; readon
 type Span = { readonly from: number; readonly to: number }
 
 /** What a receiver believes of a subject. */
-type View = { isOpen: boolean; incident: string; at: number; isAlone: boolean; by: string }
+type View = { isOpen: boolean; incident: string; at: number; isAlone: boolean; by: string; isLost?: true }
 type Receiver = {
   readonly rules: shippedOutbox.ReceiverRules
   readonly windows: readonly (Span & { readonly mode: 'down' | 'lossy' | 'slow' })[]
@@ -145,8 +145,11 @@ function receiversOf(chance: Chance): readonly Receiver[] {
   })
 }
 
-/** Several nodes with one store, their peers and their receivers, for 40 minutes. */
-export function simulate(subject: Subject, seed: number, keepLines = false): Outcome {
+/**
+ * Several nodes with one store, their peers and their receivers, for 40 minutes. `losesRoutes`: nodes also lose the route to
+ * single peers, and nothing else goes wrong but that some are killed or stand still.
+ */
+export function simulate(subject: Subject, seed: number, keepLines = false, losesRoutes = false): Outcome {
   const { Membership, NodesTable, groupsOf, machineKey, nodeOfKey, nodesKey, nodeVerdicts } = subject.nodes
   const { awayMs, outMs, reportedOutMs } = shippedNodes
   const queue = new Queue()
@@ -305,7 +308,18 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     if (!peer) return
     // A message rests on a verdict of the last minute, and waits for a receiver; an end may wait for longer.
     const slack = 4 * minute
-    if (!isEnd && item.what !== 'reminder' && !wasBad(peer, queue.now - slack - confirmMs, queue.now)) {
+    const isOfRoute = names.some((name) => lacksRoute(name, peer, queue.now - slack - confirmMs, queue.now))
+    if (isOfRoute) {
+      // Two nodes disagree: that is a warning. Where nobody could answer, the verdict of the owner counts.
+      const from = queue.now - 2 * minute
+      const isAnswered = !disturbedBetween(from, queue.now) && (silentAt.get(key) ?? 0) < from - minute
+      const lack = names.filter((one) => lacksRoute(one, peer, from, queue.now))
+      const isDisputed = !wasBad(peer, from - minute, queue.now) && lack.length === 1 && lack[0] === node
+      const isPrompt = queue.now - worksSince(receiver) > 2 * minute
+      if (item.what === 'begin' && item.level === 'failed' && isDisputed && isAnswered && isPrompt)
+        broken('no page for what nodes do not agree on', text)
+      if (!isEnd && item.level === 'warning') count('disputed')
+    } else if (!isEnd && item.what !== 'reminder' && !wasBad(peer, queue.now - slack - confirmMs, queue.now)) {
       const causes = specsOf(key).flatMap(({ dependsOn }) => dependsOn.flatMap((of) => peerOf(of) ?? []))
       if (!causes.some((cause) => wasBad(cause, queue.now - slack - confirmMs, queue.now)))
         broken('nothing false', text)
@@ -325,6 +339,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
   // Nodes.
 
   const live = new Map<string, SimNode>()
+  /** When another node looked at a monitor and came to no verdict. */
+  const silentAt = new Map<string, number>()
+  const silence = new Chance(seed + 700_001)
   /** Nodes that never come back. */
   const gone = new Set<string>()
   let reloadedAt = 0
@@ -332,6 +349,10 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
   const ranAt = new Map<string, number>()
   const scheduledRuns = new Map<string, number>()
   const cuts = new Map<string, number>()
+  /** Lost routes: a node does not reach one peer. */
+  const routes: (Span & { readonly node: string; readonly peer: Peer })[] = []
+  const lacksRoute = (node: string, peer: Peer, from: number, to = from): boolean =>
+    routes.some((one) => one.node === node && one.peer === peer && one.from <= to && from < one.to)
   const isCut = (node: string, from: 'store' | 'peers'): boolean => (cuts.get(`${node} ${from}`) ?? 0) > queue.now
   const clockOf = new Map(names.map((name) => [name, 0]))
   const versionAt = new Map(names.map((name) => [name, versions[0] as Version]))
@@ -355,6 +376,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     #waiters: ((isStored: boolean) => void)[] = []
     #isWriting = false
     #statesAt = 0
+    #lastAsked = 0
+    /** Since when it knows that it is isolated. */
+    isolatedAt: number | undefined
     #runs = 0
     #cached: { readonly version: Version; readonly specs: ReadonlyMap<string, Spec> } | undefined
 
@@ -365,7 +389,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       this.version = versionAt.get(name) as Version
       this.#wall = origin + (clockOf.get(name) ?? 0)
       const time = this.now
-      this.states = new subject.states.States(time, ['witness'], machineKey(name, '/svc/'))
+      this.states = new subject.states.States(time, ['witness'], machineKey(name, '/svc/'), (key) =>
+        this.member.otherNode(key, queue.now),
+      )
       this.ledger = new subject.states.Ledger({ isShared: true })
       this.outbox = new subject.outbox.Outbox(time, (one) => this.#lookup(one), machineKey(name, '/svc/receivers'))
       this.carryOut(
@@ -462,6 +488,16 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
 
     #tick(): void {
       this.after(second, () => this.#tick())
+      this.isolatedAt = this.states.isIsolated === true ? (this.isolatedAt ?? queue.now) : undefined
+      const { questions } = this.states
+      for (const { id, node, key } of questions) {
+        const target = live.get(node)
+        const isolatedMs = queue.now - (target?.isolatedAt ?? queue.now)
+        if (id > this.#lastAsked && target?.isAwake && isolatedMs > 12 * second && this.isolatedAt === undefined)
+          broken('isolated nodes are not asked', `${this.name} asks ${node} about ${key} after ${isolatedMs} ms`)
+        this.#lastAsked = Math.max(this.#lastAsked, id)
+      }
+      this.member.asks(questions)
       this.obey(this.member.tick(queue.now))
       this.obey(this.member.isolated(this.states.isIsolated === true, queue.now))
       this.#takeEffects(this.states.tick(this.now))
@@ -560,6 +596,13 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
         case 'share':
           this.#share()
           break
+        case 'look':
+          this.#look(effect.question)
+          break
+        case 'opinions':
+          for (const { id, reaches } of effect.answers) trace(`${this.name} hears ${id} ${reaches}`)
+          this.#takeEffects(this.states.opined(effect.answers, this.now))
+          break
         case 'stand':
           trace(`${this.name} is ${effect.mode}`)
           count(effect.mode)
@@ -643,8 +686,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       count('run')
       const beganAt = this.now
       const isNetwork = nodeOfKey(key) === undefined
-      const isAway = isNetwork && isCut(this.name, 'peers')
-      if (!isAway) ranAt.set(key, queue.now)
+      const isAway = isNetwork && (isCut(this.name, 'peers') || lacksRoute(this.name, peer, queue.now))
+      if (!isAway || lacksRoute(this.name, peer, queue.now)) ranAt.set(key, queue.now)
       const fault = isAway ? ({ kind: 'timeout' } as const) : faultAt(peer, queue.now)
       const ms = fault?.kind === 'timeout' ? 2 * second : chance.between(10, 200)
       const frozenBefore = this.#thawedAt
@@ -657,6 +700,23 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
         const verdicts = [{ check: 'connect', depth: 'Basic' as const, ...verdict }]
         this.#takeEffects(this.states.ran({ key, depth: 'Basic', beganAt, endedAt: this.now, verdicts }, this.now))
         this.#tickOutbox()
+      })
+    }
+    /** For another node. */
+    #look(question: shippedNodes.OthersQuestion): void {
+      const peer = this.#specs().get(question.key)?.peer
+      if (!peer) return
+      count('look')
+      trace(`${this.name} looks at ${question.key} for ${question.from} ${question.id}`)
+      const isAway = isCut(this.name, 'peers') || lacksRoute(this.name, peer, queue.now)
+      const fault = isAway ? ({ kind: 'timeout' } as const) : faultAt(peer, queue.now)
+      const frozenBefore = this.#thawedAt
+      if (losesRoutes && silence.is(0.1)) {
+        silentAt.set(question.key, queue.now)
+        return
+      }
+      this.after(fault?.kind === 'timeout' ? 2 * second : chance.between(10, 200), () => {
+        if (this.#thawedAt === frozenBefore) this.member.looked(question, fault === undefined)
       })
     }
     get #thawedAt(): number {
@@ -886,7 +946,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     // Nobody knows any more what a process told by itself that ends before it reaches the store again.
     if (node && node.member.mode(queue.now) !== 'member')
       for (const { views } of receivers)
-        for (const view of views.values()) if (view.isAlone && view.by === name) view.isOpen = false
+        for (const view of views.values()) if (view.isAlone && view.by === name) view.isLost = true
     live.delete(name)
   }
 
@@ -990,12 +1050,20 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     queue.at(chance.between(0, 2 * second), () => start(name))
   }
   disturb('start', 40 * second)
+  const all = losesRoutes ? ['killed', 'frozen'] : Object.keys(faults)
   for (let at = 2 * minute; at < calmAt - 3 * minute; ) {
-    const what = plan.of(Object.keys(faults))
+    const what = plan.of(all)
     queue.at(at, () => faults[what]?.())
     at += plan.is(0.2) ? plan.between(second, 20 * second) : plan.between(50 * second, 4 * minute)
   }
-  for (const version of versions.slice(1)) {
+  const peersOf = [...new Set(versions.flatMap(({ monitors }) => [...monitors.values()].map(({ peer }) => peer)))]
+  for (const peer of losesRoutes ? peersOf : [])
+    for (let from = plan.between(2 * minute, 5 * minute); from < calmAt - 5 * minute; ) {
+      const to = from + plan.of([30 * second, 3 * minute, 5 * minute])
+      for (const node of plan.is(0.8) ? [plan.of(names)] : names.slice(1)) routes.push({ from, to, node, peer })
+      from = to + plan.between(3 * minute, 6 * minute)
+    }
+  for (const version of losesRoutes ? [] : versions.slice(1)) {
     let after = 0
     queue.at(version.at, () => disturb('rollout', 40 * second * names.length))
     for (const name of names) {
@@ -1022,6 +1090,22 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       const isMember = member.mode(time) === 'member'
       if (isMember && row && time - row.at >= outMs && time > failedOverAt + 20 * second)
         broken('a lease ends in time', `${name} is a member ${time - row.at} ms after its renewal`)
+    }
+    for (const { from, to, node: name, peer } of routes) {
+      // The owner does not reach it, and every other node does.
+      const stood = time - from
+      const node = awake.find((one) => one.name === name)
+      const others = awake.filter((one) => one !== node)
+      const isSole = !others.some((one) => lacksRoute(one.name, peer, from, time))
+      const isPlain = !wasBad(peer, from - 2 * minute, time) && isSole && others.length > 0
+      if (!node || time >= to || !isPlain || disturbedBetween(from - minute, time)) continue
+      const [key] = [...node.version.monitors].find(([, spec]) => spec.peer === peer) ?? []
+      if (key !== undefined && (silentAt.get(key) ?? 0) > from - minute) continue
+      if (key === undefined || !node.keys.has(key) || stood < peer.everyMs + confirmMs + 25 * second) continue
+      const state = node.states.stateOf({ key, check: 'connect' })
+      const isWarning = typeof state === 'object' && state.incident?.level === 'warning'
+      if (!isWarning || !state.message.startsWith(`${name} cannot reach it, `))
+        broken('nodes that do not agree warn', `${name}: ${key} after ${stood} ms`, `${name} ${key} ${from}`)
     }
     const isAble = awake.some(({ name, startedAt }) => !isCut(name, 'peers') && time - startedAt > 5 * second)
     if (!isAble) ableSince = undefined
@@ -1060,7 +1144,11 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       }),
     ]
     for (const { key, peer, dependsOn } of subjects) {
-      const isCause = dependsOn.some((of) => wasBad(peerOf(of) as Peer, time - 3 * minute, time))
+      const isCause = dependsOn.some((of) => {
+        const cause = peerOf(of) as Peer
+        const isUnreached = names.some((name) => lacksRoute(name, cause, time - 3 * minute, time))
+        return isUnreached || wasBad(cause, time - 3 * minute, time)
+      })
       const fault = faultAt(peer, time)
       if (!fault || !isCalm(20 * second) || isCause) {
         calmMs.delete(key)
@@ -1068,6 +1156,16 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       }
       const stood = (calmMs.get(key) ?? 0) + second
       calmMs.set(key, stood)
+      // Another node has the time of a confirmation and 10 s for its answer, and delays nothing by more than that.
+      const owner = awake.find(({ keys }) => keys.has(key))
+      const state = owner?.states.stateOf({ key, check: 'connect' })
+      const isFailed = typeof state === 'object' && state.level === 'failed'
+      const answerMs = confirmMs + 10 * second
+      // Another class of fault than the one that another node contested counts from its own first run.
+      const isOther =
+        fault.kind === 'protocol' && owner !== undefined && lacksRoute(owner.name, peer, time - minute, time)
+      if (owner && !isOther && stood > peer.everyMs + answerMs + 10 * second && dependsOn.length === 0 && !isFailed)
+        broken('confirmed in time', `${key} stands since ${time - fault.from} ms`, key)
       for (const receiver of receivers) {
         const worksMs = time - worksSince(receiver)
         const waits = receiver.rules.folds ? 75 * second : 0
@@ -1168,7 +1266,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       const machine = nodeOfKey(name)
       const isAway = machine !== undefined && gone.has(machine)
       const isOut = name.startsWith(`${nodesKey} `) && [...gone].some((node) => name.endsWith(` ${node}`))
-      if (view.isOpen && !isAway && !isOut) broken('each incident ends', `${to} believes ${name} ${view.incident}`)
+      if (view.isOpen && !view.isLost && !isAway && !isOut)
+        broken('each incident ends', `${to} believes ${name} ${view.incident}`)
     }
     for (const [incident, { begins, ends, at, isAlone, subject: of }] of receiver.tales) {
       const machine = nodeOfKey(of)

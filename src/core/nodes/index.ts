@@ -11,7 +11,7 @@ export {
 export { type MemberEffect, type MemberSettings, Membership, type Voice, type WritePermit } from './member.ts'
 export { afterLook, type OtherNodes, sendsAlone, unknownNodes } from './outdated.ts'
 export { type NodesOverview, overviewOf, type ViewedNode } from './overview.ts'
-export { machineKey, nameWithNode, nodeOfKey, ownersOf, plainKey } from './owner.ts'
+export { machineKey, nameWithNode, nodeOfKey, ownersOf, plainKey, secondFor } from './owner.ts'
 export { aloneMs, awayMs, outMs, renewEveryMs, renewTimeoutMs, reportedOutMs, standstillMs } from './policy.ts'
 export { nodesKey, nodeVerdicts } from './report.ts'
 export {

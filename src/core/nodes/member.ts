@@ -1,9 +1,10 @@
 import type { StoredRow } from '../outbox/index.ts'
+import type { Answer, OtherNode, Question } from '../states/index.ts'
 import { afterFailure, afterRenewal, afterStandstill, type Lease, type Mode, modeOf, noLease } from './lease.ts'
-import { nodeOfKey, ownersOf } from './owner.ts'
-import { awayMs, renewEveryMs, renewTimeoutMs, standstillMs } from './policy.ts'
+import { nodeOfKey, ownersOf, secondFor } from './owner.ts'
+import { awayMs, mostQuestions, renewEveryMs, renewTimeoutMs, standstillMs } from './policy.ts'
 import { type Choose, type Fenced, ownedBy, type RenewalAnswer, type RenewalRequest, type Taken } from './table.ts'
-import type { Configurations, Fence, KnownMonitors, NodeFacts, NodeRow } from './types.ts'
+import type { Configurations, Fence, KnownMonitors, NodeFacts, NodeRow, OthersQuestion } from './types.ts'
 
 /** What a node could run. */
 export type MemberSettings = {
@@ -43,6 +44,10 @@ export type MemberEffect =
   | { readonly type: 'write again'; readonly keys: ReadonlySet<string>; readonly stored: Taken }
   /** `watches`, `runs` or `isElsewhere` have changed: configure states and schedule. */
   | { readonly type: 'share' }
+  /** Run the monitor of the question once, for its answer only, then `looked`. */
+  | { readonly type: 'look'; readonly question: OthersQuestion }
+  /** Other nodes have answered: `States.opined`. */
+  | { readonly type: 'opinions'; readonly answers: readonly Answer[] }
   /** For people. */
   | { readonly type: 'stand'; readonly mode: Mode; readonly before: Mode }
   /** Call `leave`. */
@@ -120,6 +125,12 @@ export class Membership {
   #attempts = 0
   #writing: WritePermit | undefined
   #effects: MemberEffect[] = []
+  /** What it asks other nodes. */
+  #questions: readonly Question[] = []
+  /** The open questions of other nodes, with its answer once it has one. */
+  #asked = new Map<string, { readonly question: OthersQuestion; reaches: boolean | undefined }>()
+  /** Whether others do not know yet what it asks and answers. */
+  #hasOpinions = false
 
   constructor(
     {
@@ -151,9 +162,33 @@ export class Membership {
   tick(now: number): readonly MemberEffect[] {
     return this.#during(now, () => {
       for (const [id, { sentAt }] of this.#renewing) if (now - sentAt >= renewTimeoutMs) this.#notRenewed(id, now)
-      this.#renewIfDue(now)
+      if (this.#hasOpinions && this.#lease.epoch !== undefined && this.mode(now) === 'member') this.#renewNow(now)
+      else this.#renewIfDue(now)
       this.#takeOverIfNeeded(now)
     })
+  }
+
+  /** What states ask other nodes, before each tick. */
+  asks(questions: readonly Question[]): void {
+    const some = questions.slice(0, mostQuestions)
+    const before = new Set(this.#questions.map(({ id }) => id))
+    if (some.some(({ id }) => !before.has(id))) this.#hasOpinions = true
+    this.#questions = some
+  }
+
+  /** Whether this node reaches what another one has asked about. Undefined: its run came to no verdict. */
+  looked({ from, epoch, id }: OthersQuestion, reaches: boolean | undefined): void {
+    const asked = this.#asked.get(questionName(from, epoch, id))
+    if (!asked || reaches === undefined || this.#isIsolated) return
+    asked.reaches = reaches
+    this.#hasOpinions = true
+  }
+
+  /** Who can be asked now whether it reaches a monitor. */
+  otherNode(key: string, now: number): OtherNode | undefined {
+    if (this.#isIsolated || this.mode(now) !== 'member') return undefined
+    const other = secondFor(key, this.#node, this.#lease.rows, this.#configurations)
+    return other === undefined ? undefined : { own: this.#node, other }
   }
 
   /** The monitors from now on. */
@@ -196,6 +231,7 @@ export class Membership {
       else if (answer.writes < request.acknowledged) this.#wentBack(answer.writes)
       this.#stand(now)
       this.#look(answer.rows)
+      this.#hear(answer.rows)
       // What another node has taken over meanwhile is given up by now.
       if (request.isCounted && !this.#unread && !this.#restamps && answer.stamped < this.#keys.size) this.#lostStamps()
       this.#takeOverIfNeeded(now)
@@ -409,8 +445,9 @@ export class Membership {
       claims: !this.#hasClaimed,
       config: digest,
       isIsolated: this.#isIsolated,
-      facts: this.#facts,
+      facts: { ...this.#facts, opinions: this.#opinions() },
     }
+    this.#hasOpinions = false
     this.#effects.push({ type: 'renew', id: this.#ids, request, publishes })
   }
 
@@ -452,6 +489,38 @@ export class Membership {
     this.#ownKnown.clear()
     this.#needsTakeOver = true
     this.#effects.push({ type: 'share' })
+  }
+
+  // Opinions.
+
+  #opinions(): NodeFacts['opinions'] {
+    const answers = [...this.#asked.values()].flatMap(({ question, reaches }) =>
+      reaches === undefined ? [] : [{ node: question.from, epoch: question.epoch, id: question.id, reaches }],
+    )
+    return { questions: this.#questions, answers }
+  }
+
+  /** Looks for questions to this node, and for answers to its own. */
+  #hear(rows: readonly NodeRow[]): void {
+    const { epoch: own } = this.#lease
+    const others = rows.filter(({ node, isLive, isIsolated }) => node !== this.#node && isLive && !isIsolated)
+    const open = new Map<string, OthersQuestion>()
+    for (const { node: from, epoch, facts } of others)
+      for (const question of (facts.opinions?.questions ?? []).slice(0, mostQuestions))
+        if (question.node === this.#node) open.set(questionName(from, epoch, question.id), { ...question, from, epoch })
+    for (const name of this.#asked.keys()) if (!open.has(name)) this.#asked.delete(name)
+    for (const [name, question] of open) {
+      if (this.#asked.has(name) || this.#isIsolated || !this.#settings.monitors.groups.has(question.key)) continue
+      this.#asked.set(name, { question, reaches: undefined })
+      this.#effects.push({ type: 'look', question })
+    }
+    const answers = others.flatMap(({ node, facts }) =>
+      (facts.opinions?.answers ?? []).flatMap(({ node: of, epoch, id, reaches }): readonly Answer[] => {
+        const isOpen = this.#questions.some((one) => one.id === id && one.node === node)
+        return of === this.#node && epoch === own && isOpen ? [{ id, reaches }] : []
+      }),
+    )
+    if (answers.length > 0) this.#effects.push({ type: 'opinions', answers })
   }
 
   // Ownership.
@@ -548,6 +617,8 @@ export class Membership {
     this.#release(all.filter((key) => !this.#keys.has(key) && !this.#ownKnown.has(key)))
   }
 }
+
+const questionName = (from: string, epoch: number, id: number): string => `${from} ${epoch} ${id}`
 
 /** The pause after a takeover that failed. Milliseconds. */
 const takeOverAgainMs = 1_000

@@ -65,6 +65,26 @@ export function ownersOf(
   }
 }
 
+/**
+ * The node that is asked whether it reaches a monitor: the next one in the order of owners that is live, has the monitor, is not
+ * isolated and can answer. Undefined: there is none.
+ */
+export function secondFor(
+  key: string,
+  node: string,
+  rows: readonly NodeRow[],
+  configurations: Configurations,
+): string | undefined {
+  const group = rows.map(({ config }) => configurations.get(config)?.groups.get(key)).find((one) => one !== undefined)
+  if (group === undefined || nodeOfKey(key) !== undefined) return undefined
+  const others = rows.filter((row) => {
+    const { isLive, isIsolated, facts, config } = row
+    const isAble = isLive && !isIsolated && facts.opinions !== undefined
+    return isAble && row.node !== node && configurations.get(config)?.groups.has(key) === true
+  })
+  return highest(others, group)
+}
+
 /** Rendezvous hashing: when a node comes or goes, only its own share moves. */
 function highest(rows: readonly NodeRow[], group: string): string | undefined {
   const connected = rows.filter(({ isIsolated }) => !isIsolated)

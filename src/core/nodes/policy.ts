@@ -13,5 +13,7 @@ export const aloneMs = 60_000
 export const reportedOutMs = 60_000
 /** For this long, nobody removes what only a node knows that is away: it may be restarting. */
 export const awayMs = 600_000
+/** How many questions a node asks at a time: others pay a run for each. Beyond that, its own verdict counts. */
+export const mostQuestions = 100
 /** A process that stood still for this long asks the store before it runs or sends anything. */
 export const standstillMs = 5_000

@@ -1,3 +1,5 @@
+import type { Answer, Question } from '../states/index.ts'
+
 /** A node as the store has it. */
 export type NodeRow = {
   readonly node: string
@@ -24,7 +26,19 @@ export type NodeFacts = {
   readonly url?: string | undefined
   /** Milliseconds since 1970. */
   readonly startedAt: number
+  /** Absent in nodes of versions that neither ask nor answer. */
+  readonly opinions?: Opinions | undefined
 }
+
+/** What a node asks others, and what it answers them: whether it reaches a peer. Both are bounded. */
+export type Opinions = {
+  readonly questions: readonly Question[]
+  /** Of `node`, in its `epoch`, the question `id`. */
+  readonly answers: readonly (Answer & { readonly node: string; readonly epoch: number })[]
+}
+
+/** A question of another node to this one. */
+export type OthersQuestion = Question & { readonly from: string; readonly epoch: number }
 
 /** The monitors of a configuration that look at other machines. */
 export type KnownMonitors = {

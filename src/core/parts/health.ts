@@ -269,6 +269,11 @@ export function healthPart(
         }
         return (await runMonitors([monitor], context, options)).monitors[0]
       },
+      look: async ({ monitor }, mode, signal) => {
+        const unkept = { ...context, history: undefined, onObservation: undefined }
+        const options = { mode, signal, cause: 'schedule' as const, timeoutMs: scheduledRunMs, notBefore: now() }
+        return (await runMonitors([monitor], unkept, options)).monitors[0]
+      },
       latest: () => latest,
       onError: ({ monitor: { name } }, error) => {
         const reason = error instanceof Error ? (error.stack ?? error.message) : String(error)

@@ -17,6 +17,7 @@ import {
   nodeOfKey,
   nodesKey,
   nodeVerdicts,
+  type OthersQuestion,
   ownersOf,
   type WritePermit,
 } from '../nodes/index.ts'
@@ -24,7 +25,7 @@ import { receiverKey, type StoredRow } from '../outbox/index.ts'
 import type { ServerType } from '../protocol/index.ts'
 import type { Family } from '../reports/index.ts'
 import type { MonitorElsewhere } from '../service.ts'
-import { lineKey, monitorOfSvc, type StatesBatch } from '../states/index.ts'
+import { lineKey, monitorOfSvc, reaches, type StatesBatch, type Verdict } from '../states/index.ts'
 import type { KeeperLog } from '../store/index.ts'
 import type { NotifyPart } from './notify.ts'
 import type { SendingNode } from './notify-driver.ts'
@@ -32,7 +33,7 @@ import type { Part } from './part.ts'
 import type { SchedulePart } from './schedule.ts'
 import type { ScheduledMonitor } from './scheduled-monitors.ts'
 import type { NodeMonitors } from './share.ts'
-import { type StatesPart, watchedMonitors } from './states.ts'
+import { type StatesPart, verdictsOf, watchedMonitors } from './states.ts'
 import type { StatesKeeper } from './states-keeper.ts'
 
 /** How often time passes for the membership. Milliseconds. */
@@ -42,8 +43,11 @@ const takenSpreadMs = 3_000
 
 /** What follows the share of this node. */
 export type ShareFollowers = {
-  readonly schedule: Pick<SchedulePart, 'monitors' | 'reshare'>
-  readonly states: Pick<StatesPart, 'takeOver' | 'release' | 'say' | 'isIsolated' | 'faultsOfAll'>
+  readonly schedule: Pick<SchedulePart, 'monitors' | 'reshare' | 'look'>
+  readonly states: Pick<
+    StatesPart,
+    'takeOver' | 'release' | 'say' | 'isIsolated' | 'faultsOfAll' | 'questions' | 'opined'
+  >
   readonly keeper: Pick<StatesKeeper, 'again'>
   readonly notify: Pick<NotifyPart, 'takeOver' | 'release' | 'again'>
 }
@@ -137,6 +141,12 @@ export function nodesPart({
       case 'stand':
         sayMode(effect.mode, effect.before)
         return
+      case 'look':
+        void look(membership, effect.question)
+        return
+      case 'opinions':
+        work?.states.opined(effect.answers)
+        return
       case 'leave':
         return
     }
@@ -150,6 +160,23 @@ export function nodesPart({
       if (!isStoreFailure(error))
         log({ level: 'warn', msg: `svc failed unexpectedly: ${error instanceof Error ? error.stack : String(error)}` })
       return undefined
+    }
+  }
+
+  /** Questions about checks of one monitor that arrive together share a run. */
+  const looks = new Map<string, Promise<readonly Verdict[]>>()
+  const look = async (membership: Membership, question: OthersQuestion): Promise<void> => {
+    const { key, depth } = question
+    const run = entryOf(looks, `${depth} ${key}`, async () => {
+      const report = await work?.schedule.look(key, depth)
+      return report ? verdictsOf(report) : []
+    })
+    try {
+      membership.looked(question, reaches(await run, question))
+    } catch (error) {
+      if (!isClosed) log({ level: 'warn', msg: `the run of ${key} for node ${question.from} failed: ${String(error)}` })
+    } finally {
+      looks.delete(`${depth} ${key}`)
     }
   }
 
@@ -260,6 +287,7 @@ export function nodesPart({
 
   const tick = (): void => {
     happened((membership, at) => membership.isolated(work?.states.isIsolated() === true, at))
+    member?.asks(work?.states.questions() ?? [])
     happened((membership, at) => membership.tick(at))
   }
 
@@ -270,6 +298,7 @@ export function nodesPart({
       runs: (key) => member?.runs(key, now()) === true,
       has: (key) => member?.watches(key) === true,
       isElsewhere: (key) => member?.isElsewhere(key) !== false,
+      otherNode: (key) => member?.otherNode(key, now()),
       configured: (monitors, next) =>
         happened((membership, at) =>
           membership.configured(settingsOf(node, monitors, next), at).filter(({ type }) => type !== 'share'),

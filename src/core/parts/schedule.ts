@@ -32,6 +32,8 @@ export type ScheduleWork = {
     mode: ExecutionMode,
     options: { readonly signal: AbortSignal; readonly repeatsRefused: boolean },
   ) => Promise<MonitorReport | undefined>
+  /** The same, for an answer to another node: what it finds is nowhere kept. */
+  readonly look: (one: ScheduledMonitor, mode: ExecutionMode, signal: AbortSignal) => Promise<MonitorReport | undefined>
   /** Takes what sees the report of each monitor that a caller's run has ended. */
   readonly watchReports: (onReport: (type: ServerType, mode: ExecutionMode, report: MonitorReport) => void) => void
   /** Where each report goes that counts, for each type of its monitor. */
@@ -62,6 +64,8 @@ export type SchedulePart = Part & {
   readonly monitors: () => readonly ScheduledMonitor[]
   /** Follows a change of the share: runs what it has now, at once, and nothing else. */
   readonly reshare: () => void
+  /** Runs a monitor of the network once for another node. Undefined: this one does not have it, or has no report. */
+  readonly look: (key: string, depth: ExecutionMode) => Promise<MonitorReport | undefined>
 }
 
 /**
@@ -78,6 +82,7 @@ export function schedulePart(work: ScheduleWork, states: StatesPart, share?: Nod
   let schedule: Schedule | undefined
   let load: string | undefined
   let closed = false
+  const stopping = new AbortController()
   let isAnswering = false
   let timer: NodeJS.Timeout | undefined
   let turn: NodeJS.Immediate | undefined
@@ -275,9 +280,15 @@ export function schedulePart(work: ScheduleWork, states: StatesPart, share?: Nod
     watches: () => schedule !== undefined && monitors.size > 0,
     monitors: () => [...monitors.values()],
     reshare: () => watch(current),
+    look: async (key, depth) => {
+      const one = monitors.get(key)
+      if (closed || !one || one.monitor.kind.runsOn !== 'network') return undefined
+      return await work.look(one, depth, stopping.signal)
+    },
     metrics: async () => scheduleMetrics(schedule, now(), [...monitors.values()]),
     cancel: () => {
       closed = true
+      stopping.abort(new Error('svc is shutting down'))
       clearTimeout(timer)
       clearImmediate(turn)
       clearInterval(beat)

@@ -1,5 +1,5 @@
 import type { Config } from '../config/index.ts'
-import type { WatchedMonitor } from '../states/index.ts'
+import type { OtherNode, WatchedMonitor } from '../states/index.ts'
 import type { ScheduledMonitor } from './scheduled-monitors.ts'
 
 /** Which monitors this process runs, where several nodes share them. */
@@ -15,6 +15,8 @@ export type NodeMonitors = {
   readonly configured: (monitors: readonly ScheduledMonitor[], config: Config) => void
   /** Over how many milliseconds first runs are spread: what another node ran until now waits no longer than necessary. */
   readonly spreadMs: () => number | undefined
+  /** Who can be asked whether it reaches a monitor of the network. */
+  readonly otherNode: (key: string) => OtherNode | undefined
   /** What the nodes say of each other, as a monitor that no schedule runs. */
   readonly spoken: WatchedMonitor
 }

@@ -22,8 +22,10 @@ import type {
   ShownIncident,
 } from '../service.ts'
 import {
+  type Answer,
   type Effect,
   lineKey,
+  type Question,
   type RunOfStates,
   States,
   type StoredState,
@@ -88,6 +90,10 @@ export type StatesPart = Part & {
   readonly release: (keys: ReadonlySet<string>) => void
   /** Takes verdicts about a monitor that no schedule runs, as of a run that has just ended. */
   readonly say: (key: string, verdicts: readonly Verdict[]) => void
+  /** The open questions to other nodes. */
+  readonly questions: () => readonly Question[]
+  /** Other nodes have answered. */
+  readonly opined: (answers: readonly Answer[]) => void
 }
 
 /**
@@ -143,7 +149,7 @@ export function statesPart(
   }
 
   const restored = (now: number): States => {
-    const made = new States(now, [], share && machineKey(share.node, lineKey))
+    const made = new States(now, [], share && machineKey(share.node, lineKey), share?.otherNode)
     if (before) made.restore(before.states, now, now - (before.ageMs ?? 0))
     keeper.begin()
     return made
@@ -215,6 +221,10 @@ export function statesPart(
       if (!clock || !states) return
       const now = clock.now()
       carryOut(states.ran({ key, depth: 'Basic', beganAt: now, endedAt: now, verdicts }, now))
+    },
+    questions: () => states?.questions ?? [],
+    opined: (answers) => {
+      if (clock && states) carryOut(states.opined(answers, clock.now()))
     },
     look: (key, depth) => clock?.ask({ type: 'ask', key, depth, at: clock.now(), repeatsRefused: false }),
     cancel: () => {

@@ -32,6 +32,8 @@ export type Judged = { readonly state: SubjectState; readonly effects: readonly 
 export type JudgeRules = Pick<WatchedMonitor, 'confirmMs' | 'flapping'> & {
   /** Whether the line of this machine was proved by a try that began after this time. */
   readonly isLineProved: (since: number) => boolean
+  /** Whether no other node may still say that it reaches the peer. */
+  readonly isAgreed: boolean
 }
 
 type Run = Pick<RunOfStates, 'depth' | 'beganAt' | 'endedAt'>
@@ -157,7 +159,7 @@ function doubted(
   state: SubjectState,
   { level, fault, message, isHeld }: Worse,
   { depth, beganAt, endedAt }: Run,
-  { confirmMs, isLineProved }: JudgeRules,
+  { confirmMs, isLineProved, isAgreed }: JudgeRules,
 ): Judged {
   const { doubt: before } = state
   const isFirst = (level === 'failed' ? before?.failed : before?.warning) === undefined
@@ -183,7 +185,8 @@ function doubted(
   const reached = lasts(doubt.failed) ? 'failed' : lasts(doubt.warning) ? 'warning' : undefined
   if (reached !== undefined && rank(reached) > rank(state.level)) {
     const since = (reached === 'failed' ? doubt.failed : doubt.warning) ?? beganAt
-    if (!isRetried(fault) || isLineProved(since)) {
+    const isHeldBack = reached === 'failed' && !isAgreed
+    if (!isHeldBack && (!isRetried(fault) || isLineProved(since))) {
       const isWhole = reached === level
       const verdict = shownBy(doubt, beganAt, confirmMs)
       return {
@@ -318,10 +321,14 @@ function blipOf(
 }
 
 /** Flapping begins with one fault too many that is not that of the line, and ends once it stays healthy, or bad, for long enough. */
-function flapped(state: SubjectState, at: number, { flapping: most, isLineProved }: JudgeRules): SubjectState {
+function flapped(
+  state: SubjectState,
+  at: number,
+  { flapping: most, isLineProved, isAgreed }: JudgeRules,
+): SubjectState {
   const { isFlapping, faults, latest } = state
   if (!isFlapping) {
-    const isPeer = !isRetried(latest?.fault) || isLineProved(faults.at(-1) ?? at)
+    const isPeer = isAgreed && (!isRetried(latest?.fault) || isLineProved(faults.at(-1) ?? at))
     return faults.length > most && isPeer ? { ...state, isFlapping: true } : state
   }
   if (!latest || at - latest.since < (latest.level === 'ok' ? flapCalmMs : flapDownMs)) return state

@@ -5,8 +5,20 @@ import { follow, type IncidentStep, needsBlame, opened, parts, underCause } from
 import { type Judgement, judge, newSubject } from './judge.ts'
 import { afterTry, failsNow, isBlind, isProvedSince, lineWith, type NetworkLine } from './line.ts'
 import {
+  type Answer,
+  afterUnreachable,
+  answered,
+  contestedMessage,
+  isContested,
+  isUnanswered,
+  type Opinion,
+  type OtherNode,
+  type Question,
+} from './opinion.ts'
+import {
   causeWaitMs,
   isRetried,
+  isUnreachable,
   missingRuns,
   rank,
   unobservedIntervals,
@@ -65,6 +77,8 @@ type Place = {
   hasAskedCauses: boolean
   /** When the run began since which it is about to have an incident of its own, because its cause is gone. */
   partsAt: number | undefined
+  /** What another node says, while this one cannot reach it and no failure is confirmed. */
+  opinion: Opinion | undefined
   isStored: boolean
 }
 type Watched = {
@@ -86,7 +100,8 @@ const lineCheck = 'line'
 const notRun = 'not run'
 /** Faults that keep the other checks of their monitor from running. */
 const hidesOthers = ({ level, fault }: SubjectState): boolean =>
-  level === 'failed' && (isRetried(fault) || fault === 'auth' || fault === 'internal')
+  // A warning has a class only if another node contests the failure.
+  level !== 'ok' && (isRetried(fault) || fault === 'auth' || fault === 'internal')
 
 /** An incident follows its state in fewer steps. */
 const mostSteps = 4
@@ -112,13 +127,26 @@ export class States {
   #witnessedAt = Number.NEGATIVE_INFINITY
   #effects: Effect[] = []
   readonly #lineKey: string
+  readonly #otherNode: (key: string) => OtherNode | undefined
+  /** What has an open question to another node. */
+  readonly #asking = new Set<Place>()
+  #questions = 0
 
-  /** `ownKey`: the key of the line of this machine, where several machines store their states together. */
-  constructor(now: number, witnesses: readonly string[] = [], ownKey = lineKey) {
+  /**
+   * `ownKey`: the key of the line of this machine, where several machines store their states together. `otherNode`: who can be
+   * asked now whether it reaches a monitor.
+   */
+  constructor(
+    now: number,
+    witnesses: readonly string[] = [],
+    ownKey = lineKey,
+    otherNode: (key: string) => OtherNode | undefined = () => undefined,
+  ) {
     this.#now = now
     this.#scannedAt = now
     this.#line = lineWith(witnesses)
     this.#lineKey = ownKey
+    this.#otherNode = otherNode
   }
 
   /** Whether no witness answers. Undefined without witnesses. */
@@ -211,6 +239,28 @@ export class States {
     })
   }
 
+  /** The open questions to other nodes. */
+  get questions(): readonly Question[] {
+    return [...this.#asking].flatMap((place) => {
+      const { row, opinion } = place
+      if (!opinion?.asked || !this.#has(place)) this.#asking.delete(place)
+      if (!opinion?.asked || !this.#has(place)) return []
+      const { key, check, item } = row
+      const { id, node, depth } = opinion.asked
+      return [{ id, node, depth, key, check, ...(item === undefined ? {} : { item }) }]
+    })
+  }
+
+  /** Another node has answered. Answers to questions that are no longer open count for nothing. */
+  opined(answers: readonly Answer[], now: number): readonly Effect[] {
+    return this.#during(now, () => {
+      for (const place of [...this.#asking]) {
+        const answer = answers.find(({ id }) => id === place.opinion?.asked?.id)
+        if (answer) this.#opined(place, answer.reaches)
+      }
+    })
+  }
+
   /** To be called at least once a second. */
   tick(now: number): readonly Effect[] {
     return this.#during(now, () => {
@@ -219,6 +269,8 @@ export class States {
         const watched = this.#watched.get(place.row.key)
         if (watched) this.#advance(watched, place)
       }
+      for (const place of [...this.#asking])
+        if (this.#now >= (place.opinion?.asked?.until ?? Number.POSITIVE_INFINITY)) this.#opined(place, false)
       if (failsNow(this.#line, this.#now)) this.#lineFailed()
       if (this.#needsWitness() && this.#now - this.#witnessedAt >= witnessEveryMs) this.#askWitnesses()
       if (this.#now - this.#scannedAt < scanEveryMs) return
@@ -293,7 +345,10 @@ export class States {
     if (before.fingerprint === monitor.fingerprint) return
     // Under other settings, earlier runs prove nothing.
     watched.anewAt = this.#now
-    for (const place of watched.places.values()) this.#put(watched, place, anew(place.state, this.#now))
+    for (const place of watched.places.values()) {
+      place.opinion = undefined
+      this.#put(watched, place, anew(place.state, this.#now))
+    }
   }
 
   #rename(renamed: Watched, key: string): void {
@@ -322,7 +377,15 @@ export class States {
   }
 
   #place(watched: Watched, row: StoredSubject, state: SubjectState, isStored: boolean): Place {
-    const place: Place = { row, state, waitingSince: undefined, hasAskedCauses: false, partsAt: undefined, isStored }
+    const place: Place = {
+      row,
+      state,
+      waitingSince: undefined,
+      hasAskedCauses: false,
+      partsAt: undefined,
+      opinion: undefined,
+      isStored,
+    }
     watched.places.set(idOf(row), place)
     this.#attend(place)
     return place
@@ -374,10 +437,55 @@ export class States {
     const place = existing ?? this.#place(watched, row, newSubject(verdict, run.beganAt), false)
     const isLineProved = (since: number): boolean => monitor.runsOn === 'machine' || isProvedSince(this.#line, since)
     const before = place.state
-    const { state, effects } = judge(before, verdict, run, { ...monitor, isLineProved })
+    this.#askOther(watched, place, verdict, run)
+    const { opinion } = place
+    const isAgreed = !isUnanswered(opinion)
+    const seen = inDoubtSince(before, verdict, opinion)
+    const { state, effects } = judge(seen, asContested(verdict, opinion), run, { ...monitor, isLineProved, isAgreed })
     this.#put(watched, place, state)
     for (const effect of effects) this.#judged(watched, place, before, effect, run)
     this.#advance(watched, place)
+  }
+
+  // What another node says.
+
+  #has(place: Place): boolean {
+    return this.#watched.get(place.row.key)?.places.get(idOf(place.row)) === place
+  }
+
+  /** Asks another node about a peer that this one cannot reach, until its failure is confirmed. */
+  #askOther(
+    { monitor }: Watched,
+    place: Place,
+    { level, reason, fault }: Verdict,
+    { beganAt, depth }: RunOfStates,
+  ): void {
+    const { state } = place
+    if (monitor.runsOn !== 'network' || beganAt <= (state.latest?.at ?? Number.NEGATIVE_INFINITY)) return
+    // A run that could not look proves nothing.
+    if (level === undefined && reason !== 'isolated') return
+    if (level !== 'failed' || !isUnreachable(fault) || state.level === 'failed') place.opinion = undefined
+    else {
+      const nodes = this.#otherNode(monitor.key)
+      const run = { beganAt, depth, now: this.#now, confirmMs: monitor.confirmMs, nodes, id: this.#questions + 1 }
+      place.opinion = afterUnreachable(place.opinion, run)
+    }
+    if (place.opinion?.asked) {
+      this.#questions = Math.max(this.#questions, place.opinion.asked.id)
+      this.#asking.add(place)
+    } else this.#asking.delete(place)
+  }
+
+  /** If the answer is news and the time of the confirmation is over, the next run need not wait for its turn. */
+  #opined(place: Place, reaches: boolean): void {
+    this.#asking.delete(place)
+    const { opinion, row } = place
+    const confirmMs = this.#watched.get(row.key)?.monitor.confirmMs
+    if (!opinion?.asked || confirmMs === undefined || !this.#has(place)) return
+    const { node, depth } = opinion.asked
+    const isNews = opinion.answer?.reaches !== reaches
+    place.opinion = answered(opinion, node, reaches)
+    if (isNews && this.#now - opinion.since >= confirmMs) this.#ask(row.key, depth, this.#now, false)
   }
 
   #judged(watched: Watched, place: Place, before: SubjectState, effect: Judgement, run: RunOfStates): void {
@@ -726,7 +834,7 @@ const unknownMonitor = ({ key, type, monitor: name }: StoredSubject): WatchedMon
 /** Whether it is on the network and cannot be reached, as everybody knows. */
 const isDown = ({ monitor, places }: Watched): boolean =>
   monitor.runsOn === 'network' &&
-  [...places.values()].some(({ state }) => state.incident?.level === 'failed' && isRetried(state.latest?.fault))
+  [...places.values()].some(({ state }) => state.incident !== undefined && isRetried(state.latest?.fault))
 
 /** As of when causes have to be seen: what a victim shows after its cause was gone may follow from a new fault of that. */
 const seenFor = (state: SubjectState, partsAt: number | undefined): Pick<SubjectState, 'levelSince' | 'confirmedAt'> =>
@@ -737,6 +845,25 @@ const hidden = (state: SubjectState, { beganAt }: RunOfStates, { confirmMs }: Wa
   state.doubt !== undefined && beganAt - (state.doubt.failed ?? state.doubt.warning) >= confirmMs
     ? { ...state, doubt: { ...state.doubt, hiddenAt: beganAt } }
     : state
+
+/** While another node reaches it, the failure is a warning. */
+const asContested = (verdict: Verdict, opinion: Opinion | undefined): Verdict =>
+  opinion && isContested(opinion) && verdict.level === 'failed'
+    ? { ...verdict, level: 'warning', message: contestedMessage(opinion, verdict.message) }
+    : verdict
+
+/** Once the other node does not reach it either, the failure counts from its first bad run. */
+function inDoubtSince(
+  state: SubjectState,
+  { level, fault, message }: Verdict,
+  opinion: Opinion | undefined,
+): SubjectState {
+  const { doubt } = state
+  if (level !== 'failed' || opinion?.answer?.reaches !== false || state.level === 'failed') return state
+  const since = opinion.since
+  if (doubt?.failed !== undefined && doubt.failed <= since) return state
+  return { ...state, doubt: { fault, message, ...doubt, warning: doubt?.warning ?? since, failed: since } }
+}
 
 /** A fault that leaves the rest of a run undone. */
 const stopsRun = ({ level, fault }: Verdict): boolean =>
