@@ -88,6 +88,7 @@ export function outdatedNodePart({
       isElsewhere: () => false,
       configured: () => {},
       spreadMs: () => undefined,
+      otherNode: () => undefined,
     },
     writeStates: async () => ({ why: reason }),
     problem: () => reason,
