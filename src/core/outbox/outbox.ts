@@ -436,6 +436,9 @@ export class Outbox {
     if (present === 'removed')
       return withEnd(row, { incident, what: 'removed', endedAt: now, text: 'it no longer exists' })
     const current = present.state.incident
+    // Nobody would be told that a victim still fails: the end of what was sent before waits until it has recovered or is
+    // told again. A node without the store may have sent it as a fault of its own.
+    if (current?.cause !== undefined) return row
     if (current) return withLostEnd(row, current)
     if (present.needsNoVerdict || isWell(present, row.last?.observedAt ?? about.beganAt)) {
       const { latest, message } = present.state
