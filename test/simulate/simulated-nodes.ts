@@ -76,7 +76,7 @@ const gistOf = (row: shippedOutbox.OutboxRow | undefined): string =>
 
 /** The monitors on which one depends or that depend on it, also by way of others. */
 function dependentWith({ monitors }: Version, key: string): ReadonlySet<string> {
-  const group = new Set([key])
+  const group = new Set(monitors.has(key) ? [key] : [])
   for (const one of group)
     for (const [other, { dependsOn }] of monitors) {
       if (dependsOn.includes(one)) group.add(other)
@@ -275,6 +275,11 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
   const left = new Set<string>()
   /** For how long the store has been there since then: a node that renews its row without it is not out. */
   const renewableMs = new Map<string, number>()
+  const isOverdue = (node: string): boolean => (renewableMs.get(node) ?? 0) >= reportedOutMs - 15 * second
+  const backAt = new Map<string, number>()
+  /** Whether it did not renew its row although the store was there, as of the rows that another node may still have. */
+  const wasOut = (node: string): boolean =>
+    isOverdue(node) || queue.now - (backAt.get(node) ?? Number.NEGATIVE_INFINITY) <= 5 * second
   /** What it then had in its configuration. */
   const versionOf = new Map<string, Version>()
 
@@ -337,8 +342,6 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
         !disturbedBetween(queue.now - 3 * minute, queue.now - minute)
       )
         broken('nothing false', text)
-      if (!isEnd && (renewableMs.get(out) ?? 0) < reportedOutMs - 15 * second)
-        broken('nothing false', `${text} as if it could have renewed its row`)
       return
     }
     // No receiver fails for as long as it takes until it is reported.
@@ -557,6 +560,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
                 )
               renewals.set(this.name, { epoch: answer.epoch, at: queue.now })
               lastRenewal.set(this.name, queue.now)
+              if (isOverdue(this.name)) backAt.set(this.name, queue.now)
               renewableMs.set(this.name, 0)
               left.delete(this.name)
               versionOf.set(this.name, this.version)
@@ -746,6 +750,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
           const { what, key, check, item, incident } = effect.transition
           trace(`${this.name}: ${what} ${subjectName({ key, check, item })} ${incident ?? ''}`)
           count(what)
+          if (key === nodesKey && what === 'begin' && !wasOut(item ?? ''))
+            broken('nothing false', `${this.name}: ${item} is out, which could not renew its row`)
           this.carryOut(this.outbox.transition(effect.transition, this.now))
         } else if (effect.type === 'witness') {
           const at = this.now
