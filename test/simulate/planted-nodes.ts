@@ -144,6 +144,15 @@ export const plants: readonly NodesPlant[] = [
     seed: 537,
   },
   {
+    what: 'a node without the store removes what it no longer has',
+    folder: 'nodes',
+    file: 'member.ts',
+    from: 'if (isByItself(this.#mode)) this.#release([...earlier.groups.keys()].filter((key) => !groups.has(key)))\n',
+    to: 'if (earlier.groups.size < 0) return\n',
+    rule: 'no end while it stands',
+    seed: 5716,
+  },
+  {
     what: 'a node that could not reach the store is out',
     folder: 'nodes',
     file: 'report.ts',

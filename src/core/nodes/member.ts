@@ -159,11 +159,14 @@ export class Membership {
   /** The monitors from now on. */
   configured(settings: MemberSettings, now: number): readonly MemberEffect[] {
     return this.#during(now, () => {
+      const earlier = this.#settings.monitors
       this.#settings = settings
       this.#configurations = new Map([...this.#configurations, [settings.digest, settings.monitors]])
       // What has another name from now on is read again under both.
       const { groups, formerly } = settings.monitors
       this.#release([...this.#keys].filter((key) => !groups.has(key) && formerly.has(key)))
+      // Whether other nodes still have what this one no longer has is known by the owner alone, who gets what was sent of it.
+      if (isByItself(this.#mode)) this.#release([...earlier.groups.keys()].filter((key) => !groups.has(key)))
       this.#evaluate(this.#lease.rows)
       this.#effects.push({ type: 'share' })
       this.#renewNow(now)
