@@ -1,7 +1,7 @@
 import type { StoredRow } from '../outbox/index.ts'
 import { afterFailure, afterRenewal, afterStandstill, type Lease, type Mode, modeOf, noLease } from './lease.ts'
 import { nodeOfKey, ownersOf } from './owner.ts'
-import { awayMs, renewEveryMs, renewTimeoutMs, standstillMs } from './policy.ts'
+import { aloneMs, awayMs, renewEveryMs, renewTimeoutMs, standstillMs } from './policy.ts'
 import { type Choose, type Fenced, ownedBy, type RenewalAnswer, type RenewalRequest, type Taken } from './table.ts'
 import type { Configurations, Fence, KnownMonitors, NodeFacts, NodeRow } from './types.ts'
 
@@ -527,7 +527,7 @@ export class Membership {
       this.#keys.add(key)
       if (nodeOfKey(key) === this.#node) this.#ownKnown.add(key)
     }
-    if (keys.size > 0) this.#effects.push({ type: 'adopt', keys, stored: storedOf(stored, keys) })
+    if (keys.size > 0) this.#effects.push({ type: 'adopt', keys, stored: inDoubt(storedOf(stored, keys)) })
     if (restamps) this.#restamps = false
     if (againKeys.size > 0)
       this.#effects.push({ type: 'write again', keys: againKeys, stored: storedOf(stored, againKeys) })
@@ -569,6 +569,18 @@ const signatureOf = (rows: readonly NodeRow[], { digest, own }: MemberSettings):
     digest,
     [...own].sort(),
   ])
+
+/**
+ * Whoever had a monitor before and was without the store for so long that it sent by itself may have sent an end that the
+ * store does not know. If the fault stands, receivers must not go on believing that it is over.
+ */
+function inDoubt(stored: Taken): Taken {
+  const keys = new Set(stored.states.flatMap(({ row, silentMs = 0 }) => (silentMs >= aloneMs ? [row.key] : [])))
+  const outbox = stored.outbox.map((one): StoredRow => {
+    return keys.has(one.subject.key) && one.row?.last ? { ...one, row: { ...one.row, isInDoubt: true } } : one
+  })
+  return { ...stored, outbox }
+}
 
 const storedOf = ({ states, incidents, outbox }: Taken, keys: ReadonlySet<string>): Taken => ({
   keys: [...keys],
