@@ -1,11 +1,12 @@
 import type * as Nodes from '../../src/core/nodes/index.ts'
+import type * as Outbox from '../../src/core/outbox/index.ts'
 import type * as States from '../../src/core/states/index.ts'
 import { firstSeedOf, type Plant, plantedFolder } from './planted-folder.ts'
 import { type Subject, shipped, simulate } from './simulated-nodes.ts'
 
 /** `folder`: of `src/core`. */
 type NodesPlant = Plant & {
-  readonly folder: 'nodes' | 'states'
+  readonly folder: 'nodes' | 'states' | 'outbox'
   /** Found where nodes lose routes to single peers. */
   readonly losesRoutes?: true
 }
@@ -47,7 +48,7 @@ export const plants: readonly NodesPlant[] = [
     what: 'a new owner begins without what is stored',
     folder: 'nodes',
     file: 'member.ts',
-    from: "if (keys.size > 0) this.#effects.push({ type: 'adopt', keys, stored: storedOf(stored, keys) })",
+    from: "if (keys.size > 0) this.#effects.push({ type: 'adopt', keys, stored: inDoubt(storedOf(stored, keys)) })",
     to: '',
     rule: 'memory and store agree',
   },
@@ -121,6 +122,68 @@ export const plants: readonly NodesPlant[] = [
     rule: 'no end while it stands',
   },
   {
+    what: 'two nodes share monitors that depend on each other',
+    folder: 'nodes',
+    file: 'owner.ts',
+    from: 'const group = first.groups.get(key) ?? first.formerly.get(key) ?? key',
+    to: 'const group = first.formerly.get(key) ?? key',
+    rule: 'one node has a group',
+  },
+  {
+    what: 'the end of what a node sent without the store is sent while a victim fails',
+    folder: 'outbox',
+    file: 'outbox.ts',
+    from: 'if (current?.cause !== undefined) return row\n',
+    to: '',
+    rule: 'no end while it stands',
+    seed: 653,
+  },
+  {
+    what: 'what only a node knows that is restarting is removed',
+    folder: 'nodes',
+    file: 'policy.ts',
+    from: 'export const awayMs = 600_000',
+    to: 'export const awayMs = 0',
+    rule: 'no end while it stands',
+    seed: 537,
+  },
+  {
+    what: 'a node without the store removes what it no longer has',
+    folder: 'nodes',
+    file: 'member.ts',
+    from: 'if (isByItself(this.#mode)) this.#release([...earlier.groups.keys()].filter((key) => !groups.has(key)))\n',
+    to: 'if (earlier.groups.size < 0) return\n',
+    rule: 'no end while it stands',
+    seed: 5716,
+  },
+  {
+    what: 'nobody asks whether a node without the store has sent an end',
+    folder: 'nodes',
+    file: 'member.ts',
+    from: 'silentMs >= aloneMs ? [row.key] : []',
+    to: 'silentMs < 0 ? [row.key] : []',
+    rule: 'what stands is told',
+    seed: 5816,
+  },
+  {
+    what: 'a node that could not reach the store is out',
+    folder: 'nodes',
+    file: 'report.ts',
+    from: 'if (isOut && memberMs >= reportedOutMs)',
+    to: 'if (isOut && memberMs >= 0)',
+    rule: 'nothing false',
+    seed: 416,
+  },
+  {
+    what: 'a receiver to which another node sends has failed',
+    folder: 'outbox',
+    file: 'outbox.ts',
+    from: 'if ([...address.rows.values()].some(isWaiting)) return\n',
+    to: 'if (address.rows.size >= 0) return\n',
+    rule: 'nothing false',
+    seed: 356,
+  },
+  {
     what: 'a renamed incident is lost where the new name is known already',
     folder: 'states',
     file: 'states.ts',
@@ -173,6 +236,10 @@ export async function planted(plant: NodesPlant): Promise<{ readonly subject: Su
   if (plant.folder === 'nodes') {
     const { index, remove } = await load<typeof Nodes>()
     return { subject: { ...shipped, nodes: index }, remove }
+  }
+  if (plant.folder === 'outbox') {
+    const { index, remove } = await load<typeof Outbox>()
+    return { subject: { ...shipped, outbox: index }, remove }
   }
   const { index, remove } = await load<typeof States>()
   return { subject: { ...shipped, states: index }, remove }

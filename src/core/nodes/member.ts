@@ -2,7 +2,7 @@ import type { StoredRow } from '../outbox/index.ts'
 import type { Answer, OtherNode, Question } from '../states/index.ts'
 import { afterFailure, afterRenewal, afterStandstill, type Lease, type Mode, modeOf, noLease } from './lease.ts'
 import { nodeOfKey, ownersOf, secondFor } from './owner.ts'
-import { awayMs, mostQuestions, renewEveryMs, renewTimeoutMs, standstillMs } from './policy.ts'
+import { aloneMs, awayMs, mostQuestions, renewEveryMs, renewTimeoutMs, standstillMs } from './policy.ts'
 import { type Choose, type Fenced, ownedBy, type RenewalAnswer, type RenewalRequest, type Taken } from './table.ts'
 import type { Configurations, Fence, KnownMonitors, NodeFacts, NodeRow, OthersQuestion } from './types.ts'
 
@@ -194,11 +194,14 @@ export class Membership {
   /** The monitors from now on. */
   configured(settings: MemberSettings, now: number): readonly MemberEffect[] {
     return this.#during(now, () => {
+      const earlier = this.#settings.monitors
       this.#settings = settings
       this.#configurations = new Map([...this.#configurations, [settings.digest, settings.monitors]])
       // What has another name from now on is read again under both.
       const { groups, formerly } = settings.monitors
       this.#release([...this.#keys].filter((key) => !groups.has(key) && formerly.has(key)))
+      // Whether other nodes still have what this one no longer has is known by the owner alone, who gets what was sent of it.
+      if (isByItself(this.#mode)) this.#release([...earlier.groups.keys()].filter((key) => !groups.has(key)))
       this.#evaluate(this.#lease.rows)
       this.#effects.push({ type: 'share' })
       this.#renewNow(now)
@@ -593,7 +596,7 @@ export class Membership {
       this.#keys.add(key)
       if (nodeOfKey(key) === this.#node) this.#ownKnown.add(key)
     }
-    if (keys.size > 0) this.#effects.push({ type: 'adopt', keys, stored: storedOf(stored, keys) })
+    if (keys.size > 0) this.#effects.push({ type: 'adopt', keys, stored: inDoubt(storedOf(stored, keys)) })
     if (restamps) this.#restamps = false
     if (againKeys.size > 0)
       this.#effects.push({ type: 'write again', keys: againKeys, stored: storedOf(stored, againKeys) })
@@ -637,6 +640,18 @@ const signatureOf = (rows: readonly NodeRow[], { digest, own }: MemberSettings):
     digest,
     [...own].sort(),
   ])
+
+/**
+ * Whoever had a monitor before and was without the store for so long that it sent by itself may have sent an end that the
+ * store does not know. If the fault stands, receivers must not go on believing that it is over.
+ */
+function inDoubt(stored: Taken): Taken {
+  const keys = new Set(stored.states.flatMap(({ row, silentMs = 0 }) => (silentMs >= aloneMs ? [row.key] : [])))
+  const outbox = stored.outbox.map((one): StoredRow => {
+    return keys.has(one.subject.key) && one.row?.last ? { ...one, row: { ...one.row, isInDoubt: true } } : one
+  })
+  return { ...stored, outbox }
+}
 
 const storedOf = ({ states, incidents, outbox }: Taken, keys: ReadonlySet<string>): Taken => ({
   keys: [...keys],

@@ -146,6 +146,8 @@ export class Outbox {
   #nextAt = Number.POSITIVE_INFINITY
   #effects: OutboxEffect[] = []
   #changes = new Map<string, StoredRow>()
+  /** What the next step is to store of what was taken over. */
+  #taken = new Map<string, StoredRow>()
 
   readonly #receiverKey: string
   readonly #isShared: boolean
@@ -182,8 +184,11 @@ export class Outbox {
       const address = this.#addresses.get(receiver)
       const rows = address?.rows ?? this.#orphans.get(receiver) ?? new Map<string, OutboxRow>()
       if (!address) this.#orphans.set(receiver, rows)
-      rows.set(id, restoredRow(row, now))
+      const own = restoredRow(row, now)
+      rows.set(id, own)
       this.#subjects.set(id, subjectOf(subject))
+      // Noted by the membership, and not stored yet.
+      if (own.isInDoubt) this.#taken.set(`${receiver} ${id}`, { receiver, subject: subjectOf(subject), row: own })
     }
   }
 
@@ -197,6 +202,7 @@ export class Outbox {
         const row = rows.get(id)
         if (row) out.push({ receiver, subject, row })
         rows.delete(id)
+        this.#taken.delete(`${receiver} ${id}`)
       }
       for (const { refused } of this.#addresses.values()) refused.delete(id)
       this.#drop(id)
@@ -342,7 +348,8 @@ export class Outbox {
   #during(now: number, work: () => void): OutboxStep {
     this.#now = Math.max(this.#now, now)
     this.#effects = []
-    this.#changes = new Map()
+    this.#changes = this.#taken
+    this.#taken = new Map()
     this.#nextAt = Number.POSITIVE_INFINITY
     work()
     const rows = [...this.#changes.values()]
@@ -436,6 +443,9 @@ export class Outbox {
     if (present === 'removed')
       return withEnd(row, { incident, what: 'removed', endedAt: now, text: 'it no longer exists' })
     const current = present.state.incident
+    // Nobody would be told that a victim still fails: the end of what was sent before waits until it has recovered or is
+    // told again. A node without the store may have sent it as a fault of its own.
+    if (current?.cause !== undefined) return row
     if (current) return withLostEnd(row, current)
     if (present.needsNoVerdict || isWell(present, row.last?.observedAt ?? about.beganAt)) {
       const { latest, message } = present.state

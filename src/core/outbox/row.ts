@@ -48,6 +48,8 @@ export type OutboxRow = {
     | undefined
   /** The earliest first. */
   readonly ends: readonly End[]
+  /** A node without the store may have sent an end of it since: if it still fails, that is sent once more. */
+  readonly isInDoubt?: true | undefined
 }
 
 /** A subject as it is now. */
@@ -159,6 +161,7 @@ export function dueFor(present: Present, row: OutboxRow, receiver: ReceiverRules
     return { what: differs ? 'change' : 'reminder', needsVerdict: false }
   }
   if (isHealing) return undefined
+  if (row.isInDoubt) return { what: 'reminder', needsVerdict: restsOnVerdict }
   if (hasLapsedSince(present, last)) return { what: 'change', needsVerdict: restsOnVerdict }
   if (now - last.at < receiver.remindMs) return undefined
   return { what: 'reminder', needsVerdict: restsOnVerdict }
@@ -212,5 +215,6 @@ export function restoredRow(row: OutboxRow, now: number): OutboxRow {
     attempt: of(row.attempt),
     need: row.need && { ...row.need, since: past(row.need.since) },
     ends: row.ends.map((end) => ({ ...end, endedAt: past(end.endedAt) })),
+    ...(row.isInDoubt ? { isInDoubt: true } : {}),
   }
 }
