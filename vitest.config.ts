@@ -27,9 +27,9 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     reporters: ['default', './test/reporter.ts'],
     globalSetup: './test/port-trap.ts',
-    projects: Object.entries(tiers).flatMap(([name, { include, exclude, alone, env }]) => [
+    projects: Object.entries(tiers).flatMap(([name, { include, exclude, alone, env, execArgv }]) => [
       // Half of what a short file takes is a new process that loads all of svc again.
-      { extends: true, test: { name, include, exclude: [...exclude, ...alone], isolate: false, env } },
+      { extends: true, test: { name, include, exclude: [...exclude, ...alone], isolate: false, env, execArgv } },
       { extends: true, test: { name: `${name}-alone`, include: alone, exclude, env } },
     ]),
   },

@@ -6,7 +6,8 @@ const slow = 'test/**/*.{peers,long}.test.ts'
 /**
  * The tier of a file is in its name: `npm test` runs the quick one, `npm run test:peers` the slow one, and neither loads
  * files of the other. Each file of `alone` has a process of its own: they compare processor time, count what the process
- * holds, put something else in the place of what all share, or run for long.
+ * holds, put something else in the place of what all share, or run for long. `execArgv`: options of Node for the
+ * processes of the others.
  */
 export const tiers = {
   quick: {
@@ -14,6 +15,8 @@ export const tiers = {
     exclude: [slow],
     // Most of what a child process takes is reading and compiling the same modules.
     env: { ...compiledCode, ...memoryFolder },
+    // Most objects of a test die young: with 16 MiB or more for these, the process collects garbage less often.
+    execArgv: ['--min-semi-space-size=16', '--max-semi-space-size=64'],
     alone: [
       'test/e2e/*.test.ts',
       'test/{client/hostile,system/state}.test.ts',
@@ -25,6 +28,7 @@ export const tiers = {
     include: [slow],
     exclude: [],
     env: {},
+    execArgv: [],
     alone: [
       'test/**/hostile-text.long.test.ts',
       'test/{regular-expressions,contract/sharing,server/shortage,child/child,assert/probe}.long.test.ts',

@@ -15,6 +15,7 @@ import {
 import { merged, reachable } from '../../src/core/engine/index.ts'
 import { createRedactor, noRedaction, safeUrl, sanitize } from '../../src/core/net/text.ts'
 import { givenUp } from '../support/hostile/given-up.ts'
+import { codePoints } from '../support/suite/code-points.ts'
 import { processorMs } from '../support/suite/processor-time.ts'
 
 describe('text from a peer', () => {
@@ -23,7 +24,7 @@ describe('text from a peer', () => {
   test('is one printable line of bounded length, whatever it was', () => {
     fc.assert(
       fc.property(
-        fc.oneof(fc.string({ unit: 'binary', maxLength: 40 }), fc.uint8Array({ maxLength: 40 })),
+        fc.oneof(fc.string({ unit: codePoints, maxLength: 40 }), fc.uint8Array({ maxLength: 40 })),
         fc.integer({ min: 1, max: 20 }),
         (input, times) => {
           const line = sanitize(typeof input === 'string' ? input.repeat(times) : input)

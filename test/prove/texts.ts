@@ -1,4 +1,5 @@
 import fc from 'fast-check'
+import { codePoints } from '../support/suite/code-points.ts'
 
 /** A text as the bytes of its UTF-8, one character each: what goes over the wire is built of such strings. */
 export const utf8 = (text: string): string => Buffer.from(text).toString('latin1')
@@ -41,7 +42,7 @@ const odd = [
 export const text: fc.Arbitrary<string> = fc.oneof(
   { weight: 6, arbitrary: fc.constantFrom(...odd) },
   { weight: 3, arbitrary: fc.string({ unit: 'grapheme', maxLength: 12 }) },
-  { weight: 2, arbitrary: fc.string({ unit: 'binary', maxLength: 12 }) },
+  { weight: 2, arbitrary: fc.string({ unit: codePoints, maxLength: 12 }) },
   {
     weight: 1,
     arbitrary: fc

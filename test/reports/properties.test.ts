@@ -3,12 +3,13 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { RunDocument } from '../../src/core/protocol/index.ts'
 import { type Entry, type ReportName, records, reports } from '../../src/core/reports/index.ts'
+import { codePoints } from '../support/suite/code-points.ts'
 import { runsOf } from '../support/suite/runs.ts'
 import { nagiosLine, prometheusSeries, workflowCommand, xmlElements } from './grammar.ts'
 
 /** Anything, and what means something to a terminal, a parser, a runner or a spreadsheet. */
 const piece = fc.oneof(
-  fc.string({ unit: 'binary', maxLength: 12 }),
+  fc.string({ unit: codePoints, maxLength: 12 }),
   fc.string({ maxLength: 12 }),
   fc.constantFrom('::', '##[error]', '%0A', '\r\n', '\n', '\t', '|', '"', "'", '=', '\\', '<', ']]>', '&', ':', ','),
   fc.constantFrom(

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import * as protocol from '../../src/core/protocol/index.ts'
 import { type Dto, type Schema, schemaOf } from '../../src/core/protocol/index.ts'
+import { codePoints } from '../support/suite/code-points.ts'
 
 /** Every DTO that the protocol exports, so that a new one is tested without being named here. */
 export const dtos: readonly Dto[] = Object.values<unknown>(protocol).filter(
@@ -18,7 +19,7 @@ const troublesome = fc.constantFrom(...lookAlikes)
 const text = fc.oneof(
   troublesome,
   fc.array(troublesome, { maxLength: 5 }).map((parts) => parts.join('')),
-  fc.string({ unit: 'binary', maxLength: 20 }),
+  fc.string({ unit: codePoints, maxLength: 20 }),
   fc.string({ unit: 'grapheme-ascii', maxLength: 20 }),
 )
 

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { Fault } from '../../src/core/errors.ts'
 import { AssignRoles, type Dto, HealthCheckResponse } from '../../src/core/protocol/index.ts'
 import { bind, decodeAnswer, formats, parsePairs, readBody } from '../../src/core/wire/index.ts'
+import { codePoints } from '../support/suite/code-points.ts'
 import { runsOf } from '../support/suite/runs.ts'
 import { dtos } from './arbitrary.ts'
 
@@ -105,7 +106,7 @@ test('S4 any input becomes a DTO or a short fault', async () => {
   const body = fc.oneof(
     fc.array(pieces, { maxLength: 30 }).map((parts) => parts.join('')),
     fc.json(),
-    fc.string({ unit: 'binary' }),
+    fc.string({ unit: codePoints }),
   )
   await fc.assert(
     fc.asyncProperty(fc.constantFrom(...dtos), body, (schema, text) => read(schema, text)),
