@@ -254,7 +254,7 @@ export class States {
   /** Another node has answered. Answers to questions that are no longer open count for nothing. */
   opined(answers: readonly Answer[], now: number): readonly Effect[] {
     return this.#during(now, () => {
-      for (const place of [...this.#asking]) {
+      for (const place of this.#asking) {
         const answer = answers.find(({ id }) => id === place.opinion?.asked?.id)
         if (answer) this.#opined(place, answer.reaches)
       }
@@ -269,7 +269,7 @@ export class States {
         const watched = this.#watched.get(place.row.key)
         if (watched) this.#advance(watched, place)
       }
-      for (const place of [...this.#asking])
+      for (const place of this.#asking)
         if (this.#now >= (place.opinion?.asked?.until ?? Number.POSITIVE_INFINITY)) this.#opined(place, false)
       if (failsNow(this.#line, this.#now)) this.#lineFailed()
       if (this.#needsWitness() && this.#now - this.#witnessedAt >= witnessEveryMs) this.#askWitnesses()
