@@ -4,8 +4,10 @@ import { expect, test } from 'vitest'
 import { type Peer, peer, speaks } from '../support/faults/faults.ts'
 import { type Answered, admin, ask, type ServeNode, signIn, startNode, tokenOf } from '../support/program/serve-node.ts'
 import { buildVersion, isHere, version01, version01Missing } from '../support/program/version-0.1.ts'
+import { balancedNodes } from '../support/servers/balanced-nodes.ts'
 import { postgresMissing, startPostgres } from '../support/servers/postgres.ts'
 import { haproxyMissing, startHaproxy } from '../support/servers/reverse-proxy.ts'
+import { lastingPort } from '../support/servers/server.ts'
 import { freshDatabase } from '../support/store/data-fixture.ts'
 import { peerSuite } from '../support/suite/peer.ts'
 import { until } from '../support/suite/until.ts'
@@ -27,33 +29,6 @@ const perSecond = 20
 const callerCount = 10
 const users = Array.from({ length: callerCount }, (_, n) => `user-${n}`)
 
-/** The lines of docs/serve.md for these nodes, over plain HTTP. 0.1 answers no probe without Host. */
-const sections =
-  (ports: readonly number[]) =>
-  (port: number): string => {
-    const servers = ports.map((own, n) => `  server node-${n} 127.0.0.1:${own}`).join('\n')
-    const backend = (name: string, probe: string): string => `backend ${name}
-  mode http
-  option redispatch
-  option httpchk
-  http-check send meth GET uri ${probe} ver HTTP/1.1 hdr Host 127.0.0.1
-  http-check expect status 200
-  default-server check inter 500ms fall 2 rise 1
-  retries 2
-  retry-on conn-failure empty-response response-timeout 503
-${servers}
-`
-    return `frontend web
-  mode http
-  bind 127.0.0.1:${port}
-  http-request set-header Host 127.0.0.1
-  use_backend health if { path_beg -i /healthcheck }
-  default_backend sign-in
-
-${backend('health', '/livez')}
-${backend('sign-in', '/readyz')}`
-  }
-
 type Called = { readonly ok: boolean; readonly repeats: number; readonly ms: number; readonly why: string }
 type Load = {
   readonly roleCalls: Called[]
@@ -71,11 +46,12 @@ const post = async (url: string, token: string, path: string, body: object): Pro
     body: JSON.stringify(body),
   })
 
-/** Makes a call, and once more if it fails. */
+/** Makes a call, and once more a second later if it fails: a balancer without a server that is ready answers at once. */
 async function called(work: () => Promise<Answered>, right: (answer: Answered) => boolean): Promise<Called> {
   const began = performance.now()
   let why = ''
   for (let repeats = 0; repeats < 2; repeats += 1) {
+    if (repeats > 0) await pause(1_000)
     const answer = await work().catch((error: unknown) => ({ status: 0, body: String(error) }))
     if (right(answer)) return { ok: true, repeats, ms: performance.now() - began, why }
     why = `${answer.status}: ${answer.body.slice(0, 200)}`
@@ -142,7 +118,8 @@ const figures = (calls: readonly Called[]): string => {
   const times = calls.map(({ ms }) => ms).toSorted((a, b) => a - b)
   const at = (share: number): number => Math.round(times[Math.floor((times.length - 1) * share)] ?? Number.NaN)
   const repeated = calls.filter(({ repeats }) => repeats > 0).length
-  return `${calls.length} calls, ${calls.filter(({ ok }) => !ok).length} failed, ${repeated} repeated; ms: median ${at(0.5)}, p99 ${at(0.99)}, longest ${at(1)}`
+  const reasons = [...new Set(calls.flatMap(({ why }) => (why === '' ? [] : [`\n    ${why.replaceAll(/\s+/g, ' ')}`])))]
+  return `${calls.length} calls, ${calls.filter(({ ok }) => !ok).length} failed, ${repeated} repeated; ms: median ${at(0.5)}, p99 ${at(0.99)}, longest ${at(1)}${reasons.join('')}`
 }
 
 peerSuite(missing, 'three nodes on PostgreSQL behind HAProxy', () => {
@@ -157,7 +134,8 @@ peerSuite(missing, 'three nodes on PostgreSQL behind HAProxy', () => {
       const yaml = `# every: not known to 0.1\ntypes:\n  App:\n    - {kind: tcp, name: greeting, host: 127.0.0.1, port: ${target.port}, expect: hello}\n`
       const nodes: ServeNode[] = []
       try {
-        for (let n = 0; n < 3; n += 1) nodes.push(await startNode({ store, yaml, program: earlier.program }))
+        for (let n = 0; n < 3; n += 1)
+          nodes.push(await startNode({ store, yaml, program: earlier.program, port: await lastingPort() }))
         const ports = nodes.map(({ port }) => port)
         const version = async (): Promise<unknown> =>
           (await server.query('SELECT "version" FROM "meta"', new URL(store).pathname.slice(1)))[0]?.version
@@ -165,7 +143,7 @@ peerSuite(missing, 'three nodes on PostgreSQL behind HAProxy', () => {
         const direct = nodes[0] as ServeNode
         const token = tokenOf(await signIn(direct))
         for (const userName of users) await addUser(server, store, userName)
-        await using balancer = await startHaproxy(sections(ports))
+        await using balancer = await startHaproxy(balancedNodes(ports))
         const url = `http://127.0.0.1:${balancer.port}`
         await until(async () => (await post(url, token, '/assignroles', { UserName: users[0] })).status === 200)
         const load = startLoad(url, token)

@@ -381,8 +381,9 @@ export class ConnectionPool {
         this.#troubled = false
         this.#host = host
         this.#connectedInMs = performance.now() - startedAt
-        // Connecting takes at least three round trips.
-        if (this.#roundTripMs === 0) this.#roundTripMs = this.#connectedInMs / 3
+        // Connecting takes at least three round trips. A server that has moved away would fail each check otherwise, and a
+        // check that fails measures nothing.
+        this.#measured(this.#connectedInMs / 3)
         this.#handOver(connection)
         this.#connect()
       },

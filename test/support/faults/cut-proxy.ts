@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
 
 /** Who a connection through the proxy is with: the client that came, or the server behind. */
 export type Side = 'client' | 'server'
@@ -32,18 +33,29 @@ export type CutProxy = {
   readonly stall: () => void
   /** Ends a stall. What was open then flows on, or is `lost`: silent for ever, while new connections are good. */
   readonly heal: (open: 'flows' | 'lost') => void
+  /** How late the answers of the server are from now on, in milliseconds. */
+  readonly slow: (ms: number) => void
   readonly close: () => Promise<void>
 }
 
 /** A server notices by its keepalive that a silent client is gone. Milliseconds; hours in real life. */
 const keepAliveMs = 3_000
 
-type Pair = { readonly client: Socket; server: Socket | undefined; lost: boolean }
+type Pair = {
+  readonly client: Socket
+  server: Socket | undefined
+  lost: boolean
+  /** Ends when the client has the latest answer, however late that is. */
+  answered: Promise<void>
+  /** How many answers are late now. */
+  late: number
+}
 
 /** A TCP proxy to a port of loopback that breaks connections on demand. */
 export async function cutProxy(port: number): Promise<CutProxy> {
   const pairs = new Set<Pair>()
   let stalled = false
+  let lateMs = 0
   let armed: { readonly cut: Cut; left: number; readonly done: () => void } | undefined
   let losing: { pair: Pair | undefined; answers: string; readonly done: () => void } | undefined
 
@@ -52,12 +64,31 @@ export async function cutProxy(port: number): Promise<CutProxy> {
     pair.server = server
     server.setNoDelay(true)
     server.on('error', () => pair.client.destroy())
-    server.on('data', (data) => pass(pair, data, 'server'))
-    server.on('end', () => {
-      if (!pair.lost) pair.client.end()
-    })
-    server.on('close', () => {
-      if (!pair.lost) pair.client.destroySoon()
+    server.on('data', (data) => inOrder(pair, () => pass(pair, data, 'server')))
+    server.on('end', () =>
+      inOrder(pair, () => {
+        if (!pair.lost) pair.client.end()
+      }),
+    )
+    server.on('close', () =>
+      inOrder(pair, () => {
+        if (!pair.lost) pair.client.destroySoon()
+      }),
+    )
+  }
+
+  /** At once, unless answers are late now or one before it still is. */
+  const inOrder = (pair: Pair, work: () => void): void => {
+    if (lateMs === 0 && pair.late === 0) {
+      work()
+      return
+    }
+    const due = performance.now() + lateMs
+    pair.late += 1
+    pair.answered = pair.answered.then(async () => {
+      await pause(Math.max(0, due - performance.now()))
+      pair.late -= 1
+      work()
     })
   }
 
@@ -114,7 +145,7 @@ export async function cutProxy(port: number): Promise<CutProxy> {
   }
 
   const listener = createServer({ allowHalfOpen: true }, (client) => {
-    const pair: Pair = { client, server: undefined, lost: false }
+    const pair: Pair = { client, server: undefined, lost: false, answered: Promise.resolve(), late: 0 }
     pairs.add(pair)
     client.setNoDelay(true)
     client.on('error', () => {})
@@ -169,6 +200,9 @@ export async function cutProxy(port: number): Promise<CutProxy> {
         pair.client.resume()
         pair.server?.resume()
       }
+    },
+    slow: (ms) => {
+      lateMs = ms
     },
     close: async () => {
       listener.close()

@@ -63,6 +63,8 @@ export type PostgresServer = Running & {
   readonly client: (database?: string) => Promise<pg.Client>
   /** Ends it and starts it again with the same data and port. */
   readonly restart: (settings?: readonly string[]) => Promise<PostgresServer>
+  /** Ends it at once, as a crash would. Its data stay, and `restart` starts it again. */
+  readonly crash: () => Promise<void>
   /** `pg_ctl restart`: the same data, port and settings, in a process that is not a child of this one any more. */
   readonly restartInPlace: (mode: 'fast' | 'immediate') => Promise<void>
   /**
@@ -196,6 +198,11 @@ async function launch(folder: string, port: number, { settings, from }: Made): P
     restart: async (more = []) => {
       await running.stop()
       return await launch(folder, port, { settings: [...settings, ...more], from })
+    },
+    crash: async () => {
+      process.off('exit', killStray)
+      // Not by the process that was started here: `restartInPlace` replaces it.
+      await control(from, data, ['stop', '-m', 'immediate', '-w'])
     },
     restartInPlace: async (mode) => {
       process.off('exit', killStray)

@@ -24,8 +24,23 @@ export const findProgram = (name: string): string | undefined =>
     .map((folder) => join(folder, name))
     .find((path) => existsSync(path))
 
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
+/** Those below the ports that Linux and others give to connections and to who listens on 0. */
+const lowPorts = { from: 20_000, to: 32_000 }
+
+/** A free port that nothing gets by chance while its server is down, such as the connection of somebody else. */
+export async function lastingPort(): Promise<number> {
+  for (;;) {
+    const port = await portOf(lowPorts.from + Math.floor(Math.random() * (lowPorts.to - lowPorts.from))).catch(
+      () => undefined,
+    )
+    if (port !== undefined) return port
+  }
+}
+
+export const freePort = (): Promise<number> => portOf(0)
+
+async function portOf(port: number): Promise<number> {
+  const server = createServer().listen(port, '127.0.0.1')
   await once(server, 'listening')
   const address = server.address()
   server.close()
