@@ -111,17 +111,17 @@ types:
     const probes = of(ways, other).probes
     await close(of(ways, owner))
     await eventually(() => shop('firing', 'warning').length > 0)
-    const said = JSON.stringify(shop('firing', 'warning'))
-    expect(said).toContain(`${owner} cannot reach it, ${other} can: `)
+    const text = JSON.stringify(shop('firing', 'warning'))
+    expect(text).toContain(`${owner} cannot reach it, ${other} can: `)
     expect(await metric(owner, 'svc_check_confirmed_warning')).toMatch(/ 1$/)
     expect(await metric(other, 'svc_check_confirmed_warning')).toBeUndefined()
     expect((await ask(`${of(nodes, owner).url}/`, { headers: { accept: 'text/html' } })).body).toContain(
       `${owner} cannot reach it, ${other} can`,
     )
     // It is asked again at each bad run.
-    const asked = of(ways, other).probes
-    expect(asked).toBeGreaterThan(probes)
-    await eventually(() => of(ways, other).probes >= asked + 2)
+    const probesSoFar = of(ways, other).probes
+    expect(probesSoFar).toBeGreaterThan(probes)
+    await eventually(() => of(ways, other).probes >= probesSoFar + 2)
     expect(shop('firing', 'critical')).toEqual([])
   })
 

@@ -205,7 +205,7 @@ export const plants: readonly NodesPlant[] = [
     what: 'a failure waits for an answer for ever',
     folder: 'states',
     file: 'states.ts',
-    from: 'if (this.#now >= (place.opinion?.asked?.until ?? Number.POSITIVE_INFINITY))',
+    from: 'if (this.#now >= (place.opinion?.question?.until ?? Number.POSITIVE_INFINITY))',
     to: 'if (this.#now > Number.MAX_VALUE)',
     rule: 'confirmed in time',
     losesRoutes: true,

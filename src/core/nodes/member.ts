@@ -1,5 +1,5 @@
 import type { StoredRow } from '../outbox/index.ts'
-import type { Answer, OtherNode, Question } from '../states/index.ts'
+import type { NodeAnswer, OtherNode, Question } from '../states/index.ts'
 import { afterFailure, afterRenewal, afterStandstill, type Lease, type Mode, modeOf, noLease } from './lease.ts'
 import { nodeOfKey, ownersOf, secondFor } from './owner.ts'
 import { aloneMs, awayMs, mostQuestions, renewEveryMs, renewTimeoutMs, standstillMs } from './policy.ts'
@@ -47,7 +47,7 @@ export type MemberEffect =
   /** Run the monitor of the question once, for its answer only, then `looked`. */
   | { readonly type: 'look'; readonly question: OthersQuestion }
   /** Other nodes have answered: `States.opined`. */
-  | { readonly type: 'opinions'; readonly answers: readonly Answer[] }
+  | { readonly type: 'opinions'; readonly answers: readonly NodeAnswer[] }
   /** For people. */
   | { readonly type: 'stand'; readonly mode: Mode; readonly before: Mode }
   /** Call `leave`. */
@@ -128,7 +128,7 @@ export class Membership {
   /** What it asks other nodes. */
   #questions: readonly Question[] = []
   /** The open questions of other nodes, with its answer once it has one. */
-  #asked = new Map<string, { readonly question: OthersQuestion; reaches: boolean | undefined }>()
+  #inquiries = new Map<string, { readonly question: OthersQuestion; reaches: boolean | undefined }>()
   /** Whether others do not know yet what it asks and answers. */
   #hasOpinions = false
 
@@ -178,9 +178,9 @@ export class Membership {
 
   /** Whether this node reaches what another one has asked about. Undefined: its run came to no verdict. */
   looked({ from, epoch, id }: OthersQuestion, reaches: boolean | undefined): void {
-    const asked = this.#asked.get(questionName(from, epoch, id))
-    if (!asked || reaches === undefined || this.#isIsolated) return
-    asked.reaches = reaches
+    const inquiry = this.#inquiries.get(questionName(from, epoch, id))
+    if (!inquiry || reaches === undefined || this.#isIsolated) return
+    inquiry.reaches = reaches
     this.#hasOpinions = true
   }
 
@@ -497,7 +497,7 @@ export class Membership {
   // Opinions.
 
   #opinions(): NodeFacts['opinions'] {
-    const answers = [...this.#asked.values()].flatMap(({ question, reaches }) =>
+    const answers = [...this.#inquiries.values()].flatMap(({ question, reaches }) =>
       reaches === undefined ? [] : [{ node: question.from, epoch: question.epoch, id: question.id, reaches }],
     )
     return { questions: this.#questions, answers }
@@ -511,14 +511,14 @@ export class Membership {
     for (const { node: from, epoch, facts } of others)
       for (const question of (facts.opinions?.questions ?? []).slice(0, mostQuestions))
         if (question.node === this.#node) open.set(questionName(from, epoch, question.id), { ...question, from, epoch })
-    for (const name of this.#asked.keys()) if (!open.has(name)) this.#asked.delete(name)
+    for (const name of this.#inquiries.keys()) if (!open.has(name)) this.#inquiries.delete(name)
     for (const [name, question] of open) {
-      if (this.#asked.has(name) || this.#isIsolated || !this.#settings.monitors.groups.has(question.key)) continue
-      this.#asked.set(name, { question, reaches: undefined })
+      if (this.#inquiries.has(name) || this.#isIsolated || !this.#settings.monitors.groups.has(question.key)) continue
+      this.#inquiries.set(name, { question, reaches: undefined })
       this.#effects.push({ type: 'look', question })
     }
     const answers = others.flatMap(({ node, facts }) =>
-      (facts.opinions?.answers ?? []).flatMap(({ node: of, epoch, id, reaches }): readonly Answer[] => {
+      (facts.opinions?.answers ?? []).flatMap(({ node: of, epoch, id, reaches }): readonly NodeAnswer[] => {
         const isOpen = this.#questions.some((one) => one.id === id && one.node === node)
         return of === this.#node && epoch === own && isOpen ? [{ id, reaches }] : []
       }),

@@ -1,4 +1,4 @@
-import type { Answer, Question } from '../states/index.ts'
+import type { NodeAnswer, Question } from '../states/index.ts'
 
 /** A node as the store has it. */
 export type NodeRow = {
@@ -34,7 +34,7 @@ export type NodeFacts = {
 export type Opinions = {
   readonly questions: readonly Question[]
   /** Of `node`, in its `epoch`, the question `id`. */
-  readonly answers: readonly (Answer & { readonly node: string; readonly epoch: number })[]
+  readonly answers: readonly (NodeAnswer & { readonly node: string; readonly epoch: number })[]
 }
 
 /** A question of another node to this one. */

@@ -22,9 +22,9 @@ import type {
   ShownIncident,
 } from '../service.ts'
 import {
-  type Answer,
   type Effect,
   lineKey,
+  type NodeAnswer,
   type Question,
   type RunOfStates,
   States,
@@ -93,7 +93,7 @@ export type StatesPart = Part & {
   /** The open questions to other nodes. */
   readonly questions: () => readonly Question[]
   /** Other nodes have answered. */
-  readonly opined: (answers: readonly Answer[]) => void
+  readonly opined: (answers: readonly NodeAnswer[]) => void
 }
 
 /**

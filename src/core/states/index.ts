@@ -8,7 +8,7 @@ export {
   type StoredState,
   type StoredStates,
 } from './ledger.ts'
-export { type Answer, type OtherNode, type Question, reaches } from './opinion.ts'
+export { type NodeAnswer, type OtherNode, type Question, reaches } from './opinion.ts'
 export { isUnreachable, rank } from './policy.ts'
 export { type Effect, lineKey, monitorOfSvc, States, type StoredSubject, type SubjectView } from './states.ts'
 export { subjectId, subjectOf } from './subject.ts'

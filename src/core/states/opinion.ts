@@ -19,7 +19,7 @@ export type Question = Subject & {
 }
 
 /** What a node answers. */
-export type Answer = { readonly id: number; readonly reaches: boolean }
+export type NodeAnswer = { readonly id: number; readonly reaches: boolean }
 
 /** What another node says of a subject that this one cannot reach. Times are milliseconds of the time line. */
 export type Opinion = {
@@ -27,7 +27,7 @@ export type Opinion = {
   readonly since: number
   readonly own: string
   /** The open question. It has no answer if there is none by `until`. */
-  readonly asked?: Omit<Question, keyof Subject> & { readonly until: number }
+  readonly question?: Omit<Question, keyof Subject> & { readonly until: number }
   /** The latest answer. None in time counts as one that does not reach it either. */
   readonly answer?: { readonly node: string; readonly reaches: boolean }
 }
@@ -51,9 +51,9 @@ export function afterUnreachable(
   const { nodes, depth, id } = run
   if (!nodes) return undefined
   const { own, other: node } = nodes
-  if (before?.asked || before?.answer?.reaches === false) return before
+  if (before?.question || before?.answer?.reaches === false) return before
   const since = before?.since ?? run.beganAt
-  return { ...before, since, own, asked: { id, node, depth, until: run.now + run.confirmMs + answerMs } }
+  return { ...before, since, own, question: { id, node, depth, until: run.now + run.confirmMs + answerMs } }
 }
 
 /** The other node reaches it, by its latest answer. */
@@ -61,7 +61,7 @@ export const isContested = (opinion: Opinion | undefined): boolean => opinion?.a
 
 /** Nobody knows yet whether the other node reaches it. */
 export const isUnanswered = (opinion: Opinion | undefined): boolean =>
-  opinion?.asked !== undefined && opinion.answer === undefined
+  opinion?.question !== undefined && opinion.answer === undefined
 
 export const answered = (opinion: Opinion, node: string, reaches: boolean): Opinion => ({
   since: opinion.since,

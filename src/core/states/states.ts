@@ -5,12 +5,12 @@ import { follow, type IncidentStep, needsBlame, opened, parts, underCause } from
 import { type Judgement, judge, newSubject } from './judge.ts'
 import { afterTry, failsNow, isBlind, isProvedSince, lineWith, type NetworkLine } from './line.ts'
 import {
-  type Answer,
   afterUnreachable,
   answered,
   contestedMessage,
   isContested,
   isUnanswered,
+  type NodeAnswer,
   type Opinion,
   type OtherNode,
   type Question,
@@ -243,19 +243,21 @@ export class States {
   get questions(): readonly Question[] {
     return [...this.#asking].flatMap((place) => {
       const { row, opinion } = place
-      if (!opinion?.asked || !this.#has(place)) this.#asking.delete(place)
-      if (!opinion?.asked || !this.#has(place)) return []
+      if (!opinion?.question || !this.#has(place)) {
+        this.#asking.delete(place)
+        return []
+      }
       const { key, check, item } = row
-      const { id, node, depth } = opinion.asked
+      const { id, node, depth } = opinion.question
       return [{ id, node, depth, key, check, ...(item === undefined ? {} : { item }) }]
     })
   }
 
   /** Another node has answered. Answers to questions that are no longer open count for nothing. */
-  opined(answers: readonly Answer[], now: number): readonly Effect[] {
+  opined(answers: readonly NodeAnswer[], now: number): readonly Effect[] {
     return this.#during(now, () => {
       for (const place of this.#asking) {
-        const answer = answers.find(({ id }) => id === place.opinion?.asked?.id)
+        const answer = answers.find(({ id }) => id === place.opinion?.question?.id)
         if (answer) this.#opined(place, answer.reaches)
       }
     })
@@ -270,7 +272,7 @@ export class States {
         if (watched) this.#advance(watched, place)
       }
       for (const place of this.#asking)
-        if (this.#now >= (place.opinion?.asked?.until ?? Number.POSITIVE_INFINITY)) this.#opined(place, false)
+        if (this.#now >= (place.opinion?.question?.until ?? Number.POSITIVE_INFINITY)) this.#opined(place, false)
       if (failsNow(this.#line, this.#now)) this.#lineFailed()
       if (this.#needsWitness() && this.#now - this.#witnessedAt >= witnessEveryMs) this.#askWitnesses()
       if (this.#now - this.#scannedAt < scanEveryMs) return
@@ -440,8 +442,12 @@ export class States {
     this.#askOther(watched, place, verdict, run)
     const { opinion } = place
     const isAgreed = !isUnanswered(opinion)
-    const seen = inDoubtSince(before, verdict, opinion)
-    const { state, effects } = judge(seen, asContested(verdict, opinion), run, { ...monitor, isLineProved, isAgreed })
+    const present = inDoubtSince(before, verdict, opinion)
+    const { state, effects } = judge(present, asContested(verdict, opinion), run, {
+      ...monitor,
+      isLineProved,
+      isAgreed,
+    })
     this.#put(watched, place, state)
     for (const effect of effects) this.#judged(watched, place, before, effect, run)
     this.#advance(watched, place)
@@ -470,8 +476,8 @@ export class States {
       const run = { beganAt, depth, now: this.#now, confirmMs: monitor.confirmMs, nodes, id: this.#questions + 1 }
       place.opinion = afterUnreachable(place.opinion, run)
     }
-    if (place.opinion?.asked) {
-      this.#questions = Math.max(this.#questions, place.opinion.asked.id)
+    if (place.opinion?.question) {
+      this.#questions = Math.max(this.#questions, place.opinion.question.id)
       this.#asking.add(place)
     } else this.#asking.delete(place)
   }
@@ -481,8 +487,8 @@ export class States {
     this.#asking.delete(place)
     const { opinion, row } = place
     const confirmMs = this.#watched.get(row.key)?.monitor.confirmMs
-    if (!opinion?.asked || confirmMs === undefined || !this.#has(place)) return
-    const { node, depth } = opinion.asked
+    if (!opinion?.question || confirmMs === undefined || !this.#has(place)) return
+    const { node, depth } = opinion.question
     const isNews = opinion.answer?.reaches !== reaches
     place.opinion = answered(opinion, node, reaches)
     if (isNews && this.#now - opinion.since >= confirmMs) this.#ask(row.key, depth, this.#now, false)
