@@ -1054,7 +1054,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
     isolated: () => {
       const name = chance.of(names)
       const ms = chance.of([10 * second, 40 * second, 2 * minute])
-      disturb(`isolated ${name}`, ms)
+      // It notices its line when it next tries its witnesses, and then takes its share back.
+      disturb(`isolated ${name}`, ms + 10 * second)
       cuts.set(`${name} peers`, queue.now + ms)
     },
     dead: () => {

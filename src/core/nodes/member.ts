@@ -91,6 +91,8 @@ export class Membership {
   #lease: Lease = noLease
   #mode: Mode = 'joining'
   #memberSince: number | undefined
+  /** Until when what it takes over may be something of which it has sent an end by itself. */
+  #doubtsUntil = Number.NEGATIVE_INFINITY
   #hasClaimed = false
   #hasLeft = false
   #ids = 0
@@ -410,6 +412,8 @@ export class Membership {
     if (mode === before) return
     this.#mode = mode
     this.#memberSince = mode === 'member' ? now : undefined
+    // Nodes that come back at the same time take over from each other, so that nobody seems to have been silent.
+    if (before === 'alone') this.#doubtsUntil = now + aloneMs
     const wasByItself = isByItself(before) || before === 'displaced'
     if (wasByItself && !isByItself(mode)) this.#releaseStrangers()
     this.#effects.push({ type: 'stand', mode, before }, { type: 'share' })
@@ -596,7 +600,7 @@ export class Membership {
       this.#keys.add(key)
       if (nodeOfKey(key) === this.#node) this.#ownKnown.add(key)
     }
-    if (keys.size > 0) this.#effects.push({ type: 'adopt', keys, stored: inDoubt(storedOf(stored, keys)) })
+    if (keys.size > 0) this.#effects.push({ type: 'adopt', keys, stored: inDoubt(storedOf(stored, keys), this.#seenAt < this.#doubtsUntil) })
     if (restamps) this.#restamps = false
     if (againKeys.size > 0)
       this.#effects.push({ type: 'write again', keys: againKeys, stored: storedOf(stored, againKeys) })
@@ -643,12 +647,13 @@ const signatureOf = (rows: readonly NodeRow[], { digest, own }: MemberSettings):
 
 /**
  * Whoever had a monitor before and was without the store for so long that it sent by itself may have sent an end that the
- * store does not know. If the fault stands, receivers must not go on believing that it is over.
+ * store does not know. If the fault stands, receivers must not go on believing that it is over. `all`: this node was.
  */
-function inDoubt(stored: Taken): Taken {
+function inDoubt(stored: Taken, all: boolean): Taken {
   const keys = new Set(stored.states.flatMap(({ row, silentMs = 0 }) => (silentMs >= aloneMs ? [row.key] : [])))
   const outbox = stored.outbox.map((one): StoredRow => {
-    return keys.has(one.subject.key) && one.row?.last ? { ...one, row: { ...one.row, isInDoubt: true } } : one
+    const isInDoubt = all || keys.has(one.subject.key)
+    return isInDoubt && one.row?.last ? { ...one, row: { ...one.row, isInDoubt: true } } : one
   })
   return { ...stored, outbox }
 }
