@@ -600,7 +600,12 @@ export class Membership {
       this.#keys.add(key)
       if (nodeOfKey(key) === this.#node) this.#ownKnown.add(key)
     }
-    if (keys.size > 0) this.#effects.push({ type: 'adopt', keys, stored: inDoubt(storedOf(stored, keys), this.#seenAt < this.#doubtsUntil) })
+    if (keys.size > 0)
+      this.#effects.push({
+        type: 'adopt',
+        keys,
+        stored: inDoubt(storedOf(stored, keys), this.#seenAt < this.#doubtsUntil),
+      })
     if (restamps) this.#restamps = false
     if (againKeys.size > 0)
       this.#effects.push({ type: 'write again', keys: againKeys, stored: storedOf(stored, againKeys) })
