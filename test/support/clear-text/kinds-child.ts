@@ -24,10 +24,14 @@ import {
  */
 const folder = mkdtempSync(join(tmpdir(), 'svc-clear-text-'))
 
-/** Listens at the first address on a free port, and at the others on the same one. */
+/** The namespace is its own, and connections leave from higher ports: nothing else has these. */
+let nextPort = 20_000
+
+/** Listens at each of the addresses, on the same port. */
 async function listeners(addresses: readonly string[], row: ClearTextRow) {
   const bytesByAddress = new Map<string, Buffer[]>()
-  let port = 0
+  const port = nextPort
+  nextPort += 1
   const servers: Server[] = []
   const sockets = new Set<Socket>()
   for (const address of addresses) {
@@ -41,7 +45,6 @@ async function listeners(addresses: readonly string[], row: ClearTextRow) {
     })
     server.listen({ host: address, port, ipv6Only: true })
     await once(server, 'listening')
-    port = (server.address() as AddressInfo).port
     servers.push(server)
   }
   const close = async (): Promise<void> => {
