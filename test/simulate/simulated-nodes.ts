@@ -210,6 +210,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
     disturbances.push({ from: queue.now, to: queue.now + ms, what })
     disturbedUntil = Math.max(disturbedUntil, queue.now + ms)
   }
+  /** When a node was without its network. */
+  const isolations: Span[] = []
   const isCalm = (ms: number): boolean => queue.now >= disturbedUntil + ms
   const disturbedBetween = (from: number, to: number): boolean =>
     disturbances.some((one) => one.from <= to && one.to >= from)
@@ -326,7 +328,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
     if (
       firstAt !== undefined &&
       !isAlone &&
-      !disturbedBetween(firstAt - 5 * second, queue.now) &&
+      // A message of a receiver that puts several together is on its way for longer.
+      !disturbedBetween(firstAt - (receiver.rules.folds ? 20 : 5) * second, queue.now) &&
       !wasLossy(receiver, firstAt)
     )
       broken('nothing twice', text)
@@ -1057,6 +1060,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
       // It notices its line when it next tries its witnesses, and then takes its share back.
       disturb(`isolated ${name}`, ms + 10 * second)
       cuts.set(`${name} peers`, queue.now + ms)
+      isolations.push({ from: queue.now, to: queue.now + ms })
     },
     dead: () => {
       const name = chance.of(names)
@@ -1199,7 +1203,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
       const since = Math.max(ranAt.get(key) ?? 0, lastTurn(), reloadedAt, ableSince ?? time)
       const isReady = time >= Math.max(store.downUntil, store.slowUntil, store.lossyUntil)
       // An isolated owner whose peer has failed anyway notices it when it looks for that, every 30 s.
-      const isHidden = wasBad(peer, time - 5 * minute, time) && names.some((name) => isCut(name, 'peers'))
+      const isHidden = wasBad(peer, time - 5 * minute, time) && isolations.some(({ to }) => time - to < 35 * second)
       const bound = peer.everyMs + 20 * second + (isHidden ? 35 * second : 0)
       if (isReady && time - since > bound) broken('somebody runs it', `${key} for ${time - since} ms`, key)
       if (!isCalm(25 * second)) {
