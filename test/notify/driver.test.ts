@@ -236,6 +236,29 @@ describe('notifications to a real HTTP server, with a clock that moves and simul
     expect(fixture.logs).toContain('notifications are stored again')
   })
 
+  test('W23 a store that cannot be opened is not said to store again before it does, although nothing waits to be stored', async () => {
+    const kept = outboxRows()
+    let isGone = true
+    let tries = 0
+    const work = async <T>(of: () => Promise<T>): Promise<T> => {
+      tries += 1
+      if (isGone) throw new Error('no store')
+      return await of()
+    }
+    const rows = {
+      ...kept,
+      read: () => work(() => kept.read()),
+      write: (batch: Parameters<typeof kept.write>[0]) => work(() => kept.write(batch)),
+    }
+    const fixture = await started({ rows })
+    await fixture.start()
+    expect(fixture.logs).toEqual(['notifications are not stored: no store'])
+    await until(() => tries > 2)
+    expect(fixture.logs).toEqual(['notifications are not stored: no store'])
+    isGone = false
+    await until(() => fixture.logs.includes('notifications are stored again'))
+  })
+
   test('W23 what a receiver refuses is logged, and sent again after five minutes', async () => {
     const fixture = await started({ rows: outboxRows(), answer: () => (_, response) => response.writeHead(403).end() })
     const driver = await fixture.start()

@@ -375,7 +375,9 @@ export class NotifyDriver {
     this.#hasNew = false
     const batch = [...this.#dirty]
     try {
-      if (batch.length > 0 && !(await this.#writeRows(batch.map(([, row]) => row)))) return false
+      // Without anything to store, a store that failed shows only by a write whether it works again.
+      const tries = batch.length > 0 || this.#storeFailingSince !== undefined
+      if (tries && !(await this.#writeRows(batch.map(([, row]) => row)))) return false
       for (const [key, row] of batch) if (this.#dirty.get(key) === row) this.#dirty.delete(key)
       if (this.#storeFailingSince !== undefined) this.#log('info', 'notifications are stored again')
       this.#storeFailingSince = undefined
