@@ -237,7 +237,7 @@ describe('notifications to a real HTTP server, with a clock that moves and simul
   })
 
   test('W23 a store that cannot be opened is not said to store again before it does, although nothing waits to be stored', async () => {
-    const kept = outboxRows()
+    const memory = outboxRows()
     let isGone = true
     let tries = 0
     const work = async <T>(of: () => Promise<T>): Promise<T> => {
@@ -246,9 +246,9 @@ describe('notifications to a real HTTP server, with a clock that moves and simul
       return await of()
     }
     const rows = {
-      ...kept,
-      read: () => work(() => kept.read()),
-      write: (batch: Parameters<typeof kept.write>[0]) => work(() => kept.write(batch)),
+      ...memory,
+      read: () => work(() => memory.read()),
+      write: (batch: Parameters<typeof memory.write>[0]) => work(() => memory.write(batch)),
     }
     const fixture = await started({ rows })
     await fixture.start()
