@@ -329,7 +329,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
       firstAt !== undefined &&
       !isAlone &&
       // A message of a receiver that puts several together is on its way for longer.
-      !disturbedBetween(firstAt - (receiver.rules.folds ? 20 : 5) * second, queue.now) &&
+      !disturbedBetween(firstAt - (receiver.rules.folds ? 20 : 10) * second, queue.now) &&
       !wasLossy(receiver, firstAt)
     )
       broken('nothing twice', text)
