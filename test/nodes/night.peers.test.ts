@@ -37,6 +37,10 @@ receivers:
     webhook_configs: [{url: "${url}"}]
 `
 
+/** The monitor of a peer, as a line of svc.yaml. */
+const monitorOf = ({ name, port }: ProbedPeer): string =>
+  `      - {kind: tcp, name: ${name}, host: 127.0.0.1, port: ${port}, expect: hello}\n`
+
 /** The primary and the standby, as one node reaches them. */
 type Way = { readonly primary: CutProxy; readonly standby: CutProxy }
 
@@ -153,8 +157,6 @@ peerSuite(
       for (let n = 0; n < 12; n += 1) peers.push(await probedPeer(`peer-${n}`, await freePort()))
       greeting = await probedPeer('greeting', await freePort())
       added = await probedPeer('added', await freePort())
-      const monitor = ({ name, port }: ProbedPeer): string =>
-        `      - {kind: tcp, name: ${name}, host: 127.0.0.1, port: ${port}, expect: hello}\n`
       yaml = `serve: {node: NODE, name: prod, confirm: 5s, every: {Standard: 10s}}
 notify:
   - {name: chat, webhook: {url: "${chat.url}"}}
@@ -163,10 +165,10 @@ types:
   Sql:
     host: false
     monitors:
-${monitor(greeting)}  App:
+${monitorOf(greeting)}  App:
     host: false
     monitors:
-${peers.map(monitor).join('')}`
+${peers.map(monitorOf).join('')}`
       for (let n = 0; n < first.length; n += 1) ports.push(await lastingPort())
       for (const name of first) await start(name)
       for (const name of users)
@@ -266,9 +268,8 @@ ${peers.map(monitor).join('')}`
     }, async () => {
       const from = enter('rollout, PostgreSQL restarted', 503)
       await fault(peer(2))
-      const monitor = `      - {kind: tcp, name: ${added.name}, host: 127.0.0.1, port: ${added.port}, expect: hello}\n`
       const changed = new RegExp(`(name: ${peer(2).name}, .*)}`)
-      yaml = `${yaml.replace(changed, '$1, timeout: 4s}')}${monitor}`
+      yaml = `${yaml.replace(changed, '$1, timeout: 4s}')}${monitorOf(added)}`
       made.push(added.name)
       added.fail()
       const reload = async (name: Name): Promise<void> => {

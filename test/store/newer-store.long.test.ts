@@ -140,7 +140,7 @@ describe('W6 a node that is too old, beside nodes of the new version', () => {
     ['the store', `UPDATE "meta" SET "version" = ${schema}`],
     ['the history in the store', `UPDATE "historyMeta" SET "version" = ${schema}`],
   ])(
-    'W6 a running node goes on when %s is upgraded; one that starts then is no member, and sends only when the other is gone for a minute',
+    'W6 a running node continues when %s is upgraded; one that starts afterwards is not a member, and sends only after the other has been gone for a minute',
     {
       timeout: 6 * maxMs,
     },

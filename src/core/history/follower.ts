@@ -1,4 +1,4 @@
-import { type HistorySource, replay } from './reader.ts'
+import { type HistorySource, keysByNumber, replay } from './reader.ts'
 import type { RunsId } from './rows.ts'
 
 /** How often what other nodes store is read. Milliseconds. */
@@ -17,7 +17,7 @@ export class HistoryFollower {
   readonly #source: HistorySource
   /** The rows that the recorder has, by `idOf`, with when they ended. */
   readonly #replayed: Map<string, number>
-  /** The largest numbers that are known. */
+  /** The largest numbers that were read. Those that this node got itself do not count: others may have smaller ones. */
   #numbers: { readonly names: number; readonly monitors: number }
   #readAt = Number.NEGATIVE_INFINITY
 
@@ -39,10 +39,11 @@ export class HistoryFollower {
     // Before the numbers, so that these contain all that the rows name.
     const fresh = (await rows.othersSince(since)).filter((row) => !this.#replayed.has(idOf(row)))
     if (fresh.length > 0) await this.#adopt()
+    const keys = keysByNumber(this.#source.recorder)
     for (let at = 0; at < fresh.length; at += rowsAtOnce) {
       const some = fresh.slice(at, at + rowsAtOnce)
       // What a clock that is ahead wrote ended now.
-      replay(this.#source, await rows.runsOf(some), (run) => (run.at <= now ? run : { ...run, at: now }))
+      replay(this.#source, keys, await rows.runsOf(some), (run) => (run.at <= now ? run : { ...run, at: now }))
       for (const row of some) this.#replayed.set(idOf(row), row.at)
     }
     for (const [id, at] of this.#replayed) if (at < since) this.#replayed.delete(id)

@@ -44,23 +44,28 @@ export async function restored(rows: HistoryRows, now: number): Promise<HistoryS
   recorder.adopt(numbered)
   const names = new Map(numbered.names.map(({ number, text }) => [number, text]))
   const source = { rows, recorder, names }
+  const keys = keysByNumber(recorder)
   const replayed: RunsId[] = []
   for (let skip = 0; ; skip += rowsAtOnce) {
     const some = await rows.runs(skip, rowsAtOnce)
-    replay(source, some, (run) => (run.at <= now ? run : undefined))
+    replay(source, keys, some, (run) => (run.at <= now ? run : undefined))
     replayed.push(...some.map(({ at, writer }) => ({ at, writer })))
     if (some.length < rowsAtOnce) return { ...source, replayed }
     await nextTurn()
   }
 }
 
-/** Takes runs that are stored, as `adjust` returns them. Undefined: not at all. */
+/** The keys of the monitors that have a number. */
+export const keysByNumber = ({ monitors }: Recorder): ReadonlyMap<number | undefined, string> =>
+  new Map(monitors.map(({ number, key }) => [number, key]))
+
+/** Takes runs that are stored, as `adjust` returns them. Undefined: not at all. `keys`: `keysByNumber` of the recorder. */
 export function replay(
   { recorder, names }: Pick<HistorySource, 'recorder' | 'names'>,
+  keys: ReadonlyMap<number | undefined, string>,
   rows: readonly RunsRow[],
   adjust: (run: ObservedRun) => ObservedRun | undefined,
 ): void {
-  const keys = new Map(recorder.monitors.map(({ number, key }) => [number, key]))
   for (const { at, body } of rows) {
     for (const { monitor, run } of decodeRuns(body, at, (number) => names.get(number))) {
       const key = keys.get(monitor)

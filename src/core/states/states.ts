@@ -253,7 +253,7 @@ export class States {
     })
   }
 
-  /** Another node has answered. Answers to questions that are no longer open count for nothing. */
+  /** Another node has answered. Answers to questions that are no longer open are ignored. */
   opined(answers: readonly NodeAnswer[], now: number): readonly Effect[] {
     return this.#during(now, () => {
       for (const place of this.#asking) {
