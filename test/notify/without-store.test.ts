@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Outbox, type Present } from '../../src/core/outbox/index.ts'
+import { Outbox, type OutboxRow, type Present, withNews } from '../../src/core/outbox/index.ts'
 import type { Incident, StoredSubject } from '../../src/core/states/index.ts'
 
 const subject: StoredSubject = { key: 'App/http/p2', type: 'App', monitor: 'http p2', check: 'connect' }
@@ -29,10 +29,10 @@ const sentAlone = {
 } as const
 
 /** A receiver that has got an incident from a node without the store, while the store has another one of the same fault. */
-function receiver(present: () => Present['state']) {
+function receiver(present: () => Present['state'], row: OutboxRow = { last: sentAlone, ends: [] }) {
   const outbox = new Outbox(0, (one) => ({ subject: one, state: present(), isQuiet: false }), '@a//svc/receivers')
   outbox.configure([pager], 0)
-  outbox.takeOver(keys, [{ receiver: 'pager', subject, row: { last: sentAlone, ends: [] } }], 200 * second)
+  outbox.takeOver(keys, [{ receiver: 'pager', subject, row }], 200 * second)
   outbox.watch(subject)
   return (now: number) => sends(outbox, now)
 }
@@ -96,4 +96,71 @@ test('W4 a receiver hears that a victim has recovered which a node without the s
   state = { level: 'ok', message: 'fine', depth: 'Basic', latest }
   expect(sentAt(320 * second)).toEqual(['end alone'])
   expect(sentAt(400 * second)).toEqual([])
+})
+
+const well: Present['state'] = {
+  level: 'ok',
+  message: 'fine',
+  depth: 'Basic',
+  latest: { level: 'ok', at: 320 * second, since: 300 * second },
+}
+const wordOf = (of: string) => ({ ...sentAlone, incident: of })
+const rowOf = (of: string): OutboxRow => ({ last: wordOf(of), ends: [] })
+const endOf = (of: string) =>
+  ({ what: 'end', incident: of, level: 'failed', beganAt: 60 * second, endedAt: 100 * second, text: 'fine' }) as const
+
+test('W4 a receiver hears the end of each incident that nodes without the store sent of one fault', () => {
+  const row = withNews(withNews(rowOf('of a'), rowOf('of b')), rowOf('of c'))
+  let state = failing(200 * second, incident('of a', 60 * second))
+  const sentAt = receiver(() => state, row)
+  // While the fault stands, none of them ends.
+  expect(sentAt(200 * second)).toEqual([])
+  state = well
+  expect(sentAt(320 * second)).toEqual(['end of b', 'end of c', 'end of a'])
+  expect(sentAt(400 * second)).toEqual([])
+})
+
+test('W4 an incident goes on that another node without the store has sent, and the others end when it ends', () => {
+  let state = failing(200 * second, incident('of b', 60 * second))
+  const sentAt = receiver(() => state, withNews(rowOf('of a'), rowOf('of b')))
+  expect(sentAt(200 * second)).toEqual([])
+  state = well
+  expect(sentAt(320 * second)).toEqual(['end of a', 'end of b'])
+})
+
+test('W4 the ends of all of them precede the next fault', () => {
+  const state = failing(200 * second, incident('the next', 190 * second))
+  const sentAt = receiver(() => state, withNews(rowOf('of a'), rowOf('of b')))
+  expect(sentAt(200 * second)).toEqual(['end of b', 'end of a', 'begin the next'])
+})
+
+test('W4 a fault that stands is sent once more after an end that another node has noted without the store', () => {
+  const state = failing(200 * second, incident('of a', 60 * second))
+  const sentAt = receiver(() => state, withNews(rowOf('of a'), { ends: [endOf('of b')] }))
+  expect(sentAt(200 * second)).toEqual(['end of b', 'reminder of a'])
+  expect(sentAt(201 * second)).toEqual([])
+})
+
+test('W4 what the store knows already is no news', () => {
+  const attempt = wordOf('of b')
+  const rows: readonly OutboxRow[] = [
+    rowOf('of a'),
+    { attempt: wordOf('of a'), ends: [] },
+    withNews(rowOf('of b'), rowOf('of a')),
+    { attempt, ends: [endOf('of a')] },
+  ]
+  for (const row of rows) {
+    expect(withNews(row, rowOf('of a'))).toBe(row)
+    expect(withNews(row, { ends: [endOf('of a')] })).toBe(row)
+  }
+})
+
+test('W4 a row that only waits for a receiver takes over what a node without the store has sent', () => {
+  const need = { incident: 'of a', level: 'failed', beganAt: 60 * second, since: 90 * second } as const
+  expect(withNews({ need, ends: [] }, rowOf('of b'))).toEqual({ need, last: wordOf('of b'), ends: [] })
+  expect(withNews({ ends: [endOf('of a')] }, rowOf('of b'))).toEqual({
+    last: wordOf('of b'),
+    ends: [endOf('of a')],
+    isInDoubt: true,
+  })
 })

@@ -166,6 +166,24 @@ export const plants: readonly NodesPlant[] = [
     seed: 6,
   },
   {
+    what: 'what a second node sent of the same fault by itself is forgotten',
+    folder: 'nodes',
+    file: 'table.ts',
+    from: 'const row = before && one.row ? withNews(before, one.row) : one.row',
+    to: 'const row = before ?? one.row',
+    rule: 'each incident ends',
+    seed: 1,
+  },
+  {
+    what: 'an end of the same fault does not wait for the message that the fault stands',
+    folder: 'outbox',
+    file: 'outbox.ts',
+    from: 'due !== undefined && row.isInDoubt === true',
+    to: 'false',
+    rule: 'no end while it stands',
+    seed: 1018,
+  },
+  {
     what: 'a failure that another node contests counts as a failure',
     folder: 'states',
     file: 'states.ts',
@@ -204,7 +222,11 @@ export const plants: readonly NodesPlant[] = [
 
 /** Loads the folder that has the defect. */
 export async function planted(plant: NodesPlant): Promise<{ readonly subject: Subject; readonly remove: () => void }> {
-  const imports = { '../schedule/index.ts': 'schedule/index.ts', '../states/index.ts': 'states/index.ts' }
+  const imports = {
+    '../outbox/index.ts': 'outbox/index.ts',
+    '../schedule/index.ts': 'schedule/index.ts',
+    '../states/index.ts': 'states/index.ts',
+  }
   const load = <T>() => plantedFolder<T>(plant.folder, imports, plant)
   if (plant.folder === 'nodes') {
     const { index, remove } = await load<typeof Nodes>()

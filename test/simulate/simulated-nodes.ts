@@ -50,12 +50,21 @@ type Span = { readonly from: number; readonly to: number }
  */
 type View = { isOpen: boolean; incident: string; isAlone: boolean; readonly senders: ReadonlySet<string> }
 const inStore = 'the store'
+/** What a receiver got of an incident. `senders`: as in a view. */
+type Tale = {
+  begins: number
+  ends: number
+  readonly at: number
+  isAlone: boolean
+  readonly subject: string
+  senders: ReadonlySet<string>
+}
 type Receiver = {
   readonly rules: shippedOutbox.ReceiverRules
   readonly windows: readonly (Span & { readonly mode: 'down' | 'lossy' | 'slow' })[]
   readonly views: Map<string, View>
   /** By incident. */
-  readonly tales: Map<string, { begins: number; ends: number; at: number; isAlone: boolean; subject: string }>
+  readonly tales: Map<string, Tale>
   /** When it first got each item. */
   readonly items: Map<string, number>
 }
@@ -72,6 +81,7 @@ const gistOf = (row: shippedOutbox.OutboxRow | undefined): string =>
     row?.attempt?.incident,
     row?.need?.incident,
     row?.ends.map(({ incident }) => incident),
+    row?.others?.map(({ incident }) => incident),
   ])
 
 /** The monitors on which one depends or that depend on it, also by way of others. */
@@ -334,11 +344,21 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
     )
       broken('nothing twice', text)
     receiver.items.set(item.id, firstAt ?? queue.now)
-    const tale = receiver.tales.get(item.incident) ?? { begins: 0, ends: 0, at: queue.now, isAlone, subject: name }
+    const tale: Tale = receiver.tales.get(item.incident) ?? {
+      begins: 0,
+      ends: 0,
+      at: queue.now,
+      isAlone,
+      subject: name,
+      senders: new Set(),
+    }
     receiver.tales.set(item.incident, tale)
     tale.isAlone ||= isAlone
     if (isEnd) tale.ends += 1
-    else tale.begins += 1
+    else {
+      tale.begins += 1
+      tale.senders = new Set([...tale.senders, isAlone ? process : inStore])
+    }
     if (key === nodesKey) {
       const out = item.subject.item ?? ''
       const since = queue.now - (lastRenewal.get(out) ?? 0)
@@ -388,12 +408,17 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
     to: 'store' | 'nobody',
     isOf: (receiver: string, name: string) => boolean = () => true,
   ): void => {
-    for (const { rules, views } of receivers)
-      for (const [name, view] of views) {
-        if (!view.senders.has(process) || !isOf(rules.name, name)) continue
-        const others = [...view.senders].filter((one) => one !== process)
-        views.set(name, { ...view, senders: new Set(to === 'store' ? [...others, inStore] : others) })
-      }
+    const without = (senders: ReadonlySet<string>): ReadonlySet<string> => {
+      const others = [...senders].filter((one) => one !== process)
+      return new Set(to === 'store' ? [...others, inStore] : others)
+    }
+    for (const { rules, views, tales } of receivers) {
+      for (const [name, view] of views)
+        if (view.senders.has(process) && isOf(rules.name, name))
+          views.set(name, { ...view, senders: without(view.senders) })
+      for (const tale of tales.values())
+        if (tale.senders.has(process) && isOf(rules.name, tale.subject)) tale.senders = without(tale.senders)
+    }
   }
   const handOverRows = (process: string, rows: readonly shippedOutbox.StoredRow[]): void => {
     const stored = new Set(rows.map(rowName))
@@ -626,11 +651,13 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
           const { id, fence, choose, news } = effect
           const rows = news()
           const take = () => {
-            const before = new Set(table.stored.outbox.map(rowName))
-            const added = rows.filter((one) => !before.has(rowName(one)))
+            const gists = () => new Map(table.stored.outbox.map((one) => [rowName(one), gistOf(one.row)]))
+            const before = gists()
             const taken = table.takeOver(fence, choose, rows, now())
             if (!taken) return undefined
-            for (const { subject: of } of added) holders.delete(of.key)
+            const after = gists()
+            for (const one of rows)
+              if (after.get(rowName(one)) !== before.get(rowName(one))) holders.delete(one.subject.key)
             handOverRows(this.process, rows)
             for (const key of taken.keys) holders.set(key, { node: this.name, epoch: fence.epoch, at: queue.now })
             trace(
@@ -1356,12 +1383,13 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
       if (view.senders.size === 0) count('orphan')
       else broken('each incident ends', `${to} believes ${name} ${view.incident}`)
     }
-    for (const [incident, { begins, ends, at, isAlone, subject: of }] of receiver.tales) {
+    for (const [incident, { begins, ends, at, isAlone, subject: of, senders }] of receiver.tales) {
       const machine = nodeOfKey(of)
       const isAway = (machine !== undefined && gone.has(machine)) || of.startsWith(`${nodesKey} `)
-      if (isAlone || isAway || begins === 0) continue
-      if (ends === 0) broken('each incident ends', `${to} never got the end of ${incident} of ${of}`)
-      if (ends > 1 && !disturbedBetween(at, endAt) && !wasPerhapsLost(receiver))
+      if (isAway || begins === 0) continue
+      if (ends === 0 && senders.size > 0)
+        broken('each incident ends', `${to} never got the end of ${incident} of ${of}`)
+      if (!isAlone && ends > 1 && !disturbedBetween(at, endAt) && !wasPerhapsLost(receiver))
         broken('nothing twice', `${to} got ${ends} ends of ${incident} of ${of}`)
     }
   }

@@ -50,6 +50,7 @@ test('W4 the store answers random operations of three nodes as its model in memo
     'stored',
     'taken',
     'taken over',
+    'taken over with other incidents',
   ])
 })
 

@@ -1,4 +1,4 @@
-import type { StoredRow } from '../outbox/index.ts'
+import { type StoredRow, withNews } from '../outbox/index.ts'
 import {
   type IncidentRecord,
   type StatesBatch,
@@ -68,8 +68,8 @@ export type NodesRows = {
   readonly configurations: (digests: readonly string[]) => Promise<Configurations>
   /**
    * Stamps the keys that `choose` names with the epoch, and reads what is stored under them: nobody who owned them before can
-   * write after that. `notices`: what this node told receivers while it was cut off; a row is added where there is none, and the
-   * owner of its key reads again. Undefined: the row of the node is not live.
+   * write after that. `notices`: what this node told receivers while it was cut off, which is added to what is stored
+   * (`withNews`), and whose owner reads it again. Undefined: the row of the node is not live.
    */
   readonly takeOver: (fence: Fence, choose: Choose, notices: readonly StoredRow[]) => Promise<Taken | undefined>
   /** `number`: of this attempt, counted from 1 for each epoch. One write of a node is in progress at a time. */
@@ -168,9 +168,11 @@ export class NodesTable {
   takeOver(fence: Fence, choose: Choose, news: readonly StoredRow[], now: number): Taken | undefined {
     if (!this.#mayWrite(fence, now)) return undefined
     for (const one of news) {
-      if (this.#outbox.has(rowName(one))) continue
-      this.#outbox.set(rowName(one), one)
-      this.#stamps.delete(one.subject.key)
+      const before = this.#outbox.get(rowName(one))?.row
+      const row = before && one.row ? withNews(before, one.row) : one.row
+      if (!row || row === before) continue
+      this.#outbox.set(rowName(one), { ...one, row })
+      this.#revoke(one.subject.key)
     }
     const stored = new Set([
       ...this.#stamps.keys(),
@@ -288,10 +290,16 @@ export class NodesTable {
     return 'stored'
   }
 
+  /** Its owner can no longer write it, and reads it again. A negative epoch still tells who had it. */
+  #revoke(key: string): void {
+    const epoch = this.#stamps.get(key)
+    if (epoch !== undefined && epoch > 0) this.#stamps.set(key, -epoch)
+  }
+
   /** For how long the owner before has been silent. */
   #silentMs(key: string, now: number): number | undefined {
     const epoch = this.#stamps.get(key)
-    const owner = epoch === undefined ? undefined : this.#nodes.get(epoch)
+    const owner = epoch === undefined ? undefined : this.#nodes.get(Math.abs(epoch))
     return owner && now - owner.renewedAt
   }
 }

@@ -7,4 +7,4 @@ export {
   receiverKey,
   type StoredRow,
 } from './outbox.ts'
-export type { OutboxRow, Present, ReceiverRules } from './row.ts'
+export { type OutboxRow, type Present, type ReceiverRules, withNews } from './row.ts'

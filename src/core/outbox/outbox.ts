@@ -475,7 +475,10 @@ export class Outbox {
       if (due) isPending(address.rows.get(id)?.need?.since ?? this.#now)
       const isReady = due !== undefined && this.#mayTell(address, id, present, due)
       const row = address.rows.get(id) ?? emptyRow
-      if (isReady || row.ends.length > 0) candidates.push({ id, row, present, due: isReady ? due : undefined })
+      // Nobody must believe meanwhile that it is well.
+      const endsWait = due !== undefined && row.isInDoubt === true
+      if (isReady || (row.ends.length > 0 && !endsWait))
+        candidates.push({ id, row, present, due: isReady ? due : undefined })
     }
     this.#send(
       address,

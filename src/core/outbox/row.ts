@@ -48,7 +48,12 @@ export type OutboxRow = {
     | undefined
   /** The earliest first. */
   readonly ends: readonly End[]
-  /** A node without the store may have sent an end of it since: if it still fails, that is sent once more. */
+  /** Other incidents of the same fault: several nodes without the store sent one each. They end together. */
+  readonly others?: readonly Word[] | undefined
+  /**
+   * The receiver may believe that the subject is well, or is about to get an end: if it still fails, that is sent, or sent
+   * once more, with the ends.
+   */
   readonly isInDoubt?: true | undefined
 }
 
@@ -106,10 +111,13 @@ export function withEnd(
   const before = row.last && row.last.level !== level ? row.last.level : undefined
   const fault = row.need?.fault
   const end: End = { what, incident, level, before, beganAt, endedAt, text, ...(fault === undefined ? {} : { fault }) }
+  const others = (row.others ?? []).map((one): End => {
+    return { what, incident: one.incident, level: one.level, beganAt: one.beganAt, endedAt, text }
+  })
   // A node that sent without the store has noted its end already, and nothing has been sent since.
   const isNews = row.last !== undefined || row.attempt !== undefined
   if (!isNews && row.ends.some((one) => one.incident === incident)) return { ends: row.ends }
-  return { ends: [...row.ends, end].slice(-mostEnds) }
+  return { ends: [...row.ends, ...others, end].slice(-mostEnds) }
 }
 
 /**
@@ -119,9 +127,54 @@ export function withEnd(
 export function withLostEnd(row: OutboxRow, next: Pick<Incident, 'id' | 'beganAt'>): OutboxRow {
   const about = aboutIn(row)
   if (!about || about.incident === next.id) return row
+  const other = row.others?.find(({ incident }) => incident === next.id)
+  if (other) return aboutAnother(row, other)
   // The clock may have been set back between the two.
   const endedAt = Math.max(about.beganAt, next.beganAt)
-  return withEnd(row, { incident: about.incident, what: 'end', endedAt, text: 'it ended before the next fault began' })
+  const text = 'it ended before the next fault began'
+  return { ...withEnd(row, { incident: about.incident, what: 'end', endedAt, text }), isInDoubt: true }
+}
+
+/** The row is about one of the other incidents from now on: that is the one that is stored. */
+function aboutAnother(row: OutboxRow, word: Word): OutboxRow {
+  const rest = (row.others ?? []).filter((one) => one !== word)
+  const { ends, isInDoubt } = row
+  return { last: word, ends, ...othersOf([...rest, ...wordsIn(row)]), ...(isInDoubt ? { isInDoubt } : {}) }
+}
+
+/** What the receiver knows, or perhaps knows, of the incident that the row is about. */
+const wordsIn = ({ last, attempt }: OutboxRow): readonly Word[] => {
+  const word = attempt ?? last
+  return word === undefined ? [] : [word]
+}
+
+const othersOf = (others: readonly Word[]): Pick<OutboxRow, 'others'> =>
+  others.length === 0 ? {} : { others: others.slice(-mostEnds) }
+
+/**
+ * What a node without the store sent about a subject, added to what is stored of it. The store may have another incident of
+ * the same fault, from its owner or from a further node. The receiver knows each of them by its id and has to get all ends.
+ */
+export function withNews(row: OutboxRow, news: OutboxRow): OutboxRow {
+  const about = row.attempt ?? row.last
+  const isKnown = ({ incident }: Pick<Word, 'incident'>): boolean =>
+    [about, ...(row.others ?? []), ...row.ends].some((one) => one?.incident === incident)
+  const words = [...wordsIn(news), ...(news.others ?? [])].filter((word) => !isKnown(word))
+  // Whether the incident of the row is over is known by its owner alone.
+  const over = news.ends.filter((end) => !isKnown(end) && end.incident !== row.need?.incident)
+  if (words.length === 0 && over.length === 0) return row
+  const ends = [...row.ends, ...over].slice(-mostEnds)
+  const [first, ...rest] = about ? [] : words
+  const others = [...(row.others ?? []), ...(about ? words : rest)]
+  const isInDoubt = row.isInDoubt || ends.length > 0
+  return {
+    ...row,
+    ...(first === undefined ? {} : { last: first }),
+    ends,
+    ...othersOf(others),
+    // While it stands, nobody must believe after such an end that it is over.
+    ...(isInDoubt ? { isInDoubt } : {}),
+  }
 }
 
 /** Ends that are too old to matter are given up. */
@@ -196,7 +249,7 @@ export function afterAccepted(row: OutboxRow, { ends, word }: SentPart): OutboxR
   const left = row.ends.filter((end) => !ends.some((one) => one.incident === end.incident))
   // It ended meanwhile.
   if (word === undefined || aboutIn(row)?.incident !== word.incident) return { ...row, ends: left }
-  return { last: word, ends: left }
+  return { last: word, ends: left, ...othersOf(row.others ?? []) }
 }
 
 /** The attempt failed. Unless the receiver perhaps has the message, it knows what it knew before. */
@@ -215,6 +268,7 @@ export function restoredRow(row: OutboxRow, now: number): OutboxRow {
     attempt: of(row.attempt),
     need: row.need && { ...row.need, since: past(row.need.since) },
     ends: row.ends.map((end) => ({ ...end, endedAt: past(end.endedAt) })),
+    ...othersOf((row.others ?? []).flatMap((word) => of(word) ?? [])),
     ...(row.isInDoubt ? { isInDoubt: true } : {}),
   }
 }

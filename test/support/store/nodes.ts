@@ -45,13 +45,18 @@ export const incidentOf = (row: StoredSubject, id: string, more: Partial<Inciden
   ...more,
 })
 
-export const outboxRowOf = (subject: StoredSubject, receiver: string, at: number | undefined): StoredRow => ({
+export const outboxRowOf = (
+  subject: StoredSubject,
+  receiver: string,
+  at: number | undefined,
+  incident = 'i',
+): StoredRow => ({
   receiver,
   subject,
   row:
     at === undefined
       ? undefined
-      : { ends: [], last: { incident: 'i', level: 'failed', isFlapping: false, beganAt: 1, observedAt: at, at } },
+      : { ends: [], last: { incident, level: 'failed', isFlapping: false, beganAt: 1, observedAt: at, at } },
 })
 
 export const batchOf = (more: Partial<StatesBatch>): StatesBatch => ({
@@ -226,14 +231,20 @@ export async function compareWithModel({ data, setClock }: ClockedStore, seed: n
         const all = await nodes.configurations(['digest 0', 'digest 1', 'digest 2'])
         const picked = some(keys)
         const choose = chance.is(0.7) ? ownedBy(node, all) : () => picked
-        const notices = some(subjectsFor(keys)).map((subject) =>
-          outboxRowOf(subject, chance.of(['mail', 'pager']), now),
+        // Of the same fault, each node may have sent an incident of its own.
+        const notices = some([...subjectsFor(keys), ...subjectsFor(keys)]).map((subject) =>
+          outboxRowOf(
+            subject,
+            chance.of(['mail', 'pager']),
+            now,
+            chance.of(['i', `of ${node}`, `of ${node} at ${now}`]),
+          ),
         )
-        const distinct = [...new Map(notices.map((one) => [JSON.stringify([one.receiver, one.subject]), one])).values()]
-        const expected = table.takeOver(fence, choose, distinct, now)
-        const answer = await nodes.takeOver(fence, choose, distinct)
+        const expected = table.takeOver(fence, choose, notices, now)
+        const answer = await nodes.takeOver(fence, choose, notices)
         expect(sortedTaken(answer)).toEqual(sortedTaken(expected))
         count(answer ? 'taken over' : 'not taken over')
+        if (answer?.outbox.some(({ row }) => row?.others)) count('taken over with other incidents')
         if (answer) lifeOf(node).own = answer.keys
       },
     ],

@@ -11,8 +11,9 @@ import type { StoreLink } from '../link.ts'
 import type { Db } from '../tables.ts'
 import { note } from './audit.ts'
 import { fillKeys } from './node-keys.ts'
+import { addNews } from './node-news.ts'
 import { answerOf, isLive, memberOf, membersQuery, renewal, withClock } from './node-rows.ts'
-import { addRows, storeRows } from './outbox.ts'
+import { storeRows } from './outbox.ts'
 import { incidentIn, type StoredIncident, storeStates } from './states.ts'
 
 const [deflated, inflated] = [promisify(deflateRaw), promisify(inflateRaw)]
@@ -76,9 +77,9 @@ export function nodesOver(
           UNION SELECT "key" FROM "notifyRows" WHERE "key" IS NOT NULL`.execute(tx)
         if (!writer.rows()[0]?.isLive) return undefined
         const rows = members.rows().map(memberOf)
-        const added = await addRows(tx, notices)
-        await unstamp(tx, sql`"key" = ANY(${[...new Set(added)]}::text[])`)
-        const keys = choose(rows, [...new Set([...stored.rows.map(({ key }) => key), ...added])])
+        const ofNews = notices.map(({ subject: { key } }) => key)
+        const keys = choose(rows, [...new Set([...stored.rows.map(({ key }) => key), ...ofNews])])
+        if (notices.length > 0) await takeNews(tx, notices, [...keys, ...ofNews])
         return { keys, before: await stamp(tx, fence, keys) }
       })
       if (!silent) return undefined
@@ -176,7 +177,7 @@ async function stamp(tx: Db, { epoch }: Fence, keys: readonly string[]): Promise
   return () => {
     const silentOf = new Map(epochs.rows().map((one) => [one.epoch, one.silentMs]))
     const entries = stamps.rows().flatMap((one): readonly (readonly [string, number])[] => {
-      const silentMs = silentOf.get(one.epoch)
+      const silentMs = silentOf.get(Math.abs(one.epoch))
       return silentMs === undefined ? [] : [[one.key, silentMs]]
     })
     return new Map(entries)
@@ -218,6 +219,18 @@ async function takenBy(
     outbox.push(...(await mapPaced(answers[2].rows, breathe, ({ body }) => JSON.parse(body) as StoredRow)))
   }
   return { states, incidents, outbox }
+}
+
+/**
+ * Adds what this node sent without the store. The owners of what has changed can no longer write it, and read it again: a
+ * negative epoch is no node's, and still tells who had the key. `keys`: all whose stamps the transaction changes, so that it
+ * locks them in their order.
+ */
+async function takeNews(tx: Db, news: readonly StoredRow[], keys: readonly string[]): Promise<void> {
+  await sql`SELECT FROM "nodeStamps" WHERE "key" = ANY(${[...new Set(keys)]}::text[])
+    ORDER BY "key" FOR UPDATE`.execute(tx)
+  const changed = [...new Set(await addNews(tx, news))]
+  await laterSql(tx, sql`UPDATE "nodeStamps" SET "epoch" = -abs("epoch") WHERE "key" = ANY(${changed}::text[])`)
 }
 
 const unstamp = (tx: Db, which: ReturnType<typeof sql>) =>

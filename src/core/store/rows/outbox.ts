@@ -53,26 +53,15 @@ export async function storeRows(tx: Db, table: 'notifyRows' | 'drillRows', rows:
   }
 }
 
-/** Stores those of which there is none yet. Returns their keys. */
-export async function addRows(tx: Db, rows: readonly StoredRow[]): Promise<readonly string[]> {
-  const keys: string[] = []
-  for (const some of chunked(rows.filter(({ row }) => row !== undefined))) {
-    const added = await sql<{ key: string }>`INSERT INTO "notifyRows" ("id", "key", "body") VALUES ${valuesOf(some)}
-      ON CONFLICT ("id") DO NOTHING RETURNING "key"`.execute(tx)
-    keys.push(...added.rows.map(({ key }) => key))
-  }
-  return keys
-}
-
 const valuesOf = (rows: readonly StoredRow[]) =>
   sql.join(rows.map((one) => sql`(${idOf(one)}, ${one.subject.key}, ${JSON.stringify(one)})`))
 
 /** Names of items may be longer than a key of an index. */
-const idOf = ({ receiver, subject: { key, check, item } }: StoredRow): string =>
+export const idOf = ({ receiver, subject: { key, check, item } }: StoredRow): string =>
   createHash('sha256')
     .update(JSON.stringify([receiver, key, check, item ?? null]))
     .digest('hex')
 
-function* chunked<T>(items: readonly T[]): Iterable<readonly T[]> {
+export function* chunked<T>(items: readonly T[]): Iterable<readonly T[]> {
   for (let at = 0; at < items.length; at += rowsAtOnce) yield items.slice(at, at + rowsAtOnce)
 }

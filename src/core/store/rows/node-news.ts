@@ -1,0 +1,29 @@
+import { sql } from 'kysely'
+import { type StoredRow, withNews } from '../../outbox/index.ts'
+import type { Db } from '../tables.ts'
+import { chunked, idOf, storeRows } from './outbox.ts'
+
+/**
+ * Adds what nodes without the store have sent to what is stored (`withNews`). Returns the keys of the rows that have changed.
+ * To be called with the locks of their stamps, so that nobody else writes them meanwhile.
+ */
+export async function addNews(tx: Db, news: readonly StoredRow[]): Promise<readonly string[]> {
+  const byId = new Map<string, StoredRow>()
+  for (const one of news) byId.set(idOf(one), joined(byId.get(idOf(one)), one))
+  const stored = new Map<string, StoredRow>()
+  for (const ids of chunked([...byId.keys()])) {
+    const { rows } = await sql<{ id: string; body: string }>`SELECT "id", "body" FROM "notifyRows"
+      WHERE "id" IN (${sql.join(ids)})`.execute(tx)
+    for (const { id, body } of rows) stored.set(id, JSON.parse(body) as StoredRow)
+  }
+  const changed = [...byId].flatMap(([id, one]): readonly StoredRow[] => {
+    const before = stored.get(id)
+    const row = joined(before, one)
+    return row.row === undefined || row.row === before?.row ? [] : [row]
+  })
+  await storeRows(tx, 'notifyRows', changed)
+  return changed.map(({ subject: { key } }) => key)
+}
+
+const joined = (before: StoredRow | undefined, one: StoredRow): StoredRow =>
+  before?.row && one.row ? { ...one, row: withNews(before.row, one.row) } : one
