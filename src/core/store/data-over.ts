@@ -54,7 +54,13 @@ export function dataOver(unwatched: StoreLink, clock: StoreClock, history: Share
   const failureCapacity: Capacity = { left: 0 }
   const guessCapacity: Capacity = { left: 0 }
   const prefixes: PrefixMemory = { hex: undefined, recent: new Map() }
-  const seals: SealMemory = { head: undefined, beganAt: undefined, floor: 0, lookedAt: Number.NEGATIVE_INFINITY }
+  const seals: SealMemory = {
+    head: undefined,
+    beganAt: undefined,
+    floor: 0,
+    lookedAt: Number.NEGATIVE_INFINITY,
+    limit: undefined,
+  }
   const sealingKey: SealingKey = { hex: undefined }
   const nonceKey: NonceKey = { hex: undefined }
   const endMemory: EndMemory = { ends: new Map(), triedAt: Number.NEGATIVE_INFINITY }

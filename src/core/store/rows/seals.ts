@@ -6,8 +6,12 @@ import { later } from '../dialect.ts'
 import type { StoreLink } from '../link.ts'
 import type { Db } from '../tables.ts'
 
-/** How many entries one seal has, so that others wait no longer for its transaction than for any other change. */
-const entriesPerSeal = 1_000
+/**
+ * How many entries one seal has at most, so that others wait no longer for its transaction than for any other change. A
+ * database that is too slow for so many gets half of them at the next attempt, until all are sealed.
+ */
+const mostEntries = 1_000
+const fewestEntries = 8
 /** How many entries or seals one query reads. */
 const pageSize = 1_000
 
@@ -30,6 +34,8 @@ export type SealMemory = {
   floor: number
   /** When svc last looked at all ids, in elapsed milliseconds. */
   lookedAt: number
+  /** How many entries the next seal has at most, if less than usual. */
+  limit: number | undefined
 }
 /**
  * During a long query of another client, PostgreSQL keeps what each seal has removed from the index of unsealed
@@ -42,6 +48,15 @@ export function sealsOver(link: StoreLink, now: () => number, memory: SealMemory
   const readHead = async (): Promise<SealedHead | undefined> => {
     memory.head = await link.read(headOf)
     return memory.head
+  }
+  const next = async (scope: Scope): Promise<Sealed> => {
+    const { limit = mostEntries } = memory
+    try {
+      return await link.write((tx) => sealNext(link, tx, now(), { ...scope, limit }))
+    } catch (error) {
+      memory.limit = Math.max(fewestEntries, Math.floor(limit / 2))
+      throw error
+    }
   }
   return {
     head: readHead,
@@ -58,8 +73,11 @@ export function sealsOver(link: StoreLink, now: () => number, memory: SealMemory
       let entries = 0
       for (let seals = 0; seals < maxSeals; seals += 1) {
         // Without entries to seal, nothing is locked or written.
-        if (!(await link.read((db) => hasUnsealed(db, scope)))) return { head, entries, isAll: true }
-        const sealed = await link.write((tx) => sealNext(link, tx, now(), scope))
+        if (!(await link.read((db) => hasUnsealed(db, scope)))) {
+          memory.limit = undefined
+          return { head, entries, isAll: true }
+        }
+        const sealed = await next(scope)
         head = sealed.head
         memory.head = head
         memory.floor = Math.max(memory.floor, sealed.lastId - idsBehind)
@@ -119,10 +137,15 @@ async function hasUnsealed(db: Db, scope: Scope): Promise<boolean> {
  * Makes the next seal. It takes all committed entries without a seal, whatever their ids: an entry that got its id
  * early and commits late is in a later seal. No writer of entries waits, because nothing else changes their rows.
  */
-async function sealNext(link: StoreLink, tx: Db, at: number, scope: Scope): Promise<Sealed> {
+async function sealNext(
+  link: StoreLink,
+  tx: Db,
+  at: number,
+  { limit, ...scope }: Scope & { readonly limit: number },
+): Promise<Sealed> {
   await link.lock(tx, sealsLock)
   const head = await headOf(tx)
-  const ids = sql`SELECT "id" FROM "audit" WHERE ${toSeal(scope)} ORDER BY "id" LIMIT ${sql.lit(entriesPerSeal)}`
+  const ids = sql`SELECT "id" FROM "audit" WHERE ${toSeal(scope)} ORDER BY "id" LIMIT ${sql.lit(limit)}`
   const { rows } = await sql<ChainEntry>`UPDATE "audit" SET "seal" = ${(head?.number ?? 0) + 1}
     WHERE "id" IN (${ids}) RETURNING *`.execute(tx)
   // Another node has sealed them meanwhile.
