@@ -175,6 +175,15 @@ export const plants: readonly NodesPlant[] = [
     seed: 1,
   },
   {
+    what: 'a renamed monitor is read again under one of its names only',
+    folder: 'nodes',
+    file: 'member.ts',
+    from: 'const keys = new Set([...some, ...this.#otherNamesOf(some)])',
+    to: 'const keys = new Set(some)',
+    rule: 'memory and store agree',
+    seed: 1171,
+  },
+  {
     what: 'an end of the same fault does not wait for the message that the fault stands',
     folder: 'outbox',
     file: 'outbox.ts',

@@ -616,10 +616,24 @@ export class Membership {
     this.#evaluate(rows)
   }
 
-  #release(keys: readonly string[]): void {
-    if (keys.length === 0) return
+  #release(some: readonly string[]): void {
+    if (some.length === 0) return
+    const keys = new Set([...some, ...this.#otherNamesOf(some)])
     for (const key of keys) this.#keys.delete(key)
-    this.#effects.push({ type: 'release', keys: new Set(keys) })
+    if (keys.size > some.length) this.#needsTakeOver = true
+    this.#effects.push({ type: 'release', keys })
+  }
+
+  /**
+   * What was stored under an earlier name goes on under the present one in memory, but perhaps not yet in the store: whoever
+   * reads one of them again has to read both.
+   */
+  #otherNamesOf(keys: readonly string[]): readonly string[] {
+    const { groups, formerly } = this.#settings.monitors
+    const groupOf = (key: string): string | undefined => groups.get(key) ?? formerly.get(key)
+    const touched = new Set(keys.map(groupOf))
+    const changed = new Set([...formerly.values()].filter((group) => touched.has(group)))
+    return changed.size === 0 ? [] : [...this.#keys].filter((key) => changed.has(groupOf(key) ?? ''))
   }
 
   /** What it ran only because it did not reach the store. */
