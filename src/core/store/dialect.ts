@@ -55,6 +55,38 @@ export async function later<R>(tx: Db, statement: { readonly compile: () => Comp
 export const laterSql = <R>(tx: Db, statement: RawBuilder<R>): Promise<Later<R>> =>
   later(tx, { compile: () => statement.compile(tx) })
 
+/** A query that can be run. */
+export type Rows<R> = { readonly execute: () => Promise<R[]> }
+
+/**
+ * A query whose text is the same whatever its parameters. It is built and compiled at its first use with each dialect: that takes
+ * longer than the embedded store takes to run it. `build` passes its parameters on without looking at them.
+ */
+export function compiledOnce<P extends readonly (string | number)[], R>(
+  build: (db: Db, ...parameters: P) => { readonly compile: () => CompiledQuery<R> },
+): (db: Db, ...parameters: P) => Rows<R> {
+  type Ready = { readonly query: CompiledQuery<R>; readonly parametersOf: (parameters: P) => readonly unknown[] }
+  const compile = (db: Db, count: number): Ready => {
+    const places = Array.from({ length: count }, (_, at) => ({ at }))
+    const query = build(db, ...(places as readonly unknown[] as P))
+    const ready = query.compile()
+    const sources = ready.parameters.map((one) => places.indexOf(one as (typeof places)[number]))
+    return {
+      query: ready,
+      parametersOf: (parameters) => sources.map((at, index) => (at < 0 ? ready.parameters[index] : parameters[at])),
+    }
+  }
+  const byDialect = new Map<unknown, Ready>()
+  return (db, ...parameters) => ({
+    execute: async () => {
+      const dialect = db.getExecutor().adapter.constructor
+      const ready = byDialect.get(dialect) ?? compile(db, parameters.length)
+      byDialect.set(dialect, ready)
+      return (await db.executeQuery<R>({ ...ready.query, parameters: ready.parametersOf(parameters) })).rows
+    },
+  })
+}
+
 /** Kysely on our own connections: it builds the queries, and we decide how they run. */
 export function kysely(
   parts: Pick<Dialect, 'createAdapter' | 'createQueryCompiler'>,

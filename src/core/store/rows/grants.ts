@@ -13,8 +13,9 @@ import {
   grantsText,
   type IsOver,
   readRows,
+  type UserQuery,
   type UserRowWithGrant,
-  userRows,
+  userRowsOf,
   usersOf,
 } from './user-rows.ts'
 
@@ -41,7 +42,7 @@ export type GrantKeeper = {
    * The users of a query, as they are now. An end that is noticed here is final: the grant is removed, with its audit
    * entry, before anybody learns that the user lacks it.
    */
-  readonly users: (query: (db: Db) => ReturnType<typeof userRows>) => Promise<readonly User[]>
+  readonly users: (query: (db: Db) => UserQuery) => Promise<readonly User[]>
   /** A user as the transaction sees it, and the grants that it has to end if it changes any. Throws Fault NotFound. */
   readonly inTransaction: (tx: Db, id: string) => Promise<{ readonly user: User; readonly ended: readonly Ended[] }>
   /** Removes all grants that have ended by now. Resolves to that time. */
@@ -92,7 +93,7 @@ export function endsOver(link: StoreLink, now: () => number, memory: EndMemory):
       return usersOf(rows, over)
     },
     inTransaction: async (tx, id) => {
-      const rows = await readRows(userRows(tx).where('users.id', '=', id))
+      const rows = await readRows(userRowsOf(tx, id))
       const over = isOver()
       const [user] = usersOf(rows, over)
       if (!user) throw gone()
@@ -132,7 +133,7 @@ const byItself = (): Actor => ({ who: '-', correlationId: randomUUID() })
  */
 export async function endGrants(tx: Db, at: number, ended: readonly Ended[]): Promise<void> {
   for (const [userId, own] of Map.groupBy(ended, (one) => one.userId)) {
-    const rows = [...(await readRows(userRows(tx).where('users.id', '=', userId)))]
+    const rows = [...(await readRows(userRowsOf(tx, userId)))]
     for (const { seq, endsAt } of own) {
       const stored = (one: UserRowWithGrant): boolean => one.grantSeq === seq && one.grantEndsAt === endsAt
       const row = rows.find(stored)

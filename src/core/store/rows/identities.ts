@@ -1,6 +1,7 @@
 import { Fault } from '../../errors.ts'
 import { namesItLooksLike } from '../../names.ts'
 import type { Actor, Data, IdentityRow, User } from '../data.ts'
+import { compiledOnce } from '../dialect.ts'
 import type { StoreLink } from '../link.ts'
 import { type Db, nameKey } from '../tables.ts'
 import { note } from './audit.ts'
@@ -90,10 +91,7 @@ export function identitiesOver(
       }),
     claimedRoles: (kind, hash, at) =>
       link.read(async (db) => {
-        const table = kind === 'session' ? 'sessions' : 'accessTokens'
-        const family = db.selectFrom(table).select(`${table}.familyId`).where(`${table}.hash`, '=', hash)
-        const rows = db.selectFrom('claimedRoles').select('roles').where('claimedRoles.familyId', '=', family)
-        const [row] = await rows.where('claimedRoles.endsAt', '>', at).execute()
+        const [row] = await rolesBehind[kind](db, hash, at).execute()
         return row ? (JSON.parse(row.roles) as readonly string[]) : []
       }),
     async sealingKey() {
@@ -113,6 +111,15 @@ export function identitiesOver(
       }),
   }
 }
+
+const claimedBehind = (table: 'sessions' | 'accessTokens') =>
+  compiledOnce((db, hash: string, at: number) => {
+    const family = db.selectFrom(table).select(`${table}.familyId`).where(`${table}.hash`, '=', hash)
+    const rows = db.selectFrom('claimedRoles').select('roles').where('claimedRoles.familyId', '=', family)
+    return rows.where('claimedRoles.endsAt', '>', at)
+  })
+/** The roles from claims that a session or a token has. */
+const rolesBehind = { session: claimedBehind('sessions'), access: claimedBehind('accessTokens') }
 
 const usersBehind = (db: Db, issuer: string, subject: string) =>
   userRows(db).where(

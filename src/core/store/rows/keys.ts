@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { type Selectable, sql } from 'kysely'
 import { Fault, invalidField } from '../../errors.ts'
 import type { Data, KeyRow, User } from '../data.ts'
+import { compiledOnce } from '../dialect.ts'
 import { adminGrant, keyEnd } from '../grants.ts'
 import { type StoreLink, taken } from '../link.ts'
 import type { Tables } from '../tables.ts'
@@ -11,6 +12,8 @@ import { namesNear } from './near.ts'
 
 /** A lock for every transaction that adds or revokes a key. */
 const keysLock = 'keys'
+
+const keyRow = compiledOnce((db, hash: string) => db.selectFrom('apiKeys').selectAll().where('hash', '=', hash))
 
 export function keysOver(link: StoreLink, now: () => number, ends: GrantKeeper): Data['keys'] {
   return {
@@ -32,7 +35,7 @@ export function keysOver(link: StoreLink, now: () => number, ends: GrantKeeper):
       }),
     find: (hash) =>
       link.read(async (db) => {
-        const [row] = await db.selectFrom('apiKeys').selectAll().where('hash', '=', hash).execute()
+        const [row] = await keyRow(db, hash).execute()
         return row && keyOf(row)
       }),
     list: () =>

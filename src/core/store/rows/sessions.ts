@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely'
 import { Fault } from '../../errors.ts'
 import { passInserted, returned } from '../audit-gate.ts'
 import type { Actor, Data, RefreshRow, Rotation, Settlement, SignedInSession, SignInRecord, User } from '../data.ts'
-import { type Later, later, laterSql } from '../dialect.ts'
+import { compiledOnce, type Later, later, laterSql } from '../dialect.ts'
 import type { StoreLink } from '../link.ts'
 import type { Db, Tables } from '../tables.ts'
 import { auditValues, note, providerText } from './audit.ts'
@@ -42,6 +42,9 @@ export async function ownerOf(tx: Db, familyId: string): Promise<string | undefi
   return undefined
 }
 
+const sessionRow = compiledOnce((db, hash: string) => db.selectFrom('sessions').selectAll().where('hash', '=', hash))
+const accessRow = compiledOnce((db, hash: string) => db.selectFrom('accessTokens').selectAll().where('hash', '=', hash))
+
 export function sessionsOver(link: StoreLink, now: () => number, prefixes: PrefixMemory): Data['sessions'] {
   return {
     begin: async ({ endsSession, settles, ...signIn }, actor) => {
@@ -54,8 +57,7 @@ export function sessionsOver(link: StoreLink, now: () => number, prefixes: Prefi
       // The user was removed, disabled or given another password meanwhile.
       if (firstRow.changed() === 0) throw new Fault('Unauthorized')
     },
-    find: (hash) =>
-      link.read((db) => db.selectFrom('sessions').selectAll().where('hash', '=', hash).executeTakeFirst()),
+    find: (hash) => link.read(async (db) => (await sessionRow(db, hash).execute())[0]),
     touch: (hash, at) =>
       link.write(async (tx) => {
         const touched = tx.updateTable('sessions').set({ lastUsedAt: at }).where('hash', '=', hash)
@@ -212,8 +214,7 @@ export const repeatMs = 10_000
 
 export function tokensOver(link: StoreLink, now: () => number): Data['tokens'] {
   return {
-    access: (hash) =>
-      link.read((db) => db.selectFrom('accessTokens').selectAll().where('hash', '=', hash).executeTakeFirst()),
+    access: (hash) => link.read(async (db) => (await accessRow(db, hash).execute())[0]),
     refresh: (hash) => link.read((db) => refreshRow(db, hash)),
     renew: (refreshHash, access, at) =>
       link.write(async (tx) => {

@@ -1,22 +1,12 @@
 import type { Updateable } from 'kysely'
 import type { Grant, Holdings, User } from '../data.ts'
+import { compiledOnce, type Rows } from '../dialect.ts'
 import { admin, holdingsOf } from '../grants.ts'
 import { gone } from '../link.ts'
 import type { Db, Tables } from '../tables.ts'
 
-/** The query without conditions, for each connection: to build it takes longer than to run it. */
-const queries = new WeakMap<Db, ReturnType<typeof allUserRows>>()
-
 /** One statement, so that user and grants come from the same snapshot: a row for each grant, or one without. */
-export function userRows(db: Db): ReturnType<typeof allUserRows> {
-  const present = queries.get(db)
-  if (present) return present
-  const query = allUserRows(db)
-  queries.set(db, query)
-  return query
-}
-
-const allUserRows = (db: Db) =>
+export const userRows = (db: Db) =>
   db
     .selectFrom('users')
     .leftJoin('grants', 'grants.userId', 'users.id')
@@ -48,9 +38,14 @@ export type UserRowWithGrant = {
     : Exclude<Row[Name], null> | undefined
 }
 
-/** Runs a query that `userRows` began. */
-export const readRows = (query: ReturnType<typeof userRows>): Promise<readonly UserRowWithGrant[]> =>
+/** A query that `userRows` began. */
+export type UserQuery = Rows<Row>
+
+export const readRows = (query: UserQuery): Promise<readonly UserRowWithGrant[]> =>
   query.execute() as Promise<readonly UserRowWithGrant[]>
+
+/** The user with an id. */
+export const userRowsOf = compiledOnce((db, id: string) => userRows(db).where('users.id', '=', id))
 
 /** Tells whether the grant of a row has ended. */
 export type IsOver = (row: UserRowWithGrant) => boolean
@@ -81,7 +76,7 @@ export const grantOf = ({ grantKind, grantName, ...row }: UserRowWithGrant): Gra
     : undefined
 
 export const userById = async (db: Db, id: string, isOver: IsOver): Promise<User | undefined> =>
-  usersOf(await readRows(userRows(db).where('users.id', '=', id)), isOver)[0]
+  usersOf(await readRows(userRowsOf(db, id)), isOver)[0]
 
 /** Throws Fault NotFound. */
 export async function userThere(db: Db, id: string, isOver: IsOver): Promise<User> {

@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import { Fault } from '../../errors.ts'
 import { adminWarning } from '../../names.ts'
 import type { Actor, Data, DigestSecret, Grant, User, UserToAdd } from '../data.ts'
-import { later } from '../dialect.ts'
+import { compiledOnce, later } from '../dialect.ts'
 import { adminGrant, afterEdits, endsAdmin, type Giving, grantEdits, isNoChange, newGrants } from '../grants.ts'
 import { type StoreLink, taken } from '../link.ts'
 import { type Db, nameKey } from '../tables.ts'
@@ -14,7 +14,16 @@ import { recordPrefix } from './known-prefixes.ts'
 import { lockAdmins, lockNames, lockUsers, touchesAdmin } from './locks.ts'
 import { namesNear } from './near.ts'
 import { countFamilies, endAll, endOthers, insertSignIn, lockFamily } from './sessions.ts'
-import { anyAdmin, grantsText, setUser, userById, userRows, userThere } from './user-rows.ts'
+import {
+  anyAdmin,
+  grantsText,
+  setUser,
+  type UserQuery,
+  userById,
+  userRows,
+  userRowsOf,
+  userThere,
+} from './user-rows.ts'
 
 /** Stores grants of names that the user does not hold, in this order. */
 async function insertGrants(tx: Db, userId: string, grants: readonly Grant[]): Promise<void> {
@@ -65,27 +74,26 @@ export const changingUser =
 
 const maxRoleNames = 1_000
 
-const tableOf = { session: 'sessions', access: 'accessTokens', key: 'apiKeys' } as const
+const byName = compiledOnce((db, key: string) => {
+  const id = db.selectFrom('names').select('names.userId').where('names.key', '=', key)
+  return userRows(db).where('users.id', '=', id)
+})
+const behindIn = (table: 'sessions' | 'accessTokens' | 'apiKeys') =>
+  compiledOnce((db, hash: string) => {
+    const id = db.selectFrom(table).select(`${table}.userId`).where(`${table}.hash`, '=', hash)
+    return userRows(db).where('users.id', '=', id)
+  })
+/** The user to whom a session, a token or a key was issued, by its hash. */
+const behind = { session: behindIn('sessions'), access: behindIn('accessTokens'), key: behindIn('apiKeys') }
 
 export function usersOver(link: StoreLink, now: () => number, ends: GrantKeeper): Data['users'] {
   const change = changingUser(link)
   const there = async (tx: Db, id: string): Promise<User> => (await ends.inTransaction(tx, id)).user
-  const one = async (query: (db: Db) => ReturnType<typeof userRows>): Promise<User | undefined> =>
-    (await ends.users(query))[0]
+  const one = async (query: (db: Db) => UserQuery): Promise<User | undefined> => (await ends.users(query))[0]
   return {
-    find: (nameOrEmail) =>
-      one((db) => {
-        const key = nameKey(nameOrEmail)
-        const id = db.selectFrom('names').select('names.userId').where('names.key', '=', key)
-        return userRows(db).where('users.id', '=', id)
-      }),
-    behind: (kind, hash) =>
-      one((db) => {
-        const table = tableOf[kind]
-        const id = db.selectFrom(table).select(`${table}.userId`).where(`${table}.hash`, '=', hash)
-        return userRows(db).where('users.id', '=', id)
-      }),
-    byId: (id) => one((db) => userRows(db).where('users.id', '=', id)),
+    find: (nameOrEmail) => one((db) => byName(db, nameKey(nameOrEmail))),
+    behind: (kind, hash) => one((db) => behind[kind](db, hash)),
+    byId: (id) => one((db) => userRowsOf(db, id)),
     list: (after) => ends.users((db) => userRows(db).where('users.id', 'in', idsOfPage(db, after))),
     count: async (role) => {
       const at = await ends.settle()
