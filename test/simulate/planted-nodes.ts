@@ -175,6 +175,15 @@ export const plants: readonly NodesPlant[] = [
     seed: 1,
   },
   {
+    what: 'what was handed over right before a failover is forgotten',
+    folder: 'nodes',
+    file: 'member.ts',
+    from: 'this.#news = [...recent.flatMap(({ rows }) => rows), ...this.#news]',
+    to: '',
+    rule: 'each incident ends',
+    seed: 2211,
+  },
+  {
     what: 'a renamed monitor is read again under one of its names only',
     folder: 'nodes',
     file: 'member.ts',

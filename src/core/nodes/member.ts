@@ -120,6 +120,8 @@ export class Membership {
   #takeOverAt = Number.NEGATIVE_INFINITY
   /** What it told receivers without the store, and the store does not have yet. */
   #news: readonly StoredRow[] = []
+  /** What the store has got of that a short while ago. */
+  #handedOver: readonly { readonly rows: readonly StoredRow[]; readonly at: number }[] = []
   /** The incidents of which it did, by receiver. */
   readonly #toldAlone = new Map<string, Set<string>>()
   /** The number of the last write that was acknowledged, and of the last one that was tried. */
@@ -466,6 +468,7 @@ export class Membership {
 
   /** The store has another epoch for this node, or none: nothing of the network that it knows is certain any more. */
   #forgetEpoch(isTaken: boolean): void {
+    this.#handOverAgain()
     const keep = isTaken ? new Set<string>() : this.#ownKnown
     this.#release([...this.#keys].filter((key) => !keep.has(key)))
     this.#keys.clear()
@@ -482,8 +485,16 @@ export class Membership {
     this.#effects.push({ type: 'share' })
   }
 
+  /** A store that has gone back in time may lack it. Where it does not, nothing changes. */
+  #handOverAgain(): void {
+    const recent = this.#handedOver.filter(({ at }) => this.#seenAt - at < handOverAgainMs)
+    this.#handedOver = []
+    this.#news = [...recent.flatMap(({ rows }) => rows), ...this.#news]
+  }
+
   /** The store has gone back in time, to before the last writes: what memory has is written again. */
   #wentBack(writes: number): void {
+    this.#handOverAgain()
     this.#acknowledged = writes
     this.#restamps = true
     this.#needsTakeOver = true
@@ -492,6 +503,7 @@ export class Membership {
 
   /** Another node had some of the keys, or told something of them: nobody knows which, so that all are read again. */
   #lostStamps(): void {
+    this.#handOverAgain()
     this.#release([...this.#keys])
     this.#ownKnown.clear()
     this.#needsTakeOver = true
@@ -610,6 +622,7 @@ export class Membership {
     if (againKeys.size > 0)
       this.#effects.push({ type: 'write again', keys: againKeys, stored: storedOf(stored, againKeys) })
     this.#news = this.#news.filter((one) => !news.includes(one))
+    if (news.length > 0) this.#handedOver = [...this.#handedOver, { rows: news, at: this.#seenAt }]
     if (this.#news.length === 0) this.#toldAlone.clear()
     this.#takenFor = signatureOf(rows, this.#settings)
     if (keys.size > 0) this.#effects.push({ type: 'share' })
@@ -648,6 +661,8 @@ const questionName = (from: string, epoch: number, id: number): string => `${fro
 
 /** The pause after a takeover that failed. Milliseconds. */
 const takeOverAgainMs = 1_000
+/** Until when a failover may lose what was handed over. Milliseconds. */
+const handOverAgainMs = 60_000
 
 /** A node that does not reach the store acts by itself. */
 const isByItself = (mode: Mode): boolean => mode === 'cut off' || mode === 'alone'
