@@ -1,4 +1,5 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { expect, test } from 'vitest'
 import pkg from '../package.json' with { type: 'json' }
 import slowFiles from './longest.json' with { type: 'json' }
@@ -49,6 +50,20 @@ test('each test file belongs to one project of vitest', () => {
     ...globSync(alone, { cwd, exclude }),
   ])
   expect(places.sort()).toEqual(files)
+})
+
+/** What makes a quick file run less than the slow file that imports it. */
+const runsLess = /\b(?:isQuick|backendsOfTier|runsOf)\(/
+const importsTests = /^import '\.\/([\w-]+\.test\.ts)'$/gm
+
+test('what a quick file leaves out, a slow file that imports it runs', () => {
+  const quick = files.filter((file) => file !== own && !/\.(?:long|peers)\.test\.ts$/.test(file))
+  const inPart = quick.filter((file) => runsLess.test(sourceOf(file)))
+  const imported = files
+    .filter((file) => file.endsWith('.long.test.ts'))
+    .flatMap((file) => [...sourceOf(file).matchAll(importsTests)].map(([, name]) => `${dirname(file)}/${name}`))
+  expect(inPart.length).toBeGreaterThan(15)
+  expect(imported.sort()).toEqual(inPart)
 })
 
 test('npm test runs the quick tier, test:peers the slow one, and what prove and longest.json name exists', () => {

@@ -52,7 +52,7 @@ afterAll(async () => {
 })
 
 async function done(args: readonly string[], stdin = ''): Promise<Ran> {
-  const ran = await home.svc(args, { stdin })
+  const ran = await home.run(args, { stdin })
   if (ran.code !== 0) throw new Error(`svc ${args.join(' ')} exits with ${ran.code}: ${ran.stderr}`)
   return ran
 }

@@ -85,7 +85,7 @@ describe('svc health', () => {
   })
 
   test('K10 exits in the built program as in the process of these tests', { timeout: 60_000 }, async () => {
-    const rows = selected.filter((_, at) => at % 160 === 7)
+    const rows = selected.filter((_, at) => at % 95 === 7)
     expect(rows.length).toBeGreaterThan(8)
     const failures: GateFailure[] = []
     for (const combination of rows) {

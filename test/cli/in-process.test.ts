@@ -1,5 +1,3 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { userInfo } from 'node:os'
 import { getActiveResourcesInfo } from 'node:process'
 import { PassThrough } from 'node:stream'
@@ -9,6 +7,7 @@ import { homeOf } from '../../src/cli/io/process.ts'
 import { main } from '../../src/main.ts'
 import { capturedIo } from '../support/program/captured-io.ts'
 import { svcHome } from '../support/program/svc.ts'
+import { commandLines } from './command-lines.ts'
 
 const home = svcHome()
 const other = svcHome()
@@ -39,29 +38,6 @@ async function lastingTimers(): Promise<number> {
   return Math.min(...counts)
 }
 
-/** Command lines of every form: answers, mistakes, failures, help, a run of monitors, a store. */
-const commandLines: readonly (readonly string[])[] = [
-  ['--version'],
-  ['version'],
-  ['help'],
-  ['help', 'exit-codes'],
-  ['health', '--help'],
-  ['no-such-command'],
-  ['health', '--type', 'Sqll', '--color', 'always'],
-  ['health', '-m', 'Basic'],
-  ['health', '-m', 'Basic', '--json'],
-  ['health', '-m', 'Basic', '-o', 'nagios'],
-  ['users', 'add', 'ann', '--role', 'Admin', '--no-password'],
-  ['users', 'add', 'ann', '--no-password'],
-  ['users', 'list'],
-  ['roles', 'show', 'ann'],
-  ['config', 'list'],
-  ['profile', 'list', '--json'],
-  ['doctor'],
-  ['api', 'GET', '/', '--server', 'http://127.0.0.1:1'],
-  ['__complete', 'bash', 'svc users show '],
-]
-
 describe('svc runs in the process of its caller', () => {
   beforeAll(async () => {
     // What is loaded on first use stays.
@@ -80,14 +56,6 @@ describe('svc runs in the process of its caller', () => {
       const captured = capturedIo({ env: home.env })
       await main(captured.io, args)
       expect([args, captured.listening()]).toEqual([args, 0])
-    }
-  })
-
-  test('with the answers, messages and exit codes of a process of its own', { timeout: 120_000 }, async () => {
-    const steady = commandLines.filter(([name]) => name !== 'health' && name !== 'doctor')
-    for (const args of steady) {
-      const [inside, outside] = [await home.run(args), await home.svc(args)]
-      expect([args, inside]).toEqual([args, outside])
     }
   })
 
@@ -129,22 +97,6 @@ describe('svc runs in the process of its caller', () => {
     await ended
     expect([waiting.io.exitCode, waiting.stderr()]).toEqual([143, expect.stringContaining('Ended by SIGTERM')])
   })
-})
-
-test('several command lines of one real process leave what the first one leaves', { timeout: 60_000 }, async () => {
-  const program = `
-    const { main, processIo } = require(${JSON.stringify(new URL('../../dist/main.cjs', import.meta.url).pathname)})
-    const count = () => process.eventNames().map((name) => [String(name), process.listenerCount(name)])
-    const lines = ${JSON.stringify(commandLines)}
-    const run = async () => { for (const line of lines) await main(processIo(), line) }
-    run().then(async () => {
-      const before = JSON.stringify(count())
-      await run()
-      process.exitCode = JSON.stringify(count()) === before ? 0 : 99
-    })`
-  const child = spawn(process.execPath, ['-e', program], { env: home.env, stdio: 'ignore' })
-  const [code] = await once(child, 'exit')
-  expect(code).toBe(0)
 })
 
 test.each(['', 'relative', undefined])(

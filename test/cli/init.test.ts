@@ -54,7 +54,7 @@ describe.skipIf(process.platform !== 'linux')('svc init, with a simulated list o
     expect(stdout).toContain(`http http-${port}`)
     expect(stderr).toContain(`App: http http-${port}`)
     expect(stderr).toContain('svc monitors validate')
-    expect((await home.svc(['monitors', 'validate'])).code).toBe(0)
+    expect((await home.run(['monitors', 'validate'])).code).toBe(0)
   }, 60_000)
 
   test('where it recognizes nothing, it writes a valid file that says what to edit, and turns no gate green', async () => {
@@ -64,12 +64,12 @@ describe.skipIf(process.platform !== 'linux')('svc init, with a simulated list o
     const [first, , third] = readFileSync(path(), 'utf8').split('\n')
     expect(first).toContain('yaml-language-server')
     expect(third).toBe('types:')
-    expect((await home.svc(['health'])).code).toBe(3)
+    expect((await home.run(['health'])).code).toBe(3)
   }, 60_000)
 
   test('never overwrites a file, and says so before it looks at anything', async () => {
     writeFileSync(path(), '# mine\n', { mode: 0o600 })
-    const { code, stderr } = await home.svc(['init', '--yes'])
+    const { code, stderr } = await home.run(['init', '--yes'])
     expect([code, stderr]).toEqual([12, expect.stringContaining('svc init never overwrites a file')])
     expect(readFileSync(path(), 'utf8')).toBe('# mine\n')
     expect(stderr).not.toContain('Looking')
@@ -77,7 +77,7 @@ describe.skipIf(process.platform !== 'linux')('svc init, with a simulated list o
 
   test('without a terminal and without --yes it writes nothing', async () => {
     for (const args of [['init'], ['init', '--json']]) {
-      expect((await home.svc(args)).code).toBe(2)
+      expect((await home.run(args)).code).toBe(2)
     }
     expect(existsSync(path())).toBe(false)
   })
@@ -116,10 +116,10 @@ describe.skipIf(process.platform !== 'linux')('svc init, with a simulated list o
 
 test('the file for a machine without known services is valid, and no gate is green with it', async () => {
   writeFileSync(path(), starterFile(['a line']), { mode: 0o600 })
-  const validated = await home.svc(['monitors', 'validate'])
+  const validated = await home.run(['monitors', 'validate'])
   expect([validated.code, validated.stdout]).toEqual([0, expect.stringContaining('App 1')])
   for (const mode of ['Basic', 'Standard', 'Advanced']) {
-    expect((await home.svc(['health', '-m', mode])).code).toBe(3)
+    expect((await home.run(['health', '-m', mode])).code).toBe(3)
   }
 })
 

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { DrillRecord } from '../../src/core/drill/index.ts'
 import { type Data, openData } from '../../src/core/store/index.ts'
-import { backends } from '../support/store/data-fixture.ts'
+import { backendsOfTier } from '../support/store/data-fixture.ts'
 
 const minute = 60_000
 const start = Date.UTC(2026, 10, 24, 12)
@@ -16,7 +16,7 @@ const drill = (id: string, beganAt: number, more: Partial<DrillRecord> = {}): Dr
   ...more,
 })
 
-describe.each(backends)('M14 drills in a store on $name', ({ start: begin, fresh, stop }) => {
+describe.each(backendsOfTier())('M14 drills in a store on $name', ({ start: begin, fresh, stop }) => {
   let path = ''
   let data: Data
   beforeAll(begin)

@@ -20,6 +20,7 @@ import { MissingPrivilegeError, ProbeError } from '../../src/core/probe-error.ts
 import { ExecutionMode } from '../../src/core/protocol/index.ts'
 import { familyOf, runDocument } from '../../src/core/reports/index.ts'
 import { engineFixture } from '../support/engine/engine-fixture.ts'
+import { isQuick } from '../support/suite/tier.ts'
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
@@ -213,7 +214,7 @@ describe('W2 simulated: the document of a served answer equals that of an own ru
         expect(documentOf(await settled(run(monitor, { mode, pinned })))).toEqual(documentOf(own))
         expect(counts.runs).toBe(runs)
       }),
-      { numRuns: process.env.SVC_PROVE === '1' ? 20_000 : 300 },
+      { numRuns: process.env.SVC_PROVE === '1' ? 20_000 : isQuick() ? 150 : 300 },
     )
     expect(Math.min(served, other)).toBeGreaterThan(10)
   })

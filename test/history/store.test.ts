@@ -24,7 +24,7 @@ import {
 } from '../../src/core/states/index.ts'
 import { newSubject } from '../../src/core/states/judge.ts'
 import { type Data, openData } from '../../src/core/store/index.ts'
-import { backends } from '../support/store/data-fixture.ts'
+import { backendsOfTier } from '../support/store/data-fixture.ts'
 import { until } from '../support/suite/until.ts'
 
 const minute = 60_000
@@ -53,7 +53,7 @@ async function store(recorder: Recorder, rows: HistoryRows, now: number): Promis
 
 const everything = (from: number, to: number, step: number) => ({ from, to, step, figures: true, includes: () => true })
 
-describe.each(backends)('W3 the history of a store on $name', ({ name, start, fresh, raw, stop }) => {
+describe.each(backendsOfTier())('W3 the history of a store on $name', ({ name, start, fresh, raw, stop }) => {
   let path = ''
   let data: Data
   const open = async (): Promise<Data> => await openData({ store: path, create: true })

@@ -26,7 +26,6 @@ import {
 } from '../support/faults/faults.ts'
 import { givenUp } from '../support/hostile/given-up.ts'
 import { type Certificates, makeCertificates, opensslMissing } from '../support/servers/certs.ts'
-import { httpPeer } from '../support/simulated/http-peer.ts'
 import { endsByDeadline } from '../support/suite/deadline.ts'
 import { suiteWith } from '../support/suite/peer.ts'
 import { processorMs } from '../support/suite/processor-time.ts'
@@ -628,41 +627,6 @@ describe('http content', () => {
     expect(processorMs() - start).toBeLessThan(3_000)
     expect(result.status).toBe('failed')
     expect(result.message).toMatch(new RegExp(givenUp))
-  })
-
-  test('many patterns that backtrack share one budget: in headers, JSON, measures, and of a link', async () => {
-    const text = `${'a'.repeat(60)}!`
-    const many = Array.from({ length: 12 }, (_, index) => index)
-    const map = (key: (n: number) => string) => Object.fromEntries(many.map((n) => [key(n), `/^(?=\\w)(\\w+)+${n}$/`]))
-    const headers = Object.fromEntries(many.map((n) => [`X-H${n}`, text]))
-    const body = Object.fromEntries(many.map((n) => [`k${n}`, text]))
-    await using server = await httpPeer((_, response) => {
-      response
-        .writeHead(200, { 'Content-Type': 'application/json', ...headers })
-        .end(JSON.stringify({ ...body, next: `${server.origin}/x` }))
-    })
-    const settings = {
-      url: server.origin,
-      header: map((n) => `X-H${n}`),
-      json: map((n) => `$.k${n}`),
-      measure: [{ name: 'm', path: '$', value: '.', where: map((n) => `k${n}`), count: { limit: 0 } }],
-    }
-    const start = processorMs()
-    const results = await runKind(http, settings, 'Standard', { timeoutMs: 20_000 })
-    // Once 250 ms; each by itself, they take 9 s.
-    expect(processorMs() - start).toBeLessThan(2_000)
-    expect(checked(results, 'header').message).toMatch(new RegExp(givenUp))
-    expect(checked(results, 'json')).toMatchObject({ status: 'failed', fault: 'data' })
-    expect(checked(results, 'json').message).toContain('was not tried, as another pattern for this answer timed out')
-    expect(checked(results, 'measure')).toMatchObject({ status: 'failed', fault: 'data' })
-    const links = [{ name: 'next', path: '$.next', json: map((n) => `$.k${n}`) }]
-    const before = processorMs()
-    const linked = await runKind(http, withDefaults(http.settings, { url: server.origin, links } as never), 'Standard')
-    expect(processorMs() - before).toBeLessThan(1_500)
-    expect(checked(linked, 'json').message).toContain('(and 11 others)')
-    // The next answer has a budget of its own.
-    const next = await runKind(http, { url: server.origin, json: { '$.k0': '/^a+!$/' } }, 'Standard')
-    expect(checked(next, 'json').status).toBe('ok')
   })
 
   test('JSON values are compared, matched, and reported when missing', async () => {

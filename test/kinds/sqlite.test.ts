@@ -4,7 +4,6 @@ import {
   chmodSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -15,11 +14,10 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as wait } from 'node:timers/promises'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Result } from '../../src/core/engine/index.ts'
 import { storeApplicationId } from '../../src/core/kinds/sqlite/file.ts'
 import sqlite, {
@@ -32,43 +30,16 @@ import sqlite, {
   wal,
 } from '../../src/core/kinds/sqlite/index.ts'
 import { withoutSqliteWarning } from '../../src/core/lazy.ts'
-import type { Values } from '../../src/core/settings/index.ts'
 import { applicationId, openStore } from '../../src/core/store/index.ts'
 import { migrations } from '../../src/core/store/schema.ts'
-import { runInChild } from '../support/engine/cached-child.ts'
 import { files } from '../support/engine/files.ts'
-import { checked, evaluated, type RunKindOptions, runKind } from '../support/engine/run-kind.ts'
-import { ownChildren as children } from '../support/suite/processes.ts'
+import { checked, evaluated, type RunKindOptions } from '../support/engine/run-kind.ts'
+import { bad, eachInFolder, folder, type Mode, path, plain, posix, run, type Settings, store } from './sqlite-files.ts'
 
-type Settings = Partial<Values<typeof sqlite.settings>>
-type Mode = 'Basic' | 'Standard' | 'Advanced'
-const posix = process.platform !== 'win32'
-const root = process.getuid?.() === 0
+eachInFolder()
 
-let folder = ''
-let path = ''
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'svc-sqlite-'))
-  path = join(folder, 'home', 'svc.db')
-})
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
-
-const run = (settings: Settings = {}, mode: Mode = 'Basic', options: RunKindOptions = {}): Promise<readonly Result[]> =>
-  runKind(sqlite, { path, diskFree: {}, ...settings }, mode, { inChild: runInChild, ...options })
 const own = (settings: Settings = {}, mode: Mode = 'Basic', options: RunKindOptions = {}): Promise<readonly Result[]> =>
   run({ ownStore: true, ...settings }, mode, options)
-const store = (): void => openStore({ path, create: true }).close()
-/** A database of some application, with rollback journal. */
-function plain(rows = 10): void {
-  mkdirSync(dirname(path), { recursive: true })
-  const database = new DatabaseSync(path)
-  database.exec('BEGIN; CREATE TABLE songs (name TEXT)')
-  const insert = database.prepare('INSERT INTO songs VALUES (?)')
-  for (let row = 0; row < rows; row += 1) insert.run(`song ${row} ${'la'.repeat(200)}`)
-  database.exec('COMMIT')
-  database.close()
-}
-const bad = (results: readonly Result[]): Result[] => results.filter((result) => result.status !== 'ok')
 /** Another process that holds the file as `sql` says, until it is killed. */
 async function holding(sql: string): Promise<() => Promise<void>> {
   const program = `const { DatabaseSync } = require('node:sqlite')
@@ -156,12 +127,12 @@ describe("svc's own store", () => {
     expect(await own()).toMatchObject([{ details: [`next: chmod 700 ${dirname(path)}`] }])
   })
   test.runIf(posix)('SQLite: a symbolic link in its place is refused; another database may be one', async () => {
-    const real = path
     store()
-    path = join(folder, 'link.db')
-    symlinkSync(real, path)
-    expect((await own())[0]?.message).toBe(`${path} is a symbolic link, which is not allowed for the store`)
-    expect(bad(await run())).toEqual([])
+    const link = join(folder, 'link.db')
+    symlinkSync(path, link)
+    const [first] = await own({ path: link })
+    expect(first?.message).toBe(`${link} is a symbolic link, which is not allowed for the store`)
+    expect(bad(await run({ path: link }))).toEqual([])
   })
   test('SQLite: another journal mode fails, and so does a header that contradicts the table', async () => {
     store()
@@ -243,64 +214,6 @@ describe('a file that is not a sound database', () => {
     ])
     expect(readdirSync(dirname(path))).toEqual(['svc.db', 'svc.db-journal'])
   })
-  describe('as another account than that of the file', () => {
-    /** The findings of a process that runs as nobody. */
-    async function asNobody(mode: Mode): Promise<readonly Result[]> {
-      const from = (file: string): string => JSON.stringify(new URL(`../../${file}`, import.meta.url).href)
-      const program = `
-        import { runKind } from ${from('test/support/engine/run-kind.ts')}
-        import { runInChild } from ${from('src/core/child/index.ts')}
-        import sqlite from ${from('src/core/kinds/sqlite/index.ts')}
-        const settings = { path: ${JSON.stringify(path)}, diskFree: {} }
-        console.log(JSON.stringify(await runKind(sqlite, settings, '${mode}', { inChild: runInChild })))`
-      const args = ['--input-type=module', '-e', program]
-      const child = spawn(process.execPath, args, {
-        uid: 65_534,
-        gid: 65_534,
-        stdio: ['ignore', 'pipe', 'inherit'],
-        cwd: '/',
-      })
-      let out = ''
-      child.stdout.on('data', (chunk: Buffer) => {
-        out += String(chunk)
-      })
-      await once(child, 'close')
-      return JSON.parse(out) as Result[]
-    }
-    const open = (modes: { folder: number; file: number }): void => {
-      chmodSync(folder, 0o755)
-      chmodSync(dirname(path), modes.folder)
-      chmodSync(path, modes.file)
-    }
-    test.runIf(posix && root)('SQLite: a file that it may not read', async () => {
-      plain()
-      open({ folder: 0o755, file: 0 })
-      expect(bad(await asNobody('Basic'))).toMatchObject([
-        { fault: 'data', message: `${path} cannot be opened by this account` },
-      ])
-    })
-    test.runIf(posix && root)('SQLite: what it may only read gets no round trip, says so, and is well', async () => {
-      plain()
-      open({ folder: 0o755, file: 0o644 })
-      const results = await asNobody('Advanced')
-      expect(bad(results)).toEqual([])
-      expect(results.map(({ check }) => check)).not.toContain('round trip')
-    })
-    test.runIf(posix && root)(
-      'SQLite: a database in WAL mode is not opened when that would leave files of its own',
-      async () => {
-        store()
-        open({ folder: 0o777, file: 0o644 })
-        expect((await asNobody('Basic'))[0]?.message).toContain('is in WAL mode and not in use')
-        expect(readdirSync(dirname(path))).toEqual(['svc.db'])
-        const reader = new DatabaseSync(path)
-        reader.prepare('SELECT * FROM meta').get()
-        expect(bad(await asNobody('Basic'))).toEqual([])
-        reader.close()
-        expect(readdirSync(dirname(path))).toEqual(['svc.db'])
-      },
-    )
-  })
 })
 
 describe('a database that others use', () => {
@@ -337,28 +250,6 @@ describe('a database that others use', () => {
 })
 
 describe('what cannot be cancelled runs in a child', () => {
-  /** A check constraint that quick_check evaluates for every row, at great cost. */
-  function endless(): void {
-    mkdirSync(dirname(path), { recursive: true })
-    const database = new DatabaseSync(path)
-    database.exec(`PRAGMA ignore_check_constraints = ON;
-      CREATE TABLE slow (x INT CHECK (length(hex(zeroblob(20000000 + x))) > 0));
-      WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 2000) INSERT INTO slow SELECT x FROM n`)
-    database.close()
-  }
-  test('SQLite: a quick check that does not end is killed at the deadline; what was seen before is kept', async () => {
-    endless()
-    const started = performance.now()
-    const results = await run({}, 'Advanced', { timeoutMs: 1_500 })
-    expect(performance.now() - started).toBeLessThan(10_000)
-    expect(checked(results, 'quick check')).toMatchObject({ status: 'failed', fault: 'timeout' })
-    expect(checked(results, 'round trip').status).toBe('ok')
-    expect(children()).toEqual([])
-    // And nothing of it holds the file.
-    const database = new DatabaseSync(path, { timeout: 0 })
-    database.exec('BEGIN EXCLUSIVE; ROLLBACK')
-    database.close()
-  })
   test('SQLite: a large file without WAL gets no check that would keep its writers out', async () => {
     plain()
     const database = new DatabaseSync(path)

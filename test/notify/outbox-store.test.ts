@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { StoredRow } from '../../src/core/outbox/index.ts'
 import { type Data, openData } from '../../src/core/store/index.ts'
-import { backends } from '../support/store/data-fixture.ts'
+import { backendsOfTier } from '../support/store/data-fixture.ts'
 
 const rowOf = (receiver: string, key: string, more: Partial<StoredRow> = {}): StoredRow => ({
   receiver,
@@ -10,7 +10,7 @@ const rowOf = (receiver: string, key: string, more: Partial<StoredRow> = {}): St
   ...more,
 })
 
-describe.each(backends)('W23 what receivers know, in a store on $name', ({ start, fresh, stop }) => {
+describe.each(backendsOfTier())('W23 what receivers know, in a store on $name', ({ start, fresh, stop }) => {
   let path = ''
   let data: Data
   beforeAll(start)

@@ -10,6 +10,10 @@ import {
   stateAt,
 } from '../../src/core/rehearsal/index.ts'
 import { Chance } from '../simulate/chance.ts'
+import { isQuick } from '../support/suite/tier.ts'
+
+/** Random ones. */
+const scripts = isQuick() ? 200 : 1_000
 
 const fault = (check = 'connect', monitor = 'postgres orders'): MonitorFault => ({
   type: 'Sql',
@@ -80,8 +84,8 @@ describe('Y1 what is active at a time', () => {
     expect([99, 100 + overMs - 1, 100 + overMs].map((at) => mustExit(script, at))).toEqual([false, false, true])
   })
 
-  test('in 1,000 random scripts, of two faults of the same check only the latest is active, and none longer than it may', () => {
-    for (let seed = 1; seed <= 1_000; seed += 1) {
+  test(`in ${scripts} random scripts, of two faults of the same check only the latest is active, and none longer than it may`, () => {
+    for (let seed = 1; seed <= scripts; seed += 1) {
       const chance = new Chance(seed)
       const steps = Array.from({ length: chance.of([1, 3, 8]) }, () =>
         chance.of([0, 10, 20, 30, 40, 50, 60, 70, 80, 90]),

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { operations } from '../../src/core/protocol/index.ts'
 import { commands } from '../../src/registry.ts'
 import { type Home, svcHome } from '../support/program/svc.ts'
+import { isQuick } from '../support/suite/tier.ts'
 import { type Accounts, bearer, by, password, startAccounts } from './accounts.ts'
 import { ask, type Got } from './site.ts'
 
@@ -67,6 +68,12 @@ const forms: readonly Form[] = [
   { path: '/api/AssignRoles[]', type: 'application/json', body: (change) => JSON.stringify([change]) },
 ]
 
+const everyRequest = Object.entries(grants).flatMap(([what, grant]) =>
+  targets.flatMap((UserName) => forms.map((form) => ({ what, change: { UserName, ...grant }, form }))),
+)
+/** In the quick tier each grant, each target, each form and each credential, and in the slow one all of them with each other. */
+const requests = isQuick() ? everyRequest.filter((_, at) => at % 5 === 0) : everyRequest
+
 describe('O8 an Admin for a time', () => {
   let site: Accounts
   let credentials: readonly (readonly [name: string, headers: Readonly<Record<string, string>>])[]
@@ -111,22 +118,17 @@ describe('O8 an Admin for a time', () => {
 
   test('O8 grants nothing beyond the own end and makes no Admin, in every form and with every credential', async () => {
     const before = rights()
-    let turn = 0
-    for (const [what, grant] of Object.entries(grants)) {
-      for (const UserName of targets) {
-        for (const form of forms) {
-          const [credential, headers] = credentials[turn++ % credentials.length] ?? ['', {}]
-          const { status, text } = await send(form, { UserName, ...grant }, headers)
-          // A permanent Admin who is to be one for ever stays one: nothing would change.
-          const changesNothing = what === 'Admin for ever' && UserName === 'Ann'
-          const why = `${what} for ${UserName}, ${form.path} as ${form.type}, with ${credential}: ${text}`
-          expect(status, why).toBe(changesNothing ? 200 : 403)
-          if (!changesNothing) refusals += 1
-        }
-      }
+    for (const [turn, { what, change, form }] of requests.entries()) {
+      const [credential, headers] = credentials[turn % credentials.length] ?? ['', {}]
+      const { status, text } = await send(form, change, headers)
+      // A permanent Admin who is to be one for ever stays one: nothing would change.
+      const changesNothing = what === 'Admin for ever' && change.UserName === 'Ann'
+      const why = `${what} for ${change.UserName}, ${form.path} as ${form.type}, with ${credential}: ${text}`
+      expect(status, why).toBe(changesNothing ? 200 : 403)
+      if (!changesNothing) refusals += 1
     }
     expect(rights()).toEqual(before)
-    expect(refusals).toBeGreaterThan(400)
+    expect(refusals).toBeGreaterThanOrEqual(requests.length - forms.length)
   }, 60_000)
 
   test('O8 is told which field is wrong and until when the own role lasts', async () => {
@@ -172,12 +174,12 @@ describe('O8 an Admin for a time', () => {
       IsAdmin: true,
       endsAt: null,
     }
+    let turn = 0
     for (const { name, routes } of Object.values(operations)) {
       if (['AssignRoles', 'UnAssignRoles', 'GiveBackRoles', 'Authenticate', 'EndSession'].includes(name)) continue
-      for (const [, headers] of credentials) {
-        for (const path of [routes[0].path.replace(/\{\w+\}/, 'x'), `/json/reply/${name}`]) {
-          await site.post(path, extra, headers)
-        }
+      for (const path of [routes[0].path.replace(/\{\w+\}/, 'x'), `/json/reply/${name}`]) {
+        const [one] = credentials.slice(turn++ % credentials.length)
+        for (const [, headers] of isQuick() && one ? [one] : credentials) await site.post(path, extra, headers)
       }
     }
     for (const [, headers] of credentials.slice(0, 3)) {

@@ -3,20 +3,23 @@ import { expect, test } from 'vitest'
 import { plants } from './planted-nodes.ts'
 import { shipped, simulate } from './simulated-nodes.ts'
 
-test('W4 simulated nodes keep all of their rules in 8 scenarios with simulated faults', { timeout: 120_000 }, () => {
-  const broken = Array.from({ length: 8 }, (_, at) => at + 1).flatMap((seed) =>
+/** Of the first ten, those that take least time. The slow tier simulates all, and many more. */
+const seeds = [6, 8, 9, 10]
+
+test('W4 simulated nodes keep all of their rules in 4 scenarios with simulated faults', { timeout: 120_000 }, () => {
+  const broken = seeds.flatMap((seed) =>
     simulate(shipped, seed).violations.map((violation) => `seed ${seed}: ${violation}`),
   )
   expect(broken).toEqual([])
 })
 
-test('W26 simulated nodes keep all of their rules in 8 scenarios in which they lose routes to single peers', {
+test('W26 simulated nodes keep all of their rules in 4 scenarios in which they lose routes to single peers', {
   timeout: 120_000,
 }, () => {
-  const outcomes = Array.from({ length: 8 }, (_, at) => simulate(shipped, at + 1, false, true))
-  expect(outcomes.flatMap(({ violations }, at) => violations.map((one) => `seed ${at + 1}: ${one}`))).toEqual([])
+  const outcomes = seeds.map((seed) => simulate(shipped, seed, false, true))
+  expect(outcomes.flatMap(({ violations }, at) => violations.map((one) => `seed ${seeds[at]}: ${one}`))).toEqual([])
   expect(outcomes.every(({ counts }) => (counts.look ?? 0) > 0)).toBe(true)
-  expect(outcomes.filter(({ counts }) => (counts.disputed ?? 0) > 0).length).toBeGreaterThan(4)
+  expect(outcomes.filter(({ counts }) => (counts.disputed ?? 0) > 0).length).toBeGreaterThan(2)
 })
 
 test('W0 the same seed simulates the same nodes, to the byte', { timeout: 60_000 }, () => {

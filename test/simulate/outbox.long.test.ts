@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
 import { Outbox } from '../../src/core/outbox/index.ts'
+import { oneForEachRule } from './planted-folder.ts'
+import { firstSeed, planted, plants } from './planted-outbox.ts'
 import { simulate } from './simulated-outbox.ts'
 
 test('W23 a simulated outbox keeps all of its rules in 10,000 scenarios with simulated receivers', {
@@ -12,3 +14,19 @@ test('W23 a simulated outbox keeps all of its rules in 10,000 scenarios with sim
   }
   expect(broken).toEqual([])
 })
+
+const quick = oneForEachRule(plants)
+const mayShow = Array.from({ length: 200 }, (_, at) => at + 1)
+
+test.each(plants.filter((plant) => !quick.includes(plant)))(
+  'the simulated receivers find a planted defect by its rule: $what',
+  { timeout: 60_000 },
+  async (plant) => {
+    const { subject, remove } = await planted(plant)
+    try {
+      expect(firstSeed(subject, plant, mayShow)).toBeDefined()
+    } finally {
+      remove()
+    }
+  },
+)

@@ -2,12 +2,12 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { headText, readHead, verifyStore } from '../../src/core/audit/index.ts'
 import { refusalsKeptMs } from '../../src/core/store/audit-events.ts'
 import type { Data } from '../../src/core/store/index.ts'
-import { actor, backends, newUser, nobody, twoNodes } from '../support/store/data-fixture.ts'
+import { actor, backendsOfTier, newUser, nobody, twoNodes } from '../support/store/data-fixture.ts'
 
 const dayMs = 86_400_000
 const roles = (...names: string[]) => ({ roles: names, permissions: [] })
 
-describe.each(backends)('the seals of the audit on $name', ({ name, start, fresh, raw, stop }) => {
+describe.each(backendsOfTier())('the seals of the audit on $name', ({ name, start, fresh, raw, stop }) => {
   let store = ''
   let clock = 0
   let data: Data

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Fault } from '../../src/core/errors.ts'
 import type { Data, Grants, StoredRoleChange } from '../../src/core/store/data.ts'
-import { actor, backends, faultOf, newUser, nobody, twoNodes } from '../support/store/data-fixture.ts'
+import { actor, backendsOfTier, faultOf, newUser, nobody, twoNodes } from '../support/store/data-fixture.ts'
 
 const roles = (...names: readonly string[]): Grants => ({ roles: names, permissions: [] })
 const assign = (endsAt: StoredRoleChange['endsAt'], ...names: readonly string[]): StoredRoleChange => ({
@@ -10,7 +10,7 @@ const assign = (endsAt: StoredRoleChange['endsAt'], ...names: readonly string[])
   endsAt,
 })
 
-describe.each(backends)('grants that end, in $name', ({ fresh, start, stop, raw }) => {
+describe.each(backendsOfTier())('grants that end, in $name', ({ fresh, start, stop, raw }) => {
   let store = ''
   let data: Data
   let other: Data

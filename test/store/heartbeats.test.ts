@@ -4,7 +4,7 @@ import { rememberedMs } from '../../src/core/kinds/heartbeat/schedule.ts'
 import type { Heartbeat } from '../../src/core/protocol/index.ts'
 import { type Data, openData } from '../../src/core/store/index.ts'
 import { heartbeatsKeptMs } from '../../src/core/store/rows/heartbeats.ts'
-import { actor, backends, faultOf, newUser, twoNodes } from '../support/store/data-fixture.ts'
+import { actor, backendsOfTier, faultOf, newUser, twoNodes } from '../support/store/data-fixture.ts'
 
 const beat = (name: string, at: number, more: Partial<Heartbeat> = {}) => ({
   name,
@@ -57,7 +57,7 @@ const undone = [
   ['ALTER TABLE "audit" DROP COLUMN "seal"', 'DROP TABLE "auditSeals"', 'DROP INDEX "auditUnsealed"'],
 ]
 
-describe.each(backends)('heartbeats on $name', ({ name, start, fresh, raw, stop }) => {
+describe.each(backendsOfTier())('heartbeats on $name', ({ name, start, fresh, raw, stop }) => {
   let store = ''
   let data: Data
   /** A second node of the same store. */

@@ -9,6 +9,10 @@ import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openStore } from '../../src/core/store/index.ts'
 import { manySteps } from '../support/store/steps.ts'
+import { isQuick } from '../support/suite/tier.ts'
+
+/** How often a process is killed, and how many processes open one store. */
+const [rounds, together] = isQuick() ? [3, 3] : [8, 6]
 
 let folder = ''
 let path = ''
@@ -53,7 +57,7 @@ function versionThere(): number {
 
 describe('D2 migrations', () => {
   test('D2 a store whose creation is killed at any moment is complete or absent', async () => {
-    const paths = Array.from({ length: 8 }, (_, round) => join(folder, `home${round}`, 'svc.db'))
+    const paths = Array.from({ length: rounds }, (_, round) => join(folder, `home${round}`, 'svc.db'))
     const openers = await Promise.all(paths.map((one) => opener(20, one)))
     let whole = 0
     for (const [round, { child, go }] of openers.entries()) {
@@ -74,7 +78,7 @@ describe('D2 migrations', () => {
   })
   test('D2 a store that is killed at any step has complete steps, and the next opening does the rest', async () => {
     openStore({ path, create: true }, manySteps(1)).close()
-    const targets = Array.from({ length: 8 }, (_, round) => (round + 1) * 60)
+    const targets = Array.from({ length: rounds }, (_, round) => (round + 1) * (480 / rounds))
     const openers = await Promise.all(targets.map((target) => opener(target)))
     let before = 1
     let cutShort = 0
@@ -94,7 +98,7 @@ describe('D2 migrations', () => {
     expect(cutShort).toBeGreaterThan(0)
   })
   test('D2 processes that start concurrently create one store together, each step once', async () => {
-    const openers = await Promise.all(Array.from({ length: 6 }, () => opener(25)))
+    const openers = await Promise.all(Array.from({ length: together }, () => opener(25)))
     for (const { go } of openers) go()
     await Promise.all(openers.map(({ child }) => ended(child)))
     const secondLines = openers.map(({ lines }) => lines[1])
@@ -104,7 +108,7 @@ describe('D2 migrations', () => {
   })
   test('D2 processes that upgrade one old store concurrently do each step once', async () => {
     openStore({ path, create: true }, manySteps(1)).close()
-    const openers = await Promise.all(Array.from({ length: 6 }, () => opener(25)))
+    const openers = await Promise.all(Array.from({ length: together }, () => opener(25)))
     for (const { go } of openers) go()
     await Promise.all(openers.map(({ child }) => ended(child)))
     expect(openers.map(({ lines }) => lines[1]?.split(' ')[0])).toEqual(openers.map(() => '25'))

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { StoredQuiet } from '../../src/core/quiet/index.ts'
 import { openData } from '../../src/core/store/index.ts'
 import { quietsKeptMs } from '../../src/core/store/rows/quiets.ts'
-import { actor, backends, faultOf, twoNodes } from '../support/store/data-fixture.ts'
+import { actor, backendsOfTier, faultOf, twoNodes } from '../support/store/data-fixture.ts'
 
 const now = 1_700_000_000_000
 const quiet = (id: string, more: Partial<Extract<StoredQuiet, { what: 'quiet' }>> = {}): StoredQuiet => ({
@@ -10,7 +10,7 @@ const quiet = (id: string, more: Partial<Extract<StoredQuiet, { what: 'quiet' }>
   ...more,
 })
 
-describe.for(backends)('silences of a store in $name', ({ start, fresh, raw, stop }) => {
+describe.for(backendsOfTier())('silences of a store in $name', ({ start, fresh, raw, stop }) => {
   beforeAll(start)
   afterAll(stop)
 

@@ -1,12 +1,12 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Data } from '../../src/core/store/index.ts'
-import { backends, faultOf, twoNodes } from '../support/store/data-fixture.ts'
+import { backendsOfTier, faultOf, twoNodes } from '../support/store/data-fixture.ts'
 
 const minute = 60_000
 const day = 86_400_000
 const series = 'host free /'
 
-describe.each(backends)('readings on $name', ({ start, fresh, raw, stop }) => {
+describe.each(backendsOfTier())('readings on $name', ({ start, fresh, raw, stop }) => {
   let store = ''
   let data: Data
   /** A second node of the same store. */

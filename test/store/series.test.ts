@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Fault } from '../../src/core/errors.ts'
 import type { Data } from '../../src/core/store/index.ts'
-import { backends, twoNodes } from '../support/store/data-fixture.ts'
+import { backendsOfTier, twoNodes } from '../support/store/data-fixture.ts'
 import { until } from '../support/suite/until.ts'
 
 const minute = 60_000
@@ -20,7 +20,7 @@ const untilAvailable = (work: () => Promise<void>): Promise<true> =>
     120_000,
   )
 
-describe.each(backends)('series that get another name on $name', ({ start, fresh, raw, stop }) => {
+describe.each(backendsOfTier())('series that get another name on $name', ({ start, fresh, raw, stop }) => {
   let store = ''
   let data: Data
   /** A second node of the same store. */

@@ -36,27 +36,26 @@ export function* everyCombination(): Generator<Combination> {
 }
 
 /**
- * A selection that contains every combination of the dimensions that decide the outcome at a place, every choice of a
- * place with each server and file, and all pairs with formats. Choices of two flags or variables occur once each.
+ * A selection that contains each server and each file with every requirement and way to name types, with and without `--wait`,
+ * and with every format, and each choice of a place with every way to name types. Choices of two flags or variables occur
+ * once each. The slow tier runs every combination of the other choices.
  */
 export function selection(): readonly Combination[] {
   const others = (at: Place['at']) => choicesAt(at).filter((choice) => !isSimple(choice))
   const simple = (at: Place['at']) => choicesAt(at).filter(isSimple)
   return [
     ...covering(atServers(simple('server')), [
-      ['server', 'requirement', 'type', 'waits'],
-      ['server', 'choice'],
+      ['server', 'requirement', 'type'],
+      ['server', 'waits'],
       ['server', 'format'],
       ['choice', 'type'],
-      ['choice', 'format'],
-      ['format', 'requirement', 'type'],
+      ['format', 'requirement'],
     ]),
     ...covering(here(simple('this machine')), [
-      ['file', 'requirement', 'type', 'waits'],
-      ['file', 'choice'],
+      ['file', 'requirement', 'type'],
+      ['file', 'waits'],
       ['file', 'format'],
       ['choice', 'type'],
-      ['choice', 'requirement'],
     ]),
     ...covering(atServers(others('server')), [['choice']]),
     ...covering(here(others('this machine')), [['choice']]),

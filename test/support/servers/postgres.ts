@@ -61,6 +61,8 @@ export type PostgresServer = Running & {
   readonly query: (sql: string, database?: string) => Promise<Record<string, unknown>[]>
   /** A connection of the superuser that stays open until the server ends, or it is ended. */
   readonly client: (database?: string) => Promise<pg.Client>
+  /** One connection of the superuser for many statements, which come one after the other. */
+  readonly pool: (database: string) => pg.Pool
   /** Ends it and starts it again with the same data and port. */
   readonly restart: (settings?: readonly string[]) => Promise<PostgresServer>
   /** Ends it at once, as a crash would. Its data stay, and `restart` starts it again. */
@@ -187,6 +189,19 @@ async function launch(folder: string, port: number, { settings, from }: Made): P
     address: `127.0.0.1:${port}`,
     url: (user, database = 'postgres') => `postgres://${user}@127.0.0.1:${port}/${database}`,
     client,
+    pool: (database) => {
+      const made = new pg.Pool({
+        host: '127.0.0.1',
+        port,
+        user: 'postgres',
+        database,
+        ssl: false,
+        max: 1,
+        idleTimeoutMillis: 0,
+      })
+      made.on('error', () => {})
+      return made
+    },
     query: async (sql, database) => {
       const one = await client(database)
       try {

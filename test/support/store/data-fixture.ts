@@ -7,10 +7,12 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
+import type { Pool } from 'pg'
 import { Fault } from '../../../src/core/errors.ts'
 import { type Actor, type Data, type Grants, openData } from '../../../src/core/store/index.ts'
 import { compiledCode } from '../program/compiled-code.ts'
 import { type PostgresServer, startPostgres } from '../servers/postgres.ts'
+import { isQuick } from '../suite/tier.ts'
 import { until } from '../suite/until.ts'
 
 /** Two nodes of a new store, which may take the place of `done`. */
@@ -79,6 +81,13 @@ const emptied = `DO $$ DECLARE name text; BEGIN
 
 function postgresBackend(): Backend {
   let server: PostgresServer | undefined
+  /** By database: a new connection for each statement costs more than most statements. */
+  const connections = new Map<string, Pool>()
+  const query = async (sql: string, database: string): Promise<Record<string, unknown>[]> => {
+    const connection = connections.get(database) ?? running().pool(database)
+    connections.set(database, connection)
+    return (await connection.query(sql)).rows
+  }
   /** Stores whose tables or version a test has changed. */
   const changed = new Set<string>()
   const running = (): PostgresServer => {
@@ -95,12 +104,12 @@ function postgresBackend(): Backend {
       // To empty a database costs a tenth of making one, and to empty its tables a quarter of making them.
       const name = nameOf(done)
       const others = 'SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()'
-      await until(async () => (await running().query(others, name)).length === 0)
+      await until(async () => (await query(others, name)).length === 0)
       if (!changed.delete(done)) {
-        await running().query(emptied, name)
+        await query(emptied, name)
         return done
       }
-      await running().query(
+      await query(
         `DROP SCHEMA public CASCADE; CREATE SCHEMA public AUTHORIZATION pg_database_owner;
           GRANT USAGE ON SCHEMA public TO PUBLIC`,
         name,
@@ -109,13 +118,22 @@ function postgresBackend(): Backend {
     },
     raw: (store, sql) => {
       if (/\b(?:ALTER|CREATE|DROP|meta)\b/i.test(sql)) changed.add(store)
-      return running().query(sql, nameOf(store))
+      return query(sql, nameOf(store))
     },
-    stop: async () => await server?.remove(),
+    stop: async () => {
+      for (const connection of connections.values()) await connection.end()
+      connections.clear()
+      await server?.remove()
+    },
   }
 }
 
-export const backends: readonly Backend[] = [sqliteBackend(), postgresBackend()]
+const sqlite = sqliteBackend()
+const onPostgres = postgresBackend()
+export const backends: readonly Backend[] = [sqlite, onPostgres]
+
+/** SQLite in the quick tier. A file of the slow tier that imports the same tests runs them on PostgreSQL. */
+export const backendsOfTier = (): readonly Backend[] => [isQuick() ? sqlite : onPostgres]
 
 export const nobody: Grants = { roles: [], permissions: [] }
 export const actor = (correlationId: string = randomUUID(), more: Partial<Actor> = {}): Actor => ({

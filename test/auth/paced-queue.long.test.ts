@@ -1,0 +1,2 @@
+// Those tests with more seeds.
+import './paced-queue.test.ts'

@@ -1,0 +1,22 @@
+/** Command lines of every form: answers, mistakes, failures, help, a run of monitors, a store. */
+export const commandLines: readonly (readonly string[])[] = [
+  ['--version'],
+  ['version'],
+  ['help'],
+  ['help', 'exit-codes'],
+  ['health', '--help'],
+  ['no-such-command'],
+  ['health', '--type', 'Sqll', '--color', 'always'],
+  ['health', '-m', 'Basic'],
+  ['health', '-m', 'Basic', '--json'],
+  ['health', '-m', 'Basic', '-o', 'nagios'],
+  ['users', 'add', 'ann', '--role', 'Admin', '--no-password'],
+  ['users', 'add', 'ann', '--no-password'],
+  ['users', 'list'],
+  ['roles', 'show', 'ann'],
+  ['config', 'list'],
+  ['profile', 'list', '--json'],
+  ['doctor'],
+  ['api', 'GET', '/', '--server', 'http://127.0.0.1:1'],
+  ['__complete', 'bash', 'svc users show '],
+]

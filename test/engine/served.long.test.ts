@@ -1,0 +1,2 @@
+// Those tests with more runs of the property.
+import './served.test.ts'

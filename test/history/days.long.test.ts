@@ -1,0 +1,2 @@
+// Those tests with a history of more than a year.
+import './days.test.ts'

@@ -1,0 +1,2 @@
+// Those tests with more random scripts.
+import './script.test.ts'

@@ -1,0 +1,2 @@
+// Those tests with all runs of each property.
+import './properties.test.ts'

@@ -1,0 +1,2 @@
+// Those tests with a store on PostgreSQL.
+import './heartbeats.test.ts'

@@ -1,0 +1,2 @@
+// Those tests with more processes.
+import './migrate.test.ts'
