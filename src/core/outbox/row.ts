@@ -28,6 +28,8 @@ export type End = {
   readonly endedAt: number
   readonly fault?: FaultClass | undefined
   readonly text: string
+  /** Nobody recorded it: another incident of the subject has begun since. */
+  readonly isAssumed?: true | undefined
 }
 
 /**
@@ -98,18 +100,32 @@ export const aboutIn = ({ last, attempt, need }: OutboxRow): Pick<Word, 'inciden
 /** The incident of a row is over. Nothing follows for a receiver that had nothing to know of it. */
 export function withEnd(
   row: OutboxRow,
-  { incident, what, endedAt, text }: Pick<End, 'incident' | 'what' | 'endedAt' | 'text'>,
+  { incident, what, endedAt, text, isAssumed }: Pick<End, 'incident' | 'what' | 'endedAt' | 'text' | 'isAssumed'>,
 ): OutboxRow {
   const about = aboutIn(row)
   if (about?.incident !== incident) return row
   const { level, beganAt } = about
   const before = row.last && row.last.level !== level ? row.last.level : undefined
   const fault = row.need?.fault
-  const end: End = { what, incident, level, before, beganAt, endedAt, text, ...(fault === undefined ? {} : { fault }) }
+  const end: End = {
+    what,
+    incident,
+    level,
+    before,
+    beganAt,
+    endedAt,
+    text,
+    ...(fault === undefined ? {} : { fault }),
+    ...(isAssumed ? { isAssumed } : {}),
+  }
   // A node that sent without the store has noted its end already, and nothing has been sent since.
   const isNews = row.last !== undefined || row.attempt !== undefined
   if (!isNews && row.ends.some((one) => one.incident === incident)) return { ends: row.ends }
-  return { ends: [...row.ends, end].slice(-mostEnds) }
+  // An incident may have gone on under another name. What is certain is that the subject does not exist any more.
+  const earlier = row.ends.map((one) =>
+    what === 'removed' && one.isAssumed ? { ...one, what, endedAt, text, isAssumed: undefined } : one,
+  )
+  return { ends: [...earlier, end].slice(-mostEnds) }
 }
 
 /**
@@ -121,7 +137,8 @@ export function withLostEnd(row: OutboxRow, next: Pick<Incident, 'id' | 'beganAt
   if (!about || about.incident === next.id) return row
   // The clock may have been set back between the two.
   const endedAt = Math.max(about.beganAt, next.beganAt)
-  return withEnd(row, { incident: about.incident, what: 'end', endedAt, text: 'it ended before the next fault began' })
+  const text = 'it ended before the next fault began'
+  return withEnd(row, { incident: about.incident, what: 'end', endedAt, text, isAssumed: true })
 }
 
 /** Ends that are too old to matter are given up. */
