@@ -1,9 +1,10 @@
 import { text as textOf } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
+import { Outbox, type Present } from '../../src/core/outbox/index.ts'
 import { notifyPart } from '../../src/core/parts/notify.ts'
 import { QuietKeeper } from '../../src/core/parts/quiet-keeper.ts'
 import { type StatesPart, statesPart } from '../../src/core/parts/states.ts'
-import type { SubjectState } from '../../src/core/states/index.ts'
+import type { StoredSubject, SubjectState } from '../../src/core/states/index.ts'
 import { load } from '../config/given.ts'
 import { neverWatching } from '../support/notify/notice.ts'
 import { outboxRows } from '../support/notify/outbox-rows.ts'
@@ -54,4 +55,49 @@ test('W23 an incident that stands under another name after a reload is sent unde
   name = 'new'
   commit?.()
   await until(() => isPosted('tcp new'))
+})
+
+test('W23 nobody hears that a monitor is well whose incident has gone on under another name', () => {
+  const subject: StoredSubject = { key: 'App/http/old', type: 'App', monitor: 'http old', check: 'connect' }
+  const keys = new Set([subject.key])
+  const incident = { id: 'next', beganAt: 30_000, confirmedAt: 50_000, level: 'failed', message: 'it fails' } as const
+  const failing: Present = {
+    subject,
+    state: {
+      level: 'failed',
+      message: 'it fails',
+      depth: 'Basic',
+      latest: { level: 'failed', at: 50_000, since: 30_000, fault: 'timeout' },
+      incident: { ...incident, isFlapping: false, isUnobserved: false },
+    },
+    isQuiet: false,
+  }
+  let present: Present | 'removed' = failing
+  const mail = { name: 'mail', folds: true, remindMs: Number.POSITIVE_INFINITY, wants: () => true }
+  const outbox = new Outbox(0, () => present, '@b//svc/receivers')
+  outbox.configure([mail], 0)
+  // A node that knows the new name has stored the incident under it, and this node still has the old name. The incident that
+  // it finds has another id.
+  const last = { incident: 'moved', level: 'failed', isFlapping: false, beganAt: 0, observedAt: 0, at: 0 } as const
+  const row = { last, ends: [] } as const
+  outbox.takeOver(keys, [{ receiver: 'mail', subject, row }], 40_000)
+  outbox.watch(subject)
+  const sentAt = (now: number): readonly string[] =>
+    outbox.tick(now).effects.flatMap((effect) => {
+      if (effect.type !== 'send') return []
+      outbox.answered('mail', effect.attempt, { what: 'accepted' }, now)
+      return effect.items.map(({ what, incident: of, text }) => `${what} ${of}: ${text}`)
+    })
+  expect(sentAt(50_000)).toEqual([])
+  // It gets the new name before mail has been sent.
+  present = 'removed'
+  expect(sentAt(60_000)).toEqual(['removed moved: it no longer exists', 'removed next: it no longer exists'])
+  // While it has the old one, its receivers hear of both.
+  present = failing
+  outbox.takeOver(keys, [{ receiver: 'mail', subject, row }], 120_000)
+  outbox.watch(subject)
+  const latest = { level: 'failed', at: 129_000, since: 30_000, fault: 'timeout' } as const
+  present = { ...failing, state: { ...failing.state, latest } }
+  expect(sentAt(120_000)).toEqual([])
+  expect(sentAt(130_000)).toEqual(['end moved: it ended before the next fault began', 'begin next: it fails'])
 })

@@ -241,7 +241,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
   }
   /** Independent of the table: who took each key over last, and the epochs that renewals were answered with. */
   let holders = new Map<string, { node: string; epoch: number; at: number }>()
-  let renewals = new Map<string, { epoch: number; at: number }>()
+  let renewals = new Map<string, { epoch: number; at: number; process: string }>()
   let restore: (() => void) | undefined
   /** Begins the failover that loses the next write. */
   let armed: (() => void) | undefined
@@ -288,6 +288,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
   /** When a node last renewed its row, and whether it left in order. */
   const lastRenewal = new Map<string, number>()
   const left = new Set<string>()
+  /** Processes that ended in order. */
+  const leavers = new Set<string>()
   /** For how long the store has been there since then: a node that renews its row without it is not out. */
   const renewableMs = new Map<string, number>()
   const isOverdue = (node: string): boolean => (renewableMs.get(node) ?? 0) >= reportedOutMs - 15 * second
@@ -622,7 +624,11 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
                   'late epochs',
                   `${this.name} keeps epoch ${answer.epoch} ${queue.now - before.at} ms after its renewal`,
                 )
-              renewals.set(this.name, { epoch: answer.epoch, at: queue.now })
+              if (before?.process === this.process && before.epoch !== answer.epoch && queue.now - before.at < outMs)
+                broken('late epochs', `${this.name} loses epoch ${before.epoch}, which is live, to ${answer.epoch}`)
+              if (leavers.has(this.process) && queue.now > failedOverAt + 20 * second)
+                broken('late epochs', `${this.name} has epoch ${answer.epoch} after it has left`)
+              renewals.set(this.name, { epoch: answer.epoch, at: queue.now, process: this.process })
               lastRenewal.set(this.name, queue.now)
               if (isOverdue(this.name)) backAt.set(this.name, queue.now)
               renewableMs.set(this.name, 0)
@@ -713,6 +719,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
             () => {
               table.leave(fence, now())
               left.add(this.name)
+              leavers.add(this.process)
             },
             () => {},
           )

@@ -101,7 +101,10 @@ describe('W4 races of nodes on one PostgreSQL store', () => {
       const keys = Array.from({ length: 40 }, (_, at) => `Sql/${round + (at % 2 ? at : -at)}`)
       await Promise.all([one.takeOver(alpha, () => keys, []), other.takeOver(beta, () => keys.toReversed(), [])])
       const batch = batchOf({ states: keys.map((key) => stateOf(subjectOf(key), `${round}`)) })
-      const verdicts = await Promise.all([one.writeStates(alpha, 1, batch), other.writeStates(beta, 1, batch)])
+      const verdicts = await Promise.all([
+        one.writeStates(alpha, round + 1, batch),
+        other.writeStates(beta, round + 1, batch),
+      ])
       expect(verdicts).toContain('stored')
       const loser = verdicts.find((verdict) => typeof verdict === 'object')
       expect(loser?.lost.toSorted()).toEqual([...new Set(keys)].toSorted())

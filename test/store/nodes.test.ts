@@ -14,6 +14,7 @@ import {
   monitorsOf,
   nodesOf,
   outboxRowOf,
+  renewedBy,
   requestOf,
   stateOf,
   subjectOf,
@@ -159,6 +160,33 @@ test('W4 rows of nodes that have been away for a day are deleted, and configurat
   for (let n = 0; n < 2; n += 1) await nodes.renew(requestOf('beta', { config: 'new' }))
   expect(await nodes.list()).toMatchObject([{ node: 'beta' }])
   expect([...(await nodes.configurations(['old', 'new'])).keys()]).toEqual(['new'])
+})
+
+test('W4 a late renewal does not end the epoch of its sender, and does not bring back a node that has left', async () => {
+  const nodes = nodesOf(store.data)
+  const before = await joined(nodes, 'alpha')
+  await store.setClock(noon + 10_000)
+  const late = requestOf('alpha', { claims: false, epoch: before.epoch })
+  const { epoch } = await renewedBy(nodes, late)
+  expect(epoch).toBeGreaterThan(before.epoch)
+  await nodes.takeOver({ node: 'alpha', epoch }, () => ['Sql/orders'], [])
+  expect(await nodes.writeOutbox({ node: 'alpha', epoch }, 1, [])).toBe('stored')
+  // It was held up on its way, or the answer to an earlier one was lost. So was the first one of the process.
+  await store.setClock(noon + 19_999)
+  for (const one of [late, requestOf('alpha')])
+    expect(await nodes.renew(one)).toMatchObject({ what: 'renewed', epoch, writes: 1, stamped: 1 })
+  await store.setClock(noon + 29_998)
+  expect(await nodes.writeOutbox({ node: 'alpha', epoch }, 2, [])).toBe('stored')
+  // A process that has had this epoch and has lost it since begins another one.
+  const lost = requestOf('alpha', { claims: false, epoch: undefined, latestEpoch: epoch })
+  const next = await renewedBy(nodes, lost)
+  expect(next.epoch).toBeGreaterThan(epoch)
+  await nodes.leave(next)
+  for (const one of [late, requestOf('alpha'), requestOf('alpha', { claims: false, epoch: next.epoch })])
+    expect(await nodes.renew(one)).toMatchObject({ what: 'taken' })
+  expect(await nodes.list()).toMatchObject([{ epoch: next.epoch, isLive: false, hasLeft: true }])
+  // Another process of this name begins.
+  expect((await renewedBy(nodes, requestOf('alpha', { process: 'another' }))).epoch).toBeGreaterThan(next.epoch)
 })
 
 test('W4 a row from the future is not live: the clock of the database was set back', async () => {

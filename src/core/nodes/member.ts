@@ -61,6 +61,7 @@ export type Voice = 'coordinated' | 'alone' | 'silent'
 
 type Renewing = {
   readonly sentAt: number
+  readonly epoch: number | undefined
   readonly publishes: string | undefined
   readonly acknowledged: number
   /** Whether the number of stamps proves anything: none was set or lost meanwhile. */
@@ -93,7 +94,8 @@ export class Membership {
   #memberSince: number | undefined
   /** Until when what it takes over may be something of which it has sent an end by itself. */
   #doubtsUntil = Number.NEGATIVE_INFINITY
-  #hasClaimed = false
+  /** The highest epoch that it has had. */
+  #latestEpoch = 0
   #hasLeft = false
   #ids = 0
   #seenAt: number
@@ -232,10 +234,10 @@ export class Membership {
         if (!isTaken) this.#forgetEpoch(true)
         return
       }
-      this.#hasClaimed = true
+      this.#latestEpoch = Math.max(this.#latestEpoch, answer.epoch)
       this.#published = request.publishes ?? this.#published
       if (answer.epoch !== before) this.#forgetEpoch(false)
-      else if (answer.writes < request.acknowledged) this.#wentBack(answer.writes)
+      else if (request.epoch === before && answer.writes < request.acknowledged) this.#wentBack(answer.writes)
       this.#stand(now)
       this.#look(answer.rows)
       this.#hear(answer.rows)
@@ -443,6 +445,7 @@ export class Membership {
     this.#ids += 1
     this.#renewing.set(this.#ids, {
       sentAt: now,
+      epoch,
       publishes: publishes && digest,
       acknowledged: this.#acknowledged,
       isCounted: this.#takingOver === undefined,
@@ -451,7 +454,8 @@ export class Membership {
       node: this.#node,
       process: this.#process,
       epoch,
-      claims: !this.#hasClaimed,
+      latestEpoch: this.#latestEpoch,
+      claims: this.#latestEpoch === 0,
       config: digest,
       isIsolated: this.#isIsolated,
       facts: { ...this.#facts, opinions: this.#opinions() },

@@ -17,6 +17,8 @@ export type RenewalRequest = {
   readonly process: string
   /** Of the last renewal that succeeded. */
   readonly epoch: number | undefined
+  /** The highest epoch that this process has had so far. 0: none. */
+  readonly latestEpoch: number
   /** Whether it takes the row from another process: the first renewal of a process does. */
   readonly claims: boolean
   readonly config: string
@@ -34,6 +36,7 @@ export type RenewalAnswer =
       /** For how many keys it has the stamp of this epoch. */
       readonly stamped: number
     }
+  /** Another process has the name; or this one has left, and the renewal is late. */
   | { readonly what: 'taken'; readonly rows: readonly NodeRow[] }
 
 /** What a node finds of the monitors that it takes over. */
@@ -59,6 +62,11 @@ export type Choose = (rows: readonly NodeRow[], stored: readonly string[]) => re
 
 /** Nodes and what they store, fenced. Every method is one transaction and may throw the faults of a store. */
 export type NodesRows = {
+  /**
+   * Renews the live row of the process, or makes one with a new epoch. The row goes on if it has the epoch of the request, or
+   * a higher one than the process has ever had: then the answer to the renewal that began it was lost, or this renewal is late,
+   * and its sender must not lose the epoch that it has by now. A process that has left gets no row.
+   */
   readonly renew: (request: RenewalRequest) => Promise<RenewalAnswer>
   /** Rows as they are now, for people. */
   readonly list: () => Promise<readonly NodeRow[]>
@@ -106,24 +114,28 @@ export class NodesTable {
   readonly #incidents = new Map<string, IncidentRecord>()
   readonly #outbox = new Map<string, StoredRow>()
 
-  renew({ node, process, epoch, claims, config, isIsolated, facts }: RenewalRequest, now: number): RenewalAnswer {
+  renew(request: RenewalRequest, now: number): RenewalAnswer {
+    const { node, process, epoch, latestEpoch, claims, config, isIsolated, facts } = request
     const before = this.#latest(node)
-    const isAnothers = before !== undefined && before.process !== process && this.#isLive(before, now)
-    if (isAnothers && !claims) return { what: 'taken', rows: this.rows(now) }
-    const isSame = before?.process === process && before.epoch === epoch && this.#isLive(before, now)
-    const row: StoredNode = isSame
-      ? before
-      : {
-          node,
-          process,
-          epoch: ++this.#epochs,
-          renewedAt: now,
-          leftAt: undefined,
-          config,
-          isIsolated,
-          facts,
-          writes: 0,
-        }
+    const isOwn = before?.process === process
+    const isAnothers = before !== undefined && !isOwn && this.#isLive(before, now)
+    if ((isAnothers && !claims) || (isOwn && before.leftAt !== undefined))
+      return { what: 'taken', rows: this.rows(now) }
+    const goesOn = before !== undefined && (before.epoch === epoch || before.epoch > latestEpoch)
+    const row: StoredNode =
+      isOwn && goesOn && this.#isLive(before, now)
+        ? before
+        : {
+            node,
+            process,
+            epoch: ++this.#epochs,
+            renewedAt: now,
+            leftAt: undefined,
+            config,
+            isIsolated,
+            facts,
+            writes: 0,
+          }
     Object.assign(row, { renewedAt: now, config, isIsolated, facts })
     this.#nodes.set(row.epoch, row)
     const stamped = [...this.#stamps.values()].filter((one) => one === row.epoch).length

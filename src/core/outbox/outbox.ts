@@ -707,7 +707,7 @@ function itemsOf(
 ): readonly NoticeItem[] {
   if (!subject) return []
   const over = ends.map(
-    (end): NoticeItem => ({
+    ({ isAssumed, ...end }): NoticeItem => ({
       id: digestOf([id, end.incident, end.what, end.level]),
       subject,
       observedAt: end.endedAt,

@@ -28,6 +28,8 @@ export type End = {
   readonly endedAt: number
   readonly fault?: FaultClass | undefined
   readonly text: string
+  /** Nobody recorded it: another incident of the subject has begun since. */
+  readonly isAssumed?: true | undefined
 }
 
 /**
@@ -103,21 +105,26 @@ export const aboutIn = ({ last, attempt, need }: OutboxRow): Pick<Word, 'inciden
 /** The incident of a row is over. Nothing follows for a receiver that had nothing to know of it. */
 export function withEnd(
   row: OutboxRow,
-  { incident, what, endedAt, text }: Pick<End, 'incident' | 'what' | 'endedAt' | 'text'>,
+  { incident, what, endedAt, text, isAssumed }: Pick<End, 'incident' | 'what' | 'endedAt' | 'text' | 'isAssumed'>,
 ): OutboxRow {
   const about = aboutIn(row)
   if (about?.incident !== incident) return row
   const { level, beganAt } = about
   const before = row.last && row.last.level !== level ? row.last.level : undefined
   const fault = row.need?.fault
-  const end: End = { what, incident, level, before, beganAt, endedAt, text, ...(fault === undefined ? {} : { fault }) }
+  const common = { what, endedAt, text, ...(isAssumed ? { isAssumed } : {}) }
+  const end: End = { ...common, incident, level, before, beganAt, ...(fault === undefined ? {} : { fault }) }
   const others = (row.others ?? []).map((one): End => {
-    return { what, incident: one.incident, level: one.level, beganAt: one.beganAt, endedAt, text }
+    return { ...common, incident: one.incident, level: one.level, beganAt: one.beganAt }
   })
   // A node that sent without the store has noted its end already, and nothing has been sent since.
   const isNews = row.last !== undefined || row.attempt !== undefined
   if (!isNews && row.ends.some((one) => one.incident === incident)) return { ends: row.ends }
-  return { ends: [...row.ends, ...others, end].slice(-mostEnds) }
+  // An incident may have gone on under another name. What is certain is that the subject does not exist any more.
+  const earlier = row.ends.map((one) =>
+    what === 'removed' && one.isAssumed ? { ...one, what, endedAt, text, isAssumed: undefined } : one,
+  )
+  return { ends: [...earlier, ...others, end].slice(-mostEnds) }
 }
 
 /**
@@ -132,7 +139,8 @@ export function withLostEnd(row: OutboxRow, next: Pick<Incident, 'id' | 'beganAt
   // The clock may have been set back between the two.
   const endedAt = Math.max(about.beganAt, next.beganAt)
   const text = 'it ended before the next fault began'
-  return { ...withEnd(row, { incident: about.incident, what: 'end', endedAt, text }), isInDoubt: true }
+  const end = { incident: about.incident, what: 'end', endedAt, text, isAssumed: true } as const
+  return { ...withEnd(row, end), isInDoubt: true }
 }
 
 /** The row is about one of the other incidents from now on: that is the one that is stored. */

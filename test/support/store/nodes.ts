@@ -76,6 +76,7 @@ export const requestOf = (node: string, more: Partial<RenewalRequest> = {}): Ren
   node,
   process: `process of ${node}`,
   epoch: undefined,
+  latestEpoch: more.epoch ?? 0,
   claims: true,
   config: 'none',
   isIsolated: false,
@@ -90,10 +91,13 @@ export function nodesOf({ nodes }: Data): StoredNodes {
 }
 
 /** Renews the row of a node for the first time. */
-export async function joined(nodes: NodesRows, node: string): Promise<Fence> {
-  const answer = await nodes.renew(requestOf(node))
-  if (answer.what !== 'renewed') throw new Error('a node that claims its row gets it')
-  return { node, epoch: answer.epoch }
+export const joined = (nodes: NodesRows, node: string): Promise<Fence> => renewedBy(nodes, requestOf(node))
+
+/** Renews the row of a node. */
+export async function renewedBy(nodes: NodesRows, request: RenewalRequest): Promise<Fence> {
+  const answer = await nodes.renew(request)
+  if (answer.what !== 'renewed') throw new Error('another process has the row')
+  return { node: request.node, epoch: answer.epoch }
 }
 
 /** A store whose database has a clock that stands still until it is set. */
@@ -206,9 +210,12 @@ export async function compareWithModel({ data, setClock }: ClockedStore, seed: n
       async (node) => {
         const life = lifeOf(node)
         const isNew = chance.is(0.1)
+        // Some are late: they were sent before an epoch began.
+        const latestEpoch = chance.is(0.2) ? chance.between(0, life.epoch ?? 0) : (life.epoch ?? 0)
         const request = requestOf(node, {
           process: isNew ? `${node} ${chance.between(1, 4)}` : life.process,
-          epoch: chance.is(0.05) ? undefined : life.epoch,
+          epoch: chance.is(0.05) || latestEpoch === 0 ? undefined : latestEpoch,
+          latestEpoch,
           claims: isNew && chance.is(0.5),
           config: `digest ${chance.between(0, configurations.length)}`,
           isIsolated: chance.is(0.2),

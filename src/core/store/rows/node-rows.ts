@@ -58,16 +58,26 @@ type Renewed = RowOfNode & {
  * Then every node hears that the store has none of its writes, in two renewals, since the answer to one may be lost: it writes
  * all again.
  */
-export const renewal = ({ node, process, epoch, claims, config, isIsolated, facts }: RenewalRequest) => sql<Renewed>`
+export const renewal = ({
+  node,
+  process,
+  epoch,
+  latestEpoch,
+  claims,
+  config,
+  isIsolated,
+  facts,
+}: RenewalRequest) => sql<Renewed>`
 WITH ${withClock},
 "before" AS (
-  SELECT "epoch", "process", ${isLive} AS "isLive" FROM "nodes", "clock"
+  SELECT "epoch", "process", "leftAt", ${isLive} AS "isLive" FROM "nodes", "clock"
   WHERE "node" = ${node} ORDER BY "epoch" DESC LIMIT 1),
 "verdict" AS (
   SELECT
-    (SELECT "epoch" FROM "before"
-      WHERE "isLive" AND "process" = ${process} AND "epoch" = ${epoch ?? null}::bigint) AS "same",
-    NOT ${claims}::int::boolean AND EXISTS (SELECT 1 FROM "before" WHERE "isLive" AND "process" <> ${process}) AS "isTaken"),
+    (SELECT "epoch" FROM "before" WHERE "isLive" AND "process" = ${process}
+      AND ("epoch" = ${epoch ?? null}::bigint OR "epoch" > ${latestEpoch}::bigint)) AS "same",
+    EXISTS (SELECT 1 FROM "before" WHERE CASE WHEN "process" = ${process} THEN "leftAt" IS NOT NULL
+      ELSE "isLive" AND NOT ${claims}::int::boolean END) AS "isTaken"),
 "watch" AS (
   SELECT "writer" FROM "historyWatch", "clock", "verdict"
   WHERE NOT "isTaken" AND ("writer" <> ${nodesWriter} OR abs("now" - "at") >= ${sql.lit(watchEveryMs)})
