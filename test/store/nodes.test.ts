@@ -37,7 +37,7 @@ beforeEach(async () => {
 afterEach(async () => await store.close())
 
 test('W4 the store answers random operations of three nodes as its model in memory does', async () => {
-  const counts = await compareWithModel(store, 1, 250)
+  const counts = await compareWithModel(store, 2, 250)
   expect([...counts.keys()].toSorted()).toEqual([
     'forgotten',
     'lost',
