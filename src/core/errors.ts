@@ -238,6 +238,28 @@ export class NewerStore extends Fault {
   }
 }
 
+/** The store cannot be used at the moment. Whoever tries again later may succeed. */
+export class StoreOutage extends Fault {
+  /** Continues the sentence "The store …". Callers may see it: it does not say where the store is. */
+  readonly why: string
+  /** `message`: for people who may know where the store is. Default: the same as for callers. */
+  constructor(
+    why: string,
+    {
+      message,
+      hints,
+      cause,
+    }: { readonly message?: string; readonly hints?: readonly string[]; readonly cause?: unknown },
+  ) {
+    super('Unavailable', message ?? `The store ${why}`, {
+      retryAfter: 5,
+      ...(hints ? { hints } : {}),
+      ...(cause === undefined ? {} : { cause }),
+    })
+    this.why = why
+  }
+}
+
 /** What the database of the store reports and no Fault describes. Any other error of a query is a defect of ours. */
 export class StoreError extends Error {}
 

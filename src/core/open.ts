@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { hostname } from 'node:os'
 import type { Config } from './config/index.ts'
 import type { ProvidedServices } from './engine/index.ts'
-import { Fault, isStoreFailure, NewerStore, shuttingDown } from './errors.ts'
+import { Fault, isStoreFailure, NewerStore, StoreOutage, shuttingDown } from './errors.ts'
 import { type Lazy, lazy, lazyGroups, lazyMethods } from './lazy.ts'
 import {
   localService,
@@ -25,7 +25,7 @@ import { preload } from './preload.ts'
 import type { Runtime, RuntimeFacts, Service, Trial, TrialRequest } from './service.ts'
 import type { Data } from './store/index.ts'
 
-export type { OpenOptions } from './parts/part.ts'
+export type { OpenOptions, OwnAccounts } from './parts/part.ts'
 
 export type Core = {
   readonly service: Service
@@ -106,7 +106,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
   const audit = shared && store && usesAccounts ? await openAudit(options, store) : undefined
   const reloads = shared ? (await import('./parts/reload.ts')).reloadPart(() => Date.now() / 1_000) : undefined
   const parts: readonly Part[] = [
-    { close: store?.close },
+    { cancel: store?.cancel, close: store?.close },
     health,
     ...(watching ? [watching.schedule] : []),
     ...(reloads ? [reloads] : []),
@@ -116,11 +116,12 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     { preload: loadNodes },
     ...(store && accounts && history
       ? [
-          { preload: accounts.preload, ready: shared ? accounts.ready : undefined },
+          { preload: accounts.preload, ready: shared ? accounts.ready : undefined, firstUse: accounts.firstUse },
           { start: history.start, reload: history.reload },
           // A stream that cannot be written says nothing of the store.
           ...(shared && usesAccounts ? [await runningStore(store, options, (signal) => ready(signal, [audit]))] : []),
           ...(audit ? [audit] : []),
+          ...(options.firstUse ? [{ firstUse: accountsFirst(options, store.label, options.firstUse) }] : []),
         ]
       : []),
     ...(results ? [results] : []),
@@ -131,7 +132,11 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     ...(notify && store ? [await openRoleEnds(options, store)] : []),
     ...(vigil ? [vigil] : []),
     shared ? await loadDrills.get() : lazyDrills(loadDrills),
+    ...(shared && store && usesAccounts ? [{ start: () => store.begin(useFirst) }] : []),
   ]
+  const useFirst = async (data: Data): Promise<void> => {
+    for (const { firstUse } of parts) await firstUse?.(data)
+  }
   const ready = async (signal: AbortSignal, except: readonly (Part | undefined)[] = []): Promise<void> => {
     for (const part of parts) if (!except.includes(part)) await part.ready?.(signal)
   }
@@ -155,7 +160,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
       return keeper?.notKept()
     },
     unusableStore: usesAccounts ? undefined : newer?.fault.reason,
-    storeFiles: shared && store && usesAccounts ? (await store.data(false)).files : undefined,
+    storeFiles: shared && usesAccounts && store?.storePath !== undefined ? (await store.data(false)).files : undefined,
     providers: store && providersOf(config.auth),
   }
   const loadQuiet = lazy(async () =>
@@ -358,6 +363,15 @@ async function closeAll(parts: readonly Part[]): Promise<void> {
   for (const { close } of parts.toReversed()) await close?.()
 }
 
+/** What `firstUse` does with the accounts, over a store that nobody else uses yet. */
+const accountsFirst =
+  (options: OpenOptions, label: string, firstUse: NonNullable<OpenOptions['firstUse']>) =>
+  async (data: Data): Promise<void> => {
+    const { accountsPart } = await import('./parts/accounts.ts')
+    const { users } = await accountsPart(options, label, async () => data).admin()
+    await firstUse({ users, anyAdmin: data.users.anyAdmin })
+  }
+
 /** What seals the audit, and streams it. */
 async function openAudit({ config, log = () => {} }: OpenOptions, { data }: OpenStore) {
   const { auditPart } = await import('./parts/audit.ts')
@@ -389,10 +403,20 @@ type OpenStore = {
   readonly storePath: string | undefined
   /** For a command: makes the embedded store. Resolves with the reason when it cannot be opened. */
   readonly prepareStore: (() => Promise<string | undefined>) | undefined
-  /** In `svc serve`: opens the store, and makes it if it does not exist. With a schema that is too new it is left alone. */
+  /**
+   * In `svc serve`: opens the store, and makes it if it does not exist. With a schema that is too new it is left alone. If
+   * PostgreSQL does not answer, `begin` opens it later.
+   */
   readonly open: () => Promise<Newer | undefined>
+  /**
+   * In `svc serve`, after `open`: runs what comes before all other use. If the store is not open, this returns at once, and
+   * happens as soon as the store can be opened; until then `data` rejects.
+   */
+  readonly begin: (useFirst: (data: Data) => Promise<void>) => Promise<void>
   /** Opened once, on first use. `create` makes the store if it does not exist. */
   readonly data: (create: boolean) => Promise<Data>
+  /** Ends attempts to open it. An open store can still be used. */
+  readonly cancel: () => void
   /** Safe to call twice. Nothing is opened afterwards. */
   readonly close: () => Promise<void>
 }
@@ -402,40 +426,79 @@ async function holdStore(
   store: string,
   { env = process.env, patienceMs, shared, log = () => {} }: OpenOptions,
 ): Promise<OpenStore> {
-  const { openData, shownStore, storeKind } = await import('./store/index.ts')
+  const { loadPostgresRows, openData, shownStore, storeKind } = await import('./store/index.ts')
   const storePath = storeKind(store) === 'sqlite' ? store : undefined
-  const opened = lazy((create: boolean) => openData({ store, create, env, patienceMs }))
+  const label = shownStore(store)
+  const stop = new AbortController()
+  const opened = lazy((create: boolean) => openData({ store, create, env, patienceMs, signal: stop.signal }))
   let closed = false
-  let unusable: Fault | undefined
+  /** Why the store is not used. */
+  let refusal: Fault | undefined
+  /** Why it could not be opened at the start, and the attempts to open it since then. */
+  let outage: StoreOutage | undefined
+  let opening: Promise<void> | undefined
   const data = async (create: boolean): Promise<Data> => {
     if (closed) throw shuttingDown()
-    if (unusable) throw unusable
+    if (refusal) throw refusal
     return await opened.get(create)
   }
-  const open = async (): Promise<Newer | undefined> => {
-    const newer = await newerIn(opened.get, storePath)
-    if (!newer) return undefined
-    const { what, fault } = newer
-    if (what === 'store') unusable = new Fault('Unavailable', fault.reason)
-    const effect =
-      what === 'store'
-        ? 'this server runs its monitors without it, and has no sign-in, roles, quiet or history'
-        : 'this server stores nothing of what its monitors show, and has no history'
-    log({ level: 'warn', msg: [`${fault.message}: ${effect}.`, ...(fault.details.hints ?? [])].join(' ') })
+  const warn = ({ message, details }: Fault, effect: string): void =>
+    log({ level: 'warn', msg: [`${message}: ${effect}.`, ...(details.hints ?? [])].join(' ') })
+  const settle = (newer: Newer | undefined): Newer | undefined => {
+    if (newer?.what === 'store') refusal = new Fault('Unavailable', newer.fault.reason)
+    if (newer) warn(newer.fault, effectOf[newer.what])
     return newer
   }
   return {
-    open,
-    label: shownStore(store),
+    open: async () => {
+      try {
+        return settle(await newerIn(opened.get, storePath))
+      } catch (error) {
+        if (storePath !== undefined || !(error instanceof StoreOutage)) throw error
+        // Nothing has to be loaded when the store answers.
+        await Promise.all([import('./parts/late-store.ts'), loadPostgresRows()])
+        outage = error
+        refusal = new StoreOutage(error.why, {})
+        warn(error, `${effectOf.store} until the store answers`)
+        return undefined
+      }
+    },
+    begin: async (useFirst) => {
+      if (!outage) return await useFirst(await data(false))
+      const { openLater } = await import('./parts/late-store.ts')
+      const attempt = async (): Promise<void> => {
+        const newer = await newerIn(opened.get, storePath)
+        if (newer?.what !== 'store') {
+          await useFirst(await opened.get(false))
+          refusal = undefined
+          log({ level: 'info', msg: `The store ${label} answers: this server uses it from now on` })
+        }
+        settle(newer)
+      }
+      const refuse = (fault: Fault): void => {
+        refusal = fault
+      }
+      opening = openLater({ outage, attempt, refuse, signal: stop.signal, log })
+    },
+    label,
     storePath,
     prepareStore: shared ? undefined : () => prepareStore(storePath),
     data,
+    cancel: () => stop.abort(shuttingDown()),
     close: async () => {
       if (closed) return
       closed = true
+      stop.abort(shuttingDown())
+      await opening
       await (await opened.peek()?.catch(() => undefined))?.close()
     },
   }
+}
+
+/** What `svc serve` does if the store, or the history in it, cannot be used. */
+const effectOf: Readonly<Record<Newer['what'], string>> = {
+  store: 'this server runs its monitors without it, and has no sign-in, roles, quiet or history',
+  history: 'this server stores nothing of what its monitors show, and has no history',
 }
 
 /** Opens a store. In PostgreSQL, the tables of the history have a version of their own, and nodes coordinate in them. */

@@ -5,7 +5,7 @@ import { firstSeed, planted, plants } from './planted-outbox.ts'
 import { simulate } from './simulated-outbox.ts'
 
 test('W23 a simulated outbox keeps all of its rules in 10,000 scenarios with simulated receivers', {
-  timeout: 900_000,
+  timeout: 1_800_000,
 }, () => {
   const broken: string[] = []
   for (let seed = 1; seed <= 10_000 && broken.length < 10; seed += 1) {

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { StoreOutage } from '../../src/core/errors.ts'
 import { type Data, openData } from '../../src/core/store/index.ts'
 import { distantProxy } from '../support/faults/distant-proxy.ts'
 import { proxy as limited } from '../support/faults/proxy.ts'
@@ -163,6 +164,18 @@ describe('W5 several hosts', () => {
       await standby.remove()
       await primary.remove()
     }
+  })
+  test('W16 an unknown name is the reason only if every host has one', async () => {
+    const refused = `127.0.0.1:${await freePort()}`
+    for (const hosts of [`db..example,${refused}`, `${refused},db..example`]) {
+      expect(await faultOf(open(`postgres://svc:pa55@${hosts}/svc`))).toBeInstanceOf(StoreOutage)
+    }
+    const unknown = await faultOf(open('postgres://svc:pa55@db..example,db2..example/svc'))
+    expect([unknown.fault, unknown.message]).toEqual([
+      'Unavailable',
+      'The store postgres://svc@db..example,db2..example/svc cannot be reached: there is no host db..example or db2..example',
+    ])
+    expect(unknown).not.toBeInstanceOf(StoreOutage)
   })
   test('W5 without any that answers, the refusal names them all', async () => {
     const [one, other] = [await freePort(), await freePort()]

@@ -6,10 +6,9 @@ import { type Config, type InvalidEntry, loadReading, loadRestartSettings } from
 import { Fault } from '../../core/errors.ts'
 import { fileProblem } from '../../core/file-errors.ts'
 import { filesWithin, patienceMs, readNamed, shareOf } from '../../core/files/index.ts'
-import { type OpenOptions, openCore } from '../../core/open.ts'
+import { type OpenOptions, type OwnAccounts, openCore } from '../../core/open.ts'
 import { preload } from '../../core/preload.ts'
 import { type Log, stackOf, startServer } from '../../core/server/index.ts'
-import type { Runtime } from '../../core/service.ts'
 import type { Io } from '../io/io.ts'
 import { homeOf, machine } from '../io/process.ts'
 import { testCommand } from '../render/hints.ts'
@@ -213,11 +212,11 @@ async function answer(
     shared: true,
     node: request.node,
     details: options.details,
+    firstUse: async (accounts) => await firstAdmin(request, accounts),
   })
   const { store, unusableStore } = runtime.facts
   const markedStore = store === undefined || isUrl(store) || unusableStore !== undefined ? undefined : store
   try {
-    await firstAdmin(request, runtime)
     const { host, port, drainDelayMs } = request
     const limits = drainDelayMs === undefined ? {} : { drainDelayMs }
     let url = ''
@@ -301,23 +300,20 @@ async function answer(
  * Creates the first Admin if requested and there is none (P6). Beyond loopback, a store without an Admin is refused:
  * the first caller could be anyone.
  */
-async function firstAdmin(request: ServeRequest, runtime: Runtime): Promise<void> {
-  const { admin, facts } = runtime
-  // Nobody can sign in where the store cannot be used.
-  if (!admin || facts.unusableStore !== undefined) return
-  if (request.bootstrap && !(await admin.users.any())) {
+async function firstAdmin(request: ServeRequest, { users, anyAdmin }: OwnAccounts): Promise<void> {
+  if (request.bootstrap && !(await users.any())) {
     const { userName, passwordFile } = request.bootstrap
     const password = (await pem(passwordFile, 'bootstrap-password-file')).replace(/\r?\n$/, '')
     const { caller, correlationId } = localCall(new AbortController().signal)
     const who = caller.kind === 'local' ? `local:${caller.account}` : '-'
     try {
-      await admin.users.add({ userName, password, roles: ['Admin'] }, { who, correlationId })
+      await users.add({ userName, password, roles: ['Admin'] }, { who, correlationId })
     } catch (error) {
       // Another node that started at the same time may have created it.
-      if (!(error instanceof Fault && error.fault === 'Conflict' && (await runtime.anyAdmin()))) throw error
+      if (!(error instanceof Fault && error.fault === 'Conflict' && (await anyAdmin()))) throw error
     }
   }
-  if (request.loopback || (await runtime.anyAdmin())) return
+  if (request.loopback || (await anyAdmin())) return
   throw new Fault('Local', 'There is no Admin yet: svc serve accepts other machines only when there is one', {
     hints: [
       'svc users add NAME --role Admin                                      on this machine',

@@ -7,7 +7,7 @@ import type { Admin } from '../service.ts'
 import type { Data } from '../store/index.ts'
 import type { OpenOptions, Part } from './part.ts'
 
-export type AccountsPart = Required<Pick<Part, 'preload' | 'ready'>> & {
+export type AccountsPart = Required<Pick<Part, 'preload' | 'ready' | 'firstUse'>> & {
   /** For a single request. */
   readonly accounts: () => Promise<Accounts>
   readonly admin: () => Promise<Admin>
@@ -58,14 +58,9 @@ export function accountsPart(
     ready,
     preload: async () => {
       const { preloadProviders } = await import('../auth/index.ts')
-      const recent = async (): Promise<void> => await (await data(false)).knownPrefixes.loadRecent()
-      // A store that fails now is used when it works again.
-      const unlessStoreFails = (error: unknown): void => {
-        if (!isStoreFailure(error)) throw error
-      }
-      const fromStore = Promise.all([ready(), recent()]).then(() => {}, unlessStoreFails)
-      await Promise.all([preloadProviders(ways), admin(), fromStore])
+      await Promise.all([preloadProviders(ways), admin(), ready().catch(unlessStoreFails)])
     },
+    firstUse: async ({ knownPrefixes }) => await knownPrefixes.loadRecent().catch(unlessStoreFails),
     heartbeats: async () => await heartbeatsByOwnClock(await data(false)),
     ownSignIn: {
       store: async (signal) => await (await data(true)).ping(signal),
@@ -80,6 +75,11 @@ export function accountsPart(
       },
     },
   }
+}
+
+/** A store that fails now is used when it works again. */
+function unlessStoreFails(error: unknown): void {
+  if (!isStoreFailure(error)) throw error
 }
 
 /**

@@ -55,10 +55,10 @@ export function auditPart(store: () => Promise<Data>, { stream: path, log }: Opt
   }
   return {
     preload: loadSeals,
-    open: async () => {
+    open: async () => await stream?.open(),
+    firstUse: async (data) => {
       if (!stream) return
-      const data = await store()
-      await stream.open(data.audit)
+      await stream.begin(data.audit)
       data.passAudit(stream.gate)
     },
     start: async () => {
@@ -132,9 +132,13 @@ class Follower {
     return this.#stream.problem
   }
 
-  /** Finds where the stream continues. Throws Fault Local if the file cannot be written. */
-  async open(audit: Data['audit']): Promise<void> {
+  /** Throws Fault Local if the file cannot be written. */
+  async open(): Promise<void> {
     await this.#stream.open()
+  }
+
+  /** Finds where the stream continues. */
+  async begin(audit: Data['audit']): Promise<void> {
     const written = readHead(await readFile(this.#path, 'utf8').catch(() => ''))
     const [seal] = written ? await audit.seals(written.number - 1) : []
     if (written && seal?.number === written.number && seal.hash === written.hash) {

@@ -3,8 +3,8 @@ import type { Config } from '../config/index.ts'
 import type { RefusalStore } from '../engine/index.ts'
 import type { ServerType } from '../protocol/index.ts'
 import type { Family } from '../reports/index.ts'
-import type { ServeOptions } from '../service.ts'
-import type { KeeperLog } from '../store/index.ts'
+import type { Runtime, ServeOptions } from '../service.ts'
+import type { Data, KeeperLog } from '../store/index.ts'
 
 /**
  * What a feature brings to the composition, `open.ts`, which lists the parts and calls each of these functions for all of
@@ -17,6 +17,11 @@ export type Part = {
   readonly preload?: (() => Promise<unknown>) | undefined
   /** Begins what works beside the requests. Called when all parts are loaded. */
   readonly start?: (() => Promise<void>) | undefined
+  /**
+   * Does what comes before all other use of an open store. Parts do so one after the other: when all of them have started, or
+   * as soon as PostgreSQL answers if it did not at the start. Called again later if it rejects while the server runs.
+   */
+  readonly firstUse?: ((store: Data) => Promise<unknown>) | undefined
   /** Begins what needs the server itself. Called when it answers requests. */
   readonly answers?: (() => void) | undefined
   /**
@@ -37,6 +42,9 @@ export type Part = {
   /** Called in every command, after `cancel`. Safe to call twice. */
   readonly close?: (() => Promise<void>) | undefined
 }
+
+/** The accounts of a store that is about to be used. */
+export type OwnAccounts = Pick<Runtime, 'anyAdmin'> & Pick<NonNullable<Runtime['admin']>, 'users'>
 
 export type OpenOptions = {
   readonly version: string
@@ -66,6 +74,8 @@ export type OpenOptions = {
    * monitor of this name.
    */
   readonly tryNow?: ((monitor: string, type: ServerType | undefined) => Promise<string>) | undefined
+  /** In `svc serve`: prepares the accounts of the store before anybody can sign in. Rejects if nobody may. */
+  readonly firstUse?: ((accounts: OwnAccounts) => Promise<void>) | undefined
   /** In `svc serve`: what happens to the store beside the requests. */
   readonly log?: KeeperLog | undefined
   /** What a hash of a password costs. Only tests give one: svc itself always uses that of P1. */

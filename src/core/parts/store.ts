@@ -14,6 +14,7 @@ export function storePart(
   }: { readonly ready: (signal: AbortSignal) => Promise<void>; readonly log?: KeeperLog | undefined },
 ): Part {
   let keeper: Keeper | undefined
+  let closed = false
   const metrics = storeMetrics(
     async (signal) => {
       await ready(signal)
@@ -22,16 +23,20 @@ export function storePart(
     () => keeper?.state(),
   )
   return {
-    start: async () => {
+    preload: loadKeeper,
+    firstUse: async (opened) => {
       const keepStore = await loadKeeper()
-      keeper = keepStore(await store(), log)
+      if (!closed) keeper ??= keepStore(opened, log)
     },
     ready: async () => {
       const reason = await keeper?.unready()
       if (reason !== undefined) throw new Fault('Unavailable', reason, { retryAfter: 5 })
     },
     metrics,
-    close: async () => keeper?.stop(),
+    close: async () => {
+      closed = true
+      keeper?.stop()
+    },
   }
 }
 

@@ -40,6 +40,9 @@ export { openStore, refuseUnopenable, type Store, type StoreOptions } from './op
 export const loadSeals = async () => void (await import('./rows/seals.ts'))
 export const loadMarkers = async () => (await import('./own-marker.ts')).keepMarker
 export const loadNodesOfNewerStore = async () => (await import('./newer-nodes.ts')).nodesOfNewerStore
+/** What a store in PostgreSQL loads when it is first used. */
+export const loadPostgresRows = async () =>
+  void (await Promise.all([import('./history-link.ts'), import('./rows/nodes.ts')]))
 export const loadKeeper = async () => (await import('./keeper.ts')).keepStore
 export const loadStoredNames = async () => (await import('./names.ts')).storedNames
 export const loadServiceStore = async () => (await import('./service-store.ts')).storeOfService

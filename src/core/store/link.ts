@@ -1,4 +1,4 @@
-import { Fault } from '../errors.ts'
+import { Fault, StoreOutage } from '../errors.ts'
 import type { StoreFiles } from './path.ts'
 import type { Db } from './tables.ts'
 
@@ -33,8 +33,7 @@ export type StoreLink = {
  */
 export const maxWaitMs = 1_800
 
-export const unavailable = (why: string, cause?: unknown): Fault =>
-  new Fault('Unavailable', `The store ${why}`, { retryAfter: 5, ...(cause === undefined ? {} : { cause }) })
+export const unavailable = (why: string, cause?: unknown): StoreOutage => new StoreOutage(why, { cause })
 export const closed = (): Fault => unavailable('is closed')
 export const taken = (what = 'The value'): Fault => new Fault('Conflict', `${what} is already in use`)
 export const gone = (what = 'The user'): Fault => new Fault('NotFound', `${what} no longer exists`)

@@ -20,21 +20,21 @@ export type DataOptions = {
   readonly patienceMs?: number | undefined
   /** The environment that may contain SVC_STORE_PASSWORD_FILE. */
   readonly env?: Readonly<Record<string, string | undefined>>
+  /** Ends an attempt to open a database, which rejects then. */
+  readonly signal?: AbortSignal | undefined
 }
 
 /**
  * Opens the named store and brings its schema up to date. Throws Fault `Local` when that is impossible (no such store,
- * foreign, newer, damaged, wrong password), and `Unavailable` within 2 s when a database does not respond. Later, every
- * method throws `Unavailable` while the store is unreachable.
+ * foreign, newer, damaged, wrong password), and StoreOutage within 2 s when a database does not respond. Later, every
+ * method throws StoreOutage while the store is unreachable.
  */
 export async function openData(options: DataOptions): Promise<Data> {
-  const { store, create, now, env = process.env, patienceMs } = options
-  const link = await linkStore({ store, create, env, patienceMs })
+  const { store, create, now, env = process.env, patienceMs, signal } = options
+  // Before the database answers: a server that has to wait for it may be unable to load anything later.
+  const [{ dataOver }, { fixedClock, storeClock }] = await Promise.all([import('./data-over.ts'), import('./clock.ts')])
+  const link = await linkStore({ store, create, env, patienceMs, signal })
   try {
-    const [{ dataOver }, { fixedClock, storeClock }] = await Promise.all([
-      import('./data-over.ts'),
-      import('./clock.ts'),
-    ])
     const history = lazy(async () => {
       const { historyInFile, historyInTables } = await import('./history-link.ts')
       return storeKind(store) === 'sqlite' ? historyInFile(store, patienceMs) : historyInTables(link)
@@ -55,12 +55,13 @@ async function linkStore({
   create,
   env,
   patienceMs,
-}: Pick<DataOptions, 'store' | 'create' | 'patienceMs'> & {
+  signal,
+}: Pick<DataOptions, 'store' | 'create' | 'patienceMs' | 'signal'> & {
   readonly env: NonNullable<DataOptions['env']>
 }): Promise<StoreLink> {
   if (storeKind(store) === 'postgres') {
     const { linkPostgres } = await import('./postgres-link.ts')
-    return await linkPostgres({ url: store, create, env })
+    return await linkPostgres({ url: store, create, env, signal })
   }
   await refuseUnopenable(store)
   const { backOffMs, isBusy, linkSqlite } = await import('./sqlite-link.ts')

@@ -1,7 +1,7 @@
 import { Socket } from 'node:net'
 import pg from 'pg'
 import { closed } from './link.ts'
-import { codeOf, isAnswer, isLimit, NoConnection, ReadOnlyHost } from './postgres-faults.ts'
+import { codeOf, isAnswer, isLimit, isUnknownHost, NoConnection, ReadOnlyHost } from './postgres-faults.ts'
 
 /** Timeout of an attempt to connect. Milliseconds, like all values below. */
 const connectMs = 1_500
@@ -153,8 +153,9 @@ export class PoolConnection extends pg.Client {
 type Waiter = {
   /** By the monotonic clock. */
   readonly since: number
-  /** How many attempts have failed since then. */
+  /** How many attempts have failed since then, and the error that says the most of the last ones. */
   refusals: number
+  error: Error | undefined
   readonly resolve: (connection: PoolConnection) => void
   readonly reject: (error: Error) => void
 }
@@ -296,6 +297,7 @@ export class ConnectionPool {
       const waiter: Waiter = {
         since: performance.now(),
         refusals: 0,
+        error: undefined,
         resolve: (connection) => {
           settle()
           // It counts as used from now on: the waiting caller resumes only later.
@@ -418,8 +420,10 @@ export class ConnectionPool {
     const waiter = [...this.#waiting].find(({ since }) => since <= startedAt)
     if (!waiter) return
     waiter.refusals += 1
+    // That a name is unknown is the reason only if no other server has said anything.
+    if (!waiter.error || !isUnknownHost(error)) waiter.error = error
     // Another server may have the store.
-    if (waiter.refusals >= this.#configs.length) waiter.reject(error)
+    if (waiter.refusals >= this.#configs.length) waiter.reject(waiter.error)
   }
 
   #handOver(connection: PoolConnection): void {

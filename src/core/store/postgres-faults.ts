@@ -1,4 +1,4 @@
-import { Fault, StoreError } from '../errors.ts'
+import { Fault, StoreError, StoreOutage } from '../errors.ts'
 import { gone, taken, unavailable } from './link.ts'
 import { isSocket } from './postgres-address.ts'
 import type { PostgresTarget } from './postgres-url.ts'
@@ -101,7 +101,13 @@ export function isConnectionLost(error: unknown): boolean {
   return error instanceof Error && ofTheDriver.test(error.message)
 }
 
-/** Translates an error from opening the store. Every fault names the store and the remedy. */
+/** True when the name of a host is unknown. A name server that does not answer is another error. */
+export const isUnknownHost = (error: unknown): boolean => codeOf(error) === 'ENOTFOUND'
+
+/**
+ * Translates an error from opening the store. Every fault names the store and the remedy. A StoreOutage may be over later; every
+ * other fault is a mistake, which somebody has to correct.
+ */
 export function openingFault(error: unknown, { label, hosts, user, database }: PostgresTarget): Error {
   if (error instanceof Fault) return error
   const code = codeOf(error)
@@ -127,33 +133,43 @@ export function openingFault(error: unknown, { label, hosts, user, database }: P
         : 'Set its CA with ?sslrootcert=FILE, or turn TLS off with ?sslmode=disable.',
     )
   }
+  const outage = (why: string, more: string, ...hints: readonly string[]): StoreOutage =>
+    new StoreOutage(why, { message: `The store ${label} ${why}${more}`, hints, cause: bare(error) })
   if (isLimit(error)) {
-    return new Fault('Unavailable', `The store ${label} accepts no more connections`, {
-      hints: [
-        'Raise max_connections of the server or the limit of the account, or set fewer with ?connections= for each svc.',
-      ],
-      retryAfter: 5,
+    return outage(
+      'accepts no more connections',
+      '',
+      'Raise max_connections of the server or the limit of the account, or set fewer with ?connections= for each svc.',
+    )
+  }
+  if (error instanceof ReadOnlyHost) {
+    return outage('is on no server that accepts writes', '', `These are standbys or read-only: ${addresses(hosts)}.`)
+  }
+  if (isUnknownHost(error)) {
+    const names = hosts.map(({ host }) => host).join(' or ')
+    return new Fault('Unavailable', `The store ${label} cannot be reached: there is no host ${names}`, {
+      hints: ['Correct the host in SVC_STORE, or its entry in DNS.'],
       cause: bare(error),
     })
   }
-  if (error instanceof ReadOnlyHost) {
-    return new Fault('Unavailable', `The store ${label} is on no server that accepts writes`, {
-      hints: [`These are standbys or read-only: ${addresses(hosts)}.`],
-      retryAfter: 5,
+  if (code === 'EACCES') {
+    return new Fault('Unavailable', `The store ${label} cannot be reached: no permission to use ${addresses(hosts)}`, {
+      hints: ['Allow the account of svc to use the socket (unix_socket_permissions and the folder).'],
+      cause: bare(error),
     })
   }
+  if (code === '57P03') {
+    return outage('accepts no connections at the moment', `: the server at ${addresses(hosts)} is starting or stopping`)
+  }
   if (isConnectionLost(error)) {
-    return new Fault(
-      'Unavailable',
-      `The store ${label} cannot be reached: no PostgreSQL server responds at ${addresses(hosts)}`,
-      {
-        hints: ['Is PostgreSQL running, and is SVC_STORE correct?'],
-        retryAfter: 5,
-        cause: bare(error),
-      },
+    return outage(
+      'cannot be reached',
+      `: no PostgreSQL server responds at ${addresses(hosts)}`,
+      'Is PostgreSQL running, and is SVC_STORE correct?',
     )
   }
-  return runningFault(error)
+  const running = runningFault(error)
+  return running instanceof StoreOutage ? outage(running.why, '') : running
 }
 
 const addresses = (hosts: PostgresTarget['hosts']): string =>

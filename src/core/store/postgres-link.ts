@@ -27,6 +27,8 @@ export type PostgresOptions = {
   readonly env: Readonly<Record<string, string | undefined>>
   /** Takes the tables as they are: neither looks for them nor changes them. */
   readonly asIs?: boolean | undefined
+  /** Ends the attempt to connect, and the steps of the schema. */
+  readonly signal?: AbortSignal | undefined
 }
 
 /**
@@ -49,7 +51,7 @@ const distantOpenMs = 5_000
 /** The same limits for one transaction, where the connection belongs to a pooler. */
 const transactionLimits = `SET LOCAL statement_timeout = ${statementMs}; SET LOCAL idle_in_transaction_session_timeout = ${idleMs}`
 
-type SchemaOptions = Pick<PostgresOptions, 'create' | 'asIs'>
+type SchemaOptions = Pick<PostgresOptions, 'create' | 'asIs' | 'signal'>
 
 /** Connects and brings the schema up to date. Throws a Fault that says what is wrong and how to fix it. */
 export async function linkPostgres({ url, env, ...schema }: PostgresOptions): Promise<StoreLink> {
@@ -121,21 +123,31 @@ export async function linkPostgres({ url, env, ...schema }: PostgresOptions): Pr
  * settings apply to a transaction. It refuses those of a connection, or accepts and ignores them.
  */
 async function opened(target: PostgresTarget, schema: SchemaOptions) {
-  const first = new ConnectionPool(settings(target, false), target.connections)
   try {
-    const hasLimits = await prepare(first, target, { ...schema, pooled: false })
-    return { connections: first, pooled: !hasLimits }
+    return await openedAs(target, schema, false)
   } catch (error) {
-    await first.close()
     if (!isSettingRefused(error)) throw openingFault(error, target)
   }
-  const connections = new ConnectionPool(settings(target, true), target.connections)
   try {
-    await prepare(connections, target, { ...schema, pooled: true })
-    return { connections, pooled: true }
+    return await openedAs(target, schema, true)
+  } catch (error) {
+    throw openingFault(error, target)
+  }
+}
+
+async function openedAs(target: PostgresTarget, { signal, ...schema }: SchemaOptions, pooled: boolean) {
+  const connections = new ConnectionPool(settings(target, pooled), target.connections)
+  const abort = (): void => void connections.close()
+  signal?.addEventListener('abort', abort, { once: true })
+  try {
+    signal?.throwIfAborted()
+    const hasLimits = await prepare(connections, target, { ...schema, pooled })
+    return { connections, pooled: pooled || !hasLimits }
   } catch (error) {
     await connections.close()
-    throw openingFault(error, target)
+    throw error
+  } finally {
+    signal?.removeEventListener('abort', abort)
   }
 }
 
