@@ -1,5 +1,5 @@
 import { type MongoPeer, type MongoPeerOptions, mongoPeer } from '../support/simulated/mongo.ts'
-import { answers, GiB, hello, member, set } from '../support/simulated/mongo-node.ts'
+import { answers, GiB, hello, member, now, set } from '../support/simulated/mongo-node.ts'
 import { clockAt, answers as sqlAnswers } from '../support/simulated/sqlserver.ts'
 import { type TdsAnswer, type TdsPeer, tdsPeer } from '../support/simulated/tds.ts'
 import { corpus } from './corpus.ts'
@@ -79,7 +79,7 @@ const mongoRows: readonly Row<Mongo>[] = [
     fault: 'a secondary is behind by a minute',
     env,
     monitor: mongo(),
-    plant: members(primary, member('db2:27017', 2, 'SECONDARY', { optimeDate: new Date(Date.now() - 61_000) })),
+    plant: members(primary, member('db2:27017', 2, 'SECONDARY', { optimeDate: new Date(now - 61_000) })),
     expected: { state: 'unhealthy', check: 'replication lag', fault: 'threshold', says: /db2:27017.*1 min/ },
   },
   {
