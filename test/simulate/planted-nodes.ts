@@ -195,7 +195,7 @@ export const plants: readonly NodesPlant[] = [
     what: 'what was handed over right before a failover is forgotten',
     folder: 'nodes',
     file: 'member.ts',
-    from: 'this.#news = [...recent.flatMap(({ rows }) => rows), ...this.#news]',
+    from: 'this.#news = [...new Set([...this.#handedOver.keys(), ...this.#news])]',
     to: '',
     rule: 'each incident ends',
     seed: 2211,

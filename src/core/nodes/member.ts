@@ -122,8 +122,8 @@ export class Membership {
   #takeOverAt = Number.NEGATIVE_INFINITY
   /** What it told receivers without the store, and the store does not have yet. */
   #news: readonly StoredRow[] = []
-  /** What the store has got of that a short while ago. */
-  #handedOver: readonly { readonly rows: readonly StoredRow[]; readonly at: number }[] = []
+  /** What the store has got of that a short while ago, and when it first got it. */
+  #handedOver: ReadonlyMap<StoredRow, number> = new Map()
   /** The incidents of which it did, by receiver. */
   readonly #toldAlone = new Map<string, Set<string>>()
   /** The number of the last write that was acknowledged, and of the last one that was tried. */
@@ -491,9 +491,8 @@ export class Membership {
 
   /** A store that has gone back in time may lack it. Where it does not, nothing changes. */
   #handOverAgain(): void {
-    const recent = this.#handedOver.filter(({ at }) => this.#seenAt - at < handOverAgainMs)
-    this.#handedOver = []
-    this.#news = [...recent.flatMap(({ rows }) => rows), ...this.#news]
+    this.#handedOver = new Map([...this.#handedOver].filter(([, at]) => this.#seenAt - at < handOverAgainMs))
+    this.#news = [...new Set([...this.#handedOver.keys(), ...this.#news])]
   }
 
   /** The store has gone back in time, to before the last writes: what memory has is written again. */
@@ -626,7 +625,7 @@ export class Membership {
     if (againKeys.size > 0)
       this.#effects.push({ type: 'write again', keys: againKeys, stored: storedOf(stored, againKeys) })
     this.#news = this.#news.filter((one) => !news.includes(one))
-    if (news.length > 0) this.#handedOver = [...this.#handedOver, { rows: news, at: this.#seenAt }]
+    this.#handedOver = new Map([...news.map((one) => [one, this.#seenAt] as const), ...this.#handedOver])
     if (this.#news.length === 0) this.#toldAlone.clear()
     this.#takenFor = signatureOf(rows, this.#settings)
     if (keys.size > 0) this.#effects.push({ type: 'share' })
