@@ -201,6 +201,15 @@ export const plants: readonly NodesPlant[] = [
     seed: 2211,
   },
   {
+    what: 'what a node drops with a svc.yaml that comes without the store is forgotten',
+    folder: 'nodes',
+    file: 'member.ts',
+    from: 'if (row && this.#droppedKeys.has(one.subject.key)) return [one]',
+    to: '',
+    rule: 'each incident ends',
+    seed: 6127,
+  },
+  {
     what: 'a renamed monitor is read again under one of its names only',
     folder: 'nodes',
     file: 'member.ts',

@@ -124,6 +124,8 @@ export class Membership {
   #news: readonly StoredRow[] = []
   /** What the store has got of that a short while ago, and when it first got it. */
   #handedOver: ReadonlyMap<StoredRow, number> = new Map()
+  /** What it no longer has since a svc.yaml that came without the store: the store may lack all that it knew of it. */
+  readonly #droppedKeys = new Set<string>()
   /** The incidents of which it did, by receiver. */
   readonly #toldAlone = new Map<string, Set<string>>()
   /** The number of the last write that was acknowledged, and of the last one that was tried. */
@@ -207,7 +209,11 @@ export class Membership {
       const { groups, formerly } = settings.monitors
       this.#release([...this.#keys].filter((key) => !groups.has(key) && formerly.has(key)))
       // Whether other nodes still have what this one no longer has is known by the owner alone, who gets what was sent of it.
-      if (isByItself(this.#mode)) this.#release([...earlier.groups.keys()].filter((key) => !groups.has(key)))
+      if (isByItself(this.#mode)) {
+        const dropped = [...earlier.groups.keys()].filter((key) => !groups.has(key))
+        for (const key of dropped) this.#droppedKeys.add(key)
+        this.#release(dropped)
+      }
       this.#evaluate(this.#lease.rows)
       this.#effects.push({ type: 'share' })
       this.#renewNow(now)
@@ -295,6 +301,7 @@ export class Membership {
     const news = rows.flatMap((one): readonly StoredRow[] => {
       const incidents = this.#toldAlone.get(one.receiver)
       const { row } = one
+      if (row && this.#droppedKeys.has(one.subject.key)) return [one]
       if (!incidents || !row) return []
       const { last, attempt, ends } = row
       const knows = incidents.has((attempt ?? last)?.incident ?? '')
@@ -626,7 +633,10 @@ export class Membership {
       this.#effects.push({ type: 'write again', keys: againKeys, stored: storedOf(stored, againKeys) })
     this.#news = this.#news.filter((one) => !news.includes(one))
     this.#handedOver = new Map([...news.map((one) => [one, this.#seenAt] as const), ...this.#handedOver])
-    if (this.#news.length === 0) this.#toldAlone.clear()
+    if (this.#news.length === 0) {
+      this.#toldAlone.clear()
+      this.#droppedKeys.clear()
+    }
     this.#takenFor = signatureOf(rows, this.#settings)
     if (keys.size > 0) this.#effects.push({ type: 'share' })
     this.#evaluate(rows)
