@@ -157,10 +157,38 @@ test('W4 what the store knows already is no news', () => {
 
 test('W4 a row that only waits for a receiver takes over what a node without the store has sent', () => {
   const need = { incident: 'of a', level: 'failed', beganAt: 60 * second, since: 90 * second } as const
-  expect(withNews({ need, ends: [] }, rowOf('of b'))).toEqual({ need, last: wordOf('of b'), ends: [] })
+  const isNews = true
+  expect(withNews({ need, ends: [] }, rowOf('of b'))).toEqual({ need, last: { ...wordOf('of b'), isNews }, ends: [] })
   expect(withNews({ ends: [endOf('of a')] }, rowOf('of b'))).toEqual({
-    last: wordOf('of b'),
+    last: { ...wordOf('of b'), isNews },
     ends: [endOf('of a')],
     isInDoubt: true,
   })
+})
+
+test('W4 what other nodes have handed over is not replaced by an owner that writes its memory again after a failover', () => {
+  const state = failing(190 * second, incident('of a', 60 * second))
+  const outbox = new Outbox(0, (one) => ({ subject: one, state, isQuiet: false }), '@a//svc/receivers')
+  outbox.configure([pager], 0)
+  const inMemory = { last: wordOf('of a'), ends: [] }
+  outbox.takeOver(keys, [{ receiver: 'pager', subject, row: inMemory }], 200 * second)
+  const other = { ...subject, check: 'status' }
+  const [stale, ofOthers] = [{ last: wordOf('over'), ends: [] }, withNews({ ends: [] }, rowOf('of b'))]
+  const rows = outbox.again([
+    { receiver: 'pager', subject, row: withNews(rowOf('earlier'), { ...rowOf('of b'), ends: [endOf('of c')] }) },
+    { receiver: 'pager', subject: { ...subject, check: 'latency' }, row: stale },
+    { receiver: 'pager', subject: other, row: ofOthers },
+  ])
+  const gist = rows.map(({ subject: { check }, row }) => [
+    check,
+    row?.last?.incident,
+    row?.others?.map(({ incident: of }) => of),
+    row?.ends.map(({ incident: of }) => of),
+  ])
+  expect(gist).toEqual([
+    ['connect', 'of a', ['of b'], ['of c']],
+    ['status', 'of b', undefined, []],
+    ['latency', undefined, undefined, undefined],
+  ])
+  expect(outbox.rows()).toHaveLength(2)
 })

@@ -210,6 +210,15 @@ export const plants: readonly NodesPlant[] = [
     seed: 6127,
   },
   {
+    what: 'an owner that writes again replaces what others have handed over',
+    folder: 'outbox',
+    file: 'outbox.ts',
+    from: 'if (!rows || !news || isEmpty(news)) continue',
+    to: 'if (!rows || !news || receiver !== undefined) continue',
+    rule: 'each incident ends',
+    seed: 2791,
+  },
+  {
     what: 'a renamed monitor is read again under one of its names only',
     folder: 'nodes',
     file: 'member.ts',

@@ -288,8 +288,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
   /** When a node last renewed its row, and whether it left in order. */
   const lastRenewal = new Map<string, number>()
   const left = new Set<string>()
-  /** Processes that ended in order. */
+  /** Processes that ended in order, and those that were killed. */
   const leavers = new Set<string>()
+  const killed = new Set<string>()
   /** For how long the store has been there since then: a node that renews its row without it is not out. */
   const renewableMs = new Map<string, number>()
   const isOverdue = (node: string): boolean => (renewableMs.get(node) ?? 0) >= reportedOutMs - 15 * second
@@ -334,7 +335,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
     const machine = nodeOfKey(key)
     if (machine !== undefined && machine !== node) broken('own machine', text)
     const before = receiver.views.get(name)
-    const senders = new Set(isEnd ? [] : [...(before?.senders ?? []), isAlone ? process : inStore])
+    // What a process sent right before it was killed may arrive later.
+    const sender = isAlone ? (killed.has(process) ? [] : [process]) : [inStore]
+    const senders = new Set(isEnd ? [] : [...(before?.senders ?? []), ...sender])
     receiver.views.set(name, { isOpen: !isEnd, incident: item.incident, isAlone, senders })
     const firstAt = receiver.items.get(item.id)
     if (
@@ -359,7 +362,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
     if (isEnd) tale.ends += 1
     else {
       tale.begins += 1
-      tale.senders = new Set([...tale.senders, isAlone ? process : inStore])
+      tale.senders = new Set([...tale.senders, ...sender])
     }
     if (key === nodesKey) {
       const out = item.subject.item ?? ''
@@ -1059,6 +1062,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
     const node = live.get(name)
     if (node) {
       node.isDead = true
+      killed.add(node.process)
       handOver(node.process, 'nobody')
     }
     live.delete(name)

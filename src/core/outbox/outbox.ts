@@ -30,6 +30,7 @@ import {
   isEmpty,
   isFresh,
   isWell,
+  newsIn,
   type OutboxRow,
   type Present,
   type ReceiverRules,
@@ -37,6 +38,7 @@ import {
   type SentPart,
   withEnd,
   withLostEnd,
+  withNews,
   withoutOldEnds,
   wordOf,
 } from './row.ts'
@@ -221,8 +223,19 @@ export class Outbox {
     address.failures = 0
   }
 
-  /** What a store is to write that has lost some rows and has these now. */
+  /**
+   * What a store is to write that has lost some rows and has these now. What other nodes have handed over since then is
+   * taken over.
+   */
   again(stored: readonly StoredRow[]): readonly StoredRow[] {
+    for (const { receiver, subject, row } of stored) {
+      const rows = this.#addresses.get(receiver)?.rows
+      const news = row && newsIn(row)
+      if (!rows || !news || isEmpty(news)) continue
+      const id = subjectId(subject)
+      rows.set(id, withNews(rows.get(id) ?? emptyRow, news))
+      this.#subjects.set(id, subjectOf(subject))
+    }
     const rows = this.rows()
     const names = new Set(rows.map(({ receiver, subject }) => `${receiver} ${subjectId(subject)}`))
     const over = stored.filter(({ receiver, subject }) => !names.has(`${receiver} ${subjectId(subject)}`))
@@ -707,7 +720,7 @@ function itemsOf(
 ): readonly NoticeItem[] {
   if (!subject) return []
   const over = ends.map(
-    ({ isAssumed, ...end }): NoticeItem => ({
+    ({ isAssumed, isNews, ...end }): NoticeItem => ({
       id: digestOf([id, end.incident, end.what, end.level]),
       subject,
       observedAt: end.endedAt,

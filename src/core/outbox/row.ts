@@ -15,6 +15,8 @@ export type Word = {
   readonly at: number
   /** The acknowledgements that had lapsed by then. Absent: none. */
   readonly lapsedAcks?: readonly string[] | undefined
+  /** A node without the store sent it, and the owner of the subject has got it from the store. */
+  readonly isNews?: true | undefined
 }
 
 /** An incident that is over, which a receiver does not know. */
@@ -30,6 +32,8 @@ export type End = {
   readonly text: string
   /** Nobody recorded it: another incident of the subject has begun since. */
   readonly isAssumed?: true | undefined
+  /** As in a word. */
+  readonly isNews?: true | undefined
 }
 
 /**
@@ -167,9 +171,11 @@ export function withNews(row: OutboxRow, news: OutboxRow): OutboxRow {
   const about = row.attempt ?? row.last
   const isKnown = ({ incident }: Pick<Word, 'incident'>): boolean =>
     [about, ...(row.others ?? []), ...row.ends].some((one) => one?.incident === incident)
-  const words = [...wordsIn(news), ...(news.others ?? [])].filter((word) => !isKnown(word))
+  const newOf = <T extends Pick<Word, 'incident'>>(all: readonly T[]): readonly (T & { readonly isNews: true })[] =>
+    all.flatMap((one) => (isKnown(one) ? [] : [{ ...one, isNews: true }]))
+  const words = newOf([...wordsIn(news), ...(news.others ?? [])])
   // Whether the incident of the row is over is known by its owner alone.
-  const over = news.ends.filter((end) => !isKnown(end) && end.incident !== row.need?.incident)
+  const over = newOf(news.ends.filter(({ incident }) => incident !== row.need?.incident))
   if (words.length === 0 && over.length === 0) return row
   const ends = [...row.ends, ...over].slice(-mostEnds)
   const [first, ...rest] = about ? [] : words
@@ -183,6 +189,13 @@ export function withNews(row: OutboxRow, news: OutboxRow): OutboxRow {
     // While it stands, nobody must believe after such an end that it is over.
     ...(isInDoubt ? { isInDoubt } : {}),
   }
+}
+
+/** What of a row came from nodes without the store. */
+export const newsIn = (row: OutboxRow): OutboxRow => {
+  const [last, ...others] = [...wordsIn(row), ...(row.others ?? [])].filter(({ isNews }) => isNews)
+  const ends = row.ends.filter(({ isNews }) => isNews)
+  return { ...(last === undefined ? {} : { last }), ends, ...othersOf(others) }
 }
 
 /** Ends that are too old to matter are given up. */
