@@ -1,28 +1,11 @@
 import { execFile } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { http, type Peer, type PeerOptions, peer, replies } from '../support/faults/faults.ts'
-import { type Certificates, makeCertificates } from '../support/servers/certs.ts'
-import { bodies } from './recorded.ts'
+import { expect, test } from 'vitest'
+import { at, caFile, folder, made, serve, withCertificates } from './tls-peers.ts'
 
-const answer = http(200, bodies.healthy, { 'Content-Type': 'application/json' })
-const serve = (tls: NonNullable<PeerOptions['tls']>): Promise<Peer> => peer(replies(answer), { tls })
-const at = (server: Peer): string => `https://127.0.0.1:${server.port}`
-
-let made: Certificates
-let caFile: string
-const folder = mkdtempSync(join(tmpdir(), 'svc-tls-'))
-beforeAll(() => {
-  made = makeCertificates()
-  caFile = made.caFile
-})
-afterAll(() => {
-  made.remove()
-  rmSync(folder, { recursive: true, force: true })
-})
+withCertificates()
 
 const run = promisify(execFile)
 const child = new URL('ask-child.ts', import.meta.url).pathname

@@ -1,27 +1,10 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { blackHole, http, type Peer, type PeerOptions, peer, replies } from '../support/faults/faults.ts'
-import { type Certificates, makeCertificates, type ServerCertificate } from '../support/servers/certs.ts'
+import { expect, test } from 'vitest'
+import { blackHole, peer, replies } from '../support/faults/faults.ts'
+import type { Certificates, ServerCertificate } from '../support/servers/certs.ts'
 import { callWith, clientOf, faultOf, healthAt } from './asking.ts'
-import { bodies } from './recorded.ts'
+import { at, caFile, made, serve, withCertificates } from './tls-peers.ts'
 
-const answer = http(200, bodies.healthy, { 'Content-Type': 'application/json' })
-const serve = (tls: NonNullable<PeerOptions['tls']>): Promise<Peer> => peer(replies(answer), { tls })
-const at = (server: Peer, host = '127.0.0.1'): string => `https://${host}:${server.port}`
-
-let made: Certificates
-let caFile: string
-const folder = mkdtempSync(join(tmpdir(), 'svc-tls-'))
-beforeAll(() => {
-  made = makeCertificates()
-  caFile = made.caFile
-})
-afterAll(() => {
-  made.remove()
-  rmSync(folder, { recursive: true, force: true })
-})
+withCertificates()
 
 test('K5 --ca-file makes a private authority trusted, by address and by name', async () => {
   await using server = await serve(made.good)

@@ -141,7 +141,7 @@ test('W4 a fault that stands is sent once more after an end that another node ha
   expect(sentAt(201 * second)).toEqual([])
 })
 
-test('W4 what the store knows already is no news', () => {
+test('W4 what is already stored changes no row', () => {
   const attempt = wordOf('of b')
   const rows: readonly OutboxRow[] = [
     rowOf('of a'),
