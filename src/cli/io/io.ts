@@ -20,6 +20,8 @@ export type Screen = {
 export type OutputStream = Screen & {
   /** The descriptor behind it, if there is one that a child process can inherit. */
   readonly descriptor: number | undefined
+  /** Whether it is a regular file, which no CI runner reads as the log of a job. */
+  readonly isFile: boolean
   /** Whether anything has been written to it, successfully or not. */
   readonly used: boolean
   /**

@@ -180,7 +180,7 @@ abstract class StandardStream extends OutputScreen {
     return descriptors[this.#name]
   }
 
-  protected override get isFile(): boolean {
+  override get isFile(): boolean {
     try {
       return fstatSync(this.descriptor).isFile()
     } catch {
@@ -199,7 +199,6 @@ abstract class StandardStream extends OutputScreen {
   get stream(): NodeJS.WriteStream {
     return process[this.#name]
   }
-
 }
 
 /**

@@ -48,8 +48,7 @@ export abstract class OutputScreen implements Screen {
 
   abstract get isTTY(): boolean
   abstract get columns(): number | undefined
-  /** Whether it is a regular file, which no runner reads as a log. */
-  protected abstract get isFile(): boolean
+  abstract get isFile(): boolean
   protected abstract send(data: Uint8Array): boolean
 
   get used(): boolean {

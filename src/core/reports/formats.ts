@@ -38,7 +38,11 @@ const rows = {
   nagios: { load: () => import('./nagios.ts'), form: 'text', help: monitoringHelp, overHttp: 'format', isPlugin: true },
   prtg: { load: () => import('./prtg.ts'), form: 'json', help: monitoringHelp, overHttp: 'format', isPlugin: true },
   prometheus: { load: loadPrometheus, form: 'records', help: monitoringHelp, overHttp: 'format' },
-  'health+json': { load: () => import('./health-json.ts'), form: 'json', overHttp: { accept: 'application/health+json' } },
+  'health+json': {
+    load: () => import('./health-json.ts'),
+    form: 'json',
+    overHttp: { accept: 'application/health+json' },
+  },
 } as const satisfies Readonly<Record<string, ReportRow>>
 
 export type ReportName = keyof typeof rows

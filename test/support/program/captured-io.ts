@@ -66,7 +66,7 @@ export function capturedIo({ env = {}, stdin = '', columns, file = false, clock 
 class CapturedOutput extends OutputScreen implements OutputStream {
   readonly descriptor = undefined
   readonly isTTY: boolean
-  protected readonly isFile: boolean
+  readonly isFile: boolean
   readonly columns: number | undefined
   readonly stream: Writable
   readonly #chunks: Buffer[] = []
