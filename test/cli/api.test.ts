@@ -75,8 +75,8 @@ describe('svc api', () => {
   test('K6 svc api prints no command of a CI runner, except into a file', async () => {
     const json = JSON.stringify({ text: harmless })
     const section = 'section_start:1:a\r\x1b[0K'
-    const server = await serverThat(({ url }, response) => {
-      const body = url?.endsWith('json') ? json : url?.endsWith('bin') ? `\0${harmless}` : `${harmless}\n${section}`
+    const server = await serverThat(({ line }, response) => {
+      const body = line.includes('/json') ? json : line.includes('/bin') ? `\0${harmless}` : `${harmless}\n${section}`
       response.writeHead(200, { 'content-type': 'text/plain', 'x-text': harmless }).end(body)
     })
     const get = (path: string, more: Parameters<Home['run']>[1] = {}, ...flags: readonly string[]) =>
