@@ -52,10 +52,10 @@ const places: Readonly<Record<string, Place>> = {
 async function printed(text: string, output: Format, place: Place, env: Readonly<Record<string, string>>) {
   const { io, stdout, stderr } = capturedIo({ env, ...place })
   const as = { output, target: text, atServer: true, mode: 'Standard', detail: 'usual', header: true } as const
-  const shown = await showHealth([saying(text)], { ...as, timeoutState: undefined }, io)
-  io.stdout.write(shown.text, shown.form)
-  if (shown.log !== undefined) io.stderr.write(shown.log)
-  return { plain: shown.text, stdout: stdout(), stderr: stderr() }
+  const display = await showHealth([saying(text)], { ...as, timeoutState: undefined }, io)
+  io.stdout.write(display.text, display.form)
+  if (display.log !== undefined) io.stderr.write(display.log)
+  return { plain: display.text, stdout: stdout(), stderr: stderr() }
 }
 
 /** Records have no escape, and no runner reads a file as a log. */
@@ -80,12 +80,12 @@ describe('K6 text of a server commands no CI runner', () => {
       const place = where.columns === undefined ? where : { columns: width }
       const { plain, stdout, stderr } = await printed(text, format, place, env)
       expect(commandsIn(stderr)).toEqual([])
-      const found = commandsIn(stdout)
+      const inOutput = commandsIn(stdout)
       if (isExact(format, place)) expect(stdout).toBe(plain)
-      else if (format !== 'github') expect(found).toEqual([])
+      else if (format !== 'github') expect(inOutput).toEqual([])
       else {
-        expect(found.filter((each) => !own.test(each))).toEqual([])
-        expect(found).toHaveLength(commandsIn((await printed('word', format, place, env)).stdout).length)
+        expect(inOutput.filter((each) => !own.test(each))).toEqual([])
+        expect(inOutput).toHaveLength(commandsIn((await printed('word', format, place, env)).stdout).length)
       }
     })
     await fc.assert(property, { numRuns: runsOf(80) })
@@ -161,8 +161,8 @@ describe('K6 no command of svc prints a command of a CI runner', () => {
         const ran = await home.run([...args, ...more], { ...place, stdin: `${stdin}\n` })
         const isExact = 'file' in place && lists.has(name.replace(/ --.*/, ''))
         // In a file, records are exact.
-        const shown = 'file' in place ? ran.stderr : ran.stdout + ran.stderr
-        expect({ args, found: commandsIn(shown) }).toEqual({ args, found: [] })
+        const inLog = 'file' in place ? ran.stderr : ran.stdout + ran.stderr
+        expect({ args, inOutput: commandsIn(inLog) }).toEqual({ args, inOutput: [] })
         const changed = /# #vso|: :debug/.test(JSON.stringify(more.length > 0 ? JSON.parse(ran.stdout) : ran.stdout))
         if (isExact || more.length > 0) expect({ args, changed }).toEqual({ args, changed: false })
       }
