@@ -43,7 +43,7 @@ acknowledged, and svc quiet end takes an acknowledgement back.`
         const { Quiet: entries = [], NotSilenced } = await service.acknowledge(request, localCall(signal))
         const { quietRow, renderQuiet } = await load()
         const rows = entries.map((entry) => quietRow(entry))
-        this.print(renderQuiet(rows, target, this.output))
+        this.printList(renderQuiet(rows, target, this.output))
         return await this.sayNotSilenced(NotSilenced)
       },
       { readsConfig: true, tolerant: true },

@@ -66,7 +66,7 @@ or SVC_TOKEN. GET follows redirects within the server; other methods follow none
     )
     using client = await openClientAt(target, flags, this.io)
     const answer = await client.ask(request, localCall(signal, { timeoutMs: flags.timeout }))
-    const { bytes, note } = showAnswer(answer, { include: flags.include, terminal: this.io.stdout.isTTY })
+    const { bytes, note } = showAnswer(answer, { include: flags.include, ...this.io })
     this.io.stdout.write(bytes)
     if (note !== undefined) this.say(note)
     // Standard output contains only the server's response.

@@ -56,7 +56,7 @@ export class AuditList extends StoreCommand {
         const pages = auditPages(admin.audit.list, filter, limit)
         const written = { store: admin.store, format: output, header: this.output.header ?? true }
         const { auditParts } = await import('../cli/accounts/audit-output.ts')
-        return await this.printParts(auditParts(pages, written), signal)
+        return await this.printParts(auditParts(pages, written), signal, output === 'csv' ? 'records' : 'json')
       }
       const most = limit ?? 50
       const entries = await admin.audit.list({ ...filter, limit: most })
@@ -96,7 +96,7 @@ serve writes the head to its log every hour, and svc audit head prints it.`
     const { head, export: file } = flags
     const { isIntact, verdictText } = await loadLists()
     const answer = (verdict: Parameters<typeof isIntact>[0], target: string): number | undefined => {
-      this.print(verdictText(verdict, { target, isCompared: head !== undefined }, this.output))
+      this.printList(verdictText(verdict, { target, isCompared: head !== undefined }, this.output))
       return isIntact(verdict) ? undefined : exits.unhealthy.code
     }
     if (file !== undefined) {

@@ -26,6 +26,6 @@ and gives it mode 600, because it contains password hashes. For a store in Postg
     const backUp = await loadBackup()
     const backup = await backUp({ store, file, overwrite: flags.overwrite === true, signal })
     const { backupText } = await import('../cli/backups/lists.ts')
-    this.print(backupText(backup, label, this.output))
+    this.printList(backupText(backup, label, this.output))
   }
 }

@@ -36,6 +36,7 @@ describe how to install it.`
       })
     }
     const script = completionScripts[shell]
-    this.print(flags.json ? scripts.text({ target: thisMachine }, [{ shell, script }]) : script)
+    if (flags.json) this.print(scripts.text({ target: thisMachine }, [{ shell, script }]))
+    else this.print(script, 'verbatim')
   }
 }

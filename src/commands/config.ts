@@ -27,7 +27,7 @@ export class ConfigGet extends SvcCommand {
     if (flags.json && row) {
       const { configuration } = await load()
       this.print(configuration.document([{ key, ...row }], { target: thisMachine }))
-    } else if (row?.value !== undefined) this.print(sanitizeLine(row.value))
+    } else if (row?.value !== undefined) this.printList(sanitizeLine(row.value))
   }
 }
 
@@ -54,7 +54,7 @@ read and change one setting.`
     const [{ inForce }, { configuration }] = await Promise.all([import('../cli/setup/in-force.ts'), load()])
     const readers = await inForce(await readSettings(this.io.env), flags, this.io.env)
     const rows = await Promise.all([...readers].map(async ([key, read]) => ({ key, ...(await read()) })))
-    this.print(configuration.render(rows, { target: thisMachine }, this.output))
+    this.printList(configuration.render(rows, { target: thisMachine }, this.output))
   }
 }
 
@@ -73,7 +73,7 @@ export class ConfigPath extends SvcCommand {
     const { flags } = await this.parse(ConfigPath)
     const { settingsPath } = await import('../cli/settings/profiles.ts')
     const path = settingsPath(this.io.env)
-    this.print(flags.json ? files.text({ target: thisMachine }, [{ path }]) : path)
+    this.printList(flags.json ? files.text({ target: thisMachine }, [{ path }]) : path)
   }
 }
 

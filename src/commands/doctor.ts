@@ -20,7 +20,7 @@ there are several.`
       import('../cli/setup/lists.ts'),
     ])
     const findings = await examine(flags, this.io, signal)
-    this.print(installation.render(findings, { target: thisMachine }, this.output))
+    this.printList(installation.render(findings, { target: thisMachine }, this.output))
     return examinationExit(findings)
   }
 }

@@ -216,7 +216,7 @@ is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help exit-codes li
     const isFirst = !this.io.stdout.used
     if (!failure || !isFirst || !isPlugin(requestedReport(this.argv))) await super.reportFailure(error)
     if (!failure) return
-    if (isFirst) this.print(failure.text)
+    if (isFirst) this.print(failure.text, failure.form)
     this.io.exitCode = failure.exitCode
   }
 
@@ -237,7 +237,7 @@ is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help exit-codes li
     const forPeople = (as.output ?? 'table') === 'table'
     // Before the answer: the verdict stays the last line on a terminal.
     if (forPeople && notConfigured.length > 0) this.say(notConfiguredLine(notConfigured))
-    this.print(display.text)
+    this.print(display.text, display.form)
     if (display.log !== undefined) this.say(display.log)
     for (const text of mistakes) {
       if (unread) this.writeNote(`Error: ${text}`)

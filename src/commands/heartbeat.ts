@@ -78,7 +78,7 @@ deliver a report, it prints a warning to standard error.`
       const call = localCall(signal, { timeoutMs: flags.timeout ?? 10_000 })
       const answer = await session.service.reportHeartbeat(report, call)
       const { renderReceipt } = await import('../cli/heartbeats/lists.ts')
-      this.print(renderReceipt(answer, target, this.output))
+      this.printList(renderReceipt(answer, target, this.output))
       return undefined
     })
   }

@@ -42,7 +42,7 @@ export class HeartbeatsRemove extends StoreCommand {
       const { renderDone } = await import('../cli/render/done.ts')
       const { removedHeartbeats } = await load()
       const document = (): string => removedHeartbeats.text({ store: admin.store }, [{ name, removed: true }])
-      this.print(renderDone(name, admin.store, { ...this.output, sentence, word: 'removed', document }))
+      this.printList(renderDone(name, admin.store, { ...this.output, sentence, word: 'removed', document }))
     })
   }
 }

@@ -138,7 +138,7 @@ export class KeysRevoke extends StoreCommand {
       const { renderDone } = await import('../cli/render/done.ts')
       const { revokedKeys } = await load()
       const document = (): string => revokedKeys.text({ store: admin.store }, [{ name, revoked: true }])
-      this.print(renderDone(name, admin.store, { ...this.output, sentence, word: 'revoked', document }))
+      this.printList(renderDone(name, admin.store, { ...this.output, sentence, word: 'revoked', document }))
     })
   }
 }

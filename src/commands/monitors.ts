@@ -60,7 +60,7 @@ never signs in and changes nothing. The file goes to stdout, the list of service
     for (const line of discoveryLines(discovery)) this.say(line)
     if (proposals.length === 0) this.say('svc recognized no service on this machine: add your servers to svc.yaml.')
     if (!flags.write) {
-      this.print(file.trimEnd())
+      this.printList(file.trimEnd())
       return
     }
     const types = [...new Set(proposals.flatMap(({ type, problem }) => (problem === undefined ? [type] : [])))]
@@ -95,12 +95,12 @@ export class MonitorsKinds extends SvcCommand {
     const kinds = await describeKinds()
     if (args.kind === undefined) {
       const monitors = await load()
-      this.print(monitors.kinds.render(kinds, { target: thisMachine }, this.output))
+      this.printList(monitors.kinds.render(kinds, { target: thisMachine }, this.output))
       return
     }
     const kind = rowNamed(kinds, args.kind, 'kind', 'Kinds')
     const { renderKind } = await load()
-    this.print(renderKind(kind, this.output))
+    this.printList(renderKind(kind, this.output))
   }
 }
 
@@ -148,7 +148,7 @@ export class MonitorsList extends SvcCommand {
       return
     }
     const { renderPlans } = await load()
-    this.print(renderPlans(plans, mode, this.output))
+    this.printList(renderPlans(plans, mode, this.output))
   }
 }
 
@@ -164,12 +164,12 @@ export class MonitorsProfiles extends SvcCommand {
     const profiles = await describeProfiles()
     if (args.profile === undefined) {
       const { monitorProfiles } = await load()
-      this.print(monitorProfiles.render(profiles, { target: thisMachine }, this.output))
+      this.printList(monitorProfiles.render(profiles, { target: thisMachine }, this.output))
       return
     }
     const profile = rowNamed(profiles, args.profile, 'profile', 'Profiles')
     const { renderProfile } = await load()
-    this.print(renderProfile(profile, this.output))
+    this.printList(renderProfile(profile, this.output))
   }
 }
 
@@ -208,7 +208,7 @@ export class MonitorsTest extends SvcCommand {
     for (const mistake of trial.mistakes) this.say(`Warning: ${mistake}`)
     if (trial.dependsOn.length > 0)
       this.say(`Note: not run here, although it depends on it: ${trial.dependsOn.join(', ')}`)
-    this.print(renderTrial(trial, this.output))
+    this.printList(renderTrial(trial, this.output))
     return hasPassed(trial.trial) ? undefined : exits.unhealthy.code
   }
 }

@@ -54,7 +54,7 @@ At a server, the caller needs the role Admin. The audit log records who removed 
       const { Node: { Name: name = Name } = {} } = await service.forgetNode({ Name }, localCall(signal))
       const { renderDone } = await import('../cli/render/done.ts')
       const { forgottenNodes } = await load()
-      this.print(
+      this.printList(
         renderDone(name, target, {
           ...this.output,
           sentence: `the node ${name} is forgotten`,

@@ -62,7 +62,7 @@ silenced what, and why. svc quiet list shows what is silent, and svc quiet end e
         const { monitorName, quietRow, renderQuiet } = await load()
         const { Quiet: entry = {}, Covers = [], MoreMonitors, NotSilenced } = answer
         const row = quietRow(entry, Covers.map(monitorName))
-        this.print(renderQuiet([row], target, this.output, MoreMonitors))
+        this.printList(renderQuiet([row], target, this.output, MoreMonitors))
         return await this.sayNotSilenced(NotSilenced)
       },
       { readsConfig: true, tolerant: true },
@@ -113,7 +113,7 @@ export class QuietEnd extends QuietCommand {
       async ({ service }, target) => {
         const { Quiet: entry = {}, NotSilenced } = await service.endQuiet({ Id }, localCall(signal))
         const { quietRow, renderEnded } = await load()
-        this.print(renderEnded(quietRow(entry), target, this.output))
+        this.printList(renderEnded(quietRow(entry), target, this.output))
         return await this.sayNotSilenced(NotSilenced)
       },
       { readsConfig: true, tolerant: true },

@@ -263,7 +263,7 @@ export class RolesShow extends TargetCommand {
     await this.inSession(flags, async (session, target) => {
       const holdings = await showGrants({ session, call: localCall(signal) }, userName)
       const { renderHoldings } = await import('../cli/roles/lists.ts')
-      this.print(renderHoldings({ userName, ...holdings }, target, this.output, this.io.clock.now()))
+      this.printList(renderHoldings({ userName, ...holdings }, target, this.output, this.io.clock.now()))
     })
   }
 }

@@ -178,7 +178,7 @@ systemctl reload svc.`
     const { reloadText } = await import('../cli/serve/lists.ts')
     const reloaded = await requestReload(flags, this.io.env, signal)
     for (const warning of reloaded.warnings) this.say(`Warning: ${warning}`)
-    this.print(reloadText(reloaded, thisMachine, this.output))
+    this.printList(reloadText(reloaded, thisMachine, this.output))
   }
 }
 

@@ -55,7 +55,7 @@ abstract class UserCommand extends StoreCommand {
 
   protected async printUser({ user, ...outcome }: Outcome, admin: Admin): Promise<void> {
     const { renderUser } = await load()
-    this.print(renderUser(user, admin.store, { ...this.output, ...outcome }))
+    this.printList(renderUser(user, admin.store, { ...this.output, ...outcome }))
   }
 }
 
@@ -326,7 +326,7 @@ export class UsersShow extends StoreCommand {
     await this.inStore(flags, signal, async ({ admin }) => {
       const user = await userNamed(admin, name)
       const { renderUser } = await load()
-      this.print(renderUser(user, admin.store, this.output))
+      this.printList(renderUser(user, admin.store, this.output))
     })
   }
 }

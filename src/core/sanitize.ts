@@ -65,3 +65,38 @@ export function sanitizeAndCut(text: string, max: number): string {
   const characters = Array.from(line)
   return characters.length > max ? `${characters.slice(0, max - 1).join('')}…` : line
 }
+
+/**
+ * The form of a text that svc prints, which decides how a command of a CI runner in it is defused: `json` and `xml` have an
+ * escape, which changes nothing for their readers; `records` (CSV, TSV, metrics) and `text` have none, so a space shows the
+ * break. `verbatim` is text that obeys a rule of its own, or that another program reads.
+ */
+export type TextForm = 'text' | 'records' | 'json' | 'xml' | 'verbatim'
+
+/**
+ * Text in which no CI runner finds a command (K6). Runners obey what the log of a job contains: `##vso[`, `##[` and
+ * `##teamcity[` anywhere in a line, `::name::` at its beginning. Wrapping, truncation and colours decide what a line
+ * begins with, so this is for whole lines as they are written, not for their parts.
+ *
+ * @example
+ * ```ts
+ * withoutCommands('a ##vso[task.debug]b', 'text') // 'a # #vso[task.debug]b'
+ * withoutCommands('"::debug::b"', 'json') // String.raw`"\u003a:debug\u003a:b"`
+ * ```
+ */
+export function withoutCommands(text: string, form: TextForm): string {
+  // Most texts contain none of these, and searching for them is fast.
+  if (form === 'verbatim' || !['##', '#[', '::'].some((start) => text.includes(start))) return text
+  if (form === 'json') return text.replace(hash, '\\u0023').replace(colon, '\\u003a')
+  if (form === 'xml') return text.replace(hash, '&#35;').replace(colon, '&#58;')
+  return withoutHashes(text).replace(firstColon, '$1: ').replace(colonOfName, ': ')
+}
+const hash = /#(?=[#[])/g
+const colon = /:(?=:)/g
+/** The first colon of a line, after blanks and colours. Any name may be a command: that which ends `::stop-commands::`. */
+const firstColon = /^((?:[^\S\r\n\u2028\u2029]|\x85|\x1b\[[\d;]*m)*):(?=:.*::)/gm
+/** Colons before a name. An IPv6 address (`[::1]:8790`) has at most four hexadecimal digits behind them. */
+const colonOfName = /:(?=:(?![\da-f]{0,4}(?![\w-])))/gi
+
+/** Text without the commands that a runner finds at any place of a line. */
+export const withoutHashes = (text: string): string => text.replace(/#(?=#)/g, '# ')

@@ -5,6 +5,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
+import { commandsIn, harmless } from '../support/hostile/runners.ts'
 import { type Home, svcHome } from '../support/program/svc.ts'
 import { password, signInServer, user } from '../support/simulated/sign-in-server.ts'
 import { suiteWith } from '../support/suite/peer.ts'
@@ -69,6 +70,28 @@ describe('svc api', () => {
     })
     const got = await bytesOf(home(), ['api', 'GET', '/blob', '--server', server.url])
     expect(got.equals(hostile)).toBe(true)
+  })
+
+  test('K6 svc api prints no command of a CI runner, except into a file', async () => {
+    const json = JSON.stringify({ text: harmless })
+    const section = 'section_start:1:a\r\x1b[0K'
+    const server = await serverThat(({ line }, response) => {
+      const body = line.includes('/json') ? json : line.includes('/bin') ? `\0${harmless}` : `${harmless}\n${section}`
+      response.writeHead(200, { 'content-type': 'text/plain', 'x-text': harmless }).end(body)
+    })
+    const get = (path: string, more: Parameters<Home['run']>[1] = {}, ...flags: readonly string[]) =>
+      home().run(['api', 'GET', path, '--server', server.url, ...flags], more)
+    const text = await get('/text', {}, '--include')
+    expect(text.stdout).toContain('hello')
+    expect(commandsIn(text.stdout)).toEqual([])
+    const document = await get('/json')
+    expect(commandsIn(document.stdout)).toEqual([])
+    expect(JSON.parse(document.stdout)).toEqual({ text: harmless })
+    expect((await get('/text', { file: true })).stdout).toBe(`${harmless}\n${section}`)
+    expect((await get('/bin')).stdout).toBe(`\0${harmless}`)
+    const inJob = await get('/bin', { env: { TF_BUILD: 'True' } })
+    expect(commandsIn(inJob.stdout + inJob.stderr)).toEqual([])
+    expect(inJob.stderr).toContain('svc api … > FILE')
   })
 
   test('C1 it requests JSON, sends JSON and always sends a length', async () => {

@@ -5,9 +5,9 @@ import type { RawAnswer, RawRequest } from '../../core/client/index.ts'
 import { Fault } from '../../core/errors.ts'
 import { fileProblem } from '../../core/file-errors.ts'
 import { copyOfShare, isOnShare, problemOnShare, readFromShare } from '../../core/files/index.ts'
-import { sanitizeLine, sanitizeText } from '../../core/sanitize.ts'
+import { sanitizeLine, sanitizeText, withoutCommands } from '../../core/sanitize.ts'
 import { nearestHint } from '../../core/suggest.ts'
-import type { InputStream } from '../io/io.ts'
+import type { InputStream, Io } from '../io/io.ts'
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
 type Method = (typeof methods)[number]
@@ -167,17 +167,26 @@ async function readBounded(from: AsyncIterable<Buffer>): Promise<Buffer | undefi
 export type DisplayedBody = { readonly bytes: Buffer; readonly note: string | undefined }
 
 /**
- * A pipe or file gets the server's bytes unchanged (C3). A terminal would obey control sequences in them, so it gets
- * text without escape sequences and control characters, and no binary data.
+ * A file gets the server's bytes unchanged (C3), and so does a pipe except for what a CI runner would obey in text. A
+ * terminal would also obey control sequences, so it gets text without them, and no binary data. Neither does the log of a
+ * runner, where commands may stand between any bytes.
  */
 export function showAnswer(
   answer: RawAnswer,
-  how: { readonly include: boolean; readonly terminal: boolean },
+  { include, stdout, env }: { readonly include: boolean } & Pick<Io, 'stdout' | 'env'>,
 ): DisplayedBody {
-  const head = how.include ? headOf(answer) : ''
-  if (!how.terminal) return { bytes: Buffer.concat([Buffer.from(head, 'latin1'), answer.bytes]), note: undefined }
-  const shownHead = head === '' ? '' : `${head.trimEnd().split('\r\n').map(sanitizeLine).join('\n')}\n\n`
+  const head = include ? headOf(answer) : ''
   const text = textOf(answer.bytes)
+  const isLog = stdout.isTTY || runnerVariables.some((name) => env[name])
+  if (stdout.isFile || (!isLog && text === undefined)) {
+    return { bytes: Buffer.concat([Buffer.from(head, 'latin1'), answer.bytes]), note: undefined }
+  }
+  if (!stdout.isTTY && text !== undefined) {
+    const bytes = [withoutCommands(head, 'text'), withoutBodyCommands(answer.bytes.toString('latin1'))]
+    return { bytes: Buffer.from(bytes.join(''), 'latin1'), note: undefined }
+  }
+  const lines = withoutCommands(head.trimEnd().split('\r\n').map(sanitizeLine).join('\n'), 'text')
+  const shownHead = head === '' ? '' : `${lines}\n\n`
   if (text === undefined) {
     const size = `${answer.bytes.length} bytes${answer.contentType === '' ? '' : ` of ${sanitizeLine(answer.contentType)}`}`
     return {
@@ -185,8 +194,23 @@ export function showAnswer(
       note: `${size} not shown, because the content is not text: svc api … > FILE`,
     }
   }
-  const safe = sanitizeText(text)
+  const safe = withoutBodyCommands(sanitizeText(text))
   return { bytes: Buffer.from(`${shownHead}${safe}${safe === '' || safe.endsWith('\n') ? '' : '\n'}`), note: undefined }
+}
+
+/** Variables of known CI runners. */
+const runnerVariables = ['CI', 'GITHUB_ACTIONS', 'TF_BUILD', 'TEAMCITY_VERSION', 'GITLAB_CI'] as const
+
+/** A body without commands: by the escape of JSON if it is JSON. Sections of GitLab need a control sequence. */
+function withoutBodyCommands(body: string): string {
+  const broken = withoutCommands(body, 'records').replace(/\r(?=\x1b\[0K)/g, '')
+  if (broken === body) return body
+  try {
+    JSON.parse(body)
+    return withoutCommands(body, 'json')
+  } catch {
+    return broken
+  }
 }
 
 /** The status line and the headers, with the values of cookies redacted: a cookie is as good as a password. */

@@ -1,6 +1,7 @@
 import type { Writable } from 'node:stream'
 import type { ArgInput, FlagInput, Input } from '@oclif/core/parser'
 import { Fault } from '../../core/errors.ts'
+import type { TextForm } from '../../core/sanitize.ts'
 import type { Io, Signals } from '../io/io.ts'
 import type { Answer } from '../render/document.ts'
 import type { ListOutput } from '../render/list.ts'
@@ -158,28 +159,36 @@ export abstract class SvcCommand {
     this.io.stderr.write(this.laidOut?.(text, this.io.stderr) ?? `${text}\n`)
   }
 
-  /** Writes the answer to stdout. */
-  protected print(text: string): void {
-    this.io.stdout.write(text.endsWith('\n') ? text : `${text}\n`)
+  /** Writes the answer to stdout: JSON, or text for people unless it has another form. */
+  protected print(text: string, form: TextForm = this.wantsJson() ? 'json' : 'text'): void {
+    this.io.stdout.write(text.endsWith('\n') ? text : `${text}\n`, form)
   }
 
   /** Writes a list to stdout in parts, as fast as its reader takes them. Ends when nobody reads. */
-  protected async printParts(parts: AsyncIterable<string>, signal: AbortSignal): Promise<void> {
+  protected async printParts(
+    parts: AsyncIterable<string>,
+    signal: AbortSignal,
+    form: TextForm = this.listForm,
+  ): Promise<void> {
     let buffered = ''
     for await (const part of parts) {
       buffered += part
       if (buffered.length < charactersAtOnce) continue
-      if (!this.io.stdout.write(buffered)) return
+      if (!this.io.stdout.write(buffered, form)) return
       buffered = ''
       await accepting(this.io.stdout.stream)
       signal.throwIfAborted()
     }
-    if (buffered !== '') this.io.stdout.write(buffered)
+    if (buffered !== '') this.io.stdout.write(buffered, form)
   }
 
-  /** Writes a list to stdout. In a pipe, a list without rows and header is empty. */
+  /** Writes a list, or a record of one, to stdout. In a pipe, a list without rows and header is empty. */
   protected printList(text: string): void {
-    if (text !== '') this.print(text)
+    if (text !== '') this.print(text, this.listForm)
+  }
+
+  private get listForm(): TextForm {
+    return this.wantsJson() ? 'json' : 'records'
   }
 }
 

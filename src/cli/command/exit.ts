@@ -37,7 +37,7 @@ export async function settle(error: unknown, report: ExitReport, io: Io): Promis
   const fault = failure && new Fault(failure.fault, failure.message, { ...failure.details, ...(hints && { hints }) })
   io.exitCode = fault ? exitOf(fault) : exits.defect.code
   const reported = fault ?? error
-  const written = report.json && stdout.write(`${JSON.stringify(renderError.json(reported, report.target))}\n`)
+  const written = report.json && stdout.write(`${JSON.stringify(renderError.json(reported, report.target))}\n`, 'json')
   if (!written) {
     const { colour, columns: width } = stderr
     stderr.write(`${renderError.text(reported, { colour, target: report.target, width })}\n`)

@@ -15,7 +15,7 @@ import {
   renderPlain,
   reports,
 } from '../../core/reports/index.ts'
-import { sanitizeLine } from '../../core/sanitize.ts'
+import { sanitizeLine, type TextForm } from '../../core/sanitize.ts'
 import type { Call, MonitorEnd, RunInProgress } from '../../core/service.ts'
 import { requestedOutput } from '../command/base.ts'
 import { asFault, exitOf } from '../command/exit.ts'
@@ -402,6 +402,7 @@ export type Presentation = {
 
 type DisplayOptions = {
   readonly text: string
+  readonly form: TextForm
   /** Present when the format has exit codes of its own. */
   readonly exitCode?: number | undefined
   /** For standard error: what the log of a CI job shows beside a report that another program reads. */
@@ -414,22 +415,23 @@ export async function showHealth(
   as: Presentation,
   io: Io,
 ): Promise<DisplayOptions> {
-  if (as.output === 'json') return { text: await json(outcomes, as) }
+  if (as.output === 'json') return { text: await json(outcomes, as), form: 'json' }
   const entries = await Promise.all(outcomes.map((outcome) => entry(outcome, as)))
   if (isReport(as.output)) {
-    const { load, besideScreen } = reports[as.output]
+    const { load, form, besideScreen } = reports[as.output]
     const { default: report } = await load()
     return {
       text: report.render(entries, as),
+      form,
       exitCode: report.exitCode?.(entries, as),
       log: besideScreen && !io.stdout.isTTY ? await screenOf(outcomes, entries, as, io) : undefined,
     }
   }
   // An explicit table is one in a pipe too.
   if (as.output === undefined && !io.stdout.isTTY) {
-    return { text: renderPlain(entries, { header: as.header }) }
+    return { text: renderPlain(entries, { header: as.header }), form: 'records' }
   }
-  return { text: await screenOf(outcomes, entries, as, io) }
+  return { text: await screenOf(outcomes, entries, as, io), form: 'text' }
 }
 
 async function screenOf(
@@ -486,11 +488,13 @@ export async function failureReport(
   const type = isPlugin(output) ? 'svc' : 'all'
   const base = { Target: target ?? 'this machine', ServerType: type, ExecutionMode: '', ExitCode: failure.exitCode }
   const entries: readonly Entry[] = [{ ...base, Error: failure }]
-  const { default: report } = await reports[output].load()
+  const { load, form } = reports[output]
+  const { default: report } = await load()
   const isUnknown = /(?:^| )--nagios-timeout[= ]unknown(?: |$)/i.test(argv.join(' '))
   const options = { timeoutState: isUnknown ? ('unknown' as const) : undefined }
   return {
     text: report.render(entries, options),
+    form,
     exitCode: report.exitCode?.(entries, options) ?? (fault ? exitOf(fault) : failure.exitCode),
   }
 }

@@ -1,4 +1,5 @@
 import type { Readable, Writable } from 'node:stream'
+import type { TextForm } from '../../core/sanitize.ts'
 
 /** The environment variables of one command line. */
 export type ProcessEnvironment = Readonly<Record<string, string | undefined>>
@@ -19,10 +20,16 @@ export type Screen = {
 export type OutputStream = Screen & {
   /** The descriptor behind it, if there is one that a child process can inherit. */
   readonly descriptor: number | undefined
+  /** Whether it is a regular file, which no CI runner reads as the log of a job. */
+  readonly isFile: boolean
   /** Whether anything has been written to it, successfully or not. */
   readonly used: boolean
-  /** Returns false when the data is known to be lost. Pipes, sockets and terminals report that later. */
-  readonly write: (data: string | Uint8Array) => boolean
+  /**
+   * Writes whole lines, or a whole part of a document, so that no CI runner finds a command in them (K6). The form is
+   * `text` by default; records are unchanged in a file. Bytes are those of another program, and unchanged. Returns false
+   * when the data is known to be lost. Pipes, sockets and terminals report that later.
+   */
+  readonly write: (data: string | Uint8Array, form?: TextForm) => boolean
   /** Made on first use, which takes 4 ms in a process. */
   readonly stream: Writable
 }

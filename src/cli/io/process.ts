@@ -1,5 +1,6 @@
 import { fstatSync, readFileSync, writeSync } from 'node:fs'
 import { isAbsolute } from 'node:path'
+import { withoutCommands } from '../../core/sanitize.ts'
 import type { CommandClock, InputStream, Io, OutputStream, ProcessEnvironment, SignalName, Signals } from './io.ts'
 import { OutputScreen } from './terminal.ts'
 
@@ -169,7 +170,6 @@ const descriptors = { stdout: 1, stderr: 2 } as const
 /** One of the standard streams. Node's own stream is made only where it is needed, because that takes 4 ms. */
 abstract class StandardStream extends OutputScreen {
   readonly #name: keyof typeof descriptors
-  #used = false
 
   constructor(name: keyof typeof descriptors, env: ProcessEnvironment, colour: () => Io['colour']) {
     super(env, process.platform, colour)
@@ -180,8 +180,12 @@ abstract class StandardStream extends OutputScreen {
     return descriptors[this.#name]
   }
 
-  get used(): boolean {
-    return this.#used
+  override get isFile(): boolean {
+    try {
+      return fstatSync(this.descriptor).isFile()
+    } catch {
+      return false
+    }
   }
 
   override get isTTY(): boolean {
@@ -195,13 +199,6 @@ abstract class StandardStream extends OutputScreen {
   get stream(): NodeJS.WriteStream {
     return process[this.#name]
   }
-
-  write(data: string | Uint8Array): boolean {
-    this.#used = true
-    return this.send(data)
-  }
-
-  protected abstract send(data: string | Uint8Array): boolean
 }
 
 /**
@@ -218,10 +215,9 @@ class StandardOutput extends StandardStream implements OutputStream {
     this.#lost = lost
   }
 
-  protected override send(data: string | Uint8Array): boolean {
+  protected override send(bytes: Uint8Array): boolean {
     // A reader could not notice the gap before later output.
     if (this.#failed) return false
-    const bytes = typeof data === 'string' ? Buffer.from(data) : data
     if (this.#needsStream(bytes)) return this.#writeStream(bytes)
     let at = 0
     try {
@@ -276,7 +272,7 @@ class StandardError extends StandardStream implements OutputStream {
     super('stderr', env, colour)
   }
 
-  protected override send(data: string | Uint8Array): boolean {
+  protected override send(data: Uint8Array): boolean {
     process.stderr.write(data)
     return true
   }
@@ -339,7 +335,8 @@ function endOnUncaught(io: Io): void {
 }
 
 function lastWords(error: unknown): void {
-  process.stderr.write(`Error: svc failed unexpectedly: ${JSON.stringify(String(error))}\n`)
+  const reason = withoutCommands(JSON.stringify(String(error)), 'json')
+  process.stderr.write(`Error: svc failed unexpectedly: ${reason}\n`)
 }
 
 async function flushStandardStreams(): Promise<void> {

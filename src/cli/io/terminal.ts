@@ -1,4 +1,5 @@
 import { styleText } from 'node:util'
+import { type TextForm, withoutCommands } from '../../core/sanitize.ts'
 import type { ColourFlag, Io, ProcessEnvironment, Screen } from './io.ts'
 
 const isSet = (value: string | undefined): value is string => value !== undefined && value !== ''
@@ -32,11 +33,12 @@ export function colourOf(argv: readonly string[]): ColourFlag {
   return (match as ColourFlag | undefined) ?? 'auto'
 }
 
-/** What the environment decides about a stream. */
+/** What the environment decides about a stream, and the form of what is written to it. */
 export abstract class OutputScreen implements Screen {
   readonly #env: ProcessEnvironment
   readonly #platform: NodeJS.Platform
   readonly #flag: () => ColourFlag
+  #used = false
 
   constructor(env: ProcessEnvironment, platform: NodeJS.Platform, flag: () => ColourFlag) {
     this.#env = env
@@ -46,6 +48,19 @@ export abstract class OutputScreen implements Screen {
 
   abstract get isTTY(): boolean
   abstract get columns(): number | undefined
+  abstract get isFile(): boolean
+  protected abstract send(data: Uint8Array): boolean
+
+  get used(): boolean {
+    return this.#used
+  }
+
+  write(data: string | Uint8Array, form: TextForm = 'text'): boolean {
+    this.#used = true
+    if (typeof data !== 'string') return this.send(data)
+    const isExact = form === 'records' && this.isFile
+    return this.send(Buffer.from(isExact ? data : withoutCommands(data, form)))
+  }
 
   get colour(): boolean {
     return wantsColour(this.#flag(), this.#env, this.isTTY)

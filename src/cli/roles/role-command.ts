@@ -68,7 +68,7 @@ export abstract class OneRoleCommand extends TargetCommand {
     await this.inSession(flags, async (session, target) => {
       const changed = await make(asking(session, flags, signal))
       const { renderChange } = await import('./lists.ts')
-      this.print(renderChange(changed, target, this.output, this.io.clock.now()))
+      this.printList(renderChange(changed, target, this.output, this.io.clock.now()))
       for (const note of changed.notes) this.say(`Note: ${note}`)
     })
   }
@@ -98,7 +98,7 @@ export abstract class RoleCommand extends OneRoleCommand {
         status.update(`Row ${done} of ${changes.length}`),
       ).finally(() => status.stop())
       const { fileRows } = await import('./lists.ts')
-      this.print(fileRows.render(outcomes, { Target: target }, this.output))
+      this.printList(fileRows.render(outcomes, { Target: target }, this.output))
       if (!flags.json) {
         for (const { change, done } of outcomes) {
           for (const note of done?.notes ?? []) this.say(`Note: row ${change.row}: ${note}`)

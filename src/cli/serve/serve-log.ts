@@ -4,7 +4,7 @@ import type { Writable } from 'node:stream'
 import { isatty } from 'node:tty'
 import { getSystemErrorMessage } from 'node:util'
 import sonicBoom from 'sonic-boom'
-import { sanitizeText } from '../../core/sanitize.ts'
+import { sanitizeText, withoutCommands } from '../../core/sanitize.ts'
 import type { Log, LogEntry } from '../../core/server/index.ts'
 import type { Io } from '../io/io.ts'
 import { machine } from '../io/process.ts'
@@ -210,11 +210,11 @@ async function jsonLine(): Promise<Format> {
   )
   return ({ level, msg, ...rest }) => {
     logger[level](rest, msg)
-    return line
+    return withoutCommands(line, 'json')
   }
 }
 
-const terminalLine: Format = (entry) => `${readable(entry)}\n`
+const terminalLine: Format = (entry) => withoutCommands(`${readable(entry)}\n`, 'text')
 
 /** Maximum characters of text that libraries write to standard error. Warnings are far shorter. */
 const maxTextLength = 8_192

@@ -1,8 +1,11 @@
+import type { TextForm } from '../sanitize.ts'
 import type { Report } from './reading.ts'
 
 /** A format of health answers. */
 type ReportRow = {
   readonly load: () => Promise<{ readonly default: Report }>
+  /** How the command line keeps text in it from commanding a CI runner. */
+  readonly form: TextForm
   /** What `svc help formatting` says of it; formats with the same words share a line. Absent: not for `--output`. */
   readonly help?: string
   /** How `/healthcheck` offers it besides the protocol's own formats (F5): by `?format=`, or by this media type. */
@@ -26,15 +29,20 @@ const monitoringHelp = 'for monitoring tools; nagios also maps the exit code'
 
 /** One row per format, in the order in which the help lists them. Each format is loaded on first use. */
 const rows = {
-  csv: { load: () => import('./csv.ts'), help: recordHelp },
-  tsv: { load: () => import('./tsv.ts'), help: recordHelp },
-  ndjson: { load: () => import('./ndjson.ts'), help: recordHelp },
-  junit: { load: () => import('./junit.ts'), help: ciHelp, besideScreen: true },
-  github: { load: () => import('./github.ts'), help: ciHelp },
-  nagios: { load: () => import('./nagios.ts'), help: monitoringHelp, overHttp: 'format', isPlugin: true },
-  prtg: { load: () => import('./prtg.ts'), help: monitoringHelp, overHttp: 'format', isPlugin: true },
-  prometheus: { load: loadPrometheus, help: monitoringHelp, overHttp: 'format' },
-  'health+json': { load: () => import('./health-json.ts'), overHttp: { accept: 'application/health+json' } },
+  csv: { load: () => import('./csv.ts'), form: 'records', help: recordHelp },
+  tsv: { load: () => import('./tsv.ts'), form: 'records', help: recordHelp },
+  ndjson: { load: () => import('./ndjson.ts'), form: 'json', help: recordHelp },
+  junit: { load: () => import('./junit.ts'), form: 'xml', help: ciHelp, besideScreen: true },
+  // Its lines are commands: it escapes text by their rule.
+  github: { load: () => import('./github.ts'), form: 'verbatim', help: ciHelp },
+  nagios: { load: () => import('./nagios.ts'), form: 'text', help: monitoringHelp, overHttp: 'format', isPlugin: true },
+  prtg: { load: () => import('./prtg.ts'), form: 'json', help: monitoringHelp, overHttp: 'format', isPlugin: true },
+  prometheus: { load: loadPrometheus, form: 'records', help: monitoringHelp, overHttp: 'format' },
+  'health+json': {
+    load: () => import('./health-json.ts'),
+    form: 'json',
+    overHttp: { accept: 'application/health+json' },
+  },
 } as const satisfies Readonly<Record<string, ReportRow>>
 
 export type ReportName = keyof typeof rows

@@ -1,3 +1,4 @@
+import { withoutHashes } from '../sanitize.ts'
 import { read } from './read.ts'
 import {
   describeResult,
@@ -12,10 +13,9 @@ import {
 
 type Command = 'error' | 'warning' | 'notice'
 
-/** The older command syntax works anywhere in a line, so text must not contain it. */
-const defused = (text: string): string => text.replaceAll('##[', '# #[')
+/** The older command syntax, and that of other runners, works anywhere in a line, so text must not contain it. */
 const escapeData = (text: string): string =>
-  defused(text).replaceAll('%', '%25').replaceAll('\r', '%0D').replaceAll('\n', '%0A')
+  withoutHashes(text).replaceAll('%', '%25').replaceAll('\r', '%0D').replaceAll('\n', '%0A')
 const escapeProperty = (text: string): string => escapeData(text).replaceAll(':', '%3A').replaceAll(',', '%2C')
 
 const annotation = (command: Command, title: string, message: string): string =>

@@ -12,6 +12,8 @@ type Options = {
   readonly stdin?: string | Buffer | Readable
   /** Makes a terminal of this width of standard output and standard error. Without it they are pipes. */
   readonly columns?: number
+  /** Makes a file of standard output. */
+  readonly file?: boolean
   readonly clock?: Partial<Io['clock']>
 }
 
@@ -26,9 +28,9 @@ export type CapturedIo = {
 }
 
 /** An `Io` without a process: what a command writes is captured, and its exit code stays in `io.exitCode`. */
-export function capturedIo({ env = {}, stdin = '', columns, clock = {} }: Options = {}): CapturedIo {
+export function capturedIo({ env = {}, stdin = '', columns, file = false, clock = {} }: Options = {}): CapturedIo {
   const colour = (): ColourFlag => io.colour
-  const stdout = new CapturedOutput(env, columns, colour)
+  const stdout = new CapturedOutput(env, columns, colour, file)
   const stderr = new CapturedOutput(env, columns, colour)
   const { signals, signal, listening } = capturedSignals((code) => {
     io.exitCode = code
@@ -64,31 +66,29 @@ export function capturedIo({ env = {}, stdin = '', columns, clock = {} }: Option
 class CapturedOutput extends OutputScreen implements OutputStream {
   readonly descriptor = undefined
   readonly isTTY: boolean
+  readonly isFile: boolean
   readonly columns: number | undefined
   readonly stream: Writable
   readonly #chunks: Buffer[] = []
 
-  constructor(env: ProcessEnvironment, columns: number | undefined, colour: () => ColourFlag) {
+  constructor(env: ProcessEnvironment, columns: number | undefined, colour: () => ColourFlag, isFile = false) {
     super(env, process.platform, colour)
     this.isTTY = columns !== undefined
+    this.isFile = isFile
     this.columns = columns
     this.stream = new Writable({
       write: (chunk: Buffer, _, done) => {
-        this.write(chunk)
+        this.send(chunk)
         done()
       },
     })
-  }
-
-  get used(): boolean {
-    return this.#chunks.length > 0
   }
 
   get text(): string {
     return Buffer.concat(this.#chunks).toString()
   }
 
-  write(data: string | Uint8Array): boolean {
+  protected override send(data: Uint8Array): boolean {
     this.#chunks.push(Buffer.from(data))
     return true
   }

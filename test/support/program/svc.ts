@@ -20,9 +20,12 @@ export type Home = {
   readonly svc: (args: readonly string[], more?: More) => Promise<Ran>
   /**
    * Runs svc with this home in this process, from the sources: twenty times as fast. With `columns`, standard output and
-   * standard error are a terminal. For everything but signals, real terminals, and what happens when a process ends.
+   * standard error are a terminal; with `file`, standard output is a file. For everything but signals, real terminals, and what happens when a process ends.
    */
-  readonly run: (args: readonly string[], more?: More & { readonly columns?: number }) => Promise<Ran>
+  readonly run: (
+    args: readonly string[],
+    more?: More & { readonly columns?: number; readonly file?: boolean },
+  ) => Promise<Ran>
   /** Runs a shell line on a terminal of its own, and types what `answer` gives for what it shows. */
   readonly terminal: (
     args: readonly string[],

@@ -76,7 +76,8 @@ export async function printCompletions(argv: readonly string[], registry: Regist
   if (!shells.includes(shell as Shell)) return
   try {
     const candidates = await candidatesFor(readLine(line), registry, io.env)
-    io.stdout.write(format(shell as Shell, readLine(line), candidates))
+    // The shell reads it, and needs the names as they are.
+    io.stdout.write(format(shell as Shell, readLine(line), candidates), 'verbatim')
   } catch {
     // For example a svc.yaml with a mistake: svc monitors validate reports it.
   }
