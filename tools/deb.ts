@@ -3,7 +3,7 @@
  *
  *     npm run deb [-- --out FOLDER]
  *
- * It contains the Node of the development dependency, the runtime dependencies as they are installed, the systemd unit
+ * It contains the Node of the development dependency, the runtime dependencies and all drivers as they are installed, the systemd unit
  * and the guides. It has no maintainer scripts. The same sources and SOURCE_DATE_EPOCH give the same bytes.
  *
  * It also contains the manual pages that `tools/man.ts` writes, and what `svc completion bash|zsh|fish` prints, where
@@ -68,7 +68,7 @@ function program(): void {
   for (const name of readdirSync(join(root, 'dist'))) {
     if (/\.(?:cjs|yaml)$/.test(name)) copy(`usr/lib/svc/dist/${name}`, `dist/${name}`)
   }
-  for (const folder of runtimePackages(root, new Set(['@oclif/core']))) {
+  for (const folder of runtimePackages(root, { drivers: true })) {
     const place = relative(root, folder)
     // Type declarations: no program loads them.
     if (place.includes('/@types/')) continue
