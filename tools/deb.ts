@@ -4,7 +4,7 @@
  *     npm run deb [-- --out FOLDER]
  *
  * It contains the Node of the development dependency, the runtime dependencies and all drivers as they are installed, the systemd unit
- * and the guides. It has no maintainer scripts. The same sources and SOURCE_DATE_EPOCH give the same bytes.
+ * and the guides, and gets its SBOM beside it. It has no maintainer scripts. The same sources and SOURCE_DATE_EPOCH give the same bytes.
  *
  * It also contains the manual pages that `tools/man.ts` writes, and what `svc completion bash|zsh|fish` prints, where
  * the sources have these.
@@ -31,6 +31,7 @@ import { commands } from '../src/registry.ts'
 import { ar, type Entry, tar } from './deb/archive.ts'
 import { changelog, control, copyright, debianArchitecture, debianVersion, maintainer } from './deb/control.ts'
 import { runtimePackages } from './deb/packages.ts'
+import { sbom } from './sbom.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url)).replace(/\/$/, '')
 const { values } = parseArgs({ options: { out: { type: 'string', default: '.' } } })
@@ -158,6 +159,7 @@ function write(): void {
   mkdirSync(values.out, { recursive: true })
   const file = join(values.out, `svc_${debianVersion(pkg.version)}_${architecture}.deb`)
   writeFileSync(file, content)
+  writeFileSync(file.replace(/\.deb$/, '.cdx.json'), sbom({ drivers: true }))
   process.stdout.write(`${file}\n`)
 }
 

@@ -11,6 +11,8 @@ type LockedPackage = {
   readonly integrity?: string
   readonly dependencies?: Readonly<Record<string, string>>
   readonly optionalDependencies?: Readonly<Record<string, string>>
+  readonly peerDependencies?: Readonly<Record<string, string>>
+  readonly peerDependenciesMeta?: Readonly<Record<string, { readonly optional?: boolean }>>
 }
 type Packages = Readonly<Record<string, LockedPackage>>
 
@@ -20,7 +22,42 @@ const locked = (): Packages => {
 }
 
 /**
- * The installation of a driver. Throws for a package that is not locked, and for one without a hash.
+ * The entries of package-lock.json that these packages need, by their places. Throws for a package that is not locked, and
+ * for one without a hash.
+ */
+export function lockedPackages(
+  names: readonly string[],
+  packages: Packages = locked(),
+): Readonly<Record<string, object>> {
+  const needed = new Map<string, object>()
+  const visit = (place: string): void => {
+    if (needed.has(place)) return
+    const entry = packages[place]
+    if (entry?.integrity === undefined) throw new Error(`${place} has no hash in package-lock.json`)
+    // With the first three, npm would leave it out. The last one has addresses.
+    const {
+      dev: _,
+      devOptional: __,
+      peer: ___,
+      funding: ____,
+      ...own
+    } = entry as LockedPackage & Record<string, unknown>
+    needed.set(place, own)
+    const peers = Object.keys(entry.peerDependencies ?? {}).filter(
+      (name) => !entry.peerDependenciesMeta?.[name]?.optional,
+    )
+    for (const dependency of [...Object.keys({ ...entry.dependencies, ...entry.optionalDependencies }), ...peers]) {
+      const found = placeOf(dependency, place, packages)
+      if (found === undefined) throw new Error(`${dependency}, which ${place} needs, is not in package-lock.json`)
+      visit(found)
+    }
+  }
+  for (const name of names) visit(`node_modules/${name}`)
+  return Object.fromEntries([...needed].sort(([one], [other]) => (one < other ? -1 : 1)))
+}
+
+/**
+ * The installation of a driver.
  *
  * @example
  * ```ts
@@ -28,29 +65,14 @@ const locked = (): Packages => {
  * ```
  */
 export function installation(name: string, driver: string, packages: Packages = locked()): ShippedDriver {
-  const needed = new Map<string, object>()
-  const visit = (place: string): void => {
-    if (needed.has(place)) return
-    const entry = packages[place]
-    if (entry?.integrity === undefined) throw new Error(`${place} has no hash in package-lock.json`)
-    // With these, npm would leave it out.
-    const { dev: _, devOptional: __, peer: ___, ...own } = entry as LockedPackage & Record<string, unknown>
-    needed.set(place, own)
-    for (const dependency of Object.keys({ ...entry.dependencies, ...entry.optionalDependencies })) {
-      const found = placeOf(dependency, place, packages)
-      if (found === undefined) throw new Error(`${dependency}, which ${place} needs, is not in package-lock.json`)
-      visit(found)
-    }
-  }
-  visit(`node_modules/${driver}`)
+  const needed = lockedPackages([driver], packages)
   const { version } = packages[`node_modules/${driver}`] as LockedPackage
   const about = { name: `svc-driver-${name}`, private: true, dependencies: { [driver]: version } }
-  const sorted = [...needed].sort(([one], [other]) => (one < other ? -1 : 1))
   const lock = {
     name: about.name,
     lockfileVersion: 3,
     requires: true,
-    packages: { '': { name: about.name, dependencies: about.dependencies }, ...Object.fromEntries(sorted) },
+    packages: { '': { name: about.name, dependencies: about.dependencies }, ...needed },
   }
   const text = json(lock)
   const hash = createHash('sha256').update(text).digest('hex').slice(0, 12)

@@ -44,7 +44,7 @@ describe('svc doctor', () => {
     const { code, checks, finding } = await doctor()
     expect(code).toBe(0)
     expect(checks.map(({ check }) => check)).toEqual(
-      'node,settings,svc.yaml,store,keychain,server,sign-in,clock,svc serve,path,completion'.split(','),
+      'node,settings,svc.yaml,drivers,store,keychain,server,sign-in,clock,svc serve,path,completion'.split(','),
     )
     expect(checks.every(({ status }) => ['ok', 'warning', 'failed', 'skipped', 'not checked'].includes(status))).toBe(
       true,
