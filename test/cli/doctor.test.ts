@@ -113,7 +113,7 @@ describe('svc doctor', () => {
     writeFileSync(join(home.folder, 'store', 'svc.db'), 'not a database', { mode: 0o600 })
     writeFileSync(join(home.folder, 'config.json'), '{', { mode: 0o600 })
     const { code, checks, finding } = await doctor()
-    expect([code, checks.length]).toEqual([12, 11])
+    expect([code, checks.length]).toEqual([12, 12])
     expect(finding('store')?.status).toBe('failed')
     expect(finding('settings')?.status).toBe('failed')
     expect(finding('node')?.status).toBe('ok')

@@ -43,7 +43,7 @@ async function health(env: Record<string, string> = {}) {
   return { code: ran.code, results }
 }
 
-describe('H10 a driver that is missing', () => {
+describe('a driver that is missing', () => {
   test('H10 leaves its monitors not checked and the type unhealthy, and every command names the one that adds it', async () => {
     const run = await health()
     expect(run.code).toBe(3)
@@ -80,7 +80,7 @@ describe('H10 a driver that is missing', () => {
     })
   })
 
-  test('H10 svc serve says so once, and uses a driver that is added while it runs', async () => {
+  test('K19 svc serve says so once, and uses a driver that is added while it runs', async () => {
     const { program, env } = svc.home
     const args = [program, 'serve', '--port', '0', '--port-file', join(svc.prefix, 'port')]
     const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
@@ -109,7 +109,7 @@ describe('H10 a driver that is missing', () => {
     }
   })
 
-  test('is not looked for in the working directory, in NODE_PATH or in a folder above', async () => {
+  test('K19 is not looked for in the working directory, in NODE_PATH or in a folder above', async () => {
     const others = [join(svc.prefix, 'elsewhere/node_modules'), join(svc.prefix, 'node_modules')]
     for (const other of others) cpSync(join(root, 'node_modules/ssh2'), join(other, 'ssh2'), { recursive: true })
     const { results } = await health({ NODE_PATH: others[0] ?? '' })
@@ -124,7 +124,7 @@ describe('H10 a driver that is missing', () => {
     expect(shown).toMatch(/sftp\tssh2\tmissing/)
   })
 
-  test('is found beside the package', async () => {
+  test('K19 is found beside the package', async () => {
     cpSync(join(root, 'node_modules/ssh2'), join(svc.prefix, 'lib/node_modules/ssh2'), { recursive: true })
     for (const name of ['asn1', 'bcrypt-pbkdf', 'safer-buffer', 'tweetnacl'])
       cpSync(join(root, 'node_modules', name), join(svc.prefix, 'lib/node_modules', name), { recursive: true })
@@ -136,7 +136,7 @@ describe('H10 a driver that is missing', () => {
 })
 
 describe('svc drivers add', () => {
-  test('installs the driver with npm from files with hashes, without scripts, and its monitors run', async () => {
+  test('K19 installs the driver with npm from files with hashes, without scripts, and its monitors run', async () => {
     const note = join(svc.prefix, 'arguments')
     const more = `writeFileSync(${JSON.stringify(note)}, JSON.stringify([process.argv.slice(2), packages['node_modules/ssh2']])); go()`
     const ran = await add(svc.npm(more))
@@ -154,7 +154,7 @@ describe('svc drivers add', () => {
     expect(doctor.stdout).toContain('"drivers","status":"ok"')
   })
 
-  test('refuses a folder that others can write, and svc loads nothing from one', async () => {
+  test('K19 refuses a folder that others can write, and svc loads nothing from one', async () => {
     expect((await add(svc.npm())).code).toBe(0)
     chmodSync(folder(), 0o777)
     const run = await health()
@@ -168,7 +168,7 @@ describe('svc drivers add', () => {
     expect((await health()).results[0]?.notChecked).toBeUndefined()
   })
 
-  test('names the known drivers for a wrong name, and what is wrong with npm', async () => {
+  test('K19 names the known drivers for a wrong name, and what is wrong with npm', async () => {
     const wrong = await add(svc.npm(), 'mongodb')
     expect([wrong.code, wrong.stderr]).toEqual([
       2,
@@ -189,7 +189,7 @@ describe('svc drivers add', () => {
   const half = "mkdirSync('node_modules/ssh2', { recursive: true }); setInterval(() => {}, 1000)"
 
   test.each(['SIGINT', 'SIGKILL'] as const)(
-    'leaves the driver that was there when %s ends it in the middle',
+    'K19 leaves the driver that was there when %s ends it in the middle',
     async (signal) => {
       expect((await add(svc.npm())).code).toBe(0)
       const [old] = entries()
@@ -212,7 +212,7 @@ describe('svc drivers add', () => {
     },
   )
 
-  test('twice at once installs one', async () => {
+  test('K19 twice at once installs one', async () => {
     const path = svc.npm('setTimeout(go, 500)')
     const both = await Promise.all([add(path), add(path)])
     expect(both.map(({ code }) => code)).toEqual([0, 0])
@@ -227,7 +227,7 @@ describe('svc drivers add', () => {
     writeFileSync(file, JSON.stringify({ ...shipped, sftp: { ...shipped.sftp, folder: 'sftp-newer' } }))
   }
 
-  test('after an upgrade the old driver works, doctor names the command, and it replaces the driver', async () => {
+  test('K19 after an upgrade the old driver works, doctor names the command, and it replaces the driver', async () => {
     expect((await add(svc.npm())).code).toBe(0)
     upgrade()
     const doctor = JSON.parse((await svc.home.svc(['doctor', '--json'])).stdout) as {

@@ -76,7 +76,7 @@ describe('the npm package', () => {
     checkInstalled(join(own, 'bin/run.js'))
   })
 
-  test('npm installs it in an empty prefix, as at most 125 packages and 30 MB', { timeout: 240_000 }, () => {
+  test('K19 npm installs it in an empty prefix, as at most 125 packages and 30 MB', { timeout: 240_000 }, () => {
     const prefix = join(folder, 'real')
     const args = ['install', '--global', '--prefer-offline', '--no-audit', '--prefix', prefix, tarball]
     const { status, stderr } = run('npm', args, npmEnvironment, folder)

@@ -10,7 +10,7 @@ type Bom = {
   readonly components: readonly { readonly name: string; readonly purl: string }[]
 }
 
-test('npm installs no driver, and the tests run with the versions that svc drivers add installs', () => {
+test('K19 npm installs no driver, and the tests run with the versions that svc drivers add installs', () => {
   for (const name of Object.values(drivers)) {
     expect(Object.keys(pkg.dependencies)).not.toContain(name)
     expect(pkg).not.toHaveProperty('optionalDependencies')
@@ -18,7 +18,7 @@ test('npm installs no driver, and the tests run with the versions that svc drive
   }
 })
 
-test.each(driverNames)('the files for the driver %s have a hash for each package, and name no registry', (name) => {
+test.each(driverNames)('K19 the files for the driver %s have a hash for each package, and name no registry', (name) => {
   const { version, files } = installation(name, drivers[name])
   const { packages } = JSON.parse(files['package-lock.json']) as typeof lock
   const places = Object.entries(packages).filter(([place]) => place !== '')

@@ -147,10 +147,13 @@ async function checkConfig(examination: Examination): Promise<Outcome> {
 
 /** The drivers that monitors of svc.yaml need: each must be there, and is best in the version that was tested with svc. */
 async function checkDrivers({ flags, env }: Examination): Promise<Outcome> {
+  const config = await configuration(flags, env, { tolerant: true }).catch((error: unknown) => {
+    // The check of svc.yaml reports it.
+    if (!(error instanceof Fault) || error.fault === 'Interrupted') throw error
+  })
+  if (!config) return skipped('svc.yaml cannot be read')
   const { listDrivers } = await import('../drivers/list.ts')
-  const needed = (await listDrivers(await configuration(flags, env, { tolerant: true }), env)).filter(
-    ({ monitors }) => monitors.length > 0,
-  )
+  const needed = (await listDrivers(config, env)).filter(({ monitors }) => monitors.length > 0)
   const [unusable] = needed.filter(({ state }) => state === 'missing' || state === 'not trusted')
   if (unusable) return failed(unusable.problem ?? '', unusable.next)
   const [other] = needed.filter(({ state }) => state === 'other version')
