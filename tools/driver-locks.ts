@@ -47,9 +47,9 @@ export function lockedPackages(
       (name) => !entry.peerDependenciesMeta?.[name]?.optional,
     )
     for (const dependency of [...Object.keys({ ...entry.dependencies, ...entry.optionalDependencies }), ...peers]) {
-      const found = placeOf(dependency, place, packages)
-      if (found === undefined) throw new Error(`${dependency}, which ${place} needs, is not in package-lock.json`)
-      visit(found)
+      const itsPlace = placeOf(dependency, place, packages)
+      if (itsPlace === undefined) throw new Error(`${dependency}, which ${place} needs, is not in package-lock.json`)
+      visit(itsPlace)
     }
   }
   for (const name of names) visit(`node_modules/${name}`)

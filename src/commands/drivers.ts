@@ -21,10 +21,10 @@ The npm of this account's PATH is used with its own settings, so a registry or p
     const { args, flags } = await this.parse(DriversAdd)
     const name = required(args.name, 'NAME')
     const { driverNames } = await import('../core/drivers/index.ts')
-    const known = driverNames.find((one) => one === name)
-    if (known === undefined) throw unknownName('driver', name, driverNames, 'Drivers')
+    const driver = driverNames.find((one) => one === name)
+    if (driver === undefined) throw unknownName('driver', name, driverNames, 'Drivers')
     const [{ addDriver }, { renderAdded }] = await Promise.all([import('../cli/drivers/add.ts'), load()])
-    const added = await addDriver(known, this.io, signal, (line) => this.say(line))
+    const added = await addDriver(driver, this.io, signal, (line) => this.say(line))
     this.print(renderAdded(added, flags.json === true))
   }
 }

@@ -119,9 +119,9 @@ describe('a driver that is missing', () => {
       cwd: join(cwd, '..'),
       env: svc.home.env,
     })
-    let shown = ''
-    for await (const part of inside.stdout) shown += part
-    expect(shown).toMatch(/sftp\tssh2\tmissing/)
+    let output = ''
+    for await (const part of inside.stdout) output += part
+    expect(output).toMatch(/sftp\tssh2\tmissing/)
   })
 
   test('K19 is found beside the package', async () => {
@@ -168,9 +168,9 @@ describe('svc drivers add', () => {
     expect((await health()).results[0]?.notChecked).toBeUndefined()
   })
 
-  test('K19 names the known drivers for a wrong name, and what is wrong with npm', async () => {
-    const wrong = await add(svc.npm(), 'mongodb')
-    expect([wrong.code, wrong.stderr]).toEqual([
+  test('K19 names the drivers for an unknown name, and the reason when npm fails', async () => {
+    const unknown = await add(svc.npm(), 'mongodb')
+    expect([unknown.code, unknown.stderr]).toEqual([
       2,
       expect.stringMatching(/unknown driver "mongodb"[\s\S]*sqlserver mongo sftp/),
     ])

@@ -57,15 +57,15 @@ export async function addDriver(
   for (const entry of readdirSync(parent)) {
     if (entry.startsWith(`${name}-`) && entry !== shipped.folder) retire(join(parent, entry))
   }
-  const { found, lack } = findDriver(name, search)
-  if (found) return { name, version: found.version, path: found.path, added: true }
+  const { driver, lack } = findDriver(name, search)
+  if (driver) return { name, version: driver.version, path: driver.path, added: true }
   throw new Fault('Local', `the driver for ${name} is installed in ${parent}, but ${lack.reason}`)
 }
 
 function alreadyThere(name: DriverName, { folder }: ShippedDriver, search: DriverSearch): AddedDriver | undefined {
-  const { found } = findDriver(name, search)
-  if (!found || (found.folder !== undefined && basename(found.folder) !== folder)) return undefined
-  return { name, version: found.version, path: found.path, added: false }
+  const { driver } = findDriver(name, search)
+  if (!driver || (driver.folder !== undefined && basename(driver.folder) !== folder)) return undefined
+  return { name, version: driver.version, path: driver.path, added: false }
 }
 
 /** Whether it is the folder of root, whose drivers all accounts load. */
@@ -97,8 +97,8 @@ function put(name: DriverName, folder: string, target: string, search: DriverSea
   try {
     renameSync(folder, target)
   } catch (error) {
-    const { found } = findDriver(name, search)
-    if (found?.folder === target) return
+    const { driver } = findDriver(name, search)
+    if (driver?.folder === target) return
     if (!['EEXIST', 'ENOTEMPTY', 'EPERM'].includes(String((error as NodeJS.ErrnoException).code))) {
       throw local(target, error)
     }

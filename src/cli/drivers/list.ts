@@ -43,14 +43,14 @@ export async function listDrivers(
   const search = driverSearch(env, homeOf(env))
   return driverNames.map((name) => {
     const shipped = shippedDriver(name)
-    const { found, lack } = findDriver(name, search)
+    const { driver, lack } = findDriver(name, search)
     const row = { name, package: drivers[name], monitors: needs[name], shippedVersion: shipped?.version }
-    if (!found) {
+    if (!driver) {
       const { state, reason, cures } = lack
       const problem = `the driver for ${name} ${reason}`
       return { ...row, state, version: undefined, path: undefined, problem, next: cures[0] }
     }
-    const { version, path, folder } = found
+    const { version, path, folder } = driver
     const isOther = folder !== undefined && shipped !== undefined && !folder.endsWith(shipped.folder)
     if (!isOther) return { ...row, state: 'ready', version, path, problem: undefined, next: undefined }
     const problem = `the driver for ${name} is that of another version of svc: ${drivers[name]} ${version}, and this svc was tested with ${shipped.version}`

@@ -22,8 +22,8 @@ export function driverWarnings(types: Types, { env, home }: Pick<DriverSearch, '
     const { lack } = findDriver(name, driverSearch(env, home))
     if (!lack) return []
     const more = monitors.length > maxNamed ? ` and ${monitors.length - maxNamed} more` : ''
-    const named = `${monitors.slice(0, maxNamed).join(', ')}${more}`
+    const monitorNames = `${monitors.slice(0, maxNamed).join(', ')}${more}`
     const cures = lack.state === 'missing' ? [] : lack.cures
-    return [[`the driver for ${name} ${lack.reason}`, ...cures, `not checked: ${named}`].join('; ')]
+    return [[`the driver for ${name} ${lack.reason}`, ...cures, `not checked: ${monitorNames}`].join('; ')]
   })
 }

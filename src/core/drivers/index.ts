@@ -70,14 +70,10 @@ export function targetFolder(search: DriverSearch): string {
   return search.uid === 0 && !search.env['SVC_HOME'] ? system : own
 }
 
-/** `package`: in svc's own package, or beside it. `added`: by `svc drivers add`. */
-export type DriverOrigin = 'package' | 'added'
-
-export type FoundDriver = {
+export type LocatedDriver = {
   /** The folder of the driver's npm package. */
   readonly path: string
   readonly version: string
-  readonly origin: DriverOrigin
   /** The folder that `svc drivers add` made. */
   readonly folder?: string | undefined
 }
@@ -92,8 +88,8 @@ export type DriverLack = {
 }
 
 export type DriverStatus =
-  | { readonly found: FoundDriver; readonly lack?: undefined }
-  | { readonly found?: undefined; readonly lack: DriverLack }
+  | { readonly driver: LocatedDriver; readonly lack?: undefined }
+  | { readonly driver?: undefined; readonly lack: DriverLack }
 
 /**
  * Finds a driver: in svc's own package, then where it was added, then beside the package. Neither the working directory
@@ -101,18 +97,18 @@ export type DriverStatus =
  */
 export function findDriver(name: DriverName, search: DriverSearch = driverSearch()): DriverStatus {
   const inPackage = packaged(join(search.root, 'node_modules'), name)
-  if (inPackage) return { found: inPackage }
+  if (inPackage) return { driver: inPackage }
   let refused: DriverLack | undefined
   const { own, system } = driverFolders(search)
   for (const folder of addedIn(name, [own, system], search.root)) {
-    const found = packaged(join(folder, 'node_modules'), name)
-    if (!found) continue
-    const distrust = distrustOf([folder, found.path, join(found.path, 'package.json')], search)
-    if (!distrust) return { found: { ...found, origin: 'added', folder } }
+    const driver = packaged(join(folder, 'node_modules'), name)
+    if (!driver) continue
+    const distrust = distrustOf([folder, driver.path, join(driver.path, 'package.json')], search)
+    if (!distrust) return { driver: { ...driver, folder } }
     refused ??= { state: 'not trusted', reason: `is not trusted: ${distrust.reason}`, cures: distrust.cures }
   }
   const beside = modulesAround(search.root).flatMap((folder) => packaged(folder, name) ?? [])[0]
-  if (beside) return { found: beside }
+  if (beside) return { driver: beside }
   return { lack: refused ?? { state: 'missing', reason: `is missing: ${addCommand(name)}`, cures: [addCommand(name)] } }
 }
 
@@ -124,9 +120,9 @@ const modulesAround = (root: string): readonly string[] =>
 function addedIn(name: DriverName, folders: readonly string[], root: string): readonly string[] {
   return folders.flatMap((folder) => {
     const names = entriesOf(folder).filter((entry) => entry.startsWith(`${name}-`))
-    const wanted = names.length > 1 ? shippedDriver(name, root)?.folder : undefined
+    const current = names.length > 1 ? shippedDriver(name, root)?.folder : undefined
     return names
-      .toSorted((one, other) => Number(other === wanted) - Number(one === wanted))
+      .toSorted((one, other) => Number(other === current) - Number(one === current))
       .map((one) => join(folder, one))
   })
 }
@@ -140,12 +136,12 @@ function entriesOf(folder: string): readonly string[] {
   }
 }
 
-function packaged(modules: string, name: DriverName): FoundDriver | undefined {
+function packaged(modules: string, name: DriverName): LocatedDriver | undefined {
   const path = join(modules, drivers[name])
   const file = join(path, 'package.json')
   if (!existsSync(file)) return undefined
   const version = versionIn(file)
-  return version === undefined ? undefined : { path, version, origin: 'package' }
+  return version === undefined ? undefined : { path, version }
 }
 
 function versionIn(file: string): string | undefined {
@@ -194,14 +190,14 @@ export class MissingDriverError extends ProbeError {
   }
 }
 
-const found = new Map<DriverName, string>()
+const paths = new Map<DriverName, string>()
 
 /** Why monitors of a kind cannot be checked. Undefined if its driver is there, which is looked for until it is. */
 export function missingDriver(name: DriverName): MissingDriverError | undefined {
-  if (found.has(name)) return undefined
-  const { found: driver, lack } = findDriver(name)
+  if (paths.has(name)) return undefined
+  const { driver, lack } = findDriver(name)
   if (driver) {
-    found.set(name, driver.path)
+    paths.set(name, driver.path)
     return undefined
   }
   const details = lack.state === 'missing' ? [] : lack.cures.map((cure) => `next: ${cure}`)
@@ -212,7 +208,7 @@ export function missingDriver(name: DriverName): MissingDriverError | undefined 
 export function driverPath(name: DriverName): string {
   const missing = missingDriver(name)
   if (missing) throw missing
-  return found.get(name) as string
+  return paths.get(name) as string
 }
 
 /** Loads a driver. Throws MissingDriverError, and loading errors. */
