@@ -183,7 +183,7 @@ function npmFault(output: string, status: number | null): Fault {
         .slice(0, 200)
         .trim(),
     )
-    .filter((line) => line !== '' && !/complete log of this run|debug-\d/.test(line))
+    .filter((line) => line !== '' && !/^at |complete log of this run|debug-\d/.test(line))
   const hints = lines.slice(0, 6).map((line) => `npm: ${line}`)
   if (/\bENOSPC\b/.test(output)) return new Fault('Local', 'npm cannot install the driver: the disk is full', { hints })
   if (noNetwork.test(output)) {
