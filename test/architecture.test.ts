@@ -21,6 +21,7 @@ const law: Record<string, readonly string[]> = {
     'settings',
     'plan',
     'discover',
+    'drivers',
     'config',
     'names',
   ],
@@ -36,6 +37,7 @@ const law: Record<string, readonly string[]> = {
     'suggest',
     'config',
     'discover',
+    'drivers',
     'settings',
     'plan',
     'reports',
@@ -83,6 +85,8 @@ const law: Record<string, readonly string[]> = {
   heartbeats: ['service', 'protocol', 'errors', 'store'],
   wire: ['protocol', 'errors', 'json'],
   'probe-error': [],
+  // Where drivers are, and whether they are trusted: below the engine and the kinds.
+  drivers: ['file-errors', 'own-files', 'probe-error'],
   // Below everything that reads a path of the configuration.
   files: ['file-errors', 'encoding', 'sanitize', 'system', 'probe-error', 'lazy'],
   format: ['settings'],
@@ -90,6 +94,7 @@ const law: Record<string, readonly string[]> = {
   settings: ['file-errors', 'files', 'errors', 'suggest', 'probe-error'],
   net: ['file-errors', 'encoding', 'files', 'sanitize', 'settings', 'format', 'probe-error', 'loopback', 'json'],
   engine: [
+    'drivers',
     'recognition',
     'file-errors',
     'files',
@@ -130,6 +135,7 @@ const law: Record<string, readonly string[]> = {
   database: ['files', 'engine', 'net', 'assert', 'settings', 'protocol', 'format', 'probe-error', 'loopback'],
   folders: ['engine', 'net', 'settings', 'format', 'probe-error'],
   kinds: [
+    'drivers',
     'recognition',
     'cron',
     'file-errors',
@@ -158,6 +164,7 @@ const law: Record<string, readonly string[]> = {
   discover: ['kinds', 'recognition', 'net', 'system', 'protocol', 'loopback'],
   plan: ['kinds', 'profiles', 'engine', 'net', 'settings', 'protocol', 'errors', 'probe-error'],
   config: [
+    'drivers',
     'serve-settings',
     'file-errors',
     'files',
@@ -277,13 +284,14 @@ const cliLaw: Record<string, readonly string[]> = {
   heartbeats: ['io', 'render'],
   monitors: ['io', 'render', 'session'],
   nodes: ['render'],
+  drivers: ['io', 'render', 'session'],
   notify: ['io', 'render'],
   quiet: ['render', 'command', 'session'],
   health: ['io', 'render', 'command', 'session'],
   roles: ['io', 'render', 'command', 'settings', 'session'],
   serve: ['io', 'render', 'settings', 'keychain', 'session'],
   'sign-in': ['io', 'settings', 'credentials', 'session'],
-  setup: ['io', 'render', 'command', 'settings', 'keychain', 'credentials', 'session'],
+  setup: ['io', 'render', 'command', 'settings', 'keychain', 'credentials', 'session', 'drivers'],
   help: ['io', 'render', 'command', 'session', 'accounts', 'heartbeats', 'monitors', 'health', 'roles', 'setup'],
 }
 
@@ -295,11 +303,12 @@ const packages: Record<string, readonly string[]> = {
   profiles: ['yaml'],
   cron: ['croner'],
   kinds: ['basic-ftp', 'jose', 'ldapts', 'mongodb', 'mysql2', 'pg', 'ssh2', 'tedious'],
-  database: ['mysql2', 'pg', 'tedious'],
+  drivers: ['mongodb', 'ssh2', 'tedious'],
+  database: ['mysql2', 'pg'],
   assert: ['fast-xml-parser', 're2js'],
   system: ['systeminformation'],
   store: ['kysely', 'pg'],
-  cli: ['@oclif/core', '@inquirer/prompts', 'pino', 'sonic-boom'],
+  cli: ['@oclif/core', '@inquirer/input', '@inquirer/password', 'pino', 'sonic-boom'],
   // The process that accesses the keychain.
   main: ['@napi-rs/keyring'],
   commands: ['@oclif/core'],

@@ -1,6 +1,7 @@
 /**
- * Fails on known vulnerabilities in any dependency of package-lock.json. Where no audit endpoint can be reached, nothing
- * is known: it says so, and does not fail. Usage: node tools/audit.mjs. Exits with 1 for vulnerabilities.
+ * Fails on known vulnerabilities in any dependency of package-lock.json, and if nobody could answer: what was not asked is
+ * not known. With SVC_AUDIT_OFFLINE=1, for a machine without a network, the latter does not fail. Usage: node
+ * tools/audit.mjs. Exit codes: 1 for vulnerabilities, 3 if the registry has no audit endpoint, 2 for no other answer.
  */
 import { spawnSync } from 'node:child_process'
 import { dirname, join } from 'node:path'
@@ -30,6 +31,8 @@ if (typeof answer.metadata?.vulnerabilities?.total !== 'number') {
   const reason =
     typeof answer.message === 'string' ? answer.message.replace(/\s*(?:-\s*)?(?:GET|POST) \S+$/, '') : 'no answer'
   print(`Known vulnerabilities: not checked, because no audit endpoint is reachable (${reason})`)
+  const hasNoEndpoint = [404, 405, 501].includes(answer.statusCode)
+  if (process.env.SVC_AUDIT_OFFLINE !== '1') process.exitCode = hasNoEndpoint ? 3 : 2
 } else if (answer.metadata.vulnerabilities.total === 0) {
   print(`Known vulnerabilities: none in ${answer.metadata.dependencies?.total ?? 'the'} dependencies`)
 } else {

@@ -7,13 +7,13 @@ import { copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from '
 import { fileURLToPath } from 'node:url'
 import { rolldown } from 'rolldown'
 import pkg from '../package.json' with { type: 'json' }
+import { driverNames, drivers } from '../src/core/drivers/index.ts'
+import { installation } from './driver-locks.ts'
 import { compiledEagerly } from './eager.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-/** Packages that go into the bundle: what every command loads. */
-const bundled = new Set(['@oclif/core'])
-const installed = Object.keys({ ...pkg.dependencies, ...pkg.optionalDependencies })
-const external = installed.filter((name) => !bundled.has(name))
+/** All others go into the bundle: @oclif/core, which every command loads, is a development dependency. */
+const external = Object.keys(pkg.dependencies)
 
 /**
  * What oclif loads at every start and svc never uses: its search for plugins and commands on disk.
@@ -71,6 +71,10 @@ await bundle.close()
 for (const file of readdirSync(`${root}src/core/profiles`)) {
   if (file.endsWith('.yaml')) copyFileSync(`${root}src/core/profiles/${file}`, `${root}dist/profile-${file}`)
 }
+
+// What `svc drivers add` installs: the versions that the tests ran with.
+const shipped = driverNames.map((name) => [name, installation(name, drivers[name])])
+writeFileSync(`${root}dist/drivers.json`, JSON.stringify(Object.fromEntries(shipped)))
 
 /** The chunks of a health check at a server, which is asked for every few seconds: most of their functions are called. */
 const eager = new Set(['start', 'command', 'client', 'answer'])

@@ -3,8 +3,8 @@
  *
  *     npm run deb [-- --out FOLDER]
  *
- * It contains the Node of the development dependency, the runtime dependencies as they are installed, the systemd unit
- * and the guides. It has no maintainer scripts. The same sources and SOURCE_DATE_EPOCH give the same bytes.
+ * It contains the Node of the development dependency, the runtime dependencies and all drivers as they are installed, the systemd unit
+ * and the guides, and gets its SBOM beside it. It has no maintainer scripts. The same sources and SOURCE_DATE_EPOCH give the same bytes.
  *
  * It also contains the manual pages that `tools/man.ts` writes, and what `svc completion bash|zsh|fish` prints, where
  * the sources have these.
@@ -31,6 +31,7 @@ import { commands } from '../src/registry.ts'
 import { ar, type Entry, tar } from './deb/archive.ts'
 import { changelog, control, copyright, debianArchitecture, debianVersion, maintainer } from './deb/control.ts'
 import { runtimePackages } from './deb/packages.ts'
+import { sbom } from './sbom.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url)).replace(/\/$/, '')
 const { values } = parseArgs({ options: { out: { type: 'string', default: '.' } } })
@@ -68,7 +69,7 @@ function program(): void {
   for (const name of readdirSync(join(root, 'dist'))) {
     if (/\.(?:cjs|yaml)$/.test(name)) copy(`usr/lib/svc/dist/${name}`, `dist/${name}`)
   }
-  for (const folder of runtimePackages(root, new Set(['@oclif/core']))) {
+  for (const folder of runtimePackages(root, { drivers: true })) {
     const place = relative(root, folder)
     // Type declarations: no program loads them.
     if (place.includes('/@types/')) continue
@@ -158,6 +159,7 @@ function write(): void {
   mkdirSync(values.out, { recursive: true })
   const file = join(values.out, `svc_${debianVersion(pkg.version)}_${architecture}.deb`)
   writeFileSync(file, content)
+  writeFileSync(file.replace(/\.deb$/, '.cdx.json'), sbom({ drivers: true }))
   process.stdout.write(`${file}\n`)
 }
 

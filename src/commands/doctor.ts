@@ -5,7 +5,7 @@ import { thisMachine } from '../cli/io/process.ts'
 export default class Doctor extends SvcCommand {
   static override summary = 'Check the installation of svc, and suggest corrections'
   static override description =
-    `Checks Node, the settings folder, svc.yaml, the store, the keychain, the current server, the sign-in
+    `Checks Node, the settings folder, svc.yaml, drivers, the store, the keychain, the current server, the sign-in
 there, the clock, other programs named svc, and completion. svc health checks servers; this command
 checks svc. The exit code is 0 if nothing failed, that of the failure if there is one cause, and 12 if
 there are several.`

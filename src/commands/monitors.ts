@@ -15,7 +15,7 @@ import {
 import type { ProcessEnvironment } from '../cli/io/io.ts'
 import { packageJson, thisMachine } from '../cli/io/process.ts'
 import { waysToConfigure } from '../cli/session/first-config.ts'
-import { configuration, mistakesOf, storePath } from '../cli/session/session.ts'
+import { configuration, loadWarnings, mistakesOf, storePath } from '../cli/session/session.ts'
 import type { LoadedConfig } from '../core/config/index.ts'
 import { exits, Fault } from '../core/errors.ts'
 import { ServerType } from '../core/protocol/index.ts'
@@ -225,9 +225,7 @@ export class MonitorsValidate extends SvcCommand {
   protected async perform(): Promise<undefined> {
     const { flags } = await this.parse(MonitorsValidate)
     const config = await configuration(flags, this.io.env)
-    const { loadScheduleLoad } = await import('../core/config/index.ts')
-    const { scheduleWarnings } = await loadScheduleLoad()
-    const warnings = [...config.warnings, ...scheduleWarnings(config.types, config.serve)]
+    const warnings = [...config.warnings, ...(await loadWarnings(config, this.io.env))]
     for (const warning of warnings) this.say(`Warning: ${warning}`)
     demandMonitors(config, this.io.env)
     const types = Object.entries(config.types).map(([type, entry]) => ({ type, monitors: entry.monitors.length }))

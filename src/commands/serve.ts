@@ -4,8 +4,7 @@ import { lists, SvcCommand } from '../cli/command/base.ts'
 import { boolean, custom, delayFlag, oneOf, repeatable, text } from '../cli/command/flags.ts'
 import { machine, packageJson, thisMachine } from '../cli/io/process.ts'
 import { refuseSmallAddressSpace } from '../cli/serve/address-space.ts'
-import { configuration, storePath } from '../cli/session/session.ts'
-import type { Config } from '../core/config/index.ts'
+import { configuration, loadWarnings, storePath } from '../cli/session/session.ts'
 import { Fault } from '../core/errors.ts'
 import { isLoopbackHost } from '../core/loopback.ts'
 
@@ -147,7 +146,7 @@ every fault was active for its full time and somebody asked meanwhile. svc drill
                 ? [nothingConfigured(config.origin)]
                 : []),
               ...config.warnings,
-              ...(rehearsed ? [] : await loadWarnings(config)),
+              ...(rehearsed ? [] : await loadWarnings(config, this.io.env)),
             ],
         mistakes: invalidEntries,
       },
@@ -200,12 +199,6 @@ async function rehearsalOf(
   return { rehearsal, config: rehearsal.config }
 }
 
-/** Warnings about what svc runs by itself. */
-async function loadWarnings({ types, serve }: Pick<Config, 'types' | 'serve'>): Promise<readonly string[]> {
-  const { loadScheduleLoad } = await import('../core/config/index.ts')
-  return (await loadScheduleLoad()).scheduleWarnings(types, serve)
-}
-
 /** As `svc monitors validate` reads it: any mistake is a Fault, and so is a monitor that cannot run here. */
 async function configurationForReload(
   flags: Parameters<typeof configuration>[0],
@@ -215,7 +208,7 @@ async function configurationForReload(
   const lines = config.cannotRun.map(({ file, line, column, message }) => `${file}:${line}:${column}: ${message}`)
   const [first] = lines
   if (first !== undefined) throw new Fault('Local', first, { places: config.cannotRun, hints: lines.slice(1) })
-  return { ...config, warnings: [...config.warnings, ...(await loadWarnings(config))] }
+  return { ...config, warnings: [...config.warnings, ...(await loadWarnings(config, env))] }
 }
 
 const nothingConfigured = (origin: string | undefined): string =>

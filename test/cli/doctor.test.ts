@@ -44,7 +44,7 @@ describe('svc doctor', () => {
     const { code, checks, finding } = await doctor()
     expect(code).toBe(0)
     expect(checks.map(({ check }) => check)).toEqual(
-      'node,settings,svc.yaml,store,keychain,server,sign-in,clock,svc serve,path,completion'.split(','),
+      'node,settings,svc.yaml,drivers,store,keychain,server,sign-in,clock,svc serve,path,completion'.split(','),
     )
     expect(checks.every(({ status }) => ['ok', 'warning', 'failed', 'skipped', 'not checked'].includes(status))).toBe(
       true,
@@ -113,7 +113,7 @@ describe('svc doctor', () => {
     writeFileSync(join(home.folder, 'store', 'svc.db'), 'not a database', { mode: 0o600 })
     writeFileSync(join(home.folder, 'config.json'), '{', { mode: 0o600 })
     const { code, checks, finding } = await doctor()
-    expect([code, checks.length]).toEqual([12, 11])
+    expect([code, checks.length]).toEqual([12, 12])
     expect(finding('store')?.status).toBe('failed')
     expect(finding('settings')?.status).toBe('failed')
     expect(finding('node')?.status).toBe('ok')

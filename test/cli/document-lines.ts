@@ -64,6 +64,8 @@ export const here = (folder: string): readonly Line[] => [
   line('users remove', ['bob', '--yes']),
   line('backup', [join(folder, 'backup.db')]),
   line('restore', [join(folder, 'backup.db')]),
+  line('drivers list'),
+  line('drivers add', ['sftp']),
   line('monitors kinds'),
   line('monitors kinds', ['postgres']),
   line('monitors profiles'),

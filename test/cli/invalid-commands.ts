@@ -123,6 +123,7 @@ export const invalidCommands: readonly InvalidCommand[] = [
   command('heartbeat nightly --interval 1', 2, '--interval "1"', '1 second to 7 days', '--interval 30s'),
   command('heartbeat nightly --status good', 2, '--status "good"', 'unknown', 'Values: Ok Warn Fail'),
   command('heartbeat nightly --backlog ten', 2, '--backlog "ten"', 'whole number', '--backlog 120'),
+  command('drivers add mongodb', 2, '"mongodb"', 'Did you mean mongo?', 'Drivers: sqlserver mongo sftp'),
   command('secrets set db --for nohost', 2, '--for "nohost"', 'not a host and port', '--for db1.internal:5432'),
   // Arguments that are missing, superfluous or unknown
   command('users add', 2, 'NAME', 'is missing', 'svc users add --help'),

@@ -166,6 +166,7 @@ describe('what every command prints with --json', () => {
     ['doctor', ['--local']],
     ['health', ['-m', 'Basic', '-t', 'App']],
     ['heartbeats list', []],
+    ['drivers list', []],
     ['history', []],
     ['impact', ['nobody', '--config', 'FOLDER/monitors.yaml']],
     ['keys list', []],

@@ -41,6 +41,8 @@ const lines: readonly { readonly args: readonly string[]; readonly code: number;
   { args: ['quiet', 'list'], code: 0 },
   { args: ['quiet', 'end', '1a2b3c4d'], code: 9 },
   { args: ['ack', 'shop', '--reason', 'x'], code: 9 },
+  { args: ['drivers', 'list'], code: 0 },
+  { args: ['drivers', 'add', 'nosuch'], code: 2 },
   { args: ['nodes'], code: 9 },
   { args: ['nodes', 'forget', 'node-b'], code: 9 },
   { args: ['audit', 'list'], code: 0 },

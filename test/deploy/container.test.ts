@@ -32,9 +32,11 @@ const valuesOf = (name: string): readonly string[] => image.filter((one) => one.
 describe('the container file (read, not built: no container engine runs in the tests)', () => {
   test('has a build stage, and an image that contains nothing of it but the program', () => {
     expect(stages).toHaveLength(3)
-    expect(valuesOf('COPY').filter((value) => value.startsWith('--from=build'))).toEqual(
-      ['package.json', 'bin', 'dist', 'node_modules'].map((name) => `--from=build /build/${name} /opt/svc/${name}`),
-    )
+    expect(valuesOf('COPY').filter((value) => value.startsWith('--from=build'))).toEqual([
+      ...['package.json', 'bin', 'dist', 'node_modules'].map((name) => `--from=build /build/${name} /opt/svc/${name}`),
+      // The drivers, where root adds them.
+      '--from=build /usr/local/lib/svc /usr/local/lib/svc',
+    ])
     expect(valuesOf('COPY').filter((value) => !value.startsWith('--from=build'))).toEqual([
       'deploy/ready.mjs /opt/svc/deploy/ready.mjs',
     ])

@@ -35,6 +35,8 @@ const notRun: Readonly<Record<string, string>> = {
   'docs/install.md: sudo -u svc svc users add alice --role Admin': 'needs the account that the service has',
   'docs/install.md: sudo systemctl edit svc': 'needs systemd as the first process of the machine',
   'docs/install.md: sudo systemctl daemon-reload': 'needs systemd as the first process of the machine',
+  'docs/install.md: sudo svc drivers add sqlserver':
+    'changes the system; test/install/drivers.long.test.ts adds one to a folder of its own',
   'docs/install.md: docker build -f deploy/container/Containerfile -t svc .': 'needs a container engine',
   'docs/install.md: docker run -d --name svc --read-only --tmpfs /tmp --cap-drop ALL -p 8790:8790 -v svc:/var/lib/svc \\':
     'needs a container engine',

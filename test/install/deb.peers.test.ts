@@ -92,6 +92,11 @@ peerSuite(missing, 'the Debian package', () => {
     expect(stdout.match(/"fault: \w+/g)).toEqual(Array(8).fill('"fault: refused'))
   })
 
+  test('has an SBOM beside it, which lists the drivers', () => {
+    const bom = readFileSync(file.replace(/\.deb$/, '.cdx.json'), 'utf8')
+    for (const name of Object.keys(pkg.peerDependencies)) expect(bom).toContain(`"name": "${name}"`)
+  })
+
   test('has no maintainer scripts, and checksums that dpkg verifies', () => {
     const members = run('dpkg-deb', ['--ctrl-tarfile', file], environment)
     expect(members.status).toBe(0)

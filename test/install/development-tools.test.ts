@@ -60,11 +60,12 @@ test('a Node of another version, and one that its script did not install, are re
 })
 
 /** Runs the audit with a program named npm that prints a recorded answer. */
-function audit(answer: unknown) {
+function audit(answer: unknown, more: Record<string, string> = {}) {
   const folder = temporary()
   const script = `#!${process.execPath}\nprocess.stdout.write(${JSON.stringify(JSON.stringify(answer))})\n`
   writeFileSync(join(folder, 'npm'), script, { mode: 0o700 })
-  const env = { ...process.env, PATH: `${folder}${delimiter}${process.env['PATH'] ?? ''}` }
+  const { SVC_AUDIT_OFFLINE: _, ...own } = process.env
+  const env = { ...own, PATH: `${folder}${delimiter}${process.env['PATH'] ?? ''}`, ...more }
   const ran = spawnSync(process.execPath, [join(root, 'tools', 'audit.mjs')], { encoding: 'utf8', env })
   return { status: ran.status, text: `${ran.stdout}${ran.stderr}` }
 }
@@ -76,20 +77,27 @@ test.skipIf(process.platform === 'win32')('a known vulnerability fails the build
     status: 1,
     text: 'Known vulnerability: left-pad <1.3.1 (high)\n',
   })
+  // Whoever says that there is no network is not believed when there is one.
+  expect(audit({ vulnerabilities: { 'left-pad': one }, metadata }, { SVC_AUDIT_OFFLINE: '1' }).status).toBe(1)
   const none = { vulnerabilities: {}, metadata: { ...metadata, vulnerabilities: { total: 0 } } }
   expect(audit(none)).toEqual({ status: 0, text: 'Known vulnerabilities: none in 600 dependencies\n' })
 })
 
 test.skipIf(process.platform === 'win32')(
-  'without an audit endpoint nothing is known (simulated answers of npm)',
+  'an audit without an answer fails the build (simulated answers of npm)',
   () => {
-    const refused = {
-      message: '405 Method Not Allowed - POST https://registry.example/-/npm/v1/security/advisories/bulk',
-    }
-    expect(audit(refused)).toEqual({
-      status: 0,
-      text: 'Known vulnerabilities: not checked, because no audit endpoint is reachable (405 Method Not Allowed)\n',
+    const url = 'https://registry.example/-/npm/v1/security/advisories/bulk'
+    const refused = { message: `405 Method Not Allowed - POST ${url}`, statusCode: 405 }
+    // 3: the registry has no such endpoint, and never has an answer.
+    const noEndpoint =
+      'Known vulnerabilities: not checked, because no audit endpoint is reachable (405 Method Not Allowed)\n'
+    expect(audit(refused)).toEqual({ status: 3, text: noEndpoint })
+    expect(audit({ message: `404 Not Found - POST ${url}`, statusCode: 404 }).status).toBe(3)
+    expect(audit({ message: `503 Service Unavailable - POST ${url}`, statusCode: 503 })).toMatchObject({ status: 2 })
+    expect(audit('')).toEqual({
+      status: 2,
+      text: 'Known vulnerabilities: not checked, because no audit endpoint is reachable (no answer)\n',
     })
-    expect(audit('').text).toContain('not checked')
+    expect(audit(refused, { SVC_AUDIT_OFFLINE: '1' })).toEqual({ status: 0, text: noEndpoint })
   },
 )

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -36,6 +36,7 @@ describe('the npm package', () => {
       'bin/run.js',
       'bin/package.json',
       'dist/main.cjs',
+      'dist/drivers.json',
       'dist/profile-carbon.yaml',
       'docs/reference/svc.schema.json',
       'deploy/ready.mjs',
@@ -50,7 +51,7 @@ describe('the npm package', () => {
 
   test('contains nothing else: no sources, tests, tools, source maps or packaging of other systems', () => {
     const expected =
-      /^(?:package\.json|README\.md|LICENSE|CHANGELOG\.md|bin\/(?:run\.js|package\.json)|dist\/(?:[\w.-]+\.cjs|profile-[\w-]+\.yaml|man\/man1\/[\w-]+\.1)|docs\/reference\/\w+\.schema\.json|deploy\/(?:ready\.mjs|(?:prometheus|alertmanager|systemd|container)\/[\w.-]+))$/
+      /^(?:package\.json|README\.md|LICENSE|CHANGELOG\.md|bin\/(?:run\.js|package\.json)|dist\/(?:[\w.-]+\.cjs|drivers\.json|profile-[\w-]+\.yaml|man\/man1\/[\w-]+\.1)|docs\/reference\/\w+\.schema\.json|deploy\/(?:ready\.mjs|(?:prometheus|alertmanager|systemd|container)\/[\w.-]+))$/
     expect(files.filter((name) => !expected.test(name))).toEqual([])
   })
 
@@ -65,7 +66,7 @@ describe('the npm package', () => {
     const own = join(folder, 'prefix/lib/node_modules', pkg.name)
     mkdirSync(own, { recursive: true })
     run('tar', ['-xzf', tarball, '-C', own, '--strip-components=1'], npmEnvironment)
-    for (const source of runtimePackages(root, new Set())) {
+    for (const source of runtimePackages(root, { drivers: false })) {
       const place = relative(root, source)
       // What is inside another package comes with that package.
       if (place.lastIndexOf('node_modules/') > 0) continue
@@ -75,14 +76,27 @@ describe('the npm package', () => {
     checkInstalled(join(own, 'bin/run.js'))
   })
 
-  test('npm installs it in an empty prefix', { timeout: 240_000 }, () => {
+  test('K19 npm installs it in an empty prefix, as at most 125 packages and 30 MB', { timeout: 240_000 }, () => {
     const prefix = join(folder, 'real')
     const args = ['install', '--global', '--prefer-offline', '--no-audit', '--prefix', prefix, tarball]
     const { status, stderr } = run('npm', args, npmEnvironment, folder)
     expect(status, stderr).toBe(0)
     checkInstalled(join(prefix, 'bin/svc'))
+    // In decimal megabytes, as package registries count.
+    const installed = readdirSync(prefix, { recursive: true, withFileTypes: true })
+    const bytes = installed.reduce(
+      (sum, entry) => sum + (entry.isFile() ? statSync(join(entry.parentPath, entry.name)).size : 0),
+      0,
+    )
+    const manifests = installed.filter(({ name, parentPath }) => name === 'package.json' && isPackage(parentPath))
+    expect(manifests.length).toBeLessThanOrEqual(125)
+    expect(manifests.length).toBeGreaterThan(20)
+    if (process.platform === 'linux' && process.arch === 'x64') expect(bytes).toBeLessThanOrEqual(30_000_000)
   })
 })
+
+/** Whether a folder is that of a package: `node_modules/name` or `node_modules/@scope/name`. */
+const isPackage = (folder: string): boolean => /node_modules\/(?:@[^/]+\/)?[^/]+$/.test(folder)
 
 /** Help, a check of this machine in depth, and a mistake: these load most of what is packaged. */
 function checkInstalled(program: string): void {

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type DriverName, drivers } from '../../src/core/drivers/index.ts'
 import { monitors } from '../../src/core/kinds/index.ts'
 import { type PostgresServer, postgresMissing, startPostgres } from '../support/servers/postgres.ts'
 import { suiteWith } from '../support/suite/peer.ts'
@@ -17,7 +18,10 @@ function importsOf(file: string): { readonly atOnce: readonly string[]; readonly
     [...code.matchAll(pattern)].map(([, specifier = '']) => specifier)
   return {
     atOnce: find(/(?:^|\n)(?:import|export) (?!type )[^'"]*?from '([^']+)'/g),
-    whenDue: find(/(?<!typeof )\bimport\('([^']+)'\)/g),
+    whenDue: [
+      ...find(/(?<!typeof )\bimport\('([^']+)'\)/g),
+      ...find(/\bloadDriver\('([^']+)'\)/g).map((name) => drivers[name as DriverName]),
+    ],
   }
 }
 

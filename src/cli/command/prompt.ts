@@ -8,13 +8,13 @@ export const canAsk = ({ stdin, stderr }: Io): boolean => stdin.isTTY && stderr.
 
 /** Asks for a line on standard error. Rejects with `Fault` Interrupted at ctrl-C or the end of input (K7). */
 export async function askLine(question: string, io: Io, signal: AbortSignal): Promise<string> {
-  const { input } = await import('@inquirer/prompts')
+  const { default: input } = await import('@inquirer/input')
   return await prompt((context) => input({ message: question, required: true }, context), io, signal)
 }
 
 /** Like `askLine`, without echo. */
 export async function askSecret(question: string, io: Io, signal: AbortSignal): Promise<string> {
-  const { password } = await import('@inquirer/prompts')
+  const { default: password } = await import('@inquirer/password')
   return await prompt((context) => password({ message: question, mask: false, toggleMask: false }, context), io, signal)
 }
 

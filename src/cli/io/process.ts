@@ -23,6 +23,8 @@ export const machine = {
   /** The account whose permissions count. Undefined on Windows. */
   accountId: (): number | undefined => process.geteuid?.(),
   accountName,
+  /** Sets which permissions new files lack, and returns those before. Programs that are started inherit it. */
+  umask: (mask: number): number => process.umask(mask),
   /** Sends SIGHUP to a process. Throws the error of the system. */
   hangUp: (pid: number): void => void process.kill(pid, 'SIGHUP'),
   addressSpaceLimit,

@@ -186,6 +186,16 @@ export async function configuration(
   })
 }
 
+/** Warnings about what will run: drivers that are missing, and more runs than one process can carry. */
+export async function loadWarnings(
+  { types, serve }: Pick<LoadedConfig, 'types' | 'serve'>,
+  env: ProcessEnvironment,
+): Promise<readonly string[]> {
+  const { loadDriverNeeds, loadScheduleLoad } = await import('../../core/config/index.ts')
+  const [{ driverWarnings }, { scheduleWarnings }] = await Promise.all([loadDriverNeeds(), loadScheduleLoad()])
+  return [...driverWarnings(types, { env, home: homeOf(env) }), ...scheduleWarnings(types, serve)]
+}
+
 /** The mistakes of a file that was read although it has some, one line each. */
 export const mistakesOf = ({ mistakeLines, invalidEntries }: LoadedConfig): readonly string[] => [
   ...mistakeLines,

@@ -61,6 +61,7 @@ const checks: Readonly<Record<string, (examination: Examination) => Outcome | Pr
   node: () => ok(`Node ${machine.node} (${machine.execPath})`),
   settings: ({ env, settings }) => checkSettings(env, settings),
   'svc.yaml': checkConfig,
+  drivers: checkDrivers,
   store: checkStore,
   keychain: checkKeychain,
   server: checkServer,
@@ -142,6 +143,23 @@ async function checkConfig(examination: Examination): Promise<Outcome> {
   const [first] = warnings
   if (first !== undefined) return warning(first, 'svc monitors validate shows all warnings.')
   return ok(`${value}: ${monitors} ${monitors === 1 ? 'monitor' : 'monitors'}`)
+}
+
+/** The drivers that monitors of svc.yaml need: each must be there, and is best in the version that was tested with svc. */
+async function checkDrivers({ flags, env }: Examination): Promise<Outcome> {
+  const config = await configuration(flags, env, { tolerant: true }).catch((error: unknown) => {
+    // The check of svc.yaml reports it.
+    if (!(error instanceof Fault) || error.fault === 'Interrupted') throw error
+  })
+  if (!config) return skipped('svc.yaml cannot be read')
+  const { listDrivers } = await import('../drivers/list.ts')
+  const needed = (await listDrivers(config, env)).filter(({ monitors }) => monitors.length > 0)
+  const [unusable] = needed.filter(({ state }) => state === 'missing' || state === 'not trusted')
+  if (unusable) return failed(unusable.problem ?? '', unusable.next)
+  const [other] = needed.filter(({ state }) => state === 'other version')
+  if (other) return warning(other.problem ?? '', other.next)
+  if (needed.length === 0) return ok('no monitor needs a driver')
+  return ok(needed.map(({ name, version }) => `${name} ${version}`).join(', '))
 }
 
 async function checkStore(examination: Examination): Promise<Outcome> {

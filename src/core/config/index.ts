@@ -8,6 +8,7 @@ export const loadReading = async () => (await import('./preload.ts')).preloadRea
 export const loadRestartSettings = async () => (await import('./restart.ts')).restartSettings
 export const loadRehearsal = () => import('./rehearsal.ts')
 export const proposals = () => import('./proposed.ts')
+export const loadDriverNeeds = () => import('./driver-needs.ts')
 export const loadScheduleLoad = () => import('./schedule-load.ts')
 export { accountProblem, proxyProblem, serveSettings } from '../serve-settings.ts'
 export type { AuthConfig } from './auth.ts'

@@ -1,3 +1,4 @@
+import { type MissingDriverError, missingDriver } from '../drivers/index.ts'
 import { filesWithin, SilentShareError } from '../files/index.ts'
 import { ProbeError } from '../probe-error.ts'
 import { applyHoldDuration, fingerprint } from './kind.ts'
@@ -47,6 +48,8 @@ export async function attempts(
   parents: readonly PlannedMonitor[],
 ): Promise<MonitorReport> {
   const { signal } = run
+  const withoutDriver = monitor.kind.driver && missingDriver(monitor.kind.driver)
+  if (withoutDriver) return reportOf(monitor, [notCheckedWithout(monitor, withoutDriver)], 0, 0)
   const started = context.now()
   const late = started - run.began
   const waits = late > toleranceMs && parents.length > 0 ? [waitText(late, namesFor(monitor, parents))] : []
@@ -121,6 +124,9 @@ async function advised(
   const origins = secrets.flatMap((secret) => (typeof secret === 'object' ? [secret.origin] : []))
   return withNextStep(results, { origins, tryNow: trial })
 }
+
+const notCheckedWithout = ({ kind }: PlannedMonitor, { message, details }: MissingDriverError): Result =>
+  notChecked(kind.checks[0]?.name ?? 'probe', 'missing driver', message, { details })
 
 /** The monitor did not begin: its secret lies on a share that does not answer. */
 const silentShare = ({ kind }: PlannedMonitor, { fault, message, details }: SilentShareError): Result => ({

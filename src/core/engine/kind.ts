@@ -1,5 +1,6 @@
 import type { LookupFunction } from 'node:net'
 import { hostname } from 'node:os'
+import type { DriverName } from '../drivers/index.ts'
 import { isStoreFailure } from '../errors.ts'
 import type { ConfiguredFiles } from '../files/index.ts'
 import type { ExecutionMode } from '../protocol/index.ts'
@@ -74,6 +75,8 @@ type About<S extends SettingsSpec> = {
   readonly internal?: true | undefined
   /** Its monitors run programs, which only the system's svc.yaml may allow. */
   readonly runsPrograms?: true | undefined
+  /** The driver that it loads, if that may be missing: its monitors are then not checked. */
+  readonly driver?: DriverName | undefined
   /**
    * Loads what observing needs besides the kind's own module, i.e. its driver. `svc serve` calls it before it listens,
    * so that no run has to load files. Rejects when the driver cannot be loaded.
@@ -116,7 +119,10 @@ export type AnyKind = Omit<About<SettingsSpec>, 'target' | 'signsIn' | 'validate
 }
 
 /** What the declaration of a kind says about it, whichever function makes the kind of it. */
-export type KindFacts = Pick<AnyKind, 'name' | 'title' | 'cost' | 'exposure' | 'recognition' | 'internal' | 'preload'>
+export type KindFacts = Pick<
+  AnyKind,
+  'name' | 'title' | 'cost' | 'exposure' | 'recognition' | 'internal' | 'preload' | 'driver'
+>
 
 /**
  * What kinds use of svc itself besides the network and the machine. Empty here: a kind that needs something declares it in

@@ -31,6 +31,7 @@ export type Measurement = {
  * - `budget`: the caller's time limit left no time for it.
  * - `refused`: the sign-in of another monitor with the same account was refused, and is not repeated.
  * - `permission`: the account lacks the privilege to read the figure.
+ * - `missing driver`: the driver of its kind is not installed, or svc does not trust it.
  * - `rehearsal`: the server rehearses (`svc serve --rehearse`), and no monitor runs.
  */
 export const notCheckedReasons = [
@@ -40,6 +41,7 @@ export const notCheckedReasons = [
   'budget',
   'refused',
   'permission',
+  'missing driver',
   'rehearsal',
 ] as const
 export type NotCheckedReason = (typeof notCheckedReasons)[number]
@@ -295,6 +297,7 @@ const faultOf: Record<Exclude<NotCheckedReason, 'permission'>, FaultClass> = {
   starved: 'timeout',
   budget: 'timeout',
   refused: 'auth',
+  'missing driver': 'internal',
   rehearsal: 'data',
 }
 

@@ -34,7 +34,7 @@ async function preloadKind({ preload }: AnyKind): Promise<void> {
   try {
     await preload?.()
   } catch (error) {
-    // `optionalDriver` throws ProbeError for a driver that is not installed. Any other error is a loading failure.
+    // `loadDriver` throws ProbeError for a driver that is missing. Any other error is a loading failure.
     if (!(error instanceof ProbeError)) throw error
   }
 }

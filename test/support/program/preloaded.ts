@@ -13,7 +13,9 @@ let packages: string[] = []
 let files: string[] = []
 registerHooks({
   resolve: (specifier, context, next) => {
-    if (!specifier.startsWith('.') && !specifier.startsWith('node:')) packages.push(specifier)
+    // A driver is required by the path of its folder.
+    const folder = /\/node_modules\/([^/]+)$/.exec(specifier)?.[1]
+    if (!specifier.startsWith('.') && !specifier.startsWith('node:')) packages.push(folder ?? specifier)
     return next(specifier, context)
   },
   load: (url, context, next) => {

@@ -1,4 +1,5 @@
 import type { Command } from '@oclif/core/command'
+import { driverNames } from '../../../core/drivers/index.ts'
 import { ExecutionMode, HeartbeatStatus, ServerType } from '../../../core/protocol/index.ts'
 import { sanitizeLine } from '../../../core/sanitize.ts'
 import { outputs, timeoutStates } from '../../health/health.ts'
@@ -263,6 +264,7 @@ async function argumentsOf(
   if (topic === 'profile' && verb !== 'add') return await profiles(env)
   if (topic === 'config' && arg === 'key') return fixed(Object.keys(configKeys))
   if (id === 'notify:test') return await receivers(rest, env)
+  if (id === 'drivers:add') return fixed(driverNames)
   if (id === 'monitors:test') return await monitors([], env)
   if (id === 'impact') return [...(await monitors([], env)), ...(await tags(env))]
   if (id === 'monitors:kinds') {

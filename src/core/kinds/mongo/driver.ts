@@ -13,9 +13,9 @@ import {
   whyUnpinned,
   withoutTls,
 } from '../../database/index.ts'
+import { loadDriver } from '../../drivers/index.ts'
 import type { ConfiguredFiles } from '../../files/index.ts'
 import { hostPort, noteConnection } from '../../net/connect.ts'
-import { optionalDriver } from '../../net/driver.ts'
 import { createRedactor, type Redact, sanitize } from '../../net/text.ts'
 import { type FaultClass, ProbeError, refusedSignIn } from '../../probe-error.ts'
 
@@ -299,7 +299,7 @@ const pastDeadlineMs = 1_000
 /** Milliseconds, longer than any run: disables the driver's periodic monitoring. */
 const never = 3_600_000
 
-export const loadMongodb = () => optionalDriver('mongodb', () => import('mongodb'))
+export const loadMongodb = async () => loadDriver('mongo')
 
 /**
  * Connects to one node, whatever its role, and signs in. When the signal aborts, destroys every socket of the driver.

@@ -25,6 +25,7 @@ export default networkKind({
       propose: behindSignIn('mongo', (address) => ({ url: `mongodb://monitor@${address}/admin` })),
     },
   ],
+  driver: 'mongo',
   preload: loadMongodb,
   cost: {
     unit: 'messages',

@@ -113,6 +113,7 @@ export default networkKind({
   exposure:
     'Reads what the account may read; with probeFolder it also writes and deletes there. ForceCommand internal-sftp leaves no shell, and from= in authorized_keys limits the key to the addresses of svc.',
   recognition: [{ name: 'ssh', is: begins('SSH-'), propose: (server, name) => openToAll('sftp', server, name) }],
+  driver: 'sftp',
   preload: loadSsh2,
   cost: {
     unit: 'SFTP requests',

@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto'
 import type { AnyAuthMethod, AuthenticationType, Client, ParsedKey } from 'ssh2'
 import { listen } from '../../assert/conversation.ts'
 import type { PeerSocket } from '../../database/index.ts'
+import { loadDriver } from '../../drivers/index.ts'
 import type { CheckContext } from '../../engine/index.ts'
 import type { ConfiguredFiles } from '../../files/index.ts'
 import type { PeerAddress } from '../../net/addresses.ts'
-import { optionalDriver } from '../../net/driver.ts'
 import { quote, type Redact, sanitize } from '../../net/text.ts'
 import { ProbeError, RefusedSignInError, refusedSignIn } from '../../probe-error.ts'
 import type { Secret } from '../../settings/index.ts'
@@ -81,7 +81,7 @@ export async function credentialsOf(
   const secrets = [password, passphrase].filter((secret) => secret !== undefined)
   const username = settings.username ?? ''
   if (pem === undefined) return { credentials: { username, password, key: undefined }, secrets }
-  const { default: ssh2 } = await loadSsh2()
+  const ssh2 = await loadSsh2()
   const key = ssh2.utils.parseKey(`${pem}\n`, passphrase)
   const origin = settings.privateKey?.origin
   if (key instanceof Error) {
@@ -94,7 +94,7 @@ export async function credentialsOf(
   return { credentials: { username, password, key }, secrets }
 }
 
-export const loadSsh2 = () => optionalDriver('ssh2', () => import('ssh2'))
+export const loadSsh2 = async () => loadDriver('sftp')
 
 /** The outcome of the key exchange and the sign-in. */
 export type Handshake = {
@@ -121,7 +121,7 @@ export async function handshake(
   redact: Redact,
   step: (check: string) => void,
 ): Promise<Handshake> {
-  const { default: ssh2 } = await loadSsh2()
+  const ssh2 = await loadSsh2()
   const client = new ssh2.Client()
   const username = credentials?.username ?? ''
   let hostKey: HostKey | undefined

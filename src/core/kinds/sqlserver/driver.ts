@@ -16,7 +16,7 @@ import {
   type Transport,
   tlsChoice,
 } from '../../database/index.ts'
-import { optionalDriver } from '../../net/driver.ts'
+import { driverPath, loadDriver } from '../../drivers/index.ts'
 import { createRedactor, quote, type Redact } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { closedBeforeAnswer, type ServerError, sqlserverFault } from './errors.ts'
@@ -28,12 +28,11 @@ const maxBytesBeforeSignIn = 128 * 1024
 const maxCheckRows = 5_000
 const prefix = `SET NOCOUNT ON; SET LOCK_TIMEOUT ${lockMs};`
 
-export const loadTedious = () =>
-  optionalDriver('tedious', async () => {
-    const driver = await import('tedious')
-    loadEncodings('tedious')
-    return driver
-  })
+export async function loadTedious() {
+  const driver = loadDriver('sqlserver')
+  loadEncodings(driverPath('sqlserver'))
+  return driver
+}
 
 export const openSqlserver: OpenDatabase = async (target, way) => {
   const { socket, ip, address, files } = way

@@ -22,6 +22,7 @@ export default databaseKind({
       propose: behindSignIn('sqlserver', (address) => ({ url: `sqlserver://monitor@${address}/master` })),
     },
   ],
+  driver: 'sqlserver',
   preload: loadTedious,
   port: 1_433,
   cost: {
