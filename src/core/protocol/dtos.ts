@@ -470,19 +470,6 @@ export type GetDrill = Infer<typeof GetDrill>
 export const GetDrillResponse = dto('GetDrillResponse', { Drill, ResponseStatus })
 export type GetDrillResponse = Infer<typeof GetDrillResponse>
 
-/** The link in a message of a drill: shows that whoever got the message read it (M14). Our own addition to the interface. */
-export const OpenDrill = dto('OpenDrill', {
-  Token: textOf({ max: 64, needed: true, pattern: trimmedLine }),
-})
-export type OpenDrill = Infer<typeof OpenDrill>
-
-export const OpenDrillResponse = dto('OpenDrillResponse', {
-  /** The receiver that had the link. */
-  Receiver: text,
-  Message: text,
-  ResponseStatus,
-})
-export type OpenDrillResponse = Infer<typeof OpenDrillResponse>
 /** Silences notifications about monitors, and changes nothing else (Q1). Our own addition to the interface, as are the three below. */
 export const QuietMonitors = dto('QuietMonitors', {
   /** By name, with or without the type; `*` matches any characters: `Sql/*`. */
