@@ -337,6 +337,35 @@ describe('N7 the sources of a request', () => {
     expect(site.calls.at(-1)?.request).toEqual({ provider: 'query', UserName: 'x' })
   })
 
+  /** Where each operation that names a user, an agent or an object can name it twice. */
+  test.each([
+    ['POST', '/assignroles?UserName=eve', { UserName: 'bob', Roles: ['Admin'] }, 'UserName'],
+    ['POST', '/unassignroles?username=eve', { userName: 'bob', Roles: ['Admin'] }, 'UserName'],
+    ['POST', '/auth?UserName=eve', { UserName: 'bob' }, 'UserName'],
+    ['POST', '/heartbeats/nightly?Name=other', {}, 'Name'],
+    ['POST', '/heartbeats/nightly', { Name: 'other' }, 'Name'],
+    ['GET', '/drills/1?Id=2', undefined, 'Id'],
+  ] as const)(
+    'N7 %s %s with another name in the body or the path is a 400 that names %s',
+    async (method, path, body, field) => {
+      const before = site.calls.length
+      const headers = { 'content-type': 'application/json' }
+      const got = await ask(site.port, path, { method, ...(body ? { headers, body: JSON.stringify(body) } : {}) })
+      expect([got.status, got.json.ResponseStatus?.Errors[0]?.FieldName]).toEqual([400, field])
+      expect(got.json.ResponseStatus?.Message).toMatch(/differs between the (?:body|path|query) and the (?:path|query)/)
+      expect(site.calls.length).toBe(before)
+    },
+  )
+
+  test('N7 the same name twice, and an empty one beside it, is one name', async () => {
+    const headers = { 'content-type': 'application/json' }
+    const body = JSON.stringify({ UserName: 'bob', Roles: ['Editor'] })
+    for (const path of ['/assignroles?UserName=bob', '/assignroles?UserName=']) {
+      await ask(site.port, path, { method: 'POST', headers, body })
+      expect(site.calls.at(-1)?.request).toMatchObject({ UserName: 'bob' })
+    }
+  })
+
   test('N8 no body with a JSON content type is an empty request', async () => {
     for (const method of ['POST', 'DELETE']) {
       const headers = { 'content-type': 'application/json', 'content-length': '0' }

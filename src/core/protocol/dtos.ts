@@ -10,6 +10,7 @@ import {
   QuietSource,
   ServerType,
 } from './enums.ts'
+import { expiresKey } from './grants.ts'
 import {
   date,
   dto,
@@ -165,7 +166,8 @@ export const AssignRoles = dto('AssignRoles', {
   ...changedUser,
   Permissions: list(grantedName),
   Roles: list(grantedName),
-  Meta: map,
+  // A caller who computed an end and got null must not grant for ever.
+  Meta: { ...map, neverNull: [expiresKey] },
 })
 export type AssignRoles = Infer<typeof AssignRoles>
 export const UnAssignRoles = dto('UnAssignRoles', {
