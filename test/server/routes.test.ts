@@ -5,7 +5,8 @@ import { ask, failing, question, type Site, startSite, withSite } from './site.t
 
 let site: Site
 beforeAll(async () => {
-  site = await startSite()
+  const link = async () => ({ receiver: 'chat', beganAt: 0, confirmedAt: undefined })
+  site = await startSite({ runtime: { drillLinks: { read: link, confirm: link } } })
 })
 afterAll(() => site.server.stop())
 
@@ -210,12 +211,13 @@ describe('F6 JSV', () => {
 
   test('F6 a JSV body is read on the routes, and beats neither the path nor the query', async () => {
     const headers = { 'content-type': 'text/jsv' }
-    await ask(site.port, '/auth/credentials?UserName=query', {
+    await ask(site.port, '/auth/credentials?RememberMe=false', {
       method: 'POST',
       headers,
-      body: '{provider:body,UserName:body,Password:"a,b"}',
+      body: '{provider:body,UserName:ann,RememberMe:true,Password:"a,b"}',
     })
-    expect(site.calls.at(-1)?.request).toEqual({ provider: 'credentials', UserName: 'query', Password: 'a,b' })
+    const values = { provider: 'credentials', UserName: 'ann', RememberMe: false, Password: 'a,b' }
+    expect(site.calls.at(-1)?.request).toEqual(values)
   })
 
   test('F6 H1 a failed check is a 503 in JSV with its ResponseStatus last', async () => {
