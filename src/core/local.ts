@@ -62,7 +62,6 @@ export type Parts = {
 export type Drills = {
   readonly start: (request: Request<'startDrill'>, by: string) => Promise<Response<'startDrill'>>
   readonly get: (request: Request<'getDrill'>) => Promise<Response<'getDrill'>>
-  readonly open: (request: Request<'openDrill'>) => Promise<Response<'openDrill'>>
 }
 export type Accounts = { readonly data: Data; readonly access: Access }
 
@@ -201,10 +200,6 @@ export function localService(parts: Parts): Service {
     async getDrill(request, call) {
       await mayDrill('getDrill', parts, call)
       return await (await parts.drills()).get(request)
-    },
-    async openDrill(request) {
-      // The link is the credential.
-      return await (await parts.drills()).open(request)
     },
     async healthCheck(request, call) {
       const { ExecutionMode: mode, ServerType: type } = request

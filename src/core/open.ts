@@ -22,7 +22,7 @@ import type { StatesPart } from './parts/states.ts'
 import type { StatesKeeper } from './parts/states-keeper.ts'
 import type { WatchingPart } from './parts/watching.ts'
 import { preload } from './preload.ts'
-import type { Runtime, RuntimeFacts, Service, Trial, TrialRequest } from './service.ts'
+import type { DrillLinks, Runtime, RuntimeFacts, Service, Trial, TrialRequest } from './service.ts'
 import type { Data } from './store/index.ts'
 
 export type { OpenOptions, OwnAccounts } from './parts/part.ts'
@@ -209,6 +209,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     },
     days: results?.days,
     elsewhere: nodes?.elsewhere,
+    drillLinks: lazyMethods<DrillLinks>(async () => (await loadDrills.get()).links),
     viewOf: (call) => viewOf(local, call),
     recent: health.recent,
     confirmed: watching && ((views) => watching.states.confirmed(views, quiet?.keeper)),

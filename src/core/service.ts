@@ -174,6 +174,8 @@ export type Runtime = {
    * reader may read them. Monitors that history does not know are missing. Absent: there is no history.
    */
   readonly days?: ((ids: readonly MonitorOfPage[]) => Promise<ReadonlyMap<string, DaysOfMonitor>>) | undefined
+  /** The links in the messages of drills (M14). Absent: there are none. */
+  readonly drillLinks?: DrillLinks | undefined
   /** How much a caller may see (S11). */
   readonly viewOf: (call: Pick<Call, 'caller' | 'credential' | 'correlationId' | 'signal'>) => Promise<HealthViews>
   /** The challenges of sign-in by digest (A12). Absent where it is off. Rejects when the store does not answer. */
@@ -188,6 +190,21 @@ export type Runtime = {
   readonly cancelRuns?: (() => void) | undefined
   /** Cancels runs in progress and closes the store. Safe to call twice. */
   readonly close: () => Promise<void>
+}
+/**
+ * The links in the messages of drills, by their tokens: what a link is, and its confirmation, which counts once. Undefined
+ * if the link is unknown or older than 7 days. Both reject with a Fault while the store does not answer.
+ */
+export type DrillLinks = {
+  readonly read: (token: string) => Promise<LinkOfDrill | undefined>
+  readonly confirm: (token: string) => Promise<LinkOfDrill | undefined>
+}
+/** Instants are milliseconds since 1970. */
+export type LinkOfDrill = {
+  readonly receiver: string
+  readonly beganAt: number
+  /** Undefined: nobody has confirmed it yet. */
+  readonly confirmedAt: number | undefined
 }
 /** A monitor that another node runs. */
 export type MonitorElsewhere = {

@@ -107,7 +107,7 @@ peerSuite(alertmanagerMissing, 'the way of an alarm, broken in 25 ways', () => {
     await hook('200 without reading the body', status(200), {
       hop: 'opened',
       result: 'not proven',
-      message: /nobody has opened the link/,
+      message: /nobody has confirmed the message/,
     })
 
     const expired = createServer({ key: certificates.expired.key, cert: certificates.expired.cert }, (_, response) =>
@@ -257,7 +257,7 @@ peerSuite(alertmanagerMissing, 'the way of an alarm, broken in 25 ways', () => {
     add({
       name: 'a mail that waits in a queue for ever',
       receiver: mail(accepting.port, 'accepted'),
-      expected: { hop: 'opened', result: 'not proven', message: /nobody has opened the link/ },
+      expected: { hop: 'opened', result: 'not proven', message: /nobody has confirmed the message/ },
       repair: () => {},
     })
 

@@ -52,6 +52,31 @@ afterAll(async () => {
   await hook?.[Symbol.asyncDispose]()
 })
 
+const page = { headers: far }
+/** The link as a mail gateway, a chat preview, another site and a person use it. Nobody of them needs an account. */
+async function openLink(link: string): Promise<void> {
+  const unknown = await ask(site.port, `${link.slice(0, -1)}!`, page)
+  expect([unknown.status, unknown.text.includes('unknown, or older than 7 days')]).toEqual([404, true])
+  for (const method of ['HEAD', 'GET', 'OPTIONS', 'HEAD', 'GET'])
+    expect((await ask(site.port, link, { ...page, method })).status).toBe(200)
+  const button = 'Confirm that the message arrived'
+  expect((await ask(site.port, link, page)).text).toContain(button)
+  const foreign = { ...far, 'sec-fetch-site': 'cross-site', origin: 'https://elsewhere.example' }
+  expect((await ask(site.port, link, { method: 'POST', headers: foreign })).status).toBe(403)
+  expect((await ask(site.port, link, page)).text).toContain(button)
+
+  const pressed = await ask(site.port, link, { ...page, method: 'POST' })
+  expect([pressed.status, pressed.headers.location]).toEqual([303, link])
+  const confirmed = await ask(site.port, link, page)
+  const [sentence = ''] = /Confirmed on [^<]*UTC/.exec(confirmed.text) ?? []
+  expect([confirmed.status, sentence !== '', confirmed.text.includes(button)]).toEqual([200, true, false])
+  expect((await ask(site.port, link, { ...page, method: 'POST' })).status).toBe(303)
+  expect((await ask(site.port, link, page)).text).toContain(sentence)
+  const [token = ''] = /[^/]+$/.exec(link) ?? []
+  expect(site.log.length).toBeGreaterThan(10)
+  expect(JSON.stringify(site.log)).not.toContain(token)
+}
+
 describe('M14 a drill at a server', () => {
   test('is for Admin and for the permission drill', async () => {
     await start()
@@ -72,11 +97,7 @@ describe('M14 a drill at a server', () => {
     const [message = ''] = bodies
     expect(message).toContain('"alertname":"SvcDrill"')
     const link = /https:\/\/svc\.example\.com(\/drills\/opened\/[A-Za-z0-9_-]{32})"/.exec(message)?.[1] ?? ''
-    // Whoever has the link needs no account, and it works once.
-    expect((await call(undefined, 'GET', `${link.slice(0, -1)}!`)).status).toBe(404)
-    const opened = await call(undefined, 'GET', link)
-    expect([opened.status, opened.json.Receiver]).toEqual([200, 'chat'])
-    expect((await call(undefined, 'GET', link)).status).toBe(404)
+    await openLink(link)
     const { Id = '' } = begin.json.Drill ?? {}
     let drill: GetDrillResponse['Drill']
     await until(

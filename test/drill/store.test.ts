@@ -37,19 +37,26 @@ describe.each(backendsOfTier())('M14 drills in a store on $name', ({ start: begi
     expect(await data.drills.begin(drill('f', start - 60 * minute), minute)).toBe(true)
   })
 
-  test('M14 a link opens once, up to its end, and an update does not close it', async () => {
-    await data.drills.begin(drill('a', start, { tokens: { chat: 'hash1', am: 'hash2' } }), minute)
-    expect(await data.drills.open('unknown', start, 0)).toBeUndefined()
-    expect(await data.drills.open('hash1', start + 9 * minute, start + 1)).toBeUndefined()
-    expect(await data.drills.open('hash1', start + minute, start)).toMatchObject({ receiver: 'chat' })
-    expect(await data.drills.open('hash1', start + minute, start)).toBeUndefined()
-    await data.drills.update(drill('a', start, { endedAt: start + minute, tokens: { chat: 'hash1', am: 'hash2' } }))
-    expect(await data.drills.find('a')).toMatchObject({
+  test('M14 a link is confirmed once, stays readable up to its end, and survives an update', async () => {
+    const { drills } = data
+    await drills.begin(drill('a', start, { tokens: { chat: 'hash1', am: 'hash2' } }), minute)
+    expect(await drills.link('unknown', 0)).toBeUndefined()
+    expect(await drills.confirm('unknown', start, 0)).toBeUndefined()
+    expect(await drills.confirm('hash1', start + 9 * minute, start + 1)).toBeUndefined()
+    expect(await drills.link('hash1', start)).toMatchObject({ receiver: 'chat', confirmedAt: undefined })
+    const first = { receiver: 'chat', confirmedAt: start + minute }
+    const all = await Promise.all([1, 2, 3].map(() => drills.confirm('hash1', start + minute, start)))
+    expect(all).toMatchObject([first, first, first])
+    expect(await drills.confirm('hash1', start + 5 * minute, start)).toMatchObject(first)
+    expect(await drills.link('hash1', start)).toMatchObject(first)
+    await drills.update(drill('a', start, { endedAt: start + minute }))
+    expect(await drills.find('a')).toMatchObject({
       endedAt: start + minute,
       opened: { chat: start + minute },
-      tokens: { am: 'hash2' },
+      tokens: { chat: 'hash1', am: 'hash2' },
     })
-    expect(await data.drills.open('hash2', start, start)).toMatchObject({ receiver: 'am' })
+    expect(await drills.link('hash1', start)).toMatchObject(first)
+    expect(await drills.link('hash2', start)).toMatchObject({ receiver: 'am', confirmedAt: undefined })
   })
 
   test('M14 the latest 100 are kept', async () => {

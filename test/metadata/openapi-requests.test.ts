@@ -108,7 +108,6 @@ const beyond: Readonly<Record<string, string>> = {
   GetAccessToken: 'a refresh token has a checksum',
   ChangePassword: 'a new password must not be a common one',
   StartDrill: 'the server has no receivers',
-  OpenDrill: 'a link has 192 random bits',
   EndSession: 'one of three fields says which sessions end',
   QuietMonitors: 'each pattern matches a monitor, and one of two fields says for how long',
   EndQuiet: 'an id exists once something was silenced',

@@ -35,10 +35,13 @@ test.each([
   ['POST', `/heartbeats/${secret}`],
   ['GET', `/heartbeats/${secret}.json`],
   ['POST', `/Heartbeats/nightly/${secret}`],
-])('S7 %s %s leaves no path below /auth/ or /heartbeats/ in the log', async (method, path) => {
+  ['GET', `/drills/opened/${secret}`],
+  ['HEAD', `/Drills/opened/${secret}/`],
+  ['POST', `/drills%2fopened/${secret}`],
+])('S7 %s %s leaves no path below /auth/, /heartbeats/ or /drills/opened/ in the log', async (method, path) => {
   const { whole, path: logged } = await logOf(method, path)
   expect(whole).not.toContain(secret)
-  expect(logged).toMatch(/\/(?:auth|heartbeats)\/…(?:\?…)?$/i)
+  expect(logged).toMatch(/\/(?:auth|heartbeats|opened)\/…(?:\?…)?$/i)
 })
 
 test.each([

@@ -4,8 +4,8 @@ import { Fault } from '../../src/core/errors.ts'
 import { healthMetrics } from '../../src/core/parts/health.ts'
 import { storeMetrics } from '../../src/core/parts/store.ts'
 import type { ExecutionMode, RunDocument, RunResult } from '../../src/core/protocol/index.ts'
-import { loadPrometheus } from '../../src/core/reports/index.ts'
-import type { ConfirmedCheck, RecentRun, Runtime } from '../../src/core/service.ts'
+import { type Family, loadPrometheus } from '../../src/core/reports/index.ts'
+import type { Call, ConfirmedCheck, HealthViews, RecentRun, Runtime } from '../../src/core/service.ts'
 import { prometheusSeries } from '../reports/grammar.ts'
 import { password, startAccounts } from './accounts.ts'
 import { recentRun } from './recent.ts'
@@ -373,4 +373,42 @@ test('S11 beyond loopback an anonymous caller sees states without names, items a
   } finally {
     await accounts.close()
   }
+})
+
+test('S11 beyond loopback an anonymous caller gets the same sums of notifications and drills without names, whatever the label', async () => {
+  const samples = [
+    { labels: { receiver: 'mail of Ann', result: 'accepted' }, value: 2 },
+    { labels: { receiver: 'chat', result: 'accepted' }, value: 3 },
+    { labels: { receiver: 'chat', result: 'failed' }, value: 1 },
+  ]
+  const at = [
+    { labels: { receiver: 'mail of Ann' }, value: 5_000 },
+    { labels: { receiver: 'chat' }, value: 7_000 },
+  ]
+  const families: readonly Family[] = [
+    { name: 'svc_notifications', type: 'counter', help: 'x', samples },
+    { name: 'svc_notify_last_success_timestamp_seconds', type: 'gauge', help: 'x', together: 'min', samples: at },
+    { name: 'svc_of_tomorrow', type: 'gauge', help: 'x', samples: [{ labels: { host: 'db-17' }, value: 4 }] },
+  ]
+  const views =
+    (call: Pick<Call, 'credential'>): HealthViews =>
+    () =>
+      call.credential ? 'full' : 'brief'
+  const runtime = { metrics: async () => families, viewOf: async (call: Pick<Call, 'credential'>) => views(call) }
+  await withSite({ options: { trustProxy: ['127.0.0.1'] }, runtime }, async ({ port }) => {
+    const elsewhere = { 'x-forwarded-for': '198.51.100.4' }
+    const linesFor = async (headers: Readonly<Record<string, string>>) =>
+      (await ask(port, '/metrics', { headers })).text
+        .split('\n')
+        .filter((line) => /^svc_(notif|of_tomorrow)/.test(line))
+    expect(await linesFor(elsewhere)).toEqual([
+      'svc_notifications_total{result="accepted"} 5',
+      'svc_notifications_total{result="failed"} 1',
+      'svc_notify_last_success_timestamp_seconds 5000',
+      'svc_of_tomorrow 4',
+    ])
+    const withKey = await linesFor({ ...elsewhere, authorization: 'Bearer key' })
+    expect(withKey).toContain('svc_notifications_total{receiver="mail of Ann",result="accepted"} 2')
+    expect(withKey).toContain('svc_of_tomorrow{host="db-17"} 4')
+  })
 })

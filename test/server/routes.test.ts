@@ -5,7 +5,8 @@ import { ask, failing, question, type Site, startSite, withSite } from './site.t
 
 let site: Site
 beforeAll(async () => {
-  site = await startSite()
+  const link = async () => ({ receiver: 'chat', beganAt: 0, confirmedAt: undefined })
+  site = await startSite({ runtime: { drillLinks: { read: link, confirm: link } } })
 })
 afterAll(() => site.server.stop())
 
@@ -210,12 +211,13 @@ describe('F6 JSV', () => {
 
   test('F6 a JSV body is read on the routes, and beats neither the path nor the query', async () => {
     const headers = { 'content-type': 'text/jsv' }
-    await ask(site.port, '/auth/credentials?UserName=query', {
+    await ask(site.port, '/auth/credentials?RememberMe=false', {
       method: 'POST',
       headers,
-      body: '{provider:body,UserName:body,Password:"a,b"}',
+      body: '{provider:body,UserName:ann,RememberMe:true,Password:"a,b"}',
     })
-    expect(site.calls.at(-1)?.request).toEqual({ provider: 'credentials', UserName: 'query', Password: 'a,b' })
+    const values = { provider: 'credentials', UserName: 'ann', RememberMe: false, Password: 'a,b' }
+    expect(site.calls.at(-1)?.request).toEqual(values)
   })
 
   test('F6 H1 a failed check is a 503 in JSV with its ResponseStatus last', async () => {
@@ -335,6 +337,35 @@ describe('N7 the sources of a request', () => {
     expect(site.calls.at(-1)?.request).toEqual({ provider: 'credentials', UserName: 'x' })
     await ask(site.port, '/auth/credentials?provider=query', { ...options, body: '{"UserName":"x"}' })
     expect(site.calls.at(-1)?.request).toEqual({ provider: 'query', UserName: 'x' })
+  })
+
+  /** Where each operation that names a user, an agent or an object can name it twice. */
+  test.each([
+    ['POST', '/assignroles?UserName=eve', { UserName: 'bob', Roles: ['Admin'] }, 'UserName'],
+    ['POST', '/unassignroles?username=eve', { userName: 'bob', Roles: ['Admin'] }, 'UserName'],
+    ['POST', '/auth?UserName=eve', { UserName: 'bob' }, 'UserName'],
+    ['POST', '/heartbeats/nightly?Name=other', {}, 'Name'],
+    ['POST', '/heartbeats/nightly', { Name: 'other' }, 'Name'],
+    ['GET', '/drills/1?Id=2', undefined, 'Id'],
+  ] as const)(
+    'N7 %s %s with another name in the body or the path is a 400 that names %s',
+    async (method, path, body, field) => {
+      const before = site.calls.length
+      const headers = { 'content-type': 'application/json' }
+      const got = await ask(site.port, path, { method, ...(body ? { headers, body: JSON.stringify(body) } : {}) })
+      expect([got.status, got.json.ResponseStatus?.Errors[0]?.FieldName]).toEqual([400, field])
+      expect(got.json.ResponseStatus?.Message).toMatch(/differs between the (?:body|path|query) and the (?:path|query)/)
+      expect(site.calls.length).toBe(before)
+    },
+  )
+
+  test('N7 the same name twice, and an empty one beside it, is one name', async () => {
+    const headers = { 'content-type': 'application/json' }
+    const body = JSON.stringify({ UserName: 'bob', Roles: ['Editor'] })
+    for (const path of ['/assignroles?UserName=bob', '/assignroles?UserName=']) {
+      await ask(site.port, path, { method: 'POST', headers, body })
+      expect(site.calls.at(-1)?.request).toMatchObject({ UserName: 'bob' })
+    }
   })
 
   test('N8 no body with a JSON content type is an empty request', async () => {

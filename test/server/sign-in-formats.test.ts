@@ -44,7 +44,7 @@ describe('bodies', () => {
 
   test('N7 a form overrides the query, the query the path, and the path the body', async () => {
     const form = await send(
-      '/auth?UserName=Nobody&provider=nope',
+      '/auth?provider=nope',
       'application/x-www-form-urlencoded',
       `provider=credentials&UserName=Ann&Password=${password}`,
     )

@@ -131,6 +131,15 @@ test('N5 null means unset everywhere but in a list', () => {
   })
 })
 
+test.each(['expires', 'EXPIRES'])(
+  'O8 an end of null in the Meta of an assignment is a 400 that names it: %s',
+  (key) => {
+    const fault = faultOf(() => decode(AssignRoles, `{"UserName":"bob","Roles":["Admin"],"Meta":{"${key}":null}}`))
+    expect([fault.status, fault.details.fields?.[0]?.FieldName]).toEqual([400, `Meta.${key}`])
+    expect(decode(AssignRoles, '{"UserName":"bob","Meta":{"reason":null}}')).toEqual({ UserName: 'bob', Meta: {} })
+  },
+)
+
 test.each(['', ' ', 'not json', '{"Password":"hunter2",', '{"Password":hunter2}', "{'Password':'hunter2'}", '{}x'])(
   'E2 the text %s is not valid JSON, and is not repeated',
   (body) => {

@@ -42,7 +42,7 @@ export type ReceiverFacts = {
   /** The latest state of the hops behind the receiver, and when each was first proven, by hop and instance. */
   readonly traced: readonly TracedHop[]
   readonly provenAt: ReadonlyMap<string, number>
-  /** Whether the message had a link, and when it was opened. */
+  /** Whether the message had a link, and when its page was used to confirm it. */
   readonly hasCallback: boolean
   readonly openedAt: number | undefined
   readonly endSent: Delivery | undefined
@@ -139,14 +139,18 @@ function openedHop({ isOver }: DrillFacts, { hasCallback, openedAt }: ReceiverFa
   const hop = 'opened'
   if (openedAt !== undefined) {
     const ms = Math.max(0, openedAt - acceptedAt)
-    return { hop, result: 'proven', ms, message: 'whoever got the message opened its link' }
+    return { hop, result: 'proven', ms, message: 'somebody confirmed the message on the page of its link' }
   }
   if (!hasCallback) {
     const message =
       'nothing shows whether anybody got it: with serve.url and a store, messages have a link that shows it'
     return { hop, result: 'not proven', message }
   }
-  return { hop, result: isOver ? 'not proven' : 'waiting', message: 'nobody has opened the link in the message' }
+  return {
+    hop,
+    result: isOver ? 'not proven' : 'waiting',
+    message: 'nobody has confirmed the message on the page of its link',
+  }
 }
 
 /** The end closes what the drill opened at the receiver. */
@@ -166,12 +170,12 @@ const open = (isOver: boolean, message: string, isKnown = false): Pick<Hop, 'res
   message: isOver || isKnown ? message : `${message} yet`,
 })
 
-/** The hops of a drill that is over, updated with links that were opened since. `opened`: when, by receiver. */
+/** The hops of a drill that is over, updated with links that were confirmed since. `opened`: when, by receiver. */
 export const withOpened = (hops: readonly Hop[], opened: Readonly<Record<string, number>>): readonly Hop[] =>
   hops.map((hop) => {
     const at = hop.hop === 'opened' && hop.receiver !== undefined ? opened[hop.receiver] : undefined
     if (at === undefined || hop.result === 'proven') return hop
-    const message = `whoever got the message opened its link on ${new Date(at).toISOString()}`
+    const message = `somebody confirmed the message on the page of its link on ${new Date(at).toISOString()}`
     return { ...hop, result: 'proven', message }
   })
 

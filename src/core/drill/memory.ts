@@ -1,4 +1,4 @@
-import type { DrillRecord, DrillRows } from './report.ts'
+import { confirmedLink, type DrillRecord, type DrillRows, linkIn } from './report.ts'
 
 /** How many drills are kept. */
 const mostDrills = 100
@@ -22,16 +22,12 @@ export function drillsInMemory(): DrillRows {
       const stored = drills.find((one) => one.id === drill.id)
       if (stored) replace({ ...drill, tokens: stored.tokens, opened: stored.opened })
     },
-    open: async (tokenHash, at, since) => {
-      for (const drill of drills) {
-        const receiver = Object.keys(drill.tokens).find((name) => drill.tokens[name] === tokenHash)
-        if (receiver === undefined || drill.beganAt < since) continue
-        const { [receiver]: _, ...tokens } = drill.tokens
-        const opened = { ...drill, tokens, opened: { ...drill.opened, [receiver]: at } }
-        replace(opened)
-        return { drill: opened, receiver }
-      }
-      return undefined
+    link: async (tokenHash, since) => linkIn(drills, tokenHash, since),
+    confirm: async (tokenHash, at, since) => {
+      const link = linkIn(drills, tokenHash, since)
+      const confirmed = link && confirmedLink(link, at)
+      if (confirmed) replace(confirmed.drill)
+      return confirmed ?? link
     },
   }
 }

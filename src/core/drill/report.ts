@@ -11,9 +11,9 @@ export type DrillRecord = {
   /** Absent while it runs. */
   readonly endedAt?: number | undefined
   readonly hops: readonly Hop[]
-  /** SHA-256 of the tokens of the links that nobody has opened, by receiver. */
+  /** SHA-256 of the tokens of the links, by receiver. */
   readonly tokens: Readonly<Record<string, string>>
-  /** When links were opened, by receiver. */
+  /** When links were confirmed for the first time, by receiver. */
   readonly opened: Readonly<Record<string, number>>
 }
 
@@ -24,9 +24,32 @@ export type DrillRows = {
   readonly find: (id: string) => Promise<DrillRecord | undefined>
   /** Adds a drill that begins. False: another one began less than `pauseMs` before. One transaction. */
   readonly begin: (drill: DrillRecord, pauseMs: number) => Promise<boolean>
-  /** Replaces the record of a drill, but keeps links that were opened meanwhile. */
+  /** Replaces the record of a drill, but keeps the links and their confirmations. */
   readonly update: (drill: DrillRecord) => Promise<void>
-  /** Opens a link, which works once. Resolves with its drill, or undefined if no drill since `since` has this token. */
-  readonly open: (tokenHash: string, at: number, since: number) => Promise<OpenedLink | undefined>
+  /** The link of a token. Resolves with undefined if no drill since `since` has this token. */
+  readonly link: (tokenHash: string, since: number) => Promise<DrillLink | undefined>
+  /** The same, after confirming the link at `at` unless it was confirmed before. One transaction. */
+  readonly confirm: (tokenHash: string, at: number, since: number) => Promise<DrillLink | undefined>
 }
-export type OpenedLink = { readonly drill: DrillRecord; readonly receiver: string }
+export type DrillLink = {
+  readonly drill: DrillRecord
+  readonly receiver: string
+  /** When somebody pressed the button of its page. Undefined: nobody has. */
+  readonly confirmedAt: number | undefined
+}
+
+/** The link of a token among drills, if its drill began at `since` or later. */
+export function linkIn(drills: readonly DrillRecord[], tokenHash: string, since: number): DrillLink | undefined {
+  for (const drill of drills) {
+    const receiver = Object.keys(drill.tokens).find((name) => drill.tokens[name] === tokenHash)
+    if (receiver !== undefined && drill.beganAt >= since)
+      return { drill, receiver, confirmedAt: drill.opened[receiver] }
+  }
+  return undefined
+}
+
+/** A link after its confirmation. Undefined if it was confirmed before, which changes nothing. */
+export const confirmedLink = ({ drill, receiver, confirmedAt }: DrillLink, at: number): DrillLink | undefined =>
+  confirmedAt === undefined
+    ? { drill: { ...drill, opened: { ...drill.opened, [receiver]: at } }, receiver, confirmedAt: at }
+    : undefined

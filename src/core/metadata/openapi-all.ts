@@ -21,7 +21,7 @@ import {
   responses,
   withoutBody,
 } from './responses.ts'
-import { callerOf, type Described, type DescribedPage, type Json, pointTo, refTo } from './schemas.ts'
+import { callerOf, type Described, type DescribedPage, type Json, parametersOf, pointTo, refTo } from './schemas.ts'
 
 /**
  * Everything that the server answers, as OpenAPI 3.1: every path, verb, parameter, body and media type, and the
@@ -117,13 +117,21 @@ function pageItem(path: string, { summary, contentType, post }: Described['pages
     },
   }
   return {
-    parameters: common,
+    parameters: [...parametersOf(path).map(textParameter), ...common],
     get,
     ...(post ? { post: formPost(name, post) } : {}),
     head: withoutBody(get, name),
     options: options(name, 'Server'),
   }
 }
+
+/** A parameter in the path of a page. */
+const textParameter = (name: string): Json => ({
+  name,
+  in: 'path',
+  required: true,
+  schema: { type: 'string', minLength: 1 },
+})
 
 /** The statuses with which a form of a page is refused. */
 const formRefusals = [...new Set([...pageRefusals, 401, 403, 404, 409, 413, 415, 429, 501])].toSorted((a, b) => a - b)
@@ -140,7 +148,9 @@ function formPost(name: string, { summary, form }: NonNullable<DescribedPage['po
     operationId: pathId('post', name),
     summary,
     tags: ['Server'],
-    requestBody: { required: true, content: { 'application/x-www-form-urlencoded': { schema: refTo(form.name) } } },
+    ...(form && {
+      requestBody: { required: true, content: { 'application/x-www-form-urlencoded': { schema: refTo(form.name) } } },
+    }),
     responses: {
       303: {
         description: 'The page is at Location',

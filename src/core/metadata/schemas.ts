@@ -17,7 +17,7 @@ export type DescribedPage = {
   readonly summary: string
   readonly contentType: string
   /** What a POST of a form to the page does, and the fields of the form. */
-  readonly post?: { readonly summary: string; readonly form: Pick<Dto, 'name'> } | undefined
+  readonly post?: { readonly summary: string; readonly form?: Pick<Dto, 'name'> } | undefined
 }
 
 /** A report format of health answers (F5). */

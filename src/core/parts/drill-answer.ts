@@ -11,17 +11,12 @@ const results: Readonly<Record<ShownDrill['result'], DrillResult>> = {
 }
 
 /** Drills as the interface describes them. */
-export const drillAnswers = ({ begin, show, opened }: DrillPart): Drills => ({
+export const drillAnswers = ({ begin, show }: DrillPart): Drills => ({
   start: async ({ Through = [] }, by) => ({ Drill: drillOf(await begin(Through, by)) }),
   get: async ({ Id }) => {
     const drill = await show(Id)
     if (!drill) throw new Fault('NotFound', Id === undefined ? 'There was no drill yet' : 'There is no such drill')
     return { Drill: drillOf(drill) }
-  },
-  open: async ({ Token = '' }) => {
-    const receiver = await opened(Token)
-    if (receiver === undefined) throw new Fault('NotFound', 'This link is unknown, too old, or was opened before')
-    return { Receiver: receiver, Message: 'Thank you: this drill arrived. Nothing has failed.' }
   },
 })
 

@@ -59,6 +59,7 @@ export function drillMetrics({
       name: 'svc_drill_hop_seconds',
       type: 'gauge',
       help: 'How long the hop of the last drill took.',
+      together: 'max',
       samples: sample((group) => {
         const times = group.flatMap(({ ms }) => ms ?? [])
         return times.length === 0 ? undefined : Math.max(...times) / 1_000

@@ -3,6 +3,7 @@ import { hostname } from 'node:os'
 import { performance } from 'node:perf_hooks'
 import type { Config } from '../config/index.ts'
 import {
+  type DrillLink,
   type DrillRecord,
   type DrillRows,
   drillsInMemory,
@@ -17,6 +18,7 @@ import { filesWithin } from '../files/index.ts'
 import { drillMistake, openReceiver, type ReceiverConfig } from '../notify/index.ts'
 import type { OutboxRows } from '../outbox/index.ts'
 import { timelineOf } from '../schedule/index.ts'
+import type { DrillLinks, LinkOfDrill } from '../service.ts'
 import type { KeeperLog } from '../store/index.ts'
 import { leftovers } from './drill-leftovers.ts'
 import { drillMetrics } from './drill-metrics.ts'
@@ -52,8 +54,8 @@ export type DrillPart = Part & {
   readonly begin: (through: readonly string[], by: string) => Promise<ShownDrill>
   /** The drill with this id, or the latest one. */
   readonly show: (id: string | undefined) => Promise<ShownDrill | undefined>
-  /** Opens the link of a message. Resolves with its receiver, or undefined if the link is unknown, too old or used. */
-  readonly opened: (token: string) => Promise<string | undefined>
+  /** The links in messages: what each is, and its confirmation. Undefined if the link is unknown or too old. */
+  readonly links: DrillLinks
 }
 
 export type DrillPartOptions = {
@@ -312,6 +314,14 @@ export function drillPart({ config, version, store, watching, log = () => {}, sp
       })
   }
 
+  const linkOf = async (
+    token: string,
+    find: (rows: DrillRows, hash: string, at: number) => Promise<DrillLink | undefined>,
+  ): Promise<LinkOfDrill | undefined> => {
+    const rows = /^[A-Za-z0-9_-]{32}$/.test(token) ? await store?.(false) : undefined
+    const link = rows && (await find(rows, hashOf(token), now()))
+    return link && { receiver: link.receiver, beganAt: link.drill.beganAt, confirmedAt: link.confirmedAt }
+  }
   return {
     begin: async (through, by) => {
       // It may be about to begin a drill, or to send the end of an earlier one.
@@ -326,10 +336,14 @@ export function drillPart({ config, version, store, watching, log = () => {}, sp
       const drill = (await inStore(find, async () => undefined)) ?? (await find(memory))
       return drill && withResult(drill, now())
     },
-    opened: async (token) => {
-      if (!/^[A-Za-z0-9_-]{32}$/.test(token)) return undefined
-      const at = now()
-      return (await (await store?.(false))?.open(hashOf(token), at, at - linkMs))?.receiver
+    links: {
+      read: (token) => linkOf(token, (rows, hash, at) => rows.link(hash, at - linkMs)),
+      confirm: (token) =>
+        linkOf(token, async (rows, hash, at) => {
+          const link = await rows.confirm(hash, at, at - linkMs)
+          if (link && last?.id === link.drill.id) last = { ...last, opened: link.drill.opened }
+          return link
+        }),
     },
     answers: () => {
       lookSoon()

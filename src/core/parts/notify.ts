@@ -241,6 +241,8 @@ function notifyMetrics(figures: readonly ReceiverFigures[]): readonly Family[] {
       name: 'svc_notify_last_success_timestamp_seconds',
       type: 'gauge',
       help: 'When a receiver last accepted a message.',
+      // One that accepts everything must not hide another one.
+      together: 'min',
       samples: figures.flatMap(({ name: receiver, successAt }) =>
         successAt === undefined ? [] : [{ labels: { receiver }, value: Math.floor(successAt / 1_000) }],
       ),

@@ -10,6 +10,7 @@ import {
   QuietSource,
   ServerType,
 } from './enums.ts'
+import { expiresKey } from './grants.ts'
 import {
   date,
   dto,
@@ -165,7 +166,8 @@ export const AssignRoles = dto('AssignRoles', {
   ...changedUser,
   Permissions: list(grantedName),
   Roles: list(grantedName),
-  Meta: map,
+  // A caller who computed an end and got null must not grant for ever.
+  Meta: { ...map, neverNull: [expiresKey] },
 })
 export type AssignRoles = Infer<typeof AssignRoles>
 export const UnAssignRoles = dto('UnAssignRoles', {
@@ -470,19 +472,6 @@ export type GetDrill = Infer<typeof GetDrill>
 export const GetDrillResponse = dto('GetDrillResponse', { Drill, ResponseStatus })
 export type GetDrillResponse = Infer<typeof GetDrillResponse>
 
-/** The link in a message of a drill: shows that whoever got the message read it (M14). Our own addition to the interface. */
-export const OpenDrill = dto('OpenDrill', {
-  Token: textOf({ max: 64, needed: true, pattern: trimmedLine }),
-})
-export type OpenDrill = Infer<typeof OpenDrill>
-
-export const OpenDrillResponse = dto('OpenDrillResponse', {
-  /** The receiver that had the link. */
-  Receiver: text,
-  Message: text,
-  ResponseStatus,
-})
-export type OpenDrillResponse = Infer<typeof OpenDrillResponse>
 /** Silences notifications about monitors, and changes nothing else (Q1). Our own addition to the interface, as are the three below. */
 export const QuietMonitors = dto('QuietMonitors', {
   /** By name, with or without the type; `*` matches any characters: `Sql/*`. */

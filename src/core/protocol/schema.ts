@@ -33,7 +33,11 @@ export type Choice<V extends string = string> = {
   readonly values: readonly V[]
 }
 export type ListSchema<I extends Schema = Schema> = { readonly kind: 'list'; readonly item: I }
-export type TextMap = { readonly kind: 'map' }
+export type TextMap = {
+  readonly kind: 'map'
+  /** Keys, in lower case, for which null is a mistake. Elsewhere it means that there is no such entry. */
+  readonly neverNull?: readonly string[]
+}
 export type Dto<F extends Fields = Fields> = {
   readonly kind: 'dto'
   readonly name: string

@@ -19,6 +19,38 @@ export type Family = {
   /** One line. */
   readonly help: string
   readonly samples: readonly Sample[]
+  /** How samples count together for readers who may not see a label that tells them apart. Absent: their sum. */
+  readonly together?: 'sum' | 'min' | 'max'
+}
+
+/** The labels that every reader may see: their values are words of svc. All others may be names of the configuration. */
+const openLabels: ReadonlySet<string> = new Set(['depth', 'hop', 'result', 'state', 'trigger', 'type'])
+
+/**
+ * The families as a reader sees them who may not see names (S11): without labels whose values may be names, samples that
+ * only these tell apart counted together.
+ */
+export const withoutNames = (families: readonly Family[]): readonly Family[] =>
+  families.map((family) => {
+    const groups = Map.groupBy(
+      family.samples.map(({ labels = {}, ...sample }) => ({
+        ...sample,
+        labels: Object.fromEntries(Object.entries(labels).filter(([name]) => openLabels.has(name))),
+      })),
+      ({ labels }) => labelSet(labels),
+    )
+    const samples = [...groups.values()].flatMap(([first, ...others]) =>
+      first
+        ? [others.reduce((a, b) => ({ ...a, value: merges[family.together ?? 'sum'](a.value, b.value) }), first)]
+        : [],
+    )
+    return { ...family, samples }
+  })
+
+const merges: Readonly<Record<NonNullable<Family['together']>, (a: number, b: number) => number>> = {
+  sum: (a, b) => a + b,
+  min: Math.min,
+  max: Math.max,
 }
 
 export const expositionFormats = ['text', 'openmetrics'] as const

@@ -14,7 +14,7 @@ import {
   worstFirst,
 } from './reading.ts'
 
-export { asDrillText, exposition, expositionTypes, renderFamilies } from './exposition.ts'
+export { asDrillText, exposition, expositionTypes, renderFamilies, withoutNames } from './exposition.ts'
 
 /** The maximum number of items per check that get a series. */
 export const maxItems = 50

@@ -7,6 +7,7 @@ import { operateBatch } from './batch.ts'
 import { boardPage } from './board.ts'
 import { baseUrl, createRequestContext, orCancelled, type RequestContext, type ServerContext } from './context.ts'
 import type { DocumentName } from './documents.ts'
+import { drillPage } from './drill-page.ts'
 import { stackOf } from './log.ts'
 import { metricsPage } from './metrics-page.ts'
 import { operate } from './operate.ts'
@@ -219,6 +220,7 @@ const answers: Readonly<Record<PageName, PageAnswer>> = {
   quietForm: quietForm('quietMonitors'),
   acknowledgeForm: quietForm('acknowledge'),
   endQuietForm: quietForm('endQuiet'),
+  drillLink: drillPage,
   livez: live,
   readyz: ready,
   metrics: metricsPage,

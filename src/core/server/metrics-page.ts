@@ -29,7 +29,8 @@ export async function metricsPage(server: ServerContext, context: RequestContext
   const exported = checkedTypes(runtime.facts)
   const runs = (await runtime.recent(views)).filter(({ type }) => exported.includes(type))
   const format = formatFor(headers.accept)
-  const { asDrillText, droppedFamily, exposition, expositionTypes, renderFamilies } = await loadPrometheus()
+  const { asDrillText, droppedFamily, exposition, expositionTypes, renderFamilies, withoutNames } =
+    await loadPrometheus()
   const { confirmedSeries } = await loadConfirmed()
   const confirmed = await confirmedSeries(runtime.confirmed?.(views) ?? { checks: [], isIsolated: undefined })
   const reader = [format, ...ServerType.values.map((type) => views(type))].join(' ')
@@ -39,9 +40,10 @@ export async function metricsPage(server: ServerContext, context: RequestContext
     maxSeries: options.metrics.maxSeries - confirmed.urgent,
   })
   const states = confirmed.text(format, health.left)
+  const parts = (await runtime.metrics?.(server.limits.readyMs)) ?? []
   const others = [
     droppedFamily(health.dropped + states.dropped),
-    ...((await runtime.metrics?.(server.limits.readyMs)) ?? []),
+    ...(views() === 'full' ? parts : withoutNames(parts)),
     ...(await server.metrics.families(server.open.size)),
     ...(views() === 'full' ? [buildFamily(runtime)] : []),
   ]

@@ -10,6 +10,7 @@ import {
   type Pair,
   readBody,
   refuseInQuery,
+  refuseOtherSubjects,
   requireFields,
   type Sources,
   type WireValues,
@@ -43,7 +44,9 @@ export async function readRequest(
     ...(bytes && (await readBody(schema, request.headers['content-type'], bytes, rules[style]))),
     path: bind(schema, fromPath),
   }
-  const values = merge({ ...sources, query: bindAll(operation, target.pairs, merge(sources)) })
+  const all: Sources = { ...sources, query: bindAll(operation, target.pairs, merge(sources)) }
+  refuseOtherSubjects(all)
+  const values = merge(all)
   requireFields(schema, values)
   // All callers of the same target share this object, so it must not change.
   if (bodiless) target.request = Object.freeze(values)

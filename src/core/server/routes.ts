@@ -25,8 +25,8 @@ export type OwnPage = {
   readonly contentType: string
   /** Whether the page answers under any Host (S1). */
   readonly anyHost: boolean
-  /** What a POST of a form to the page does. Absent: the page answers GET only. */
-  readonly post?: { readonly summary: string; readonly form: Dto } | undefined
+  /** What a POST of a form to the page does, and the fields of the form. Absent: the page answers GET only. */
+  readonly post?: { readonly summary: string; readonly form?: Dto } | undefined
 }
 
 const htmlType = 'text/html; charset=utf-8'
@@ -74,6 +74,13 @@ const serverPages = {
     contentType: htmlType,
     anyHost: false,
     post: { summary: 'Ends a silence or an acknowledgement and redirects to the page of the monitor', form: EndQuiet },
+  },
+  drillLink: {
+    paths: ['/drills/opened/{Token}'],
+    summary: 'The link in a message of a drill: a page whose button confirms that the message arrived',
+    contentType: htmlType,
+    anyHost: false,
+    post: { summary: 'Confirms that the message arrived, and redirects to the page' },
   },
   livez: {
     paths: ['/livez'],
@@ -172,7 +179,14 @@ export type RouteMatch =
       /** The format that the path fixes. */
       readonly format: FormatName | undefined
     }
-  | { readonly kind: 'own'; readonly label: string; readonly verbs: readonly string[]; readonly page: PageName }
+  | {
+      readonly kind: 'own'
+      readonly label: string
+      readonly verbs: readonly string[]
+      readonly page: PageName
+      /** The values of the parameters of the path. */
+      readonly pathValues: readonly string[]
+    }
 
 export type OperationMatch = Extract<RouteMatch, { kind: 'operation' }>
 
@@ -210,7 +224,17 @@ function readTable(rows: Readonly<Record<string, OperationSpec>>): RouteTable {
   const templates: Template[] = []
   for (const [page, { paths, post }] of Object.entries(ownPages) as [PageName, OwnPage][]) {
     const verbs = post ? ['GET', 'POST'] : ['GET']
-    for (const path of paths) fixed.set(path, { kind: 'own', label: paths[0], verbs, page })
+    for (const path of paths) {
+      const pageAt = (pathValues: readonly string[]): RouteMatch => ({
+        kind: 'own',
+        label: paths[0],
+        verbs,
+        page,
+        pathValues,
+      })
+      if (parametersOf(path).length > 0) templates.push({ segments: segmentsOf(path), match: pageAt })
+      else fixed.set(path, pageAt([]))
+    }
   }
   for (const [operation, row] of Object.entries(rows) as [Operation, OperationSpec][]) {
     for (const { path, verbs, dots } of row.routes) {
@@ -364,12 +388,12 @@ const unescaped = (text: string): string =>
 const publicProviders: ReadonlySet<string> = new Set(['credentials', 'login', 'basic', 'logout'])
 
 /**
- * A path as logged: below `/auth/` and `/heartbeats/`, wherever they occur and however they are encoded, it keeps the
- * names of providers only. A path that matches no route may be a mistyped one of these.
+ * A path as logged: below `/auth/`, `/heartbeats/` and `/drills/opened/`, wherever they occur and however they are encoded,
+ * it keeps the names of providers only. A path that matches no route may be a mistyped one of these.
  */
 export function publicPath(path: string): string {
   const parts = unescaped(unescaped(path)).split('/')
-  const at = parts.findIndex((part) => /^(?:auth|heartbeats)$/i.test(part))
+  const at = parts.findIndex((part) => /^(?:auth|heartbeats|opened)$/i.test(part))
   const below = parts.slice(at + 1).filter((part) => part !== '')
   if (at < 0 || below.length === 0) return path
   const [name = ''] = below

@@ -34,6 +34,16 @@ export {
 } from './format.ts'
 export { encodeJson } from './json.ts'
 export { type FormatRequest, formatNamed, jsonp, type Negotiated, negotiate } from './negotiate.ts'
-export { bind, encodeQuery, merge, type Pair, parsePairs, refuseInQuery, requireFields, type Sources } from './query.ts'
+export {
+  bind,
+  encodeQuery,
+  merge,
+  type Pair,
+  parsePairs,
+  refuseInQuery,
+  refuseOtherSubjects,
+  requireFields,
+  type Sources,
+} from './query.ts'
 export { decodeRun, encodeRun, isRunType } from './run-document.ts'
 export { isoDate, OffsetDate, readDate, readDuration, writeDuration } from './scalars.ts'

@@ -4,7 +4,7 @@ import type { Dto, Schema } from '../protocol/index.ts'
 import { pick, pickFromRequest } from './fields.ts'
 import type { WireValues } from './format.ts'
 import { isForbiddenKey } from './limits.ts'
-import { invalidValue, typeMismatch } from './problems.ts'
+import { invalidValue, refusedField, typeMismatch } from './problems.ts'
 import { number, type Scalar, type ScalarValue } from './scalars.ts'
 
 /** The first key in a parsed value that has a special meaning in JavaScript, or undefined. */
@@ -162,7 +162,14 @@ const walkList = (
 const walkMap = (schema: Schema, json: object, rules: Rules, problems: FieldFault[], field: string): unknown => {
   const entries: Record<string, string> = {}
   for (const [key, value] of Object.entries(json)) {
-    if (isForbiddenKey(key) || rules.unset({ kind: 'text' }, value)) continue
+    if (isForbiddenKey(key)) continue
+    if (rules.unset({ kind: 'text' }, value)) {
+      if (schema.kind === 'map' && schema.neverNull?.includes(key.toLowerCase())) {
+        const name = `${field}.${key}`
+        problems.push(refusedField(name, `'${name}' must not be null: leave it out, or give it a value`))
+      }
+      continue
+    }
     const text = rules.scalar({ kind: 'text' }, value)
     if (typeof text !== 'string' || !key.isWellFormed()) return mismatch(schema, value, problems, field)
     entries[key] = text

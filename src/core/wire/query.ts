@@ -106,6 +106,28 @@ export type Sources = {
  */
 export const merge = ({ body, path, query, form }: Sources): WireValues => ({ ...body, ...path, ...query, ...form })
 
+/** Fields that name the user, the agent or the object that a request is about. */
+const subjects: ReadonlySet<string> = new Set(['UserName', 'Name', 'Monitor', 'MonitorName', 'Id'])
+
+/**
+ * Throws one 400 that names each field with two different names in the sources (N7). Precedence alone would let a link or
+ * a proxy that adds a query change another user than the body names.
+ */
+export const refuseOtherSubjects = (sources: Sources): void => {
+  const problems = [...subjects].flatMap((field) => {
+    const named = Object.entries(sources).flatMap(([source, values]) => {
+      const value = values?.[field]
+      return value === undefined || value === '' ? [] : [{ source, value }]
+    })
+    const other = named.find(({ value }) => value !== named[0]?.value)
+    if (!other) return []
+    const message = `'${field}' differs between the ${named[0]?.source} and the ${other.source}: name it once`
+    return [refusedField(field, message)]
+  })
+  const [first, ...others] = problems
+  if (first) throw badRequest([first, ...others])
+}
+
 /** Throws one 400 NotEmpty that names every required field without a value (H3). */
 export const requireFields = (schema: Dto, values: WireValues): void => {
   const missing = Object.entries(schema.fields)

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { DrillRecord, DrillRows } from '../../drill/index.ts'
+import { confirmedLink, type DrillRecord, type DrillRows, linkIn } from '../../drill/index.ts'
 import type { OutboxRows } from '../../outbox/index.ts'
 import type { StoreLink } from '../link.ts'
 import type { Db } from '../tables.ts'
@@ -51,25 +51,21 @@ export function drillsOver(
         if (stored) await replace(tx, { ...drill, tokens: stored.tokens, opened: stored.opened })
       })
     },
-    open: async (tokenHash, at, since) => {
+    link: async (tokenHash, since) => {
       const own = await link(false)
-      const holder = async (db: Db) => {
-        for (const drill of await latestIn(db, mostDrills)) {
-          const receiver = Object.keys(drill.tokens).find((name) => drill.tokens[name] === tokenHash)
-          if (receiver !== undefined && drill.beganAt >= since) return { drill, receiver }
-        }
-        return undefined
-      }
-      // Anybody may send a request: an unknown link takes no lock.
-      if (!own || !(await own.read(holder))) return undefined
+      return own?.read(async (db) => linkIn(await latestIn(db, mostDrills), tokenHash, since))
+    },
+    confirm: async (tokenHash, at, since) => {
+      const own = await link(false)
+      const linkOf = async (db: Db) => linkIn(await latestIn(db, mostDrills), tokenHash, since)
+      const before = await own?.read(linkOf)
+      // Anybody may send a request: one that changes nothing takes no lock.
+      if (!own || !before || before.confirmedAt !== undefined) return before
       return await own.write(async (tx) => {
-        const match = await holder(tx)
-        if (!match) return undefined
-        const { drill, receiver } = match
-        const { [receiver]: _, ...tokens } = drill.tokens
-        const opened: DrillRecord = { ...drill, tokens, opened: { ...drill.opened, [receiver]: at } }
-        await replace(tx, opened)
-        return { drill: opened, receiver }
+        const current = await linkOf(tx)
+        const confirmed = current && confirmedLink(current, at)
+        if (confirmed) await replace(tx, confirmed.drill)
+        return confirmed ?? current
       })
     },
   }
