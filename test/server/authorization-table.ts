@@ -318,8 +318,21 @@ export type CallerRow = {
   readonly user?: Grants
   /** The caller has a key of that user instead of a session, limited to these grants if there are any. */
   readonly key?: Grants
-  /** What has happened since the credential was issued. */
-  readonly since?: 'expired' | 'revoked' | 'disabled' | 'new password' | 'removed' | 'Admin has ended'
+  /** Permissions that `svc users add` refuses, and AssignRoles gives. */
+  readonly assigned?: readonly string[]
+  /**
+   * What has happened since the credential was issued. The last two as a store could have them whose sessions and tokens
+   * were not removed.
+   */
+  readonly since?:
+    | 'expired'
+    | 'revoked'
+    | 'disabled'
+    | 'new password'
+    | 'removed'
+    | 'Admin has ended'
+    | 'disabled alone'
+    | 'another epoch'
   /** Admin for an hour. */
   readonly forATime?: true
 }
@@ -344,6 +357,11 @@ export const callers: Readonly<Record<string, CallerRow>> = {
   'a user with heartbeat': { user: { permissions: ['heartbeat'] }, may: ['known', 'user', 'heartbeat'] },
   'a user with heartbeat for other names': { user: { permissions: ['heartbeat:other-*'] }, may: ['known', 'user'] },
   'a user with a role': { user: { roles: ['Ops'] }, may: ['known', 'user', 'some', 'all'] },
+  'a user with parts of permissions that have none': {
+    user: { permissions: ['spare'] },
+    assigned: ['quiet:Sql', 'drill:Sql', 'health:sql', 'health:Nope', 'heartbeat:*x'],
+    may: ['known', 'user'],
+  },
   'an Admin': { user: admin, may: ['known', 'user', 'Admin by session', ...everything] },
   'an Admin for a time': {
     user: { permissions: ['spare'] },
@@ -355,6 +373,8 @@ export const callers: Readonly<Record<string, CallerRow>> = {
   'an Admin whose session has expired': { user: admin, since: 'expired', may: [] },
   'an Admin who has signed out': { user: admin, since: 'revoked', may: [] },
   'an Admin with a new password': { user: admin, since: 'new password', may: [] },
+  'an Admin who is disabled, with a session': { user: admin, since: 'disabled alone', may: [] },
+  'an Admin of another epoch': { user: admin, since: 'another epoch', may: [] },
   'an Admin who is removed': { user: admin, since: 'removed', may: [] },
   'a key of an Admin': { user: admin, key: {}, may: ['known', ...everything] },
   'a key of an Admin, for a role': {
