@@ -274,8 +274,8 @@ type Case = {
   readonly isOverridden: boolean
   readonly body: 'json' | 'form' | 'csv' | 'jsv'
   readonly answer: 'default' | 'accept csv' | 'format=jsv' | 'callback'
-  /** In one of two halves. */
-  readonly half: boolean
+  /** A quarter of all cases, for paths of which there are many. */
+  readonly isInQuarter: boolean
 }
 
 /** What a case is answered, from the table alone. */
@@ -354,7 +354,7 @@ function caseOf(target: Target, credential: Case['credential']): Case {
     isOverridden,
     body: style === 'page' ? 'form' : pick(['json', 'form', 'csv', 'jsv'], `body|${text}`),
     answer: pick(answers, `answer|${text}`) as Case['answer'],
-    half: hashOf(`half|${text}`) % 2 === 0,
+    isInQuarter: hashOf(`quarter|${text}`) % 4 === 0,
   }
 }
 
@@ -362,9 +362,9 @@ function caseOf(target: Target, credential: Case['credential']): Case {
 export type Extent = { readonly all: boolean; readonly names?: readonly string[] }
 
 /**
- * The cases of the rows. `all`: every path with every caller and every way of its credential, of the paths that name an
- * operation (R2) a half. Otherwise every row with half of the callers, once. Verbs that a path does not have, and documents that
- * are the same for everybody, are tried with a few callers.
+ * The cases of the rows. `all`: every path with every caller and every way of its credential; of the paths that name an
+ * operation (R2), a quarter. Otherwise every row with half of the callers, once. Verbs that a path does not have, and
+ * documents that are the same for everybody, are tried with a few callers.
  */
 export const casesOf = ({ credentials }: Cast, { all, names = Object.keys(rows) }: Extent): readonly Case[] =>
   names.flatMap((name) => {
@@ -384,7 +384,7 @@ export const casesOf = ({ credentials }: Cast, { all, names = Object.keys(rows) 
         ...refused,
       ]
     const cases = answered.flatMap((target) => credentials.map((credential) => caseOf(target, credential)))
-    return [...cases.filter(({ target, half }) => target.style !== 'name' || half), ...refused]
+    return [...cases.filter(({ target, isInQuarter }) => target.style !== 'name' || isInQuarter), ...refused]
 
     function once(caller: string): Case {
       const own = credentials.filter((credential) => credential.caller === caller)
