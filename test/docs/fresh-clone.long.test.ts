@@ -20,7 +20,7 @@ function cloneInto(target: string): void {
   }
 }
 
-test('in a fresh clone under an empty home, the first command of the README works with the npm and the Node of the machine, and installs what the second needs', {
+test('in a fresh clone, with the npm and Node of the machine, the first command of the README works and installs what the second needs', {
   timeout: 600_000,
 }, () => {
   try {

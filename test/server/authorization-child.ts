@@ -3,7 +3,7 @@ import { registerHooks } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import type { Plant } from './authorization-plants.ts'
 
-/** A separate process, with a planted defect: runs the rows of the matrix that the defect names, and writes the outcome. */
+/** A separate process with a planted defect: runs the rows that the defect names, and writes the outcome. */
 const { file, find, becomes, rows: names } = JSON.parse(process.argv[2] ?? '') as Plant
 const planted = new URL(`../../${file}`, import.meta.url).href
 if (readFileSync(fileURLToPath(planted), 'utf8').split(find).length !== 2)

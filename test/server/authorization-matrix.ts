@@ -18,7 +18,7 @@ import {
   type Value,
 } from './authorization-table.ts'
 
-/** Sends what `authorization-table.ts` describes. Imports nothing of vitest: a planted defect runs in a child process. */
+/** Sends what `authorization-table.ts` describes. Imports nothing of vitest: planted defects run in child processes. */
 
 /** How a credential travels. A browser adds the ambient ones by itself. */
 const ways = {
@@ -196,8 +196,8 @@ export function stateOf({ site }: Cast): ReadonlyMap<string, string> {
   }
 }
 
-const known = ['GET', 'HEAD', 'POST', 'DELETE', 'OPTIONS', 'PUT', 'PATCH'] as const
-type Verb = (typeof known)[number]
+const allVerbs = ['GET', 'HEAD', 'POST', 'DELETE', 'OPTIONS', 'PUT', 'PATCH'] as const
+type Verb = (typeof allVerbs)[number]
 
 /** A path of a row, with a verb that it answers or not. */
 type Target = {
@@ -206,7 +206,7 @@ type Target = {
   readonly path: string
   readonly verb: Verb
   readonly verbs: readonly Verb[]
-  /** How the request is named: with a path of its own, by the name of the operation, or by that name in a batch. */
+  /** How the path names the operation: by one of its own, by its name (R2), or by its name for a batch (R3). */
   readonly style: 'page' | 'route' | 'name' | 'batch'
   /** The format that the path has, if it has one. */
   readonly format: 'json' | 'csv' | 'jsv' | undefined
@@ -244,14 +244,14 @@ function targetsOf(name: string, row: Row): readonly Target[] {
       }
     })
   })
-  const named =
-    row.named === undefined
+  const replies =
+    row.reply === undefined
       ? []
       : prefixes.map(([prefix, format]) => {
-          return { path: `${prefix}/${operation}`, verbs: verbsOf(row.named ?? ''), style: 'name' as const, format }
+          return { path: `${prefix}/${operation}`, verbs: verbsOf(row.reply ?? ''), style: 'name' as const, format }
         })
   const batches =
-    row.named === undefined
+    row.reply === undefined
       ? []
       : (['json', 'csv', 'jsv'] as const).map((format) => {
           return {
@@ -261,7 +261,7 @@ function targetsOf(name: string, row: Row): readonly Target[] {
             format,
           }
         })
-  return [...own, ...named, ...batches].flatMap((target) => known.map((verb) => ({ ...target, name, row, verb })))
+  return [...own, ...replies, ...batches].flatMap((target) => allVerbs.map((verb) => ({ ...target, name, row, verb })))
 }
 
 type Case = {
@@ -402,14 +402,14 @@ let every: readonly Target[] | undefined
 const everyTarget = (): readonly Target[] =>
   (every ??= Object.entries(rows).flatMap(([name, row]) => targetsOf(name, row)))
 
-export type Outcome = { readonly sent: number; readonly wrong: readonly string[] }
+export type Outcome = { readonly sent: number; readonly mistakes: readonly string[] }
 
 /**
  * Sends the cases: first those that are to be refused, after which nothing may have changed, and then the others. Each
  * mistake is a line. `stopAtFirst`: nothing more is sent after one.
  */
 export async function runMatrix(cast: Cast, cases: readonly Case[], { stopAtFirst = false } = {}): Promise<Outcome> {
-  const wrong: string[] = []
+  const mistakes: string[] = []
   const judged = cases
     .map((one) => ({ one, expected: expectedOf(one) }))
     .filter(({ one: { target }, expected }) => !target.row.onlyRefused || expected.statuses !== target.row.answers)
@@ -421,13 +421,13 @@ export async function runMatrix(cast: Cast, cases: readonly Case[], { stopAtFirs
   await inParallel(refused, check)
   for (const [table, content] of stateOf(cast)) {
     if (before.get(table) !== content)
-      wrong.push(`requests that should be refused have changed ${table}: ${content}, before: ${before.get(table)}`)
+      mistakes.push(`requests that should be refused have changed ${table}: ${content}, before: ${before.get(table)}`)
   }
   await inParallel(answered, check)
-  return { sent: refused.length + answered.length, wrong }
+  return { sent: refused.length + answered.length, mistakes }
 
   async function check({ one, expected }: (typeof judged)[number]): Promise<void> {
-    if (stopAtFirst && wrong.length > 0) return
+    if (stopAtFirst && mistakes.length > 0) return
     const request = requestOf(cast, one)
     const { status, text } = await send(cast.site.port, request)
     const leaked = expected.leaks.find((name) => text.includes(name) && !request.path.includes(name))
@@ -436,9 +436,7 @@ export async function runMatrix(cast: Cast, cases: readonly Case[], { stopAtFirs
     const who = `${credential.caller} by ${credential.way}, ${site}, ${place}`
     const what =
       leaked === undefined ? `${status} instead of ${expected.statuses.join(' or ')}` : `${status} with ${leaked}`
-    wrong.push(
-      `${target.name}: ${request.method} ${request.path} (${JSON.stringify(request.headers)}) of ${who}: ${what}: ${text.slice(0, 160)}`,
-    )
+    mistakes.push(`${target.name}: ${request.method} ${request.path} of ${who}: ${what}: ${text.slice(0, 160)}`)
   }
 }
 
@@ -465,10 +463,10 @@ function requestOf(
   { target, credential, site: from, place, host, isOverridden, body, answer }: Case,
 ): HttpRequest {
   const { row, style, verb } = target
-  const asked = { ...row.ask?.(made) }
+  const fields = { ...row.ask?.(made) }
   const path = target.path.replace(/\{(\w+)\}/g, (_, name: string) => {
-    const value = asked[name]
-    delete asked[name]
+    const value = fields[name]
+    delete fields[name]
     return String(value)
   })
   const own = `127.0.0.1:${site.port}`
@@ -483,25 +481,25 @@ function requestOf(
   const method = isOverridden ? 'POST' : verb
   const hasBody = method === 'POST' || method === 'DELETE'
   const query = new URLSearchParams(
-    hasBody ? {} : Object.entries(asked).map(([name, value]) => [name, listText(value)] as [string, string]),
+    hasBody ? {} : Object.entries(fields).map(([name, value]) => [name, listText(value)] as [string, string]),
   )
   if (answer === 'format=jsv') query.set('format', 'jsv')
   if (answer === 'callback') query.set('callback', 'cb')
   const suffix = query.size > 0 ? `?${query}` : ''
-  const written = hasBody ? bodyOf(asked, body, style === 'batch') : {}
+  const written = hasBody ? bodyOf(fields, body, style === 'batch') : {}
   return { method, path: `${path}${suffix}`, headers, ...written }
 }
 
 const listText = (value: Value): string => (typeof value === 'object' ? `[${value.join(',')}]` : String(value))
 
 function bodyOf(
-  asked: Readonly<Record<string, Value>>,
+  fields: Readonly<Record<string, Value>>,
   format: Case['body'],
   isBatch: boolean,
 ): { body: string; type: string } {
-  const entries = Object.entries(asked)
+  const entries = Object.entries(fields)
   if (isBatch || format === 'json' || entries.length === 0) {
-    return { body: JSON.stringify(isBatch ? [asked] : asked), type: 'application/json' }
+    return { body: JSON.stringify(isBatch ? [fields] : fields), type: 'application/json' }
   }
   if (format === 'form') {
     const form = new URLSearchParams(entries.map(([name, value]) => [name, listText(value)] as [string, string]))

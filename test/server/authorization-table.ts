@@ -30,17 +30,17 @@ export type Row = {
   /** The verbs of each path. HEAD accompanies GET, every path answers OPTIONS, and all other verbs are a 405. */
   readonly at: Readonly<Record<string, string>>
   /** The verbs of the paths with the name of the operation (R2). */
-  readonly named?: string
+  readonly reply?: string
   /** An array of requests is accepted (R3). Without it, one is a 400. */
   readonly batch?: true
   readonly ask?: (made: Made) => Readonly<Record<string, Value>>
   /** The statuses for those who may. */
   readonly answers: readonly number[]
-  /** It says something of this machine: no page of another site may ask (S11), and whoever calls from here reads all. */
+  /** It describes this machine: no page of another site may ask (S11), and whoever calls from here reads all. */
   readonly reads?: true
   /**
-   * When a page of another site is refused (T6). `ambient`, the default: if the browser has added the credential. `posts`:
-   * always, but for GET. `always`: GET too.
+   * When a page of another site is refused (T6). By default, if the browser has added the credential. `posts`: always,
+   * except for GET. `always`: for GET too.
    */
   readonly guard?: 'posts' | 'always'
   /** Only requests that are refused are sent: the others would change who the callers are. */
@@ -59,11 +59,11 @@ const unknownToken = 'A'.repeat(32)
 
 /** The row of an operation has its name, and further ones a few words more. The row of a page has its path. */
 export const rows: Readonly<Record<string, Row>> = {
-  Authenticate: { needs: 'known', at: { '/auth': 'GET POST' }, named: 'GET POST', guard: 'posts', answers: [200] },
+  Authenticate: { needs: 'known', at: { '/auth': 'GET POST' }, reply: 'GET POST', guard: 'posts', answers: [200] },
   'Authenticate to sign out': {
     needs: 'nothing',
     at: { '/auth': 'DELETE', '/auth/{provider}': 'GET POST DELETE' },
-    named: 'DELETE',
+    reply: 'DELETE',
     ask: () => ({ provider: 'logout' }),
     guard: 'always',
     answers: [200],
@@ -80,7 +80,7 @@ export const rows: Readonly<Record<string, Row>> = {
   GetAccessToken: {
     needs: 'nothing',
     at: { '/access-token': 'POST' },
-    named: 'POST',
+    reply: 'POST',
     // That of a session that has ended.
     ask: ({ refreshToken }) => ({ RefreshToken: refreshToken }),
     answers: [401],
@@ -89,7 +89,7 @@ export const rows: Readonly<Record<string, Row>> = {
     // A permanent role is more than an Admin for a time may give (O8).
     needs: 'ever',
     at: { '/assignroles': 'POST' },
-    named: 'POST',
+    reply: 'POST',
     batch: true,
     ask: () => ({ UserName: 'zq-vic', Roles: ['Granted'], Permissions: ['granted'] }),
     answers: [200],
@@ -97,7 +97,7 @@ export const rows: Readonly<Record<string, Row>> = {
   UnAssignRoles: {
     needs: 'Admin',
     at: { '/unassignroles': 'POST' },
-    named: 'POST',
+    reply: 'POST',
     batch: true,
     ask: () => ({ UserName: 'zq-vic', Roles: ['Held'], Permissions: ['held'] }),
     answers: [200],
@@ -105,14 +105,14 @@ export const rows: Readonly<Record<string, Row>> = {
   GiveBackRoles: {
     needs: 'user',
     at: { '/roles/give-back': 'POST' },
-    named: 'POST',
+    reply: 'POST',
     ask: () => ({ Permissions: ['spare'] }),
     answers: [200],
   },
   HealthCheckRequest: {
     needs: 'nothing',
     at: { '/healthcheck': 'GET' },
-    named: 'GET POST',
+    reply: 'GET POST',
     batch: true,
     ask: () => ({ ExecutionMode: 'Basic', ServerType: 'Sql', SuppressErrorCodes: true }),
     answers: [200],
@@ -128,14 +128,14 @@ export const rows: Readonly<Record<string, Row>> = {
   GetServerTypes: {
     needs: 'nothing',
     at: { '/server-types': 'GET' },
-    named: 'GET POST',
+    reply: 'GET POST',
     answers: [200],
     reads: true,
   },
   GetHistory: {
     needs: 'some',
     at: { '/history': 'GET' },
-    named: 'GET POST',
+    reply: 'GET POST',
     ask: () => ({ ServerType: 'Sql' }),
     answers: [200],
     reads: true,
@@ -150,7 +150,7 @@ export const rows: Readonly<Record<string, Row>> = {
   GetImpact: {
     needs: 'some',
     at: { '/impact': 'GET' },
-    named: 'GET POST',
+    reply: 'GET POST',
     ask: () => ({ Monitor: 'Sql/tcp zq-orders' }),
     answers: [200],
     reads: true,
@@ -158,29 +158,29 @@ export const rows: Readonly<Record<string, Row>> = {
   StartDrill: {
     needs: 'drill',
     at: { '/drills/start': 'POST' },
-    named: 'POST',
+    reply: 'POST',
     ask: () => ({ Through: ['nobody'] }),
     answers: [404],
   },
   GetDrill: {
     needs: 'drill',
     at: { '/drills': 'GET', '/drills/{Id}': 'GET' },
-    named: 'GET POST',
+    reply: 'GET POST',
     ask: () => ({ Id: 'none' }),
     answers: [404],
   },
   OpenDrill: {
     needs: 'nothing',
     at: { '/drills/opened': 'POST', '/drills/opened/{Token}': 'GET' },
-    named: 'POST',
+    reply: 'POST',
     ask: () => ({ Token: unknownToken }),
     answers: [404],
   },
-  GetQuiet: { needs: 'some', at: { '/quiet': 'GET' }, named: 'GET POST', answers: [200], reads: true },
+  GetQuiet: { needs: 'some', at: { '/quiet': 'GET' }, reply: 'GET POST', answers: [200], reads: true },
   QuietMonitors: {
     needs: 'quiet',
     at: { '/quiet/monitors': 'POST' },
-    named: 'POST',
+    reply: 'POST',
     ask: () => ({ Monitors: ['Sql/*'], For: 'PT1H', Reason: 'zq-reason' }),
     // There may be so many at a time.
     answers: [200, 409],
@@ -188,53 +188,53 @@ export const rows: Readonly<Record<string, Row>> = {
   EndQuiet: {
     needs: 'quiet',
     at: { '/quiet/end': 'POST' },
-    named: 'POST',
+    reply: 'POST',
     ask: ({ quiet }) => ({ Id: quiet }),
     answers: [200, 404],
   },
   AcknowledgeFault: {
     needs: 'quiet',
     at: { '/quiet/acknowledge': 'POST' },
-    named: 'POST',
+    reply: 'POST',
     ask: () => ({ Monitor: 'Sql/tcp zq-orders', Reason: 'zq-reason' }),
     answers: [404],
   },
-  // Nodes need a PostgreSQL store: 409.
-  GetNodes: { needs: 'all', at: { '/nodes': 'GET' }, named: 'GET POST', answers: [409], reads: true },
+  // Nodes need a PostgreSQL store.
+  GetNodes: { needs: 'all', at: { '/nodes': 'GET' }, reply: 'GET POST', answers: [409], reads: true },
   ForgetNode: {
     needs: 'Admin',
     at: { '/nodes/forget': 'POST' },
-    named: 'POST',
+    reply: 'POST',
     ask: () => ({ Name: 'zq-host' }),
     answers: [409],
   },
   ReportHeartbeat: {
     needs: 'heartbeat',
     at: { '/heartbeats': 'POST', '/heartbeats/{Name}': 'POST' },
-    named: 'POST',
+    reply: 'POST',
     ask: () => ({ Name: 'beat-1', Status: 'Ok' }),
     answers: [200],
   },
   ChangePassword: {
     needs: 'user',
     at: { '/password': 'POST' },
-    named: 'POST',
+    reply: 'POST',
     // Proves the current password, and changes nothing.
     ask: () => ({ CurrentPassword: password, NewPassword: password }),
     answers: [400],
   },
-  GetSessions: { needs: 'user', at: { '/sessions': 'GET' }, named: 'GET POST', answers: [200] },
+  GetSessions: { needs: 'user', at: { '/sessions': 'GET' }, reply: 'GET POST', answers: [200] },
   'GetSessions of another user': {
     needs: 'Admin by session',
     at: { '/sessions': 'GET' },
-    named: 'GET POST',
+    reply: 'GET POST',
     ask: () => ({ UserName: 'zq-vic' }),
     answers: [200],
   },
   EndSession: {
     needs: 'user',
     at: { '/sessions/end': 'POST', '/sessions/{Id}': 'DELETE' },
-    named: 'POST DELETE',
+    reply: 'POST DELETE',
     // The session of another user is none of the caller's.
     ask: ({ session }) => ({ Id: session }),
     answers: [404],
@@ -242,7 +242,7 @@ export const rows: Readonly<Record<string, Row>> = {
   'EndSession of another user': {
     needs: 'Admin by session',
     at: { '/sessions/end': 'POST' },
-    named: 'POST',
+    reply: 'POST',
     ask: ({ session }) => ({ UserName: 'zq-vic', Id: session }),
     answers: [200, 404],
   },
@@ -304,7 +304,7 @@ export const rows: Readonly<Record<string, Row>> = {
 /** The password of every caller. */
 export const password = 'violet-harbour-42'
 
-/** Names that nobody reads who may not: without `some` all of them, and without `all` those of the other server type. */
+/** Names that callers do not read: without the right `some` all of them, without `all` those of the other type. */
 export const hidden = {
   some: ['zq-orders', '127.0.0.9'],
   all: ['zq-shop', '127.0.0.8', 'zq-reason', 'zq-vic', 'zq-host'],
@@ -321,8 +321,8 @@ export type CallerRow = {
   /** Permissions that `svc users add` refuses, and AssignRoles gives. */
   readonly assigned?: readonly string[]
   /**
-   * What has happened since the credential was issued. The last two as a store could have them whose sessions and tokens
-   * were not removed.
+   * What has happened since the credential was issued. The last two leave sessions and tokens in the store, which svc
+   * removes when it disables a user or changes a password.
    */
   readonly since?:
     | 'expired'

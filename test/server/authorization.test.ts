@@ -23,8 +23,8 @@ function differences({ operations, pages }: Declared): readonly string[] {
   const declared = new Map<string, readonly string[]>()
   for (const { name, routes, replyVerbs, batch } of Object.values(operations)) {
     const own = routes.map(({ path, verbs }) => [path, without(verbs)] as const)
-    const named = [['{name}', without(replyVerbs)] as const, ...(batch ? [['{name}[]', 'POST'] as const] : [])]
-    declared.set(name, places([...own, ...named]))
+    const replies = [['{name}', without(replyVerbs)] as const, ...(batch ? [['{name}[]', 'POST'] as const] : [])]
+    declared.set(name, places([...own, ...replies]))
   }
   for (const { paths, post, anyHost } of Object.values(pages)) {
     const own = paths.map((path) => [path, post ? 'GET POST' : 'GET'] as const)
@@ -36,7 +36,7 @@ function differences({ operations, pages }: Declared): readonly string[] {
     const described = places(
       own.flatMap((row) => [
         ...Object.entries(row.at),
-        ...(row.named === undefined ? [] : [['{name}', row.named] as const]),
+        ...(row.reply === undefined ? [] : [['{name}', row.reply] as const]),
         ...(row.batch ? [['{name}[]', 'POST'] as const] : []),
       ]),
     )
@@ -53,7 +53,7 @@ describe('who may do what', () => {
     expect(differences({ operations, pages: ownPages })).toEqual([])
   })
 
-  test('S11 T6 an operation, a page, a path or a verb without a row is named', () => {
+  test('S11 T6 an operation, a page, a path or a verb without a row is found', () => {
     const { assignRoles, getNodes } = operations
     const grown = {
       operations: {
@@ -81,8 +81,8 @@ describe('the authorization matrix', () => {
   afterAll(() => cast.close())
 
   test('S11 T6 A9 O8 T2 every caller gets what the table says, refusals name nothing and change nothing', async () => {
-    const { sent, wrong } = await runMatrix(cast, casesOf(cast, { all: !isQuick() }))
-    expect(wrong.slice(0, 20)).toEqual([])
+    const { sent, mistakes } = await runMatrix(cast, casesOf(cast, { all: !isQuick() }))
+    expect(mistakes.slice(0, 20)).toEqual([])
     expect(sent).toBeGreaterThan(isQuick() ? 700 : 37_700)
   }, 180_000)
 })
