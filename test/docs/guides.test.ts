@@ -31,11 +31,13 @@ test('each certificate that the guides make has the name that clients compare (S
   expect(made.filter(({ text }) => !/-addext subjectAltName=DNS:/.test(text))).toEqual([])
 })
 
-test('the README has only the commands that a user needs to install svc', () => {
+test('the README has two commands in a clone: one installs svc and checks the machine, one runs the tests', () => {
   const [, section = ''] = /^## Install\n(.*?)^## /ms.exec(read('README.md')) ?? []
-  expect(section).toContain('npm ci && npx svc health')
   expect(section).toContain('git clone')
-  expect(section).not.toMatch(/npm (?:run )?(?:test|check)/)
+  const [block] = blocksOf(section)
+  const texts = block ? commandsOf(block).map(({ text }) => text.replace(/\s+#.*$/, '')) : []
+  expect(texts).toEqual(['npm ci && npx svc health', 'npm test'])
+  expect(section).not.toMatch(/npm run (?:test|check)/)
 })
 
 test('the systemd unit does not restart svc serve after a mistake that no restart mends', () => {

@@ -59,24 +59,6 @@ const listFor = async (who: string | undefined) => {
   return { status, ...(json as GetQuietResponse) }
 }
 
-test.for([
-  [undefined, 401],
-  ['monitoring', 403],
-  ['database', 403],
-  ['agent', 403],
-  ['silencer', 200],
-  ['Ann', 200],
-] as const)('M8 who may silence at a server: %s gets %i', async ([who, status]) => {
-  const made = await quiet(who, ['Sql/*'])
-  expect(made.status).toBe(status)
-  const body = { Id: idOf(made) || 'none' }
-  const ended = await request(who, 'POST', '/quiet/end', body)
-  expect(ended.status).toBe(status)
-  const acknowledged = await request(who, 'POST', '/quiet/acknowledge', { Monitor: 'tcp orders', Reason: 'INC-7' })
-  expect(acknowledged.status).toBe(status === 200 ? 404 : status)
-  expect((await listFor('Ann')).Quiet).toEqual([])
-})
-
 test('M8 who reads one type reads what concerns it, without people and reasons, and the number of the others', async () => {
   const ids = [
     idOf(await quiet('Ann', ['Sql/*', 'App/tcp shop'])),

@@ -156,13 +156,6 @@ describe('O8 an Admin for a time', () => {
     expect((await site.post('/unassignroles', { UserName: 'Ann', Roles: ['Admin'] }, headers)).status).toBe(409)
   })
 
-  test('O8 the operations that need Admin are those two and ForgetNode, which gives no rights: another one must be judged here', () => {
-    const all = Object.values(operations)
-      .filter(({ caller }) => caller === 'Admin')
-      .map(({ name }) => name)
-    expect(all.toSorted()).toEqual(['AssignRoles', 'ForgetNode', 'UnAssignRoles'])
-  })
-
   test('O8 other operations take no rights, whatever fields a request has', async () => {
     const before = rights()
     const extra = {
