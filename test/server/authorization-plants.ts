@@ -242,6 +242,12 @@ export const plants: Readonly<Record<string, Plant>> = {
     becomes: '',
     rows: ['/sign-in to sign in'],
   },
+  'a drill that another site confirms': {
+    file: 'src/core/server/drill-page.ts',
+    find: 'refuseForeignChange(context.request, context.caller, ownOrigin(server, context), server.origins)',
+    becomes: '{}',
+    rows: ['/drills/opened/{Token} to confirm'],
+  },
   'a page that knows HTTP Basic': {
     file: 'src/core/server/page-data.ts',
     find: '{ ambient: true, basic: false, signed: undefined }',

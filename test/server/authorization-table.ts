@@ -169,13 +169,6 @@ export const rows: Readonly<Record<string, Row>> = {
     ask: () => ({ Id: 'none' }),
     answers: [404],
   },
-  OpenDrill: {
-    needs: 'nothing',
-    at: { '/drills/opened': 'POST', '/drills/opened/{Token}': 'GET' },
-    reply: 'POST',
-    ask: () => ({ Token: unknownToken }),
-    answers: [404],
-  },
   GetQuiet: { needs: 'some', at: { '/quiet': 'GET' }, reply: 'GET POST', answers: [200], reads: true },
   QuietMonitors: {
     needs: 'quiet',
@@ -264,6 +257,19 @@ export const rows: Readonly<Record<string, Row>> = {
     answers: [401],
     onlyRefused: true,
   },
+  '/drills/opened/{Token}': {
+    needs: 'nothing',
+    at: { '/drills/opened/{Token}': 'GET' },
+    ask: () => ({ Token: unknownToken }),
+    answers: [404],
+  },
+  '/drills/opened/{Token} to confirm': {
+    needs: 'nothing',
+    at: { '/drills/opened/{Token}': 'POST' },
+    ask: () => ({ Token: unknownToken }),
+    guard: 'posts',
+    answers: [404],
+  },
   '/forms/quiet': { ...page, at: { '/forms/quiet': 'GET' } },
   '/forms/quiet to silence': {
     ...form,
@@ -307,7 +313,7 @@ export const password = 'violet-harbour-42'
 /** Names that callers do not read: without the right `some` all of them, without `all` those of the other type. */
 export const hidden = {
   some: ['zq-orders', '127.0.0.9'],
-  all: ['zq-shop', '127.0.0.8', 'zq-reason', 'zq-vic', 'zq-host'],
+  all: ['zq-shop', '127.0.0.8', 'zq-reason', 'zq-vic', 'zq-host', 'zq-pager'],
 } as const
 
 type Grants = { readonly roles?: readonly string[]; readonly permissions?: readonly string[] }
