@@ -39,11 +39,11 @@ export const withoutNames = (families: readonly Family[]): readonly Family[] =>
       })),
       ({ labels }) => labelSet(labels),
     )
-    const samples = [...groups.values()].flatMap(([first, ...others]) =>
-      first
-        ? [others.reduce((a, b) => ({ ...a, value: merges[family.together ?? 'sum'](a.value, b.value) }), first)]
-        : [],
-    )
+    const together = merges[family.together ?? 'sum']
+    const samples = [...groups.values()].flatMap((group) => {
+      const [first] = group
+      return first ? [{ ...first, value: group.map(({ value }) => value).reduce((a, b) => together(a, b)) }] : []
+    })
     return { ...family, samples }
   })
 
