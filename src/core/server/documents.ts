@@ -10,6 +10,7 @@ import {
   languages,
   openapi,
   openapiAll,
+  parametersOf,
   rows,
   type Shape,
   shapes,
@@ -50,9 +51,9 @@ ${tools(described)}
 <div class="many">${others.map(shape)}</div>
 </section>
 </main>
-<footer class="quiet">${described.pages.map(
-    ({ paths, summary }) => html`<a href="${paths[0] ?? ''}" title="${summary}">${paths[0]}</a> `,
-  )}</footer>
+<footer class="quiet">${described.pages
+    .filter(({ paths: [path = ''] }) => parametersOf(path).length === 0)
+    .map(({ paths, summary }) => html`<a href="${paths[0] ?? ''}" title="${summary}">${paths[0]}</a> `)}</footer>
 </body>
 </html>
 `
