@@ -359,7 +359,7 @@ describe('S3 bounds', () => {
         requests += 1
         return exempt
       },
-      refused: () => {
+      refuse: () => {
         refused += 1
       },
     })
