@@ -47,7 +47,7 @@ export const rules = {
       ),
       jsonSchemaDialect: { const: 'https://json-schema.org/draft/2020-12/schema' },
       servers: { type: 'array', minItems: 1, items: only({ url: { type: 'string', pattern: '^https?://' } }, ['url']) },
-      externalDocs: only({ url: { type: 'string', pattern: '^https?://' }, description: text }, ['url']),
+      externalDocs: only({ url: { type: 'string', pattern: '^(?:https?://|/)' }, description: text }, ['url']),
       'x-svc-limits': { type: 'object', additionalProperties: { type: 'integer' } },
       tags: { type: 'array', items: only({ name: text, description: text }, ['name']) },
       paths: mapOf(ref('path'), '^/'),

@@ -301,14 +301,17 @@ describe('S3 bounds', () => {
     for (const socket of slow) socket.destroy()
   })
 
-  test('S3 connections beyond the limit are closed at once, and counted', async () => {
+  test('S3 connections beyond the limit are answered probes only, and counted', async () => {
     await withSite({ limits: { connections: 3 } }, async ({ port }) => {
       const sockets = Array.from({ length: 3 }, () => connect(port, '127.0.0.1'))
       await Promise.all(sockets.map((socket) => until(() => socket.readyState === 'open')))
       await sleep(50)
-      expect(await raw(port, 'GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n')).toEqual({ text: '', closed: true })
+      const first = async (path: string) =>
+        (await raw(port, `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`)).text.split('\r\n')[0]
+      expect([await first('/livez'), await first('/readyz')]).toEqual(['HTTP/1.1 200 OK', 'HTTP/1.1 200 OK'])
+      expect(await first(question)).toBe('')
       for (const socket of sockets) socket.destroy()
-      let refused = 1
+      let refused = 3
       const metrics = await until(() =>
         ask(port, '/metrics').catch(() => {
           // It has not noticed yet that they are gone.
@@ -359,8 +362,9 @@ describe('S3 bounds', () => {
         requests += 1
         return exempt
       },
-      refused: () => {
+      refuse: (socket) => {
         refused += 1
+        socket.destroy()
       },
     })
     const judged: boolean[] = []

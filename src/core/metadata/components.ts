@@ -171,8 +171,8 @@ function derived(style: NameStyle): Json {
   }
 }
 
-/** The members of a document besides its paths, tags and components. */
-export const frame = ({ base }: Described, description: string): Json => ({
+/** The members of a document besides its paths, tags and components. Its server is the one that it was loaded from. */
+export const frame = (description: string): Json => ({
   openapi: '3.1.1',
   info: {
     title: interfaceTitle,
@@ -181,7 +181,7 @@ export const frame = ({ base }: Described, description: string): Json => ({
     license: { name: 'MIT', identifier: 'MIT' },
   },
   jsonSchemaDialect: 'https://json-schema.org/draft/2020-12/schema',
-  servers: [{ url: base }],
+  servers: [{ url: '/' }],
   // Those that no keyword of JSON Schema expresses are here as well.
   'x-svc-limits': limits,
 })

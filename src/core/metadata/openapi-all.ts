@@ -29,7 +29,7 @@ import { callerOf, type Described, type DescribedPage, type Json, parametersOf, 
  */
 export function openapiAll(described: Described): Json {
   return {
-    ...frame(described, description),
+    ...frame(description),
     tags: [
       { name: 'Interface', description: 'The operations, at their own paths' },
       { name: 'By name', description: 'The same operations, at paths named after the request' },

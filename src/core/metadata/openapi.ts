@@ -15,9 +15,9 @@ export function openapi(described: Described): Json {
     paths[path] = { ...paths[path], [verb.toLowerCase()]: operation(row, described) }
   }
   const document: Json = {
-    ...frame(described, description),
+    ...frame(description),
     externalDocs: {
-      url: `${described.base}/openapi-all.json`,
+      url: '/openapi-all.json',
       description: 'Every path, verb and format, as OpenAPI: aliases, CSV, JSONP, batches, reports and pages',
     },
     tags: [{ name: 'Interface', description: 'The operations' }],

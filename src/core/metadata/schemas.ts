@@ -67,8 +67,15 @@ export type Shape = { readonly schema: Dto | Choice; readonly side: Side }
 
 export const rows: readonly OperationSpec[] = Object.values(operations)
 
+let allShapes: ReadonlyMap<string, Shape> | undefined
+
 /** Every DTO and enumeration of the interface by name, each after those that it consists of. */
 export function shapes(): ReadonlyMap<string, Shape> {
+  allShapes ??= collectedShapes()
+  return allShapes
+}
+
+function collectedShapes(): ReadonlyMap<string, Shape> {
   const shapesByName = new Map<string, Shape>()
   for (const { request } of rows) collect(request, 'request', shapesByName)
   for (const { response } of rows) collect(response, 'answer', shapesByName)

@@ -5,7 +5,7 @@ import { type Described, interfaceTitle, interfaceVersion, type Json, rows, shap
 export const namespace = 'Svc.ServiceModel'
 
 /** /types/metadata.json: types and operations in the form of ServiceStack tools. */
-export function typesMetadata({ base }: Described): Json {
+export function typesMetadata({ base }: Pick<Described, 'base'>): Json {
   const requests = new Set<unknown>(rows.map(({ request }) => request))
   const responses = new Set<unknown>(rows.map(({ response }) => response))
   const others = [...shapes().values()].filter(({ schema }) => !requests.has(schema) && !responses.has(schema))
@@ -30,9 +30,12 @@ export function typesMetadata({ base }: Described): Json {
 /** Enumeration values count from 1 (N1). */
 const number = (_: string, index: number): string => String(index + 1)
 
-/** /metadata/app.json: the first document that ServiceStack tools request. */
-export const appMetadata = (described: Described): Json => ({
-  app: { baseUrl: described.base, serviceName: interfaceTitle, serviceDescription: '', jsTextCase: described.names },
+/** The address of the server that a document was loaded from. */
+const ownAddress = { base: '/' }
+
+/** /metadata/app.json: the first document that ServiceStack tools request. Its addresses are relative. */
+export const appMetadata = (described: Pick<Described, 'names' | 'providers'>): Json => ({
+  app: { baseUrl: ownAddress.base, serviceName: interfaceTitle, serviceDescription: '', jsTextCase: described.names },
   config: { debugMode: false },
   contentTypeFormats: { 'application/json': 'json', 'text/csv': 'csv', 'application/jsv': 'jsv' },
   httpHandlers: { 'API HTML': '/metadata', 'API JSON': '/api/{Request}' },
@@ -44,7 +47,7 @@ export const appMetadata = (described: Described): Json => ({
       authProviders: [{ name: 'credentials', type: 'credentials' }, ...(described.providers ?? [])],
     },
   },
-  api: typesMetadata(described),
+  api: typesMetadata(ownAddress),
   meta: { interfaceVersion, [changesWanted.key]: changesWanted.value },
 })
 

@@ -1,9 +1,14 @@
+/** A body that is made once, and sent to all callers from these buffers. */
+export type StoredBody = { readonly plain: Buffer; readonly gzipped: Buffer }
+
 /** An answer before it is written to a connection. */
 export type HttpAnswer = {
   readonly status: number
   /** Absent: no body. */
   readonly contentType?: string | undefined
   readonly body?: string | undefined
+  /** In place of `body`: what is stored for all callers, as it is and gzipped. */
+  readonly stored?: StoredBody | undefined
   /** Additional headers as a flat list: name, value, name, value. */
   readonly headers?: readonly string[] | undefined
   /** For pages. All other answers get a policy that forbids everything. */

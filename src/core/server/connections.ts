@@ -8,12 +8,12 @@ type Rules = {
   readonly isTrusted: (address: string) => boolean
   /** Whether a connection above the limit may stay. Asked for no other connection. */
   readonly isExempt: (socket: Socket) => Promise<boolean>
-  /** Called for every connection that this limit closes. */
-  readonly refused: () => void
+  /** Called for every connection above the limit that is not exempt. */
+  readonly refuse: (socket: Socket) => void
 }
 
-/** A 'connection' listener that closes further connections of an address that has too many (S3). */
-export function admit({ most, addressOf, isTrusted, isExempt, refused }: Rules): (socket: Socket) => void {
+/** A 'connection' listener that refuses further connections of an address that has too many (S3). */
+export function admit({ most, addressOf, isTrusted, isExempt, refuse }: Rules): (socket: Socket) => void {
   const counts = new Map<string, number>()
   return (socket) => {
     const address = addressOf(socket)
@@ -27,9 +27,7 @@ export function admit({ most, addressOf, isTrusted, isExempt, refused }: Rules):
     })
     if (count <= most) return
     void isExempt(socket).then((exempt) => {
-      if (exempt || socket.destroyed) return
-      refused()
-      socket.destroy()
+      if (!exempt && !socket.destroyed) refuse(socket)
     })
   }
 }

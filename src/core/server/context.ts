@@ -12,7 +12,10 @@ import { type CallerOf, type HostCheck, type HttpCaller, type PeerCheck, plainAd
 import type { ServerLimits } from './limits.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
+import type { ProbeConnections } from './probes.ts'
 import type { RequestTarget } from './routes.ts'
+import type { Pipelines } from './turns.ts'
+import type { WaitingAnswers } from './waiting.ts'
 
 /** For how many readers texts are kept. */
 const readersAtMost = 8
@@ -163,6 +166,9 @@ export type ServerContext = {
   readonly described: DescribedInterface
   readonly open: Set<UnderWay>
   readonly connections: Connections
+  readonly probes: ProbeConnections
+  readonly pipelines: Pipelines
+  readonly waiting: WaitingAnswers
   /** The number of open requests per connection. */
   readonly openOn: WeakMap<object, number>
   /** Connections on which no further request is accepted. */

@@ -1,3 +1,6 @@
+import { randomUUID } from 'node:crypto'
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
 import { Fault } from '../errors.ts'
 import { type Lazy, lazy } from '../lazy.ts'
 import {
@@ -23,14 +26,14 @@ import type { RuntimeFacts, ServeOptions } from '../service.ts'
 import type { Pair } from '../wire/index.ts'
 import type { HttpAnswer } from './answer.ts'
 import { html, type Markup, pagePolicy, trusted } from './html.ts'
-import { type OwnPage, overHttp, ownPages } from './routes.ts'
+import { type OwnPage, overHttp, ownPages, type TypesPage } from './routes.ts'
 import { style } from './style.ts'
 
 /** /metadata: the interface as a readable page, on any screen. */
-export function interfacePage(described: Described): { readonly body: string; readonly contentSecurityPolicy: string } {
+function interfacePage(described: Described): string {
   const requests = new Set<unknown>(rows.map(({ request }) => request))
   const others = [...shapes().values()].filter(({ schema }) => !requests.has(schema))
-  const page = html`<!doctype html>
+  return html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -56,8 +59,7 @@ ${tools(described)}
     .map(({ paths, summary }) => html`<a href="${paths[0] ?? ''}" title="${summary}">${paths[0]}</a> `)}</footer>
 </body>
 </html>
-`
-  return { body: page.markup, contentSecurityPolicy: pagePolicy }
+`.markup
 }
 
 function operation(row: OperationSpec, { base }: Described): Markup {
@@ -165,43 +167,90 @@ ${base}/types/metadata.json</pre></div>
 </section>
 `
 
-export type DocumentName = 'metadata' | 'openapi' | 'openapiAll' | 'types' | 'app'
+/** The descriptions with relative addresses, which are the same for all callers. */
+type StoredName = 'openapi' | 'openapiAll' | 'app'
+/** Those that name the address that the caller used. */
+type AddressedName = 'metadata' | 'types'
+export type DocumentName = StoredName | AddressedName
 
-/** The number of cached base addresses. Bounded, because callers choose the port in the Host header. */
-const maxBases = 16
-
-type Documents = Readonly<Record<DocumentName, HttpAnswer>>
 /** The options that change the description. */
 type DescribedOptions = Pick<ServeOptions, 'basic' | 'names'> & {
   readonly jsonp: boolean
   readonly providers?: RuntimeFacts['providers']
 }
 
-/** Descriptions of the interface (R6). Each is made on first use, once per base address. */
-export class DescribedInterface {
-  readonly #made = new Map<string, Lazy<Documents>>()
-  readonly #options: DescribedOptions
+const json = (value: object): string => `${JSON.stringify(value)}\n`
 
-  constructor(options: DescribedOptions) {
+const stored: Readonly<Record<StoredName, (described: Described) => string>> = {
+  openapi: (described) => json(openapi(described)),
+  openapiAll: (described) => json(openapiAll(described)),
+  app: (described) => json(appMetadata(described)),
+}
+
+type Addressed = {
+  readonly write: (described: Described) => string
+  /** The address as the document writes it. */
+  readonly escaped: (base: string) => string
+  readonly contentSecurityPolicy?: string
+}
+const addressed: Readonly<Record<AddressedName, Addressed>> = {
+  metadata: {
+    write: interfacePage,
+    escaped: (base) => html`${base}`.markup,
+    contentSecurityPolicy: pagePolicy,
+  },
+  types: {
+    write: (described) => json(typesMetadata(described)),
+    escaped: (base) => JSON.stringify(base).slice(1, -1),
+  },
+}
+
+/** What a query of `/types` may have. The longest list of options has half as many. */
+const maxOptions = 32
+
+/**
+ * Descriptions of the interface (R6). Anybody may read them, so each is rendered once for all callers, on first use: a Host
+ * header costs no rendering.
+ */
+export class DescribedInterface {
+  readonly #options: DescribedOptions
+  readonly #stored: Readonly<Record<StoredName, Lazy<HttpAnswer>>>
+  /** The text before, between and after the places of the address. */
+  readonly #addressed: Readonly<Record<AddressedName, Lazy<readonly string[]>>>
+
+  /** `rendered` is called for each rendering. */
+  constructor(options: DescribedOptions, rendered: (name: DocumentName) => void = () => {}) {
     this.#options = options
+    // Random, so that no text of the document contains it.
+    const place = `http://${randomUUID()}`
+    const render = async (name: DocumentName, write: (described: Described) => string): Promise<string> => {
+      const described = await describedAt(place, options)
+      rendered(name)
+      return write(described)
+    }
+    this.#stored = mapped(stored, (write, name) =>
+      lazy(async () => {
+        const plain = Buffer.from(await render(name, write))
+        return answerOf(name, { stored: { plain, gzipped: await gzipped(plain) } })
+      }),
+    )
+    this.#addressed = mapped(addressed, ({ write }, name) => lazy(async () => (await render(name, write)).split(place)))
   }
 
   /** `base` is the server's address as the caller knows it, from a Host header that has passed the check. */
   async answer(base: string, name: DocumentName): Promise<HttpAnswer> {
-    let documents = this.#made.get(base)
-    if (documents === undefined) {
-      documents = lazy(() => make(base, this.#options))
-      if (this.#made.size >= maxBases) this.#made.clear()
-      this.#made.set(base, documents)
-    }
-    return (await documents.get())[name]
+    if (name !== 'metadata' && name !== 'types') return await this.#stored[name].get()
+    const { escaped, contentSecurityPolicy } = addressed[name]
+    const body = (await this.#addressed[name].get()).join(escaped(base))
+    return answerOf(name, { body, contentSecurityPolicy })
   }
 
   /**
-   * The interface in a language, generated for this request with the options in its query. Throws BadRequest for an
-   * option value that is not allowed.
+   * The interface in a language, with the options in the query of this request. Throws BadRequest for too many options, and
+   * for an option value that is not allowed.
    */
   types(base: string, name: LanguageName, query: readonly Pair[]): HttpAnswer {
+    if (query.length > maxOptions) throw new Fault('BadRequest', `At most ${maxOptions} options are allowed here`)
     const language = languages[name]
     const reading = language.read(query)
     if (reading.faults.length > 0) {
@@ -213,29 +262,21 @@ export class DescribedInterface {
         })),
       })
     }
-    const body = language.file({ base, names: this.#options.names }, reading, new Date())
-    return { status: 200, contentType: ownPages[`types/${name}`].contentType, body }
+    return answerOf(`types/${name}`, { body: language.file({ base, names: this.#options.names }, reading, new Date()) })
   }
 }
 
-async function make(base: string, options: DescribedOptions): Promise<Documents> {
-  const described = await describedAt(base, options)
-  const json = (value: object): string => `${JSON.stringify(value)}\n`
-  const page = interfacePage(described)
-  return {
-    metadata: { ...of('metadata', page.body), contentSecurityPolicy: page.contentSecurityPolicy },
-    openapi: of('openapi', json(openapi(described))),
-    openapiAll: of('openapiAll', json(openapiAll(described))),
-    types: of('types', json(typesMetadata(described))),
-    app: of('app', json(appMetadata(described))),
-  }
+const gzipped = promisify(gzip)
+
+function mapped<K extends string, V, T>(all: Readonly<Record<K, V>>, make: (value: V, key: K) => T): Record<K, T> {
+  const entries = Object.entries<V>(all) as [K, V][]
+  return Object.fromEntries(entries.map(([key, value]) => [key, make(value, key)])) as Record<K, T>
 }
 
-const of = (name: DocumentName, body: string): HttpAnswer => ({
-  status: 200,
-  contentType: ownPages[name].contentType,
-  body,
-})
+const answerOf = (
+  name: DocumentName | TypesPage,
+  content: Pick<HttpAnswer, 'body' | 'stored' | 'contentSecurityPolicy'>,
+): HttpAnswer => ({ status: 200, contentType: ownPages[name].contentType, ...content })
 
 /** The description of a server at that address, including the report formats of health answers (F5). */
 export async function describedAt(

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import { Fault } from '../errors.ts'
 import { languageNames } from '../metadata/index.ts'
 import { readsHere } from '../service.ts'
@@ -13,6 +14,7 @@ import { metricsPage } from './metrics-page.ts'
 import { operate } from './operate.ts'
 import { preflightHeaders } from './origins.ts'
 import { statusPage } from './page.ts'
+import { isProbe } from './probes.ts'
 import { quietForm } from './quiet-forms.ts'
 import { asScripted, notForProduction, recordRequest } from './rehearsal.ts'
 import { faultAnswer, plainJson } from './response.ts'
@@ -161,27 +163,47 @@ export function handle(
   // After an ambiguous request, the server ignores everything on the connection.
   const { socket } = request
   if (server.silenced.has(socket)) return
+  const forProbe = isProbe(request.url)
+  const onlyProbes = server.probes.has(socket)
   // Connections have their own limit. This one bounds the waiting calls of a single connection.
   if ((server.openOn.get(socket) ?? 0) >= server.limits.maxPipelined) {
-    server.silenced.add(socket)
     server.metrics.refusedConnection()
-    socket.destroy()
+    refuseConnection(server, socket)
+    return
+  }
+  if (onlyProbes && !forProbe) {
+    refuseConnection(server, socket)
     return
   }
   const context = createRequestContext(server, request, response, expects)
   if (server.rehearsal && recordRequest(server, server.rehearsal, context)) return
   const refused = gate(request, server.limits.headerCount)
-  if (refused || hasIgnoredBody(request)) {
+  if (refused || onlyProbes || hasIgnoredBody(request)) {
     context.last = true
     server.silenced.add(socket)
   }
-  answer(server, context, refused)
-    .then((made) => (server.hold ? server.hold.then(() => send(server, context, made)) : send(server, context, made)))
+  server.pipelines.add(socket, () => answerAndSend(server, context, refused), forProbe)
+}
+
+function refuseConnection({ silenced }: ServerContext, socket: Socket): void {
+  silenced.add(socket)
+  socket.destroy()
+}
+
+async function answerAndSend(
+  server: ServerContext,
+  context: RequestContext,
+  refused: Fault | undefined,
+): Promise<void> {
+  try {
+    const made = await answer(server, context, refused)
+    if (server.hold) await server.hold
+    send(server, context, made)
+  } catch (error) {
     // Only a defect while writing the answer ends here. The caller must not get a partial one.
-    .catch((error: unknown) => {
-      response.destroy()
-      server.log({ level: 'error', msg: 'could not write a response', stack: stackOf(error) })
-    })
+    context.response.destroy()
+    server.log({ level: 'error', msg: 'could not write a response', stack: stackOf(error) })
+  }
 }
 
 async function answer(server: ServerContext, context: RequestContext, refused: Fault | undefined): Promise<HttpAnswer> {

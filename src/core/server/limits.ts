@@ -17,12 +17,19 @@ export type ServerLimits = {
   readonly headerBytes: number
   /** Headers of one request; 431 above. */
   readonly headerCount: number
-  /** Simultaneous connections; further ones are closed on arrival. */
+  /** Simultaneous connections; further ones are answered probes only. */
   readonly connections: number
   /** The same per address. Does not apply to processes of this server's account on this machine, and trusted proxies. */
   readonly connectionsPerAddress: number
+  /** Connections beyond these two limits that are answered a probe, and how long each of them may take. */
+  readonly probeConnections: number
+  readonly probeMs: number
   /** Requests that may wait for their answers on one connection. A connection with more is closed. */
   readonly maxPipelined: number
+  /** Bytes of answers that wait unread on a connection. Above, it gets its next answer when they have been read. */
+  readonly waitingBytes: number
+  /** The same of all connections together. Above, the connection that has waited for longest is closed. */
+  readonly waitingBytesOfAll: number
   /**
    * After an answer to a request with an unread body: how long the connection stays open, and how much is discarded.
    */
@@ -50,7 +57,11 @@ export const serverLimits: ServerLimits = {
   headerCount: 64,
   connections: 4_096,
   connectionsPerAddress: 512,
+  probeConnections: 16,
+  probeMs: 2_000,
   maxPipelined: 64,
+  waitingBytes: 256 * 1024,
+  waitingBytesOfAll: 32 * 1024 * 1024,
   lingerMs: 1_000,
   lingerBytes: 8 * 1024 * 1024,
   readyMs: 2_000,

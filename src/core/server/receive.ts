@@ -4,9 +4,11 @@ import { Fault } from '../errors.ts'
 import type { RequestContext } from './context.ts'
 import type { ServerLimits } from './limits.ts'
 
-/** True when the request has a body that has not been read completely. */
-export const unread = ({ headers, complete }: IncomingMessage): boolean =>
-  !complete && (headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0')
+const hasBody = ({ headers }: IncomingMessage): boolean =>
+  headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0'
+
+/** True when the request has a body that has not arrived completely. */
+export const unread = (request: IncomingMessage): boolean => !request.complete && hasBody(request)
 
 type Decoder = Gunzip | Inflate | InflateRaw
 
@@ -35,7 +37,8 @@ export function receive({ request, response, expects }: RequestContext, limit: n
   if (decoderFor === undefined && encoding !== 'identity') return Promise.reject(unsupportedEncoding())
   const tooLarge = (): Fault => new Fault('TooLarge', `The request body may have at most ${limit} bytes`)
   if (Number(headers['content-length'] ?? 0) > limit) return Promise.reject(tooLarge())
-  if (!unread(request)) return Promise.resolve(Buffer.alloc(0))
+  // The body of a request that waited for its turn may have arrived already, and still be there to read.
+  if (!hasBody(request) || request.readableEnded) return Promise.resolve(Buffer.alloc(0))
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let decoder: Decoder | undefined

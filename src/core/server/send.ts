@@ -52,9 +52,13 @@ export function send(server: ServerContext, context: RequestContext, made: HttpA
   note(server, context, gone ? 499 : answer.status)
   if (gone) return
 
-  const { body = '', contentType } = answer
+  const { contentType, stored } = answer
+  const isGzipped = stored !== undefined && acceptsGzip(request.headers['accept-encoding'])
+  const body = stored === undefined ? (answer.body ?? '') : isGzipped ? stored.gzipped : stored.plain
   const leftover = unread(request)
   const headers = commonHeaders(server, context.correlationId, request, answer.contentSecurityPolicy)
+  if (stored) headers.push('Vary', 'Accept-Encoding')
+  if (isGzipped) headers.push('Content-Encoding', 'gzip')
   const length = Buffer.byteLength(body)
   headers.push('Content-Length', String(length))
   if (contentType !== undefined) headers.push('Content-Type', contentType)
@@ -66,13 +70,28 @@ export function send(server: ServerContext, context: RequestContext, made: HttpA
   response.writeHead(answer.status, headers)
   if (!leftover) {
     // Pure ASCII yields the same bytes in latin1 and needs no encoding.
-    response.end(body, length === body.length ? 'latin1' : 'utf8')
+    if (typeof body === 'string') response.end(body, length === body.length ? 'latin1' : 'utf8')
+    else response.end(body)
+    server.waiting.answer(request.socket, response, length)
     return
   }
   // Sends the whole answer now. The connection closes after the caller has had time to read it.
   response.flushHeaders()
-  if (body !== '') response.write(body)
+  if (length > 0) response.write(body)
+  server.waiting.answer(request.socket, response, length)
   swallow(request, server.limits, () => response.end())
+}
+
+/** Whether the header allows gzip, by its name or by `*` (RFC 9110). Without the header, the body is sent as it is. */
+export function acceptsGzip(header: string | string[] | undefined): boolean {
+  const codings = new Map(
+    String(header ?? '')
+      .toLowerCase()
+      .split(',')
+      .map((entry) => entry.split(';').map((part) => part.trim()))
+      .map(([name = '', weight = '']) => [name, !/^q=0(?:\.0*)?$/.test(weight)] as const),
+  )
+  return codings.get('gzip') ?? codings.get('x-gzip') ?? codings.get('*') ?? false
 }
 
 function note(server: ServerContext, context: RequestContext, status: number): void {

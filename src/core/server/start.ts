@@ -29,8 +29,11 @@ import { type ServerLimits, serverLimits } from './limits.ts'
 import { type Log, stackOf } from './log.ts'
 import { Metrics } from './metrics.ts'
 import { accountRules, peerProcesses } from './peer-account.ts'
+import { isProbe, ProbeConnections, peerOf } from './probes.ts'
 import { router, targetReader } from './routes.ts'
 import { answerRaw, refuseUnparsed } from './send.ts'
+import { Pipelines } from './turns.ts'
+import { WaitingAnswers } from './waiting.ts'
 
 type Pair = { readonly cert: string | Buffer; readonly key: string | Buffer }
 
@@ -217,8 +220,6 @@ function endConnections(server: Server, serverContext: ServerContext): void {
   for (const socket of transports) if (!peers.has(peerOf(socket))) socket.destroy()
 }
 
-const peerOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`
-
 function closeAll({ connections: { speakers, transports } }: ServerContext): void {
   for (const socket of [...speakers, ...transports]) socket.destroy()
 }
@@ -273,6 +274,10 @@ export async function startServer(start: StartOptions): Promise<RunningServer> {
   const isLocalOnly = isLoopbackHost(start.host) && start.options.behindProxy.length === 0
   const options = { ...start.options, jsonp: start.options.jsonp ?? isLocalOnly }
   const server = withCertificate(start.tls, () => create(limits, start.tls))
+  const metrics = new Metrics(start.droppedLogLines)
+  const waiting = new WaitingAnswers({ each: limits.waitingBytes, all: limits.waitingBytesOfAll }, () =>
+    metrics.refusedConnection(),
+  )
   const serverContext: ServerContext = {
     service: start.service,
     runtime: start.runtime,
@@ -287,12 +292,15 @@ export async function startServer(start: StartOptions): Promise<RunningServer> {
     checkPeer: peerCheck(callerRules),
     callerOf: callerOf(callerRules),
     origins: new Set(options.origins),
-    metrics: new Metrics(start.droppedLogLines),
+    metrics,
     keptTexts: new KeptTexts(),
     healthJson: new HealthJson(),
     described: new DescribedInterface({ ...options, providers: start.runtime.facts.providers }),
     open: new Set(),
     connections: trackConnections(server, start.tls !== undefined),
+    probes: new ProbeConnections(limits.probeConnections, limits.probeMs),
+    pipelines: new Pipelines(waiting),
+    waiting,
     openOn: new WeakMap(),
     silenced: new WeakSet(),
     rehearsal: start.rehearsal,
@@ -388,7 +396,7 @@ function create(limits: ServerLimits, tls: StartOptions['tls']): Server {
     : createHttp(options)
   // One above the limit, to detect an excess: Node silently drops further headers.
   server.maxHeadersCount = limits.headerCount + 1
-  server.maxConnections = limits.connections
+  server.maxConnections = limits.connections + limits.probeConnections
   server.timeout = limits.silenceMs
   // A script that pipes a request into nc closes its side before the answer arrives.
   Object.assign(server, { httpAllowHalfOpen: true })
@@ -419,6 +427,9 @@ function listenTo(
     socket.once('end', () => setTimeout(() => socket.destroy(), serverContext.limits.lingerMs))
   })
   server.on('drop', () => serverContext.metrics.refusedConnection())
+  server.on('connection', (socket) => {
+    if (serverContext.connections.transports.size > serverContext.limits.connections) onlyProbes(serverContext, socket)
+  })
   server.on(
     'connection',
     admit({
@@ -426,9 +437,18 @@ function listenTo(
       addressOf: (socket) => plainAddress(socket.remoteAddress ?? ''),
       isTrusted,
       isExempt: async (socket) => !behindProxy && (await processOf(socket).isOwn()),
-      refused: () => serverContext.metrics.refusedConnection(),
+      refuse: (socket) => onlyProbes(serverContext, socket),
     }),
   )
+}
+
+/** Closes a connection beyond a limit if it has begun to ask for more than a probe, and answers it a probe otherwise. */
+function onlyProbes({ open, metrics, probes }: ServerContext, socket: Socket): void {
+  metrics.refusedConnection()
+  const peer = peerOf(socket)
+  const asksMore = [...open].some(({ request }) => !isProbe(request.url) && peerOf(request.socket) === peer)
+  if (asksMore) socket.destroy()
+  else probes.add(socket)
 }
 
 function listening(server: Server, host: string, port: number): Promise<AddressInfo> {

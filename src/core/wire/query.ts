@@ -115,13 +115,13 @@ const subjects: ReadonlySet<string> = new Set(['UserName', 'Name', 'Monitor', 'M
  */
 export const refuseOtherSubjects = (sources: Sources): void => {
   const problems = [...subjects].flatMap((field) => {
-    const named = Object.entries(sources).flatMap(([source, values]) => {
+    const names = Object.entries(sources).flatMap(([source, values]) => {
       const value = values?.[field]
       return value === undefined || value === '' ? [] : [{ source, value }]
     })
-    const other = named.find(({ value }) => value !== named[0]?.value)
+    const other = names.find(({ value }) => value !== names[0]?.value)
     if (!other) return []
-    const message = `'${field}' differs between the ${named[0]?.source} and the ${other.source}: name it once`
+    const message = `'${field}' differs between the ${names[0]?.source} and the ${other.source}: name it once`
     return [refusedField(field, message)]
   })
   const [first, ...others] = problems

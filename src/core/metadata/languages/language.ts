@@ -6,7 +6,7 @@ import { type SourceType, typesOf } from './source.ts'
 export type SourceFile<V> = {
   readonly types: readonly SourceType[]
   readonly values: V
-  readonly described: Pick<Described, 'base' | 'names'>
+  readonly described: Pick<Described, 'names'>
 }
 
 /** How files of a language begin and end the comment with the options. */
@@ -33,12 +33,8 @@ export type Language = {
   readonly client: string
   readonly read: (query: readonly (readonly [string, string])[]) => OptionReading
   /** The source text of types, without a header. */
-  readonly source: (
-    types: readonly SourceType[],
-    reading: OptionReading,
-    described: Pick<Described, 'base' | 'names'>,
-  ) => string
-  /** The interface as one file. `at` is the time of generation. */
+  readonly source: (types: readonly SourceType[], reading: OptionReading, described: Pick<Described, 'names'>) => string
+  /** The interface as one file. `at` is the time of generation. What is the same for all callers is written once. */
   readonly file: (described: Pick<Described, 'base' | 'names'>, reading: OptionReading, at: Date) => string
 }
 
@@ -48,15 +44,21 @@ export function language<const O extends Options>(spec: LanguageSpec<O>): Langua
   // `readOptions` has read exactly these options.
   const source: Language['source'] = (types, { values }, described) =>
     spec.write({ types, values: values as OptionValues<O>, described })
+  /** The source text with the default options, by the style of names. */
+  const usual = new Map<string, string>()
+  const written = (reading: OptionReading, described: Pick<Described, 'names'>): string => {
+    const before = reading.chosen.size === 0 ? usual.get(described.names) : undefined
+    if (before !== undefined) return before
+    const text = source(typesOf(described, reading.values, spec.library(described)), reading, described)
+    if (reading.chosen.size === 0) usual.set(described.names, text)
+    return text
+  }
   return {
     title,
     client,
     read: (query) => readOptions(options, query),
     source,
-    file: (described, reading, at) => {
-      const types = typesOf(described, reading.values, spec.library(described))
-      return `${header(spec, described.base, reading, at)}\n${source(types, reading, described)}`
-    },
+    file: (described, reading, at) => `${header(spec, described.base, reading, at)}\n${written(reading, described)}`,
   }
 }
 

@@ -116,7 +116,7 @@ const implicit = (version: string, names: Described['names']): TypeMember => ({
 function namesIn(list: boolean | string | undefined, all: ReadonlyMap<string, Shape>): Set<string> {
   const names = new Set<string>()
   if (typeof list !== 'string' || list === '') return names
-  for (const entry of list.split(',')) {
+  for (const entry of new Set(list.split(','))) {
     const name = entry.replace('.*', '')
     names.add(name)
     const schema = all.get(name)?.schema
