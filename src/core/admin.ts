@@ -137,6 +137,12 @@ export type AuditVerdict = {
   readonly began: { readonly number: number; readonly at: number } | undefined
   /** Entries older than the first seal. */
   readonly entriesBefore: number
+  /** In a stream: lines that repeat an earlier one, lines that are cut off, and entries whose change was refused. */
+  readonly repeated: number
+  readonly torn: number
+  readonly withdrawn: number
+  /** In a stream that begins later: entries that were written before it. */
+  readonly earlier: number
 }
 /** Who held a role at a time. */
 export type PastHolders = {

@@ -156,11 +156,13 @@ export type KeyRow = {
   readonly revokedAt: number | undefined
 }
 export type AuditRow = Omit<AuditFacts, 'at'> & { readonly at: number }
-/**
- * Gets the entries of a transaction before it commits. What it throws prevents the change (S14). A transaction that is repeated
- * passes its entries again.
- */
-export type AuditGate = (entries: readonly ChainEntry[]) => Promise<void>
+/** Gets the entries of each transaction before it commits (S14). */
+export type AuditGate = {
+  /** What it throws prevents the change. A transaction that is repeated passes its entries again. */
+  readonly pass: (entries: readonly ChainEntry[]) => Promise<void>
+  /** The transaction of these entries was not committed, as far as is known. SQLite uses their ids again. */
+  readonly withdraw: (entries: readonly ChainEntry[]) => void
+}
 /** Which entries of the audit to list. */
 export type AuditFilter = {
   /** Who made them, or whom they are about, without regard to letter case. */
