@@ -144,6 +144,9 @@ async function checkConfig(examination: Examination): Promise<Outcome> {
   return ok(`${value}: ${monitors} ${monitors === 1 ? 'monitor' : 'monitors'}`)
 }
 
+/** How many foreign objects are named. */
+const maxNamed = 3
+
 async function checkStore(examination: Examination): Promise<Outcome> {
   const { flags, env, signal } = examination
   const { value = '', note } = await readInForce(examination, 'store')
@@ -164,6 +167,16 @@ async function checkStore(examination: Examination): Promise<Outcome> {
   if (share !== undefined) {
     const message = `${value} opens, but it is on the share ${share}: svc serve answers no request while that does not answer`
     return warning(message, 'Keep the store on a disk of this machine, or in PostgreSQL.')
+  }
+  const foreign = await session.admin.foreignObjects()
+  if (foreign.length > 0) {
+    const named =
+      foreign.slice(0, maxNamed).join(', ') +
+      (foreign.length > maxNamed ? ` and ${foreign.length - maxNamed} more` : '')
+    return warning(
+      `${value} opens, but has what svc did not make and does not use: ${named}`,
+      'Remove it, or keep it in a database of its own.',
+    )
   }
   return any ? ok(`${value} opens`) : ok(`${value} opens; it has no users`, 'svc users add NAME --role Admin')
 }

@@ -9,6 +9,7 @@ import type { AuditFacts } from '../service.ts'
 import type { StatesRows } from '../states/index.ts'
 import type { AuditEvent } from './audit-events.ts'
 import type { StoreClock } from './clock.ts'
+import type { SchemaReport } from './own-schema.ts'
 import type { StoreFiles } from './path.ts'
 
 /**
@@ -595,6 +596,11 @@ export type Data = {
    * too. Undefined for an embedded store, which one server uses.
    */
   readonly nodes: StoredNodes | undefined
+  /**
+   * Compares the schema with that of svc. While it has what changes the contents of the tables, such as a trigger, every other
+   * method throws StoreOutage.
+   */
+  readonly inspect: () => Promise<SchemaReport>
   /** Whatever writes to the audit waits for this gate before it commits. Undefined: for none. Replaces the gate before. */
   readonly passAudit: (gate: AuditGate | undefined) => void
   /** Drills, and what receivers know of them, in the database of the history, too. */
