@@ -11,8 +11,10 @@ export type ValueProblem = { readonly FieldName: string; readonly Message: strin
 export type Admin = {
   /** The store's name in answers: the file, or the database's URL without its password. */
   readonly store: string
-  /** Objects in the database that svc did not make and does not use, as `the table "notes"`. */
-  readonly foreignObjects: () => Promise<readonly string[]>
+  readonly schema: {
+    /** Objects in the database that svc did not make and does not use, as `the table "notes"`. */
+    readonly foreign: () => Promise<readonly string[]>
+  }
   readonly users: {
     /** Makes the store if it does not exist. Without a password the user cannot sign in by password. */
     readonly add: (user: NewUser, by: AdminActor) => Promise<UserFacts>

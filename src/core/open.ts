@@ -161,7 +161,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
       return keeper?.notKept()
     },
     unusableStore: usesAccounts ? undefined : newer?.fault.reason,
-    storeFiles: shared && usesAccounts && store?.storePath !== undefined ? (await store.data(false)).files : undefined,
+    storeFiles: shared && usesAccounts && store?.storePath !== undefined ? await filesOf(store) : undefined,
     providers: store && providersOf(config.auth),
   }
   const loadQuiet = lazy(async () =>
@@ -261,6 +261,16 @@ async function keepStates(
     problem: nodes?.problem,
     log,
   })
+}
+
+/** The files of an embedded store. Undefined while it is not used. */
+async function filesOf(store: OpenStore) {
+  try {
+    return (await store.data(false)).files
+  } catch (error) {
+    if (error instanceof StoreOutage) return undefined
+    throw error
+  }
 }
 
 /** What divides the work among the nodes that share a store. */

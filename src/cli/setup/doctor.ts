@@ -168,7 +168,7 @@ async function checkStore(examination: Examination): Promise<Outcome> {
     const message = `${value} opens, but it is on the share ${share}: svc serve answers no request while that does not answer`
     return warning(message, 'Keep the store on a disk of this machine, or in PostgreSQL.')
   }
-  const foreign = await session.admin.foreignObjects()
+  const foreign = await session.admin.schema.foreign()
   if (foreign.length > 0) {
     const named =
       foreign.slice(0, maxNamed).join(', ') +
