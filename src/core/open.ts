@@ -64,7 +64,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
       return current.exec
     },
     ownUrl: () => ownUrl,
-    ownSchema: async () => await (await import('./store/index.ts')).loadSchemaCheck(),
+    ownSchema: async () => (await import('./store/index.ts')).ownSchemaCheck(),
   }
   const history =
     store &&
