@@ -200,6 +200,8 @@ const law: Record<string, readonly string[]> = {
     'nodes',
     'pace',
     'file-errors',
+    // Names of objects in a database that others have made.
+    'sanitize',
     'files',
     'service',
     'system',

@@ -81,11 +81,17 @@ serve writes the head to its log every hour, and svc audit head prints it.`
     '<%= config.bin %> audit verify',
     '<%= config.bin %> audit verify --head 1204:3f9c…',
     '<%= config.bin %> audit verify --export audit.jsonl',
+    '<%= config.bin %> audit verify --stream /var/log/svc/audit.jsonl',
   ]
   static override flags = {
     head: headFlag({ description: 'A head that was kept elsewhere: the chain must contain it' }),
     export: text('export')({
-      description: 'Verify this file, without a store: an export, or the stream of svc serve',
+      description: 'Verify this export, without a store',
+      helpValue: 'FILE',
+      exclusive: ['stream'],
+    }),
+    stream: text('stream')({
+      description: 'Verify this stream of svc serve, or a part of one, without a store',
       helpValue: 'FILE',
     }),
     ...storeFlags,
@@ -93,15 +99,17 @@ serve writes the head to its log every hour, and svc audit head prints it.`
 
   protected async perform(signal: AbortSignal): Promise<number | undefined> {
     const { flags } = await this.parse(AuditVerify)
-    const { head, export: file } = flags
+    const { head } = flags
     const { isIntact, verdictText } = await loadLists()
     const answer = (verdict: Parameters<typeof isIntact>[0], target: string): number | undefined => {
       this.printList(verdictText(verdict, { target, isCompared: head !== undefined }, this.output))
       return isIntact(verdict) ? undefined : exits.unhealthy.code
     }
-    if (file !== undefined) {
+    for (const kind of ['export', 'stream'] as const) {
+      const file = flags[kind]
+      if (file === undefined) continue
       const { verifyAuditFile } = await import('../cli/accounts/audit-file.ts')
-      return answer(await verifyAuditFile(file, head, signal), file)
+      return answer(await verifyAuditFile(file, kind, head, signal), file)
     }
     return await this.inStore(flags, signal, async ({ admin }) =>
       answer(await admin.audit.verify(head, signal), admin.store),

@@ -29,7 +29,7 @@ unless you use --keep. Roles and permissions are those of the backup; svc lists 
     const now = new Date(this.io.clock.now())
     const restored = await restore({ store, file, keep: flags.keep === true, actor, now, signal })
     const { restoreNotes, rolledBack } = await import('../cli/backups/lists.ts')
-    const { comparison, keptAs = null, sessions, unreadable = null, hasAdmin } = restored
+    const { comparison, keptAs = null, sessions, unreadable = null, hasAdmin, foreign } = restored
     const changes = comparison?.changes ?? []
     const around = {
       store: label,
@@ -40,6 +40,7 @@ unless you use --keep. Roles and permissions are those of the backup; svc lists 
       isLater: comparison?.isLater ?? null,
       unreadable,
       hasAdmin,
+      foreign,
     }
     const headline = { mark: 'ok', sentence: `The store is restored from ${file}` } as const
     this.printList(rolledBack.render(changes, around, { ...this.output, headline }))

@@ -11,6 +11,10 @@ export type ValueProblem = { readonly FieldName: string; readonly Message: strin
 export type Admin = {
   /** The store's name in answers: the file, or the database's URL without its password. */
   readonly store: string
+  readonly schema: {
+    /** Objects in the database that svc did not make and does not use, as `the table "notes"`. */
+    readonly foreign: () => Promise<readonly string[]>
+  }
   readonly users: {
     /** Makes the store if it does not exist. Without a password the user cannot sign in by password. */
     readonly add: (user: NewUser, by: AdminActor) => Promise<UserFacts>
@@ -137,6 +141,12 @@ export type AuditVerdict = {
   readonly began: { readonly number: number; readonly at: number } | undefined
   /** Entries older than the first seal. */
   readonly entriesBefore: number
+  /** In a stream: lines that repeat an earlier one, lines that are cut off, and entries whose change was refused. */
+  readonly repeated: number
+  readonly torn: number
+  readonly withdrawn: number
+  /** In a stream that begins later: entries that were written before it. */
+  readonly earlier: number
 }
 /** Who held a role at a time. */
 export type PastHolders = {

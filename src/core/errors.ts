@@ -238,6 +238,16 @@ export class NewerStore extends Fault {
   }
 }
 
+/** A store that has objects which svc did not make, and which change what svc reads or writes. It is not used. */
+export class AlteredStore extends Fault {
+  /** Continues the sentence "The store …". Only for people who may know what it contains. */
+  readonly why: string
+  constructor(store: string, why: string, hints: readonly string[]) {
+    super('Local', `${store} ${why}`, { hints })
+    this.why = why
+  }
+}
+
 /** The store cannot be used at the moment. Whoever tries again later may succeed. */
 export class StoreOutage extends Fault {
   /** Continues the sentence "The store …". Callers may see it: it does not say where the store is. */

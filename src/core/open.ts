@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { hostname } from 'node:os'
 import type { Config } from './config/index.ts'
 import type { ProvidedServices } from './engine/index.ts'
-import { Fault, isStoreFailure, NewerStore, StoreOutage, shuttingDown } from './errors.ts'
+import { AlteredStore, Fault, isStoreFailure, NewerStore, StoreOutage, shuttingDown } from './errors.ts'
 import { type Lazy, lazy, lazyGroups, lazyMethods } from './lazy.ts'
 import {
   localService,
@@ -64,6 +64,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
       return current.exec
     },
     ownUrl: () => ownUrl,
+    ownSchema: async () => (await import('./store/index.ts')).ownSchemaCheck(),
   }
   const history =
     store &&
@@ -160,7 +161,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
       return keeper?.notKept()
     },
     unusableStore: usesAccounts ? undefined : newer?.fault.reason,
-    storeFiles: shared && usesAccounts && store?.storePath !== undefined ? (await store.data(false)).files : undefined,
+    storeFiles: shared && usesAccounts && store?.storePath !== undefined ? await filesOf(store) : undefined,
     providers: store && providersOf(config.auth),
   }
   const loadQuiet = lazy(async () =>
@@ -261,6 +262,16 @@ async function keepStates(
     problem: nodes?.problem,
     log,
   })
+}
+
+/** The files of an embedded store. Undefined while it is not used. */
+async function filesOf(store: OpenStore) {
+  try {
+    return (await store.data(false)).files
+  } catch (error) {
+    if (error instanceof StoreOutage) return undefined
+    throw error
+  }
 }
 
 /** What divides the work among the nodes that share a store. */
@@ -436,7 +447,7 @@ async function holdStore(
   /** Why the store is not used. */
   let refusal: Fault | undefined
   /** Why it could not be opened at the start, and the attempts to open it since then. */
-  let outage: StoreOutage | undefined
+  let outage: StoreOutage | AlteredStore | undefined
   let opening: Promise<void> | undefined
   const data = async (create: boolean): Promise<Data> => {
     if (closed) throw shuttingDown()
@@ -455,12 +466,13 @@ async function holdStore(
       try {
         return settle(await newerIn(opened.get, storePath))
       } catch (error) {
-        if (storePath !== undefined || !(error instanceof StoreOutage)) throw error
+        const isAltered = error instanceof AlteredStore
+        if (!isAltered && (storePath !== undefined || !(error instanceof StoreOutage))) throw error
         // Nothing has to be loaded when the store answers.
-        await Promise.all([import('./parts/late-store.ts'), loadPostgresRows()])
+        const [{ notUsed }] = await Promise.all([import('./parts/late-store.ts'), loadPostgresRows()])
         outage = error
-        refusal = new StoreOutage(error.why, {})
-        warn(error, `${effectOf.store} until the store answers`)
+        refusal = isAltered ? notUsed() : new StoreOutage(error.why, {})
+        warn(error, `${effectOf.store} until ${isAltered ? 'that is removed' : 'the store answers'}`)
         return undefined
       }
     },

@@ -199,7 +199,7 @@ describe('W5 at a distant store, simulated', { timeout: 120_000 }, () => {
     await counted(change, 2)
     await counted(begin, 1)
     const passed: number[] = []
-    data.passAudit(async (entries) => void passed.push(entries.length))
+    data.passAudit({ pass: async (entries) => void passed.push(entries.length), withdraw: () => {} })
     await counted(change, 3)
     await counted(begin, 2)
     expect(passed.length).toBeGreaterThan(0)

@@ -162,9 +162,99 @@ describe('svc audit verify', () => {
     expect(await verify(lines.slice(0, 3).join('\n'))).toMatch(/^0 intact 1:/)
     expect(await verify(lines.slice(0, 3).join('\n'), '--head', head)).toBe('3 broken 1 cut')
     expect(await verify(`${lines[0] ?? ''}\n`)).toMatch(/^12 .*it has no seal/)
-    expect(await verify('root:x:0:0\n')).toMatch(/^12 .*is not an audit that svc exported: line 1 is not a JSON object/)
+    expect(await verify('root:x:0:0\n')).toBe('3 broken 0 cut')
     const again = await run('audit', 'export', file)
     expect([again.code, again.stderr]).toEqual([12, expect.stringContaining('--overwrite')])
+  })
+})
+
+describe('svc audit verify --export and --stream', () => {
+  const file = () => join(home.folder, 'audit.jsonl')
+  /** An export with three entries: the header, entry 1, seal 1, entries 2 and 3, seal 2. */
+  async function exported(): Promise<readonly string[]> {
+    await run('audit', 'head')
+    await run('users', 'add', 'bob', '--no-password')
+    await run('users', 'add', 'eve', '--no-password')
+    await run('audit', 'export', file())
+    return readFileSync(file(), 'utf8').split('\n')
+  }
+  const verify = async (as: '--export' | '--stream', lines: readonly string[] | Uint8Array) => {
+    writeFileSync(file(), lines instanceof Uint8Array ? lines : lines.join('\n'))
+    const { code, stdout, stderr } = await run('audit', 'verify', as, file())
+    return `${code} ${stdout.split('\n')[0]?.split('\t').slice(1, 5).join(' ')}${stderr}`
+  }
+
+  test('S13 a line that svc would not have written byte for byte is broken in an export and in a stream', async () => {
+    const lines = await exported()
+    const [header = '', , , entry = '', , seal = ''] = lines
+    const changes: Readonly<Record<string, readonly [at: number, line: string]>> = {
+      'one member more': [3, entry.replace('{', '{"roles":"Admin",')],
+      'one member more at the end': [3, entry.replace(/}$/, ',"note":"x"}')],
+      'a member twice': [3, entry.replace('"target":', '"target":"mallory","target":')],
+      'another order': [3, entry.replace(/^\{("id":2),("at":"[^"]+")/, '{$2,$1')],
+      'other spacing': [3, entry.replace(':', ': ')],
+      'a space at the end': [3, `${entry} `],
+      'a carriage return': [3, `${entry}\r`],
+      'an escape': [3, entry.replace('bob', '\\u0062ob')],
+      'another notation of the time': [3, entry.replace(/\.(\d+)Z/, '.$1+00:00')],
+      'one member more in a seal': [5, seal.replace('{', '{"by":"x",')],
+      'another previous seal': [5, seal.replace(/"previous":"[^"]+"/, '"previous":"0"')],
+    }
+    for (const [what, [at, line]] of Object.entries(changes)) {
+      const changed = lines.with(at, line)
+      expect([what, await verify('--export', changed)]).toEqual([what, expect.stringMatching(/^3 broken 2 /)])
+      expect([what, await verify('--stream', changed.slice(1))]).toEqual([what, expect.stringMatching(/^3 broken 2 /)])
+    }
+    for (const [what, line] of Object.entries({ more: header.replace('{', '{"a":1,'), spacing: `${header} ` })) {
+      expect([what, await verify('--export', lines.with(0, line))]).toEqual([what, expect.stringMatching(/^3 broken/)])
+    }
+    expect(await verify('--export', lines.with(0, header.replace('"format":1', '"format":2')))).toMatch(/^12 .*newer/)
+    expect(await verify('--export', lines.toSpliced(4, 0, ''))).toMatch(/^3 broken 2 insertion line 5 /)
+    // JavaScript decodes these bytes as the replacement character, which is in the entry.
+    const bytes = Buffer.from(lines.join('\n').replace('"bob"', '"b\u00e9"'))
+    bytes[bytes.indexOf(Buffer.from('\u00e9')) + 1] = 0x41
+    expect(await verify('--export', bytes)).toMatch(/^3 broken 2 edit/)
+  })
+  test('S13 a second line with an id is broken, before the real line and after it, in its seal and later', async () => {
+    const lines = await exported()
+    const forged = (lines[3] ?? '').replace('"bob"', '"mallory"')
+    for (const at of [1, 3, 4, 5, 6]) {
+      const expected = [at, expect.stringMatching(/^3 broken \d insertion line \d is a second line with the id 2/)]
+      const changed = lines.toSpliced(at, 0, forged)
+      expect([at, await verify('--export', changed)]).toEqual(expected)
+      expect([at, await verify('--stream', changed.slice(1))]).toEqual(expected)
+    }
+    expect(await verify('--export', lines.toSpliced(4, 0, lines[3] ?? ''))).toMatch(/^3 broken 2 insertion/)
+    expect(await verify('--export', lines.toSpliced(6, 0, lines[5] ?? ''))).toMatch(/^3 broken 2 seal/)
+  })
+  test('S13 a file without the header of an export is broken, and the message names --stream', async () => {
+    const lines = await exported()
+    expect(await verify('--export', lines.slice(1))).toMatch(/^3 broken 0 cut line 1 .*--stream/)
+    expect(await verify('--export', [])).toMatch(/^3 broken 0 cut /)
+    expect(await verify('--export', ['', ...lines])).toMatch(/^3 broken 0 cut /)
+    expect(await verify('--stream', lines)).toMatch(/^12 .*--export/)
+    const both = await run('audit', 'verify', '--export', file(), '--stream', file())
+    expect(both.code).toBe(2)
+  })
+  test('S14 repetitions, torn lines and a later beginning of a stream are accepted and counted', async () => {
+    const lines = (await exported()).slice(1, -1)
+    const [first = '', sealOne = '', two = '', three = '', sealTwo = ''] = lines
+    const stream = [first, sealOne, two, sealOne, two.slice(0, 40), two, three, sealTwo, three, sealTwo, '{"se']
+    writeFileSync(file(), stream.join('\n'))
+    const { code, stdout } = await run('audit', 'verify', '--stream', file(), '--json')
+    const [verdict] = (JSON.parse(stdout) as { verdicts: readonly object[] }).verdicts
+    expect([code, verdict]).toEqual([
+      0,
+      expect.objectContaining({ intact: true, entries: 3, seals: 2, repeated: 4, torn: 2, earlier: 0 }),
+    ])
+    const terminal = await home.run(['audit', 'verify', '--stream', file()], { columns: 120 })
+    expect(terminal.stdout).toMatch(/Repeated +4 lines\n/)
+    expect(terminal.stdout).toMatch(/Torn +2 lines\n/)
+    writeFileSync(file(), [three, sealTwo].join('\n'))
+    const later = await run('audit', 'verify', '--stream', file(), '--json')
+    expect([later.code, later.stdout]).toEqual([0, expect.stringMatching(/"earlier": ?1\b/)])
+    expect(await verify('--stream', ['root:x:0:0', ...lines])).toMatch(/^3 broken 1 insertion line 1 /)
+    expect(await verify('--stream', ['root:x:0:0'])).toMatch(/^12 .*it has no seal/)
   })
 })
 

@@ -46,7 +46,11 @@ export const rules = {
         ['title', 'version'],
       ),
       jsonSchemaDialect: { const: 'https://json-schema.org/draft/2020-12/schema' },
-      servers: { type: 'array', minItems: 1, items: only({ url: { type: 'string', pattern: '^https?://' } }, ['url']) },
+      servers: {
+        type: 'array',
+        minItems: 1,
+        items: only({ url: { type: 'string', pattern: '^(?:https?://|/)' } }, ['url']),
+      },
       externalDocs: only({ url: { type: 'string', pattern: '^(?:https?://|/)' }, description: text }, ['url']),
       'x-svc-limits': { type: 'object', additionalProperties: { type: 'integer' } },
       tags: { type: 'array', items: only({ name: text, description: text }, ['name']) },

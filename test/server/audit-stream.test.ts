@@ -1,6 +1,18 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  createReadStream,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { verifyLines } from '../../src/core/audit/index.ts'
 import { loadConfig } from '../../src/core/config/index.ts'
@@ -29,7 +41,15 @@ const lines = (path = file()): readonly Line[] =>
   readFileSync(path, 'utf8')
     .split('\n')
     .filter((line) => line !== '')
-    .map((line) => JSON.parse(line) as Line)
+    .flatMap((line) => parsed(line) ?? [])
+
+function parsed(line: string): Line | undefined {
+  try {
+    return JSON.parse(line) as Line
+  } catch {
+    return undefined
+  }
+}
 
 /** A server of this process with a stream, and the Admin Ann, who is signed in. */
 async function serving({ stream = file() }: { readonly stream?: string } = {}) {
@@ -81,6 +101,7 @@ async function serving({ stream = file() }: { readonly stream?: string } = {}) {
   }
   return { url: server.url, runtime, log, store, assign, signIn, close }
 }
+const verified = () => verifyLines(createReadStream(file()), 'stream', { now: Date.now(), refusalsKeptMs })
 const ready = async (url: string) => (await fetch(new URL('/readyz', url))).status
 
 describe('the stream of the audit', () => {
@@ -95,10 +116,7 @@ describe('the stream of the audit', () => {
     expect(entries.map(({ event }) => event)).toEqual(['user.added', 'signin.ok', 'roles.changed', 'roles.changed'])
     expect(statSync(file()).mode & 0o777).toBe(0o600)
     await close()
-    async function* text() {
-      yield* readFileSync(file(), 'utf8').split('\n')
-    }
-    const verdict = await verifyLines(text(), { now: Date.now(), refusalsKeptMs })
+    const verdict = await verified()
     expect(verdict).toMatchObject({ problems: [], more: 0 })
     expect(verdict.entries + verdict.unsealed).toBe(4)
   })
@@ -155,6 +173,41 @@ describe('the stream of the audit', () => {
     await second.close()
     const seals = lines().flatMap(({ seal }) => seal ?? [])
     expect(seals).toEqual(seals.map((_, n) => n + 1))
+  })
+
+  test('S14 an entry whose change the database refused is withdrawn before its id is used again', async () => {
+    const { runtime, store, assign, close } = await serving()
+    await until(() => lines().some(({ seal }) => seal !== undefined))
+    const database = new DatabaseSync(store)
+    // A foreign key that is compared at the commit, after the entry has been streamed.
+    database.exec(`CREATE TABLE "late" ("id" TEXT REFERENCES "users" ("id") DEFERRABLE INITIALLY DEFERRED);
+      CREATE TRIGGER "refuse" AFTER INSERT ON "audit" WHEN NEW."target" = 'late'
+      BEGIN INSERT INTO "late" VALUES ('nobody'); END`)
+    database.close()
+    await expect(runtime.admin?.users.add({ userName: 'late', password, roles: [] }, by)).rejects.toThrow()
+    const refused = lines().find(({ target }) => target === 'late')
+    expect((await assign('Ops')).status).toBe(200)
+    expect(lines().filter(({ id }) => id !== undefined && id === refused?.id)).toHaveLength(3)
+    await until(() => lines().at(-1)?.seal !== undefined)
+    await close()
+    expect(await verified()).toMatchObject({ problems: [], withdrawn: 1 })
+  })
+
+  test('S14 an entry that a killed server has streamed and not committed is withdrawn when it starts again', async () => {
+    const first = await serving()
+    await until(() => existsSync(`${file()}.position`))
+    await first.close()
+    const entries = lines().filter(({ id }) => id !== undefined)
+    const last = entries.at(-1)
+    const id = Number(last?.id) + 1
+    appendFileSync(file(), `${JSON.stringify({ ...last, id, target: 'lost' })}\n{"id":${id + 1},"a`)
+    const second = await serving()
+    await second.assign('Ops')
+    await until(() => lines().at(-1)?.seal !== undefined)
+    await second.close()
+    const verdict = await verified()
+    expect(verdict).toMatchObject({ problems: [], withdrawn: 1, torn: 1 })
+    expect(verdict.entries).toBeGreaterThan(entries.length)
   })
 
   test('S14 a file that log rotation has moved away is made again', async () => {

@@ -2,31 +2,27 @@ import { randomUUID } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { link, open, rename, rm } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
-import { createInterface } from 'node:readline'
 import { type ChainHead, type ChainVerdict, verifyLines } from '../../core/audit/index.ts'
 import { Fault } from '../../core/errors.ts'
 import { fileProblem } from '../../core/file-errors.ts'
 import { loadAuditEvents } from '../../core/store/index.ts'
 
-/** Verifies an export or a stream of the audit log. Throws Fault Local for any other file. */
+/** Verifies an export or a stream of the audit log. Throws Fault Local for a file that is neither intact nor broken. */
 export async function verifyAuditFile(
   file: string,
+  kind: 'export' | 'stream',
   head: ChainHead | undefined,
   signal: AbortSignal,
 ): Promise<ChainVerdict> {
   const { refusalsKeptMs } = await loadAuditEvents()
   const stream = createReadStream(file, { signal })
   try {
-    // readline does not pass on errors of the stream.
-    const failed = new Promise<never>((_, reject) => stream.once('error', reject))
-    const lines = createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY })
-    return await Promise.race([verifyLines(lines, { now: Date.now(), refusalsKeptMs, head }), failed])
+    return await verifyLines(stream, kind, { now: Date.now(), refusalsKeptMs, head })
   } catch (error) {
     if (signal.aborted) throw signal.reason
     if (error instanceof SyntaxError) {
-      throw new Fault('Local', `${file} is not an audit that svc exported: ${error.message}`, {
-        hints: ['svc audit export FILE writes one.'],
-      })
+      const [what, hint] = fileKinds[kind]
+      throw new Fault('Local', `${file} is not ${what}: ${error.message}`, { hints: [hint] })
     }
     if (typeof (error as NodeJS.ErrnoException).code !== 'string') throw error
     throw new Fault('Local', `${file} ${fileProblem(error)}`, { cause: error })
@@ -34,6 +30,11 @@ export async function verifyAuditFile(
     stream.destroy()
   }
 }
+
+const fileKinds = {
+  export: ['an audit that svc exported', 'svc audit export FILE writes one.'],
+  stream: ['a stream of the audit', 'serve.audit.stream in svc.yaml names the file of a stream.'],
+} as const
 
 /** Writes a file with mode 600, which appears once it is complete. `write` gets the function that appends text. */
 export async function writeAuditFile<T>(

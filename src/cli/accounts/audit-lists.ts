@@ -134,6 +134,10 @@ export const verdicts = document<VerdictRow>()({
     firstSeal: orNull(integer),
     firstSealAt: orNull(dateTime),
     entriesBefore: integer,
+    repeated: integer,
+    torn: integer,
+    withdrawn: integer,
+    earlier: integer,
     comparedWithHead: flag,
   },
 })
@@ -176,9 +180,14 @@ function onTerminal(
   screen: Screen,
 ): string {
   const { problems, more, seals, entries, pruned, unsealed, began, entriesBefore } = verdict
+  const { repeated, torn, withdrawn, earlier } = verdict
   const [first] = problems
   const top = first
-    ? headline('fail', `The audit is broken at seal ${first.seal}: ${first.sentence}`, screen)
+    ? headline(
+        'fail',
+        `The audit is broken${first.seal === 0 ? '' : ` at seal ${first.seal}`}: ${first.sentence}`,
+        screen,
+      )
     : headline(
         'ok',
         `The audit is intact: ${counted(entries, 'entry', 'entries')} in ${counted(seals, 'seal', 'seals')}`,
@@ -189,6 +198,10 @@ function onTerminal(
     ['Head', head ?? 'none: the audit has no entry'],
     ['Not sealed yet', unsealed === 0 ? '' : counted(unsealed, 'entry', 'entries')],
     ['Deleted by age', pruned === 0 ? '' : counted(pruned, 'refusal', 'refusals')],
+    ['Repeated', repeated === 0 ? '' : counted(repeated, 'line', 'lines')],
+    ['Torn', torn === 0 ? '' : counted(torn, 'line', 'lines')],
+    ['Withdrawn', withdrawn === 0 ? '' : `${counted(withdrawn, 'entry', 'entries')} whose change was refused`],
+    ['In an earlier part', earlier === 0 ? '' : counted(earlier, 'entry', 'entries')],
     [
       'Covers',
       began

@@ -1,6 +1,6 @@
 import { showBytes } from '../../core/format.ts'
 import type { Backup, Restored, RolledBack } from '../../core/store/index.ts'
-import { flag, integer, oneOf, orNull, string } from '../render/document.ts'
+import { flag, integer, oneOf, orNull, string, strings } from '../render/document.ts'
 import { type ListOutput, list } from '../render/list.ts'
 import { headline } from '../render/table.ts'
 
@@ -44,6 +44,7 @@ export const rolledBack = list<RolledBack>()({
     isLater: orNull(flag),
     unreadable: orNull(string),
     hasAdmin: flag,
+    foreign: strings,
   },
   beneath: 'store',
   rows: 'changes',
@@ -66,7 +67,14 @@ export const rolledBack = list<RolledBack>()({
 })
 
 /** What a restore did beside the changes that it lists, in sentences. */
-export function restoreNotes({ keptAs, sessions, hasAdmin, comparison, unreadable }: Restored): readonly string[] {
+export function restoreNotes({
+  keptAs,
+  sessions,
+  hasAdmin,
+  comparison,
+  unreadable,
+  foreign,
+}: Restored): readonly string[] {
   return [
     ...(keptAs === undefined ? [] : [`The previous store is kept as ${keptAs}`]),
     ...(sessions === 0 ? [] : [`${counted(sessions, 'sign-in')} of the backup ended: these users sign in again`]),
@@ -82,8 +90,15 @@ export function restoreNotes({ keptAs, sessions, hasAdmin, comparison, unreadabl
     ...(comparison?.changes.some(({ what, action }) => what === 'user' && action === 'disabled')
       ? ['To let a disabled user sign in again:   svc users enable NAME']
       : []),
+    ...(foreign.length === 0
+      ? []
+      : [`Warning: the backup has what svc did not make and does not use: ${inSentence(foreign)}`]),
     ...(hasAdmin ? [] : ['No Admin can sign in: add the role to a user with svc roles assign NAME --role Admin']),
   ]
 }
+
+const maxNamed = 3
+const inSentence = (labels: readonly string[]): string =>
+  [...labels.slice(0, maxNamed), ...(labels.length > maxNamed ? [`${labels.length - maxNamed} more`] : [])].join(', ')
 
 const counted = (number: number, one: string, many = `${one}s`): string => `${number} ${number === 1 ? one : many}`

@@ -145,6 +145,9 @@ async function checkConfig(examination: Examination): Promise<Outcome> {
   return ok(`${value}: ${monitors} ${monitors === 1 ? 'monitor' : 'monitors'}`)
 }
 
+/** How many foreign objects are named. */
+const maxNamed = 3
+
 /** The drivers that monitors of svc.yaml need: each must be there, and is best in the version that was tested with svc. */
 async function checkDrivers({ flags, env }: Examination): Promise<Outcome> {
   const config = await configuration(flags, env, { tolerant: true }).catch((error: unknown) => {
@@ -182,6 +185,16 @@ async function checkStore(examination: Examination): Promise<Outcome> {
   if (share !== undefined) {
     const message = `${value} opens, but it is on the share ${share}: svc serve answers no request while that does not answer`
     return warning(message, 'Keep the store on a disk of this machine, or in PostgreSQL.')
+  }
+  const foreign = await session.admin.schema.foreign()
+  if (foreign.length > 0) {
+    const named =
+      foreign.slice(0, maxNamed).join(', ') +
+      (foreign.length > maxNamed ? ` and ${foreign.length - maxNamed} more` : '')
+    return warning(
+      `${value} opens, but has what svc did not make and does not use: ${named}`,
+      'Remove it, or keep it in a database of its own.',
+    )
   }
   return any ? ok(`${value} opens`) : ok(`${value} opens; it has no users`, 'svc users add NAME --role Admin')
 }

@@ -1,6 +1,4 @@
-import { isObject, type JsonObject } from '../json.ts'
 import { type ChainEntry, type Seal, sealedFields } from './chain.ts'
-import { ChainCheck, type ChainOptions, type ChainVerdict } from './verify.ts'
 import { type ChainSource, sealsWithEntries } from './verify-store.ts'
 
 /**
@@ -28,8 +26,17 @@ export const sealLine = (seal: Seal, previous: string | undefined): string =>
     hash: seal.hash,
   })
 
+/** A line of a stream that says nothing of the audit: it shows that the file can be written. */
+export const noteLine = (at: number): string => JSON.stringify({ svc: 'audit stream', at: iso(at) })
+
+/**
+ * A line of a stream about an earlier one: the database refused the change of that entry, and may use its id again. The
+ * hash is that of the entry. Where a seal lists the entry with this hash all the same, the entry is valid.
+ */
+export const withdrawalLine = (id: number, hash: string): string => JSON.stringify({ svc: 'audit withdrawn', id, hash })
+
 /** The first line of an export. Its chain begins with seal 1, and every entry in it is sealed. */
-const exportLine = (store: string, at: number): string =>
+export const exportLine = (store: string, at: number): string =>
   JSON.stringify({ svc: 'audit export', format: 1, store, at: iso(at) })
 
 /** The complete audit log of a store, as far as it is sealed. Throws the store's errors. */
@@ -43,106 +50,5 @@ export async function* exportLines(
     for (const entry of entries) yield entryLine(entry)
     yield sealLine(seal, previous)
     previous = seal.hash
-  }
-}
-
-/** How many of the latest seals are kept, to recognize their repetition in a stream. */
-const maxRepeated = 100_000
-
-/**
- * Verifies an export, or a stream of `svc serve`, without a store. Rejects with SyntaxError, whose message names the
- * line, for anything else.
- */
-export async function verifyLines(
-  lines: AsyncIterable<string>,
-  options: Omit<ChainOptions, 'startsLater'>,
-): Promise<ChainVerdict> {
-  const entries = new Map<number, ChainEntry[]>()
-  const hashes = new Map<number, string>()
-  let check: ChainCheck | undefined
-  let isExport = false
-  let number = 0
-  for await (const line of lines) {
-    number += 1
-    if (line === '') continue
-    const value = parsedLine(line)
-    if (value === undefined) {
-      // A full disk leaves the beginning of a line in a stream. The seal of a missing entry reveals it.
-      if (isExport || check === undefined) throw new SyntaxError(`line ${number} is not a JSON object`)
-      continue
-    }
-    if (number === 1 && value['svc'] === 'audit export') {
-      if (value['format'] !== 1) throw new SyntaxError('this is an export of a newer svc')
-      isExport = true
-      continue
-    }
-    check ??= new ChainCheck({ ...options, startsLater: !isExport })
-    if (value['svc'] === 'audit stream') continue
-    if (!('seal' in value)) {
-      const entry = entryIn(value, number)
-      if (check.isListed(entry.id) && !isExport) continue
-      entries.set(entry.id, [...(entries.get(entry.id) ?? []), entry])
-      continue
-    }
-    const { seal, previous } = sealIn(value, number)
-    // After a restart, a stream repeats what svc was writing when it stopped.
-    if (!isExport && hashes.get(seal.number) === seal.hash) continue
-    hashes.set(seal.number, seal.hash)
-    if (hashes.size > maxRepeated) hashes.delete(hashes.keys().next().value ?? 0)
-    check.add(seal, (id) => entries.get(id) ?? [], previous)
-    for (const id of entries.keys()) if (check.isListed(id)) entries.delete(id)
-  }
-  if (check === undefined || check.last === 0) throw new SyntaxError('it has no seal')
-  if (isExport) for (const id of entries.keys()) check.addUnlisted({ id, seal: undefined })
-  return check.end(isExport ? 0 : entries.size)
-}
-
-function parsedLine(line: string): JsonObject | undefined {
-  try {
-    const value: unknown = JSON.parse(line)
-    return isObject(value) ? value : undefined
-  } catch {
-    return undefined
-  }
-}
-
-const isText = (value: unknown): value is string => typeof value === 'string'
-const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) > 0
-const timeIn = (value: unknown): number => (isText(value) ? Date.parse(value) : Number.NaN)
-const isList = (value: unknown): value is readonly string[] => Array.isArray(value) && value.every(isText)
-
-/** An entry. svc writes only text into its members, except for `id`: a line with other types is not from svc. */
-function entryIn(value: JsonObject, number: number): ChainEntry {
-  const at = timeIn(value['at'])
-  const texts = sealedFields.filter((name) => name !== 'at')
-  const isEntry = isCount(value['id']) && texts.every((name) => value[name] === undefined || isText(value[name]))
-  if (!isEntry || Number.isNaN(at)) throw new SyntaxError(`line ${number} is neither an entry of the audit nor a seal`)
-  return { ...Object.fromEntries(texts.map((name) => [name, value[name]])), id: value['id'], at } as ChainEntry
-}
-
-function sealIn(value: JsonObject, number: number): { readonly seal: Seal; readonly previous: string | undefined } {
-  const { seal, changes, refusals, refusalsDigest, refusalsUntil, previous, hash } = value
-  const [at, until] = [timeIn(value['at']), timeIn(refusalsUntil)]
-  const isWhole =
-    isCount(seal) &&
-    isList(changes) &&
-    (refusals === undefined || isList(refusals)) &&
-    isText(refusalsDigest) &&
-    isText(hash) &&
-    (previous === undefined || isText(previous)) &&
-    !Number.isNaN(at)
-  if (!isWhole) throw new SyntaxError(`line ${number} is not a whole seal`)
-  const listText = (list: readonly string[]): string => list.map((line) => `${line}\n`).join('')
-  return {
-    seal: {
-      number: seal,
-      at,
-      changes: listText(changes),
-      refusals: refusals && listText(refusals as readonly string[]),
-      refusalsDigest,
-      refusalsUntil: Number.isNaN(until) ? undefined : until,
-      hash,
-    },
-    previous: previous as string | undefined,
   }
 }

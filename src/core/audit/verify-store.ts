@@ -47,7 +47,7 @@ export async function verifyStore(
 ): Promise<ChainVerdict> {
   const check = new ChainCheck(options)
   const addSeals = async (): Promise<void> => {
-    for await (const { seal, entries } of sealsWithEntries(source, check.last)) {
+    for await (const { seal, entries } of sealsWithEntries(source, check.last?.number)) {
       signal?.throwIfAborted()
       const entryById = new Map(entries.map((entry) => [entry.id, [entry]]))
       check.add(seal, (id) => entryById.get(id) ?? [])

@@ -36,6 +36,12 @@ export type ChainVerdict = {
   readonly began: { readonly number: number; readonly at: number } | undefined
   /** How many of the entries are older than the first seal. */
   readonly entriesBefore: number
+  /** Lines of a stream: those that repeat an earlier one, those that are cut off, and entries whose change was refused. */
+  readonly repeated: number
+  readonly torn: number
+  readonly withdrawn: number
+  /** Entries of a stream that begins later, which its first seals list and which were written before it. */
+  readonly earlier: number
 }
 
 /** A node whose clock is a day ahead deletes refusals this much earlier. */
@@ -45,6 +51,11 @@ const prunedSlackMs = 86_400_000
  * that seal was made. No transaction of the store takes this long.
  */
 const maxLateMs = 600_000
+/**
+ * Milliseconds after the first seal of a stream that begins later, in which seals may list entries from before it: an entry
+ * is written before its change commits, and is sealed a second later.
+ */
+const maxEarlierMs = 10_000
 /** How many problems are listed. */
 const maxProblems = 100
 /** How many entries are compared with each other, to recognize swapped contents. */
@@ -78,6 +89,7 @@ export class ChainCheck {
   #entries = 0
   #pruned = 0
   #entriesBefore = 0
+  #earlier = 0
   /** The seal that a head names. */
   readonly #head: ChainHead | undefined
   #atHead: Seal | undefined
@@ -88,8 +100,11 @@ export class ChainCheck {
     this.#head = head
   }
 
-  /** The number of the last seal so far. */
-  get last(): number {
+  /** The last seal so far. */
+  get last(): ChainHead | undefined {
+    return this.#last
+  }
+  get #lastNumber(): number {
     return this.#last?.number ?? 0
   }
 
@@ -150,6 +165,7 @@ export class ChainCheck {
     this.#listed.add(id)
     if (entries.length === 0) {
       if (mayBePruned) this.#pruned += 1
+      else if (this.#beganLater && at <= (this.#first?.at ?? at) + maxEarlierMs) this.#earlier += 1
       else this.#report('deletion', number, `entry ${id} is missing`)
       return
     }
@@ -180,14 +196,23 @@ export class ChainCheck {
 
   /** An entry that no seal lists although it should be in one. `seal`: the number that it claims. */
   addUnlisted({ id, seal }: { readonly id: number; readonly seal: number | undefined }): void {
-    if (seal !== undefined && seal > this.last) {
+    if (seal !== undefined && seal > this.#lastNumber) {
       const sentence = `entry ${id} was in seal ${seal}, which is missing: seals were cut from the end`
-      this.#report('cut', this.last, sentence)
+      this.#report('cut', this.#lastNumber, sentence)
       return
     }
-    const where = seal || this.last
+    const where = seal || this.#lastNumber
     const why = seal ? `is not in seal ${seal}, to which it claims to belong` : 'is in no seal: svc did not write it'
     this.#report('insertion', where, `entry ${id} ${why}`)
+  }
+
+  get #beganLater(): boolean {
+    return this.#startsLater && (this.#first?.number ?? 1) > 1
+  }
+
+  /** A line of a file that is wrong by itself. It belongs to the next seal. */
+  addLineProblem(kind: ChainProblem['kind'], sentence: string): void {
+    this.#report(kind, this.#lastNumber + 1, sentence)
   }
 
   #report(kind: ChainProblem['kind'], seal: number, sentence: string): void {
@@ -200,7 +225,9 @@ export class ChainCheck {
     this.#settleMismatches()
     if (this.#head) this.#compareHead(this.#head)
     return {
-      problems: this.#problems.toSorted((a, b) => a.seal - b.seal),
+      problems: this.#problems
+        .map((problem) => ({ ...problem, seal: Math.min(problem.seal, this.#lastNumber) }))
+        .toSorted((a, b) => a.seal - b.seal),
       more: this.#moreProblems,
       seals: this.#seals,
       entries: this.#entries,
@@ -209,12 +236,16 @@ export class ChainCheck {
       head: this.#last && { number: this.#last.number, hash: this.#last.hash },
       began: this.#first && { number: this.#first.number, at: this.#first.at },
       entriesBefore: this.#entriesBefore,
+      repeated: 0,
+      torn: 0,
+      withdrawn: 0,
+      earlier: this.#earlier,
     }
   }
 
   #compareHead(head: ChainHead): void {
     if (this.#atHead?.hash === head.hash) return
-    const last = this.last
+    const last = this.#lastNumber
     if (head.number > last) {
       this.#report(
         'cut',

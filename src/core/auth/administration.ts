@@ -241,6 +241,7 @@ export function administration(options: {
   const store = (): Promise<Data> => options.data(false)
   return {
     store: options.label,
+    schema: { foreign: async () => (await (await store()).inspect()).foreign.map(({ label }) => label) },
     users: users(options),
     keys: keys(store),
     roles: {

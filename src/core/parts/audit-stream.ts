@@ -5,6 +5,8 @@ import { fileMeaning } from '../file-errors.ts'
 
 /** Milliseconds that a change waits for its line. A request must be answered within 2 s. */
 const maxWaitMs = 1_000
+/** Of what was written before a start. A transaction in progress has written less. */
+const maxTailBytes = 1_048_576
 
 type Waiting = {
   readonly text: string
@@ -43,6 +45,19 @@ export class AuditStream {
         hints: ['serve.audit.stream in svc.yaml names its file.'],
         cause: error,
       })
+    }
+  }
+
+  /** The end of the file, at least the last lines of it. Throws errors of the file system. */
+  async tail(): Promise<string> {
+    const handle = await open(this.#path, 'r')
+    try {
+      const { size } = await handle.stat()
+      const end = Buffer.alloc(Math.min(size, maxTailBytes))
+      await handle.read(end, 0, end.length, size - end.length)
+      return end.toString()
+    } finally {
+      await handle.close()
     }
   }
 

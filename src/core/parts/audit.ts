@@ -1,8 +1,20 @@
 import { readFile, rename, writeFile } from 'node:fs/promises'
-import { type ChainHead, entryHash, entryLine, headText, readHead, sealLine, sealsWithEntries } from '../audit/index.ts'
+import {
+  type ChainEntry,
+  type ChainHead,
+  entryHash,
+  entryLine,
+  headText,
+  noteLine,
+  readHead,
+  sealLine,
+  sealsWithEntries,
+  unsealedIn,
+  withdrawalLine,
+} from '../audit/index.ts'
 import { Fault } from '../errors.ts'
 import type { Family } from '../reports/index.ts'
-import { type Data, type KeeperLog, loadSeals } from '../store/index.ts'
+import { type AuditGate, type Data, type KeeperLog, loadSeals } from '../store/index.ts'
 import { AuditStream } from './audit-stream.ts'
 import type { Part } from './part.ts'
 
@@ -118,6 +130,8 @@ class Follower {
   readonly #path: string
   readonly #log: KeeperLog
   readonly #own = new Set<string>()
+  /** Lines that precede whatever is written next. One that is written twice says nothing else. */
+  readonly #withdrawn = new Set<string>()
   #position: ChainHead | undefined
   #reported: string | undefined
   #triedAt = Number.NEGATIVE_INFINITY
@@ -139,6 +153,15 @@ class Follower {
 
   /** Finds where the stream continues. */
   async begin(audit: Data['audit']): Promise<void> {
+    const written = unsealedIn(await this.#stream.tail())
+    const stored = await audit.entries(written.map(({ id }) => id))
+    const hashes = new Set(stored.map((entry) => `${entry.id} ${entryHash(entry)}`))
+    // A process that was killed has not committed them.
+    this.#withdraw(written.filter((entry) => !hashes.has(`${entry.id} ${entryHash(entry)}`)))
+    await this.#begin(audit)
+  }
+
+  async #begin(audit: Data['audit']): Promise<void> {
     const written = readHead(await readFile(this.#path, 'utf8').catch(() => ''))
     const [seal] = written ? await audit.seals(written.number - 1) : []
     if (written && seal?.number === written.number && seal.hash === written.hash) {
@@ -151,12 +174,24 @@ class Follower {
     this.#log({ level: written ? 'warn' : 'info', msg: `the audit stream begins after seal ${number}: ${why}` })
   }
 
-  readonly gate: Parameters<Data['passAudit']>[0] = async (entries) => {
-    await this.#write(entries.map(entryLine))
-    for (const entry of entries) this.#own.add(`${entry.id} ${entryHash(entry)}`)
-    for (const oldest of this.#own) {
-      if (this.#own.size <= maxOwn) break
-      this.#own.delete(oldest)
+  readonly gate: AuditGate = {
+    pass: async (entries) => {
+      await this.#write(entries.map(entryLine))
+      for (const entry of entries) this.#own.add(`${entry.id} ${entryHash(entry)}`)
+      for (const oldest of this.#own) {
+        if (this.#own.size <= maxOwn) break
+        this.#own.delete(oldest)
+      }
+    },
+    withdraw: (entries) => this.#withdraw(entries),
+  }
+
+  #withdraw(entries: readonly ChainEntry[]): void {
+    for (const entry of entries) {
+      const hash = entryHash(entry)
+      // If it was committed all the same, it follows with its seal.
+      this.#own.delete(`${entry.id} ${hash}`)
+      this.#withdrawn.add(withdrawalLine(entry.id, hash))
     }
   }
 
@@ -182,12 +217,14 @@ class Follower {
     const now = performance.now()
     if (now - this.#triedAt < tryAgainMs) throw new Fault('Unavailable', this.problem)
     this.#triedAt = now
-    await this.#write([JSON.stringify({ svc: 'audit stream', at: new Date().toISOString() })])
+    await this.#write([noteLine(Date.now())])
   }
 
   async #write(lines: readonly string[]): Promise<void> {
     try {
-      await this.#stream.write(lines)
+      const withdrawn = [...this.#withdrawn]
+      await this.#stream.write([...withdrawn, ...lines])
+      for (const line of withdrawn) this.#withdrawn.delete(line)
     } finally {
       const { problem } = this.#stream
       if (problem !== this.#reported) {

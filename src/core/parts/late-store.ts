@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { Fault, isStoreFailure, StoreOutage } from '../errors.ts'
+import { type AlteredStore, Fault, isStoreFailure, StoreOutage } from '../errors.ts'
 import type { KeeperLog } from '../store/index.ts'
 
 /** Milliseconds between two attempts. */
@@ -18,7 +18,7 @@ export async function openLater({
   signal,
   log,
 }: {
-  readonly outage: StoreOutage
+  readonly outage: StoreOutage | AlteredStore
   readonly attempt: () => Promise<void>
   readonly refuse: (fault: Fault) => void
   readonly signal: AbortSignal
@@ -40,7 +40,7 @@ export async function openLater({
   }
 }
 
-const notUsed = (): Fault => new StoreOutage('is not used: the log of svc serve has the reason', {})
+export const notUsed = (): Fault => new StoreOutage('is not used: the log of svc serve has the reason', {})
 
 function reasonOf(error: unknown): string {
   if (error instanceof Fault) return [error.message, ...(error.details.hints ?? [])].join('. ')

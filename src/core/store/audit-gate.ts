@@ -38,16 +38,28 @@ export function gated(
       if (gate === undefined && written === undefined) return await link.write(work)
       let entries: Later<InsertedEntry>[] = []
       const rows = (): readonly InsertedEntry[] => entries.flatMap((each) => each.rows())
-      const result = await link.write(async (tx) => {
-        entries = []
-        insertedBy.set(tx, { returned: gate === undefined ? 'number' : 'all', entries })
-        const done = await work(tx)
-        if (gate === undefined || entries.length === 0) return done
-        // Sends the deferred statements: only then are the entries known.
-        await sql`SELECT 1`.execute(tx)
-        if (rows().length > 0) await gate(rows() as readonly ChainEntry[])
-        return done
-      })
+      let passed: readonly ChainEntry[] = []
+      const withdraw = (): void => {
+        if (passed.length > 0) gate?.withdraw(passed)
+        passed = []
+      }
+      const result = await link
+        .write(async (tx) => {
+          withdraw()
+          entries = []
+          insertedBy.set(tx, { returned: gate === undefined ? 'number' : 'all', entries })
+          const done = await work(tx)
+          if (gate === undefined || entries.length === 0) return done
+          // Sends the deferred statements: only then are the entries known.
+          await sql`SELECT 1`.execute(tx)
+          passed = rows() as readonly ChainEntry[]
+          if (passed.length > 0) await gate.pass(passed)
+          return done
+        })
+        .catch((error: unknown) => {
+          withdraw()
+          throw error
+        })
       written?.(rows())
       return result
     },

@@ -2,7 +2,8 @@ import { lazyMethods, madeOnUse } from '../lazy.ts'
 import { gated } from './audit-gate.ts'
 import type { StoreClock } from './clock.ts'
 import type { AuditGate, Data } from './data.ts'
-import { type StoreLink, watched } from './link.ts'
+import { guarded, type StoreLink, unavailable, watched } from './link.ts'
+import type { SchemaReport } from './own-schema.ts'
 import { auditOver } from './rows/audit.ts'
 import type { Capacity } from './rows/capacity.ts'
 import { digestOver, type NonceKey } from './rows/digest.ts'
@@ -40,7 +41,18 @@ type SharedHistory = HistoryLink & { readonly isShared: boolean }
  * The queries on the store, for either database. The clock supplies the times that the store sets itself. A group of
  * queries is made when it is first used.
  */
-export function dataOver(unwatched: StoreLink, clock: StoreClock, history: SharedHistory): Data {
+export function dataOver(opened: StoreLink, clock: StoreClock, openedHistory: SharedHistory): Data {
+  let altering: SchemaReport['altering'] = []
+  const refusal = () =>
+    altering.length === 0 ? undefined : unavailable('is not used: the log of svc serve has the reason')
+  const unwatched = guarded(opened, refusal)
+  const history: SharedHistory = {
+    ...openedHistory,
+    link: async (create) => {
+      const link = await openedHistory.link(create)
+      return link && guarded(link, refusal)
+    },
+  }
   let wrote: (failure: string | undefined) => void = () => {}
   let gate: AuditGate | undefined
   const written = new WrittenEntries()
@@ -93,6 +105,12 @@ export function dataOver(unwatched: StoreLink, clock: StoreClock, history: Share
     files: ({ files }) => files,
     onWrite: () => (listener) => {
       wrote = listener
+    },
+    inspect: () => async () => {
+      const { inspectSchema } = await import('./inspect-schema.ts')
+      const report = await inspectSchema(opened, history.isShared)
+      altering = report.altering
+      return report
     },
     passAudit: () => (next) => {
       gate = next

@@ -9,6 +9,7 @@ import type { AuditFacts } from '../service.ts'
 import type { StatesRows } from '../states/index.ts'
 import type { AuditEvent } from './audit-events.ts'
 import type { StoreClock } from './clock.ts'
+import type { SchemaReport } from './own-schema.ts'
 import type { StoreFiles } from './path.ts'
 
 /**
@@ -156,11 +157,13 @@ export type KeyRow = {
   readonly revokedAt: number | undefined
 }
 export type AuditRow = Omit<AuditFacts, 'at'> & { readonly at: number }
-/**
- * Gets the entries of a transaction before it commits. What it throws prevents the change (S14). A transaction that is repeated
- * passes its entries again.
- */
-export type AuditGate = (entries: readonly ChainEntry[]) => Promise<void>
+/** Gets the entries of each transaction before it commits (S14). */
+export type AuditGate = {
+  /** What it throws prevents the change. A transaction that is repeated passes its entries again. */
+  readonly pass: (entries: readonly ChainEntry[]) => Promise<void>
+  /** The transaction of these entries was not committed, as far as is known. SQLite uses their ids again. */
+  readonly withdraw: (entries: readonly ChainEntry[]) => void
+}
 /** Which entries of the audit to list. */
 export type AuditFilter = {
   /** Who made them, or whom they are about, without regard to letter case. */
@@ -593,6 +596,11 @@ export type Data = {
    * too. Undefined for an embedded store, which one server uses.
    */
   readonly nodes: StoredNodes | undefined
+  /**
+   * Compares the schema with that of svc. While it has what changes the contents of the tables, such as a trigger, every other
+   * method throws StoreOutage.
+   */
+  readonly inspect: () => Promise<SchemaReport>
   /** Whatever writes to the audit waits for this gate before it commits. Undefined: for none. Replaces the gate before. */
   readonly passAudit: (gate: AuditGate | undefined) => void
   /** Drills, and what receivers know of them, in the database of the history, too. */

@@ -1,5 +1,8 @@
 /** The store: its place, how to open it, and its queries. */
 
+import { schemaCheck } from './own-schema.ts'
+import { migrations } from './schema.ts'
+
 export type { Backup } from './backup.ts'
 export type {
   Actor,
@@ -43,6 +46,7 @@ export const loadNodesOfNewerStore = async () => (await import('./newer-nodes.ts
 /** What a store in PostgreSQL loads when it is first used. */
 export const loadPostgresRows = async () =>
   void (await Promise.all([import('./history-link.ts'), import('./rows/nodes.ts')]))
+export const ownSchemaCheck = () => schemaCheck(migrations)
 export const loadKeeper = async () => (await import('./keeper.ts')).keepStore
 export const loadStoredNames = async () => (await import('./names.ts')).storedNames
 export const loadServiceStore = async () => (await import('./service-store.ts')).storeOfService

@@ -1,6 +1,7 @@
 import { performance } from 'node:perf_hooks'
 import type { StoreState } from '../service.ts'
 import type { Data } from './data.ts'
+import { namesOf, waysToRemove } from './own-schema.ts'
 import { initialUpkeep, next, type Upkeep, type UpkeepEvent, unreadyReason } from './upkeep.ts'
 
 export type KeeperLog = (entry: { readonly level: 'info' | 'warn'; readonly msg: string }) => void
@@ -36,9 +37,21 @@ export function keepStore(store: Data, log: KeeperLog): Keeper {
     const verdict = store.clock.verdict()
     if (verdict) happened({ type: 'clock compared', verdict })
   }
+  let named = ''
+  const inspect = async (): Promise<void> => {
+    const { altering } = await store.inspect()
+    const names = namesOf(altering)
+    if (names !== named && names !== '') {
+      const hints = waysToRemove(altering).join(' ')
+      const msg = `the store has what svc did not make: ${names}: this server goes on without the store until that is removed. ${hints}`
+      log({ level: 'warn', msg })
+    } else if (names !== named) log({ level: 'info', msg: 'the store has only what svc made: it is used again' })
+    named = names
+  }
   const sweep = async (): Promise<void> => {
     let reason: string | undefined
     try {
+      await inspect()
       await store.clock.read()
       compare()
       const [newest] = await store.audit.list({ limit: 1 })

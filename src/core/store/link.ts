@@ -59,6 +59,29 @@ export const watched = (link: StoreLink, wrote: (failure: string | undefined) =>
   forRequest: () => watched(link.forRequest(), wrote),
 })
 
+/** The link as long as `refusal` returns nothing. */
+export const guarded = (link: StoreLink, refusal: () => Fault | undefined): StoreLink => {
+  const refuse = (): void => {
+    const fault = refusal()
+    if (fault) throw fault
+  }
+  return {
+    ...link,
+    read: async (work) => {
+      refuse()
+      return await link.read(work)
+    },
+    write: async (work) => {
+      refuse()
+      return await link.write(async (tx) => {
+        refuse()
+        return await work(tx)
+      })
+    },
+    forRequest: () => guarded(link.forRequest(), refusal),
+  }
+}
+
 /**
  * The time that a caller may still wait for the store. Sequential queries share it, so a request with six queries waits
  * no longer than one with a single query. Parallel queries use the time once.

@@ -5,6 +5,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { Fault, NewerStore } from '../errors.ts'
 import { sqlite } from '../lazy.ts'
 import { makeFolder } from '../own-files.ts'
+import { alteredStore, compareSchema, type ForeignObject, ownSchema, sqliteObjects } from './own-schema.ts'
 import {
   companions,
   fullFileSystem,
@@ -239,6 +240,7 @@ function openExisting(path: string, steps: readonly string[], own: number): Stor
   try {
     refuseForeign(path, database, own)
     refuseNewer(path, database, steps)
+    refuseAltered(`The store ${path}`, database, steps)
     database.exec('PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF')
     const journalMode = walMode(path, database)
     migrate(database, steps)
@@ -269,6 +271,23 @@ export function refuseForeign(path: string, database: DatabaseSync, own: number 
   throw new Fault('Local', `${path} is a SQLite database, but not a store of svc`, {
     hints: [`Its application id is ${id}, not ${own}. Set SVC_STORE to another file.`],
   })
+}
+
+/**
+ * Throws AlteredStore for a database of svc with a trigger, or anything else that changes what svc reads or writes. Returns
+ * the objects that svc did not make and that change nothing. One query.
+ */
+export function refuseAltered(
+  label: string,
+  database: DatabaseSync,
+  steps: readonly string[] = migrations,
+): readonly ForeignObject[] {
+  database.exec('PRAGMA trusted_schema = OFF')
+  const found = String(Object.values(database.prepare(sqliteObjects).get() ?? {})[0])
+  const { altering, foreign } = compareSchema(found, ownSchema('sqlite', steps))
+  const altered = alteredStore(label, altering)
+  if (altered) throw altered
+  return foreign
 }
 
 export function refuseNewer(path: string, database: DatabaseSync, steps: readonly string[] = migrations): void {

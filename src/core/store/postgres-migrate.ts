@@ -1,6 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { ClientBase } from 'pg'
 import { Fault, NewerStore } from '../errors.ts'
+import { historySteps } from './history-schema.ts'
+import { alteredStore, compareSchema, type OwnSchema, ownSchema, postgresObjects } from './own-schema.ts'
 import { codeOf } from './postgres-faults.ts'
 import {
   accountTables,
@@ -89,6 +91,12 @@ export const postgresMigrations: readonly Step[] = [
   online(auditSeals(postgresWords)),
 ]
 
+const textOf = (step: Step): string => (typeof step === 'string' ? step : step.text)
+
+/** The objects of a store, with the tables of the history, which have a version of their own. */
+export const ownTables = (steps: readonly Step[] = postgresMigrations): OwnSchema =>
+  ownSchema('postgres', steps.map(textOf), [...historySteps(postgresWords), 'CREATE TABLE "historyMeta"'])
+
 /** Maximum milliseconds of one statement, and of the wait for another process's step. */
 const maxStepMs = 600_000
 /**
@@ -124,7 +132,7 @@ export async function migratePostgres(
     await locked(client, async () => {
       // Check again: another process may have made the store meanwhile.
       if ((await versionIn(client, options, steps)) > 0) return
-      for (const step of steps) await long(client, typeof step === 'string' ? step : step.text)
+      for (const step of steps) await long(client, textOf(step))
       await setVersion(client, steps.length)
     })
     version = await versionIn(client, options, steps)
@@ -280,10 +288,13 @@ async function versionIn(client: ClientBase, options: Options, steps: readonly S
   if (version > steps.length) {
     throw new NewerStore(`The store ${options.label}`, { schema: version, supports: steps.length })
   }
+  const { altering } = compareSchema(current.objects, ownTables(steps))
+  const altered = alteredStore(`The store ${options.label}`, altering)
+  if (altered) throw altered
   return version
 }
 
-type Look = { readonly encoding: string; readonly tables: number; readonly ours: boolean }
+type Look = { readonly encoding: string; readonly tables: number; readonly ours: boolean; readonly objects: string }
 
 /** The contents of the schema in which new tables would be created. */
 async function look(client: ClientBase): Promise<Look> {
@@ -294,7 +305,8 @@ async function look(client: ClientBase): Promise<Look> {
        ) AS "tables",
        (SELECT count(*) = 4 FROM pg_catalog.pg_attribute a
         WHERE a.attrelid = to_regclass(quote_ident(current_schema()) || '.meta') AND a.attname IN ('id', 'application', 'createdAt', 'version')
-       ) AS "ours"`,
+       ) AS "ours",
+       (${postgresObjects}) AS "objects"`,
   )
   const row = rows[0]
   if (!row) throw new Error('a SELECT without FROM gave no row')

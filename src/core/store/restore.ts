@@ -15,6 +15,7 @@ import {
   allCompanions,
   prefix,
   primaryCode,
+  refuseAltered,
   refuseForeign,
   refuseOrphans,
   refuseUnopenable,
@@ -23,6 +24,7 @@ import {
   syncFolder,
   unfinishedName,
 } from './open.ts'
+import type { ForeignObject } from './own-schema.ts'
 import { quoted, reason, refuseUnsafe, statOf } from './path.ts'
 import { enabledAdmin, endSignIns, rollBack, type StoreComparison } from './rollback.ts'
 import { migrate, migrations, versionOf } from './schema.ts'
@@ -38,6 +40,8 @@ export type Restored = {
   readonly comparison: StoreComparison | undefined
   /** Why the previous store could not be read. */
   readonly unreadable: string | undefined
+  /** Objects that svc did not make and that change nothing of what it reads or writes, as `the table "notes"`. */
+  readonly foreign: readonly string[]
 }
 
 export type RestoreOptions = {
@@ -69,7 +73,7 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
   refuseServed(store)
   const folder = dirname(store)
   const made = unfinishedName(folder, prefix(store))
-  const source = openBackup(file)
+  const [source, foreign] = openBackup(file)
   try {
     makeFolder(folder)
     refuseUnsafe(store)
@@ -80,7 +84,7 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
     const restored = adjust(old, made, options)
     syncFile(made)
     signal.throwIfAborted()
-    return { ...restored, keptAs: exchange(store, made, old, options.now) }
+    return { ...restored, foreign: foreign.map(({ label }) => label), keptAs: exchange(store, made, old, options.now) }
   } catch (error) {
     throw signal.aborted ? signal.reason : writingFault(store, error)
   } finally {
@@ -120,10 +124,19 @@ function refuseServed(store: string): void {
   })
 }
 
-/** Opens a backup for reading, if this version of svc can use it. */
-function openBackup(file: string): DatabaseSync {
+/**
+ * Opens a backup for reading, if this version of svc can use it and it has nothing that changes what svc reads or writes.
+ * Returns also what svc did not make.
+ */
+function openBackup(file: string): readonly [DatabaseSync, readonly ForeignObject[]] {
   try {
-    return openForCopy(file)
+    const source = openForCopy(file)
+    try {
+      return [source, refuseAltered(`The backup ${file}`, source)]
+    } catch (error) {
+      source.close()
+      throw error
+    }
   } catch (error) {
     throw readingFault(file, error)
   }
@@ -231,7 +244,7 @@ const used = (store: string): Fault =>
   })
 
 /** Ends the sign-ins of the copy, withdraws what was withdrawn, and writes the audit. */
-function adjust(old: Old, made: string, { keep, actor, now }: RestoreOptions): Omit<Restored, 'keptAs'> {
+function adjust(old: Old, made: string, { keep, actor, now }: RestoreOptions): Omit<Restored, 'keptAs' | 'foreign'> {
   const { database } = old
   database.prepare('ATTACH ? AS restored').run(made)
   database.exec('PRAGMA foreign_keys = ON; BEGIN IMMEDIATE')

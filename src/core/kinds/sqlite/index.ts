@@ -29,6 +29,22 @@ import { isMissing } from '../../system/files.ts'
 import { closeFile, explained, openFile, type SqliteFile, valuesOf } from './file.ts'
 import type { QuickCheck, RoundTrip, SqliteTask } from './probe.ts'
 
+/** How svc compares the schema of its own store. */
+type OwnSchemaCheck = {
+  /** Returns all objects of the database as JSON. */
+  readonly query: string
+  /** The objects that change what svc reads or writes, and what removes them. Undefined: none, or a newer schema. */
+  readonly altering: (
+    found: string,
+    version: number,
+  ) => { readonly names: string; readonly next: readonly string[] } | undefined
+}
+declare module '../../engine/index.ts' {
+  interface Services {
+    readonly ownSchema: () => Promise<OwnSchemaCheck>
+  }
+}
+
 const hour = 3_600_000
 const check = checksOn<SqliteFile>()
 const limitCheck = limitsOn<SqliteFile>()
@@ -106,7 +122,7 @@ export const wal = limitCheck({
 
 export const schema = check({
   depth: 'Standard',
-  results: { schema: 'The database has the expected schema version' },
+  results: { schema: "The database has the expected schema version, and svc's own store no trigger or view of others" },
   settings: {
     ownStore: ownStoreSetting,
     schemaVersion: {
@@ -117,13 +133,23 @@ export const schema = check({
   },
   observe: (file, { ownStore }, context) =>
     explained(file, async () => {
-      const ofStore = ownStore ? ['SELECT version FROM meta WHERE id = 1'] : []
-      const [version, table] = (await valuesOf(file, ['PRAGMA user_version', ...ofStore], context)).values
-      // The version in the store's own table; undefined for any other database.
-      return { version: Number(version), table: ownStore ? Number(table ?? Number.NaN) : undefined }
+      const own = ownStore ? await context.services.ownSchema?.() : undefined
+      const ofStore = ownStore ? ['SELECT version FROM meta WHERE id = 1', ...(own ? [own.query] : [])] : []
+      const [version, table, found] = (await valuesOf(file, ['PRAGMA user_version', ...ofStore], context)).values
+      return {
+        version: Number(version),
+        // The version in the store's own table; undefined for any other database.
+        table: ownStore ? Number(table ?? Number.NaN) : undefined,
+        altering: own?.altering(String(found), Number(version)),
+      }
     }),
-  evaluate: ({ version, table }, { schemaVersion }) => {
+  evaluate: ({ version, table, altering }, { schemaVersion }) => {
     const facts = { schema: String(version) }
+    if (altering) {
+      return fail('schema', 'data', `the store has what svc did not make: ${altering.names}`, {
+        details: altering.next.map((next) => `next: ${next}`),
+      })
+    }
     if (table !== undefined && table !== version) {
       const there = Number.isNaN(table) ? 'none' : table
       return fail('schema', 'data', `schema ${version} in the header, but ${there} in the table: the store is damaged`)

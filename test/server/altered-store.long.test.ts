@@ -1,0 +1,110 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { loadConfig } from '../../src/core/config/index.ts'
+import { openCore } from '../../src/core/open.ts'
+import { startServer } from '../../src/core/server/index.ts'
+import { serveDefaults } from '../../src/core/service.ts'
+import { openStore } from '../../src/core/store/index.ts'
+import { cheapHash } from '../support/suite/cheap-hash.ts'
+import { until } from '../support/suite/until.ts'
+
+const password = 'violet-harbour-42'
+const by = { who: 'local:tester', correlationId: 'test' }
+const regrant = `CREATE TRIGGER "regrant" AFTER DELETE ON "grants" BEGIN
+  INSERT OR IGNORE INTO "grants" ("userId", "kind", "name") VALUES (OLD."userId", 'role', 'Admin'); END`
+/** svc compares the schema of a store that it uses every 10 s. */
+const noticedMs = 25_000
+
+let folder = ''
+let store = ''
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'svc-altered-'))
+  store = join(folder, 'store', 'svc.db')
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+const exec = (sql: string): void => {
+  const database = new DatabaseSync(store)
+  database.exec(sql)
+  database.close()
+}
+
+async function serving() {
+  const log: string[] = []
+  const { service, runtime } = await openCore({
+    version: '1.2.3',
+    config: await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder }),
+    store,
+    shared: true,
+    hashCost: cheapHash,
+    details: 'anyone',
+    log: ({ level, msg }) => log.push(`${level}: ${msg}`),
+  })
+  const server = await startServer({
+    service,
+    runtime,
+    options: serveDefaults,
+    host: '127.0.0.1',
+    port: 0,
+    log: () => {},
+    limits: { drainDelayMs: 0, lingerMs: 0, quietMs: 0 },
+  })
+  const status = async (path: string, init?: RequestInit) => (await fetch(new URL(path, server.url), init)).status
+  const signIn = () =>
+    status('/auth/credentials', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'application/json' },
+      body: JSON.stringify({ UserName: 'Ann', Password: password }),
+    })
+  return {
+    log,
+    runtime,
+    signIn,
+    /** Of what needs no store, and of what does. */
+    statuses: async () => [await status('/livez'), await status('/readyz'), await signIn()],
+    close: async (): Promise<void> => {
+      await server.stop()
+      await runtime.close()
+    },
+  }
+}
+
+describe('W16 svc serve and a trigger in its store', () => {
+  test('W16 a server that starts names it, goes on without the store, and uses the store once the trigger is removed', {
+    timeout: 60_000,
+  }, async () => {
+    openStore({ path: store, create: true }).close()
+    exec(regrant)
+    const { log, statuses, runtime, close, signIn } = await serving()
+    expect(await statuses()).toEqual([200, 503, 503])
+    expect(log.filter((line) => line.includes('svc did not make'))).toEqual([
+      expect.stringMatching(
+        /the trigger "regrant" on the table "grants": this server runs its monitors without it.*DROP TRIGGER "regrant";/,
+      ),
+    ])
+    exec('DROP TRIGGER "regrant"')
+    await until(() => log.some((line) => line.includes('this server uses it from now on')), noticedMs)
+    await runtime.admin?.users.add({ userName: 'Ann', password, roles: ['Admin'] }, by)
+    expect(await signIn()).toBe(200)
+    await close()
+  })
+  test('W16 a server that runs notices it, names it, and goes on without the store until it is removed', {
+    timeout: 90_000,
+  }, async () => {
+    const { log, statuses, runtime, close } = await serving()
+    await runtime.admin?.users.add({ userName: 'Ann', password, roles: ['Admin'] }, by)
+    expect(await statuses()).toEqual([200, 200, 200])
+    exec(regrant)
+    await until(async () => (await statuses())[2] === 503, noticedMs)
+    expect(await statuses()).toEqual([200, 503, 503])
+    expect(log.filter((line) => line.includes('svc did not make'))).toEqual([
+      expect.stringMatching(/^warn: .*the trigger "regrant" on the table "grants".*DROP TRIGGER "regrant";/),
+    ])
+    exec('DROP TRIGGER "regrant"')
+    await until(async () => (await statuses())[2] === 200, noticedMs)
+    await until(async () => (await statuses())[1] === 200, noticedMs)
+    await close()
+  })
+})
