@@ -63,6 +63,7 @@ const law: Record<string, readonly string[]> = {
   loopback: [],
   sanitize: [],
   'own-files': [],
+  'trusted-path': ['own-files'],
   'running-process': [],
   // JSON of others, before and after it is parsed.
   json: [],
@@ -84,7 +85,7 @@ const law: Record<string, readonly string[]> = {
   wire: ['protocol', 'errors', 'json'],
   'probe-error': [],
   // Below everything that reads a path of the configuration.
-  files: ['file-errors', 'encoding', 'sanitize', 'system', 'probe-error', 'lazy'],
+  files: ['file-errors', 'encoding', 'sanitize', 'system', 'probe-error', 'lazy', 'trusted-path'],
   format: ['settings'],
   encoding: [],
   settings: ['file-errors', 'files', 'errors', 'suggest', 'probe-error'],
@@ -164,7 +165,8 @@ const law: Record<string, readonly string[]> = {
     'sanitize',
     'protocol',
     'errors',
-    'own-files',
+    'lazy',
+    'trusted-path',
     'suggest',
     'service',
     'engine',

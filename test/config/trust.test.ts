@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { readFile } from '../../src/core/config/find.ts'
 import { loadConfig } from '../../src/core/config/index.ts'
+import { configTrust } from '../../src/core/config/trust.ts'
 import { files } from '../support/engine/files.ts'
 import { faultOf, file, folder, here } from './given.ts'
 
@@ -71,8 +72,8 @@ test('modes are not checked on Windows, which does not have them', async () => {
   const { path } = await createFile()
   await chmod(path, 0o666)
   const candidate = { path, from: '--config' } as const
-  expect(await readFile(candidate, { platform: 'win32', uid: undefined, files })).toBe('types: {}')
-  expect((await faultOf(readFile(candidate, { platform: 'linux', uid: 0, files }))).fault).toBe('Local')
+  expect(await readFile(candidate, configTrust({ platform: 'win32', uid: undefined, files }))).toBe('types: {}')
+  expect((await faultOf(readFile(candidate, configTrust({ platform: 'linux', uid: 0, files })))).fault).toBe('Local')
 })
 
 test('a folder, a device and a pipe are refused at once', async () => {
