@@ -65,6 +65,7 @@ const law: Record<string, readonly string[]> = {
   loopback: [],
   sanitize: [],
   'own-files': [],
+  'trusted-path': ['own-files'],
   'running-process': [],
   // JSON of others, before and after it is parsed.
   json: [],
@@ -88,7 +89,7 @@ const law: Record<string, readonly string[]> = {
   // Where drivers are, and whether they are trusted: below the engine and the kinds.
   drivers: ['file-errors', 'own-files', 'probe-error'],
   // Below everything that reads a path of the configuration.
-  files: ['file-errors', 'encoding', 'sanitize', 'system', 'probe-error', 'lazy'],
+  files: ['file-errors', 'encoding', 'sanitize', 'system', 'probe-error', 'lazy', 'trusted-path'],
   format: ['settings'],
   encoding: [],
   settings: ['file-errors', 'files', 'errors', 'suggest', 'probe-error'],
@@ -171,7 +172,8 @@ const law: Record<string, readonly string[]> = {
     'sanitize',
     'protocol',
     'errors',
-    'own-files',
+    'lazy',
+    'trusted-path',
     'suggest',
     'service',
     'engine',

@@ -5,6 +5,7 @@ import { boolean, custom, delayFlag, oneOf, repeatable, text } from '../cli/comm
 import { machine, packageJson, thisMachine } from '../cli/io/process.ts'
 import { refuseSmallAddressSpace } from '../cli/serve/address-space.ts'
 import { configuration, loadWarnings, storePath } from '../cli/session/session.ts'
+import type { Config, ReloadedIncludes } from '../core/config/index.ts'
 import { Fault } from '../core/errors.ts'
 import { isLoopbackHost } from '../core/loopback.ts'
 
@@ -114,7 +115,7 @@ every fault was active for its full time and somebody asked meanwhile. svc drill
       {
         version: packageJson().version,
         config,
-        load: async () => await configurationForReload(flags, this.io.env),
+        load: async (reload) => await configurationForReload(flags, this.io.env, reload),
         requireConfig,
         store: flags.only === 'health' || rehearsed ? undefined : await storePath(flags, this.io.env),
         rehearsal: rehearsed?.rehearsal,
@@ -169,6 +170,9 @@ systemctl reload svc.`
     config: text('config')({ description: 'The server that uses this svc.yaml (SVC_CONFIG)' }),
     store: text('store')({ description: 'The server that uses this store (SVC_STORE)' }),
     pid: integer({ description: 'The server with this process id', min: 1 }),
+    'empty-include': boolean({
+      description: 'Accept that patterns of include: which matched files match none now',
+    }),
   }
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
@@ -203,8 +207,9 @@ async function rehearsalOf(
 async function configurationForReload(
   flags: Parameters<typeof configuration>[0],
   env: Parameters<typeof configuration>[1],
+  reload: ReloadedIncludes,
 ): ReturnType<typeof configuration> {
-  const config = await configuration(flags, env)
+  const config = await configuration(flags, env, { reload })
   const lines = config.cannotRun.map(({ file, line, column, message }) => `${file}:${line}:${column}: ${message}`)
   const [first] = lines
   if (first !== undefined) throw new Fault('Local', first, { places: config.cannotRun, hints: lines.slice(1) })

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 
 /** True when a process of that id runs, whoever owns it. */
@@ -31,3 +32,59 @@ export function isRunning({ pid, started }: { readonly pid: number; readonly sta
   const now = startTicks(pid)
   return now === undefined || started === undefined || now === started
 }
+
+/** What tells a process from a later one with its id. */
+export type ProcessIdentity = {
+  /** The number of its account. */
+  readonly uid: number
+  /** When it started, in a form that is equal only for the same instant. */
+  readonly started: string
+  /** A digest of its command line, which may be long. */
+  readonly command: string
+}
+
+/** The identity of a process. Undefined where there is no such process, or nothing that tells: on Windows. */
+export function identityOf(pid: number, platform: NodeJS.Platform = process.platform): ProcessIdentity | undefined {
+  if (platform === 'win32') return undefined
+  try {
+    if (platform !== 'linux') return identityInPs(ps(pid))
+    const uid = Number(/^Uid:\t\d+\t(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
+    const started = startTicks(pid)
+    const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+    return Number.isNaN(uid) || started === undefined
+      ? undefined
+      : { uid, started: `${started}`, command: digest(command) }
+  } catch {
+    return undefined
+  }
+}
+
+/** Whether a process still is the one with this identity. */
+export function hasIdentity(pid: number, { uid, started, command }: ProcessIdentity): boolean {
+  const now = identityOf(pid)
+  return now?.uid === uid && now.started === started && now.command === command
+}
+
+/** In the time zone and language that do not depend on who asks. */
+function ps(pid: number): string {
+  const { execFileSync } = process.getBuiltinModule('node:child_process')
+  const env = { LC_ALL: 'C', TZ: 'UTC' }
+  const args = ['-ww', '-o', 'uid=', '-o', 'lstart=', '-o', 'command=', '-p', `${pid}`]
+  return execFileSync('/bin/ps', args, { env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'], timeout: 5_000 })
+}
+
+/**
+ * The identity in a line of `ps -o uid= -o lstart= -o command=`.
+ *
+ * @example
+ * ```ts
+ * identityInPs('  501 Sun Nov 29 06:30:44 2026     node svc serve')?.uid // 501
+ * ```
+ */
+export function identityInPs(text: string): ProcessIdentity | undefined {
+  const [, uid, started, command] = /^\s*(\d+)\s+(\w+\s+\w+\s+\d+\s+[\d:]+\s+\d{4})\s+(.+)$/m.exec(text) ?? []
+  if (uid === undefined || started === undefined || command === undefined) return undefined
+  return { uid: Number(uid), started: started.replaceAll(/\s+/g, ' '), command: digest(command) }
+}
+
+const digest = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 32)

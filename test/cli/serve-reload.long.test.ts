@@ -67,6 +67,12 @@ test('W21 svc serve reload reads the files that svc.yaml includes, and refuses o
   expect(refused.code).toBe(12)
   expect(refused.stderr).toContain(`Error: ${part}:3:`)
   rmSync(part)
+  const emptied = await reload()
+  expect(emptied.code).toBe(12)
+  expect(emptied.stderr).toContain('matches no file any more: part-*.yaml')
+  expect(emptied.stderr).toContain('keeps the previous configuration')
+  const intended = await reload('--empty-include')
+  expect([intended.code, intended.stdout]).toEqual([0, expect.stringContaining('0 added, 1 removed')])
   expect((await reload()).stderr).toContain('matches no file: part-*.yaml')
 }, 60_000)
 

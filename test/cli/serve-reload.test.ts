@@ -1,8 +1,18 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { reloadText } from '../../src/cli/serve/lists.ts'
-import { startTicks } from '../../src/core/running-process.ts'
+import { announce, entryFile, requestEmptyInclude, takeEmptyInclude } from '../../src/cli/session/running.ts'
+import { identityInPs, identityOf, type ProcessIdentity } from '../../src/core/running-process.ts'
 import { type Home, svcHome } from '../support/program/svc.ts'
 
 let home: Home
@@ -11,12 +21,17 @@ beforeEach(() => {
 })
 afterEach(() => home.remove())
 
-/** Registers a process as if it were a server. */
-function registered(pid: number, more: object = {}, started = startTicks(pid)): void {
-  const folder = join(home.folder, '.cache', 'svc', 'running')
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
-  const entry = { pid, url: `http://127.0.0.1:${pid % 60_000}/`, store: `/store/${pid}.db`, started, ...more }
-  writeFileSync(join(folder, `${pid}.json`), JSON.stringify(entry), { mode: 0o600 })
+/** Registers a process as if it were a server, and returns the file. */
+function registered(
+  pid: number,
+  more: object = {},
+  identity: { readonly [K in keyof ProcessIdentity]?: ProcessIdentity[K] | undefined } = {},
+): string {
+  const file = entryFile(home.folder, pid)
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+  const server = { pid, url: `http://127.0.0.1:${pid % 60_000}/`, store: `/store/${pid}.db` }
+  writeFileSync(file, JSON.stringify({ ...server, ...identityOf(pid), ...identity, ...more }), { mode: 0o600 })
+  return file
 }
 const reloading = { reloads: { latest: 0 } }
 const reload = (...flags: readonly string[]) => home.run(['serve', 'reload', ...flags])
@@ -28,10 +43,77 @@ test('W9 svc serve reload without a running server exits with 6, and says what t
   expect(stderr).toContain('systemctl reload svc')
 })
 
-test('W9 a process that has got the id of a server that ended gets no signal', async () => {
+test.each([
+  ['its start', { started: '1' }],
+  ['its command', { command: 'another' }],
+  ['its account', { uid: 4_242 }],
+  ['anything', { started: undefined, command: undefined, uid: undefined }],
+])('W9 a process that has got the id of a server that ended gets no signal: %s differs', async (_, identity) => {
   // This process: SIGHUP would end it.
-  registered(process.pid, reloading, (startTicks(process.pid) ?? 0) + 1)
-  expect((await reload()).code).toBe(process.platform === 'linux' ? 6 : 0)
+  const file = registered(process.pid, reloading, identity)
+  expect((await reload()).code).toBe(6)
+  expect(existsSync(file)).toBe(false)
+})
+
+test.runIf(process.getuid?.() === 0)(
+  'W9 an entry that another account wrote or could write gets nobody a signal',
+  async () => {
+    const file = registered(process.pid, reloading)
+    chownSync(file, 65_534, 65_534)
+    const foreign = await reload()
+    expect([foreign.code, foreign.stderr]).toEqual([
+      6,
+      expect.stringMatching(/Not believed: .*belongs to another account/),
+    ])
+    // It is somebody else's, so it stays.
+    expect(existsSync(file)).toBe(true)
+    chownSync(file, 0, 0)
+    chmodSync(dirname(file), 0o777)
+    expect((await reload()).stderr).toMatch(/Not believed: .*accessible to other accounts/)
+  },
+)
+
+test('W9 machines that share a home folder neither believe nor delete entries of each other', async () => {
+  const file = registered(process.pid, reloading)
+  const [, ownName = ''] = /([^/]+)-\d+\.json$/.exec(file) ?? []
+  const other = file.replace(ownName, 'f'.repeat(16))
+  renameSync(file, other)
+  expect((await reload()).code).toBe(6)
+  expect(readdirSync(dirname(file))).toEqual([other.replace(`${dirname(file)}/`, '')])
+})
+
+test('W9 a server signs its entry with its account, start and command, and removes it when it ends', () => {
+  const forget = announce({ pid: process.pid, url: 'http://127.0.0.1:1/', store: 'none' }, home.folder)
+  const file = entryFile(home.folder, process.pid)
+  expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject(identityOf(process.pid) ?? {})
+  forget()
+  expect(existsSync(file)).toBe(false)
+})
+
+test('W9 the request for empty patterns holds for one reload, and only while its command waits', () => {
+  announce({ pid: process.pid, url: 'http://127.0.0.1:1/', store: 'none' }, home.folder)
+  expect(takeEmptyInclude(home.folder)).toBe(false)
+  requestEmptyInclude(process.pid, home.folder)
+  expect([takeEmptyInclude(home.folder), takeEmptyInclude(home.folder)]).toEqual([true, false])
+  const file = entryFile(home.folder, process.pid).replace('.json', '.request')
+  const ended = { pid: process.pid, ...identityOf(process.pid), started: '1' }
+  writeFileSync(file, JSON.stringify(ended), { mode: 0o600 })
+  expect(takeEmptyInclude(home.folder)).toBe(false)
+})
+
+// macOS has no /proc: there, ps says when a process started. On Linux, only its format is the same.
+test('W9 a line of ps identifies a process by account, start and command', () => {
+  const line = '  501 Sun Nov  9 06:30:44 2026     /usr/local/bin/node svc serve\n'
+  const identity = identityInPs(line)
+  expect(identity).toMatchObject({ uid: 501, started: 'Sun Nov 9 06:30:44 2026' })
+  expect(identityInPs(line.replace('44', '45'))?.started).not.toBe(identity?.started)
+  expect(identityInPs(line.replace('serve', 'health'))?.command).not.toBe(identity?.command)
+  expect(identityInPs('')).toBeUndefined()
+})
+
+test.skipIf(!existsSync('/bin/ps'))('W9 the program ps identifies this process, and no process that has ended', () => {
+  expect(identityOf(process.pid, 'darwin')).toMatchObject({ uid: process.getuid?.() })
+  expect(identityOf(2 ** 22 + 1, 'darwin')).toBeUndefined()
 })
 
 test('W9 a server that SIGHUP would end gets no signal', async () => {

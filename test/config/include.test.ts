@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { type LoadedConfig, type LoadOptions, loadConfig } from '../../src/core/config/index.ts'
@@ -200,6 +200,57 @@ describe('include', () => {
       expect(namesOf(await load())).toEqual({ App: ['tcp a'] })
     },
   )
+
+  test.skipIf(process.platform === 'win32')(
+    'W21 a pattern whose folder is not trusted is refused, also one without a file and in a sticky folder',
+    async () => {
+      put('svc.yaml', 'include: [conf.d/*.yaml]\n')
+      for (const mode of [0o777, 0o1777]) {
+        chmodSync(join(home, 'conf.d'), mode)
+        expect((await refused())[0]).toBe(
+          `The configuration is not trusted: conf.d can be written by others (mode ${mode.toString(8)})`,
+        )
+      }
+      chmodSync(join(home, 'conf.d'), 0o700)
+      expect((await load()).warnings).toHaveLength(1)
+    },
+  )
+
+  test('W21 a pattern that matched at the last load and matches nothing now is a mistake at a reload', async () => {
+    put('svc.yaml', "include: ['conf.d/*.yaml', 'more/*.yaml']\n")
+    put('conf.d/a.yaml', `types: {App: [${tcp('a')}]}\n`)
+    const { matchedPatterns: matched = [] } = await load()
+    expect(matched).toEqual([join(home, 'conf.d', '*.yaml')])
+    const reload = (emptyInclude = false) => load({ reload: { matched, emptyInclude } })
+    expect((await reload()).warnings).toHaveLength(1)
+    rmSync(join(home, 'conf.d', 'a.yaml'))
+    const { message } = await faultOf(reload())
+    expect(message.replaceAll(`${home}/`, '')).toBe(
+      'svc.yaml:1:11: include[0] matches no file any more: conf.d/*.yaml (if this is intended: svc serve reload --empty-include)',
+    )
+    // At a start, both are warnings.
+    expect((await load()).warnings).toHaveLength(2)
+    const emptied = await reload(true)
+    expect([emptied.matchedPatterns, emptied.warnings]).toEqual([
+      [],
+      [expect.stringContaining('include[1] matches no file')],
+    ])
+    // Without its folder, or below one that others control, nobody can say who emptied it.
+    const untrusted = 'matches no file any more: conf.d/*.yaml (its folder is missing or not trusted)'
+    if (process.platform !== 'win32') {
+      chmodSync(home, 0o777)
+      const main = { path: join(home, 'safe', 'svc.yaml') }
+      mkdirSync(join(home, 'safe', 'conf.d'), { recursive: true, mode: 0o755 })
+      put('safe/svc.yaml', 'include: conf.d/*.yaml\n')
+      const below = [join(home, 'safe', 'conf.d', '*.yaml')]
+      expect((await faultOf(load({ ...main, reload: { matched: below, emptyInclude: true } }))).message).toContain(
+        untrusted,
+      )
+      chmodSync(home, 0o700)
+    }
+    rmSync(join(home, 'conf.d'), { recursive: true })
+    expect((await faultOf(reload(true))).message).toContain(untrusted)
+  })
 
   test('W21 commands know the monitors of included files: validate, list, and completion', async () => {
     const at = svcHome(undefined, home)

@@ -1,9 +1,11 @@
 import { execFileSync } from 'node:child_process'
-import { chmod, chown, mkdir, symlink } from 'node:fs/promises'
+import { chmod, chown, lchown, mkdir, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { readFile } from '../../src/core/config/find.ts'
 import { loadConfig } from '../../src/core/config/index.ts'
+import { configTrust } from '../../src/core/config/trust.ts'
+import type { ConfiguredFiles } from '../../src/core/files/index.ts'
 import { files } from '../support/engine/files.ts'
 import { faultOf, file, folder, here } from './given.ts'
 
@@ -67,12 +69,95 @@ test("another user's file is refused; those of root and of the account itself ar
   expect((await loadConfig({ ...here({ SVC_HOME: home }, home), uid: owner })).origin).toBe(path)
 })
 
+/** A folder for each test, with its parent: a sticky one of root's, as /tmp. */
+async function tree(): Promise<(...names: readonly string[]) => string> {
+  const top = await folder()
+  return (...names) => join(top, ...names)
+}
+
+test('W21 a folder above that others can write is a warning with the chmod line, once', async () => {
+  const at = await tree()
+  await mkdir(at('open', 'mine', 'conf.d'), { recursive: true })
+  for (const path of [at('open', 'mine'), at('open', 'mine', 'conf.d')]) await chmod(path, 0o755)
+  for (const name of ['a', 'b']) await file(at('open', 'mine', 'conf.d', `${name}.yaml`), 'types: {}')
+  const path = await file(at('open', 'mine', 'svc.yaml'), 'include: [conf.d/*.yaml]')
+  await chmod(at('open'), 0o2777)
+  const options = { ...here({}, at()), path }
+  expect((await loadConfig(options)).warnings).toEqual([
+    `the way to the configuration is not trusted: ${at('open')} can be written by others (mode 2777); the next version refuses it: chmod go-w ${at('open')}`,
+  ])
+  const [line = ''] = (await loadConfig(options)).warnings
+  execFileSync('sh', ['-c', line.slice(line.lastIndexOf('chmod'))])
+  expect((await loadConfig(options)).warnings).toEqual([])
+  await chmod(at('open'), 0o1777)
+  expect((await loadConfig(options)).warnings).toEqual([])
+})
+
+test.runIf(process.getuid?.() === 0)(
+  'W21 the folder of every link on the way counts, and so does each folder above it',
+  async () => {
+    const at = await tree()
+    await mkdir(at('srv', 'a'), { recursive: true })
+    await mkdir(at('etc', 'conf.d'), { recursive: true })
+    await chmod(at('srv'), 0o755)
+    await chmod(at('srv', 'a'), 0o755)
+    await chmod(at('etc', 'conf.d'), 0o755)
+    await symlink(at('etc', 'conf.d'), at('srv', 'a', 'link'))
+    await file(at('etc', 'conf.d', 'x.yaml'), 'types: {}')
+    await file(at('etc', 'conf.d', 'svc.yaml'), 'types: {}')
+    const main = await file(at('etc', 'main.yaml'), `include: ['${at('srv', 'a', 'link')}/x*.yaml']`)
+    const linked = { ...here({}, at()), path: at('srv', 'a', 'link', 'svc.yaml') }
+    const including = { ...here({}, at()), path: main }
+    for (const options of [linked, including]) expect((await loadConfig(options)).warnings).toEqual([])
+    await chown(at('srv', 'a'), 65_534, 65_534)
+    for (const options of [linked, including]) {
+      expect((await loadConfig(options)).warnings).toEqual([
+        `the way to the configuration is not trusted: ${at('srv', 'a')} belongs to another user (uid 65534); the next version refuses it: chown root ${at('srv', 'a')}`,
+      ])
+    }
+    // In a sticky folder, a link is as trusted as its owner.
+    await chown(at('srv', 'a'), 0, 0)
+    await chmod(at('srv', 'a'), 0o1777)
+    for (const options of [linked, including]) expect((await loadConfig(options)).warnings).toEqual([])
+    await lchown(at('srv', 'a', 'link'), 65_534, 65_534)
+    expect((await loadConfig(linked)).warnings).toHaveLength(1)
+  },
+)
+
+test('W21 a file in a sticky folder is trusted as its owner is', async () => {
+  const { home, path } = await createFile()
+  await chmod(home, 0o1777)
+  expect((await loadConfig(here({ SVC_HOME: home }, home))).origin).toBe(path)
+  if (process.getuid?.() !== 0) return
+  await chown(path, 65_534, 65_534)
+  expect((await faultOf(loadConfig(here({ SVC_HOME: home }, home)))).message).toContain('belongs to another user')
+})
+
+test('W21 a load reads each folder on the way once, whatever it includes', async () => {
+  const at = await tree()
+  await mkdir(at('conf.d'), { mode: 0o700 })
+  const asked: string[] = []
+  const counting: ConfiguredFiles = (task, input) => {
+    if (task === 'place') asked.push(input.path)
+    return files(task, input)
+  }
+  const trust = configTrust({ platform: process.platform, uid: process.getuid?.(), files: counting })
+  await trust.demandFolder(at('conf.d'))
+  for (let number = 0; number < 20; number += 1) {
+    const path = await file(at('conf.d', `${number}.yaml`), 'types: {}')
+    await readFile({ path, from: 'include' }, trust)
+  }
+  const depth = at('conf.d').split('/').length
+  expect(asked).toHaveLength(depth + 20)
+  expect(new Set(asked).size).toBe(asked.length)
+})
+
 test('modes are not checked on Windows, which does not have them', async () => {
   const { path } = await createFile()
   await chmod(path, 0o666)
   const candidate = { path, from: '--config' } as const
-  expect(await readFile(candidate, { platform: 'win32', uid: undefined, files })).toBe('types: {}')
-  expect((await faultOf(readFile(candidate, { platform: 'linux', uid: 0, files }))).fault).toBe('Local')
+  expect(await readFile(candidate, configTrust({ platform: 'win32', uid: undefined, files }))).toBe('types: {}')
+  expect((await faultOf(readFile(candidate, configTrust({ platform: 'linux', uid: 0, files })))).fault).toBe('Local')
 })
 
 test('a folder, a device and a pipe are refused at once', async () => {

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import { foreignShare, type LinkAt, readNamed, shareAt, treeOf, walk } from '../../src/core/files/index.ts'
+import { foreignShare, type LinkReader, readNamed, shareAt, treeOf, walk } from '../../src/core/files/index.ts'
 import { readPipe } from '../../src/core/files/pipe.ts'
 import { files } from '../support/engine/files.ts'
 
@@ -35,7 +35,7 @@ const links: Readonly<Record<string, string>> = {
   '/proc/77/fd/4': 'pipe:[4711]',
   '/proc/88/root': '/',
 }
-const linkAt: LinkAt = (path) => {
+const linkAt: LinkReader = (path) => {
   if (path.startsWith('/gone')) return 'nothing'
   const target = links[path]
   return target === undefined ? 'no link' : { target }

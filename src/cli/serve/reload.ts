@@ -1,4 +1,4 @@
-import type { Config } from '../../core/config/index.ts'
+import type { Config, ReloadedIncludes } from '../../core/config/index.ts'
 import { Fault } from '../../core/errors.ts'
 import type { Core } from '../../core/open.ts'
 import type { Log, RunningServer } from '../../core/server/index.ts'
@@ -9,7 +9,9 @@ export type ReloadWork = {
   /** The settings that have changed and need a restart. */
   readonly restartSettings: (before: Config, after: Config) => readonly string[]
   /** Reads svc.yaml. Rejects with a Fault for any mistake. */
-  readonly load: () => Promise<Config>
+  readonly load: (reload: ReloadedIncludes) => Promise<Config>
+  /** Whether this reload accepts patterns of `include:` that match nothing any more. */
+  readonly emptyInclude: () => boolean
   /** Reads the certificate and the key of the server. Undefined without TLS. */
   readonly certificate: () => Promise<Parameters<RunningServer['certificate']>[0] | undefined>
   readonly reload: NonNullable<Core['reload']>
@@ -49,11 +51,12 @@ export function reloader(work: ReloadWork): () => Promise<void> {
 
 async function reloadOnce(work: ReloadWork): Promise<ReloadOutcome> {
   const { restartSettings, load, certificate, reload, server, log, facts } = work
+  const emptyInclude = work.emptyInclude()
   try {
     let warnings: readonly string[] = []
     let useCertificate = (): void => {}
     const { added, removed, changed } = await reload(async (inForce) => {
-      const config = await load()
+      const config = await load({ matched: inForce.matchedPatterns ?? [], emptyInclude })
       refuse(inForce, config, restartSettings)
       const pair = await certificate()
       if (pair) useCertificate = server.certificate(pair)

@@ -4,13 +4,24 @@ import { candidates } from '../../core/config/index.ts'
 import { Fault } from '../../core/errors.ts'
 import type { ProcessEnvironment } from '../io/io.ts'
 import { homeOf, machine } from '../io/process.ts'
-import { type ReloadOutcome, type RunningServe, servesHere, serveWithId } from '../session/running.ts'
+import {
+  entriesHere,
+  type ReloadOutcome,
+  type RunningServe,
+  requestEmptyInclude,
+  serveWithId,
+} from '../session/running.ts'
 
 /** What chooses one of several servers. Without any of them, the svc.yaml that commands here use decides. */
 export type WhichServe = {
   readonly pid?: number | undefined
   readonly config?: string | undefined
   readonly store?: string | undefined
+}
+
+export type ReloadFlags = WhichServe & {
+  /** Accepts that patterns of `include:` match nothing any more. */
+  readonly 'empty-include'?: boolean | undefined
 }
 
 export type Reloaded = Pick<RunningServe, 'pid' | 'url' | 'configuration'> & Omit<ReloadOutcome, 'refusal'>
@@ -25,7 +36,7 @@ const lookEveryMs = 50
  * reload, `Timeout` without an outcome, and the reason of the signal.
  */
 export async function requestReload(
-  which: WhichServe,
+  { 'empty-include': emptyInclude = false, ...which }: ReloadFlags,
   env: ProcessEnvironment,
   signal: AbortSignal,
   waitMs = patienceMs,
@@ -36,7 +47,7 @@ export async function requestReload(
     })
   }
   const home = homeOf(env)
-  const serve = meant(servesHere(home), which, env)
+  const serve = meant(entriesHere(home), which, env)
   const { pid, url, configuration } = serve
   if (!serve.reloads) {
     throw new Fault(
@@ -47,6 +58,7 @@ export async function requestReload(
       },
     )
   }
+  if (emptyInclude) requestEmptyInclude(pid, home)
   hangUp(serve)
   // A reload that is under way may have read the file already. Another one follows it.
   const number = serve.reloads.latest + 1
@@ -68,7 +80,11 @@ export async function requestReload(
 }
 
 /** The one server that is meant. */
-function meant(serves: readonly RunningServe[], which: WhichServe, env: ProcessEnvironment): RunningServe {
+function meant(
+  { serves, ignored }: ReturnType<typeof entriesHere>,
+  which: WhichServe,
+  env: ProcessEnvironment,
+): RunningServe {
   const config = which.config ?? env['SVC_CONFIG']
   const store = which.store ?? env['SVC_STORE']
   const fitting = serves.filter(
@@ -79,7 +95,7 @@ function meant(serves: readonly RunningServe[], which: WhichServe, env: ProcessE
   )
   const own = fitting.length > 1 ? fitting.filter((serve) => usesFileOf(env, serve)) : fitting
   const [first, second] = own.length > 0 ? own : fitting
-  if (!first) throw noneRuns(serves)
+  if (!first) throw noneRuns(serves, ignored)
   if (!second) return first
   throw new Fault('Usage', `${fitting.length} svc serve of this account run here: choose one with --pid`, {
     hints: fitting.map(line),
@@ -93,7 +109,7 @@ const usesFileOf = (env: ProcessEnvironment, { configuration }: RunningServe): b
 const line = ({ pid, url, configuration, store }: RunningServe): string =>
   `--pid ${pid}   ${url}, ${configuration ?? 'without svc.yaml'}, store ${store}`
 
-function noneRuns(others: readonly RunningServe[]): Fault {
+function noneRuns(others: readonly RunningServe[], ignored: readonly string[]): Fault {
   if (others.length > 0) {
     return new Fault('Unreachable', 'No such svc serve of this account runs here', {
       hints: ['These run:', ...others.map(line)],
@@ -101,6 +117,7 @@ function noneRuns(others: readonly RunningServe[]): Fault {
   }
   return new Fault('Unreachable', 'No svc serve of this account runs here', {
     hints: [
+      ...ignored.map((why) => `Not believed: ${why}`),
       'To start one: svc serve',
       'The service of the Debian package: sudo systemctl reload svc',
       'One of another account: run this command with sudo -u ACCOUNT',

@@ -12,7 +12,7 @@ import { type Log, stackOf, startServer } from '../../core/server/index.ts'
 import type { Io } from '../io/io.ts'
 import { homeOf, machine } from '../io/process.ts'
 import { testCommand } from '../render/hints.ts'
-import { announce, type Reloads } from '../session/running.ts'
+import { announce, type Reloads, takeEmptyInclude } from '../session/running.ts'
 import { localCall, refusalStore } from '../session/session.ts'
 import { replaceFile } from '../settings/private-file.ts'
 import type { Rehearsal } from './rehearse.ts'
@@ -277,7 +277,10 @@ async function answer(
           // A server that stops is about to remove its entry.
           if (!signal.aborted) register()
         }
-        hangup.reloadWith(reloader({ restartSettings, load, certificate, reload, server, log, facts, report }))
+        const emptyInclude = (): boolean => takeEmptyInclude(homeOf(env))
+        hangup.reloadWith(
+          reloader({ restartSettings, load, emptyInclude, certificate, reload, server, log, facts, report }),
+        )
       }
       if (!signal.aborted) await once(signal, 'abort')
       // The configuration no longer matters.

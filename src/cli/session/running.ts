@@ -1,9 +1,11 @@
-import { readdirSync, readFileSync, rmSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import type { FilePlace } from '../../core/errors.ts'
-import { makeFolder } from '../../core/own-files.ts'
-import { isRunning, startTicks } from '../../core/running-process.ts'
-import { replaceFile } from '../settings/private-file.ts'
+import { hasIdentity, identityOf, isAlive, type ProcessIdentity } from '../../core/running-process.ts'
+import { machine } from '../io/process.ts'
+import { ownFolder, readPrivate, replaceFile } from '../settings/private-file.ts'
 
 /** A `svc serve` of this account on this machine. */
 export type RunningServe = {
@@ -42,66 +44,132 @@ export type ReloadRefusal = {
 
 /**
  * The folder in which servers register: one per account, whatever SVC_HOME is, because a server may use *another*
- * store. Its content only ever causes a warning.
+ * store. Machines may share it with the home folder: each names its entries after itself, and reads no others.
  */
 const folder = (home: string): string => join(home, '.cache', 'svc', 'running')
 
-/** Registers a server. Returns a function that removes the entry. Ignores a home folder that is not writable. */
-export function announce(serve: RunningServe, home: string): () => void {
-  const file = join(folder(home), `${serve.pid}.json`)
+/** Tells machines that share a home folder apart, and containers of one machine, whose process ids mean different ones. */
+function machineName(): string {
+  const parts = [hostname(), read(() => readFileSync('/etc/machine-id')), read(() => readlinkSync('/proc/self/ns/pid'))]
+  return createHash('sha256').update(parts.join('\n')).digest('hex').slice(0, 16)
+}
+
+const read = (source: () => unknown): string => {
   try {
-    makeFolder(folder(home))
+    return String(source())
+  } catch {
+    return ''
+  }
+}
+
+/** The entry of a process of this machine. */
+export const entryFile = (home: string, pid: number): string => join(folder(home), `${machineName()}-${pid}.json`)
+
+/** A process, as its entry describes it. No identity: on Windows, where no signal is sent. */
+const signed = <T extends { readonly pid: number }>(entry: T): T & Partial<ProcessIdentity> => ({
+  ...entry,
+  ...identityOf(entry.pid),
+})
+
+/** Registers a server. Returns a function that removes the entry. Ignores a home folder that is not writable or not its own. */
+export function announce(serve: RunningServe, home: string): () => void {
+  const file = entryFile(home, serve.pid)
+  try {
+    ownFolder(folder(home))
     // Whole at any time: others read it meanwhile.
-    replaceFile(file, JSON.stringify({ ...serve, started: startTicks(serve.pid) }), 0o600)
+    replaceFile(file, JSON.stringify(signed(serve)), 0o600)
   } catch {
     return () => {}
   }
   return () => rmSync(file, { force: true })
 }
 
-/** The servers running here. Entries of those that have ended are removed. */
-export function servesHere(home: string): readonly RunningServe[] {
-  let names: readonly string[]
+/** The servers of this machine. Entries of those that have ended are removed. */
+export const servesHere = (home: string): readonly RunningServe[] => entriesHere(home).serves
+
+/** The servers of this machine, and why entries are not believed: others could have written them. */
+export function entriesHere(home: string): {
+  readonly serves: readonly RunningServe[]
+  readonly ignored: readonly string[]
+} {
+  const serves: RunningServe[] = []
+  const ignored: string[] = []
+  for (const name of namesIn(folder(home))) {
+    const file = join(folder(home), name)
+    try {
+      const serve = serveIn(file)
+      if (serve) serves.push(serve)
+      else rmSync(file, { force: true })
+    } catch (error) {
+      ignored.push(error instanceof Error ? error.message : String(error))
+    }
+  }
+  return { serves, ignored }
+}
+
+function namesIn(path: string): readonly string[] {
   try {
-    names = readdirSync(folder(home))
+    const prefix = `${machineName()}-`
+    return readdirSync(path)
+      .filter((name) => name.startsWith(prefix) && name.endsWith('.json'))
+      .slice(0, 100)
   } catch {
     return []
   }
-  return names
-    .filter((name) => name.endsWith('.json'))
-    .slice(0, 100)
-    .flatMap((name) => {
-      const file = join(folder(home), name)
-      const serve = parsed(file)
-      if (serve) return [serve]
-      rmSync(file, { force: true })
-      return []
-    })
 }
 
-/** The server with a process id, as it is registered now. Undefined once it has ended. */
-export const serveWithId = (pid: number, home: string): RunningServe | undefined =>
-  parsed(join(folder(home), `${pid}.json`))
+/** The server with a process id, as it is registered now. Undefined once it has ended. Throws as `readPrivate`. */
+export const serveWithId = (pid: number, home: string): RunningServe | undefined => serveIn(entryFile(home, pid))
+
+const requestFile = (home: string, pid: number): string => entryFile(home, pid).replace(/json$/, 'request')
+
+/** Asks a server to accept in its next reload that patterns of `include:` match nothing any more. Throws file system errors. */
+export const requestEmptyInclude = (pid: number, home: string): void =>
+  replaceFile(requestFile(home, pid), JSON.stringify(signed({ pid: machine.pid })), 0o600)
+
+/** Whether a command of this account that still waits has asked this server for that. Removes the request. */
+export function takeEmptyInclude(home: string): boolean {
+  const file = requestFile(home, machine.pid)
+  try {
+    return isOf(processIn(file))
+  } catch {
+    return false
+  } finally {
+    rmSync(file, { force: true })
+  }
+}
 
 /** Those that use another store. */
 export const servesOfOtherStores = (store: string, home: string): readonly RunningServe[] =>
   servesHere(home).filter((serve) => serve.store !== store)
 
-type Registered = RunningServe & { readonly started?: number }
-
-/** The server of a file. Undefined for another file, and for a server that has ended. */
-function parsed(file: string): RunningServe | undefined {
+/** The content of a file that this account alone can write. Throws Fault `Local` for a file of others. */
+function processIn(file: string): Partial<RunningServe & ProcessIdentity> {
+  const text = readPrivate(file, 'unreadable')
   try {
-    const registered = JSON.parse(readFileSync(file, 'utf8')) as Partial<Registered>
-    const { pid, url, store, undeclaredProxy, configuration, started, reloads } = registered
-    if (!Number.isSafeInteger(pid) || Number(pid) < 1 || typeof url !== 'string' || typeof store !== 'string')
-      return undefined
-    const id = Number(pid)
-    if (!isRunning({ pid: id, started })) return undefined
-    return { pid: id, url, store, undeclaredProxy: undeclaredProxy === true, configuration, reloads }
+    const value: unknown = JSON.parse(text ?? '')
+    return typeof value === 'object' && value !== null ? value : {}
   } catch {
-    return undefined
+    return {}
   }
+}
+
+/** Whether a process is the one that wrote this of itself, and belongs to this account: nobody signals another one. */
+function isOf({ pid, uid, started, command }: Partial<RunningServe & ProcessIdentity>): boolean {
+  if (!Number.isSafeInteger(pid) || Number(pid) < 1) return false
+  const id = Number(pid)
+  if (machine.platform === 'win32') return isAlive(id)
+  if (uid === undefined || uid !== machine.accountId() || started === undefined || command === undefined) return false
+  return hasIdentity(id, { uid, started, command })
+}
+
+/** The server of an entry. Undefined for another file, and for a server that has ended. */
+function serveIn(file: string): RunningServe | undefined {
+  const entry = processIn(file)
+  const { pid, url, store, undeclaredProxy, configuration, reloads } = entry
+  if (pid === undefined || typeof url !== 'string' || !URL.canParse(url) || typeof store !== 'string') return undefined
+  if (!file.endsWith(`-${pid}.json`) || !isOf(entry)) return undefined
+  return { pid, url, store, undeclaredProxy: undeclaredProxy === true, configuration, reloads }
 }
 
 /** The warning that a change here does not affect the users of a running server, or nothing (P8). */

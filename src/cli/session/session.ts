@@ -172,13 +172,14 @@ function credentialFor(
 export async function configuration(
   flags: Pick<SessionFlags, 'config'>,
   env: ProcessEnvironment,
-  { tolerant = false, mustRun = false }: Pick<LoadOptions, 'tolerant' | 'mustRun'> = {},
+  { tolerant = false, mustRun = false, reload }: Pick<LoadOptions, 'tolerant' | 'mustRun' | 'reload'> = {},
 ): Promise<LoadedConfig> {
   const { loadConfig } = await import('../../core/config/index.ts')
   return await loadConfig({
     ...(flags.config === undefined ? {} : { path: flags.config }),
     tolerant,
     mustRun,
+    reload,
     env,
     platform: machine.platform,
     home: homeOf(env),

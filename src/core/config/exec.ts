@@ -3,6 +3,7 @@ import { Fault } from '../errors.ts'
 import { filesWithin } from '../files/index.ts'
 import { isMap, type Problem, readSettings, type SettingsContext, type SettingsSpec } from '../settings/index.ts'
 import { readFile, systemConfig, type WhereOptions } from './find.ts'
+import { configTrust } from './trust.ts'
 
 /** The `exec:` section of the system's svc.yaml: the folders whose programs may run. */
 export const execSettings = {
@@ -45,7 +46,8 @@ export async function readExec(options: WhereOptions): Promise<Services['exec']>
   let text: string | undefined
   try {
     // Trust only root's files here; elsewhere, those of this account are trusted too.
-    text = await readFile({ path, from: 'system' }, { platform: options.platform, uid: 0, files: filesWithin(maxMs) })
+    const trust = configTrust({ platform: options.platform, uid: 0, files: filesWithin(maxMs) })
+    text = await readFile({ path, from: 'system' }, trust)
   } catch (error) {
     if (error instanceof Fault) return off(error.message)
     throw error

@@ -1,8 +1,9 @@
 import { dirname, posix, win32 } from 'node:path'
 import { Fault } from '../errors.ts'
 import { fileProblem } from '../file-errors.ts'
-import { type ConfiguredFiles, type FileContent, type FileStatus, SilentShareError } from '../files/index.ts'
-import { othersMayWrite } from '../own-files.ts'
+import { type ConfiguredFiles, type FileContent, SilentShareError } from '../files/index.ts'
+import { quoted } from '../trusted-path.ts'
+import type { Trust } from './trust.ts'
 
 export type WhereOptions = {
   /** `--config`. */
@@ -77,24 +78,16 @@ function variable(env: WhereOptions['env'], name: string): string | undefined {
 /** Bytes. Handwritten files are far smaller, and parsing more would waste memory. */
 const maxFile = 1024 * 1024
 
-export type TrustOptions = {
-  readonly platform: NodeJS.Platform
-  /** The numeric id of this account, whose files are trusted besides root's. */
-  readonly uid: number | undefined
-  readonly files: ConfiguredFiles
-}
-
 /**
  * The text of the file, or undefined when it does not exist. Throws Fault `Local` when it cannot be read, is not a
  * UTF-8 file of at most 1 MiB, or could have been written by another account.
  */
-export async function readFile(candidate: ConfigCandidate, options: TrustOptions): Promise<string | undefined> {
+export async function readFile(candidate: ConfigCandidate, trust: Trust): Promise<string | undefined> {
   const { path } = candidate
   try {
-    const file = await opened(candidate, options.files)
+    const file = await opened(candidate, trust.files)
     if (!file) return undefined
-    // Windows has access lists, which a mode does not show. There the folder's own rights protect the file.
-    if (options.platform !== 'win32') await demandTrust(path, file.status, options)
+    await trust.demandFile(path, file.status)
     return decode(path, Buffer.from(file.content, 'base64'))
   } catch (error) {
     if (!(error instanceof SilentShareError)) throw error
@@ -141,35 +134,6 @@ export async function misnamedFile({ path }: ConfigCandidate, files: ConfiguredF
   return there && `${misnamed} is not read: rename it to ${fileName}`
 }
 
-/**
- * Only the owner, who must be this account or root, may have write access to the file and its folder. A group that only
- * the owner has does not count.
- */
-async function demandTrust(path: string, status: FileStatus, { uid, files }: TrustOptions): Promise<void> {
-  // For a link, both its own folder and that of its target decide what is read.
-  const folders = new Set([dirname(path), dirname(await files('realPath', { path }))])
-  const looked = [{ path, stats: status }]
-  for (const folder of folders) looked.push({ path: folder, stats: await files('status', { path: folder }) })
-  const reasons: string[] = []
-  const cures: string[] = []
-  for (const place of looked) {
-    if (place.stats.uid !== 0 && uid !== undefined && place.stats.uid !== uid) {
-      reasons.push(`${place.path} belongs to another user (uid ${place.stats.uid})`)
-      cures.push(`chown ${uid === 0 ? 'root' : uid} ${quoted(place.path)}`)
-    }
-    if (othersMayWrite(place.stats) && (await files('mayWrite', { path: place.path })) !== 'read-only file system') {
-      // A read-only file system, as in containers, lets nobody write.
-      reasons.push(`${place.path} can be written by others (mode ${(place.stats.mode & 0o7777).toString(8)})`)
-      cures.push(`chmod go-w ${quoted(place.path)}`)
-    }
-  }
-  if (reasons.length === 0) return
-  throw local(`The configuration is not trusted: ${reasons.join('; ')}`, [
-    'Anyone who can write it controls what svc checks and where it sends passwords.',
-    ...cures,
-  ])
-}
-
 function decode(path: string, bytes: Uint8Array): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
@@ -180,6 +144,3 @@ function decode(path: string, bytes: Uint8Array): string {
 
 const local = (message: string, hints: readonly string[], cause?: unknown): Fault =>
   new Fault('Local', message, { hints, cause })
-
-/** A path, quoted for a POSIX shell if needed. */
-const quoted = (path: string): string => (/^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`)

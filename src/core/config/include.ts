@@ -1,8 +1,9 @@
 import { posix, win32 } from 'node:path'
 import { Fault } from '../errors.ts'
 import { fileProblem } from '../file-errors.ts'
-import { type ConfiguredFiles, problemOnShare, SilentShareError } from '../files/index.ts'
+import { problemOnShare, SilentShareError } from '../files/index.ts'
 import { type Problem, readSettings, type SettingsContext, type SettingsSpec } from '../settings/index.ts'
+import { isMissing, type Trust } from './trust.ts'
 
 /** The section of svc.yaml that names further files. */
 export const includeSettings = {
@@ -22,7 +23,16 @@ type Where = {
   /** The path of svc.yaml. */
   readonly main: string
   readonly platform: NodeJS.Platform
-  readonly files: ConfiguredFiles
+  readonly trust: Pick<Trust, 'files' | 'demandFolder'>
+  readonly reload?: ReloadedIncludes | undefined
+}
+
+/** What a reload compares `include:` with. */
+export type ReloadedIncludes = {
+  /** The patterns that matched files at the last load, as `IncludedFiles.matched`. */
+  readonly matched: readonly string[]
+  /** Accepts such a pattern without a file, if its folder is trusted. */
+  readonly emptyInclude: boolean
 }
 
 export type IncludedFiles = {
@@ -31,47 +41,70 @@ export type IncludedFiles = {
   readonly problems: readonly Problem[]
   /** Patterns that match nothing. */
   readonly warnings: readonly Problem[]
+  /** The patterns that match files, as absolute paths. */
+  readonly matched: readonly string[]
 }
 
-/** Finds the files that `include:` names. Throws Fault `Local` for a folder that cannot be read, and for too many files. */
+/**
+ * Finds the files that `include:` names. Throws Fault `Local` for a folder that cannot be read or is not trusted, and for
+ * too many files.
+ */
 export async function findIncluded(raw: unknown, context: SettingsContext, where: Where): Promise<IncludedFiles> {
   const { values, problems: mistakes } = readSettings(includeSettings, { include: raw }, context)
   const problems: Problem[] = [...mistakes]
   const warnings: Problem[] = []
-  const matched = new Set<string>()
+  const found = new Set<string>()
+  const matched: string[] = []
   for (const [index, pattern] of (values.include ?? []).entries()) {
     const at = { path: Array.isArray(raw) ? ['include', index] : ['include'] }
-    const { problem, paths } = await matching(pattern, where)
+    const { problem, path, paths, isTrusted } = await matching(pattern, where)
     if (problem !== undefined) problems.push({ ...at, message: problem })
-    else if (paths.length === 0) warnings.push({ ...at, message: `matches no file: ${pattern}` })
-    for (const path of paths) matched.add(path)
-    if (matched.size > maxFiles) throw tooMuch(where.main, `more than ${maxFiles.toLocaleString('en')} files`)
+    else if (paths.length > 0) matched.push(path)
+    else if (!where.reload?.matched.includes(path)) warnings.push({ ...at, message: `matches no file: ${pattern}` })
+    else if (!where.reload.emptyInclude || !isTrusted) {
+      problems.push({ ...at, message: `matches no file any more: ${pattern} (${isTrusted ? intended : untrusted})` })
+    }
+    for (const path of paths) found.add(path)
+    if (found.size > maxFiles) throw tooMuch(where.main, `more than ${maxFiles.toLocaleString('en')} files`)
   }
-  return { paths: [...matched].sort(), problems, warnings }
+  return { paths: [...found].sort(), problems, warnings, matched }
 }
 
-async function matching(
-  pattern: string,
-  { main, platform, files }: Where,
-): Promise<{ readonly problem?: string; readonly paths: readonly string[] }> {
+const intended = 'if this is intended: svc serve reload --empty-include'
+const untrusted = 'its folder is missing or not trusted'
+
+type Match = {
+  readonly problem?: string
+  /** The pattern as an absolute path. */
+  readonly path: string
+  readonly paths: readonly string[]
+  /** Whether nobody but root and this account controls the folder, or what leads to it. */
+  readonly isTrusted: boolean
+}
+
+async function matching(pattern: string, { main, platform, trust }: Where): Promise<Match> {
   const of = platform === 'win32' ? win32 : posix
   const path = of.resolve(of.dirname(main), pattern)
   const [folder, name] = [of.dirname(path), of.basename(path)]
-  if (hasWildcard(folder)) return { problem: 'may have `*` and `?` only in the name of the file', paths: [] }
-  if (!hasWildcard(name)) return path === main ? { problem: 'is this file itself', paths: [] } : { paths: [path] }
-  const { names } = await files('names', { path: folder, pattern: name, most: maxFiles + 1 }).catch(
-    (error: unknown) => {
-      if (isMissing(error)) return { names: [] }
-      const why = error instanceof SilentShareError ? problemOnShare(error) : fileProblem(error)
-      throw new Fault('Local', `${folder} ${why}`, { hints: ['Its files are included.'], cause: error })
-    },
-  )
-  return { paths: names.map((one) => of.join(folder, one)).filter((one) => one !== main) }
+  const matched = (paths: readonly string[], isTrusted = true): Match => ({ path, paths, isTrusted })
+  const refused = (problem: string): Match => ({ ...matched([]), problem })
+  if (hasWildcard(folder)) return refused('may have `*` and `?` only in the name of the file')
+  if (!hasWildcard(name)) return path === main ? refused('is this file itself') : matched([path])
+  try {
+    // Others could not only change files there, but also add some and remove all.
+    const isTrusted = await trust.demandFolder(folder)
+    const { names } = await trust.files('names', { path: folder, pattern: name, most: maxFiles + 1 })
+    const paths = names.map((one) => of.join(folder, one)).filter((one) => one !== main)
+    return matched(paths, isTrusted)
+  } catch (error) {
+    if (error instanceof Fault) throw error
+    if (isMissing(error)) return matched([], false)
+    const why = error instanceof SilentShareError ? problemOnShare(error) : fileProblem(error)
+    throw new Fault('Local', `${folder} ${why}`, { hints: ['Its files are included.'], cause: error })
+  }
 }
 
 const hasWildcard = (text: string): boolean => /[*?]/.test(text)
-const isMissing = (error: unknown): boolean =>
-  ['ENOENT', 'ENOTDIR'].includes(String((error as NodeJS.ErrnoException | null)?.code))
 
 /** Reads the files. Throws Fault `Local` like `read`, and for more than 32 MiB in all. */
 export async function readAll(

@@ -1,6 +1,7 @@
 /** The configuration, svc.yaml: how it is found and read, and its JSON Schema. */
 export { commonSettings } from './common.ts'
 export { type ConfigCandidate, candidates, type WhereOptions } from './find.ts'
+export type { ReloadedIncludes } from './include.ts'
 export { type Config, type InvalidEntry, type LoadedConfig, type LoadOptions, loadConfig } from './load.ts'
 // Loaded on demand: reading a configuration does not need them.
 export const configSchema = async (): Promise<object> => (await import('./schema.ts')).configSchema()

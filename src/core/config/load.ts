@@ -19,19 +19,13 @@ import type { AuthConfig } from './auth.ts'
 import { type MonitorProblem, underPath } from './dependencies.ts'
 import type { DocumentPlace } from './document.ts'
 import { readExec, readExecPart } from './exec.ts'
-import {
-  type ConfigCandidate,
-  candidates,
-  misnamedFile,
-  readFile,
-  systemConfig,
-  type TrustOptions,
-  type WhereOptions,
-} from './find.ts'
+import { type ConfigCandidate, candidates, misnamedFile, readFile, systemConfig, type WhereOptions } from './find.ts'
+import type { IncludedFiles, ReloadedIncludes } from './include.ts'
 import type { ConfigSource, Merged } from './merge.ts'
 import type { NotifyConfig } from './notify.ts'
 import type { ProfilesRead } from './profiles.ts'
 import type { QuietConfig } from './quiet.ts'
+import { configTrust, type Trust } from './trust.ts'
 import { type InvalidMonitor, readTypes, type TypeConfig, type Types } from './types.ts'
 
 export type ServeConfig = Omit<ServeOptions, 'debug'>
@@ -49,6 +43,8 @@ export type LoadOptions = WhereOptions & {
   readonly tolerant?: boolean | 'entries' | undefined
   /** Treats a monitor that cannot run here, because running programs is off, as an entry with a mistake. */
   readonly mustRun?: boolean | undefined
+  /** Set by a reload: a pattern of `include:` that matches nothing any more is then a mistake. */
+  readonly reload?: ReloadedIncludes | undefined
 }
 
 export type Config = {
@@ -68,6 +64,8 @@ export type Config = {
   readonly exec?: Services['exec'] | undefined
   /** `file:line:column: …`: what will fail at run time, such as a missing secret. */
   readonly warnings: readonly string[]
+  /** The patterns of `include:` that match files, as absolute paths. Absent without any. */
+  readonly matchedPatterns?: readonly string[] | undefined
 }
 
 /** A configuration, and what the search for it and its validation found. */
@@ -108,13 +106,12 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const searched = places.map(({ path }) => path)
   const misnamed: string[] = []
   const files = filesWithin(maxFileMs)
+  const trust = configTrust({ platform: options.platform, uid: options.uid ?? process.getuid?.(), files })
   for (const candidate of places) {
-    const uid = options.uid ?? process.getuid?.()
-    const trust = { platform: options.platform, uid, files }
     const text = await readFile(candidate, trust)
     if (text !== undefined) {
       const read = await readConfig(text, candidate, options, trust)
-      return { ...read, searched, warnings: [...misnamed, ...read.warnings] }
+      return { ...read, searched, warnings: [...misnamed, ...trust.warnings(), ...read.warnings] }
     }
     const warning = await misnamedFile(candidate, files)
     if (warning !== undefined) misnamed.push(warning)
@@ -138,14 +135,14 @@ async function readConfig(
   text: string,
   { path }: ConfigCandidate,
   options: LoadOptions,
-  trust: TrustOptions,
+  trust: Trust,
 ): Promise<Omit<LoadedConfig, 'searched'>> {
   const { env, keychain } = options
   const [main, paths] = await Promise.all([parsedSource(path, text), import('node:path')])
   const [mistake] = syntaxMistakes(main, notSvcYaml)
   if (mistake) throw await refusal(path, [mistake], true)
   const folder = paths.dirname(path)
-  const merged = await withIncluded(main, { env, folder }, trust)
+  const merged = await withIncluded(main, { env, folder }, trust, options)
   const elsewhere = systemConfig(options) === path ? undefined : systemConfig(options)
   const sections = await withSecretFiles(folder, (secretFile) =>
     readSections(merged.value, { env, folder, keychain, secretFile }, elsewhere),
@@ -193,6 +190,7 @@ async function readConfig(
   return {
     origin: path,
     included: merged.included,
+    matchedPatterns: merged.matched,
     types: await withInvalid(read.types, invalidEntries),
     serve: read.serve,
     ...(read.auth ? { auth: read.auth } : {}),
@@ -223,10 +221,18 @@ function syntaxMistakes({ file, text, document }: ConfigSource, notThis: string)
   return own.map((problem) => ({ ...problem, file, text }))
 }
 
-type WithIncluded = Merged & Pick<LoadedConfig, 'included'> & { readonly warnings: readonly Problem[] }
+type WithIncluded = Merged &
+  Pick<LoadedConfig, 'included'> &
+  Pick<IncludedFiles, 'warnings'> &
+  Partial<Pick<IncludedFiles, 'matched'>>
 
 /** svc.yaml with the files that it includes, if it does. */
-async function withIncluded(main: ConfigSource, context: SettingsContext, trust: TrustOptions): Promise<WithIncluded> {
+async function withIncluded(
+  main: ConfigSource,
+  context: SettingsContext,
+  trust: Trust,
+  { platform, reload }: LoadOptions,
+): Promise<WithIncluded> {
   const { value } = main.document
   const raw = isMap(value) ? value['include'] : undefined
   if (raw === undefined || raw === null) {
@@ -234,7 +240,7 @@ async function withIncluded(main: ConfigSource, context: SettingsContext, trust:
     return { value, originOf, problems: [], warnings: [], included: [] }
   }
   const [{ findIncluded, readAll }, { merge }] = await Promise.all([import('./include.ts'), import('./merge.ts')])
-  const { paths, problems, warnings } = await findIncluded(raw, context, { main: main.file, ...trust })
+  const { paths, problems, ...found } = await findIncluded(raw, context, { main: main.file, platform, trust, reload })
   const texts = await readAll(
     paths,
     main.file,
@@ -244,7 +250,7 @@ async function withIncluded(main: ConfigSource, context: SettingsContext, trust:
   const mistakes = sources.flatMap((source) => syntaxMistakes(source, notPart))
   if (mistakes.length > 0) throw await refusal(main.file, mistakes, true)
   const merged = merge(main, sources, unknownSections)
-  return { ...merged, problems: [...problems, ...merged.problems], warnings, included: paths }
+  return { ...merged, problems: [...problems, ...merged.problems], ...found, included: paths }
 }
 
 /** A problem of the merged value, in the file that has it. */

@@ -1,11 +1,12 @@
 import { lstatSync, readFileSync, readlinkSync } from 'node:fs'
-import { isAbsolute } from 'node:path'
+import { dirname, isAbsolute } from 'node:path'
 import { decodeText } from '../encoding.ts'
 import { fileProblem } from '../file-errors.ts'
 import { lazy } from '../lazy.ts'
 import { ProbeError } from '../probe-error.ts'
 import { sanitizeLine } from '../sanitize.ts'
 import { diskTypes, everyMount, type Mount } from '../system/files.ts'
+import { follow, type LinkAt } from '../trusted-path.ts'
 import type { Share } from './reader.ts'
 import { type FileStatus, type TaskInput, type TaskName, type TaskOutput, tasks } from './tasks.ts'
 
@@ -67,10 +68,9 @@ export function treeOf(mountinfo: string): MountTree {
   return (on, point) => all.get(key(on?.id, point))
 }
 
-/** What is at a path: the target of a link, something else, or nothing that can be read. */
-export type LinkAt = (path: string) => { readonly target: string } | 'no link' | 'nothing'
+export type LinkReader = (path: string) => LinkAt
 
-const linkAt: LinkAt = (path) => {
+const linkAt: LinkReader = (path) => {
   try {
     return lstatSync(path).isSymbolicLink() ? { target: readlinkSync(path) } : 'no link'
   } catch {
@@ -78,45 +78,24 @@ const linkAt: LinkAt = (path) => {
   }
 }
 
-/** As many as the kernel follows. */
-const maxLinks = 40
-type Place = { readonly path: string; readonly mount: Mount | undefined }
-
 /** The first mount on the way along a path that is not local. Follows the path as the kernel does, link by link. */
-export function walk(path: string, tree: MountTree, links: LinkAt, pid: number = process.pid): Mount | undefined {
-  const root: Place = { path: '', mount: mountedOn(undefined, '/', tree) }
-  let way: Place[] = []
-  let linksLeft = maxLinks
-  const parts = partsOf(isAbsolute(path) ? path : `${process.cwd()}/${path}`)
-  for (let part = parts.pop(); part !== undefined; part = parts.pop()) {
-    if (part === '..') way.pop()
-    if (part === '..' || part === '.') continue
-    const above = way.at(-1) ?? root
-    const here = `${above.path}/${part}`
-    const mount = mountedOn(above.mount, here, tree)
+export function walk(path: string, tree: MountTree, links: LinkReader, pid: number = process.pid): Mount | undefined {
+  const mounts = new Map([['/', mountedOn(undefined, '/', tree)]])
+  const steps = follow(isAbsolute(path) ? path : `${process.cwd()}/${path}`)
+  for (let step = steps.next(); !step.done; ) {
+    const here = step.value
+    const mount = mountedOn(mounts.get(dirname(here)), here, tree)
     if (mount !== undefined && !isLocal(mount)) return mount
+    mounts.set(here, mount)
     const link = links(here)
-    if (link === 'nothing') return undefined
-    if (link === 'no link') {
-      way.push({ path: here, mount })
-      continue
-    }
     // The kernel goes to the file itself; the text may be a path in other mounts.
-    if (mount?.type === 'proc' && /^\/proc\/\d+\//.test(here) && !here.startsWith(`/proc/${pid}/`)) return mount
-    linksLeft -= 1
-    if (linksLeft < 0) return undefined
-    if (link.target.startsWith('/')) way = []
-    parts.push(...partsOf(link.target))
+    const isLink = typeof link === 'object'
+    if (isLink && mount?.type === 'proc' && /^\/proc\/\d+\//.test(here) && !here.startsWith(`/proc/${pid}/`))
+      return mount
+    step = steps.next(link)
   }
   return undefined
 }
-
-/** The parts of a path in reverse: the next one is the last. */
-const partsOf = (path: string): string[] =>
-  path
-    .split('/')
-    .filter((part) => part !== '')
-    .reverse()
 
 /** The topmost mount at a path: mounts at one point lie on each other. */
 function mountedOn(below: Mount | undefined, path: string, tree: MountTree): Mount | undefined {

@@ -3,6 +3,7 @@ import { access, lstat, open, opendir, realpath, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { isMissing, isWaiting, matchesGlob } from '../system/files.ts'
 import { readSpace, type Space } from '../system/space.ts'
+import { type Place, placeOf } from '../trusted-path.ts'
 
 /** What is known of a file without opening it. Times are milliseconds since 1970. */
 export type FileStatus = {
@@ -87,6 +88,9 @@ export const tasks = {
   /** The status of a path. `link`: of a link itself, not of its target. */
   status: async ({ path, link = false }: { path: string; link?: boolean }): Promise<FileStatus> =>
     statusOf(await (link ? lstat : stat)(path)),
+
+  /** What is at a real path, for the decision whether it is trusted. */
+  place: async ({ path }: { path: string }): Promise<Place> => placeOf(path),
 
   realPath: ({ path }: { path: string }): Promise<string> => realpath(path),
 
