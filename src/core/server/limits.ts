@@ -19,8 +19,15 @@ export type ServerLimits = {
   readonly headerCount: number
   /** Simultaneous connections; further ones are closed on arrival. */
   readonly connections: number
-  /** The same per address. Does not apply to processes of this server's account on this machine, and trusted proxies. */
+  /**
+   * The same per address, and for all of loopback together. Does not apply to processes of this server's account on this
+   * machine, and trusted proxies.
+   */
   readonly connectionsPerAddress: number
+  /** How long a connection from loopback may be open before anything arrives on it, once half of them are in use. */
+  readonly silentMs: number
+  /** How often, at most, the accounts of the connections from loopback are looked up together. */
+  readonly searchEveryMs: number
   /** Requests that may wait for their answers on one connection. A connection with more is closed. */
   readonly maxPipelined: number
   /**
@@ -50,6 +57,8 @@ export const serverLimits: ServerLimits = {
   headerCount: 64,
   connections: 4_096,
   connectionsPerAddress: 512,
+  silentMs: 2_000,
+  searchEveryMs: 1_000,
   maxPipelined: 64,
   lingerMs: 1_000,
   lingerBytes: 8 * 1024 * 1024,
