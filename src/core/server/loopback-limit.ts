@@ -87,7 +87,9 @@ export function limitLocal(rules: Rules): (socket: Socket) => void {
     isSettling = false
     const isBusy = rules.busy()
     const open = counted().map(([socket, { account, openedAt }]) => ({
-      ...{ socket, account, openedAt },
+      socket,
+      account,
+      openedAt,
       isIdle: !isBusy(socket),
       isSilent: socket.bytesRead < rules.firstBytes,
     }))

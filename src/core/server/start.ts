@@ -429,7 +429,11 @@ function listenTo(
   const addressOf = (socket: Socket): string => plainAddress(socket.remoteAddress ?? '')
   const admitRemote = admit({ most, addressOf, refused })
   const admitLocal = limitLocal({
-    ...{ most, silentMs, searchEveryMs, processOf, refused },
+    most,
+    silentMs,
+    searchEveryMs,
+    processOf,
+    refused,
     exemptsOwn: !behindProxy,
     firstBytes: serverContext.secure ? shortestHello : 1,
     busy: () => busyConnections(serverContext),
