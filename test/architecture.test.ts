@@ -230,6 +230,9 @@ const law: Record<string, readonly string[]> = {
     'metadata',
     'lazy',
     'preload',
+    // For the file of the Unix socket.
+    'file-errors',
+    'own-files',
   ],
   client: ['file-errors', 'files', 'sanitize', 'service', 'protocol', 'wire', 'reports', 'errors', 'lazy', 'loopback'],
   local: ['service', 'protocol', 'errors', 'auth', 'roles', 'heartbeats', 'engine', 'reports', 'store'],

@@ -118,6 +118,16 @@ export const serveSettings = {
     default: true,
     doc: 'Whether callers on loopback may read messages, host names and server state without sign-in: on Linux those of the accounts above, on other systems every process. With false, none may',
   },
+  socket: {
+    type: 'text',
+    mistake: socketProblem,
+    doc: 'Path of a Unix socket on which svc answers in plain HTTP as well: `/run/svc/svc.sock`. Whoever may connect by the permissions of the file reads messages, host names and server state without sign-in; the mode is 0600. Linux and macOS',
+  },
+  socketGroup: {
+    type: 'text',
+    mistake: (group) => accountProblem(group)?.replace('an account', 'a group'),
+    doc: 'Group of this machine, by name or number, whose accounts may connect to `socket`, too (mode 0660). The account of svc must be in it',
+  },
   maxBody: {
     type: 'bytes',
     default: 1024 * 1024,
@@ -201,6 +211,15 @@ export function witnessProblem(witness: string): string | undefined {
 /** A relative path would depend on the folder in which svc starts. */
 function streamProblem(path: string): string | undefined {
   return isAbsolute(path) ? undefined : 'must be an absolute path: write it like /var/log/svc/audit.jsonl'
+}
+
+/** Bytes of a path, with the 0 at its end, that the address of a Unix socket has room for: 104 on macOS, 108 on Linux. */
+const maxSocketPath = 104
+
+/** Why a text is not the path of a Unix socket, or undefined if it is. */
+function socketProblem(path: string): string | undefined {
+  if (!isAbsolute(path)) return 'must be an absolute path: write it like /run/svc/svc.sock'
+  return Buffer.byteLength(path) < maxSocketPath ? undefined : `must be shorter than ${maxSocketPath} bytes`
 }
 
 function pageProblem(page: string): string | undefined {

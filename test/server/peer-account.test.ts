@@ -4,13 +4,14 @@ import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import {
   type AccountRules,
   accountFinder,
   type Ends,
   type FindAccounts,
   findAccounts,
+  maxAccountMs,
   maxTableBytes,
   peerProcesses,
   searchTable,
@@ -207,5 +208,101 @@ test('S8 S11 a connection is found behind all that the kernel keeps in TIME_WAIT
     expect(await accountBehind(Math.ceil(maxTableBytes / other.length))).toBeUndefined()
   } finally {
     rmSync(folder, { recursive: true, force: true })
+  }
+})
+
+/** A table as the kernel hands it out: 27 sockets with each read, and nothing else to wait for. */
+function kernelTable(sockets: number, last: string) {
+  const other = `${line(0, '0100007F:A1B3 0200007F:1F90', another)}\n`
+  const text = `${other.repeat(sockets)}${last}\n`
+  let at = 0
+  let reads = 0
+  return {
+    reads: () => reads,
+    read: (_file: number, chunk: Buffer): number => {
+      reads += 1
+      const bytes = chunk.write(text.slice(at, at + 27 * other.length), 'latin1')
+      at += bytes
+      return bytes
+    },
+  }
+}
+
+test('S8 a search among 30,000 sockets reads in a few turns of the event loop, not one for each read', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-table-'))
+  const file = join(folder, 'tcp')
+  writeFileSync(file, '')
+  const table = kernelTable(30_000, line(30_000, key, ours))
+  const accounts = new Map<string, number>()
+  let turns = 0
+  let ends = false
+  const count = (): void => {
+    turns += 1
+    if (!ends) setImmediate(count)
+  }
+  setImmediate(count)
+  try {
+    let spentMs = 0
+    const spent = (ms: number): void => {
+      spentMs += ms
+    }
+    await searchTable(file, new Set([key]), accounts, { read: table.read, spent })
+    ends = true
+    expect(accounts.get(key)).toBe(ours)
+    expect(table.reads()).toBeGreaterThan(1_100)
+    expect(turns).toBeLessThan(table.reads() / 5)
+    expect(spentMs).toBeGreaterThan(0)
+  } finally {
+    ends = true
+    rmSync(folder, { recursive: true, force: true })
+  }
+})
+
+test.each([
+  ['1 ms of this thread', 1, 2],
+  ['a minute of this thread', 60_000, 1],
+])('S8 a search that used %s in 200 ms is followed by a pause for what it used alone', async (_what, usedMs, begun) => {
+  let searches = 0
+  const account = accountFinder(async (_keys, spent) => {
+    searches += 1
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    spent(usedMs)
+    return new Map()
+  })
+  await account(ends)
+  void account(ends)
+  for (let turns = 0; turns < 5; turns += 1) await new Promise((resolve) => setImmediate(resolve))
+  expect(searches).toBe(begun)
+})
+
+test('S11 a caller whose account is not known after 500 ms is a stranger, and no longer once the search has ended', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  try {
+    const { promise, resolve } = Promise.withResolvers<number | undefined>()
+    let [searches, late] = [0, 0]
+    const process = peerProcesses({
+      find: () => {
+        searches += 1
+        return promise
+      },
+      own: ours,
+      localAccounts: new Set(),
+      trustLocal: true,
+      late: () => {
+        late += 1
+      },
+    })(ends)
+    const first = process.reads()
+    await vi.advanceTimersByTimeAsync(maxAccountMs - 1)
+    expect(await Promise.race([first, 'waits'])).toBe('waits')
+    await vi.advanceTimersByTimeAsync(1)
+    expect([await first, late]).toEqual([false, 1])
+    // The next request of the connection does not wait again.
+    expect([await process.reads(), await process.isOwn(), searches]).toEqual([false, false, 1])
+    resolve(ours)
+    await promise
+    expect([await process.reads(), await process.isOwn(), searches]).toEqual([true, true, 1])
+  } finally {
+    vi.useRealTimers()
   }
 })

@@ -184,6 +184,8 @@ async function answer(
     behindProxy: [...request.config.serve.behindProxy, ...request.behindProxy],
     localAccounts: [...request.config.serve.localAccounts, ...request.localAccounts],
     debug: request.debug,
+    // The socket belongs to the server that checks something.
+    ...(request.rehearsal ? { socket: undefined } : {}),
   }
   const { rehearsal } = request
   // Loaded now, because every run of a monitor with a keychain secret needs it.

@@ -4,20 +4,15 @@ type Rules = {
   /** The maximum number of connections per address. */
   readonly most: number
   readonly addressOf: (socket: Socket) => string
-  /** Whether an address is one of a trusted proxy, which may have any number of connections. */
-  readonly isTrusted: (address: string) => boolean
-  /** Whether a connection above the limit may stay. Asked for no other connection. */
-  readonly isExempt: (socket: Socket) => Promise<boolean>
-  /** Called for every connection above the limit that is not exempt. */
+  /** Called for every connection above the limit. */
   readonly refuse: (socket: Socket) => void
 }
 
 /** A 'connection' listener that refuses further connections of an address that has too many (S3). */
-export function admit({ most, addressOf, isTrusted, isExempt, refuse }: Rules): (socket: Socket) => void {
+export function admit({ most, addressOf, refuse }: Rules): (socket: Socket) => void {
   const counts = new Map<string, number>()
   return (socket) => {
     const address = addressOf(socket)
-    if (isTrusted(address)) return
     const count = (counts.get(address) ?? 0) + 1
     counts.set(address, count)
     socket.once('close', () => {
@@ -25,10 +20,7 @@ export function admit({ most, addressOf, isTrusted, isExempt, refuse }: Rules): 
       if (left > 0) counts.set(address, left)
       else counts.delete(address)
     })
-    if (count <= most) return
-    void isExempt(socket).then((exempt) => {
-      if (!exempt && !socket.destroyed) refuse(socket)
-    })
+    if (count > most) refuse(socket)
   }
 }
 
@@ -40,6 +32,8 @@ export type Connections = {
   readonly speakers: ReadonlySet<Socket>
   /** The number of connections accepted so far. */
   readonly accepted: () => number
+  /** Adds a connection that speaks HTTP and that another listener has accepted. */
+  readonly adopt: (socket: Socket) => void
 }
 
 export function trackConnections(server: Server, secure: boolean): Connections {
@@ -55,5 +49,14 @@ export function trackConnections(server: Server, secure: boolean): Connections {
   })
   server.on('connection', follow(transports))
   if (secure) server.on('secureConnection', follow(speakers))
-  return { transports, speakers, accepted: () => accepted }
+  return {
+    transports,
+    speakers,
+    accepted: () => accepted,
+    adopt: (socket) => {
+      accepted += 1
+      follow(transports)(socket)
+      follow(speakers)(socket)
+    },
+  }
 }

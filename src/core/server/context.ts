@@ -10,6 +10,7 @@ import type { DescribedInterface } from './documents.ts'
 import type { HealthJson } from './health-json.ts'
 import { type CallerOf, type HostCheck, type HttpCaller, type PeerCheck, plainAddress } from './hosts.ts'
 import type { ServerLimits } from './limits.ts'
+import type { LocalSocket } from './local-socket.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import type { ProbeConnections } from './probes.ts'
@@ -173,6 +174,8 @@ export type ServerContext = {
   readonly openOn: WeakMap<object, number>
   /** Connections on which no further request is accepted. */
   readonly silenced: WeakSet<object>
+  /** Undefined without `serve.socket`. */
+  localSocket: LocalSocket | undefined
   /** Undefined in a server that checks something. */
   readonly rehearsal: ServerRehearsal | undefined
   /** True once the server has begun to stop. */

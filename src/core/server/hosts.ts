@@ -5,6 +5,7 @@ import { hostname } from 'node:os'
 import { Fault } from '../errors.ts'
 import { isLoopback, isLoopbackHost } from '../loopback.ts'
 import type { Caller, PeerProcess } from '../service.ts'
+import { isOnLocalSocket, socketProcess } from './local-socket.ts'
 import { escapeControls } from './log.ts'
 import type { Ends } from './peer-account.ts'
 
@@ -141,7 +142,8 @@ function isRelayed({ headers, httpVersion }: CallerRequest): boolean {
 
 /**
  * Returns a function that identifies the caller of a request. Relayed callers are never local: neither those of a
- * trusted proxy, whatever address it reports, nor those of a proxy on this machine that nobody has named (S11).
+ * trusted proxy, whatever address it reports, nor those of a proxy on this machine that nobody has named (S11). A request
+ * over the Unix socket is local unless a relay shows, whatever is said of proxies.
  * `X-Forwarded-For` counts only from trusted proxies and is read from the right: the caller itself may have written
  * anything left of the first untrusted address.
  */
@@ -149,6 +151,10 @@ export function callerOf({ isTrusted, behindProxy, processOf, foundProxy }: Call
   return (request) => {
     const { headers, socket } = request
     const address = plainAddress(socket.remoteAddress ?? '')
+    if (isOnLocalSocket(socket)) {
+      if (isRelayed(request)) return { kind: 'http', address, loopback: false, relayed: true }
+      return { kind: 'http', address, loopback: true, process: socketProcess }
+    }
     if (isTrusted(address)) {
       // Without `X-Forwarded-For`, the proxy relays for an unknown caller.
       const reported = forwarded(headers['x-forwarded-for'], isTrusted)

@@ -19,11 +19,18 @@ export type ServerLimits = {
   readonly headerCount: number
   /** Simultaneous connections; further ones are answered probes only. */
   readonly connections: number
-  /** The same per address. Does not apply to processes of this server's account on this machine, and trusted proxies. */
+  /**
+   * The same per address, and for all of loopback together. Does not apply to processes of this server's account on this
+   * machine, and trusted proxies.
+   */
   readonly connectionsPerAddress: number
   /** Connections beyond these two limits that are answered a probe, and how long each of them may take. */
   readonly probeConnections: number
   readonly probeMs: number
+  /** How long a connection from loopback may be open before anything arrives on it, once half of them are in use. */
+  readonly silentMs: number
+  /** How often, at most, the accounts of the connections from loopback are looked up together. */
+  readonly searchEveryMs: number
   /** Requests that may wait for their answers on one connection. A connection with more is closed. */
   readonly maxPipelined: number
   /** Bytes of answers that wait unread on a connection. Above, it gets its next answer when they have been read. */
@@ -59,6 +66,8 @@ export const serverLimits: ServerLimits = {
   connectionsPerAddress: 512,
   probeConnections: 16,
   probeMs: 2_000,
+  silentMs: 2_000,
+  searchEveryMs: 1_000,
   maxPipelined: 64,
   waitingBytes: 256 * 1024,
   waitingBytesOfAll: 32 * 1024 * 1024,

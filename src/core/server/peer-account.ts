@@ -1,19 +1,29 @@
 import { execFile } from 'node:child_process'
-import { open } from 'node:fs/promises'
+import { closeSync, openSync, readSync } from 'node:fs'
 import { isIPv4, type Socket } from 'node:net'
 import { endianness } from 'node:os'
 import { performance } from 'node:perf_hooks'
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { isLoopback } from '../loopback.ts'
+import { orLate, pace } from '../pace.ts'
 import type { PeerProcess, ServeOptions } from '../service.ts'
 import type { Log } from './log.ts'
 
 /** The two ends of a connection, as a socket of this server knows them. */
 export type Ends = Pick<Socket, 'remoteAddress' | 'remotePort' | 'localAddress' | 'localPort'>
 
-/** Finds the accounts of connections by their keys. Connections that it does not find are missing from the result. */
-export type FindAccounts = (keys: ReadonlySet<string>) => Promise<ReadonlyMap<string, number>>
+/**
+ * Finds the accounts of connections by their keys. Connections that it does not find are missing from the result. Calls
+ * `spent` with the milliseconds of this thread that it has used.
+ */
+export type FindAccounts = (
+  keys: ReadonlySet<string>,
+  spent: (ms: number) => void,
+) => Promise<ReadonlyMap<string, number>>
+
+/** Milliseconds that a request waits for the account of its caller, who is a stranger to this request then. */
+export const maxAccountMs = 500
 
 /**
  * Bytes of one table that a search reads, which are about 440,000 sockets: the kernel keeps up to 262,144 ended connections
@@ -23,10 +33,10 @@ export type FindAccounts = (keys: ReadonlySet<string>) => Promise<ReadonlyMap<st
 export const maxTableBytes = 64 * 1024 * 1024
 const chunkBytes = 64 * 1024
 /**
- * Searches may take half of the time of one thread, and a few may follow each other at once. Even for a short table, the kernel
- * walks through all buckets of its hash table, which takes 10 ms on a machine with 24 GB.
+ * Milliseconds of this thread for searches that follow each other at once. Beyond them, a search is followed by a pause as
+ * long as the time of this thread that it has used, however long it took. Even for a short table, the kernel walks through
+ * all buckets of its hash table, which takes 10 ms on a machine with 24 GB.
  */
-const share = 2
 const burstMs = 250
 /** What the kernel shows for every account that has no counterpart in this user namespace. */
 const overflowUid = 65_534
@@ -36,7 +46,7 @@ const overflowUid = 65_534
  * rejects. It resolves to undefined for a connection that is not on loopback or that the search does not find.
  *
  * The tables can be large, and any caller can cause a search, so one search at a time serves all connections that wait,
- * and a pause follows where they would take more than half of the time.
+ * and a pause follows where searches would take more than half of this thread.
  */
 export function accountFinder(find: FindAccounts): (ends: Ends) => Promise<number | undefined> {
   let next: { readonly keys: Set<string>; readonly accounts: ReturnType<FindAccounts> } | undefined
@@ -45,16 +55,17 @@ export function accountFinder(find: FindAccounts): (ends: Ends) => Promise<numbe
   // A search in progress may already have passed the place of a new connection.
   const queue = (): NonNullable<typeof next> => {
     const keys = new Set<string>()
-    let began = 0
+    let usedMs = 0
     // The requests of many new connections arrive together.
     const accounts = before.then(turn).then(() => {
       next = undefined
-      began = performance.now()
-      return find(keys)
+      return find(keys, (ms) => {
+        usedMs += ms
+      })
     })
     const rest = async (): Promise<void> => {
       const now = performance.now()
-      paidUntil = Math.max(now, paidUntil) + share * (now - began)
+      paidUntil = Math.max(now, paidUntil) + usedMs
       const pauseMs = paidUntil - burstMs - now
       if (pauseMs > 0) await sleep(pauseMs, undefined, { ref: false })
     }
@@ -84,6 +95,8 @@ export type AccountRules = {
   readonly localAccounts: ReadonlySet<number>
   /** False: no process may read the details because it runs on this machine. */
   readonly trustLocal: boolean
+  /** Called when a request no longer waits for the account of its caller. */
+  readonly late?: (() => void) | undefined
 }
 
 /**
@@ -120,9 +133,16 @@ class ConnectedProcess implements PeerProcess {
   }
 
   async #find(): Promise<number | undefined> {
-    const account = await this.#rules.find?.(this.#ends)
-    // The table could not be read, or not as far as this connection: the next request asks again.
-    if (account === undefined) this.#account = undefined
+    let isPending = true
+    const found = (this.#rules.find?.(this.#ends) ?? Promise.resolve(undefined)).then((account) => {
+      isPending = false
+      // The table could not be read, or not as far as this connection: the next request asks again.
+      this.#account = account === undefined ? undefined : Promise.resolve(account)
+      return account
+    })
+    // While the search goes on, further requests of this connection do not wait at all.
+    const account = await orLate(found, maxAccountMs)
+    if (isPending) this.#rules.late?.()
     return account
   }
 
@@ -160,6 +180,20 @@ export async function accountRules(
     own: process.geteuid?.(),
     localAccounts: new Set(numbers.filter((number) => number !== undefined)),
     trustLocal,
+    late: reportLateOnce(log),
+  }
+}
+
+/** Figures would vanish from a scrape, and nothing else would say why. */
+function reportLateOnce(log: Log): () => void {
+  let reported = false
+  return () => {
+    if (reported) return
+    reported = true
+    log({
+      level: 'warn',
+      msg: `The account of a local caller was not known within ${maxAccountMs} ms, because this machine has very many TCP connections: its request was answered without details. A key and serve.socket work without this search`,
+    })
   }
 }
 
@@ -207,41 +241,59 @@ function end(address = '', port: number | undefined): string | undefined {
 }
 
 /** Searches the kernel's tables of TCP sockets. A table that cannot be read, such as that of IPv6, shows nothing. */
-export async function findAccounts(keys: ReadonlySet<string>): Promise<ReadonlyMap<string, number>> {
+export const findAccounts: FindAccounts = async (keys, spent) => {
   const accounts = new Map<string, number>()
   for (const table of ['/proc/net/tcp', '/proc/net/tcp6']) {
-    if (accounts.size < keys.size) await searchTable(table, keys, accounts).catch(() => {})
+    if (accounts.size < keys.size) await searchTable(table, keys, accounts, { spent }).catch(() => {})
   }
   return accounts
 }
 
-/** Adds what a file of the format of /proc/net/tcp shows. */
+type SearchOptions = {
+  readonly spent?: (ms: number) => void
+  /** Reads the next bytes of the table, 0 at its end. A read of /proc returns at most a page, 27 sockets. */
+  readonly read?: (file: number, chunk: Buffer) => number
+}
+
+/**
+ * Adds what a file of the format of /proc/net/tcp shows. Its reads never wait for a disk, so they are synchronous: one after
+ * the other, in turns of the event loop that are at least 5 ms and as long as those of the requests beside them.
+ */
 export async function searchTable(
   path: string,
   keys: ReadonlySet<string>,
   accounts: Map<string, number>,
+  { spent = () => {}, read = (file, chunk) => readSync(file, chunk) }: SearchOptions = {},
 ): Promise<void> {
-  const file = await open(path)
+  let since = performance.now()
+  const file = openSync(path, 'r')
   try {
     // Almost all lines are about other connections, so each line is read only if it contains an end of this server.
     const ownEnds = new Set([...keys].map((key) => `${key.slice(key.indexOf(' ') + 1)} `))
     const chunk = Buffer.allocUnsafe(chunkBytes)
+    const breathe = pace()
     let rest = ''
     for (let total = 0; total < maxTableBytes && accounts.size < keys.size; ) {
-      const { bytesRead } = await file.read(chunk, 0, chunkBytes)
-      if (bytesRead === 0) return
-      total += bytesRead
-      const text = rest + chunk.toString('latin1', 0, bytesRead)
+      const bytes = read(file, chunk)
+      if (bytes === 0) return
+      total += bytes
+      const text = rest + chunk.toString('latin1', 0, bytes)
       const whole = text.lastIndexOf('\n') + 1
       rest = text.slice(whole)
       for (const line of linesWith(ownEnds, text.slice(0, whole))) {
-        const { key, account } = read(line)
+        const { key, account } = readLine(line)
         const number = keys.has(key) ? account() : undefined
         if (number !== undefined) accounts.set(key, number)
       }
+      const turn = breathe()
+      if (!turn) continue
+      spent(performance.now() - since)
+      await turn
+      since = performance.now()
     }
   } finally {
-    await file.close()
+    spent(performance.now() - since)
+    closeSync(file)
   }
 }
 
@@ -257,7 +309,7 @@ function* linesWith(texts: ReadonlySet<string>, lines: string): Generator<string
 }
 
 /** Reads a line of a table: `  0: 0100007F:1F90 0100007F:A1B2 01 …`. */
-function read(line: string): { readonly key: string; readonly account: () => number | undefined } {
+function readLine(line: string): { readonly key: string; readonly account: () => number | undefined } {
   const from = line.indexOf(': ') + 2
   const to = line.indexOf(' ', line.indexOf(' ', from) + 1)
   return {

@@ -26,7 +26,9 @@ import {
   trustedProxies,
 } from './hosts.ts'
 import { type ServerLimits, serverLimits } from './limits.ts'
+import { answerOn, isOnLocalSocket, listenLocally } from './local-socket.ts'
 import { type Log, stackOf } from './log.ts'
+import { limitLocal } from './loopback-limit.ts'
 import { Metrics } from './metrics.ts'
 import { accountRules, peerProcesses } from './peer-account.ts'
 import { isProbe, ProbeConnections, peerOf } from './probes.ts'
@@ -119,7 +121,7 @@ export async function drain(server: Server, serverContext: ServerContext): Promi
     await pause(limits.drainDelayMs)
     const answers = holdAnswers(serverContext)
     await emptyAcceptQueue(serverContext)
-    const closed = stopListening(server)
+    const closed = Promise.all([stopListening(server), serverContext.localSocket?.close()])
     answers.release()
     while (connections.transports.size > 0) {
       await pause(lookEveryMs)
@@ -303,13 +305,19 @@ export async function startServer(start: StartOptions): Promise<RunningServer> {
     waiting,
     openOn: new WeakMap(),
     silenced: new WeakSet(),
+    localSocket: undefined,
     rehearsal: start.rehearsal,
     draining: false,
     hold: undefined,
   }
   listenTo(server, serverContext, callerRules)
   await preload(preloadFormats, preloadReports)
-  const { address, family, port } = await listening(server, start.host, start.port)
+  // First, because a server that fails to start must not have answered anybody.
+  serverContext.localSocket = await localSocket(server, serverContext)
+  const { address, family, port } = await listening(server, start.host, start.port).catch(async (error: unknown) => {
+    await serverContext.localSocket?.close()
+    throw error
+  })
   // Without a listener, a connection that the system cannot accept would end the process.
   server.on('error', (error) =>
     serverContext.log({ level: 'error', msg: 'could not accept a connection', stack: stackOf(error) }),
@@ -422,24 +430,67 @@ function listenTo(
     else refuse()
   })
   server.on('clientError', (error, socket) => refuseUnparsed(serverContext, error, socket))
-  server.on('connection', (socket) => {
-    // A peer that closes its side may still be reading, or it may be gone. A timer decides.
-    socket.once('end', () => setTimeout(() => socket.destroy(), serverContext.limits.lingerMs))
+  server.on('connection', (socket) => lingerOn(serverContext, socket))
+  const refused = (): void => serverContext.metrics.refusedConnection()
+  server.on('drop', refused)
+  const { connectionsPerAddress: most, silentMs, searchEveryMs } = serverContext.limits
+  const addressOf = (socket: Socket): string => plainAddress(socket.remoteAddress ?? '')
+  const refuse = (socket: Socket): void => onlyProbes(serverContext, socket)
+  const admitRemote = admit({ most, addressOf, refuse })
+  const admitLocal = limitLocal({
+    most,
+    silentMs,
+    searchEveryMs,
+    processOf,
+    refused,
+    exemptsOwn: !behindProxy,
+    firstBytes: serverContext.secure ? shortestHello : 1,
+    busy: () => busyConnections(serverContext),
   })
-  server.on('drop', () => serverContext.metrics.refusedConnection())
   server.on('connection', (socket) => {
-    if (serverContext.connections.transports.size > serverContext.limits.connections) onlyProbes(serverContext, socket)
+    if (serverContext.connections.transports.size > serverContext.limits.connections) refuse(socket)
+    const address = addressOf(socket)
+    if (isTrusted(address) || isOnLocalSocket(socket)) return
+    if (isLoopback(address)) admitLocal(socket)
+    else admitRemote(socket)
   })
-  server.on(
-    'connection',
-    admit({
-      most: serverContext.limits.connectionsPerAddress,
-      addressOf: (socket) => plainAddress(socket.remoteAddress ?? ''),
-      isTrusted,
-      isExempt: async (socket) => !behindProxy && (await processOf(socket).isOwn()),
-      refuse: (socket) => onlyProbes(serverContext, socket),
-    }),
-  )
+}
+
+/** A peer that closes its side may still be reading, or it may be gone. A timer decides. */
+function lingerOn({ limits }: ServerContext, socket: Socket): void {
+  socket.once('end', () => setTimeout(() => socket.destroy(), limits.lingerMs))
+}
+
+/** The bytes of a ClientHello without a session, with one cipher suite and without extensions. */
+const shortestHello = 50
+
+/** A test of transports for a request that has been read completely and whose answer has not been written yet. */
+function busyConnections({ open }: ServerContext): (socket: Socket) => boolean {
+  const peers = new Set<string>()
+  for (const { request, response } of open) {
+    if (request.complete && !response.writableEnded) peers.add(peerOf(request.socket))
+  }
+  return (socket) => peers.has(peerOf(socket))
+}
+
+/** Requests over the Unix socket are plain HTTP, whatever the port speaks. */
+async function localSocket(server: Server, serverContext: ServerContext): Promise<ServerContext['localSocket']> {
+  const { options, limits, connections, secure, metrics } = serverContext
+  if (options.socket === undefined) return undefined
+  return await listenLocally({
+    path: options.socket,
+    group: options.socketGroup,
+    connections: limits.connectionsPerAddress,
+    refused: () => metrics.refusedConnection(),
+    adopt: (socket) => {
+      if (secure) {
+        connections.adopt(socket)
+        lingerOn(serverContext, socket)
+      }
+      // The event with which an HTTPS server takes a connection after its handshake.
+      answerOn(server, secure ? 'secureConnection' : 'connection', socket)
+    },
+  })
 }
 
 /** Closes a connection beyond a limit if it has begun to ask for more than a probe, and answers it a probe otherwise. */

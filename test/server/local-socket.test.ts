@@ -1,0 +1,162 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, existsSync, lstatSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { request } from 'node:http'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { suiteWith } from '../support/suite/peer.ts'
+import { cert, key } from './certificate.ts'
+import { question, startSite, withSite } from './site.ts'
+
+let folder = ''
+let socket = ''
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'svc-socket-'))
+  socket = join(folder, 'svc.sock')
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+async function ask(path: string, headers: Readonly<Record<string, string>> = {}) {
+  const sent = request({ socketPath: socket, path, headers: { host: 'localhost', ...headers }, agent: false }).end()
+  const [response] = await once(sent, 'response')
+  return { status: response.statusCode as number, text: await text(response) }
+}
+const missing = process.platform === 'win32' ? 'Windows has no such sockets' : undefined
+
+suiteWith(missing, 'serve.socket', () => {
+  test.each([
+    ['plain HTTP', {}],
+    ['TLS', { tls: { cert, key } }],
+    ['a proxy', { options: { behindProxy: ['127.0.0.1'] } }],
+    ['serve.trustLocal: false', { options: { trustLocal: false } }],
+  ])(
+    'S11 who connects to the socket of a server with %s reads details, and is exempt from nothing',
+    async (_what, more) => {
+      await withSite(
+        { ...more, options: { ...('options' in more ? more.options : {}), socket } },
+        async ({ calls }) => {
+          expect((await ask(question)).status).toBe(200)
+          const caller = calls[0]?.call.caller
+          expect(caller).toMatchObject({ kind: 'http', loopback: true, address: '127.0.0.1' })
+          const process = caller?.kind === 'http' ? caller.process : undefined
+          expect([await process?.reads(), await process?.isOwn(), await process?.account()]).toEqual([
+            true,
+            false,
+            undefined,
+          ])
+          expect((await ask('/livez')).text).toBe('alive\n')
+        },
+      )
+    },
+  )
+
+  test('S11 what a relay sends through the socket is not local', async () => {
+    await withSite({ options: { socket } }, async ({ calls }) => {
+      await ask(question, { 'x-forwarded-for': '192.0.2.7' })
+      expect(calls[0]?.call.caller).toMatchObject({ kind: 'http', loopback: false, relayed: true })
+    })
+  })
+
+  test('S11 the socket has mode 0600, whatever the umask, and serve.socketGroup makes it 0660', async () => {
+    const before = process.umask(0)
+    try {
+      await withSite({ options: { socket } }, async () => expect(lstatSync(socket).mode & 0o777).toBe(0o600))
+      const socketGroup = String(process.getgid?.())
+      await withSite({ options: { socket, socketGroup } }, async () => {
+        expect(lstatSync(socket)).toMatchObject({ gid: process.getgid?.() })
+        expect(lstatSync(socket).mode & 0o777).toBe(0o660)
+      })
+      expect(process.umask()).toBe(0)
+    } finally {
+      process.umask(before)
+    }
+  })
+
+  test('S9 a stop answers what is under way on the socket, and removes it', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    for (const more of [{}, { tls: { cert, key } }]) {
+      const site = await startSite({ ...more, options: { socket } })
+      expect((await ask('/readyz')).status).toBe(200)
+      await site.server.stop()
+      expect(existsSync(socket)).toBe(false)
+    }
+    resolve()
+    await promise
+  })
+
+  test('S11 the socket of a process that was killed is replaced', async () => {
+    const program = `require('node:net').createServer().listen('${socket}', () => console.log('listens'))`
+    const child = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] })
+    await once(child.stdout, 'data')
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+    expect(existsSync(socket)).toBe(true)
+    await withSite({ options: { socket } }, async () => expect((await ask('/livez')).status).toBe(200))
+  })
+
+  test('S11 a second server does not take the socket of the first one, which goes on', async () => {
+    await withSite({ options: { socket } }, async () => {
+      await expect(startSite({ options: { socket } })).rejects.toMatchObject({
+        fault: 'Local',
+        message: `serve.socket: ${socket} is in use by another process`,
+      })
+      expect((await ask('/livez')).status).toBe(200)
+    })
+  })
+
+  test('a server whose port is in use leaves no socket', async () => {
+    const other = createServer().listen(0, '127.0.0.1')
+    await once(other, 'listening')
+    const { port } = other.address() as { port: number }
+    await expect(startSite({ port, options: { socket } })).rejects.toMatchObject({ fault: 'Local' })
+    expect(existsSync(socket)).toBe(false)
+    other.close()
+  })
+
+  test('S11 another file at the path, a link, an open folder and a missing one are refused by name', async () => {
+    const refusal = async (path = socket): Promise<string> => {
+      const started = await startSite({ options: { socket: path } }).catch((error: Error) => error)
+      if (started instanceof Error) return started.message
+      await started.server.stop()
+      return 'started'
+    }
+    writeFileSync(socket, 'notes')
+    expect(await refusal()).toBe(`serve.socket: ${socket} exists and is not a socket`)
+    rmSync(socket)
+    symlinkSync('/dev/null', socket)
+    expect(await refusal()).toBe(`serve.socket: ${socket} exists and is not a socket`)
+    rmSync(socket)
+    chmodSync(folder, 0o777)
+    expect(await refusal()).toBe(`serve.socket: ${socket} is in a folder in which others can replace it`)
+    chmodSync(folder, 0o1777)
+    expect(await refusal()).toBe('started')
+    chmodSync(folder, 0o700)
+    expect(await refusal(join(folder, 'none', 'svc.sock'))).toBe(
+      `serve.socket: the folder ${join(folder, 'none')} does not exist`,
+    )
+    const named = startSite({ options: { socket, socketGroup: 'no-such-group-here' } })
+    await expect(named).rejects.toMatchObject({
+      message: 'serve.socketGroup: this system has no group no-such-group-here',
+    })
+    expect(existsSync(socket)).toBe(false)
+  })
+
+  const notRoot = process.getuid?.() === 0 ? undefined : 'only root can start processes of other accounts'
+  suiteWith(notRoot, 'and other accounts', () => {
+    test('S11 an account that the permissions of the socket do not name cannot connect', async () => {
+      chmodSync(folder, 0o755)
+      const connecting = async (uid: number, gid: number): Promise<string> => {
+        const program = `require('node:net').connect('${socket}').on('error', (e) => console.log(e.code)).on('connect', function () { console.log('connected'); this.destroy() })`
+        const child = spawn(process.execPath, ['-e', program], { uid, gid, stdio: ['ignore', 'pipe', 'inherit'] })
+        return (await text(child.stdout)).trim()
+      }
+      await withSite({ options: { socket, socketGroup: '23458' } }, async () => {
+        expect(await connecting(23_457, 23_457)).toBe('EACCES')
+        expect(await connecting(23_457, 23_458)).toBe('connected')
+      })
+    })
+  })
+})
