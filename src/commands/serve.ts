@@ -5,7 +5,7 @@ import { boolean, custom, delayFlag, oneOf, repeatable, text } from '../cli/comm
 import { machine, packageJson, thisMachine } from '../cli/io/process.ts'
 import { refuseSmallAddressSpace } from '../cli/serve/address-space.ts'
 import { configuration, loadWarnings, storePath } from '../cli/session/session.ts'
-import type { Config, ReloadedIncludes } from '../core/config/index.ts'
+import type { ReloadedIncludes } from '../core/config/index.ts'
 import { Fault } from '../core/errors.ts'
 import { isLoopbackHost } from '../core/loopback.ts'
 
