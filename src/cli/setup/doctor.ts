@@ -188,11 +188,11 @@ async function checkStore(examination: Examination): Promise<Outcome> {
   }
   const foreign = await session.admin.schema.foreign()
   if (foreign.length > 0) {
-    const named =
+    const labels =
       foreign.slice(0, maxNamed).join(', ') +
       (foreign.length > maxNamed ? ` and ${foreign.length - maxNamed} more` : '')
     return warning(
-      `${value} opens, but has what svc did not make and does not use: ${named}`,
+      `${value} opens, but has what svc did not make and does not use: ${labels}`,
       'Remove it, or keep it in a database of its own.',
     )
   }

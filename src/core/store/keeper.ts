@@ -37,16 +37,16 @@ export function keepStore(store: Data, log: KeeperLog): Keeper {
     const verdict = store.clock.verdict()
     if (verdict) happened({ type: 'clock compared', verdict })
   }
-  let named = ''
+  let lastNames = ''
   const inspect = async (): Promise<void> => {
     const { altering } = await store.inspect()
     const names = namesOf(altering)
-    if (names !== named && names !== '') {
+    if (names !== lastNames && names !== '') {
       const hints = waysToRemove(altering).join(' ')
       const msg = `the store has what svc did not make: ${names}: this server goes on without the store until that is removed. ${hints}`
       log({ level: 'warn', msg })
-    } else if (names !== named) log({ level: 'info', msg: 'the store has only what svc made: it is used again' })
-    named = names
+    } else if (names !== lastNames) log({ level: 'info', msg: 'the store has only what svc made: it is used again' })
+    lastNames = names
   }
   const sweep = async (): Promise<void> => {
     let reason: string | undefined

@@ -283,8 +283,8 @@ export function refuseAltered(
   steps: readonly string[] = migrations,
 ): readonly ForeignObject[] {
   database.exec('PRAGMA trusted_schema = OFF')
-  const found = String(Object.values(database.prepare(sqliteObjects).get() ?? {})[0])
-  const { altering, foreign } = compareSchema(found, ownSchema('sqlite', steps))
+  const objects = String(Object.values(database.prepare(sqliteObjects).get() ?? {})[0])
+  const { altering, foreign } = compareSchema(objects, ownSchema('sqlite', steps))
   const altered = alteredStore(label, altering)
   if (altered) throw altered
   return foreign

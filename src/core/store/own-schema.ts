@@ -127,10 +127,10 @@ export type SchemaReport = {
 }
 
 /** Compares the objects that a query has found, as JSON, with those of svc. */
-export function compareSchema(found: string, own: OwnSchema): SchemaReport {
+export function compareSchema(objects: string, own: OwnSchema): SchemaReport {
   const altering: ForeignObject[] = []
   const foreign: ForeignObject[] = []
-  for (const object of JSON.parse(found) as readonly FoundObject[]) {
+  for (const object of JSON.parse(objects) as readonly FoundObject[]) {
     const effect = effectOf(object, own)
     if (effect === 'altering') altering.push(described(object, own))
     else if (effect === 'foreign') foreign.push(described(object, own))
@@ -181,10 +181,10 @@ const standalone: ReadonlySet<string> = new Set([
 ])
 
 function described({ kind, name, table }: FoundObject, { database }: OwnSchema): ForeignObject {
-  const shown = (text: string): string => `"${sanitizeAndCut(text, maxNameLength)}"`
+  const quote = (text: string): string => `"${sanitizeAndCut(text, maxNameLength)}"`
   const label = standalone.has(kind)
-    ? `the ${kind} ${shown(name)}`
-    : `the ${kind} ${kind === 'default' ? 'of the column ' : ''}${shown(name)} ${kind === 'trigger' || kind === 'rule' ? 'on' : 'of'} the table ${shown(table)}`
+    ? `the ${kind} ${quote(name)}`
+    : `the ${kind} ${kind === 'default' ? 'of the column ' : ''}${quote(name)} ${kind === 'trigger' || kind === 'rule' ? 'on' : 'of'} the table ${quote(table)}`
   // A name that cannot be shown as it is would make another statement.
   const isPlain = [name, table].every((text) => /^[\w .:-]{1,64}$/.test(text))
   return { label, drop: isPlain ? dropOf(kind, `"${name}"`, `"${table}"`, database) : undefined }
@@ -232,8 +232,8 @@ export function schemaCheck(steps: readonly string[]) {
   const own = ownSchema('sqlite', steps)
   return {
     query: sqliteObjects,
-    altering: (found: string, version: number) => {
-      const { altering } = version > steps.length ? { altering: [] } : compareSchema(found, own)
+    altering: (objects: string, version: number) => {
+      const { altering } = version > steps.length ? { altering: [] } : compareSchema(objects, own)
       return altering.length === 0 ? undefined : { names: namesOf(altering), next: waysToRemove(altering) }
     },
   }

@@ -35,7 +35,7 @@ type OwnSchemaCheck = {
   readonly query: string
   /** The objects that change what svc reads or writes, and what removes them. Undefined: none, or a newer schema. */
   readonly altering: (
-    found: string,
+    objects: string,
     version: number,
   ) => { readonly names: string; readonly next: readonly string[] } | undefined
 }
@@ -135,12 +135,12 @@ export const schema = check({
     explained(file, async () => {
       const own = ownStore ? await context.services.ownSchema?.() : undefined
       const ofStore = ownStore ? ['SELECT version FROM meta WHERE id = 1', ...(own ? [own.query] : [])] : []
-      const [version, table, found] = (await valuesOf(file, ['PRAGMA user_version', ...ofStore], context)).values
+      const [version, table, objects] = (await valuesOf(file, ['PRAGMA user_version', ...ofStore], context)).values
       return {
         version: Number(version),
         // The version in the store's own table; undefined for any other database.
         table: ownStore ? Number(table ?? Number.NaN) : undefined,
-        altering: own?.altering(String(found), Number(version)),
+        altering: own?.altering(String(objects), Number(version)),
       }
     }),
   evaluate: ({ version, table, altering }, { schemaVersion }) => {
