@@ -41,6 +41,8 @@ const notRun: Readonly<Record<string, string>> = {
   'docs/install.md: docker run -d --name svc --read-only --tmpfs /tmp --cap-drop ALL -p 8790:8790 -v svc:/var/lib/svc \\':
     'needs a container engine',
   'docs/serve.md: sudo systemctl stop svc': 'needs systemd as the first process of the machine',
+  'docs/metrics.md: curl --unix-socket /run/svc/svc.sock http://localhost/metrics': 'needs the socket of the service',
+  'docs/serve.md: curl --unix-socket /run/svc/svc.sock http://localhost/metrics': 'needs the socket of the service',
   'docs/serve.md: pg_dump --format=custom --file=svc.dump --host=db.example.com --username=svc --dbname=svc':
     'needs a server; test/store/dump.peers.test.ts runs these commands',
   'docs/clients.md: npx -p @servicestack/cli java-ref http://127.0.0.1:8790     # writes dtos.java':

@@ -7,9 +7,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import type { Call } from '../../src/core/service.ts'
 import { suiteWith } from '../support/suite/peer.ts'
+import { until } from '../support/suite/until.ts'
 import { cert, key } from './certificate.ts'
-import { question, startSite, withSite } from './site.ts'
+import { healthy, question, startSite, withSite } from './site.ts'
 
 let folder = ''
 let socket = ''
@@ -75,16 +77,32 @@ suiteWith(missing, 'serve.socket', () => {
     }
   })
 
-  test('S9 a stop answers what is under way on the socket, and removes it', async () => {
-    const { promise, resolve } = Promise.withResolvers<void>()
+  test('S9 a stop removes the socket', async () => {
     for (const more of [{}, { tls: { cert, key } }]) {
       const site = await startSite({ ...more, options: { socket } })
       expect((await ask('/readyz')).status).toBe(200)
       await site.server.stop()
       expect(existsSync(socket)).toBe(false)
     }
-    resolve()
-    await promise
+  })
+
+  test.each([
+    ['plain HTTP', {}],
+    ['TLS', { tls: { cert, key } }],
+  ])('S9 a stop of a server with %s answers what is under way on the socket', async (_what, more) => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const health = async (_request: unknown, call: Call) => {
+      await promise
+      return healthy(call)
+    }
+    await withSite({ ...more, health, options: { socket } }, async ({ server, calls }) => {
+      const answer = ask(question)
+      await until(() => calls.length === 1)
+      const stopped = server.stop()
+      resolve()
+      expect((await answer).status).toBe(200)
+      await stopped
+    })
   })
 
   test('S11 the socket of a process that was killed is replaced', async () => {
@@ -137,8 +155,8 @@ suiteWith(missing, 'serve.socket', () => {
     expect(await refusal(join(folder, 'none', 'svc.sock'))).toBe(
       `serve.socket: the folder ${join(folder, 'none')} does not exist`,
     )
-    const named = startSite({ options: { socket, socketGroup: 'no-such-group-here' } })
-    await expect(named).rejects.toMatchObject({
+    const withoutGroup = startSite({ options: { socket, socketGroup: 'no-such-group-here' } })
+    await expect(withoutGroup).rejects.toMatchObject({
       message: 'serve.socketGroup: this system has no group no-such-group-here',
     })
     expect(existsSync(socket)).toBe(false)

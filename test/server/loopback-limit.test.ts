@@ -9,14 +9,18 @@ import { until } from '../support/suite/until.ts'
 import { cert, key } from './certificate.ts'
 import { withSite } from './site.ts'
 
-type Named = LocalConnection & { readonly name: string }
+type TestConnection = LocalConnection & { readonly name: string }
 
 const limits = { most: 8, silentMs: 2_000 }
-const many = (count: number, account: LocalConnection['account'], more: Partial<Named> = {}): Named[] =>
+const many = (
+  count: number,
+  account: LocalConnection['account'],
+  more: Partial<TestConnection> = {},
+): TestConnection[] =>
   Array.from({ length: count }, (_, at) => {
     return { name: `${account} ${at}`, account, isIdle: true, isSilent: false, openedAt: 0, ...more }
   })
-const closed = (open: readonly Named[], now = 10_000): readonly string[] =>
+const closed = (open: readonly TestConnection[], now = 10_000): readonly string[] =>
   connectionsToClose(open, limits, now).map(({ name }) => name)
 
 describe('which connections from loopback are closed', () => {
@@ -58,7 +62,7 @@ describe('which connections from loopback are closed', () => {
       fc.property(fc.array(one, { maxLength: 40 }), (ones) => {
         const open = ones.map((rest, at) => ({ ...rest, name: String(at), isSilent: false, openedAt: at }))
         const close = connectionsToClose(open, limits, 100)
-        const idleOf = (all: readonly Named[], account: unknown): number =>
+        const idleOf = (all: readonly TestConnection[], account: unknown): number =>
           all.filter((item) => item.account === account && item.isIdle).length
         const left = open.filter((item) => !close.includes(item))
         expect(close.every(({ isIdle }) => isIdle)).toBe(true)

@@ -134,14 +134,14 @@ class ConnectedProcess implements PeerProcess {
 
   async #find(): Promise<number | undefined> {
     let isPending = true
-    const found = (this.#rules.find?.(this.#ends) ?? Promise.resolve(undefined)).then((account) => {
+    const lookup = (this.#rules.find?.(this.#ends) ?? Promise.resolve(undefined)).then((account) => {
       isPending = false
       // The table could not be read, or not as far as this connection: the next request asks again.
       this.#account = account === undefined ? undefined : Promise.resolve(account)
       return account
     })
     // While the search goes on, further requests of this connection do not wait at all.
-    const account = await orLate(found, maxAccountMs)
+    const account = await orLate(lookup, maxAccountMs)
     if (isPending) this.#rules.late?.()
     return account
   }
