@@ -87,7 +87,7 @@ const law: Record<string, readonly string[]> = {
   wire: ['protocol', 'errors', 'json'],
   'probe-error': [],
   // Where drivers are, and whether they are trusted: below the engine and the kinds.
-  drivers: ['file-errors', 'own-files', 'probe-error'],
+  drivers: ['file-errors', 'probe-error', 'trusted-path'],
   // Below everything that reads a path of the configuration.
   files: ['file-errors', 'encoding', 'sanitize', 'system', 'probe-error', 'lazy', 'trusted-path'],
   format: ['settings'],
