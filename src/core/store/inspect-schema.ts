@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { StoreLink } from './link.ts'
-import { compareSchema, ownSchema, postgresObjects, type SchemaReport, sqliteObjects } from './own-schema.ts'
-import { migrations } from './schema.ts'
+import { compareSchema, postgresObjects, type SchemaReport, sqliteObjects } from './own-schema.ts'
+import { migrations, ownSchema } from './schema.ts'
 
 /**
  * Compares the schema of an open store with that of svc. A newer one, to which a server of the next version has upgraded the

@@ -5,7 +5,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { Fault, NewerStore } from '../errors.ts'
 import { sqlite } from '../lazy.ts'
 import { makeFolder } from '../own-files.ts'
-import { alteredStore, compareSchema, type ForeignObject, ownSchema, sqliteObjects } from './own-schema.ts'
+import { alteredStore, compareSchema, type ForeignObject, sqliteObjects } from './own-schema.ts'
 import {
   companions,
   fullFileSystem,
@@ -18,7 +18,7 @@ import {
   statOf,
   storeFiles,
 } from './path.ts'
-import { applicationId, migrate, migrations, pragma, versionOf } from './schema.ts'
+import { applicationId, migrate, migrations, ownSchema, pragma, unknownObjects, versionOf } from './schema.ts'
 
 /** The remedies for every unusable store. */
 const waysOut = (path: string): readonly string[] => [
@@ -284,10 +284,13 @@ export function refuseAltered(
 ): readonly ForeignObject[] {
   database.exec('PRAGMA trusted_schema = OFF')
   const objects = String(Object.values(database.prepare(sqliteObjects).get() ?? {})[0])
-  const { altering, foreign } = compareSchema(objects, ownSchema('sqlite', steps))
-  const altered = alteredStore(label, altering)
+  const own = ownSchema('sqlite', steps)
+  const { altering, foreign } = unknownObjects(objects, own)
+  if (altering.length + foreign.length === 0) return []
+  const report = compareSchema(objects, own)
+  const altered = alteredStore(label, report.altering)
   if (altered) throw altered
-  return foreign
+  return report.foreign
 }
 
 export function refuseNewer(path: string, database: DatabaseSync, steps: readonly string[] = migrations): void {

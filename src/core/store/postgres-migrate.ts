@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { ClientBase } from 'pg'
 import { Fault, NewerStore } from '../errors.ts'
 import { historySteps } from './history-schema.ts'
-import { alteredStore, compareSchema, type OwnSchema, ownSchema, postgresObjects } from './own-schema.ts'
+import { alteredStore, compareSchema, postgresObjects } from './own-schema.ts'
 import { codeOf } from './postgres-faults.ts'
 import {
   accountTables,
@@ -14,7 +14,9 @@ import {
   heartbeatTables,
   jobRuns,
   lookupIndexes,
+  type OwnSchema,
   openIdTables,
+  ownSchema,
   postgresWords,
   quietTables,
   readingTables,

@@ -366,3 +366,105 @@ export function migrate(database: DatabaseSync, steps: readonly string[]): void 
     }
   }
 }
+
+/** An object of a schema. */
+export type FoundObject = {
+  readonly kind: string
+  readonly name: string
+  /** The table that it belongs to; its own name for a table or a view. */
+  readonly table: string
+  /** The value of a default. */
+  readonly text: string | null
+  /** Whether its table refers to others, so that removing a row of svc may reach it. */
+  readonly refers: boolean | number
+}
+
+/** The objects of svc, from the text of the steps that make them. */
+export type OwnSchema = {
+  readonly database: 'sqlite' | 'postgres'
+  /** Tables and indexes. */
+  readonly names: ReadonlySet<string>
+  /** As `table.column`. */
+  readonly columns: ReadonlySet<string>
+  /** The default of `table.column`. */
+  readonly defaults: ReadonlyMap<string, string>
+  /** Tables whose defaults are not compared, because their version is not known. */
+  readonly uncompared: ReadonlySet<string>
+}
+
+/**
+ * All steps count, also those that a store has yet to take: an upgrade in progress has made some of their objects. `more`:
+ * steps of tables with a version of their own in the same database.
+ */
+export function ownSchema(
+  database: OwnSchema['database'],
+  steps: readonly string[],
+  more: readonly string[] = [],
+): OwnSchema {
+  const fold = folded(database)
+  const namesIn = (texts: readonly string[]): readonly string[] =>
+    texts.flatMap((text) =>
+      [...text.matchAll(/CREATE (?:TABLE|(?:UNIQUE )?INDEX) "?(\w+)"?/g)].map(([, name = '']) => fold(name)),
+    )
+  const text = steps.join(';')
+  const added = [...text.matchAll(/ALTER TABLE "(\w+)" ADD COLUMN "(\w+)"/g)]
+  const columns = [...text.matchAll(/CREATE TABLE "?(\w+)"? \(\n([^;]*)\n *\)/g)].flatMap(([, table = '', body = '']) =>
+    [...body.matchAll(/^ *"?(\w+)"? (?!KEY)[A-Z]/gm)].map(([, column = '']) => [table, column]),
+  )
+  const defaults = [...text.matchAll(/ALTER TABLE "(\w+)" ADD COLUMN "(\w+)"[^;]* DEFAULT ([^;]+);/g)]
+  return {
+    database,
+    names: new Set(namesIn([...steps, ...more])),
+    columns: new Set([...columns, ...added.map((match) => match.slice(1))].map((path) => fold(path.join('.')))),
+    defaults: new Map(defaults.map(([, table = '', column = '', text = '']) => [fold(`${table}.${column}`), text])),
+    uncompared: new Set(namesIn(more)),
+  }
+}
+
+/** SQLite ignores the letter case of names. */
+const folded = (database: OwnSchema['database']) => (name: string) =>
+  database === 'sqlite' ? name.toLowerCase() : name
+
+/** The objects that svc did not make, of those that a query has returned as JSON. */
+export function unknownObjects(
+  objects: string,
+  own: OwnSchema,
+): { readonly altering: readonly FoundObject[]; readonly foreign: readonly FoundObject[] } {
+  const all = JSON.parse(objects) as readonly FoundObject[]
+  const effects = all.map((object) => effectOf(object, own))
+  return {
+    altering: all.filter((_, n) => effects[n] === 'altering'),
+    foreign: all.filter((_, n) => effects[n] === 'foreign'),
+  }
+}
+
+function effectOf(
+  { kind, name, table, text, refers }: FoundObject,
+  { database, names, columns, defaults, uncompared }: OwnSchema,
+): 'own' | 'altering' | 'foreign' {
+  const fold = folded(database)
+  const isOwn = names.has(fold(table))
+  switch (kind) {
+    case 'table':
+    case 'index':
+      return names.has(fold(name)) ? 'own' : 'foreign'
+    case 'default': {
+      const column = fold(`${table}.${name}`)
+      if (!isOwn || uncompared.has(fold(table)) || withoutCast(text) === defaults.get(column)) return 'own'
+      // The next version may have begun to upgrade the store. svc does not read the column.
+      return columns.has(column) || !constant.test(text ?? '') ? 'altering' : 'foreign'
+    }
+    case 'generated column':
+      return isOwn && !uncompared.has(fold(table)) ? 'altering' : 'own'
+    case 'trigger':
+      return isOwn || refers ? 'altering' : 'foreign'
+    default:
+      return isOwn ? 'altering' : 'foreign'
+  }
+}
+
+/** A default that runs nothing. */
+const constant = /^(?:'(?:[^']|'')*'|-?\d+(?:\.\d+)?|NULL|true|false)(?:::[\w" ]+)?$/i
+
+/** PostgreSQL shows the type of a text. */
+const withoutCast = (text: string | null): string | undefined => text?.replace(/::text$/, '')
