@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { follow, type LinkAt, type Place, untrustedPlaces, wayAlong } from '../src/core/trusted-path.ts'
+import { follow, type LinkAt, type PathPlace, untrustedPlaces, wayAlong } from '../src/core/trusted-path.ts'
 
 /** `path owner[:group] mode`, with `ro` for a read-only file system, and `-> target` for a link. */
-function placeIn(text: string): Place {
+function placeIn(text: string): PathPlace {
   const [path = '', owner = '', mode = '', ...more] = text.split(' ')
   const [uid, gid = uid] = owner.split(':').map(Number)
   const target = more[0] === '->' ? more[1] : undefined

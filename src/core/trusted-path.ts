@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 import { type AccountFiles, othersMayWrite } from './own-files.ts'
 
 /** A folder, a link or a file on the way along a path, as `lstat` reads it. */
-export type Place = Pick<Stats, 'mode' | 'uid' | 'gid'> & {
+export type PathPlace = Pick<Stats, 'mode' | 'uid' | 'gid'> & {
   /** Its real path: it contains no link, except for the place itself. */
   readonly path: string
   /** The target of a link. Undefined for anything else. */
@@ -55,13 +55,13 @@ const partsOf = (path: string): string[] =>
 
 /** Every place on the way along an absolute path, from the root. */
 export type Way = {
-  readonly places: readonly Place[]
+  readonly places: readonly PathPlace[]
   /** The real path of the end. Undefined if the path leads to nothing. */
   readonly end: string | undefined
 }
 
 /** The way along a path. Rejects with what `placeAt` rejects with. */
-export async function wayAlong(path: string, placeAt: (path: string) => Promise<Place | undefined>): Promise<Way> {
+export async function wayAlong(path: string, placeAt: (path: string) => Promise<PathPlace | undefined>): Promise<Way> {
   const root = await placeAt('/')
   const places = root ? [root] : []
   const steps = follow(path)
@@ -87,10 +87,10 @@ export function localWay(path: string): Way {
   return { places, end: step.value }
 }
 
-const linkOf = (place: Place | undefined): LinkAt =>
+const linkOf = (place: PathPlace | undefined): LinkAt =>
   place === undefined ? 'nothing' : place.target === undefined ? 'no link' : { target: place.target }
 
-const placeIfAny = (path: string): Place | undefined => {
+const placeIfAny = (path: string): PathPlace | undefined => {
   try {
     return placeOf(path)
   } catch {
@@ -99,7 +99,7 @@ const placeIfAny = (path: string): Place | undefined => {
 }
 
 /** What is at a real path. Throws file system errors. */
-export function placeOf(path: string): Place {
+export function placeOf(path: string): PathPlace {
   const stats = lstatSync(path)
   const { mode, uid, gid } = stats
   return {
@@ -137,31 +137,31 @@ export type TrustRule = {
  * folder if everything in it that the way goes through belongs to root or the account: others can neither rename nor
  * replace that. Of a link, only the owner counts, and only in a sticky folder.
  */
-export function untrustedPlaces(places: readonly Place[], { uid, accounts }: TrustRule): readonly UntrustedPlace[] {
-  const isOwn = (place: Pick<Place, 'uid'>): boolean => place.uid === 0 || uid === undefined || place.uid === uid
-  const isGuarded = (folder: Place): boolean => {
+export function untrustedPlaces(places: readonly PathPlace[], { uid, accounts }: TrustRule): readonly UntrustedPlace[] {
+  const isOwn = (place: Pick<PathPlace, 'uid'>): boolean => place.uid === 0 || uid === undefined || place.uid === uid
+  const isGuarded = (folder: PathPlace): boolean => {
     const below = places.filter(({ path }) => path !== folder.path && dirname(path) === folder.path)
     return folder.isFolder && (folder.mode & 0o1000) !== 0 && below.length > 0 && below.every(isOwn)
   }
   return places.flatMap((place): readonly UntrustedPlace[] => {
     const { path } = place
     if (place.target !== undefined) return []
-    const found: UntrustedPlace[] = []
+    const problems: UntrustedPlace[] = []
     if (!isOwn(place)) {
-      found.push({
+      problems.push({
         path,
         reason: `${path} belongs to another user (uid ${place.uid})`,
         cure: `chown ${uid === 0 ? 'root' : uid} ${quoted(path)}`,
       })
     }
     if (!place.isReadOnly && othersMayWrite(place, accounts) && !isGuarded(place)) {
-      found.push({
+      problems.push({
         path,
         reason: `${path} can be written by others (mode ${(place.mode & 0o7777).toString(8)})`,
         cure: `chmod go-w ${quoted(path)}`,
       })
     }
-    return found
+    return problems
   })
 }
 

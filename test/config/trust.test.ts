@@ -136,9 +136,9 @@ test('W21 a file in a sticky folder is trusted as its owner is', async () => {
 test('W21 a load reads each folder on the way once, whatever it includes', async () => {
   const at = await tree()
   await mkdir(at('conf.d'), { mode: 0o700 })
-  const asked: string[] = []
+  const lookups: string[] = []
   const counting: ConfiguredFiles = (task, input) => {
-    if (task === 'place') asked.push(input.path)
+    if (task === 'place') lookups.push(input.path)
     return files(task, input)
   }
   const trust = configTrust({ platform: process.platform, uid: process.getuid?.(), files: counting })
@@ -148,8 +148,8 @@ test('W21 a load reads each folder on the way once, whatever it includes', async
     await readFile({ path, from: 'include' }, trust)
   }
   const depth = at('conf.d').split('/').length
-  expect(asked).toHaveLength(depth + 20)
-  expect(new Set(asked).size).toBe(asked.length)
+  expect(lookups).toHaveLength(depth + 20)
+  expect(new Set(lookups).size).toBe(lookups.length)
 })
 
 test('modes are not checked on Windows, which does not have them', async () => {

@@ -3,7 +3,7 @@ import { Fault } from '../errors.ts'
 import { fileProblem } from '../file-errors.ts'
 import { type ConfiguredFiles, type FileContent, SilentShareError } from '../files/index.ts'
 import { quoted } from '../trusted-path.ts'
-import type { Trust } from './trust.ts'
+import type { ConfigTrust } from './trust.ts'
 
 export type WhereOptions = {
   /** `--config`. */
@@ -82,7 +82,7 @@ const maxFile = 1024 * 1024
  * The text of the file, or undefined when it does not exist. Throws Fault `Local` when it cannot be read, is not a
  * UTF-8 file of at most 1 MiB, or could have been written by another account.
  */
-export async function readFile(candidate: ConfigCandidate, trust: Trust): Promise<string | undefined> {
+export async function readFile(candidate: ConfigCandidate, trust: ConfigTrust): Promise<string | undefined> {
   const { path } = candidate
   try {
     const file = await opened(candidate, trust.files)

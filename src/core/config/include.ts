@@ -3,7 +3,7 @@ import { Fault } from '../errors.ts'
 import { fileProblem } from '../file-errors.ts'
 import { problemOnShare, SilentShareError } from '../files/index.ts'
 import { type Problem, readSettings, type SettingsContext, type SettingsSpec } from '../settings/index.ts'
-import { isMissing, type Trust } from './trust.ts'
+import { type ConfigTrust, isMissing } from './trust.ts'
 
 /** The section of svc.yaml that names further files. */
 export const includeSettings = {
@@ -23,7 +23,7 @@ type Where = {
   /** The path of svc.yaml. */
   readonly main: string
   readonly platform: NodeJS.Platform
-  readonly trust: Pick<Trust, 'files' | 'demandFolder'>
+  readonly trust: Pick<ConfigTrust, 'files' | 'demandFolder'>
   readonly reload?: ReloadedIncludes | undefined
 }
 
@@ -53,7 +53,7 @@ export async function findIncluded(raw: unknown, context: SettingsContext, where
   const { values, problems: mistakes } = readSettings(includeSettings, { include: raw }, context)
   const problems: Problem[] = [...mistakes]
   const warnings: Problem[] = []
-  const found = new Set<string>()
+  const includedPaths = new Set<string>()
   const matched: string[] = []
   for (const [index, pattern] of (values.include ?? []).entries()) {
     const at = { path: Array.isArray(raw) ? ['include', index] : ['include'] }
@@ -64,10 +64,10 @@ export async function findIncluded(raw: unknown, context: SettingsContext, where
     else if (!where.reload.emptyInclude || !isTrusted) {
       problems.push({ ...at, message: `matches no file any more: ${pattern} (${isTrusted ? intended : untrusted})` })
     }
-    for (const path of paths) found.add(path)
-    if (found.size > maxFiles) throw tooMuch(where.main, `more than ${maxFiles.toLocaleString('en')} files`)
+    for (const path of paths) includedPaths.add(path)
+    if (includedPaths.size > maxFiles) throw tooMuch(where.main, `more than ${maxFiles.toLocaleString('en')} files`)
   }
-  return { paths: [...found].sort(), problems, warnings, matched }
+  return { paths: [...includedPaths].sort(), problems, warnings, matched }
 }
 
 const intended = 'if this is intended: svc serve reload --empty-include'

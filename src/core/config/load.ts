@@ -25,7 +25,7 @@ import type { ConfigSource, Merged } from './merge.ts'
 import type { NotifyConfig } from './notify.ts'
 import type { ProfilesRead } from './profiles.ts'
 import type { QuietConfig } from './quiet.ts'
-import { configTrust, type Trust } from './trust.ts'
+import { type ConfigTrust, configTrust } from './trust.ts'
 import { type InvalidMonitor, readTypes, type TypeConfig, type Types } from './types.ts'
 
 export type ServeConfig = Omit<ServeOptions, 'debug'>
@@ -135,7 +135,7 @@ async function readConfig(
   text: string,
   { path }: ConfigCandidate,
   options: LoadOptions,
-  trust: Trust,
+  trust: ConfigTrust,
 ): Promise<Omit<LoadedConfig, 'searched'>> {
   const { env, keychain } = options
   const [main, paths] = await Promise.all([parsedSource(path, text), import('node:path')])
@@ -230,7 +230,7 @@ type WithIncluded = Merged &
 async function withIncluded(
   main: ConfigSource,
   context: SettingsContext,
-  trust: Trust,
+  trust: ConfigTrust,
   { platform, reload }: LoadOptions,
 ): Promise<WithIncluded> {
   const { value } = main.document
@@ -240,7 +240,12 @@ async function withIncluded(
     return { value, originOf, problems: [], warnings: [], included: [] }
   }
   const [{ findIncluded, readAll }, { merge }] = await Promise.all([import('./include.ts'), import('./merge.ts')])
-  const { paths, problems, ...found } = await findIncluded(raw, context, { main: main.file, platform, trust, reload })
+  const { paths, problems, ...includes } = await findIncluded(raw, context, {
+    main: main.file,
+    platform,
+    trust,
+    reload,
+  })
   const texts = await readAll(
     paths,
     main.file,
@@ -250,7 +255,7 @@ async function withIncluded(
   const mistakes = sources.flatMap((source) => syntaxMistakes(source, notPart))
   if (mistakes.length > 0) throw await refusal(main.file, mistakes, true)
   const merged = merge(main, sources, unknownSections)
-  return { ...merged, problems: [...problems, ...merged.problems], ...found, included: paths }
+  return { ...merged, problems: [...problems, ...merged.problems], ...includes, included: paths }
 }
 
 /** A problem of the merged value, in the file that has it. */

@@ -2,7 +2,7 @@ import { posix } from 'node:path'
 import { Fault } from '../errors.ts'
 import type { ConfiguredFiles, FileStatus } from '../files/index.ts'
 import { entryOf } from '../lazy.ts'
-import { type Place, type UntrustedPlace, untrustedPlaces, type Way, wayAlong } from '../trusted-path.ts'
+import { type PathPlace, type UntrustedPlace, untrustedPlaces, type Way, wayAlong } from '../trusted-path.ts'
 
 export type TrustOptions = {
   readonly platform: NodeJS.Platform
@@ -12,7 +12,7 @@ export type TrustOptions = {
 }
 
 /** Whose word the configuration is: the checks of one load, which reads each folder once and warns about it once. */
-export type Trust = {
+export type ConfigTrust = {
   readonly files: ConfiguredFiles
   /**
    * Throws Fault `Local` for a file that others control, by itself or by its folder. What they control above that is a
@@ -24,11 +24,11 @@ export type Trust = {
   readonly warnings: () => readonly string[]
 }
 
-export function configTrust({ platform, uid, files }: TrustOptions): Trust {
-  const known = new Map<string, Promise<Place | undefined>>()
+export function configTrust({ platform, uid, files }: TrustOptions): ConfigTrust {
+  const placeByPath = new Map<string, Promise<PathPlace | undefined>>()
   const warned = new Map<string, string>()
-  const placeAt = (path: string): Promise<Place | undefined> =>
-    entryOf(known, path, () =>
+  const placeAt = (path: string): Promise<PathPlace | undefined> =>
+    entryOf(placeByPath, path, () =>
       files('place', { path }).catch((error: unknown) => {
         if (isMissing(error)) return undefined
         throw error
@@ -38,7 +38,7 @@ export function configTrust({ platform, uid, files }: TrustOptions): Trust {
   const wayOf = async (path: string): Promise<Way> =>
     platform === 'win32' ? { places: [], end: path } : await wayAlong(path, placeAt)
   /** `own`: the places that decide by themselves. Others are above them. */
-  const demand = (places: readonly Place[], own: ReadonlySet<string | undefined>): boolean => {
+  const demand = (places: readonly PathPlace[], own: ReadonlySet<string | undefined>): boolean => {
     const untrusted = untrustedPlaces(unique(places), { uid })
     const refused = untrusted.filter(({ path }) => own.has(path))
     if (refused.length > 0) throw notTrusted(refused)
@@ -68,13 +68,13 @@ export function configTrust({ platform, uid, files }: TrustOptions): Trust {
 
 const again = 'Run the command again.'
 
-const statusOf = ({ mode, uid, gid }: FileStatus): Pick<Place, 'mode' | 'uid' | 'gid'> => ({ mode, uid, gid })
+const statusOf = ({ mode, uid, gid }: FileStatus): Pick<PathPlace, 'mode' | 'uid' | 'gid'> => ({ mode, uid, gid })
 
 export const isMissing = (error: unknown): boolean =>
   ['ENOENT', 'ENOTDIR'].includes(String((error as NodeJS.ErrnoException | null)?.code))
 
 /** A way goes through a folder again after a link. */
-const unique = (places: readonly Place[]): readonly Place[] => [
+const unique = (places: readonly PathPlace[]): readonly PathPlace[] => [
   ...new Map(places.map((one) => [one.path, one])).values(),
 ]
 

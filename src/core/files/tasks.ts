@@ -3,7 +3,7 @@ import { access, lstat, open, opendir, realpath, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { isMissing, isWaiting, matchesGlob } from '../system/files.ts'
 import { readSpace, type Space } from '../system/space.ts'
-import { type Place, placeOf } from '../trusted-path.ts'
+import { type PathPlace, placeOf } from '../trusted-path.ts'
 
 /** What is known of a file without opening it. Times are milliseconds since 1970. */
 export type FileStatus = {
@@ -90,7 +90,7 @@ export const tasks = {
     statusOf(await (link ? lstat : stat)(path)),
 
   /** What is at a real path, for the decision whether it is trusted. */
-  place: async ({ path }: { path: string }): Promise<Place> => placeOf(path),
+  place: async ({ path }: { path: string }): Promise<PathPlace> => placeOf(path),
 
   realPath: ({ path }: { path: string }): Promise<string> => realpath(path),
 

@@ -49,9 +49,9 @@ type Answering = () => Promise<void>
 export class Pipelines {
   readonly #lines = new Map<Socket, Answering[]>()
   readonly #turns = new Turns()
-  readonly #waiting: Pick<WaitingAnswers, 'room' | 'request'>
+  readonly #waiting: Pick<WaitingAnswers, 'capacity' | 'request'>
 
-  constructor(waiting: Pick<WaitingAnswers, 'room' | 'request'>) {
+  constructor(waiting: Pick<WaitingAnswers, 'capacity' | 'request'>) {
     this.#waiting = waiting
   }
 
@@ -63,9 +63,9 @@ export class Pipelines {
     } else if (isProbe) {
       void answering()
     } else {
-      const begun = [answering]
-      this.#lines.set(socket, begun)
-      void this.#begin(socket, begun)
+      const fresh = [answering]
+      this.#lines.set(socket, fresh)
+      void this.#begin(socket, fresh)
     }
   }
 
@@ -80,8 +80,8 @@ export class Pipelines {
 
   async #begin(socket: Socket, line: Answering[]): Promise<void> {
     for (let answering = line.shift(); answering && !socket.destroyed; answering = line.shift()) {
-      const room = this.#waiting.room(socket)
-      if (room) await room
+      const capacity = this.#waiting.capacity(socket)
+      if (capacity) await capacity
       const turn = this.#turns.next()
       if (turn) await turn
       await Promise.race([answering(), nextTurn()])

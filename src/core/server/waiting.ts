@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
 /** What waits on a connection. Bytes. */
-type Waiting = { answers: number; requests: number; room: (() => void) | undefined }
+type Waiting = { answers: number; requests: number; capacity: (() => void) | undefined }
 
 /** The memory of a request that waits for others of its connection. Bytes; measured with Node 24. */
 const requestBytes = 8 * 1024
@@ -45,11 +45,11 @@ export class WaitingAnswers {
   }
 
   /** Resolves when the connection may get its next answer, or has closed. Undefined: it may at once. */
-  room(socket: Socket): Promise<void> | undefined {
+  capacity(socket: Socket): Promise<void> | undefined {
     const waiting = this.#connections.get(socket)
     if (waiting === undefined || waiting.answers <= this.#most.each) return undefined
     return new Promise((resolve) => {
-      waiting.room = resolve
+      waiting.capacity = resolve
     })
   }
 
@@ -63,13 +63,13 @@ export class WaitingAnswers {
       if (this.#connections.get(socket) !== waiting) return
       waiting[kind] -= bytes
       this.#bytes -= bytes
-      if (waiting.answers <= this.#most.each) waiting.room?.()
+      if (waiting.answers <= this.#most.each) waiting.capacity?.()
       if (waiting.answers + waiting.requests === 0) this.#connections.delete(socket)
     }
   }
 
   #connect(socket: Socket): Waiting {
-    const waiting: Waiting = { answers: 0, requests: 0, room: undefined }
+    const waiting: Waiting = { answers: 0, requests: 0, capacity: undefined }
     this.#connections.set(socket, waiting)
     socket.once('close', () => this.#forget(socket))
     return waiting
@@ -88,6 +88,6 @@ export class WaitingAnswers {
     if (waiting === undefined) return
     this.#connections.delete(socket)
     this.#bytes -= waiting.answers + waiting.requests
-    waiting.room?.()
+    waiting.capacity?.()
   }
 }
