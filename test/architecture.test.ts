@@ -65,7 +65,6 @@ const law: Record<string, readonly string[]> = {
   loopback: [],
   sanitize: [],
   'own-files': [],
-  'trusted-path': ['own-files'],
   'running-process': [],
   // JSON of others, before and after it is parsed.
   json: [],
@@ -87,9 +86,9 @@ const law: Record<string, readonly string[]> = {
   wire: ['protocol', 'errors', 'json'],
   'probe-error': [],
   // Where drivers are, and whether they are trusted: below the engine and the kinds.
-  drivers: ['file-errors', 'probe-error', 'trusted-path'],
+  drivers: ['file-errors', 'probe-error', 'own-files'],
   // Below everything that reads a path of the configuration.
-  files: ['file-errors', 'encoding', 'sanitize', 'system', 'probe-error', 'lazy', 'trusted-path'],
+  files: ['file-errors', 'encoding', 'sanitize', 'system', 'probe-error', 'lazy', 'own-files'],
   format: ['settings'],
   encoding: [],
   settings: ['file-errors', 'files', 'errors', 'suggest', 'probe-error'],
@@ -165,6 +164,7 @@ const law: Record<string, readonly string[]> = {
   discover: ['kinds', 'recognition', 'net', 'system', 'protocol', 'loopback'],
   plan: ['kinds', 'profiles', 'engine', 'net', 'settings', 'protocol', 'errors', 'probe-error'],
   config: [
+    'lazy',
     'drivers',
     'serve-settings',
     'file-errors',
@@ -173,7 +173,6 @@ const law: Record<string, readonly string[]> = {
     'protocol',
     'errors',
     'lazy',
-    'trusted-path',
     'suggest',
     'service',
     'engine',

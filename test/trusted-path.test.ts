@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { follow, type LinkAt, type PathPlace, untrustedPlaces, wayAlong } from '../src/core/trusted-path.ts'
+import { follow, type LinkAt, type PathPlace, untrustedPlaces, wayAlong } from '../src/core/own-files.ts'
 
 /** `path owner[:group] mode`, with `ro` for a read-only file system, and `-> target` for a link. */
 function placeIn(text: string): PathPlace {

@@ -2,8 +2,7 @@ import type { Services } from '../engine/index.ts'
 import { Fault } from '../errors.ts'
 import { filesWithin } from '../files/index.ts'
 import { isMap, type Problem, readSettings, type SettingsContext, type SettingsSpec } from '../settings/index.ts'
-import { readFile, systemConfig, type WhereOptions } from './find.ts'
-import { configTrust } from './trust.ts'
+import { configTrust, readFile, systemConfig, type WhereOptions } from './find.ts'
 
 /** The `exec:` section of the system's svc.yaml: the folders whose programs may run. */
 export const execSettings = {

@@ -3,7 +3,7 @@ import { Fault } from '../errors.ts'
 import { fileProblem } from '../file-errors.ts'
 import { problemOnShare, SilentShareError } from '../files/index.ts'
 import { type Problem, readSettings, type SettingsContext, type SettingsSpec } from '../settings/index.ts'
-import { type ConfigTrust, isMissing } from './trust.ts'
+import { type ConfigTrust, isMissing } from './find.ts'
 
 /** The section of svc.yaml that names further files. */
 export const includeSettings = {

@@ -19,13 +19,21 @@ import type { AuthConfig } from './auth.ts'
 import { type MonitorProblem, underPath } from './dependencies.ts'
 import type { DocumentPlace } from './document.ts'
 import { readExec, readExecPart } from './exec.ts'
-import { type ConfigCandidate, candidates, misnamedFile, readFile, systemConfig, type WhereOptions } from './find.ts'
+import {
+  type ConfigCandidate,
+  type ConfigTrust,
+  candidates,
+  configTrust,
+  misnamedFile,
+  readFile,
+  systemConfig,
+  type WhereOptions,
+} from './find.ts'
 import type { IncludedFiles, ReloadedIncludes } from './include.ts'
 import type { ConfigSource, Merged } from './merge.ts'
 import type { NotifyConfig } from './notify.ts'
 import type { ProfilesRead } from './profiles.ts'
 import type { QuietConfig } from './quiet.ts'
-import { type ConfigTrust, configTrust } from './trust.ts'
 import { type InvalidMonitor, readTypes, type TypeConfig, type Types } from './types.ts'
 
 export type ServeConfig = Omit<ServeOptions, 'debug'>

@@ -1,4 +1,4 @@
-import { localWay, untrustedPlaces } from '../trusted-path.ts'
+import { localWay, untrustedPlaces } from '../own-files.ts'
 
 export type AccountOfTrust = {
   /** The account whose files are trusted besides root's. Undefined on Windows, where access lists protect a folder. */

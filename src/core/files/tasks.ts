@@ -1,9 +1,9 @@
 import { constants, type Stats } from 'node:fs'
 import { access, lstat, open, opendir, realpath, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { type PathPlace, placeOf } from '../own-files.ts'
 import { isMissing, isWaiting, matchesGlob } from '../system/files.ts'
 import { readSpace, type Space } from '../system/space.ts'
-import { type PathPlace, placeOf } from '../trusted-path.ts'
 
 /** What is known of a file without opening it. Times are milliseconds since 1970. */
 export type FileStatus = {
