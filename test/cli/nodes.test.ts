@@ -98,7 +98,7 @@ test('W4 on a machine with an embedded store or none, svc nodes says that nodes 
 })
 
 const node = (Name: string, more: Partial<NodeEntry> = {}): NodeEntry => ({
-  ...{ Name, State: 'Live', Isolated: false, Monitors: 7, Differs: false },
+  ...{ Name, State: 'Live', Isolated: false, Monitors: 7, Differs: false, Version: '1.0.0' },
   ...more,
 })
 const out = { State: 'Out', Monitors: 0, Isolated: undefined } as const
@@ -134,6 +134,12 @@ test.for([
     {},
   ],
   ['warn', 'both nodes are live; nobody knows the monitors of b', [node('a'), node('b', { Monitors: undefined })], {}],
+  [
+    'warn',
+    'both nodes are live; the row of b in the store is unreadable',
+    [node('a'), node('b', { Version: undefined })],
+    {},
+  ],
   ['fail', 'the only node is not live: nobody runs 7 network monitors', [node('a', out)], { Unowned: many }],
   ['fail', 'none of the 2 nodes is live: nobody runs the monitors', [node('a', out), node('b', out)], {}],
 ] as const)('W4 the first line of svc nodes: %s %s', ([mark, sentence, Nodes, more]) => {

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { nodeVerdicts, reportedOutMs } from '../../src/core/nodes/index.ts'
 import { openData } from '../../src/core/store/index.ts'
 import { type PostgresServer, startPostgres } from '../support/servers/postgres.ts'
 import {
@@ -53,6 +54,64 @@ test('W4 the store answers random operations of three nodes as its model in memo
     'taken over',
     'taken over with other incidents',
   ])
+})
+
+test.each([
+  ['no JSON', `"facts" = 'garbage'`],
+  ['JSON of another form', `"facts" = 'null'`],
+  ['a member of another type', `"facts" = '{"version":"1.0.0","startedAt":"yesterday"}'`],
+  [
+    'opinions of another form',
+    `"facts" = '{"version":"1.0.0","startedAt":1,"opinions":{"questions":[null],"answers":[]}}'`,
+  ],
+  ['more than anybody writes', `"facts" = '{"version":"' || repeat('x', 2000000) || '","startedAt":1}'`],
+])('W4 one unreadable row of a node disturbs no other node: %s', async (_, change) => {
+  const nodes = nodesOf(store.data)
+  const known = monitorsOf(['Sql/orders'])
+  await nodes.putConfiguration('known', known)
+  const alpha = await renewedBy(nodes, requestOf('alpha', { config: 'known' }))
+  await joined(nodes, 'broken')
+  await store.admin.query(`UPDATE "nodes" SET ${change} WHERE "node" = 'broken'`)
+  const again = await nodes.renew(requestOf('alpha', { config: 'known', epoch: alpha.epoch, claims: false }))
+  expect(again.what).toBe('renewed')
+  const listed = await nodes.list()
+  for (const rows of [again.rows, listed]) {
+    expect(rows.map(({ node, isLive, facts }) => [node, isLive, facts === undefined])).toEqual([
+      ['alpha', true, false],
+      ['broken', true, true],
+    ])
+  }
+  expect(await nodes.takeOver(alpha, () => ['Sql/orders'], [])).toMatchObject({ keys: ['Sql/orders'] })
+  expect(nodeVerdicts(listed, 0, reportedOutMs).map(({ item, level }) => [item, level])).toEqual([
+    ['alpha', 'ok'],
+    ['broken', 'warning'],
+  ])
+  // Its own next renewal mends it.
+  await joined(nodes, 'broken')
+  expect((await nodes.list()).map(({ facts }) => facts?.version)).toEqual(['1.0.0', '1.0.0'])
+})
+
+test.each(['-9223372036854775808', '9223372036854775807'])(
+  'W4 a row of a node that was renewed at %s disturbs no other node',
+  async (at) => {
+    const nodes = nodesOf(store.data)
+    const alpha = await joined(nodes, 'alpha')
+    await joined(nodes, 'broken')
+    await store.admin.query(`UPDATE "nodes" SET "renewedAt" = ${at} WHERE "node" = 'broken'`)
+    expect((await nodes.list()).map(({ node, isLive }) => [node, isLive])).toEqual([
+      ['alpha', true],
+      ['broken', false],
+    ])
+    expect((await nodes.renew(requestOf('alpha', { epoch: alpha.epoch, claims: false }))).what).toBe('renewed')
+    expect(await nodes.takeOver(alpha, () => ['Sql/orders'], [])).toMatchObject({ keys: ['Sql/orders'] })
+  },
+)
+
+test('W4 an unreadable configuration leaves those of the other nodes', async () => {
+  const nodes = nodesOf(store.data)
+  for (const digest of ['good', 'bad']) await nodes.putConfiguration(digest, monitorsOf(['Sql/orders']))
+  await store.admin.query(`UPDATE "nodeConfigurations" SET "body" = '\\x00ff' WHERE "digest" = 'bad'`)
+  expect([...(await nodes.configurations(['good', 'bad'])).keys()]).toEqual(['good'])
 })
 
 test('W4 an embedded store has no nodes', async () => {

@@ -124,10 +124,12 @@ export function nodesHeadline({
     'is owned by an isolated node',
     'are owned by isolated nodes',
   ])
+  const unreadable = namesOf(Nodes.filter(({ Version }) => Version === undefined))
   const unknown = namesOf(live.filter(({ Monitors }) => Monitors === undefined))
   const problems = [
     ...unowned,
     ...onIsolated,
+    ...(unreadable.length > 0 ? [`the row of ${names(unreadable)} in the store is unreadable`] : []),
     ...(unknown.length > 0 ? [`nobody knows the monitors of ${names(unknown)}`] : []),
   ]
   const whole = live.some(({ Monitors }) => Monitors !== 0)

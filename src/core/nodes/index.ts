@@ -1,3 +1,4 @@
+export { factsIn, maxFacts } from './facts.ts'
 export { groupsOf } from './groups.ts'
 export {
   afterFailure,

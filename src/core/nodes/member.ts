@@ -535,7 +535,7 @@ export class Membership {
     const others = rows.filter(({ node, isLive, isIsolated }) => node !== this.#node && isLive && !isIsolated)
     const open = new Map<string, OthersQuestion>()
     for (const { node: from, epoch, facts } of others)
-      for (const question of (facts.opinions?.questions ?? []).slice(0, mostQuestions))
+      for (const question of (facts?.opinions?.questions ?? []).slice(0, mostQuestions))
         if (question.node === this.#node) open.set(questionName(from, epoch, question.id), { ...question, from, epoch })
     for (const name of this.#inquiries.keys()) if (!open.has(name)) this.#inquiries.delete(name)
     for (const [name, question] of open) {
@@ -544,7 +544,7 @@ export class Membership {
       this.#effects.push({ type: 'look', question })
     }
     const answers = others.flatMap(({ node, facts }) =>
-      (facts.opinions?.answers ?? []).flatMap(({ node: of, epoch, id, reaches }): readonly NodeAnswer[] => {
+      (facts?.opinions?.answers ?? []).flatMap(({ node: of, epoch, id, reaches }): readonly NodeAnswer[] => {
         const isOpen = this.#questions.some((one) => one.id === id && one.node === node)
         return of === this.#node && epoch === own && isOpen ? [{ id, reaches }] : []
       }),

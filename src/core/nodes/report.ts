@@ -11,12 +11,13 @@ export const nodesKey = '/svc/nodes'
  * not missed.
  */
 export function nodeVerdicts(rows: readonly NodeRow[], ageMs: number, memberMs: number): readonly Verdict[] {
-  return rows.map(({ node, silentMs, hasLeft, isLive }): Verdict => {
+  return rows.map(({ node, silentMs, hasLeft, isLive, facts }): Verdict => {
     const isOut = !isLive && !hasLeft && silentMs + ageMs >= reportedOutMs
     const verdict = { check: 'node', item: node, depth: 'Basic' as const }
     if (isOut && memberMs >= reportedOutMs)
       return { ...verdict, level: 'failed', message: 'out: it no longer renews its row in the store' }
     if (isOut) return { ...verdict, level: undefined, message: 'this node does not know yet whether it is there' }
+    if (!facts) return { ...verdict, level: 'warning', message: 'its row in the store is unreadable (column facts)' }
     return { ...verdict, level: 'ok', message: hasLeft ? 'it has left in order' : 'it is there' }
   })
 }

@@ -15,8 +15,8 @@ export type NodeRow = {
   readonly silentMs: number
   /** It ended in order: nobody misses it. */
   readonly hasLeft: boolean
-  /** What people see of it. */
-  readonly facts: NodeFacts
+  /** What people see of it. Undefined: nobody can read it. The node counts by its other columns. */
+  readonly facts: NodeFacts | undefined
 }
 
 /** What a node says of itself. */

@@ -68,9 +68,9 @@ function entryOf({ row, monitors, differs }: ViewedNode, now: number, own: strin
     Monitors: monitors,
     Configuration: config.slice(0, shortDigest),
     Differs: differs,
-    Version: facts.version,
-    Url: facts.url,
-    StartedAt: new Date(facts.startedAt),
+    Version: facts?.version,
+    Url: facts?.url,
+    StartedAt: facts && new Date(facts.startedAt),
     Current: node === own,
   }
 }

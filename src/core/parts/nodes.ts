@@ -273,7 +273,7 @@ export function nodesPart({
     if (!member || mode() !== 'member') return byType
     const { rows: nodes } = member.rows(now())
     const byKey = ownersAt(nodes, member.configurations)
-    const urls = new Map(nodes.map((row) => [row.node, row.facts.url]))
+    const urls = new Map(nodes.map((row) => [row.node, row.facts?.url]))
     const confirmed = await work?.states.faultsOfAll()
     for (const { key, types, monitor } of work?.schedule.monitors() ?? []) {
       const owner = byKey.get(key)

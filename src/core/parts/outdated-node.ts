@@ -58,7 +58,9 @@ export function outdatedNodePart({
   }
 
   const say = (live: readonly NodeRow[]): void => {
-    const names = live.map(({ node: name, facts: { version } }) => `${name} (svc ${version})`).join(', ')
+    const names = live
+      .map(({ node: name, facts }) => `${name} (svc ${facts?.version ?? 'of an unknown version'})`)
+      .join(', ')
     const what =
       names !== ''
         ? `sends no messages: that is up to ${names}`

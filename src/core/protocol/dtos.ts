@@ -587,6 +587,7 @@ export const NodeEntry = dto('NodeEntry', {
   Configuration: text,
   /** Whether it is live and has other monitors than most live nodes. */
   Differs: flag,
+  /** Absent, as its page and its start, where its row in the store is unreadable. */
   Version: text,
   /** Its page. */
   Url: text,

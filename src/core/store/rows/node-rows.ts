@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { type NodeRow, outMs, type RenewalAnswer, type RenewalRequest } from '../../nodes/index.ts'
+import { factsIn, maxFacts, type NodeRow, outMs, type RenewalAnswer, type RenewalRequest } from '../../nodes/index.ts'
 
 /** Rows of nodes that have not renewed them for this long are deleted, and so are configurations that no row names. */
 const keptMs = 86_400_000
@@ -15,14 +15,16 @@ export const withClock = sql`"clock" AS MATERIALIZED
   (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS "now")`
 
 /** A row from the future is not live: the clock was set back, and the node may have ended long ago. */
-export const isLive = sql`("leftAt" IS NULL AND abs("now" - "renewedAt") < ${sql.lit(outMs)})`
+export const isLive = sql`("leftAt" IS NULL AND abs("now" - greatest(0, "renewedAt")) < ${sql.lit(outMs)})`
 
-const silentMs = sql`greatest(0, "now" - "renewedAt")`
+/** Of a row with any number in it: one node must not fail the statement of all. */
+export const silentMs = sql`greatest(0, "now" - greatest(0, "renewedAt"))`
 
 /** Where `from` and `clock` are, the latest row of each node. */
 const latest = (from: ReturnType<typeof sql>, more = sql``) =>
   sql<RowOfNode>`SELECT DISTINCT ON ("node") "node", "epoch", ${isLive} AS "isLive", "isIsolated", "config",
-    ${silentMs} AS "silentMs", "leftAt" IS NOT NULL AS "hasLeft", "facts"${more}
+    ${silentMs} AS "silentMs", "leftAt" IS NOT NULL AS "hasLeft",
+    left("facts", ${sql.lit(maxFacts + 1)}) AS "facts"${more}
     FROM ${from}, "clock" ORDER BY "node", "epoch" DESC`
 
 /** The rows of all nodes as they are now. */
@@ -40,7 +42,7 @@ export const memberOf = (row: RowOfNode): NodeRow => {
     config,
     silentMs: silent,
     hasLeft,
-    facts: JSON.parse(row.facts) as NodeRow['facts'],
+    facts: factsIn(row.facts),
   }
 }
 

@@ -12,7 +12,7 @@ import type { Db } from '../tables.ts'
 import { note } from './audit.ts'
 import { fillKeys } from './node-keys.ts'
 import { addNews } from './node-news.ts'
-import { answerOf, isLive, memberOf, membersQuery, renewal, withClock } from './node-rows.ts'
+import { answerOf, isLive, memberOf, membersQuery, renewal, silentMs, withClock } from './node-rows.ts'
 import { storeRows } from './outbox.ts'
 import { incidentIn, type StoredIncident, storeStates } from './states.ts'
 
@@ -64,7 +64,14 @@ export function nodesOver(
         sql<{ digest: string; body: Uint8Array }>`SELECT "digest", "body" FROM "nodeConfigurations"
           WHERE "digest" = ANY(${digests}::text[])`.execute(db),
       )
-      return new Map(await Promise.all(rows.map(async ({ digest, body }) => [digest, await unpacked(body)] as const)))
+      const read = await Promise.all(
+        rows.map(async ({ digest, body }) => {
+          // The nodes with an unreadable configuration own nothing, and the others go on.
+          const monitors = await unpacked(body).catch(() => undefined)
+          return monitors ? [[digest, monitors] as const] : []
+        }),
+      )
+      return new Map(read.flat())
     },
     takeOver: async (fence, choose, notices) => {
       const own = await opened()
@@ -166,7 +173,7 @@ async function stamp(tx: Db, { epoch }: Fence, keys: readonly string[]): Promise
   const epochs = await laterSql(
     tx,
     sql<{ epoch: number; silentMs: number }>`WITH ${withClock}
-      SELECT "epoch", greatest(0, "now" - "renewedAt") AS "silentMs" FROM "nodes", "clock"`,
+      SELECT "epoch", ${silentMs} AS "silentMs" FROM "nodes", "clock"`,
   )
   await laterSql(
     tx,
