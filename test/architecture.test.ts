@@ -164,7 +164,7 @@ const law: Record<string, readonly string[]> = {
   discover: ['kinds', 'recognition', 'net', 'system', 'protocol', 'loopback'],
   plan: ['kinds', 'profiles', 'engine', 'net', 'settings', 'protocol', 'errors', 'probe-error'],
   config: [
-    'lazy',
+    'own-files',
     'drivers',
     'serve-settings',
     'file-errors',
