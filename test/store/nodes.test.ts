@@ -67,12 +67,12 @@ test.each([
   ['more than anybody writes', `"facts" = '{"version":"' || repeat('x', 2000000) || '","startedAt":1}'`],
 ])('W4 one unreadable row of a node disturbs no other node: %s', async (_, change) => {
   const nodes = nodesOf(store.data)
-  const known = monitorsOf(['Sql/orders'])
-  await nodes.putConfiguration('known', known)
-  const alpha = await renewedBy(nodes, requestOf('alpha', { config: 'known' }))
+  const rowsBefore = monitorsOf(['Sql/orders'])
+  await nodes.putConfiguration('rowsBefore', rowsBefore)
+  const alpha = await renewedBy(nodes, requestOf('alpha', { config: 'rowsBefore' }))
   await joined(nodes, 'broken')
   await store.admin.query(`UPDATE "nodes" SET ${change} WHERE "node" = 'broken'`)
-  const again = await nodes.renew(requestOf('alpha', { config: 'known', epoch: alpha.epoch, claims: false }))
+  const again = await nodes.renew(requestOf('alpha', { config: 'rowsBefore', epoch: alpha.epoch, claims: false }))
   expect(again.what).toBe('renewed')
   const listed = await nodes.list()
   for (const rows of [again.rows, listed]) {
