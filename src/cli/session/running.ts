@@ -65,11 +65,12 @@ const read = (source: () => unknown): string => {
 /** The entry of a process of this machine. */
 export const entryFile = (home: string, pid: number): string => join(folder(home), `${machineName()}-${pid}.json`)
 
-/** A process, as its entry describes it. No identity: on Windows, where no signal is sent. */
-const signed = <T extends { readonly pid: number }>(entry: T): T & Partial<ProcessIdentity> => ({
-  ...entry,
-  ...identityOf(entry.pid),
-})
+/** A process, as its entry describes it. Throws if its identity cannot be read: nobody would believe the entry. */
+function signed<T extends { readonly pid: number }>(entry: T): T & Partial<ProcessIdentity> {
+  const identity = identityOf(entry.pid)
+  if (!identity && machine.platform !== 'win32') throw new Error(`the process ${entry.pid} cannot be identified`)
+  return { ...entry, ...identity }
+}
 
 /** Registers a server. Returns a function that removes the entry. Ignores a home folder that is not writable or not its own. */
 export function announce(serve: RunningServe, home: string): () => void {
@@ -131,11 +132,12 @@ export const requestEmptyInclude = (pid: number, home: string): void =>
 export function takeEmptyInclude(home: string): boolean {
   const file = requestFile(home, machine.pid)
   try {
-    return isOf(processIn(file))
+    const isRequested = isOf(processIn(file))
+    // One that stays would hold for the next reload as well.
+    rmSync(file, { force: true })
+    return isRequested
   } catch {
     return false
-  } finally {
-    rmSync(file, { force: true })
   }
 }
 
