@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { Fault } from '../errors.ts'
 import type { Sample } from '../reports/index.ts'
 import type { Data, Keeper, KeeperLog } from '../store/index.ts'
-import { loadKeeper } from '../store/index.ts'
+import { loadInspection, loadKeeper } from '../store/index.ts'
 import type { Part } from './part.ts'
 
 /** What `svc serve` does with its store beside the requests, and shows of it. */
@@ -23,7 +23,7 @@ export function storePart(
     () => keeper?.state(),
   )
   return {
-    preload: loadKeeper,
+    preload: async () => await Promise.all([loadKeeper(), loadInspection()]),
     firstUse: async (opened) => {
       const keepStore = await loadKeeper()
       if (!closed) keeper ??= keepStore(opened, log)

@@ -48,6 +48,8 @@ export const loadPostgresRows = async () =>
   void (await Promise.all([import('./history-link.ts'), import('./rows/nodes.ts')]))
 export const ownSchemaCheck = () => schemaCheck(migrations)
 export const loadKeeper = async () => (await import('./keeper.ts')).keepStore
+/** What compares the schema while a server runs. Loaded before it listens, as everything that requests use. */
+export const loadInspection = async () => await import('./inspect-schema.ts')
 export const loadStoredNames = async () => (await import('./names.ts')).storedNames
 export const loadServiceStore = async () => (await import('./service-store.ts')).storeOfService
 export const loadAuditEvents = () => import('./audit-events.ts')
