@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, existsSync, lstatSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
-import { createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -54,6 +54,21 @@ suiteWith(missing, 'serve.socket', () => {
       )
     },
   )
+
+  test('S3 beyond all connections, the socket answers probes only, and no other connection of it is affected', async () => {
+    await withSite({ limits: { connections: 2 }, options: { socket } }, async ({ port }) => {
+      const first = connect(socket)
+      await once(first, 'connect')
+      const other = connect(port, '127.0.0.1')
+      await once(other, 'connect')
+      expect((await ask('/livez')).text).toBe('alive\n')
+      await expect(ask(question)).rejects.toThrow()
+      first.write(`GET ${question} HTTP/1.1\r\nHost: localhost\r\n\r\n`)
+      const [answer] = await once(first, 'data')
+      expect(String(answer)).toContain('HTTP/1.1 200')
+      for (const open of [first, other]) open.destroy()
+    })
+  })
 
   test('S11 what a relay sends through the socket is not local', async () => {
     await withSite({ options: { socket } }, async ({ calls }) => {

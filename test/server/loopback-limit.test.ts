@@ -117,6 +117,7 @@ function simulation({ own = -1, most = 512 } = {}) {
     },
     busy: () => () => false,
     refused: () => {},
+    refuse: (socket) => void socket.destroy(),
   })
   const open = (count: number, account: number | undefined, bytesRead = 1): Simulated[] =>
     Array.from({ length: count }, () => {

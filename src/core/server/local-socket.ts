@@ -54,10 +54,14 @@ export async function listenLocally(options: LocalSocketOptions): Promise<LocalS
   refuseFolder(path)
   const gid = group === undefined ? undefined : await groupNumber(group)
   await removeStale(path)
+  let accepted = 0
   const server = new NetServer({ allowHalfOpen: true }, (socket) => {
     peers.add(socket)
     // The rules for addresses treat it as loopback, on which no name and no certificate is needed either.
     for (const end of ['remoteAddress', 'localAddress']) Object.defineProperty(socket, end, { value: '127.0.0.1' })
+    // No port of TCP, and distinguishes the connections.
+    accepted += 1
+    Object.defineProperty(socket, 'remotePort', { value: -accepted })
     options.adopt(socket)
   })
   server.maxConnections = options.connections

@@ -67,6 +67,8 @@ type Rules = LocalLimits & {
   readonly busy: () => (socket: Socket) => boolean
   /** Called for every connection that this limit closes. */
   readonly refused: () => void
+  /** Called instead for one that may still ask for no more than a probe. */
+  readonly refuse: (socket: Socket) => void
 }
 
 type Entry = { readonly openedAt: number; account: LocalConnection['account']; isExempt: boolean }
@@ -93,10 +95,14 @@ export function limitLocal(rules: Rules): (socket: Socket) => void {
       isIdle: !isBusy(socket),
       isSilent: socket.bytesRead < rules.firstBytes,
     }))
-    for (const { socket } of connectionsToClose(open, rules, performance.now())) {
+    const now = performance.now()
+    for (const { socket, isSilent, openedAt } of connectionsToClose(open, rules, now)) {
       entries.delete(socket)
-      rules.refused()
-      socket.destroy()
+      if (isSilent && now - openedAt < rules.silentMs) rules.refuse(socket)
+      else {
+        rules.refused()
+        socket.destroy()
+      }
     }
   }
 

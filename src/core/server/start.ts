@@ -443,6 +443,7 @@ function listenTo(
     searchEveryMs,
     processOf,
     refused,
+    refuse,
     exemptsOwn: !behindProxy,
     firstBytes: serverContext.secure ? shortestHello : 1,
     busy: () => busyConnections(serverContext),

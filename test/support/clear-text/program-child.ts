@@ -107,7 +107,7 @@ async function connectionsFrom({ address, port }: Endpoint, count: number): Prom
   const results = await Promise.all(
     sockets.map(async (socket) => {
       socket.on('error', () => {})
-      socket.write('GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n')
+      socket.write('GET /server-types HTTP/1.1\r\nHost: localhost\r\n\r\n')
       return await new Promise<boolean>((resolve) => {
         socket.once('data', () => resolve(true))
         socket.once('close', () => resolve(false))
