@@ -27,7 +27,7 @@ export type DriverRow = {
   readonly path: string | undefined
   /** The monitors of svc.yaml that need it. */
   readonly monitors: readonly string[]
-  /** What is wrong with it, in a sentence. */
+  /** The problem, in a sentence. */
   readonly problem: string | undefined
   /** The command that mends that. */
   readonly next: string | undefined
@@ -88,7 +88,7 @@ export const driverList = list<DriverRow>()({
   ],
 })
 
-/** What `svc drivers add` did. */
+/** The result of `svc drivers add`. */
 export type AddedDriver = {
   readonly name: DriverName
   readonly version: string

@@ -33,7 +33,7 @@ export function colourOf(argv: readonly string[]): ColourFlag {
   return (match as ColourFlag | undefined) ?? 'auto'
 }
 
-/** What the environment decides about a stream, and the form of what is written to it. */
+/** The place of a stream as the environment shows it, and the form of the text that is written to it. */
 export abstract class OutputScreen implements Screen {
   readonly #env: ProcessEnvironment
   readonly #platform: NodeJS.Platform

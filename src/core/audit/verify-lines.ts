@@ -50,7 +50,7 @@ class LineCheck {
   /** Entries that no seal has listed so far, and the withdrawn ones among them. */
   readonly #entries = new Map<number, ChainEntry[]>()
   readonly #withdrawn = new Map<number, ChainEntry[]>()
-  /** What was written for each id and each seal. */
+  /** The line of each id and each seal. */
   readonly #written = { entry: new Map<number, number>(), seal: new Map<number, number>() }
   readonly #digestKey = randomBytes(16)
   readonly #counts = { repeated: 0, torn: 0, withdrawn: 0 }

@@ -27,7 +27,7 @@ type Where = {
   readonly reload?: ReloadedIncludes | undefined
 }
 
-/** What a reload compares `include:` with. */
+/** The state of `include:` that a reload compares with. */
 export type ReloadedIncludes = {
   /** The patterns that matched files at the last load, as `IncludedFiles.matched`. */
   readonly matched: readonly string[]

@@ -153,7 +153,7 @@ function versionIn(file: string): string | undefined {
   }
 }
 
-/** What this version of svc installs as a driver. */
+/** The packages that this version of svc installs as a driver. */
 export type ShippedDriver = {
   readonly version: string
   /** The name of its folder, which other contents do not have. */

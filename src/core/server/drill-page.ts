@@ -5,7 +5,7 @@ import { baseUrl, orCancelled, ownOrigin, type RequestContext, type ServerContex
 import { html, type Markup } from './html.ts'
 import { refuseForeignChange } from './origins.ts'
 import { pageAnswer } from './page.ts'
-import { framed } from './page-frame.ts'
+import { framed, timeOf } from './page-frame.ts'
 import { faultAnswer, plainJson, visibleFault } from './response.ts'
 import type { RequestTarget } from './routes.ts'
 
@@ -42,13 +42,11 @@ function answerOf(server: ServerContext, context: RequestContext, content: LinkO
 }
 
 const linkMarkup = ({ receiver, beganAt, confirmedAt }: LinkOfDrill): Markup => html`<section>
-<p>This message belongs to a drill that began on ${timeOf(beganAt)}. Nothing has failed. It was sent through the receiver <b>${receiver}</b>.</p>
+<p>This message belongs to a drill that began on ${timeOf(new Date(beganAt))}. Nothing has failed. It was sent through the receiver <b>${receiver}</b>.</p>
 ${
   confirmedAt === undefined
     ? html`<form method="post"><button class="main">Confirm that the message arrived</button></form>`
-    : html`<p role="status">✓ Confirmed on ${timeOf(confirmedAt)}.</p>`
+    : html`<p role="status">✓ Confirmed on ${timeOf(new Date(confirmedAt))}.</p>`
 }
 </section>
 `
-
-const timeOf = (at: number): string => `${new Date(at).toISOString().slice(0, 19).replace('T', ' ')} UTC`

@@ -18,6 +18,17 @@ export type LogEntry = {
 }
 export type Log = (entry: LogEntry) => void
 
+/** A function that writes the entry and then calls `then` at its first call, and does nothing at later ones. */
+export function logOnce(log: Log, entry: LogEntry, then: () => void = () => {}): () => void {
+  let isDone = false
+  return () => {
+    if (isDone) return
+    isDone = true
+    log(entry)
+    then()
+  }
+}
+
 const textLimit = 256
 const stackLimit = 8_192
 /** Control characters, and characters that reverse or hide text on a screen. */

@@ -56,11 +56,14 @@ export type Frame = PageReader & {
   readonly place?: '/' | '/board' | '/sign-in' | undefined
 }
 
+/** An instant as pages show it: `2026-11-29 08:37:08 UTC`. */
+export const timeOf = (at: Date): string => `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`
+
 /** A whole page. Its policy of referrers lets the browser say that a form comes from this page. */
 export function framed(main: Markup, frame: Frame): Page {
   const { title, heading, summary, level, base, at, reloadEvery, isStill = false, notice, place } = frame
   const { stillHref = '/?reload=off' } = frame
-  const time = `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`
+  const time = timeOf(at)
   const reloads = isStill
     ? html` · does not reload`
     : html` · reloads every ${reloadEvery ?? 0} s <a href="${stillHref}">stop<span class="hidden"> reloading this page</span></a>`

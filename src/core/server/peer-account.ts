@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 import { isLoopback } from '../loopback.ts'
 import { orLate, pace } from '../pace.ts'
 import type { PeerProcess, ServeOptions } from '../service.ts'
-import type { Log } from './log.ts'
+import { type Log, logOnce } from './log.ts'
 
 /** The two ends of a connection, as a socket of this server knows them. */
 export type Ends = Pick<Socket, 'remoteAddress' | 'remotePort' | 'localAddress' | 'localPort'>
@@ -185,17 +185,11 @@ export async function accountRules(
 }
 
 /** Figures would vanish from a scrape, and nothing else would say why. */
-function reportLateOnce(log: Log): () => void {
-  let reported = false
-  return () => {
-    if (reported) return
-    reported = true
-    log({
-      level: 'warn',
-      msg: `The account of a local caller was not known within ${maxAccountMs} ms, because this machine has very many TCP connections: its request was answered without details. A key and serve.socket work without this search`,
-    })
-  }
-}
+const reportLateOnce = (log: Log): (() => void) =>
+  logOnce(log, {
+    level: 'warn',
+    msg: `The account of a local caller was not known within ${maxAccountMs} ms, because this machine has very many TCP connections: its request was answered without details. A key and serve.socket work without this search`,
+  })
 
 /** Milliseconds. Accounts may come from a directory on another machine. */
 const maxLookupMs = 5_000

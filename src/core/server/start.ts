@@ -27,7 +27,7 @@ import {
 } from './hosts.ts'
 import { type ServerLimits, serverLimits } from './limits.ts'
 import { answerOn, isOnLocalSocket, listenLocally } from './local-socket.ts'
-import { type Log, stackOf } from './log.ts'
+import { type Log, logOnce, stackOf } from './log.ts'
 import { limitLocal } from './loopback-limit.ts'
 import { Metrics } from './metrics.ts'
 import { accountRules, peerProcesses } from './peer-account.ts'
@@ -347,18 +347,15 @@ export async function startServer(start: StartOptions): Promise<RunningServer> {
 }
 
 /** Everybody behind such a proxy shares one address, which changes the limits on sign-in for all of them (P5). */
-function reportProxyOnce({ log, undeclaredProxy }: StartOptions): () => void {
-  let reported = false
-  return () => {
-    if (reported) return
-    reported = true
-    log({
+const reportProxyOnce = ({ log, undeclaredProxy }: StartOptions): (() => void) =>
+  logOnce(
+    log,
+    {
       level: 'warn',
       msg: 'A proxy on this machine relays requests and is not declared: all its callers share one limit on failed sign-ins. Declare it with --behind-proxy 127.0.0.1 or serve.behindProxy',
-    })
-    undeclaredProxy?.()
-  }
-}
+    },
+    undeclaredProxy,
+  )
 
 /** Ciphers with AEAD and forward secrecy: all of TLS 1.3, and those of TLS 1.2 (S2). */
 const ciphers = [

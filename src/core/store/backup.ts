@@ -4,6 +4,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { Fault } from '../errors.ts'
 import { fileProblem } from '../file-errors.ts'
 import { sqlite } from '../lazy.ts'
+import { quoted } from '../own-files.ts'
 import { copyDatabase, copyProblem, countOf, isDamage, openForCopy, type RowCounts, syncFile } from './copy.ts'
 import {
   allCompanions,
@@ -17,7 +18,7 @@ import {
   syncFolder,
   unfinishedName,
 } from './open.ts'
-import { fullFileSystem, quoted, refuseUnsafe, statOf, storeKind } from './path.ts'
+import { fullFileSystem, refuseUnsafe, statOf, storeKind } from './path.ts'
 import { versionOf } from './schema.ts'
 
 export type Backup = {

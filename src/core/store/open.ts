@@ -4,13 +4,12 @@ import { basename, dirname, join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { Fault, NewerStore } from '../errors.ts'
 import { sqlite } from '../lazy.ts'
-import { makeFolder } from '../own-files.ts'
+import { makeFolder, quoted } from '../own-files.ts'
 import { alteredStore, compareSchema, type ForeignObject, sqliteObjects } from './own-schema.ts'
 import {
   companions,
   fullFileSystem,
   hasNoInode,
-  quoted,
   reason,
   refuseSilentShare,
   refuseUnsafe,

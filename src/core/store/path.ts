@@ -3,7 +3,7 @@ import { dirname, type PlatformPath, posix, win32 } from 'node:path'
 import { asAccount, Fault } from '../errors.ts'
 import { fileMeaning } from '../file-errors.ts'
 import { filesWithin, isOnShare, patienceMs, SilentShareError } from '../files/index.ts'
-import { accountNamed } from '../own-files.ts'
+import { accountNamed, quoted } from '../own-files.ts'
 import { shownPostgresUrl } from './postgres-address.ts'
 
 type Env = Readonly<Record<string, string | undefined>>
@@ -212,10 +212,6 @@ export function hasNoInode(folder: string): boolean {
     return false
   }
 }
-
-/** A path, quoted for a shell if needed. */
-export const quoted = (path: string): string =>
-  /^[A-Za-z0-9_./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`
 
 /** Why the operating system or SQLite refused, in a few words. */
 export function reason(error: unknown): string {

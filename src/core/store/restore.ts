@@ -4,7 +4,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Fault } from '../errors.ts'
 import { sqlite } from '../lazy.ts'
-import { makeFolder, othersMayWrite } from '../own-files.ts'
+import { makeFolder, othersMayWrite, quoted } from '../own-files.ts'
 import { isRunning } from '../running-process.ts'
 import { readMarker } from '../system/serve-marker.ts'
 import type { AuditEvent } from './audit-events.ts'
@@ -25,7 +25,7 @@ import {
   unfinishedName,
 } from './open.ts'
 import type { ForeignObject } from './own-schema.ts'
-import { quoted, reason, refuseUnsafe, statOf } from './path.ts'
+import { reason, refuseUnsafe, statOf } from './path.ts'
 import { enabledAdmin, endSignIns, rollBack, type StoreComparison } from './rollback.ts'
 import { migrate, migrations, versionOf } from './schema.ts'
 
