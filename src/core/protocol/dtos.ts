@@ -10,7 +10,7 @@ import {
   QuietSource,
   ServerType,
 } from './enums.ts'
-import { expiresKey } from './grants.ts'
+import { isExpiresKey } from './grants.ts'
 import {
   date,
   dto,
@@ -167,7 +167,7 @@ export const AssignRoles = dto('AssignRoles', {
   Permissions: list(grantedName),
   Roles: list(grantedName),
   // A caller who computed an end and got null must not grant for ever.
-  Meta: { ...map, neverNull: [expiresKey] },
+  Meta: { ...map, neverNull: isExpiresKey },
 })
 export type AssignRoles = Infer<typeof AssignRoles>
 export const UnAssignRoles = dto('UnAssignRoles', {

@@ -35,8 +35,8 @@ export type Choice<V extends string = string> = {
 export type ListSchema<I extends Schema = Schema> = { readonly kind: 'list'; readonly item: I }
 export type TextMap = {
   readonly kind: 'map'
-  /** Keys, in lower case, for which null is a mistake. Elsewhere it means that there is no such entry. */
-  readonly neverNull?: readonly string[]
+  /** The keys for which null is a mistake. Elsewhere it means that there is no such entry. */
+  readonly neverNull?: (key: string) => boolean
 }
 export type Dto<F extends Fields = Fields> = {
   readonly kind: 'dto'
