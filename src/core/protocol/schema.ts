@@ -15,6 +15,11 @@ export type Text = {
    * refused on arrival.
    */
   readonly needed?: true
+  /**
+   * It names who or what the request is about: a user, an agent, a role. Sources of a request that differ in it are
+   * refused (N7), because a proxy or a log in front of svc may go by another source.
+   */
+  readonly names?: true
   /** The operation itself checks `max`, after it has authorized the caller. Otherwise it is checked on arrival. */
   readonly late?: true
 }
