@@ -59,11 +59,38 @@ describe.each(backendsOfTier())('M14 drills in a store on $name', ({ start: begi
     expect(await drills.link('hash2', start)).toMatchObject({ receiver: 'am', confirmedAt: undefined })
   })
 
-  test('M14 the latest 100 are kept', async () => {
-    for (let at = 0; at < 105; at += 1) await data.drills.begin(drill(`d${at}`, start + at * minute), minute)
-    const all = await data.drills.latest(1_000)
-    expect(all).toHaveLength(100)
-    expect(all[0]?.id).toBe('d104')
+  test('M14 what two nodes confirm at once stands, beside the updates of the node that runs the drill', async () => {
+    await using stack = new AsyncDisposableStack()
+    const other = await openData({ store: path, create: false })
+    stack.defer(async () => await other.close())
+    const tokens = { chat: 'hash1', am: 'hash2' }
+    for (let round = 0; round < 10; round += 1) {
+      const id = `round ${round}`
+      const beganAt = start + round * minute
+      await data.drills.begin(drill(id, beganAt, { tokens }), minute)
+      const update = async (drills: typeof data.drills) => {
+        await drills.update(drill(id, beganAt, { tokens, endedAt: beganAt + 1 }))
+      }
+      await Promise.all([
+        update(data.drills),
+        other.drills.confirm('hash1', beganAt + 1, beganAt),
+        data.drills.confirm('hash1', beganAt + 2, beganAt),
+        update(other.drills),
+        data.drills.confirm('hash2', beganAt + 3, beganAt),
+        update(data.drills),
+      ])
+      const { opened = {} } = (await data.drills.find(id)) ?? {}
+      expect(opened).toEqual({ chat: expect.any(Number), am: beganAt + 3 })
+    }
+  })
+
+  test('M14 the latest 100 are kept, and others as long as their links work', async () => {
+    const hour = 60 * minute
+    for (let at = 0; at < 105; at += 1) await data.drills.begin(drill(`d${at}`, start + at * hour), minute)
+    expect(await data.drills.latest(2_000)).toHaveLength(105)
+    await data.drills.begin(drill('late', start + 12 * 24 * hour), minute)
+    const all = await data.drills.latest(2_000)
+    expect([all.length, all[0]?.id]).toEqual([100, 'late'])
   })
 
   test('M14 what receivers know of drills is apart from what they know of incidents', async () => {

@@ -36,9 +36,13 @@ test.each([
   ['GET', `/heartbeats/${secret}.json`],
   ['POST', `/Heartbeats/nightly/${secret}`],
   ['GET', `/drills/opened/${secret}`],
-  ['HEAD', `/Drills/opened/${secret}/`],
-  ['POST', `/drills%2fopened/${secret}`],
-])('S7 %s %s leaves no path below /auth/, /heartbeats/ or /drills/opened/ in the log', async (method, path) => {
+  ['HEAD', `/drills/opened/${secret}`],
+  ['POST', `/drills/opened/${secret}`],
+  ['PUT', `/drills/opened/${secret}.json`],
+  ['OPTIONS', `/DRILLS//Opened/${secret}/`],
+  ['GET', `/drills/%6fpened%2f${secret}?x=1`],
+  ['GET', `/behind/a/proxy/drills/opened/${secret}`],
+])('S7 %s %s leaves no path below /auth/, /heartbeats/ or /opened/ in the log', async (method, path) => {
   const { whole, path: logged } = await logOf(method, path)
   expect(whole).not.toContain(secret)
   expect(logged).toMatch(/\/(?:auth|heartbeats|opened)\/…(?:\?…)?$/i)

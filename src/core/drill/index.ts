@@ -11,5 +11,13 @@ export {
   withOpened,
 } from './judge.ts'
 export { drillsInMemory } from './memory.ts'
-export { confirmedLink, type DrillLink, type DrillRecord, type DrillRows, linkIn } from './report.ts'
+export {
+  confirmedLink,
+  type DrillLink,
+  type DrillRecord,
+  type DrillRows,
+  keptDrills,
+  linkIn,
+  linkMs,
+} from './report.ts'
 export { type DrillConfig, drillSettings } from './settings.ts'

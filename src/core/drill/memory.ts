@@ -1,7 +1,4 @@
-import { confirmedLink, type DrillRecord, type DrillRows, linkIn } from './report.ts'
-
-/** How many drills are kept. */
-const mostDrills = 100
+import { confirmedLink, type DrillRecord, type DrillRows, keptDrills, linkIn, linkMs } from './report.ts'
 
 /** Drills of this process alone: where there is no store, and while it fails. */
 export function drillsInMemory(): DrillRows {
@@ -15,7 +12,9 @@ export function drillsInMemory(): DrillRows {
     begin: async (drill, pauseMs) => {
       const [last] = drills
       if (last && drill.beganAt >= last.beganAt && drill.beganAt - last.beganAt < pauseMs) return false
-      drills = [drill, ...drills].slice(0, mostDrills)
+      const { latest, withLinks } = keptDrills
+      const linkSince = drill.beganAt - linkMs
+      drills = [drill, ...drills].filter((one, at) => at < (one.beganAt < linkSince ? latest : withLinks))
       return true
     },
     update: async (drill) => {

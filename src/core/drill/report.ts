@@ -1,5 +1,10 @@
 import type { Hop } from './judge.ts'
 
+/** How long the link in a message of a drill works, in milliseconds. */
+export const linkMs = 7 * 86_400_000
+/** How many drills are kept: the latest, and more for as long as their links work. */
+export const keptDrills = { latest: 100, withLinks: 1_000 } as const
+
 /** A drill as it is stored and shown. Instants are milliseconds since 1970. */
 export type DrillRecord = {
   /** Random. */

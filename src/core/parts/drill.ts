@@ -10,6 +10,7 @@ import {
   drillTimes,
   type Hop,
   type HopResult,
+  linkMs,
   resultOf,
   withOpened,
 } from '../drill/index.ts'
@@ -27,8 +28,6 @@ import type { Part } from './part.ts'
 
 /** The least time between the begins of two drills. Milliseconds, like all times here. */
 const pauseMs = 60_000
-/** How long the link in a message works. */
-const linkMs = 7 * 86_400_000
 /** How often svc checks the schedule of drills and the leftovers of earlier ones. */
 const lookEveryMs = 60_000
 /** How often svc checks the links of a running drill and stores its state. */

@@ -10,7 +10,7 @@ import {
   QuietSource,
   ServerType,
 } from './enums.ts'
-import { expiresKey } from './grants.ts'
+import { isExpiresKey } from './grants.ts'
 import {
   date,
   dto,
@@ -26,12 +26,15 @@ import {
   number,
   numberOf,
   required,
+  type Text,
   text,
   textOf,
 } from './schema.ts'
 
-/** The name of something that exists: a user, a provider. A name that does not exist is not found. */
-const nameOf = textOf({ max: limits.nameCharacters })
+/** Names who or what a request is about. */
+const name = (constraints: Omit<Text, 'kind' | 'names'>): Text => textOf({ ...constraints, names: true })
+/** The name of something that exists: a user, a monitor. A name that does not exist is not found. */
+const nameOf = name({ max: limits.nameCharacters })
 /** Not blank. */
 const filled = /\S/u
 
@@ -146,7 +149,7 @@ export const GetSessionsResponse = dto('GetSessionsResponse', {
 export type GetSessionsResponse = Infer<typeof GetSessionsResponse>
 
 /** Ends the session Id, all but the present one, or all, of the signed-in user or, for an Admin, of UserName (T8). */
-export const EndSession = dto('EndSession', { Id: text, Others: flag, All: flag, UserName: nameOf })
+export const EndSession = dto('EndSession', { Id: name({}), Others: flag, All: flag, UserName: nameOf })
 export type EndSession = Infer<typeof EndSession>
 /** Ended is the number of sessions. */
 export const EndSessionResponse = dto('EndSessionResponse', { Ended: integer, ResponseStatus })
@@ -154,20 +157,20 @@ export type EndSessionResponse = Infer<typeof EndSessionResponse>
 
 /** One shape under two names (Interface 2.3). */
 /** Of a role or a permission that is granted: as visible as the name of a user (O2). */
-const grantedName = textOf({
+const grantedName = name({
   max: limits.nameCharacters,
   pattern:
     /^[^\s\u2800\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}](?:[^\u2800\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]*[^\s\u2800\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}])?$/u,
 })
 /** Of one that is removed: a store may hold some that nobody could grant today. */
-const removedName = textOf({ max: limits.nameCharacters, pattern: filled })
-const changedUser = { UserName: textOf({ max: limits.nameCharacters, needed: true, pattern: filled }) }
+const removedName = name({ max: limits.nameCharacters, pattern: filled })
+const changedUser = { UserName: name({ max: limits.nameCharacters, needed: true, pattern: filled }) }
 export const AssignRoles = dto('AssignRoles', {
   ...changedUser,
   Permissions: list(grantedName),
   Roles: list(grantedName),
   // A caller who computed an end and got null must not grant for ever.
-  Meta: { ...map, neverNull: [expiresKey] },
+  Meta: { ...map, neverNull: isExpiresKey },
 })
 export type AssignRoles = Infer<typeof AssignRoles>
 export const UnAssignRoles = dto('UnAssignRoles', {
@@ -381,7 +384,7 @@ export type GetHistoryResponse = Infer<typeof GetHistoryResponse>
 /** What depends on monitors, and would not run if these could not be reached (G4). Our own addition to the interface. */
 export const GetImpact = dto('GetImpact', {
   /** As `dependsOn` writes it: a monitor, a type and a monitor (`Sql/postgres orders`), or a tag (`tag:network`). */
-  Monitor: textOf({ max: 256, needed: true, pattern: trimmedLine }),
+  Monitor: name({ max: 256, needed: true, pattern: trimmedLine }),
 })
 export type GetImpact = Infer<typeof GetImpact>
 
@@ -427,7 +430,7 @@ export type GetImpactResponse = Infer<typeof GetImpactResponse>
 /** Begins a drill: a marked fault that goes the way of an alarm, to the named receivers (M14). Our own addition to the interface. */
 export const StartDrill = dto('StartDrill', {
   /** Receivers by name. Empty: those of `drill:` in svc.yaml. */
-  Through: list(textOf({ max: 63, pattern: trimmedLine })),
+  Through: list(name({ max: 63, pattern: trimmedLine })),
 })
 export type StartDrill = Infer<typeof StartDrill>
 
@@ -465,7 +468,7 @@ export type StartDrillResponse = Infer<typeof StartDrillResponse>
 /** Shows a drill: what has become of it so far. Our own addition to the interface. */
 export const GetDrill = dto('GetDrill', {
   /** Absent: the latest drill. */
-  Id: textOf({ max: 64, pattern: trimmedLine }),
+  Id: name({ max: 64, pattern: trimmedLine }),
 })
 export type GetDrill = Infer<typeof GetDrill>
 
@@ -475,7 +478,7 @@ export type GetDrillResponse = Infer<typeof GetDrillResponse>
 /** Silences notifications about monitors, and changes nothing else (Q1). Our own addition to the interface, as are the three below. */
 export const QuietMonitors = dto('QuietMonitors', {
   /** By name, with or without the type; `*` matches any characters: `Sql/*`. */
-  Monitors: list(textOf({ max: 256, pattern: trimmedLine })),
+  Monitors: list(name({ max: 256, pattern: trimmedLine })),
   /** How long, at most 30 days. Instead of Until. */
   For: durationOf({ min: second, max: 30 * day }),
   /** Until when, at most 30 days ahead. Instead of For. */
@@ -542,7 +545,7 @@ export const GetQuietResponse = dto('GetQuietResponse', {
 })
 export type GetQuietResponse = Infer<typeof GetQuietResponse>
 
-export const EndQuiet = dto('EndQuiet', { Id: textOf({ max: limits.nameCharacters, needed: true }) })
+export const EndQuiet = dto('EndQuiet', { Id: name({ max: limits.nameCharacters, needed: true }) })
 export type EndQuiet = Infer<typeof EndQuiet>
 export const EndQuietResponse = dto('EndQuietResponse', {
   Quiet: QuietEntry,
@@ -554,11 +557,11 @@ export type EndQuietResponse = Infer<typeof EndQuietResponse>
 /** Silences notifications about the open incidents of a monitor, for as long as they are the same faults (Q3). */
 export const AcknowledgeFault = dto('AcknowledgeFault', {
   /** By name, with or without the type: `Sql/postgres orders`. */
-  Monitor: textOf({ max: 256, needed: true, pattern: trimmedLine }),
+  Monitor: name({ max: 256, needed: true, pattern: trimmedLine }),
   /** Only this check. Without it, each open incident of the monitor. */
-  MonitoringName: textOf({ max: 256, pattern: trimmedLine }),
+  MonitoringName: name({ max: 256, pattern: trimmedLine }),
   /** Only this item of the check. */
-  Item: textOf({ max: 256, pattern: trimmedLine }),
+  Item: name({ max: 256, pattern: trimmedLine }),
   /** How long at most, up to 30 days. Without For and Until: 30 days. */
   For: durationOf({ min: second, max: 30 * day }),
   Until: date,
@@ -616,7 +619,7 @@ export type GetNodesResponse = Infer<typeof GetNodesResponse>
 
 /** Removes a node that does not return, with what is stored of its machine. */
 export const ForgetNode = dto('ForgetNode', {
-  Name: textOf({ max: limits.nameCharacters, needed: true, pattern: trimmedLine }),
+  Name: name({ max: limits.nameCharacters, needed: true, pattern: trimmedLine }),
 })
 export type ForgetNode = Infer<typeof ForgetNode>
 export const ForgetNodeResponse = dto('ForgetNodeResponse', {
@@ -628,7 +631,7 @@ export type ForgetNodeResponse = Infer<typeof ForgetNodeResponse>
 
 /** A heartbeat of an agent (B1). Our own addition to the interface. */
 export const ReportHeartbeat = dto('ReportHeartbeat', {
-  Name: textOf({
+  Name: name({
     max: limits.nameCharacters,
     needed: true,
     late: true,

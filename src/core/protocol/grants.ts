@@ -7,6 +7,8 @@ export const grantsWanted = { key: 'svc.grants', value: '1' } as const
 
 /** In the Meta of an assignment: when what it grants ends. The answer repeats it. */
 export const expiresKey = 'expires'
+/** Whether a key of Meta means `expires`. In another letter case or with blanks, as JSV has them, it would grant without end. */
+export const isExpiresKey = (key: string): boolean => key.trim().toLowerCase() === expiresKey
 /** The value that removes an end. */
 export const neverExpires = 'never'
 /**

@@ -15,6 +15,11 @@ export type Text = {
    * refused on arrival.
    */
   readonly needed?: true
+  /**
+   * It names who or what the request is about: a user, an agent, a role. Sources of a request that differ in it are
+   * refused (N7), because a proxy or a log in front of svc may go by another source.
+   */
+  readonly names?: true
   /** The operation itself checks `max`, after it has authorized the caller. Otherwise it is checked on arrival. */
   readonly late?: true
 }
@@ -35,8 +40,8 @@ export type Choice<V extends string = string> = {
 export type ListSchema<I extends Schema = Schema> = { readonly kind: 'list'; readonly item: I }
 export type TextMap = {
   readonly kind: 'map'
-  /** Keys, in lower case, for which null is a mistake. Elsewhere it means that there is no such entry. */
-  readonly neverNull?: readonly string[]
+  /** The keys for which null is a mistake. Elsewhere it means that there is no such entry. */
+  readonly neverNull?: (key: string) => boolean
 }
 export type Dto<F extends Fields = Fields> = {
   readonly kind: 'dto'

@@ -1,5 +1,5 @@
 import { Fault, type FieldFault, invalidField } from '../errors.ts'
-import { expiresKey, neverExpires } from '../protocol/index.ts'
+import { expiresKey, isExpiresKey, neverExpires } from '../protocol/index.ts'
 import { readDate, readDuration } from '../wire/index.ts'
 
 /** When what an assignment grants ends (O8). */
@@ -18,8 +18,8 @@ const hasZone = /^[^T]{1,16}T[^TZ]{0,24}(?:Z|[+-]\d\d:?\d\d)$/i
 
 /**
  * The end in the Meta of an assignment: an instant in ISO 8601 with a zone, a duration in ISO 8601 from now, or
- * `never`. Throws Fault BadRequest for anything else, and for an end that has passed. The key is case-insensitive:
- * otherwise, a key in another letter case would grant permanently.
+ * `never`. Throws Fault BadRequest for anything else, and for an end that has passed. Neither letter case nor blanks
+ * around the key matter: otherwise, such a key would grant permanently.
  *
  * @example
  * ```ts
@@ -30,7 +30,7 @@ const hasZone = /^[^T]{1,16}T[^TZ]{0,24}(?:Z|[+-]\d\d:?\d\d)$/i
 export function expiryOf(meta: Readonly<Record<string, string>> | undefined, at: number): Expiry | undefined {
   const [first, second] = entriesOf(meta)
   if (first === undefined) return undefined
-  if (second !== undefined) throw refused('is given twice, in different letter case')
+  if (second !== undefined) throw refused('is there twice, in different spelling')
   const text = first.trim()
   const endsAt = endOf(text, at)
   if (endsAt === undefined) {
@@ -51,9 +51,7 @@ export function refuseExpiry(meta: Readonly<Record<string, string>> | undefined)
 }
 
 const entriesOf = (meta: Readonly<Record<string, string>> | undefined): readonly string[] =>
-  meta === undefined
-    ? []
-    : Object.keys(meta).flatMap((key) => (key.toLowerCase() === expiresKey ? [meta[key] ?? ''] : []))
+  meta === undefined ? [] : Object.keys(meta).flatMap((key) => (isExpiresKey(key) ? [meta[key] ?? ''] : []))
 
 function endOf(text: string, at: number): number | 'never' | undefined {
   if (text.toLowerCase() === neverExpires) return 'never'

@@ -78,7 +78,8 @@ export const pick = <T>(schema: Dto, pairs: Iterable<readonly [name: string, val
   })
 }
 
-const isSame = (one: unknown, other: unknown): boolean =>
+/** Whether two values of a field are the same. */
+export const isSame = (one: unknown, other: unknown): boolean =>
   one === other || (typeof one === 'object' && JSON.stringify(one) === JSON.stringify(other))
 
 /**

@@ -41,7 +41,7 @@ export {
   type Pair,
   parsePairs,
   refuseInQuery,
-  refuseOtherSubjects,
+  refuseTwoNames,
   requireFields,
   type Sources,
 } from './query.ts'

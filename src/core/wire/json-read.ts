@@ -164,7 +164,7 @@ const walkMap = (schema: Schema, json: object, rules: Rules, problems: FieldFaul
   for (const [key, value] of Object.entries(json)) {
     if (isForbiddenKey(key)) continue
     if (rules.unset({ kind: 'text' }, value)) {
-      if (schema.kind === 'map' && schema.neverNull?.includes(key.toLowerCase())) {
+      if (schema.kind === 'map' && schema.neverNull?.(key)) {
         const name = `${field}.${key}`
         problems.push(refusedField(name, `'${name}' must not be null: leave it out, or give it a value`))
       }

@@ -1,6 +1,6 @@
 import { emptyField, Fault, type FieldFault } from '../errors.ts'
 import { type Dto, limits, type Schema } from '../protocol/index.ts'
-import { fold, membersOf, pickFromRequest } from './fields.ts'
+import { fold, isSame, membersOf, pickFromRequest } from './fields.ts'
 import type { WireValues } from './format.ts'
 import { readJsv, readJsvItems, writeJsv } from './jsv.ts'
 import { withinLimits } from './limits.ts'
@@ -97,36 +97,37 @@ export type Sources = {
 }
 
 /**
- * Precedence: body < path < query < form (N7).
+ * Precedence: body < path < query < form (N7). Names must not differ: `refuseTwoNames`.
  *
  * @example
  * ```ts
- * merge({ path: { UserName: 'bob' }, query: { UserName: 'eve', Reason: 'test' } }) // { UserName: 'eve', Reason: 'test' }
+ * merge({ path: { provider: 'ldap' }, query: { provider: 'credentials' } }) // { provider: 'credentials' }
  * ```
  */
 export const merge = ({ body, path, query, form }: Sources): WireValues => ({ ...body, ...path, ...query, ...form })
 
-/** Fields that name the user, the agent or the object that a request is about. */
-const subjects: ReadonlySet<string> = new Set(['UserName', 'Name', 'Monitor', 'MonitorName', 'Id'])
-
 /**
- * Throws one 400 that names each field with two different names in the sources (N7). Precedence alone would let a link or
- * a proxy that adds a query change another user than the body names.
+ * Throws one 400 for the names of who or what a request is about in which two sources differ (N7): precedence alone would
+ * let a link or a proxy that adds a query change another user than the body names. It quotes neither name: somebody may have
+ * typed a password. Empty texts and lists are unset.
  */
-export const refuseOtherSubjects = (sources: Sources): void => {
-  const problems = [...subjects].flatMap((field) => {
-    const names = Object.entries(sources).flatMap(([source, values]) => {
-      const value = values?.[field]
-      return value === undefined || value === '' ? [] : [{ source, value }]
-    })
-    const other = names.find(({ value }) => value !== names[0]?.value)
-    if (!other) return []
-    const message = `'${field}' differs between the ${names[0]?.source} and the ${other.source}: name it once`
-    return [refusedField(field, message)]
+export const refuseTwoNames = (schema: Dto, sources: Sources): void => {
+  const present = (['body', 'form', 'path', 'query'] as const).flatMap((place) => {
+    const values = sources[place]
+    return values ? [{ place, values }] : []
   })
-  const [first, ...others] = problems
-  if (first) throw badRequest([first, ...others])
+  const [first, ...rest] = membersOf(schema).flatMap(({ name, schema }) => {
+    if (!isName(schema)) return []
+    const [one, ...others] = present.filter(({ values }) => ((values[name] ?? '') as string | unknown[]).length > 0)
+    const other = others.find(({ values }) => !isSame(values[name], one?.values[name]))
+    if (!one || !other) return []
+    return [refusedField(name, `'${name}' differs between the ${one.place} and the ${other.place}: name it once`)]
+  })
+  if (first) throw badRequest([first, ...rest])
 }
+
+const isName = (schema: Schema): boolean =>
+  schema.kind === 'list' ? isName(schema.item) : schema.kind === 'text' && schema.names === true
 
 /** Throws one 400 NotEmpty that names every required field without a value (H3). */
 export const requireFields = (schema: Dto, values: WireValues): void => {

@@ -1,12 +1,17 @@
 import { sql } from 'kysely'
-import { confirmedLink, type DrillRecord, type DrillRows, linkIn } from '../../drill/index.ts'
+import {
+  confirmedLink,
+  type DrillLink,
+  type DrillRecord,
+  type DrillRows,
+  keptDrills,
+  linkIn,
+  linkMs,
+} from '../../drill/index.ts'
 import type { OutboxRows } from '../../outbox/index.ts'
 import type { StoreLink } from '../link.ts'
 import type { Db } from '../tables.ts'
 import { outboxOver } from './outbox.ts'
-
-/** How many drills are kept. */
-const mostDrills = 100
 
 /**
  * Drills, in the tables of the history. `link`: the database that has them; undefined if there is none yet and `create`
@@ -41,34 +46,49 @@ export function drillsOver(
           VALUES (${drill.id}, ${drill.beganAt}, ${slot}, ${JSON.stringify(drill)})
           ON CONFLICT DO NOTHING RETURNING "id"`.execute(tx)
         if (rows.length === 0) return false
-        await sql`DELETE FROM "drills" WHERE "id" NOT IN
-          (SELECT "id" FROM "drills" ORDER BY "beganAt" DESC LIMIT ${mostDrills})`.execute(tx)
+        const { latest, withLinks } = keptDrills
+        await sql`DELETE FROM "drills" WHERE
+          ("beganAt" < ${drill.beganAt - linkMs} AND "id" NOT IN
+            (SELECT "id" FROM "drills" ORDER BY "beganAt" DESC LIMIT ${latest}))
+          OR "id" NOT IN (SELECT "id" FROM "drills" ORDER BY "beganAt" DESC LIMIT ${withLinks})`.execute(tx)
         return true
       }),
     update: async (drill) => {
-      await (await writable()).write(async (tx) => {
+      const own = await writable()
+      await own.write(async (tx) => {
+        await own.lock(tx, recordsLock)
         const stored = await one(tx, drill.id)
         if (stored) await replace(tx, { ...drill, tokens: stored.tokens, opened: stored.opened })
       })
     },
     link: async (tokenHash, since) => {
       const own = await link(false)
-      return own?.read(async (db) => linkIn(await latestIn(db, mostDrills), tokenHash, since))
+      return own?.read(async (db) => await linkOf(db, tokenHash, since))
     },
     confirm: async (tokenHash, at, since) => {
       const own = await link(false)
-      const linkOf = async (db: Db) => linkIn(await latestIn(db, mostDrills), tokenHash, since)
-      const before = await own?.read(linkOf)
+      const before = await own?.read(async (db) => await linkOf(db, tokenHash, since))
       // Anybody may send a request: one that changes nothing takes no lock.
       if (!own || !before || before.confirmedAt !== undefined) return before
       return await own.write(async (tx) => {
-        const current = await linkOf(tx)
+        await own.lock(tx, recordsLock)
+        const current = await linkOf(tx, tokenHash, since)
         const confirmed = current && confirmedLink(current, at)
         if (confirmed) await replace(tx, confirmed.drill)
         return confirmed ?? current
       })
     },
   }
+}
+
+/** Held while a record is read and replaced: the node that runs the drill and the one that has the page both do. */
+const recordsLock = 'drills'
+
+/** Reads only records with the text of the token: anybody may ask, and there may be hundreds. */
+async function linkOf(db: Db, tokenHash: string, since: number): Promise<DrillLink | undefined> {
+  const { rows } = await sql<Body>`SELECT "body" FROM "drills"
+    WHERE "beganAt" >= ${since} AND "body" LIKE ${`%"${tokenHash}"%`}`.execute(db)
+  return linkIn(rows.map(read), tokenHash, since)
 }
 
 async function latestIn(db: Db, n: number): Promise<readonly DrillRecord[]> {
