@@ -30,8 +30,10 @@ import {
   type WhoMayCall,
 } from '../src/core/protocol/index.ts'
 import { quietSettings } from '../src/core/quiet/index.ts'
+import { type OwnPage, ownPages } from '../src/core/server/routes.ts'
 import { auditEvents } from '../src/core/store/audit-events.ts'
 import { commands } from '../src/registry.ts'
+import { anonymousPaths, cacheKeys } from './anonymous-paths.ts'
 
 const { values: flags } = parseArgs({
   options: { check: { type: 'boolean', default: false }, into: { type: 'string' } },
@@ -48,6 +50,7 @@ const pages: Readonly<Record<string, () => string | Promise<string>>> = {
   'errors.md': errorsPage,
   'operations.md': operationsPage,
   'audit.md': auditPage,
+  'anonymous-paths.md': anonymousPathsPage,
   'json.md': () => jsonPage(answers),
   ...Object.fromEntries(
     [...answers, { name: 'error', schema: () => objectOf({ error: errorShape }) }].map(
@@ -354,6 +357,36 @@ function auditPage(): string {
       Object.entries(auditEvents).map(([name, { sentence }]) => [code(name), sentence]),
     ),
   )
+}
+
+function anonymousPathsPage(): string {
+  const size = (bytes: number | undefined): string =>
+    bytes === undefined ? '' : bytes < 1_024 ? `${bytes} B` : `${bytes / 1_024} KiB`
+  return page(
+    '# Paths that answer anybody',
+    'What `svc serve` answers without credentials, and what an answer costs. The tests derive the paths from the routes of the server, send 20 requests to each, all under different Hosts, and fail for a path without a row and for a row that is not true. Every other path refuses strangers, in less than 1 KiB.',
+    'Bytes are those of the largest answer of a server with one monitor, rounded up to a power of two. The status page, the board, `/metrics` and the answers of operations grow with the monitors; the lists of the pages are bounded. A batch has up to 64 requests, each answered as if it were alone. What waits unread is bounded by [S3](../spec.md).',
+    table(
+      ['path', 'bytes at most', 'gzipped', 'rendered for 20 requests', 'key of the cache'],
+      Object.entries(anonymousPaths).map(([name, { key, bytes, gzipped }]) => [
+        placeOf(name),
+        size(bytes),
+        size(gzipped),
+        String(cacheKeys[key].renders),
+        cacheKeys[key].meaning,
+      ]),
+    ),
+  )
+}
+
+/** The paths of a row: those of a page, of an operation with its suffixes, or those that name the operation. */
+function placeOf(name: string): string {
+  const [operation = '', ...more] = name.split(' ')
+  const pages: readonly OwnPage[] = Object.values(ownPages)
+  const { paths = [name] } = pages.find(({ paths: [first] }) => first === name) ?? {}
+  if (more.length === 0) return paths.map(code).join(', ')
+  const suffix = more.join(' ') === 'batch' ? '[]' : ''
+  return `${code(`/api/${operation}${suffix}`)} and the other paths with the name`
 }
 
 function operationsPage(): string {

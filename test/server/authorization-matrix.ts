@@ -200,7 +200,7 @@ const allVerbs = ['GET', 'HEAD', 'POST', 'DELETE', 'OPTIONS', 'PUT', 'PATCH'] as
 type Verb = (typeof allVerbs)[number]
 
 /** A path of a row, with a verb that it answers or not. */
-type Target = {
+export type Target = {
   readonly name: string
   readonly row: Row
   readonly path: string
@@ -227,7 +227,7 @@ const prefixes = [
 ] as const
 
 /** Every path of a row with every verb: with a format as a suffix, by name, in other letter case, and in a batch. */
-function targetsOf(name: string, row: Row): readonly Target[] {
+export function targetsOf(name: string, row: Row): readonly Target[] {
   const isPage = name.startsWith('/')
   const operation = name.split(' ')[0] ?? ''
   const own = Object.entries(row.at).flatMap(([path, text]) => {
@@ -264,7 +264,7 @@ function targetsOf(name: string, row: Row): readonly Target[] {
   return [...own, ...replies, ...batches].flatMap((target) => allVerbs.map((verb) => ({ ...target, name, row, verb })))
 }
 
-type Case = {
+export type Case = {
   readonly target: Target
   readonly credential: Cast['credentials'][number]
   readonly site: string
@@ -392,7 +392,7 @@ export const casesOf = ({ credentials }: Cast, { all, names = Object.keys(rows) 
     }
   })
 
-const isAnswered = ({ verb, verbs, row, style }: Target): boolean =>
+export const isAnswered = ({ verb, verbs, row, style }: Target): boolean =>
   verbs.includes(verb) && (style !== 'batch' || (row.batch === true && verb === 'POST'))
 /** Some rows share a path, and each has other verbs of it. */
 const isOfAnotherRow = ({ name, path, verb, verbs }: Target): boolean =>
@@ -458,8 +458,8 @@ type HttpRequest = {
   readonly type?: string
 }
 
-function requestOf(
-  { site, made }: Cast,
+export function requestOf(
+  { site, made }: { readonly site: Pick<Accounts, 'port'>; readonly made: Made },
   { target, credential, site: from, place, host, isOverridden, body, answer }: Case,
 ): HttpRequest {
   const { row, style, verb } = target
