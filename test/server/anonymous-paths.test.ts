@@ -15,16 +15,15 @@ const counted = vi.hoisted(() => {
   const count = { renders: 0 }
   /** The functions of a module, of which the named ones count their calls. */
   const counting =
-    <T extends object>(...names: readonly (keyof T)[]) =>
-    async (original: () => Promise<T>): Promise<T> => {
-      const module = { ...(await original()) }
+    (...names: readonly string[]) =>
+    async (original: <T>() => Promise<T>): Promise<object> => {
+      const module = { ...(await original<Record<string, unknown>>()) }
       for (const name of names) {
         const before = module[name] as (...args: readonly unknown[]) => unknown
-        const after = (...args: readonly unknown[]): unknown => {
+        module[name] = (...args: readonly unknown[]): unknown => {
           count.renders += 1
           return before(...args)
         }
-        Object.assign(module, { [name]: after })
       }
       return module
     }
@@ -69,12 +68,13 @@ afterAll(async () => {
 })
 
 /** By the table of who may do what, which has every operation, page and verb. */
-const [targets, refused] = [true, false].map((isAnonymous) =>
+const targetsThat = (isAnonymous: boolean): readonly Target[] =>
   Object.entries(rows)
     .filter(([, { needs }]) => (needs === 'nothing') === isAnonymous)
     .flatMap(([name, row]) => targetsOf(name, row))
-    .filter((target) => isAnswered(target) && target.verb !== 'HEAD' && !isSpelling(target)),
-) as [readonly Target[], readonly Target[]]
+    .filter((target) => isAnswered(target) && target.verb !== 'HEAD' && !isSpelling(target))
+const targets = targetsThat(true)
+const refused = targetsThat(false)
 
 /** Whether it is another spelling of a path (R1). */
 function isSpelling({ path, style }: Target): boolean {
@@ -102,6 +102,7 @@ async function ask(target: Target, port: number, more: Readonly<Record<string, s
       place: 'elsewhere',
       host: 'own',
       isOverridden: false,
+      contradicts: false,
       body: target.style === 'page' ? 'form' : 'json',
       answer: 'default',
       isInQuarter: true,
@@ -154,7 +155,10 @@ const rendered = new Set<string>()
 /** The paths without a row, and the rows without a path. */
 function differences(pages: readonly OwnPage[]): readonly string[] {
   const paths = new Set([...byKey.keys(), ...pages.map(({ paths: [first] }) => first)])
-  return [...paths.symmetricDifference(new Set(Object.keys(anonymousPaths)))]
+  return [
+    ...[...paths].filter((path) => !Object.hasOwn(anonymousPaths, path)),
+    ...Object.keys(anonymousPaths).filter((path) => !paths.has(path)),
+  ]
 }
 
 test('S3 R6 every path that answers strangers has a row in the table of what an answer costs', () => {
@@ -167,7 +171,7 @@ test('S3 R6 a page without a row is found', () => {
 
 test('S3 every other path refuses strangers in less than 1 KiB', async () => {
   expect(refused.length).toBeGreaterThan(200)
-  for (const target of refused.filter(({ style }) => style !== 'page')) {
+  for (const target of refused.filter(({ style, row }) => style !== 'page' && !row.isMistake)) {
     const { status, bytes } = await ask(target, 1)
     expect([target.path, status]).toEqual([target.path, expect.toSatisfy((code) => code === 401 || code === 403)])
     expect([target.path, bytes.length < 1_024]).toEqual([target.path, true])
@@ -186,8 +190,14 @@ test.each(Object.keys(anonymousPaths))(
       sizes.push(...answers.map((answer) => answer.bytes.length))
       const count = answers.filter(({ isRendered }) => isRendered).length
       // The first one is a GET in JSON, if there is one. A POST may redirect.
-      if (at === 0) expect(count).toBe(renders === 1 && rendered.has(target.name) ? 0 : renders)
-      if (at === 0 && renders <= 1) expect(new Set(answers.map((answer) => withoutAddress(answer.bytes))).size).toBe(1)
+      if (at === 0 && renders > 1) expect(count).toBe(renders)
+      if (at === 0 && renders <= 1) {
+        const texts = new Set(answers.map((answer) => withoutAddress(answer.bytes)))
+        // A new run may begin in between.
+        expect(texts.size).toBeLessThanOrEqual(cache === 'run' ? 2 : 1)
+        if (rendered.has(target.name)) expect(count).toBeLessThanOrEqual(texts.size)
+        else expect(count).toBe(texts.size * renders)
+      }
       rendered.add(target.name)
       const compressed = await ask(target, 1, { 'accept-encoding': 'gzip' })
       expect([answers[0]?.encoding, compressed.encoding]).toEqual([undefined, gzipped && 'gzip'])

@@ -15,6 +15,7 @@ import {
   type Row,
   rows,
   sites,
+  subjects,
   type Value,
 } from './authorization-table.ts'
 
@@ -35,6 +36,8 @@ type Headers = Readonly<Record<string, string>>
 /** A server, and the headers of each caller by the way of its credential. */
 export type Cast = {
   readonly site: Accounts
+  /** The path of `serve.socket`. */
+  readonly socket: string | undefined
   readonly made: Made
   readonly credentials: readonly { readonly caller: string; readonly way: Way; readonly headers: Headers }[]
   readonly close: () => Promise<void>
@@ -53,7 +56,9 @@ export async function startCast(): Promise<Cast> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-authorization-'))
   writeFileSync(join(folder, 'svc.yaml'), yaml, { mode: 0o600 })
   const { types, notify } = await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder })
-  const site = await startAccounts({ basic: true }, undefined, undefined, types, undefined, { notify })
+  // Windows has no such sockets.
+  const socket = process.platform === 'win32' ? undefined : join(folder, 'svc.sock')
+  const site = await startAccounts({ basic: true, socket }, undefined, undefined, types, undefined, { notify })
   const database = new DatabaseSync(site.store, { timeout: 5_000 })
   try {
     const ann = bearer((await site.signIn()).BearerToken)
@@ -80,6 +85,7 @@ export async function startCast(): Promise<Cast> {
     }
     return {
       site,
+      socket,
       made,
       credentials,
       close: async () => {
@@ -272,6 +278,8 @@ export type Case = {
   readonly host: 'own' | 'foreign'
   /** How the verb, the request and the wish for a format are written. */
   readonly isOverridden: boolean
+  /** The query names another subject than the path or the body (N7). */
+  readonly contradicts: boolean
   readonly body: 'json' | 'form' | 'csv' | 'jsv'
   readonly answer: 'default' | 'accept csv' | 'format=jsv' | 'callback'
   /** A quarter of all cases, for paths of which there are many. */
@@ -279,7 +287,7 @@ export type Case = {
 }
 
 /** What a case is answered, from the table alone. */
-function expectedOf({ target, credential, site, place, host, isOverridden, answer }: Case) {
+function expectedOf({ target, credential, site, place, host, isOverridden, contradicts, answer }: Case) {
   const isFar = places[place]?.reads !== true
   const { row, verb, verbs, style } = target
   const { is } = sites[site] ?? { is: 'none' }
@@ -297,6 +305,7 @@ function expectedOf({ target, credential, site, place, host, isOverridden, answe
     leaks: style === 'page' ? leaks : [...hidden.some, ...hidden.all],
   })
   const realVerb = isOverridden ? 'POST' : verb
+  const orMistake = row.isMistake ? [400] : []
 
   if (host === 'foreign' && !row.anyHost) return only(421)
   if (!verbs.includes(verb) && verb !== 'OPTIONS') return only(405)
@@ -307,11 +316,12 @@ function expectedOf({ target, credential, site, place, host, isOverridden, answe
     return { statuses: is === 'foreign' && row.reads ? [403] : [200, 403], leaks }
   if (isCallback && (is === 'foreign' || (is === 'none' && isFar))) return only(403)
   if (row.reads && is === 'foreign') return only(403)
-  if (isGuarded() && isForeignChange()) return only(403)
+  if (contradicts) return only(400, ...(isGuarded() && isForeignChange() ? [403] : []))
+  if (isGuarded() && isForeignChange()) return only(403, ...orMistake)
   if (row.needs === 'nothing') return { statuses: row.answers, leaks }
   if (row.reads && !isFar) return { statuses: row.answers, leaks }
   if (rights.includes(row.needs)) return { statuses: row.answers, leaks: row.reads ? leaks : [] }
-  return only(rights.length > 0 ? 403 : 401)
+  return only(rights.length > 0 ? 403 : 401, ...orMistake)
 
   function isGuarded(): boolean {
     if (row.reads) return false
@@ -352,11 +362,22 @@ function caseOf(target: Target, credential: Case['credential']): Case {
     place: pick(Object.keys(places), `place|${text}`),
     host: hashOf(`host|${text}`) % 16 === 0 ? 'foreign' : 'own',
     isOverridden,
+    contradicts: hashOf(`contradicts|${text}`) % 8 === 0 && subjectOf(target) !== undefined,
     body: style === 'page' ? 'form' : pick(['json', 'form', 'csv', 'jsv'], `body|${text}`),
     answer: pick(answers, `answer|${text}`) as Case['answer'],
     isInQuarter: hashOf(`quarter|${text}`) % 4 === 0,
   }
 }
+
+/** The field of a request with a subject that its query can contradict. */
+function subjectOf({ row, path, style, verb }: Target): string | undefined {
+  if (style === 'page' || style === 'batch') return undefined
+  const fields = Object.keys(row.ask?.(nothingMade) ?? {})
+  return subjects.find(
+    (name) => fields.includes(name) && (path.includes(`{${name}}`) || verb === 'POST' || verb === 'DELETE'),
+  )
+}
+const nothingMade: Made = { session: '', refreshToken: '', quiet: '' }
 
 /** `all`: the slow tier. `names`: some rows only. */
 export type Extent = { readonly all: boolean; readonly names?: readonly string[] }
@@ -429,7 +450,7 @@ export async function runMatrix(cast: Cast, cases: readonly Case[], { stopAtFirs
   async function check({ one, expected }: (typeof judged)[number]): Promise<void> {
     if (stopAtFirst && mistakes.length > 0) return
     const request = requestOf(cast, one)
-    const { status, text } = await send(cast.site.port, request)
+    const { status, text } = await send(cast.site.port, request, places[one.place]?.onSocket && cast.socket)
     const leaked = expected.leaks.find((name) => text.includes(name) && !request.path.includes(name))
     if (expected.statuses.includes(status) && leaked === undefined) return
     const { target, credential, site, place } = one
@@ -460,7 +481,7 @@ type HttpRequest = {
 
 export function requestOf(
   { site, made }: { readonly site: Pick<Accounts, 'port'>; readonly made: Made },
-  { target, credential, site: from, place, host, isOverridden, body, answer }: Case,
+  { target, credential, site: from, place, host, isOverridden, contradicts, body, answer }: Case,
 ): HttpRequest {
   const { row, style, verb } = target
   const fields = { ...row.ask?.(made) }
@@ -483,6 +504,7 @@ export function requestOf(
   const query = new URLSearchParams(
     hasBody ? {} : Object.entries(fields).map(([name, value]) => [name, listText(value)] as [string, string]),
   )
+  if (contradicts) query.set(subjectOf(target) ?? '', 'zq-other')
   if (answer === 'format=jsv') query.set('format', 'jsv')
   if (answer === 'callback') query.set('callback', 'cb')
   const suffix = query.size > 0 ? `?${query}` : ''
@@ -490,7 +512,13 @@ export function requestOf(
   return { method, path: `${path}${suffix}`, headers, ...written }
 }
 
-const listText = (value: Value): string => (typeof value === 'object' ? `[${value.join(',')}]` : String(value))
+/** Lists and maps as forms, CSV and JSV have them. */
+function listText(value: Value): string {
+  if (typeof value !== 'object') return String(value)
+  if (isList(value)) return `[${value.join(',')}]`
+  return `{${Object.entries(value).map(([key, text]) => `${key}:${text ?? ''}`)}}`
+}
+const isList = (value: Exclude<Value, string | boolean>): value is readonly string[] => Array.isArray(value)
 
 function bodyOf(
   fields: Readonly<Record<string, Value>>,
@@ -520,11 +548,18 @@ const agent = new Agent({ keepAlive: true, maxSockets: parallel })
 function send(
   port: number,
   { method, path, headers, body, type }: HttpRequest,
+  socketPath?: string,
 ): Promise<{ status: number; text: string }> {
   return new Promise((resolve, reject) => {
     const length = body === undefined ? {} : { 'content-type': type, 'content-length': String(Buffer.byteLength(body)) }
     const outgoing = httpRequest(
-      { host: '127.0.0.1', port, path, method, headers: { ...headers, ...length }, agent },
+      {
+        ...(socketPath ? { socketPath } : { host: '127.0.0.1', port }),
+        path,
+        method,
+        headers: { ...headers, ...length },
+        agent,
+      },
       (incoming) => {
         const chunks: Buffer[] = []
         incoming.on('data', (chunk: Buffer) => chunks.push(chunk))

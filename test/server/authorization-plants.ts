@@ -335,4 +335,34 @@ export const plants: Readonly<Record<string, Plant>> = {
       const { actor, identity } = await admitted('reportHeartbeat', accounts, call)`,
     rows: ['ReportHeartbeat'],
   },
+  'a query that names another subject wins': {
+    file: 'src/core/wire/query.ts',
+    find: "return [refusedField(name, `'${name}' differs between the ${one.place} and the ${other.place}: name it once`)]",
+    becomes: 'return []',
+    rows: ['AssignRoles', 'QuietMonitors'],
+  },
+  'an end of null is no end': {
+    file: 'src/core/protocol/grants.ts',
+    find: 'key.trim().toLowerCase() === expiresKey',
+    becomes: 'false',
+    rows: ['AssignRoles with an end of null'],
+  },
+  'an end whose key has blanks is no end': {
+    file: 'src/core/protocol/grants.ts',
+    find: 'key.trim().toLowerCase() === expiresKey',
+    becomes: 'key.toLowerCase() === expiresKey',
+    rows: ['AssignRoles with an end whose key has blanks'],
+  },
+  'a proxy at the Unix socket reads what its callers may not': {
+    file: 'src/core/server/hosts.ts',
+    find: "if (isRelayed(request)) return { kind: 'http', address, loopback: false, relayed: true }",
+    becomes: '',
+    rows: ['HealthCheckRequest', 'GetHistory', 'GetQuiet'],
+  },
+  'the Unix socket lets nobody read': {
+    file: 'src/core/server/local-socket.ts',
+    find: 'reads: () => true,',
+    becomes: 'reads: () => false,',
+    rows: ['HealthCheckRequest', 'GetHistory', 'GetQuiet'],
+  },
 }

@@ -22,7 +22,8 @@ export type Right =
 /** What only exists once the server runs: ids and secrets of the user zq-vic, who makes no request of her own. */
 export type Made = { readonly session: string; readonly refreshToken: string; readonly quiet: string }
 
-export type Value = string | boolean | readonly string[]
+/** A map is that of a field such as Meta; null stands for an entry without a value. */
+export type Value = string | boolean | readonly string[] | Readonly<Record<string, string | null>>
 
 export type Row = {
   /** `nothing`: anybody is answered, without the names in `hidden` if the caller may not read them. */
@@ -45,6 +46,8 @@ export type Row = {
   readonly guard?: 'posts' | 'always'
   /** Only requests that are refused are sent: the others would change who the callers are. */
   readonly onlyRefused?: true
+  /** A mistake, which may be found before it is known who asks: the others get a refusal or a 400. */
+  readonly isMistake?: true
   /** Answers under every Host (S1). */
   readonly anyHost?: true
   /** It says nothing of this machine, so a few callers suffice. */
@@ -93,6 +96,25 @@ export const rows: Readonly<Record<string, Row>> = {
     batch: true,
     ask: () => ({ UserName: 'zq-vic', Roles: ['Granted'], Permissions: ['granted'] }),
     answers: [200],
+  },
+  // O8: an end without a value is a mistake, and grants nothing.
+  'AssignRoles with an end of null': {
+    needs: 'Admin',
+    at: { '/assignroles': 'POST' },
+    reply: 'POST',
+    batch: true,
+    ask: () => ({ UserName: 'zq-vic', Roles: ['Granted'], Meta: { expires: null } }),
+    answers: [400],
+    isMistake: true,
+  },
+  'AssignRoles with an end whose key has blanks': {
+    needs: 'Admin',
+    at: { '/assignroles': 'POST' },
+    reply: 'POST',
+    batch: true,
+    ask: () => ({ UserName: 'zq-vic', Permissions: ['granted'], Meta: { reason: 'INC-1', ' Expires ': null } }),
+    answers: [400],
+    isMistake: true,
   },
   UnAssignRoles: {
     needs: 'Admin',
@@ -307,6 +329,11 @@ export const rows: Readonly<Record<string, Row>> = {
   '/types/typescript.d': { ...document, at: { '/types/typescript.d': 'GET' } },
 }
 
+/**
+ * The fields that say who or what a request is about (N7). A second one of them, at another place of the request, is a 400.
+ */
+export const subjects = ['UserName', 'Monitors', 'Monitor', 'Name', 'Id', 'Through'] as const
+
 /** The password of every caller. */
 export const password = 'violet-harbour-42'
 
@@ -410,7 +437,15 @@ export const callers: Readonly<Record<string, CallerRow>> = {
 
 /** Where the caller is, as the connection and its headers show (S11). `reads`: whoever is here reads all details. */
 export const places: Readonly<
-  Record<string, { readonly reads: boolean; readonly headers: Readonly<Record<string, string>> }>
+  Record<
+    string,
+    {
+      readonly reads: boolean
+      readonly headers: Readonly<Record<string, string>>
+      /** By the Unix socket of the server, where the system has such sockets. */
+      readonly onSocket?: true
+    }
+  >
 > = {
   here: { reads: true, headers: {} },
   elsewhere: { reads: false, headers: { 'x-forwarded-for': '203.0.113.9' } },
@@ -418,6 +453,8 @@ export const places: Readonly<
   'elsewhere, by Forwarded': { reads: false, headers: { forwarded: 'for=203.0.113.9;proto=http' } },
   'elsewhere, by X-Real-IP': { reads: false, headers: { 'x-real-ip': '203.0.113.9' } },
   'behind a proxy that only says so': { reads: false, headers: { via: '1.1 proxy' } },
+  'at serve.socket': { reads: true, headers: {}, onSocket: true },
+  'at serve.socket, behind a proxy': { reads: false, headers: { 'x-forwarded-for': '203.0.113.9' }, onSocket: true },
 }
 
 /** Where a browser says that the request comes from. `foreign`: a page of another origin. */
