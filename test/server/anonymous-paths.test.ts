@@ -135,8 +135,8 @@ async function ask(target: Target, port: number, more: Readonly<Record<string, s
 }
 
 /** A failed sign-in is slowed down: what could be one has only the fields of its path. */
-function fieldsOf({ ask: asked, onlyRefused }: Row, path: string, made: Parameters<NonNullable<Row['ask']>>[0]) {
-  const all = Object.entries(asked?.(made) ?? {})
+function fieldsOf({ ask: fields, onlyRefused }: Row, path: string, made: Parameters<NonNullable<Row['ask']>>[0]) {
+  const all = Object.entries(fields?.(made) ?? {})
   return Object.fromEntries(onlyRefused ? all.filter(([name]) => path.includes(`{${name}}`)) : all)
 }
 
@@ -186,7 +186,8 @@ test.each(Object.keys(anonymousPaths))(
     const sizes: number[] = []
     for (const [at, target] of (byKey.get(key) ?? []).entries()) {
       const answers = []
-      for (const port of ports) answers.push(await ask(target, port))
+      // The others differ in their bytes at most.
+      for (const port of at === 0 ? ports : [1]) answers.push(await ask(target, port))
       sizes.push(...answers.map((answer) => answer.bytes.length))
       const count = answers.filter(({ isRendered }) => isRendered).length
       // The first one is a GET in JSON, if there is one. A POST may redirect.

@@ -24,7 +24,7 @@ async function settled(site: Site): Promise<number> {
   let before = -1
   while (written(site) !== before) {
     before = written(site)
-    await pause(100)
+    await pause(50)
   }
   return before
 }
