@@ -52,7 +52,7 @@ describe('exec: of svc.yaml', () => {
 
   test('it stays off on Windows', async () => {
     const { readExec } = await import('../../src/core/config/exec.ts')
-    const result = await readExec({ env: {}, platform: 'win32', home: 'C:\\Users\\a' })
+    const { exec: result } = await readExec({ env: {}, platform: 'win32', home: 'C:\\Users\\a' })
     expect(result).toEqual({ allow: [], off: expect.stringContaining('on Windows, svc cannot verify') })
   })
 })

@@ -119,7 +119,7 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
     const text = await readFile(candidate, trust)
     if (text !== undefined) {
       const read = await readConfig(text, candidate, options, trust)
-      return { ...read, searched, warnings: [...misnamed, ...trust.warnings(), ...read.warnings] }
+      return { ...read, searched, warnings: [...new Set([...misnamed, ...trust.warnings(), ...read.warnings])] }
     }
     const warning = await misnamedFile(candidate, files)
     if (warning !== undefined) misnamed.push(warning)
@@ -169,7 +169,9 @@ async function readConfig(
   const outside = read.problems.filter((problem) => !isOfType(problem, read.invalid))
   const isRefused = tolerant === 'entries' ? outside.length > 0 : !tolerant && read.problems.length > 0
   if (isRefused) throw await refusal(path, placed(read.problems), false)
-  const exec = runsPrograms(read) ? await readExec(options) : undefined
+  const { exec, warnings: execWarnings } = runsPrograms(read)
+    ? await readExec(options)
+    : { exec: undefined, warnings: [] }
   const stopped = exec?.allow.length === 0 ? programs(merged.value, read.types) : []
   const cannotRun: readonly Problem[] = [
     ...stopped,
@@ -208,7 +210,7 @@ async function readConfig(
     otherSections: read.otherSections,
     ...(exec ? { exec } : {}),
     cannotRun: filePlaces(cannotRun),
-    warnings: placed(read.warnings).map(line),
+    warnings: [...execWarnings, ...placed(read.warnings).map(line)],
     mistakes: tolerant ? inWords(placed(outside)).mistakes : [],
     mistakeLines: tolerant ? inWords(placed(outside)).lines : [],
     invalidEntries,
