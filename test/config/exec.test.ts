@@ -93,6 +93,17 @@ suiteWith(root ? undefined : 'files of root need root to make them', "the system
     expect((await off())?.allow).toHaveLength(1)
   })
 
+  test('W21 a folder above the one of the file that others can write is a warning, and programs still run', async () => {
+    const { options, home } = await context(monitor, undefined)
+    const open = join(home, 'open')
+    mkdirSync(join(open, 'etc'), { recursive: true, mode: 0o755 })
+    writeFileSync(join(open, 'etc', 'svc.yaml'), allowing, { mode: 0o644 })
+    chmodSync(open, 0o757)
+    const { exec, trustWarnings } = await loadConfig({ ...options, systemFolder: join(open, 'etc') })
+    expect(exec).toEqual({ allow: ['/usr/lib/nagios/plugins'] })
+    expect(trustWarnings).toEqual([expect.stringMatching(`the next version refuses it: chmod go-w ${open}$`)])
+  })
+
   test.each([
     ['types: {}', 'does not allow it'],
     ['exec: {}', 'exec.allow is missing'],
