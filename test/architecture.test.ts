@@ -131,7 +131,7 @@ const law: Record<string, readonly string[]> = {
   // What results say over time. Of the engine and the protocol it uses nothing.
   history: [],
   assert: ['encoding', 'engine', 'net', 'settings', 'protocol', 'format'],
-  system: ['file-errors', 'files', 'net', 'protocol', 'probe-error', 'loopback'],
+  system: ['file-errors', 'files', 'net', 'protocol', 'probe-error', 'loopback', 'own-files'],
   database: ['files', 'engine', 'net', 'assert', 'settings', 'protocol', 'format', 'probe-error', 'loopback'],
   folders: ['engine', 'net', 'settings', 'format', 'probe-error'],
   kinds: [

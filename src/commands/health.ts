@@ -244,8 +244,9 @@ is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help exit-codes li
       else this.say(`Warning: ${text}`)
     }
     const { config } = session
-    // In every format: svc checks itself instead of what the file names.
-    if (config?.origin === undefined) for (const text of config?.warnings ?? []) this.say(`Warning: ${text}`)
+    // In every format: svc checks itself instead of what the file names, or the next version refuses the file.
+    const warnings = config?.origin === undefined ? config?.warnings : config.trustWarnings
+    for (const text of warnings ?? []) this.say(`Warning: ${text}`)
     if (forPeople && session.runtime && session.runtime.facts.configuration === undefined) {
       this.say(nextSteps(this.io))
     }

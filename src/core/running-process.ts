@@ -82,9 +82,9 @@ function ps(pid: number): string {
  * ```
  */
 export function identityInPs(text: string): ProcessIdentity | undefined {
-  const [, uid, started, command] = /^\s*(\d+)\s+(\w+\s+\w+\s+\d+\s+[\d:]+\s+\d{4})\s+(.+)$/m.exec(text) ?? []
+  const [, uid, started, command] = /^\s*(\d+) +(\w+ +\w+ +\d+ +[\d:]+ +\d{4}) +(\S.*)/.exec(text) ?? []
   if (uid === undefined || started === undefined || command === undefined) return undefined
-  return { uid: Number(uid), started: started.replaceAll(/\s+/g, ' '), command: digest(command) }
+  return { uid: Number(uid), started: started.replaceAll(/ +/g, ' '), command: digest(command) }
 }
 
 const digest = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 32)

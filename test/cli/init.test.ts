@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -125,9 +125,23 @@ test('the file for a machine without known services is valid, and no gate is gre
 
 describe('a place that cannot be written is refused before svc connects to anything', () => {
   const folderOf = (name: string): string => join(home.folder, name)
+  const foreignFolder = (): string => {
+    mkdirSync(folderOf('foreign'), { mode: 0o755 })
+    chownSync(folderOf('foreign'), 65_534, 65_534)
+    return folderOf('foreign')
+  }
   const places: readonly (readonly [string, () => string, RegExp])[] = [
     ['below a file', () => join(folderOf('file'), 'new', 'svc.yaml'), /cannot be written/],
     ['in a folder that others can write', () => join(folderOf('shared'), 'svc.yaml'), /can be written by others/],
+    ...(process.getuid?.() === 0
+      ? [
+          [
+            'in a folder that another account owns',
+            () => join(foreignFolder(), 'svc.yaml'),
+            /belongs to another user/,
+          ] as const,
+        ]
+      : []),
     ...(process.platform === 'linux'
       ? [
           [
@@ -142,8 +156,9 @@ describe('a place that cannot be written is refused before svc connects to anyth
     writeFileSync(folderOf('file'), '')
     mkdirSync(folderOf('shared'))
     chmodSync(folderOf('shared'), 0o777)
+    const config = place()
     const before = home.files()
-    const { code, stdout, stderr } = await home.run(['init', '--yes', '--config', place()])
+    const { code, stdout, stderr } = await home.run(['init', '--yes', '--config', config])
     expect([code, stdout]).toEqual([12, ''])
     expect(stderr).toMatch(says)
     expect(stderr).toMatch(/--config FILE/)

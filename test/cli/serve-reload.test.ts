@@ -8,11 +8,11 @@ import {
   renameSync,
   writeFileSync,
 } from 'node:fs'
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { reloadText } from '../../src/cli/serve/lists.ts'
 import { announce, entryFile, requestEmptyInclude, takeEmptyInclude } from '../../src/cli/session/running.ts'
-import { identityInPs, identityOf, type ProcessIdentity } from '../../src/core/running-process.ts'
+import { identityInPs, identityOf, type ProcessIdentity, startTicks } from '../../src/core/running-process.ts'
 import { type Home, svcHome } from '../support/program/svc.ts'
 
 let home: Home
@@ -80,6 +80,24 @@ test('W9 machines that share a home folder neither believe nor delete entries of
   renameSync(file, other)
   expect((await reload()).code).toBe(6)
   expect(readdirSync(dirname(file))).toEqual([other.replace(`${dirname(file)}/`, '')])
+})
+
+test.skipIf(process.platform === 'win32').each([
+  [[], 12, 'The svc serve at http://127.0.0.1:1/ cannot reload by this command: an earlier version of svc started it'],
+  [['--pid', String(process.pid)], 12, `Restart it: its process is ${process.pid}.`],
+  [['--store', '/another.db'], 6, 'No svc serve of this account runs here'],
+])('W9 a server of an earlier version gets no signal: with %j, exit %i and %s', async (flags, exit, words) => {
+  const current = entryFile(home.folder, process.pid)
+  mkdirSync(dirname(current), { recursive: true, mode: 0o700 })
+  const file = join(dirname(current), `${process.pid}.json`)
+  const entry = { pid: process.pid, url: 'http://127.0.0.1:1/', store: '/store.db', ...reloading }
+  writeFileSync(file, JSON.stringify({ ...entry, started: startTicks(process.pid) }), { mode: 0o600 })
+  const { code, stderr } = await reload(...flags)
+  expect([code, stderr]).toEqual([exit, expect.stringContaining(words)])
+  // That of another process, which may belong to another machine, stays as well.
+  writeFileSync(file, JSON.stringify({ ...entry, pid: 2 ** 22 + 1 }), { mode: 0o600 })
+  expect((await reload()).code).toBe(6)
+  expect(existsSync(file)).toBe(true)
 })
 
 test('W9 a server signs its entry with its account, start and command, and removes it when it ends', () => {

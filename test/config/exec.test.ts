@@ -52,7 +52,7 @@ describe('exec: of svc.yaml', () => {
 
   test('it stays off on Windows', async () => {
     const { readExec } = await import('../../src/core/config/exec.ts')
-    const result = await readExec({ env: {}, platform: 'win32', home: 'C:\\Users\\a' })
+    const { exec: result } = await readExec({ env: {}, platform: 'win32', home: 'C:\\Users\\a' })
     expect(result).toEqual({ allow: [], off: expect.stringContaining('on Windows, svc cannot verify') })
   })
 })
@@ -91,6 +91,17 @@ suiteWith(root ? undefined : 'files of root need root to make them', "the system
     })
     chownSync(systemFolder, 0, 0)
     expect((await off())?.allow).toHaveLength(1)
+  })
+
+  test('W21 a folder above the one of the file that others can write is a warning, and programs still run', async () => {
+    const { options, home } = await context(monitor, undefined)
+    const open = join(home, 'open')
+    mkdirSync(join(open, 'etc'), { recursive: true, mode: 0o755 })
+    writeFileSync(join(open, 'etc', 'svc.yaml'), allowing, { mode: 0o644 })
+    chmodSync(open, 0o757)
+    const { exec, trustWarnings } = await loadConfig({ ...options, systemFolder: join(open, 'etc') })
+    expect(exec).toEqual({ allow: ['/usr/lib/nagios/plugins'] })
+    expect(trustWarnings).toEqual([expect.stringMatching(`the next version refuses it: chmod go-w ${open}$`)])
   })
 
   test.each([

@@ -6,6 +6,7 @@ import { configTrust, readFile } from '../../src/core/config/find.ts'
 import { loadConfig } from '../../src/core/config/index.ts'
 import type { ConfiguredFiles } from '../../src/core/files/index.ts'
 import { files } from '../support/engine/files.ts'
+import { svcHome } from '../support/program/svc.ts'
 import { faultOf, file, folder, here } from './given.ts'
 
 async function createFile(): Promise<{ readonly home: string; readonly path: string }> {
@@ -78,13 +79,20 @@ test('W21 a folder above that others can write is a warning with the chmod line,
   const at = await tree()
   await mkdir(at('open', 'mine', 'conf.d'), { recursive: true })
   for (const path of [at('open', 'mine'), at('open', 'mine', 'conf.d')]) await chmod(path, 0o755)
-  for (const name of ['a', 'b']) await file(at('open', 'mine', 'conf.d', `${name}.yaml`), 'types: {}')
+  for (const name of ['a', 'b'])
+    await file(
+      at('open', 'mine', 'conf.d', `${name}.yaml`),
+      `types: {Qc: [{kind: tcp, name: ${name}, host: 127.0.0.1, port: 9}]}`,
+    )
   const path = await file(at('open', 'mine', 'svc.yaml'), 'include: [conf.d/*.yaml]')
   await chmod(at('open'), 0o2777)
   const options = { ...here({}, at()), path }
   expect((await loadConfig(options)).warnings).toEqual([
     `the way to the configuration is not trusted: ${at('open')} can be written by others (mode 2777); the next version refuses it: chmod go-w ${at('open')}`,
   ])
+  // Who runs nothing but checks learns it too.
+  const health = await svcHome(undefined, at()).run(['health', '--type', 'Qc', '--mode', 'Basic', '--config', path])
+  expect(health.stderr).toContain(`chmod go-w ${at('open')}`)
   const [line = ''] = (await loadConfig(options)).warnings
   execFileSync('sh', ['-c', line.slice(line.lastIndexOf('chmod'))])
   expect((await loadConfig(options)).warnings).toEqual([])

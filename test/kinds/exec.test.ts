@@ -351,18 +351,18 @@ describe('allowed programs', () => {
   test('nothing runs that another account could have changed', async () => {
     const path = program('exit 0')
     chmodSync(path, 0o775)
-    expect(await refusal(path)).toContain('is writable by others (mode 775)')
+    expect(await refusal(path)).toContain('can be written by others (mode 775)')
     chmodSync(path, 0o755)
     chmodSync(allowed, 0o777)
-    expect(await refusal(path)).toContain(`${allowed} is writable by others`)
+    expect(await refusal(path)).toContain(`${allowed} can be written by others`)
     chmodSync(allowed, 0o755)
     const inside = join(allowed, 'more')
     mkdirSync(inside)
     chmodSync(inside, 0o777)
-    expect(await refusal(program('exit 0', 'deep', inside))).toContain(`${inside} is writable by others`)
+    expect(await refusal(program('exit 0', 'deep', inside))).toContain(`${inside} can be written by others`)
     if (process.getuid?.() !== 0) return
     chownSync(path, 65_534, 65_534)
-    expect(await refusal(path)).toContain('belongs to another account (uid 65534)')
+    expect(await refusal(path)).toContain('belongs to another user (uid 65534)')
   })
 
   test('a file that is not a program is reported as such', async () => {

@@ -62,7 +62,7 @@ describe('a program as a receiver', () => {
     chmodSync(loose, 0o777)
     expect(await receiver.send([notice()], signal())).toMatchObject({
       what: 'refused',
-      message: expect.stringContaining('is writable by others'),
+      message: expect.stringContaining('can be written by others'),
     })
   })
 

@@ -258,8 +258,8 @@ export const plants: readonly NodesPlant[] = [
     what: 'a node asks one that is isolated',
     folder: 'nodes',
     file: 'owner.ts',
-    from: 'isLive && !isIsolated && facts.opinions',
-    to: '(isLive || isIsolated) && facts.opinions',
+    from: 'isLive && !isIsolated && facts?.opinions',
+    to: '(isLive || isIsolated) && facts?.opinions',
     rule: 'isolated nodes are not asked',
   },
   {

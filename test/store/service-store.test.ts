@@ -72,6 +72,17 @@ describe.skipIf(process.platform === 'win32')('the store of svc.service', () => 
       },
     ],
     [
+      'a link on the way that another account can replace',
+      () => {
+        const file = put('srv/svc.service', unit)
+        mkdirSync(join(root, 'open'))
+        symlinkSync(file, join(root, 'open/svc.service'))
+        chmodSync(join(root, 'open'), 0o757)
+        mkdirSync(join(root, dirname(packaged)), { recursive: true })
+        symlinkSync(join(root, 'open/svc.service'), join(root, packaged))
+      },
+    ],
+    [
       'a masked unit',
       () => {
         put(packaged, unit)

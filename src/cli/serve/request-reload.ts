@@ -81,20 +81,21 @@ export async function requestReload(
 
 /** The one server that is meant. */
 function meant(
-  { serves, ignored }: ReturnType<typeof entriesHere>,
+  { serves, earlier, ignored }: ReturnType<typeof entriesHere>,
   which: WhichServe,
   env: ProcessEnvironment,
 ): RunningServe {
   const config = which.config ?? env['SVC_CONFIG']
   const store = which.store ?? env['SVC_STORE']
-  const fitting = serves.filter(
-    (serve) =>
-      (which.pid === undefined || serve.pid === which.pid) &&
-      (config === undefined || serve.configuration === resolve(config)) &&
-      (store === undefined || serve.store === store || serve.store === resolve(store)),
-  )
+  const fits = (serve: RunningServe): boolean =>
+    (which.pid === undefined || serve.pid === which.pid) &&
+    (config === undefined || serve.configuration === resolve(config)) &&
+    (store === undefined || serve.store === store || serve.store === resolve(store))
+  const fitting = serves.filter(fits)
   const own = fitting.length > 1 ? fitting.filter((serve) => usesFileOf(env, serve)) : fitting
   const [first, second] = own.length > 0 ? own : fitting
+  const old = earlier.find(fits)
+  if (!first && old) throw ofEarlierVersion(old)
   if (!first) throw noneRuns(serves, ignored)
   if (!second) return first
   throw new Fault('Usage', `${fitting.length} svc serve of this account run here: choose one with --pid`, {
@@ -108,6 +109,11 @@ const usesFileOf = (env: ProcessEnvironment, { configuration }: RunningServe): b
 
 const line = ({ pid, url, configuration, store }: RunningServe): string =>
   `--pid ${pid}   ${url}, ${configuration ?? 'without svc.yaml'}, store ${store}`
+
+const ofEarlierVersion = ({ pid, url }: RunningServe): Fault =>
+  new Fault('Local', `The svc serve at ${url} cannot reload by this command: an earlier version of svc started it`, {
+    hints: [`Restart it: its process is ${pid}. The service of the Debian package: sudo systemctl restart svc`],
+  })
 
 function noneRuns(others: readonly RunningServe[], ignored: readonly string[]): Fault {
   if (others.length > 0) {

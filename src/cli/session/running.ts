@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
 import { hostname } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import type { FilePlace } from '../../core/errors.ts'
-import { hasIdentity, identityOf, isAlive, type ProcessIdentity } from '../../core/running-process.ts'
+import { hasIdentity, identityOf, isAlive, isRunning, type ProcessIdentity } from '../../core/running-process.ts'
 import { machine } from '../io/process.ts'
 import { ownFolder, readPrivate, replaceFile } from '../settings/private-file.ts'
 
@@ -91,28 +91,34 @@ export const servesHere = (home: string): readonly RunningServe[] => entriesHere
 /** The servers of this machine, and why entries are not believed: others could have written them. */
 export function entriesHere(home: string): {
   readonly serves: readonly RunningServe[]
+  /** Those of earlier versions of svc, whose entries identify neither the process nor its machine: none gets a signal. */
+  readonly earlier: readonly RunningServe[]
   readonly ignored: readonly string[]
 } {
   const serves: RunningServe[] = []
+  const earlier: RunningServe[] = []
   const ignored: string[] = []
-  for (const name of namesIn(folder(home))) {
+  const own = `${machineName()}-`
+  for (const name of namesIn(folder(home), (one) => one.startsWith(own) || isEarlier(one))) {
     const file = join(folder(home), name)
     try {
       const serve = serveIn(file)
-      if (serve) serves.push(serve)
-      else rmSync(file, { force: true })
+      if (serve) (isEarlier(name) ? earlier : serves).push(serve)
+      // It may be of a server of another machine.
+      else if (!isEarlier(name)) rmSync(file, { force: true })
     } catch (error) {
       ignored.push(error instanceof Error ? error.message : String(error))
     }
   }
-  return { serves, ignored }
+  return { serves, earlier, ignored }
 }
 
-function namesIn(path: string): readonly string[] {
+const isEarlier = (name: string): boolean => /^\d+\.json$/.test(name)
+
+function namesIn(path: string, counts: (name: string) => boolean): readonly string[] {
   try {
-    const prefix = `${machineName()}-`
     return readdirSync(path)
-      .filter((name) => name.startsWith(prefix) && name.endsWith('.json'))
+      .filter((name) => name.endsWith('.json') && counts(name))
       .slice(0, 100)
   } catch {
     return []
@@ -165,12 +171,21 @@ function isOf({ pid, uid, started, command }: Partial<RunningServe & ProcessIden
   return hasIdentity(id, { uid, started, command })
 }
 
+/** Whether a process may be that of an entry of an earlier version, which has its start alone, and only on Linux. */
+const isProbably = ({ pid = 0, started }: Partial<RunningServe & ProcessIdentity>): boolean =>
+  isRunning({ pid, started: started === undefined ? undefined : Number(started) }) &&
+  identityOf(pid)?.uid === machine.accountId()
+
 /** The server of an entry. Undefined for another file, and for a server that has ended. */
 function serveIn(file: string): RunningServe | undefined {
   const entry = processIn(file)
   const { pid, url, store, undeclaredProxy, configuration, reloads } = entry
   if (pid === undefined || typeof url !== 'string' || !URL.canParse(url) || typeof store !== 'string') return undefined
-  if (!file.endsWith(`-${pid}.json`) || !isOf(entry)) return undefined
+  const name = basename(file)
+  const isFound = isEarlier(name)
+    ? name === `${pid}.json` && isProbably(entry)
+    : name.endsWith(`-${pid}.json`) && isOf(entry)
+  if (!isFound) return undefined
   return { pid, url, store, undeclaredProxy: undeclaredProxy === true, configuration, reloads }
 }
 

@@ -1,14 +1,13 @@
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, rmdirSync, statSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmdirSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import type { Config } from '../../core/config/index.ts'
 import { Fault } from '../../core/errors.ts'
-import { makeFolder, othersMayWrite } from '../../core/own-files.ts'
+import { localWay, makeFolder, untrustedPlaces } from '../../core/own-files.ts'
 import { variable } from '../command/flags.ts'
 import { spawnOn } from '../io/command-child.ts'
 import type { Io, ProcessEnvironment } from '../io/io.ts'
-import { packageRoot } from '../io/process.ts'
-import { shellWord } from '../render/hints.ts'
+import { machine, packageRoot } from '../io/process.ts'
 import { configuration } from '../session/session.ts'
 import { settingsFolder, trouble, writePrivate } from '../settings/private-file.ts'
 
@@ -120,9 +119,14 @@ export function demandWritable(path: string): void {
       cause: error,
     })
   }
-  if (existing !== folder || !othersMayWrite(statSync(folder))) return
-  throw new Fault('Local', `${folder} can be written by others, so svc would not trust a svc.yaml in it`, {
-    hints: [`chmod go-w ${shellWord(folder)}`, 'Or name a file in another folder: --config FILE'],
+  const uid = machine.accountId()
+  if (existing !== folder || uid === undefined) return
+  const { places, end = folder } = localWay(resolve(folder))
+  const future = { path: join(end, 'svc.yaml'), uid, gid: 0, mode: 0o600, isFolder: false, isReadOnly: false }
+  const [untrusted] = untrustedPlaces([...places, future], { uid }).filter((place) => place.path === end)
+  if (!untrusted) return
+  throw new Fault('Local', `${untrusted.reason}, so svc would not trust a svc.yaml in it`, {
+    hints: [untrusted.cure, 'Or name a file in another folder: --config FILE'],
   })
 }
 

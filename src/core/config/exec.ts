@@ -32,20 +32,23 @@ export function readExecPart(
   return { allow, problems: [...problems, ...folderProblems] }
 }
 
+/** What `readExec` finds. Others may control what leads to the file: a warning in this version. */
+type ReadExec = { readonly exec: Services['exec']; readonly warnings: readonly string[] }
+
 /**
  * The programs that the system's svc.yaml allows, whichever svc.yaml is in use: a flag, a variable and a user's file
  * can never allow any. Only a file owned by root counts, in a folder owned by root. Never throws: an unsuitable file
  * turns it off, with a reason.
  */
-export async function readExec(options: WhereOptions): Promise<Services['exec']> {
+export async function readExec(options: WhereOptions): Promise<ReadExec> {
   const path = systemConfig(options)
-  const off = (why: string): Services['exec'] => ({ allow: [], off: why })
+  const trust = configTrust({ platform: options.platform, uid: 0, files: filesWithin(maxMs) })
+  const off = (why: string): ReadExec => ({ exec: { allow: [], off: why }, warnings: trust.warnings() })
   if (options.platform === 'win32') return off('on Windows, svc cannot verify who wrote the file that would allow it')
   const { parseDocument } = await import('./document.ts')
   let text: string | undefined
   try {
     // Trust only root's files here; elsewhere, those of this account are trusted too.
-    const trust = configTrust({ platform: options.platform, uid: 0, files: filesWithin(maxMs) })
     text = await readFile({ path, from: 'system' }, trust)
   } catch (error) {
     if (error instanceof Fault) return off(error.message)
@@ -59,5 +62,5 @@ export async function readExec(options: WhereOptions): Promise<Services['exec']>
   const read = readExecPart(part, { env: {}, folder: '/' })
   const [problem] = read.problems
   if (problem) return off(`in ${path} exec.${problem.path.join('.')} ${problem.message}`)
-  return { allow: read.allow }
+  return { exec: { allow: read.allow }, warnings: trust.warnings() }
 }

@@ -82,6 +82,8 @@ export type LoadedConfig = Config & {
   readonly searched: readonly string[]
   /** The files that it includes, in the order of their paths. */
   readonly included: readonly string[]
+  /** What the next version refuses: others control what leads to a file. All of it is among the warnings. */
+  readonly trustWarnings: readonly string[]
   /** The sections that the file has besides `types:`. */
   readonly otherSections: readonly string[]
   /** Monitors and receivers that cannot run here: they run a program, and running programs is off. */
@@ -119,7 +121,8 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
     const text = await readFile(candidate, trust)
     if (text !== undefined) {
       const read = await readConfig(text, candidate, options, trust)
-      return { ...read, searched, warnings: [...misnamed, ...trust.warnings(), ...read.warnings] }
+      const trustWarnings = [...new Set([...trust.warnings(), ...read.trustWarnings])]
+      return { ...read, searched, trustWarnings, warnings: [...misnamed, ...trustWarnings, ...read.warnings] }
     }
     const warning = await misnamedFile(candidate, files)
     if (warning !== undefined) misnamed.push(warning)
@@ -128,6 +131,7 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
     origin: undefined,
     searched,
     included: [],
+    trustWarnings: [],
     types: {},
     serve: readSettings(serveSettings, {}, context).values,
     otherSections: [],
@@ -169,7 +173,9 @@ async function readConfig(
   const outside = read.problems.filter((problem) => !isOfType(problem, read.invalid))
   const isRefused = tolerant === 'entries' ? outside.length > 0 : !tolerant && read.problems.length > 0
   if (isRefused) throw await refusal(path, placed(read.problems), false)
-  const exec = runsPrograms(read) ? await readExec(options) : undefined
+  const { exec, warnings: execWarnings } = runsPrograms(read)
+    ? await readExec(options)
+    : { exec: undefined, warnings: [] }
   const stopped = exec?.allow.length === 0 ? programs(merged.value, read.types) : []
   const cannotRun: readonly Problem[] = [
     ...stopped,
@@ -208,6 +214,7 @@ async function readConfig(
     otherSections: read.otherSections,
     ...(exec ? { exec } : {}),
     cannotRun: filePlaces(cannotRun),
+    trustWarnings: execWarnings,
     warnings: placed(read.warnings).map(line),
     mistakes: tolerant ? inWords(placed(outside)).mistakes : [],
     mistakeLines: tolerant ? inWords(placed(outside)).lines : [],

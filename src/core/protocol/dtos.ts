@@ -23,16 +23,14 @@ import {
   limits,
   list,
   map,
+  name,
   number,
   numberOf,
   required,
-  type Text,
   text,
   textOf,
 } from './schema.ts'
 
-/** Names who or what a request is about. */
-const name = (constraints: Omit<Text, 'kind' | 'names'>): Text => textOf({ ...constraints, names: true })
 /** The name of something that exists: a user, a monitor. A name that does not exist is not found. */
 const nameOf = name({ max: limits.nameCharacters })
 /** Not blank. */

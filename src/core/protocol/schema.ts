@@ -127,6 +127,8 @@ export const forbiddenKeys = ['__proto__', 'constructor', 'prototype'] as const
 
 /** A text with constraints. */
 export const textOf = (constraints: Omit<Text, 'kind'>): Text => ({ kind: 'text', ...constraints })
+/** A text that names who or what a request is about. */
+export const name = (constraints: Omit<Text, 'kind' | 'names'>): Text => textOf({ ...constraints, names: true })
 export const numberOf = (range: Range): Num => ({ ...number, ...range })
 export const integerOf = (range: Range): Num => ({ ...integer, ...range })
 /** Bounds in milliseconds. */

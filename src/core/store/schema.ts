@@ -406,17 +406,25 @@ export function ownSchema(
     texts.flatMap((text) =>
       [...text.matchAll(/CREATE (?:TABLE|(?:UNIQUE )?INDEX) "?(\w+)"?/g)].map(([, name = '']) => fold(name)),
     )
-  const text = steps.join(';')
-  const added = [...text.matchAll(/ALTER TABLE "(\w+)" ADD COLUMN "(\w+)"/g)]
-  const columns = [...text.matchAll(/CREATE TABLE "?(\w+)"? \(\n([^;]*)\n *\)/g)].flatMap(([, table = '', body = '']) =>
-    [...body.matchAll(/^ *"?(\w+)"? (?!KEY)[A-Z]/gm)].map(([, column = '']) => [table, column]),
-  )
-  const defaults = [...text.matchAll(/ALTER TABLE "(\w+)" ADD COLUMN "(\w+)"[^;]* DEFAULT ([^;]+);/g)]
+  const columns: string[] = []
+  const defaults = new Map<string, string>()
+  // Statement by statement, at whose beginning each pattern is anchored: its time is linear.
+  for (const text of steps.flatMap((step) => step.split(';'))) {
+    const [head = '', table = ''] = /^\s*CREATE TABLE "?(\w+)"? \(\n/.exec(text) ?? []
+    const made = head === '' ? [] : text.slice(head.length).matchAll(/^ *"?(\w+)"? (?!KEY)[A-Z]/gm)
+    for (const [, column = ''] of made) columns.push(fold(`${table}.${column}`))
+    const [, altered, added] = /^\s*ALTER TABLE "(\w+)" ADD COLUMN "(\w+)"/.exec(text) ?? []
+    if (altered === undefined || added === undefined) continue
+    const column = fold(`${altered}.${added}`)
+    columns.push(column)
+    const [, value] = text.split(' DEFAULT ')
+    if (value !== undefined) defaults.set(column, value)
+  }
   return {
     database,
     names: new Set(namesIn([...steps, ...more])),
-    columns: new Set([...columns, ...added.map((match) => match.slice(1))].map((path) => fold(path.join('.')))),
-    defaults: new Map(defaults.map(([, table = '', column = '', text = '']) => [fold(`${table}.${column}`), text])),
+    columns: new Set(columns),
+    defaults,
     uncompared: new Set(namesIn(more)),
   }
 }

@@ -1,6 +1,6 @@
-import { lstatSync, readdirSync, readFileSync, realpathSync, type Stats, statSync } from 'node:fs'
-import { dirname, join } from 'node:path'
-import { type AccountFiles, homeFolderOf, othersMayWrite, systemAccounts } from '../own-files.ts'
+import { lstatSync, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { type AccountFiles, homeFolderOf, localWay, systemAccounts, untrustedPlaces } from '../own-files.ts'
 import { refuseSilentShare, shownStore, storeKind, storePathFor } from './path.ts'
 
 /** The store that the systemd unit `svc.service` of this machine uses. */
@@ -112,28 +112,24 @@ function namesIn(folder: string): readonly string[] {
   }
 }
 
-/** The text of a file. Undefined if an account other than the owner could change it, or any folder above it. */
+/** The text of a file. Undefined if an account other than the owner could change it, or anything on the way to it. */
 function trustedText(path: string, { root, owner }: UnitSystem): string | undefined {
   try {
     const top = realpathSync(root)
-    const file = realpathSync(path)
-    if (!isTrustedFile(statSync(file), owner)) return undefined
-    for (const start of [dirname(file), realpathSync(dirname(path))]) {
-      for (let at = start; ; at = dirname(at)) {
-        if (!isTrusted(statSync(at), owner)) return undefined
-        if (at === top) break
-        if (at === dirname(at)) return undefined
-      }
-    }
-    return readFileSync(file, 'utf8')
+    const { places, end } = localWay(path)
+    // Other than the root of tests, `/` has nothing above it.
+    const inside = places.filter((place) => isWithin(place.path, top))
+    if (end === undefined || places.some((place) => !isWithin(place.path, top) && !isWithin(top, place.path))) return
+    const stat = statSync(end)
+    if (!stat.isFile() || stat.size > maxUnitBytes || inside.some(({ uid }) => uid !== owner)) return
+    return untrustedPlaces(inside, { uid: owner }).length === 0 ? readFileSync(end, 'utf8') : undefined
   } catch {
     return undefined
   }
 }
 
-const isTrusted = (stat: Stats, owner: number): boolean => stat.uid === owner && !othersMayWrite(stat)
-const isTrustedFile = (stat: Stats, owner: number): boolean =>
-  stat.isFile() && stat.size <= maxUnitBytes && isTrusted(stat, owner)
+const isWithin = (path: string, folder: string): boolean =>
+  path === folder || path.startsWith(folder.endsWith('/') ? folder : `${folder}/`)
 
 /** The settings of the section Service. A line that ends with a backslash goes on in the next one. */
 function serviceLines(text: string): readonly (readonly [name: string, value: string])[] {

@@ -1,4 +1,6 @@
-import { type ConfiguredFiles, type FileStatus, isOnShare } from '../files/index.ts'
+import { type ConfiguredFiles, isOnShare } from '../files/index.ts'
+import type { AccountFiles } from '../own-files.ts'
+import { untrustedPlaces, wayAlong } from '../own-files.ts'
 import { ProbeError } from '../probe-error.ts'
 
 /** The `exec` settings of the system's svc.yaml. */
@@ -29,14 +31,18 @@ export async function admitted(command: string, exec: ExecConfig | undefined, fi
     throw refused(`${command}${leads} is in no folder that the system's svc.yaml allows: ${exec.allow.join(', ')}`)
   }
   // Anyone who can write to the program, its folder or a parent up to the allowed folder could choose the program.
-  for (let place = real; ; place = paths.dirname(place)) {
-    const stats = await files('status', { path: place })
-    if (place === real && !stats.isFile) throw refused(`${command} is not a program`)
-    const why = changeable(stats)
-    if (why !== undefined) throw refused(`${place} ${why}: not run`)
-    if (place === folder || place === paths.dirname(place)) return real
-  }
+  const { places } = await wayAlong(real, (path) => files('place', { path }))
+  if (!(await files('status', { path: real })).isFile) throw refused(`${command} is not a program`)
+  const within = places.filter(
+    ({ path }) => path === folder || path.startsWith(folder.endsWith('/') ? folder : `${folder}/`),
+  )
+  const [first] = untrustedPlaces(within, { uid: process.geteuid?.(), accounts: everyGroupShared })
+  if (first) throw refused(`${first.reason}: not run`)
+  return real
 }
+
+/** A program runs with the rights of svc, so that no group may write it. */
+const everyGroupShared: AccountFiles = { passwd: () => '', group: () => '' }
 
 /**
  * The allowed folder that a path is in. Folders on shares come last, so that a local program does not wait for them.
@@ -47,13 +53,6 @@ async function folderOf(path: string, allowed: readonly string[], files: Configu
     if (real !== undefined && path.startsWith(real.endsWith('/') ? real : `${real}/`)) return real
   }
   return undefined
-}
-
-function changeable({ uid, mode }: FileStatus): string | undefined {
-  const account = process.geteuid?.()
-  if (account === undefined) return undefined
-  if (uid !== 0 && uid !== account) return `belongs to another account (uid ${uid})`
-  return (mode & 0o022) === 0 ? undefined : `is writable by others (mode ${(mode & 0o7777).toString(8)})`
 }
 
 const missing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'ENOENT'
