@@ -204,7 +204,11 @@ export function drillPart({ config, version, store, watching, log = () => {}, sp
       const drill: DrillRecord = { ...record, hops: run.hops(), ...(endedAt === undefined ? {} : { endedAt }) }
       await memory.update(drill)
       await inStore(
-        (rows) => rows.update(drill),
+        async (rows) => {
+          // The store may have failed when the drill began.
+          if ((await rows.find(drill.id)) === undefined) await rows.begin(drill, pauseMs)
+          else await rows.update(drill)
+        },
         async () => {},
       )
       const ofStore =
