@@ -96,8 +96,8 @@ const types: Readonly<Record<string, (meta: Readonly<Record<string, string>> | u
   'text/csv': (meta) => csv(meta === undefined ? '' : jsvOf(meta)),
   'application/jsv': (meta) => (meta === undefined ? '{UserName:Ned,Roles:[Ops]}' : jsv(jsvOf(meta))),
 }
-const places = ['/assignroles', '/json/reply/AssignRoles', '/api/AssignRoles', '/json/reply/AssignRoles[]'].flatMap(
-  (path) => Object.keys(types).map((type) => [path, type] as const),
+const places = ['/assignroles', '/json/reply/AssignRoles', '/json/reply/AssignRoles[]'].flatMap((path) =>
+  Object.keys(types).map((type) => [path, type] as const),
 )
 const isBatch = (path: string): boolean => path.endsWith('[]')
 

@@ -56,9 +56,9 @@ const description = [
   'Property names and enumeration values match in any letter case. Enumeration values can also be sent as numbers, counted',
   'from 1. Unknown properties are ignored. Letter case, a trailing slash and doubled slashes in a path do not matter.',
   'Fields can be sent in the body, the path, the query or a form. If a field occurs in several of them, the form takes',
-  'precedence, then the query, the path and the body. A path suffix, `?format=` or Accept selects the format, in this',
-  'order; the default is JSON. Dates are written as `/Date(<UTC milliseconds>-0000)/`, durations as in ISO 8601. Fields',
-  'without a value are omitted. HEAD works wherever GET does, and changes nothing.',
+  'precedence, then the query, the path and the body; names and Meta must not differ. A path suffix, `?format=` or Accept',
+  'selects the format, in this order; the default is JSON. Dates are written as `/Date(<UTC milliseconds>-0000)/`,',
+  'durations as in ISO 8601. Fields without a value are omitted. HEAD works wherever GET does, and changes nothing.',
 ].join(' ')
 
 const tags = { route: 'Interface', reply: 'By name', batch: 'Batches' } as const
