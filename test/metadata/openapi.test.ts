@@ -10,7 +10,7 @@ import {
   replyRoutes,
   schemaOf,
 } from '../../src/core/protocol/index.ts'
-import { allowed, router } from '../../src/core/server/routes.ts'
+import { allowed, type OwnPage, ownPages, router } from '../../src/core/server/routes.ts'
 import { type Accounts, bearer, password, startAccounts } from '../server/accounts.ts'
 import { ask, type Got } from '../server/site.ts'
 import {
@@ -429,6 +429,12 @@ describe('R6 the answers of the server match the document', () => {
     for (const path of Object.keys(document.paths)) {
       expect((await checked('OPTIONS', path.replace(/\{\w+\}/, 'x'))).status).toBe(200)
     }
+    for (const path of Object.values<OwnPage>(ownPages).flatMap(({ paths }) => paths)) {
+      for (const target of [path.replace(/\{\w+\}/, 'x'), `${path.replace(/\{\w+\}/, 'x')}?type=Nope&format=%22`]) {
+        for (const method of ['GET', 'HEAD', 'POST', 'PUT']) await checked(method, target)
+      }
+    }
+    expect((await checked('GET', '/drills/opened/x')).status).toBe(404)
     for (const path of ['/nothing', '/openapi.yaml', '/metadata.csv', '/api/Foo']) {
       expect((await checked('GET', path)).status).toBe(path === '/api/Foo' ? 405 : 404)
     }

@@ -114,6 +114,7 @@ test('planted faults are detected: each is one that the proof below would miss w
     ).not.toBe('nothing')
   expect(verdictOn(200, [...common, 'X-Powered-By: x'])).toContain('F4')
   expect(verdictOn(200, [...common, 'Vary: Origin'])).toContain('vary')
+  expect(verdictOn(200, [...common, 'Vary: Accept-Encoding'])).toContain('vary')
   expect(verdictOn(500, common)).toContain('neither Failure nor Retry-After')
   expect(verdictOn(503, common)).toContain('neither Failure nor Retry-After')
   expect(verdictOn(202, common)).toContain('no such status is described')

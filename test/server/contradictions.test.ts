@@ -60,6 +60,19 @@ const send = async (method: string, path: string, type = json, body = '') =>
     ...(body === '' ? {} : { headers: { 'content-type': type, 'content-length': String(body.length) }, body }),
   })
 
+const batches = (Object.values(operations) as readonly OperationSpec[]).flatMap(({ batch, name, request }) =>
+  batch ? Object.keys(request.fields).map((field) => [name, field] as const) : [],
+)
+
+test.each(batches)('N7 R3 a batch of %s whose query has a %s reaches nobody', async (name, field) => {
+  const before = site.calls.length
+  const path = `/json/reply/${name}[]`
+  const got = await send('POST', `${path}?${field.toLowerCase()}=one`, json, '[{"UserName":"ann"}]')
+  expect([got.status, got.json.ResponseStatus?.Errors[0]?.FieldName]).toEqual([400, field.toLowerCase()])
+  expect(site.calls).toHaveLength(before)
+  expect((await send('POST', `${path}?${field}=&other=one`, json, '[]')).status).toBe(200)
+})
+
 const names = fields.filter(({ isName }) => isName)
 
 test.each(names.map(({ operation, field, isList }) => [operation.name, field, isList] as const))(

@@ -75,3 +75,80 @@ test('O8 an end after a blank in JSV is an end', async () => {
   const { status, json } = await send('/assignroles', 'application/jsv', jsv('{reason:x, expires:PT2H}'))
   expect([status, (json as { readonly Meta?: object }).Meta]).toMatchObject([200, { expires: 'PT2H' }])
 })
+
+/** A Meta as JSON, and the end in it. */
+const metas: readonly (readonly [meta: Readonly<Record<string, string>> | undefined, end?: string])[] = [
+  [undefined],
+  [{}],
+  [{ reason: 'INC-1' }],
+  [{ expires: 'PT1H' }, 'PT1H'],
+  [{ Expires: 'PT1H' }, 'PT1H'],
+  [{ expires: 'PT3H', reason: 'INC-1' }, 'PT3H'],
+  [{ expires: 'never' }, 'never'],
+]
+const jsvOf = (meta: object): string =>
+  `{${Object.entries(meta)
+    .map((entry) => entry.join(':'))
+    .join(',')}}`
+const types: Readonly<Record<string, (meta: Readonly<Record<string, string>> | undefined) => string>> = {
+  'application/json': (Meta) => JSON.stringify({ UserName: 'Ned', Roles: ['Ops'], Meta }),
+  'application/x-www-form-urlencoded': (meta) => form(meta === undefined ? '' : jsvOf(meta)),
+  'text/csv': (meta) => csv(meta === undefined ? '' : jsvOf(meta)),
+  'application/jsv': (meta) => (meta === undefined ? '{UserName:Ned,Roles:[Ops]}' : jsv(jsvOf(meta))),
+}
+const places = ['/assignroles', '/json/reply/AssignRoles', '/json/reply/AssignRoles[]'].flatMap((path) =>
+  Object.keys(types).map((type) => [path, type] as const),
+)
+const isBatch = (path: string): boolean => path.endsWith('[]')
+
+test.each(places.filter(([path, type]) => !(isBatch(path) && type.endsWith('urlencoded'))))(
+  'N7 O8 no second Meta makes a grant last longer than one of both says: %s as %s',
+  async (path, type) => {
+    for (const [inQuery, endInQuery] of metas) {
+      for (const [inBody, endInBody] of metas) {
+        const query = inQuery === undefined ? '' : `?Meta=${encodeURIComponent(jsvOf(inQuery))}`
+        const body = types[type]?.(inBody) ?? ''
+        const list = isBatch(path) && type !== 'text/csv' ? `[${body}]` : body
+        const { status, json } = await send(`${path}${query}`, type, list)
+        const label = `${JSON.stringify(inQuery)} and ${JSON.stringify(inBody)}`
+        const differs = inQuery !== undefined && inBody !== undefined && jsvOf(inQuery) !== jsvOf(inBody)
+        if (differs || (isBatch(path) && inQuery !== undefined)) {
+          expect([status, json.ResponseStatus?.Errors[0]?.FieldName, label]).toEqual([400, 'Meta', label])
+          expect((await rolesOfNed()).AllRoles).toEqual([])
+          continue
+        }
+        const [answer] = [json].flat() as readonly { readonly Meta?: Readonly<Record<string, string>> }[]
+        expect([status, answer?.Meta?.['expires'], label]).toEqual([200, endInQuery ?? endInBody, label])
+        await site.post('/unassignroles', { UserName: 'Ned', Roles: ['Ops'] }, bearer(token))
+      }
+    }
+  },
+)
+
+test.each([
+  ['?Meta={expires:PT1H}&Meta={expires:never}', ''],
+  ['?Meta={expires:PT1H}&meta={expires:never}', ''],
+  ['?Meta={expires:PT1H,expires:never}', ''],
+  ['', '&Meta={expires:PT1H}&Meta={expires:never}'],
+  ['', '&Meta={expires:PT1H}&META={reason:INC-1}'],
+])('N7 O8 two Metas in one place that contradict each other grant nothing: %s %s', async (query, fields) => {
+  const body = `UserName=Ned&Roles=Ops${fields}`
+  expect((await send(`/assignroles${query}`, 'application/x-www-form-urlencoded', body)).status).toBe(400)
+  expect((await rolesOfNed()).AllRoles).toEqual([])
+})
+
+test('N7 O8 parts of Meta that do not contradict each other count together', async () => {
+  const { status, json } = await send(
+    '/assignroles?Meta={expires:PT1H}&Meta={reason:INC-1}',
+    'application/json',
+    '{"UserName":"Ned","Roles":["Ops"]}',
+  )
+  expect([status, (json as { readonly Meta?: object }).Meta]).toMatchObject([200, { expires: 'PT1H' }])
+})
+
+test('N7 O8 a Meta that differs between query and body changes nothing in other changes of roles either', async () => {
+  await site.post('/assignroles', { UserName: 'Ned', Roles: ['Ops'] }, bearer(token))
+  const body = '{"UserName":"Ned","Roles":["OPS"],"Meta":{"svc.changes":"1"}}'
+  const { status } = await send('/unassignroles?Meta={reason:INC-1}', 'application/json', body)
+  expect([status, (await rolesOfNed()).AllRoles]).toEqual([400, ['Ops']])
+})

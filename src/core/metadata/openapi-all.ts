@@ -56,9 +56,9 @@ const description = [
   'Property names and enumeration values match in any letter case. Enumeration values can also be sent as numbers, counted',
   'from 1. Unknown properties are ignored. Letter case, a trailing slash and doubled slashes in a path do not matter.',
   'Fields can be sent in the body, the path, the query or a form. If a field occurs in several of them, the form takes',
-  'precedence, then the query, the path and the body. A path suffix, `?format=` or Accept selects the format, in this',
-  'order; the default is JSON. Dates are written as `/Date(<UTC milliseconds>-0000)/`, durations as in ISO 8601. Fields',
-  'without a value are omitted. HEAD works wherever GET does, and changes nothing.',
+  'precedence, then the query, the path and the body; names and Meta must not differ. A path suffix, `?format=` or Accept',
+  'selects the format, in this order; the default is JSON. Dates are written as `/Date(<UTC milliseconds>-0000)/`,',
+  'durations as in ISO 8601. Fields without a value are omitted. HEAD works wherever GET does, and changes nothing.',
 ].join(' ')
 
 const tags = { route: 'Interface', reply: 'By name', batch: 'Batches' } as const
@@ -97,7 +97,9 @@ function operation(place: RequestPlace, verb: string, described: Described): Jso
 
 function pageItem(path: string, { summary, contentType, post }: Described['pages'][number]): Json {
   const name = path === '/' ? '/statusPage' : path
-  const json = essence(contentType) === 'application/json'
+  const type = essence(contentType)
+  // What a parameter in the path names may not exist.
+  const refusals = [...pageRefusals, ...(parametersOf(path).length > 0 ? [404] : []), 'default' as const]
   const get: Json = {
     operationId: pathId('get', name),
     summary,
@@ -105,13 +107,13 @@ function pageItem(path: string, { summary, contentType, post }: Described['pages
     responses: {
       200: {
         description: 'The page',
-        headers: { 'X-Correlation-Id': pointTo('headers', 'CorrelationId') },
-        content: { [essence(contentType)]: { schema: json ? { type: 'object' } : { type: 'string' } } },
+        headers: correlated,
+        content: { [type]: { schema: { type: type === 'application/json' ? 'object' : 'string' } } },
       },
       ...Object.fromEntries(
-        [...pageRefusals, 'default' as const].map((status) => [
+        refusals.map((status) => [
           status,
-          pointTo('responses', refusalName('ErrorResponse', status)),
+          type === 'text/html' ? refusedPage : pointTo('responses', refusalName('ErrorResponse', status)),
         ]),
       ),
     },
@@ -136,14 +138,17 @@ const textParameter = (name: string): Json => ({
 /** The statuses with which a form of a page is refused. */
 const formRefusals = [...new Set([...pageRefusals, 401, 403, 404, 409, 413, 415, 429, 501])].toSorted((a, b) => a - b)
 
-/** A POST of a form of a page. Its refusals are the page, too; those of the server itself are JSON. */
+const correlated = { 'X-Correlation-Id': pointTo('headers', 'CorrelationId') }
+
+/** The refusal of a page for people is a page, too; those of the server itself are JSON. */
+const refusedPage: Json = {
+  description: 'The page, which says why; or a refusal of the server itself',
+  headers: correlated,
+  content: { 'text/html': { schema: { type: 'string' } }, ...inFormats(refTo('ErrorResponse'), ['json']) },
+}
+
+/** A POST of a form of a page. */
 function formPost(name: string, { summary, form }: NonNullable<DescribedPage['post']>): Json {
-  const correlated = { 'X-Correlation-Id': pointTo('headers', 'CorrelationId') }
-  const refusal = {
-    description: 'The page, which says why nothing was done',
-    headers: correlated,
-    content: { 'text/html': { schema: { type: 'string' } }, ...inFormats(refTo('ErrorResponse'), ['json']) },
-  }
   return {
     operationId: pathId('post', name),
     summary,
@@ -156,7 +161,7 @@ function formPost(name: string, { summary, form }: NonNullable<DescribedPage['po
         description: 'The page is at Location',
         headers: { ...correlated, Location: { schema: { type: 'string' } } },
       },
-      ...Object.fromEntries([...formRefusals, 'default' as const].map((status) => [status, refusal])),
+      ...Object.fromEntries([...formRefusals, 'default' as const].map((status) => [status, refusedPage])),
     },
   }
 }

@@ -77,6 +77,8 @@ export function drillPart({ config, version, store, watching, log = () => {}, sp
   const startedAt = now()
   const stop = new AbortController()
   const memory = drillsInMemory()
+  /** The drills whose latest state is not in the store, by their ids. */
+  const unsaved = new Map<string, DrillRecord>()
   let current = config
   let running: { readonly id: string; readonly over: Promise<void>; readonly show: () => ShownDrill } | undefined
   let last: DrillRecord | undefined
@@ -198,15 +200,25 @@ export function drillPart({ config, version, store, watching, log = () => {}, sp
     return progress()
   }
 
+  /** Stores the state of a drill, now or once the store answers: the link in a message that left meanwhile needs it. */
+  const save = async (drill: DrillRecord): Promise<void> => {
+    if (store) unsaved.set(drill.id, drill)
+    await inStore(
+      async (rows) => {
+        if ((await rows.find(drill.id)) === undefined) await rows.begin(drill, pauseMs)
+        else await rows.update(drill)
+        unsaved.delete(drill.id)
+      },
+      async () => {},
+    )
+  }
+
   /** Stores the state of a running drill, and in the end its result. */
   const follow = async (record: DrillRecord, run: DrillRun, links: Map<string, number>): Promise<void> => {
     const update = async (endedAt?: number): Promise<void> => {
       const drill: DrillRecord = { ...record, hops: run.hops(), ...(endedAt === undefined ? {} : { endedAt }) }
       await memory.update(drill)
-      await inStore(
-        (rows) => rows.update(drill),
-        async () => {},
-      )
+      await save(drill)
       const ofStore =
         (
           await inStore(
@@ -260,6 +272,7 @@ export function drillPart({ config, version, store, watching, log = () => {}, sp
 
   const look = async (): Promise<void> => {
     if (running || stop.signal.aborted) return
+    for (const drill of unsaved.values()) await save(drill)
     const [latest] = await inStore(
       (rows) => rows.latest(1),
       () => memory.latest(1),

@@ -46,11 +46,10 @@ export async function operateBatch(
     if (!row.batch) throw notInBatches(row)
     const { headers } = context.request
     if (operation.operation === 'healthCheck') refuseCrossSite(headers, server.origins)
-    refuseInQuery(row.neverInQuery, target.pairs)
-    const bytes =
-      context.logFields.method === 'POST'
-        ? await orCancelled(context, receive(context, server.options.maxBody))
-        : Buffer.alloc(0)
+    const isPost = context.logFields.method === 'POST'
+    // A field in the query would belong to none of the requests: a name or an end there must not be ignored (N7).
+    refuseInQuery(isPost ? Object.keys(row.request.fields) : row.neverInQuery, target.pairs)
+    const bytes = isPost ? await orCancelled(context, receive(context, server.options.maxBody)) : Buffer.alloc(0)
     const requests = await readBatch(row.request, headers['content-type'], bytes)
     const credential = credentialFor(server, context, operation, { negotiated })
 

@@ -25,8 +25,8 @@ export async function drillPage(
     if (isPost) refuseForeignChange(context.request, context.caller, ownOrigin(server, context), server.origins)
     const link = await orCancelled(context, Promise.resolve(drillLinks?.[isPost ? 'confirm' : 'read'](token)))
     if (link === undefined) throw new Fault('NotFound', 'This link is unknown, or older than 7 days')
-    // A reload of the page after the button then confirms nothing again.
-    return isPost ? { status: 303, headers: ['Location', `/drills/opened/${token}`] } : answerOf(server, context, link)
+    // To this page, below whatever prefix a proxy has it: a reload after the button then confirms nothing again.
+    return isPost ? { status: 303, headers: ['Location', '?'] } : answerOf(server, context, link)
   } catch (error) {
     const { status, headers } = await faultAnswer(server, context, error, plainJson(server))
     return { ...answerOf(server, context, visibleFault(error).message), status, headers }

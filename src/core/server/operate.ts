@@ -9,8 +9,8 @@ import {
   negotiate,
   type Pair,
   readBody,
+  refuseContradictions,
   refuseInQuery,
-  refuseTwoNames,
   requireFields,
   type Sources,
   type WireValues,
@@ -45,7 +45,7 @@ export async function readRequest(
     path: bind(schema, fromPath),
   }
   const all: Sources = { ...sources, query: bindAll(operation, target.pairs, merge(sources)) }
-  refuseTwoNames(schema, all)
+  refuseContradictions(schema, all)
   const values = merge(all)
   requireFields(schema, values)
   // All callers of the same target share this object, so it must not change.

@@ -40,8 +40,8 @@ export {
   merge,
   type Pair,
   parsePairs,
+  refuseContradictions,
   refuseInQuery,
-  refuseTwoNames,
   requireFields,
   type Sources,
 } from './query.ts'

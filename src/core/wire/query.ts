@@ -68,7 +68,10 @@ const readParameter = (schema: Schema, present: readonly string[]): unknown => {
     schema.kind === 'list' ? readJsvItems(schema.item, text) : readJsv(schema, text),
   )
   if (parts.includes(undefined)) return undefined
-  return schema.kind === 'list' ? parts.flat() : Object.assign({}, ...parts)
+  if (schema.kind === 'list') return parts.flat()
+  const entries = parts.flatMap((part) => Object.entries(part as object))
+  const whole = Object.fromEntries(entries)
+  return entries.every(([key, value]) => isSame(whole[key], value)) ? whole : undefined
 }
 
 /** The query of a request, without `?`, as `bind` reads it. Leaves out unset fields and empty texts. */
@@ -97,7 +100,7 @@ export type Sources = {
 }
 
 /**
- * Precedence: body < path < query < form (N7). Names must not differ: `refuseTwoNames`.
+ * Precedence: body < path < query < form (N7). What must not differ: `refuseContradictions`.
  *
  * @example
  * ```ts
@@ -107,24 +110,28 @@ export type Sources = {
 export const merge = ({ body, path, query, form }: Sources): WireValues => ({ ...body, ...path, ...query, ...form })
 
 /**
- * Throws one 400 for the names of who or what a request is about in which two sources differ (N7): precedence alone would
- * let a link or a proxy that adds a query change another user than the body names. It quotes neither name: somebody may have
- * typed a password. Empty texts and lists are unset.
+ * Throws one 400 for each name of who or what a request is about, and each map, in which two sources differ (N7).
+ * Precedence alone would let a link or a proxy that adds a query change another user than the body names, and a second
+ * Meta drop entries that limit the change, such as the end of a role. It quotes no value: somebody may have typed a
+ * password. Empty texts and lists are unset.
  */
-export const refuseTwoNames = (schema: Dto, sources: Sources): void => {
+export const refuseContradictions = (schema: Dto, sources: Sources): void => {
   const present = (['body', 'form', 'path', 'query'] as const).flatMap((place) => {
     const values = sources[place]
     return values ? [{ place, values }] : []
   })
   const [first, ...rest] = membersOf(schema).flatMap(({ name, schema }) => {
-    if (!isName(schema)) return []
-    const [one, ...others] = present.filter(({ values }) => ((values[name] ?? '') as string | unknown[]).length > 0)
+    if (!isName(schema) && schema.kind !== 'map') return []
+    const [one, ...others] = present.filter(({ values }) => !isUnset(values[name]))
     const other = others.find(({ values }) => !isSame(values[name], one?.values[name]))
     if (!one || !other) return []
-    return [refusedField(name, `'${name}' differs between the ${one.place} and the ${other.place}: name it once`)]
+    return [refusedField(name, `'${name}' differs between the ${one.place} and the ${other.place}: send it once`)]
   })
   if (first) throw badRequest([first, ...rest])
 }
+
+/** An empty map is set: it replaces those of other sources. */
+const isUnset = (value: unknown): boolean => (Array.isArray(value) ? value.length === 0 : (value ?? '') === '')
 
 const isName = (schema: Schema): boolean =>
   schema.kind === 'list' ? isName(schema.item) : schema.kind === 'text' && schema.names === true
