@@ -150,21 +150,21 @@ describe('S3 turns', () => {
     clock.now = 4.9
     expect(turns.next()).toBeUndefined()
     clock.now = 5
-    const begun: number[] = []
+    const log: number[] = []
     const all = [1, 2, 3].map(async (request) => {
       await turns.next()
-      begun.push(request)
+      log.push(request)
       // Each takes longer than a turn.
       clock.now += 10
     })
-    expect(begun).toEqual([])
+    expect(log).toEqual([])
     const progress = new Set<number>()
-    while (begun.length < 3) {
+    while (log.length < 3) {
       await nextTurn()
-      progress.add(begun.length)
+      progress.add(log.length)
     }
     await Promise.all(all)
-    expect(begun).toEqual([1, 2, 3])
+    expect(log).toEqual([1, 2, 3])
     expect([...progress]).toEqual(expect.arrayContaining([1, 2]))
   })
 
@@ -173,48 +173,48 @@ describe('S3 turns', () => {
     const turns = new Turns()
     turns.next()
     clock.now = 5
-    let begun = 0
+    let count = 0
     for (let i = 0; i < 100; i += 1) {
       void turns.next()?.then(() => {
-        begun += 1
+        count += 1
       })
     }
     const progress: number[] = []
-    while (begun < 100) {
+    while (count < 100) {
       await nextTurn()
-      progress.push(begun)
+      progress.push(count)
     }
-    expect(progress.filter((count) => count > 0)[0]).toBeLessThanOrEqual(64)
+    expect(progress.find((one) => one > 0)).toBeLessThanOrEqual(64)
   })
 })
 
 /** Answers that end when the test says so. */
 function answers() {
-  const begun: string[] = []
+  const log: string[] = []
   const ends = new Map<string, () => void>()
   const answering = (name: string) => (): Promise<void> => {
-    begun.push(name)
+    log.push(name)
     return new Promise((resolve) => ends.set(name, resolve))
   }
-  return { begun, answering, end: (name: string) => ends.get(name)?.() }
+  return { log, answering, end: (name: string) => ends.get(name)?.() }
 }
 
 describe('S3 pipelined requests', () => {
   const unlimited = { capacity: () => undefined, request: () => () => {} }
 
   test('S3 the answers of a connection begin in order, and a slow one does not hold up the next one', async () => {
-    const { begun, answering, end } = answers()
+    const { log, answering, end } = answers()
     const pipelines = new Pipelines(unlimited)
     const { socket } = new Connection()
     for (const name of ['a', 'b', 'c']) pipelines.add(socket, answering(name), false)
-    expect(begun).toEqual(['a'])
+    expect(log).toEqual(['a'])
     end('a')
-    await vi.waitFor(() => expect(begun).toEqual(['a', 'b', 'c']))
+    await vi.waitFor(() => expect(log).toEqual(['a', 'b', 'c']))
   })
 
   test('S3 a probe waits for no other connection, only for earlier requests of its own', () => {
     const clock = stoppedClock()
-    const { begun, answering } = answers()
+    const { log, answering } = answers()
     const pipelines = new Pipelines(unlimited)
     const [busy, other, third] = [new Connection(), new Connection(), new Connection()]
     pipelines.add(busy.socket, answering('busy'), false)
@@ -222,16 +222,16 @@ describe('S3 pipelined requests', () => {
     pipelines.add(other.socket, answering('waits'), false)
     pipelines.add(third.socket, answering('probe'), true)
     pipelines.add(busy.socket, answering('probe behind'), true)
-    expect(begun).toEqual(['busy', 'probe'])
+    expect(log).toEqual(['busy', 'probe'])
   })
 
   test('S3 the next answer waits for the capacity of its connection, and the request counts until it begins', async () => {
-    const { begun, answering } = answers()
+    const { log, answering } = answers()
     const capacity = Promise.withResolvers<void>()
     const events: string[] = []
     const [one, other] = [new Connection(), new Connection()]
     const pipelines = new Pipelines({
-      capacity: (socket) => (socket === one.socket && begun.length > 0 ? capacity.promise : undefined),
+      capacity: (socket) => (socket === one.socket && log.length > 0 ? capacity.promise : undefined),
       request: () => {
         events.push('waits')
         return () => events.push('begins')
@@ -241,12 +241,12 @@ describe('S3 pipelined requests', () => {
     pipelines.add(one.socket, answering('b'), false)
     await nextTurn()
     await nextTurn()
-    expect([begun, events]).toEqual([['a'], ['waits']])
+    expect([log, events]).toEqual([['a'], ['waits']])
     pipelines.add(other.socket, answering('other'), false)
-    expect(begun).toEqual(['a', 'other'])
+    expect(log).toEqual(['a', 'other'])
     capacity.resolve()
     await vi.waitFor(() =>
-      expect([begun, events]).toEqual([
+      expect([log, events]).toEqual([
         ['a', 'other', 'b'],
         ['waits', 'begins'],
       ]),
@@ -254,13 +254,13 @@ describe('S3 pipelined requests', () => {
   })
 
   test('S3 a connection that has closed begins no further answer', async () => {
-    const { begun, answering } = answers()
+    const { log, answering } = answers()
     const pipelines = new Pipelines(unlimited)
     const connection = new Connection()
     for (const name of ['a', 'b', 'c']) pipelines.add(connection.socket, answering(name), false)
     connection.destroy()
     for (let i = 0; i < 5; i += 1) await nextTurn()
-    expect(begun).toEqual(['a'])
+    expect(log).toEqual(['a'])
   })
 })
 
