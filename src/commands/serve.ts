@@ -4,6 +4,7 @@ import { lists, SvcCommand } from '../cli/command/base.ts'
 import { boolean, custom, delayFlag, oneOf, repeatable, text } from '../cli/command/flags.ts'
 import { machine, packageJson, thisMachine } from '../cli/io/process.ts'
 import { refuseSmallAddressSpace } from '../cli/serve/address-space.ts'
+import { limitGarbage } from '../cli/serve/heap.ts'
 import { configuration, loadWarnings, storePath } from '../cli/session/session.ts'
 import type { ReloadedIncludes } from '../core/config/index.ts'
 import { Fault } from '../core/errors.ts'
@@ -90,6 +91,7 @@ every fault was active for its full time and somebody asked meanwhile. svc drill
   protected async perform(signal: AbortSignal): Promise<number> {
     // Before anything is loaded: that may already end the process.
     refuseSmallAddressSpace()
+    limitGarbage()
     const { flags } = await this.parse(Serve)
     const behindProxy = flags['behind-proxy'] ?? []
     for (const proxy of behindProxy) await refuseUnless('behind-proxy', proxy)

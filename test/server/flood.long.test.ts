@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { flood } from '../support/faults/flood.ts'
+import { type FloodAnswer, flood } from '../support/faults/flood.ts'
 import { suiteWith } from '../support/suite/peer.ts'
 
 const missing = process.platform === 'linux' ? undefined : 'only Linux shows the memory of another process in /proc'
@@ -13,13 +13,15 @@ suiteWith(missing, 'pipelined requests of a stranger who reads nothing', () => {
   ])(
     'S3 /livez is answered and the memory of a real svc serve stays flat beside %s, each under another Host',
     async (_, path, bytes) => {
-      const { before, during, answers, grownMib } = await flood(path, bytes)
+      const floods: FloodAnswer[] = []
+      for (let i = 0; i < 5; i += 1) floods.push(await flood(path, bytes))
+      const middle = (figure: keyof FloodAnswer) => floods.map((one) => one[figure]).toSorted((a, b) => a - b)[2]
       // Without the bounds, /livez was silent for two minutes and the memory grew by 1.3 GB. The machine is shared.
-      expect(answers).toBeGreaterThan(20)
-      expect(during).toBeLessThan(Math.max(100, 40 * before))
-      // Ten megabytes are 190,000 requests: what they leave to the garbage collector is more than what waits.
-      expect(grownMib).toBeLessThan(bytes > 1_000_000 ? 400 : 64)
+      expect(middle('answers')).toBeGreaterThan(20)
+      expect(middle('during')).toBeLessThan(Math.max(100, 40 * (middle('before') ?? 0)))
+      // On a busy machine, the collector may be late in one of them.
+      expect(middle('grownMib')).toBeLessThan(64)
     },
-    120_000,
+    240_000,
   )
 })

@@ -1,5 +1,6 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
+import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { admit } from '../../src/core/server/connections.ts'
 import type { Call } from '../../src/core/service.ts'
@@ -346,6 +347,44 @@ describe('S3 bounds', () => {
       const { text } = await ask(site.port, '/metrics', { headers: { host: 'localhost' } })
       expect(text).toContain('\nsvc_http_connections_refused_total 1\n')
       expect(text).toContain('\nsvc_http_requests_in_flight 1\n')
+    })
+  })
+
+  test.each([
+    ['as it is', '', (body: string) => Buffer.from(body)],
+    ['compressed', 'Content-Encoding: gzip\r\n', (body: string) => gzipSync(body)],
+  ])('S3 a body that arrived %s while its request waited for its turn is read', async (_, header, encode) => {
+    const post = (body: string, more = '') =>
+      Buffer.concat([
+        Buffer.from(
+          `POST /api/HealthCheckRequest HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n${header}${more}` +
+            `Content-Length: ${encode(body).length}\r\n\r\n`,
+        ),
+        encode(body),
+      ])
+    const bodies = (connection: number) =>
+      ['App', 'Sql', 'Identity'].map((type) => `{"ServerType":"${type}","ExecutionMode":"Basic","${connection}":1}`)
+    const health = async (_request: unknown, call: Call) => {
+      // Longer than one turn of the loop has for requests, so that those of other connections wait.
+      for (const until = performance.now() + 6; performance.now() < until; );
+      return healthy(call)
+    }
+    await withSite({ health }, async (site) => {
+      const outcomes = await Promise.all(
+        Array.from({ length: 4 }, async (_, connection) => {
+          const { socket, outcome } = await openConnection(site.port)
+          const requests = bodies(connection).map((body, at) => post(body, at === 2 ? 'Connection: close\r\n' : ''))
+          socket.write(Buffer.concat(requests))
+          return await outcome
+        }),
+      )
+      expect(outcomes.map(({ answers }) => answers.map(({ status }) => status))).toEqual(
+        Array.from({ length: 4 }, () => [200, 200, 200]),
+      )
+      const types = site.calls.map(({ request }) => (request as { ServerType: string }).ServerType)
+      expect(types.toSorted()).toEqual(
+        ['App', 'Identity', 'Sql'].flatMap((type) => Array.from({ length: 4 }, () => type)),
+      )
     })
   })
 

@@ -2,7 +2,13 @@ import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
 /** What waits on a connection. Bytes. */
-type Waiting = { answers: number; requests: number; capacity: (() => void) | undefined }
+type Waiting = {
+  answers: number
+  requests: number
+  capacity: (() => void) | undefined
+  /** The listener of the connection's `close`. */
+  readonly forget: () => void
+}
 
 /** The memory of a request that waits for others of its connection. Bytes; measured with Node 24. */
 const requestBytes = 8 * 1024
@@ -64,14 +70,15 @@ export class WaitingAnswers {
       waiting[kind] -= bytes
       this.#bytes -= bytes
       if (waiting.answers <= this.#most.each) waiting.capacity?.()
-      if (waiting.answers + waiting.requests === 0) this.#connections.delete(socket)
+      if (waiting.answers + waiting.requests === 0) this.#forget(socket)
     }
   }
 
   #connect(socket: Socket): Waiting {
-    const waiting: Waiting = { answers: 0, requests: 0, capacity: undefined }
+    const forget = (): void => this.#forget(socket)
+    const waiting: Waiting = { answers: 0, requests: 0, capacity: undefined, forget }
     this.#connections.set(socket, waiting)
-    socket.once('close', () => this.#forget(socket))
+    socket.once('close', forget)
     return waiting
   }
 
@@ -86,6 +93,7 @@ export class WaitingAnswers {
   #forget(socket: Socket): void {
     const waiting = this.#connections.get(socket)
     if (waiting === undefined) return
+    socket.off('close', waiting.forget)
     this.#connections.delete(socket)
     this.#bytes -= waiting.answers + waiting.requests
     waiting.capacity?.()
