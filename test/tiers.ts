@@ -31,7 +31,7 @@ export const tiers = {
     execArgv: [],
     alone: [
       'test/**/hostile-text.long.test.ts',
-      'test/{regular-expressions,contract/sharing,server/shortage,child/child,assert/probe}.long.test.ts',
+      'test/{regular-expressions,contract/sharing,server/{shortage,flood},child/child,assert/probe}.long.test.ts',
       'test/store/{postgres-cuts,data-postgres,bounded-reads,durability}.long.test.ts',
       'test/{prove,e2e}/*.{peers,long}.test.ts',
       'test/{kinds/rabbitmq,nodes/night}.peers.test.ts',
