@@ -4,10 +4,10 @@
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { pathToFileURL } from 'node:url'
-import type * as Engine from '../src/core/engine/index.ts'
-import type * as Http from '../src/core/kinds/http/index.ts'
-import type * as Connect from '../src/core/net/connect.ts'
-import type * as Resources from '../src/core/system/resources.ts'
+import type * as Connect from '../src/core/base/net/connect.ts'
+import type * as Resources from '../src/core/base/system/resources.ts'
+import type * as Engine from '../src/core/checks/engine/index.ts'
+import type * as Http from '../src/core/checks/kinds/http/index.ts'
 import type * as RunKind from '../test/support/engine/run-kind.ts'
 
 export type Load = {
@@ -46,10 +46,10 @@ process.once('message', (load: Load) => {
 async function measure(load: Load): Promise<Outcome> {
   const from = async <T>(path: string): Promise<T> =>
     (await import(pathToFileURL(`${load.checkout}/${path}`).href)) as T
-  const { limits, runMonitors } = await from<typeof Engine>('src/core/engine/index.ts')
-  const { default: http } = await from<typeof Http>('src/core/kinds/http/index.ts')
-  const { resolveHost } = await from<typeof Connect>('src/core/net/connect.ts')
-  const { stateMeter } = await from<typeof Resources>('src/core/system/resources.ts')
+  const { limits, runMonitors } = await from<typeof Engine>('src/core/checks/engine/index.ts')
+  const { default: http } = await from<typeof Http>('src/core/checks/kinds/http/index.ts')
+  const { resolveHost } = await from<typeof Connect>('src/core/base/net/connect.ts')
+  const { stateMeter } = await from<typeof Resources>('src/core/base/system/resources.ts')
   const { withDefaults } = await from<typeof RunKind>('test/support/engine/run-kind.ts')
 
   const now = (): number => performance.now()

@@ -8,6 +8,7 @@
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { openData } from '../src/core/store/index.ts'
 import {
   emptyPack,
   encodeBlock,
@@ -16,8 +17,7 @@ import {
   type ObservedRun,
   restored,
   tiers,
-} from '../src/core/history/index.ts'
-import { openData } from '../src/core/store/index.ts'
+} from '../src/core/watch/history/index.ts'
 
 const [monitors = 1_000, perMinute = 10_000, hours = 48] = process.argv.slice(2).map(Number)
 const second = 1_000

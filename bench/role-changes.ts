@@ -37,8 +37,12 @@ type As = 'in process' | 'with a token'
 
 /** The Service of the sources in `code`, over a store of its own whose users each hold a role. */
 async function open(name: string, code: string, count: number, folder: string): Promise<Subject> {
-  const { openCore } = (await import(join(code, 'src/core/open.ts'))) as typeof import('../src/core/open.ts')
-  const { serveDefaults } = (await import(join(code, 'src/core/service.ts'))) as typeof import('../src/core/service.ts')
+  const { openCore } = (await import(
+    join(code, 'src/core/service/open.ts')
+  )) as typeof import('../src/core/service/open.ts')
+  const { serveDefaults } = (await import(
+    join(code, 'src/core/protocol/service/service.ts')
+  )) as typeof import('../src/core/protocol/service/service.ts')
   const store = join(folder, 'store', 'svc.db')
   const { service, runtime } = await openCore({
     version: '0.0.0',

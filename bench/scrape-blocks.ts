@@ -7,14 +7,14 @@
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as wait } from 'node:timers/promises'
-import { type EngineContext, limits, loadLatest, type MonitorReport } from '../src/core/engine/index.ts'
-import { mapPaced, pace } from '../src/core/pace.ts'
-import { RecentRuns } from '../src/core/parts/recent.ts'
-import { confirmedSeries } from '../src/core/reports/confirmed.ts'
-import { liveText } from '../src/core/reports/live.ts'
-import { cardsOf } from '../src/core/server/cards.ts'
-import { pageMarkup } from '../src/core/server/page-markup.ts'
-import { prepareMonitor } from '../src/core/server/page-report.ts'
+import { mapPaced, pace } from '../src/core/base/pace.ts'
+import { type EngineContext, limits, loadLatest, type MonitorReport } from '../src/core/checks/engine/index.ts'
+import { confirmedSeries } from '../src/core/checks/reports/confirmed.ts'
+import { liveText } from '../src/core/checks/reports/live.ts'
+import { cardsOf } from '../src/core/server/pages/cards.ts'
+import { pageMarkup } from '../src/core/server/pages/page-markup.ts'
+import { prepareMonitor } from '../src/core/server/pages/page-report.ts'
+import { RecentRuns } from '../src/core/service/health/recent.ts'
 import { median } from './compare.ts'
 
 const monitors = Math.min(Number(process.argv[2] ?? 10_000), 100_000)

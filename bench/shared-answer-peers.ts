@@ -5,13 +5,13 @@
 import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Run } from '../src/core/engine/index.ts'
-import { localService } from '../src/core/local.ts'
+import type { Run } from '../src/core/checks/engine/index.ts'
+import { rememberDocuments } from '../src/core/checks/reports/index.ts'
 import { ExecutionMode, HealthCheckResponse, ServerType } from '../src/core/protocol/index.ts'
-import { rememberDocuments } from '../src/core/reports/index.ts'
+import { type Runtime, type Service, serveDefaults } from '../src/core/protocol/service/service.ts'
+import { encodeJson } from '../src/core/protocol/wire/index.ts'
 import { startServer } from '../src/core/server/index.ts'
-import { type Runtime, type Service, serveDefaults } from '../src/core/service.ts'
-import { encodeJson } from '../src/core/wire/index.ts'
+import { localService } from '../src/core/service/local.ts'
 
 const result = (check: string, message: string) => ({ check, status: 'ok' as const, message })
 const report = (name: string, results: Run['monitors'][number]['results']): Run['monitors'][number] => ({

@@ -8,7 +8,7 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { defaultSlots, hashPassword } from '../src/core/auth/passwords.ts'
+import { defaultSlots, hashPassword } from '../src/core/accounts/auth/passwords.ts'
 import { startMemoryCgroup } from '../test/support/faults/memory-cgroup.ts'
 import { startNode } from '../test/support/program/serve-node.ts'
 import { floodOfSignIns } from '../test/support/program/sign-in-flood.ts'

@@ -1,275 +1,120 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { parseSync } from 'rolldown/utils'
 import { describe, expect, test } from 'vitest'
 
 const src = new URL('../src', import.meta.url).pathname
 
-/** The import law: folder → folders it may import, besides itself. Type-only imports count. */
+/** The import law: wing → wings that it may import, besides itself. Type-only imports count. From the ground up. */
 const law: Record<string, readonly string[]> = {
+  base: [],
+  protocol: ['base'],
+  checks: ['protocol', 'base'],
+  watch: ['checks', 'protocol', 'base'],
+  client: ['checks', 'protocol', 'base'],
+  server: ['checks', 'watch', 'protocol', 'base'],
+  store: ['watch', 'checks', 'protocol', 'base'],
+  config: ['watch', 'checks', 'protocol', 'base'],
+  accounts: ['store', 'protocol', 'base'],
+  service: ['accounts', 'config', 'store', 'watch', 'checks', 'protocol', 'base'],
+}
+/** The same for what is above the wings. */
+const above: Record<string, readonly string[]> = {
+  cli: Object.keys(law),
+  commands: ['cli', 'store', 'config', 'checks', 'protocol', 'base'],
   main: ['cli', 'commands'],
-  commands: [
-    'audit',
-    'file-errors',
-    'sanitize',
-    'cli',
-    'protocol',
-    'service',
-    'errors',
-    'suggest',
-    'loopback',
-    'settings',
-    'plan',
-    'discover',
-    'drivers',
-    'config',
-    'names',
-  ],
-  cli: [
-    // The JSON Schema of the document of `svc health`.
-    'metadata',
-    'file-errors',
-    'files',
-    'sanitize',
-    'protocol',
-    'service',
-    'errors',
-    'suggest',
-    'config',
-    'discover',
-    'drivers',
-    'settings',
-    'plan',
-    'reports',
-    'wire',
-    'client',
-    'server',
-    'store',
-    'open',
-    'lazy',
-    'preload',
-    'own-files',
-    'running-process',
-    'format',
-    'loopback',
-    'names',
-    'notify',
-    'json',
-    'audit',
-    'rehearsal',
-  ],
-  protocol: ['errors'],
-  names: [],
-  errors: [],
-  suggest: [],
-  loopback: [],
-  sanitize: [],
-  'own-files': [],
-  'running-process': [],
-  // JSON of others, before and after it is parsed.
-  json: [],
-  // What the codes of the system mean for a file: constants that every folder may need.
-  'file-errors': [],
-  lazy: [],
-  pace: [],
-  preload: ['errors', 'file-errors'],
-  // Administration in process: types only.
-  admin: ['protocol'],
-  // Types of reports only: what /metrics shows.
-  service: ['admin', 'incidents', 'protocol', 'reports', 'serve-settings'],
-  incidents: ['protocol'],
-  'serve-settings': ['protocol', 'settings'],
-  // The folder net contains what a sign-in with OpenID needs to call a provider as the monitors of kind oidc do.
-  auth: ['files', 'service', 'protocol', 'errors', 'store', 'names', 'loopback', 'lazy', 'net', 'probe-error', 'json'],
-  roles: ['protocol', 'errors', 'store', 'names', 'wire'],
-  heartbeats: ['service', 'protocol', 'errors', 'store'],
-  wire: ['protocol', 'errors', 'json'],
-  'probe-error': [],
-  // Where drivers are, and whether they are trusted: below the engine and the kinds.
-  drivers: ['file-errors', 'probe-error', 'own-files'],
-  // Below everything that reads a path of the configuration.
-  files: ['file-errors', 'encoding', 'sanitize', 'system', 'probe-error', 'lazy', 'own-files'],
-  format: ['settings'],
-  encoding: [],
-  settings: ['file-errors', 'files', 'errors', 'suggest', 'probe-error'],
-  net: ['file-errors', 'encoding', 'files', 'sanitize', 'settings', 'format', 'probe-error', 'loopback', 'json'],
-  engine: [
-    'drivers',
-    'recognition',
-    'file-errors',
-    'files',
-    'net',
-    'settings',
-    'protocol',
-    'errors',
-    'format',
-    'probe-error',
-    'loopback',
-    'lazy',
-  ],
-  // What decides over time. Of the settings and the engine it uses types, and the heap.
-  schedule: ['engine', 'protocol', 'settings'],
-  states: ['schedule', 'protocol', 'probe-error'],
-  // What receivers are told of incidents, and how.
-  notify: ['engine', 'files', 'json', 'net', 'settings', 'system', 'format', 'loopback', 'probe-error', 'protocol'],
-  // Whether svc may say that it watches. Uses nothing.
-  watching: [],
-  // Whether the way of an alarm works. Of the receivers it uses types.
-  drill: ['cron', 'notify', 'settings'],
-  // What each receiver knows, and what it is sent next. Of the receivers it uses types.
-  outbox: ['notify', 'schedule', 'states', 'probe-error'],
-  // Who runs what where several nodes share a store. Of the outbox and the states it uses types, of the schedule the hash.
-  nodes: ['schedule', 'states', 'outbox'],
-  // Servers whose faults a script gives. Of the engine it uses results.
-  rehearsal: ['engine', 'settings', 'probe-error', 'protocol'],
-  // Times of cron expressions.
-  cron: ['net', 'suggest'],
-  // Whose notifications wait, and until when. Of the states it uses types.
-  quiet: ['cron', 'notify', 'states', 'settings', 'format', 'lazy', 'protocol'],
-  // What the audit proves, and what it says of the past.
-  audit: ['json'],
-  // What results say over time. Of the engine and the protocol it uses nothing.
-  history: [],
-  assert: ['encoding', 'engine', 'net', 'settings', 'protocol', 'format'],
-  system: ['file-errors', 'files', 'net', 'protocol', 'probe-error', 'loopback', 'own-files'],
-  database: ['files', 'engine', 'net', 'assert', 'settings', 'protocol', 'format', 'probe-error', 'loopback'],
-  folders: ['engine', 'net', 'settings', 'format', 'probe-error'],
-  kinds: [
-    'drivers',
-    'recognition',
-    'cron',
-    'file-errors',
-    'files',
-    'wire',
-    'engine',
-    'net',
-    'assert',
-    'settings',
-    'system',
-    'database',
-    'folders',
-    'protocol',
-    'errors',
-    'suggest',
-    'lazy',
-    'format',
-    'probe-error',
-    'loopback',
-    'running-process',
-  ],
-  child: ['kinds', 'system', 'probe-error'],
-  profiles: ['lazy', 'settings'],
-  // How kinds recognize servers: below the kinds, which declare it.
-  recognition: ['net', 'loopback'],
-  discover: ['kinds', 'recognition', 'net', 'system', 'protocol', 'loopback'],
-  plan: ['kinds', 'profiles', 'engine', 'net', 'settings', 'protocol', 'errors', 'probe-error'],
-  config: [
-    'own-files',
-    'drivers',
-    'serve-settings',
-    'file-errors',
-    'files',
-    'sanitize',
-    'protocol',
-    'errors',
-    'lazy',
-    'suggest',
-    'service',
-    'engine',
-    'assert',
-    'notify',
-    'quiet',
-    'drill',
-    'rehearsal',
-    'cron',
-    'plan',
-    'schedule',
-    'settings',
-    'profiles',
-    'discover',
-    'loopback',
-    'names',
-  ],
-  store: [
-    'drill',
-    'quiet',
-    'audit',
-    'history',
-    'states',
-    'outbox',
-    // Of the nodes it uses types, and how long a row is live.
-    'nodes',
-    'pace',
-    'file-errors',
-    // Names of objects in a database that others have made.
-    'sanitize',
-    'files',
-    'service',
-    'system',
-    'protocol',
-    'errors',
-    'loopback',
-    'lazy',
-    'own-files',
-    'running-process',
-    'names',
-    'nodes',
-  ],
-  reports: ['engine', 'protocol', 'sanitize', 'lazy', 'pace'],
-  metadata: ['protocol'],
-  server: [
-    'format',
-    'pace',
-    'service',
-    'protocol',
-    'wire',
-    'errors',
-    'loopback',
-    'reports',
-    'metadata',
-    'lazy',
-    'preload',
-    // For the file of the Unix socket.
-    'file-errors',
-    'own-files',
-  ],
-  client: ['file-errors', 'files', 'sanitize', 'service', 'protocol', 'wire', 'reports', 'errors', 'lazy', 'loopback'],
-  local: ['service', 'protocol', 'errors', 'auth', 'roles', 'heartbeats', 'engine', 'reports', 'store'],
-  // What each feature brings to the composition.
-  parts: [
-    'file-errors',
-    'audit',
-    'suggest',
-    'pace',
-    'service',
-    'protocol',
-    'errors',
-    'auth',
-    'heartbeats',
-    'engine',
-    'plan',
-    'schedule',
-    'states',
-    'history',
-    'nodes',
-    'notify',
-    'outbox',
-    'quiet',
-    'watching',
-    'drill',
-    'files',
-    'settings',
-    'net',
-    'system',
-    'child',
-    'config',
-    'reports',
-    'store',
-    'local',
-    'lazy',
-    'pace',
-  ],
-  open: ['parts', 'service', 'errors', 'engine', 'config', 'store', 'local', 'lazy', 'preload'],
+}
+
+/**
+ * The law inside the wings: folder → folders of its wing that it may import, from the bottom to the top. A file beside the
+ * folders counts as one if it has a row; `.` is all other files beside them.
+ */
+const innerLaw: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
+  base: {
+    errors: [],
+    'file-errors': [],
+    encoding: [],
+    json: [],
+    lazy: [],
+    loopback: [],
+    names: [],
+    'own-files': [],
+    pace: [],
+    'probe-error': [],
+    'running-process': [],
+    sanitize: [],
+    suggest: [],
+    preload: ['errors', 'file-errors'],
+    // Below everything that reads a path of the configuration.
+    files: ['encoding', 'file-errors', 'lazy', 'own-files', 'probe-error', 'sanitize', 'system'],
+    settings: ['errors', 'file-errors', 'files', 'probe-error', 'suggest'],
+    format: ['settings'],
+    net: ['encoding', 'file-errors', 'files', 'format', 'json', 'loopback', 'probe-error', 'sanitize', 'settings'],
+    system: ['file-errors', 'files', 'loopback', 'own-files', 'probe-error'],
+    cron: ['net', 'suggest'],
+  },
+  protocol: { '.': [], wire: ['.'], metadata: ['.'], service: ['.'] },
+  checks: {
+    // Where drivers are, and whether they are trusted: below the engine and the kinds.
+    drivers: [],
+    recognition: [],
+    engine: ['drivers', 'recognition'],
+    assert: ['engine'],
+    folders: ['engine'],
+    database: ['assert', 'engine'],
+    kinds: ['assert', 'database', 'drivers', 'engine', 'folders', 'recognition'],
+    child: ['kinds'],
+    profiles: [],
+    discover: ['kinds', 'recognition'],
+    plan: ['kinds', 'profiles', 'engine'],
+    reports: ['engine'],
+  },
+  watch: {
+    history: [],
+    watching: [],
+    rehearsal: [],
+    schedule: [],
+    states: ['schedule'],
+    notify: [],
+    drill: ['notify'],
+    outbox: ['notify', 'schedule', 'states'],
+    quiet: ['notify', 'states'],
+    nodes: ['schedule', 'states', 'outbox'],
+  },
+  accounts: { auth: [], roles: [], heartbeats: [] },
+  server: {
+    '.': [],
+    pages: ['.'],
+    handle: ['.', 'pages'],
+    start: ['.', 'handle'],
+    index: ['.', 'start'],
+  },
+  store: {
+    // The chain of seals is arithmetic over lines, and knows no store.
+    audit: [],
+    rows: ['.', 'audit'],
+    postgres: ['.'],
+    upkeep: ['.'],
+    '.': ['audit', 'rows', 'postgres', 'upkeep'],
+  },
+  service: {
+    part: [],
+    local: [],
+    reload: ['part'],
+    accounts: ['local', 'part'],
+    store: ['part'],
+    watch: ['part'],
+    health: ['local', 'part', 'watch'],
+    history: ['local', 'part', 'watch'],
+    quiet: ['local', 'part', 'watch'],
+    notify: ['part', 'quiet', 'watch'],
+    drill: ['local', 'notify', 'part'],
+    nodes: ['local', 'notify', 'part', 'watch'],
+    open: [
+      ...['part', 'local', 'reload'],
+      ...['accounts', 'store', 'watch', 'quiet', 'notify', 'drill', 'nodes', 'health', 'history'],
+    ],
+  },
 }
 
 /**
@@ -301,46 +146,53 @@ const cliLaw: Record<string, readonly string[]> = {
   help: ['io', 'render', 'command', 'session', 'accounts', 'heartbeats', 'monitors', 'health', 'roles', 'setup'],
 }
 
-/** Packages a folder may import; everything else is a violation. Node's own modules are free. */
+/** Packages that a folder may import; everything else is a violation. Node's own modules are free. */
 const packages: Record<string, readonly string[]> = {
-  wire: ['csv-stringify', 'csv-parse'],
-  reports: ['csv-stringify'],
+  'protocol/wire': ['csv-stringify', 'csv-parse'],
+  'checks/reports': ['csv-stringify'],
   config: ['yaml'],
-  profiles: ['yaml'],
-  cron: ['croner'],
-  kinds: ['basic-ftp', 'jose', 'ldapts', 'mongodb', 'mysql2', 'pg', 'ssh2', 'tedious'],
-  drivers: ['mongodb', 'ssh2', 'tedious'],
-  database: ['mysql2', 'pg'],
-  assert: ['fast-xml-parser', 're2js'],
-  system: ['systeminformation'],
+  'checks/profiles': ['yaml'],
+  'base/cron': ['croner'],
+  'checks/kinds': ['basic-ftp', 'jose', 'ldapts', 'mongodb', 'mysql2', 'pg', 'ssh2', 'tedious'],
+  'checks/drivers': ['mongodb', 'ssh2', 'tedious'],
+  'checks/database': ['mysql2', 'pg'],
+  'checks/assert': ['fast-xml-parser', 're2js'],
+  'base/system': ['systeminformation'],
   store: ['kysely', 'pg'],
   cli: ['@oclif/core', '@inquirer/input', '@inquirer/password', 'pino', 'sonic-boom'],
   // The process that accesses the keychain.
   main: ['@napi-rs/keyring'],
   commands: ['@oclif/core'],
-  auth: ['@zxcvbn-ts/language-common', 'jose'],
-  notify: ['nodemailer', 'yaml'],
+  'accounts/auth': ['@zxcvbn-ts/language-common', 'jose'],
+  'watch/notify': ['nodemailer', 'yaml'],
 }
 
-/**
- * Rooms that are a box of tools: their files are imported one by one, so that a kind loads what it uses.
- * Every other folder is entered through its index.ts, and so is every kind by another.
- */
-const toolboxes = ['net', 'assert', 'system', 'parts']
-
-/** The folder of a file: `src/core/wire/json.ts` → wire, `src/core/errors.ts` → errors, `src/main.ts` → main. */
-function folderOf(file: string): string {
+/** The wing of a file: `core/checks/kinds/tcp.ts` → checks; above the wings its folder: `cli`, `commands`, `main`. */
+function wingOf(file: string): string {
   const parts = relative(src, file).split('/')
-  if (parts.length === 1) return 'main'
-  if (parts[0] !== 'core') return parts[0] ?? ''
-  return (parts[1] ?? '').replace(/\.ts$/, '')
+  if (parts[0] === 'core') return parts[1] ?? ''
+  return parts.length === 1 ? 'main' : (parts[0] ?? '')
+}
+
+/** The folder of a file in its wing: `core/checks/kinds/tcp.ts` → kinds, `core/base/lazy.ts` → lazy. */
+function folderOf(file: string): string {
+  const [, wing = '', first = '', rest] = relative(src, file).split('/')
+  if (rest !== undefined) return first
+  const name = first.replace(/\.ts$/, '')
+  return innerLaw[wing]?.[name] ? name : '.'
+}
+
+/** The folder of a file inside its wing, or the wing: `core/checks/kinds/tcp.ts` → checks/kinds, `core/store/data.ts` → store. */
+const entranceOf = (file: string): string => {
+  const [, wing = '', folder, rest] = relative(src, file).split('/')
+  return rest === undefined ? wing : `${wing}/${folder}`
 }
 
 /** The folder of a file of the command line: `src/cli/render/list.ts` → render. */
 const cliFolderOf = (file: string): string | undefined => /^cli\/([^/]+)(?=\/)/.exec(relative(src, file))?.[1]
 
 /** The kind of a file in a folder of its own: `kinds/redis/resp.ts` → redis. */
-const kindOf = (file: string): string | undefined => /^core\/kinds\/([^/]+)\//.exec(relative(src, file))?.[1]
+const kindOf = (file: string): string | undefined => /^core\/checks\/kinds\/([^/]+)\//.exec(relative(src, file))?.[1]
 
 type Import = { readonly from: string; readonly to: string; readonly specifier: string }
 
@@ -358,38 +210,41 @@ function importsOf(file: string, content: string): Import[] {
 
 /** What an import breaks, in a sentence, or nothing. */
 function violation({ from, to, specifier }: Import): string | undefined {
-  const folder = folderOf(from)
+  const [wing, other] = [wingOf(from), wingOf(to)]
   const where = relative(src, from)
   if (specifier.startsWith('node:')) return undefined
   if (!specifier.startsWith('.')) {
-    const name = specifier.startsWith('@')
-      ? specifier.split('/').slice(0, 2).join('/')
-      : (specifier.split('/')[0] ?? '')
-    return packages[folder]?.includes(name)
-      ? undefined
-      : `${where}: the folder ${folder} may not import the package ${name}`
+    const [scope = '', name] = specifier.split('/')
+    const packageName = scope.startsWith('@') ? `${scope}/${name}` : scope
+    const allowed = [packages[wing], packages[`${wing}/${folderOf(from)}`]].some((list) => list?.includes(packageName))
+    return allowed ? undefined : `${where}: may not import the package ${packageName}`
   }
-  const other = folderOf(to)
-  if (
-    other === 'kinds' &&
-    kindOf(to) !== undefined &&
-    kindOf(from) !== kindOf(to) &&
-    !/\/(index|\w+-probe|probe)\.ts$/.test(to)
-  ) {
+  if (kindOf(to) !== undefined && kindOf(from) !== kindOf(to) && !/\/(index|\w+-probe|probe)\.ts$/.test(to))
     return `${where}: another kind is entered through its index.ts (${specifier})`
+  if (wing !== other) {
+    if (!(law[wing] ?? above[wing])?.includes(other)) return `${where}: ${wing} may not import ${other} (${specifier})`
+    return law[other] === undefined ? undefined : byItsIndex(where, to)
   }
-  if (folder === 'cli' && other === 'cli') {
+  if (wing === 'cli') {
     const [here = '', there = ''] = [cliFolderOf(from), cliFolderOf(to)]
     if (here === there || cliLaw[here]?.includes(there)) return undefined
     return `${where}: the folder cli/${here} may not import cli/${there} (${specifier})`
   }
-  if (other === folder) return undefined
-  if (!law[folder]?.includes(other)) return `${where}: the folder ${folder} may not import ${other} (${specifier})`
-  const inside = relative(join(src, 'core', other), to)
-  const isCoreFolder = relative(src, to).startsWith('core/') && !to.endsWith(`/core/${other}.ts`) && other !== 'kinds'
-  if (isCoreFolder && !toolboxes.includes(other) && inside !== 'index.ts')
-    return `${where}: ${other} is entered by its index.ts, not by ${inside}`
-  return undefined
+  const [here, there] = [folderOf(from), folderOf(to)]
+  if (here === there || law[wing] === undefined) return undefined
+  const allowed = innerLaw[wing]?.[here]
+  if (allowed && !allowed.includes(there))
+    return `${where}: ${wing}/${here} may not import ${wing}/${there} (${specifier})`
+  return allowed && entranceOf(to) !== wing ? byItsIndex(where, to) : undefined
+}
+
+/** A folder that has an index.ts is entered by it. Of a box of tools, a kind loads only what it uses. */
+function byItsIndex(where: string, to: string): string | undefined {
+  const entrance = entranceOf(to)
+  const inside = relative(join(src, 'core', entrance), to)
+  if (inside === 'index.ts' || entrance === 'checks/kinds' || !existsSync(join(src, 'core', entrance, 'index.ts')))
+    return undefined
+  return `${where}: ${entrance} is entered by its index.ts, not by ${inside}`
 }
 
 const files = readdirSync(src, { recursive: true, encoding: 'utf8' })
@@ -433,8 +288,8 @@ const direct = /\bstd(?:out|err)\.write\b|\bconsole\.\w|\bprocess\.exit\(/g
 const mayWrite: Record<string, readonly string[]> = {
   // Children of svc, whose standard output is a pipe to it.
   'keychain-child.ts': ['stdout.write'],
-  'core/child/serve.ts': ['stdout.write'],
-  'core/files/serve.ts': ['stdout.write'],
+  'core/checks/child/serve.ts': ['stdout.write'],
+  'core/base/files/serve.ts': ['stdout.write'],
 }
 
 const directWrites = (file: string, content: string): readonly string[] =>
@@ -559,11 +414,29 @@ describe('the import law', () => {
     expect(imports.flatMap((edge) => violation(edge) ?? [])).toEqual([])
   })
 
-  test('each file is in a folder that the law names', () => {
-    expect(files.filter((file) => !(folderOf(file) in law)).map((file) => relative(src, file))).toEqual([])
-    const ofCli = files.filter((file) => folderOf(file) === 'cli')
-    const withoutFolder = ofCli.filter((file) => !((cliFolderOf(file) ?? '') in cliLaw))
-    expect(withoutFolder.map((file) => relative(src, file))).toEqual([])
+  test('each file is in a wing and a folder that the law names', () => {
+    const isNamed = (file: string): boolean => {
+      const wing = wingOf(file)
+      if (wing === 'cli') return (cliFolderOf(file) ?? '') in cliLaw
+      const inner = innerLaw[wing]
+      return wing in above || (wing in law && (!inner || folderOf(file) in inner))
+    }
+    expect(files.filter((file) => !isNamed(file)).map((file) => relative(src, file))).toEqual([])
+  })
+
+  test('there are ten wings, and each imports only those below it', () => {
+    const wings = Object.keys(law)
+    expect(wings).toHaveLength(10)
+    const back = wings.flatMap((wing, at) => (law[wing] ?? []).filter((other) => !wings.slice(0, at).includes(other)))
+    expect(back).toEqual([])
+  })
+
+  test('docs/architecture.md has a row for each wing, with the wings that it imports', () => {
+    const page = readFileSync(new URL('../docs/architecture.md', import.meta.url), 'utf8')
+    const rows = [...page.matchAll(/^\| `(\w+)` \| .* \| (.*?) ?\|$/gm)].map(
+      ([, wing = '', imports = '']) => [wing, imports.split(', ').filter(Boolean)] as const,
+    )
+    expect(rows).toEqual(Object.entries(law))
   })
 
   test('no arrow between folders of the command line runs back: each imports folders below it', () => {
@@ -582,14 +455,25 @@ describe('the import law', () => {
   })
 
   test.each([
-    ['core/wire/json.ts', "import { x } from '../engine/index.ts'", 'the folder wire may not import engine'],
-    ['core/wire/json.ts', "import type { X } from '../../cli/base.ts'", 'the folder wire may not import cli'],
-    ['core/server/x.ts', "const x = await import('../store/index.ts')", 'the folder server may not import store'],
-    ['core/kinds/x.ts', "import pg from 'express'", 'may not import the package express'],
-    ['core/local.ts', "import { x } from './engine/run.ts'", 'engine is entered by its index.ts'],
-    ['core/engine/x.ts', "import { x } from '../kinds/tcp.ts'", 'the folder engine may not import kinds'],
     [
-      'core/kinds/http-steps/x.ts',
+      'core/protocol/wire/json.ts',
+      "import { x } from '../../checks/engine/index.ts'",
+      'protocol may not import checks',
+    ],
+    ['core/protocol/wire/json.ts', "import type { X } from '../../../cli/base.ts'", 'protocol may not import cli'],
+    ['core/server/x.ts', "const x = await import('../store/index.ts')", 'server may not import store'],
+    ['core/checks/kinds/x.ts', "import pg from 'express'", 'may not import the package express'],
+    [
+      'core/service/local.ts',
+      "import { x } from '../checks/engine/run.ts'",
+      'checks/engine is entered by its index.ts',
+    ],
+    ['core/service/local.ts', "import { x } from '../store/data.ts'", 'store is entered by its index.ts'],
+    ['core/checks/engine/x.ts', "import { x } from '../kinds/tcp.ts'", 'checks/engine may not import checks/kinds'],
+    ['core/watch/states/x.ts', "import { x } from '../nodes/index.ts'", 'watch/states may not import watch/nodes'],
+    ['core/store/audit/x.ts', "import { x } from '../data.ts'", 'store/audit may not import store/.'],
+    [
+      'core/checks/kinds/http-steps/x.ts',
       "import { x } from '../ftp/link.ts'",
       'another kind is entered through its index.ts',
     ],
@@ -600,12 +484,8 @@ describe('the import law', () => {
     ],
     ['cli/command/x.ts', "await import('../session/running.ts')", 'the folder cli/command may not import cli/session'],
     ['cli/io/x.ts', "import { x } from '../x.ts'", 'the folder cli/io may not import cli/'],
-    ['core/protocol/x.ts', "export * from '../wire/index.ts'", 'the folder protocol may not import wire'],
-    [
-      'core/client/x.ts',
-      "import {\n  a,\n  b,\n} from '../server/index.ts'",
-      'the folder client may not import server',
-    ],
+    ['core/protocol/index.ts', "export * from './wire/index.ts'", 'protocol/. may not import protocol/wire'],
+    ['core/client/x.ts', "import {\n  a,\n  b,\n} from '../server/index.ts'", 'client may not import server'],
   ])('a planted violation is detected: %s %s', (file, code, complaint) => {
     const [edge] = importsOf(join(src, file), code)
     expect(edge && violation(edge)).toContain(complaint)

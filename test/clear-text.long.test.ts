@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { configurableKinds, describeProfiles } from '../src/core/plan/index.ts'
+import type { SettingsSpec } from '../src/core/base/settings/index.ts'
+import { configurableKinds, describeProfiles } from '../src/core/checks/plan/index.ts'
 import { serverLimits } from '../src/core/server/limits.ts'
-import type { SettingsSpec } from '../src/core/settings/index.ts'
 import {
   type ClearTextCase,
   clearTextRows,

@@ -124,7 +124,9 @@ describe('the modules that each command loads limit its start-up', () => {
     const { port } = server.address() as AddressInfo
     const loaded = await loadedBy(['health', '-t', 'App', '--server', `http://127.0.0.1:${port}`])
     server.close()
-    expect(loaded).not.toMatch(/core\/(kinds|store|config|server)\/|package |cli\/(credentials|keychain|settings\/p)/)
+    expect(loaded).not.toMatch(
+      /core\/(checks\/kinds|store|config|server)\/|package |cli\/(credentials|keychain|settings\/p)/,
+    )
     pinned('health-server', loaded)
   })
 
@@ -173,8 +175,8 @@ test('A12 A13 svc serve loads nothing of other ways to sign in unless svc.yaml t
       child.kill('SIGTERM')
     })
   }
-  const openId = /core\/auth\/openid\/|package jose/
-  const digest = /core\/auth\/(?:digest\/|providers\/digest)/
+  const openId = /core\/accounts\/auth\/openid\/|package jose/
+  const digest = /core\/accounts\/auth\/(?:digest\/|providers\/digest)/
   const plain = await loadedWith('serve: {}')
   expect(plain).not.toMatch(openId)
   expect(plain).not.toMatch(digest)

@@ -19,9 +19,10 @@ export const tiers = {
     execArgv: ['--min-semi-space-size=16', '--max-semi-space-size=64'],
     alone: [
       'test/e2e/*.test.ts',
-      'test/{client/hostile,system/state}.test.ts',
-      'test/engine/{engine,shared-runs,shared-bounds}.test.ts',
-      'test/kinds/{self,process,host,listening,deployment,exec,rabbitmq}.test.ts',
+      'test/server/anonymous-paths.test.ts',
+      'test/{client/hostile,base/system/state}.test.ts',
+      'test/checks/engine/{engine,shared-runs,shared-bounds}.test.ts',
+      'test/checks/kinds/{self,process,host,listening,deployment,exec,rabbitmq}.test.ts',
     ],
   },
   slow: {
@@ -31,10 +32,10 @@ export const tiers = {
     execArgv: [],
     alone: [
       'test/**/hostile-text.long.test.ts',
-      'test/{regular-expressions,contract/sharing,server/{shortage,flood},child/child,assert/probe}.long.test.ts',
+      'test/{regular-expressions,contract/sharing,server/{shortage,flood},checks/child/child,checks/assert/probe}.long.test.ts',
       'test/store/{postgres-cuts,data-postgres,bounded-reads,durability}.long.test.ts',
       'test/{prove,e2e}/*.{peers,long}.test.ts',
-      'test/{kinds/rabbitmq,nodes/night}.peers.test.ts',
+      'test/{checks/kinds/rabbitmq,watch/nodes/night}.peers.test.ts',
     ],
   },
 }

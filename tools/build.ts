@@ -7,7 +7,7 @@ import { copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from '
 import { fileURLToPath } from 'node:url'
 import { rolldown } from 'rolldown'
 import pkg from '../package.json' with { type: 'json' }
-import { driverNames, drivers } from '../src/core/drivers/index.ts'
+import { driverNames, drivers } from '../src/core/checks/drivers/index.ts'
 import { installation } from './driver-locks.ts'
 import { compiledEagerly } from './eager.ts'
 
@@ -33,8 +33,8 @@ const bundle = await rolldown({
   cwd: root,
   input: {
     main: 'src/main.ts',
-    'probe-child': 'src/core/child/child-main.ts',
-    'file-reader': 'src/core/files/reader-main.ts',
+    'probe-child': 'src/core/checks/child/child-main.ts',
+    'file-reader': 'src/core/base/files/reader-main.ts',
     'keychain-child': 'src/keychain-child.ts',
   },
   platform: 'node',
@@ -57,9 +57,12 @@ const { output } = await bundle.write({
       { name: 'start', test: modules('src/cli/io/process.ts', '\0rolldown/runtime.js') },
       // Apart from the core: a command line that needs no oclif must not load it with another module.
       { name: 'oclif', test: /[\\/]node_modules[\\/]/ },
-      { name: 'command', test: modules('src/cli/command/base.ts', 'src/commands/health.ts', 'src/core/loopback.ts') },
+      {
+        name: 'command',
+        test: modules('src/cli/command/base.ts', 'src/commands/health.ts', 'src/core/base/loopback.ts'),
+      },
       { name: 'client', test: modules('src/core/client/index.ts') },
-      { name: 'answer', test: modules('src/core/wire/index.ts', 'src/core/reports/index.ts') },
+      { name: 'answer', test: modules('src/core/protocol/wire/index.ts', 'src/core/checks/reports/index.ts') },
     ],
   },
   minify: { compress: true, mangle: false, codegen: { removeWhitespace: true } },
@@ -68,8 +71,8 @@ const { output } = await bundle.write({
 await bundle.close()
 
 // The built-in profiles are read at run time.
-for (const file of readdirSync(`${root}src/core/profiles`)) {
-  if (file.endsWith('.yaml')) copyFileSync(`${root}src/core/profiles/${file}`, `${root}dist/profile-${file}`)
+for (const file of readdirSync(`${root}src/core/checks/profiles`)) {
+  if (file.endsWith('.yaml')) copyFileSync(`${root}src/core/checks/profiles/${file}`, `${root}dist/profile-${file}`)
 }
 
 // What `svc drivers add` installs: the versions that the tests ran with.

@@ -9,7 +9,7 @@ import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describeKinds } from '../src/core/plan/index.ts'
+import { describeKinds } from '../src/core/checks/plan/index.ts'
 import type { RowRecord } from '../test/corpus/corpus.ts'
 import type { InstallRecord } from '../test/corpus/installs.ts'
 import { type FirstRun, installsFolder } from '../test/corpus/row.ts'
@@ -215,7 +215,7 @@ ${peerNames.map(peerRow).join('\n')}
 ${servers.map(section).join('\n')}
 ## Checks that no row hits
 
-No row can be had here for them with a real server, or none was written yet. Their tests are in \`test/kinds\`.
+No row can be had here for them with a real server, or none was written yet. Their tests are in \`test/checks/kinds\`.
 
 ${unhit.map((check) => `\`${check}\``).join(', ') || 'None.'}
 `,

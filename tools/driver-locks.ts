@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import type { ShippedDriver } from '../src/core/drivers/index.ts'
+import type { ShippedDriver } from '../src/core/checks/drivers/index.ts'
 
 type LockedPackage = {
   readonly version: string

@@ -12,7 +12,7 @@ import type { CommandClass } from '../src/cli/command/base.ts'
 import { argumentLabel } from '../src/cli/command/flags.ts'
 import { commonFlags, flagLabel, helpTopics, isCommon } from '../src/cli/help/help.ts'
 import { packageJson } from '../src/cli/io/process.ts'
-import { exits } from '../src/core/errors.ts'
+import { exits } from '../src/core/base/errors.ts'
 import { commands, topics } from '../src/registry.ts'
 
 const { values } = parseArgs({ options: { into: { type: 'string' } } })

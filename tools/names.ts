@@ -30,9 +30,9 @@ const settingNames = new Set(['longestTransaction'])
 /** Names that stay, with the reason: `file name`. */
 const allowed = new Set([
   // Members of what svc.yaml and JSON documents say.
-  'src/core/kinds/listening.ts found',
+  'src/core/checks/kinds/listening.ts found',
   'src/commands/secrets.ts kept',
-  'test/kinds/listening.test.ts found',
+  'test/checks/kinds/listening.test.ts found',
   // A column of SQL Server, and a module of blackbox_exporter.
   'test/support/simulated/sqlserver.ts known',
   'test/corpus/simulated-databases.long.test.ts known',

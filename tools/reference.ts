@@ -10,13 +10,11 @@ import { parseArgs } from 'node:util'
 import { answersOf, type CommandAnswer } from '../src/cli/help/records.ts'
 import { objectOf } from '../src/cli/render/document.ts'
 import { errorShape } from '../src/cli/render/errors.ts'
+import { exits, faults } from '../src/core/base/errors.ts'
+import { type Cost, type KindCost, type MeasuredCost, plainCost } from '../src/core/checks/engine/cost.ts'
+import { describeKinds, describeSettings, type KindRow, type SettingRow } from '../src/core/checks/plan/index.ts'
 import { authSettings } from '../src/core/config/auth.ts'
 import { commonSettings, configSchema, serveSettings } from '../src/core/config/index.ts'
-import { drillSettings } from '../src/core/drill/index.ts'
-import { type Cost, type KindCost, type MeasuredCost, plainCost } from '../src/core/engine/cost.ts'
-import { exits, faults } from '../src/core/errors.ts'
-import { notifySettings, receiverKinds } from '../src/core/notify/index.ts'
-import { describeKinds, describeSettings, type KindRow, type SettingRow } from '../src/core/plan/index.ts'
 import {
   type Dto,
   ExecutionMode,
@@ -29,9 +27,11 @@ import {
   schemaOf,
   type WhoMayCall,
 } from '../src/core/protocol/index.ts'
-import { quietSettings } from '../src/core/quiet/index.ts'
 import { type OwnPage, ownPages } from '../src/core/server/routes.ts'
 import { auditEvents } from '../src/core/store/audit-events.ts'
+import { drillSettings } from '../src/core/watch/drill/index.ts'
+import { notifySettings, receiverKinds } from '../src/core/watch/notify/index.ts'
+import { quietSettings } from '../src/core/watch/quiet/index.ts'
 import { commands } from '../src/registry.ts'
 import { anonymousPaths, cacheKeys } from './anonymous-paths.ts'
 

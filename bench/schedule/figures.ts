@@ -1,5 +1,5 @@
 /** What the counts of the schedule bench say: pure functions, in milliseconds unless a name says otherwise. */
-import { scheduleSlots } from '../../src/core/engine/limits.ts'
+import { scheduleSlots } from '../../src/core/checks/engine/limits.ts'
 
 /** A probe this long before a due time serves it, as svc has it: at most a quarter of the interval. */
 const earlyMs = (intervalMs: number): number => Math.min(5_000, intervalMs / 4)

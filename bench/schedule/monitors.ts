@@ -1,6 +1,6 @@
 /** The monitors of the schedule bench, as svc.yaml and as the configuration of Prometheus and blackbox_exporter. */
-import { writeKey } from '../../src/core/engine/index.ts'
-import { phaseOf } from '../../src/core/schedule/due.ts'
+import { writeKey } from '../../src/core/checks/engine/index.ts'
+import { phaseOf } from '../../src/core/watch/schedule/due.ts'
 import { addressAt, blocks, pathOf } from './peer.ts'
 
 /** How many monitors of each kind. */

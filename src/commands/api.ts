@@ -4,7 +4,7 @@ import { settle } from '../cli/command/exit.ts'
 import { boolean, connectionFlags, durationFlag, repeatable, requiredArgument, text } from '../cli/command/flags.ts'
 import { localCall, openClientAt, readSettings, shownUrl } from '../cli/session/session.ts'
 import { chooseTarget } from '../cli/settings/target.ts'
-import { Fault } from '../core/errors.ts'
+import { Fault } from '../core/base/errors.ts'
 
 export default class Api extends SvcCommand {
   static override summary = 'Send an authenticated HTTP request to a server'

@@ -4,7 +4,7 @@ import { lists, prints } from '../cli/command/base.ts'
 import { boolean, custom, oneOf, required, requiredArgument, text } from '../cli/command/flags.ts'
 import { instantFlag } from '../cli/command/instant.ts'
 import { StoreCommand, storeFlags } from '../cli/session/admin.ts'
-import { exits, Fault } from '../core/errors.ts'
+import { exits, Fault } from '../core/base/errors.ts'
 
 const formats = ['csv', 'jsonl'] as const
 

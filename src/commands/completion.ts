@@ -3,8 +3,8 @@ import { required, requiredArgument } from '../cli/command/flags.ts'
 import { completionScripts, shells } from '../cli/help/completion/scripts.ts'
 import { thisMachine } from '../cli/io/process.ts'
 import { document, oneOf, string } from '../cli/render/document.ts'
-import { Fault } from '../core/errors.ts'
-import { nearestHint } from '../core/suggest.ts'
+import { Fault } from '../core/base/errors.ts'
+import { nearestHint } from '../core/base/suggest.ts'
 
 const scripts = document<{ readonly shell: string; readonly script: string }>()({
   around: { target: string },

@@ -3,7 +3,7 @@ import { boolean, connectionFlags, required, requiredArgument } from '../cli/com
 import { thisMachine } from '../cli/io/process.ts'
 import { document, string } from '../cli/render/document.ts'
 import { readSettings } from '../cli/session/session.ts'
-import { sanitizeLine } from '../core/sanitize.ts'
+import { sanitizeLine } from '../core/base/sanitize.ts'
 
 const load = () => import('../cli/setup/lists.ts')
 

@@ -3,7 +3,7 @@ import { lists } from '../cli/command/base.ts'
 import { boolean, connectionFlags, repeatable, text } from '../cli/command/flags.ts'
 import { type CommandSession, localCall } from '../cli/session/session.ts'
 import { TargetCommand } from '../cli/session/target-command.ts'
-import { exits, Fault } from '../core/errors.ts'
+import { exits, Fault } from '../core/base/errors.ts'
 import type { GetDrillResponse } from '../core/protocol/index.ts'
 
 type DrillOf = NonNullable<GetDrillResponse['Drill']>

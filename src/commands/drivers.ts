@@ -20,7 +20,7 @@ The npm of this account's PATH is used with its own settings, so a registry or p
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(DriversAdd)
     const name = required(args.name, 'NAME')
-    const { driverNames } = await import('../core/drivers/index.ts')
+    const { driverNames } = await import('../core/checks/drivers/index.ts')
     const driver = driverNames.find((one) => one === name)
     if (driver === undefined) throw unknownName('driver', name, driverNames, 'Drivers')
     const [{ addDriver }, { renderAdded }] = await Promise.all([import('../cli/drivers/add.ts'), load()])

@@ -40,7 +40,7 @@ import type { Outstanding } from '../cli/health/outstanding.ts'
 import type { Io } from '../cli/io/io.ts'
 import { progress } from '../cli/io/terminal.ts'
 import { type CommandSession, localCall, openSession } from '../cli/session/session.ts'
-import { Fault } from '../core/errors.ts'
+import { Fault } from '../core/base/errors.ts'
 import type { ServerType } from '../core/protocol/index.ts'
 
 export default class Health extends SvcCommand {

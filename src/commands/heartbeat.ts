@@ -12,8 +12,8 @@ import {
 import type { JobOptions } from '../cli/heartbeats/heartbeat-run.ts'
 import { localCall, openSession, type SessionFlags } from '../cli/session/session.ts'
 import { TargetCommand } from '../cli/session/target-command.ts'
-import { Fault } from '../core/errors.ts'
-import { nameMistake } from '../core/names.ts'
+import { Fault } from '../core/base/errors.ts'
+import { nameMistake } from '../core/base/names.ts'
 import { HeartbeatStatus } from '../core/protocol/index.ts'
 
 export default class Heartbeat extends TargetCommand {

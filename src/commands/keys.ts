@@ -2,10 +2,10 @@ import { lists, prints } from '../cli/command/base.ts'
 import { custom, repeatable, required, requiredArgument, text } from '../cli/command/flags.ts'
 import { shellWord } from '../cli/render/hints.ts'
 import { changeFlags, orNearest, StoreCommand, storeFlags, userNamed } from '../cli/session/admin.ts'
-import { Fault } from '../core/errors.ts'
+import { Fault } from '../core/base/errors.ts'
+import { nearestHint } from '../core/base/suggest.ts'
 import { coversPermission, permissionMistake } from '../core/protocol/index.ts'
-import type { UserFacts } from '../core/service.ts'
-import { nearestHint } from '../core/suggest.ts'
+import type { UserFacts } from '../core/protocol/service/service.ts'
 
 const load = () => import('../cli/accounts/lists.ts')
 

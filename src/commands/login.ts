@@ -12,8 +12,8 @@ import type { Settings } from '../cli/settings/profiles.ts'
 import { type CommandTarget, chooseTarget } from '../cli/settings/target.ts'
 import type { PresentedSignIn, StoredAs } from '../cli/sign-in/login-run.ts'
 import type { OpenIdProvider } from '../cli/sign-in/openid/index.ts'
-import { Fault } from '../core/errors.ts'
-import { sanitizeLine } from '../core/sanitize.ts'
+import { Fault } from '../core/base/errors.ts'
+import { sanitizeLine } from '../core/base/sanitize.ts'
 
 type ServerTarget = Extract<CommandTarget, { kind: 'server' }>
 const signIns = document<StoredAs>()({

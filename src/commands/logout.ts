@@ -6,8 +6,8 @@ import { document, oneOf, string, strings } from '../cli/render/document.ts'
 import { connectionOf, localCall, readSettings } from '../cli/session/session.ts'
 import type { ServerProfile } from '../cli/settings/profiles.ts'
 import { chooseTarget } from '../cli/settings/target.ts'
-import { exits, Fault } from '../core/errors.ts'
-import { sanitizeLine } from '../core/sanitize.ts'
+import { exits, Fault } from '../core/base/errors.ts'
+import { sanitizeLine } from '../core/base/sanitize.ts'
 
 type Result = {
   readonly profile: string

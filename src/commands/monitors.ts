@@ -16,8 +16,8 @@ import type { ProcessEnvironment } from '../cli/io/io.ts'
 import { packageJson, thisMachine } from '../cli/io/process.ts'
 import { waysToConfigure } from '../cli/session/first-config.ts'
 import { configuration, loadWarnings, mistakesOf, storePath } from '../cli/session/session.ts'
+import { exits, Fault } from '../core/base/errors.ts'
 import type { LoadedConfig } from '../core/config/index.ts'
-import { exits, Fault } from '../core/errors.ts'
 import { ServerType } from '../core/protocol/index.ts'
 
 const load = () => import('../cli/monitors/lists.ts')
@@ -91,7 +91,7 @@ export class MonitorsKinds extends SvcCommand {
 
   protected async perform(): Promise<undefined> {
     const { args } = await this.parse(MonitorsKinds)
-    const { describeKinds } = await import('../core/plan/index.ts')
+    const { describeKinds } = await import('../core/checks/plan/index.ts')
     const kinds = await describeKinds()
     if (args.kind === undefined) {
       const monitors = await load()
@@ -117,7 +117,7 @@ export class MonitorsList extends SvcCommand {
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { flags } = await this.parse(MonitorsList)
-    const { assemble, describePlan } = await import('../core/plan/index.ts')
+    const { assemble, describePlan } = await import('../core/checks/plan/index.ts')
     const config = await configuration(flags, this.io.env, { tolerant: true })
     for (const mistake of mistakesOf(config)) this.say(`Warning: ${mistake}`)
     // With a configuration, a type that it lacks is not replaced by checks of svc itself (K10).
@@ -160,7 +160,7 @@ export class MonitorsProfiles extends SvcCommand {
 
   protected async perform(): Promise<undefined> {
     const { args } = await this.parse(MonitorsProfiles)
-    const { describeProfiles } = await import('../core/plan/index.ts')
+    const { describeProfiles } = await import('../core/checks/plan/index.ts')
     const profiles = await describeProfiles()
     if (args.profile === undefined) {
       const { monitorProfiles } = await load()

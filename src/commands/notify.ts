@@ -2,7 +2,7 @@ import { lists, SvcCommand } from '../cli/command/base.ts'
 import { optionalArgument, text, unknownName } from '../cli/command/flags.ts'
 import { thisMachine } from '../cli/io/process.ts'
 import { configuration } from '../cli/session/session.ts'
-import { Fault } from '../core/errors.ts'
+import { Fault } from '../core/base/errors.ts'
 
 const load = () => import('../cli/notify/lists.ts')
 

@@ -6,8 +6,8 @@ import type { Io } from '../cli/io/io.ts'
 import { document, flag, string } from '../cli/render/document.ts'
 import { connectionOf, localCall, readSettings } from '../cli/session/session.ts'
 import { chooseTarget } from '../cli/settings/target.ts'
-import { Fault } from '../core/errors.ts'
-import { sanitizeLine } from '../core/sanitize.ts'
+import { Fault } from '../core/base/errors.ts'
+import { sanitizeLine } from '../core/base/sanitize.ts'
 
 const changedPasswords = document<{ readonly userName: string; readonly changed: true }>()({
   around: { target: string },

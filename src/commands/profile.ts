@@ -14,8 +14,8 @@ import { thisMachine } from '../cli/io/process.ts'
 import { document, flag, string } from '../cli/render/document.ts'
 import { shellWord } from '../cli/render/hints.ts'
 import { readSettings } from '../cli/session/session.ts'
-import { Fault } from '../core/errors.ts'
-import { sanitizeLine } from '../core/sanitize.ts'
+import { Fault } from '../core/base/errors.ts'
+import { sanitizeLine } from '../core/base/sanitize.ts'
 
 const load = () => import('../cli/setup/lists.ts')
 

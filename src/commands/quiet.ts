@@ -4,7 +4,7 @@ import { spanFlag } from '../cli/command/instant.ts'
 import { orUsage, QuietCommand } from '../cli/quiet/quiet-command.ts'
 import { localCall } from '../cli/session/session.ts'
 import { TargetCommand } from '../cli/session/target-command.ts'
-import { Fault } from '../core/errors.ts'
+import { Fault } from '../core/base/errors.ts'
 
 const load = () => import('../cli/quiet/lists.ts')
 const answers = { '': prints(async () => (await load()).quiets) }

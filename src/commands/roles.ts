@@ -16,8 +16,8 @@ import { type EndFlags, endFlags, expiresOf, permanentFlag } from '../cli/roles/
 import { orNearest, StoreCommand, storeFlags } from '../cli/session/admin.ts'
 import { localCall } from '../cli/session/session.ts'
 import { TargetCommand } from '../cli/session/target-command.ts'
-import { Fault } from '../core/errors.ts'
-import type { Admin } from '../core/service.ts'
+import { Fault } from '../core/base/errors.ts'
+import type { Admin } from '../core/protocol/service/service.ts'
 
 const userArgs = { user: requiredArgument('USER', 'User name or e-mail') }
 
@@ -226,7 +226,7 @@ user who was removed is found by name.`
       })
       const [{ roleChange, roleHistory }, { holdingIn }] = await Promise.all([
         loadPast(),
-        import('../core/audit/index.ts'),
+        import('../core/store/audit/index.ts'),
       ])
       const changes = entries.map((entry) => roleChange(entry, holdingIn(entry.after)?.ends.role ?? new Map()))
       const name = entries.at(-1)?.target ?? userName

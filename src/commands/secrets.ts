@@ -4,9 +4,9 @@ import { thisMachine } from '../cli/io/process.ts'
 import { checkedSecretName, nameArg } from '../cli/keychain/secrets.ts'
 import { document, flag, string } from '../cli/render/document.ts'
 import { TargetCommand } from '../cli/session/target-command.ts'
-import { Fault } from '../core/errors.ts'
-import { hostAndPort } from '../core/settings/index.ts'
-import { nearestHint } from '../core/suggest.ts'
+import { Fault } from '../core/base/errors.ts'
+import { hostAndPort } from '../core/base/settings/index.ts'
+import { nearestHint } from '../core/base/suggest.ts'
 
 export class SecretsList extends TargetCommand {
   static override summary = 'List the secrets, and the host to which each may be sent'

@@ -6,9 +6,9 @@ import { machine, packageJson, thisMachine } from '../cli/io/process.ts'
 import { refuseSmallAddressSpace } from '../cli/serve/address-space.ts'
 import { limitGarbage } from '../cli/serve/heap.ts'
 import { configuration, loadWarnings, storePath } from '../cli/session/session.ts'
+import { Fault } from '../core/base/errors.ts'
+import { isLoopbackHost } from '../core/base/loopback.ts'
 import type { ReloadedIncludes } from '../core/config/index.ts'
-import { Fault } from '../core/errors.ts'
-import { isLoopbackHost } from '../core/loopback.ts'
 
 /** Milliseconds. Service managers stop waiting for a service sooner than that. */
 const maxDrainDelayMs = 600_000
@@ -102,7 +102,7 @@ every fault was active for its full time and somebody asked meanwhile. svc drill
     const { config, invalidEntries } = rehearsed
       ? { config: rehearsed.config, invalidEntries: [] }
       : await loaded(flags, this.io.env)
-    const { isConfigured } = await import('../core/plan/index.ts')
+    const { isConfigured } = await import('../core/checks/plan/index.ts')
     const requireConfig =
       rehearsed !== undefined || (await import('../cli/health/health-types.ts')).requiresConfig(this.io.env)
     const proxied = behindProxy.length > 0 || config.serve.behindProxy.length > 0

@@ -4,7 +4,7 @@ import { document, integer, string } from '../cli/render/document.ts'
 import { type CommandSession, localCall } from '../cli/session/session.ts'
 import { TargetCommand } from '../cli/session/target-command.ts'
 import { orUnknownUser } from '../cli/session/unknown-user.ts'
-import { Fault } from '../core/errors.ts'
+import { Fault } from '../core/base/errors.ts'
 import type { UserSession } from '../core/protocol/index.ts'
 
 const otherUser = text('user')({ char: 'u', description: 'Another user, by name or e-mail; for Admins' })

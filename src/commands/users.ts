@@ -17,9 +17,9 @@ import {
   userNamed,
 } from '../cli/session/admin.ts'
 import { identityFlags, issuerNamed } from '../cli/session/identity-flags.ts'
-import { Fault } from '../core/errors.ts'
-import { adminWarning, passwordRule } from '../core/names.ts'
-import type { Admin, NewUser, UserFacts } from '../core/service.ts'
+import { Fault } from '../core/base/errors.ts'
+import { adminWarning, passwordRule } from '../core/base/names.ts'
+import type { Admin, NewUser, UserFacts } from '../core/protocol/service/service.ts'
 
 const load = () => import('../cli/accounts/lists.ts')
 

@@ -17,7 +17,7 @@ import {
 } from '../cli/render/document.ts'
 import { localCall, openSession, readSettings } from '../cli/session/session.ts'
 import { type CommandTarget, chooseTarget } from '../cli/settings/target.ts'
-import { Fault } from '../core/errors.ts'
+import { Fault } from '../core/base/errors.ts'
 import { grantsWanted, readGrants } from '../core/protocol/index.ts'
 
 type Facts = {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Settings } from '../../src/cli/settings/profiles.ts'
 import { chooseEither } from '../../src/cli/settings/target.ts'
-import { Fault } from '../../src/core/errors.ts'
+import { Fault } from '../../src/core/base/errors.ts'
 
 const prod = 'https://prod.example.com'
 const other = 'https://other.example.com'

@@ -1,8 +1,8 @@
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { DrillRecord, Hop } from '../../src/core/drill/index.ts'
 import { openData } from '../../src/core/store/index.ts'
+import type { DrillRecord, Hop } from '../../src/core/watch/drill/index.ts'
 import { documentOf } from '../support/program/documents.ts'
 import { type Home, svcHome } from '../support/program/svc.ts'
 

@@ -5,8 +5,17 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { outputs } from '../../src/cli/health/health.ts'
 import { type HealthScreen, renderHealth } from '../../src/cli/health/screen.ts'
 import { width } from '../../src/cli/render/width.ts'
-import type { Entry } from '../../src/core/reports/index.ts'
-import { failingWithMore, machine, refusing, runOf, skipped, starved, warned, wellOnes } from '../reports/many.ts'
+import type { Entry } from '../../src/core/checks/reports/index.ts'
+import {
+  failingWithMore,
+  machine,
+  refusing,
+  runOf,
+  skipped,
+  starved,
+  warned,
+  wellOnes,
+} from '../checks/reports/many.ts'
 import { svcHome } from '../support/program/svc.ts'
 import { httpPeer } from '../support/simulated/http-peer.ts'
 

@@ -10,7 +10,7 @@ import { listenForCallback } from '../../src/cli/sign-in/openid/callback.ts'
 import { pollForTokens, requestDeviceCode } from '../../src/cli/sign-in/openid/device.ts'
 import { browserLines, hasBrowser, openBrowser, tokenOfProvider } from '../../src/cli/sign-in/openid/index.ts'
 import { discover } from '../../src/cli/sign-in/openid/issuer.ts'
-import { Fault } from '../../src/core/errors.ts'
+import { Fault } from '../../src/core/base/errors.ts'
 import { type Answers, configuration, startSimulatedProvider, unsigned } from '../support/openid/simulated-provider.ts'
 import { until } from '../support/suite/until.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { newPassword } from '../../src/cli/command/prompt.ts'
-import { Fault } from '../../src/core/errors.ts'
+import { Fault } from '../../src/core/base/errors.ts'
 import { capturedIo } from '../support/program/captured-io.ts'
 
 /** What `--password-stdin` makes of these bytes. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { renderError } from '../../src/cli/render/errors.ts'
-import { Fault } from '../../src/core/errors.ts'
+import { Fault } from '../../src/core/base/errors.ts'
 import { ServerType } from '../../src/core/protocol/index.ts'
 
 const plain = { colour: false }

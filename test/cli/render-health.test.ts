@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type HealthScreen, renderHealth } from '../../src/cli/health/screen.ts'
 import { width } from '../../src/cli/render/width.ts'
-import { type Entry, renderPlain } from '../../src/core/reports/index.ts'
+import { type Entry, renderPlain } from '../../src/core/checks/reports/index.ts'
 import {
   broken,
   failing,
@@ -16,7 +16,7 @@ import {
   unchecked,
   unreachable,
   warning,
-} from '../reports/samples.ts'
+} from '../checks/reports/samples.ts'
 import { processorMs } from '../support/suite/processor-time.ts'
 import { runsOf } from '../support/suite/runs.ts'
 

@@ -12,8 +12,8 @@ import * as roles from '../../src/cli/roles/lists.ts'
 import { renderChange } from '../../src/cli/roles/lists.ts'
 import * as setup from '../../src/cli/setup/lists.ts'
 import { parseLifetime } from '../../src/commands/keys.ts'
-import { Fault } from '../../src/core/errors.ts'
-import type { KeyFacts, UserFacts } from '../../src/core/service.ts'
+import { Fault } from '../../src/core/base/errors.ts'
+import type { KeyFacts, UserFacts } from '../../src/core/protocol/service/service.ts'
 
 /** The lists of all folders. */
 const lists = { ...accounts, ...heartbeats, ...monitors, ...notify, ...roles, ...setup }

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { isReport, outputs } from '../../src/cli/health/health.ts'
-import { exits } from '../../src/core/errors.ts'
+import { exits } from '../../src/core/base/errors.ts'
 import { type Home, svcHome } from '../support/program/svc.ts'
 
 let home: Home

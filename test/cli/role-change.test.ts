@@ -5,8 +5,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Asking, changeRoles, type RoleChange, showRoles, takeAll } from '../../src/cli/roles/role-change.ts'
 import { applyFile, fileExit } from '../../src/cli/roles/role-file-run.ts'
 import { type CommandSession, localCall, openSession } from '../../src/cli/session/session.ts'
-import { Fault } from '../../src/core/errors.ts'
-import type { Service } from '../../src/core/service.ts'
+import { Fault } from '../../src/core/base/errors.ts'
+import type { Service } from '../../src/core/protocol/service/service.ts'
 import { capturedIo } from '../support/program/captured-io.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-role-change-'))

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { jsvNames } from '../../src/cli/render/table.ts'
 import { type FileChange, readRoleFile } from '../../src/cli/roles/role-file.ts'
-import { Fault } from '../../src/core/errors.ts'
+import { Fault } from '../../src/core/base/errors.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-role-file-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

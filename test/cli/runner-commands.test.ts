@@ -178,14 +178,14 @@ describe('K6 no command of svc prints a command of a CI runner', () => {
     expect(matching(/'verbatim'/)).toEqual([
       'cli/help/completion/complete.ts',
       'commands/completion.ts',
-      'core/reports/formats.ts',
-      'core/sanitize.ts',
+      'core/base/sanitize.ts',
+      'core/checks/reports/formats.ts',
     ])
     // Children that answer the process that started them.
     expect(matching(/process\.std(?:out|err)\b(?!`)/)).toEqual([
       'cli/io/process.ts',
-      'core/child/serve.ts',
-      'core/files/serve.ts',
+      'core/base/files/serve.ts',
+      'core/checks/child/serve.ts',
       'keychain-child.ts',
     ])
     expect(matching(/\bconsole\.(?:log|info|warn|error|debug)\(/)).toEqual([])

@@ -12,7 +12,7 @@ import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { reloadText } from '../../src/cli/serve/lists.ts'
 import { announce, entryFile, requestEmptyInclude, takeEmptyInclude } from '../../src/cli/session/running.ts'
-import { identityInPs, identityOf, type ProcessIdentity, startTicks } from '../../src/core/running-process.ts'
+import { identityInPs, identityOf, type ProcessIdentity, startTicks } from '../../src/core/base/running-process.ts'
 import { type Home, svcHome } from '../support/program/svc.ts'
 
 let home: Home

@@ -1,6 +1,7 @@
 /** Asks the server named first with the CA file named second, in the environment of its own; prints what it met. */
+
+import { Fault } from '../../src/core/base/errors.ts'
 import { openClient } from '../../src/core/client/index.ts'
-import { Fault } from '../../src/core/errors.ts'
 
 const [, , baseUrl = '', caFile] = process.argv
 const client = openClient({ baseUrl, userAgent: 'svc/test', ...(caFile ? { caFile } : {}) })

@@ -1,8 +1,8 @@
 import { expect } from 'vitest'
+import { Fault } from '../../src/core/base/errors.ts'
 import { type ClientOptions, openClient } from '../../src/core/client/index.ts'
-import { Fault } from '../../src/core/errors.ts'
 import type { HealthCheckRequest, HealthCheckResponse } from '../../src/core/protocol/index.ts'
-import type { Call } from '../../src/core/service.ts'
+import type { Call } from '../../src/core/protocol/service/service.ts'
 
 export const callWith = (over: Partial<Call> = {}): Call => ({
   caller: { kind: 'local', account: 'tester' },

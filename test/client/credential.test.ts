@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { CredentialSource } from '../../src/core/client/index.ts'
-import type { Credential } from '../../src/core/service.ts'
+import type { Credential } from '../../src/core/protocol/service/service.ts'
 import { type Dialect, password, type SignInServer, signInServer, user } from '../support/simulated/sign-in-server.ts'
 import { basicSql, callWith, clientOf, faultOf, faultText } from './asking.ts'
 

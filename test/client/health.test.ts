@@ -1,8 +1,8 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
+import { deadlines } from '../../src/core/checks/engine/index.ts'
 import { patienceFor } from '../../src/core/client/index.ts'
-import { deadlines } from '../../src/core/engine/index.ts'
 import {
   type ExecutionMode,
   type HealthCheckResponse,
@@ -11,7 +11,7 @@ import {
   operations,
   schemaOf,
 } from '../../src/core/protocol/index.ts'
-import { encodeJson } from '../../src/core/wire/index.ts'
+import { encodeJson } from '../../src/core/protocol/wire/index.ts'
 import { http, peer, replies } from '../support/faults/faults.ts'
 import { basicSql, callWith, clientOf, faultOf, healthAt } from './asking.ts'
 import { bodies, real } from './recorded.ts'

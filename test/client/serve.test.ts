@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Fault } from '../../src/core/errors.ts'
+import { Fault } from '../../src/core/base/errors.ts'
 import type { HealthCheckRequest } from '../../src/core/protocol/index.ts'
 import { failing, healthy, withSite } from '../server/site.ts'
 import { callWith, clientOf, faultOf } from './asking.ts'

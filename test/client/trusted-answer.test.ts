@@ -1,8 +1,8 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
+import { Fault } from '../../src/core/base/errors.ts'
 import { openClient } from '../../src/core/client/index.ts'
-import { Fault } from '../../src/core/errors.ts'
 import { runMediaType } from '../../src/core/protocol/index.ts'
 
 const now = new Date('2026-03-01T03:00:00Z')

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { configurableKinds } from '../../src/core/plan/index.ts'
-import { readSettings, type Setting, type SettingsSpec } from '../../src/core/settings/index.ts'
+import { readSettings, type Setting, type SettingsSpec } from '../../src/core/base/settings/index.ts'
+import { configurableKinds } from '../../src/core/checks/plan/index.ts'
 
 const kinds = await configurableKinds()
 const context = { env: {}, folder: '/' }

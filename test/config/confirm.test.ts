@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Fault } from '../../src/core/errors.ts'
+import { Fault } from '../../src/core/base/errors.ts'
 import { load } from './given.ts'
 
 const mistake = async (yaml: string): Promise<string> => {

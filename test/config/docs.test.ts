@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
-import { describeKinds } from '../../src/core/plan/index.ts'
+import { describeKinds } from '../../src/core/checks/plan/index.ts'
 import { load, problemsOf, refused } from './given.ts'
 
 const root = new URL('../../docs/', import.meta.url)

@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { Fault } from '../../src/core/base/errors.ts'
 import { loadConfig, loadScheduleLoad } from '../../src/core/config/index.ts'
-import { Fault } from '../../src/core/errors.ts'
 
 async function load(yaml: string) {
   const folder = mkdtempSync(join(tmpdir(), 'svc-every-'))

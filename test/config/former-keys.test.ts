@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
+import { Fault } from '../../src/core/base/errors.ts'
 import { type LoadOptions, loadConfig } from '../../src/core/config/index.ts'
-import { Fault } from '../../src/core/errors.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-former-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

@@ -2,8 +2,8 @@ import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
+import { Fault } from '../../src/core/base/errors.ts'
 import { type Config, type LoadOptions, loadConfig } from '../../src/core/config/index.ts'
-import { Fault } from '../../src/core/errors.ts'
 
 /** A folder that only this account can write, gone after the test. */
 export async function folder(): Promise<string> {

@@ -17,7 +17,7 @@ async function loads(script: string, args: readonly string[]): Promise<string[]>
         const [, name] = /\\/node_modules\\/((?:@[^/]+\\/)?[^/]+)/.exec(found.url) ?? []
         if (name !== undefined) seen.add(name)
         else if (/^node:(http|https|http2|tls)$/.test(found.url)) seen.add(found.url)
-        else if (/\\/core\\/kinds\\/(?!index)|\\/config\\/(profile|placeholders|schema)/.test(found.url)) seen.add(found.url.replace(/.*\\/(?:kinds|config)\\//, ''))
+        else if (/\\/core\\/checks\\/kinds\\/(?!index)|\\/config\\/(profile|placeholders|schema)/.test(found.url)) seen.add(found.url.replace(/.*\\/(?:kinds|config)\\//, ''))
         return found
       },
     })

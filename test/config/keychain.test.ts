@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { hostAndPort, type Secret } from '../../src/core/base/settings/index.ts'
 import { loadConfig } from '../../src/core/config/index.ts'
-import { hostAndPort, type Secret } from '../../src/core/settings/index.ts'
 import { files } from '../support/engine/files.ts'
 import { file, folder, here } from './given.ts'
 

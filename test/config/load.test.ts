@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { serveDefaults } from '../../src/core/service.ts'
+import { serveDefaults } from '../../src/core/protocol/service/service.ts'
 import { load, problemsOf, refused } from './given.ts'
 
 const tcp = (more = ''): string => `types:\n  Sql:\n    - kind: tcp\n      host: db1\n      port: 5432\n${more}`

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import type { PlannedMonitor } from '../../src/core/checks/engine/index.ts'
 import { loadConfig } from '../../src/core/config/index.ts'
-import type { PlannedMonitor } from '../../src/core/engine/index.ts'
 import { faultOf, file, folder, here, load, problemsOf, refused } from './given.ts'
 
 /** The level of a monitor that only reports something about the configuration. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { isFor, receiverAddress } from '../../src/core/notify/index.ts'
+import { isFor, receiverAddress } from '../../src/core/watch/notify/index.ts'
 import { load, problemsOf, refused } from './given.ts'
 
 const types = `types:

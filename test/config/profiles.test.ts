@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
+import { describePlan } from '../../src/core/checks/plan/index.ts'
+import { loadProfile, profileNames } from '../../src/core/checks/profiles/index.ts'
 import { writtenAt } from '../../src/core/config/placeholders.ts'
-import { describePlan } from '../../src/core/plan/index.ts'
-import { loadProfile, profileNames } from '../../src/core/profiles/index.ts'
 import { load, problemsOf, refused } from './given.ts'
 
 const use = (more = '', host = 'v1.internal'): string => `types:
@@ -401,7 +401,7 @@ test.each(profileNames)('the profile %s is valid in a svc.yaml, and is marked as
 })
 
 test.each(profileNames)('the file of the profile %s can be pasted below `profiles:` of a svc.yaml', async (name) => {
-  const file = readFileSync(new URL(`../../src/core/profiles/${name}.yaml`, import.meta.url), 'utf8')
+  const file = readFileSync(new URL(`../../src/core/checks/profiles/${name}.yaml`, import.meta.url), 'utf8')
   const config = await load(`profiles:\n  copy:\n${file.replace(/^(?=.)/gm, '    ')}`)
   expect(config.types).toEqual({})
   const broken = file.replace('kind: tcp', 'kind: tpc').replace('kind: http,', 'kind: htpt,')

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { loadRehearsal } from '../../src/core/config/index.ts'
-import type { Script } from '../../src/core/rehearsal/index.ts'
+import type { Script } from '../../src/core/watch/rehearsal/index.ts'
 import { faultOf, load } from './given.ts'
 
 const yaml = `types:

@@ -1,12 +1,12 @@
 import { createRequire } from 'node:module'
 import { beforeAll, expect, test } from 'vitest'
 import { parse } from 'yaml'
+import { Fault } from '../../src/core/base/errors.ts'
+import { readSettings, type Setting, type SettingsSpec } from '../../src/core/base/settings/index.ts'
+import { configurableKinds, describeSettings } from '../../src/core/checks/plan/index.ts'
 import { commonSettings, configSchema } from '../../src/core/config/index.ts'
 import { settingsSchema } from '../../src/core/config/schema.ts'
-import { Fault } from '../../src/core/errors.ts'
-import { configurableKinds, describeSettings } from '../../src/core/plan/index.ts'
 import { ServerType } from '../../src/core/protocol/index.ts'
-import { readSettings, type Setting, type SettingsSpec } from '../../src/core/settings/index.ts'
 import { load } from './given.ts'
 
 type Validate = (data: unknown) => boolean

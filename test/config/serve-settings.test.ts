@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
+import { defaultsOf, readSettings, type SettingsSpec } from '../../src/core/base/settings/index.ts'
+import { describeSettings } from '../../src/core/checks/plan/index.ts'
 import { settingsSchema } from '../../src/core/config/schema.ts'
-import { describeSettings } from '../../src/core/plan/index.ts'
-import { serveDefaults, serveSettings } from '../../src/core/serve-settings.ts'
-import { defaultsOf, readSettings, type SettingsSpec } from '../../src/core/settings/index.ts'
+import { serveDefaults, serveSettings } from '../../src/core/protocol/service/serve-settings.ts'
 
 const context = { env: {}, folder: '.' }
 

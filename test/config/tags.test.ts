@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { assemble } from '../../src/core/plan/index.ts'
+import { assemble } from '../../src/core/checks/plan/index.ts'
 import { load, problemsOf, refused } from './given.ts'
 
 const mistakesIn = async (yaml: string): Promise<readonly string[]> => problemsOf(await refused(yaml))

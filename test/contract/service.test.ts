@@ -2,12 +2,10 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { Fault } from '../../src/core/base/errors.ts'
 import { openClient } from '../../src/core/client/index.ts'
 import { loadConfig } from '../../src/core/config/index.ts'
-import { Fault } from '../../src/core/errors.ts'
-import { openCore } from '../../src/core/open.ts'
 import { ExecutionMode, type HealthCheckRequest, ServerType } from '../../src/core/protocol/index.ts'
-import { startServer } from '../../src/core/server/index.ts'
 import {
   type Admin,
   type AnswerFacts,
@@ -15,7 +13,9 @@ import {
   type Credential,
   type Service,
   serveDefaults,
-} from '../../src/core/service.ts'
+} from '../../src/core/protocol/service/service.ts'
+import { startServer } from '../../src/core/server/index.ts'
+import { openCore } from '../../src/core/service/open.ts'
 import { localReader } from '../support/engine/peer-process.ts'
 import { cheapHash } from '../support/suite/cheap-hash.ts'
 

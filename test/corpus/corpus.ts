@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { MonitorReport } from '../../src/core/engine/index.ts'
+import type { MonitorReport } from '../../src/core/checks/engine/index.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import { type RunTypesOptions, runType } from '../support/engine/run-types.ts'
 import type { MountNamespace } from '../support/faults/mount-namespace.ts'

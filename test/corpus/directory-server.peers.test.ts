@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
-import { grants } from '../../src/core/kinds/ldap/databases.ts'
-import { agreementsGrant } from '../../src/core/kinds/ldap/provider.ts'
+import { grants } from '../../src/core/checks/kinds/ldap/databases.ts'
+import { agreementsGrant } from '../../src/core/checks/kinds/ldap/provider.ts'
 import {
   addAgreement,
   addTree,

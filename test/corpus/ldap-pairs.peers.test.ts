@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { search } from '../../src/core/kinds/ldap/checks.ts'
-import { grants } from '../../src/core/kinds/ldap/databases.ts'
-import { provider as ofProvider } from '../../src/core/kinds/ldap/provider.ts'
+import { search } from '../../src/core/checks/kinds/ldap/checks.ts'
+import { grants } from '../../src/core/checks/kinds/ldap/databases.ts'
+import { provider as ofProvider } from '../../src/core/checks/kinds/ldap/provider.ts'
 import { type CutProxy, cutProxy } from '../support/faults/cut-proxy.ts'
 import {
   admin,

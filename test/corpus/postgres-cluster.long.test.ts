@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import pg from 'pg'
 import { expect } from 'vitest'
-import { includes } from '../../src/core/engine/index.ts'
+import { includes } from '../../src/core/checks/engine/index.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import { type CutProxy, cutProxy } from '../support/faults/cut-proxy.ts'
 import { type PlantedFault, subscribed } from '../support/faults/postgres-faults.ts'

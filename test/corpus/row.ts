@@ -1,5 +1,5 @@
-import type { EngineContext, MonitorReport, Result } from '../../src/core/engine/index.ts'
-import type { FaultClass } from '../../src/core/probe-error.ts'
+import type { FaultClass } from '../../src/core/base/probe-error.ts'
+import type { EngineContext, MonitorReport, Result } from '../../src/core/checks/engine/index.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import type { PeerProgram } from './peers.ts'
 

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
-import { exits } from '../../src/core/errors.ts'
+import { exits } from '../../src/core/base/errors.ts'
 import { blocksOf, commandsOf } from '../../tools/pages/page.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))

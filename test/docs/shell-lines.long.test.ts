@@ -30,7 +30,7 @@ const notRun: Readonly<Record<string, string>> = {
   'docs/install.md: sudo apt install ./svc_*_amd64.deb':
     'changes the system; test/install/deb.peers.test.ts uses dpkg --root',
   'docs/install.md: svc monitors discover | sudo tee /etc/svc/svc.yaml':
-    'changes the system; test/discover/discover.test.ts reads such a file',
+    'changes the system; test/checks/discover/discover.test.ts reads such a file',
   'docs/install.md: sudo systemd-sysusers': 'needs systemd as the first process of the machine',
   'docs/install.md: sudo -u svc svc users add alice --role Admin': 'needs the account that the service has',
   'docs/install.md: sudo systemctl edit svc': 'needs systemd as the first process of the machine',

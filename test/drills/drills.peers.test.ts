@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { deadlines } from '../../src/core/engine/observe.ts'
+import { deadlines } from '../../src/core/checks/engine/observe.ts'
 import { svcHome } from '../support/program/svc.ts'
 import { makeCertificates, opensslMissing } from '../support/servers/certs.ts'
 import { peerSuite } from '../support/suite/peer.ts'

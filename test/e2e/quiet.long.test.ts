@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text as textOf } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
-import { always } from '../quiet/always.ts'
 import { ask, startNode } from '../support/program/serve-node.ts'
 import { freePort } from '../support/servers/server.ts'
 import { httpPeer } from '../support/simulated/http-peer.ts'
 import { until } from '../support/suite/until.ts'
+import { always } from '../watch/quiet/always.ts'
 
 const waitMs = 180_000
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import pkg from '../../package.json' with { type: 'json' }
 import lock from '../../package-lock.json' with { type: 'json' }
-import { driverNames, drivers } from '../../src/core/drivers/index.ts'
+import { driverNames, drivers } from '../../src/core/checks/drivers/index.ts'
 import { installation } from '../../tools/driver-locks.ts'
 import { sbom } from '../../tools/sbom.ts'
 

@@ -1,4 +1,4 @@
-import type { FaultClass } from '../../src/core/probe-error.ts'
+import type { FaultClass } from '../../src/core/base/probe-error.ts'
 import { blackHole, type Peer, type PeerOptions, peer } from '../support/faults/faults.ts'
 import { type Certificates, makeCertificates } from '../support/servers/certs.ts'
 import type { Case, Task } from './leak-runner.ts'

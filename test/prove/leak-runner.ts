@@ -1,8 +1,10 @@
 import { getEventListeners } from 'node:events'
 import { performance } from 'node:perf_hooks'
 import { setTimeout as wait } from 'node:timers/promises'
-import { runInChild } from '../../src/core/child/index.ts'
-import { kindProblem, readMonitor } from '../../src/core/config/monitors.ts'
+import { resolveHost } from '../../src/core/base/net/connect.ts'
+import type { FaultClass } from '../../src/core/base/probe-error.ts'
+import { readSettings } from '../../src/core/base/settings/index.ts'
+import { runInChild } from '../../src/core/checks/child/index.ts'
 import {
   type AnyKind,
   type CheckContext,
@@ -11,13 +13,11 @@ import {
   type PlannedMonitor,
   runMonitors,
   Slots,
-} from '../../src/core/engine/index.ts'
-import type { KindName } from '../../src/core/kinds/index.ts'
-import { resolveHost } from '../../src/core/net/connect.ts'
-import { hostKind, loadKind } from '../../src/core/plan/index.ts'
-import type { FaultClass } from '../../src/core/probe-error.ts'
+} from '../../src/core/checks/engine/index.ts'
+import type { KindName } from '../../src/core/checks/kinds/index.ts'
+import { hostKind, loadKind } from '../../src/core/checks/plan/index.ts'
+import { kindProblem, readMonitor } from '../../src/core/config/monitors.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
-import { readSettings } from '../../src/core/settings/index.ts'
 import { openData } from '../../src/core/store/index.ts'
 import { type Holdings, type Memory, measureHoldings, measureMemory } from './leak-figures.ts'
 

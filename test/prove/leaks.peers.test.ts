@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'vitest'
-import { type KindName, monitors } from '../../src/core/kinds/index.ts'
-import { configurableKinds, loadKind } from '../../src/core/plan/index.ts'
+import { type KindName, monitors } from '../../src/core/checks/kinds/index.ts'
+import { configurableKinds, loadKind } from '../../src/core/checks/plan/index.ts'
 import { peerSuite } from '../support/suite/peer.ts'
 import { askAndLeave, type Polled, poll, polled, selfChecked } from './leak-polling.ts'
 import {

@@ -1,5 +1,5 @@
-import { openCore } from '../../src/core/open.ts'
-import { serveDefaults } from '../../src/core/service.ts'
+import { serveDefaults } from '../../src/core/protocol/service/service.ts'
+import { openCore } from '../../src/core/service/open.ts'
 import { ask } from '../server/site.ts'
 import { Secrets } from './secrets.ts'
 

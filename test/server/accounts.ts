@@ -1,12 +1,17 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { HashCost } from '../../src/core/auth/index.ts'
+import type { HashCost } from '../../src/core/accounts/auth/index.ts'
 import type { AuthConfig, Config } from '../../src/core/config/index.ts'
-import { openCore } from '../../src/core/open.ts'
 import type { AuthenticateResponse } from '../../src/core/protocol/index.ts'
+import {
+  type Admin,
+  type AdminActor,
+  type ServeOptions,
+  serveDefaults,
+} from '../../src/core/protocol/service/service.ts'
 import { type LogEntry, type RunningServer, startServer } from '../../src/core/server/index.ts'
-import { type Admin, type AdminActor, type ServeOptions, serveDefaults } from '../../src/core/service.ts'
+import { openCore } from '../../src/core/service/open.ts'
 import { cheapHash } from '../support/suite/cheap-hash.ts'
 import { ask, type Got } from './site.ts'
 

@@ -32,10 +32,10 @@ const counted = vi.hoisted(() => {
 
 // Everything that writes an answer.
 vi.mock('../../src/core/server/response.ts', counted.counting('dtoAnswer', 'faultAnswer', 'encoded'))
-vi.mock('../../src/core/server/page-frame.ts', counted.counting('framed', 'headOf'))
-vi.mock('../../src/core/reports/prometheus.ts', counted.counting('exposition'))
-vi.mock('../../src/core/wire/index.ts', counted.counting('encodeJson'))
-vi.mock('../../src/core/metadata/languages/source.ts', counted.counting('typesOf'))
+vi.mock('../../src/core/server/pages/page-frame.ts', counted.counting('framed', 'headOf'))
+vi.mock('../../src/core/checks/reports/prometheus.ts', counted.counting('exposition'))
+vi.mock('../../src/core/protocol/wire/index.ts', counted.counting('encodeJson'))
+vi.mock('../../src/core/protocol/metadata/languages/source.ts', counted.counting('typesOf'))
 vi.mock('../../src/core/server/documents.ts', async (original) => {
   const module = await original<typeof import('../../src/core/server/documents.ts')>()
   return {

@@ -7,15 +7,15 @@ export type Plant = {
   readonly rows: readonly string[]
 }
 
-const local = 'src/core/local.ts'
+const local = 'src/core/service/local.ts'
 const call = 'src/core/server/call.ts'
 const operate = 'src/core/server/operate.ts'
 const origins = 'src/core/server/origins.ts'
 const credential = 'src/core/server/credential.ts'
-const identify = 'src/core/auth/identify.ts'
+const identify = 'src/core/accounts/auth/identify.ts'
 const permissions = 'src/core/protocol/permissions.ts'
 const signIn = 'src/core/server/sign-in.ts'
-const ownAccount = 'src/core/auth/own-account.ts'
+const ownAccount = 'src/core/accounts/auth/own-account.ts'
 
 /** Each guard that decides who may do what over HTTP. */
 export const plants: Readonly<Record<string, Plant>> = {
@@ -93,7 +93,7 @@ export const plants: Readonly<Record<string, Plant>> = {
     rows: ['UnAssignRoles'],
   },
   'an Admin for a time grants for ever': {
-    file: 'src/core/roles/change.ts',
+    file: 'src/core/accounts/roles/change.ts',
     find: 'refuseBeyondOwnEnd(edits, expiry?.endsAt, adminGrant(ending)?.endsAt)',
     becomes: '',
     rows: ['AssignRoles'],
@@ -225,31 +225,31 @@ export const plants: Readonly<Record<string, Plant>> = {
     rows: ['Authenticate to sign out'],
   },
   'a form of another site': {
-    file: 'src/core/server/quiet-forms.ts',
+    file: 'src/core/server/pages/quiet-forms.ts',
     find: 'refuseForeignChange(request, context.caller, ownOrigin(server, context), server.origins)',
     becomes: '',
     rows: ['/forms/quiet to silence'],
   },
   'a check by a form of another site': {
-    file: 'src/core/server/page.ts',
+    file: 'src/core/server/pages/page.ts',
     find: 'refuseForeignChange(request, context.caller, ownOrigin(server, context), server.origins)',
     becomes: '',
     rows: ['/'],
   },
   'a sign-in by a form of another site': {
-    file: 'src/core/server/sign-in-page.ts',
+    file: 'src/core/server/pages/sign-in-page.ts',
     find: 'refuseForeignChange(request, context.caller, ownOrigin(server, context), server.origins)',
     becomes: '',
     rows: ['/sign-in to sign in'],
   },
   'a drill that another site confirms': {
-    file: 'src/core/server/drill-page.ts',
+    file: 'src/core/server/pages/drill-page.ts',
     find: 'refuseForeignChange(context.request, context.caller, ownOrigin(server, context), server.origins)',
     becomes: '{}',
     rows: ['/drills/opened/{Token} to confirm'],
   },
   'a page that knows HTTP Basic': {
-    file: 'src/core/server/page-data.ts',
+    file: 'src/core/server/pages/page-data.ts',
     find: '{ ambient: true, basic: false, signed: undefined }',
     becomes: '{ ambient: true, basic: true, signed: undefined }',
     rows: ['/forms/quiet to silence'],
@@ -336,7 +336,7 @@ export const plants: Readonly<Record<string, Plant>> = {
     rows: ['ReportHeartbeat'],
   },
   'a query that names another subject wins': {
-    file: 'src/core/wire/query.ts',
+    file: 'src/core/protocol/wire/query.ts',
     find: 'if (!one || !other) return []',
     becomes: 'return []',
     rows: ['AssignRoles', 'QuietMonitors'],

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { RunDocument, ServerType } from '../../src/core/protocol/index.ts'
-import { boardMarkup } from '../../src/core/server/board-markup.ts'
-import { cardsOf } from '../../src/core/server/cards.ts'
-import type { Incidents, RecentRun, Runtime } from '../../src/core/service.ts'
+import type { Incidents, RecentRun, Runtime } from '../../src/core/protocol/service/service.ts'
+import { boardMarkup } from '../../src/core/server/pages/board-markup.ts'
+import { cardsOf } from '../../src/core/server/pages/cards.ts'
 import { recentRun } from './recent.ts'
 import { ask, withSite } from './site.ts'
 

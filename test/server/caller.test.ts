@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { Fault, StoreError } from '../../src/core/errors.ts'
-import { type Parts, viewOf } from '../../src/core/local.ts'
+import { Fault, StoreError } from '../../src/core/base/errors.ts'
+import type { Call } from '../../src/core/protocol/service/service.ts'
 import { type CallerRequest, callerOf, trustedProxies } from '../../src/core/server/hosts.ts'
-import type { Call } from '../../src/core/service.ts'
+import { type Parts, viewOf } from '../../src/core/service/local.ts'
 import { localReader } from '../support/engine/peer-process.ts'
 import { ask, question, withSite } from './site.ts'
 

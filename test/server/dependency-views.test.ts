@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { reports } from '../../src/core/checks/reports/index.ts'
 import { loadConfig } from '../../src/core/config/index.ts'
-import { reports } from '../../src/core/reports/index.ts'
 import { refusedPort } from '../support/faults/faults.ts'
 import { svcHome } from '../support/program/svc.ts'
 import { type Accounts, bearer, by, startAccounts } from './accounts.ts'

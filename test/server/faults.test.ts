@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { Fault } from '../../src/core/errors.ts'
+import { Fault } from '../../src/core/base/errors.ts'
 import { escapeControls, stackOf } from '../../src/core/server/log.ts'
 import { ask, question, withSite } from './site.ts'
 

@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { Fault } from '../../src/core/errors.ts'
+import { Fault } from '../../src/core/base/errors.ts'
 import type { HealthCheckResponse } from '../../src/core/protocol/index.ts'
 import { until } from '../support/suite/until.ts'
 import { ask, failing, healthy, question, type Site, startSite, withSite } from './site.ts'

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { loadConfig } from '../../src/core/config/index.ts'
-import { openCore } from '../../src/core/open.ts'
+import { serveDefaults } from '../../src/core/protocol/service/service.ts'
 import { startServer } from '../../src/core/server/index.ts'
-import { serveDefaults } from '../../src/core/service.ts'
+import { openCore } from '../../src/core/service/open.ts'
 import { cheapHash } from '../support/suite/cheap-hash.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-own-http-'))

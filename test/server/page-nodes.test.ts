@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import type { RunDocument } from '../../src/core/protocol/index.ts'
-import { boardMarkup } from '../../src/core/server/board-markup.ts'
-import { cardsOf } from '../../src/core/server/cards.ts'
-import { idsOfPage, type PageFacts, pageMarkup } from '../../src/core/server/page-markup.ts'
-import { monitorMarkup } from '../../src/core/server/page-monitor.ts'
-import type { MonitorElsewhere } from '../../src/core/service.ts'
+import type { MonitorElsewhere } from '../../src/core/protocol/service/service.ts'
+import { boardMarkup } from '../../src/core/server/pages/board-markup.ts'
+import { cardsOf } from '../../src/core/server/pages/cards.ts'
+import { idsOfPage, type PageFacts, pageMarkup } from '../../src/core/server/pages/page-markup.ts'
+import { monitorMarkup } from '../../src/core/server/pages/page-monitor.ts'
 import { recentRun } from './recent.ts'
 
 const at = new Date(Date.UTC(2026, 10, 28, 12))

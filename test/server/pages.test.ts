@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { Fault } from '../../src/core/errors.ts'
+import { Fault } from '../../src/core/base/errors.ts'
 import type { ExecutionMode, HealthCheckResponse, MonitoringStatus, ServerType } from '../../src/core/protocol/index.ts'
-import type { Call, RecentRun, Runtime } from '../../src/core/service.ts'
+import type { Call, RecentRun, Runtime } from '../../src/core/protocol/service/service.ts'
 import { recentRun, runOfResponse } from './recent.ts'
 import { ask, failing, healthy, type SiteOptions, withSite } from './site.ts'
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { Fault } from '../../src/core/errors.ts'
-import { type QuietFacts, quietMarkup } from '../../src/core/server/page-quiet.ts'
-import type { MonitorId } from '../../src/core/server/page-words.ts'
+import { Fault } from '../../src/core/base/errors.ts'
+import { type QuietFacts, quietMarkup } from '../../src/core/server/pages/page-quiet.ts'
+import type { MonitorId } from '../../src/core/server/pages/page-words.ts'
 import { ask, type Got, type SiteOptions, withSite } from './site.ts'
 
 const done = async () => ({})

@@ -1,3 +1,4 @@
+import { worstStatus } from '../../src/core/checks/reports/run-document.ts'
 import type {
   ExecutionMode,
   HealthCheckResponse,
@@ -5,8 +6,7 @@ import type {
   RunDocument,
   ServerType,
 } from '../../src/core/protocol/index.ts'
-import { worstStatus } from '../../src/core/reports/run-document.ts'
-import type { RecentRun } from '../../src/core/service.ts'
+import type { RecentRun } from '../../src/core/protocol/service/service.ts'
 
 /** The results of a run that ended some seconds ago, as the core hands them to `/metrics` and the page. */
 export const recentRun = (run: RunDocument, ageSeconds: number, more: Partial<RecentRun> = {}): RecentRun => ({

@@ -1,7 +1,7 @@
 import { performance } from 'node:perf_hooks'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { schedulePart } from '../../src/core/parts/schedule.ts'
-import { statesPart } from '../../src/core/parts/states.ts'
+import { schedulePart } from '../../src/core/service/watch/schedule.ts'
+import { statesPart } from '../../src/core/service/watch/states.ts'
 import { load } from '../config/given.ts'
 
 const beganAt = Date.UTC(2026, 10, 24)

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { loadConfig } from '../../src/core/config/index.ts'
-import { type Core, openCore } from '../../src/core/open.ts'
+import { type Core, openCore } from '../../src/core/service/open.ts'
 import { httpPeer } from '../support/simulated/http-peer.ts'
 import { cheapHash } from '../support/suite/cheap-hash.ts'
 

@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { looksLikeAdmin } from '../../src/core/names.ts'
+import { looksLikeAdmin } from '../../src/core/base/names.ts'
 import { type Accounts, bearer, by, type SignedIn, startAccounts } from './accounts.ts'
 
 let site: Accounts

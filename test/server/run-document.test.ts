@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { measured } from '../reports/samples.ts'
+import { measured } from '../checks/reports/samples.ts'
 import { ask, failing, healthy, question, withSite } from './site.ts'
 
 const run = measured.Run

@@ -3,7 +3,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, onTestFinished } from 'vitest'
-import { hash } from '../../src/core/schedule/due.ts'
+import { hash } from '../../src/core/watch/schedule/due.ts'
 import { type ServeProcess, type ServeSurroundings, startServeProcess } from '../support/program/serve-process.ts'
 import { until } from '../support/suite/until.ts'
 

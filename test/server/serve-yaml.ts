@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { loadConfig } from '../../src/core/config/index.ts'
-import { openCore } from '../../src/core/open.ts'
+import { type ServeOptions, serveDefaults } from '../../src/core/protocol/service/service.ts'
 import { startServer } from '../../src/core/server/index.ts'
-import { type ServeOptions, serveDefaults } from '../../src/core/service.ts'
+import { openCore } from '../../src/core/service/open.ts'
 import { cheapHash } from '../support/suite/cheap-hash.ts'
 
 type Options = {

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, test, vi } from 'vitest'
-import host from '../../src/core/kinds/host.ts'
+import host from '../../src/core/checks/kinds/host.ts'
 import { blackHole, peer } from '../support/faults/faults.ts'
 import { serveTypes } from './serve-types.ts'
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { safeTarget } from '../../src/core/server/sign-in-page.ts'
+import { safeTarget } from '../../src/core/server/pages/sign-in-page.ts'
 import { type Accounts, by, password, startAccounts } from './accounts.ts'
 import { ask, type Got, withSite } from './site.ts'
 

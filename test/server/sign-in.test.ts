@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { hashCost } from '../../src/core/auth/passwords.ts'
+import { hashCost } from '../../src/core/accounts/auth/passwords.ts'
 import { type Accounts, bearer, password, startAccounts } from './accounts.ts'
 import { cert, key } from './certificate.ts'
 import { ask, question, raw, withSite } from './site.ts'

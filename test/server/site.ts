@@ -1,9 +1,9 @@
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http'
 import { connect } from 'node:net'
-import { Fault } from '../../src/core/errors.ts'
+import { Fault } from '../../src/core/base/errors.ts'
 import { type HealthCheckRequest, type HealthCheckResponse, operations } from '../../src/core/protocol/index.ts'
+import { type Call, type Runtime, type Service, serveDefaults } from '../../src/core/protocol/service/service.ts'
 import { type LogEntry, type RunningServer, type StartOptions, startServer } from '../../src/core/server/index.ts'
-import { type Call, type Runtime, type Service, serveDefaults } from '../../src/core/service.ts'
 
 const startedAt = new Date('2026-01-02T03:04:05.678Z')
 

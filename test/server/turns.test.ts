@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterEach, expect, test, vi } from 'vitest'
-import { mapPaced, pace } from '../../src/core/pace.ts'
+import { mapPaced, pace } from '../../src/core/base/pace.ts'
+import { liveText } from '../../src/core/checks/reports/live.ts'
 import type { RunMonitor } from '../../src/core/protocol/index.ts'
-import { liveText } from '../../src/core/reports/live.ts'
 import { recentRun, runOfResponse } from './recent.ts'
 
 afterEach(() => {

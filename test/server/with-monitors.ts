@@ -1,6 +1,6 @@
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
-import type { ServeOptions } from '../../src/core/service.ts'
+import type { ServeOptions } from '../../src/core/protocol/service/service.ts'
 import { serveYaml } from './serve-yaml.ts'
 
 /** A server whose svc.yaml has the types Batch, whose monitor passes, and Ftp, whose monitor fails. */

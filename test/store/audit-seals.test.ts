@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { headText, readHead, verifyStore } from '../../src/core/audit/index.ts'
+import { headText, readHead, verifyStore } from '../../src/core/store/audit/index.ts'
 import { refusalsKeptMs } from '../../src/core/store/audit-events.ts'
 import type { Data } from '../../src/core/store/index.ts'
 import { actor, backendsOfTier, newUser, nobody, twoNodes } from '../support/store/data-fixture.ts'

@@ -132,7 +132,7 @@ describe.each(backends)('no command and no start-up reads all of a store on $nam
    * Statements that go through a whole table of SQLite; a LIMIT without a condition ends at once. Tables that svc itself
    * keeps small, and the steps of a recursion, do not count: a server that starts reads what is confirmed and what is to be
    * sent, and deletes incidents beyond their limit by the index of their begin. Of drills, it has one row for each receiver
-   * (`test/drill/rows.test.ts`).
+   * (`test/watch/drill/rows.test.ts`).
    */
   function unbounded(file: string, statements: readonly string[]): readonly string[] {
     const database = new DatabaseSync(file, { readOnly: true })

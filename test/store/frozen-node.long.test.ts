@@ -1,6 +1,6 @@
 import { loadavg } from 'node:os'
 import { afterAll, beforeAll, describe, test } from 'vitest'
-import { lockKey } from '../../src/core/store/postgres-link.ts'
+import { lockKey } from '../../src/core/store/postgres/link.ts'
 import { type DistantProxy, distantProxy } from '../support/faults/distant-proxy.ts'
 import { type Answered, admin, ask, type ServeNode, signIn, startNode, tokenOf } from '../support/program/serve-node.ts'
 import { type PostgresServer, startPostgres } from '../support/servers/postgres.ts'

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { Fault } from '../../src/core/errors.ts'
+import { Fault } from '../../src/core/base/errors.ts'
 import type { Data, Grants, StoredRoleChange } from '../../src/core/store/data.ts'
 import { actor, backendsOfTier, faultOf, newUser, nobody, twoNodes } from '../support/store/data-fixture.ts'
 

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { Fault } from '../../src/core/errors.ts'
-import { rememberedMs } from '../../src/core/kinds/heartbeat/schedule.ts'
+import { Fault } from '../../src/core/base/errors.ts'
+import { rememberedMs } from '../../src/core/checks/kinds/heartbeat/schedule.ts'
 import type { Heartbeat } from '../../src/core/protocol/index.ts'
 import { type Data, openData } from '../../src/core/store/index.ts'
 import { heartbeatsKeptMs } from '../../src/core/store/rows/heartbeats.ts'

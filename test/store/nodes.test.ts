@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
-import { nodeVerdicts, reportedOutMs } from '../../src/core/nodes/index.ts'
 import { openData } from '../../src/core/store/index.ts'
+import { nodeVerdicts, reportedOutMs } from '../../src/core/watch/nodes/index.ts'
 import { type PostgresServer, startPostgres } from '../support/servers/postgres.ts'
 import {
   batchOf,

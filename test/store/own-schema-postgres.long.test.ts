@@ -1,9 +1,9 @@
 import type pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { AlteredStore } from '../../src/core/errors.ts'
+import { AlteredStore } from '../../src/core/base/errors.ts'
 import { type Data, openData } from '../../src/core/store/index.ts'
 import { compareSchema, postgresObjects } from '../../src/core/store/own-schema.ts'
-import { migratePostgres, ownTables, postgresMigrations } from '../../src/core/store/postgres-migrate.ts'
+import { migratePostgres, ownTables, postgresMigrations } from '../../src/core/store/postgres/migrate.ts'
 import { type PostgresServer, startPostgres } from '../support/servers/postgres.ts'
 import { actor, freshDatabase, newUser } from '../support/store/data-fixture.ts'
 

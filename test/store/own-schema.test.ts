@@ -2,7 +2,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, test } from 'vitest'
 import { historyForm } from '../../src/core/store/history-schema.ts'
 import { compareSchema, sqliteObjects } from '../../src/core/store/own-schema.ts'
-import { ownTables } from '../../src/core/store/postgres-migrate.ts'
+import { ownTables } from '../../src/core/store/postgres/migrate.ts'
 import { migrate, migrations, ownSchema, sqliteWords } from '../../src/core/store/schema.ts'
 
 const forms = { store: migrations, history: historyForm(sqliteWords).steps }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { Fault } from '../../src/core/errors.ts'
+import { Fault } from '../../src/core/base/errors.ts'
 import { openStore, shownStore, storeKind, storePathFor } from '../../src/core/store/index.ts'
 
 function faultOf(run: () => unknown): Fault {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { Fault, StoreOutage } from '../../src/core/errors.ts'
-import { NoConnection, openingFault, ReadOnlyHost } from '../../src/core/store/postgres-faults.ts'
-import { postgresTarget } from '../../src/core/store/postgres-url.ts'
+import { Fault, StoreOutage } from '../../src/core/base/errors.ts'
+import { NoConnection, openingFault, ReadOnlyHost } from '../../src/core/store/postgres/faults.ts'
+import { postgresTarget } from '../../src/core/store/postgres/url.ts'
 
 const store = 'postgres://svc@db1.example.com,db2.example.com/svc'
 const withCode = (code: string, message = 'simulated') => Object.assign(new Error(message), { code })

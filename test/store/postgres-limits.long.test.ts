@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { StoreOutage } from '../../src/core/errors.ts'
+import { StoreOutage } from '../../src/core/base/errors.ts'
 import { type Data, openData } from '../../src/core/store/index.ts'
 import { distantProxy } from '../support/faults/distant-proxy.ts'
 import { proxy as limited } from '../support/faults/proxy.ts'

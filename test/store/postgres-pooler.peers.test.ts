@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openData } from '../../src/core/store/index.ts'
-import { linkPostgres } from '../../src/core/store/postgres-link.ts'
+import { linkPostgres } from '../../src/core/store/postgres/link.ts'
 import { type Pgbouncer, pgbouncerMissing, startPgbouncer } from '../support/servers/pgbouncer.ts'
 import { type PostgresServer, postgresMissing, startPostgres } from '../support/servers/postgres.ts'
 import { actor, faultOf, freshDatabase, newUser, storePassword } from '../support/store/data-fixture.ts'

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { StoredQuiet } from '../../src/core/quiet/index.ts'
 import { openData } from '../../src/core/store/index.ts'
 import { quietsKeptMs } from '../../src/core/store/rows/quiets.ts'
+import type { StoredQuiet } from '../../src/core/watch/quiet/index.ts'
 import { actor, backendsOfTier, faultOf, twoNodes } from '../support/store/data-fixture.ts'
 
 const now = 1_700_000_000_000

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { RolesAt } from '../../src/core/audit/index.ts'
+import { RolesAt } from '../../src/core/store/audit/index.ts'
 import type { Data } from '../../src/core/store/index.ts'
 import { actor, backends, newUser, twoNodes } from '../support/store/data-fixture.ts'
 

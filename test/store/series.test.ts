@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { Fault } from '../../src/core/errors.ts'
+import { Fault } from '../../src/core/base/errors.ts'
 import type { Data } from '../../src/core/store/index.ts'
 import { backendsOfTier, twoNodes } from '../support/store/data-fixture.ts'
 import { until } from '../support/suite/until.ts'

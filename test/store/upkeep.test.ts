@@ -1,6 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import type { ClockVerdict } from '../../src/core/store/clock.ts'
-import { initialUpkeep, next, type Upkeep, type UpkeepEvent, unreadyReason } from '../../src/core/store/upkeep.ts'
+import {
+  initialUpkeep,
+  next,
+  type Upkeep,
+  type UpkeepEvent,
+  unreadyReason,
+} from '../../src/core/store/upkeep/upkeep.ts'
 
 /** The state after these events, and the effects of each: `sweep`, `probe` or the line that is logged. */
 function play(events: readonly UpkeepEvent[], from: Upkeep = initialUpkeep(0)) {

@@ -2,7 +2,7 @@
  * Compares what all monitors of the test run found before and after a change that must not change it. The tests run
  * with an engine that writes each run of a monitor to a file:
  *
- *     SVC_RECORDING=/tmp/1.jsonl npx vitest run --config tools/recording/vitest.config.ts test/kinds test/profiles test/engine
+ *     SVC_RECORDING=/tmp/1.jsonl npx vitest run --config tools/recording/vitest.config.ts test/checks/kinds test/checks/profiles test/checks/engine
  *     node tools/recording/recording.ts merge /tmp/1.jsonl /tmp/2.jsonl > /tmp/before.jsonl
  *     node tools/recording/recording.ts compare /tmp/before.jsonl /tmp/after.jsonl [KIND...]
  *

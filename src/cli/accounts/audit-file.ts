@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { link, open, rename, rm } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
-import { type ChainHead, type ChainVerdict, verifyLines } from '../../core/audit/index.ts'
-import { Fault } from '../../core/errors.ts'
-import { fileProblem } from '../../core/file-errors.ts'
+import { Fault } from '../../core/base/errors.ts'
+import { fileProblem } from '../../core/base/file-errors.ts'
+import { type ChainHead, type ChainVerdict, verifyLines } from '../../core/store/audit/index.ts'
 import { loadAuditEvents } from '../../core/store/index.ts'
 
 /** Verifies an export or a stream of the audit log. Throws Fault Local for a file that is neither intact nor broken. */

@@ -1,4 +1,4 @@
-import type { AuditFacts, AuditHead, AuditVerdict, PastHolder } from '../../core/service.ts'
+import type { AuditFacts, AuditHead, AuditVerdict, PastHolder } from '../../core/protocol/service/service.ts'
 import type { Screen } from '../io/io.ts'
 import {
   dateTime,

@@ -1,4 +1,4 @@
-import type { Admin, AuditFacts } from '../../core/service.ts'
+import type { Admin, AuditFacts } from '../../core/protocol/service/service.ts'
 import { audit } from './lists.ts'
 
 const pageSize = 1_000

@@ -1,6 +1,6 @@
-import { isObject, type JsonObject } from '../../core/json.ts'
+import { isObject, type JsonObject } from '../../core/base/json.ts'
 import type { UserSession } from '../../core/protocol/index.ts'
-import type { AuditFacts, KeyFacts, UserFacts } from '../../core/service.ts'
+import type { AuditFacts, KeyFacts, UserFacts } from '../../core/protocol/service/service.ts'
 import type { Screen } from '../io/io.ts'
 import {
   dateTime,

@@ -1,12 +1,12 @@
 import { addAbortListener } from 'node:events'
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
+import { Fault } from '../../core/base/errors.ts'
+import { fileProblem } from '../../core/base/file-errors.ts'
+import { copyOfShare, isOnShare, problemOnShare, readFromShare } from '../../core/base/files/index.ts'
+import { sanitizeLine, sanitizeText, withoutCommands } from '../../core/base/sanitize.ts'
+import { nearestHint } from '../../core/base/suggest.ts'
 import type { RawAnswer, RawRequest } from '../../core/client/index.ts'
-import { Fault } from '../../core/errors.ts'
-import { fileProblem } from '../../core/file-errors.ts'
-import { copyOfShare, isOnShare, problemOnShare, readFromShare } from '../../core/files/index.ts'
-import { sanitizeLine, sanitizeText, withoutCommands } from '../../core/sanitize.ts'
-import { nearestHint } from '../../core/suggest.ts'
 import type { InputStream, Io } from '../io/io.ts'
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const

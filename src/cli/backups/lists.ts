@@ -1,4 +1,4 @@
-import { showBytes } from '../../core/format.ts'
+import { showBytes } from '../../core/base/format.ts'
 import type { Backup, Restored, RolledBack } from '../../core/store/index.ts'
 import { flag, integer, oneOf, orNull, string, strings } from '../render/document.ts'
 import { type ListOutput, list } from '../render/list.ts'

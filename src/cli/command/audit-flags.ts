@@ -1,5 +1,5 @@
-import { Fault } from '../../core/errors.ts'
-import type { AuditHead } from '../../core/service.ts'
+import { Fault } from '../../core/base/errors.ts'
+import type { AuditHead } from '../../core/protocol/service/service.ts'
 import { custom, oneOf, repeatable } from './flags.ts'
 
 /** An audit event, by its name. */
@@ -17,7 +17,7 @@ export const eventFlag = custom<string>({
 export const headFlag = custom<AuditHead>({
   helpValue: 'N:HASH',
   parse: async (input) => {
-    const { readHead } = await import('../../core/audit/index.ts')
+    const { readHead } = await import('../../core/store/audit/index.ts')
     const head = readHead(input)
     if (head) return head
     throw new Fault('Usage', `--head "${input}" is not the head of an audit`, {

@@ -1,5 +1,5 @@
-import { exits, Fault } from '../../core/errors.ts'
-import { fileMeaning } from '../../core/file-errors.ts'
+import { exits, Fault } from '../../core/base/errors.ts'
+import { fileMeaning } from '../../core/base/file-errors.ts'
 import type { Io } from '../io/io.ts'
 import { machine } from '../io/process.ts'
 

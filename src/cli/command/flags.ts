@@ -6,9 +6,9 @@
 import type { string as oclifString } from '@oclif/core/args'
 import type { boolean as oclifBoolean, custom as oclifCustom } from '@oclif/core/flags'
 import type { ArgInput, FlagInput, Input, ParserOutput } from '@oclif/core/parser'
-import { Fault } from '../../core/errors.ts'
+import { Fault } from '../../core/base/errors.ts'
+import { nearestHint } from '../../core/base/suggest.ts'
 import { ExecutionMode, ServerType } from '../../core/protocol/index.ts'
-import { nearestHint } from '../../core/suggest.ts'
 import type { ProcessEnvironment } from '../io/io.ts'
 import { helpHint } from './exit.ts'
 

@@ -1,5 +1,5 @@
 import { addAbortListener } from 'node:events'
-import { Fault } from '../../core/errors.ts'
+import { Fault } from '../../core/base/errors.ts'
 import type { Io } from '../io/io.ts'
 import { wrap } from '../render/width.ts'
 

@@ -1,6 +1,6 @@
+import { Fault } from '../../core/base/errors.ts'
 import { type CredentialSource, openClient, readAddress } from '../../core/client/index.ts'
-import { Fault } from '../../core/errors.ts'
-import type { Credential, Service } from '../../core/service.ts'
+import type { Credential, Service } from '../../core/protocol/service/service.ts'
 import { variable } from '../command/flags.ts'
 import type { Io, ProcessEnvironment } from '../io/io.ts'
 import { acquire, type Lock } from '../settings/private-file.ts'

@@ -1,6 +1,11 @@
 import { spawn } from 'node:child_process'
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, delimiter, dirname, join } from 'node:path'
+import { Fault } from '../../core/base/errors.ts'
+import { fileProblem } from '../../core/base/file-errors.ts'
+import { makeFolder } from '../../core/base/own-files.ts'
+import { isAlive } from '../../core/base/running-process.ts'
+import { sanitizeLine } from '../../core/base/sanitize.ts'
 import {
   type DriverName,
   type DriverSearch,
@@ -12,12 +17,7 @@ import {
   type ShippedDriver,
   shippedDriver,
   targetFolder,
-} from '../../core/drivers/index.ts'
-import { Fault } from '../../core/errors.ts'
-import { fileProblem } from '../../core/file-errors.ts'
-import { makeFolder } from '../../core/own-files.ts'
-import { isAlive } from '../../core/running-process.ts'
-import { sanitizeLine } from '../../core/sanitize.ts'
+} from '../../core/checks/drivers/index.ts'
 import type { Io } from '../io/io.ts'
 import { homeOf, machine } from '../io/process.ts'
 import type { AddedDriver } from './list.ts'

@@ -1,4 +1,3 @@
-import { type LoadedConfig, loadDriverNeeds } from '../../core/config/index.ts'
 import {
   addCommand,
   type DriverName,
@@ -7,7 +6,8 @@ import {
   drivers,
   findDriver,
   shippedDriver,
-} from '../../core/drivers/index.ts'
+} from '../../core/checks/drivers/index.ts'
+import { type LoadedConfig, loadDriverNeeds } from '../../core/config/index.ts'
 import type { ProcessEnvironment } from '../io/io.ts'
 import { homeOf, thisMachine } from '../io/process.ts'
 import { document, flag, oneOf, orNull, string, strings } from '../render/document.ts'

@@ -1,5 +1,5 @@
-import { definitionsOf } from '../../core/metadata/index.ts'
 import { HealthCheckResponse, ServerType } from '../../core/protocol/index.ts'
+import { definitionsOf } from '../../core/protocol/metadata/index.ts'
 import { type Answer, flag, integer, listOf, objectOf, oneOf, optional, string } from '../render/document.ts'
 import { errorShape } from '../render/errors.ts'
 

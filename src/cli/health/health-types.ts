@@ -1,5 +1,5 @@
+import { Fault } from '../../core/base/errors.ts'
 import type { LoadedConfig } from '../../core/config/index.ts'
-import { Fault } from '../../core/errors.ts'
 import {
   type HealthCheckResponse,
   type MonitorSummary,
@@ -7,7 +7,7 @@ import {
   ServerType,
   warningIn,
 } from '../../core/protocol/index.ts'
-import type { Call, RuntimeFacts } from '../../core/service.ts'
+import type { Call, RuntimeFacts } from '../../core/protocol/service/service.ts'
 import { type TypeOrAll, variable } from '../command/flags.ts'
 import type { ProcessEnvironment } from '../io/io.ts'
 import { waysToConfigure } from '../session/first-config.ts'

@@ -1,12 +1,6 @@
-import type { LoadedConfig } from '../../core/config/index.ts'
-import { exits, Fault } from '../../core/errors.ts'
-import { showDuration } from '../../core/format.ts'
-import {
-  type ExecutionMode,
-  HealthCheckResponse,
-  type RunDocument,
-  type ServerType,
-} from '../../core/protocol/index.ts'
+import { exits, Fault } from '../../core/base/errors.ts'
+import { showDuration } from '../../core/base/format.ts'
+import { sanitizeLine, type TextForm } from '../../core/base/sanitize.ts'
 import {
   type Entry,
   foreignWarning,
@@ -14,9 +8,15 @@ import {
   type ReportName,
   renderPlain,
   reports,
-} from '../../core/reports/index.ts'
-import { sanitizeLine, type TextForm } from '../../core/sanitize.ts'
-import type { Call, MonitorEnd, RunInProgress } from '../../core/service.ts'
+} from '../../core/checks/reports/index.ts'
+import type { LoadedConfig } from '../../core/config/index.ts'
+import {
+  type ExecutionMode,
+  HealthCheckResponse,
+  type RunDocument,
+  type ServerType,
+} from '../../core/protocol/index.ts'
+import type { Call, MonitorEnd, RunInProgress } from '../../core/protocol/service/service.ts'
 import { requestedOutput } from '../command/base.ts'
 import { asFault, exitOf } from '../command/exit.ts'
 import { oneOf } from '../command/flags.ts'
@@ -508,7 +508,7 @@ async function json(
   outcomes: readonly HealthOutcome[],
   as: { readonly target: string; readonly mode: string },
 ): Promise<string> {
-  const { encodeJson } = await import('../../core/wire/index.ts')
+  const { encodeJson } = await import('../../core/protocol/wire/index.ts')
   const [only] = outcomes
   if (outcomes.length === 1 && only?.response) return encodeJson(HealthCheckResponse, only.response)
   const results = outcomes.map(async (outcome) => {

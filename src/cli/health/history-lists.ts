@@ -1,4 +1,4 @@
-import { showAvailability, showDuration, showFigure } from '../../core/format.ts'
+import { showAvailability, showDuration, showFigure } from '../../core/base/format.ts'
 import type { HistoryIncident, HistoryPeriod, HistoryStatus, MonitorHistory } from '../../core/protocol/index.ts'
 import {
   dateTime,

@@ -1,6 +1,6 @@
+import { sanitizeLine } from '../../core/base/sanitize.ts'
 import type { ServerType } from '../../core/protocol/index.ts'
-import { sanitizeLine } from '../../core/sanitize.ts'
-import type { MonitorEnd, RunInProgress } from '../../core/service.ts'
+import type { MonitorEnd, RunInProgress } from '../../core/protocol/service/service.ts'
 import type { Io } from '../io/io.ts'
 import type { ProgressText } from '../io/terminal.ts'
 import { cut, width } from '../render/width.ts'

@@ -1,4 +1,4 @@
-import { showBytes, showDuration } from '../../core/format.ts'
+import { showBytes, showDuration } from '../../core/base/format.ts'
 import {
   bySeverity,
   count,
@@ -6,7 +6,7 @@ import {
   isConsequence,
   type MonitorReading,
   type Reading,
-} from '../../core/reports/index.ts'
+} from '../../core/checks/reports/index.ts'
 import type { Line, Mark } from '../render/table.ts'
 import { wrap } from '../render/width.ts'
 import { layOut, type ScreenRow } from './rows.ts'

@@ -1,7 +1,15 @@
-import { exits } from '../../core/errors.ts'
-import { showDuration } from '../../core/format.ts'
+import { exits } from '../../core/base/errors.ts'
+import { showDuration } from '../../core/base/format.ts'
+import {
+  count,
+  type Entry,
+  type EntryReading,
+  isBad,
+  quietSentence,
+  read,
+  results,
+} from '../../core/checks/reports/index.ts'
 import { markDrill } from '../../core/protocol/index.ts'
-import { count, type Entry, type EntryReading, isBad, quietSentence, read, results } from '../../core/reports/index.ts'
 import { painter } from '../io/terminal.ts'
 import { type Line, marks, type Shrink, styles, type Table, type TableCell, table } from '../render/table.ts'
 import { width, wrap } from '../render/width.ts'

@@ -5,7 +5,7 @@ import {
   type Reading,
   results,
   stateWord,
-} from '../../core/reports/index.ts'
+} from '../../core/checks/reports/index.ts'
 import type { Paint } from '../io/terminal.ts'
 import { type Line, type Mark, type Marks, styles, type TableCell } from '../render/table.ts'
 import { wrap } from '../render/width.ts'

@@ -1,5 +1,5 @@
-import { Fault } from '../../core/errors.ts'
-import { filesWithin, patienceMs, problemOnShare } from '../../core/files/index.ts'
+import { Fault } from '../../core/base/errors.ts'
+import { filesWithin, patienceMs, problemOnShare } from '../../core/base/files/index.ts'
 
 /** The free percentage of a folder's disk, as available to this account. Throws `Fault` Local. */
 export async function freePercent(folder: string): Promise<number> {

@@ -1,6 +1,6 @@
-import { showDuration } from '../../core/format.ts'
+import { showDuration } from '../../core/base/format.ts'
+import { stateWords } from '../../core/checks/reports/index.ts'
 import type { Heartbeat, ReportHeartbeatResponse } from '../../core/protocol/index.ts'
-import { stateWords } from '../../core/reports/index.ts'
 import { dateTime, document, flag, integer, number, oneOf, orNull, string } from '../render/document.ts'
 import { type ListOutput, list } from '../render/list.ts'
 import { type FactRows, headline, type Mark, moment, pairs, styles } from '../render/table.ts'

@@ -2,8 +2,8 @@ import type { Interfaces } from '@oclif/core'
 import type { Command } from '@oclif/core/command'
 import { Config } from '@oclif/core/config'
 import { Help } from '@oclif/core/help'
-import { exits, Fault } from '../../core/errors.ts'
-import { didYouMean } from '../../core/suggest.ts'
+import { exits, Fault } from '../../core/base/errors.ts'
+import { didYouMean } from '../../core/base/suggest.ts'
 import { type CommandClass, globalFlags, headerFlag } from '../command/base.ts'
 import { settle } from '../command/exit.ts'
 import { argumentLabel, connectionFlags, isRequired } from '../command/flags.ts'
@@ -145,7 +145,7 @@ ${aligned([
 
 /** The report formats of `--output`; those with the same explanation share a line. */
 async function reportLines(): Promise<readonly (readonly [string, string])[]> {
-  const { reports } = await import('../../core/reports/index.ts')
+  const { reports } = await import('../../core/checks/reports/index.ts')
   const rowsByHelp = Map.groupBy(Object.entries(reports), ([, { help }]) => help)
   return [...rowsByHelp].flatMap(([help, rows]) =>
     help === undefined ? [] : [[rows.map(([name]) => name).join(', '), help]],

@@ -1,5 +1,5 @@
-import { Fault } from '../../core/errors.ts'
-import { didYouMean } from '../../core/suggest.ts'
+import { Fault } from '../../core/base/errors.ts'
+import { didYouMean } from '../../core/base/suggest.ts'
 import { shellWord } from '../render/hints.ts'
 
 /** The names of all commands (`roles assign`) and topics (`roles`). */

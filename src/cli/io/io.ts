@@ -1,5 +1,5 @@
 import type { Readable, Writable } from 'node:stream'
-import type { TextForm } from '../../core/sanitize.ts'
+import type { TextForm } from '../../core/base/sanitize.ts'
 
 /** The environment variables of one command line. */
 export type ProcessEnvironment = Readonly<Record<string, string | undefined>>

@@ -1,6 +1,6 @@
 import { fstatSync, readFileSync, writeSync } from 'node:fs'
 import { isAbsolute } from 'node:path'
-import { withoutCommands } from '../../core/sanitize.ts'
+import { withoutCommands } from '../../core/base/sanitize.ts'
 import type { CommandClock, InputStream, Io, OutputStream, ProcessEnvironment, SignalName, Signals } from './io.ts'
 import { OutputScreen } from './terminal.ts'
 

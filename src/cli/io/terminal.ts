@@ -1,5 +1,5 @@
 import { styleText } from 'node:util'
-import { type TextForm, withoutCommands } from '../../core/sanitize.ts'
+import { type TextForm, withoutCommands } from '../../core/base/sanitize.ts'
 import type { ColourFlag, Io, ProcessEnvironment, Screen } from './io.ts'
 
 const isSet = (value: string | undefined): value is string => value !== undefined && value !== ''

@@ -1,6 +1,6 @@
 import { dirname, join } from 'node:path'
-import { Fault } from '../../core/errors.ts'
-import { type KeptSecret, secretName } from '../../core/settings/index.ts'
+import { Fault } from '../../core/base/errors.ts'
+import { type KeptSecret, secretName } from '../../core/base/settings/index.ts'
 import { optionalArgument, required } from '../command/flags.ts'
 import type { ProcessEnvironment } from '../io/io.ts'
 import { awaitShare, readPrivate, settingsFolder, writePrivate } from '../settings/private-file.ts'

@@ -1,7 +1,7 @@
-import type { KindRow, PlanRow, ProfileRow } from '../../core/plan/index.ts'
+import type { KindRow, PlanRow, ProfileRow } from '../../core/checks/plan/index.ts'
+import { stateWord } from '../../core/checks/reports/index.ts'
 import { ExecutionMode, ServerType } from '../../core/protocol/index.ts'
-import { stateWord } from '../../core/reports/index.ts'
-import type { Trial } from '../../core/service.ts'
+import type { Trial } from '../../core/protocol/service/service.ts'
 import { thisMachine } from '../io/process.ts'
 import { painter } from '../io/terminal.ts'
 import {

@@ -1,4 +1,4 @@
-import { showDuration } from '../../core/format.ts'
+import { showDuration } from '../../core/base/format.ts'
 import type { Drill, DrillHop, DrillResult } from '../../core/protocol/index.ts'
 import { integer, oneOf, orNull, string, strings } from '../render/document.ts'
 import { list } from '../render/list.ts'

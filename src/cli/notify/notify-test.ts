@@ -1,14 +1,14 @@
 import { hostname } from 'node:os'
+import { exits } from '../../core/base/errors.ts'
+import { filesWithin } from '../../core/base/files/index.ts'
 import type { Config } from '../../core/config/index.ts'
-import { exits } from '../../core/errors.ts'
-import { filesWithin } from '../../core/files/index.ts'
 import {
   type Delivery,
   type Notice,
   openReceiver,
   type ReceiverConfig,
   receiverAddress,
-} from '../../core/notify/index.ts'
+} from '../../core/watch/notify/index.ts'
 import { machine, packageJson } from '../io/process.ts'
 
 /** What became of a test message. */

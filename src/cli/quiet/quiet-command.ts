@@ -1,4 +1,4 @@
-import { exits, Fault } from '../../core/errors.ts'
+import { exits, Fault } from '../../core/base/errors.ts'
 import { coversNothingCode, type NotSilenced } from '../../core/protocol/index.ts'
 import { parseUntil } from '../command/instant.ts'
 import { TargetCommand } from '../session/target-command.ts'

@@ -1,5 +1,5 @@
+import { sanitizeLine } from '../../core/base/sanitize.ts'
 import type { ServerType } from '../../core/protocol/index.ts'
-import { sanitizeLine } from '../../core/sanitize.ts'
 
 /** A word, quoted for a shell if needed. */
 export const shellWord = (word: string): string =>

@@ -1,4 +1,4 @@
-import { sanitizeLine } from '../../core/sanitize.ts'
+import { sanitizeLine } from '../../core/base/sanitize.ts'
 import type { Screen } from '../io/io.ts'
 import { type Paint, painter, type Style } from '../io/terminal.ts'
 import { brokenWords, padEnd, width, wrap } from './width.ts'

@@ -1,4 +1,4 @@
-import type { Fault } from '../../core/errors.ts'
+import type { Fault } from '../../core/base/errors.ts'
 import type { GrantFacts } from '../../core/protocol/index.ts'
 import { dateTime, integer, listOf, objectOf, oneOf, optional, string, strings } from '../render/document.ts'
 import { errorShape, renderError } from '../render/errors.ts'

@@ -1,5 +1,5 @@
-import { Fault } from '../../core/errors.ts'
-import { nameMistake } from '../../core/names.ts'
+import { Fault } from '../../core/base/errors.ts'
+import { nameMistake } from '../../core/base/names.ts'
 import { custom, repeatable } from '../command/flags.ts'
 import { shellWord } from '../render/hints.ts'
 

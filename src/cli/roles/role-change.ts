@@ -1,5 +1,6 @@
-import { Fault } from '../../core/errors.ts'
-import { adminWarning, looksLikeAdmin, otherCase, sameExceptCase } from '../../core/names.ts'
+import { Fault } from '../../core/base/errors.ts'
+import { adminWarning, looksLikeAdmin, otherCase, sameExceptCase } from '../../core/base/names.ts'
+import { didYouMean } from '../../core/base/suggest.ts'
 import {
   type AssignRoles,
   type AssignRolesResponse,
@@ -15,8 +16,7 @@ import {
   readGrants,
   rolesBefore,
 } from '../../core/protocol/index.ts'
-import type { Call, Service } from '../../core/service.ts'
-import { didYouMean } from '../../core/suggest.ts'
+import type { Call, Service } from '../../core/protocol/service/service.ts'
 import { shellWord } from '../render/hints.ts'
 import { moment } from '../render/table.ts'
 import type { CommandSession } from '../session/session.ts'

@@ -1,4 +1,4 @@
-import { Fault } from '../../core/errors.ts'
+import { Fault } from '../../core/base/errors.ts'
 import { lists, prints } from '../command/base.ts'
 import { boolean, connectionFlags, optionalArgument, reasonFlag, repeatable, text } from '../command/flags.ts'
 import { type CommandSession, localCall, type SessionFlags } from '../session/session.ts'

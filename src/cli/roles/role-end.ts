@@ -1,4 +1,4 @@
-import { Fault } from '../../core/errors.ts'
+import { Fault } from '../../core/base/errors.ts'
 import { type GrantFacts, neverExpires } from '../../core/protocol/index.ts'
 import { boolean, custom } from '../command/flags.ts'
 import { parseUntil, spanFlag } from '../command/instant.ts'

@@ -1,4 +1,4 @@
-import { exits, Fault } from '../../core/errors.ts'
+import { exits, Fault } from '../../core/base/errors.ts'
 import { newCorrelationId } from '../settings/target.ts'
 import type { RowOutcome } from './lists.ts'
 import { type Asking, changeRoles } from './role-change.ts'

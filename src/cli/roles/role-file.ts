@@ -1,10 +1,10 @@
 import { open } from 'node:fs/promises'
-import { Fault, type FieldFault } from '../../core/errors.ts'
-import { fileProblem } from '../../core/file-errors.ts'
-import { copyOfShare, isOnShare, problemOnShare, readFromShare } from '../../core/files/index.ts'
-import { nameMistake } from '../../core/names.ts'
+import { Fault, type FieldFault } from '../../core/base/errors.ts'
+import { fileProblem } from '../../core/base/file-errors.ts'
+import { copyOfShare, isOnShare, problemOnShare, readFromShare } from '../../core/base/files/index.ts'
+import { nameMistake } from '../../core/base/names.ts'
+import { nearestHint } from '../../core/base/suggest.ts'
 import { neverExpires } from '../../core/protocol/index.ts'
-import { nearestHint } from '../../core/suggest.ts'
 import type { RoleChange } from './role-change.ts'
 
 /** One change in a file, with its row number. */
@@ -85,7 +85,7 @@ async function onShare(file: string, signal: AbortSignal): Promise<Buffer> {
 }
 
 async function fromCsv(file: string, content: string): Promise<readonly Raw[]> {
-  const { csvTables } = await import('../../core/wire/index.ts')
+  const { csvTables } = await import('../../core/protocol/wire/index.ts')
   const { readCsvTable } = await csvTables()
   let table: ReturnType<typeof readCsvTable>
   try {

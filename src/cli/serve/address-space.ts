@@ -1,4 +1,4 @@
-import { Fault } from '../../core/errors.ts'
+import { Fault } from '../../core/base/errors.ts'
 import { machine } from '../io/process.ts'
 
 /**

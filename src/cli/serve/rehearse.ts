@@ -1,7 +1,8 @@
+import { exits, Fault } from '../../core/base/errors.ts'
+import { fileProblem } from '../../core/base/file-errors.ts'
+import { readNamed } from '../../core/base/files/index.ts'
 import { type Config, loadRehearsal } from '../../core/config/index.ts'
-import { exits, Fault } from '../../core/errors.ts'
-import { fileProblem } from '../../core/file-errors.ts'
-import { readNamed } from '../../core/files/index.ts'
+import type { Log, StartOptions } from '../../core/server/index.ts'
 import {
   Attendance,
   describeSubject,
@@ -10,8 +11,7 @@ import {
   type RehearsalPace,
   type Script,
   stateAt,
-} from '../../core/rehearsal/index.ts'
-import type { Log, StartOptions } from '../../core/server/index.ts'
+} from '../../core/watch/rehearsal/index.ts'
 
 /** A script is short. */
 const maxScript = 1024 * 1024

@@ -1,8 +1,8 @@
+import { Fault } from '../../core/base/errors.ts'
 import type { Config, ReloadedIncludes } from '../../core/config/index.ts'
-import { Fault } from '../../core/errors.ts'
-import type { Core } from '../../core/open.ts'
+import type { RuntimeFacts } from '../../core/protocol/service/service.ts'
 import type { Log, RunningServer } from '../../core/server/index.ts'
-import type { RuntimeFacts } from '../../core/service.ts'
+import type { Core } from '../../core/service/open.ts'
 import type { ReloadOutcome, ReloadRefusal, Reloads } from '../session/running.ts'
 
 export type ReloadWork = {

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { Fault } from '../../core/base/errors.ts'
 import { candidates } from '../../core/config/index.ts'
-import { Fault } from '../../core/errors.ts'
 import type { ProcessEnvironment } from '../io/io.ts'
 import { homeOf, machine } from '../io/process.ts'
 import {

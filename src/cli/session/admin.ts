@@ -1,6 +1,6 @@
-import { Fault } from '../../core/errors.ts'
-import type { Admin, AdminActor, DigestConsent, UserFacts, ValueProblem } from '../../core/service.ts'
-import { nearestHint } from '../../core/suggest.ts'
+import { Fault } from '../../core/base/errors.ts'
+import { nearestHint } from '../../core/base/suggest.ts'
+import type { Admin, AdminActor, DigestConsent, UserFacts, ValueProblem } from '../../core/protocol/service/service.ts'
 import { custom, localFlag, reasonFlag, text } from '../command/flags.ts'
 import type { ProcessEnvironment } from '../io/io.ts'
 import { packageJson } from '../io/process.ts'
@@ -45,7 +45,10 @@ export async function openAdmin(
   env: ProcessEnvironment,
   signal: AbortSignal,
 ): Promise<StoreSession> {
-  const [{ openCore }, { withoutFile }] = await Promise.all([import('../../core/open.ts'), import('./without-file.ts')])
+  const [{ openCore }, { withoutFile }] = await Promise.all([
+    import('../../core/service/open.ts'),
+    import('./without-file.ts'),
+  ])
   const { runtime } = await openCore({
     version: packageJson().version,
     config: withoutFile,

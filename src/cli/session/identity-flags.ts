@@ -1,4 +1,4 @@
-import { Fault } from '../../core/errors.ts'
+import { Fault } from '../../core/base/errors.ts'
 import { connectionFlags, reasonFlag, text } from '../command/flags.ts'
 import type { ProcessEnvironment } from '../io/io.ts'
 import { configuration } from './session.ts'

@@ -1,4 +1,4 @@
-import { Fault } from '../../core/errors.ts'
+import { Fault } from '../../core/base/errors.ts'
 import type { ProcessEnvironment } from '../io/io.ts'
 import { chooseTarget } from '../settings/target.ts'
 import { readSettings, shownUrl } from './session.ts'

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { asAccount, Fault } from '../../core/errors.ts'
+import { asAccount, Fault } from '../../core/base/errors.ts'
 import type { ServiceStore } from '../../core/store/index.ts'
 import type { ProcessEnvironment } from '../io/io.ts'
 import { machine } from '../io/process.ts'

@@ -1,8 +1,8 @@
+import { lazy } from '../../core/base/lazy.ts'
 import type { Client, CredentialSource } from '../../core/client/index.ts'
 import type { LoadedConfig, LoadOptions } from '../../core/config/index.ts'
-import { lazy } from '../../core/lazy.ts'
-import type { OpenOptions } from '../../core/open.ts'
-import type { Call, Runtime, Service } from '../../core/service.ts'
+import type { Call, Runtime, Service } from '../../core/protocol/service/service.ts'
+import type { OpenOptions } from '../../core/service/open.ts'
 import { variable } from '../command/flags.ts'
 import type { Io, ProcessEnvironment } from '../io/io.ts'
 import { homeOf, machine, packageJson, thisMachine } from '../io/process.ts'
@@ -88,7 +88,7 @@ export async function openSession(
       [Symbol.asyncDispose]: async () => client.close(),
     }
   }
-  const { openCore } = await import('../../core/open.ts')
+  const { openCore } = await import('../../core/service/open.ts')
   const config = readsConfig ? await configuration(flags, env, { tolerant, mustRun: tolerant }) : undefined
   const { service, runtime } = await openCore({
     version: packageJson().version,

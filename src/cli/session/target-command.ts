@@ -1,4 +1,4 @@
-import { sanitizeLine, sanitizeText } from '../../core/sanitize.ts'
+import { sanitizeLine, sanitizeText } from '../../core/base/sanitize.ts'
 import { SvcCommand } from '../command/base.ts'
 import { homeOf } from '../io/process.ts'
 import { type CommandSession, type OpeningOptions, openSession, placeOf, type SessionFlags } from './session.ts'

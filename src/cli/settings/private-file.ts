@@ -13,10 +13,10 @@ import {
 } from 'node:fs'
 import { dirname, posix, win32 } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { Fault } from '../../core/errors.ts'
-import { fileMeaning, fileProblem } from '../../core/file-errors.ts'
-import { sqlite } from '../../core/lazy.ts'
-import { makeFolder, othersMayWrite } from '../../core/own-files.ts'
+import { Fault } from '../../core/base/errors.ts'
+import { fileMeaning, fileProblem } from '../../core/base/file-errors.ts'
+import { sqlite } from '../../core/base/lazy.ts'
+import { makeFolder, othersMayWrite } from '../../core/base/own-files.ts'
 import { variable } from '../command/flags.ts'
 import type { ProcessEnvironment } from '../io/io.ts'
 import { homeOf, machine } from '../io/process.ts'
@@ -78,7 +78,7 @@ function judgeFolder(path: string): void {
  * paths directly, and would block this process for as long as the share does not answer. Throws `Fault` Local.
  */
 export async function awaitShare(path: string): Promise<void> {
-  const { filesWithin, isOnShare, patienceMs, SilentShareError } = await import('../../core/files/index.ts')
+  const { filesWithin, isOnShare, patienceMs, SilentShareError } = await import('../../core/base/files/index.ts')
   if (!isOnShare(path)) return
   const isRecent = silence !== undefined && performance.now() - silence.at < patienceMs
   if (!isRecent) {

@@ -1,5 +1,5 @@
 import { dirname, join } from 'node:path'
-import { Fault } from '../../core/errors.ts'
+import { Fault } from '../../core/base/errors.ts'
 import type { ProcessEnvironment } from '../io/io.ts'
 import { awaitShare, readPrivate, settingsFolder, writePrivate } from './private-file.ts'
 
@@ -134,7 +134,7 @@ export const signedOut = ({
 export async function profileNamed(settings: Settings, name: string, origin: string): Promise<ServerProfile> {
   const match = settings.profiles.find((profile) => profile.name === name)
   if (match) return match
-  const { nearestHint } = await import('../../core/suggest.ts')
+  const { nearestHint } = await import('../../core/base/suggest.ts')
   const names = settings.profiles.map((profile) => profile.name)
   throw new Fault('Usage', `unknown profile "${name}" (${origin})`, {
     hints: [

@@ -1,4 +1,4 @@
-import { Fault } from '../../core/errors.ts'
+import { Fault } from '../../core/base/errors.ts'
 import { variable } from '../command/flags.ts'
 import type { ProcessEnvironment } from '../io/io.ts'
 import type { ServerProfile, Settings } from './profiles.ts'

@@ -1,4 +1,4 @@
-import { Fault } from '../../core/errors.ts'
+import { Fault } from '../../core/base/errors.ts'
 import { oneOf, unknownName, variable } from '../command/flags.ts'
 import { serverOf } from '../credentials/credentials.ts'
 import type { ProcessEnvironment } from '../io/io.ts'

@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Discovery, discover, type Proposal } from '../../core/discover/index.ts'
-import { sanitizeLine } from '../../core/sanitize.ts'
-import type { Trial } from '../../core/service.ts'
+import { sanitizeLine } from '../../core/base/sanitize.ts'
+import { type Discovery, discover, type Proposal } from '../../core/checks/discover/index.ts'
+import type { Trial } from '../../core/protocol/service/service.ts'
 import type { CommandClock, ProcessEnvironment } from '../io/io.ts'
 import { homeOf, machine, packageJson } from '../io/process.ts'
 import { servesHere } from '../session/running.ts'
@@ -38,7 +38,10 @@ export async function proposeForThisMachine(env: ProcessEnvironment, signal: Abo
  */
 export async function tryProposals(all: readonly Proposal[], signal: AbortSignal): Promise<readonly Proposal[]> {
   if (all.length === 0) return all
-  const [{ openCore }, config] = await Promise.all([import('../../core/open.ts'), import('../../core/config/index.ts')])
+  const [{ openCore }, config] = await Promise.all([
+    import('../../core/service/open.ts'),
+    import('../../core/config/index.ts'),
+  ])
   const folder = mkdtempSync(join(tmpdir(), 'svc-discover-'))
   try {
     const file = await (await config.proposals()).proposedFile(all, [])

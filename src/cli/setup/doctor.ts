@@ -1,7 +1,7 @@
 import { accessSync, constants, readFileSync, realpathSync, statSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
-import { exits, Fault } from '../../core/errors.ts'
-import { othersMayWrite } from '../../core/own-files.ts'
+import { exits, Fault } from '../../core/base/errors.ts'
+import { othersMayWrite } from '../../core/base/own-files.ts'
 import type { Io, ProcessEnvironment } from '../io/io.ts'
 import { homeOf, machine, packageRoot } from '../io/process.ts'
 import { openAdmin } from '../session/admin.ts'
@@ -180,7 +180,7 @@ async function checkStore(examination: Examination): Promise<Outcome> {
   const any = await session.admin.users.any()
   const other = otherStoreWarning(value, homeOf(env))
   if (other !== undefined) return warning(other.replace(/^Warning: /, ''), 'Name that store with --store or SVC_STORE.')
-  const { shareOf } = await import('../../core/files/index.ts')
+  const { shareOf } = await import('../../core/base/files/index.ts')
   const share = value.includes('://') ? undefined : shareOf(value)
   if (share !== undefined) {
     const message = `${value} opens, but it is on the share ${share}: svc serve answers no request while that does not answer`

@@ -1,4 +1,4 @@
-import { Fault } from '../../core/errors.ts'
+import { Fault } from '../../core/base/errors.ts'
 import { unknownName, variable } from '../command/flags.ts'
 import type { ProcessEnvironment } from '../io/io.ts'
 import { homeOf, machine, packageJson, packageRoot } from '../io/process.ts'
@@ -119,7 +119,7 @@ async function storeInForce(flags: InForceFlags, env: ProcessEnvironment): Promi
 
 /** Whether something is at a path; for a share that does not answer, what to say of it. */
 async function presenceOf(path: string): Promise<'there' | 'missing' | { readonly silent: string }> {
-  const { isThere, SilentShareError } = await import('../../core/files/index.ts')
+  const { isThere, SilentShareError } = await import('../../core/base/files/index.ts')
   try {
     return (await isThere(path)) ? 'there' : 'missing'
   } catch (error) {

@@ -1,4 +1,4 @@
-import type { Proposal } from '../../core/discover/index.ts'
+import type { Proposal } from '../../core/checks/discover/index.ts'
 import { ServerType } from '../../core/protocol/index.ts'
 import { thisMachine } from '../io/process.ts'
 import {

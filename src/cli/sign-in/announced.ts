@@ -1,8 +1,8 @@
+import { Fault } from '../../core/base/errors.ts'
+import { isObject } from '../../core/base/json.ts'
 import { type ClientOptions, openClient } from '../../core/client/index.ts'
-import { Fault } from '../../core/errors.ts'
-import { isObject } from '../../core/json.ts'
 import { changesWanted } from '../../core/protocol/index.ts'
-import type { Call } from '../../core/service.ts'
+import type { Call } from '../../core/protocol/service/service.ts'
 import { readJson } from './openid/json.ts'
 
 /** Milliseconds. The sign-in is complete, and the answer only saves a request later. */

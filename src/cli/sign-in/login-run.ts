@@ -1,7 +1,7 @@
+import { exits, Fault } from '../../core/base/errors.ts'
 import { type Client, type ClientOptions, openClient } from '../../core/client/index.ts'
-import { exits, Fault } from '../../core/errors.ts'
 import type { AuthenticateResponse } from '../../core/protocol/index.ts'
-import type { Call, Credential } from '../../core/service.ts'
+import type { Call, Credential } from '../../core/protocol/service/service.ts'
 import { signInOf } from '../credentials/credentials.ts'
 import {
   credentialFrom,

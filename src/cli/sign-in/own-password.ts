@@ -1,6 +1,6 @@
+import { Fault } from '../../core/base/errors.ts'
 import { openClient } from '../../core/client/index.ts'
-import { Fault } from '../../core/errors.ts'
-import type { Call } from '../../core/service.ts'
+import type { Call } from '../../core/protocol/service/service.ts'
 import { expired, serverOf, signedInAt, signedInProfile, signInOf } from '../credentials/credentials.ts'
 import { credentialFrom, credentialOf, tokenStore, underLock } from '../credentials/token-store.ts'
 import type { Io } from '../io/io.ts'

@@ -1,5 +1,5 @@
-import { Fault } from '../errors.ts'
-import { isLoopbackHost } from '../loopback.ts'
+import { Fault } from '../base/errors.ts'
+import { isLoopbackHost } from '../base/loopback.ts'
 
 /** The address of a server. */
 export type Address = {

@@ -1,4 +1,4 @@
-import { Fault } from '../errors.ts'
+import { Fault } from '../base/errors.ts'
 import {
   type ExecutionMode,
   type HealthCheckRequest,
@@ -13,7 +13,7 @@ import {
   schemaOf,
   select,
 } from '../protocol/index.ts'
-import type { Call, Credential, Service } from '../service.ts'
+import type { Call, Credential, Service } from '../protocol/service/service.ts'
 import { type Address, readAddress } from './address.ts'
 import {
   byServerClock,
@@ -199,7 +199,7 @@ async function perform<O extends Operation>(
       // Loads the decoder while the server works on the answer.
       const [received, wire] = await Promise.all([
         travel(link, ask, credentialHeaders(credential), sent, { signal, progress, hasTimeout }),
-        afterSending().then(() => import('../wire/index.ts')),
+        afterSending().then(() => import('../protocol/wire/index.ts')),
       ])
       const run = runOf(received, sent, wire)
       if (run) return (await answerOfRun(run, request as HealthCheckRequest, received, sent, call)) as Response<O>
@@ -236,7 +236,7 @@ async function answerOfRun(
   demandSameRun(request, document, sent)
   if (call.fresh) demandNewRun(request, received, document.endedAt, sent)
   const run = runJudgedByStatus(document, received.status)
-  const { healthCheckResponse, selectRun } = await import('../reports/index.ts')
+  const { healthCheckResponse, selectRun } = await import('../checks/reports/index.ts')
   const selected = call.selection ? selectRun(run, call.selection) : run
   call.note?.({ ageSeconds: ageOf(received.headers) ?? 0, runId: run.runId ?? run.correlationId ?? '', run: selected })
   return healthCheckResponse(selected)
@@ -324,7 +324,7 @@ export function patienceFor(request: unknown, fresh = false): number {
 const afterSending = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 async function encode(operation: Operation, request: unknown): Promise<string> {
-  const { encodeJson } = await import('../wire/index.ts')
+  const { encodeJson } = await import('../protocol/wire/index.ts')
   return encodeJson(operations[operation].request, request)
 }
 

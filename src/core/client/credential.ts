@@ -1,7 +1,7 @@
-import { Fault } from '../errors.ts'
+import { Fault } from '../base/errors.ts'
 import { type HealthCheckResponse, type Operation, operations } from '../protocol/index.ts'
-import type { Call, Credential } from '../service.ts'
-import type { OffsetDate } from '../wire/index.ts'
+import type { Call, Credential } from '../protocol/service/service.ts'
+import type { OffsetDate } from '../protocol/wire/index.ts'
 import type { Received } from './exchange.ts'
 
 /** `OffsetDate` of wire, which is loaded after the request is sent. */

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { isLoopback } from '../loopback.ts'
+import { isLoopback } from '../base/loopback.ts'
 import type { Address } from './address.ts'
 import {
   BoundedBuffer,

@@ -1,4 +1,5 @@
-import { Fault, type FaultName, type FieldFault } from '../errors.ts'
+import { Fault, type FaultName, type FieldFault } from '../base/errors.ts'
+import { sanitizeAndCut } from '../base/sanitize.ts'
 import {
   isMarkedDrill,
   type Operation,
@@ -6,7 +7,6 @@ import {
   operations,
   type ResponseStatus,
 } from '../protocol/index.ts'
-import { sanitizeAndCut } from '../sanitize.ts'
 import type { Address } from './address.ts'
 import type { Received, Stage } from './exchange.ts'
 import type { ProxyServer } from './proxy.ts'

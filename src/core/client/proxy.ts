@@ -1,4 +1,4 @@
-import { Fault } from '../errors.ts'
+import { Fault } from '../base/errors.ts'
 import { type Address, bare } from './address.ts'
 
 export type ProxyEnvironment = Readonly<Record<string, string | undefined>>

@@ -1,5 +1,5 @@
-import { Fault } from '../errors.ts'
-import type { Call, Credential } from '../service.ts'
+import { Fault } from '../base/errors.ts'
+import type { Call, Credential } from '../protocol/service/service.ts'
 import { type CredentialSource, presenting, tokenOf } from './credential.ts'
 import type { ClientAsk, Received } from './exchange.ts'
 import type { SentRequest } from './failure.ts'
@@ -66,7 +66,7 @@ export async function askRaw(
     came: (received: Received) => void,
   ) => Promise<Received>,
 ): Promise<RawAnswer> {
-  const { decodeAnswer } = await import('../wire/index.ts')
+  const { decodeAnswer } = await import('../protocol/wire/index.ts')
   const own = call.credential !== undefined || (method !== 'GET' && signsIn.test(path))
   const how = { own, first: async () => tokenOf(call) ?? (await source?.current()) }
   let last: Received | undefined

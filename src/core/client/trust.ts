@@ -1,7 +1,7 @@
 import type { SecureContext } from 'node:tls'
-import { Fault } from '../errors.ts'
-import { fileProblem } from '../file-errors.ts'
-import { lazy } from '../lazy.ts'
+import { Fault } from '../base/errors.ts'
+import { fileProblem } from '../base/file-errors.ts'
+import { lazy } from '../base/lazy.ts'
 
 /** Error codes for a certificate from an unknown issuer. */
 const unknownIssuer = new Set([
@@ -78,7 +78,7 @@ async function readCaFile(path: string): Promise<readonly string[]> {
       ],
     })
   // Most commands name no such file.
-  const { readNamed, SilentShareError } = await import('../files/index.ts')
+  const { readNamed, SilentShareError } = await import('../base/files/index.ts')
   let pem: string
   try {
     pem = await readNamed(path, maxCaFile)

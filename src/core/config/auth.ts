@@ -1,5 +1,5 @@
-import { isLoopbackHost } from '../loopback.ts'
-import { nameMistake } from '../names.ts'
+import { isLoopbackHost } from '../base/loopback.ts'
+import { nameMistake } from '../base/names.ts'
 import {
   isMap,
   type Problem,
@@ -8,7 +8,7 @@ import {
   type SettingsContext,
   type SettingsSpec,
   type Values,
-} from '../settings/index.ts'
+} from '../base/settings/index.ts'
 
 /** One OpenID provider. */
 export const openIdSettings = {

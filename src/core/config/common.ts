@@ -1,6 +1,6 @@
+import type { SettingsSpec } from '../base/settings/index.ts'
 import { ExecutionMode } from '../protocol/index.ts'
-import { serveSettings } from '../serve-settings.ts'
-import type { SettingsSpec } from '../settings/index.ts'
+import { serveSettings } from '../protocol/service/serve-settings.ts'
 
 /** The settings of every monitor in svc.yaml, whatever its kind. */
 export const commonSettings = {

@@ -1,7 +1,7 @@
-import { isMonitor } from '../notify/index.ts'
-import { plannedNames } from '../plan/index.ts'
-import type { At } from '../settings/index.ts'
-import { didYouMean } from '../suggest.ts'
+import type { At } from '../base/settings/index.ts'
+import { didYouMean } from '../base/suggest.ts'
+import { plannedNames } from '../checks/plan/index.ts'
+import { isMonitor } from '../watch/notify/index.ts'
 import type { readTypes } from './types.ts'
 
 /** The monitors that other sections of svc.yaml may name. */

@@ -1,13 +1,13 @@
+import type { Problem } from '../base/settings/index.ts'
+import { didYouMean } from '../base/suggest.ts'
 import {
   type DependencyGroup,
   type MonitorOfType,
   type NamedElsewhere,
   type PlannedMonitor,
   writeMonitorOfType,
-} from '../engine/index.ts'
+} from '../checks/engine/index.ts'
 import { ServerType } from '../protocol/index.ts'
-import type { Problem } from '../settings/index.ts'
-import { didYouMean } from '../suggest.ts'
 import type { MonitorRead } from './monitors.ts'
 
 /** A mistake in the entry of a monitor. */

@@ -1,4 +1,4 @@
-import { isMap, type Problem, type Raw } from '../settings/index.ts'
+import { isMap, type Problem, type Raw } from '../base/settings/index.ts'
 
 /** A group of `dependsOn`, with names and tags as written. */
 export type WrittenGroup = {

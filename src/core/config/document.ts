@@ -1,5 +1,5 @@
 import type { Document, Node, Pair, Scalar, YAMLError, YAMLMap } from 'yaml'
-import { isPlainKey, type Problem } from '../settings/index.ts'
+import { isPlainKey, type Problem } from '../base/settings/index.ts'
 
 /** Counted from 1, as in editors. */
 export type DocumentPlace = { readonly line: number; readonly column: number }

@@ -1,7 +1,7 @@
-import { cronOf, zoneProblem } from '../cron.ts'
-import { type DrillConfig, drillSettings } from '../drill/index.ts'
-import { drillMistake } from '../notify/index.ts'
-import { type Problem, readSettings, type SettingsContext } from '../settings/index.ts'
+import { cronOf, zoneProblem } from '../base/cron.ts'
+import { type Problem, readSettings, type SettingsContext } from '../base/settings/index.ts'
+import { type DrillConfig, drillSettings } from '../watch/drill/index.ts'
+import { drillMistake } from '../watch/notify/index.ts'
 import { unknown } from './configured.ts'
 import type { NotifyConfig } from './notify.ts'
 

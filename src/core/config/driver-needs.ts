@@ -1,4 +1,4 @@
-import { type DriverName, type DriverSearch, driverNames, driverSearch, findDriver } from '../drivers/index.ts'
+import { type DriverName, type DriverSearch, driverNames, driverSearch, findDriver } from '../checks/drivers/index.ts'
 import type { TypeConfig, Types } from './types.ts'
 
 /** The monitors that need each driver, as `Sql/sqlserver orders`. */

@@ -1,7 +1,7 @@
-import type { Services } from '../engine/index.ts'
-import { Fault } from '../errors.ts'
-import { filesWithin } from '../files/index.ts'
-import { isMap, type Problem, readSettings, type SettingsContext, type SettingsSpec } from '../settings/index.ts'
+import { Fault } from '../base/errors.ts'
+import { filesWithin } from '../base/files/index.ts'
+import { isMap, type Problem, readSettings, type SettingsContext, type SettingsSpec } from '../base/settings/index.ts'
+import type { Services } from '../checks/engine/index.ts'
 import { configTrust, readFile, systemConfig, type WhereOptions } from './find.ts'
 
 /** The `exec:` section of the system's svc.yaml: the folders whose programs may run. */

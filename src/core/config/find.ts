@@ -1,9 +1,9 @@
 import { dirname, posix, win32 } from 'node:path'
-import { Fault } from '../errors.ts'
-import { fileProblem } from '../file-errors.ts'
-import { type ConfiguredFiles, type FileContent, type FileStatus, SilentShareError } from '../files/index.ts'
-import { entryOf } from '../lazy.ts'
-import { type PathPlace, quoted, type UntrustedPlace, untrustedPlaces, type Way, wayAlong } from '../own-files.ts'
+import { Fault } from '../base/errors.ts'
+import { fileProblem } from '../base/file-errors.ts'
+import { type ConfiguredFiles, type FileContent, type FileStatus, SilentShareError } from '../base/files/index.ts'
+import { entryOf } from '../base/lazy.ts'
+import { type PathPlace, quoted, type UntrustedPlace, untrustedPlaces, type Way, wayAlong } from '../base/own-files.ts'
 
 export type WhereOptions = {
   /** `--config`. */

@@ -1,8 +1,8 @@
-import { monitorKey, type PlannedMonitor, parseKey, writeKey } from '../engine/index.ts'
-import { isKindName, ofType } from '../plan/index.ts'
+import type { Problem } from '../base/settings/index.ts'
+import { didYouMean } from '../base/suggest.ts'
+import { monitorKey, type PlannedMonitor, parseKey, writeKey } from '../checks/engine/index.ts'
+import { isKindName, ofType } from '../checks/plan/index.ts'
 import { ServerType } from '../protocol/index.ts'
-import type { Problem } from '../settings/index.ts'
-import { didYouMean } from '../suggest.ts'
 
 /** Why a text cannot be a former key of a monitor of this kind, or undefined. */
 export function formerKeyMistake(written: string, kind: string): string | undefined {

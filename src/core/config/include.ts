@@ -1,8 +1,8 @@
 import { posix, win32 } from 'node:path'
-import { Fault } from '../errors.ts'
-import { fileProblem } from '../file-errors.ts'
-import { problemOnShare, SilentShareError } from '../files/index.ts'
-import { type Problem, readSettings, type SettingsContext, type SettingsSpec } from '../settings/index.ts'
+import { Fault } from '../base/errors.ts'
+import { fileProblem } from '../base/file-errors.ts'
+import { problemOnShare, SilentShareError } from '../base/files/index.ts'
+import { type Problem, readSettings, type SettingsContext, type SettingsSpec } from '../base/settings/index.ts'
 import { type ConfigTrust, isMissing } from './find.ts'
 
 /** The section of svc.yaml that names further files. */

@@ -11,7 +11,7 @@ export const loadRehearsal = () => import('./rehearsal.ts')
 export const proposals = () => import('./proposed.ts')
 export const loadDriverNeeds = () => import('./driver-needs.ts')
 export const loadScheduleLoad = () => import('./schedule-load.ts')
-export { accountProblem, proxyProblem, serveSettings } from '../serve-settings.ts'
+export { accountProblem, proxyProblem, serveSettings } from '../protocol/service/serve-settings.ts'
 export type { AuthConfig } from './auth.ts'
 export type { ServeConfig } from './load.ts'
 export type { NotifyConfig } from './notify.ts'

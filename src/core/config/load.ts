@@ -1,10 +1,5 @@
-import type { DrillConfig } from '../drill/index.ts'
-import type { Services } from '../engine/index.ts'
-import { Fault, type FilePlace } from '../errors.ts'
-import { filesWithin } from '../files/index.ts'
-import { monitorName, uncheckedMonitor } from '../plan/index.ts'
-import { ServerType } from '../protocol/index.ts'
-import { type ServeOptions, serveSettings } from '../serve-settings.ts'
+import { Fault, type FilePlace } from '../base/errors.ts'
+import { filesWithin } from '../base/files/index.ts'
 import {
   isMap,
   isPlainKey,
@@ -14,7 +9,12 @@ import {
   type SettingsContext,
   type SettingsSpec,
   unknownKey,
-} from '../settings/index.ts'
+} from '../base/settings/index.ts'
+import type { Services } from '../checks/engine/index.ts'
+import { monitorName, uncheckedMonitor } from '../checks/plan/index.ts'
+import { ServerType } from '../protocol/index.ts'
+import { type ServeOptions, serveSettings } from '../protocol/service/serve-settings.ts'
+import type { DrillConfig } from '../watch/drill/index.ts'
 import type { AuthConfig } from './auth.ts'
 import { type MonitorProblem, underPath } from './dependencies.ts'
 import type { DocumentPlace } from './document.ts'

@@ -1,4 +1,4 @@
-import { isMap, type Problem, type Raw } from '../settings/index.ts'
+import { isMap, type Problem, type Raw } from '../base/settings/index.ts'
 import type { ParsedDocument } from './document.ts'
 
 /** A file of the configuration. */

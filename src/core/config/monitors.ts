@@ -1,6 +1,3 @@
-import { type AnyKind, deadlines, type PlannedMonitor } from '../engine/index.ts'
-import { configurableKinds, depthOf, hostKind, isKindName, loadKind, monitorName } from '../plan/index.ts'
-import { ExecutionMode } from '../protocol/index.ts'
 import {
   type Every,
   isMap,
@@ -12,8 +9,11 @@ import {
   type SettingsSpec,
   type Target,
   writeDuration,
-} from '../settings/index.ts'
-import { didYouMean } from '../suggest.ts'
+} from '../base/settings/index.ts'
+import { didYouMean } from '../base/suggest.ts'
+import { type AnyKind, deadlines, type PlannedMonitor } from '../checks/engine/index.ts'
+import { configurableKinds, depthOf, hostKind, isKindName, loadKind, monitorName } from '../checks/plan/index.ts'
+import { ExecutionMode } from '../protocol/index.ts'
 import {
   commonFor,
   commonSettings,
@@ -81,7 +81,7 @@ export async function readMonitor(
   const read = await readKnown(raw, kind, plainName ?? kindName, { context, inherited })
   const patterns = patternsIn(raw, [])
   if (patterns.length === 0) return { ...names, ...read }
-  const { patternWarning } = await import('../assert/expectation.ts')
+  const { patternWarning } = await import('../checks/assert/expectation.ts')
   const warnings = patterns.flatMap(({ path, pattern }) => {
     const message = patternWarning(pattern)
     return message === undefined ? [] : [{ path, message }]

@@ -1,5 +1,3 @@
-import { type AnyReceiverKind, notifySettings, type ReceiverConfig, receiverKinds } from '../notify/index.ts'
-import { ServerType } from '../protocol/index.ts'
 import {
   type At,
   isMap,
@@ -10,7 +8,9 @@ import {
   type SettingsContext,
   type SettingsSpec,
   type Target,
-} from '../settings/index.ts'
+} from '../base/settings/index.ts'
+import { ServerType } from '../protocol/index.ts'
+import { type AnyReceiverKind, notifySettings, type ReceiverConfig, receiverKinds } from '../watch/notify/index.ts'
 import { type Configured, invalidOf, monitorsOf, refuseIdle, unknown } from './configured.ts'
 
 /** The receivers of notifications, in the order of the file. */

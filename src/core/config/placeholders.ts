@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { isMap, type Problem } from '../settings/index.ts'
+import { isMap, type Problem } from '../base/settings/index.ts'
 
 /** `${name}`. `$${name}` is the literal text `${name}`. */
 const placeholder = /\$(\$?)\{([^{}]*)\}/g

@@ -17,9 +17,9 @@ export const preloadReading = async (): Promise<unknown> =>
     import('./profile-use.ts'),
     import('./profiles.ts'),
     // Loads croner.
-    import('../cron.ts').then(({ readCron }) => readCron('@daily', 'UTC')),
+    import('../base/cron.ts').then(({ readCron }) => readCron('@daily', 'UTC')),
     import('./quiet.ts'),
     import('./schedule-load.ts'),
     // Loads what regular expressions need.
-    import('../assert/expectation.ts').then(({ patternWarning }) => patternWarning('/a/')),
+    import('../checks/assert/expectation.ts').then(({ patternWarning }) => patternWarning('/a/')),
   ])

@@ -1,6 +1,6 @@
-import type { Parameter, ParameterType, Profile } from '../profiles/index.ts'
-import { isMap, type Problem, readSettings, type SettingsContext } from '../settings/index.ts'
-import { didYouMean } from '../suggest.ts'
+import { isMap, type Problem, readSettings, type SettingsContext } from '../base/settings/index.ts'
+import { didYouMean } from '../base/suggest.ts'
+import type { Parameter, ParameterType, Profile } from '../checks/profiles/index.ts'
 import { kindProblem, readMonitor } from './monitors.ts'
 import { conditionsIn, fill, namesIn, namesWithinText, writtenAt } from './placeholders.ts'
 

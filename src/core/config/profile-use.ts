@@ -1,5 +1,3 @@
-import { monitorName } from '../plan/index.ts'
-import { type Profile, type ProfileMonitor, parameterSetting } from '../profiles/index.ts'
 import {
   isMap,
   type Problem,
@@ -8,7 +6,9 @@ import {
   type SettingsContext,
   type SettingsSpec,
   valueIn,
-} from '../settings/index.ts'
+} from '../base/settings/index.ts'
+import { monitorName } from '../checks/plan/index.ts'
+import { type Profile, type ProfileMonitor, parameterSetting } from '../checks/profiles/index.ts'
 import { type Inherited, unitedTags } from './common.ts'
 import { kindProblem, type MonitorRead, readMonitor } from './monitors.ts'
 import { fill, isPresent, nameAlone, namesIn, writtenAt } from './placeholders.ts'

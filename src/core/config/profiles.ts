@@ -1,4 +1,13 @@
 import {
+  isMap,
+  type Problem,
+  type Raw,
+  readSettings,
+  type SettingsContext,
+  type SettingsSpec,
+  unknownKey,
+} from '../base/settings/index.ts'
+import {
   isProfileName,
   loadProfile,
   type Parameter,
@@ -8,16 +17,7 @@ import {
   parameterSetting,
   parameterTypes,
   profileNames,
-} from '../profiles/index.ts'
-import {
-  isMap,
-  type Problem,
-  type Raw,
-  readSettings,
-  type SettingsContext,
-  type SettingsSpec,
-  unknownKey,
-} from '../settings/index.ts'
+} from '../checks/profiles/index.ts'
 import { commonSettings } from './common.ts'
 import { monitorProblems, unknownName } from './profile-definition.ts'
 

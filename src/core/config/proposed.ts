@@ -1,4 +1,4 @@
-import type { Proposal, ProposedEntry } from '../discover/index.ts'
+import type { Proposal, ProposedEntry } from '../checks/discover/index.ts'
 
 /**
  * A svc.yaml with all proposed monitors, by server type. What does not work as it is becomes a comment with the reason.

@@ -1,5 +1,5 @@
-import { type ClockQuiet, clockProblem, quietSettings } from '../quiet/index.ts'
-import { type Problem, place, readSettings, type SettingsContext } from '../settings/index.ts'
+import { type Problem, place, readSettings, type SettingsContext } from '../base/settings/index.ts'
+import { type ClockQuiet, clockProblem, quietSettings } from '../watch/quiet/index.ts'
 import { type Configured, refuseIdle } from './configured.ts'
 
 /** When notifications wait, in the order of the file. */

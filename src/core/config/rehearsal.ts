@@ -1,4 +1,5 @@
-import { writeMonitorOfType } from '../engine/index.ts'
+import { type At, isMap, type Problem, place, readSettings, type SettingsReading } from '../base/settings/index.ts'
+import { writeMonitorOfType } from '../checks/engine/index.ts'
 import { ServerType } from '../protocol/index.ts'
 import {
   declarationOf,
@@ -12,8 +13,7 @@ import {
   type ScriptStep,
   scriptOf,
   sentences,
-} from '../rehearsal/index.ts'
-import { type At, isMap, type Problem, place, readSettings, type SettingsReading } from '../settings/index.ts'
+} from '../watch/rehearsal/index.ts'
 import { unknown } from './configured.ts'
 import { parseDocument } from './document.ts'
 import { type Config, type Placed, refusal } from './load.ts'

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { Secret } from '../settings/index.ts'
+import { Secret } from '../base/settings/index.ts'
 import type { Config } from './load.ts'
 
 /** The settings of `serve:` that a reload may change. All others have effect at the start only. */

@@ -1,4 +1,4 @@
-import { intervalsOfMonitor, measuredRunsPerMinute, runsPerMinute } from '../schedule/index.ts'
+import { intervalsOfMonitor, measuredRunsPerMinute, runsPerMinute } from '../watch/schedule/index.ts'
 import type { ServeConfig } from './load.ts'
 import type { TypeConfig, Types } from './types.ts'
 

@@ -1,7 +1,4 @@
-import type { PlannedMonitor } from '../engine/index.ts'
-import { hostKind, hostMonitor, isConfigured, loadKind, plannedNames } from '../plan/index.ts'
-import { ServerType } from '../protocol/index.ts'
-import { sanitizeAndCut } from '../sanitize.ts'
+import { sanitizeAndCut } from '../base/sanitize.ts'
 import {
   type Every,
   isMap,
@@ -10,8 +7,11 @@ import {
   readSettings,
   type SettingsContext,
   unknownKey,
-} from '../settings/index.ts'
-import { didYouMean } from '../suggest.ts'
+} from '../base/settings/index.ts'
+import { didYouMean } from '../base/suggest.ts'
+import type { PlannedMonitor } from '../checks/engine/index.ts'
+import { hostKind, hostMonitor, isConfigured, loadKind, plannedNames } from '../checks/plan/index.ts'
+import { ServerType } from '../protocol/index.ts'
 import { type Inherited, typeSettings } from './common.ts'
 import {
   type Dependencies,

@@ -1,4 +1,4 @@
-import { Fault } from '../errors.ts'
+import { Fault } from '../base/errors.ts'
 import type { HealthCheckResponse, MonitoringResult, MonitorSummary } from './dtos.ts'
 import { isMarkedDrill, markDrill } from './run-document.ts'
 

@@ -1,7 +1,7 @@
 import { performance } from 'node:perf_hooks'
-import { Fault } from '../errors.ts'
+import { Fault } from '../base/errors.ts'
 import { type OperationSpec, operations } from '../protocol/index.ts'
-import type { AnswerFacts, Call } from '../service.ts'
+import type { AnswerFacts, Call } from '../protocol/service/service.ts'
 import {
   formats,
   type Negotiated,
@@ -10,7 +10,7 @@ import {
   refuseInQuery,
   requireFields,
   type WireValues,
-} from '../wire/index.ts'
+} from '../protocol/wire/index.ts'
 import type { HttpAnswer } from './answer.ts'
 import { callOf, credentialFor } from './call.ts'
 import { orCancelled, type RequestContext, type ServerContext } from './context.ts'

@@ -1,5 +1,5 @@
 import { readsHealth } from '../protocol/index.ts'
-import type { AnswerFacts, Call } from '../service.ts'
+import type { AnswerFacts, Call } from '../protocol/service/service.ts'
 import { ownOrigin, type RequestContext, type ServerContext, signedRequest } from './context.ts'
 import { presented } from './credential.ts'
 import { refuseForeignChange } from './origins.ts'

@@ -1,5 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Call, Credential, DigestCredential, PasswordCredential, SignedRequest } from '../service.ts'
+import type {
+  Call,
+  Credential,
+  DigestCredential,
+  PasswordCredential,
+  SignedRequest,
+} from '../protocol/service/service.ts'
 
 /** The sign-in cookies (A2), with the names that existing clients use. */
 export const cookieNames = { session: 'ss-id', permanent: 'ss-pid', option: 'ss-opt', token: 'ss-tok' } as const

@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
-import { Fault } from '../errors.ts'
-import { type Lazy, lazy } from '../lazy.ts'
+import { Fault } from '../base/errors.ts'
+import { type Lazy, lazy } from '../base/lazy.ts'
+import { reports } from '../checks/reports/index.ts'
+import { type Fields, maxBatch, type OperationSpec, replyRoutes, type Schema, schemaOf } from '../protocol/index.ts'
 import {
   appMetadata,
   callerOf,
@@ -19,11 +21,9 @@ import {
   shapes,
   typesMetadata,
   usualVerb,
-} from '../metadata/index.ts'
-import { type Fields, maxBatch, type OperationSpec, replyRoutes, type Schema, schemaOf } from '../protocol/index.ts'
-import { reports } from '../reports/index.ts'
-import type { RuntimeFacts, ServeOptions } from '../service.ts'
-import type { Pair } from '../wire/index.ts'
+} from '../protocol/metadata/index.ts'
+import type { RuntimeFacts, ServeOptions } from '../protocol/service/service.ts'
+import type { Pair } from '../protocol/wire/index.ts'
 import type { HttpAnswer } from './answer.ts'
 import { html, type Markup, pagePolicy, trusted } from './html.ts'
 import { type OwnPage, overHttp, ownPages, type TypesPage } from './routes.ts'

@@ -1,21 +1,22 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { Fault } from '../errors.ts'
-import { languageNames } from '../metadata/index.ts'
-import { readsHere } from '../service.ts'
+import { Fault } from '../base/errors.ts'
+import { languageNames } from '../protocol/metadata/index.ts'
+import { readsHere } from '../protocol/service/service.ts'
 import type { HttpAnswer } from './answer.ts'
 import { operateBatch } from './batch.ts'
-import { boardPage } from './board.ts'
 import { baseUrl, createRequestContext, orCancelled, type RequestContext, type ServerContext } from './context.ts'
 import type { DocumentName } from './documents.ts'
-import { drillPage } from './drill-page.ts'
 import { stackOf } from './log.ts'
 import { metricsPage } from './metrics-page.ts'
 import { operate } from './operate.ts'
 import { preflightHeaders } from './origins.ts'
-import { statusPage } from './page.ts'
+import { boardPage } from './pages/board.ts'
+import { drillPage } from './pages/drill-page.ts'
+import { statusPage } from './pages/page.ts'
+import { quietForm } from './pages/quiet-forms.ts'
+import { signInPage } from './pages/sign-in-page.ts'
 import { isProbe } from './probes.ts'
-import { quietForm } from './quiet-forms.ts'
 import { asScripted, notForProduction, recordRequest } from './rehearsal.ts'
 import { faultAnswer, plainJson } from './response.ts'
 import {
@@ -28,7 +29,6 @@ import {
   type TypesPage,
 } from './routes.ts'
 import { send } from './send.ts'
-import { signInPage } from './sign-in-page.ts'
 
 /**
  * Detects requests that Node's parser accepts although two readers could understand them differently (S2). Returns the

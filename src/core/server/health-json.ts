@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { ErrorResponse, HealthCheckResponse, type NameStyle, type ResponseStatus } from '../protocol/index.ts'
-import { encodeJson, type Trailing } from '../wire/index.ts'
+import { encodeJson, type Trailing } from '../protocol/wire/index.ts'
 
 /** The JSON of an answer, split at the CorrelationId. */
 type Halves = { readonly of: HealthCheckResponse; readonly before: string; readonly after: string }

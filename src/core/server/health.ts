@@ -1,4 +1,5 @@
-import { exits } from '../errors.ts'
+import { exits } from '../base/errors.ts'
+import { type Entry, reports } from '../checks/reports/index.ts'
 import {
   ExecutionMode,
   HealthCheckRequest,
@@ -7,9 +8,8 @@ import {
   runMediaType,
   type ServerType,
 } from '../protocol/index.ts'
-import { type Entry, reports } from '../reports/index.ts'
-import type { AnswerFacts, RecentRun, RuntimeFacts } from '../service.ts'
-import { encodeRun } from '../wire/index.ts'
+import type { AnswerFacts, RecentRun, RuntimeFacts } from '../protocol/service/service.ts'
+import { encodeRun } from '../protocol/wire/index.ts'
 import type { HttpAnswer } from './answer.ts'
 import { baseUrl, type RequestContext, type ServerContext } from './context.ts'
 import { failureOf } from './health-json.ts'

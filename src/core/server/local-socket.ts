@@ -4,10 +4,10 @@ import type { Server } from 'node:http'
 import { connect, Server as NetServer, type Socket } from 'node:net'
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
-import { Fault } from '../errors.ts'
-import { fileProblem } from '../file-errors.ts'
-import { othersMayWrite } from '../own-files.ts'
-import type { PeerProcess } from '../service.ts'
+import { Fault } from '../base/errors.ts'
+import { fileProblem } from '../base/file-errors.ts'
+import { othersMayWrite } from '../base/own-files.ts'
+import type { PeerProcess } from '../protocol/service/service.ts'
 
 /** `serve.socket`: requests over a Unix socket. */
 export type LocalSocket = {

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import type { PeerProcess } from '../service.ts'
+import type { PeerProcess } from '../protocol/service/service.ts'
 
 /** A connection on loopback, as far as the limit on their number goes. */
 export type LocalConnection = {

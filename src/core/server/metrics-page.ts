@@ -1,15 +1,14 @@
-import { ExecutionMode, ServerType } from '../protocol/index.ts'
 import {
   type ExpositionFormat,
-  type Family,
   type LiveOptions,
   type LiveText,
   loadConfirmed,
   loadLive,
   loadPrometheus,
-  type Sample,
-} from '../reports/index.ts'
-import type { RecentRun, Runtime } from '../service.ts'
+} from '../checks/reports/index.ts'
+import { ExecutionMode, ServerType } from '../protocol/index.ts'
+import type { Family, Sample } from '../protocol/service/family.ts'
+import type { RecentRun, Runtime } from '../protocol/service/service.ts'
 import type { HttpAnswer } from './answer.ts'
 import { callOf } from './call.ts'
 import { type RequestContext, type ServerContext, signedRequest } from './context.ts'

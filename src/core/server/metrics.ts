@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { getHeapStatistics } from 'node:v8'
-import { entryOf } from '../lazy.ts'
-import type { Family, Sample } from '../reports/index.ts'
+import { entryOf } from '../base/lazy.ts'
+import type { Family, Sample } from '../protocol/service/family.ts'
 
 /** Counts answers by route, method and status. Every label takes few values, whatever callers send. */
 export class Metrics {

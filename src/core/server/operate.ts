@@ -1,7 +1,7 @@
-import { Fault } from '../errors.ts'
+import { Fault } from '../base/errors.ts'
+import type { ReportName } from '../checks/reports/index.ts'
 import { type ChangePasswordResponse, operations, readsHealth, runMediaType } from '../protocol/index.ts'
-import type { ReportName } from '../reports/index.ts'
-import type { AnswerFacts, Call } from '../service.ts'
+import type { AnswerFacts, Call } from '../protocol/service/service.ts'
 import {
   bind,
   formatNamed,
@@ -14,7 +14,7 @@ import {
   requireFields,
   type Sources,
   type WireValues,
-} from '../wire/index.ts'
+} from '../protocol/wire/index.ts'
 import type { HttpAnswer } from './answer.ts'
 import { callOf, credentialFor } from './call.ts'
 import { orCancelled, type RequestContext, type ServerContext } from './context.ts'

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import { Fault } from '../errors.ts'
+import { Fault } from '../base/errors.ts'
 
 /**
  * The origin of a browser's request: its Origin header, or the origin of its Referer (a script tag sends no Origin).

@@ -5,9 +5,9 @@ import { endianness } from 'node:os'
 import { performance } from 'node:perf_hooks'
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { isLoopback } from '../loopback.ts'
-import { orLate, pace } from '../pace.ts'
-import type { PeerProcess, ServeOptions } from '../service.ts'
+import { isLoopback } from '../base/loopback.ts'
+import { orLate, pace } from '../base/pace.ts'
+import type { PeerProcess, ServeOptions } from '../protocol/service/service.ts'
 import { type Log, logOnce } from './log.ts'
 
 /** The two ends of a connection, as a socket of this server knows them. */

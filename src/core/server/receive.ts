@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { createGunzip, createInflate, createInflateRaw, type Gunzip, type Inflate, type InflateRaw } from 'node:zlib'
-import { Fault } from '../errors.ts'
+import { Fault } from '../base/errors.ts'
 import type { RequestContext } from './context.ts'
 import type { ServerLimits } from './limits.ts'
 

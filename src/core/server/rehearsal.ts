@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { Fault } from '../errors.ts'
+import { Fault } from '../base/errors.ts'
 import type { HttpAnswer } from './answer.ts'
 import { orCancelled, type RequestContext, type ServerContext, type ServerRehearsal } from './context.ts'
 import { html } from './html.ts'

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { Fault } from '../errors.ts'
+import { Fault } from '../base/errors.ts'
 import { AuthenticateResponse, type Dto, markDrill, type OperationSpec } from '../protocol/index.ts'
 import {
   attachment,
@@ -11,7 +11,7 @@ import {
   jsonpContentType,
   type Negotiated,
   type Trailing,
-} from '../wire/index.ts'
+} from '../protocol/wire/index.ts'
 import type { HttpAnswer } from './answer.ts'
 import type { RequestContext, ServerContext } from './context.ts'
 import { stackOf } from './log.ts'

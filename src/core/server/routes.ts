@@ -1,5 +1,5 @@
-import { Fault } from '../errors.ts'
-import { type LanguageName, languageNames, languages, parametersOf } from '../metadata/index.ts'
+import { Fault } from '../base/errors.ts'
+import { type ReportName, reports } from '../checks/reports/index.ts'
 import {
   AcknowledgeFault,
   Authenticate,
@@ -13,8 +13,15 @@ import {
   type ReplyRoute,
   replyRoutes,
 } from '../protocol/index.ts'
-import { type ReportName, reports } from '../reports/index.ts'
-import { type FormatName, formatNamed, type Negotiated, type Pair, parsePairs, type WireValues } from '../wire/index.ts'
+import { type LanguageName, languageNames, languages, parametersOf } from '../protocol/metadata/index.ts'
+import {
+  type FormatName,
+  formatNamed,
+  type Negotiated,
+  type Pair,
+  parsePairs,
+  type WireValues,
+} from '../protocol/wire/index.ts'
 import { escapeControls } from './log.ts'
 
 /** The server's own pages besides the operations. The router and OpenAPI both read this table, one row per page. */

@@ -6,7 +6,7 @@ import {
   type ChangePasswordResponse,
   operations,
 } from '../protocol/index.ts'
-import type { Call } from '../service.ts'
+import type { Call } from '../protocol/service/service.ts'
 import type { HttpAnswer } from './answer.ts'
 import { baseUrl, ownOrigin, type RequestContext, type ServerContext, signedRequest } from './context.ts'
 import {

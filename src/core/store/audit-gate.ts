@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { ChainEntry } from '../audit/index.ts'
+import type { ChainEntry } from './audit/index.ts'
 import type { AuditGate } from './data.ts'
 import type { Later } from './dialect.ts'
 import type { StoreLink } from './link.ts'

@@ -1,4 +1,4 @@
-import { lazyMethods, madeOnUse } from '../lazy.ts'
+import { lazyMethods, madeOnUse } from '../base/lazy.ts'
 import { gated } from './audit-gate.ts'
 import type { StoreClock } from './clock.ts'
 import type { AuditGate, Data } from './data.ts'

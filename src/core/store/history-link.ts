@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
-import { Fault, NewerStore } from '../errors.ts'
-import { lazy } from '../lazy.ts'
+import { Fault, NewerStore } from '../base/errors.ts'
+import { lazy } from '../base/lazy.ts'
 import type { HistoryLink } from './data-over.ts'
 import { laterSql } from './dialect.ts'
 import { historyForm, historyPathOf, historySteps } from './history-schema.ts'

@@ -3,7 +3,6 @@
 import { schemaCheck } from './own-schema.ts'
 import { migrations } from './schema.ts'
 
-export type { Backup } from './backup.ts'
 export type {
   Actor,
   AuditBeginning,
@@ -35,8 +34,9 @@ export type {
   UserToAdd,
 } from './data.ts'
 export { adminGrant } from './grants.ts'
-export type { Keeper, KeeperLog } from './keeper.ts'
 export { openStore, refuseUnopenable, type Store, type StoreOptions } from './open.ts'
+export type { Backup } from './upkeep/backup.ts'
+export type { Keeper, KeeperLog } from './upkeep/keeper.ts'
 // Loaded on demand: only `svc serve` needs the keeper and the marker, only completion the names, only root the store of the
 // service, and only a few commands the last ones.
 /** What only a server and the commands of the audit need. */
@@ -47,19 +47,19 @@ export const loadNodesOfNewerStore = async () => (await import('./newer-nodes.ts
 export const loadPostgresRows = async () =>
   void (await Promise.all([import('./history-link.ts'), import('./rows/nodes.ts')]))
 export const ownSchemaCheck = () => schemaCheck(migrations)
-export const loadKeeper = async () => (await import('./keeper.ts')).keepStore
+export const loadKeeper = async () => (await import('./upkeep/keeper.ts')).keepStore
 /** What compares the schema while a server runs. Loaded before it listens, as everything that requests use. */
 export const loadInspection = async () => await import('./inspect-schema.ts')
 export const loadStoredNames = async () => (await import('./names.ts')).storedNames
 export const loadServiceStore = async () => (await import('./service-store.ts')).storeOfService
 export const loadAuditEvents = () => import('./audit-events.ts')
-export const loadBackup = async () => (await import('./backup.ts')).backUp
-export const loadRestore = async () => (await import('./restore.ts')).restore
+export const loadBackup = async () => (await import('./upkeep/backup.ts')).backUp
+export const loadRestore = async () => (await import('./upkeep/restore.ts')).restore
 export { nonceLivesMs, prefixesKeptMs } from './data.ts'
 export { type DataOptions, openData } from './open-data.ts'
 export { shownStore, storeKind, storePathFor } from './path.ts'
-export type { Restored } from './restore.ts'
-export type { RolledBack } from './rollback.ts'
 export { applicationId } from './schema.ts'
 export type { ServiceStore } from './service-store.ts'
 export { nameKey } from './tables.ts'
+export type { Restored } from './upkeep/restore.ts'
+export type { RolledBack } from './upkeep/rollback.ts'

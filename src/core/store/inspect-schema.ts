@@ -13,7 +13,7 @@ export async function inspectSchema(link: StoreLink, isShared: boolean): Promise
     : '(SELECT user_version FROM pragma_user_version)'
   const query = sql<{ version: number; objects: string }>`${sql.raw(`
     SELECT ${version} AS "version", (${isShared ? postgresObjects : sqliteObjects}) AS "objects"`)}`
-  const own = isShared ? (await import('./postgres-migrate.ts')).ownTables() : ownSchema('sqlite', migrations)
+  const own = isShared ? (await import('./postgres/migrate.ts')).ownTables() : ownSchema('sqlite', migrations)
   const { rows } = await link.read((db) => query.execute(db))
   const [row] = rows
   if (!row || row.version > migrations.length) return { altering: [], foreign: [] }

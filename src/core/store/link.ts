@@ -1,4 +1,4 @@
-import { Fault, StoreOutage } from '../errors.ts'
+import { Fault, StoreOutage } from '../base/errors.ts'
 import type { StoreFiles } from './path.ts'
 import type { Db } from './tables.ts'
 

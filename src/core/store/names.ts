@@ -1,5 +1,5 @@
-import { isThere } from '../files/index.ts'
-import { sqlite } from '../lazy.ts'
+import { isThere } from '../base/files/index.ts'
+import { sqlite } from '../base/lazy.ts'
 import { refuseUnsafe, storeKind } from './path.ts'
 
 /** What the names are of. */

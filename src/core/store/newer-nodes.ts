@@ -1,6 +1,6 @@
-import { lazy } from '../lazy.ts'
-import type { NodeRow } from '../nodes/index.ts'
-import { linkPostgres } from './postgres-link.ts'
+import { lazy } from '../base/lazy.ts'
+import type { NodeRow } from '../watch/nodes/index.ts'
+import { linkPostgres } from './postgres/link.ts'
 import { memberOf, membersQuery } from './rows/node-rows.ts'
 
 /**

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { Fault } from '../errors.ts'
-import { lazy } from '../lazy.ts'
+import { Fault } from '../base/errors.ts'
+import { lazy } from '../base/lazy.ts'
 import type { Data } from './data.ts'
 import type { StoreLink } from './link.ts'
 import { refuseUnopenable } from './open.ts'
@@ -60,7 +60,7 @@ async function linkStore({
   readonly env: NonNullable<DataOptions['env']>
 }): Promise<StoreLink> {
   if (storeKind(store) === 'postgres') {
-    const { linkPostgres } = await import('./postgres-link.ts')
+    const { linkPostgres } = await import('./postgres/link.ts')
     return await linkPostgres({ url: store, create, env, signal })
   }
   await refuseUnopenable(store)

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { closeSync, fsyncSync, linkSync, openSync, readdirSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
-import { Fault, NewerStore } from '../errors.ts'
-import { sqlite } from '../lazy.ts'
-import { makeFolder, quoted } from '../own-files.ts'
+import { Fault, NewerStore } from '../base/errors.ts'
+import { sqlite } from '../base/lazy.ts'
+import { makeFolder, quoted } from '../base/own-files.ts'
 import { alteredStore, compareSchema, type ForeignObject, sqliteObjects } from './own-schema.ts'
 import {
   companions,

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { lstatSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { Fault } from '../errors.ts'
-import { isRunning, startTicks } from '../running-process.ts'
-import { markerPath, readMarker } from '../system/serve-marker.ts'
+import { Fault } from '../base/errors.ts'
+import { isRunning, startTicks } from '../base/running-process.ts'
+import { markerPath, readMarker } from '../base/system/serve-marker.ts'
 import { changeOf, storeFiles } from './path.ts'
 
 /** How often a server looks whether its store still has a marker. Milliseconds. */

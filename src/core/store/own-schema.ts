@@ -1,5 +1,5 @@
-import { AlteredStore } from '../errors.ts'
-import { sanitizeAndCut } from '../sanitize.ts'
+import { AlteredStore } from '../base/errors.ts'
+import { sanitizeAndCut } from '../base/sanitize.ts'
 import { type FoundObject, type OwnSchema, ownSchema, unknownObjects } from './schema.ts'
 
 /**

@@ -1,10 +1,10 @@
 import { lstatSync, type Stats, statfsSync, statSync } from 'node:fs'
 import { dirname, type PlatformPath, posix, win32 } from 'node:path'
-import { asAccount, Fault } from '../errors.ts'
-import { fileMeaning } from '../file-errors.ts'
-import { filesWithin, isOnShare, patienceMs, SilentShareError } from '../files/index.ts'
-import { accountNamed, quoted } from '../own-files.ts'
-import { shownPostgresUrl } from './postgres-address.ts'
+import { asAccount, Fault } from '../base/errors.ts'
+import { fileMeaning } from '../base/file-errors.ts'
+import { filesWithin, isOnShare, patienceMs, SilentShareError } from '../base/files/index.ts'
+import { accountNamed, quoted } from '../base/own-files.ts'
+import { shownPostgresUrl } from './postgres/address.ts'
 
 type Env = Readonly<Record<string, string | undefined>>
 

@@ -291,7 +291,7 @@ CREATE INDEX "grantsByEnd" ON "grants" ("endsAt") WHERE "endsAt" IS NOT NULL;
 /**
  * Step 13: the seals of the audit (S13). `seal` of an entry: 0 until it is sealed, then the number of its seal. A version before this
  * step writes no value, and neither does anybody who adds an entry by hand. `changes` and `refusals` list the sealed entries
- * with their hashes (core/audit); `refusals` becomes null when the refusals have been deleted, and their digest stays. The
+ * with their hashes (store/audit); `refusals` becomes null when the refusals have been deleted, and their digest stays. The
  * index finds the entries to seal.
  */
 export const auditSeals = ({ integer, text, strict }: Words): string => `

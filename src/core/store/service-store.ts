@@ -1,6 +1,6 @@
 import { lstatSync, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { type AccountFiles, homeFolderOf, localWay, systemAccounts, untrustedPlaces } from '../own-files.ts'
+import { type AccountFiles, homeFolderOf, localWay, systemAccounts, untrustedPlaces } from '../base/own-files.ts'
 import { refuseSilentShare, shownStore, storeKind, storePathFor } from './path.ts'
 
 /** The store that the systemd unit `svc.service` of this machine uses. */

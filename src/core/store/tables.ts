@@ -1,6 +1,6 @@
 import type { ColumnType, Generated, Kysely } from 'kysely'
-import type { Seal } from '../audit/index.ts'
 import type { Heartbeat } from '../protocol/index.ts'
+import type { Seal } from './audit/index.ts'
 import type { AuditEvent } from './audit-events.ts'
 import type {
   AuditRow,

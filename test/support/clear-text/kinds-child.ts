@@ -4,10 +4,10 @@ import { createServer as createWeb } from 'node:http'
 import { type AddressInfo, createServer, isIP, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { runInChild } from '../../../src/core/child/index.ts'
+import { resolveHost } from '../../../src/core/base/net/connect.ts'
+import { runInChild } from '../../../src/core/checks/child/index.ts'
+import { limits, runMonitors } from '../../../src/core/checks/engine/index.ts'
 import { loadConfig } from '../../../src/core/config/index.ts'
-import { limits, runMonitors } from '../../../src/core/engine/index.ts'
-import { resolveHost } from '../../../src/core/net/connect.ts'
 import {
   type ClearTextCase,
   type ClearTextRow,

@@ -1,4 +1,4 @@
-import { spawnProbe } from '../../../src/core/child/index.ts'
+import { spawnProbe } from '../../../src/core/checks/child/index.ts'
 
 const entry = new URL('./cached-probe-child.ts', import.meta.url)
 

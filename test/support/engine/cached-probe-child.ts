@@ -10,4 +10,4 @@ stdout.write = ((...messages: unknown[]): boolean => {
   flushCompileCache()
   return write(...messages)
 }) as typeof stdout.write
-await import('../../../src/core/child/child-main.ts')
+await import('../../../src/core/checks/child/child-main.ts')

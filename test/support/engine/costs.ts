@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { expect, test } from 'vitest'
-import { type Cost, costOf } from '../../../src/core/engine/cost.ts'
-import { type AnyKind, includes, type Kind } from '../../../src/core/engine/index.ts'
-import { type KindName, monitors } from '../../../src/core/kinds/index.ts'
+import type { SettingsSpec } from '../../../src/core/base/settings/index.ts'
+import { type Cost, costOf } from '../../../src/core/checks/engine/cost.ts'
+import { type AnyKind, includes, type Kind } from '../../../src/core/checks/engine/index.ts'
+import { type KindName, monitors } from '../../../src/core/checks/kinds/index.ts'
 import { ExecutionMode } from '../../../src/core/protocol/index.ts'
-import type { SettingsSpec } from '../../../src/core/settings/index.ts'
 import { type RunKindOptions, runKind, withDefaults } from './run-kind.ts'
 
 type Settings = Readonly<Record<string, unknown>>

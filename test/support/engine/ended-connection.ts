@@ -1,9 +1,9 @@
 import { setTimeout } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import type { AnyKind, Kind, Result } from '../../../src/core/engine/index.ts'
-import { type KindName, monitors } from '../../../src/core/kinds/index.ts'
+import type { SettingsSpec } from '../../../src/core/base/settings/index.ts'
+import type { AnyKind, Kind, Result } from '../../../src/core/checks/engine/index.ts'
+import { type KindName, monitors } from '../../../src/core/checks/kinds/index.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
-import type { SettingsSpec } from '../../../src/core/settings/index.ts'
 import { endingProxy } from '../faults/ending-proxy.ts'
 import { runKind } from './run-kind.ts'
 

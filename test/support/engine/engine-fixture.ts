@@ -1,4 +1,4 @@
-import { type EngineContext, limits } from '../../../src/core/engine/index.ts'
+import { type EngineContext, limits } from '../../../src/core/checks/engine/index.ts'
 
 /** A fixture for the engine with a clock of its own choosing; nothing in it touches the machine. */
 export function engineFixture(more: Partial<EngineContext> = {}): EngineContext {

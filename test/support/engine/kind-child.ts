@@ -3,10 +3,10 @@
  * argument, `exhausted`, no file descriptors are left during the second of two runs, whose results it writes.
  */
 import { closeSync, openSync } from 'node:fs'
-import type { Kind } from '../../../src/core/engine/index.ts'
-import { monitors } from '../../../src/core/kinds/index.ts'
+import type { SettingsSpec } from '../../../src/core/base/settings/index.ts'
+import type { Kind } from '../../../src/core/checks/engine/index.ts'
+import { monitors } from '../../../src/core/checks/kinds/index.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
-import type { SettingsSpec } from '../../../src/core/settings/index.ts'
 import { runKind } from './run-kind.ts'
 
 const [, , name = '', settings = '{}', mode = 'Standard', state] = process.argv

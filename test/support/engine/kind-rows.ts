@@ -1,5 +1,5 @@
 import { readdirSync } from 'node:fs'
-import type { KindName } from '../../../src/core/kinds/index.ts'
+import type { KindName } from '../../../src/core/checks/kinds/index.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
 import type { Row as LeakRow } from '../../prove/leak-row.ts'
 import type { CostRow } from './costs.ts'
@@ -8,7 +8,7 @@ import type { EndedRow, Settings } from './ended-connection.ts'
 /** How a kind gets to a server on a port of this machine. Default: in Basic. */
 export type SilentRow = { readonly mode?: ExecutionMode; readonly settings: (port: number) => Settings }
 
-/** The rows of a kind in the tables that prove a rule for all kinds: the default export of `test/kinds/KIND.rows.ts`. */
+/** The rows of a kind in the tables that prove a rule for all kinds: the default export of `test/checks/kinds/KIND.rows.ts`. */
 export type KindRows = {
   /** H21, or that the kind speaks over no TCP connection to a server of its own. */
   readonly silent: SilentRow | 'no TCP'
@@ -19,7 +19,7 @@ export type KindRows = {
   readonly costs?: Omit<CostRow, 'kind'>
 }
 
-const folder = new URL('../../kinds/', import.meta.url)
+const folder = new URL('../../checks/kinds/', import.meta.url)
 const ending = '.rows.ts'
 
 const loaded = readdirSync(folder)

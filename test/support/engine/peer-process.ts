@@ -1,4 +1,4 @@
-import type { PeerProcess } from '../../../src/core/service.ts'
+import type { PeerProcess } from '../../../src/core/protocol/service/service.ts'
 
 /** A process of this machine that nothing is known of, except for what a test sets. */
 export const peerProcess = (facts: Partial<PeerProcess> = {}): PeerProcess => ({

@@ -1,6 +1,6 @@
 /** Writes how many echo requests the kernel has received for each run of ping, in a network namespace of its own. */
 import { readFileSync } from 'node:fs'
-import ping from '../../../src/core/kinds/ping/index.ts'
+import ping from '../../../src/core/checks/kinds/ping/index.ts'
 import { ExecutionMode } from '../../../src/core/protocol/index.ts'
 import { runKind } from './run-kind.ts'
 

@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Probe } from '../../../src/core/child/probes.ts'
-import { serveProbe } from '../../../src/core/child/serve.ts'
-import { ProbeError } from '../../../src/core/probe-error.ts'
+import { ProbeError } from '../../../src/core/base/probe-error.ts'
+import type { Probe } from '../../../src/core/checks/child/probes.ts'
+import { serveProbe } from '../../../src/core/checks/child/serve.ts'
 
 // A child like the real one, with probes that misbehave in every way there is.
 const block = (): never => {

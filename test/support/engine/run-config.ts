@@ -1,13 +1,13 @@
-import type { Config } from '../../../src/core/config/index.ts'
+import { resolveHost } from '../../../src/core/base/net/connect.ts'
 import {
   type EngineContext,
   limits,
   type MonitorReport,
   type PlannedMonitor,
   runMonitors,
-} from '../../../src/core/engine/index.ts'
-import { resolveHost } from '../../../src/core/net/connect.ts'
-import { assemble } from '../../../src/core/plan/index.ts'
+} from '../../../src/core/checks/engine/index.ts'
+import { assemble } from '../../../src/core/checks/plan/index.ts'
+import type { Config } from '../../../src/core/config/index.ts'
 import type { ExecutionMode, ServerType } from '../../../src/core/protocol/index.ts'
 import { runInChild } from './cached-child.ts'
 

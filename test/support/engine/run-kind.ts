@@ -1,3 +1,5 @@
+import { resolveHost } from '../../../src/core/base/net/connect.ts'
+import { Secret, type SettingsSpec, type Values } from '../../../src/core/base/settings/index.ts'
 import {
   type EngineContext,
   type Kind,
@@ -5,10 +7,8 @@ import {
   type MonitorReport,
   type Result,
   runMonitors,
-} from '../../../src/core/engine/index.ts'
-import { resolveHost } from '../../../src/core/net/connect.ts'
+} from '../../../src/core/checks/engine/index.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
-import { Secret, type SettingsSpec, type Values } from '../../../src/core/settings/index.ts'
 
 export type RunKindOptions = Partial<Omit<EngineContext, 'measureState'>> & {
   readonly timeoutMs?: number

@@ -1,4 +1,4 @@
-import type { MonitorReport } from '../../../src/core/engine/index.ts'
+import type { MonitorReport } from '../../../src/core/checks/engine/index.ts'
 import type { ExecutionMode, ServerType } from '../../../src/core/protocol/index.ts'
 import { load } from '../../config/given.ts'
 import { type RunConfigOptions, runConfig } from './run-config.ts'

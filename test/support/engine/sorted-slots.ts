@@ -1,4 +1,10 @@
-import { NoSlot, type Slot, type SlotCounts, type SlotRequest, type Slots } from '../../../src/core/engine/limits.ts'
+import {
+  NoSlot,
+  type Slot,
+  type SlotCounts,
+  type SlotRequest,
+  type Slots,
+} from '../../../src/core/checks/engine/limits.ts'
 
 type Scope = keyof SlotCounts
 const units: Record<Scope, string> = {

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import type { Result } from '../../../src/core/engine/index.ts'
+import type { Result } from '../../../src/core/checks/engine/index.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
 
 const child = new URL('../engine/kind-child.ts', import.meta.url).pathname

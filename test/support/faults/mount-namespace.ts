@@ -4,7 +4,7 @@ import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import type { MonitorReport } from '../../../src/core/engine/index.ts'
+import type { MonitorReport } from '../../../src/core/checks/engine/index.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
 import { findProgram, remove } from '../servers/server.ts'
 

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Result } from '../../../src/core/engine/index.ts'
+import type { Result } from '../../../src/core/checks/engine/index.ts'
 import { findProgram } from '../servers/server.ts'
 
 const unshare = findProgram('unshare') ?? ''

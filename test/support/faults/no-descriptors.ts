@@ -1,7 +1,7 @@
 import { closeSync, openSync } from 'node:fs'
 import { askKeychain } from '../../../src/cli/keychain/index.ts'
-import { runInChild } from '../../../src/core/child/index.ts'
-import { runProgram } from '../../../src/core/system/run-program.ts'
+import { runProgram } from '../../../src/core/base/system/run-program.ts'
+import { runInChild } from '../../../src/core/checks/child/index.ts'
 
 /** Run with few descriptors (`ulimit -n`): starts child processes while none, one, two … are left, and writes what became of each. */
 const attempts: Readonly<Record<string, () => Promise<unknown>>> = {

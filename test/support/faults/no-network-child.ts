@@ -1,7 +1,7 @@
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
-import dns from '../../../src/core/kinds/dns.ts'
-import { resolveHost } from '../../../src/core/net/connect.ts'
+import { resolveHost } from '../../../src/core/base/net/connect.ts'
+import dns from '../../../src/core/checks/kinds/dns.ts'
 import { runKind } from '../engine/run-kind.ts'
 
 /** Runs the kind dns where nothing but loopback has a route, and prints its results by name. */

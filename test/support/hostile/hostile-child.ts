@@ -4,12 +4,12 @@
  */
 import { once } from 'node:events'
 import { connect, Socket } from 'node:net'
+import { Fault } from '../../../src/core/base/errors.ts'
+import { readSettings, type SettingsSpec } from '../../../src/core/base/settings/index.ts'
+import type { Kind, Result } from '../../../src/core/checks/engine/index.ts'
+import { type KindName, monitors } from '../../../src/core/checks/kinds/index.ts'
 import { openClient } from '../../../src/core/client/index.ts'
-import type { Kind, Result } from '../../../src/core/engine/index.ts'
-import { Fault } from '../../../src/core/errors.ts'
-import { type KindName, monitors } from '../../../src/core/kinds/index.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
-import { readSettings, type SettingsSpec } from '../../../src/core/settings/index.ts'
 import { type RunKindOptions, runKind } from '../engine/run-kind.ts'
 import { hostilePassword } from './password.ts'
 

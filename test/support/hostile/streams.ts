@@ -1,4 +1,4 @@
-import type { KindName } from '../../../src/core/kinds/index.ts'
+import type { KindName } from '../../../src/core/checks/kinds/index.ts'
 import type { Behaviour } from '../faults/faults.ts'
 import { postgresMessage } from '../simulated/simulated-postgres.ts'
 import { element, grpcServer, http2Frame, mysqlPackets, octets, pours, sshPacket, sshString } from './servers.ts'

@@ -1,7 +1,7 @@
-import { filesWithin } from '../../../src/core/files/index.ts'
-import { openReceiver, type ReceiverConfig } from '../../../src/core/notify/index.ts'
-import { NotifyDriver, type OpenedReceiver } from '../../../src/core/parts/notify-driver.ts'
+import { filesWithin } from '../../../src/core/base/files/index.ts'
+import { NotifyDriver, type OpenedReceiver } from '../../../src/core/service/notify/notify-driver.ts'
 import { openData } from '../../../src/core/store/index.ts'
+import { openReceiver, type ReceiverConfig } from '../../../src/core/watch/notify/index.ts'
 import { stateAt, subjects } from './killed-script.ts'
 
 // Sends notifications by the script of faults until it is killed: with a real store and real webhooks, and a clock that is faster.

@@ -1,4 +1,4 @@
-import type { Incident, StoredSubject } from '../../../src/core/states/index.ts'
+import type { Incident, StoredSubject } from '../../../src/core/watch/states/index.ts'
 
 /** Faults that follow from the time alone, so that each process finds the same: several monitors, each with a fault in every few minutes. */
 

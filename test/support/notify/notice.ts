@@ -1,7 +1,7 @@
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Notice, Receiver, ReceiverContext } from '../../../src/core/notify/index.ts'
-import { openReceiver } from '../../../src/core/notify/index.ts'
+import type { Notice, Receiver, ReceiverContext } from '../../../src/core/watch/notify/index.ts'
+import { openReceiver } from '../../../src/core/watch/notify/index.ts'
 import { folder, load } from '../../config/given.ts'
 import { files } from '../engine/files.ts'
 

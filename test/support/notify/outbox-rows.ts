@@ -1,4 +1,4 @@
-import type { OutboxRows, StoredRow } from '../../../src/core/outbox/index.ts'
+import type { OutboxRows, StoredRow } from '../../../src/core/watch/outbox/index.ts'
 
 /** Rows of an outbox, simulated in memory. While `isFailing`, writes reject. */
 export function outboxRows(): OutboxRows & { isFailing: boolean; readonly all: () => readonly StoredRow[] } {

@@ -1,8 +1,8 @@
 import { registerHooks } from 'node:module'
-import { type AnyKind, loadSignIns } from '../../../src/core/engine/index.ts'
-import { type KindName, monitors } from '../../../src/core/kinds/index.ts'
-import { loadKind } from '../../../src/core/plan/index.ts'
-import { Secret } from '../../../src/core/settings/index.ts'
+import { Secret } from '../../../src/core/base/settings/index.ts'
+import { type AnyKind, loadSignIns } from '../../../src/core/checks/engine/index.ts'
+import { type KindName, monitors } from '../../../src/core/checks/kinds/index.ts'
+import { loadKind } from '../../../src/core/checks/plan/index.ts'
 import { reportKind } from '../engine/run-kind.ts'
 
 /**

@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { Fault } from '../../../src/core/errors.ts'
+import { Fault } from '../../../src/core/base/errors.ts'
 
 /** The Fault with which an attempt is refused; fails the test if there is none. */
 export async function refusal(attempt: Promise<unknown>): Promise<Fault> {

@@ -4,8 +4,8 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { openCore } from '../../../src/core/open.ts'
-import { serveDefaults } from '../../../src/core/service.ts'
+import { serveDefaults } from '../../../src/core/protocol/service/service.ts'
+import { openCore } from '../../../src/core/service/open.ts'
 import type { Order, Report } from '../faults/shortage.ts'
 import { unwatched } from './unwatched.ts'
 

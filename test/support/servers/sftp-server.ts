@@ -2,7 +2,7 @@ import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { type Attributes, type AuthContext, type Connection, Server, type SFTPWrapper, utils } from 'ssh2'
-import { hostKeyOf } from '../../../src/core/kinds/sftp/ssh.ts'
+import { hostKeyOf } from '../../../src/core/checks/kinds/sftp/ssh.ts'
 
 const { OPEN_MODE, STATUS_CODE } = utils.sftp
 

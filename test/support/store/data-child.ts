@@ -11,7 +11,7 @@ const [store = '', userName = '', count = '0', prefix = `r${process.pid}`, meet]
 const meetings = meet === 'meet' ? [`${prefix}-0`, `${prefix}-${Math.floor(Number(count) / 2)}`] : []
 await import('../../../src/core/store/data-over.ts')
 if (storeKind(store) === 'sqlite') await import('../../../src/core/store/sqlite-link.ts')
-else await import('../../../src/core/store/postgres-link.ts')
+else await import('../../../src/core/store/postgres/link.ts')
 // Not process.stdout: the output must be written before anything else happens.
 const say = (line: string): void => void writeSync(1, `${line}\n`)
 say('ready')

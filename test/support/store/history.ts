@@ -1,4 +1,4 @@
-import type { History, HistoryReading } from '../../../src/core/engine/index.ts'
+import type { History, HistoryReading } from '../../../src/core/checks/engine/index.ts'
 
 /** A history in memory, with the time of the last reading at `now()`. */
 export function memory(now: () => number = Date.now): { readonly history: History; readonly date: () => Date } {

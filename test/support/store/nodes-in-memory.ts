@@ -1,6 +1,6 @@
-import { NodesTable, type RenewalRequest } from '../../../src/core/nodes/index.ts'
-import { nodesOperations } from '../../../src/core/parts/nodes-answer.ts'
+import { nodesOperations } from '../../../src/core/service/nodes/nodes-answer.ts'
 import type { Actor, Data } from '../../../src/core/store/index.ts'
+import { NodesTable, type RenewalRequest } from '../../../src/core/watch/nodes/index.ts'
 import { requestOf } from './nodes.ts'
 
 /**

@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { expect } from 'vitest'
+import { type Data, openData, type StoredNodes } from '../../../src/core/store/index.ts'
 import {
   type Fence,
   type Fenced,
@@ -11,12 +12,11 @@ import {
   ownedBy,
   type RenewalRequest,
   type Taken,
-} from '../../../src/core/nodes/index.ts'
-import type { StoredRow } from '../../../src/core/outbox/index.ts'
-import type { IncidentRecord, StatesBatch, StoredState, StoredSubject } from '../../../src/core/states/index.ts'
-import { newSubject } from '../../../src/core/states/judge.ts'
-import { type Data, openData, type StoredNodes } from '../../../src/core/store/index.ts'
-import { Chance } from '../../simulate/chance.ts'
+} from '../../../src/core/watch/nodes/index.ts'
+import type { StoredRow } from '../../../src/core/watch/outbox/index.ts'
+import type { IncidentRecord, StatesBatch, StoredState, StoredSubject } from '../../../src/core/watch/states/index.ts'
+import { newSubject } from '../../../src/core/watch/states/judge.ts'
+import { Chance } from '../../watch/simulate/chance.ts'
 import type { PostgresServer } from '../servers/postgres.ts'
 import { actor, freshDatabase } from './data-fixture.ts'
 

@@ -1,5 +1,5 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
-import { openapi, openapiAll } from '../../../src/core/metadata/index.ts'
+import { openapi, openapiAll } from '../../../src/core/protocol/metadata/index.ts'
 import { describedAt } from '../../../src/core/server/documents.ts'
 
 type Json = { readonly [key: string]: unknown }

@@ -1,7 +1,7 @@
 import type { Command } from '@oclif/core/command'
-import { driverNames } from '../../../core/drivers/index.ts'
+import { sanitizeLine } from '../../../core/base/sanitize.ts'
+import { driverNames } from '../../../core/checks/drivers/index.ts'
 import { ExecutionMode, HeartbeatStatus, ServerType } from '../../../core/protocol/index.ts'
-import { sanitizeLine } from '../../../core/sanitize.ts'
 import { outputs, timeoutStates } from '../../health/health.ts'
 import type { Io, ProcessEnvironment } from '../../io/io.ts'
 import { homeOf, machine } from '../../io/process.ts'
@@ -268,11 +268,11 @@ async function argumentsOf(
   if (id === 'monitors:test') return await monitors([], env)
   if (id === 'impact') return [...(await monitors([], env)), ...(await tags(env))]
   if (id === 'monitors:kinds') {
-    const { describeKinds } = await import('../../../core/plan/index.ts')
+    const { describeKinds } = await import('../../../core/checks/plan/index.ts')
     return (await describeKinds()).map(({ name, title }) => ({ value: name, description: title }))
   }
   if (id === 'monitors:profiles') {
-    const { describeProfiles } = await import('../../../core/plan/index.ts')
+    const { describeProfiles } = await import('../../../core/checks/plan/index.ts')
     return (await describeProfiles()).map(({ name }) => ({ value: name }))
   }
   if (id === 'health' && arg === 'types') return types(current)

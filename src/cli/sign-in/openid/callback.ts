@@ -2,7 +2,7 @@ import { timingSafeEqual } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { Fault } from '../../../core/errors.ts'
+import { Fault } from '../../../core/base/errors.ts'
 import { type DiscoveredProvider, printable } from './issuer.ts'
 import { refusal } from './tokens.ts'
 

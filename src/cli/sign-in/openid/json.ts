@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from '../../../core/json.ts'
+import { isObject, type JsonObject } from '../../../core/base/json.ts'
 
 /** Bytes of a JSON document of a server or provider. Real ones have a few thousand. */
 const maxBytes = 1024 * 1024

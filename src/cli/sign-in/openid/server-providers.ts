@@ -1,8 +1,8 @@
+import { Fault } from '../../../core/base/errors.ts'
+import { isObject } from '../../../core/base/json.ts'
+import { sanitizeAndCut } from '../../../core/base/sanitize.ts'
 import type { ClientOptions } from '../../../core/client/index.ts'
-import { Fault } from '../../../core/errors.ts'
-import { isObject } from '../../../core/json.ts'
-import { sanitizeAndCut } from '../../../core/sanitize.ts'
-import type { Call } from '../../../core/service.ts'
+import type { Call } from '../../../core/protocol/service/service.ts'
 import { askAppDocument } from '../announced.ts'
 import { readJson } from './json.ts'
 

@@ -1,6 +1,6 @@
-import { Fault } from '../../../core/errors.ts'
-import { isObject, type JsonObject } from '../../../core/json.ts'
-import type { Call } from '../../../core/service.ts'
+import { Fault } from '../../../core/base/errors.ts'
+import { isObject, type JsonObject } from '../../../core/base/json.ts'
+import type { Call } from '../../../core/protocol/service/service.ts'
 import { askProvider, type DiscoveredProvider, type ProviderLink, printable } from './issuer.ts'
 import type { OpenIdProvider } from './server-providers.ts'
 

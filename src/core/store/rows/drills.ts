@@ -7,8 +7,8 @@ import {
   keptDrills,
   linkIn,
   linkMs,
-} from '../../drill/index.ts'
-import type { OutboxRows } from '../../outbox/index.ts'
+} from '../../watch/drill/index.ts'
+import type { OutboxRows } from '../../watch/outbox/index.ts'
 import type { StoreLink } from '../link.ts'
 import type { Db } from '../tables.ts'
 import { outboxOver } from './outbox.ts'

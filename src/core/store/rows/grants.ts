@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { isStoreFailure } from '../../errors.ts'
+import { isStoreFailure } from '../../base/errors.ts'
 import type { Actor, Data, EndingGrant, User } from '../data.ts'
 import { later } from '../dialect.ts'
 import { hasEnded, mostNoticeMs, noticeAt } from '../grants.ts'

@@ -1,5 +1,5 @@
 import type { Selectable } from 'kysely'
-import { Fault } from '../../errors.ts'
+import { Fault } from '../../base/errors.ts'
 import type { Heartbeat, JobRun } from '../../protocol/index.ts'
 import type { Data, ReportedRun } from '../data.ts'
 import type { StoreLink } from '../link.ts'

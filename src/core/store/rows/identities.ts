@@ -1,5 +1,5 @@
-import { Fault } from '../../errors.ts'
-import { namesItLooksLike } from '../../names.ts'
+import { Fault } from '../../base/errors.ts'
+import { namesItLooksLike } from '../../base/names.ts'
 import type { Actor, Data, IdentityRow, User } from '../data.ts'
 import { compiledOnce } from '../dialect.ts'
 import type { StoreLink } from '../link.ts'

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { type Selectable, sql } from 'kysely'
-import { Fault, invalidField } from '../../errors.ts'
+import { Fault, invalidField } from '../../base/errors.ts'
 import type { Data, KeyRow, User } from '../data.ts'
 import { compiledOnce } from '../dialect.ts'
 import { adminGrant, keyEnd } from '../grants.ts'

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
-import type { StoredRow } from '../../outbox/index.ts'
-import type { IncidentRecord, StoredState } from '../../states/index.ts'
+import type { StoredRow } from '../../watch/outbox/index.ts'
+import type { IncidentRecord, StoredState } from '../../watch/states/index.ts'
 import { laterSql } from '../dialect.ts'
 import type { StoreLink } from '../link.ts'
 import type { Db } from '../tables.ts'

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { type StoredRow, withNews } from '../../outbox/index.ts'
+import { type StoredRow, withNews } from '../../watch/outbox/index.ts'
 import type { Db } from '../tables.ts'
 import { chunked, idOf, storeRows } from './outbox.ts'
 

@@ -1,5 +1,12 @@
 import { sql } from 'kysely'
-import { factsIn, maxFacts, type NodeRow, outMs, type RenewalAnswer, type RenewalRequest } from '../../nodes/index.ts'
+import {
+  factsIn,
+  maxFacts,
+  type NodeRow,
+  outMs,
+  type RenewalAnswer,
+  type RenewalRequest,
+} from '../../watch/nodes/index.ts'
 
 /** Rows of nodes that have not renewed them for this long are deleted, and so are configurations that no row names. */
 const keptMs = 86_400_000

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { sql } from 'kysely'
-import type { OutboxRows, StoredRow } from '../../outbox/index.ts'
+import type { OutboxRows, StoredRow } from '../../watch/outbox/index.ts'
 import { laterSql } from '../dialect.ts'
 import type { StoreLink } from '../link.ts'
 import type { Db } from '../tables.ts'

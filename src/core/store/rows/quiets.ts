@@ -1,5 +1,5 @@
-import { Fault } from '../../errors.ts'
-import type { StoredQuiet } from '../../quiet/index.ts'
+import { Fault } from '../../base/errors.ts'
+import type { StoredQuiet } from '../../watch/quiet/index.ts'
 import type { AuditEvent } from '../audit-events.ts'
 import type { QuietRows } from '../data.ts'
 import type { StoreLink } from '../link.ts'

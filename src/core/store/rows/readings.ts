@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
-import { Fault } from '../../errors.ts'
+import { Fault } from '../../base/errors.ts'
 import type { Data, SeriesMove, StoredReading } from '../data.ts'
 import { later, laterSql } from '../dialect.ts'
 import type { StoreLink } from '../link.ts'

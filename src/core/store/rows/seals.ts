@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { type ChainEntry, makeSeal, type Seal } from '../../audit/index.ts'
+import { type ChainEntry, makeSeal, type Seal } from '../audit/index.ts'
 import { type AuditEvent, auditEvents } from '../audit-events.ts'
 import type { AuditSeals, SealedHead } from '../data.ts'
 import { later } from '../dialect.ts'

@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely'
-import { Fault } from '../../errors.ts'
+import { Fault } from '../../base/errors.ts'
 import { passInserted, returned } from '../audit-gate.ts'
 import type { Actor, Data, RefreshRow, Rotation, Settlement, SignedInSession, SignInRecord, User } from '../data.ts'
 import { compiledOnce, type Later, later, laterSql } from '../dialect.ts'

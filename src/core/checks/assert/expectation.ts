@@ -1,0 +1,304 @@
+import { noRedaction, quote, type Redact, sanitize } from '../../base/net/text.ts'
+import { isLinear, linearTest } from './linear-pattern.ts'
+
+/** Maximum number of characters that patterns read: the cost of a pattern grows with its input. */
+export const patternCap = 64 * 1024
+/**
+ * Milliseconds of processor time for a pattern that RE2 cannot run: a nested quantifier would otherwise run for hours.
+ */
+const patternMs = 250
+/**
+ * Milliseconds of processor time for all patterns of one answer: a peer must not decide how long they take together.
+ */
+const answerMs = 1_000
+/** Maximum milliseconds of one try: nothing else runs in this process meanwhile. */
+const maxTryMs = 2_000
+
+const slashed = /^\/(.*)\/([imsu]*)$/s
+const comparison = /^(>=|<=|!=|==|=|>|<)\s*(.*)$/s
+
+/** The time that all patterns applied to one answer may take together. */
+export class PatternBudget {
+  #ms = 0
+  #timedOut: string | undefined
+
+  /**
+   * The first pattern that was given up, in words that follow "cannot be evaluated: ". The other patterns are not tried
+   * then.
+   */
+  get timedOut(): string | undefined {
+    return this.#timedOut
+  }
+
+  /** Runs `evaluate`, which must be synchronous, and returns its result. All patterns tried meanwhile count here. */
+  within<T>(evaluate: () => T): T {
+    budgets.push(this)
+    try {
+      return evaluate()
+    } finally {
+      budgets.pop()
+    }
+  }
+
+  /**
+   * Runs `attempt`, which tries one pattern; `label` shows it as written. Throws PatternBudgetError when no time is
+   * left, or the error of `attempt`.
+   */
+  spend<T>(label: string, attempt: () => T): T {
+    if (this.#timedOut !== undefined)
+      throw new PatternBudgetError('was not tried, as another pattern for this answer timed out')
+    const before = processorMs()
+    try {
+      if (this.#ms > answerMs)
+        throw new PatternBudgetError(`was not tried, as those before it took more than ${answerMs} ms`)
+      return attempt()
+    } catch (error) {
+      this.#timedOut = timedOut(label, error)
+      throw error
+    } finally {
+      this.#ms += processorMs() - before
+    }
+  }
+}
+/** A stack: the last budget is that of the answer being evaluated. */
+const budgets: PatternBudget[] = []
+
+/** `PatternBudget.within` for callers that need only the result. */
+export const withPatternBudget = <T>(evaluate: () => T): T => new PatternBudget().within(evaluate)
+
+/**
+ * True for `/…/`, optionally with flags: settings treat such texts as regular expressions.
+ *
+ * @example
+ * ```ts
+ * isPattern('/^ok$/i') // true
+ * isPattern('ok') // false
+ * ```
+ */
+export const isPattern = (text: string): boolean => slashed.test(text)
+
+/**
+ * Why a regular expression, `/…/flags` or bare, is invalid, or undefined. `{nonce}` in it counts as text.
+ *
+ * @example
+ * ```ts
+ * patternProblem('/^ok$/') // undefined
+ * ```
+ */
+export function patternProblem(pattern: string): string | undefined {
+  const [, source = pattern, flags = ''] = slashed.exec(pattern) ?? []
+  try {
+    new RegExp(source.replaceAll('{nonce}', '0'), flags)
+    return undefined
+  } catch (error) {
+    const why = error instanceof Error ? error.message.replace(/^.*: /s, '') : ''
+    return `${sanitize(pattern, 80)} is not a regular expression (${sanitize(why, 80)})`
+  }
+}
+
+/**
+ * Why a valid regular expression, `/…/flags` or bare, can take more than linear time, or undefined. RE2 cannot run it, so
+ * a peer's text can make its check fail by using up the time.
+ */
+export function patternWarning(pattern: string): string | undefined {
+  const [, source = pattern, flags = ''] = slashed.exec(pattern) ?? []
+  if (patternProblem(pattern) !== undefined || isLinear(source.replaceAll('{nonce}', '0'), flags)) return undefined
+  return (
+    'is matched by backtracking, because it has look-around, a back-reference or another part that RE2 does not ' +
+    `support: the check fails if matching takes more than ${patternMs} ms`
+  )
+}
+
+/**
+ * Why an expectation can never be met (an invalid pattern, a comparison without a number), or undefined.
+ *
+ * @example
+ * ```ts
+ * expectationProblem('>= 3') // undefined
+ * ```
+ */
+export function expectationProblem(expectation: string): string | undefined {
+  if (isPattern(expectation)) return patternProblem(expectation)
+  const [, operator = '', operand = ''] = comparison.exec(expectation) ?? []
+  const orders = /^[<>]=?$/.test(operator)
+  return orders && (operand.trim() === '' || Number.isNaN(Number(operand)))
+    ? `${sanitize(expectation, 80)} is not a comparison with a number: write >= 3, or use a /pattern/ for a text that begins this way`
+    : undefined
+}
+
+/**
+ * Matches a regular expression, `/…/flags` or bare, against the first 64 KiB of a text. Returns undefined when it
+ * matches, else the reason in words that follow "the text", also for a pattern that does not compile or does not end in
+ * time.
+ *
+ * @example
+ * ```ts
+ * patternMismatch('ready', '/^ready$/') // undefined
+ * ```
+ */
+export function patternMismatch(text: string, pattern: string): string | undefined {
+  const [, source = pattern, flags = ''] = slashed.exec(pattern) ?? []
+  const label = sanitize(pattern, 80)
+  try {
+    return matchEach(source, flags, [text], label)[0] === true ? undefined : `does not match ${label}`
+  } catch (error) {
+    return `cannot be evaluated: ${unjudged(label, error)}`
+  }
+}
+
+/**
+ * Whether a regular expression matches the first 64 KiB of each text; `label` shows it as written. RE2 runs it in time
+ * linear in the text, or, where RE2 cannot, JavaScript within a budget of processor time. Throws SyntaxError,
+ * PatternStarvedError, PatternBudgetError, or the error of a script that does not end.
+ */
+function matchEach(source: string, flags: string, texts: readonly string[], label: string): readonly boolean[] {
+  const pattern = new RegExp(source, flags)
+  const starts = texts.map((text) => text.slice(0, patternCap))
+  const attempt = (): readonly boolean[] => {
+    const matches = linearTest(source, flags)
+    if (matches) return starts.map(inTime(matches))
+    return runScript('texts.map((text) => pattern.test(text))', { pattern, texts: starts }) as boolean[]
+  }
+  const budget = budgets.at(-1)
+  return budget ? budget.spend(label, attempt) : attempt()
+}
+
+/** The test of one text, which throws PatternBudgetError when the texts before took too long together. */
+function inTime(matches: (text: string) => boolean): (text: string) => boolean {
+  const before = processorMs()
+  return (text) => {
+    if (processorMs() - before > answerMs)
+      throw new PatternBudgetError(`was not tried on every value, as the first ones took more than ${answerMs} ms`)
+    return matches(text)
+  }
+}
+
+const unjudged = (label: string, error: unknown): string =>
+  error instanceof SyntaxError ? `${label} is not a regular expression` : timedOut(label, error)
+
+/**
+ * Runs a script that tests a pattern. Throws when the script does not end. Only this timeout stops a regular expression
+ * in Node, and it counts wall-clock time. If a busy machine left this thread too little processor time, the script is
+ * tried again with twice the time. Throws PatternStarvedError when even the longest try was too short to tell.
+ */
+function runScript(script: string, sandbox: object): unknown {
+  const { runInNewContext } = process.getBuiltinModule('node:vm')
+  for (let ms = patternMs; ms <= maxTryMs; ms *= 2) {
+    const before = processorMs()
+    try {
+      return runInNewContext(script, sandbox, { timeout: ms })
+    } catch (error) {
+      const timedOut = (error as { readonly code?: unknown }).code === 'ERR_SCRIPT_EXECUTION_TIMEOUT'
+      // Some systems measure a thread's time in ticks of 16 ms.
+      if (!timedOut || processorMs() - before >= patternMs - 50) throw error
+    }
+  }
+  throw new PatternStarvedError()
+}
+class PatternStarvedError extends Error {}
+class PatternBudgetError extends Error {}
+
+function processorMs(): number {
+  const { user, system } = process.threadCpuUsage()
+  return (user + system) / 1_000
+}
+
+function endless(error: unknown): string {
+  if (error instanceof PatternBudgetError) return error.message
+  return error instanceof PatternStarvedError
+    ? `got less than ${patternMs} ms of processor time in ${maxTryMs} ms: this machine is too busy`
+    : `did not end within ${patternMs} ms`
+}
+
+function timedOut(label: string, error: unknown): string {
+  const isItsOwn = !(error instanceof PatternStarvedError || error instanceof PatternBudgetError)
+  return `${label} ${endless(error)}${isItsOwn ? ', so it backtracks; write it without nested repeats' : ''}`
+}
+
+/**
+ * Compares a text with an expectation: `/pattern/`, `>= 3` (also `>`, `<`, `<=`, `!=`, `=`), or the text itself.
+ * Returns undefined when it is met, else what is wrong, such as `is "2", expected >= 3`: words that follow the name of
+ * the value. `redact` removes secrets from them.
+ */
+export function describeMismatch(
+  actual: string,
+  expectation: string,
+  redact: Redact = noRedaction,
+): string | undefined {
+  const label = quote(redact(actual), 80)
+  if (isPattern(expectation)) {
+    const problem = patternMismatch(actual, expectation)
+    return problem === undefined ? undefined : `is ${label} and ${problem}`
+  }
+  const [, operator, operand = ''] = comparison.exec(expectation) ?? []
+  if (operator === undefined) return equal(actual, expectation, label)
+  if (operator === '=' || operator === '==') return equal(actual, operand, label)
+  if (operator === '!=') return actual === operand ? `is ${label}, which is not allowed` : undefined
+  const left = actual.trim() === '' ? Number.NaN : Number(actual)
+  const right = operand.trim() === '' ? Number.NaN : Number(operand)
+  const holds =
+    (operator === '>=' && left >= right) ||
+    (operator === '<=' && left <= right) ||
+    (operator === '>' && left > right) ||
+    (operator === '<' && left < right)
+  if (holds) return undefined
+  return `is ${label}, expected ${sanitize(expectation, 80)}${Number.isNaN(left) ? ' (not a number)' : ''}`
+}
+
+/**
+ * `describeMismatch` for several texts of one peer. A pattern tests all of them in one script and is given up for all
+ * of them together. Returns undefined for texts that meet the expectation. Throws UnjudgedError when the pattern was
+ * given up.
+ */
+export function unmetEach(
+  actuals: readonly string[],
+  expectation: string,
+  redact: Redact,
+): readonly (string | undefined)[] {
+  const [, source = '', flags = ''] = slashed.exec(expectation) ?? []
+  if (actuals.length === 0 || !isPattern(expectation))
+    return actuals.map((actual) => describeMismatch(actual, expectation, redact))
+  const label = sanitize(expectation, 80)
+  let verdicts: readonly boolean[]
+  try {
+    verdicts = matchEach(source, flags, actuals, label)
+  } catch (error) {
+    const [one, ...others] = actuals
+    const of = one === undefined || others.length > 0 ? '' : `is ${quote(redact(one), 80)} and `
+    throw new UnjudgedError(`${of}cannot be evaluated: ${unjudged(label, error)}`)
+  }
+  return actuals.map((actual, index) =>
+    verdicts[index] === true ? undefined : `is ${quote(redact(actual), 80)} and does not match ${label}`,
+  )
+}
+
+/** Thrown when a pattern was given up, so that its result is unknown. */
+export class UnjudgedError extends Error {
+  override readonly name = 'UnjudgedError'
+}
+
+const equal = (actual: string, expected: string, label: string): string | undefined =>
+  actual === expected ? undefined : `is ${label}, expected ${quote(expected, 80)}`
+
+/**
+ * Whether an HTTP status is allowed by entries such as `200`, `2xx`, `200-299`, `<500`. Throws a RangeError that names
+ * an unreadable entry.
+ *
+ * @example
+ * ```ts
+ * statusAllowed(204, ['2xx']) // true
+ * statusAllowed(404, ['200', '301']) // false
+ * ```
+ */
+export function statusAllowed(status: number, allowed: readonly string[]): boolean {
+  return allowed.some((entry) => {
+    const text = entry.replaceAll(' ', '')
+    if (/^[1-5]\d\d$/.test(text)) return status === Number(text)
+    if (/^[1-5]xx$/i.test(text)) return Math.floor(status / 100) === Number(text[0])
+    const range = /^(\d{3})-(\d{3})$/.exec(text)
+    if (range) return status >= Number(range[1]) && status <= Number(range[2])
+    const below = /^<(\d{3})$/.exec(text)
+    if (below) return status < Number(below[1])
+    throw new RangeError(`status ${quote(entry, 20)} is not of the form 200, 2xx, 200-299 or <500`)
+  })
+}

@@ -1,0 +1,113 @@
+import { isIP } from 'node:net'
+import type { PeerCertificate, TLSSocket } from 'node:tls'
+import type { ConfiguredFiles } from '../../base/files/index.ts'
+import { isLoopback } from '../../base/loopback.ts'
+import { pinOf, pinProblem } from '../../base/net/certificates.ts'
+import { sanitize } from '../../base/net/text.ts'
+import { pinnedOf, readTrust, trustSettings, unusedTrust } from '../../base/net/trust.ts'
+import { hostOf, portOf } from '../../base/net/url.ts'
+import { ProbeError } from '../../base/probe-error.ts'
+import type { Secret, SettingsSpec, Values } from '../../base/settings/index.ts'
+
+/** The settings for the encryption of a database connection. */
+export const tlsSetting = {
+  type: 'group',
+  doc: 'TLS for the connection',
+  fields: {
+    mode: {
+      type: 'choice',
+      values: ['auto', 'off', 'verify'],
+      default: 'auto',
+      doc: '`verify`: TLS with a trusted certificate; `off`: no TLS; `auto`: off for loopback without a fingerprint, otherwise verify',
+    },
+    ...trustSettings,
+    caFile: { type: 'text', doc: 'PEM file of CAs to trust instead of the bundled ones' },
+  },
+} as const satisfies SettingsSpec[string]
+export type TlsSetting = Values<(typeof tlsSetting)['fields']>
+
+/** Why the settings of `tls` cannot be combined, or undefined. */
+export const tlsProblem = ({ tls }: { readonly tls?: TlsSetting | undefined }): string | undefined =>
+  tls?.mode === 'off' ? unusedTrust({ fingerprint: tls.fingerprint }, 'TLS, and tls is off') : undefined
+
+export type DatabaseTarget = {
+  readonly host: string
+  readonly port: number
+  readonly user: string
+  readonly database: string
+  readonly password: Secret | undefined
+  readonly tls: TlsSetting
+}
+
+type TargetSettings = {
+  readonly url: string
+  readonly password?: Secret | undefined
+  readonly tls?: TlsSetting | undefined
+}
+
+/** The target that a URL and the settings beside it name. Throws ProbeError `internal` for an unusable one. */
+export function databaseTarget(settings: TargetSettings, defaultPort: number): DatabaseTarget {
+  const url = new URL(settings.url)
+  const invalid = (what: string): ProbeError => new ProbeError('internal', `the setting url ${what}`)
+  if (url.username === '') throw invalid('has no user: write it like scheme://user@host:port/database')
+  const parameter = [...url.searchParams.keys()][0]
+  if (parameter !== undefined) {
+    throw invalid(`has the unsupported parameter ${sanitize(parameter, 32)}: configure encryption with tls:`)
+  }
+  const decode = (part: string): string => {
+    try {
+      return decodeURIComponent(part)
+    } catch {
+      throw invalid('has a "%" that is not followed by two hexadecimal digits')
+    }
+  }
+  return {
+    host: hostOf(url),
+    port: portOf(url, defaultPort),
+    user: decode(url.username),
+    database: decode(url.pathname.slice(1)),
+    password: settings.password,
+    tls: settings.tls ?? { mode: 'auto' },
+  }
+}
+
+export type TlsChoice = {
+  /** The name for SNI. Absent for an IP address. */
+  readonly servername?: string
+  readonly ca?: string
+  /** False with a pinned certificate: `whyUnpinned` then decides, before anything secret is sent. */
+  readonly rejectUnauthorized: boolean
+  readonly checkServerIdentity: (host: string, certificate: PeerCertificate) => Error | undefined
+}
+
+/** How to encrypt the connection to an address, or undefined for no encryption. */
+export async function tlsChoice(
+  target: DatabaseTarget,
+  ip: string,
+  files: ConfiguredFiles,
+): Promise<TlsChoice | undefined> {
+  const { mode, servername } = target.tls
+  const { ca, pinned } = await readTrust(target.tls, files)
+  if (mode === 'off' || (mode === 'auto' && pinned.length === 0 && isLoopback(ip))) return undefined
+  const name = servername ?? target.host
+  const { checkServerIdentity } = process.getBuiltinModule('node:tls')
+  return {
+    ...(isIP(name) === 0 ? { servername: name } : {}),
+    ...(ca === undefined ? {} : { ca }),
+    rejectUnauthorized: pinned.length === 0,
+    checkServerIdentity: (_, certificate) => (pinned.length > 0 ? undefined : checkServerIdentity(name, certificate)),
+  }
+}
+
+/** Why the certificate of a new TLS connection is not the pinned one. Undefined when it is, or when none is pinned. */
+export function whyUnpinned(socket: TLSSocket, { tls }: DatabaseTarget, address: string): ProbeError | undefined {
+  const pinned = pinnedOf(tls.fingerprint ?? [])
+  if (pinned.length === 0) return undefined
+  // Not `getPeerX509Certificate`, which leaves nothing for the next reader of the chain.
+  const { fingerprint256: fingerprint } = socket.getPeerCertificate()
+  const why = pinProblem({ address, pin: pinOf(fingerprint, pinned), fingerprint })
+  return why === undefined ? undefined : new ProbeError('tls', why)
+}
+
+/** The remedy when a server offers no TLS. */
+export const withoutTls = 'if the network is trusted, tls: {mode: off} connects without TLS'

@@ -1,0 +1,72 @@
+import type { ServerType } from '../../protocol/index.ts'
+import type { OpenPort, Proposed } from '../recognition/index.ts'
+import { type CandidateProtocol, candidatesOf, identify, type Recognized, type Unrecognized } from './identify.ts'
+import { openPorts } from './ports.ts'
+
+export type { OpenPort, ProposedEntry } from '../recognition/index.ts'
+
+export type Proposal = Proposed & {
+  readonly type: ServerType
+  /** Why the entry does not work as it is, once it has been run: the whole entry is then a comment. */
+  readonly problem?: string | undefined
+}
+
+export type Discovery = {
+  readonly proposals: readonly Proposal[]
+  /** Services that no kind recognizes. */
+  readonly others: readonly Unrecognized[]
+}
+
+/** Maximum number of ports examined. */
+const maxPorts = 128
+/** Number of ports examined in parallel; each gets a few requests in sequence. */
+const atOnce = 8
+
+/**
+ * Examines the listening services of this machine and proposes monitors for them. It connects and greets, but signs in
+ * nowhere and changes nothing. `skip`: svc's own ports. `candidates`: the protocols to recognize, by default those that
+ * kinds declare. Rejects only when the signal aborts.
+ */
+export async function discover(
+  signal: AbortSignal,
+  {
+    skip = [],
+    ports,
+    candidates,
+  }: {
+    readonly skip?: readonly number[]
+    readonly ports?: readonly OpenPort[]
+    readonly candidates?: readonly CandidateProtocol[]
+  } = {},
+): Promise<Discovery> {
+  const [listening, protocols] = await Promise.all([ports ?? openPorts(), candidates ?? candidatesOf()])
+  const queue = listening.filter(({ port }) => !skip.includes(port)).slice(0, maxPorts)
+  const proposals: (Proposal & { readonly port: number })[] = []
+  const others: Unrecognized[] = []
+  const examine = async (at: OpenPort): Promise<void> => {
+    const identified = await identify(at, protocols, signal)
+    if ('recognition' in identified) proposals.push({ ...(await proposalOf(identified)), port: at.port })
+    else others.push(identified)
+  }
+  const work = async (): Promise<void> => {
+    for (let next = queue.shift(); next; next = queue.shift()) await examine(next)
+  }
+  await Promise.all(Array.from({ length: atOnce }, work))
+  return { proposals: byPort(proposals).map(({ port: _, ...proposal }) => proposal), others: byPort(others) }
+}
+
+const byPort = <T extends { readonly port: number }>(all: readonly T[]): readonly T[] =>
+  all.toSorted((a, b) => a.port - b.port)
+
+/** The monitors for a server, with a unique name that contains the port. */
+async function proposalOf({ ports, recognition, server }: Recognized): Promise<Proposal> {
+  const { name, product, propose } = recognition
+  const proposed = await propose(server, `${product?.(server.reply) ?? name}-${server.port}`)
+  return { type: typeOf(ports, server.port), ...proposed }
+}
+
+/** The server type of which a port is a standard port, otherwise the first type of the kind. */
+function typeOf(ports: CandidateProtocol['ports'], port: number): ServerType {
+  const types = Object.keys(ports) as ServerType[]
+  return types.find((type) => Object.hasOwn(ports[type] ?? {}, port)) ?? types[0] ?? 'App'
+}

@@ -1,0 +1,357 @@
+import type { LookupFunction } from 'node:net'
+import { hostname } from 'node:os'
+import { isStoreFailure } from '../../base/errors.ts'
+import type { ConfiguredFiles } from '../../base/files/index.ts'
+import { Secret, type SettingsSpec, type Target, type Values } from '../../base/settings/index.ts'
+import type { ExecutionMode } from '../../protocol/index.ts'
+import type { DriverName } from '../drivers/index.ts'
+import type { Recognition } from '../recognition/index.ts'
+import type { KindCost } from './cost.ts'
+import { deadlineSignal, orAborted } from './limits.ts'
+import type { IdentifiedMonitor } from './monitor-key.ts'
+import type { Result } from './result.ts'
+
+/** A result that a kind declares. Used by `svc monitors list`, the reference and completion. */
+export type DeclaredResult = {
+  /** The MonitoringName. `disk <mount>` declares a family. */
+  readonly name: string
+  /** The shallowest mode that runs it; deeper modes include it. */
+  readonly depth: ExecutionMode
+  /** What the result proves, in a sentence. */
+  readonly doc: string
+  /** The result is left out unless one of these settings is given. Absent: always included. */
+  readonly when?: readonly string[] | undefined
+  /** In which case the result is rightly left out although one of those settings is given. */
+  readonly emptyWhere?: string | undefined
+  /** The privilege that the account needs, as typed on the server: a GRANT, an ACL, a group. */
+  readonly privilege?: string | undefined
+  /** The settings of svc.yaml that demand the check. Absent for a result that no check declares by itself. */
+  readonly settings?: readonly string[] | undefined
+  /** The same settings, for a check with a privilege: where one is given and the account lacks the privilege, it fails. */
+  readonly demandedBy?: readonly string[] | undefined
+  /** It shows that the server answers or accepts the sign-in, and not that the account can read anything. */
+  readonly provesNoReading?: true | undefined
+}
+
+/** How a monitor signs in. */
+export type SignIn = {
+  /** The name of the account, or what stands for it, such as `token`. */
+  readonly account: string
+  /** What proves it. */
+  readonly secrets: readonly (Secret | string | undefined)[]
+  /**
+   * The result that shows that the server accepted the sign-in: others with this account then need not wait any
+   * longer. Absent: they wait for the end of the monitor.
+   */
+  readonly result?: string
+}
+
+type About<S extends SettingsSpec> = {
+  /** The kind's name in svc.yaml. */
+  readonly name: string
+  readonly title: string
+  /** Settings in svc.yaml besides those common to all kinds. */
+  readonly settings: S
+  /** The possible results of a run, in order. */
+  readonly checks: readonly DeclaredResult[]
+  /**
+   * Whether it monitors the machine svc runs on or something in the network. Of several nodes, only one checks the
+   * network.
+   */
+  readonly runsOn: 'machine' | 'network'
+  /**
+   * How discovery recognizes the servers of the kind on this machine, and what it proposes for them. Their standard ports
+   * are in the kind's line in `kinds/index.ts`. `none`: discovery cannot recognize them.
+   */
+  readonly recognition?: readonly Recognition[] | 'none' | undefined
+  /** What a run costs the watched server. Absent: svc cannot state it. */
+  readonly cost?: KindCost | undefined
+  /**
+   * What its account opens for somebody who has stolen it, with no more privileges than the checks declare, in sentences.
+   * For kinds with secrets.
+   */
+  readonly exposure?: string | undefined
+  /** Internal kinds cannot be configured. */
+  readonly internal?: true | undefined
+  /** Its monitors run programs, which only the system's svc.yaml may allow. */
+  readonly runsPrograms?: true | undefined
+  /** The driver that it loads, if that may be missing: its monitors are then not checked. */
+  readonly driver?: DriverName | undefined
+  /**
+   * Loads what observing needs besides the kind's own module, i.e. its driver. `svc serve` calls it before it listens,
+   * so that no run has to load files. Rejects when the driver cannot be loaded.
+   */
+  readonly preload?: (() => Promise<unknown>) | undefined
+  /**
+   * The target of the requests. The engine allows 4 at a time per host and 1 per database. A keychain secret is bound
+   * to its host and port.
+   */
+  readonly target?: ((settings: Values<S>) => Target) | undefined
+  /**
+   * The account that the mode signs in with; undefined when it does not sign in. A refused sign-in is not repeated for
+   * a while, by no monitor with the same server, account and secrets.
+   */
+  readonly signsIn?: ((settings: Values<S>, mode: ExecutionMode) => SignIn | undefined) | undefined
+  /**
+   * Why settings that are valid by themselves cannot be combined: a sentence that continues after the monitor's name.
+   */
+  readonly validate?: ((settings: Values<S>) => string | undefined) | undefined
+}
+
+/** A monitor kind: its settings, its checks and how to run it. */
+export type Kind<S extends SettingsSpec = SettingsSpec> = About<S> & {
+  /**
+   * Yields results as soon as they are known, so that those from before a deadline are kept. Throws what its driver
+   * throws; the engine turns that into a failed result of the current step.
+   */
+  readonly run: (settings: Values<S>, context: CheckContext) => AsyncIterable<Result | readonly Result[]>
+}
+
+/**
+ * A kind whose settings are unknown here, as a registry holds it. TypeScript checks each kind where it is defined, and
+ * the engine passes it only settings that its own table has validated.
+ */
+export type AnyKind = Omit<About<SettingsSpec>, 'target' | 'signsIn' | 'validate'> & {
+  readonly target?: ((settings: never) => Target) | undefined
+  readonly signsIn?: ((settings: never, mode: ExecutionMode) => SignIn | undefined) | undefined
+  readonly validate?: ((settings: never) => string | undefined) | undefined
+  readonly run: (settings: never, context: CheckContext) => AsyncIterable<Result | readonly Result[]>
+}
+
+/** What the declaration of a kind says about it, whichever function makes the kind of it. */
+export type KindFacts = Pick<
+  AnyKind,
+  'name' | 'title' | 'cost' | 'exposure' | 'recognition' | 'internal' | 'preload' | 'driver'
+>
+
+/**
+ * What kinds use of svc itself besides the network and the machine. Empty here: a kind that needs something declares it in
+ * its folder by adding a member to this interface, and `open.ts` does not compile until it provides that member.
+ *
+ *     declare module '../engine/index.ts' {
+ *       interface Services {
+ *         readonly heartbeats: () => Promise<readonly Heartbeat[]>
+ *       }
+ *     }
+ */
+// biome-ignore lint/suspicious/noEmptyInterface: kinds add its members
+export interface Services {}
+
+/** The services that this svc provides: undefined where it has none, for example without a store. */
+export type ProvidedServices = { readonly [S in keyof Services]: Services[S] | undefined }
+
+/** Everything outside that a monitor may use. Tests pass their own. */
+export type CheckContext = {
+  readonly mode: ExecutionMode
+  /** Aborts at the deadline, or when the run is cancelled. Everything that a monitor opens must end with it. */
+  readonly signal: AbortSignal
+  /** Milliseconds until the deadline, e.g. for a server-side statement timeout. */
+  readonly msLeft: () => number
+  /** Monotonic milliseconds, for durations. */
+  readonly now: () => number
+  /** The wall clock, for dates. */
+  readonly date: () => Date
+  /** Names the current step, so that a timeout can say what did not answer. */
+  readonly step: (check: string, address?: string) => void
+  /** All addresses of a name, from the hosts file, then DNS. Cancelled by the signal; never uses getaddrinfo. */
+  readonly resolve: (host: string) => Promise<readonly string[]>
+  /** The same, for drivers that accept a `lookup`. */
+  readonly lookup: LookupFunction
+  /** What is done with a path of the settings. It never blocks this process, whatever the path leads to (H30). */
+  readonly files: ConfiguredFiles
+  /** Runs a probe of `health/child` in a child process, which is killed at the deadline. */
+  readonly inChild: (probe: string, input: unknown) => Promise<unknown>
+  /** What svc itself provides to kinds that declare it. */
+  readonly services: Partial<ProvidedServices>
+  /** True when another svc requested this run: its monitors then query no further svc. */
+  readonly calledByPeer: boolean
+  /**
+   * Adds a value to a series of this monitor on this machine. Resolves with the stored values, oldest first, this one
+   * last. The value is stored if the previous one is at least `everyMs` old. Undefined without a history, or when the
+   * store fails. Never rejects.
+   */
+  readonly history: (series: string, value: number, everyMs: number) => Promise<readonly HistoryReading[] | undefined>
+  /** Whether svc.yaml gives a setting of this monitor. A default is not given: nobody asked for it. */
+  readonly isConfigured: (setting: string) => boolean
+}
+
+/** A value that an earlier run measured. `at` is milliseconds since 1970. */
+export type HistoryReading = { readonly at: number; readonly value: number }
+
+const order: Record<ExecutionMode, number> = { Basic: 0, Standard: 1, Advanced: 2 }
+
+/** True when a run at `mode` includes checks of `depth`. Each mode includes the shallower ones. */
+export const includes = (mode: ExecutionMode, depth: ExecutionMode): boolean => order[mode] >= order[depth]
+
+/**
+ * Which part of the mode a kind has used beside the depths of its checks. Where a shallower run would have used the same, its
+ * checks would have had the same results.
+ */
+export class ModeUse {
+  readonly #mode: ExecutionMode
+  readonly #depths: ExecutionMode[] = []
+  #isRead = false
+
+  constructor(mode: ExecutionMode) {
+    this.#mode = mode
+  }
+
+  /** Something depends on the mode itself. */
+  read(): ExecutionMode {
+    this.#isRead = true
+    return this.#mode
+  }
+
+  /** Something depends on whether the run includes this depth. */
+  includes(depth: ExecutionMode): boolean {
+    if (!this.#depths.includes(depth)) this.#depths.push(depth)
+    return includes(this.#mode, depth)
+  }
+
+  /** Which checks are due depends on the mode in every kind, so that it is not counted. */
+  isDue(depth: ExecutionMode): boolean {
+    return includes(this.#mode, depth)
+  }
+
+  isSameIn(mode: ExecutionMode): boolean {
+    return !this.#isRead && this.#depths.every((depth) => includes(mode, depth) === includes(this.#mode, depth))
+  }
+}
+
+const usesOf = new WeakMap<CheckContext, ModeUse>()
+
+/** The context, with its mode counted as used once somebody reads it. A copy by `...` reads it. */
+export function countingMode(context: CheckContext, use: ModeUse): CheckContext {
+  const counting = Object.defineProperty(context, 'mode', { get: () => use.read(), enumerable: true })
+  usesOf.set(counting, use)
+  return counting
+}
+
+/** A copy of the context with other members. Making it does not count as reading the mode. */
+export function contextWith(context: CheckContext, more: Partial<Omit<CheckContext, 'mode'>>): CheckContext {
+  const use = usesOf.get(context)
+  if (!use) return { ...context, ...more }
+  // Each address that a run connects to has a copy: copying the descriptors of its members takes a twentieth of the time of a run.
+  const copy: Record<string, unknown> = {}
+  for (const name of Object.keys(context) as (keyof CheckContext)[]) if (name !== 'mode') copy[name] = context[name]
+  return countingMode(Object.assign(copy, more) as CheckContext, use)
+}
+
+/**
+ * Whether the run includes what runs from this depth on. Results of checks that ask so, and do not read `mode`, can serve
+ * callers of a shallower mode to whom the answer would be the same (W2).
+ */
+export const runIncludes = (context: CheckContext, depth: ExecutionMode): boolean =>
+  usesOf.get(context)?.includes(depth) ?? includes(context.mode, depth)
+
+/** Whether the run includes checks of this depth. */
+export const runsChecksOf = (context: CheckContext, depth: ExecutionMode): boolean =>
+  usesOf.get(context)?.isDue(depth) ?? includes(context.mode, depth)
+
+/** Values and states kept from run to run. `at` is milliseconds since 1970. */
+export type History = {
+  readonly keep: (
+    reading: HistoryReading & { readonly series: string; readonly everyMs: number },
+  ) => Promise<readonly HistoryReading[]>
+  /** The time since which each key holds. Forgets the other keys of the series, except those that `holds` accepts. */
+  readonly exceededSince: (state: {
+    readonly series: string
+    readonly at: number
+    readonly keys: readonly string[]
+    readonly holds: (key: string) => boolean
+  }) => Promise<ReadonlyMap<string, number>>
+}
+
+/** What a monitor's history needs: the store, the machine and the clock. */
+export type RunMemory = Pick<CheckContext, 'date'> & {
+  /** Stores values between runs. Absent: nothing is stored. Rejects when the store fails. */
+  readonly history?: History | undefined
+  /** The name of this machine, because several may share a store. Defaults to the host name. */
+  readonly machine?: string | undefined
+}
+
+type ObservedMonitor = Pick<IdentifiedMonitor, 'kind' | 'settings' | 'configured'>
+
+/**
+ * Equal for two monitors that make the same observation: same kind, same settings with the same secrets, and the same
+ * settings given. It says nothing about deadline, depth, retries or `for`, and it does not name a monitor: two monitors
+ * of different types may have the same one.
+ */
+export function fingerprint(monitor: ObservedMonitor): string {
+  const before = fingerprints.get(monitor)
+  if (before !== undefined) return before
+  const { kind, settings, configured = new Set() } = monitor
+  const made = `${kind.name} ${JSON.stringify([settings, [...configured].toSorted()], withOrigins)}`
+  fingerprints.set(monitor, made)
+  return made
+}
+
+/** A schedule runs the same monitors again and again, and each run reads it several times. */
+const fingerprints = new WeakMap<ObservedMonitor, string>()
+
+/** A secret serializes without its origin, which tells two secrets apart. `this` holds the value as it was before. */
+function withOrigins(this: Readonly<Record<string, unknown>>, key: string, value: unknown): unknown {
+  const before = this[key]
+  return before instanceof Secret ? `secret ${before.origin}` : value
+}
+
+/** The time that a history access may cost a run. Milliseconds. */
+const historyMs = 1_000
+
+/** Only a run that keeps values needs it. */
+export const loadSeries = () => import('./series.ts')
+
+/** The name of a series in the store. */
+async function seriesOf(
+  monitor: IdentifiedMonitor,
+  { machine = hostname() }: RunMemory,
+  name: string,
+): Promise<string> {
+  const { seriesOf: nameOf } = await loadSeries()
+  return nameOf(monitor, machine, name)
+}
+
+/** Store failures are reported elsewhere; here they count as a missing history, as does one that comes too late. */
+async function orUndefined<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
+  const deadline = deadlineSignal(signal, historyMs)
+  try {
+    return await orAborted(work, deadline.signal)
+  } catch (error) {
+    if (deadline.signal.aborted || isStoreFailure(error)) return undefined
+    throw error
+  } finally {
+    deadline.clear()
+  }
+}
+
+/** The history of one monitor. */
+export const historyOf =
+  (monitor: IdentifiedMonitor, context: RunMemory, signal: AbortSignal): CheckContext['history'] =>
+  async (name, value, everyMs) => {
+    const { history, date } = context
+    if (!history) return undefined
+    const series = await seriesOf(monitor, context, name)
+    return await orUndefined(history.keep({ series, value, at: date().getTime(), everyMs }), signal)
+  }
+
+export const loadHoldDuration = () => import('./hold-duration.ts')
+
+/** Applies the `for` setting of a monitor. Loads hold-duration.ts only when a monitor has one. */
+export async function applyHoldDuration(
+  results: readonly Result[],
+  { forMs, mode }: { readonly forMs: number; readonly mode: ExecutionMode },
+  monitor: IdentifiedMonitor & { readonly kind: Pick<AnyKind, 'checks'> },
+  context: RunMemory,
+  signal: AbortSignal,
+): Promise<readonly Result[]> {
+  const { holdDuration: sustained } = await loadHoldDuration()
+  const deeper = monitor.kind.checks.filter(({ depth }) => !includes(mode, depth)).map(({ name }) => name)
+  const { history } = context
+  const at = context.date().getTime()
+  const series = history ? await seriesOf(monitor, context, 'for') : ''
+  return await sustained(
+    results,
+    { forMs, at, deeper },
+    async (keys, holds) => history && (await orUndefined(history.exceededSince({ series, at, keys, holds }), signal)),
+  )
+}

@@ -1,0 +1,197 @@
+import { asksPeerAt } from '../../../base/net/http/route.ts'
+import type { SettingsSpec, Values } from '../../../base/settings/index.ts'
+import type { ExecutionMode } from '../../../protocol/index.ts'
+import { shownLocation } from '../../assert/content.ts'
+import { PatternBudget } from '../../assert/expectation.ts'
+import { limitsOn } from '../../assert/limit-check.ts'
+import { linkFields } from '../../assert/link-settings.ts'
+import { measureFields } from '../../assert/measure.ts'
+import { newNonce } from '../../assert/nonce.ts'
+import { readXml } from '../../assert/xml.ts'
+import {
+  type AddressTurn,
+  addressChoices,
+  type CheckContext,
+  checksOn,
+  includes,
+  sharedRead,
+} from '../../engine/index.ts'
+import {
+  openRequest,
+  type RequestConnection,
+  type RequestRoute,
+  requestSettings,
+  routeOf,
+  routeWithNonce,
+} from './request.ts'
+
+/** The expectations of the body also determine the Accept header of the request. */
+export const bodySettings = {
+  health: {
+    type: 'flag',
+    default: false,
+    doc: 'The URL is the /healthcheck of another svc or a compatible server: its body must report Success',
+  },
+  json: {
+    type: 'map',
+    doc: 'Values expected in a JSON body: path such as $.a.b[0].c to text, /pattern/ or comparison such as >= 3. [*] matches each element of a list; count(path) is the number of matches',
+  },
+  xml: {
+    type: 'map',
+    doc: 'Values expected in an XML body: path such as /VAST/Ad[0]/@id to text, /pattern/ or comparison. Without an index, it matches each element of that name; count(path) is the number of matches',
+  },
+  measure: { type: 'groups', fields: measureFields, doc: 'Figures, dates and counts of a JSON or XML body' },
+  links: {
+    type: 'groups',
+    fields: linkFields,
+    doc: 'Which URLs in a JSON or XML body are requested too, and how; no others are requested',
+  },
+} as const satisfies SettingsSpec
+type BodySettings = Values<typeof bodySettings>
+
+export const connectionSettings = {
+  ...requestSettings,
+  ...bodySettings,
+  maxBody: { type: 'bytes', default: 1024 * 1024, doc: 'Maximum bytes of the answer that are read and evaluated' },
+  addresses: {
+    type: 'choice',
+    values: addressChoices,
+    doc: 'Which addresses of the name to test: `first`, `all` (each separately) or `any` (in order, until one accepts). By default `first` in Basic, `all` from Standard on',
+  },
+} as const satisfies SettingsSpec
+type ConnectionSettings = Values<typeof connectionSettings>
+
+/** Read once, before connecting to any address. */
+type Prepared = {
+  readonly route: RequestRoute
+  /** Links are checked once per run, for the first address that answers. */
+  readonly links: { taken: boolean }
+}
+
+/** A connection for one request. Its route contains the nonce of this connection. */
+export type Http = RequestConnection<RequestRoute> & {
+  readonly nonce: string
+  /** False if this mode sends no request, because a POST may write. */
+  readonly sends: boolean
+  readonly maxBody: number
+  readonly readsXml: boolean
+  readonly links: Prepared['links']
+}
+
+export const onHttp = checksOn<Http>()
+export const limitOnHttp = limitsOn<Http>()
+
+/** Whether the URL is the health check of another svc, even if `health` is not set. */
+export const asksPeer = ({ url, health }: Pick<ConnectionSettings, 'url' | 'health'>): boolean =>
+  health || asksPeerAt(new URL(url))
+
+export async function prepareHttp(settings: ConnectionSettings, context: CheckContext): Promise<Prepared> {
+  const url = new URL(settings.url)
+  context.step('connect', url.host)
+  const options = { mode: context.mode, accept: acceptOf(settings), asksPeer: asksPeer(settings), files: context.files }
+  return { route: await routeOf(settings, url, options), links: { taken: false } }
+}
+
+export async function openHttp(
+  at: AddressTurn,
+  settings: ConnectionSettings,
+  context: CheckContext,
+  { route: common, links }: Prepared,
+): Promise<Http> {
+  const nonce = newNonce()
+  const connection = await openRequest(at, routeWithNonce(common, nonce), context)
+  return {
+    ...connection,
+    nonce,
+    sends: common.method !== 'POST' || includes(context.mode, 'Standard'),
+    maxBody: settings.maxBody,
+    readsXml: readsXml(settings),
+    links,
+  }
+}
+
+/** The Accept header, for a server that offers several representations. */
+function acceptOf(settings: BodySettings): string {
+  if (readsXml(settings)) return 'application/xml, text/xml;q=0.9, */*;q=0.1'
+  return settings.health || readsJson(settings) ? 'application/json' : '*/*'
+}
+
+const pathsOf = ({ measure = [], links = [] }: BodySettings): readonly string[] =>
+  [...measure, ...links].map(({ path }) => path)
+/** Whether the checks read the answer as JSON. */
+export const readsJson = (settings: BodySettings): boolean =>
+  settings.json !== undefined || pathsOf(settings).some((path) => path.includes('$'))
+/** Whether the checks read the answer as XML. */
+export const readsXml = (settings: BodySettings): boolean =>
+  settings.xml !== undefined || pathsOf(settings).some((path) => /^(?:count\()?\//.test(path))
+
+export const statusDoc = 'The status code is accepted'
+export const bodyDoc = 'Reported only if the answer is cut short'
+/** Results that checks of the answer and of the linked documents share. */
+export const documentResults = {
+  json: 'JSON values are as expected',
+  xml: 'XML values are as expected',
+  measure: 'Figures, dates and counts in the body are within their thresholds',
+} as const
+
+/** The head of the answer, and its final URL after redirects. */
+export const response = sharedRead('status', statusDoc, async (http: Http, context) => {
+  const { head, url, hops, sent, receivedAt } = await http.request(context)
+  const { status, headers, read } = head
+  const { route } = http
+  return {
+    status,
+    headers,
+    read,
+    url,
+    sent,
+    received: receivedAt,
+    signedIn: route.signsIn && url.origin === route.url.origin,
+    redirects: hops.length - 1,
+    location: headers['location'] === undefined ? undefined : shownLocation(headers['location'], url),
+  }
+})
+
+/** The body of the answer, up to `maxBody`. */
+export const body = sharedRead('body', bodyDoc, async (http: Http, context) => {
+  const { read, headers, sent, received } = await response(http, undefined, context)
+  context.step('body')
+  const { bytes, more } = await read(http.maxBody)
+  return { bytes, more, headers, sent, received, ms: context.now() - http.openedMs }
+})
+
+/** The answer in the form that the checks of headers and body evaluate. */
+export const answer = sharedRead('body', bodyDoc, async (http: Http, context) => {
+  const { headers, bytes, more } = await body(http, undefined, context)
+  const xml = http.readsXml ? await readXml(bytes, headers['content-type']) : undefined
+  return {
+    content: {
+      address: http.at.address,
+      headers,
+      body: bytes,
+      more,
+      redact: http.route.redact,
+      at: context.date(),
+      xml,
+    },
+    nonce: http.nonce,
+    /** The budget that all patterns for this answer share. */
+    patterns: new PatternBudget(),
+  }
+})
+
+export const judgeFrom = {
+  type: 'choice',
+  values: ['Basic', 'Standard'],
+  default: 'Standard',
+  doc: 'Mode from which on headers and body are evaluated. With `Basic`, links are not followed, and an answer to a request without configured credentials is not evaluated',
+} as const satisfies SettingsSpec[string]
+
+/** The common parts of the checks of headers and body. Their patterns share one budget. */
+export const ofAnswer = {
+  depth: 'Standard',
+  depthWith: (settings: { readonly judgeFrom: ExecutionMode }) => settings.judgeFrom,
+  // Without its credentials, a server may give a different answer.
+  applies: ({ sends, route }: Http) => sends && !route.withheld,
+  observe: answer,
+} as const

@@ -1,0 +1,78 @@
+import { databaseSlot, userIn } from '../../../base/net/url.ts'
+import type { SettingsSpec, Values } from '../../../base/settings/index.ts'
+import {
+  connectDatabase,
+  type DatabaseConnection,
+  type DatabaseTarget,
+  databaseLatency,
+  databaseTarget,
+  evaluateSignIn,
+  tlsProblem,
+  tlsSetting,
+  validity,
+} from '../../database/index.ts'
+import { type AddressTurn, type CheckContext, networkKind } from '../../engine/index.ts'
+import { behindSignIn } from '../../recognition/index.ts'
+import { loadPg, openConsole, postgresServer } from '../postgres/index.ts'
+import { clients, databases, maxWait, version, waitingClients } from './checks.ts'
+
+const port = 6_432
+
+const own = {
+  url: {
+    type: 'url',
+    protocols: ['postgres', 'postgresql'],
+    required: true,
+    doc: 'postgres://user@host:6432/pgbouncer, the console, without a password; `stats_users` must contain the user',
+  },
+  password: { type: 'secret', doc: "The user's password" },
+  tls: tlsSetting,
+  latency: databaseLatency,
+} as const satisfies SettingsSpec
+
+async function prepare(settings: Values<typeof own>): Promise<DatabaseTarget> {
+  await loadPg()
+  return databaseTarget(settings, port)
+}
+
+const open = (
+  at: AddressTurn,
+  _: unknown,
+  context: CheckContext,
+  target: DatabaseTarget,
+): Promise<DatabaseConnection> => connectDatabase(openConsole, { at, context, target })
+
+/** Signs in to the console of one PgBouncer, and only sends SHOW commands. */
+export default networkKind({
+  name: 'pgbouncer',
+  title: 'A PgBouncer has server connections for its clients',
+  exposure:
+    'stats_users may use SHOW: addresses, users, databases and figures. PAUSE, RELOAD and SHUTDOWN need admin_users, which svc does not.',
+  recognition: [
+    {
+      name: 'pgbouncer',
+      greeting: postgresServer.greeting,
+      onlyAtStandardPorts: true,
+      is: postgresServer.is,
+      propose: behindSignIn('pgbouncer', (address) => ({ url: `postgres://monitor@${address}/pgbouncer` })),
+    },
+  ],
+  preload: loadPg,
+  cost: {
+    unit: 'statements',
+    Basic: [1, 1, 1],
+    Standard: [1, 5, 1],
+    Advanced: [1, 5, 1],
+  },
+  settings: own,
+  target: (settings) => databaseSlot(settings, port),
+  signsIn: ({ url, password }) => ({ account: userIn(url), secrets: [password], result: 'connect' }),
+  validate: tlsProblem,
+  prepare,
+  connect: {
+    results: { connect: 'The account can sign in to the console, in time' },
+    open,
+    evaluate: ({ connection, ms }, { latency }) => evaluateSignIn(connection, ms, latency),
+  },
+  checks: [version, validity(), maxWait, waitingClients, databases, clients],
+})

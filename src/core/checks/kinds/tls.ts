@@ -1,0 +1,140 @@
+import type { Chain } from '../../base/net/certificates.ts'
+import { connectTls } from '../../base/net/tls-connect.ts'
+import { readTrust, type TlsTrust, trustSettings } from '../../base/net/trust.ts'
+import { hostMistake, type SettingsSpec, type Values } from '../../base/settings/index.ts'
+import {
+  type AddressTurn,
+  addressesIn,
+  addressesResult,
+  addressesSetting,
+  atMost,
+  type CheckContext,
+  type Connection,
+  certificateSetting,
+  checksOn,
+  evaluateExpiry,
+  evaluateHost,
+  evaluateProtocol,
+  evaluateStaple,
+  evaluateTrust,
+  includes,
+  latencySetting,
+  networkKind,
+} from '../engine/index.ts'
+
+/** The result of a handshake; by then the connection is closed. */
+type Handshake = Connection & { readonly address: string; readonly chain: Chain }
+
+const verify = {
+  type: 'flag',
+  default: true,
+  doc: 'Check trust and host name too; with `false`, only the dates and the TLS version',
+} as const satisfies SettingsSpec[string]
+
+const check = checksOn<Handshake>()
+
+const expiry = check({
+  depth: 'Standard',
+  results: { expiry: 'Every certificate in the chain is valid and remains so long enough' },
+  settings: { expiry: certificateSetting },
+  observe: async ({ chain }) => chain,
+  evaluate: (chain, { expiry }) => evaluateExpiry('expiry', chain, expiry),
+})
+
+const trust = check({
+  depth: 'Standard',
+  results: {
+    trust: 'The certificate is the pinned one, or its chain leads to a root that the system or caFile trusts',
+    'host name': 'The certificate is valid for the name that clients use',
+  },
+  settings: { verify, fingerprint: trustSettings.fingerprint },
+  applies: (_, { verify, fingerprint }) => verify || fingerprint !== undefined,
+  observe: async ({ chain }) => chain,
+  evaluate: (chain) => [evaluateTrust('trust', chain), evaluateHost('host name', chain)],
+})
+
+const staple = check({
+  depth: 'Standard',
+  results: {
+    staple: 'A certificate that requires OCSP stapling (must-staple) comes with a staple; left out for others',
+  },
+  observe: async ({ chain }) => chain,
+  evaluate: (chain) => evaluateStaple('staple', chain),
+})
+
+const protocol = check({
+  depth: 'Standard',
+  results: { protocol: 'The negotiated TLS version is recent enough' },
+  settings: {
+    minVersion: {
+      type: 'choice',
+      values: ['TLSv1.2', 'TLSv1.3'],
+      default: 'TLSv1.2',
+      doc: 'Minimum TLS version',
+    },
+  },
+  observe: async ({ chain }) => chain,
+  evaluate: (chain, { minVersion }) => evaluateProtocol('protocol', chain, minVersion),
+})
+
+const tlsSettings = {
+  host: {
+    type: 'text',
+    observed: true,
+    required: true,
+    mistake: hostMistake,
+    doc: 'Host name or address to connect to',
+  },
+  port: { type: 'integer', observed: true, default: 443, min: 1, max: 65_535, doc: 'TCP port with implicit TLS' },
+  latency: latencySetting({ warn: 1_000, limit: 5_000 }, 'Maximum time for connection and handshake'),
+  verify,
+  ...trustSettings,
+  servername: { ...trustSettings.servername, observed: true },
+  addresses: addressesSetting,
+} as const satisfies SettingsSpec
+type TlsSettings = Values<typeof tlsSettings>
+
+async function shakeHands(
+  at: AddressTurn,
+  { host, servername, verify }: TlsSettings,
+  { mode, date }: CheckContext,
+  trust: TlsTrust,
+): Promise<Handshake> {
+  const { socket, chain } = await connectTls(at, {
+    host: servername ?? host.replace(/^\[(.*)\]$/, '$1'),
+    ...trust,
+    verify: verify && includes(mode, 'Standard'),
+    weak: true,
+    date,
+  })
+  socket.destroy()
+  return { address: at.address, chain, usable: true, close: () => {} }
+}
+
+/** Completes the handshake, reads the whole chain and closes the connection. Sends no data. */
+export default networkKind({
+  name: 'tls',
+  title: 'The certificates and the TLS version of a port',
+  // TLS says nothing about the protocol inside it.
+  recognition: 'none',
+  cost: {
+    unit: 'messages',
+    Basic: [1, 0],
+    Standard: [1, 0],
+    Advanced: [1, 0],
+    eachAddressFrom: 'Basic',
+  },
+  settings: tlsSettings,
+  target: ({ host, port }) => ({ host, port }),
+  addresses: addressesIn,
+  prepare: (settings: TlsSettings, { files }: CheckContext) => readTrust(settings, files),
+  connect: {
+    results: { handshake: 'The port accepts a connection and completes a TLS handshake in time' },
+    open: shakeHands,
+    evaluate: ({ connection: { address, chain }, ms: value }, { latency: threshold }) => {
+      const what = `${address} negotiated ${chain.protocol} in`
+      return atMost({ check: 'handshake', what, value, unit: 'duration', threshold })
+    },
+  },
+  checks: [expiry, trust, staple, protocol, addressesResult('Standard')],
+})

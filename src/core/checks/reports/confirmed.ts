@@ -1,0 +1,178 @@
+import { pace } from '../../base/pace.ts'
+import type { Family, Labels } from '../../protocol/service/family.ts'
+import { type ExpositionFormat, lineOf, renderLines } from './exposition.ts'
+import { maxItems } from './prometheus.ts'
+
+/** What the metrics show of a check that the schedule runs. Instants are milliseconds since 1970. */
+type Check = {
+  readonly type?: string | undefined
+  readonly monitor: string
+  readonly slug: string
+  readonly item?: string | undefined
+  readonly level: 'ok' | 'warning' | 'failed'
+  readonly since: number
+  readonly isObserved: boolean
+  readonly isSettled: boolean
+  readonly blips: number
+  /** Why nobody is notified about it. Absent: somebody is. */
+  readonly quiet?: readonly { readonly source: string }[] | undefined
+  readonly incident?: Incident | undefined
+}
+type Incident = {
+  readonly id: string
+  readonly level: 'warning' | 'failed'
+  readonly cause?: { readonly type?: string | undefined; readonly monitor: string } | undefined
+  readonly isUnobserved: boolean
+}
+
+/** The series of what is confirmed, before a limit on their number. */
+export type ConfirmedSeries = {
+  /** How many of them are never omitted. */
+  readonly urgent: number
+  /** The text with as many of the others as there may be, and the number of those that it omits. */
+  readonly text: (format: ExpositionFormat, mostOthers: number) => { readonly text: string; readonly dropped: number }
+}
+
+/**
+ * The metrics of what is confirmed. A failure stays for as long as its incident is open, whatever the age of the latest
+ * verdict; a check that is fine leaves when its verdict is too old to count. Other work gets its turn meanwhile.
+ *
+ * Each check has one series. What is true of few checks has series for these only: a warning, the beginning of a state that
+ * is not ok, an incident. Those are never omitted, nor is a check whose latest run shows something that is not confirmed:
+ * without its series, an alert would take that for certain.
+ */
+export async function confirmedSeries({
+  checks,
+  isIsolated,
+}: {
+  readonly checks: Iterable<Check>
+  readonly isIsolated: boolean | undefined
+}): Promise<ConfirmedSeries> {
+  const breathe = pace()
+  const lines = rows.map((): Line[] => [])
+  const isExported = itemLimit()
+  for (const check of checks) {
+    const isUrgent = needsAttention(check)
+    if (isExported(check, isUrgent)) {
+      const labels = labelsOf(check)
+      for (const [at, { value, labelsFor, write }] of written.entries()) {
+        const number = value(check)
+        if (number === undefined) continue
+        for (const own of labelsFor?.(check, labels) ?? [labels])
+          lines[at]?.push({ text: write({ labels: own, value: number }), isUrgent })
+      }
+    }
+    const turn = breathe()
+    if (turn) await turn
+  }
+  const isolated = isIsolated === undefined ? '' : lineOf(isolation)({ value: Number(isIsolated) })
+  return {
+    urgent: lines.flat().filter(({ isUrgent }) => isUrgent).length,
+    text: (format, mostOthers) => {
+      let left = mostOthers
+      let dropped = 0
+      const keeps = ({ isUrgent }: Line): boolean => {
+        if (isUrgent) return true
+        if (left === 0) {
+          dropped += 1
+          return false
+        }
+        left -= 1
+        return true
+      }
+      const families = rows.map((row, at) => {
+        const within = (lines[at] ?? []).filter(keeps)
+        return renderLines(row, within.map(({ text }) => text).join(''), format)
+      })
+      return { text: [...families, renderLines(isolation, isolated, format)].join(''), dropped }
+    },
+  }
+}
+
+type Line = { readonly text: string; readonly isUrgent: boolean }
+
+/** Whether the check is not ok, or its latest run shows something that is not confirmed. */
+const needsAttention = ({ level, isSettled, incident }: Check): boolean =>
+  level !== 'ok' || !isSettled || incident !== undefined
+
+/** Whether a check counts: it is observed, or known to have failed. */
+const stands = ({ isObserved, incident }: Check): boolean =>
+  isObserved || (incident !== undefined && !incident.isUnobserved)
+
+/** Of the items of a check, those that need attention and some others. */
+function itemLimit(): (check: Check, isUrgent: boolean) => boolean {
+  const counts = new Map<string, number>()
+  return ({ type, monitor, slug, item }, isUrgent) => {
+    if (item === undefined || isUrgent) return true
+    const check = JSON.stringify([type, monitor, slug])
+    const count = (counts.get(check) ?? 0) + 1
+    counts.set(check, count)
+    return count <= maxItems
+  }
+}
+
+type Row = Omit<Family, 'samples'> & {
+  /** Undefined: the check has no such series. */
+  readonly value: (check: Check) => number | undefined
+  /** Those of each sample. Absent: one sample with those of the check. */
+  readonly labelsFor?: (check: Check, own: Labels) => readonly Labels[]
+}
+
+const rows: readonly Row[] = [
+  {
+    name: 'svc_check_confirmed',
+    type: 'gauge',
+    help: '1 if the confirmed state of the check is ok or a warning, 0 if it is a failure. Only of checks that the schedule runs.',
+    value: (check) => (stands(check) ? Number(check.level !== 'failed') : undefined),
+  },
+  {
+    name: 'svc_check_confirmed_warning',
+    type: 'gauge',
+    help: '1 if the confirmed state of the check is a warning, or if nothing observes it any more; absent otherwise.',
+    value: (check) =>
+      (check.level === 'warning' && stands(check)) || check.incident?.isUnobserved === true ? 1 : undefined,
+  },
+  {
+    name: 'svc_check_confirmed_since_timestamp_seconds',
+    type: 'gauge',
+    help: 'When the first run began that showed the confirmed state, in Unix time; absent where that is ok.',
+    value: (check) => (check.level !== 'ok' && stands(check) ? Math.round(check.since) / 1_000 : undefined),
+  },
+  {
+    name: 'svc_check_blips',
+    type: 'counter',
+    help: 'Faults of the check that were over before they were confirmed.',
+    value: ({ blips }) => (blips > 0 ? blips : undefined),
+  },
+  {
+    name: 'svc_incident',
+    type: 'info',
+    help: 'Open incidents. The role is cause, or victim of the monitor that the cause names.',
+    value: ({ incident }) => (incident === undefined ? undefined : 1),
+    labelsFor: ({ incident }, own) => [incident === undefined ? own : incidentLabels(incident, own)],
+  },
+  {
+    name: 'svc_check_quiet',
+    type: 'gauge',
+    help: '1 for a check about which svc notifies nobody, by hand, by quiet: in svc.yaml (clock) or by an acknowledgement (ack); absent otherwise.',
+    value: ({ quiet = [] }) => (quiet.length === 0 ? undefined : 1),
+    labelsFor: ({ quiet = [] }, own) =>
+      [...new Set(quiet.map(({ source }) => source))].map((source) => ({ ...own, source })),
+  },
+]
+
+const written = rows.map((row) => ({ ...row, write: lineOf(row) }))
+
+const isolation: Omit<Family, 'samples'> = {
+  name: 'svc_isolated',
+  type: 'gauge',
+  help: '1 while no witness answers, so that nothing is known of other machines; 0 if one does. Absent without witnesses.',
+}
+
+const labelsOf = ({ type, monitor, slug, item }: Check): Labels => ({ type, monitor, check: slug, item })
+
+function incidentLabels({ id, level, cause }: Incident, { type, ...names }: Labels): Labels {
+  const causeName = cause && (cause.type === undefined ? cause.monitor : `${cause.type}/${cause.monitor}`)
+  const role = cause === undefined ? 'cause' : 'victim'
+  return { incident: id, severity: level, type, ...names, role, cause: causeName }
+}

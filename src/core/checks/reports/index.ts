@@ -1,0 +1,51 @@
+/** Reports: health answers in the formats of other tools. */
+import { loadConfirmed, loadLive, reports } from './formats.ts'
+
+export type { ExpositionFormat } from './exposition.ts'
+export { foreignWarning } from './foreign.ts'
+export { loadConfirmed, loadLive, loadPrometheus, type ReportName, reports } from './formats.ts'
+export type { LiveOptions, LiveText } from './live.ts'
+export { type ResultRecord, read, readMonitor, records, renderPlain } from './read.ts'
+export {
+  bySeverity,
+  count,
+  describeResult,
+  type Entry,
+  type EntryReading,
+  isBad,
+  isConsequence,
+  type Level,
+  type MonitorReading,
+  quietSentence,
+  type Reading,
+  type Report,
+  type ReportedError,
+  results,
+  shorten,
+  stateWord,
+  stateWords,
+  worst,
+  worstFirst,
+} from './reading.ts'
+export {
+  type DocumentsOf,
+  depthOfCheck,
+  documentOf,
+  familyOf,
+  healthCheckResponse,
+  type QuietResults,
+  type RunDocumentOptions,
+  type RunView,
+  rememberDocuments,
+  reportUpTo,
+  runDocument,
+  selectRun,
+  slugIn,
+  withQuiet,
+} from './run-document.ts'
+
+/** Loads the formats that are served over HTTP. */
+export const preloadReports = async (): Promise<void> => {
+  const served = Object.values(reports).filter(({ overHttp }) => overHttp !== undefined)
+  await Promise.all([loadLive(), loadConfirmed(), ...served.map(({ load }) => load())])
+}

@@ -1,0 +1,273 @@
+import { mapPaced, type Pace, pace } from '../../base/pace.ts'
+import { ExecutionMode, type RunDocument } from '../../protocol/index.ts'
+import type { Family, Sample } from '../../protocol/service/family.ts'
+import { type ExpositionFormat, lineOf, renderFamilies, renderLines } from './exposition.ts'
+import {
+  checkRows,
+  checksOf,
+  droppedItems,
+  type FamilyOf,
+  gather,
+  lastRunName,
+  merged,
+  monitorOf,
+  monitorRows,
+  type TypePlace,
+  typeRows,
+} from './prometheus.ts'
+import { readMonitor, readRun } from './read.ts'
+import { isBad, type MonitorReading } from './reading.ts'
+
+/** The latest results of a type at one depth, with what the server knows of them. */
+export type LiveResult = {
+  readonly type: string
+  readonly mode: ExecutionMode
+  readonly run: RunDocument
+  /** For each monitor of the run: what is the same at every depth, and when it ran, in milliseconds. */
+  readonly places: readonly { readonly key: string; readonly beganAt: number }[]
+  /** False if a monitor of the type has no result. */
+  readonly complete: boolean
+}
+export type LiveOptions = {
+  readonly format: ExpositionFormat
+  readonly maxSeries: number
+  /** The samples of the metric that remains when the results have expired. */
+  readonly lastRuns: readonly Sample[]
+}
+
+/** Metrics as text. `left`: how many series more there may be. `dropped`: how many it omits. */
+export type LiveText = { readonly text: string; readonly left: number; readonly dropped: number }
+
+/**
+ * The metrics of the latest results as text. The text of a monitor is cached while its results are the same, so
+ * that a new text joins cached ones. Other work gets its turn meanwhile.
+ */
+export async function liveText(
+  results: readonly LiveResult[],
+  { format, maxSeries, lastRuns }: LiveOptions,
+): Promise<LiveText> {
+  const breathe = pace()
+  const written = await mapPaced(await monitorsIn(results, breathe), breathe, ({ type, at }) => linesOf(type, at))
+  const types = typeFamilies(await mapPaced(results, breathe, placeOf), lastRuns)
+  await breathe()
+  const unique: MonitorLines[] = []
+  for (const alike of Map.groupBy(written, ({ name }) => name).values()) {
+    unique.push(alike.length === 1 && alike[0] ? alike[0] : mergedLines(alike))
+    await breathe()
+  }
+  const count = [...types.map(({ samples }) => samples.length), ...unique.map((one) => one.count)]
+  const all = count.reduce((sum, one) => sum + one, 0)
+  const limit = all > maxSeries ? new SeriesLimit(maxSeries - urgentIn(types, unique)) : undefined
+  const texts = [renderFamilies(limit ? types.map((family) => limit.within(family)) : types, format)]
+  for (const [at, row] of rows.entries()) {
+    let lines = ''
+    for (const one of unique) {
+      lines += limit ? limit.linesOf(one, at) : one.lines[at]
+      if (limit) await breathe()
+    }
+    texts.push(renderLines(row, lines, format))
+    await breathe()
+  }
+  return { text: texts.join(''), left: limit ? 0 : Math.max(0, maxSeries - all), dropped: limit?.dropped ?? 0 }
+}
+
+function urgentIn(types: readonly Family[], monitors: readonly MonitorLines[]): number {
+  const ofTypes = types.flatMap(({ samples }) => samples.map(({ urgent }) => urgent === true))
+  const ofMonitors = monitors.flatMap(({ urgent }) => [...urgent.values()].flat())
+  return [...ofTypes, ...ofMonitors].filter(Boolean).length
+}
+
+/** The rows of a monitor, in the order of the text. */
+const rows: readonly Omit<FamilyOf<never>, 'samples'>[] = [...monitorRows, ...checkRows, droppedItems]
+
+type SamplesByRow = readonly (readonly Sample[])[]
+
+/**
+ * What `/metrics` shows of one monitor. Only its text is kept: the samples would take more memory than everything else that
+ * svc knows of a monitor.
+ */
+type MonitorLines = {
+  /** The labels type and monitor: those of the series of one monitor differ from those of another if these do. */
+  readonly name: string
+  /** How many series it has. */
+  readonly count: number
+  /** By row, the lines of its series. */
+  readonly lines: readonly string[]
+  /** By row, which of its series are never omitted. A row without any is absent. */
+  readonly urgent: ReadonlyMap<number, readonly boolean[]>
+  /** Makes the samples again. */
+  readonly samples: () => SamplesByRow
+}
+
+/** Omits series beyond a limit. Urgent ones are kept whatever the limit, and count first. */
+class SeriesLimit {
+  #left: number
+  #dropped = 0
+
+  /** `others`: how many series there may be beside the urgent ones. */
+  constructor(others: number) {
+    this.#left = Math.max(0, others)
+  }
+
+  get dropped(): number {
+    return this.#dropped
+  }
+
+  within(family: Family): Family {
+    return { ...family, samples: family.samples.filter(({ urgent }) => this.#keeps(urgent === true)) }
+  }
+
+  linesOf({ lines, urgent }: MonitorLines, at: number): string {
+    const text = lines[at] ?? ''
+    if (text === '') return ''
+    const isUrgent = urgent.get(at)
+    // A value of a label has no line break of its own.
+    return text
+      .split(/(?<=\n)/)
+      .filter((_, index) => this.#keeps(isUrgent?.[index] === true))
+      .join('')
+  }
+
+  #keeps(isUrgent: boolean): boolean {
+    if (isUrgent) return true
+    if (this.#left > 0) {
+      this.#left -= 1
+      return true
+    }
+    this.#dropped += 1
+    return false
+  }
+}
+
+/** A monitor at one depth. */
+type AtDepth = { readonly mode: ExecutionMode; readonly beganAt: number; readonly reading: MonitorReading }
+
+type Monitors = { readonly type: string; readonly at: readonly AtDepth[] }
+
+/** The monitors of each type, each with its results, the one that began last first. */
+async function monitorsIn(results: readonly LiveResult[], breathe: Pace): Promise<readonly Monitors[]> {
+  const all: Monitors[] = []
+  for (const [type, ofType] of Map.groupBy(results, (result) => result.type)) {
+    const byKey = new Map<string, AtDepth[]>()
+    for (const { mode, run, places } of ofType) {
+      const readings = await mapPaced(run.monitors, breathe, readMonitor)
+      for (const [index, reading] of readings.entries()) {
+        const { key, beganAt } = places[index] ?? { key: String(index), beganAt: 0 }
+        const before = byKey.get(key)
+        const one = { mode, beganAt, reading }
+        if (before) before.push(one)
+        else byKey.set(key, [one])
+      }
+    }
+    for (const at of byKey.values()) all.push({ type, at: at.length < 2 ? at : at.sort(latestFirst) })
+    await breathe()
+  }
+  return all
+}
+
+const depthOf = (mode: ExecutionMode): number => ExecutionMode.values.indexOf(mode)
+const latestFirst = (a: AtDepth, b: AtDepth): number => b.beganAt - a.beganAt || depthOf(b.mode) - depthOf(a.mode)
+
+type WrittenLines = { readonly type: string; readonly at: readonly AtDepth[]; readonly lines: MonitorLines }
+const linesByReading = new WeakMap<MonitorReading, WrittenLines>()
+
+/** The lines of a monitor, made once for the same results. */
+function linesOf(type: string, at: readonly AtDepth[]): MonitorLines {
+  const latest = at[0]?.reading
+  const before = latest && linesByReading.get(latest)
+  const isSame =
+    before?.type === type &&
+    before.at.length === at.length &&
+    before.at.every(({ mode, reading }, index) => mode === at[index]?.mode && reading === at[index]?.reading)
+  if (before && isSame) return before.lines
+  const lines = writeLines(type, withoutSuperseded(at))
+  if (latest) linesByReading.set(latest, { type, at, lines })
+  return lines
+}
+
+function writeLines(type: string, readings: readonly MonitorReading[]): MonitorLines {
+  const samples = (): SamplesByRow => samplesOf(type, readings)
+  const [latest] = readings
+  const { type: typeLabel = '', monitor = '' } = latest ? monitorOf(latest, type).labels : {}
+  return asLines(`${typeLabel}\n${monitor}`, samples)
+}
+
+/** The samples of a monitor, by row. */
+function samplesOf(type: string, readings: readonly MonitorReading[]): SamplesByRow {
+  const monitors = readings.map((reading) => monitorOf(reading, type))
+  const checks = monitors.flatMap(checksOf)
+  const items = checks.flatMap((check) => check.items)
+  const families = [
+    ...monitorRows.map((row) => gather(row, monitors)),
+    ...checkRows.map((row) => gather(row, items)),
+    gather(droppedItems, checks),
+  ]
+  return families.map(({ samples }) => samples)
+}
+
+function asLines(name: string, samples: () => SamplesByRow): MonitorLines {
+  const byRow = samples()
+  const lines = byRow.map((some, at) => {
+    const row = rows[at]
+    return row && some.length > 0 ? some.map(lineOf(row)).join('') : ''
+  })
+  const urgent = byRow.flatMap((some, at) =>
+    some.some((sample) => sample.urgent) ? [[at, some.map((sample) => sample.urgent === true)] as const] : [],
+  )
+  return {
+    name,
+    lines,
+    urgent: urgent.length === 0 ? noneUrgent : new Map(urgent),
+    samples,
+    count: byRow.reduce((sum, some) => sum + some.length, 0),
+  }
+}
+
+const noneUrgent: MonitorLines['urgent'] = new Map()
+
+/** Monitors with the same labels, as those of the host of several types and those that a reader sees without names. */
+function mergedLines(alike: readonly MonitorLines[]): MonitorLines {
+  return asLines(alike[0]?.name ?? '', () => {
+    const samples = alike.map((one) => one.samples())
+    return rows.map((row, at) =>
+      merged(
+        samples.flatMap((byRow) => byRow[at] ?? []),
+        row.keep,
+      ),
+    )
+  })
+}
+
+/**
+ * The readings of a monitor without superseded results. A later one repeats all checks up to its depth. Results of deeper
+ * checks remain, unless the monitor failed later or was not checked: their state is then unknown.
+ */
+function withoutSuperseded(at: readonly AtDepth[]): readonly MonitorReading[] {
+  const [latest, ...earlier] = at
+  if (!latest) return []
+  let failing = isBad(latest.reading.level)
+  let covered = depthOf(latest.mode)
+  const remaining = [latest.reading]
+  for (const { mode, reading } of earlier) {
+    const results = reading.results.filter(({ depth = reading.depth ?? 'Basic' }) => depthOf(depth) > covered)
+    if (!failing && results.length > 0) remaining.push({ ...reading, results })
+    failing ||= isBad(reading.level)
+    covered = Math.max(covered, depthOf(mode))
+  }
+  return remaining
+}
+
+/** The families of the types, the freshest first where several tell of the same machine. */
+function typeFamilies(places: readonly TypePlace[], lastRuns: readonly Sample[]): readonly Family[] {
+  return typeRows.map((row) => {
+    const family = gather(row, places)
+    return row.name === lastRunName ? { ...family, samples: lastRuns } : family
+  })
+}
+
+const placeOf = ({ type, mode, run, complete }: LiveResult): TypePlace => ({
+  reading: { type, mode, error: undefined, ...readRun(run) },
+  server: {},
+  type: { type, depth: mode },
+  complete,
+})

@@ -1,0 +1,482 @@
+import { oncePerObject } from '../../base/lazy.ts'
+import {
+  briefMessage,
+  ExecutionMode,
+  faultPrefix,
+  type HealthCheckRequest,
+  type HealthCheckResponse,
+  type MonitoringResult,
+  type MonitorSummary,
+  markDrill,
+  type RunDocument,
+  type RunMonitor,
+  type RunQuiet,
+  type RunResult,
+  type RunServerState,
+  type RunStatus,
+  runVersion,
+  type Selection,
+  type ServerState,
+  type ServerType,
+  selectedHeadline,
+  selectMonitors,
+  warningPrefix,
+} from '../../protocol/index.ts'
+import type { DeclaredResult, MonitorReport, Result, Run } from '../engine/index.ts'
+import { quietSentence, unhealthySentence } from './reading.ts'
+
+export type RunView = RunDocument['view']
+
+/** Whether the reader of a document may read what belongs to another server type. */
+type ReadsType = (type: ServerType) => boolean
+
+export type RunDocumentOptions = {
+  readonly type: ServerType
+  readonly correlationId: string
+  readonly flags: Pick<HealthCheckRequest, 'IncludeServerStateInformation' | 'SuppressDeploymentErrors'>
+  /** `brief` is for anonymous callers beyond loopback: no messages, hosts or figures (S11). */
+  readonly view: RunView
+  /** Which other types the reader may read (S11). Absent: all. */
+  readonly reads?: ReadsType | undefined
+}
+
+/** What stands for a monitor of another type, for readers who may not read that type. */
+const anotherMonitor = 'a monitor of another type'
+
+/** The types of the monitors of other types that a report names. Once for each report, which several runs may share. */
+const typesNamedIn = oncePerObject((report: MonitorReport): readonly ServerType[] => [
+  ...new Set(report.results.flatMap(({ elsewhere = [] }) => elsewhere.map(({ type }) => type))),
+])
+
+/** Of each report, the one that takes its place for readers who may not read these types. */
+const reportsWithoutNames = oncePerObject((_: MonitorReport) => new Map<string, MonitorReport>())
+
+/** The report without the names of monitors of types that the reader may not read; itself where it has none. */
+function withoutNames(report: MonitorReport, reads: ReadsType): MonitorReport {
+  const hidden = typesNamedIn(report).filter((type) => !reads(type))
+  if (hidden.length === 0) return report
+  const byTypes = reportsWithoutNames(report)
+  const key = hidden.toSorted().join(' ')
+  const existing = byTypes.get(key)
+  if (existing) return existing
+  const made = { ...report, results: report.results.map((result) => withoutNamesIn(result, reads)) }
+  byTypes.set(key, made)
+  return made
+}
+
+function withoutNamesIn(result: Result, reads: ReadsType): Result {
+  const hidden = (result.elsewhere ?? []).filter(({ type }) => !reads(type)).map(({ text }) => text)
+  // One name may be the beginning of another.
+  const names = hidden.toSorted((a, b) => b.length - a.length)
+  const without = (text: string): string => names.reduce((rest, name) => rest.replaceAll(name, anotherMonitor), text)
+  const { cause, message, details } = result
+  return {
+    ...result,
+    cause: cause === undefined ? undefined : without(cause),
+    message: without(message),
+    details: details?.map(without),
+  }
+}
+
+/** Makes the document of a run. The flags shape the document and never cause a run. */
+export function runDocument(
+  run: Run,
+  { type, correlationId, flags, view, reads = () => true }: RunDocumentOptions,
+): RunDocument {
+  const written = flags.SuppressDeploymentErrors === true ? suppressedMonitorOf : monitorOf
+  const monitors = run.monitors.map((report) => written(withoutNames(report, reads)))
+  const full = view === 'full'
+  const isDrill = run.monitors.some(({ drill }) => drill)
+  const message = headline(type, monitors, view)
+  return {
+    version: runVersion,
+    type,
+    mode: run.mode,
+    view,
+    status: worstStatus(monitors),
+    message: isDrill ? markDrill(message) : message,
+    correlationId,
+    ...(full ? { runId: run.id, node: run.serverState.ServerName } : {}),
+    startedAt: run.startedAt,
+    endedAt: run.endedAt,
+    durationMs: run.durationMs,
+    ...(full && flags.IncludeServerStateInformation === true ? { serverState: stateOf(run.serverState) } : {}),
+    monitors: full ? monitors : monitors.map(isDrill ? briefDrill : brief),
+    ...(full ? { ownPart: run.monitors.find(({ ownPart }) => ownPart !== undefined)?.ownPart } : {}),
+    ...(isDrill ? { drill: true } : {}),
+  }
+}
+
+function monitorWith(report: MonitorReport, suppress: boolean): RunMonitor {
+  const { name, kind, runsOn, depth, host, durationMs, attempts, tags } = report
+  const results = report.results.map((result) => resultOf(suppress ? suppressed(result) : result, report.checks))
+  const status = worstStatus(results)
+  const tagged = tags === undefined ? {} : { tags }
+  return { name, kind, scope: runsOn, status, depth, host, ...tagged, durationMs, attempts, results }
+}
+
+/** Once for each report, which several runs may share. */
+const monitorOf = oncePerObject((report: MonitorReport) => monitorWith(report, false))
+const suppressedMonitorOf = oncePerObject((report: MonitorReport) => monitorWith(report, true))
+
+/** What a document without flags contains of a report. Made once for each report and reader. */
+export const documentOf = (report: MonitorReport, reads: ReadsType, view: RunView): RunMonitor => {
+  const monitor = monitorOf(withoutNames(report, reads))
+  return view === 'full' ? monitor : report.drill ? briefDrill(monitor) : brief(monitor)
+}
+
+/**
+ * What a report says of the checks of a shallower mode, or undefined where it has none of them. Made once for each report.
+ */
+export function reportUpTo(mode: ExecutionMode, report: MonitorReport): MonitorReport | undefined {
+  const byMode = reportsUpTo(report)
+  if (!byMode.has(mode)) byMode.set(mode, cutTo(mode, report))
+  return byMode.get(mode)
+}
+const reportsUpTo = oncePerObject((_: MonitorReport) => new Map<ExecutionMode, MonitorReport | undefined>())
+
+/** The shallowest mode that includes a check of a report. */
+export const depthOfCheck = (
+  check: string,
+  { checks, depth }: Pick<MonitorReport, 'checks' | 'depth'>,
+): ExecutionMode => familyOf(check, checks)?.depth ?? depth
+
+function cutTo(mode: ExecutionMode, report: MonitorReport): MonitorReport | undefined {
+  const order = ExecutionMode.values
+  const results = report.results.filter(
+    ({ check }) => order.indexOf(depthOfCheck(check, report)) <= order.indexOf(mode),
+  )
+  return results.length === 0 ? undefined : { ...report, results }
+}
+
+/**
+ * A deployment-related failure counts as Success and says what was suppressed (H5). What was not checked is no such
+ * failure.
+ */
+function suppressed(result: Result): Result {
+  if (!hasFailed(result) || !hasVerdict(result) || !result.deployment) return result
+  return { ...result, status: 'ok', fault: undefined, message: `suppressed (deployment): ${result.message}` }
+}
+
+function resultOf(result: Result, declared: readonly DeclaredResult[]): RunResult {
+  const { check, status, cause, message, details, address, measurement, facts, notChecked } = result
+  const family = familyOf(check, declared)
+  const subject = result.subject ?? family?.member
+  return {
+    check,
+    slug: slugOf(family?.name ?? check),
+    status,
+    fault: status === 'failed' ? (result.fault ?? 'internal') : undefined,
+    cause,
+    message,
+    details,
+    subject,
+    address,
+    depth: family?.depth,
+    // JSON cannot express other numbers, and monitoring tools cannot use them.
+    measurement: measurement && Number.isFinite(measurement.value) ? measurement : undefined,
+    facts,
+    notChecked,
+  }
+}
+
+type CheckFamily = { readonly name: string; readonly depth: ExecutionMode; readonly member: string | undefined }
+
+/**
+ * The declaration of a check, by its name or as a member of a family: `disk <mount>` declares `disk /data`, whose
+ * member is `/data`. Undefined for a check that is not declared: `not run`.
+ */
+export function familyOf(
+  check: string,
+  declared: readonly Pick<DeclaredResult, 'name' | 'depth'>[],
+): CheckFamily | undefined {
+  for (const { name, depth } of declared) {
+    if (name === check) return { name, depth, member: undefined }
+    const from = name.indexOf('<')
+    if (from < 0) continue
+    const [before, after] = [name.slice(0, from), name.slice(name.indexOf('>', from) + 1)]
+    if (!check.startsWith(before) || !check.endsWith(after)) continue
+    return { name: before + after, depth, member: check.slice(before.length, check.length - after.length) }
+  }
+  return undefined
+}
+
+/** The name in metrics of a check, which may be a member of a declared family. */
+export const slugIn = (declared: readonly DeclaredResult[], check: string): string =>
+  slugOf(familyOf(check, declared)?.name ?? check)
+
+/** The name of a check in metrics: lower-case ASCII letters and digits, joined by underscores. */
+export const slugOf = (check: string): string =>
+  check
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '_')
+    .replace(/^_|_$/g, '') || 'check'
+
+const brief = oncePerObject(
+  ({ kind, scope, status, results }: RunMonitor): RunMonitor => ({
+    kind,
+    scope,
+    status,
+    results: results.map(({ check, slug, status: own, fault, notChecked }) => ({
+      check,
+      slug,
+      status: own,
+      fault,
+      notChecked,
+    })),
+  }),
+)
+
+/** The same of a rehearsal, whose mark is no secret. */
+const briefDrill = oncePerObject((monitor: RunMonitor): RunMonitor => {
+  const short = brief(monitor)
+  return {
+    ...short,
+    results: short.results.map((result) => ({ ...result, message: markDrill(briefMessage(result)) })),
+  }
+})
+
+/** Converts the interface's ServerState to the names of the run document. */
+export const stateOf = ({
+  ServerName,
+  TotalRamInMb,
+  AvailableRamInMb,
+  UsedCpuPercent,
+}: ServerState): RunServerState => ({
+  serverName: ServerName,
+  totalRamInMb: TotalRamInMb,
+  availableRamInMb: AvailableRamInMb,
+  usedCpuPercent: UsedCpuPercent,
+})
+
+const order: Record<RunStatus, number> = { ok: 0, warning: 1, failed: 2 }
+/** The worst status. Nothing at all is not ok: nobody has looked. */
+export const worstStatus = (all: readonly { readonly status: RunStatus }[]): RunStatus =>
+  all.length === 0
+    ? 'failed'
+    : all.reduce<RunStatus>((worst, { status }) => (order[status] > order[worst] ? status : worst), 'ok')
+
+const hasFailed = ({ status }: { readonly status: RunStatus }): boolean => status === 'failed'
+const hasVerdict = ({ notChecked }: Pick<RunResult, 'notChecked'>): boolean => notChecked === undefined
+
+/** Whether nothing of a failed monitor really failed: all its failures were not checked. */
+const isUnchecked = ({ status, results }: RunMonitor): boolean => {
+  const failures = results.filter(hasFailed)
+  return status === 'failed' && failures.length > 0 && !failures.some(hasVerdict)
+}
+
+/** The line for a pager: root causes only, without the monitors that did not run because of them. */
+function headline(type: ServerType, monitors: readonly RunMonitor[], view: RunView): string {
+  const total = monitors.length
+  const sentences = (belongs: (result: RunResult) => boolean): string[] =>
+    monitors.flatMap((monitor) =>
+      monitor.results
+        .filter((result) => belongs(result) && result.fault !== 'dependency')
+        .map((result) => sentence(monitor, result)),
+    )
+  if (total === 0) return unhealthySentence(type, 0, 0, 0)
+  if (monitors.some(hasFailed)) {
+    const unchecked = monitors.filter(isUnchecked).length
+    const opening = unhealthySentence(type, monitors.filter(hasFailed).length - unchecked, unchecked, total)
+    const causes = [
+      ...sentences((result) => hasFailed(result) && hasVerdict(result)),
+      ...sentences((result) => hasFailed(result) && !hasVerdict(result)),
+    ]
+    // Where everything that failed depends on monitors of other types, no result of this type is a cause.
+    const why = causes.length > 0 ? causes : consequencesIn(monitors)
+    return view === 'full' ? `${opening}: ${why.join('; ')}` : opening
+  }
+  const warnings = sentences(({ status }) => status === 'warning')
+  if (warnings.length === 0) return `${type} is healthy: ${total} ${total === 1 ? 'monitor' : 'monitors'} passed`
+  const opening = `${type} is healthy, ${warnings.length} ${warnings.length === 1 ? 'warning' : 'warnings'}`
+  return view === 'full' ? `${opening}: ${warnings.join('; ')}` : opening
+}
+
+/** What kept monitors from running, each once. */
+const consequencesIn = (monitors: readonly RunMonitor[]): readonly string[] => [
+  ...new Set(monitors.flatMap(({ results }) => results.filter(hasFailed).map((result) => result.message ?? ''))),
+]
+
+/** Why nobody is notified about a result, by the places of its monitor in the run and of itself in the monitor. */
+export type QuietResults = (monitor: number, result: number) => RunQuiet | undefined
+
+/**
+ * A run whose results say that they are quiet. With `honors`, quiet failures and warnings count as ok, and the document says
+ * so; what was not checked counts as before. `names`: whether the reader learns who silenced them, and why. Returns the same document if
+ * nothing is quiet.
+ */
+export function withQuiet(
+  run: RunDocument,
+  quietOf: QuietResults,
+  { honors, names }: { readonly honors: boolean; readonly names: boolean },
+): RunDocument {
+  let honored = 0
+  let marked = 0
+  const monitors = run.monitors.map((monitor, at): RunMonitor => {
+    const results = monitor.results.map((result, index): RunResult => {
+      const quiet = result.status === 'ok' ? undefined : quietOf(at, index)
+      if (!quiet) return result
+      marked += 1
+      const own: RunQuiet = names ? quiet : { source: quiet.source, until: quiet.until }
+      const mark = run.view === 'full' ? { quiet: own } : {}
+      if (!honors || !hasVerdict(result)) return { ...result, ...mark }
+      honored += 1
+      const message = result.message === undefined ? undefined : `not counted (${quietText(own)}): ${result.message}`
+      return { ...result, ...mark, status: 'ok', fault: undefined, message }
+    })
+    return { ...monitor, results, status: worstStatus(results) }
+  })
+  if (marked === 0) return run
+  const { type, view } = run
+  const left = headline(type, monitors, view)
+  const message = markedAs(run, [left, quietSentence(honored) ?? []].flat().join('; '))
+  return {
+    ...run,
+    monitors,
+    status: worstStatus(monitors),
+    message,
+    ...(honored === 0 ? {} : { quietResults: honored }),
+  }
+}
+
+const markedAs = ({ drill }: Pick<RunDocument, 'drill'>, message: string): string =>
+  drill === true ? markDrill(message) : message
+
+/** Whether a result counts as ok because it is quiet. */
+const isHonored = ({ status, quiet }: RunResult): boolean => status === 'ok' && quiet !== undefined
+
+/** Prefixes the message with its monitor, except for Configuration monitors. */
+function sentence(monitor: RunMonitor, result: RunResult): string {
+  const { check, message, notChecked } = result
+  if (monitor.kind !== 'configuration') return `${monitor.name} ${check}: ${messageOf(result)}`
+  return notChecked === undefined ? (message ?? '') : `${monitor.name}: ${message}`
+}
+
+/** The message of a result, or its replacement when the view leaves messages out. Says if nobody is notified about it. */
+export const messageOf = (result: RunResult): string => {
+  const message = result.message ?? briefMessage(result)
+  return result.quiet === undefined || result.status === 'ok' ? message : `${message} (${quietText(result.quiet)})`
+}
+
+/** `quiet until 2026-11-29 04:00 UTC, alice: patch night` */
+export function quietText({ source, until, by, reason }: RunQuiet): string {
+  const state =
+    source === 'ack' ? 'acknowledged' : `quiet until ${until.toISOString().slice(0, 16).replace('T', ' ')} UTC`
+  const why = [by, reason].filter((part) => part !== undefined && part !== '').join(': ')
+  return why === '' ? state : `${state}, ${why}`
+}
+
+/** The interface's document of a run: two states, with warnings and fault classes as text (H11). */
+export function healthCheckResponse(run: RunDocument): HealthCheckResponse {
+  return {
+    ...(run.serverState ? { ServerState: serverState(run.serverState) } : {}),
+    Status: run.status === 'failed' ? 'Failure' : 'Success',
+    StatusMessage: run.message,
+    CorrelationId: run.correlationId,
+    FailedMonitorCount: run.monitors.filter(hasFailed).length,
+    MonitorSummaries: run.monitors.map((monitor) => summaryOf(monitor, run.view)),
+    ExecutionMetrics: { StartDateTime: run.startedAt, EndDateTime: run.endedAt, Duration: run.durationMs },
+  }
+}
+
+const serverState = (state: RunServerState): ServerState => ({
+  ServerName: state.serverName,
+  TotalRamInMb: state.totalRamInMb,
+  AvailableRamInMb: state.availableRamInMb,
+  UsedCpuPercent: state.usedCpuPercent,
+})
+
+function summaryOf(monitor: RunMonitor, view: RunView): MonitorSummary {
+  const failures = monitor.results.filter(hasFailed)
+  return {
+    MonitorName: monitor.name ?? monitor.kind,
+    Status: hasFailed(monitor) ? 'Failure' : 'Success',
+    Results: monitor.results.map(monitoringResult),
+    ErrorMessages: view === 'full' ? failures.map((result) => `${result.check}: ${messageOf(result)}`) : [],
+  }
+}
+
+const monitoringResult = (result: RunResult): MonitoringResult => ({
+  MonitoringName: result.check,
+  Status: hasFailed(result) ? 'Failure' : 'Success',
+  StatusMessage: result.status === 'warning' ? `${warningPrefix}${messageOf(result)}` : messageOf(result),
+  ErrorMessages: [
+    ...(result.details ?? []),
+    ...(hasFailed(result) ? [`${faultPrefix}${result.fault ?? 'internal'}`] : []),
+  ],
+})
+
+/**
+ * Reduces a run to the selected monitors and checks, as `select` reduces the interface's document. Returns the same
+ * run when it removes nothing. Throws `Fault` Usage when nothing is left.
+ */
+export function selectRun(run: RunDocument, selection: Selection): RunDocument {
+  const monitors = selectMonitors(run.monitors, selection, {
+    namesOf: (monitor) => ({
+      name: monitor.name ?? monitor.kind,
+      checks: monitor.results.map(({ check }) => check),
+    }),
+    reduce: (monitor, checks) => {
+      const results = monitor.results.filter((_, index) => checks.includes(index))
+      // A failure that no check explains is the monitor's own and remains.
+      const unclaimed = hasFailed(monitor) && !monitor.results.some(hasFailed)
+      return { ...monitor, results, status: unclaimed ? monitor.status : worstStatus(results) }
+    },
+  })
+  if (!monitors) return run
+  // A failure that no monitor explains is the server's own and remains.
+  const unclaimed = hasFailed(run) && !run.monitors.some(hasFailed)
+  const failed = monitors.filter(hasFailed).map((monitor) => {
+    const failures = monitor.results.filter(hasFailed)
+    const name = monitor.name ?? monitor.kind
+    if (failures.length === 0) return [`${name}: failed`]
+    return failures.map((result) => `${name} ${result.check}: ${messageOf(result)}`)
+  })
+  const { quietResults: before, ...rest } = run
+  // Only the full view marks them.
+  const quietResults =
+    before === undefined || run.view !== 'full'
+      ? before
+      : monitors.flatMap(({ results }) => results).filter(isHonored).length
+  const left = selectedHeadline(failed, monitors.length, run.monitors.length, monitors.filter(isUnchecked).length)
+  return {
+    ...rest,
+    status: unclaimed ? run.status : worstStatus(monitors),
+    message: unclaimed ? run.message : markedAs(run, [left, quietSentence(quietResults) ?? []].flat().join('; ')),
+    monitors,
+    ...(quietResults === undefined || quietResults === 0 ? {} : { quietResults }),
+  }
+}
+
+export type RunDocuments = { readonly run: RunDocument; readonly response: HealthCheckResponse }
+type Flags = RunDocumentOptions['flags']
+/** How much of the runs of a server type a reader may see. */
+export type ViewOfType = (type: ServerType) => RunView
+export type DocumentsOf = (run: Run, type: ServerType, flags: Flags, views: ViewOfType) => RunDocuments
+
+/**
+ * The documents of a run without the correlation id, each made once and kept as long as the run. Callers that share the
+ * run with the same options share them, and so can keep what they write of them.
+ */
+export function rememberDocuments(): DocumentsOf {
+  type OfRun = { readonly typesNamed: readonly ServerType[]; readonly documents: Map<string, RunDocuments> }
+  const documentsByRun = new WeakMap<Run, OfRun>()
+  return (run, type, flags, views) => {
+    const ofRun = documentsByRun.get(run) ?? {
+      typesNamed: [...new Set(run.monitors.flatMap(typesNamedIn))],
+      documents: new Map(),
+    }
+    documentsByRun.set(run, ofRun)
+    const { typesNamed, documents } = ofRun
+    const view = views(type)
+    const hidden = typesNamed.filter((other) => views(other) !== 'full')
+    const key = `${hidden.join(' ')} ${view} ${flags.IncludeServerStateInformation === true} ${flags.SuppressDeploymentErrors === true}`
+    const before = documents.get(key)
+    if (before) return before
+    const reads: ReadsType = (other) => !hidden.includes(other)
+    const document = runDocument(run, { type, correlationId: '', flags, view, reads })
+    const made = { run: document, response: healthCheckResponse(document) }
+    documents.set(key, made)
+    return made
+  }
+}

@@ -1,0 +1,295 @@
+import { Fault } from '../../base/errors.ts'
+import { showAvailability, showDuration, showFigure } from '../../base/format.ts'
+import { worst } from '../../checks/reports/index.ts'
+import type {
+  GetHistoryResponse,
+  HistoryFigure,
+  HistoryPeriod,
+  HistoryStatus,
+  MonitorHistory,
+} from '../../protocol/index.ts'
+import { ServerType } from '../../protocol/index.ts'
+import type { Call, EndedIncident, Incidents, Service } from '../../protocol/service/service.ts'
+import { html, type Markup } from '../html.ts'
+import { visibleFault } from '../response.ts'
+import { type Card, levelsOfMonitor, type MonitorAway } from './cards.ts'
+import { framed, type Page } from './page-frame.ts'
+import {
+  causeOf,
+  headingOf,
+  incidentLevel,
+  incidentsMarkup,
+  incidentsOf,
+  incidentTitle,
+  reloadSeconds,
+} from './page-incidents.ts'
+import { type PageFacts, worstLevel } from './page-markup.ts'
+import { quietMarkup } from './page-quiet.ts'
+import { latestReport } from './page-report.ts'
+import { runForm } from './page-types.ts'
+import { instant, instantText, lasted, type MonitorId, monitorKey, monitorName } from './page-words.ts'
+
+/** The times of which the page shows the availability. */
+export const historyWindows = [
+  { name: '24 h', minutes: 24 * 60 },
+  { name: '30 days', minutes: 30 * 24 * 60 },
+  { name: '90 days', minutes: 90 * 24 * 60 },
+] as const
+
+/** What history says of one monitor in each of the windows, in their order. */
+export type HistoryOfWindows = readonly GetHistoryResponse[]
+
+/** How many figures the page shows of one monitor. */
+const mostFigures = 40
+
+/** The monitor that the query names: `Sql/postgres orders`, or `/host`. */
+export function monitorIn(text: string | undefined): MonitorId | undefined {
+  const slash = text?.indexOf('/') ?? -1
+  if (text === undefined || slash < 0) return undefined
+  const [typeName, monitor] = [text.slice(0, slash), text.slice(slash + 1)]
+  const type = ServerType.values.find((value) => value === typeName)
+  if (monitor === '' || (type === undefined && typeName !== '')) return undefined
+  return { type, monitor }
+}
+
+/** What history says of a monitor, or why it says nothing. */
+export type MonitorHistoryAnswer = { readonly windows: HistoryOfWindows; readonly problem?: string | undefined }
+
+/** Reads the history of a monitor. A history that cannot be read costs the page nothing else. */
+export async function historyOf(
+  service: Service,
+  { type, monitor }: MonitorId,
+  call: Call,
+): Promise<MonitorHistoryAnswer> {
+  const windows: GetHistoryResponse[] = []
+  try {
+    for (const { minutes } of historyWindows) {
+      const request = { ServerType: type, MonitorName: monitor, SinceMinutes: minutes }
+      windows.push(await service.history(request, call))
+    }
+    return { windows }
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error
+    return { windows: [], problem: error.fault === 'NotFound' ? undefined : visibleFault(error).message }
+  }
+}
+
+/** How often the page of a monitor reloads itself, in seconds. */
+const usualReload = 30
+
+/** The page of one monitor. Undefined if nothing is known of it. */
+export function monitorMarkup(
+  id: MonitorId,
+  cards: readonly Card[],
+  { windows, problem }: MonitorHistoryAnswer,
+  facts: PageFacts,
+): Page | undefined {
+  const now = facts.at.getTime()
+  const latest = levelsOfMonitor(cards, id)
+  const isKnown = windows.some(({ Monitors = [] }) => Monitors.length > 0)
+  const incidents = facts.incidents && withHistory(incidentsOf(facts.incidents, id), id, windows)
+  // What svc says of itself has incidents, and neither results nor a history.
+  const hasIncidents = incidents !== undefined && incidents.open.length + incidents.ended.length > 0
+  const away = awayOf(cards, id)
+  if (latest.length === 0 && !away && !isKnown && !hasIncidents) return undefined
+  const own = latest.filter(({ counts }) => counts).map((one) => one.monitor.level)
+  const levels = [...own, ...(away?.level ? [away.level] : [])]
+  const level = levels.length === 0 ? undefined : worst(levels)
+  const state = level ? stateWords[level] : away ? `no confirmed fault on ${away.node}` : 'not checked yet'
+  const problemTitle = incidents && incidentTitle(incidents, [], now)
+  const main = html`<p><a href="/">All monitors</a>${id.type === undefined ? undefined : html` › <a href="/#${id.type}">${id.type}</a>`}</p>
+${away && ownerLine(away, id)}
+${facts.incidents && causeOf(facts.incidents, id)}
+${incidents && incidentsMarkup(incidents, { now, opened: facts.victims, quiet: facts.quiet })}
+${quietMarkup(facts.quiet, id, { now, hasIncident: incidents !== undefined && incidents.open.length > 0 })}
+${windows.length > 0 ? historyMarkup(windows, now) : undefined}
+${problem === undefined ? undefined : html`<p class="quiet">The history cannot be read: ${problem}</p>`}
+${latest.length === 0 ? undefined : html`<section><h2>Latest results</h2>${latest.map(({ run, monitor }) => latestReport(run, monitor))}</section>`}`
+  return framed(main, {
+    ...facts,
+    title: problemTitle ? `${problemTitle.what}${problemTitle.why}` : `${monitorName(id)}: ${state}`,
+    heading: problemTitle && headingOf(problemTitle),
+    summary: id.type === undefined ? undefined : runForm(id.type),
+    level: worstLevel([level, incidents && incidentLevel(incidents)]),
+    reloadEvery: reloadSeconds(incidents, usualReload),
+    stillHref: `/?monitor=${monitorKey(id)}&reload=off`,
+  })
+}
+
+function awayOf(cards: readonly Card[], { type, monitor }: MonitorId): MonitorAway | undefined {
+  const one = cards.find((card) => card.type === type)?.monitors.find(({ name }) => name === monitor)
+  return one && 'node' in one ? one : undefined
+}
+
+/** Which node runs the monitor, with a link to its page of the monitor. */
+function ownerLine({ node, url }: MonitorAway, id: MonitorId): Markup {
+  const there = url === undefined ? undefined : new URL(url)
+  if (there) there.search = `monitor=${monitorKey(id)}`
+  return html`<p>The node ${there ? html`<a href="${there.href}">${node}</a>` : node} runs this monitor. Its latest results are on the page there; confirmed faults and the history are the same here.</p>`
+}
+
+/** With the incidents that history has of the monitor, in the longest window. Blips are not among them. */
+function withHistory(incidents: Incidents, { type, monitor }: MonitorId, windows: HistoryOfWindows): Incidents {
+  const records = windows.at(-1)?.Monitors?.[0]?.Incidents
+  if (!records) return incidents
+  const ended = records.flatMap(({ From, To, Ending, Status, ...one }): EndedIncident | [] => {
+    if (!From || !To || !Ending) return []
+    return {
+      type,
+      monitor,
+      check: one.MonitoringName ?? '',
+      item: one.Item,
+      level: Status === 'Warning' ? 'warning' : 'failed',
+      end: Ending === 'Recovered' && Status === 'Unobserved' ? 'observed' : ends[Ending],
+      beganAt: From.getTime(),
+      endedAt: To.getTime(),
+      fault: one.Fault,
+      message: one.Message ?? '',
+      victims: one.VictimCount ?? 0,
+      cause: one.Cause,
+    }
+  })
+  const blips = incidents.ended.filter(({ end }) => end === 'blip')
+  return { ...incidents, ended: [...ended, ...blips].toSorted((one, other) => other.endedAt - one.endedAt) }
+}
+
+const ends = { Recovered: 'recovered', Removed: 'removed', Unknown: 'unknown' } as const
+
+const stateWords = { ok: 'healthy', warn: 'warning', 'not checked': 'not fully checked', fail: 'unhealthy' } as const
+
+/** The availability of a monitor, its days as bars, and its figures. */
+export function historyMarkup(windows: HistoryOfWindows, now: number): Markup {
+  const rows = windows.map((answer, at) => ({ name: historyWindows[at]?.name ?? '', monitor: answer.Monitors?.[0] }))
+  const [dayWindow] = rows
+  const whole = rows.at(-1)?.monitor
+  const notKept = windows.find(({ NotKept }) => NotKept !== undefined)?.NotKept
+  return html`<section id="history">
+<h2>History</h2>
+<table class="availability"><tr><th scope="col">Last</th><th scope="col">Available</th><th scope="col">Down</th><th scope="col">Not observed</th></tr>
+${rows.map(({ name, monitor }, at) => windowRow(name, monitor, { now, minutes: historyWindows[at]?.minutes ?? 0 }))}</table>
+${whole?.Periods && whole.Periods.length > 0 ? html`<h3>90 days</h3>${barsOf(whole.Periods, { end: now, step: day, count: 90 })}` : undefined}
+${dayWindow?.monitor?.Periods && dayWindow.monitor.Periods.length > 0 ? html`<h3>24 hours</h3>${barsOf(dayWindow.monitor.Periods, { end: now, step: hour, count: 24 })}` : undefined}
+${worstMarkup(whole, now)}
+${figuresMarkup(dayWindow?.monitor?.Periods ?? [])}
+${notKept === undefined ? undefined : html`<p class="quiet">${notKept}.</p>`}
+</section>
+`
+}
+
+const hour = 3_600_000
+const day = 24 * hour
+
+/** Of less than nine tenths of a window, the row says since when something is known. */
+const wholeShare = 0.9
+
+function windowRow(
+  name: string,
+  monitor: MonitorHistory | undefined,
+  { now, minutes }: { readonly now: number; readonly minutes: number },
+): Markup {
+  if (!monitor) return html`<tr><th scope="row">${name}</th><td colspan="3" class="quiet">nothing known yet</td></tr>`
+  const { AvailabilityPercent, Down = 0, Unobserved = 0 } = monitor
+  const level = Down > 0 ? 'fail' : 'ok'
+  const from = monitor.From?.getTime() ?? now
+  const isPart = now - from < wholeShare * minutes * 60_000
+  const since = isPart ? html` <span class="when">since ${instant(from, now)}</span>` : undefined
+  return html`<tr><th scope="row">${name}</th><td class="${level}"><b>${showAvailability(AvailabilityPercent)}</b>${since}</td><td>${Down === 0 ? 'never' : showDuration(Down)}</td><td>${Unobserved === 0 ? 'never' : showDuration(Unobserved)}</td></tr>
+`
+}
+
+const classes: Readonly<Record<HistoryStatus, string>> = {
+  Ok: 'ok',
+  Warning: 'warn',
+  Failed: 'fail',
+  Unobserved: 'none',
+}
+
+/** One bar for each period up to now. Those of which nothing is known are gray. Each has its text for pointers and readers. */
+function barsOf(
+  periods: readonly HistoryPeriod[],
+  { end, step, count }: { readonly end: number; readonly step: number; readonly count: number },
+): Markup {
+  const first = Math.floor(end / step) * step - (count - 1) * step
+  const byStart = new Map(periods.map((period) => [Math.floor((period.From?.getTime() ?? 0) / step) * step, period]))
+  const bars = Array.from({ length: count }, (_, at) => {
+    const start = first + at * step
+    const period = byStart.get(start)
+    const level = period?.Status === undefined ? 'none' : classes[period.Status]
+    return html`<rect class="${level}" x="${at * 10 + 1}" width="8" y="${level === 'none' ? 20 : 0}" height="${level === 'none' ? 12 : 32}"><title>${barText(start, end, period)}</title></rect>`
+  })
+  return html`<svg class="bars" viewBox="0 0 ${count * 10} 32" preserveAspectRatio="none" role="img" aria-label="${summaryOf(periods, count)}">${bars}</svg>
+<div class="axis" aria-hidden="true"><span>${step === day ? `${count} days ago` : `${count} hours ago`}</span><span>now</span></div>`
+}
+
+function barText(start: number, now: number, period: HistoryPeriod | undefined): string {
+  const when = instantText(start, now).replace(' 00:00:00 UTC', '')
+  if (!period || period.AvailabilityPercent === undefined) return `${when}: not observed`
+  const { Down = 0, FailedChecks = [] } = period
+  const failed =
+    Down === 0
+      ? ''
+      : `, down ${showDuration(Down)}${FailedChecks.length > 0 ? ` (${FailedChecks.slice(0, 3).join(', ')})` : ''}`
+  return `${when}: ${showAvailability(period.AvailabilityPercent)}${failed}`
+}
+
+function summaryOf(periods: readonly HistoryPeriod[], count: number): string {
+  const failed = periods.filter(({ Status }) => Status === 'Failed').length
+  return `${count} periods: ${periods.length} observed, ${failed} with failures`
+}
+
+/** When it was down for longest. */
+function worstMarkup(monitor: MonitorHistory | undefined, now: number): Markup | undefined {
+  const worst = monitor?.Worst ?? []
+  if (worst.length === 0) return undefined
+  return html`<h3>Down for longest</h3>
+<ul class="ended">${worst.map(
+    ({ From, To, Down = 0, FailedChecks = [] }) =>
+      html`<li><b>${lasted(Down)}</b> between ${instantText(From?.getTime() ?? now, now)} and ${instantText(To?.getTime() ?? now, now)} <span class="when">${FailedChecks.slice(0, 5).join(', ')}</span></li>`,
+  )}</ul>`
+}
+
+/** One line for each figure: its range and its course over a day. */
+function figuresMarkup(periods: readonly HistoryPeriod[]): Markup | undefined {
+  const courses = new Map<string, (HistoryFigure & { readonly at: number })[]>()
+  for (const [at, { Figures = [] }] of periods.entries()) {
+    for (const figure of Figures) {
+      const name = JSON.stringify([figure.MonitoringName, figure.Unit])
+      courses.set(name, [...(courses.get(name) ?? []), { ...figure, at }])
+    }
+  }
+  if (courses.size === 0) return undefined
+  const visible = [...courses.values()].slice(0, mostFigures)
+  return html`<h3>Figures of 24 hours</h3>
+<table class="figures"><tr><th scope="col">Check</th><th scope="col">Least</th><th scope="col">Average</th><th scope="col">Most</th><th scope="col">Course</th></tr>
+${visible.map((points) => figureRow(points, periods.length))}</table>
+${courses.size > visible.length ? html`<p class="quiet">and ${courses.size - visible.length} more: svc history shows them.</p>` : undefined}`
+}
+
+function figureRow(points: readonly (HistoryFigure & { readonly at: number })[], columns: number): Markup {
+  const unit = points[0]?.Unit
+  const least = Math.min(...points.map(({ Minimum = 0 }) => Minimum))
+  const most = Math.max(...points.map(({ Maximum = 0 }) => Maximum))
+  const runs = points.reduce((sum, { Count = 0 }) => sum + Count, 0)
+  const sum = points.reduce((all, { Average = 0, Count = 0 }) => all + Average * Count, 0)
+  const text = (value: number): string => showFigure(value, unit)
+  return html`<tr><th scope="row">${points[0]?.MonitoringName ?? ''}</th><td>${text(least)}</td><td>${text(runs === 0 ? least : sum / runs)}</td><td>${text(most)}</td><td>${courseOf(points, { columns, least, most })}</td></tr>
+`
+}
+
+/** The averages as a line. */
+function courseOf(
+  points: readonly (HistoryFigure & { readonly at: number })[],
+  { columns, least, most }: { readonly columns: number; readonly least: number; readonly most: number },
+): Markup {
+  const width = Math.max(1, columns - 1) * 10
+  const range = most - least || 1
+  const places = points.map(
+    ({ at, Average = 0 }) => [at * 10, Number((28 - ((Average - least) / range) * 24).toFixed(1))] as const,
+  )
+  // A single period is a short line.
+  const [only] = places.length === 1 ? places : []
+  const line = only
+    ? `${only[0]},${only[1]} ${only[0] + 10},${only[1]}`
+    : places.map((place) => place.join(',')).join(' ')
+  return html`<svg class="course" viewBox="-4 0 ${width + 8} 32" preserveAspectRatio="none" aria-hidden="true"><polyline points="${line}"/></svg>`
+}

@@ -1,0 +1,142 @@
+import { mapPaced, type Pace, pace } from '../../base/pace.ts'
+import type { EngineContext, LatestOfMonitor, LatestReport, LatestReports, Run } from '../../checks/engine/index.ts'
+import { documentOf, reportUpTo, runDocument } from '../../checks/reports/index.ts'
+import { ExecutionMode, ServerType } from '../../protocol/index.ts'
+import type { HealthViews, RecentRun } from '../../protocol/service/service.ts'
+
+/** The latest reports at one depth of a type, as if one run had made them. */
+type Composed = {
+  readonly run: Run
+  readonly sources: readonly LatestReport[]
+  /** By reader. */
+  readonly byReader: Map<string, Pick<RecentRun, 'run' | 'places'>>
+}
+
+/** The latest results of all types, as `/metrics` and the status page show them. */
+export class RecentRuns {
+  readonly #latest: LatestReports
+  readonly #context: EngineContext
+  readonly #whole = new Map<string, Run>()
+  readonly #composed = new Map<string, Composed>()
+  /** Measures the machine since the reader before. */
+  #measure: ReturnType<EngineContext['measureState']>
+
+  constructor(latest: LatestReports, context: EngineContext) {
+    this.#latest = latest
+    this.#context = context
+    this.#measure = context.measureState()
+  }
+
+  /** A run of all monitors of a type has ended. While its reports are the latest, they are shown as this run. */
+  ended(type: ServerType, run: Run): void {
+    this.#whole.set(`${run.mode} ${type}`, run)
+  }
+
+  /** What a reader with these views may see of each of these types and depths that has results. */
+  async of(types: readonly ServerType[], views: HealthViews): Promise<readonly RecentRun[]> {
+    const recent: RecentRun[] = []
+    const breathe = pace()
+    for (const type of types) {
+      const { monitors, complete, all } = this.#latest.of(type)
+      for (const mode of ExecutionMode.values) {
+        const counting = await this.#compose(type, mode, monitors, breathe)
+        const composed = counting ?? (await this.#compose(type, mode, all(), breathe))
+        if (!composed) continue
+        const documents = await this.#documentsOf(type, composed, views, breathe)
+        const ageSeconds = this.#ageOf(composed)
+        recent.push({
+          type,
+          mode,
+          ...documents,
+          ageSeconds,
+          complete: complete.has(mode),
+          expired: counting === undefined,
+        })
+      }
+    }
+    return recent
+  }
+
+  #ageOf({ run, sources }: Composed): number {
+    const end = sources.reduce((latest, { endedAt }) => Math.max(latest, endedAt), 0)
+    return Math.floor((this.#context.now() - end + (run.reused?.ageMs ?? 0)) / 1_000)
+  }
+
+  /** Undefined if no monitor has a report at this depth. The same object as long as the reports are the same. */
+  async #compose(
+    type: ServerType,
+    mode: ExecutionMode,
+    monitors: readonly LatestOfMonitor[],
+    breathe: Pace,
+  ): Promise<Composed | undefined> {
+    await breathe()
+    if (!monitors.some((reports) => reports.some((latest) => latest.mode === mode))) return undefined
+    const sources = (await mapPaced(monitors, breathe, (reports) => atDepth(mode, reports))).filter(
+      (source) => source !== undefined,
+    )
+    await breathe()
+    const key = `${mode} ${type}`
+    const before = this.#composed.get(key)
+    if (before && isSame(before.sources, sources)) return before
+    const made = { run: this.#runOf(key, mode, sources), sources, byReader: new Map() }
+    this.#composed.set(key, made)
+    return made
+  }
+
+  #runOf(key: string, mode: ExecutionMode, sources: readonly LatestReport[]): Run {
+    const whole = this.#whole.get(key)
+    const reports = sources.map((source) => source.report)
+    if (whole && whole.monitors.length === reports.length && whole.monitors.every((one, at) => one === reports[at])) {
+      return whole
+    }
+    // Never again: what has replaced one of its reports stays newer.
+    this.#whole.delete(key)
+    const measured = this.#measure
+    this.#measure = this.#context.measureState()
+    const times = sources.filter((source) => source.mode === mode)
+    const first = times.reduce((a, b) => (b.endedOn < a.endedOn ? b : a))
+    return {
+      id: '',
+      mode,
+      startedAt: new Date(first.endedOn.getTime() - first.report.durationMs),
+      endedAt: times.reduce((last, { endedOn }) => (endedOn > last ? endedOn : last), first.endedOn),
+      durationMs: times.reduce((max, { report }) => Math.max(max, report.durationMs), 0),
+      monitors: reports,
+      serverState: measured(),
+    }
+  }
+
+  async #documentsOf(type: ServerType, { run, sources, byReader }: Composed, views: HealthViews, breathe: Pace) {
+    const view = views(type)
+    const hidden = view === 'full' ? hiddenFrom(views) : []
+    const key = `${view} ${hidden.join(' ')}`
+    const existing = byReader.get(key)
+    if (existing) return existing
+    const reads = (other: ServerType): boolean => !hidden.includes(other)
+    await mapPaced(run.monitors, breathe, (report) => documentOf(report, reads, view))
+    await breathe()
+    const flags = { IncludeServerStateInformation: true }
+    const document = runDocument(run, { type, correlationId: run.id, flags, view, reads })
+    const places = sources.map(({ report, beganAt }) => ({ key: report.name, beganAt }))
+    const made = { run: document, places }
+    byReader.set(key, made)
+    return made
+  }
+}
+
+/** The types of which a reader may not read the details. */
+const hiddenFrom = (views: HealthViews): readonly ServerType[] =>
+  ServerType.values.filter((type) => views(type) !== 'full')
+
+/** The report of a monitor at this depth or, where it has none, what a deeper one says of the checks of this depth. */
+function atDepth(mode: ExecutionMode, reports: LatestOfMonitor): LatestReport | undefined {
+  const own = reports.find((latest) => latest.mode === mode)
+  if (own) return own
+  const depth = ExecutionMode.values.indexOf(mode)
+  const deeper = reports.find((latest) => ExecutionMode.values.indexOf(latest.mode) > depth)
+  const report = deeper && reportUpTo(mode, deeper.report)
+  return deeper && report && { ...deeper, report }
+}
+
+const isSame = (a: readonly LatestReport[], b: readonly LatestReport[]): boolean =>
+  a.length === b.length && a.every(({ report, beganAt }, at) => report === b[at]?.report && beganAt === b[at]?.beganAt)

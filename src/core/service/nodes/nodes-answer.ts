@@ -1,0 +1,109 @@
+import { emptyField, Fault } from '../../base/errors.ts'
+import { nearestHint } from '../../base/suggest.ts'
+import type { NodeEntry } from '../../protocol/index.ts'
+import type { Data } from '../../store/index.ts'
+import { type NodesOverview, overviewOf, type ViewedNode } from '../../watch/nodes/index.ts'
+import type { NodesOperations } from '../local.ts'
+
+export type NodesWork = {
+  /** The store that nodes share. Undefined: there is none, or no others can use it. */
+  readonly data: (() => Promise<Data>) | undefined
+  /** The name of the node that answers. */
+  readonly own: () => string | undefined
+}
+
+/** How many keys an answer lists. */
+const maxKeys = 1_000
+/** How many names an error lists. */
+const maxNames = 20
+/** Characters of a digest that people compare. */
+const shortDigest = 8
+
+export function nodesOperations({ data, own }: NodesWork): NodesOperations {
+  const read = async () => {
+    const opened = await data?.()
+    const rows = opened?.nodes
+    if (!opened || !rows) throw noNodes()
+    const all = await rows.list()
+    const configurations = await rows.configurations([...new Set(all.map(({ config }) => config))])
+    return { rows, now: opened.clock.now(), overview: overviewOf(all, configurations) }
+  }
+  return {
+    getNodes: async () => {
+      const { now, overview } = await read()
+      const { nodes, unowned, onIsolated } = overview
+      return {
+        Nodes: nodes.map((node) => entryOf(node, now, own())),
+        Unowned: unowned.slice(0, maxKeys),
+        MoreUnowned: moreThan(unowned),
+        OnIsolated: onIsolated.slice(0, maxKeys),
+        MoreOnIsolated: moreThan(onIsolated),
+      }
+    },
+    forgetNode: async ({ Name: name = '' }, actor) => {
+      if (name === '') throw emptyName()
+      const { rows, now, overview } = await read()
+      const node = nodeToForget(name, overview)
+      // It may have come back or been forgotten meanwhile.
+      if (!(await rows.forget(name, actor))) {
+        const { overview: now } = await read()
+        nodeToForget(name, now)
+        throw noSuch(name, now)
+      }
+      return { Node: entryOf(node, now, undefined) }
+    },
+  }
+}
+
+const moreThan = (keys: readonly string[]): number | undefined =>
+  keys.length > maxKeys ? keys.length - maxKeys : undefined
+
+function entryOf({ row, monitors, differs }: ViewedNode, now: number, own: string | undefined): NodeEntry {
+  const { node, isLive, hasLeft, isIsolated, silentMs, config, facts } = row
+  return {
+    Name: node,
+    State: isLive ? 'Live' : hasLeft ? 'Left' : 'Out',
+    SeenAt: new Date(now - silentMs),
+    Isolated: isLive ? isIsolated : undefined,
+    Monitors: monitors,
+    Configuration: config.slice(0, shortDigest),
+    Differs: differs,
+    Version: facts?.version,
+    Url: facts?.url,
+    StartedAt: facts && new Date(facts.startedAt),
+    Current: node === own,
+  }
+}
+
+/** Throws a Fault unless it is a node that may be forgotten. */
+function nodeToForget(name: string, overview: NodesOverview): ViewedNode {
+  const node = overview.nodes.find(({ row }) => row.node === name)
+  if (!node) throw noSuch(name, overview)
+  if (!node.row.isLive) return node
+  throw new Fault('Conflict', `The node ${name} is live: stop its svc serve first`, {
+    hints: ['A node that runs would come back at once. Only one that is out or has left can be forgotten.'],
+  })
+}
+
+function noSuch(name: string, overview: NodesOverview): Fault {
+  const names = overview.nodes.map(({ row }) => row.node)
+  if (names.length === 0)
+    return new Fault('NotFound', `No node is called "${name}": no svc serve has joined this store`)
+  const first = names.slice(0, maxNames)
+  const more = names.length > first.length ? ` and ${names.length - first.length} more` : ''
+  // Hints do not reach the callers of a server.
+  const all = `the nodes are ${first.join(', ')}${more}`
+  return new Fault('NotFound', `No node is called "${name}": ${all}`, {
+    hints: nearestHint(name, names),
+  })
+}
+
+function emptyName(): Fault {
+  const field = emptyField('Name')
+  return new Fault('NotEmpty', field.Message, { fields: [field] })
+}
+
+const noNodes = (): Fault =>
+  new Fault('Conflict', 'There are no nodes here: several nodes need a PostgreSQL store (docs/several-nodes.md)', {
+    hints: ['One svc serve with an embedded store is not a node: svc health shows how it is.'],
+  })

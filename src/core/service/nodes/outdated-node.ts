@@ -1,0 +1,128 @@
+import { performance } from 'node:perf_hooks'
+import { setTimeout as pause } from 'node:timers/promises'
+import { Fault } from '../../base/errors.ts'
+import type { KeeperLog } from '../../store/index.ts'
+import {
+  afterLook,
+  machineKey,
+  type NodeRow,
+  nodesKey,
+  type OtherNodes,
+  renewEveryMs,
+  renewTimeoutMs,
+  sendsAlone,
+  unknownNodes,
+} from '../../watch/nodes/index.ts'
+import { receiverKey } from '../../watch/outbox/index.ts'
+import { monitorOfSvc } from '../../watch/states/index.ts'
+import { familiesOfNode, type NodesPart, type ShareFollowers } from './nodes.ts'
+
+/** What reads the rows of nodes in a store that is too new. */
+export type RowsOfNodes = { readonly list: () => Promise<readonly NodeRow[]>; readonly close: () => Promise<void> }
+
+/**
+ * A node that is too old for the schema of the store that it shares with others. It runs every monitor and stores nothing, as
+ * one that does not reach the store. But it reads who is live, and sends messages only while nobody else does. `reason`: why
+ * nothing is stored.
+ */
+export function outdatedNodePart({
+  node,
+  reason,
+  rows,
+  log = () => {},
+}: {
+  /** Its name. */
+  readonly node: string
+  readonly reason: string
+  readonly rows: RowsOfNodes
+  readonly log?: KeeperLog | undefined
+}): NodesPart {
+  const now = (): number => performance.now()
+  const stop = new AbortController()
+  let work: ShareFollowers | undefined
+  let others: OtherNodes = unknownNodes
+  let latest: readonly NodeRow[] = []
+  let statement = ''
+  let looking: Promise<void> = Promise.resolve()
+
+  const look = async (): Promise<void> => {
+    const answer = await Promise.race([
+      rows.list().catch(() => undefined),
+      pause(renewTimeoutMs, undefined, { signal: stop.signal, ref: false }),
+    ])
+    if (stop.signal.aborted) return
+    latest = answer ?? []
+    const live = latest.filter(({ isLive }) => isLive)
+    others = afterLook(others, answer && live.length > 0, now())
+    say(live)
+  }
+
+  const say = (live: readonly NodeRow[]): void => {
+    const names = live
+      .map(({ node: name, facts }) => `${name} (svc ${facts?.version ?? 'of an unknown version'})`)
+      .join(', ')
+    const what =
+      names !== ''
+        ? `sends no messages: that is up to ${names}`
+        : sendsAlone(others, now())
+          ? 'sends messages by itself from now on: no other node is live'
+          : statement
+    if (what !== statement) log({ level: 'warn', msg: `node ${node} ${what}` })
+    statement = what
+  }
+
+  const lookAgain = async (): Promise<void> => {
+    while (!stop.signal.aborted) {
+      await look()
+      await pause(renewEveryMs, undefined, { signal: stop.signal, ref: false })
+    }
+  }
+
+  const spoken = monitorOfSvc(nodesKey)
+  const isAlone = (): boolean => sendsAlone(others, now())
+  return {
+    share: {
+      node,
+      spoken,
+      runs: () => true,
+      // Who is missing is up to the others.
+      has: (key) => key !== spoken.key,
+      isElsewhere: () => false,
+      configured: () => {},
+      spreadMs: () => undefined,
+      otherNode: () => undefined,
+    },
+    writeStates: async () => ({ why: reason }),
+    problem: () => reason,
+    sending: {
+      receiverKey: machineKey(node, receiverKey),
+      write: async () => {
+        throw new Fault('Unavailable', reason)
+      },
+      voice: () => (isAlone() ? 'alone' : 'silent'),
+      sentAlone: () => {},
+    },
+    follow: (following) => {
+      work = following
+    },
+    mode: () => (isAlone() ? 'alone' : 'cut off'),
+    elsewhere: async () => new Map(),
+    answers: () => {
+      // It ends when it is cancelled.
+      looking = lookAgain().catch(() => {})
+    },
+    metrics: async () =>
+      familiesOfNode({
+        node,
+        isCoordinated: false,
+        running: work?.schedule.monitors().length ?? 0,
+        rows: latest,
+      }),
+    cancel: () => stop.abort(),
+    close: async () => {
+      stop.abort()
+      await looking
+      await rows.close()
+    },
+  }
+}

@@ -1,0 +1,425 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { ExecutionMode, NotSilenced } from '../../protocol/index.ts'
+import type { Voice } from '../../watch/nodes/index.ts'
+import type { Delivery, Mute, MuteFailure, Notice, Receiver } from '../../watch/notify/index.ts'
+import {
+  type Lookup,
+  type NoticeItem,
+  Outbox,
+  type OutboxEffect,
+  type OutboxRows,
+  type ReceiverRules,
+  type StoredRow,
+} from '../../watch/outbox/index.ts'
+import type { StoredSubject, Transition } from '../../watch/states/index.ts'
+
+/** How often time passes for the outbox. Milliseconds. */
+const tickMs = 1_000
+/** The pause after a write that failed. Milliseconds. */
+const retryMs = 1_000
+/** After this time without the store, messages are sent without it, and marked. Milliseconds. */
+const aloneMs = 60_000
+/** How often what stands is repeated to receivers that forget. Milliseconds. */
+const renewMs = 30_000
+/** How long a message, and a command, wait for the silences of a receiver. Milliseconds. */
+const muteWaitMs = 15_000
+
+/** Marks messages that were sent although nothing could be stored: they may come twice, or from several nodes. */
+const uncoordinated = 'uncoordinated'
+
+/** An open receiver, and what it wants to know. */
+export type OpenedReceiver = { readonly receiver: Receiver; readonly rules: ReceiverRules }
+
+/** How attempts ended, and what waits. */
+export type ReceiverFigures = {
+  readonly name: string
+  readonly results: { readonly [R in 'accepted' | 'failed' | 'refused' | 'given_up']: number }
+  readonly pending: number
+  /** Milliseconds since 1970. */
+  readonly successAt: number | undefined
+}
+
+export type DriverOptions = {
+  /** Absent without a store. */
+  readonly rows: (() => Promise<OutboxRows>) | undefined
+  readonly lookup: Lookup
+  /** Where several nodes share the store. Absent: this process alone sends. */
+  readonly node?: SendingNode | undefined
+  /** Asks for a run of a monitor. */
+  readonly look: (key: string, depth: ExecutionMode) => void
+  /** The message about a subject. `marks`: tags besides those of its monitor. */
+  readonly noticeOf: (item: NoticeItem, marks: readonly string[]) => Notice
+  /**
+   * What is to be silent at a receiver that has silences of its own. Undefined while that is not known: its silences then
+   * stay as they are. Absent: nothing.
+   */
+  readonly mutes?: ((receiver: string) => readonly Mute[] | undefined) | undefined
+  /** How long messages and commands wait for these. Milliseconds; default: 15 s. */
+  readonly muteWaitMs?: number | undefined
+  /** Milliseconds since 1970. */
+  readonly now: () => number
+  /** Whether the watchdog may say that svc watches. */
+  readonly isHealthy: () => boolean
+  readonly log: (entry: { readonly level: 'info' | 'warn'; readonly msg: string }) => void
+}
+
+/** One of several nodes that store what they send together. */
+export type SendingNode = {
+  /** The key of what it says of its receivers. */
+  readonly receiverKey: string
+  /** Stores rows. `lost`: other nodes have these keys, and nothing is stored. Rejects while it cannot store. */
+  readonly write: (rows: readonly StoredRow[]) => Promise<'stored' | { readonly lost: readonly string[] }>
+  /** Whether messages about a monitor may leave now. `alone`: without the store, which it has not reached for too long. */
+  readonly voice: (key: string) => Voice
+  /** Messages about these incidents have left without the store. */
+  readonly sentAlone: (receiver: string, incidents: readonly string[]) => void
+}
+
+type Counts = { accepted: number; failed: number; refused: number; given_up: number; successAt: number | undefined }
+
+/**
+ * Carries out what the outbox decides: stores rows, sends messages, asks for runs. A message leaves only after its attempt
+ * has been stored, unless there is no store.
+ */
+export class NotifyDriver {
+  readonly #options: DriverOptions
+  readonly #outbox: Outbox
+  readonly #stop = new AbortController()
+  readonly #dirty = new Map<string, StoredRow>()
+  readonly #counts = new Map<string, Counts>()
+  readonly #renewedAt = new Map<string, number>()
+  readonly #renewing = new Set<string>()
+  readonly #muting = new Map<string, Promise<unknown>>()
+  readonly #nextMute = new Map<string, Promise<readonly MuteFailure[]>>()
+  readonly #notSilenced = new Map<string, string>()
+  #receivers = new Map<string, OpenedReceiver>()
+  #writing: Promise<boolean> | undefined
+  #hasNew = false
+  #wasHealthy = false
+  #storeFailingSince: number | undefined
+  #timer: NodeJS.Timeout | undefined
+  #retry: NodeJS.Timeout | undefined
+
+  constructor(options: DriverOptions) {
+    this.#options = options
+    this.#outbox = new Outbox(options.now(), options.lookup, options.node?.receiverKey)
+  }
+
+  /** Takes back what an earlier process stored. A store that cannot be read leaves nothing to take back. */
+  async restore(): Promise<void> {
+    const { rows, now, node } = this.#options
+    // Of several nodes, each takes over what it runs.
+    if (!rows || node) return
+    try {
+      this.#outbox.restore(await (await rows()).read(), now())
+    } catch (error) {
+      this.#storeFailed(error)
+    }
+  }
+
+  /** Goes on with what another node has stored, of these monitors. `open`: what has an incident, also one that nobody knows. */
+  takeOver(keys: ReadonlySet<string>, rows: readonly StoredRow[], open: readonly StoredSubject[]): void {
+    this.#outbox.takeOver(keys, rows, this.#options.now())
+    for (const subject of open) this.#outbox.watch(subject)
+  }
+
+  /** Forgets monitors that another node has. Returns what was known of them. */
+  release(keys: ReadonlySet<string>): readonly StoredRow[] {
+    for (const [id, { subject }] of this.#dirty) if (keys.has(subject.key)) this.#dirty.delete(id)
+    return this.#outbox.release(keys)
+  }
+
+  /** The store has lost what it had acknowledged, and has these rows instead. */
+  again(stored: readonly StoredRow[]): void {
+    void this.#store(this.#outbox.again(stored))
+  }
+
+  /** The receivers from now on. Returns those of before. */
+  use(receivers: readonly OpenedReceiver[]): readonly Receiver[] {
+    const before = [...this.#receivers.values()].map(({ receiver }) => receiver)
+    this.#receivers = new Map(receivers.map((one) => [one.rules.name, one]))
+    const rules = receivers.map((one) => one.rules)
+    this.#carryOut(this.#outbox.configure(rules, this.#options.now()))
+    return before
+  }
+
+  /** Begins to send. `everyMs`: how often time passes. */
+  begin(subjects: readonly StoredSubject[], everyMs = tickMs): void {
+    for (const subject of subjects) this.#outbox.watch(subject)
+    this.#timer ??= setInterval(() => this.tick(), everyMs)
+  }
+
+  transition(transition: Transition): void {
+    if (!this.#stop.signal.aborted) this.#carryOut(this.#outbox.transition(transition, this.#options.now()))
+  }
+
+  tick(): void {
+    if (this.#stop.signal.aborted) return
+    this.#carryOut(this.#outbox.tick(this.#options.now()).effects)
+    const isHealthy = this.#options.isHealthy()
+    // So that the watchdog of the process before does not end at a restart.
+    if (isHealthy && !this.#wasHealthy) this.#renewedAt.clear()
+    this.#wasHealthy = isHealthy
+    for (const [name, one] of this.#receivers) this.#renew(name, one, isHealthy)
+  }
+
+  /** Brings the silences of receivers up to date. Resolves with the places where that failed. */
+  async mute(): Promise<readonly NotSilenced[]> {
+    const failures = await Promise.all([...this.#receivers.values()].map(async (one) => await this.#mute(one)))
+    return failures.flat()
+  }
+
+  figures(): readonly ReceiverFigures[] {
+    return [...this.#receivers.keys()].map((name) => {
+      const { successAt, ...results } = this.#countsOf(name)
+      return { name, results, pending: this.#outbox.pendingFor(name).count, successAt }
+    })
+  }
+
+  /** Whether rows are stored, and since when the oldest message waits for a receiver. */
+  backlog(): { readonly isStored: boolean; readonly waitingSince: number | undefined } {
+    const times = [...this.#receivers.keys()].flatMap((name) => this.#outbox.pendingFor(name).since ?? [])
+    const waitingSince = times.length === 0 ? undefined : Math.min(...times)
+    return { isStored: this.#storeFailingSince === undefined, waitingSince }
+  }
+
+  /** From now on nothing is sent: what was not accepted is sent by the next process. */
+  cancel(): void {
+    this.#stop.abort(new Error('svc is shutting down'))
+    clearInterval(this.#timer)
+    clearTimeout(this.#retry)
+  }
+
+  async close(): Promise<void> {
+    this.cancel()
+    await this.#writing
+    if (this.#dirty.size > 0 && this.#storeFailingSince === undefined) await this.#write()
+    for (const { receiver } of this.#receivers.values()) await receiver.close()
+  }
+
+  #countsOf(name: string): Counts {
+    const counts = this.#counts.get(name) ?? { accepted: 0, failed: 0, refused: 0, given_up: 0, successAt: undefined }
+    this.#counts.set(name, counts)
+    return counts
+  }
+
+  #carryOut(effects: readonly OutboxEffect[]): void {
+    for (const effect of effects) {
+      if (effect.type === 'store') void this.#store(effect.rows)
+      else if (effect.type === 'ask') this.#options.look(effect.key, effect.depth)
+      else if (effect.type === 'send') void this.#send(effect)
+      else if (effect.type === 'given up') this.#gaveUp(effect.receiver, effect.count)
+      else this.#log(effect.level, `receiver ${effect.receiver}: ${effect.message}`)
+    }
+  }
+
+  #gaveUp(receiver: string, count: number): void {
+    this.#countsOf(receiver).given_up += count
+    this.#log('warn', `receiver ${receiver}: ${count} ends of incidents are given up after 7 days`)
+  }
+
+  #log(level: 'info' | 'warn', msg: string): void {
+    this.#options.log({ level, msg })
+  }
+
+  async #send({ receiver: name, attempt, rows, items }: Extract<OutboxEffect, { type: 'send' }>): Promise<void> {
+    const { now, noticeOf } = this.#options
+    const isStored = await this.#store(rows)
+    const { signal } = this.#stop
+    if (signal.aborted) return
+    if (!isStored && !this.#isAlone()) {
+      this.#carryOut(this.#outbox.withheld(name, attempt, now()))
+      return
+    }
+    const open = this.#receivers.get(name)
+    if (!open) return
+    const marks = isStored && this.#options.rows ? [] : [uncoordinated]
+    // What begins while it is quiet must not be loud for the moment until the silence is there.
+    await this.#mute(open)
+    if (signal.aborted) return
+    // The process may have stood still since it stored the attempt, and another node sends by now.
+    const { node } = this.#options
+    const needed: Voice = isStored ? 'coordinated' : 'alone'
+    if (node && items.some(({ subject }) => node.voice(subject.key) !== needed)) {
+      this.#carryOut(this.#outbox.withheld(name, attempt, now()))
+      return
+    }
+    if (needed === 'alone')
+      node?.sentAlone(
+        name,
+        items.map(({ incident }) => incident),
+      )
+    const notices = items.map((item) => noticeOf(item, marks))
+    const delivery = await sent(() => open.receiver.send(notices, signal))
+    // A receiver that was interrupted says nothing about itself.
+    if (signal.aborted) return
+    this.#count(name, delivery)
+    this.#carryOut(this.#outbox.answered(name, attempt, delivery, now()))
+  }
+
+  #count(name: string, { what }: Delivery): void {
+    const counts = this.#countsOf(name)
+    if (what === 'accepted') {
+      counts.accepted += 1
+      counts.successAt = this.#options.now()
+    } else if (what === 'later') counts.failed += 1
+    else counts.refused += 1
+  }
+
+  /** Whether this node may say nothing now. */
+  #isSilent(): boolean {
+    const { node } = this.#options
+    return node?.voice(node.receiverKey) === 'silent'
+  }
+
+  /** Brings the silences of a receiver up to date, but waits for that only for a while. */
+  async #mute({ receiver, rules: { name } }: OpenedReceiver): Promise<readonly NotSilenced[]> {
+    if (!receiver.mute) return []
+    const { signal } = this.#stop
+    const late = { place: receiver.describe().to, message: 'no answer yet: svc goes on trying' }
+    const isOver = new AbortController()
+    const waited = pause(this.#options.muteWaitMs ?? muteWaitMs, [late], {
+      signal: AbortSignal.any([signal, isOver.signal]),
+    }).catch((): readonly MuteFailure[] => [])
+    const failures = await Promise.race([this.#muteNext(name), waited])
+    isOver.abort()
+    return failures.map(({ place, message }) => ({ Receiver: name, Place: place, Message: message }))
+  }
+
+  /**
+   * One call after the other: an older list must not undo a newer one. What waits reads its list when it begins, so that one
+   * is enough for all who wait.
+   */
+  #muteNext(name: string): Promise<readonly MuteFailure[]> {
+    const waiting = this.#nextMute.get(name)
+    if (waiting) return waiting
+    const next = (this.#muting.get(name) ?? Promise.resolve()).then(async () => {
+      this.#nextMute.delete(name)
+      return await this.#muteNow(name)
+    })
+    this.#nextMute.set(name, next)
+    this.#muting.set(name, next)
+    return next
+  }
+
+  /** Never rejects. */
+  async #muteNow(name: string): Promise<readonly MuteFailure[]> {
+    const { signal } = this.#stop
+    const receiver = this.#receivers.get(name)?.receiver
+    if (!receiver?.mute || signal.aborted) return []
+    let failures: readonly MuteFailure[]
+    try {
+      const mutes = this.#options.mutes ? this.#options.mutes(name) : []
+      failures = mutes ? await receiver.mute(mutes, signal) : []
+    } catch (error) {
+      failures = [{ place: receiver.describe().to, message: defectOf(error) }]
+    }
+    const text = failures.map(({ place, message }) => `${place}: ${message}`).join('; ')
+    if (text !== (this.#notSilenced.get(name) ?? '') && !signal.aborted) {
+      this.#notSilenced.set(name, text)
+      if (text === '') this.#log('info', `receiver ${name}: its silences are up to date again`)
+      else this.#log('warn', `receiver ${name}: its silences are not up to date: ${text}`)
+    }
+    return failures
+  }
+
+  #renew(name: string, open: OpenedReceiver, isHealthy: boolean): void {
+    const { receiver } = open
+    const { now, noticeOf } = this.#options
+    const isDue = now() - (this.#renewedAt.get(name) ?? Number.NEGATIVE_INFINITY) >= renewMs
+    if (!receiver.renew || !isDue || this.#renewing.has(name) || this.#isSilent()) return
+    this.#renewedAt.set(name, now())
+    this.#renewing.add(name)
+    const { signal } = this.#stop
+    const items = this.#outbox.standingFor(name).map((item) => noticeOf(item, []))
+    const renew = async (): Promise<Delivery> => {
+      await this.#mute(open)
+      return (await receiver.renew?.(items, isHealthy, signal)) ?? { what: 'accepted' }
+    }
+    void sent(renew).then((delivery) => {
+      this.#renewing.delete(name)
+      if (signal.aborted) return
+      if (delivery.what === 'accepted') this.#countsOf(name).successAt = now()
+      this.#carryOut(this.#outbox.renewed(name, delivery, now()))
+    })
+  }
+
+  // The store.
+
+  /** Whether messages are sent although they cannot be stored. */
+  #isAlone(): boolean {
+    const { rows, node } = this.#options
+    if (!rows) return true
+    if (node) return node.voice(node.receiverKey) === 'alone'
+    return this.#storeFailingSince !== undefined && this.#options.now() - this.#storeFailingSince >= aloneMs
+  }
+
+  /** Stores rows, with those that could not be stored before. Resolves to whether that succeeded. */
+  async #store(rows: readonly StoredRow[]): Promise<boolean> {
+    if (!this.#options.rows) return false
+    for (const row of rows)
+      this.#dirty.set(JSON.stringify([row.receiver, row.subject.key, row.subject.check, row.subject.item]), row)
+    this.#hasNew = true
+    // A write in progress may lack these rows.
+    await this.#writing
+    if (this.#hasNew || this.#dirty.size > 0) {
+      this.#writing ??= this.#write().finally(() => {
+        this.#writing = undefined
+      })
+      return await this.#writing
+    }
+    return this.#storeFailingSince === undefined
+  }
+
+  async #write(): Promise<boolean> {
+    this.#hasNew = false
+    const batch = [...this.#dirty]
+    try {
+      // Without anything to store, a store that failed shows only by a write whether it works again.
+      const tries = batch.length > 0 || this.#storeFailingSince !== undefined
+      if (tries && !(await this.#writeRows(batch.map(([, row]) => row)))) return false
+      for (const [key, row] of batch) if (this.#dirty.get(key) === row) this.#dirty.delete(key)
+      if (this.#storeFailingSince !== undefined) this.#log('info', 'notifications are stored again')
+      this.#storeFailingSince = undefined
+      return true
+    } catch (error) {
+      this.#storeFailed(error)
+      return false
+    }
+  }
+
+  /** False: another node has some of the monitors, which this one has given up. */
+  async #writeRows(batch: readonly StoredRow[]): Promise<boolean> {
+    const { node, rows } = this.#options
+    if (!node) {
+      await (await rows?.())?.write(batch)
+      return true
+    }
+    const outcome = await node.write(batch)
+    if (outcome === 'stored') return true
+    this.release(new Set(outcome.lost))
+    return false
+  }
+
+  #storeFailed(error: unknown): void {
+    const reason = error instanceof Error ? error.message : String(error)
+    if (this.#storeFailingSince === undefined) this.#log('warn', `notifications are not stored: ${reason}`)
+    this.#storeFailingSince ??= this.#options.now()
+    if (this.#stop.signal.aborted) return
+    clearTimeout(this.#retry)
+    this.#retry = setTimeout(() => void this.#store([]), retryMs)
+    this.#retry.unref()
+  }
+}
+
+/** Receivers never reject; a defect of one must not end svc. */
+async function sent(send: () => Promise<Delivery>): Promise<Delivery> {
+  try {
+    return await send()
+  } catch (error) {
+    return { what: 'later', message: defectOf(error), isPerhapsReceived: true }
+  }
+}
+
+const defectOf = (error: unknown): string =>
+  `svc failed unexpectedly: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`

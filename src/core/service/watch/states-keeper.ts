@@ -1,0 +1,231 @@
+import { performance } from 'node:perf_hooks'
+import { isStoreFailure } from '../../base/errors.ts'
+import type { KeeperLog } from '../../store/index.ts'
+import { nameWithNode, nodeOfKey } from '../../watch/nodes/index.ts'
+import { timelineOf } from '../../watch/schedule/index.ts'
+import {
+  type Effect,
+  type IncidentRecord,
+  type IncidentsQuery,
+  Ledger,
+  type StatesBatch,
+  type StatesRows,
+  StatesTable,
+  type StoredState,
+  type StoredStates,
+} from '../../watch/states/index.ts'
+
+/** How often the store gets what is new, in milliseconds: in one transaction. */
+const writeEveryMs = 1_000
+/** The pause after a failure. Milliseconds. */
+const failureMs = 10_000
+/** The same where another node may take over soon. */
+const sharedFailureMs = 2_000
+/** For how long what all nodes have stored is not read again, and at least this many times as long as reading took. */
+const [rereadMs, rereadFactor] = [2_000, 20]
+/** What was read longer ago than this, and twice that time, says nothing about now. Milliseconds. */
+const staleMs = 15_000
+
+export type StatesKeeper = {
+  /** What an earlier process has stored. Nothing, if the store cannot be read: then states begin anew. */
+  readonly restore: () => Promise<Pick<StoredStates, 'ageMs' | 'states'>>
+  /** Takes what the states report. It is stored within about a second. */
+  readonly take: (effects: readonly Effect[]) => void
+  /** Incidents, also those that are not stored yet, the latest first. */
+  readonly incidents: (query: IncidentsQuery) => Promise<readonly IncidentRecord[]>
+  /** The same; while the store cannot be read, those that it does not have yet. */
+  readonly readableIncidents: (query: IncidentsQuery) => Promise<readonly IncidentRecord[]>
+  /**
+   * What all nodes that share the store have stored, as of a few seconds ago. Nothing without others. Undefined while the
+   * store cannot be read. Never rejects.
+   */
+  readonly ofAll: () => Promise<readonly StoredState[] | undefined>
+  /** Why states and incidents do not survive the end of this process. Undefined: they do. */
+  readonly notKept: () => string | undefined
+  /** Goes on with what another node has stored, of these monitors. `lostAt`: when an incident ended that no state knows. */
+  readonly takeOver: (
+    keys: ReadonlySet<string>,
+    stored: Pick<StoredStates, 'states' | 'incidents'>,
+    lostAt: number,
+  ) => void
+  /** Forgets monitors that another node has, with what is not stored yet. */
+  readonly release: (keys: ReadonlySet<string>) => void
+  /** The store has lost what it had acknowledged, and has this instead. */
+  readonly again: (stored: Pick<StoredStates, 'states' | 'incidents'>) => void
+  readonly begin: () => void
+  readonly cancel: () => void
+  readonly close: () => Promise<void>
+}
+
+/**
+ * Stores confirmed states and incidents. `rows`: where; absent without a store, where they are kept in memory. A store that
+ * fails costs their survival of a restart, and never a run.
+ */
+export function statesKeeper({
+  rows: stored,
+  write,
+  problem,
+  log = () => {},
+}: {
+  readonly rows?: (() => Promise<StatesRows>) | undefined
+  /**
+   * Where several nodes share the store: stores a batch of this one. Absent: this process alone writes. `again`: other nodes
+   * have some of the monitors, which this one has given up.
+   */
+  readonly write?: ((batch: StatesBatch) => Promise<'stored' | 'again' | { readonly why: string }>) | undefined
+  /** Beside `write`: why nothing could be stored now, also while there is nothing to store. Undefined: it could. */
+  readonly problem?: (() => string | undefined) | undefined
+  readonly log?: KeeperLog | undefined
+}): StatesKeeper {
+  const now = timelineOf({ wall: Date.now, monotonic: () => performance.now() })
+  const ledger = new Ledger({ isShared: write !== undefined })
+  const memory = new StatesTable()
+  const rows = stored ?? (async () => inMemory(memory, now))
+  let timer: NodeJS.Timeout | undefined
+  let working: Promise<void> = Promise.resolve()
+  let closed = false
+  let fault: string | undefined
+
+  const failed = (reason: string): void => {
+    if (reason !== fault) log({ level: 'warn', msg: `states and incidents are not stored: ${reason}` })
+    fault = reason
+  }
+
+  const flush = async (): Promise<boolean> => {
+    const batch = ledger.batch(now())
+    if (!batch && problem) {
+      const why = problem()
+      if (why !== undefined) failed(why)
+      return why === undefined
+    }
+    if (!batch) return fault === undefined
+    const outcome = write ? await write(batch) : await writeAlone(batch)
+    if (outcome === 'stored') ledger.stored(batch, now())
+    else ledger.refused()
+    if (typeof outcome === 'object') failed(outcome.why)
+    return outcome === 'stored' || outcome === 'again'
+  }
+
+  const writeAlone = async (batch: StatesBatch): Promise<'stored' | { readonly why: string }> =>
+    (await (await rows()).write(batch))
+      ? 'stored'
+      : { why: 'another svc serve stores those that it confirms in the same store' }
+
+  const arm = (ms: number): void => {
+    if (closed) return
+    timer = setTimeout(() => {
+      working = flush().then(
+        (isStored) => {
+          if (isStored && fault !== undefined) {
+            log({ level: 'info', msg: 'states and incidents are stored again' })
+            fault = undefined
+          }
+          arm(isStored || write ? writeEveryMs : failureMs)
+        },
+        (error: unknown) => {
+          failed(isStoreFailure(error) ? messageOf(error) : `svc failed unexpectedly: ${stackOf(error)}`)
+          arm(write ? sharedFailureMs : failureMs)
+        },
+      )
+    }, ms)
+    timer.unref()
+  }
+
+  /** As people see it who see the monitors of all machines. */
+  const withNode = (record: IncidentRecord): IncidentRecord => ({
+    ...record,
+    monitor: nameWithNode(nodeOfKey(record.key), record.monitor),
+  })
+  const merged = ({ from, to, most }: IncidentsQuery, others: readonly IncidentRecord[]): readonly IncidentRecord[] => {
+    const own = ledger.incidents.filter(
+      ({ beganAt, endedAt }) => beganAt <= to && (endedAt === undefined || endedAt >= from),
+    )
+    const all = new Map([...others, ...own].map((one) => [one.id, one]))
+    const latest = [...all.values()].sort((one, other) => other.beganAt - one.beganAt).slice(0, most)
+    return write ? latest.map(withNode) : latest
+  }
+  const incidents: StatesKeeper['incidents'] = async (query) => merged(query, await (await rows()).incidents(query))
+
+  /** What the last read found, when it began, and for how long it is not repeated. */
+  let latest: { readonly states: readonly StoredState[]; readonly at: number; readonly pauseMs: number } | undefined
+  let reading: Promise<void> | undefined
+  const readAll = async (): Promise<void> => {
+    if (!stored) return
+    const at = performance.now()
+    try {
+      const { states } = await (await stored()).read()
+      latest = { states, at, pauseMs: Math.max(rereadMs, rereadFactor * (performance.now() - at)) }
+    } catch (error) {
+      if (!isStoreFailure(error)) throw error
+    }
+  }
+  const ofAll = async (): Promise<readonly StoredState[] | undefined> => {
+    if (!write) return []
+    const age = (): number => performance.now() - (latest?.at ?? Number.NEGATIVE_INFINITY)
+    if (age() >= (latest?.pauseMs ?? 0)) {
+      reading ??= readAll().finally(() => {
+        reading = undefined
+      })
+      await reading
+    }
+    return age() > staleMs + 2 * (latest?.pauseMs ?? 0) ? undefined : latest?.states
+  }
+
+  return {
+    ofAll,
+    restore: async () => {
+      // Of several nodes, each takes over what it runs.
+      if (!stored || write) return { ageMs: undefined, states: [] }
+      try {
+        const before = await (await stored()).read()
+        ledger.adopt(before)
+        return before
+      } catch (error) {
+        if (!isStoreFailure(error)) throw error
+        failed(messageOf(error))
+        return { ageMs: undefined, states: [] }
+      }
+    },
+    take: (effects) => ledger.take(effects),
+    incidents,
+    readableIncidents: async (query) => {
+      try {
+        return await incidents(query)
+      } catch (error) {
+        if (!isStoreFailure(error)) throw error
+        return merged(query, [])
+      }
+    },
+    notKept: () => {
+      if (!stored) return 'Without a store, svc forgets states and incidents when it ends'
+      return fault === undefined ? undefined : `States and incidents are not stored now: ${fault}`
+    },
+    takeOver: (keys, before, lostAt) => ledger.takeOver(keys, before, lostAt),
+    release: (keys) => ledger.release(keys),
+    again: (before) => ledger.again(before, now()),
+    begin: () => arm(writeEveryMs),
+    cancel: () => {
+      closed = true
+      clearTimeout(timer)
+    },
+    close: async () => {
+      closed = true
+      clearTimeout(timer)
+      await working.catch(() => {})
+      // What the last second brought.
+      if (stored && fault === undefined) await flush().catch(() => {})
+    },
+  }
+}
+
+const inMemory = (table: StatesTable, now: () => number): StatesRows => ({
+  read: async () => table.read(now()),
+  write: async (batch) => {
+    table.write(batch, now())
+    return true
+  },
+  incidents: async (query) => table.incidents(query),
+})
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+const stackOf = (error: unknown): string => (error instanceof Error ? (error.stack ?? error.message) : String(error))

@@ -1,0 +1,155 @@
+import { createHash } from 'node:crypto'
+import { showDuration } from '../../../base/format.ts'
+import { sanitize } from '../../../base/net/text.ts'
+import { type Delivery, isOver, type Notice, type NoticeSubject } from '../receiver.ts'
+import type { ReceiverConfig } from '../settings.ts'
+
+/** Characters of a text about a fault. At most 1 KiB of UTF-8 counts, too. */
+const maxText = 1_000
+const maxTextBytes = 1_024
+/** Victims whose names a message lists. */
+const maxVictims = 20
+
+/** A text of at most 1 KiB on one line. */
+export function boundedText(text: string): string {
+  const line = sanitize(text, maxText)
+  if (Buffer.byteLength(line) <= maxTextBytes) return line
+  const { read } = new TextEncoder().encodeInto(line, new Uint8Array(maxTextBytes - Buffer.byteLength('…')))
+  return `${line.slice(0, read)}…`
+}
+
+/** The members of a subject that are set, sanitized, in a fixed order: the labels of its identity. */
+export function identityOf(subject: NoticeSubject): Readonly<Record<string, string>> {
+  const { server, type, monitor, check, item, node } = subject
+  const all = { server, type, monitor, check, item, node }
+  return Object.fromEntries(
+    Object.entries(all).flatMap(([name, value]) => {
+      const text = value === undefined ? '' : sanitize(value, 256)
+      return text === '' ? [] : [[name, text]]
+    }),
+  )
+}
+
+/** Hexadecimal digits that are the same for the same texts. */
+export const digest = (length: number, ...texts: readonly string[]): string =>
+  createHash('sha256').update(JSON.stringify(texts)).digest('hex').slice(0, length)
+
+/** The key of a subject, by which receivers recognize what belongs together. */
+export const keyOf = (subject: NoticeSubject, length = 16): string =>
+  digest(length, ...Object.entries(identityOf(subject)).flat())
+
+/** `Sql/postgres orders` */
+export const monitorIn = (subject: NoticeSubject): string => {
+  const { type, monitor = '' } = identityOf(subject)
+  return type === undefined ? monitor : `${type}/${monitor}`
+}
+
+/** `Sql/postgres orders: replication lag (replica 2), on web1` */
+export function subjectText(subject: NoticeSubject): string {
+  const { check, item, node } = identityOf(subject)
+  const of = check === undefined ? '' : `: ${check}`
+  return `${monitorIn(subject)}${of}${item === undefined ? '' : ` (${item})`}${node === undefined ? '' : `, on ${node}`}`
+}
+
+/** What a notice reports, in one or a few words. */
+export function stateText({ what, level, before }: Pick<Notice, 'what' | 'level' | 'before'>): string {
+  if (what === 'end') return 'recovered'
+  if (what === 'removed') return 'removed'
+  if (what === 'flapping') return 'flapping'
+  if (what === 'reminder') return level === 'failed' ? 'still failed' : 'still a warning'
+  if (what === 'change' && before !== undefined && before !== level) {
+    return level === 'failed' ? 'failed, was a warning' : 'a warning, had failed'
+  }
+  return level === 'failed' ? 'failed' : 'warning'
+}
+
+/** `Sql/postgres orders: replication lag failed` */
+export const summaryOf = (notice: Notice): string => {
+  const state = stateText(notice)
+  return `${subjectText(notice.subject)} ${state === 'warning' ? 'is a warning' : state.startsWith('a ') ? `is ${state}` : state}`
+}
+
+/** The text about the fault, as far as `details` lets the receiver have it. Empty when there is nothing to say. */
+export const detailOf = ({ text, fault }: Notice, details: ReceiverConfig['details']): string =>
+  details === 'full' ? boundedText(text) : fault === undefined ? '' : sanitize(fault, 64)
+
+/** `3 monitors: App/http shop, App/http cart, Batch/process jobs`. Undefined without victims. */
+export function victimsText({ victims: { count, names } }: Notice): string | undefined {
+  if (count === 0) return undefined
+  const listed = names.slice(0, maxVictims).map((name) => sanitize(name, 200))
+  const more = count - listed.length
+  const all = [...listed, ...(more > 0 && listed.length > 0 ? [`and ${more} more`] : [])].join(', ')
+  return `${count} ${count === 1 ? 'monitor' : 'monitors'}${all === '' ? '' : `: ${all}`}`
+}
+
+/** Everything that a message says about an incident besides its identity. Members without a value are left out. */
+export function annotationsOf(notice: Notice, details: ReceiverConfig['details']): Readonly<Record<string, string>> {
+  const { runbook, fault, incident } = notice
+  const isUrl = runbook !== undefined && /^https?:\/\//.test(runbook)
+  const all = {
+    summary: summaryOf(notice),
+    description: detailOf(notice, details),
+    state: stateText(notice),
+    fault: fault === undefined ? '' : sanitize(fault, 64),
+    incident: sanitize(incident, 128),
+    victims: victimsText(notice) ?? '',
+    [isUrl ? 'runbook_url' : 'runbook']: runbook === undefined ? '' : boundedText(runbook),
+  }
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== ''))
+}
+
+/** `2026-11-24 11:42:54 UTC` */
+export const timeText = (ms: number): string => {
+  const date = new Date(ms)
+  return Number.isNaN(date.getTime()) ? 'an unknown time' : `${date.toISOString().slice(0, 19).replace('T', ' ')} UTC`
+}
+
+/** What a message of a drill says first, and last. */
+const drillSummary = 'DRILL of svc: nothing has failed'
+const isDrillOver = 'DRILL of svc: it is over'
+
+/** The labels by which a drill is told from an alert, besides those of its identity. */
+export const drillLabels = { alertname: 'SvcDrill', severity: 'info', drill: 'true' } as const
+
+export const drillSummaryOf = (notice: Notice): string => (isOver(notice) ? isDrillOver : drillSummary)
+
+/** What a drill says besides its labels. */
+export const drillAnnotationsOf = (notice: Notice): Readonly<Record<string, string>> => ({
+  summary: drillSummaryOf(notice),
+  description: boundedText(notice.text),
+  incident: sanitize(notice.incident, 128),
+  ...(notice.drill?.callback === undefined || isOver(notice) ? {} : { callback_url: notice.drill.callback }),
+})
+
+/** Of a drill, the receipt counts; of an incident, nobody reads it. */
+export const withReceipt = (notices: readonly Notice[], delivery: Delivery, receipt: () => string): Delivery =>
+  delivery.what === 'accepted' && notices.some(({ drill }) => drill !== undefined)
+    ? { ...delivery, receipt: receipt() }
+    : delivery
+
+/** The lines of a message of a drill. */
+export const drillLinesOf = (notice: Notice): readonly string[] => [
+  drillSummaryOf(notice),
+  `  ${boundedText(notice.text)}`,
+  ...(notice.drill?.callback === undefined || isOver(notice)
+    ? []
+    : ['', 'Open this link to confirm that this message arrived:', notice.drill.callback]),
+]
+
+/** The lines of a message about one notice. */
+export function linesOf(notice: Notice, details: ReceiverConfig['details']): readonly string[] {
+  const { beganAt, endedAt, observedAt, runbook, url } = notice
+  const detail = detailOf(notice, details)
+  const victims = victimsText(notice)
+  const lasted = endedAt === undefined ? undefined : showDuration(Math.max(0, endedAt - beganAt))
+  return [
+    `${stateText(notice).toUpperCase()}: ${subjectText(notice.subject)}`,
+    ...(detail === '' ? [] : [`  ${detail}`]),
+    endedAt === undefined || !isOver(notice)
+      ? `  since ${timeText(beganAt)}, last seen ${timeText(observedAt)}`
+      : `  from ${timeText(beganAt)} to ${timeText(endedAt)} (${lasted})`,
+    ...(victims === undefined ? [] : [`  affects ${victims}`]),
+    ...(runbook === undefined ? [] : [`  runbook: ${boundedText(runbook)}`]),
+    ...(url === undefined ? [] : [`  ${sanitize(url, 500)}`]),
+  ]
+}

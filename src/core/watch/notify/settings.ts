@@ -1,0 +1,93 @@
+import type { SettingsSpec, Values } from '../../base/settings/index.ts'
+import { fitsWhole, ServerType } from '../../protocol/index.ts'
+import type { NoticeLevel } from './receiver.ts'
+
+/** The settings of every receiver in `notify:` of svc.yaml, whatever its kind. */
+export const notifySettings = {
+  name: {
+    type: 'text',
+    required: true,
+    pattern: /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/,
+    doc: 'Name of the receiver: up to 63 letters, digits, "-", "_" and "."',
+  },
+  only: {
+    type: 'group',
+    hasDefaults: true,
+    fields: {
+      types: { type: 'texts', doc: `Server types: ${ServerType.values.join(', ')}` },
+      monitors: {
+        type: 'texts',
+        doc: 'Monitors by name, with or without their type: `postgres orders`, `Sql/postgres orders`, `Sql/*`; `*` matches any characters',
+      },
+      tags: { type: 'texts', doc: 'Tags, of which a monitor has at least one' },
+      severity: {
+        type: 'choice',
+        values: ['warning', 'failed'],
+        default: 'warning',
+        doc: 'The least severe state that is sent',
+      },
+    },
+    doc: 'What the receiver gets: incidents to which all of these conditions apply. Default: everything',
+  },
+  remind: {
+    type: 'duration',
+    min: 60_000,
+    max: 30 * 86_400_000,
+    doc: 'How often to repeat an incident that continues, at least 1m; default: never. Alertmanager has its own, repeat_interval',
+  },
+  details: {
+    type: 'choice',
+    values: ['full', 'classes'],
+    default: 'full',
+    doc: '`classes`: only the class of the fault, without messages, which may contain names and addresses of servers',
+  },
+  quiet: {
+    type: 'choice',
+    values: ['honor', 'ignore'],
+    default: 'honor',
+    doc: '`ignore`: also send what `quiet:` silences',
+  },
+  volatile: {
+    type: 'flag',
+    default: false,
+    doc: 'Whether `svc serve` may send by this receiver without a store, and so repeat messages after a restart; without a store, `svc serve` does not start with a receiver of kind email or pagerduty unless this is true',
+  },
+} as const satisfies SettingsSpec
+
+/** A receiver as svc.yaml declares it. */
+export type ReceiverConfig = Values<typeof notifySettings> & {
+  /** A name of `receiverKinds`. */
+  readonly kind: string
+  /** Whether it starts a program, which only the system's svc.yaml can allow. */
+  readonly runsProgram?: boolean | undefined
+  /** The values of the settings of its kind. */
+  readonly settings: unknown
+}
+
+/** What a pattern of `only.monitors` is compared with. */
+export const isMonitor = (pattern: string, { type, monitor }: Pick<Concern, 'type' | 'monitor'>): boolean =>
+  [monitor, ...(type === undefined ? [] : [`${type}/${monitor}`])].some((name) => fitsWhole(pattern, name))
+
+/** What a receiver may be limited to. */
+export type Concern = {
+  readonly type?: string | undefined
+  readonly monitor: string
+  readonly tags: readonly string[]
+  readonly level: NoticeLevel
+}
+
+/**
+ * Whether an incident is for a receiver. Monitors of the machine itself belong to no type.
+ *
+ * @example
+ * ```ts
+ * const about = { type: 'Sql', monitor: 'postgres orders', tags: [], level: 'warning' } as const
+ * isFor({ monitors: ['Sql/*'], severity: 'warning' }, about) // true
+ * isFor({ severity: 'failed' }, about) // false
+ * ```
+ */
+export const isFor = ({ types, monitors, tags, severity }: ReceiverConfig['only'], concern: Concern): boolean =>
+  (types === undefined || (concern.type !== undefined && types.includes(concern.type))) &&
+  (monitors === undefined || monitors.some((pattern) => isMonitor(pattern, concern))) &&
+  (tags === undefined || tags.some((tag) => concern.tags.includes(tag))) &&
+  (severity === 'warning' || concern.level === 'failed')

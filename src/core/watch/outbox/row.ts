@@ -1,0 +1,295 @@
+import type { FaultClass } from '../../base/probe-error.ts'
+import type { Incident, StoredSubject, SubjectState } from '../states/index.ts'
+import { freshMs, giveUpMs, mostEnds, wellMs } from './policy.ts'
+
+/** What a message says of an incident that stands. Instants are milliseconds since 1970. */
+export type Word = {
+  /** The id of the incident. */
+  readonly incident: string
+  readonly level: 'warning' | 'failed'
+  readonly isFlapping: boolean
+  readonly beganAt: number
+  /** The verdict on which it rests. */
+  readonly observedAt: number
+  /** When the attempt began. */
+  readonly at: number
+  /** The acknowledgements that had lapsed by then. Absent: none. */
+  readonly lapsedAcks?: readonly string[] | undefined
+  /** A node without the store sent it, and the owner of the subject has got it from the store. */
+  readonly isNews?: true | undefined
+}
+
+/** An incident that is over, which a receiver does not know. */
+export type End = {
+  readonly what: 'end' | 'removed'
+  readonly incident: string
+  readonly level: 'warning' | 'failed'
+  /** The level that the receiver accepted, if a later one may have arrived. */
+  readonly before?: 'warning' | 'failed' | undefined
+  readonly beganAt: number
+  readonly endedAt: number
+  readonly fault?: FaultClass | undefined
+  readonly text: string
+  /** Nobody recorded it: another incident of the subject has begun since. */
+  readonly isAssumed?: true | undefined
+  /** As in a word. */
+  readonly isNews?: true | undefined
+}
+
+/**
+ * What one receiver knows of one subject. It is no queue: the next message follows from the row and from the state of the
+ * subject at that time, so that nothing stale waits for a receiver.
+ */
+export type OutboxRow = {
+  /** What the receiver accepted last. */
+  readonly last?: Word | undefined
+  /** What it perhaps received since: an attempt without an answer, also one of a process that was killed. */
+  readonly attempt?: Word | undefined
+  /** What it has to know, and since when. */
+  readonly need?:
+    | (Pick<Word, 'incident' | 'level' | 'beganAt'> & {
+        readonly since: number
+        readonly fault?: FaultClass | undefined
+      })
+    | undefined
+  /** The earliest first. */
+  readonly ends: readonly End[]
+  /** Other incidents of the same fault: several nodes without the store sent one each. They end together. */
+  readonly others?: readonly Word[] | undefined
+  /**
+   * The receiver may believe that the subject is well, or is about to get an end: if it still fails, that is sent, or sent
+   * once more, with the ends.
+   */
+  readonly isInDoubt?: true | undefined
+}
+
+/** A subject as it is now. */
+export type Present = {
+  readonly subject: StoredSubject
+  readonly state: Pick<SubjectState, 'level' | 'incident' | 'latest' | 'doubt' | 'depth' | 'fault' | 'message'>
+  /** Somebody silenced it: nothing but ends is told. */
+  readonly isQuiet: boolean
+  /**
+   * The acknowledgements, by their ids, that ended because the fault is no longer the same: whoever was told before has to
+   * know.
+   */
+  readonly lapsedAcks?: readonly string[] | undefined
+  /** What svc says of itself, and no run shows. */
+  readonly needsNoVerdict?: boolean | undefined
+}
+
+/** What a receiver wants to know. */
+export type ReceiverRules = {
+  readonly name: string
+  /** Whether messages that are due together become one, and the next one waits. */
+  readonly folds: boolean
+  /** After this time a fault that stands is told again. Infinity: never. */
+  readonly remindMs: number
+  /** Whether it is told of this subject at this level. What it was told once, it is told to the end. */
+  readonly wants: (subject: StoredSubject, level: 'warning' | 'failed') => boolean
+  /** Whether it is told what is quiet. */
+  readonly ignoresQuiet?: boolean | undefined
+}
+
+/** The message about an incident that stands. */
+export type DueMessage = {
+  readonly what: 'begin' | 'change' | 'reminder' | 'flapping'
+  /** Whether it has to rest on a young verdict. */
+  readonly needsVerdict: boolean
+}
+
+export const emptyRow: OutboxRow = { ends: [] }
+export const isEmpty = ({ last, attempt, need, ends }: OutboxRow): boolean =>
+  !last && !attempt && !need && ends.length === 0
+
+/** The incident that a row is about, as the receiver knows it at best. */
+export const aboutIn = ({ last, attempt, need }: OutboxRow): Pick<Word, 'incident' | 'level' | 'beganAt'> | undefined =>
+  attempt ?? last ?? need
+
+/** The incident of a row is over. Nothing follows for a receiver that had nothing to know of it. */
+export function withEnd(
+  row: OutboxRow,
+  { incident, what, endedAt, text, isAssumed }: Pick<End, 'incident' | 'what' | 'endedAt' | 'text' | 'isAssumed'>,
+): OutboxRow {
+  const about = aboutIn(row)
+  if (about?.incident !== incident) return row
+  const { level, beganAt } = about
+  const before = row.last && row.last.level !== level ? row.last.level : undefined
+  const fault = row.need?.fault
+  const common = { what, endedAt, text, ...(isAssumed ? { isAssumed } : {}) }
+  const end: End = { ...common, incident, level, before, beganAt, ...(fault === undefined ? {} : { fault }) }
+  const others = (row.others ?? []).map((one): End => {
+    return { ...common, incident: one.incident, level: one.level, beganAt: one.beganAt }
+  })
+  // A node that sent without the store has noted its end already, and nothing has been sent since.
+  const isNews = row.last !== undefined || row.attempt !== undefined
+  if (!isNews && row.ends.some((one) => one.incident === incident)) return { ends: row.ends }
+  // An incident may have gone on under another name. What is certain is that the subject does not exist any more.
+  const earlier = row.ends.map((one) =>
+    what === 'removed' && one.isAssumed ? { ...one, what, endedAt, text, isAssumed: undefined } : one,
+  )
+  return { ends: [...earlier, ...others, end].slice(-mostEnds) }
+}
+
+/**
+ * Another incident stands than the row is about: the end of the earlier one was not recorded, and is sent first. Nobody knows
+ * when that end was, only that it was over when the next incident began.
+ */
+export function withLostEnd(row: OutboxRow, next: Pick<Incident, 'id' | 'beganAt'>): OutboxRow {
+  const about = aboutIn(row)
+  if (!about || about.incident === next.id) return row
+  const other = row.others?.find(({ incident }) => incident === next.id)
+  if (other) return aboutAnother(row, other)
+  // The clock may have been set back between the two.
+  const endedAt = Math.max(about.beganAt, next.beganAt)
+  const text = 'it ended before the next fault began'
+  const end = { incident: about.incident, what: 'end', endedAt, text, isAssumed: true } as const
+  return { ...withEnd(row, end), isInDoubt: true }
+}
+
+/** The row is about one of the other incidents from now on: that is the one that is stored. */
+function aboutAnother(row: OutboxRow, word: Word): OutboxRow {
+  const rest = (row.others ?? []).filter((one) => one !== word)
+  const { ends, isInDoubt } = row
+  return { last: word, ends, ...othersOf([...rest, ...wordsIn(row)]), ...(isInDoubt ? { isInDoubt } : {}) }
+}
+
+/** What the receiver knows, or perhaps knows, of the incident that the row is about. */
+const wordsIn = ({ last, attempt }: OutboxRow): readonly Word[] => {
+  const word = attempt ?? last
+  return word === undefined ? [] : [word]
+}
+
+const othersOf = (others: readonly Word[]): Pick<OutboxRow, 'others'> =>
+  others.length === 0 ? {} : { others: others.slice(-mostEnds) }
+
+/**
+ * What a node without the store sent about a subject, added to what is stored of it. The store may have another incident of
+ * the same fault, from its owner or from a further node. The receiver knows each of them by its id and has to get all ends.
+ */
+export function withNews(row: OutboxRow, news: OutboxRow): OutboxRow {
+  const about = row.attempt ?? row.last
+  const isKnown = ({ incident }: Pick<Word, 'incident'>): boolean =>
+    [about, ...(row.others ?? []), ...row.ends].some((one) => one?.incident === incident)
+  const newOf = <T extends Pick<Word, 'incident'>>(all: readonly T[]): readonly (T & { readonly isNews: true })[] =>
+    all.flatMap((one) => (isKnown(one) ? [] : [{ ...one, isNews: true }]))
+  const words = newOf([...wordsIn(news), ...(news.others ?? [])])
+  // Whether the incident of the row is over is known by its owner alone.
+  const over = newOf(news.ends.filter(({ incident }) => incident !== row.need?.incident))
+  if (words.length === 0 && over.length === 0) return row
+  const ends = [...row.ends, ...over].slice(-mostEnds)
+  const [first, ...rest] = about ? [] : words
+  const others = [...(row.others ?? []), ...(about ? words : rest)]
+  const isInDoubt = row.isInDoubt || ends.length > 0
+  return {
+    ...row,
+    ...(first === undefined ? {} : { last: first }),
+    ends,
+    ...othersOf(others),
+    // While it stands, nobody must believe after such an end that it is over.
+    ...(isInDoubt ? { isInDoubt } : {}),
+  }
+}
+
+/** What of a row came from nodes without the store. */
+export const newsIn = (row: OutboxRow): OutboxRow => {
+  const [last, ...others] = [...wordsIn(row), ...(row.others ?? [])].filter(({ isNews }) => isNews)
+  const ends = row.ends.filter(({ isNews }) => isNews)
+  return { ...(last === undefined ? {} : { last }), ends, ...othersOf(others) }
+}
+
+/** Ends that are too old to matter are given up. */
+export const withoutOldEnds = (row: OutboxRow, now: number): OutboxRow =>
+  row.ends.some(({ endedAt }) => now - endedAt > giveUpMs)
+    ? { ...row, ends: row.ends.filter(({ endedAt }) => now - endedAt <= giveUpMs) }
+    : row
+
+/** Whether a subject is well whose incident the states do not have, so that only its verdicts show the end. */
+export function isWell({ state: { level, latest, doubt } }: Present, sinceAt: number): boolean {
+  if (level !== 'ok' || doubt !== undefined || latest?.level !== 'ok') return false
+  return latest.at - Math.max(latest.since, sinceAt) >= wellMs
+}
+
+/** The message that a receiver needs about a subject whose incident stands. Undefined: it knows, or need not know. */
+export function dueFor(present: Present, row: OutboxRow, receiver: ReceiverRules, now: number): DueMessage | undefined {
+  const { incident, latest } = present.state
+  if (!incident || incident.cause !== undefined) return undefined
+  if (present.isQuiet && !receiver.ignoresQuiet) return undefined
+  const { last, attempt } = row
+  if (!last && !attempt && !present.needsNoVerdict && !receiver.wants(present.subject, incident.level)) return undefined
+  const restsOnVerdict = !present.needsNoVerdict && !incident.isUnobserved
+  // On its way back, it either recovers, and then nobody needs to know, or it fails again.
+  const isHealing = restsOnVerdict && !incident.isFlapping && latest?.level === 'ok'
+  if (!last) {
+    if (isHealing) return undefined
+    return { what: incident.isFlapping ? 'flapping' : 'begin', needsVerdict: restsOnVerdict }
+  }
+  if (incident.isFlapping && !last.isFlapping) return { what: 'flapping', needsVerdict: restsOnVerdict }
+  const rises = incident.level === 'failed' && last.level === 'warning'
+  if (rises && isHealing) return undefined
+  const isOther = incident.isFlapping ? rises : incident.level !== last.level || last.isFlapping
+  if (isOther) return { what: 'change', needsVerdict: restsOnVerdict && rises }
+  // Nobody knows which message arrived last: the present state is told once more.
+  if (attempt) {
+    const differs = attempt.level !== incident.level || attempt.isFlapping !== incident.isFlapping
+    return { what: differs ? 'change' : 'reminder', needsVerdict: false }
+  }
+  if (isHealing) return undefined
+  if (row.isInDoubt) return { what: 'reminder', needsVerdict: restsOnVerdict }
+  if (hasLapsedSince(present, last)) return { what: 'change', needsVerdict: restsOnVerdict }
+  if (now - last.at < receiver.remindMs) return undefined
+  return { what: 'reminder', needsVerdict: restsOnVerdict }
+}
+
+/** Whether an acknowledgement has lapsed of which a message knew nothing. */
+const hasLapsedSince = ({ lapsedAcks = [] }: Present, { lapsedAcks: earlier = [] }: Word): boolean =>
+  lapsedAcks.some((id) => !earlier.includes(id))
+
+/** Whether the latest verdict is young enough for a message, and not older than what the receiver knows. */
+export function isFresh({ state: { latest } }: Present, { last }: OutboxRow, now: number): boolean {
+  if (!latest) return false
+  return now - latest.at <= freshMs && latest.at >= (last?.observedAt ?? Number.NEGATIVE_INFINITY)
+}
+
+export const wordOf = ({ state: { incident, latest }, lapsedAcks = [] }: Present, at: number): Word | undefined =>
+  incident && {
+    incident: incident.id,
+    level: incident.level,
+    isFlapping: incident.isFlapping,
+    beganAt: incident.beganAt,
+    observedAt: latest?.at ?? incident.beganAt,
+    at,
+    ...(lapsedAcks.length === 0 ? {} : { lapsedAcks }),
+  }
+
+/** What was sent of one row. */
+export type SentPart = { readonly ends: readonly End[]; readonly word: Word | undefined; readonly before: OutboxRow }
+
+/** The receiver has it. The row may have changed since it was sent. */
+export function afterAccepted(row: OutboxRow, { ends, word }: SentPart): OutboxRow {
+  const left = row.ends.filter((end) => !ends.some((one) => one.incident === end.incident))
+  // It ended meanwhile.
+  if (word === undefined || aboutIn(row)?.incident !== word.incident) return { ...row, ends: left }
+  return { last: word, ends: left, ...othersOf(row.others ?? []) }
+}
+
+/** The attempt failed. Unless the receiver perhaps has the message, it knows what it knew before. */
+export function afterFailure(row: OutboxRow, { word, before }: SentPart, isPerhapsReceived: boolean): OutboxRow {
+  if (isPerhapsReceived || word === undefined || row.attempt !== word) return row
+  return { ...row, attempt: before.attempt }
+}
+
+/** After a restart no instant may lie in the future: the clock of the wall may have been set back meanwhile. */
+export function restoredRow(row: OutboxRow, now: number): OutboxRow {
+  const past = (at: number): number => Math.min(at, now)
+  const of = (word: Word | undefined): Word | undefined =>
+    word && { ...word, at: past(word.at), observedAt: past(word.observedAt), beganAt: past(word.beganAt) }
+  return {
+    last: of(row.last),
+    attempt: of(row.attempt),
+    need: row.need && { ...row.need, since: past(row.need.since) },
+    ends: row.ends.map((end) => ({ ...end, endedAt: past(end.endedAt) })),
+    ...othersOf((row.others ?? []).flatMap((word) => of(word) ?? [])),
+    ...(row.isInDoubt ? { isInDoubt: true } : {}),
+  }
+}

@@ -1,0 +1,90 @@
+import type { ExecutionMode } from '../../protocol/index.ts'
+import type { Subject, Verdict } from './types.ts'
+
+/** A node that can be asked whether it reaches what this one does not reach. */
+export type OtherNode = {
+  /** The name of this node. */
+  readonly own: string
+  /** The name of the node that is asked. */
+  readonly other: string
+}
+
+/** A question to another node, for as long as it is open. */
+export type Question = Subject & {
+  /** No other question of this process has it. */
+  readonly id: number
+  /** The node that is asked. */
+  readonly node: string
+  readonly depth: ExecutionMode
+}
+
+/** What a node answers. */
+export type NodeAnswer = { readonly id: number; readonly reaches: boolean }
+
+/** What another node says of a subject that this one cannot reach. Times are milliseconds of the time line. */
+export type Opinion = {
+  /** When the first of consecutive runs began that did not reach it. */
+  readonly since: number
+  readonly own: string
+  /** The open question. It has no answer if there is none by `until`. */
+  readonly question?: Omit<Question, keyof Subject> & { readonly until: number }
+  /** The latest answer. None in time counts as one that does not reach it either. */
+  readonly answer?: { readonly node: string; readonly reaches: boolean }
+}
+
+/** A node has this long for its answer, besides the time of a confirmation. */
+export const answerMs = 10_000
+
+/** A run did not reach the peer. While the nodes disagree, each such run asks again; once they agree, none does. */
+export function afterUnreachable(
+  before: Opinion | undefined,
+  run: {
+    readonly beganAt: number
+    readonly depth: ExecutionMode
+    readonly now: number
+    readonly confirmMs: number
+    /** Undefined: nobody can be asked. */
+    readonly nodes: OtherNode | undefined
+    readonly id: number
+  },
+): Opinion | undefined {
+  const { nodes, depth, id } = run
+  if (!nodes) return undefined
+  const { own, other: node } = nodes
+  if (before?.question || before?.answer?.reaches === false) return before
+  const since = before?.since ?? run.beganAt
+  return { ...before, since, own, question: { id, node, depth, until: run.now + run.confirmMs + answerMs } }
+}
+
+/** The other node reaches it, by its latest answer. */
+export const isContested = (opinion: Opinion | undefined): boolean => opinion?.answer?.reaches === true
+
+/** Nobody knows yet whether the other node reaches it. */
+export const isUnanswered = (opinion: Opinion | undefined): boolean =>
+  opinion?.question !== undefined && opinion.answer === undefined
+
+export const answered = (opinion: Opinion, node: string, reaches: boolean): Opinion => ({
+  since: opinion.since,
+  own: opinion.own,
+  answer: { node, reaches },
+})
+
+/** What people read of a contested fault. */
+export const contestedMessage = ({ own, answer }: Opinion, message: string): string =>
+  `${own} cannot reach it, ${answer?.node} can: ${message}`.slice(0, mostCharacters)
+const mostCharacters = 1_024
+
+/**
+ * Whether a run reached what a question is about. Undefined if the run does not tell: no answer follows. A check that a whole run
+ * does not report has no fault.
+ */
+export function reaches(
+  verdicts: readonly Verdict[],
+  { check, item }: Pick<Subject, 'check' | 'item'>,
+): boolean | undefined {
+  const own = verdicts.filter((one) => one.check === check && one.item === item)
+  if (own.some(({ level }) => level === 'failed')) return false
+  if (own.length > 0) return own.every(({ level }) => level !== undefined) ? true : undefined
+  if (verdicts.some(({ level }) => level === 'failed')) return false
+  return verdicts.length > 0 && verdicts.every(({ level }) => level !== undefined) ? true : undefined
+}

@@ -1,0 +1,111 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import { type Access, administration, type HashCost, openAccess, Paces } from '../../../src/core/accounts/auth/index.ts'
+import { HashQueue, type Passwords, passwords } from '../../../src/core/accounts/auth/passwords.ts'
+import type { WaysToSignIn } from '../../../src/core/accounts/auth/providers/provider.ts'
+import { Fault } from '../../../src/core/base/errors.ts'
+import { isLoopback } from '../../../src/core/base/loopback.ts'
+import type { AuthenticateResponse } from '../../../src/core/protocol/index.ts'
+import type { Admin, AdminActor, Call, Credential } from '../../../src/core/protocol/service/service.ts'
+import { auditAdmin } from '../../../src/core/service/accounts/audit-admin.ts'
+import { type Data, openData } from '../../../src/core/store/index.ts'
+import { cheapHash } from '../../support/suite/cheap-hash.ts'
+
+export const by: AdminActor = { who: 'local:tester', correlationId: 'test' }
+export const password = 'violet-harbour-42'
+
+/** A store in a folder of its own, and sign-in over it, with a clock that the test moves. */
+export type Fixture = {
+  readonly data: Data
+  readonly access: Access & {
+    /** The caller that a credential identifies, from a remote address. */
+    readonly identify: (credential: Call['credential']) => ReturnType<Access['identifyCaller']>
+  }
+  readonly admin: Omit<Admin, 'heartbeats'>
+  readonly clock: { at: number }
+  /** How many passwords have been checked against a hash, real or dummy. */
+  readonly hashes: { count: number }
+  readonly store: string
+  /** Signs Ann in. */
+  readonly signIn: (more?: object, call?: Partial<Call>) => Promise<SignedIn>
+}
+type Secrets = { readonly SessionId: string; readonly BearerToken: string; readonly RefreshToken: string }
+type SignedIn = Omit<AuthenticateResponse, keyof Secrets> & Secrets
+
+/** `ways`: the ways to sign in besides passwords. `cost`: of a hash. */
+export async function withFixture(
+  use: (fixture: Fixture) => Promise<void>,
+  ways?: WaysToSignIn,
+  cost: HashCost = cheapHash,
+): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-auth-'))
+  const store = join(folder, 'store', 'svc.db')
+  const clock = { at: 1_800_000_000_000 }
+  const now = (): number => clock.at
+  const data = await openData({ store, create: true, now })
+  try {
+    const hashes = { count: 0 }
+    const real = passwords(new HashQueue(2, 20_000), cost)
+    const counting: Passwords = {
+      ...real,
+      check: async (...parts) => {
+        const checked = await real.check(...parts)
+        hashes.count += 1
+        return checked
+      },
+    }
+    const opened = openAccess({ data, passwords: counting, paces: new Paces(), now, ways })
+    const access: Fixture['access'] = {
+      ...opened,
+      identify: (credential) => opened.identifyCaller(from('192.0.2.1', { credential })),
+    }
+    const own = administration({ label: store, data: async () => data, passwords: real })
+    const { audit, roles } = auditAdmin(store, async () => data)
+    const admin = { ...own, audit, roles: { ...own.roles, ...roles } }
+    await admin.users.add({ userName: 'Ann', email: 'ann@example.com', password, roles: ['Admin', 'Editor'] }, by)
+    const signIn: Fixture['signIn'] = async (more = {}, call = {}) => {
+      const answer = await access.authenticate(
+        { provider: 'credentials', UserName: 'Ann', Password: password, ...more },
+        from('192.0.2.1', call),
+      )
+      const { SessionId = '', BearerToken = '', RefreshToken = '' } = answer
+      return { ...answer, SessionId, BearerToken, RefreshToken }
+    }
+    await use({ data, access, admin, clock, hashes, store, signIn })
+  } finally {
+    await data.close()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** A call over HTTP from an address. */
+export const from = (address: string, more: Partial<Call> = {}): Call => ({
+  caller: { kind: 'http', address, loopback: isLoopback(address) },
+  correlationId: 'test',
+  signal: new AbortController().signal,
+  ...more,
+})
+
+export const session = (secret: string): Credential => ({ kind: 'session', secret })
+export const bearer = (token: string): Credential => ({ kind: 'bearer', token })
+
+/** The Fault that a promise rejects with; fails for a result and for another error. */
+export async function faultOf(promise: Promise<unknown>): Promise<Fault> {
+  const outcome = await promise.then(
+    (value) => ({ value }),
+    (error: unknown) => ({ error }),
+  )
+  expect('error' in outcome && outcome.error).toBeInstanceOf(Fault)
+  return (outcome as { error: Fault }).error
+}
+
+/** What a caller sees of a Fault. */
+export const faultFields = ({ fault, status, errorCode, message, details }: Fault) => ({
+  fault,
+  status,
+  errorCode,
+  message,
+  details,
+})

@@ -1,0 +1,283 @@
+import { existsSync, readdirSync, utimesSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Values } from '../../../src/core/base/settings/index.ts'
+import { limits } from '../../../src/core/checks/engine/index.ts'
+import { probeFile } from '../../../src/core/checks/folders/index.ts'
+import ftp from '../../../src/core/checks/kinds/ftp/index.ts'
+import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
+import { checked, checksOf, problemsOf, type RunKindOptions, runKind, secret } from '../../support/engine/run-kind.ts'
+import { blackHole, peer } from '../../support/faults/faults.ts'
+import { fillDisk } from '../../support/faults/full-disk.ts'
+import { proxy } from '../../support/faults/proxy.ts'
+import { type Certificates, makeCertificates, opensslMissing } from '../../support/servers/certs.ts'
+import { sessionsLeft } from '../../support/servers/own-daemon.ts'
+import { startVsftpd, type Vsftpd, vsftpdMissing, vsftpdPassword } from '../../support/servers/vsftpd.ts'
+import { peerSuite } from '../../support/suite/peer.ts'
+import { hungUp } from '../../support/suite/until.ts'
+
+type FtpSettings = Values<typeof ftp.settings>
+type Overrides = Partial<FtpSettings>
+const host = '127.0.0.1'
+
+peerSuite(vsftpdMissing ?? opensslMissing(), 'ftp against vsftpd', () => {
+  let certificates: Certificates
+  let server: Vsftpd
+  let plain: Vsftpd
+  beforeAll(async () => {
+    certificates = makeCertificates()
+    server = await startVsftpd({ certificate: certificates.good })
+    plain = await startVsftpd()
+  })
+  afterAll(async () => {
+    await server.remove()
+    await plain.remove()
+    certificates.remove()
+  })
+  const run = (overrides: Overrides = {}, mode: ExecutionMode = 'Standard', options: RunKindOptions = {}) =>
+    runKind(
+      ftp,
+      {
+        host,
+        port: server.port,
+        caFile: certificates.caFile,
+        username: 'ftp',
+        password: secret(vsftpdPassword),
+        ...overrides,
+      },
+      mode,
+      options,
+    )
+  const clear = (overrides: Overrides = {}, mode: ExecutionMode = 'Standard', options: RunKindOptions = {}) =>
+    runKind(
+      ftp,
+      { host, port: plain.port, tls: 'off', username: 'ftp', password: secret(vsftpdPassword), ...overrides },
+      mode,
+      options,
+    )
+  const writes: Overrides = { folder: '/incoming', files: { limit: 5 }, allowWrites: true, probeFolder: 'incoming' }
+
+  describe('a healthy server', () => {
+    test('each mode runs its checks over explicit TLS, and leaves no session and no file', async () => {
+      const basic = await run(writes, 'Basic')
+      expect(problemsOf(basic)).toEqual([])
+      expect(checksOf(basic)).toEqual(['banner', 'TLS'])
+      const standard = await run(writes, 'Standard')
+      expect(problemsOf(standard)).toEqual([])
+      expect(checksOf(standard)).toEqual(['banner', 'TLS', 'certificate', 'sign-in', 'PWD', 'EPSV', 'PASV'])
+      const advanced = await run({ ...writes, throughput: { limit: 1 } }, 'Advanced')
+      expect(problemsOf(advanced)).toEqual([])
+      const all = ftp.checks.map((check) => check.name)
+      expect(checksOf(advanced)).toEqual(all.filter((name) => name !== 'data connection'))
+      expect(advanced.every((result) => result.address === server.address)).toBe(true)
+      expect(readdirSync(server.incoming)).toEqual([])
+      expect(await sessionsLeft(server)).toBe(0)
+    })
+    test('it reports what it observes', async () => {
+      const results = await run(writes, 'Advanced')
+      const textOf = (check: string): string => checked(results, check).message
+      expect(textOf('banner')).toMatch(
+        /^127\.0\.0\.1:\d+ greeted with "220 \(vsFTPd [\d.]+\)" in [\d.]+ m?s \(warn 1 s, fail 3 s\)$/,
+      )
+      expect(textOf('TLS')).toMatch(/accepts AUTH TLS and speaks TLSv1\.[23], certificate trusted$/)
+      expect(textOf('sign-in')).toMatch(/^signed in to .* as "ftp" in [\d.]+ m?s \(warn 1 s, fail 3 s\)$/)
+      expect(textOf('PWD')).toBe('the working folder is "/"')
+      expect(textOf('EPSV')).toMatch(/^EPSV returned port \d+, 1 entry listed in /)
+      expect(textOf('PASV')).toMatch(/^PASV returned 127\.0\.0\.1:\d+, 1 entry listed in /)
+      expect(textOf('round trip')).toMatch(/^64 KiB written in .* and read back in .*, same SHA-256$/)
+      expect(textOf('oldest file')).toBe('no file is waiting in "/incoming"')
+    })
+    test('without allowWrites nothing is written, and without a folder none is listed', async () => {
+      const results = await run({}, 'Advanced')
+      expect(problemsOf(results)).toEqual([])
+      expect(checksOf(results)).toEqual(checksOf(await run()))
+    })
+    test('implicit TLS: everything is encrypted from the first byte', async () => {
+      const implicit = await startVsftpd({ certificate: certificates.good, settings: { implicit_ssl: 'YES' } })
+      try {
+        const results = await run({ ...writes, port: implicit.port, tls: 'implicit' }, 'Advanced')
+        expect(problemsOf(results)).toEqual([])
+        expect(checksOf(results).slice(0, 3)).toEqual(['TLS', 'banner', 'certificate'])
+        expect(await sessionsLeft(implicit)).toBe(0)
+      } finally {
+        await implicit.remove()
+      }
+    })
+    test('in clear text on this machine, and the sign-in reports that', async () => {
+      const results = await clear(writes, 'Advanced')
+      expect(problemsOf(results)).toEqual([])
+      expect(checked(results, 'sign-in').message).toContain('as "ftp" (unencrypted) in')
+      expect(checksOf(results)).not.toContain('TLS')
+    })
+    test('with only the older ciphers the data connection resumes the session too', async () => {
+      const old = await startVsftpd({ certificate: certificates.good, settings: { ssl_ciphers: 'ECDHE+AESGCM' } })
+      try {
+        expect(problemsOf(await run({ ...writes, port: old.port }, 'Advanced'))).toEqual([])
+      } finally {
+        await old.remove()
+      }
+    })
+    test('only leftovers of svc are swept', async () => {
+      const old = probeFile(1, new Date(Date.now() - 2 * 3_600_000))
+      const young = probeFile(1, new Date())
+      const others = [young.name, 'svc-probe-of-somebody.tmp', 'report.xml']
+      for (const name of [old.name, old.renamed, ...others]) {
+        writeFileSync(join(plain.incoming, name), 'x')
+        utimesSync(join(plain.incoming, name), 0, 0)
+      }
+      const results = await clear({ allowWrites: true, probeFolder: '/incoming' }, 'Advanced')
+      expect(checked(results, 'sweep').message).toBe('2 of 2 leftovers of earlier round trips deleted')
+      expect(readdirSync(plain.incoming).sort()).toEqual([...others].sort())
+      const { rmSync } = await import('node:fs')
+      for (const name of others) rmSync(join(plain.incoming, name))
+    })
+    test('the oldest file of the drop folder is found by its own date, to the second', async () => {
+      const now = Date.now()
+      for (const [name, minutes] of [
+        ['b.xml', 20.5],
+        ['a.xml', 20],
+        ['old.txt', 600],
+      ] as const) {
+        writeFileSync(join(plain.incoming, name), 'x')
+        utimesSync(join(plain.incoming, name), new Date(), new Date(now - minutes * 60_000))
+      }
+      const results = await clear({ folder: 'incoming', ending: '.xml', files: { limit: 1 } }, 'Advanced')
+      const oldest = checked(results, 'oldest file')
+      expect(oldest).toMatchObject({ status: 'warning', measurement: { unit: 'milliseconds', limit: 3_600_000 } })
+      expect(oldest.message).toMatch(
+        /^oldest file of "incoming", "b\.xml", has waited 20\.\d min \(warn 15 min, fail 1 h\)$/,
+      )
+      expect(oldest.measurement?.value).toBeGreaterThanOrEqual(20.5 * 60_000 - 2_000)
+      expect(oldest.measurement?.value).toBeLessThan(20.5 * 60_000 + 30_000)
+      expect(checked(results, 'backlog')).toMatchObject({ status: 'failed', measurement: { value: 2 } })
+      const { rmSync } = await import('node:fs')
+      for (const name of ['a.xml', 'b.xml', 'old.txt']) rmSync(join(plain.incoming, name))
+    })
+  })
+
+  describe('a server that refuses the sign-in', () => {
+    test('a wrong password is auth, is not shown, and is not tried again soon', async () => {
+      const shared = limits()
+      const otherPassword = { password: secret('hunter2-wrong') }
+      const results = await run(otherPassword, 'Standard', { limits: shared, retries: 3 })
+      expect(checked(results, 'sign-in')).toMatchObject({ status: 'failed', fault: 'auth' })
+      expect(checked(results, 'sign-in').message).toContain('refused the sign-in of "ftp": "530 Login incorrect."')
+      expect(JSON.stringify(results)).not.toContain('hunter2')
+      const again = await run(otherPassword, 'Standard', { limits: shared })
+      expect(again).toHaveLength(1)
+      expect(again[0]?.message).toMatch(/^refused: "530 /)
+    })
+    test('a full server is reported by its 421, and the account is not blamed', async () => {
+      const full = await startVsftpd({ settings: { max_clients: 1 } })
+      let first = connect(full.port, host)
+      try {
+        // The connection with which its start was awaited may still count.
+        for (let text = ''; !text.startsWith('220'); ) {
+          text = String(await new Promise((resolve) => first.once('data', resolve)))
+          if (text.startsWith('421')) first = connect(full.port, host)
+        }
+        const result = checked(await clear({ port: full.port }), 'banner')
+        expect(result).toMatchObject({ status: 'failed', fault: 'refused' })
+        expect(result.message).toMatch(/accepts no sessions now: "421 There are too many connected users/)
+      } finally {
+        first.destroy()
+        await full.remove()
+      }
+    })
+    test('a server that requires TLS is reported as such, and not as a wrong password', async () => {
+      const results = await run({ tls: 'off', caFile: undefined })
+      expect(checked(results, 'sign-in')).toMatchObject({ fault: 'tls', details: ['next: tls: explicit'] })
+      expect(checked(results, 'sign-in').message).toContain('requires TLS to sign in: "530')
+    })
+    test('a server without TLS gets no password, and the message names the remedy', async () => {
+      const result = checked(await run({ port: plain.port }), 'TLS')
+      expect(result).toMatchObject({ status: 'failed', fault: 'tls' })
+      expect(result.message).toMatch(/does not offer AUTH TLS: "530 Please login with USER and PASS\."$/)
+      expect(result.details?.join()).toContain('tls: off')
+    })
+    test('a private CA that is not configured is a TLS fault', async () => {
+      const results = await run({ caFile: undefined })
+      expect(checksOf(results)).toEqual(['banner', 'TLS'])
+      expect(checked(results, 'TLS')).toMatchObject({ fault: 'tls', message: expect.stringContaining('caFile') })
+    })
+    test('a server that sends clear text (500 OOPS) under TLS is reported, with a hint', async () => {
+      const broken = await startVsftpd({ certificate: certificates.good, settings: { anon_root: '/nonexistent' } })
+      try {
+        const result = checked(await run({ port: broken.port }), 'sign-in')
+        expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
+        expect(result.message).toContain('aborted the encrypted connection during PASS')
+        expect(result.details?.join()).toContain('500 OOPS')
+      } finally {
+        await broken.remove()
+      }
+    })
+    test('black hole: the kernel accepts for a stopped server, and the deadline ends the run', async () => {
+      await using hole = await peer(blackHole)
+      const result = checked(await run({ port: hole.port }, 'Basic', { timeoutMs: 500 }), 'banner')
+      expect(result).toMatchObject({ status: 'failed', fault: 'timeout' })
+      expect(result.message).toContain('accepted the connection but sent nothing for')
+      await hungUp(hole)
+    })
+    test('slow: answers that are each 150 ms late exceed the threshold, with the value', async () => {
+      await using slow = await proxy(plain.port, 150)
+      const results = await clear({ port: slow.port, latency: { warn: 50, limit: 120 }, passive: 'EPSV' })
+      for (const check of ['banner', 'sign-in']) {
+        expect(checked(results, check)).toMatchObject({
+          status: 'failed',
+          fault: 'threshold',
+          measurement: { limit: 120 },
+        })
+        expect(checked(results, check).measurement?.value).toBeGreaterThan(140)
+      }
+    })
+  })
+
+  describe('data connections', () => {
+    test('a wrong passive address is distinguished from EPSV, which works', async () => {
+      const otherPassword = await startVsftpd({ settings: { pasv_address: '127.0.0.2' } })
+      try {
+        const results = await clear({ port: otherPassword.port })
+        expect(checked(results, 'EPSV').status).toBe('ok')
+        expect(checked(results, 'PASV')).toMatchObject({ status: 'failed', fault: 'refused' })
+        expect(checked(results, 'PASV').message).toMatch(
+          /^signed in after [\d.]+ m?s, PASV returned 127\.0\.0\.2:\d+, connect was refused in [\d.]+ m?s \(control peer 127\.0\.0\.1\): the same port of the control peer accepts connections, so the passive address is wrong, not the account$/,
+        )
+      } finally {
+        await otherPassword.remove()
+      }
+    })
+    test('a server without passive data connections is a failure, though neither command fails', async () => {
+      const none = await startVsftpd({ settings: { pasv_enable: 'NO' } })
+      try {
+        const results = await clear({ port: none.port }, 'Standard')
+        expect(results.some((result) => result.status === 'failed')).toBe(true)
+      } finally {
+        await none.remove()
+      }
+    })
+    test('a folder without write permission fails the round trip and leaves nothing to delete', async () => {
+      const results = await clear({ allowWrites: true }, 'Advanced')
+      expect(checked(results, 'round trip')).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(checked(results, 'round trip').message).toContain('answered STOR with "553 Could not create file."')
+      expect(checksOf(results)).not.toContain('delete')
+      expect(checked(results, 'sweep').status).toBe('ok')
+    })
+    test('a full disk fails the round trip, and the message names the likely cause', async () => {
+      const disk = fillDisk(plain.incoming)
+      try {
+        const results = await clear(writes, 'Advanced')
+        expect(checked(results, 'round trip')).toMatchObject({ status: 'failed' })
+        expect(checked(results, 'round trip').message).toContain('often a full disk or quota')
+      } finally {
+        disk.free()
+      }
+    })
+    test('a missing drop folder fails its check, and the round trip continues', async () => {
+      const results = await clear({ ...writes, folder: 'gone' }, 'Advanced')
+      expect(checked(results, 'oldest file')).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(checked(results, 'round trip').status).toBe('ok')
+      expect(existsSync(join(plain.root, 'gone'))).toBe(false)
+    })
+  })
+})

@@ -1,0 +1,760 @@
+import { chownSync, readFileSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { type Connection, createConnection } from 'mysql2/promise'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Values } from '../../../src/core/base/settings/index.ts'
+import { databaseTarget, PeerSocket } from '../../../src/core/checks/database/index.ts'
+import type { Result } from '../../../src/core/checks/engine/index.ts'
+import { openMysql } from '../../../src/core/checks/kinds/mysql/driver.ts'
+import mysql from '../../../src/core/checks/kinds/mysql/index.ts'
+import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
+import { files } from '../../support/engine/files.ts'
+import { checked, type RunKindOptions, runKind, secret } from '../../support/engine/run-kind.ts'
+import { endless, type Peer, peer, speaks } from '../../support/faults/faults.ts'
+import {
+  autoIncrementAt,
+  globalReadLockHeld,
+  historyKept,
+  metadataLockHeld,
+  mountMissing,
+  readOnly,
+  startMariadbOnSmallDisk,
+  tableLockHeld,
+} from '../../support/faults/mariadb-faults.ts'
+import { type MariadbServer, mariadbMissing, startMariadb } from '../../support/servers/mariadb.ts'
+import { asServer, remove, serverFolder } from '../../support/servers/server.ts'
+import { peerSuite } from '../../support/suite/peer.ts'
+import { until } from '../../support/suite/until.ts'
+import { sqlSuite, word } from './sql/suite.ts'
+
+type Settings = Partial<Values<typeof mysql.settings>>
+
+let server: MariadbServer
+const here = "'127.0.0.1'"
+const run = (settings: Settings = {}, mode: ExecutionMode = 'Basic', options: RunKindOptions = {}) =>
+  runKind(mysql, { url: server.url('monitor'), password: secret(word), ...settings }, mode, options)
+const one = async (check: string, ...args: Parameters<typeof run>): Promise<Result> =>
+  checked(await run(...args), check)
+const processes = (which: string, of = server) =>
+  of.query(`SELECT id, user AS user FROM information_schema.processlist WHERE ${which}`)
+const figureOf = async (of: MariadbServer, name: string): Promise<number> =>
+  Number((await of.query(`SHOW GLOBAL STATUS LIKE '${name}'`))[0]?.['Value'])
+const sleeping = (of = server) => processes("info LIKE '%SLEEP(60)%' AND user = 'monitor'", of)
+const grants = (privilege: string) => ({
+  name: privilege,
+  plant: () => server.query(`GRANT ${privilege} ON *.* TO monitor@${here}`),
+  end: () => server.query(`REVOKE ${privilege} ON *.* FROM monitor@${here}`),
+  as: `with the privilege ${privilege}`,
+})
+/** It is without TLS, neither a replica nor a node of a cluster, and svc.yaml has neither queries nor expectations. */
+const absent: readonly string[] = [
+  ...['certificate', 'write', 'queries'],
+  ...['galera', 'group replication', 'nodes', 'flow control', 'receive queue'],
+  ...['semi-sync', 'replication lag', 'replication filters', 'source heartbeat', 'replicas', 'errant transactions'],
+]
+const all = mysql.checks.map(({ name }) => name).filter((name) => !absent.includes(name))
+
+sqlSuite(
+  {
+    name: 'MariaDB',
+    missing: mariadbMissing,
+    start: async () => {
+      const log = ['--log-bin=binlog', '--log-bin-trust-function-creators=1', '--server-id=1']
+      server = await startMariadb([...log, '--max-connect-errors=100000'])
+      await server.query(`CREATE USER monitor@${here} IDENTIFIED BY '${word}';
+        GRANT PROCESS, SLAVE MONITOR ON *.* TO monitor@${here}; CREATE USER stranger@${here} IDENTIFIED BY '${word}';
+        CREATE DATABASE orders; USE orders; CREATE DATABASE closed; CREATE TABLE closed.jobs (id int);
+        CREATE TABLE jobs (id int, state varchar(20), created_at timestamp(3) NULL, naive datetime);
+        CREATE TABLE old (id int) ENGINE = MyISAM; CREATE SEQUENCE ids;
+        CREATE FUNCTION add_job() RETURNS int MODIFIES SQL DATA BEGIN INSERT INTO jobs (id) VALUES (99); RETURN 1; END;
+        CREATE FUNCTION add_old() RETURNS int MODIFIES SQL DATA BEGIN INSERT INTO old VALUES (9); RETURN 1; END;
+        INSERT INTO jobs VALUES (1, 'waiting', NOW() - INTERVAL 1 HOUR, UTC_TIMESTAMP() - INTERVAL 2 HOUR),
+          (2, 'waiting', NOW(), UTC_TIMESTAMP()), (3, 'failed', NULL, NULL);
+        GRANT SELECT, INSERT, DELETE, EXECUTE ON orders.* TO monitor@${here}`)
+    },
+    stop: () => server.remove(),
+    run,
+    runWell: (settings = {}, ...more) =>
+      run({ url: server.url('monitor', 'orders'), restarted: {}, ...settings }, ...more),
+    checks: {
+      Basic: ['connect', 'query'],
+      Standard: ['connect', 'query', 'connections', 'running', 'restarted', 'role', 'lock wait'],
+      Advanced: all,
+    },
+    messages: {
+      mode: 'Standard',
+      of: {
+        connect: /^signed in to 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(warn 1 s, fail 3 s\)$/,
+        connections: /^\d of 20 connections: \d+ % \(warn 80 %\)$/,
+        running: /^\d running threads? of 20: \d+ % \(warn 60 %\)$/,
+      },
+    },
+    open: () => processes("user IN ('monitor', 'stranger', 'unauthenticated user')"),
+    log: () => server.log(),
+    network: {
+      scheme: 'mysql',
+      database: 'orders',
+      server: () => server,
+      open: openMysql,
+      resources: '',
+      refusals: () => figureOf(server, 'Access_denied_errors'),
+      passwordRefusal: /refused the sign-in of "monitor"/,
+      conditions: {
+        noPassword: { run: () => runKind(mysql, { url: server.url('monitor') }) },
+        noAccount: { settings: () => ({ url: server.url('nobody') }) },
+        locked: {
+          plant: () => server.query(`ALTER USER stranger@${here} ACCOUNT LOCK`),
+          settings: () => ({ url: server.url('stranger') }),
+          end: () => server.query(`ALTER USER stranger@${here} ACCOUNT UNLOCK`),
+        },
+        missingDatabase: {
+          plant: () => server.query(`GRANT SELECT ON \`gone\`.* TO monitor@${here}`),
+          settings: () => ({ url: server.url('monitor', 'gone') }),
+          message: /Unknown database 'gone'/,
+        },
+        closedDatabase: {
+          settings: () => ({ url: server.url('stranger', 'orders') }),
+          message: /denies "stranger" access to the database/,
+        },
+        full: {
+          plant: async () => {
+            await server.query(`GRANT USAGE ON *.* TO stranger@${here} WITH MAX_CONNECTIONS_PER_HOUR 1`)
+            await run({ url: server.url('stranger') })
+          },
+          settings: () => ({ url: server.url('stranger') }),
+          message: /accepts no more connections/,
+          end: () => server.query(`GRANT USAGE ON *.* TO stranger@${here} WITH MAX_CONNECTIONS_PER_HOUR 0`),
+        },
+      },
+      inAnotherZone: async () => {
+        await server.query("SET GLOBAL time_zone = '+05:00'")
+        return () => server.query("SET GLOBAL time_zone = 'SYSTEM'")
+      },
+      hostile: [
+        ['a handshake that is cut', speaks(Buffer.from('\x05\0\0\0\x0a8.0.', 'latin1'))],
+        ['a result before any question', speaks(Buffer.from('\x01\0\0\0\x05\x01\0\0\x01\x01', 'latin1'))],
+        ['an endless answer', endless('\x05\0\0\0\x0a8.0.')],
+      ],
+      hostileFaults: [],
+      // A header that is right takes the rest to the parser of the handshake.
+      randomAnswer: (bytes, round) =>
+        round % 2 ? Buffer.concat([Buffer.from([bytes.length, 0, 0, 0, 10]), bytes.subarray(1)]) : bytes,
+      frozen: { freeze: () => server.freeze(), thaw: () => server.thaw() },
+      sleep: 'SELECT SLEEP(60)',
+      sleeping: async () =>
+        (await processes("info LIKE '%SLEEP(60)%' AND user <> 'root'")).map((row) => String(row['user'])),
+      sleeper: 'monitor',
+      ownLimit: { running: () => processes("user = 'monitor' AND command <> 'Sleep'") },
+      identity: {
+        sql: 'SELECT @@max_statement_time > 0 AS limited, CURRENT_USER() AS me',
+        shows: '[{"limited":1,"me":"monitor@127.0.0.1"}]',
+      },
+      privileges: {
+        account: 'limited',
+        kind: mysql,
+        begin: () => server.query(`CREATE USER limited@${here} IDENTIFIED BY '${word}'`),
+        query: (grant) => server.query(grant.replace('<account>', `limited@${here}`).replace('<database>', 'orders')),
+        unwell: ['role', 'lock wait', 'replication', 'longest transaction', 'history list', 'auto-increment'],
+        end: () => server.query(`DROP USER limited@${here}`),
+      },
+      restarted: true,
+      tls: {
+        start: async (certificates) => {
+          const folder = serverFolder('mariadb-tls')
+          const files = (['key', 'cert'] as const).map((name) => {
+            writeFileSync(join(folder, name), certificates.good[name], { mode: 0o600 })
+            if (asServer.uid !== undefined) chownSync(join(folder, name), asServer.uid, asServer.gid)
+            return `--ssl-${name}=${join(folder, name)}`
+          })
+          const secured = await startMariadb(files)
+          await secured.query(`CREATE USER monitor@${here} IDENTIFIED BY '${word}'; CREATE DATABASE orders;
+            GRANT SELECT ON orders.* TO monitor@${here}`)
+          const removeBoth = async (): Promise<void> => {
+            await secured.remove()
+            remove(folder)
+          }
+          return { ...secured, remove: removeBoth }
+        },
+        version: 'TLS',
+        verifiesAddress: false,
+        own: (connect) => {
+          test('MariaDB: a certificate without the address fails, and the message names the setting', async () => {
+            expect(await connect('127.0.0.1', { mode: 'verify' })).toMatchObject({
+              fault: 'tls',
+              message: expect.stringContaining('tls: {servername: …}'),
+            })
+          })
+        },
+      },
+      large: {
+        million: [
+          'SELECT seq, REPEAT(MD5(seq), 20) FROM seq_1_to_1000000',
+          'SELECT seq, REPEAT(MD5(seq), 20) FROM seq_1_to_1000000 LIMIT 1000000',
+        ],
+        maxBytes: 8 * 1024 ** 2,
+        text: (characters) => `SELECT REPEAT('x', ${characters})`,
+        flood: "SELECT 1, REPEAT('x', 1000000) FROM seq_1_to_400",
+      },
+    },
+    queries: {
+      judged: [
+        [
+          { name: 'with', sql: 'WITH one AS (SELECT 0.5 AS share) SELECT share FROM one', atLeast: { limit: 0.5 } },
+          'ok',
+          'with: 0.5 (fail below 0.5)',
+        ],
+        [{ name: 'text', sql: 'SELECT state FROM jobs', expect: '/^(waiting|failed)$/' }, 'ok', 'text: is as expected'],
+        [{ name: 'json', sql: "SELECT JSON_OBJECT('a', 1), 5", expect: '{"a": 1}' }, 'ok', 'json: is "{"a": 1}"'],
+        [{ name: 'binary', sql: "SELECT CAST('ab' AS BINARY)", expect: 'ab' }, 'ok', 'binary: is "ab"'],
+      ],
+      fails: [
+        {
+          query: { name: 'gone', sql: 'SELECT 1 FROM gone', atMost: { limit: 1 } },
+          message: "gone: the query failed: Table 'orders.gone' doesn't exist",
+          fault: 'data',
+          details: ['error 1146', 'query: SELECT 1 FROM gone'],
+        },
+        {
+          query: { name: 'closed', sql: 'SELECT id FROM closed.jobs', atMost: { limit: 1 } },
+          message: /^closed: "monitor" may not read the table: SELECT command denied to user .*jobs/,
+          fault: 'data',
+        },
+      ],
+      writes: {
+        sql: [
+          ['a sequence', 'SELECT NEXTVAL(ids)'],
+          ['a function that inserts', 'SELECT add_job()'],
+          ['two statements', 'SELECT 1; DELETE FROM jobs'],
+          ['two statements that end the transaction', 'SELECT 1; COMMIT; DELETE FROM jobs'],
+          ['a function that inserts where nothing is taken back', 'SELECT add_old()'],
+          ['a WITH that deletes', 'WITH one AS (SELECT 1 AS id) DELETE FROM jobs'],
+        ].map(
+          ([name = '', sql = '']) =>
+            [name, sql, /^jobs: (the query failed|the query would write, and was refused): ./] as const,
+        ),
+        state: () =>
+          server.query(`SELECT (SELECT count(*) FROM orders.jobs) AS jobs, (SELECT count(*) FROM orders.old) AS old,
+            next_not_cached_value AS ids FROM orders.ids`),
+      },
+      slow: {
+        sql: 'SELECT SLEEP(60)',
+        message: /^slow: ./,
+        next: /^next: (1 \(fail 1\)|not run: )/,
+        timeoutMs: 1_500,
+      },
+      wide: (rows) => `SELECT REPEAT(CONCAT(seq, 'x'), 600) FROM seq_1_to_${rows}`,
+      powers: [grants('SUPER'), grants('FILE')],
+    },
+  },
+  ({ ask, opened, nothingOpen }) => {
+    test('MariaDB: with a database, and with the scheme mariadb', async () => {
+      await server.query(`GRANT SELECT ON orders.* TO monitor@${here}`)
+      const url = server.url('monitor', 'orders').replace('mysql:', 'mariadb:')
+      expect(await one('query', { url })).toMatchObject({ status: 'ok' })
+    })
+
+    test('MariaDB: a server that asks for a file of this machine gets none', async () => {
+      await using thief = await peer((socket) => {
+        const packet = (sequence: number, body: Buffer): void =>
+          void socket.write(Buffer.concat([Buffer.from([body.length, 0, 0, sequence]), body]))
+        const flags = Buffer.from([0xff, 0xf7, 0x2d, 0x02, 0x00, 0xff, 0x81, 0x15])
+        const hello = Buffer.concat([
+          Buffer.from('\x0a8.0.36\0\x01\0\0\0abcdefgh\0', 'latin1'),
+          flags,
+          Buffer.alloc(10),
+        ])
+        packet(0, Buffer.concat([hello, Buffer.from('abcdefghijkl\0mysql_native_password\0', 'latin1')]))
+        let packets = 0
+        socket.on('data', () => {
+          packets += 1
+          // First the sign-in is accepted, then the query is answered with LOCAL INFILE.
+          if (packets === 1) packet(2, Buffer.from([0, 0, 0, 2, 0, 0, 0]))
+          else if (packets === 2) packet(1, Buffer.from('\xfb/etc/hostname', 'latin1'))
+        })
+      })
+      const results = await run({ url: `mysql://monitor@127.0.0.1:${thief.port}/` }, 'Basic', { timeoutMs: 1_000 })
+      expect(checked(results, 'connect').status).toBe('ok')
+      expect(checked(results, 'query').status).toBe('failed')
+      expect(thief.input()).not.toContain(readFileSync('/etc/hostname', 'utf8').trim())
+    })
+
+    test('MariaDB: what is not for this account is that check only, and no refused sign-in', async () => {
+      const results = await run({ url: server.url('stranger'), restarted: {} }, 'Advanced')
+      const bad = results.filter((result) => result.status !== 'ok')
+      expect(bad.map(({ check, notChecked, status }) => [check, notChecked, status])).toEqual(
+        ['role', 'lock wait', 'replication', 'longest transaction', 'history list', 'auto-increment'].map((check) => [
+          check,
+          'permission',
+          'warning',
+        ]),
+      )
+      expect(bad[2]?.message).toMatch(
+        /^not checked: "stranger" lacks a privilege, which GRANT SLAVE MONITOR ON \*\.\* TO 'stranger' grants: Access denied; you need .* SLAVE MONITOR privilege/,
+      )
+      expect(bad.map(({ details }) => details?.[0])).toEqual([
+        "GRANT SLAVE MONITOR ON *.* TO 'stranger'",
+        "GRANT PROCESS ON *.* TO 'stranger'",
+        "GRANT SLAVE MONITOR ON *.* TO 'stranger'",
+        "GRANT PROCESS ON *.* TO 'stranger'",
+        "GRANT PROCESS ON *.* TO 'stranger'",
+        "GRANT SELECT ON *.* TO 'stranger'",
+      ])
+    })
+
+    test('MariaDB: a transaction that is open for too long', async () => {
+      const other: Connection = await server.client()
+      await other.query(
+        'CREATE TABLE orders.t (x INT) ENGINE=InnoDB; START TRANSACTION; INSERT INTO orders.t VALUES (1)',
+      )
+      await wait(1_100)
+      const result = await one('longest transaction', { longestTransaction: { limit: 500 } }, 'Advanced')
+      // Its age is the same whatever time zone the server has set for its sessions.
+      await server.query("SET GLOBAL time_zone = '+09:00'")
+      const elsewhere = await one('longest transaction', {}, 'Advanced')
+      await server.query("SET GLOBAL time_zone = 'SYSTEM'")
+      await other.end()
+      expect(result).toMatchObject({ status: 'failed', fault: 'threshold' })
+      expect(result.message).toMatch(
+        /^1 transaction is open, the longest \(thread \d+\) for \d+(\.\d+)? s \(fail 500 ms\)$/,
+      )
+      expect(elsewhere).toMatchObject({ status: 'ok' })
+      expect(elsewhere.measurement?.value).toBeGreaterThan(500)
+    })
+
+    test.each([
+      ['FLUSH TABLES WITH READ LOCK', globalReadLockHeld, 'waiting for backup lock'],
+      ['a transaction that has read the table', metadataLockHeld, 'waiting for table metadata lock'],
+      ['LOCK TABLES', tableLockHeld, 'waiting for table metadata lock'],
+    ])('MariaDB: a write that waits for %s is a lock wait', async (_, plant, state) => {
+      expect(await one('lock wait', {}, 'Standard')).toMatchObject({
+        status: 'ok',
+        message: 'no session is waiting for a lock',
+      })
+      const fault = await plant(server)
+      try {
+        const wait = (): Promise<Result> => one('lock wait', { lockWait: { limit: 500 } }, 'Standard')
+        await until(async () => (await wait()).status === 'failed')
+        const result = await wait()
+        expect(result).toMatchObject({ fault: 'threshold', measurement: { unit: 'milliseconds', limit: 500 } })
+        expect(result.message).toMatch(
+          new RegExp(`^1 session is waiting for a lock, the longest \\(thread \\d+, ${state}\\) for \\d+ s `),
+        )
+        expect(await one('lock wait', {}, 'Standard')).toMatchObject({ status: 'ok', measurement: { warn: 60_000 } })
+      } finally {
+        await fault.end()
+      }
+    })
+
+    test('MariaDB: a transaction that stays open lengthens the history list', async () => {
+      const list = (settings: Settings = {}): Promise<Result> => one('history list', settings, 'Advanced')
+      const before = (await list()).measurement?.value ?? Number.NaN
+      expect(await list()).toMatchObject({ status: 'ok', measurement: { warn: 100_000, limit: 1_000_000 } })
+      const fault = await historyKept(server, 500)
+      try {
+        const result = await list({ historyList: { warn: before + 400, limit: 1_000_000 } })
+        expect(result.status).toBe('warning')
+        expect(result.message).toMatch(/^transactions in the history list: \d+ \(/)
+        expect(await list({ historyList: { limit: before + 400 } })).toMatchObject({ fault: 'threshold' })
+      } finally {
+        await fault.end()
+      }
+    })
+
+    test('MariaDB: a history list that is not counted is not taken for an empty one', async () => {
+      await server.query("SET GLOBAL innodb_monitor_disable = 'trx_rseg_history_len'")
+      const result = await one('history list', {}, 'Advanced')
+      await server.query("SET GLOBAL innodb_monitor_enable = 'trx_rseg_history_len'")
+      expect(result).toMatchObject({ status: 'failed', notChecked: 'missing' })
+      expect(result.details?.join()).toContain("innodb_monitor_enable = 'trx_rseg_history_len'")
+    })
+
+    test('MariaDB: an AUTO_INCREMENT column that runs out of values is reported, whatever the name of its type', async () => {
+      const counted = (database: string): Promise<Result> =>
+        one('auto-increment', { url: server.url('counter', database) }, 'Advanced')
+      await server.query(`CREATE USER counter@${here} IDENTIFIED BY '${word}'`)
+      const fault = await autoIncrementAt(server, 45_875)
+      try {
+        expect(await counted('')).toMatchObject({
+          status: 'warning',
+          notChecked: 'permission',
+          message: "not checked: this account sees no table and needs GRANT SELECT ON *.* TO 'counter'",
+          details: ["GRANT SELECT ON *.* TO 'counter'"],
+        })
+        await server.query(`GRANT SELECT ON counted.* TO counter@${here}`)
+        expect(await counted('counted')).toMatchObject({ status: 'ok' })
+        await server.query('ALTER TABLE counted.jobs AUTO_INCREMENT = 45876')
+        const result = await counted('counted')
+        expect(result).toMatchObject({ status: 'warning', measurement: { warn: 70, limit: 90 } })
+        expect(result.message).toMatch(/^counted\.jobs\.id \(smallint\(5\) unsigned\), values used: 70 % /)
+        await server.query('ALTER TABLE counted.jobs AUTO_INCREMENT = 60000')
+        expect(await counted('')).toMatchObject({ status: 'failed', fault: 'threshold' })
+        await server.query(`DROP TABLE counted.jobs; CREATE TABLE counted.large (id bigint unsigned NOT NULL
+          AUTO_INCREMENT PRIMARY KEY) AUTO_INCREMENT = 17000000000000000000`)
+        expect((await counted('counted')).message).toMatch(
+          /^counted\.large\.id \(bigint\(20\) unsigned\), values used: 92/,
+        )
+        await server.query('DROP TABLE counted.large')
+        expect(await counted('counted')).toMatchObject({
+          status: 'ok',
+          message: 'none of 0 tables has an AUTO_INCREMENT column',
+        })
+      } finally {
+        await fault.end()
+        await server.query(`DROP USER counter@${here}`)
+      }
+    })
+
+    describe('the round trip of allowWrites', () => {
+      const trip = (settings: Settings = {}, options: RunKindOptions = {}): Promise<Result> =>
+        one('write', { url: server.url('writer', 'orders'), allowWrites: true, ...settings }, 'Advanced', options)
+      beforeAll(() => server.query(`CREATE USER writer@${here} IDENTIFIED BY '${word}'`))
+      afterAll(() => server.query(`DROP USER writer@${here}; DROP TABLE orders.svc_probe`))
+      test('MariaDB: an account that may not write is not checked, and the GRANT is reported', async () => {
+        await server.query(`GRANT SELECT ON orders.jobs TO writer@${here}`)
+        const result = await trip()
+        expect(result).toMatchObject({ status: 'failed', notChecked: 'permission' })
+        expect(result.details?.[0]).toBe("GRANT CREATE ON `orders`.`svc_probe` TO 'writer'")
+        await server.query(`REVOKE SELECT ON orders.jobs FROM writer@${here}`)
+      })
+      test('MariaDB: an account with nothing but the declared privilege writes, commits, reads and deletes', async () => {
+        const { privilege = '' } = mysql.checks.find(({ name }) => name === 'write') ?? {}
+        await server.query(privilege.replace('<database>', 'orders').replace('<account>', `writer@${here}`))
+        const result = await trip()
+        expect(result).toMatchObject({ status: 'ok', measurement: { warn: 1_000, limit: 5_000 } })
+        expect(result.message).toMatch(/^a row was written, committed, read and deleted in /)
+        expect(await server.query('SELECT * FROM orders.svc_probe')).toEqual([])
+      })
+      test('MariaDB: a row that an earlier run left behind is deleted', async () => {
+        await server.query("INSERT INTO orders.svc_probe VALUES ('old', NULL)")
+        expect(await trip()).toMatchObject({ status: 'ok' })
+        expect(await server.query('SELECT * FROM orders.svc_probe')).toEqual([])
+      })
+      test('MariaDB: a table that svc has not created is neither emptied nor written to', async () => {
+        await server.query('CREATE TABLE orders.precious (id char(36) NOT NULL PRIMARY KEY, payload longblob)')
+        try {
+          await server.query("INSERT INTO orders.precious VALUES ('an order', NULL)")
+          await server.query(`GRANT CREATE, DROP, SELECT, INSERT, DELETE ON orders.precious TO writer@${here}`)
+          expect(await trip({ probeTable: 'precious' })).toMatchObject({
+            status: 'failed',
+            fault: 'data',
+            message: 'svc has not created the table precious, and does not write to it',
+          })
+          expect(await server.query('SELECT id FROM orders.precious')).toEqual([{ id: 'an order' }])
+        } finally {
+          await server.query('DROP TABLE orders.precious')
+        }
+      })
+      test('MariaDB: it is left out without allowWrites and on a read-only server', async () => {
+        const names = async (settings: Settings): Promise<readonly string[]> =>
+          (await run({ url: server.url('writer', 'orders'), ...settings }, 'Advanced')).map(({ check }) => check)
+        expect(await names({})).not.toContain('write')
+        const fault = await readOnly(server)
+        expect(await names({ allowWrites: true })).not.toContain('write')
+        await fault.end()
+      })
+      test('MariaDB: a url without a database cannot be written to, and that is reported', async () => {
+        expect(await trip({ url: server.url('writer') })).toMatchObject({
+          status: 'failed',
+          message: 'allowWrites needs the database of its table in the url',
+        })
+      })
+      test('MariaDB: a write that a global read lock stops fails', async () => {
+        const fault = await globalReadLockHeld(server)
+        try {
+          const result = await trip()
+          expect(result).toMatchObject({ status: 'failed', fault: 'timeout' })
+          expect(result.message).toBe(
+            'another session holds a lock: Lock wait timeout exceeded; try restarting transaction',
+          )
+        } finally {
+          await fault.end()
+        }
+        expect(await trip()).toMatchObject({ status: 'ok' })
+      })
+    })
+
+    test('MariaDB: a replica is expected, and there is none', async () => {
+      expect(await one('replication', { replica: true }, 'Advanced')).toMatchObject({ fault: 'data' })
+    })
+
+    test('MariaDB: a source that is read-only warns, and fails where a source is expected', async () => {
+      const standard = (settings: Settings = {}): Promise<Result> => one('role', settings, 'Standard')
+      expect(await standard({ role: 'source' })).toMatchObject({ status: 'ok', message: 'accepts writes' })
+      expect(await standard({ role: 'replica' })).toMatchObject({
+        status: 'failed',
+        message: 'accepts writes and has no source, expected a replica',
+      })
+      const fault = await readOnly(server)
+      try {
+        expect(await standard()).toMatchObject({
+          status: 'warning',
+          message: 'accepts no writes although it is not a replica: read_only is on',
+        })
+        expect(await standard({ role: 'source' })).toMatchObject({ status: 'failed', fault: 'data' })
+        expect(await standard({ role: 'replica' })).toMatchObject({ status: 'ok' })
+      } finally {
+        await fault.end()
+      }
+      await server.query('SET GLOBAL tx_read_only = 1')
+      expect((await standard({ role: 'source' })).message).toBe(
+        'accepts no writes, expected a source: tx_read_only is on',
+      )
+      await server.query('SET GLOBAL tx_read_only = 0')
+    })
+
+    test('MariaDB: a real replica: running, stopped, behind, and without its source', async () => {
+      const replica = await startMariadb(['--server-id=2'])
+      try {
+        await server.query(`CREATE USER repl@${here} IDENTIFIED BY 'r'; GRANT REPLICATION SLAVE ON *.* TO repl@${here}`)
+        const [log] = await server.query('SHOW MASTER STATUS')
+        await replica.query(`CREATE USER monitor@${here} IDENTIFIED BY '${word}';
+          GRANT PROCESS, SLAVE MONITOR ON *.* TO monitor@${here}; CREATE DATABASE orders;
+          CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=${server.port}, MASTER_USER='repl',
+            MASTER_PASSWORD='r', MASTER_LOG_FILE='${String(log?.File)}', MASTER_LOG_POS=${Number(log?.Position)},
+            MASTER_CONNECT_RETRY=1; START SLAVE`)
+        const at = async (check: string, settings: Settings = {}): Promise<Result> =>
+          one(check, { url: replica.url('monitor'), replica: true, ...settings }, 'Advanced')
+        await until(async () => (await at('replication')).status === 'ok')
+        await until(async () => (await at('replication lag')).measurement?.value === 0)
+        expect((await at('replication')).message).toBe('replicates from 1 source: both threads are running')
+
+        expect(await at('role', { role: 'replica' })).toMatchObject({
+          status: 'warning',
+          message: 'is a replica that accepts writes of clients: read_only is off',
+        })
+        await replica.query('SET GLOBAL read_only = 1')
+        expect(await at('role')).toMatchObject({ status: 'ok', message: 'is a read-only replica: read_only is on' })
+        expect(await at('role', { role: 'source' })).toMatchObject({ status: 'failed', fault: 'data' })
+
+        await replica.query('STOP SLAVE SQL_THREAD')
+        expect(await at('replication')).toMatchObject({
+          fault: 'data',
+          message: 'does not apply (SQL thread: No)',
+        })
+        await server.query('CREATE TABLE orders.later (x INT)')
+        await replica.query('START SLAVE')
+        await until(async () => (await at('replication')).status === 'ok')
+
+        // A statement that fails there stops it, and its error is told.
+        await until(async () => (await replica.query("SHOW TABLES FROM orders LIKE 'later'")).length > 0)
+        await replica.query('DROP TABLE orders.later')
+        await server.query('INSERT INTO orders.later VALUES (1)')
+        await until(async () => (await at('replication')).status === 'failed')
+        expect((await at('replication')).details?.join()).toContain("Table 'orders.later' doesn't exist")
+        await replica.query('STOP SLAVE; SET GLOBAL SQL_SLAVE_SKIP_COUNTER = 1; START SLAVE')
+        await until(async () => (await at('replication')).status === 'ok')
+
+        await server.query(`DROP USER repl@${here}`)
+        await replica.query('STOP SLAVE; START SLAVE')
+        await until(async () => (await at('replication')).message.includes('does not receive'))
+        expect(JSON.stringify(await at('replication'))).not.toContain(word)
+      } finally {
+        await replica.remove()
+      }
+    })
+    test('MariaDB: a TIMESTAMP is of the zone of the session, and a DATETIME is taken for UTC', async () => {
+      await server.query("SET GLOBAL time_zone = '-05:00'")
+      const result = await ask([
+        { name: 'zoned', sql: 'SELECT created_at FROM jobs', age: { limit: 1 } },
+        { name: 'naive', sql: 'SELECT min(naive) FROM jobs', age: { limit: 1 } },
+        // What compares with NOW() works as it does for any client.
+        { name: 'late', sql: 'SELECT count(*) FROM jobs WHERE created_at < NOW() - INTERVAL 30 MINUTE', expect: '1' },
+      ])
+      await server.query("SET GLOBAL time_zone = 'SYSTEM'")
+      expect(result.map(({ message }) => message)).toEqual([
+        'zoned: oldest 1 h (fail 1 ms)',
+        'naive: oldest 2 h (fail 1 ms)',
+        'late: is "1"',
+      ])
+    })
+
+    test.each([
+      'INSERT INTO orders.old VALUES (7)',
+      'CREATE TABLE orders.made (id int)',
+      '/*! CREATE TABLE orders.made AS */ SELECT 1 AS id',
+      "SELECT 1 INTO OUTFILE '/tmp/svc-made'",
+    ])('what the server would not refuse is not sent: %s', async (sql) => {
+      const { session } = await opened()
+      await expect(session.read(sql, false)).rejects.toMatchObject({ message: expect.stringMatching(/^sql /) })
+      await session.close()
+    })
+
+    test('MariaDB: a query that takes too long is ended, and the session goes on', async () => {
+      const { session } = await opened(undefined, 700)
+      const reading = session.read('WITH far AS (SELECT 1 AS one) SELECT 1 FROM (SELECT SLEEP(60)) AS slow', false)
+      await expect(reading).rejects.toMatchObject({ fault: 'timeout' })
+      expect(await session.ask('SELECT 1 AS one')).toEqual([{ one: 1 }])
+      await session.close()
+      await nothingOpen()
+    })
+
+    test('MariaDB: where the server itself does not end it in time, it is called off from here', async () => {
+      const { session } = await opened(undefined, 700)
+      const reading = session.read('SELECT SLEEP(60)', false).catch((error: unknown) => error)
+      await until(async () => (await sleeping()).length === 1, 15_000, 5)
+      server.freeze()
+      await wait(900)
+      server.thaw()
+      expect(await reading).toMatchObject({ message: 'the query was cancelled because it took too long' })
+      expect(await session.ask('SELECT 1 AS one')).toEqual([{ one: 1 }])
+      await session.close()
+      await nothingOpen()
+    })
+
+    test('MariaDB: rows that the server keeps back end by themselves, and nothing is killed', async () => {
+      const before = await figureOf(server, 'Com_kill')
+      const { session } = await opened()
+      const column = await session.read('SELECT seq FROM seq_1_to_1000000', false)
+      expect(column).toMatchObject({ rows: 1_000, more: true })
+      expect(await figureOf(server, 'Com_kill')).toBe(before)
+      const limited = await session.read('SELECT seq FROM seq_1_to_1000000 LIMIT 1000000', false)
+      expect(limited).toMatchObject({ rows: 1_000, more: true })
+      expect(await figureOf(server, 'Com_kill')).toBe(before + 1)
+      await session.close()
+      await nothingOpen()
+    })
+    describe('behind a balancer', () => {
+      let first: MariadbServer
+      let other: MariadbServer
+      let balancer: Peer
+      let next: 'first' | 'other' = 'first'
+      beforeAll(async () => {
+        ;[first, other] = await Promise.all([startMariadb(), startMariadb()])
+        for (const one of [first, other])
+          await one.query(`CREATE USER monitor@'127.0.0.1' IDENTIFIED BY '${word}'; CREATE DATABASE orders;
+        GRANT SELECT ON orders.* TO monitor@'127.0.0.1'`)
+        // The first of each session is led to the one, all that follow to the other.
+        balancer = await peer((socket) => {
+          const far = connect((next === 'first' ? first : other).port, '127.0.0.1')
+          next = 'other'
+          far.on('error', () => socket.destroy())
+          socket.on('close', () => far.destroy())
+          far.on('close', () => socket.destroy())
+          socket.pipe(far).pipe(socket)
+        })
+      })
+      afterAll(async () => {
+        await balancer.close()
+        await Promise.all([first.remove(), other.remove()])
+      })
+      const idNow = async (of: MariadbServer) => Number((await of.query('SELECT CONNECTION_ID() AS id'))[0]?.id)
+      const through = async (signal: AbortSignal, msLeft = 60_000) => {
+        // Ahead of the other, where an id can be waited for.
+        const ahead = (await idNow(other)) + 20
+        while ((await idNow(first)) < ahead);
+        next = 'first'
+        const socket = await PeerSocket.reach('127.0.0.1', balancer.port, signal)
+        const way = { socket, ip: '127.0.0.1', address: 'here', signal, msLeft: () => msLeft, files }
+        const url = `mysql://monitor@127.0.0.1:${balancer.port}/orders`
+        return { socket, session: await openMysql(databaseTarget({ url, password: secret(word) }, balancer.port), way) }
+      }
+      const idHere = async (of: MariadbServer) =>
+        Number(
+          (await of.query("SELECT MAX(id) AS id FROM information_schema.processlist WHERE user = 'monitor'"))[0]?.id,
+        )
+      /** Somebody of the same account and the same id on the other server, who sleeps. */
+      const stranger = async (id: number) => {
+        for (;;) {
+          const one = await createConnection({ host: '127.0.0.1', port: other.port, user: 'monitor', password: word })
+          const at = one.threadId ?? 0
+          if (at > id) throw new Error(`the other server is at ${at} already, and ${id} was wanted`)
+          if (at < id) {
+            await one.end()
+            continue
+          }
+          one.query('SELECT SLEEP(50)').catch(() => {})
+          await until(async () => (await sleeps()) === 1)
+          return { end: () => one.destroy() }
+        }
+      }
+      const sleeps = async () => (await processes("info LIKE '%SLEEP(50)%' AND user = 'monitor'", other)).length
+      test.each(['at the deadline', 'for taking too long'])(
+        'MariaDB: no stranger of the same id is killed: %s',
+        async (when) => {
+          const control = new AbortController()
+          const { session, socket } = await through(control.signal, when === 'at the deadline' ? 60_000 : 700)
+          const one = await stranger(await idHere(first))
+          const killed = () => figureOf(other, 'Com_kill')
+          const before = await killed()
+          const reading = session.read('SELECT SLEEP(60)', false).catch((error: unknown) => error)
+          await until(async () => (await sleeping(first)).length === 1, 15_000, 5)
+          if (when === 'at the deadline') control.abort()
+          else {
+            // The server does not end it in time, so that it is called off from here.
+            first.freeze()
+            await wait(1_500)
+            first.thaw()
+          }
+          expect(await reading).toBeInstanceOf(Error)
+          // Frozen, it could not end anything itself.
+          if (when !== 'at the deadline') expect(socket.destroyed).toBe(true)
+          await session.close()
+          expect(socket.destroyed).toBe(true)
+          expect([await sleeps(), await killed()]).toEqual([1, before])
+          one.end()
+          for (const { id } of await processes("user = 'monitor'", first))
+            await first.query(`KILL ${Number(id)}`).catch(() => {})
+          await until(async () => (await processes("user = 'monitor'", first)).length === 0)
+        },
+      )
+      test('MariaDB: rows beyond the LIMIT of a query end the connection, and the rows read so far count', async () => {
+        const { session, socket } = await through(new AbortController().signal)
+        const column = await session.read('SELECT seq FROM seq_1_to_100000000 LIMIT 100000000', false)
+        expect(column).toMatchObject({ rows: 1_000, more: true })
+        expect(socket.destroyed).toBe(true)
+        await expect(session.read('SELECT 1', false)).rejects.toThrow('not run')
+        await session.close()
+        await until(async () => (await processes("user = 'monitor'", first)).length === 0)
+      })
+    })
+  },
+)
+
+peerSuite(mariadbMissing ?? mountMissing, 'mysql: a data directory that is full', () => {
+  let small: Awaited<ReturnType<typeof startMariadbOnSmallDisk>>
+  beforeAll(async () => {
+    small = await startMariadbOnSmallDisk(220)
+    await small.query(`CREATE DATABASE orders; CREATE USER monitor@${here} IDENTIFIED BY '${word}';
+      GRANT PROCESS, SLAVE MONITOR ON *.* TO monitor@${here}; GRANT ALL ON orders.* TO monitor@${here}`)
+  })
+  afterAll(() => small.remove())
+  const trip = async (): Promise<Result> => {
+    const settings = { url: small.url('monitor', 'orders'), password: secret(word), allowWrites: true, restarted: {} }
+    return checked(await runKind(mysql, settings, 'Advanced'), 'write')
+  }
+  test('MariaDB: a full data directory fails the round trip, before and after the first one', async () => {
+    await small.fill()
+    const first = await trip()
+    expect(first).toMatchObject({ status: 'failed', fault: 'data' })
+    expect(first.message).toMatch(/^127\.0\.0\.1:\d+ has no space left for data: .*No space left on device/)
+    small.free()
+    expect(await trip()).toMatchObject({ status: 'ok' })
+    await small.fill()
+    for (let run = 0; run < 5; run += 1) {
+      const again = await trip()
+      expect(again).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(again.message).toContain("has no space left for data: The table 'svc_probe' is full")
+      expect(again.details?.join()).toContain('free space on the disk of its data directory')
+    }
+    small.free()
+    expect(await trip()).toMatchObject({ status: 'ok' })
+  })
+  test('MariaDB: a round trip on a nearly full disk leaves the server running', { timeout: 60_000 }, async () => {
+    const outcomes: string[] = []
+    for (const kilobytes of [48, 64, 80, 128, 160, 200, 256]) {
+      await small.query('DROP TABLE IF EXISTS orders.svc_probe')
+      await trip()
+      await small.fill(kilobytes * 1_024)
+      const { status, message } = await trip()
+      outcomes.push(`${kilobytes} KiB: ${status === 'ok' ? 'ok' : message}`)
+      small.free()
+    }
+    expect(outcomes).toEqual([
+      expect.stringMatching(/^48 KiB: .* has no space left for data/),
+      ...[64, 80, 128, 160, 200, 256].map((kilobytes) => `${kilobytes} KiB: ok`),
+    ])
+    expect(small.log()).not.toContain('[FATAL]')
+  })
+})

@@ -1,0 +1,54 @@
+import { broken, open, well } from '../../prove/leak-row.ts'
+import { tap } from '../../support/engine/costs.ts'
+import type { KindRows } from '../../support/engine/kind-rows.ts'
+import { echo, peer, replies } from '../../support/faults/faults.ts'
+
+const host = '127.0.0.1'
+
+export default {
+  silent: { mode: 'Standard', settings: (port) => ({ host, port, send: 'PING\r\n', expect: '+PONG' }) },
+  ended: [
+    {
+      name: 'tcp at a simulated server',
+      opening: ['connect', 'answer'],
+      start: () => peer(replies('<Reply><Jobs>3</Jobs></Reply>')),
+      settings: (port) => ({ host, port, send: 'jobs', xml: { '/Reply/Jobs': '3' } }),
+    },
+  ],
+  leaks: {
+    missing: undefined,
+    cost: 'cheap',
+    start: async () => {
+      const sound = await peer(echo)
+      const silent = (port: number) => ({ host, port, send: 'PING {nonce}', expect: 'PING {nonce}' })
+      const breaks = await broken(silent, 'PO')
+      return {
+        cases: [well(silent(sound.port)), ...breaks.cases],
+        left: () => [...open('echo', sound), ...breaks.left()],
+        stop: async () => {
+          await sound.close()
+          await breaks.stop()
+        },
+      }
+    },
+  },
+  costs: {
+    start: async () => {
+      const server = await peer(echo)
+      const tapped = await tap(server.port)
+      const at = { host, port: tapped.port }
+      return {
+        cases: { plain: at, send: { ...at, send: 'PING', expect: 'PING' } },
+        counted: async () => {
+          await tapped.idle()
+          const sent = tapped.sent()
+          return { connections: sent.length, requests: sent.filter((one) => one.length > 0).length, signIns: 0 }
+        },
+        stop: async () => {
+          await tapped.close()
+          await server.close()
+        },
+      }
+    },
+  },
+} satisfies KindRows

@@ -1,0 +1,302 @@
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Threshold } from '../../../src/core/base/settings/index.ts'
+import { certificateSetting, evaluateExpiry } from '../../../src/core/checks/engine/index.ts'
+import tls from '../../../src/core/checks/kinds/tls.ts'
+import { checked, type RunKindOptions, runKind } from '../../support/engine/run-kind.ts'
+import { blackHole, peer, refusedPort, replies, reset, settled, speaks } from '../../support/faults/faults.ts'
+import {
+  type Certificates,
+  makeCertificates,
+  opensslMissing,
+  type ServerCertificate,
+} from '../../support/servers/certs.ts'
+import { suiteWith } from '../../support/suite/peer.ts'
+
+suiteWith(opensslMissing(), 'tls', () => {
+  const host = '127.0.0.1'
+  let made: Certificates
+  beforeAll(() => {
+    made = makeCertificates()
+  })
+  afterAll(() => made.remove())
+
+  type Settings = Parameters<typeof runKind<typeof tls.settings>>[1]
+  const look = async (server: ServerCertificate, settings: Settings = {}, options: RunKindOptions = {}) => {
+    await using there = await peer(blackHole, { tls: server })
+    const monitorSettings = { host, port: there.port, servername: 'svc.test', caFile: made.caFile, ...settings }
+    return await runKind(tls, monitorSettings, 'Standard', options)
+  }
+
+  describe('tls certificates', () => {
+    test('a valid chain is ok in each check', async () => {
+      const results = await look(made.good)
+      expect(results.map((result) => [result.check, result.status])).toEqual([
+        ['handshake', 'ok'],
+        ['expiry', 'ok'],
+        ['trust', 'ok'],
+        ['host name', 'ok'],
+        ['protocol', 'ok'],
+      ])
+      expect(checked(results, 'expiry').message).toMatch(
+        /certificate "svc.test" expires on \d{4}-\d\d-\d\d \d\d:\d\d UTC, in 89.9 d/,
+      )
+      expect(checked(results, 'expiry').details).toEqual([
+        expect.stringContaining('issuer certificate "Svc Test Issuer" expires on'),
+      ])
+    })
+
+    test('Basic only completes the handshake', async () => {
+      await using there = await peer(blackHole, { tls: made.expired })
+      const results = await runKind(tls, { host, port: there.port })
+      expect(results.map((result) => [result.check, result.status])).toEqual([['handshake', 'ok']])
+    })
+
+    test('an expired certificate is dated, and its trust is evaluated without its dates', async () => {
+      const results = await look(made.expired)
+      expect(checked(results, 'expiry')).toMatchObject({ status: 'failed', fault: 'tls' })
+      expect(checked(results, 'expiry').message).toMatch(/: certificate "svc.test" expired on \d{4}-.* UTC, 2 d ago$/)
+      expect(checked(results, 'expiry').measurement?.value).toBeLessThan(0)
+      expect(checked(results, 'trust')).toMatchObject({ status: 'ok' })
+      expect(checked(results, 'trust').message).toContain('ignoring dates')
+    })
+
+    test('an expired certificate of an unknown CA fails in trust too', async () => {
+      const results = await look(made.expired, { caFile: undefined })
+      expect(checked(results, 'expiry').status).toBe('failed')
+      expect(checked(results, 'trust')).toMatchObject({ status: 'failed', fault: 'tls' })
+    })
+
+    test('an expired intermediate is found behind a valid certificate', async () => {
+      const results = await look(made.expiredIntermediate)
+      expect(checked(results, 'expiry')).toMatchObject({ status: 'failed', fault: 'tls' })
+      expect(checked(results, 'expiry').message).toMatch(/issuer certificate "Svc Old Issuer" expired on .* 7 d ago/)
+    })
+
+    test('a certificate that is not valid yet reports its first day', async () => {
+      const result = checked(await look(made.notYetValid), 'expiry')
+      expect(result).toMatchObject({ status: 'failed', fault: 'tls' })
+      expect(result.message).toContain('is not valid before')
+    })
+
+    test('five days left warn, two fail', async () => {
+      expect(checked(await look(made.fiveDays), 'expiry')).toMatchObject({
+        status: 'warning',
+        measurement: { unit: 'days' },
+      })
+      const result = checked(await look(made.twoDays), 'expiry')
+      expect(result).toMatchObject({ status: 'failed', fault: 'threshold', measurement: { limit: 3 } })
+      expect(result.message).toMatch(/, in 2\.4 d \(warn below 20 d, fail below 3 d\)$/)
+    })
+
+    test('a wrong host name is reported with the names of the certificate', async () => {
+      const result = checked(await look(made.otherHost), 'host name')
+      expect(result).toMatchObject({ status: 'failed', fault: 'tls' })
+      expect(result.message).toContain('is not for svc.test, but for elsewhere.test')
+    })
+
+    test('an address is compared with the addresses of the certificate', async () => {
+      expect(checked(await look(made.good, { servername: undefined }), 'host name').status).toBe('ok')
+      expect(checked(await look(made.otherHost, { servername: undefined }), 'host name').status).toBe('failed')
+    })
+
+    test('a self-signed certificate is reported as such, and trusted when caFile contains it', async () => {
+      const result = checked(await look(made.selfSigned), 'trust')
+      expect(result).toMatchObject({ status: 'failed', fault: 'tls', details: ['DEPTH_ZERO_SELF_SIGNED_CERT'] })
+      expect(result.message).toContain('"self.test" is self-signed')
+      expect(checked(await look(made.selfSigned, { caFile: made.selfSignedFile }), 'trust').status).toBe('ok')
+    })
+
+    test('a missing intermediate is distinguished from a certificate that is not trusted', async () => {
+      const result = checked(await look(made.withoutIntermediate), 'trust')
+      expect(result).toMatchObject({ status: 'failed', fault: 'tls' })
+      expect(result.message).toContain('issuer "Svc Test Issuer" is unknown here and not sent by the server')
+    })
+
+    test('verify: false leaves the dates and the version', async () => {
+      const results = await look(made.selfSigned, { verify: false })
+      expect(results.map((result) => result.check)).toEqual(['handshake', 'expiry', 'protocol'])
+    })
+
+    test('a caFile extends the trust of this machine and replaces nothing', async () => {
+      const before = getCACertificates('default')
+      try {
+        setDefaultCACertificates([made.ca])
+        expect(checked(await look(made.good, { caFile: made.selfSignedFile }), 'trust').status).toBe('ok')
+        expect(checked(await look(made.good, { caFile: undefined }), 'trust').status).toBe('ok')
+        expect(checked(await look(made.expired, { caFile: made.selfSignedFile }), 'trust').status).toBe('ok')
+      } finally {
+        setDefaultCACertificates(before)
+      }
+      expect(checked(await look(made.good, { caFile: made.selfSignedFile }), 'trust').status).toBe('failed')
+    })
+
+    test('a subject with escape sequences never reaches a terminal unescaped', async () => {
+      const results = await look(made.hostile)
+      expect(checked(results, 'expiry').message).toContain('evil')
+      expect(JSON.stringify(results)).not.toMatch(/\\u00(?:0|1|9)|\x1b/)
+    })
+
+    test('a caFile that is missing or empty is named', async () => {
+      const missing = await look(made.good, { caFile: '/nowhere/ca.pem' })
+      expect(missing).toEqual([expect.objectContaining({ status: 'failed', fault: 'data' })])
+      expect(missing[0]?.message).toBe('caFile /nowhere/ca.pem does not exist')
+      const empty = await look(made.good, { caFile: import.meta.filename })
+      expect(empty[0]?.message).toContain('contains no PEM certificate')
+    })
+
+    const day = 86_400_000
+    const at = new Date('2026-01-01T00:00:00Z')
+    const expiryOf = (lifetime: number, days: number, threshold: Threshold) => {
+      const to = new Date(at.getTime() + days * day)
+      const from = new Date(to.getTime() - lifetime * day)
+      const own = { name: 'a', issuer: 'b', from, to, selfSigned: false, isCa: false }
+      const observation = {
+        address: 'x:1',
+        host: 'a',
+        protocol: 'TLSv1.3',
+        trustError: undefined,
+        trustedButForDates: false,
+      }
+      return evaluateExpiry(
+        'expiry',
+        {
+          ...observation,
+          certificates: [own],
+          hostError: undefined,
+          pin: undefined,
+          trustedBy: 'caFile' as const,
+          at,
+        },
+        threshold,
+      ).status
+    }
+
+    test('values at the boundaries of expiry are ok', () => {
+      const status = (days: number) => expiryOf(90, days, certificateSetting.default)
+      expect([20, 19.99, 3, 2.99, 0].map(status)).toEqual(['ok', 'warning', 'warning', 'failed', 'failed'])
+      expect([20, 19.99].map((days) => expiryOf(30, days, certificateSetting.default))).toEqual(['ok', 'warning'])
+    })
+
+    test('H18 the default limits of a certificate for less than 30 days are parts of its lifetime', () => {
+      const ofTenDays = (days: number) => expiryOf(10, days, certificateSetting.default)
+      expect([9, 2, 1.999, 0.5, 0.499, 0].map(ofTenDays)).toEqual([
+        'ok',
+        'ok',
+        'warning',
+        'warning',
+        'failed',
+        'failed',
+      ])
+      const ofAnHour = (minutes: number) => expiryOf(1 / 24, minutes / 1_440, certificateSetting.default)
+      expect([59, 12, 11.9, 3, 2.9].map(ofAnHour)).toEqual(['ok', 'ok', 'warning', 'warning', 'failed'])
+      expect([9, 2.9].map((days) => expiryOf(10, days, { warn: 20, limit: 3 }))).toEqual(['warning', 'failed'])
+    })
+  })
+
+  describe('tls protocol', () => {
+    test('a server that only supports TLS 1.1 is reported as such', async () => {
+      const results = await look({ ...made.good, minVersion: 'TLSv1', maxVersion: 'TLSv1.1' } as ServerCertificate)
+      expect(checked(results, 'protocol')).toMatchObject({ status: 'failed', fault: 'tls' })
+      expect(checked(results, 'protocol').message).toMatch(/highest TLS version TLSv1\.1 \(fail below TLSv1\.2\)$/)
+      expect(checked(results, 'expiry').status).toBe('ok')
+    })
+
+    test('TLS 1.2 is enough unless 1.3 is required', async () => {
+      const server = { ...made.good, maxVersion: 'TLSv1.2' } as ServerCertificate
+      expect(checked(await look(server), 'protocol').status).toBe('ok')
+      expect(checked(await look(server, { minVersion: 'TLSv1.3' }), 'protocol').status).toBe('failed')
+    })
+
+    test('a port without TLS is reported as such', async () => {
+      for (const behave of [replies('HTTP/1.1 400 Bad Request\r\n\r\n'), speaks('220 Ready\r\n')]) {
+        await using there = await peer(behave)
+        const result = checked(await runKind(tls, { host, port: there.port }), 'handshake')
+        expect(result).toMatchObject({ status: 'failed', fault: 'tls' })
+        expect(result.message).toContain('does not speak TLS on this port')
+      }
+    })
+
+    test('a reset and a hang-up during the handshake are reported', async () => {
+      for (const behave of [reset, replies('')]) {
+        await using there = await peer(behave)
+        const result = checked(await runKind(tls, { host, port: there.port }), 'handshake')
+        expect(result).toMatchObject({ status: 'failed', fault: 'tls' })
+        expect(result.message).toContain('closed the connection during the TLS handshake')
+      }
+    })
+
+    test('a refused port is refused, not a TLS fault', async () => {
+      const result = checked(await runKind(tls, { host, port: await refusedPort() }), 'handshake')
+      expect(result).toMatchObject({ status: 'failed', fault: 'refused' })
+    })
+
+    test('a black hole ends at its deadline and leaves nothing open', async () => {
+      expect(await settled('')).toBe('')
+      await using there = await peer(blackHole)
+      const results = await runKind(tls, { host, port: there.port }, 'Basic', { timeoutMs: 300 })
+      expect(results).toEqual([expect.objectContaining({ check: 'handshake', status: 'failed', fault: 'timeout' })])
+      expect(results[0]?.message).toMatch(
+        new RegExp(`^127.0.0.1:${there.port} accepted the connection but sent nothing for [\\d.]+ m?s$`),
+      )
+      expect(await settled('TCPServerWrap 1')).toBe('TCPServerWrap 1')
+    })
+
+    test('repeated handshakes leave nothing open', async () => {
+      expect(await settled('')).toBe('')
+      const before = getCACertificates('default')
+      await using there = await peer(blackHole, { tls: made.good })
+      try {
+        setDefaultCACertificates([made.ca])
+        await runKind(tls, { host, port: there.port, caFile: made.selfSignedFile }, 'Standard')
+      } finally {
+        setDefaultCACertificates(before)
+      }
+      expect(there.connections()).toBe(2)
+      expect(await settled('TCPServerWrap 1')).toBe('TCPServerWrap 1')
+    })
+
+    test('a slow handshake warns', async () => {
+      const results = await look(made.good, { latency: { warn: 0.01, limit: 5_000 } })
+      expect(checked(results, 'handshake').status).toBe('warning')
+    })
+  })
+
+  describe('tls addresses', () => {
+    const resolve = () => Promise.resolve(['127.0.0.2', '127.0.0.1'])
+
+    test('all finds the one node with an old certificate', async () => {
+      await using good = await peer(blackHole, { tls: made.good })
+      await using old = await peer(blackHole, { tls: made.expired, host: '127.0.0.2', port: good.port })
+      const settings = { host: 'svc.test', port: good.port, caFile: made.caFile, addresses: 'all' as const }
+      const results = await runKind(tls, settings, 'Standard', { resolve })
+      const expiry = results.filter((result) => result.check === 'expiry')
+      expect(expiry.map((result) => `${result.address} ${result.status}`).sort()).toEqual([
+        `127.0.0.1:${good.port} ok`,
+        `127.0.0.2:${old.port} failed`,
+      ])
+    })
+
+    test('any skips a node that never answers for the next, in time', async () => {
+      expect(await settled('')).toBe('')
+      await using good = await peer(blackHole, { tls: made.good })
+      await using deaf = await peer(blackHole, { host: '127.0.0.2', port: good.port })
+      const settings = { host: 'svc.test', port: good.port, caFile: made.caFile, addresses: 'any' as const }
+      const results = await runKind(tls, settings, 'Standard', { resolve, timeoutMs: 2_000 })
+      expect(results[0]).toMatchObject({ status: 'warning', address: `127.0.0.2:${deaf.port}` })
+      expect(results.slice(1).map((result) => result.status)).toEqual(['ok', 'ok', 'ok', 'ok', 'ok'])
+      expect(await settled('TCPServerWrap 2')).toBe('TCPServerWrap 2')
+    })
+
+    test('a deadline names the addresses that were silent, and no others', async () => {
+      await using good = await peer(blackHole, { tls: made.good })
+      await using deaf = await peer(blackHole, { host: '127.0.0.2', port: good.port })
+      const settings = { host: 'svc.test', port: good.port, caFile: made.caFile, addresses: 'all' as const }
+      const results = await runKind(tls, settings, 'Basic', { resolve, timeoutMs: 800 })
+      expect(results.map((result) => result.status)).toEqual(['ok', 'failed'])
+      expect(results[1]?.message).toMatch(
+        new RegExp(`^127.0.0.2:${deaf.port} accepted the connection but sent nothing for [\\d.]+ m?s$`),
+      )
+    })
+  })
+})

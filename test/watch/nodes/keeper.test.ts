@@ -1,0 +1,49 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { Fault } from '../../../src/core/base/errors.ts'
+import { statesKeeper } from '../../../src/core/service/watch/states-keeper.ts'
+import type { StoredStates } from '../../../src/core/watch/states/index.ts'
+import { until } from '../../support/suite/until.ts'
+
+type Rows = Awaited<ReturnType<NonNullable<Parameters<typeof statesKeeper>[0]['rows']>>>
+
+test('W4 a node that does not reach the store says that states are not stored, also while there is nothing to store', async () => {
+  let why: string | undefined
+  const logs: string[] = []
+  const keeper = statesKeeper({
+    rows: async () => {
+      throw new Error('nothing is read')
+    },
+    write: async () => 'stored',
+    problem: () => why,
+    log: ({ msg }) => void logs.push(msg),
+  })
+  onTestFinished(async () => await keeper.close())
+  keeper.begin()
+  expect(keeper.notKept()).toBeUndefined()
+  why = 'this node does not reach the store'
+  await until(() => keeper.notKept() !== undefined)
+  expect(keeper.notKept()).toBe('States and incidents are not stored now: this node does not reach the store')
+  why = undefined
+  await until(() => keeper.notKept() === undefined)
+  expect(logs).toEqual([
+    'states and incidents are not stored: this node does not reach the store',
+    'states and incidents are stored again',
+  ])
+})
+
+test('W4 what all nodes have stored is unknown while the store cannot be read, and never nothing because it is still being read', async () => {
+  let isDown = true
+  const row = { key: 'Sql/tcp/orders', monitor: 'tcp orders', check: 'connect' }
+  const states = [{ row, state: { level: 'failed' } }] as unknown as StoredStates['states']
+  const keeper = statesKeeper({
+    rows: async () => {
+      if (isDown) throw new Fault('Unavailable', 'the store does not answer')
+      return { read: async () => ({ states, incidents: [], ageMs: 0 }) } as unknown as Rows
+    },
+    write: async () => 'stored',
+  })
+  onTestFinished(async () => await keeper.close())
+  expect(await keeper.ofAll()).toBeUndefined()
+  isDown = false
+  expect(await Promise.all([keeper.ofAll(), keeper.ofAll()])).toEqual([states, states])
+})

@@ -1,0 +1,278 @@
+import type { RequestListener } from 'node:http'
+import { text as textOf } from 'node:stream/consumers'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { NotifyDriver } from '../../../src/core/service/notify/notify-driver.ts'
+import type { OutboxRows, Present } from '../../../src/core/watch/outbox/index.ts'
+import type { Incident, StoredSubject } from '../../../src/core/watch/states/index.ts'
+import { notice, opened } from '../../support/notify/notice.ts'
+import { outboxRows } from '../../support/notify/outbox-rows.ts'
+import { httpPeer } from '../../support/simulated/http-peer.ts'
+import { until } from '../../support/suite/until.ts'
+
+const second = 1_000
+const minute = 60 * second
+const hour = 60 * minute
+
+const subjectOf = (name: string): StoredSubject => ({
+  key: `Sql/${name}`,
+  type: 'Sql',
+  monitor: name,
+  check: 'connect',
+})
+
+/** Peers and a clock that the test moves, and a driver with a webhook on a real HTTP server. */
+async function started({ rows, answer }: { rows?: OutboxRows; answer?: () => RequestListener | undefined } = {}) {
+  let now = Date.UTC(2026, 10, 24, 12)
+  const bodies: string[] = []
+  const peer = await httpPeer((request, response) => {
+    void textOf(request).then((body) => {
+      const other = answer?.()
+      if (other) other(request, response)
+      else {
+        bodies.push(body)
+        response.writeHead(204).end()
+      }
+    })
+  })
+  const states = new Map<string, Present>()
+  const logs: string[] = []
+  const looks: string[] = []
+  const start = async (store: OutboxRows | undefined = rows): Promise<NotifyDriver> => {
+    const { receiver } = await opened(`{name: chat, webhook: {url: "${peer.origin}/hook"}}`, { now: () => now })
+    const driver = new NotifyDriver({
+      rows: store && (async () => store),
+      lookup: (subject) => states.get(subject.monitor) ?? 'removed',
+      look: (key) => {
+        looks.push(key)
+        const state = states.get(key.slice(4))
+        if (state?.state.latest) show(state.subject.monitor, state.state.incident)
+      },
+      noticeOf: ({ subject: { type, monitor, check }, text, ...facts }, marks) =>
+        notice({ ...facts, text: [text, ...marks].join(' ') }, { type, monitor, check }),
+      now: () => now,
+      isHealthy: () => true,
+      log: ({ msg }) => void logs.push(msg),
+    })
+    await driver.restore()
+    driver.use([
+      { receiver, rules: { name: 'chat', folds: true, remindMs: Number.POSITIVE_INFINITY, wants: () => true } },
+    ])
+    onTestFinished(async () => await driver.close())
+    return driver
+  }
+  const show = (name: string, incident: Incident | undefined): void => {
+    const level: 'ok' | 'warning' | 'failed' = incident?.level ?? 'ok'
+    const latest = { level, at: now, since: now }
+    states.set(name, {
+      subject: subjectOf(name),
+      state: { level, incident, latest, message: level, depth: 'Basic' },
+      isQuiet: false,
+    })
+  }
+  const fail = (driver: NotifyDriver, name: string): void => {
+    const facts = { level: 'failed', message: 'it is down', isFlapping: false, isUnobserved: false } as const
+    show(name, { id: `${name}-1`, beganAt: now - 20 * second, confirmedAt: now, ...facts })
+    report(driver, name, 'begin')
+  }
+  const recover = (driver: NotifyDriver, name: string): void => {
+    show(name, undefined)
+    report(driver, name, 'end')
+  }
+  const report = (driver: NotifyDriver, name: string, what: 'begin' | 'end'): void => {
+    const [from, to] = what === 'begin' ? (['ok', 'failed'] as const) : (['failed', 'ok'] as const)
+    const times = { at: now, confirmedAt: now, depth: 'Basic', message: what } as const
+    driver.transition({ what, from, to, ...subjectOf(name), incident: `${name}-1`, ...times })
+    driver.tick()
+  }
+  onTestFinished(async () => await peer[Symbol.asyncDispose]())
+  return {
+    ...{ start, fail, recover, show, bodies, logs, looks, peer },
+    now: () => now,
+    /** Moves the clock, and lets the driver look. */
+    pass: (driver: NotifyDriver, ms: number): void => {
+      now += ms
+      driver.tick()
+    },
+  }
+}
+
+const alertsIn = (body: string | undefined): readonly string[] => {
+  const { alerts } = JSON.parse(body ?? '{"alerts":[]}') as {
+    alerts: readonly { status: string; labels: Readonly<Record<string, string>> }[]
+  }
+  return alerts.map(({ status, labels }) => `${status} ${labels['monitor']}`)
+}
+
+describe('notifications to a real HTTP server, with a clock that moves and simulated monitors', () => {
+  test('W4 an incident that a node takes over is sent, although no receiver was told and nothing more happens to it', async () => {
+    const fixture = await started({ rows: outboxRows() })
+    const driver = await fixture.start()
+    const facts = { level: 'failed', message: 'it is down', isFlapping: false, isUnobserved: false } as const
+    const beganAt = fixture.now() - minute
+    fixture.show('db', { id: 'db-1', beganAt, confirmedAt: beganAt + 20 * second, ...facts })
+    driver.takeOver(new Set(['Sql/db']), [], [subjectOf('db')])
+    for (let at = 0; at < 15; at += 1) fixture.pass(driver, second)
+    await until(() => fixture.bodies.length === 1)
+    expect(alertsIn(fixture.bodies[0])).toEqual(['firing db'])
+    // Another node has it from now on.
+    expect(driver.release(new Set(['Sql/db'])).map(({ receiver }) => receiver)).toEqual(['chat'])
+    fixture.show('db', undefined)
+    for (let at = 0; at < 90; at += 1) fixture.pass(driver, second)
+    expect(fixture.bodies).toHaveLength(1)
+  })
+
+  test('W23 an attempt is stored before its message leaves', async () => {
+    const rows = outboxRows()
+    let attempts: readonly (string | undefined)[] = []
+    const fixture = await started({
+      rows,
+      answer: () => {
+        attempts = rows.all().map(({ row }) => row?.attempt?.incident)
+        return undefined
+      },
+    })
+    const driver = await fixture.start()
+    fixture.fail(driver, 'orders')
+    expect(fixture.peer.requests()).toHaveLength(0)
+    fixture.pass(driver, 11 * second)
+    await until(() => fixture.bodies.length === 1)
+    expect(attempts).toEqual(['orders-1'])
+    await until(() => rows.all()[0]?.row?.last?.incident === 'orders-1')
+  })
+
+  test('W23 500 faults at once are one message, and their ends another one', async () => {
+    const fixture = await started({ rows: outboxRows() })
+    const driver = await fixture.start()
+    for (let at = 0; at < 500; at += 1) fixture.fail(driver, `m${at}`)
+    fixture.pass(driver, 11 * second)
+    await until(() => fixture.bodies.length === 1)
+    expect(alertsIn(fixture.bodies[0])).toHaveLength(500)
+    await until(() => {
+      fixture.pass(driver, second)
+      return driver.figures()[0]?.pending === 0
+    })
+    for (let at = 0; at < 500; at += 1) fixture.recover(driver, `m${at}`)
+    fixture.pass(driver, minute)
+    fixture.pass(driver, 11 * second)
+    await until(() => fixture.bodies.length === 2)
+    expect(alertsIn(fixture.bodies[1]).filter((one) => one.startsWith('resolved'))).toHaveLength(500)
+  })
+
+  test('W23 a receiver that was away for 25 hours is told what stands, and what began and ended, and a restart changes nothing', async () => {
+    const rows = outboxRows()
+    let isAway = true
+    const fixture = await started({
+      rows,
+      answer: () => (isAway ? (_, response) => response.writeHead(503).end() : undefined),
+    })
+    const first = await fixture.start()
+    fixture.fail(first, 'orders')
+    fixture.fail(first, 'billing')
+    fixture.pass(first, 11 * second)
+    await until(() => fixture.peer.requests().length === 1)
+    await until(() => first.figures()[0]?.results.failed === 1)
+    fixture.recover(first, 'billing')
+    fixture.pass(first, hour)
+    await first.close()
+    const next = await fixture.start()
+    for (let passed = 0; passed < 24; passed += 1) fixture.pass(next, hour)
+    isAway = false
+    await until(() => {
+      fixture.pass(next, 11 * second)
+      return fixture.bodies.length > 0
+    })
+    const all = fixture.bodies.flatMap(alertsIn)
+    expect(all).toContain('resolved billing')
+    expect(all).not.toContain('firing billing')
+    await until(() => {
+      fixture.pass(next, 11 * second)
+      return fixture.bodies.flatMap(alertsIn).includes('firing orders')
+    })
+    expect(fixture.looks).toContain('Sql/orders')
+  })
+
+  test('W23 nothing is sent once svc stops, and the next process sends it', async () => {
+    const rows = outboxRows()
+    const fixture = await started({ rows })
+    const first = await fixture.start()
+    fixture.fail(first, 'orders')
+    first.cancel()
+    fixture.pass(first, minute)
+    await first.close()
+    expect(fixture.peer.requests()).toHaveLength(0)
+    const next = await fixture.start()
+    await until(() => {
+      fixture.pass(next, 11 * second)
+      return fixture.bodies.length > 0
+    })
+    expect(alertsIn(fixture.bodies[0])).toEqual(['firing orders'])
+  })
+
+  test('W23 without a store svc sends at once and says so in the text', async () => {
+    const fixture = await started()
+    const driver = await fixture.start(undefined)
+    fixture.fail(driver, 'orders')
+    fixture.pass(driver, 11 * second)
+    await until(() => fixture.bodies.length === 1)
+    expect(fixture.bodies[0]).toContain('it is down uncoordinated')
+  })
+
+  test('W23 while the store fails nothing leaves for a minute, and after that it leaves with a mark', async () => {
+    const rows = outboxRows()
+    const fixture = await started({ rows })
+    const driver = await fixture.start()
+    rows.isFailing = true
+    fixture.fail(driver, 'orders')
+    fixture.pass(driver, 11 * second)
+    await until(() => fixture.logs.includes('notifications are not stored: the disk is full'))
+    expect(fixture.peer.requests()).toHaveLength(0)
+    await until(() => {
+      fixture.pass(driver, 10 * second)
+      return fixture.bodies.length > 0
+    })
+    expect(fixture.bodies[0]).toContain('uncoordinated')
+    rows.isFailing = false
+    await until(() => rows.all().some(({ row }) => row?.last !== undefined), 30_000)
+    expect(fixture.logs).toContain('notifications are stored again')
+  })
+
+  test('W23 a store that cannot be opened is not said to store again before it does, although nothing waits to be stored', async () => {
+    const memory = outboxRows()
+    let isGone = true
+    let tries = 0
+    const work = async <T>(of: () => Promise<T>): Promise<T> => {
+      tries += 1
+      if (isGone) throw new Error('no store')
+      return await of()
+    }
+    const rows = {
+      ...memory,
+      read: () => work(() => memory.read()),
+      write: (batch: Parameters<typeof memory.write>[0]) => work(() => memory.write(batch)),
+    }
+    const fixture = await started({ rows })
+    await fixture.start()
+    expect(fixture.logs).toEqual(['notifications are not stored: no store'])
+    await until(() => tries > 2)
+    expect(fixture.logs).toEqual(['notifications are not stored: no store'])
+    isGone = false
+    await until(() => fixture.logs.includes('notifications are stored again'))
+  })
+
+  test('W23 what a receiver refuses is logged, and sent again after five minutes', async () => {
+    const fixture = await started({ rows: outboxRows(), answer: () => (_, response) => response.writeHead(403).end() })
+    const driver = await fixture.start()
+    fixture.fail(driver, 'orders')
+    fixture.pass(driver, 11 * second)
+    await until(() => driver.figures()[0]?.results.refused === 1)
+    fixture.pass(driver, 4 * minute)
+    fixture.pass(driver, 11 * second)
+    expect(fixture.peer.requests()).toHaveLength(1)
+    fixture.pass(driver, minute)
+    await until(() => {
+      fixture.pass(driver, 11 * second)
+      return driver.figures()[0]?.results.refused === 2
+    })
+    expect(fixture.logs.filter((line) => line.startsWith('receiver chat: '))).toHaveLength(2)
+  })
+})

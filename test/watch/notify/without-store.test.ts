@@ -1,0 +1,194 @@
+import { expect, test } from 'vitest'
+import { Outbox, type OutboxRow, type Present, withNews } from '../../../src/core/watch/outbox/index.ts'
+import type { Incident, StoredSubject } from '../../../src/core/watch/states/index.ts'
+
+const subject: StoredSubject = { key: 'App/http/p2', type: 'App', monitor: 'http p2', check: 'connect' }
+const keys = new Set([subject.key])
+const cause = { key: 'App/http/p1', type: 'App', monitor: 'http p1' } as const
+const second = 1_000
+
+const incident = (id: string, beganAt: number, more: Partial<Incident> = {}): Incident => ({
+  id,
+  beganAt,
+  confirmedAt: beganAt + 20 * second,
+  level: 'failed',
+  message: 'it fails',
+  isFlapping: false,
+  isUnobserved: false,
+  ...more,
+})
+
+const pager = { name: 'pager', folds: false, remindMs: Number.POSITIVE_INFINITY, wants: () => true }
+const sentAlone = {
+  incident: 'alone',
+  level: 'failed',
+  isFlapping: false,
+  beganAt: 60 * second,
+  observedAt: 90 * second,
+  at: 120 * second,
+} as const
+
+/** A receiver that has got an incident from a node without the store, while the store has another one of the same fault. */
+function receiver(present: () => Present['state'], row: OutboxRow = { last: sentAlone, ends: [] }) {
+  const outbox = new Outbox(0, (one) => ({ subject: one, state: present(), isQuiet: false }), '@a//svc/receivers')
+  outbox.configure([pager], 0)
+  outbox.takeOver(keys, [{ receiver: 'pager', subject, row }], 200 * second)
+  outbox.watch(subject)
+  return (now: number) => sends(outbox, now)
+}
+
+/** What it sends now, and the receiver accepts. */
+const sends = (outbox: Outbox, now: number): readonly string[] =>
+  outbox.tick(now).effects.flatMap((effect) => {
+    if (effect.type !== 'send') return []
+    outbox.answered('pager', effect.attempt, { what: 'accepted' }, now)
+    return effect.items.map(({ what, incident: of }) => `${what} ${of}`)
+  })
+
+const failing = (at: number, of: Incident): Present['state'] => ({
+  level: 'failed',
+  message: 'it fails',
+  depth: 'Basic',
+  latest: { level: 'failed', at, since: 0, fault: 'timeout' },
+  incident: of,
+})
+
+test('W4 no receiver hears that a victim is well which a node without the store reported as failed', () => {
+  const victim = incident('stored', 30 * second, { cause })
+  let state = failing(200 * second, victim)
+  const sentAt = receiver(() => state)
+  expect(sentAt(200 * second)).toEqual([])
+  state = failing(300 * second, victim)
+  expect(sentAt(300 * second)).toEqual([])
+  // Its cause is gone, and it still fails.
+  state = failing(400 * second, incident('stored', 30 * second))
+  expect(sentAt(400 * second)).toEqual(['end alone', 'begin stored'])
+})
+
+test('W4 a receiver hears again of an incident that stands if its end may have been sent without the store', () => {
+  const stored = incident('stored', 30 * second)
+  let state: Present['state'] = { ...failing(190 * second, stored), latest: undefined }
+  const outbox = new Outbox(0, (one) => ({ subject: one, state, isQuiet: false }), '@a//svc/receivers')
+  outbox.configure([pager], 0)
+  const last = { ...sentAlone, incident: 'stored' }
+  const row = { last, ends: [], isInDoubt: true } as const
+  outbox.takeOver(keys, [{ receiver: 'pager', subject, row }], 200 * second)
+  outbox.watch(subject)
+  // A run decides first. What is in doubt is stored, whoever owns it next.
+  expect(outbox.tick(200 * second).effects).toEqual([
+    { type: 'store', rows: [{ receiver: 'pager', subject, row: expect.objectContaining({ isInDoubt: true }) }] },
+    { type: 'ask', key: subject.key, depth: 'Basic' },
+  ])
+  const healthy = { level: 'ok', at: 201 * second, since: 201 * second } as const
+  state = { ...failing(0, stored), latest: healthy }
+  expect(sends(outbox, 201 * second)).toEqual([])
+  state = failing(210 * second, stored)
+  expect(sends(outbox, 210 * second)).toEqual(['reminder stored'])
+  state = failing(211 * second, stored)
+  expect(sends(outbox, 211 * second)).toEqual([])
+})
+
+test('W4 a receiver hears that a victim has recovered which a node without the store reported as failed', () => {
+  let state = failing(200 * second, incident('stored', 30 * second, { cause }))
+  const sentAt = receiver(() => state)
+  expect(sentAt(200 * second)).toEqual([])
+  const latest = { level: 'ok', at: 320 * second, since: 300 * second } as const
+  state = { level: 'ok', message: 'fine', depth: 'Basic', latest }
+  expect(sentAt(320 * second)).toEqual(['end alone'])
+  expect(sentAt(400 * second)).toEqual([])
+})
+
+const well: Present['state'] = {
+  level: 'ok',
+  message: 'fine',
+  depth: 'Basic',
+  latest: { level: 'ok', at: 320 * second, since: 300 * second },
+}
+const wordOf = (of: string) => ({ ...sentAlone, incident: of })
+const rowOf = (of: string): OutboxRow => ({ last: wordOf(of), ends: [] })
+const endOf = (of: string) =>
+  ({ what: 'end', incident: of, level: 'failed', beganAt: 60 * second, endedAt: 100 * second, text: 'fine' }) as const
+
+test('W4 a receiver hears the end of each incident that nodes without the store sent of one fault', () => {
+  const row = withNews(withNews(rowOf('of a'), rowOf('of b')), rowOf('of c'))
+  let state = failing(200 * second, incident('of a', 60 * second))
+  const sentAt = receiver(() => state, row)
+  // While the fault stands, none of them ends.
+  expect(sentAt(200 * second)).toEqual([])
+  state = well
+  expect(sentAt(320 * second)).toEqual(['end of b', 'end of c', 'end of a'])
+  expect(sentAt(400 * second)).toEqual([])
+})
+
+test('W4 an incident goes on that another node without the store has sent, and the others end when it ends', () => {
+  let state = failing(200 * second, incident('of b', 60 * second))
+  const sentAt = receiver(() => state, withNews(rowOf('of a'), rowOf('of b')))
+  expect(sentAt(200 * second)).toEqual([])
+  state = well
+  expect(sentAt(320 * second)).toEqual(['end of a', 'end of b'])
+})
+
+test('W4 the ends of all of them precede the next fault', () => {
+  const state = failing(200 * second, incident('the next', 190 * second))
+  const sentAt = receiver(() => state, withNews(rowOf('of a'), rowOf('of b')))
+  expect(sentAt(200 * second)).toEqual(['end of b', 'end of a', 'begin the next'])
+})
+
+test('W4 a fault that stands is sent once more after an end that another node has noted without the store', () => {
+  const state = failing(200 * second, incident('of a', 60 * second))
+  const sentAt = receiver(() => state, withNews(rowOf('of a'), { ends: [endOf('of b')] }))
+  expect(sentAt(200 * second)).toEqual(['end of b', 'reminder of a'])
+  expect(sentAt(201 * second)).toEqual([])
+})
+
+test('W4 what is already stored changes no row', () => {
+  const attempt = wordOf('of b')
+  const rows: readonly OutboxRow[] = [
+    rowOf('of a'),
+    { attempt: wordOf('of a'), ends: [] },
+    withNews(rowOf('of b'), rowOf('of a')),
+    { attempt, ends: [endOf('of a')] },
+  ]
+  for (const row of rows) {
+    expect(withNews(row, rowOf('of a'))).toBe(row)
+    expect(withNews(row, { ends: [endOf('of a')] })).toBe(row)
+  }
+})
+
+test('W4 a row that only waits for a receiver takes over what a node without the store has sent', () => {
+  const need = { incident: 'of a', level: 'failed', beganAt: 60 * second, since: 90 * second } as const
+  const isNews = true
+  expect(withNews({ need, ends: [] }, rowOf('of b'))).toEqual({ need, last: { ...wordOf('of b'), isNews }, ends: [] })
+  expect(withNews({ ends: [endOf('of a')] }, rowOf('of b'))).toEqual({
+    last: { ...wordOf('of b'), isNews },
+    ends: [endOf('of a')],
+    isInDoubt: true,
+  })
+})
+
+test('W4 what other nodes have handed over is not replaced by an owner that writes its memory again after a failover', () => {
+  const state = failing(190 * second, incident('of a', 60 * second))
+  const outbox = new Outbox(0, (one) => ({ subject: one, state, isQuiet: false }), '@a//svc/receivers')
+  outbox.configure([pager], 0)
+  const inMemory = { last: wordOf('of a'), ends: [] }
+  outbox.takeOver(keys, [{ receiver: 'pager', subject, row: inMemory }], 200 * second)
+  const other = { ...subject, check: 'status' }
+  const [stale, ofOthers] = [{ last: wordOf('over'), ends: [] }, withNews({ ends: [] }, rowOf('of b'))]
+  const rows = outbox.again([
+    { receiver: 'pager', subject, row: withNews(rowOf('earlier'), { ...rowOf('of b'), ends: [endOf('of c')] }) },
+    { receiver: 'pager', subject: { ...subject, check: 'latency' }, row: stale },
+    { receiver: 'pager', subject: other, row: ofOthers },
+  ])
+  const gist = rows.map(({ subject: { check }, row }) => [
+    check,
+    row?.last?.incident,
+    row?.others?.map(({ incident: of }) => of),
+    row?.ends.map(({ incident: of }) => of),
+  ])
+  expect(gist).toEqual([
+    ['connect', 'of a', ['of b'], ['of c']],
+    ['status', 'of b', undefined, []],
+    ['latency', undefined, undefined, undefined],
+  ])
+  expect(outbox.rows()).toHaveLength(2)
+})

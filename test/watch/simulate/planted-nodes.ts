@@ -1,0 +1,293 @@
+import type * as Nodes from '../../../src/core/watch/nodes/index.ts'
+import type * as Outbox from '../../../src/core/watch/outbox/index.ts'
+import type * as States from '../../../src/core/watch/states/index.ts'
+import { firstSeedOf, type Plant, plantedFolder } from './planted-folder.ts'
+import { type Subject, shipped, simulate } from './simulated-nodes.ts'
+
+/** `folder`: of `src/core/watch`. */
+type NodesPlant = Plant & {
+  readonly folder: 'nodes' | 'states' | 'outbox'
+  /** Found where nodes lose routes to single peers. */
+  readonly losesRoutes?: true
+}
+export const plants: readonly NodesPlant[] = [
+  {
+    what: 'each node takes over what others own',
+    folder: 'nodes',
+    file: 'table.ts',
+    from: 'return [...keys].filter((key) => ownerOf(key) === node)',
+    to: 'return [...keys].filter((key) => ownerOf(key) !== undefined)',
+    rule: 'memory and store agree',
+  },
+  {
+    what: 'an epoch that is over may write',
+    folder: 'nodes',
+    file: 'table.ts',
+    from: 'return row?.epoch === epoch && this.#isLive(row, now) && row.writes >= acknowledged',
+    to: 'return row !== undefined && row.writes >= acknowledged && now > epoch',
+    rule: 'late epochs',
+    seed: 111,
+  },
+  {
+    what: 'a node keeps its epoch although its row has expired',
+    folder: 'nodes',
+    file: 'table.ts',
+    from: 'goesOn && this.#isLive(before, now)\n',
+    to: 'goesOn\n',
+    rule: 'late epochs',
+  },
+  {
+    what: 'a late renewal ends the epoch of its sender',
+    folder: 'nodes',
+    file: 'table.ts',
+    from: '(before.epoch === epoch || before.epoch > latestEpoch)',
+    to: 'before.epoch === epoch',
+    rule: 'late epochs',
+  },
+  {
+    what: 'a late renewal brings back a node that has left',
+    folder: 'nodes',
+    file: 'table.ts',
+    from: ' || (isOwn && before.leftAt !== undefined)',
+    to: '',
+    rule: 'late epochs',
+    seed: 670,
+  },
+  {
+    what: 'nobody compares stamps',
+    folder: 'nodes',
+    file: 'table.ts',
+    from: 'filter((key) => this.#stamps.get(key) !== fence.epoch)',
+    to: 'filter((key) => !this.#stamps.has(key))',
+    rule: 'one owner stores',
+  },
+  {
+    what: 'a new owner begins without what is stored',
+    folder: 'nodes',
+    file: 'member.ts',
+    from: "if (keys.size > 0)\n      this.#effects.push({\n        type: 'adopt',",
+    to: "if (keys.size < 0)\n      this.#effects.push({\n        type: 'adopt',",
+    rule: 'memory and store agree',
+  },
+  {
+    what: 'what is given up stays in memory',
+    folder: 'nodes',
+    file: 'member.ts',
+    from: 'for (const key of keys) this.#keys.delete(key)\n',
+    to: '',
+    rule: 'one node runs it',
+  },
+  {
+    what: 'a lease begins with the answer',
+    folder: 'nodes',
+    file: 'member.ts',
+    from: 'this.#lease = afterRenewal(this.#lease, answer, request.sentAt)',
+    to: 'this.#lease = afterRenewal(this.#lease, answer, now)',
+    rule: 'a lease ends in time',
+  },
+  {
+    what: 'a process that stood still goes on at once',
+    folder: 'nodes',
+    file: 'lease.ts',
+    from: 'if (epoch !== undefined && now - sentAt < outMs)',
+    to: 'if (epoch !== undefined && failingSince === undefined)',
+    rule: 'only members send',
+    seed: 22,
+  },
+  {
+    what: 'an isolated node keeps what it runs',
+    folder: 'nodes',
+    file: 'owner.ts',
+    from: 'const connected = rows.filter(({ isIsolated }) => !isIsolated)',
+    to: 'const connected = rows',
+    rule: 'somebody runs it',
+    seed: 6,
+  },
+  {
+    what: 'what a node told by itself is forgotten',
+    folder: 'nodes',
+    file: 'member.ts',
+    from: 'this.#news = [...this.#news, ...news]',
+    to: '',
+    rule: 'each incident ends',
+    seed: 15,
+  },
+  {
+    what: 'nobody notices that the store has gone back',
+    folder: 'nodes',
+    file: 'member.ts',
+    from: 'answer.writes < request.acknowledged) this.#wentBack(answer.writes)',
+    to: 'answer.writes < request.acknowledged) this.#acknowledged = answer.writes',
+    rule: 'memory and store agree',
+    seed: 5,
+  },
+  {
+    what: 'a write counts although the store lacks the one before',
+    folder: 'nodes',
+    file: 'table.ts',
+    from: ' && row.writes >= acknowledged\n',
+    to: ' && acknowledged >= 0\n',
+    rule: 'memory and store agree',
+    seed: 23,
+  },
+  {
+    what: 'a monitor that only other nodes know is removed',
+    folder: 'nodes',
+    file: 'member.ts',
+    from: 'return !this.#keys.has(key) || isByItself(this.#mode)',
+    to: 'return isByItself(this.#mode)',
+    rule: 'no end while it stands',
+  },
+  {
+    what: 'two nodes share monitors that depend on each other',
+    folder: 'nodes',
+    file: 'owner.ts',
+    from: 'const group = first.groups.get(key) ?? first.formerly.get(key) ?? key',
+    to: 'const group = first.formerly.get(key) ?? key',
+    rule: 'one node has a group',
+  },
+  {
+    what: 'what only a node knows that is restarting is removed',
+    folder: 'nodes',
+    file: 'policy.ts',
+    from: 'export const awayMs = 600_000',
+    to: 'export const awayMs = 0',
+    rule: 'no end while it stands',
+    seed: 537,
+  },
+  {
+    what: 'a node that could not reach the store is out',
+    folder: 'nodes',
+    file: 'report.ts',
+    from: 'if (isOut && memberMs >= reportedOutMs)',
+    to: 'if (isOut && memberMs >= 0)',
+    rule: 'nothing false',
+    seed: 416,
+  },
+  {
+    what: 'a receiver to which another node sends has failed',
+    folder: 'outbox',
+    file: 'outbox.ts',
+    from: 'if ([...address.rows.values()].some(isWaiting)) return\n',
+    to: 'if (address.rows.size >= 0) return\n',
+    rule: 'nothing false',
+    seed: 216,
+  },
+  {
+    what: 'a renamed incident is lost where the new name is known already',
+    folder: 'states',
+    file: 'states.ts',
+    from: 'if (other && (other.state.incident || !place.state.incident)) {\n        this.#remove(renamed, place)\n        continue\n      }',
+    to: "if (other) {\n        this.#effects.push({ type: 'store', row: place.row, state: undefined })\n        continue\n      }",
+    rule: 'memory and store agree',
+    seed: 6,
+  },
+  {
+    what: 'what a second node sent of the same fault by itself is forgotten',
+    folder: 'nodes',
+    file: 'table.ts',
+    from: 'const row = before && one.row ? withNews(before, one.row) : one.row',
+    to: 'const row = before ?? one.row',
+    rule: 'each incident ends',
+    seed: 1,
+  },
+  {
+    what: 'what was handed over right before a failover is forgotten',
+    folder: 'nodes',
+    file: 'member.ts',
+    from: 'this.#news = [...new Set([...this.#handedOver.keys(), ...this.#news])]',
+    to: '',
+    rule: 'each incident ends',
+    seed: 2211,
+  },
+  {
+    what: 'what a node drops with a svc.yaml that comes without the store is forgotten',
+    folder: 'nodes',
+    file: 'member.ts',
+    from: 'if (row && this.#droppedKeys.has(one.subject.key)) return [one]',
+    to: '',
+    rule: 'each incident ends',
+    seed: 6127,
+  },
+  {
+    what: 'an owner that writes again replaces what others have handed over',
+    folder: 'outbox',
+    file: 'outbox.ts',
+    from: 'if (!rows || !news || isEmpty(news)) continue',
+    to: 'if (!rows || !news || receiver !== undefined) continue',
+    rule: 'each incident ends',
+    seed: 2791,
+  },
+  {
+    what: 'a renamed monitor is read again under one of its names only',
+    folder: 'nodes',
+    file: 'member.ts',
+    from: 'const keys = new Set([...some, ...this.#otherNamesOf(some)])',
+    to: 'const keys = new Set(some)',
+    rule: 'memory and store agree',
+    seed: 1171,
+  },
+  {
+    what: 'an end of the same fault does not wait for the message that the fault stands',
+    folder: 'outbox',
+    file: 'outbox.ts',
+    from: 'due !== undefined && row.isInDoubt === true',
+    to: 'false',
+    rule: 'no end while it stands',
+    seed: 1018,
+  },
+  {
+    what: 'a failure that another node contests counts as a failure',
+    folder: 'states',
+    file: 'states.ts',
+    from: "? { ...verdict, level: 'warning', message",
+    to: '? { ...verdict, message',
+    rule: 'no page for what nodes do not agree on',
+    losesRoutes: true,
+  },
+  {
+    what: 'a failure waits for an answer for ever',
+    folder: 'states',
+    file: 'states.ts',
+    from: 'if (this.#now >= (place.opinion?.question?.until ?? Number.POSITIVE_INFINITY))',
+    to: 'if (this.#now > Number.MAX_VALUE)',
+    rule: 'confirmed in time',
+    losesRoutes: true,
+  },
+  {
+    what: 'a node asks one that is isolated',
+    folder: 'nodes',
+    file: 'owner.ts',
+    from: 'isLive && !isIsolated && facts?.opinions',
+    to: '(isLive || isIsolated) && facts?.opinions',
+    rule: 'isolated nodes are not asked',
+  },
+  {
+    what: 'a node does not hear what others answer',
+    folder: 'nodes',
+    file: 'member.ts',
+    from: "if (answers.length > 0) this.#effects.push({ type: 'opinions', answers })",
+    to: '',
+    rule: 'nodes that do not agree warn',
+    losesRoutes: true,
+  },
+]
+
+/** Loads the folder that has the defect. */
+export async function planted(plant: NodesPlant): Promise<{ readonly subject: Subject; readonly remove: () => void }> {
+  const load = <T>() => plantedFolder<T>(plant.folder, plant)
+  if (plant.folder === 'nodes') {
+    const { index, remove } = await load<typeof Nodes>()
+    return { subject: { ...shipped, nodes: index }, remove }
+  }
+  if (plant.folder === 'outbox') {
+    const { index, remove } = await load<typeof Outbox>()
+    return { subject: { ...shipped, outbox: index }, remove }
+  }
+  const { index, remove } = await load<typeof States>()
+  return { subject: { ...shipped, states: index }, remove }
+}
+
+/** The first seed in which the rule of a defect is broken. */
+export const firstSeed = (subject: Subject, plant: NodesPlant, seeds: readonly number[]): number | undefined =>
+  firstSeedOf(plant, seeds, (seed) => simulate(subject, seed, false, plant.losesRoutes === true).violations)

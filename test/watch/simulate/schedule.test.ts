@@ -1,0 +1,53 @@
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { sourceFor } from '../../../src/core/checks/engine/callers.ts'
+import * as schedule from '../../../src/core/watch/schedule/index.ts'
+import { firstSeed, planted, plants } from './planted.ts'
+import { scenarioOf, simulate } from './simulated-schedule.ts'
+
+const shipped = { ...schedule, sourceFor }
+const sizeOf = (seed: number): number => scenarioOf(seed).monitors * scenarioOf(seed).minutes
+/** Those that may show a planted defect. */
+const seeds = Array.from({ length: 200 }, (_, at) => at + 1)
+/** Those with the least to compute first: a defect shows in most of them, and the first one that shows it is enough. */
+const smallest = seeds.toSorted((one, other) => sizeOf(one) - sizeOf(other))
+/** The slow tier simulates those that follow. */
+const quick = seeds.slice(0, 25)
+
+// A test of its own for each seed: a simulation only computes, so on a busy machine its time grows, and a limit of time applies to one.
+test.each(quick)('W1 a simulated schedule keeps all of its rules: scenario %i', (seed) => {
+  expect(simulate(shipped, seed, scenarioOf(seed)).violations.slice(0, 2)).toEqual([])
+})
+
+test.each(seeds.slice(0, 10))(
+  'W1 a simulated wall clock that jumps by days and hours changes no run: scenario %i',
+  (seed) => {
+    const scenario = { ...scenarioOf(seed), restarts: false }
+    const { digest, runs } = simulate(shipped, seed, { ...scenario, clockJumps: true })
+    expect(runs).toBeGreaterThan(0)
+    expect(digest).toBe(simulate(shipped, seed, { ...scenario, clockJumps: false }).digest)
+  },
+)
+
+test('W0 the same seed simulates the same trace, to the byte', () => {
+  const { lines, digest } = simulate(shipped, 7, scenarioOf(7), true)
+  const again = simulate(shipped, 7, scenarioOf(7), true)
+  expect(again.lines.join('\n')).toBe(lines.join('\n'))
+  expect(again.digest).toBe(digest)
+  expect(lines.length).toBeGreaterThan(100)
+  expect(simulate(shipped, 8, scenarioOf(8)).digest).not.toBe(digest)
+})
+
+test.each(plants)('the simulation finds a planted defect by its rule: $what', async (plant) => {
+  const { subject, remove } = await planted(plant)
+  try {
+    expect(firstSeed(subject, plant, smallest)).toBeDefined()
+  } finally {
+    remove()
+  }
+})
+
+test('docs/simulation.md lists each planted defect with its rule', () => {
+  const page = readFileSync(new URL('../../../docs/simulation.md', import.meta.url), 'utf8')
+  for (const { what, rule } of plants) expect(page).toContain(`| ${what} | ${rule} |`)
+})

@@ -1,0 +1,1408 @@
+import * as shippedNodes from '../../../src/core/watch/nodes/index.ts'
+import type { Delivery } from '../../../src/core/watch/notify/receiver.ts'
+import * as shippedOutbox from '../../../src/core/watch/outbox/index.ts'
+import * as shippedStates from '../../../src/core/watch/states/index.ts'
+import { Chance } from './chance.ts'
+import { Queue } from './queue.ts'
+
+/** What is simulated: the shipped folders, or copies with a defect. */
+export type Subject = {
+  readonly nodes: typeof shippedNodes
+  readonly states: typeof shippedStates
+  readonly outbox: typeof shippedOutbox
+}
+export const shipped: Subject = { nodes: shippedNodes, states: shippedStates, outbox: shippedOutbox }
+
+export type Outcome = {
+  /** A digest of the trace. */
+  readonly digest: string
+  /** The trace itself, if it was asked for. */
+  readonly lines: readonly string[]
+  /** The broken rules, at most 20: the name of the rule, then what happened. */
+  readonly violations: readonly string[]
+  readonly counts: Readonly<Record<string, number>>
+}
+
+const second = 1_000
+const minute = 60 * second
+const endAt = 40 * minute
+/** From here on nothing is disturbed any more, and no fault stands. */
+const calmAt = 29 * minute
+const confirmMs = 20 * second
+const origin = 1_700_000_000_000
+/** The clock of the store, and how far clocks of nodes are from it. */
+const storeClock = origin + 3_000_000
+
+type Fault = { readonly from: number; readonly to: number; readonly kind: 'timeout' | 'protocol' }
+/** Something that is observed: a peer, or a disk of one machine. */
+type Peer = { readonly name: string; readonly everyMs: number; readonly faults: readonly Fault[] }
+/** One version of svc.yaml: keys with what they observe. */
+type Version = {
+  readonly digest: string
+  readonly monitors: ReadonlyMap<string, Spec>
+}
+type Spec = { readonly peer: Peer; readonly dependsOn: readonly string[]; readonly formerly: readonly string[] }
+type Span = { readonly from: number; readonly to: number }
+
+/**
+ * What a receiver believes of a subject. `senders`: who can send its end, which is the store, or a process that has sent
+ * something by itself and has not stored it. Empty while it is open: nobody knows of it any more.
+ */
+type View = { isOpen: boolean; incident: string; isAlone: boolean; readonly senders: ReadonlySet<string> }
+const inStore = 'the store'
+/** What a receiver got of an incident. `senders`: as in a view. */
+type Tale = {
+  begins: number
+  ends: number
+  readonly at: number
+  isAlone: boolean
+  readonly subject: string
+  senders: ReadonlySet<string>
+}
+type Receiver = {
+  readonly rules: shippedOutbox.ReceiverRules
+  readonly windows: readonly (Span & { readonly mode: 'down' | 'lossy' | 'slow' })[]
+  readonly views: Map<string, View>
+  /** By incident. */
+  readonly tales: Map<string, Tale>
+  /** When it first got each item. */
+  readonly items: Map<string, number>
+}
+
+const subjectName = ({ key, check, item }: shippedStates.Subject): string =>
+  item === undefined ? `${key} ${check}` : `${key} ${check} ${item}`
+
+const rowName = ({ receiver, subject }: shippedOutbox.StoredRow): string => `${receiver} ${subjectName(subject)}`
+
+/** What a row says, without times: a node whose clock is behind does not take them from the future. */
+const gistOf = (row: shippedOutbox.OutboxRow | undefined): string =>
+  JSON.stringify([
+    row?.last?.incident,
+    row?.attempt?.incident,
+    row?.need?.incident,
+    row?.ends.map(({ incident }) => incident),
+    row?.others?.map(({ incident }) => incident),
+  ])
+
+/** The monitors on which one depends or that depend on it, also by way of others. */
+function dependentWith({ monitors }: Version, key: string): ReadonlySet<string> {
+  const group = new Set(monitors.has(key) ? [key] : [])
+  for (const one of group)
+    for (const [other, { dependsOn }] of monitors) {
+      if (dependsOn.includes(one)) group.add(other)
+      if (other === one) for (const of of dependsOn) if (monitors.has(of)) group.add(of)
+    }
+  group.delete(key)
+  return group
+}
+
+function faultsOf(chance: Chance, from: number, share: number): readonly Fault[] {
+  const faults: Fault[] = []
+  for (let at = from + chance.between(0, 6 * minute); at < calmAt; at += chance.between(90 * second, 9 * minute)) {
+    if (!chance.is(share)) continue
+    const ms = chance.of([4 * second, 12 * second, 75 * second, 3 * minute, 3 * minute, 8 * minute])
+    const to = Math.min(at + ms, calmAt)
+    faults.push({ from: at, to, kind: chance.of(['timeout', 'protocol'] as const) })
+    at = to
+  }
+  return faults
+}
+
+/** The versions of svc.yaml, each with one change to the one before, and when the first node gets each. */
+function versionsOf(chance: Chance, names: readonly string[]): readonly (Version & { readonly at: number })[] {
+  const peers = names.map(
+    (name): Peer => ({
+      name,
+      everyMs: chance.of([10 * second, 20 * second, 30 * second]),
+      faults: faultsOf(chance, minute, 0.75),
+    }),
+  )
+  const keyOf = (name: string): string => `App/http/${name}`
+  let monitors = new Map<string, Spec>(
+    peers.slice(0, -1).map((peer) => [keyOf(peer.name), { peer, dependsOn: [], formerly: [] }]),
+  )
+  const [one, other] = [...monitors.keys()]
+  if (one !== undefined && other !== undefined && chance.is(0.5))
+    monitors.set(other, { ...(monitors.get(other) as Spec), dependsOn: [one] })
+  const versions = [{ digest: 'v0', monitors, at: 0 }]
+  const changes = chance.is(0.6) ? chance.between(1, 4) : 0
+  let at = 4 * minute
+  for (let number = 1; number <= changes; number += 1) {
+    monitors = new Map(monitors)
+    const keys = [...monitors.keys()]
+    const key = chance.of(keys)
+    const spec = monitors.get(key) as Spec
+    const what = chance.of(['add', 'remove', 'rename', 'rename', 'depends'] as const)
+    const added = peers.at(-1) as Peer
+    if (what === 'add' && !monitors.has(keyOf(added.name)))
+      monitors.set(keyOf(added.name), { peer: added, dependsOn: [], formerly: [] })
+    else if (what === 'remove' && keys.length > 3) monitors.delete(key)
+    else if (what === 'rename') {
+      monitors.delete(key)
+      const to = keyOf(`${spec.peer.name}-${number}`)
+      monitors.set(to, { ...spec, formerly: [key] })
+      for (const [each, dependent] of monitors)
+        monitors.set(each, { ...dependent, dependsOn: dependent.dependsOn.map((of) => (of === key ? to : of)) })
+    } else {
+      const dependsOn = spec.dependsOn.length > 0 ? [] : [chance.of(keys)].filter((of) => of !== key)
+      monitors.set(key, { ...spec, dependsOn })
+    }
+    versions.push({ digest: `v${number}`, monitors, at })
+    at += chance.between(4 * minute, 8 * minute)
+  }
+  return versions
+}
+
+function receiversOf(chance: Chance): readonly Receiver[] {
+  return ['pager', 'mail'].map((name): Receiver => {
+    const windows: (Span & { readonly mode: 'down' | 'lossy' | 'slow' })[] = []
+    for (
+      let from = chance.between(3 * minute, 15 * minute);
+      from < calmAt;
+      from += chance.between(4 * minute, 15 * minute)
+    ) {
+      if (!chance.is(0.5)) continue
+      const to = Math.min(from + chance.of([20 * second, 90 * second, 3 * minute]), calmAt)
+      windows.push({ from, to, mode: chance.of(['down', 'lossy', 'slow'] as const) })
+      from = to
+    }
+    const rules = { name, folds: name === 'mail', remindMs: Number.POSITIVE_INFINITY, wants: () => true }
+    return { rules, windows, views: new Map(), tales: new Map(), items: new Map() }
+  })
+}
+
+/**
+ * Several nodes with one store, their peers and their receivers, for 40 minutes. `losesRoutes`: nodes also lose the route to
+ * single peers, and nothing else goes wrong but that some are killed or stand still.
+ */
+export function simulate(subject: Subject, seed: number, keepLines = false, losesRoutes = false): Outcome {
+  const { Membership, NodesTable, groupsOf, machineKey, nodeOfKey, nodesKey, nodeVerdicts } = subject.nodes
+  const { awayMs, outMs, reportedOutMs } = shippedNodes
+  const queue = new Queue()
+  const chance = new Chance(seed)
+  const names = ['a', 'b', 'c'].slice(0, chance.is(0.15) ? 2 : 3)
+  const versions = versionsOf(chance, ['p1', 'p2', 'p3', 'p4', 'p5', 'p6'].slice(0, chance.between(5, 7)))
+  const receivers = receiversOf(chance)
+  const disks = new Map(
+    names.map((name): readonly [string, Peer] => [
+      machineKey(name, 'Host/disk'),
+      { name: `disk of ${name}`, everyMs: 30 * second, faults: faultsOf(chance, minute, 0.4) },
+    ]),
+  )
+  const lines: string[] = []
+  const violations: string[] = []
+  const counts: Record<string, number> = {}
+  let digest = 0x811c9dc5
+
+  const trace = (line: string): void => {
+    const text = `${queue.now} ${line}`
+    for (let at = 0; at < text.length; at += 1) digest = Math.imul(digest ^ text.charCodeAt(at), 0x01000193)
+    if (keepLines) lines.push(text)
+  }
+  const reported = new Set<string>()
+  const broken = (rule: string, text: string, once = text): void => {
+    if (reported.has(`${rule} ${once}`)) return
+    reported.add(`${rule} ${once}`)
+    trace(`BROKEN ${rule}: ${text}`)
+    if (violations.length < 20) violations.push(`${rule}: ${text} (${(queue.now / minute).toFixed(2)} min)`)
+  }
+  const count = (what: string, by = 1): void => {
+    counts[what] = (counts[what] ?? 0) + by
+  }
+
+  // Disturbances.
+
+  const disturbances: (Span & { readonly what: string })[] = []
+  let disturbedUntil = 0
+  const disturb = (what: string, ms: number): void => {
+    trace(`disturbed by ${what} for ${ms}`)
+    count(what.split(' ')[0] ?? '')
+    disturbances.push({ from: queue.now, to: queue.now + ms, what })
+    disturbedUntil = Math.max(disturbedUntil, queue.now + ms)
+  }
+  /** When a node was without its network. */
+  const isolations: Span[] = []
+  const isCalm = (ms: number): boolean => queue.now >= disturbedUntil + ms
+  const disturbedBetween = (from: number, to: number): boolean =>
+    disturbances.some((one) => one.from <= to && one.to >= from)
+  /** The latest moment at which a disturbance began or ended. */
+  const lastTurn = (): number =>
+    disturbances.reduce((last, { from, to }) => Math.max(last, from, to <= queue.now ? to : from), 0)
+
+  // The store, with its own clock.
+
+  const table = new NodesTable()
+  const now = (): number => storeClock + queue.now
+  const store = {
+    downUntil: 0,
+    slowUntil: 0,
+    lossyUntil: 0,
+    isOut: (): boolean => queue.now < store.downUntil,
+  }
+  /** Independent of the table: who took each key over last, and the epochs that renewals were answered with. */
+  let holders = new Map<string, { node: string; epoch: number; at: number }>()
+  let renewals = new Map<string, { epoch: number; at: number; process: string }>()
+  let restore: (() => void) | undefined
+  /** Begins the failover that loses the next write. */
+  let armed: (() => void) | undefined
+  let failedOverAt = Number.NEGATIVE_INFINITY
+  const keepForFailover = (): void => {
+    const back = table.snapshot()
+    const [heldBy, renewedAt] = [new Map(holders), new Map(renewals)]
+    restore = () => {
+      back()
+      holders = new Map(heldBy)
+      renewals = new Map(renewedAt)
+    }
+  }
+  const failOver = (): void => {
+    restore?.()
+    restore = undefined
+    failedOverAt = queue.now
+    trace('failed over')
+  }
+  const isLive = (node: string, epoch: number): boolean => {
+    const row = renewals.get(node)
+    return row !== undefined && row.epoch === epoch && queue.now - row.at < outMs
+  }
+  /** Who stored about each key last. */
+  const storedBy = new Map<string, { readonly node: string; readonly at: number }>()
+  /** Monitors that depend on each other have one owner once every node has the same svc.yaml. */
+  const storesOneGroup = (node: string, keys: readonly string[]): void => {
+    for (const key of keys) storedBy.set(key, { node, at: queue.now })
+    const present = new Set(
+      [...renewals].flatMap(([name, { epoch }]) => (isLive(name, epoch) ? versionOf.get(name) : [])),
+    )
+    const [version] = present
+    if (!version || present.size > 1 || queue.now - reloadedAt < 30 * second) return
+    for (const key of keys) {
+      const since = holders.get(key)?.at ?? queue.now
+      for (const other of dependentWith(version, key)) {
+        const [holder, last] = [holders.get(other), storedBy.get(other)]
+        const isOfOther = holder !== undefined && holder.node !== node && isLive(holder.node, holder.epoch)
+        if (isOfOther && last?.node === holder.node && last.at > Math.max(since, holder.at))
+          broken('one node has a group', `${node} stores about ${key}, and ${holder.node} about ${other}`, key)
+      }
+    }
+  }
+  /** When a node last renewed its row, and whether it left in order. */
+  const lastRenewal = new Map<string, number>()
+  const left = new Set<string>()
+  /** Processes that ended in order, and those that were killed. */
+  const leavers = new Set<string>()
+  const killed = new Set<string>()
+  /** For how long the store has been there since then: a node that renews its row without it is not out. */
+  const renewableMs = new Map<string, number>()
+  const isOverdue = (node: string): boolean => (renewableMs.get(node) ?? 0) >= reportedOutMs - 15 * second
+  const backAt = new Map<string, number>()
+  /** Whether it did not renew its row although the store was there, as of the rows that another node may still have. */
+  const wasOut = (node: string): boolean =>
+    isOverdue(node) || queue.now - (backAt.get(node) ?? Number.NEGATIVE_INFINITY) <= 5 * second
+  /** What it then had in its configuration. */
+  const versionOf = new Map<string, Version>()
+
+  // Receivers, and what must be true of what they get.
+
+  const faultAt = (peer: Peer, at: number): Fault | undefined =>
+    peer.faults.find(({ from, to }) => from <= at && at < to)
+  const wasBad = (peer: Peer, from: number, to: number): boolean =>
+    peer.faults.some((fault) => fault.from <= to && fault.to >= from)
+  const wasWell = (peer: Peer, from: number, to: number): boolean =>
+    !peer.faults.some((fault) => fault.from <= from && fault.to > to)
+  const specsOf = (key: string): readonly Spec[] => versions.flatMap(({ monitors }) => monitors.get(key) ?? [])
+  const peerOf = (key: string): Peer | undefined => disks.get(key) ?? specsOf(key)[0]?.peer
+  /** Whether some node still has it in its configuration, and none has it under another name. */
+  const isKnown = (key: string): boolean => {
+    const current = names.filter((name) => !gone.has(name)).map((name) => versionAt.get(name) as Version)
+    const isRenamed = current.some(({ monitors }) =>
+      [...monitors.values()].some(({ formerly }) => formerly.includes(key)),
+    )
+    return disks.has(key) || (!isRenamed && current.some(({ monitors }) => monitors.has(key)))
+  }
+
+  const receive = (
+    receiver: Receiver,
+    item: shippedOutbox.NoticeItem,
+    { node, process, isAlone }: { readonly node: string; readonly process: string; readonly isAlone: boolean },
+  ): void => {
+    const name = subjectName(item.subject)
+    const to = receiver.rules.name
+    const text = `${to}: ${item.what} ${name} ${item.incident} by ${node}${isAlone ? ' uncoordinated' : ''}`
+    trace(`received ${text}`)
+    count(isAlone ? 'message alone' : 'message')
+    const { key } = item.subject
+    const isEnd = item.what === 'end' || item.what === 'removed'
+    const machine = nodeOfKey(key)
+    if (machine !== undefined && machine !== node) broken('own machine', text)
+    const before = receiver.views.get(name)
+    // What a process sent right before it was killed may arrive later.
+    const sender = isAlone ? (killed.has(process) ? [] : [process]) : [inStore]
+    const senders = new Set(isEnd ? [] : [...(before?.senders ?? []), ...sender])
+    receiver.views.set(name, { isOpen: !isEnd, incident: item.incident, isAlone, senders })
+    const firstAt = receiver.items.get(item.id)
+    if (
+      firstAt !== undefined &&
+      !isAlone &&
+      // A message of a receiver that puts several together is on its way for longer.
+      !disturbedBetween(firstAt - (receiver.rules.folds ? 20 : 10) * second, queue.now) &&
+      !wasLossy(receiver, firstAt)
+    )
+      broken('nothing twice', text)
+    receiver.items.set(item.id, firstAt ?? queue.now)
+    const tale: Tale = receiver.tales.get(item.incident) ?? {
+      begins: 0,
+      ends: 0,
+      at: queue.now,
+      isAlone,
+      subject: name,
+      senders: new Set(),
+    }
+    receiver.tales.set(item.incident, tale)
+    tale.isAlone ||= isAlone
+    if (isEnd) tale.ends += 1
+    else {
+      tale.begins += 1
+      tale.senders = new Set([...tale.senders, ...sender])
+    }
+    if (key === nodesKey) {
+      const out = item.subject.item ?? ''
+      const since = queue.now - (lastRenewal.get(out) ?? 0)
+      if (
+        !isEnd &&
+        since < reportedOutMs - 15 * second &&
+        !disturbedBetween(queue.now - 3 * minute, queue.now - minute)
+      )
+        broken('nothing false', text)
+      return
+    }
+    // No receiver fails for as long as it takes until it is reported.
+    if (item.subject.check === 'receiver' && !isEnd) {
+      const about = receivers.find(({ rules }) => rules.name === item.subject.item)
+      if (about && queue.now - worksSince(about) > 6 * minute) broken('nothing false', text)
+    }
+    const peer = peerOf(key)
+    if (!peer) return
+    // A message rests on a verdict of the last minute, and waits for a receiver; an end may wait for longer.
+    const slack = 4 * minute
+    const isOfRoute = names.some((name) => lacksRoute(name, peer, queue.now - slack - confirmMs, queue.now))
+    if (isOfRoute) {
+      // Two nodes disagree: that is a warning. Where nobody could answer, the verdict of the owner counts.
+      const from = queue.now - 2 * minute
+      const isAnswered = !disturbedBetween(from, queue.now) && (silentAt.get(key) ?? 0) < from - minute
+      const lack = names.filter((one) => lacksRoute(one, peer, from, queue.now))
+      const isDisputed = !wasBad(peer, from - minute, queue.now) && lack.length === 1 && lack[0] === node
+      const isPrompt = queue.now - worksSince(receiver) > 2 * minute
+      if (item.what === 'begin' && item.level === 'failed' && isDisputed && isAnswered && isPrompt)
+        broken('no page for what nodes do not agree on', text)
+      if (!isEnd && item.level === 'warning') count('disputed')
+    } else if (!isEnd && item.what !== 'reminder' && !wasBad(peer, queue.now - slack - confirmMs, queue.now)) {
+      const causes = specsOf(key).flatMap(({ dependsOn }) => dependsOn.flatMap((of) => peerOf(of) ?? []))
+      if (!causes.some((cause) => wasBad(cause, queue.now - slack - confirmMs, queue.now)))
+        broken('nothing false', text)
+    }
+    // Whoever sends it and of whatever incident: a receiver knows subjects. It may be followed by a begin in the same message.
+    if (item.what === 'end' && before?.isOpen && !wasWell(peer, queue.now - slack, queue.now))
+      queue.after(0, () => {
+        if (receiver.views.get(name)?.isOpen === false) broken('no end while it stands', text)
+      })
+    if (item.what === 'removed' && isKnown(key)) broken('no end while it stands', `${text} is still configured`)
+  }
+  /** What a process has sent by itself is stored from now on, or lost with it. */
+  const handOver = (
+    process: string,
+    to: 'store' | 'nobody',
+    isOf: (receiver: string, name: string) => boolean = () => true,
+  ): void => {
+    const without = (senders: ReadonlySet<string>): ReadonlySet<string> => {
+      const others = [...senders].filter((one) => one !== process)
+      return new Set(to === 'store' ? [...others, inStore] : others)
+    }
+    for (const { rules, views, tales } of receivers) {
+      for (const [name, view] of views)
+        if (view.senders.has(process) && isOf(rules.name, name))
+          views.set(name, { ...view, senders: without(view.senders) })
+      for (const tale of tales.values())
+        if (tale.senders.has(process) && isOf(rules.name, tale.subject)) tale.senders = without(tale.senders)
+    }
+  }
+  const handOverRows = (process: string, rows: readonly shippedOutbox.StoredRow[]): void => {
+    const stored = new Set(rows.map(rowName))
+    handOver(process, 'store', (receiver, name) => stored.has(`${receiver} ${name}`))
+  }
+  const lostAnswers = new Map<Receiver, number>()
+  const wasLossy = (receiver: Receiver, since: number): boolean => (lostAnswers.get(receiver) ?? -1) >= since - minute
+  const wasPerhapsLost = (receiver: Receiver): boolean => receiver.windows.some(({ from }) => from <= queue.now)
+  const windowOf = ({ windows }: Receiver) => windows.find(({ from, to }) => from <= queue.now && queue.now < to)
+  const worksSince = ({ windows }: Receiver): number =>
+    windows.reduce((since, { from, to }) => (from <= queue.now ? Math.max(since, Math.min(to, queue.now)) : since), 0)
+
+  // Nodes.
+
+  const live = new Map<string, SimNode>()
+  /** When another node looked at a monitor and came to no verdict. */
+  const silentAt = new Map<string, number>()
+  const silence = new Chance(seed + 700_001)
+  /** Nodes that never come back. */
+  const gone = new Set<string>()
+  let reloadedAt = 0
+  /** When some node began to run each monitor last. */
+  const ranAt = new Map<string, number>()
+  const scheduledRuns = new Map<string, number>()
+  const cuts = new Map<string, number>()
+  /** Lost routes: a node does not reach one peer. */
+  const routes: (Span & { readonly node: string; readonly peer: Peer })[] = []
+  const lacksRoute = (node: string, peer: Peer, from: number, to = from): boolean =>
+    routes.some((one) => one.node === node && one.peer === peer && one.from <= to && from < one.to)
+  const isCut = (node: string, from: 'store' | 'peers'): boolean => (cuts.get(`${node} ${from}`) ?? 0) > queue.now
+  const clockOf = new Map(names.map((name) => [name, 0]))
+  const versionAt = new Map(names.map((name) => [name, versions[0] as Version]))
+  let processes = 0
+
+  class SimNode {
+    readonly name: string
+    isDead = false
+    frozenUntil = 0
+    version: Version
+    readonly process: string
+    readonly startedAt = queue.now
+    readonly member: InstanceType<typeof Membership>
+    readonly states: InstanceType<typeof shippedStates.States>
+    readonly ledger: InstanceType<typeof shippedStates.Ledger>
+    readonly outbox: InstanceType<typeof shippedOutbox.Outbox>
+    readonly dirty = new Map<string, shippedOutbox.StoredRow>()
+    readonly #wall: number
+    readonly #deferred: (() => void)[] = []
+    readonly #due = new Map<string, { nextAt: number; number: number }>()
+    #waiters: ((isStored: boolean) => void)[] = []
+    #isWriting = false
+    #statesAt = 0
+    #lastAsked = 0
+    /** Since when it knows that it is isolated. */
+    isolatedAt: number | undefined
+    #runs = 0
+    #cached: { readonly version: Version; readonly specs: ReadonlyMap<string, Spec> } | undefined
+
+    constructor(name: string) {
+      this.name = name
+      processes += 1
+      this.process = `${name}${processes}`
+      this.version = versionAt.get(name) as Version
+      this.#wall = origin + (clockOf.get(name) ?? 0)
+      const time = this.now
+      this.states = new subject.states.States(time, ['witness'], machineKey(name, '/svc/'), (key) =>
+        this.member.otherNode(key, queue.now),
+      )
+      this.ledger = new subject.states.Ledger({ isShared: true })
+      this.outbox = new subject.outbox.Outbox(time, (one) => this.#lookup(one), machineKey(name, '/svc/receivers'))
+      this.carryOut(
+        this.outbox.configure(
+          receivers.map(({ rules }) => rules),
+          time,
+        ),
+      )
+      const facts = { version: '1', startedAt: time }
+      this.member = new Membership({ node: name, process: this.process, facts, settings: this.#settings() }, queue.now)
+      this.after(chance.between(0, second), () => this.#tick())
+    }
+
+    /** Milliseconds of its time line. */
+    get now(): number {
+      return this.#wall + queue.now
+    }
+    get isAwake(): boolean {
+      return !this.isDead && this.frozenUntil <= queue.now
+    }
+    after(ms: number, run: () => void): void {
+      queue.after(ms, () => this.#enter(run))
+    }
+    #enter(run: () => void): void {
+      if (this.isDead) return
+      if (this.frozenUntil > queue.now) this.#deferred.push(run)
+      else run()
+    }
+    freeze(ms: number): void {
+      this.frozenUntil = queue.now + ms
+      queue.after(ms, () => {
+        for (const run of this.#deferred.splice(0)) this.#enter(run)
+      })
+    }
+
+    #settings(): shippedNodes.MemberSettings {
+      const own = new Set(['Host/disk', '/svc/', '/svc/receivers'].map((key) => machineKey(this.name, key)))
+      const monitors = groupsOf([
+        ...[...this.version.monitors].map(([key, { dependsOn, formerly }]) => ({
+          key,
+          dependsOn: dependsOn.map((of) => ({ of: [of] })),
+          formerly,
+        })),
+        { key: nodesKey, dependsOn: [], formerly: [] },
+      ])
+      return { digest: this.version.digest, monitors, own }
+    }
+    #specs(): ReadonlyMap<string, Spec> {
+      if (this.#cached?.version === this.version) return this.#cached.specs
+      const disk = machineKey(this.name, 'Host/disk')
+      const host: Spec = { peer: disks.get(disk) as Peer, dependsOn: [], formerly: [] }
+      const specs = new Map([...this.version.monitors, [disk, host]])
+      this.#cached = { version: this.version, specs }
+      return specs
+    }
+    #watched(): readonly shippedStates.WatchedMonitor[] {
+      const common = { confirmMs, flapping: Number.POSITIVE_INFINITY, fingerprint: '' }
+      const all = [...this.#specs()].map(
+        ([key, { peer, dependsOn, formerly }]): shippedStates.WatchedMonitor => ({
+          ...common,
+          key,
+          type: 'App',
+          name: key,
+          runsOn: nodeOfKey(key) === undefined ? 'network' : 'machine',
+          every: { Basic: peer.everyMs },
+          dependsOn: dependsOn.map((of) => ({ atLeast: 1, of: [of] })),
+          formerly,
+        }),
+      )
+      const nodes: shippedStates.WatchedMonitor = {
+        ...common,
+        key: nodesKey,
+        name: 'svc',
+        runsOn: 'machine',
+        every: { Basic: 10 * second },
+        dependsOn: [],
+        confirmMs: 0,
+        formerly: [],
+      }
+      return [...all, nodes].filter(({ key }) => this.member.watches(key))
+    }
+
+    reload(version: Version): void {
+      this.version = version
+      this.obey(this.member.configured(this.#settings(), queue.now))
+    }
+    /** Ends in order. */
+    stop(done: () => void): void {
+      this.#flush(() => {
+        this.obey(this.member.leave(queue.now))
+        this.after(50, done)
+      })
+    }
+
+    #tick(): void {
+      this.after(second, () => this.#tick())
+      this.isolatedAt = this.states.isIsolated === true ? (this.isolatedAt ?? queue.now) : undefined
+      const { questions } = this.states
+      for (const { id, node, key } of questions) {
+        const target = live.get(node)
+        const isolatedMs = queue.now - (target?.isolatedAt ?? queue.now)
+        if (id > this.#lastAsked && target?.isAwake && isolatedMs > 12 * second && this.isolatedAt === undefined)
+          broken('isolated nodes are not asked', `${this.name} asks ${node} about ${key} after ${isolatedMs} ms`)
+        this.#lastAsked = Math.max(this.#lastAsked, id)
+      }
+      this.member.asks(questions)
+      this.obey(this.member.tick(queue.now))
+      this.obey(this.member.isolated(this.states.isIsolated === true, queue.now))
+      this.#takeEffects(this.states.tick(this.now))
+      this.#runDue()
+      this.#say()
+      this.#tickOutbox()
+      if (queue.now - this.#statesAt >= second) this.#flush()
+    }
+
+    // What the membership decides.
+
+    obey(effects: readonly shippedNodes.MemberEffect[]): void {
+      for (const effect of effects) this.#obey(effect)
+    }
+    #obey(effect: shippedNodes.MemberEffect): void {
+      const { member } = this
+      switch (effect.type) {
+        case 'renew': {
+          const { id, request, publishes } = effect
+          const renew = () => {
+            if (publishes) table.putConfiguration(request.config, publishes)
+            const answer = table.renew(request, now())
+            if (answer.what === 'renewed') {
+              const before = renewals.get(this.name)
+              if (before && before.epoch === answer.epoch && queue.now - before.at >= outMs)
+                broken(
+                  'late epochs',
+                  `${this.name} keeps epoch ${answer.epoch} ${queue.now - before.at} ms after its renewal`,
+                )
+              if (before?.process === this.process && before.epoch !== answer.epoch && queue.now - before.at < outMs)
+                broken('late epochs', `${this.name} loses epoch ${before.epoch}, which is live, to ${answer.epoch}`)
+              if (leavers.has(this.process) && queue.now > failedOverAt + 20 * second)
+                broken('late epochs', `${this.name} has epoch ${answer.epoch} after it has left`)
+              renewals.set(this.name, { epoch: answer.epoch, at: queue.now, process: this.process })
+              lastRenewal.set(this.name, queue.now)
+              if (isOverdue(this.name)) backAt.set(this.name, queue.now)
+              renewableMs.set(this.name, 0)
+              left.delete(this.name)
+              versionOf.set(this.name, this.version)
+            }
+            return answer
+          }
+          this.#transaction(renew, (answer) => {
+            if (answer) this.obey(member.renewed(id, answer.value, queue.now))
+            else this.obey(member.renewalFailed(id, queue.now))
+          })
+          break
+        }
+        case 'read configurations': {
+          const { digests } = effect
+          this.#transaction(
+            () => table.configurations(digests),
+            (answer) => {
+              if (answer) this.obey(member.configurationsRead(answer.value, digests, queue.now))
+            },
+          )
+          break
+        }
+        case 'take over': {
+          const { id, fence, choose, news } = effect
+          const rows = news()
+          const take = () => {
+            const gists = () => new Map(table.stored.outbox.map((one) => [rowName(one), gistOf(one.row)]))
+            const before = gists()
+            const taken = table.takeOver(fence, choose, rows, now())
+            if (!taken) return undefined
+            const after = gists()
+            for (const one of rows)
+              if (after.get(rowName(one)) !== before.get(rowName(one))) holders.delete(one.subject.key)
+            handOverRows(this.process, rows)
+            for (const key of taken.keys) holders.set(key, { node: this.name, epoch: fence.epoch, at: queue.now })
+            trace(
+              `${this.name} takes over ${taken.keys.join(' ')}${rows.length > 0 ? ` and brings ${rows.length}` : ''}`,
+            )
+            return taken
+          }
+          this.#transaction(take, (answer) => {
+            if (answer) this.obey(member.taken(id, answer.value, queue.now))
+            else this.obey(member.takeOverFailed(id, queue.now))
+          })
+          break
+        }
+        case 'release':
+          trace(`${this.name} releases ${[...effect.keys].join(' ')}`)
+          this.states.release(effect.keys)
+          this.ledger.release(effect.keys)
+          member.released(this.outbox.release(effect.keys))
+          for (const [id, { subject: of }] of this.dirty) if (effect.keys.has(of.key)) this.dirty.delete(id)
+          break
+        case 'adopt': {
+          const { keys, stored } = effect
+          this.states.release(keys)
+          for (const { silentMs, ...one } of stored.states)
+            this.states.restore([one], this.now, this.now - (silentMs ?? this.now))
+          this.ledger.takeOver(keys, stored, this.now)
+          for (const [id, { subject: of }] of this.dirty) if (keys.has(of.key)) this.dirty.delete(id)
+          this.outbox.takeOver(keys, stored.outbox, this.now)
+          for (const { row, state } of stored.states) if (state.incident) this.outbox.watch(row)
+          break
+        }
+        case 'write again':
+          this.ledger.again(effect.stored, this.now)
+          this.#store(this.outbox.again(effect.stored.outbox))
+          break
+        case 'share':
+          this.#share()
+          break
+        case 'look':
+          this.#look(effect.question)
+          break
+        case 'opinions':
+          for (const { id, reaches } of effect.answers) trace(`${this.name} hears ${id} ${reaches}`)
+          this.#takeEffects(this.states.opined(effect.answers, this.now))
+          break
+        case 'stand':
+          trace(`${this.name} is ${effect.mode}`)
+          count(effect.mode)
+          break
+        case 'leave': {
+          const { fence } = effect
+          this.#transaction(
+            () => {
+              table.leave(fence, now())
+              left.add(this.name)
+              leavers.add(this.process)
+            },
+            () => {},
+          )
+        }
+      }
+    }
+    #share(): void {
+      const { member } = this
+      const effects = this.states.configure(this.#watched(), this.now, ['witness'], (key) => member.isElsewhere(key))
+      this.#takeEffects(effects)
+      for (const view of this.states.views(this.now, ({ incident }) => incident !== undefined)) this.outbox.watch(view)
+      const keys = this.#specs()
+      for (const key of this.#due.keys()) if (!keys.has(key) || !member.runs(key, queue.now)) this.#due.delete(key)
+      for (const [key, { peer }] of keys) {
+        if (this.#due.has(key) || !member.runs(key, queue.now)) continue
+        const spread = Math.min(5 * second, peer.everyMs)
+        this.#due.set(key, { nextAt: queue.now + chance.between(0, spread), number: this.#runs })
+      }
+    }
+    get keys(): ReadonlySet<string> {
+      return new Set(this.#due.keys())
+    }
+
+    /** One transaction. The answer is undefined if it failed, or if nobody knows. */
+    #transaction<T>(work: () => T, done: (answer: { readonly value: T } | undefined) => void): void {
+      let isDone = false
+      const settle = (answer: { readonly value: T } | undefined): void => {
+        if (isDone) return
+        isDone = true
+        done(answer)
+      }
+      this.after(3 * second, () => settle(undefined))
+      if (isCut(this.name, 'store')) return
+      const isSlow = queue.now < store.slowUntil
+      // Some are held up for so long that they arrive after their sender has given them up.
+      const slowMs = (): number => (chance.is(0.03) ? chance.between(4_000, 14_000) : chance.between(150, 900))
+      const ms = (): number => (isSlow ? slowMs() : chance.between(1, 6))
+      queue.after(ms(), () => {
+        if (store.isOut() || isCut(this.name, 'store')) {
+          this.after(2, () => settle(undefined))
+          return
+        }
+        const isLossy = queue.now < store.lossyUntil
+        if (isLossy && chance.is(0.15)) {
+          this.after(2, () => settle(undefined))
+          return
+        }
+        const value = work()
+        if (isLossy && chance.is(0.25)) return
+        queue.after(ms(), () => {
+          if (!isCut(this.name, 'store')) this.#enter(() => settle({ value }))
+        })
+      })
+    }
+
+    // Runs.
+
+    #runDue(): void {
+      const specs = this.#specs()
+      for (const [key, due] of this.#due) {
+        const spec = specs.get(key)
+        if (!spec || due.nextAt > queue.now || !this.member.runs(key, queue.now)) continue
+        due.nextAt = queue.now + spec.peer.everyMs
+        scheduledRuns.set(key, (scheduledRuns.get(key) ?? 0) + 1)
+        this.#run(key, spec)
+      }
+    }
+    #run(key: string, { peer }: Spec): void {
+      const due = this.#due.get(key)
+      if (!due) return
+      count('run')
+      const beganAt = this.now
+      const isNetwork = nodeOfKey(key) === undefined
+      const isAway = isNetwork && (isCut(this.name, 'peers') || lacksRoute(this.name, peer, queue.now))
+      if (!isAway || lacksRoute(this.name, peer, queue.now)) ranAt.set(key, queue.now)
+      const fault = isAway ? ({ kind: 'timeout' } as const) : faultAt(peer, queue.now)
+      const ms = fault?.kind === 'timeout' ? 2 * second : chance.between(10, 200)
+      const frozenBefore = this.#thawedAt
+      this.after(ms, () => {
+        // The schedule proves that what was found while the process stood still does not count.
+        if (this.#due.get(key) !== due || this.#thawedAt !== frozenBefore) return
+        const verdict = fault
+          ? ({ level: 'failed', fault: fault.kind, message: 'it fails' } as const)
+          : ({ level: 'ok', message: 'fine' } as const)
+        const verdicts = [{ check: 'connect', depth: 'Basic' as const, ...verdict }]
+        this.#takeEffects(this.states.ran({ key, depth: 'Basic', beganAt, endedAt: this.now, verdicts }, this.now))
+        this.#tickOutbox()
+      })
+    }
+    /** For another node. */
+    #look(question: shippedNodes.OthersQuestion): void {
+      const peer = this.#specs().get(question.key)?.peer
+      if (!peer) return
+      count('look')
+      trace(`${this.name} looks at ${question.key} for ${question.from} ${question.id}`)
+      const isAway = isCut(this.name, 'peers') || lacksRoute(this.name, peer, queue.now)
+      const fault = isAway ? ({ kind: 'timeout' } as const) : faultAt(peer, queue.now)
+      const frozenBefore = this.#thawedAt
+      if (losesRoutes && silence.is(0.1)) {
+        silentAt.set(question.key, queue.now)
+        return
+      }
+      this.after(fault?.kind === 'timeout' ? 2 * second : chance.between(10, 200), () => {
+        if (this.#thawedAt === frozenBefore) this.member.looked(question, fault === undefined)
+      })
+    }
+    get #thawedAt(): number {
+      return this.frozenUntil
+    }
+    /** What the owner says of the nodes. */
+    #say(): void {
+      if (this.member.mode(queue.now) !== 'member' || !this.member.watches(nodesKey)) return
+      const { rows, ageMs, memberMs } = this.member.rows(queue.now)
+      const time = this.now
+      const verdicts = nodeVerdicts(rows, ageMs, memberMs)
+      this.#takeEffects(
+        this.states.ran({ key: nodesKey, depth: 'Basic', beganAt: time, endedAt: time, verdicts }, time),
+      )
+    }
+    #takeEffects(effects: readonly shippedStates.Effect[]): void {
+      this.ledger.take(effects)
+      for (const effect of effects) {
+        if (effect.type === 'ask') this.#ask(effect.key, effect.at)
+        else if (effect.type === 'transition') {
+          const { what, key, check, item, incident } = effect.transition
+          trace(`${this.name}: ${what} ${subjectName({ key, check, item })} ${incident ?? ''}`)
+          count(what)
+          if (key === nodesKey && what === 'begin' && !wasOut(item ?? ''))
+            broken('nothing false', `${this.name}: ${item} is out, which could not renew its row`)
+          this.carryOut(this.outbox.transition(effect.transition, this.now))
+        } else if (effect.type === 'witness') {
+          const at = this.now
+          const isUp = !isCut(this.name, 'peers')
+          this.after(isUp ? 10 : 2 * second, () => {
+            this.#takeEffects(this.states.witnessed('witness', { at, isUp }, this.now))
+            this.obey(this.member.isolated(this.states.isIsolated === true, queue.now))
+          })
+        }
+      }
+    }
+    #ask(key: string, at: number): void {
+      const spec = this.#specs().get(key)
+      if (!spec) return
+      this.after(Math.max(0, at - this.now), () => {
+        if (this.member.runs(key, queue.now)) this.#run(key, spec)
+      })
+    }
+
+    // Messages.
+
+    #lookup(one: shippedStates.StoredSubject): shippedOutbox.Present | 'removed' | 'unknown' {
+      const state = this.states.stateOf(one)
+      if (state === 'removed') return 'removed'
+      return state ? { subject: one, state, isQuiet: false } : 'unknown'
+    }
+    #tickOutbox(): void {
+      this.carryOut(this.outbox.tick(this.now).effects)
+    }
+    carryOut(effects: readonly shippedOutbox.OutboxEffect[]): void {
+      for (const effect of effects) {
+        if (effect.type === 'store') this.#store(effect.rows)
+        else if (effect.type === 'ask') this.#ask(effect.key, this.now)
+        else if (effect.type === 'send') this.#send(effect)
+      }
+    }
+    #send({ receiver, attempt, rows, items }: Extract<shippedOutbox.OutboxEffect, { type: 'send' }>): void {
+      const keys = items.map(({ subject: { key } }) => key)
+      const voices = (): ReadonlySet<shippedNodes.Voice> =>
+        new Set(keys.map((key) => this.member.voice(key, queue.now)))
+      const withhold = (): void => this.carryOut(this.outbox.withheld(receiver, attempt, this.now))
+      const voice = voices()
+      if (voice.has('silent')) {
+        this.#keep(rows)
+        this.after(0, withhold)
+        return
+      }
+      if (voice.has('alone')) {
+        this.#keep(rows)
+        this.member.sentAlone(
+          receiver,
+          items.map(({ incident }) => incident),
+        )
+        this.after(5, () => this.#deliver(receiver, attempt, items, true))
+        return
+      }
+      const epoch = renewals.get(this.name)?.epoch ?? 0
+      this.#store(rows, (isStored) => {
+        // The process may have stood still since.
+        const isHeard = [...voices()].every((each) => each === 'coordinated')
+        if (!isStored || !isHeard) withhold()
+        else {
+          if (!isLive(this.name, epoch) && queue.now > failedOverAt + 20 * second)
+            broken(
+              'only members send',
+              `${this.name} sends to ${receiver} ${queue.now - (renewals.get(this.name)?.at ?? 0)} ms after its renewal`,
+            )
+          this.#deliver(receiver, attempt, items, false)
+        }
+      })
+    }
+    #deliver(name: string, attempt: number, items: readonly shippedOutbox.NoticeItem[], isAlone: boolean): void {
+      const receiver = receivers.find(({ rules }) => rules.name === name) as Receiver
+      count('attempt')
+      const answer = (ms: number, delivery: Delivery): void =>
+        this.after(ms, () => {
+          this.carryOut(this.outbox.answered(name, attempt, delivery, this.now))
+          this.#tickOutbox()
+        })
+      const later = (isPerhapsReceived: boolean): Delivery => ({ what: 'later', message: 'no', isPerhapsReceived })
+      const mode = windowOf(receiver)?.mode
+      if (mode === 'down') {
+        answer(5, later(false))
+        return
+      }
+      const ms = mode === 'slow' ? chance.between(1_000, 6_000) : chance.between(5, 60)
+      queue.after(ms, () => {
+        for (const item of items) receive(receiver, item, { node: this.name, process: this.process, isAlone })
+      })
+      if (mode === 'lossy' && chance.is(0.5)) {
+        lostAnswers.set(receiver, queue.now + 10 * second)
+        answer(10 * second, later(true))
+        return
+      }
+      answer(ms + 5, { what: 'accepted' })
+    }
+
+    // What is stored, one write after the other: states before messages about them.
+
+    #keep(rows: readonly shippedOutbox.StoredRow[]): void {
+      for (const row of rows) this.dirty.set(`${row.receiver} ${subjectName(row.subject)}`, row)
+    }
+    #store(rows: readonly shippedOutbox.StoredRow[], done: (isStored: boolean) => void = () => {}): void {
+      this.#keep(rows)
+      this.#flush(done)
+    }
+    #flush(done: (isStored: boolean) => void = () => {}): void {
+      this.#waiters.push(done)
+      if (!this.#isWriting) this.#write()
+    }
+    #write(): void {
+      const waiters = this.#waiters.splice(0)
+      const finish = (isStored: boolean): void => {
+        this.#isWriting = false
+        for (const done of waiters) done(isStored)
+        if (this.#waiters.length > 0 && !this.#isWriting) this.#write()
+      }
+      this.#isWriting = true
+      const rows = [...this.dirty]
+      const writeRows = (): void => {
+        if (rows.length === 0) {
+          finish(true)
+          return
+        }
+        const write = (fence: shippedNodes.Fence, number: number): shippedNodes.Fenced =>
+          table.writeOutbox(
+            fence,
+            number,
+            rows.map(([, row]) => row),
+            now(),
+          )
+        this.#fenced(
+          rows.map(([, row]) => row.subject.key),
+          write,
+          (outcome) => {
+            if (outcome === 'stored') {
+              handOverRows(
+                this.process,
+                rows.map(([, row]) => row),
+              )
+              for (const [id, row] of rows) if (this.dirty.get(id) === row) this.dirty.delete(id)
+            }
+            finish(outcome === 'stored')
+          },
+        )
+      }
+      const batch = this.ledger.batch(this.now)
+      this.#statesAt = queue.now
+      if (!batch) {
+        writeRows()
+        return
+      }
+      const { states, gone, incidents } = batch
+      const keys = [...states.map(({ row }) => row.key), ...[...gone, ...incidents].map(({ key }) => key)]
+      this.#fenced(
+        keys,
+        (fence, number) => table.writeStates(fence, number, batch, now()),
+        (outcome) => {
+          if (outcome === 'stored') this.ledger.stored(batch, this.now)
+          else this.ledger.refused()
+          if (outcome === 'stored') writeRows()
+          else finish(false)
+        },
+      )
+    }
+    #fenced(
+      keys: readonly string[],
+      write: (fence: shippedNodes.Fence, number: number) => shippedNodes.Fenced,
+      done: (outcome: shippedNodes.Fenced | 'failed') => void,
+    ): void {
+      const permit = this.member.beginWrite(queue.now)
+      if (!permit) {
+        done('failed')
+        return
+      }
+      const { fence, number } = permit
+      const attempt = (): shippedNodes.Fenced => {
+        armed?.()
+        const outcome = write(fence, number)
+        if (outcome === 'stored') {
+          if (!isLive(this.name, fence.epoch)) broken('late epochs', `${this.name} stores in epoch ${fence.epoch}`)
+          for (const key of keys) {
+            const holder = holders.get(key)
+            if (holder?.node !== this.name || holder.epoch !== fence.epoch)
+              broken('one owner stores', `${this.name} stores about ${key} of ${holder?.node ?? 'nobody'}`)
+          }
+          storesOneGroup(this.name, keys)
+        } else trace(`${this.name} may not store: ${JSON.stringify(outcome)}`)
+        return outcome
+      }
+      this.#transaction(attempt, (answer) => {
+        const outcome = answer?.value ?? 'failed'
+        done(outcome)
+        this.obey(this.member.wrote(permit, outcome, queue.now))
+      })
+    }
+    /** Whether everything that this node knows is stored. */
+    get isStored(): boolean {
+      return this.dirty.size === 0 && !this.#isWriting && this.ledger.batch(this.now) === undefined
+    }
+  }
+
+  const start = (name: string): void => {
+    trace(`${name} starts`)
+    live.set(name, new SimNode(name))
+  }
+  const kill = (name: string): void => {
+    const node = live.get(name)
+    if (node) {
+      node.isDead = true
+      killed.add(node.process)
+      handOver(node.process, 'nobody')
+    }
+    live.delete(name)
+  }
+
+  // What goes wrong.
+
+  const faults: Readonly<Record<string, () => void>> = {
+    killed: () => {
+      const name = chance.of(names)
+      const ms = chance.of([second, 5 * second, 15 * second, 30 * second, 90 * second])
+      if (!live.has(name)) return
+      disturb(`killed ${name}`, ms)
+      kill(name)
+      queue.after(ms, () => start(name))
+    },
+    frozen: () => {
+      const node = live.get(chance.of(names))
+      const ms = chance.between(3 * second, 40 * second)
+      if (!node || node.frozenUntil > queue.now) return
+      disturb(`frozen ${node.name}`, ms)
+      node.freeze(ms)
+    },
+    'cut-off': () => {
+      const name = chance.of(names)
+      const ms = chance.of([6 * second, 15 * second, 40 * second, 100 * second, 150 * second])
+      disturb(`cut-off ${name}`, ms)
+      cuts.set(`${name} store`, queue.now + ms)
+    },
+    isolated: () => {
+      const name = chance.of(names)
+      const ms = chance.of([10 * second, 40 * second, 2 * minute])
+      // It notices its line when it next tries its witnesses, and then takes its share back.
+      disturb(`isolated ${name}`, ms + 10 * second)
+      cuts.set(`${name} peers`, queue.now + ms)
+      isolations.push({ from: queue.now, to: queue.now + ms })
+    },
+    dead: () => {
+      const name = chance.of(names)
+      if (gone.size > 0 || names.length < 3 || !live.has(name)) return
+      disturb(`dead ${name}`, second)
+      gone.add(name)
+      kill(name)
+    },
+    upgraded: () => {
+      let at = 0
+      disturb('upgraded', names.length * 12 * second)
+      for (const name of names) {
+        queue.after(at, () => {
+          const node = live.get(name)
+          if (!node?.isAwake) return
+          node.stop(() => {
+            kill(name)
+            queue.after(chance.between(second, 4 * second), () => start(name))
+          })
+        })
+        at += 11 * second
+      }
+    },
+    'store-restarted': () => {
+      const ms = chance.between(second, 8 * second)
+      disturb('store-restarted', ms)
+      store.downUntil = queue.now + ms
+    },
+    'store-slow': () => {
+      const ms = chance.between(20 * second, minute)
+      disturb('store-slow', ms)
+      store.slowUntil = queue.now + ms
+    },
+    'store-gone': () => {
+      const ms = chance.between(20 * second, 120 * second)
+      disturb('store-gone', ms)
+      store.downUntil = queue.now + ms
+    },
+    'store-failed-over': () => {
+      const ms = chance.between(second, 8 * second)
+      const isAtOnce = chance.is(0.4)
+      disturb('store-failed-over', ms + second + (isAtOnce ? 0 : 30 * second))
+      const loseSince = (): void => {
+        armed = undefined
+        keepForFailover()
+        queue.after(chance.between(20, second), () => {
+          failOver()
+          store.downUntil = queue.now + ms
+        })
+      }
+      // Often right after a write that was acknowledged.
+      if (isAtOnce) loseSince()
+      else armed = loseSince
+      queue.after(30 * second, () => armed?.())
+    },
+    'answers-lost': () => {
+      const ms = chance.between(10 * second, 40 * second)
+      disturb('answers-lost', ms)
+      store.lossyUntil = queue.now + ms
+    },
+    'clock-set': () => {
+      const name = chance.of(names)
+      clockOf.set(name, chance.between(-10 * minute, 10 * minute))
+    },
+  }
+  const plan = new Chance(seed + 500_009)
+  for (const name of names) {
+    if (chance.is(0.3)) clockOf.set(name, chance.between(-10 * minute, 10 * minute))
+    queue.at(chance.between(0, 2 * second), () => start(name))
+  }
+  disturb('start', 40 * second)
+  const all = losesRoutes ? ['killed', 'frozen'] : Object.keys(faults)
+  for (let at = 2 * minute; at < calmAt - 3 * minute; ) {
+    const what = plan.of(all)
+    queue.at(at, () => faults[what]?.())
+    at += plan.is(0.2) ? plan.between(second, 20 * second) : plan.between(50 * second, 4 * minute)
+  }
+  const peersOf = [...new Set(versions.flatMap(({ monitors }) => [...monitors.values()].map(({ peer }) => peer)))]
+  for (const peer of losesRoutes ? peersOf : [])
+    for (let from = plan.between(2 * minute, 5 * minute); from < calmAt - 5 * minute; ) {
+      const to = from + plan.of([30 * second, 3 * minute, 5 * minute])
+      for (const node of plan.is(0.8) ? [plan.of(names)] : names.slice(1)) routes.push({ from, to, node, peer })
+      from = to + plan.between(3 * minute, 6 * minute)
+    }
+  // Some take their time, so that a node is lost that alone has a monitor.
+  const slowness = new Chance(seed + 700_001).is(0.15) ? 4 : 1
+  for (const version of losesRoutes ? [] : versions.slice(1)) {
+    let after = 0
+    queue.at(version.at, () => disturb('rollout', 40 * second * names.length * slowness))
+    for (const name of names) {
+      queue.at(version.at + after, () => {
+        versionAt.set(name, version)
+        reloadedAt = queue.now
+        const node = live.get(name)
+        node?.after(0, () => node.reload(version))
+      })
+      after += slowness * chance.between(2 * second, 40 * second)
+    }
+  }
+
+  // What is looked at, once a second.
+
+  const calmMs = new Map<string, number>()
+  let ableSince: number | undefined
+  const runsAt = new Map<string, { at: number; runs: number }>()
+  const inspect = (): void => {
+    const awake = [...live.values()].filter(({ isAwake }) => isAwake)
+    const time = queue.now
+    if (!store.isOut()) for (const name of names) renewableMs.set(name, (renewableMs.get(name) ?? 0) + second)
+    for (const { name, member } of awake) {
+      const row = renewals.get(name)
+      const isMember = member.mode(time) === 'member'
+      if (isMember && row && time - row.at >= outMs && time > failedOverAt + 20 * second)
+        broken('a lease ends in time', `${name} is a member ${time - row.at} ms after its renewal`)
+    }
+    for (const { from, to, node: name, peer } of routes) {
+      // The owner does not reach it, and every other node does.
+      const stood = time - from
+      const node = awake.find((one) => one.name === name)
+      const others = awake.filter((one) => one !== node)
+      const isSole = !others.some((one) => lacksRoute(one.name, peer, from, time))
+      const isPlain = !wasBad(peer, from - 2 * minute, time) && isSole && others.length > 0
+      if (!node || time >= to || !isPlain || disturbedBetween(from - minute, time)) continue
+      const [key] = [...node.version.monitors].find(([, spec]) => spec.peer === peer) ?? []
+      if (key !== undefined && (silentAt.get(key) ?? 0) > from - minute) continue
+      if (key === undefined || !node.keys.has(key) || stood < peer.everyMs + confirmMs + 25 * second) continue
+      const state = node.states.stateOf({ key, check: 'connect' })
+      const isWarning = typeof state === 'object' && state.incident?.level === 'warning'
+      if (!isWarning || !state.message.startsWith(`${name} cannot reach it, `))
+        broken('nodes that do not agree warn', `${name}: ${key} after ${stood} ms`, `${name} ${key} ${from}`)
+    }
+    const isAble = awake.some(({ name, startedAt }) => !isCut(name, 'peers') && time - startedAt > 5 * second)
+    if (!isAble) ableSince = undefined
+    else ableSince ??= time
+    const common = [...(awake[0]?.version.monitors ?? [])].filter(([key]) =>
+      awake.every(({ version }) => version.monitors.has(key)),
+    )
+    for (const [key, { peer }] of common) {
+      // Runs go on.
+      const since = Math.max(ranAt.get(key) ?? 0, lastTurn(), reloadedAt, ableSince ?? time)
+      const isReady = time >= Math.max(store.downUntil, store.slowUntil, store.lossyUntil)
+      // An isolated owner whose peer has failed anyway notices it when it looks for that, every 30 s.
+      const isHidden = wasBad(peer, time - 5 * minute, time) && isolations.some(({ to }) => time - to < 35 * second)
+      const bound = peer.everyMs + 20 * second + (isHidden ? 35 * second : 0)
+      if (isReady && time - since > bound) broken('somebody runs it', `${key} for ${time - since} ms`, key)
+      if (!isCalm(25 * second)) {
+        runsAt.delete(key)
+        continue
+      }
+      const watching = awake.filter(({ keys }) => keys.has(key))
+      if (watching.length !== 1)
+        broken('one node runs it', `${key}: ${watching.map(({ name }) => name).join(' ')}`, key)
+      // Runs are not doubled.
+      const runs = scheduledRuns.get(key) ?? 0
+      const from = runsAt.get(key) ?? { at: time, runs }
+      runsAt.set(key, from)
+      if (runs - from.runs > 2 + (1.1 * (time - from.at)) / peer.everyMs)
+        broken('no needless runs', `${key} ran ${runs - from.runs} times in ${time - from.at} ms`, key)
+    }
+    // What stands is told.
+    const subjects = [
+      ...common.map(([key, { peer, dependsOn }]) => ({ key, peer, dependsOn })),
+      ...awake.map(({ name }) => {
+        const key = machineKey(name, 'Host/disk')
+        return { key, peer: disks.get(key) as Peer, dependsOn: [] as readonly string[] }
+      }),
+    ]
+    for (const { key, peer, dependsOn } of subjects) {
+      const isCause = dependsOn.some((of) => {
+        const cause = peerOf(of) as Peer
+        const isUnreached = names.some((name) => lacksRoute(name, cause, time - 3 * minute, time))
+        return isUnreached || wasBad(cause, time - 3 * minute, time)
+      })
+      const fault = faultAt(peer, time)
+      if (!fault || !isCalm(20 * second) || isCause) {
+        calmMs.delete(key)
+        continue
+      }
+      const stood = (calmMs.get(key) ?? 0) + second
+      calmMs.set(key, stood)
+      // Another node has the time of a confirmation and 10 s for its answer, and delays nothing by more than that.
+      const owner = awake.find(({ keys }) => keys.has(key))
+      const state = owner?.states.stateOf({ key, check: 'connect' })
+      const isFailed = typeof state === 'object' && state.level === 'failed'
+      const answerMs = confirmMs + 10 * second
+      // Another class of fault than the one that another node contested counts from its own first run.
+      const isOther =
+        fault.kind === 'protocol' && owner !== undefined && lacksRoute(owner.name, peer, time - minute, time)
+      if (owner && !isOther && stood > peer.everyMs + answerMs + 10 * second && dependsOn.length === 0 && !isFailed)
+        broken('confirmed in time', `${key} stands since ${time - fault.from} ms`, key)
+      for (const receiver of receivers) {
+        const worksMs = time - worksSince(receiver)
+        const waits = receiver.rules.folds ? 75 * second : 0
+        const bound = confirmMs + peer.everyMs + minute + waits
+        if (Math.min(stood, worksMs - 3 * minute) <= bound) continue
+        if (!receiver.views.get(`${key} connect`)?.isOpen)
+          broken(
+            'what stands is told',
+            `${key} stands since ${time - fault.from} ms, ${receiver.rules.name} does not know`,
+            `${key} ${receiver.rules.name}`,
+          )
+      }
+    }
+    // Nodes that are out are known.
+    for (const name of names) {
+      const outMsNow = time - (lastRenewal.get(name) ?? 0)
+      if (!isCalm(30 * second) || left.has(name) || awake.length === 0) continue
+      const isOut = awake.some(({ states }) => {
+        const state = states.stateOf({ key: nodesKey, check: 'node', item: name })
+        return typeof state === 'object' && state.incident !== undefined
+      })
+      if (
+        outMsNow > reportedOutMs + 20 * second + 2 * second &&
+        !isOut &&
+        time - disturbedUntil > reportedOutMs + 20 * second
+      )
+        broken('a node that is out is known', `${name} for ${outMsNow} ms`, name)
+      if (outMsNow < 10 * second && isOut && isCalm(minute))
+        broken('a node that is out is known', `${name} is back`, name)
+    }
+    // Memory and store agree.
+    if (isCalm(20 * second) && time % (5 * second) === 0) agree(awake)
+  }
+  const agree = (awake: readonly SimNode[]): void => {
+    const { states, incidents, outbox } = table.stored
+    const inStore = new Map(states.map(({ row, state }) => [subjectName(row), state.incident?.id]))
+    const rowsInStore = new Map(outbox.map((one) => [`${one.receiver} ${subjectName(one.subject)}`, one.row]))
+    const open = new Map(
+      incidents.flatMap((one) => (one.endedAt === undefined ? [[one.id, subjectName(one)] as const] : [])),
+    )
+    const subjectsInMemory = new Set<string>()
+    for (const node of awake) {
+      if (!node.isStored) return
+      for (const view of node.states.views(node.now)) {
+        const name = subjectName(view)
+        const { incident } = view.state
+        subjectsInMemory.add(name)
+        if (inStore.get(name) !== incident?.id)
+          broken(
+            'memory and store agree',
+            `${node.name}: ${name} is ${incident?.id} and stored as ${inStore.get(name)}`,
+            name,
+          )
+        if (incident && !open.has(incident.id))
+          broken('memory and store agree', `${incident.id} of ${name} is not stored`, name)
+        if (incident) open.delete(incident.id)
+      }
+      for (const one of node.outbox.rows()) {
+        const id = `${one.receiver} ${subjectName(one.subject)}`
+        if (gistOf(one.row) !== gistOf(rowsInStore.get(id)))
+          broken('memory and store agree', `${node.name}: what it told ${id} is stored otherwise`, id)
+        rowsInStore.delete(id)
+      }
+    }
+    const away = names.filter((name) => awake.every((node) => node.name !== name))
+    const isAwaited = (key: string): boolean =>
+      away.some((name) => {
+        const isLate = queue.now - (lastRenewal.get(name) ?? 0) > awayMs + 10 * second
+        return !isLate && versionOf.get(name)?.monitors.has(key) === true
+      })
+    const isOfAwake = (key: string): boolean => {
+      const machine = nodeOfKey(key)
+      return machine === undefined ? !isAwaited(key) : awake.some(({ name }) => name === machine)
+    }
+    for (const [id, of] of open)
+      if (isOfAwake(of.split(' ')[0] ?? '')) broken('memory and store agree', `nobody has ${id} of ${of}`, of)
+    for (const { subject: of, receiver } of outbox)
+      if (rowsInStore.has(`${receiver} ${subjectName(of)}`) && isOfAwake(of.key))
+        broken('memory and store agree', `nobody has what ${receiver} was told of ${subjectName(of)}`, subjectName(of))
+    for (const { row } of states)
+      if (!subjectsInMemory.has(subjectName(row)) && isOfAwake(row.key))
+        broken('memory and store agree', `nobody has the state of ${subjectName(row)}`, subjectName(row))
+  }
+  for (let at = second; at <= endAt; at += second) queue.at(at, inspect)
+  queue.at(calmAt, () => {
+    for (const name of names)
+      if (!live.has(name) && !gone.has(name)) queue.after(second, () => live.has(name) || start(name))
+    disturb('end', 2 * minute)
+  })
+
+  queue.runUntil(endAt)
+
+  // After a long calm, everybody knows that all is well.
+
+  for (const receiver of receivers) {
+    const to = receiver.rules.name
+    for (const [name, view] of receiver.views) {
+      const machine = nodeOfKey(name)
+      const isAway = machine !== undefined && gone.has(machine)
+      const isOut = name.startsWith(`${nodesKey} `) && [...gone].some((node) => name.endsWith(` ${node}`))
+      if (!view.isOpen || isAway || isOut) continue
+      // Sent by a process without the store that ended before it reached the store again: a known limit.
+      if (view.senders.size === 0) count('orphan')
+      else broken('each incident ends', `${to} believes ${name} ${view.incident}`)
+    }
+    for (const [incident, { begins, ends, at, isAlone, subject: of, senders }] of receiver.tales) {
+      const machine = nodeOfKey(of)
+      const isAway = (machine !== undefined && gone.has(machine)) || of.startsWith(`${nodesKey} `)
+      if (isAway || begins === 0) continue
+      if (ends === 0 && senders.size > 0)
+        broken('each incident ends', `${to} never got the end of ${incident} of ${of}`)
+      if (!isAlone && ends > 1 && !disturbedBetween(at, endAt) && !wasPerhapsLost(receiver))
+        broken('nothing twice', `${to} got ${ends} ends of ${incident} of ${of}`)
+    }
+  }
+  return { digest: (digest >>> 0).toString(16), lines, violations, counts }
+}

@@ -1,0 +1,876 @@
+import type { Delivery } from '../../../src/core/watch/notify/receiver.ts'
+import type * as Shipped from '../../../src/core/watch/outbox/index.ts'
+import {
+  acksThatEnd,
+  lapsedAcks,
+  type QuietRules,
+  type StoredQuiet,
+  silencesOf,
+} from '../../../src/core/watch/quiet/index.ts'
+import type { Incident, StoredSubject, Transition } from '../../../src/core/watch/states/index.ts'
+import { Chance } from './chance.ts'
+import { Queue } from './queue.ts'
+
+/** What is simulated: the shipped outbox, or a copy with a defect. */
+export type Subject = { readonly Outbox: typeof Shipped.Outbox }
+
+export type Outcome = {
+  /** A digest of the trace. */
+  readonly digest: string
+  /** The trace itself, if it was asked for. */
+  readonly lines: readonly string[]
+  /** The broken rules, at most 20: the name of the rule, then what happened. */
+  readonly violations: readonly string[]
+  readonly counts: Readonly<Record<string, number>>
+}
+
+const second = 1_000
+const minute = 60 * second
+const hour = 60 * minute
+const day = 24 * hour
+const confirmMs = 20 * second
+const recoverMs = 10 * second
+/** In calm times, everything is told within this time: a message a minute, a pause of 5 min, a look at the monitor. */
+const boundMs = 10 * minute
+const giveUpMs = 7 * day
+const brokenMs = 10 * minute
+
+type Level = 'ok' | 'warning' | 'failed'
+/** What a peer shows from `begin` on. */
+type Segment = { readonly begin: number; readonly level: Level; readonly isFlapping: boolean }
+type Span = { readonly from: number; readonly to: number }
+
+type Peer = {
+  readonly subject: StoredSubject
+  readonly everyMs: number
+  readonly segments: readonly Segment[]
+  /** Its faults rest on a cause. */
+  readonly isVictim: boolean
+  readonly quiet: readonly Span[]
+  /** When somebody acknowledges what stands. */
+  readonly acksAt: readonly number[]
+  /** When its fault becomes another one. */
+  readonly turnsAt: readonly number[]
+  /** Runs come to no verdict. */
+  readonly starved: readonly Span[]
+  readonly removedAt: number
+  // What svc knows, which survives a kill.
+  incident: Incident | undefined
+  changedAt: number
+  acked: Acked | undefined
+  /** When the latest run began that somebody asked for, or that ran before a kill. */
+  ranAt: number
+}
+
+/** A fault as it was when somebody acknowledged it, and since when it is no longer that one. */
+type Acked = {
+  readonly incident: string
+  readonly level: string
+  readonly kind: string
+  readonly from: number
+  brokenAt: number | undefined
+}
+
+/** `mute`: it receives all, and each answer is lost. */
+type Mode = 'up' | 'down' | 'dark' | 'lossy' | 'mute' | 'slow' | 'refuses' | 'picky' | 'busy'
+type View = {
+  incident: string
+  isStanding: boolean
+  level: string
+  isFlapping: boolean
+  beganAt: number
+  at: number
+}
+type Receiver = {
+  readonly rules: Shipped.ReceiverRules
+  readonly windows: readonly (Span & { readonly mode: Mode })[]
+  readonly views: Map<string, View>
+  /** Incidents of which it received anything but the end, and the subjects that they are of. */
+  readonly begins: Map<string, string>
+  /** Incidents of which it received the end. */
+  readonly over: Set<string>
+  readonly incidents: Set<string>
+  /** Items that it accepted, of which svc has stored the answer. */
+  readonly certain: Set<string>
+  readonly poisoned: string
+  /** It always takes seconds to answer, so that what it is told ends meanwhile. */
+  readonly isSlow: boolean
+  gaveUp: boolean
+  messageAt: number
+  attemptAt: number
+  attempts: number
+  failingSince: number | undefined
+  notBefore: number
+}
+type OwnIncident = {
+  readonly peer: Peer
+  readonly id: string
+  readonly from: number
+  level: string
+  to: number
+  isTroubled: boolean
+}
+
+const idOf = ({ key, check, item }: StoredSubject): string => JSON.stringify([key, check, item])
+const isWithin = (spans: readonly Span[], at: number): boolean => spans.some(({ from, to }) => from <= at && at < to)
+
+function segmentsOf(chance: Chance, endAt: number): readonly Segment[] {
+  const segments: Segment[] = [{ begin: 0, level: 'ok', isFlapping: false }]
+  const isLong = endAt > 2 * day
+  let at = chance.between(minute, isLong ? 6 * hour : 20 * minute)
+  while (at < endAt - 2 * hour) {
+    const isFlapping = chance.is(0.1)
+    const changes = isFlapping ? 1 : chance.of([1, 1, 1, 2, 3, 12])
+    // What gets worse and eases again and again does so between the attempts at a receiver.
+    const lengths = [40 * second, 3 * minute, ...(changes > 3 ? [] : [12 * minute, isLong ? 30 * hour : 2 * hour])]
+    let level: Level = chance.of(['failed', 'failed', 'warning'] as const)
+    for (let left = changes; left > 0; left -= 1) {
+      segments.push({ begin: at, level, isFlapping })
+      at += chance.of(lengths) + chance.between(0, minute)
+      level = level === 'failed' ? 'warning' : 'failed'
+    }
+    if (chance.is(0.1)) return segments
+    segments.push({ begin: at, level: 'ok', isFlapping: false })
+    at += chance.of([45 * second, 10 * minute, isLong ? 20 * hour : 90 * minute]) + chance.between(0, 5 * minute)
+  }
+  return segments
+}
+
+function spansOf(chance: Chance, endAt: number, probability: number, lengths: readonly number[]): readonly Span[] {
+  const spans: Span[] = []
+  if (!chance.is(probability)) return spans
+  for (let at = chance.between(0, endAt / 2); at < endAt - 3 * hour; at += chance.between(hour, endAt / 2)) {
+    const to = Math.min(endAt - 2 * hour, at + chance.of(lengths))
+    spans.push({ from: at, to })
+    at = to
+  }
+  return spans
+}
+
+const momentsOf = (chance: Chance, endAt: number, count: number): readonly number[] =>
+  Array.from({ length: count }, () => chance.between(minute, endAt - 2 * hour)).toSorted((a, b) => a - b)
+
+const faults = ['refused', 'timeout', 'auth', 'data', 'tls', 'auth'] as const
+const unreachableFaults: ReadonlySet<string> = new Set(['refused', 'timeout', 'tls'])
+
+function peersOf(chance: Chance, hands: Chance, endAt: number): readonly Peer[] {
+  return Array.from({ length: chance.between(2, 8) }, (_, at): Peer => {
+    const key = `Sql/postgres/${at}`
+    return {
+      subject: { key, type: 'Sql', monitor: `postgres ${at}`, check: 'connect', ...(at === 1 ? { item: '/a' } : {}) },
+      everyMs: chance.of([30 * second, minute, 5 * minute]),
+      segments: segmentsOf(chance, endAt),
+      isVictim: at > 0 && chance.is(0.15),
+      quiet: spansOf(chance, endAt, 0.2, [5 * minute, hour]),
+      acksAt: momentsOf(hands, endAt, hands.is(0.4) ? hands.between(4, 30) : 0),
+      turnsAt: momentsOf(hands, endAt, hands.is(0.5) ? hands.between(3, 20) : 0),
+      starved: spansOf(chance, endAt, 0.1, [4 * minute, 20 * minute]),
+      removedAt: chance.is(0.1) ? chance.between(hour, endAt - 2 * hour) : Number.POSITIVE_INFINITY,
+      incident: undefined,
+      changedAt: 0,
+      acked: undefined,
+      ranAt: Number.NEGATIVE_INFINITY,
+    }
+  })
+}
+
+function receiversOf(chance: Chance, endAt: number): readonly Receiver[] {
+  return Array.from({ length: chance.between(2, 4) }, (_, at): Receiver => {
+    const windows: (Span & { readonly mode: Mode })[] = []
+    let from = chance.between(0, hour)
+    while (from < endAt - 3 * hour) {
+      const mode = chance.of(['down', 'dark', 'lossy', 'mute', 'mute', 'slow', 'refuses', 'picky', 'busy'] as const)
+      // Whoever never answers is sent the same for as long as it does not: hours show no more than minutes.
+      const isLong = endAt > day && mode !== 'mute'
+      const long = !isLong ? [] : endAt > 8 * day ? [25 * hour, 7.5 * day] : [25 * hour]
+      const ms = chance.of([2 * minute, 15 * minute, 40 * minute, ...long])
+      const to = Math.min(from + ms, endAt - 2.5 * hour)
+      windows.push({ from, to, mode })
+      from = to + chance.between(10 * minute, 3 * hour)
+    }
+    const isStrict = at === 1 && chance.is(0.5)
+    return {
+      rules: {
+        name: `r${at}`,
+        folds: chance.is(0.6),
+        remindMs: chance.of([Number.POSITIVE_INFINITY, hour, 4 * hour]),
+        wants: (_subject, level) => !isStrict || level === 'failed',
+      },
+      windows,
+      views: new Map(),
+      begins: new Map(),
+      over: new Set(),
+      incidents: new Set(),
+      certain: new Set(),
+      poisoned: 'Sql/postgres/0',
+      isSlow: chance.is(0.4),
+      gaveUp: false,
+      messageAt: Number.NEGATIVE_INFINITY,
+      attemptAt: Number.NEGATIVE_INFINITY,
+      attempts: 0,
+      failingSince: undefined,
+      notBefore: 0,
+    }
+  })
+}
+
+/** One process with its outbox, its store and its receivers, for 6 hours to 9 days. */
+export function simulate(subject: Subject, seed: number, keepLines = false): Outcome {
+  const queue = new Queue()
+  const chance = new Chance(seed)
+  // Most are short, so that many fit into a second.
+  const endAt = seed % 200 === 0 ? 9 * day : chance.is(0.06) ? 40 * hour : 6 * hour
+  const peers = peersOf(chance, new Chance(seed + 1_000_003), endAt)
+  const receivers = receiversOf(chance, endAt)
+  const byName = new Map(receivers.map((one) => [one.rules.name, one]))
+  const byId = new Map(peers.map((peer) => [idOf(peer.subject), peer]))
+  const origin = 1_700_000_000_000
+  const now = (): number => origin + queue.now
+  const lines: string[] = []
+  const violations: string[] = []
+  const counts: Record<string, number> = {}
+  let digest = 0x811c9dc5
+
+  const trace = (line: string): void => {
+    const text = `${queue.now} ${line}`
+    for (let at = 0; at < text.length; at += 1) digest = Math.imul(digest ^ text.charCodeAt(at), 0x01000193)
+    if (keepLines) lines.push(text)
+  }
+  const broken = (rule: string, text: string): void => {
+    trace(`BROKEN ${rule}: ${text}`)
+    if (violations.length < 20) violations.push(`${rule}: ${text} (${(queue.now / minute).toFixed(1)} min)`)
+  }
+  const count = (what: string): void => {
+    counts[what] = (counts[what] ?? 0) + 1
+  }
+
+  // The truth.
+
+  const segmentAt = (peer: Peer, at: number): Segment => {
+    let current = peer.segments[0] as Segment
+    for (const segment of peer.segments) {
+      if (segment.begin > at) break
+      current = segment
+    }
+    return current
+  }
+  const isQuiet = (peer: Peer): boolean => isWithin(peer.quiet, queue.now)
+  const faultOf = ({ turnsAt }: Peer): (typeof faults)[number] => {
+    const turns = turnsAt.filter((at) => at <= queue.now).length
+    return faults[turns % faults.length] ?? 'auth'
+  }
+  const kindOf = (peer: Peer): string => (unreachableFaults.has(faultOf(peer)) ? 'unreachable' : faultOf(peer))
+  /** What people acknowledge by hand, which the store keeps. */
+  let entries: readonly StoredQuiet[] = []
+  let rules: QuietRules = { clock: [], entries }
+  const keepEntries = (next: readonly StoredQuiet[]): void => {
+    // What is over decides nothing any more. A store keeps it for a week, which only takes time here.
+    entries = next.filter((one) => one.ended === undefined || isStanding(one))
+    rules = { clock: [], entries }
+  }
+  const isStanding = (one: StoredQuiet): boolean =>
+    one.what === 'ack' && byId.get(idOf(one.subject))?.incident?.id === one.incident
+  /** What was acknowledged, by the truth. */
+  const ackOf = ({ acked, incident }: Peer): Acked | undefined =>
+    acked && acked.incident === incident?.id ? acked : undefined
+  const isAcked = (peer: Peer): boolean => {
+    const acked = ackOf(peer)
+    return acked !== undefined && acked.brokenAt === undefined
+  }
+  const compareWithAck = (peer: Peer): void => {
+    const acked = ackOf(peer)
+    // What changes while svc is down, and changes back, nobody sees.
+    if (!acked || acked.brokenAt !== undefined || !peer.incident || isDown) return
+    const { level } = peer.incident
+    const isWorse = level === 'failed' && acked.level === 'warning'
+    if (isWorse || (level === acked.level && kindOf(peer) !== acked.kind)) acked.brokenAt = queue.now
+  }
+  let settled = (): void => {}
+  const acknowledge = (peer: Peer): void => {
+    const { incident, subject: of } = peer
+    if (!incident || incident.cause || isDown || isAcked(peer)) return
+    trace(`acknowledged ${incident.id} ${incident.level} ${faultOf(peer)}`)
+    count('ack')
+    const { id, level } = incident
+    const wish = { id: `ack-${queue.now}`, from: now(), until: now() + 30 * day, by: 'alice', reason: 'INC-7' }
+    keepEntries([...entries, { ...wish, what: 'ack', subject: of, incident: id, level, fault: faultOf(peer) }])
+    peer.acked = { incident: id, level, kind: kindOf(peer), from: queue.now, brokenAt: undefined }
+    settled()
+  }
+  for (const peer of peers) {
+    for (const at of peer.acksAt) queue.at(at, () => acknowledge(peer))
+    for (const at of peer.turnsAt) {
+      queue.at(at, () => {
+        compareWithAck(peer)
+        settled()
+      })
+    }
+  }
+  /** The last time at which anything was not as usual, for all receivers. */
+  let disturbedUntil = 0
+  const disturbances: Span[] = []
+  const disturb = (what: string, ms: number): void => {
+    trace(`disturbed by ${what} for ${ms}`)
+    count(what)
+    disturbances.push({ from: queue.now, to: queue.now + ms })
+    disturbedUntil = Math.max(disturbedUntil, queue.now + ms)
+  }
+  const windowOf = ({ windows }: Receiver, at: number) => windows.find(({ from, to }) => from <= at && at < to)
+  const calmSince = (receiver: Receiver): number =>
+    receiver.windows.reduce(
+      (latest, { from, to }) => (from <= queue.now ? Math.max(latest, Math.min(to, queue.now)) : latest),
+      Math.max(disturbedUntil, receiver.notBefore),
+    )
+
+  const storeDown = spansOf(chance, endAt, 0.3, [5 * second, 45 * second])
+  for (const { from, to } of storeDown) queue.at(from, () => disturb('store down', to - from))
+
+  // What is stored, and what a kill leaves.
+
+  const stored = new Map<string, Shipped.StoredRow>()
+  const own = new Map<string, OwnIncident>()
+  let startedAt = 0
+  let isDown = true
+  let kill = (_what: string, _ms?: number): void => {}
+  let evaluate = (_peer: Peer): void => {}
+
+  const latestOf = (peer: Peer) => {
+    const phase = (idOf(peer.subject).length * 7_919) % peer.everyMs
+    let at = Math.floor((queue.now - phase) / peer.everyMs) * peer.everyMs + phase
+    while (isWithin(peer.starved, at)) at -= peer.everyMs
+    if (at < startedAt) at = Number.NEGATIVE_INFINITY
+    at = Math.max(at, peer.ranAt)
+    if (at === Number.NEGATIVE_INFINITY) return undefined
+    const { level, begin } = segmentAt(peer, at)
+    return { level, at: origin + at, since: origin + Math.min(at, Math.max(begin, startedAt)) }
+  }
+
+  const live = (): void => {
+    let isDead = false
+    isDown = false
+    startedAt = queue.now
+    trace('started')
+    for (const peer of peers) compareWithAck(peer)
+    const after = (ms: number, run: () => void): void => {
+      queue.after(ms, () => {
+        if (!isDead) run()
+      })
+    }
+    const lookup: Shipped.Lookup = (one) => {
+      const peer = byId.get(idOf(one))
+      if (!peer || queue.now >= peer.removedAt) return 'removed'
+      if (queue.now < startedAt + 2 * second) return 'unknown'
+      const { incident } = peer
+      const state = stateOf(peer)
+      const silences = silencesOf(peer.subject, state, rules, now())
+      return {
+        subject: peer.subject,
+        state: { ...state, latest: latestOf(peer), message: incident ? 'it fails' : 'fine', depth: 'Basic' },
+        isQuiet: isQuiet(peer) || silences.length > 0,
+        lapsedAcks: lapsedAcks(incident?.id, entries),
+      }
+    }
+    const stateOf = (peer: Peer) => {
+      const { incident } = peer
+      return { level: incident?.level ?? ('ok' as const), fault: incident && faultOf(peer), incident }
+    }
+    const endAcks = (): void => {
+      const ending = acksThatEnd(
+        entries,
+        (one) => {
+          const peer = byId.get(idOf(one))
+          return !peer || queue.now >= peer.removedAt ? 'removed' : stateOf(peer)
+        },
+        now(),
+      )
+      for (const { entry, why } of ending) {
+        trace(`acknowledgement of ${entry.incident} ends: ${why}`)
+        count(`ack ${why}`)
+        keepEntries(entries.map((one) => (one.id === entry.id ? { ...one, ended: { at: now(), by: '-', why } } : one)))
+      }
+    }
+    const outbox = new subject.Outbox(now(), lookup)
+    const dirty = new Map<string, Shipped.StoredRow>()
+    let waiters: ((isStored: boolean) => void)[] = []
+    let isWriting = false
+
+    const write = (): void => {
+      if (isWriting) return
+      isWriting = true
+      const batch = [...dirty]
+      const calls = waiters
+      waiters = []
+      after(chance.between(2, 30), () => {
+        isWriting = false
+        const isStored = !isWithin(storeDown, queue.now)
+        if (isStored) {
+          for (const [key, row] of batch) {
+            if (row.row) stored.set(key, JSON.parse(JSON.stringify(row)) as Shipped.StoredRow)
+            else stored.delete(key)
+            if (dirty.get(key) === row) dirty.delete(key)
+          }
+        } else after(second, write)
+        for (const call of calls) call(isStored)
+        if (waiters.length > 0) write()
+      })
+    }
+    const store = (rows: readonly Shipped.StoredRow[], done: (isStored: boolean) => void = () => {}): void => {
+      for (const row of rows) dirty.set(`${row.receiver} ${idOf(row.subject)}`, row)
+      waiters.push(done)
+      write()
+    }
+
+    const carryOut = (effects: readonly Shipped.OutboxEffect[]): void => {
+      for (const effect of effects) {
+        if (effect.type === 'store') store(effect.rows)
+        else if (effect.type === 'ask') {
+          count('ask')
+          const peer = peers.find(({ subject: of }) => of.key === effect.key)
+          const at = queue.now + chance.between(50, 500)
+          after(chance.between(600, 4_000), () => {
+            if (peer && !isWithin(peer.starved, at)) peer.ranAt = Math.max(peer.ranAt, at)
+            tick()
+          })
+        } else if (effect.type === 'given up') {
+          const receiver = byName.get(effect.receiver)
+          if (receiver) receiver.gaveUp = true
+          count('given up')
+        } else if (effect.type === 'send') {
+          const { receiver, attempt, items, rows } = effect
+          store(rows, (isStored) => {
+            if (isStored) send(receiver, attempt, items)
+            else {
+              carryOut(outbox.withheld(receiver, attempt, now()))
+              tick()
+            }
+          })
+        }
+      }
+    }
+
+    const send = (name: string, attempt: number, items: readonly Shipped.NoticeItem[]): void => {
+      const receiver = byName.get(name)
+      if (!receiver) return
+      count('attempt')
+      observeAttempt(receiver)
+      const ids = items.map(({ id }) => id)
+      if (new Set(ids).size < ids.length) broken('nothing twice', `${name} gets an item twice in one message`)
+      for (const item of items) {
+        checkTruth(receiver, item)
+        checkStored(receiver, item)
+      }
+      if (chance.is(0.01)) {
+        kill('before sending')
+        return
+      }
+      const sentAt = queue.now
+      const answer = (ms: number, delivery: Delivery): void => {
+        after(ms, () => {
+          if (delivery.what === 'accepted') receiver.failingSince = undefined
+          else if (delivery.what === 'later' || delivery.ids === undefined) receiver.failingSince ??= queue.now
+          if (delivery.what === 'later' && delivery.afterMs !== undefined)
+            receiver.notBefore = queue.now + Math.min(hour, delivery.afterMs)
+          if (delivery.what === 'refused' && delivery.ids === undefined) receiver.notBefore = queue.now + 5 * minute
+          trace(`answer of ${name}: ${delivery.what}`)
+          carryOut(outbox.answered(name, attempt, delivery, now()))
+          if (delivery.what === 'accepted') {
+            receiver.messageAt = queue.now
+            store([], (isStored) => {
+              if (isStored) for (const { id } of items) receiver.certain.add(id)
+            })
+          }
+          tick()
+        })
+      }
+      const receive = (ms: number, some: readonly Shipped.NoticeItem[]): void => {
+        // A request on its way arrives even if its sender is killed, unless the next process works by then.
+        queue.after(ms, () => {
+          if (isDead && !isDown) return
+          if (sentAt - receiver.messageAt < minute && receiver.rules.folds && receiver.messageAt > startedAt)
+            broken('one message a minute', `${name} after ${sentAt - receiver.messageAt} ms`)
+          for (const item of some) observe(receiver, item)
+          if (!isDead && chance.is(0.02)) kill('before the answer')
+        })
+      }
+      const mode = windowOf(receiver, queue.now)?.mode ?? (receiver.isSlow ? 'slow' : 'up')
+      const later = (isPerhapsReceived: boolean, afterMs?: number): Delivery => ({
+        what: 'later',
+        message: mode,
+        isPerhapsReceived,
+        ...(afterMs === undefined ? {} : { afterMs }),
+      })
+      if (mode === 'down') answer(5, later(false))
+      else if (mode === 'dark') answer(10 * second, later(true))
+      else if (mode === 'busy') answer(20, later(false, chance.of([20 * minute, 2 * hour])))
+      else if (mode === 'refuses') answer(20, { what: 'refused', message: 'HTTP 403' })
+      else if (mode === 'mute' || (mode === 'lossy' && chance.is(0.6))) {
+        receive(20, items)
+        answer(10 * second, later(true))
+      } else if (mode === 'picky' && items.some((item) => item.subject.key === receiver.poisoned)) {
+        const bad = items.filter((item) => item.subject.key === receiver.poisoned)
+        const good = items.filter((item) => !bad.includes(item))
+        receive(20, good)
+        answer(30, { what: 'refused', message: 'HTTP 400', ids: bad.map(({ id }) => id) })
+      } else {
+        const ms = mode === 'slow' ? chance.between(second, 9 * second) : chance.between(5, 60)
+        receive(ms, items)
+        answer(ms + 5, { what: 'accepted' })
+      }
+    }
+
+    let cancelTimer = (): void => {}
+    const tick = (): void => {
+      endAcks()
+      cancelTimer()
+      const { effects, nextAt } = outbox.tick(now())
+      carryOut(effects)
+      if (nextAt === Number.POSITIVE_INFINITY) return
+      let isCancelled = false
+      cancelTimer = () => {
+        isCancelled = true
+      }
+      after(Math.max(1, nextAt - now()), () => {
+        if (!isCancelled) tick()
+      })
+    }
+
+    settled = () => {
+      if (!isDead) tick()
+    }
+
+    evaluate = (peer) => {
+      if (isDead || queue.now >= peer.removedAt) return
+      const { level, begin, isFlapping } = segmentAt(peer, queue.now)
+      const before = peer.incident
+      const holdMs = level === 'ok' ? recoverMs : confirmMs
+      if (isWithin(peer.starved, queue.now) || queue.now - Math.max(begin, startedAt) < holdMs) return
+      // A run has shown it.
+      peer.ranAt = Math.max(peer.ranAt, queue.now - chance.between(5, 900))
+      const at = origin + begin
+      const isSame = before ? before.level === level && before.isFlapping === isFlapping : level === 'ok'
+      if (isSame) return
+      const what = before === undefined ? 'begin' : level === 'ok' ? 'end' : 'change'
+      const incident = incidentOf(peer, before, level, begin, isFlapping)
+      changeState(peer, incident)
+      const lost = what === 'end' && chance.is(0.04) ? chance.of(['transition', 'row'] as const) : undefined
+      if (lost === 'transition') {
+        kill('between a state and its transition', downMsOf(peer))
+        return
+      }
+      const transition: Transition = {
+        what,
+        at,
+        confirmedAt: now(),
+        ...peer.subject,
+        from: before?.level ?? 'ok',
+        to: level,
+        message: what,
+        incident: (incident ?? before)?.id,
+        depth: 'Basic',
+      }
+      carryOut(outbox.transition(transition, now()))
+      if (lost === 'row') {
+        kill('between a state and its row', downMsOf(peer))
+        return
+      }
+      tick()
+    }
+
+    /** Often the next fault of a peer has begun before svc runs again, so that no run shows that it was well. */
+    const downMsOf = (peer: Peer): number | undefined => {
+      const next = peer.segments.find(({ begin, level }) => begin > queue.now && level !== 'ok')
+      if (!next || next.begin - queue.now > 3 * hour || chance.is(0.3)) return undefined
+      return next.begin - queue.now + chance.between(0, 30 * second)
+    }
+
+    kill = (what, downMs) => {
+      if (isDead) return
+      isDead = true
+      isDown = true
+      for (const peer of peers) peer.ranAt = (latestOf(peer)?.at ?? Number.NEGATIVE_INFINITY) - origin
+      const ms = downMs ?? chance.of([500, 5 * second, 2 * minute, 20 * minute])
+      disturb(`killed ${what}`, ms + 2 * minute)
+      queue.after(ms, live)
+    }
+
+    outbox.restore([...stored.values()], now())
+    carryOut(
+      outbox.configure(
+        receivers.map(({ rules }) => rules),
+        now(),
+      ),
+    )
+    for (const peer of peers) {
+      if (queue.now >= peer.removedAt && peer.incident) changeState(peer, undefined)
+      if (peer.incident) outbox.watch(peer.subject)
+    }
+    for (const receiver of receivers) {
+      receiver.failingSince = undefined
+      receiver.notBefore = 0
+    }
+    const beat = (): void => {
+      tick()
+      after(endAt > day ? 5 * minute : minute, beat)
+    }
+    beat()
+    after(3 * second, tick)
+    for (const peer of peers) after(confirmMs + chance.between(second, 20 * second), () => evaluate(peer))
+    for (const peer of peers) {
+      for (const { to } of peer.quiet) if (to > queue.now) after(to - queue.now, tick)
+      for (const { to } of peer.starved) if (to > queue.now) after(to - queue.now + 25 * second, () => evaluate(peer))
+      if (peer.removedAt > queue.now && peer.removedAt < endAt) {
+        after(peer.removedAt - queue.now, () => {
+          changeState(peer, undefined)
+          tick()
+        })
+      }
+    }
+    if (chance.is(0.5)) after(chance.between(minute, endAt), () => kill('at random'))
+  }
+
+  const incidentOf = (
+    peer: Peer,
+    before: Incident | undefined,
+    level: Level,
+    begin: number,
+    isFlapping: boolean,
+  ): Incident | undefined => {
+    if (level === 'ok') return undefined
+    const id = before?.id ?? `${peer.subject.monitor}-${begin}`
+    const beganAt = before?.beganAt ?? origin + begin
+    const cause = peer.isVictim ? { key: 'Sql/postgres/0', monitor: 'postgres 0' } : undefined
+    return { id, beganAt, confirmedAt: now(), level, message: 'it fails', isFlapping, isUnobserved: false, cause }
+  }
+  const changeState = (peer: Peer, incident: Incident | undefined): void => {
+    trace(`${peer.subject.key}: ${incident ? `${incident.level} ${incident.id}` : 'ok'}`)
+    if (incident && !peer.isVictim) {
+      const before = own.get(incident.id)
+      if (before) before.level = incident.level === 'failed' ? 'failed' : before.level
+      else
+        own.set(incident.id, {
+          peer,
+          id: incident.id,
+          from: queue.now,
+          level: incident.level,
+          to: Number.POSITIVE_INFINITY,
+          isTroubled: isQuiet(peer),
+        })
+    }
+    const ended = peer.incident && !incident ? own.get(peer.incident.id) : undefined
+    if (ended) ended.to = queue.now
+    peer.incident = incident
+    peer.changedAt = queue.now
+    compareWithAck(peer)
+  }
+
+  // The rules.
+
+  const observeAttempt = (receiver: Receiver): void => {
+    const { name } = receiver.rules
+    if (queue.now < receiver.notBefore && receiver.notBefore > startedAt && receiver.attemptAt > startedAt)
+      broken('pauses', `${name} is tried ${receiver.notBefore - queue.now} ms early`)
+    const isFailing = receiver.failingSince !== undefined
+    receiver.attempts = isFailing ? receiver.attempts + 1 : 0
+    const ms = queue.now - (receiver.failingSince ?? queue.now)
+    // Pauses double from a second on up to five minutes.
+    if (receiver.attempts > 10 + ms / (4.9 * minute))
+      broken('pauses', `${name} is tried ${receiver.attempts} times in ${ms} ms`)
+    receiver.attemptAt = queue.now
+  }
+
+  /** What is sent is true at that time. */
+  const checkTruth = (receiver: Receiver, item: Shipped.NoticeItem): void => {
+    const text = `${receiver.rules.name} ${item.what} ${item.subject.key} ${item.incident} ${item.level}`
+    const peer = byId.get(idOf(item.subject))
+    if (!peer) return
+    const { incident } = peer
+    if (item.what === 'end' || item.what === 'removed') {
+      if (incident?.id === item.incident) broken('ends are true', text)
+      if (now() - (item.endedAt ?? 0) > giveUpMs + minute) broken('given up by age', text)
+      return
+    }
+    // It takes a moment to store the attempt.
+    const isNewer = peer.changedAt > queue.now - 100
+    if (!incident) {
+      if (!isNewer) broken('nothing stale', `${text}: it is well`)
+      return
+    }
+    if ((incident.id !== item.incident && !isNewer) || (incident.level !== item.level && !isNewer))
+      broken('nothing stale', `${text}: it is ${incident.level} ${incident.id}`)
+    if (incident.cause) broken('victims fold', text)
+    if (isWithin(peer.quiet, queue.now - second) && isQuiet(peer)) broken('quiet', text)
+    if (isAcked(peer) && queue.now - (peer.acked?.from ?? 0) > second) broken('what was acknowledged is quiet', text)
+    const isRise = item.what === 'change' && item.level === 'failed' && item.before === 'warning'
+    const isNews = item.what === 'begin' || isRise
+    const wasStarved = peer.starved.some(({ from, to }) => from <= queue.now && to >= queue.now - 5 * minute)
+    if (isNews && now() - item.observedAt > minute + 2 * second && !wasStarved)
+      broken('young verdicts', `${text} rests on a verdict of ${now() - item.observedAt} ms ago`)
+  }
+
+  /** A kill leaves what the receiver has perhaps received. */
+  const checkStored = ({ rules: { name } }: Receiver, item: Shipped.NoticeItem): void => {
+    const row = stored.get(`${name} ${idOf(item.subject)}`)?.row
+    const isEnd = item.what === 'end' || item.what === 'removed'
+    const isStored = isEnd
+      ? row?.ends.some(({ incident }) => incident === item.incident)
+      : row?.attempt?.incident === item.incident && row.attempt.level === item.level
+    if (!isStored) broken('stored before it is sent', `${name} ${item.what} ${item.incident} ${item.level}`)
+  }
+
+  const observe = (receiver: Receiver, item: Shipped.NoticeItem): void => {
+    const { name } = receiver.rules
+    const id = idOf(item.subject)
+    const text = `${name} ${item.what} ${item.subject.key}${item.subject.item ?? ''} ${item.incident} ${item.level}`
+    trace(`received ${text}`)
+    count(item.what)
+    const view = receiver.views.get(id)
+    if (receiver.certain.has(item.id)) broken('nothing twice', text)
+    const isEnd = item.what === 'end' || item.what === 'removed'
+    checkReason(receiver, item)
+    if (!isEnd && receiver.over.has(item.incident)) broken('order', `${text} after its end`)
+    if (view && !receiver.over.has(item.incident) && item.beganAt < view.beganAt && view.incident !== item.incident)
+      broken('order', `${text} after ${view.incident}`)
+    if (item.what === 'change' && view?.incident === item.incident && view.isStanding)
+      if (view.level === item.level && receiver.certain.size > 0 && item.before === item.level)
+        broken('order', `${text}: it is no change`)
+    if (isEnd) receiver.over.add(item.incident)
+    else receiver.begins.set(item.incident, id)
+    receiver.incidents.add(item.incident)
+    receiver.views.set(id, {
+      incident: item.incident,
+      isStanding: !isEnd,
+      level: item.level,
+      isFlapping:
+        item.what === 'flapping' || (view?.isFlapping === true && byId.get(id)?.incident?.isFlapping === true),
+      beganAt: item.beganAt,
+      at: queue.now,
+    })
+  }
+
+  /** A change says something new: another level, another fault than the one that was acknowledged, or that it no longer flaps. */
+  const checkReason = (receiver: Receiver, item: Shipped.NoticeItem): void => {
+    const view = receiver.views.get(idOf(item.subject))
+    const peer = byId.get(idOf(item.subject))
+    if (item.what !== 'change' || view?.incident !== item.incident || !view.isStanding || !peer) return
+    // Its level may have changed back before it was sent.
+    if (view.level !== item.level || peer.changedAt >= view.at || view.isFlapping || disturbedUntil >= view.at) return
+    if (receiver.windows.some(({ from, to }) => from <= queue.now && to >= view.at - minute)) return
+    if (queue.now - view.at < minute) return
+    const acked = ackOf(peer)
+    // It was on its way when somebody acknowledged the fault once more.
+    if (acked && queue.now - acked.from < minute) return
+    if (acked?.brokenAt === undefined || view.at > acked.brokenAt + minute)
+      broken('nothing without a reason', `${receiver.rules.name} gets ${item.what} of ${item.incident} again`)
+  }
+
+  const check = (): void => {
+    if (isDown) return
+    for (const receiver of receivers) {
+      const calm = calmSince(receiver)
+      if (queue.now - calm < boundMs) continue
+      for (const peer of peers) checkPeer(receiver, peer, calm)
+      for (const one of own.values()) checkLost(receiver, one, calm)
+      for (const other of receivers) if (other !== receiver) checkReceiver(receiver, other)
+    }
+  }
+
+  const checkPeer = (receiver: Receiver, peer: Peer, calm: number): void => {
+    const { name, remindMs, wants } = receiver.rules
+    const view = receiver.views.get(idOf(peer.subject))
+    const quietUntil = peer.quiet.reduce(
+      (latest, { from, to }) => (from <= queue.now ? Math.max(latest, to) : latest),
+      0,
+    )
+    const starvedUntil = peer.starved.reduce(
+      (latest, { from, to }) => (from <= queue.now ? Math.max(latest, to) : latest),
+      0,
+    )
+    const { level, begin } = segmentAt(peer, queue.now)
+    const turnedAt = peer.turnsAt.findLast((at) => at <= queue.now) ?? 0
+    const since = Math.max(peer.changedAt, quietUntil, starvedUntil, begin, turnedAt)
+    const text = `${name} believes ${peer.subject.key} ${view?.isStanding ? view.level : 'well'} of ${view?.incident}`
+    if (queue.now - since < boundMs) return
+    const { incident } = peer
+    for (const [id, of] of receiver.begins)
+      if (of === idOf(peer.subject) && id !== incident?.id && !receiver.over.has(id) && !receiver.gaveUp)
+        broken('each end is told', `${name} knows ${id}, and not its end`)
+    if (!incident) {
+      if (view?.isStanding && !receiver.gaveUp) broken('each end is told', text)
+      return
+    }
+    if (incident.cause || level === 'ok') return
+    // Nobody is told how it goes on.
+    if (isAcked(peer)) return
+    const brokenAt = ackOf(peer)?.brokenAt
+    if (brokenAt !== undefined && view?.isStanding && view.incident === incident.id && view.at < brokenAt)
+      broken('what was not acknowledged is told', text)
+    if (!view?.isStanding && !wants(peer.subject, incident.level)) return
+    // It may believe in an older one, of which the end was given up.
+    if (receiver.gaveUp && view?.incident !== incident.id) return
+    if (!view?.isStanding || view.incident !== incident.id)
+      broken('what stands is told', `${text}, and it is ${incident.level} of ${incident.id}`)
+    else if (
+      // Of what flaps, receivers are told only when it gets worse.
+      (incident.isFlapping && view.isFlapping
+        ? view.level === 'warning' && incident.level === 'failed'
+        : view.level !== incident.level) ||
+      (view.isFlapping !== incident.isFlapping && view.incident === incident.id)
+    )
+      broken('right level', `${text}, and it is ${incident.level}`)
+    else if (queue.now - Math.max(view.at, calm, since) > remindMs + boundMs) broken('reminded', text)
+  }
+
+  /** Nobody who was away misses what began and ended meanwhile. */
+  const checkLost = (receiver: Receiver, one: OwnIncident, calm: number): void => {
+    const { peer, from, to, id } = one
+    if (to === Number.POSITIVE_INFINITY || queue.now - Math.max(to, calm) < boundMs || one.isTroubled) return
+    const isTroubled =
+      to - from < minute ||
+      disturbances.some((each) => each.from <= to && each.to >= from - minute) ||
+      peer.quiet.some((each) => each.from <= to && each.to >= from) ||
+      peer.acksAt.some((at) => from <= at && at <= to) ||
+      peer.starved.some((each) => each.from <= to && each.to >= from)
+    if (
+      isTroubled ||
+      receiver.gaveUp ||
+      !receiver.rules.wants(peer.subject, one.level === 'failed' ? 'failed' : 'warning')
+    )
+      return
+    if (queue.now - to > 6 * day) return
+    if (!receiver.incidents.has(id)) broken('nothing is lost', `${receiver.rules.name} never heard of ${id}`)
+  }
+
+  const checkReceiver = (receiver: Receiver, other: Receiver): void => {
+    const { name } = other.rules
+    if (receiver.gaveUp) return
+    const view = receiver.views.get(JSON.stringify(['/svc/receivers', 'receiver', name]))
+    const failingMs = queue.now - Math.max(other.failingSince ?? queue.now, disturbedUntil)
+    const window = windowOf(other, queue.now)
+    if (
+      failingMs > brokenMs + boundMs &&
+      window &&
+      window.mode !== 'picky' &&
+      window.mode !== 'lossy' &&
+      !view?.isStanding
+    )
+      broken('a broken receiver is told', `${receiver.rules.name} does not know that ${name} fails`)
+    if (
+      other.failingSince === undefined &&
+      view?.isStanding &&
+      other.messageAt > view.at &&
+      queue.now - other.messageAt > boundMs
+    )
+      broken('a broken receiver is told', `${receiver.rules.name} believes that ${name} fails`)
+  }
+
+  for (const peer of peers) {
+    for (const { begin, level } of peer.segments)
+      queue.at(begin + (level === 'ok' ? recoverMs : confirmMs) + 5 * second, () => evaluate(peer))
+  }
+  queue.at(1, live)
+  const everyMs = endAt > day ? hour : 10 * minute
+  for (let at = everyMs; at < endAt; at += everyMs) queue.at(at, check)
+  queue.at(endAt - 1, check)
+  queue.runUntil(endAt)
+  return { digest: (digest >>> 0).toString(16).padStart(8, '0'), lines, violations, counts }
+}

@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest'
+import { Schedule } from '../../../src/core/watch/schedule/index.ts'
+import { Ledger, States, StatesTable } from '../../../src/core/watch/states/index.ts'
+import { plantsByOthers } from './planted-by-others.ts'
+import { oneForEachRule } from './planted-folder.ts'
+import { firstSeed, planted, plants } from './planted-states.ts'
+import { simulate } from './simulated-states.ts'
+
+const first = 21
+const seeds = Array.from({ length: 980 }, (_, at) => first + at)
+
+test('W18 simulated states keep all of their rules in 980 more scenarios of two hours', { timeout: 1_800_000 }, () => {
+  const shipped = { Schedule, States, Ledger, StatesTable }
+  const broken = seeds.flatMap((seed) => simulate(shipped, seed).violations.map((one) => `seed ${seed}: ${one}`))
+  expect(broken).toEqual([])
+})
+
+const all = [...plants, ...plantsByOthers]
+const quick = oneForEachRule(all)
+const mayShow = Array.from({ length: 200 }, (_, at) => at + 1)
+
+test.each(all.filter((plant) => !quick.includes(plant)))(
+  'the simulation finds a planted defect by its rule: $what',
+  { timeout: 60_000 },
+  async (plant) => {
+    const { subject, remove } = await planted(plant)
+    try {
+      expect(firstSeed(subject, plant, mayShow)).toBeDefined()
+    } finally {
+      remove()
+    }
+  },
+)
