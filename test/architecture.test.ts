@@ -110,10 +110,11 @@ const innerLaw: Readonly<Record<string, Readonly<Record<string, readonly string[
     notify: ['part', 'quiet', 'watch'],
     drill: ['local', 'notify', 'part'],
     nodes: ['local', 'notify', 'part', 'watch'],
-    open: [
+    serve: [
       ...['part', 'local', 'reload'],
       ...['accounts', 'store', 'watch', 'quiet', 'notify', 'drill', 'nodes', 'health', 'history'],
     ],
+    open: ['part', 'local', 'accounts', 'watch', 'quiet', 'drill', 'nodes', 'health', 'history', 'serve'],
   },
 }
 

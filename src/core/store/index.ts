@@ -34,7 +34,8 @@ export type {
   UserToAdd,
 } from './data.ts'
 export { adminGrant } from './grants.ts'
-export { openStore, refuseUnopenable, type Store, type StoreOptions } from './open.ts'
+export type { HeldStore, Newer } from './hold.ts'
+export { openStore, prepareStore, refuseUnopenable, type Store, type StoreOptions } from './open.ts'
 export type { Backup } from './upkeep/backup.ts'
 export type { Keeper, KeeperLog } from './upkeep/keeper.ts'
 // Loaded on demand: only `svc serve` needs the keeper and the marker, only completion the names, only root the store of the
@@ -43,9 +44,7 @@ export type { Keeper, KeeperLog } from './upkeep/keeper.ts'
 export const loadSeals = async () => void (await import('./rows/seals.ts'))
 export const loadMarkers = async () => (await import('./own-marker.ts')).keepMarker
 export const loadNodesOfNewerStore = async () => (await import('./newer-nodes.ts')).nodesOfNewerStore
-/** What a store in PostgreSQL loads when it is first used. */
-export const loadPostgresRows = async () =>
-  void (await Promise.all([import('./history-link.ts'), import('./rows/nodes.ts')]))
+export const loadHold = async () => (await import('./hold.ts')).holdStore
 export const ownSchemaCheck = () => schemaCheck(migrations)
 export const loadKeeper = async () => (await import('./upkeep/keeper.ts')).keepStore
 /** What compares the schema while a server runs. Loaded before it listens, as everything that requests use. */

@@ -197,6 +197,18 @@ export async function refuseUnopenable(path: string): Promise<void> {
   if (statOf(`${path}.serve.json`)) (await import('./own-marker.ts')).refuseStray(path)
 }
 
+/** Creates an embedded store as `svc serve` would. Resolves with the error message when it cannot be opened. */
+export async function prepareStore(path: string): Promise<string | undefined> {
+  try {
+    await refuseUnopenable(path)
+    openStore({ path, create: true }).close()
+    return undefined
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error
+    return [error.message, ...(error.details.hints ?? [])].map((part) => part.replace(/\.$/, '')).join('. ')
+  }
+}
+
 /**
  * Opens the store and brings its schema up to date (D1, D2). Throws Fault `Local`, with the cause and the remedy, for a
  * store that is unsafe, missing, damaged, foreign, newer or locked.

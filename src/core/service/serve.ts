@@ -1,0 +1,188 @@
+import { hostname } from 'node:os'
+import { StoreOutage } from '../base/errors.ts'
+import type { ProvidedServices } from '../checks/engine/index.ts'
+import type { Config } from '../config/index.ts'
+import type { Runtime, RuntimeFacts } from '../protocol/service/service.ts'
+import { type Data, type HeldStore, loadNodesOfNewerStore, type Newer } from '../store/index.ts'
+import { type AccountsPart, accountsPart } from './accounts/accounts.ts'
+import { auditPart } from './accounts/audit.ts'
+import { type DrillPart, drillPart } from './drill/drill.ts'
+import { type HealthPart, healthPart } from './health/health.ts'
+import type { historyPart } from './history/history.ts'
+import { resultHistoryPart } from './history/result-history.ts'
+import type { Parts } from './local.ts'
+import { type NodesPart, nodesPart } from './nodes/nodes.ts'
+import { outdatedNodePart } from './nodes/outdated-node.ts'
+import { notifyPart } from './notify/notify.ts'
+import { roleEndsPart } from './notify/role-ends.ts'
+import { watchingPart } from './notify/watching.ts'
+import type { OpenOptions, Part } from './part.ts'
+import { quietPart } from './quiet/quiet.ts'
+import { type ReloadPart, reloadPart } from './reload.ts'
+import { storePart } from './store/store.ts'
+import { schedulePart } from './watch/schedule.ts'
+import { statesPart } from './watch/states.ts'
+import { statesKeeper } from './watch/states-keeper.ts'
+
+/** The start of every core. Nothing of it is loaded or opened before its first use. */
+export type Ground = {
+  readonly options: OpenOptions
+  readonly services: ProvidedServices
+  /** Undefined: no store (`serve --only health`). */
+  readonly store: GroundStore | undefined
+  readonly inForce: { config: Config; url: string | undefined }
+}
+
+export type GroundStore = {
+  /** The store's name in answers. */
+  readonly label: string
+  /** The embedded store's file; undefined for a remote database. */
+  readonly storePath: string | undefined
+  readonly held: () => Promise<HeldStore>
+  /** For a command: makes an embedded store. Resolves with the reason when it cannot be opened. */
+  readonly prepareStore: () => Promise<string | undefined>
+  /** `HeldStore.data` */
+  readonly data: HeldStore['data']
+  /** The queries of one subject, of a store that exists. */
+  readonly rows: <K extends keyof Data>(subject: K) => () => Promise<Data[K]>
+  readonly accounts: Omit<AccountsPart, 'ownSignIn'>
+  readonly ownSignIn: AccountsPart['ownSignIn']
+  readonly history: ReturnType<typeof historyPart>
+  readonly part: Part
+}
+
+/** The parts of a core, and those of its answers that a command and `svc serve` find in different ways. */
+export type Opened = Pick<Parts, 'history' | 'quiet' | 'quietIn'> &
+  Pick<Runtime, 'confirmed' | 'incidents' | 'days' | 'elsewhere'> & {
+    /** In the order in which they open. Each may use those before it. */
+    readonly parts: readonly Part[]
+    readonly health: HealthPart
+    readonly drills: () => Promise<DrillPart>
+    readonly attempt?: ReloadPart['attempt']
+    readonly facts?: Pick<RuntimeFacts, 'node' | 'unusableStore'> & {
+      readonly [F in 'schedule' | 'notKept']: () => string | undefined
+    }
+    /** Called once the parts are open. */
+    readonly storeFiles?: (() => Promise<RuntimeFacts['storeFiles']>) | undefined
+  }
+
+/** The parts of `svc serve`, none of them open yet, over a store that is. */
+export async function partsOfServer({ options, services, store }: Ground): Promise<Opened> {
+  const { config, version, log = () => {} } = options
+  const held = await store?.held()
+  const newer = await held?.open()
+  const inUse = newer?.what === 'store' ? undefined : store
+
+  const nodes = store && (await nodesOf(options, store, newer))
+  const keeper = statesKeeper({ rows: store?.rows('states'), write: nodes?.writeStates, problem: nodes?.problem, log })
+  const results = resultHistoryPart({
+    config,
+    rows: store?.rows('history'),
+    shared: true,
+    incidents: keeper.incidents,
+    notStored: keeper.notKept,
+    node: nodes?.share.node,
+    log,
+  })
+  const health = healthPart(
+    options,
+    { services, history: store?.history, onReport: results.record },
+    store && { storePath: store.storePath },
+  )
+  const states = statesPart(keeper, log, nodes?.share)
+  const schedule = schedulePart(health.scheduleWork(options), states, nodes?.share)
+  const isStored = (): boolean => store === undefined || keeper.notKept() === undefined
+  const watching = watchingPart({ config, version, schedule, states, isStored, log })
+  const quiet = quietPart({ options, store: store?.data, states })
+  const rows = store?.rows('outbox')
+  const notify = notifyPart({ config, version, rows, states, quiet: quiet.keeper, watching, node: nodes?.sending, log })
+  quiet.muteBy(notify.mute)
+  nodes?.follow({ schedule, states, keeper, notify })
+  const drills = drillPart({ config, version, store: store?.rows('drills'), watching: watching.reason, log })
+  const reloads = reloadPart(() => Date.now() / 1_000)
+  const audit = inUse && auditPart(() => inUse.data(false), { stream: config.serve.audit?.stream, log })
+
+  const entries: readonly (Part | undefined)[] = [
+    store?.part,
+    health,
+    schedule,
+    reloads,
+    store && { preload: store.accounts.preload, ready: store.accounts.ready, firstUse: store.accounts.firstUse },
+    store && { start: store.history.start, reload: store.history.reload },
+    inUse && storePart(() => inUse.data(false), { ready: (signal) => ready(signal), log }),
+    audit,
+    inUse && accountsFirst(options, inUse.label),
+    results,
+    nodes,
+    states,
+    quiet,
+    notify,
+    store && roleEndsPart({ config, version, data: () => store.data(false), log }),
+    watching,
+    drills,
+    inUse && { start: async () => await held?.begin(useFirst) },
+  ]
+  const parts = entries.filter((part) => part !== undefined)
+  const useFirst = async (data: Data): Promise<void> => {
+    for (const { firstUse } of parts) await firstUse?.(data)
+  }
+  // A stream that cannot be written says nothing of the store.
+  const ready = async (signal: AbortSignal): Promise<void> => {
+    for (const part of parts) if (part !== audit) await part.ready?.(signal)
+  }
+  return {
+    parts,
+    health,
+    drills: async () => drills,
+    history: results.history,
+    quiet: quiet.operations,
+    quietIn: quiet.resultsIn,
+    confirmed: (views) => states.confirmed(views, quiet.keeper),
+    incidents: states.incidents,
+    days: results.days,
+    elsewhere: nodes?.elsewhere,
+    attempt: reloads.attempt,
+    facts: {
+      node: nodes?.share.node,
+      unusableStore: newer?.what === 'store' ? newer.fault.reason : undefined,
+      schedule: schedule.load,
+      notKept: keeper.notKept,
+    },
+    storeFiles: inUse && (async () => await inUse.rows('files')().catch(unlessAway)),
+  }
+}
+
+/** The files of a store are unknown while it is not used. */
+function unlessAway(error: unknown): undefined {
+  if (!(error instanceof StoreOutage)) throw error
+}
+
+/** The division of the work among the nodes that share a store. An embedded store has one node. */
+async function nodesOf(
+  { config, version, node = hostname(), log, store: url = '', env = process.env }: OpenOptions,
+  { storePath, rows }: GroundStore,
+  newer: Newer | undefined,
+): Promise<NodesPart | undefined> {
+  if (storePath !== undefined) return undefined
+  if (newer) {
+    const nodesOfNewerStore = await loadNodesOfNewerStore()
+    return outdatedNodePart({ node, reason: newer.fault.reason, rows: nodesOfNewerStore(url, env), log })
+  }
+  const shared = async () => {
+    const nodes = await rows('nodes')()
+    if (!nodes) throw new Error('a store in PostgreSQL has nodes')
+    return nodes
+  }
+  return nodesPart({ config, node, version, rows: shared, log })
+}
+
+/** The preparation of the accounts, over a store that nobody else uses yet. */
+function accountsFirst(options: OpenOptions, label: string): Part {
+  return {
+    firstUse: async (data) => {
+      if (!options.firstUse) return
+      const { users } = await accountsPart(options, label, async () => data).admin()
+      await options.firstUse({ users, anyAdmin: data.users.anyAdmin })
+    },
+  }
+}

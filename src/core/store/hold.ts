@@ -1,0 +1,152 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { AlteredStore, Fault, isStoreFailure, NewerStore, StoreOutage, shuttingDown } from '../base/errors.ts'
+import { lazy } from '../base/lazy.ts'
+import type { Data } from './data.ts'
+import { type DataOptions, openData } from './open-data.ts'
+import { shownStore, storeKind } from './path.ts'
+import type { KeeperLog } from './upkeep/keeper.ts'
+
+/** Milliseconds between two attempts to open a store that did not answer at the start. */
+const tryAgainMs = 2_000
+
+export type HoldOptions = Pick<DataOptions, 'env' | 'patienceMs'> & {
+  /** Once it aborts, nothing is opened, and attempts to do so end. An open store can still be used. */
+  readonly signal: AbortSignal
+  readonly log?: KeeperLog | undefined
+}
+
+/** Why `svc serve` does without its store, or without what it keeps of monitors there: it is too old for the schema. */
+export type Newer = { readonly what: 'store' | 'history'; readonly fault: NewerStore }
+
+export type HeldStore = {
+  /**
+   * In `svc serve`: opens the store, and makes it if it does not exist. With a schema that is too new it is left alone. If
+   * PostgreSQL does not answer, `begin` opens it later.
+   */
+  readonly open: () => Promise<Newer | undefined>
+  /**
+   * In `svc serve`, after `open`: runs what comes before all other use. If the store is not open, this returns at once, and
+   * happens as soon as the store can be opened; until then `data` rejects.
+   */
+  readonly begin: (useFirst: (data: Data) => Promise<void>) => Promise<void>
+  /** Opened once, on first use. `create` makes the store if it does not exist. */
+  readonly data: (create: boolean) => Promise<Data>
+  /** Called after the signal has aborted. Safe to call twice. */
+  readonly close: () => Promise<void>
+}
+
+/** A store that is opened on first use. */
+export function holdStore(
+  store: string,
+  { env = process.env, patienceMs, signal, log = () => {} }: HoldOptions,
+): HeldStore {
+  const isEmbedded = storeKind(store) === 'sqlite'
+  const opened = lazy((create: boolean) => openData({ store, create, env, patienceMs, signal }))
+  let closed = false
+  /** Why the store is not used. */
+  let refusal: Fault | undefined
+  /** Why it could not be opened at the start, and the attempts to open it since then. */
+  let outage: StoreOutage | AlteredStore | undefined
+  let opening: Promise<void> | undefined
+  const data = async (create: boolean): Promise<Data> => {
+    if (closed) throw shuttingDown()
+    if (refusal) throw refusal
+    if (signal.aborted && !opened.peek()) throw shuttingDown()
+    return await opened.get(create)
+  }
+  const warn = ({ message, details }: Fault, effect: string): void =>
+    log({ level: 'warn', msg: [`${message}: ${effect}.`, ...(details.hints ?? [])].join(' ') })
+  const settle = (newer: Newer | undefined): Newer | undefined => {
+    if (newer?.what === 'store') refusal = new Fault('Unavailable', newer.fault.reason)
+    if (newer) warn(newer.fault, effectOf[newer.what])
+    return newer
+  }
+  /**
+   * Tries again until `attempt` resolves or the signal aborts (W16). Callers are answered until then without the place of
+   * the store. The log, which has the first reason, gets each new one: a wrong password, for example, is known only when
+   * the server answers, and may be corrected meanwhile.
+   */
+  const openLater = async (attempt: () => Promise<void>, first: Fault): Promise<void> => {
+    let lastReason = reasonOf(first)
+    for (let isOpen = false; !isOpen; ) {
+      try {
+        await wait(tryAgainMs, undefined, { signal })
+        await attempt()
+        isOpen = true
+      } catch (error) {
+        if (signal.aborted) return
+        refusal = refusalOf(error)
+        const reason = reasonOf(error)
+        if (reason !== lastReason) log({ level: 'warn', msg: `The store is still not used: ${reason}` })
+        lastReason = reason
+      }
+    }
+  }
+  return {
+    open: async () => {
+      try {
+        return settle(await newerIn(opened.get, isEmbedded))
+      } catch (error) {
+        const isAltered = error instanceof AlteredStore
+        if (!isAltered && (isEmbedded || !(error instanceof StoreOutage))) throw error
+        // Nothing has to be loaded when the store answers.
+        await Promise.all([import('./history-link.ts'), import('./rows/nodes.ts')])
+        outage = error
+        refusal = refusalOf(error)
+        warn(error, `${effectOf.store} until ${isAltered ? 'that is removed' : 'the store answers'}`)
+        return undefined
+      }
+    },
+    begin: async (useFirst) => {
+      if (!outage) return await useFirst(await data(false))
+      const attempt = async (): Promise<void> => {
+        const newer = await newerIn(opened.get, isEmbedded)
+        if (newer?.what !== 'store') {
+          await useFirst(await opened.get(false))
+          refusal = undefined
+          log({ level: 'info', msg: `The store ${shownStore(store)} answers: this server uses it from now on` })
+        }
+        settle(newer)
+      }
+      opening = openLater(attempt, outage)
+    },
+    data,
+    close: async () => {
+      if (closed) return
+      closed = true
+      await opening
+      await (await opened.peek()?.catch(() => undefined))?.close()
+    },
+  }
+}
+
+/** The effect on `svc serve` of a store that cannot be used, or of a history in it that cannot. */
+const effectOf: Readonly<Record<Newer['what'], string>> = {
+  store: 'this server runs its monitors without it, and has no sign-in, roles, quiet or history',
+  history: 'this server stores nothing of what its monitors show, and has no history',
+}
+
+/** Opens a store. In PostgreSQL, the tables of the history have a version of their own, and nodes coordinate in them. */
+async function newerIn(opened: (create: boolean) => Promise<Data>, isEmbedded: boolean): Promise<Newer | undefined> {
+  let what: Newer['what'] = 'store'
+  try {
+    const { history } = await opened(true)
+    what = 'history'
+    if (!isEmbedded) await history.open()
+  } catch (error) {
+    if (error instanceof NewerStore) return { what, fault: error }
+    // Whoever needs the history opens it again.
+    if (what === 'store' || !isStoreFailure(error)) throw error
+  }
+  return undefined
+}
+
+/** The answer to callers while the store is not used. */
+const refusalOf = (error: unknown): Fault =>
+  new StoreOutage(error instanceof StoreOutage ? error.why : 'is not used: the log of svc serve has the reason', {})
+
+function reasonOf(error: unknown): string {
+  if (error instanceof Fault) return [error.message, ...(error.details.hints ?? [])].join('. ')
+  if (isStoreFailure(error)) return (error as Error).message
+  return `svc failed unexpectedly: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`
+}
