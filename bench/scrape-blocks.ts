@@ -15,6 +15,7 @@ import { cardsOf } from '../src/core/server/pages/cards.ts'
 import { pageMarkup } from '../src/core/server/pages/page-markup.ts'
 import { prepareMonitor } from '../src/core/server/pages/page-report.ts'
 import { RecentRuns } from '../src/core/service/health/recent.ts'
+import { pageFacts } from '../test/support/page/facts.ts'
 import { median } from './compare.ts'
 
 const monitors = Math.min(Number(process.argv[2] ?? 10_000), 100_000)
@@ -97,17 +98,7 @@ const page = async (): Promise<unknown> => {
   const runs = await recent.of(['Sql'], () => 'full')
   const breathe = pace()
   for (const { run } of runs) await mapPaced(run.monitors, breathe, prepareMonitor)
-  return pageMarkup(cardsOf(['Sql'], runs, '/'), {
-    base: 'http://127.0.0.1',
-    user: undefined,
-    configuration: undefined,
-    configured: ['Sql'],
-    answered: ['Sql'],
-    others: [],
-    at: new Date(),
-    report: undefined,
-    refusal: undefined,
-  }).markup
+  return pageMarkup(cardsOf(['Sql'], runs, '/'), pageFacts(['Sql'], { at: new Date() })).markup
 }
 
 latest.planned(

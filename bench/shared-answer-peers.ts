@@ -12,6 +12,7 @@ import { type Runtime, type Service, serveDefaults } from '../src/core/protocol/
 import { encodeJson } from '../src/core/protocol/wire/index.ts'
 import { startServer } from '../src/core/server/index.ts'
 import { localService } from '../src/core/service/local.ts'
+import { runtimeFacts } from '../test/support/page/facts.ts'
 
 const result = (check: string, message: string) => ({ check, status: 'ok' as const, message })
 const report = (name: string, results: Run['monitors'][number]['results']): Run['monitors'][number] => ({
@@ -69,7 +70,7 @@ const service = localService({
 const runtime: Runtime = {
   version: '0',
   ready: async () => {},
-  facts: { store: undefined, configuration: undefined, types: [], ownTypes: [] },
+  facts: runtimeFacts({ ownTypes: [] }),
   admin: undefined,
   anyAdmin: async () => false,
   recent: async () => [],

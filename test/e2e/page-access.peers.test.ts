@@ -6,6 +6,7 @@ import type { OpenFault } from '../../src/core/protocol/service/service.ts'
 import { boardMarkup } from '../../src/core/server/pages/board-markup.ts'
 import { chromiumMissing, launchChromium } from '../support/openid/chromium.ts'
 import { axeFindings } from '../support/page/axe.ts'
+import { boardFacts } from '../support/page/facts.ts'
 import { fromElsewhere, startStatusServer, viewer } from '../support/page/status-server.ts'
 import { admin, type ServeNode } from '../support/program/serve-node.ts'
 import { peerSuite } from '../support/suite/peer.ts'
@@ -218,7 +219,7 @@ peerSuite(chromiumMissing, 'the pages of svc serve for people of all kinds, in a
       { open: open500, hidden: 7, ended: [], isIsolated: true },
       { open: open500.slice(0, 1), hidden: 0, ended: [], isIsolated: undefined },
     ]) {
-      const facts = { types: undefined, incidents, reads: () => true, at, target: '/board', user: 'ann by password' }
+      const facts = boardFacts({ incidents, at, user: 'ann by password' })
       await page.setContent(boardMarkup(cards, facts).markup)
       const overflow = await page.evaluate(
         `document.documentElement.scrollHeight - window.innerHeight + document.documentElement.scrollWidth - window.innerWidth`,

@@ -3,6 +3,7 @@ import type { RunDocument, ServerType } from '../../src/core/protocol/index.ts'
 import type { Incidents, RecentRun, Runtime } from '../../src/core/protocol/service/service.ts'
 import { boardMarkup } from '../../src/core/server/pages/board-markup.ts'
 import { cardsOf } from '../../src/core/server/pages/cards.ts'
+import { boardFacts, runtimeFacts } from '../support/page/facts.ts'
 import { recentRun } from './recent.ts'
 import { ask, withSite } from './site.ts'
 
@@ -27,7 +28,7 @@ function board(
   runs: readonly RecentRun[],
   { incidents = none, only }: { incidents?: Incidents; only?: ServerType[] } = {},
 ) {
-  const facts = { user: 'ann', types: only, incidents, reads: () => true, at, target: '/board' }
+  const facts = boardFacts({ user: 'ann', types: only, incidents, at })
   const { markup, refresh } = boardMarkup(cardsOf(types, runs, 'http://svc'), facts)
   return { text: textOf(markup), level: /<header class="(\w+)">/.exec(markup)?.[1], refresh }
 }
@@ -99,7 +100,7 @@ describe('W25 the board', () => {
 
   test('W25 a type that is not checked here is an error, and never a green board', async () => {
     const runtime: Partial<Runtime> = {
-      facts: { store: undefined, configuration: undefined, types: ['Sql', 'App'], ownTypes: [] },
+      facts: runtimeFacts({ types: ['Sql', 'App'], ownTypes: [] }),
       recent: async () => [run('Sql', 'ok'), run('App', 'ok')],
     }
     await withSite({ runtime }, async ({ port, calls }) => {

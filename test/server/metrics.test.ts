@@ -8,6 +8,7 @@ import type { Call, ConfirmedCheck, HealthViews, RecentRun, Runtime } from '../.
 import { healthMetrics } from '../../src/core/service/health/health.ts'
 import { storeMetrics } from '../../src/core/service/store/store.ts'
 import { prometheusSeries } from '../checks/reports/grammar.ts'
+import { runtimeFacts } from '../support/page/facts.ts'
 import { password, startAccounts } from './accounts.ts'
 import { recentRun } from './recent.ts'
 import { ask, type SiteOptions, withSite } from './site.ts'
@@ -49,7 +50,7 @@ const result = (check: string, depth: ExecutionMode, more: Partial<RunResult> = 
 const showing = (runs: readonly RecentRun[], runtime: Partial<Runtime> = {}): SiteOptions => ({
   runtime: {
     recent: async () => runs,
-    facts: { store: undefined, configuration: undefined, types: ['Sql'], ownTypes: ['App', 'Sql', 'Identity'] },
+    facts: runtimeFacts({ types: ['Sql'] }),
     ...runtime,
   },
 })
@@ -225,12 +226,7 @@ describe('confirmed states in /metrics', () => {
 describe('other metrics of /metrics', () => {
   test('counts the runs by caller, and describes the store, the audit and the version', async () => {
     const runtime: Partial<Runtime> = {
-      facts: {
-        store: '/var/lib/svc/svc.db',
-        configuration: undefined,
-        types: [],
-        ownTypes: ['App', 'Sql', 'Identity'],
-      },
+      facts: runtimeFacts({ store: '/var/lib/svc/svc.db' }),
       metrics: async (limitMs) => [
         ...healthMetrics([], [{ type: 'Sql', mode: 'Basic', trigger: 'peer', count: 7 }]),
         ...(await storeMetrics(

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Fault } from '../../src/core/base/errors.ts'
 import type { RunDocument, ServerType } from '../../src/core/protocol/index.ts'
 import type { RecentRun, Runtime } from '../../src/core/protocol/service/service.ts'
+import { runtimeFacts } from '../support/page/facts.ts'
 import { recentRun } from './recent.ts'
 import { ask, type Got, withSite } from './site.ts'
 import { serveMonitors } from './with-monitors.ts'
@@ -10,7 +11,7 @@ const form = { 'content-type': 'application/x-www-form-urlencoded' }
 const press = (port: number, body: string, headers: Readonly<Record<string, string>> = {}): Promise<Got> =>
   ask(port, '/', { method: 'POST', headers: { ...form, ...headers }, body })
 const configured = (types: readonly ServerType[], more: Partial<Runtime> = {}): Partial<Runtime> => ({
-  facts: { store: undefined, configuration: undefined, types, ownTypes: [] },
+  facts: runtimeFacts({ types, ownTypes: [] }),
   ...more,
 })
 const basic = 'ServerType=Sql&ExecutionMode=Basic'

@@ -5,6 +5,7 @@ import { barsOfDays } from '../../src/core/server/pages/page-days.ts'
 import { DayHistory } from '../../src/core/service/history/day-history.ts'
 import * as library from '../../src/core/watch/history/index.ts'
 import { memorySource, periodsOf } from '../../src/core/watch/history/index.ts'
+import { runtimeFacts } from '../support/page/facts.ts'
 import { recentRun, runOfResponse } from './recent.ts'
 import { ask, healthy, withSite } from './site.ts'
 
@@ -62,7 +63,7 @@ test('W25 the days of monitors have the worst of each day, the last one is today
 })
 
 test('W25 a history that hangs or fails costs the page its bars and nothing else, and strangers cause no read of it', async () => {
-  const facts = { store: undefined, configuration: undefined, types: ['Sql'], ownTypes: [] } as const
+  const facts = runtimeFacts({ types: ['Sql'], ownTypes: [] })
   const document = runOfResponse('Sql', 'Basic', healthy({ correlationId: 'a' } as Call))
   const runtime = { facts, recent: async () => [recentRun(document, 3)] }
   let reads = 0

@@ -7,7 +7,10 @@ import { type HistoryOfWindows, monitorMarkup } from '../../src/core/server/page
 import type { MonitorId } from '../../src/core/server/pages/page-words.ts'
 import { Blips, endedIncidents, isTroubled, openIncidents } from '../../src/core/service/watch/incidents.ts'
 import { type Effect, Ledger, States, type Verdict, type WatchedMonitor } from '../../src/core/watch/states/index.ts'
+import { pageFacts } from '../support/page/facts.ts'
 import { recentRun } from './recent.ts'
+
+const types = ['App', 'Sql'] as const
 
 const second = 1_000
 const began = Date.UTC(2026, 10, 24, 10, 0)
@@ -73,7 +76,8 @@ function watching(...monitors: readonly WatchedMonitor[]) {
     incidents,
     /** The page of a monitor, of which history says this. */
     monitorPage: async (id: MonitorId, windows: HistoryOfWindows): Promise<string> =>
-      monitorMarkup(id, [], { windows }, factsOf(await incidents(), { at: new Date(now) }))?.markup ?? '',
+      monitorMarkup(id, [], { windows }, pageFacts(types, { incidents: await incidents(), at: new Date(now) }))
+        ?.markup ?? '',
     page: async (views?: HealthViews, more: Partial<Parameters<typeof pageOf>[1]> = {}) =>
       pageOf(await incidents(views), { at: new Date(now), ...more }),
   }
@@ -83,26 +87,8 @@ function pageOf(
   incidents: Incidents,
   { at, runs = [], victims }: { readonly at: Date; readonly runs?: readonly RecentRun[]; readonly victims?: string },
 ): string {
-  const types = ['App', 'Sql'] as const
-  return pageMarkup(cardsOf(types, runs, 'http://svc'), factsOf(incidents, { at, victims })).markup
+  return pageMarkup(cardsOf(types, runs, 'http://svc'), pageFacts(types, { incidents, at, victims })).markup
 }
-
-const factsOf = (
-  incidents: Incidents,
-  { at, victims }: { readonly at: Date; readonly victims?: string | undefined },
-) => ({
-  base: 'http://svc',
-  user: undefined,
-  configuration: undefined,
-  configured: ['App', 'Sql'] as const,
-  answered: ['App', 'Sql'] as const,
-  others: [],
-  at,
-  report: undefined,
-  refusal: undefined,
-  incidents,
-  victims,
-})
 
 const title = (page: string): string | undefined => /<h1>(.*?)<\/h1>/.exec(page)?.[1]?.replace(/<[^>]*>/g, '')
 /** The text of the section about incidents, as a reader sees it. */

@@ -5,6 +5,7 @@ import { liveText } from '../../src/core/checks/reports/live.ts'
 import type { RecentRun } from '../../src/core/protocol/service/service.ts'
 import { cardsOf } from '../../src/core/server/pages/cards.ts'
 import { pageMarkup } from '../../src/core/server/pages/page-markup.ts'
+import { pageFacts } from '../support/page/facts.ts'
 import { recentRun } from './recent.ts'
 
 const target = 'http://127.0.0.1:8080'
@@ -39,17 +40,7 @@ function recent(monitors: Run['monitors']): RecentRun {
 }
 
 const page = (run: RecentRun): string =>
-  pageMarkup(cardsOf(['App'], [run], target), {
-    base: target,
-    user: undefined,
-    configuration: undefined,
-    configured: ['App'],
-    answered: ['App'],
-    others: [],
-    at: instant,
-    report: undefined,
-    refusal: undefined,
-  }).markup
+  pageMarkup(cardsOf(['App'], [run], target), pageFacts(['App'], { base: target, at: instant })).markup
 const metrics = async (run: RecentRun): Promise<string> =>
   (await liveText([run], { format: 'text', maxSeries: 50_000, lastRuns: [] })).text
 

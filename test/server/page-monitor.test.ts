@@ -3,6 +3,7 @@ import type { GetHistoryResponse, RunDocument } from '../../src/core/protocol/in
 import { cardsOf } from '../../src/core/server/pages/cards.ts'
 import { pageMarkup } from '../../src/core/server/pages/page-markup.ts'
 import { historyMarkup, monitorIn } from '../../src/core/server/pages/page-monitor.ts'
+import { pageFacts } from '../support/page/facts.ts'
 import { until } from '../support/suite/until.ts'
 import { recentRun } from './recent.ts'
 import { ask, withSite } from './site.ts'
@@ -159,19 +160,8 @@ test('W20 the page of 10,000 monitors with three runs each is smaller than 1 MB,
     return recentRun(document, 1)
   })
   const page = (find?: string): string =>
-    pageMarkup(cardsOf(['App'], runs, 'http://svc'), {
-      base: 'http://svc',
-      user: undefined,
-      configuration: undefined,
-      configured: ['App'],
-      answered: ['App'],
-      others: [],
-      at,
-      report: undefined,
-      refusal: undefined,
-      reads: () => true,
-      search: { find },
-    }).markup
+    pageMarkup(cardsOf(['App'], runs, 'http://svc'), pageFacts(['App'], { at, reads: () => true, search: { find } }))
+      .markup
   const text = page()
   expect(text.length).toBeLessThan(1_000_000)
   // Its row, and each of its reports.

@@ -5,6 +5,7 @@ import { boardMarkup } from '../../src/core/server/pages/board-markup.ts'
 import { cardsOf } from '../../src/core/server/pages/cards.ts'
 import { idsOfPage, type PageFacts, pageMarkup } from '../../src/core/server/pages/page-markup.ts'
 import { monitorMarkup } from '../../src/core/server/pages/page-monitor.ts'
+import { boardFacts, pageFacts } from '../support/page/facts.ts'
 import { recentRun } from './recent.ts'
 
 const at = new Date(Date.UTC(2026, 10, 28, 12))
@@ -33,20 +34,10 @@ const broken = ofB('orders', 'failed', 'connection refused')
 
 /** The pages of a node that runs `tcp here`, while node-b runs these. */
 function pagesOf(others: readonly MonitorElsewhere[], more: Partial<PageFacts> = {}) {
-  const facts: PageFacts = {
-    ...{ base: 'http://svc', user: undefined, configuration: undefined, configured: ['Sql'], answered: ['Sql'] },
-    ...{ others: [], at, report: undefined, refusal: undefined, reads: () => true, ...more },
-  }
+  const facts = pageFacts(['Sql'], { at, reads: () => true, ...more })
   const elsewhere = { byType: new Map([['Sql', others]] as const), reads: facts.reads ?? (() => false) }
   const cards = cardsOf(['Sql'], [recentRun(run, 1)], 'http://svc', elsewhere)
-  const board = {
-    types: undefined,
-    incidents: undefined,
-    reads: elsewhere.reads,
-    at,
-    target: '/board',
-    user: undefined,
-  }
+  const board = boardFacts({ reads: elsewhere.reads, at })
   return {
     page: pageMarkup(cards, facts).markup,
     ids: idsOfPage(cards, facts).map(({ monitor }) => monitor),

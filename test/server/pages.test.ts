@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { Fault } from '../../src/core/base/errors.ts'
 import type { ExecutionMode, HealthCheckResponse, MonitoringStatus, ServerType } from '../../src/core/protocol/index.ts'
 import type { Call, RecentRun, Runtime } from '../../src/core/protocol/service/service.ts'
+import { runtimeFacts } from '../support/page/facts.ts'
 import { recentRun, runOfResponse } from './recent.ts'
 import { ask, failing, healthy, type SiteOptions, withSite } from './site.ts'
 
@@ -28,13 +29,7 @@ const healthAnswer = (message: string, status: MonitoringStatus = 'Success', nam
 const showing = (runs: readonly RecentRun[], facts: Partial<Runtime['facts']> = {}): SiteOptions => ({
   runtime: {
     recent: async () => runs,
-    facts: {
-      store: undefined,
-      configuration: undefined,
-      types: ['Sql'],
-      ownTypes: ['App', 'Sql', 'Identity'],
-      ...facts,
-    },
+    facts: runtimeFacts({ types: ['Sql'], ...facts }),
   },
 })
 const page = async (options: SiteOptions, headers: Record<string, string> = {}): Promise<string> => {

@@ -4,6 +4,7 @@ import { Fault } from '../../src/core/base/errors.ts'
 import { type HealthCheckRequest, type HealthCheckResponse, operations } from '../../src/core/protocol/index.ts'
 import { type Call, type Runtime, type Service, serveDefaults } from '../../src/core/protocol/service/service.ts'
 import { type LogEntry, type RunningServer, type StartOptions, startServer } from '../../src/core/server/index.ts'
+import { runtimeFacts } from '../support/page/facts.ts'
 
 const startedAt = new Date('2026-01-02T03:04:05.678Z')
 
@@ -100,7 +101,7 @@ export async function startSite(over: SiteOptions = {}): Promise<Site> {
   const runtime: Runtime = {
     version: '9.8.7',
     ready: async () => {},
-    facts: { store: undefined, configuration: undefined, types: [], ownTypes: ['App', 'Sql', 'Identity'] },
+    facts: runtimeFacts(),
     admin: undefined,
     anyAdmin: async () => false,
     recent: async () => [],

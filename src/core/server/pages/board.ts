@@ -6,9 +6,8 @@ import { checkedTypes } from '../health.ts'
 import { html } from '../html.ts'
 import type { RequestTarget } from '../routes.ts'
 import { boardMarkup } from './board-markup.ts'
-import { headersOf, pageAnswer } from './page.ts'
+import { headersOf, pageAnswer, plainAnswer } from './page.ts'
 import { pageData } from './page-data.ts'
-import { framed } from './page-frame.ts'
 
 /**
  * The wallboard at `/board`. `?type=` limits it to these types; a type that is not checked here is a BadRequest,
@@ -23,8 +22,10 @@ export async function boardPage(
   const types = typesIn(names, checkedTypes(server.runtime.facts))
   const data = await pageData(server, context)
   if (types instanceof Fault) {
-    const frame = { ...data, title: 'No board', level: undefined, reloadEvery: undefined, notice: types.message }
-    return pageAnswer(framed(html`<p><a href="/board">The board of all types</a></p>`, frame), types.status)
+    const main = html`<p><a href="/board">The board of all types</a></p>`
+    const { user, signInHref } = data
+    const frame = { title: 'No board', notice: types.message, user, signInHref }
+    return { ...plainAnswer(server, context, main, frame), status: types.status }
   }
   const page = boardMarkup(data.cards, { ...data, types, target: context.request.url ?? '/board' })
   return { ...pageAnswer(page), headers: headersOf(server, context, page, data.user) }

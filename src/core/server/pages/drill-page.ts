@@ -1,13 +1,13 @@
 import { Fault } from '../../base/errors.ts'
 import type { LinkOfDrill } from '../../protocol/service/service.ts'
 import type { HttpAnswer } from '../answer.ts'
-import { baseUrl, orCancelled, ownOrigin, type RequestContext, type ServerContext } from '../context.ts'
+import { orCancelled, ownOrigin, type RequestContext, type ServerContext } from '../context.ts'
 import { html, type Markup } from '../html.ts'
 import { refuseForeignChange } from '../origins.ts'
 import { faultAnswer, plainJson, visibleFault } from '../response.ts'
 import type { RequestTarget } from '../routes.ts'
-import { pageAnswer } from './page.ts'
-import { framed, timeOf } from './page-frame.ts'
+import { plainAnswer } from './page.ts'
+import { timeOf } from './page-frame.ts'
 
 /**
  * The page of the link in a message of a drill (M14). Its button alone confirms that the message arrived: mail gateways,
@@ -36,9 +36,8 @@ export async function drillPage(
 /** `content`: the link, or why there is none. */
 function answerOf(server: ServerContext, context: RequestContext, content: LinkOfDrill | string): HttpAnswer {
   const notice = typeof content === 'string' ? content : undefined
-  const frame = { title: 'Drill', level: undefined, base: baseUrl(server, context), user: undefined, notice }
   const main = typeof content === 'string' ? html`<p>Nothing was confirmed.</p>` : linkMarkup(content)
-  return pageAnswer(framed(main, { ...frame, at: new Date(), reloadEvery: undefined }))
+  return plainAnswer(server, context, main, { title: 'Drill', notice })
 }
 
 const linkMarkup = ({ receiver, beganAt, confirmedAt }: LinkOfDrill): Markup => html`<section>

@@ -7,21 +7,19 @@ import { baseUrl, type RequestContext, type ServerContext } from '../context.ts'
 import { presented } from '../credential.ts'
 import { checkedTypes } from '../health.ts'
 import { type Card, cardsOf } from './cards.ts'
-import type { PageReader } from './page-frame.ts'
+import type { FrameOfRequest } from './page-frame.ts'
 import { type QuietFacts, quietFacts } from './page-quiet.ts'
 import { prepareMonitor } from './page-report.ts'
 import { soon } from './page-soon.ts'
 import type { MonitorId } from './page-words.ts'
 
 /** The data of the status page and the board, as far as this caller may see it. */
-export type PageData = PageReader & {
+export type PageData = FrameOfRequest & {
   readonly call: Call
-  readonly base: string
   readonly cards: readonly Card[]
   readonly incidents: Incidents | undefined
   /** Whether the caller may read the details of a type. */
   readonly reads: (type?: ServerType) => boolean
-  readonly at: Date
   readonly quiet: QuietFacts
 }
 

@@ -56,6 +56,12 @@ export type Frame = PageReader & {
   readonly place?: '/' | '/board' | '/sign-in' | undefined
 }
 
+/** What a page about the state of svc takes from the request. The rest follows from what it shows. */
+export type FrameOfRequest = Omit<
+  Frame,
+  'title' | 'heading' | 'summary' | 'level' | 'reloadEvery' | 'stillHref' | 'place'
+>
+
 /** An instant as pages show it: `2026-11-29 08:37:08 UTC`. */
 export const timeOf = (at: Date): string => `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`
 

@@ -4,7 +4,7 @@ import type { Incidents } from '../../protocol/service/service.ts'
 import { html, type Markup, trusted } from '../html.ts'
 import { type Card, headline } from './cards.ts'
 import type { DaysById } from './page-days.ts'
-import { classOf, framed, type Page, type PageReader } from './page-frame.ts'
+import { classOf, type FrameOfRequest, framed, type Page } from './page-frame.ts'
 import { headingOf, incidentLevel, incidentsMarkup, incidentTitle, reloadSeconds } from './page-incidents.ts'
 import { type CardList, listedIds, listingsOf } from './page-listing.ts'
 import type { QuietFacts } from './page-quiet.ts'
@@ -13,8 +13,7 @@ import { foundIds, isAsked, type Search, searchMarkup, stateName } from './page-
 import { cardMarkup } from './page-types.ts'
 import type { MonitorId } from './page-words.ts'
 
-export type PageFacts = PageReader & {
-  readonly base: string
+export type PageFacts = FrameOfRequest & {
   /** Undefined when this caller may not see it. */
   readonly configuration: string | undefined
   readonly configured: readonly ServerType[]
@@ -28,10 +27,6 @@ export type PageFacts = PageReader & {
   readonly victims?: string | undefined
   /** Whether the caller may read the details of a type. Absent: of none. */
   readonly reads?: ((type?: ServerType) => boolean) | undefined
-  /** What the page loads when it reloads itself. Absent: the same. */
-  readonly reloadAs?: string | undefined
-  /** Whether the page does not reload itself. */
-  readonly isStill?: boolean | undefined
   /** Which monitors the reader looks for. */
   readonly search?: Search | undefined
   /** The cards whose lists are open, by type; `host` for that of the host. */
@@ -41,13 +36,10 @@ export type PageFacts = PageReader & {
   readonly quiet?: QuietFacts | undefined
   /** The types that are not configured. */
   readonly others: readonly ServerType[]
-  readonly at: Date
   /** The run whose report is open. */
   readonly report: ReportId | undefined
   /** Why a check did not run. */
   readonly refusal: string | undefined
-  /** Why the page does not show what was requested. */
-  readonly notice?: string | undefined
 }
 
 /** How often the page reloads itself while nothing is in doubt, in seconds. */

@@ -3,16 +3,16 @@ import { ExecutionMode, HealthCheckRequest, ServerType } from '../../protocol/in
 import { readsHere } from '../../protocol/service/service.ts'
 import { merge, type Pair, readBody, requireFields } from '../../protocol/wire/index.ts'
 import type { HttpAnswer } from '../answer.ts'
-import { orCancelled, ownOrigin, type RequestContext, type ServerContext } from '../context.ts'
+import { baseUrl, orCancelled, ownOrigin, type RequestContext, type ServerContext } from '../context.ts'
 import { checkedTypes } from '../health.ts'
-import { formPolicy } from '../html.ts'
+import { formPolicy, type Markup } from '../html.ts'
 import { refuseForeignChange } from '../origins.ts'
 import { receive } from '../receive.ts'
 import { faultAnswer, plainJson, visibleFault } from '../response.ts'
 import type { RequestTarget } from '../routes.ts'
 import { lastingCookies } from '../sign-in.ts'
 import { callerOf, daysOf, pageData } from './page-data.ts'
-import type { Page } from './page-frame.ts'
+import { type Frame, framed, type Page, type PageReader } from './page-frame.ts'
 import { idsOfPage, pageMarkup, reportTarget } from './page-markup.ts'
 import { historyOf, monitorIn, monitorMarkup } from './page-monitor.ts'
 import type { ReportId } from './page-report.ts'
@@ -136,6 +136,17 @@ export const pageAnswer = ({ markup }: Pick<Page, 'markup'>, status = 200): Http
   body: markup,
   contentSecurityPolicy: formPolicy,
 })
+
+/** The answer that shows a page without a state, which does not reload itself. */
+export const plainAnswer = (
+  server: ServerContext,
+  context: RequestContext,
+  main: Markup,
+  frame: Pick<Frame, 'title' | 'notice' | 'place'> & Partial<PageReader>,
+): HttpAnswer => {
+  const still = { user: undefined, base: baseUrl(server, context), level: undefined, reloadEvery: undefined }
+  return pageAnswer(framed(main, { ...still, ...frame, at: new Date() }))
+}
 
 /** When the page reloads, and the cookies of a session that lasts, as a flat list. */
 export const headersOf = (

@@ -1,15 +1,14 @@
 import { AcknowledgeFault, type Dto, EndQuiet, type NotSilenced, QuietMonitors } from '../../protocol/index.ts'
 import { merge, readBody, requireFields } from '../../protocol/wire/index.ts'
 import type { HttpAnswer } from '../answer.ts'
-import { baseUrl, orCancelled, ownOrigin, type RequestContext, type ServerContext } from '../context.ts'
+import { orCancelled, ownOrigin, type RequestContext, type ServerContext } from '../context.ts'
 import { html } from '../html.ts'
 import { refuseForeignChange } from '../origins.ts'
 import { receive } from '../receive.ts'
 import { faultAnswer, plainJson, visibleFault } from '../response.ts'
 import type { RequestTarget } from '../routes.ts'
-import { pageAnswer } from './page.ts'
+import { plainAnswer } from './page.ts'
 import { callerOf } from './page-data.ts'
-import { framed } from './page-frame.ts'
 import { safeTarget } from './sign-in-page.ts'
 
 /** The forms of the page of a monitor: the schema of each, and the operation that it calls. */
@@ -74,12 +73,5 @@ function answerOf(
   context: RequestContext,
   { target, notice }: { readonly target: string; readonly notice: string },
 ): HttpAnswer {
-  const frame = { title: 'Notifications', level: undefined, base: baseUrl(server, context), user: undefined, notice }
-  return pageAnswer(
-    framed(html`<p><a href="${target}">Go on</a></p>`, {
-      ...frame,
-      at: new Date(),
-      reloadEvery: undefined,
-    }),
-  )
+  return plainAnswer(server, context, html`<p><a href="${target}">Go on</a></p>`, { title: 'Notifications', notice })
 }

@@ -3,7 +3,7 @@ import type { ProviderFacts } from '../../protocol/service/service.ts'
 import { merge, readBody } from '../../protocol/wire/index.ts'
 import type { HttpAnswer } from '../answer.ts'
 import { callOf } from '../call.ts'
-import { baseUrl, orCancelled, ownOrigin, type RequestContext, type ServerContext } from '../context.ts'
+import { orCancelled, ownOrigin, type RequestContext, type ServerContext } from '../context.ts'
 import { presented } from '../credential.ts'
 import { html, type Markup, trusted } from '../html.ts'
 import { refuseForeignChange } from '../origins.ts'
@@ -11,8 +11,7 @@ import { receive } from '../receive.ts'
 import { faultAnswer, plainJson, visibleFault } from '../response.ts'
 import type { RequestTarget } from '../routes.ts'
 import { endedCookies, sessionCookies } from '../sign-in.ts'
-import { pageAnswer } from './page.ts'
-import { framed } from './page-frame.ts'
+import { plainAnswer } from './page.ts'
 
 /**
  * The sign-in form for browsers. A POST signs in, or signs out with the provider `logout`, and redirects to the page of
@@ -72,17 +71,8 @@ function formAnswer(
   { target, notice }: { readonly target: string; readonly notice?: string },
 ): HttpAnswer {
   const { facts } = server.runtime
-  const frame = {
-    title: 'Sign in',
-    level: undefined,
-    base: baseUrl(server, context),
-    user: undefined,
-    at: new Date(),
-    reloadEvery: undefined,
-    place: '/sign-in' as const,
-    notice,
-  }
-  return pageAnswer(framed(facts.store === undefined ? noAccounts : form(target, facts.providers ?? []), frame))
+  const main = facts.store === undefined ? noAccounts : form(target, facts.providers ?? [])
+  return plainAnswer(server, context, main, { title: 'Sign in', place: '/sign-in', notice })
 }
 
 const noAccounts = html`<section><p>This server has no store, so it has no users. It shows the details of health to callers on its own machine.</p></section>`
