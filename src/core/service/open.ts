@@ -101,8 +101,8 @@ async function groundOf(options: OpenOptions): Promise<Ground> {
 async function groundStore(options: OpenOptions, url: string): Promise<GroundStore> {
   const { loadHold, prepareStore, shownStore, storeKind } = await import('../store/index.ts')
   const stop = new AbortController()
-  const held = lazy(async () => (await loadHold())(url, { ...options, signal: stop.signal }))
-  const data: GroundStore['data'] = async (create) => await (await held.get()).data(create)
+  const holder = lazy(async () => (await loadHold())(url, { ...options, signal: stop.signal }))
+  const data: GroundStore['data'] = async (create) => await (await holder.get()).data(create)
   const rows: GroundStore['rows'] = (subject) => async () => (await data(false))[subject]
   const label = shownStore(url)
   const storePath = storeKind(url) === 'sqlite' ? url : undefined
@@ -111,14 +111,14 @@ async function groundStore(options: OpenOptions, url: string): Promise<GroundSto
   return {
     label,
     storePath,
-    held: held.get,
-    prepareStore: storePath === undefined ? async () => undefined : () => prepareStore(storePath),
+    holder: holder.get,
+    prepareStore: storePath === undefined ? undefined : async () => await prepareStore(storePath),
     data,
     rows,
     accounts: lazyMethods(accounts),
     ownSignIn: lazyMethods(async () => (await accounts()).ownSignIn),
     history: lazyMethods(history),
-    part: { cancel: () => stop.abort(shuttingDown()), close: closeLoaded(held) },
+    part: { cancel: () => stop.abort(shuttingDown()), close: closeLoaded(holder) },
   }
 }
 
@@ -236,18 +236,17 @@ const loadDrills = () => import('./drill/drill-answer.ts')
 const answerLoaders = [preloadOperations, loadNodes, loadDrills, async () => await (await loadImpact()).preloadImpact()]
 
 /** `Core.reload`. Absent in a command. */
-function reloadOf({ inForce }: Ground, { attempt, health, parts }: Opened): Core['reload'] {
-  if (!attempt) return undefined
-  return async (load) =>
-    await attempt(async () => {
+const reloadOf = ({ inForce }: Ground, { attempt, health, parts }: Opened): Core['reload'] =>
+  attempt &&
+  ((load) =>
+    attempt(async () => {
       const next = await load(inForce.config)
       const changes = await health.changes(next)
       const commits = await Promise.all(parts.map(async (part) => await part.reload?.(next)))
       inForce.config = next
       for (const commit of commits) commit?.()
       return changes
-    })
-}
+    }))
 
 /**
  * Opens and loads the parts before the server listens. On failure it closes them and throws a Fault. Parts after the one that

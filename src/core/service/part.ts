@@ -7,8 +7,8 @@ import type { Runtime, ServeOptions } from '../protocol/service/service.ts'
 import type { Data, KeeperLog } from '../store/index.ts'
 
 /**
- * What a feature brings to the composition, `open.ts`, which lists the parts and calls each of these functions for all of
- * them, in the order of the list. Where nothing else is said, functions are called in `svc serve` only.
+ * A contribution of a feature to the composition: `serve.ts` lists the parts, and `open.ts` calls each of these functions for
+ * all of them, in the order of the list. Where nothing else is said, functions are called in `svc serve` only.
  */
 export type Part = {
   /** Opens what must work before the server listens. Parts open one after the other. */

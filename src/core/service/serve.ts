@@ -1,9 +1,10 @@
 import { hostname } from 'node:os'
 import { StoreOutage } from '../base/errors.ts'
 import type { ProvidedServices } from '../checks/engine/index.ts'
+import type { OwnParts } from '../checks/plan/index.ts'
 import type { Config } from '../config/index.ts'
 import type { Runtime, RuntimeFacts } from '../protocol/service/service.ts'
-import { type Data, type HeldStore, loadNodesOfNewerStore, type Newer } from '../store/index.ts'
+import { type Data, loadNodesOfNewerStore, type Newer, type StoreHolder } from '../store/index.ts'
 import { type AccountsPart, accountsPart } from './accounts/accounts.ts'
 import { auditPart } from './accounts/audit.ts'
 import { type DrillPart, drillPart } from './drill/drill.ts'
@@ -36,20 +37,15 @@ export type Ground = {
 export type GroundStore = {
   /** The store's name in answers. */
   readonly label: string
-  /** The embedded store's file; undefined for a remote database. */
-  readonly storePath: string | undefined
-  readonly held: () => Promise<HeldStore>
-  /** For a command: makes an embedded store. Resolves with the reason when it cannot be opened. */
-  readonly prepareStore: () => Promise<string | undefined>
-  /** `HeldStore.data` */
-  readonly data: HeldStore['data']
+  readonly holder: () => Promise<StoreHolder>
   /** The queries of one subject, of a store that exists. */
   readonly rows: <K extends keyof Data>(subject: K) => () => Promise<Data[K]>
   readonly accounts: Omit<AccountsPart, 'ownSignIn'>
   readonly ownSignIn: AccountsPart['ownSignIn']
   readonly history: ReturnType<typeof historyPart>
   readonly part: Part
-}
+} & Pick<StoreHolder, 'data'> &
+  Pick<OwnParts, 'storePath' | 'prepareStore'>
 
 /** The parts of a core, and those of its answers that a command and `svc serve` find in different ways. */
 export type Opened = Pick<Parts, 'history' | 'quiet' | 'quietIn'> &
@@ -69,29 +65,21 @@ export type Opened = Pick<Parts, 'history' | 'quiet' | 'quietIn'> &
 /** The parts of `svc serve`, none of them open yet, over a store that is. */
 export async function partsOfServer({ options, services, store }: Ground): Promise<Opened> {
   const { config, version, log = () => {} } = options
-  const held = await store?.held()
-  const newer = await held?.open()
+  const holder = await store?.holder()
+  const newer = await holder?.open()
   const inUse = newer?.what === 'store' ? undefined : store
 
   const nodes = store && (await nodesOf(options, store, newer))
+  const node = nodes?.share.node
   const keeper = statesKeeper({ rows: store?.rows('states'), write: nodes?.writeStates, problem: nodes?.problem, log })
-  const results = resultHistoryPart({
-    config,
-    rows: store?.rows('history'),
-    shared: true,
-    incidents: keeper.incidents,
-    notStored: keeper.notKept,
-    node: nodes?.share.node,
-    log,
-  })
-  const health = healthPart(
-    options,
-    { services, history: store?.history, onReport: results.record },
-    store && { storePath: store.storePath },
-  )
+  const { incidents, notKept: notStored } = keeper
+  const past = store?.rows('history')
+  const results = resultHistoryPart({ config, rows: past, shared: true, incidents, notStored, node, log })
+  const own = store && { storePath: store.storePath }
+  const health = healthPart(options, { services, history: store?.history, onReport: results.record }, own)
   const states = statesPart(keeper, log, nodes?.share)
   const schedule = schedulePart(health.scheduleWork(options), states, nodes?.share)
-  const isStored = (): boolean => store === undefined || keeper.notKept() === undefined
+  const isStored = (): boolean => store === undefined || notStored() === undefined
   const watching = watchingPart({ config, version, schedule, states, isStored, log })
   const quiet = quietPart({ options, store: store?.data, states })
   const rows = store?.rows('outbox')
@@ -120,7 +108,7 @@ export async function partsOfServer({ options, services, store }: Ground): Promi
     store && roleEndsPart({ config, version, data: () => store.data(false), log }),
     watching,
     drills,
-    inUse && { start: async () => await held?.begin(useFirst) },
+    inUse && { start: async () => await holder?.begin(useFirst) },
   ]
   const parts = entries.filter((part) => part !== undefined)
   const useFirst = async (data: Data): Promise<void> => {
@@ -143,10 +131,10 @@ export async function partsOfServer({ options, services, store }: Ground): Promi
     elsewhere: nodes?.elsewhere,
     attempt: reloads.attempt,
     facts: {
-      node: nodes?.share.node,
+      node,
       unusableStore: newer?.what === 'store' ? newer.fault.reason : undefined,
       schedule: schedule.load,
-      notKept: keeper.notKept,
+      notKept: notStored,
     },
     storeFiles: inUse && (async () => await inUse.rows('files')().catch(unlessAway)),
   }
@@ -177,12 +165,10 @@ async function nodesOf(
 }
 
 /** The preparation of the accounts, over a store that nobody else uses yet. */
-function accountsFirst(options: OpenOptions, label: string): Part {
-  return {
-    firstUse: async (data) => {
-      if (!options.firstUse) return
-      const { users } = await accountsPart(options, label, async () => data).admin()
-      await options.firstUse({ users, anyAdmin: data.users.anyAdmin })
-    },
-  }
-}
+const accountsFirst = (options: OpenOptions, label: string): Part => ({
+  firstUse: async (data) => {
+    if (!options.firstUse) return
+    const { users } = await accountsPart(options, label, async () => data).admin()
+    await options.firstUse({ users, anyAdmin: data.users.anyAdmin })
+  },
+})

@@ -18,7 +18,7 @@ export type HoldOptions = Pick<DataOptions, 'env' | 'patienceMs'> & {
 /** Why `svc serve` does without its store, or without what it keeps of monitors there: it is too old for the schema. */
 export type Newer = { readonly what: 'store' | 'history'; readonly fault: NewerStore }
 
-export type HeldStore = {
+export type StoreHolder = {
   /**
    * In `svc serve`: opens the store, and makes it if it does not exist. With a schema that is too new it is left alone. If
    * PostgreSQL does not answer, `begin` opens it later.
@@ -39,7 +39,7 @@ export type HeldStore = {
 export function holdStore(
   store: string,
   { env = process.env, patienceMs, signal, log = () => {} }: HoldOptions,
-): HeldStore {
+): StoreHolder {
   const isEmbedded = storeKind(store) === 'sqlite'
   const opened = lazy((create: boolean) => openData({ store, create, env, patienceMs, signal }))
   let closed = false
@@ -68,11 +68,10 @@ export function holdStore(
    */
   const openLater = async (attempt: () => Promise<void>, first: Fault): Promise<void> => {
     let lastReason = reasonOf(first)
-    for (let isOpen = false; !isOpen; ) {
+    for (;;) {
       try {
         await wait(tryAgainMs, undefined, { signal })
-        await attempt()
-        isOpen = true
+        return await attempt()
       } catch (error) {
         if (signal.aborted) return
         refusal = refusalOf(error)

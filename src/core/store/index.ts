@@ -34,7 +34,7 @@ export type {
   UserToAdd,
 } from './data.ts'
 export { adminGrant } from './grants.ts'
-export type { HeldStore, Newer } from './hold.ts'
+export type { Newer, StoreHolder } from './hold.ts'
 export { openStore, prepareStore, refuseUnopenable, type Store, type StoreOptions } from './open.ts'
 export type { Backup } from './upkeep/backup.ts'
 export type { Keeper, KeeperLog } from './upkeep/keeper.ts'

@@ -23,8 +23,7 @@ export async function boardPage(
   const data = await pageData(server, context)
   if (types instanceof Fault) {
     const main = html`<p><a href="/board">The board of all types</a></p>`
-    const { user, signInHref } = data
-    const frame = { title: 'No board', notice: types.message, user, signInHref }
+    const frame = { title: 'No board', notice: types.message, user: data.user, signInHref: data.signInHref }
     return { ...plainAnswer(server, context, main, frame), status: types.status }
   }
   const page = boardMarkup(data.cards, { ...data, types, target: context.request.url ?? '/board' })

@@ -28,7 +28,7 @@ export const quietForm =
     const target = safeTarget(pairs.find(([name]) => name === 'continue')?.[1])
     const redirect: HttpAnswer = { status: 303, headers: ['Location', target] }
     if (context.logFields.method !== 'POST') {
-      return answerOf(server, context, { target, notice: 'The form for this is on the page of each monitor.' })
+      return answerOf(server, context, target, 'The form for this is on the page of each monitor.')
     }
     try {
       const { NotSilenced = [] } = await change(server, context, operation)
@@ -36,7 +36,7 @@ export const quietForm =
     } catch (error) {
       const { status, headers } = await faultAnswer(server, context, error, plainJson(server))
       const notice = `Nothing has changed: ${visibleFault(error).message}`
-      return { ...answerOf(server, context, { target, notice }), status, headers }
+      return { ...answerOf(server, context, target, notice), status, headers }
     }
   }
 
@@ -62,16 +62,9 @@ const notSilenced = (
   places: readonly NotSilenced[],
 ): HttpAnswer => {
   const lines = places.map(({ Receiver, Place, Message }) => `${Receiver ?? ''} at ${Place ?? ''}: ${Message ?? ''}`)
-  return answerOf(server, context, {
-    target,
-    notice: `It is quiet, but not everywhere. These go on sending what fires: ${lines.join('; ')}`,
-  })
+  const notice = `It is quiet, but not everywhere. These go on sending what fires: ${lines.join('; ')}`
+  return answerOf(server, context, target, notice)
 }
 
-function answerOf(
-  server: ServerContext,
-  context: RequestContext,
-  { target, notice }: { readonly target: string; readonly notice: string },
-): HttpAnswer {
-  return plainAnswer(server, context, html`<p><a href="${target}">Go on</a></p>`, { title: 'Notifications', notice })
-}
+const answerOf = (server: ServerContext, context: RequestContext, target: string, notice: string): HttpAnswer =>
+  plainAnswer(server, context, html`<p><a href="${target}">Go on</a></p>`, { title: 'Notifications', notice })
