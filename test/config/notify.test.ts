@@ -74,7 +74,11 @@ notify:
       `notify: [{name: a, ${webhook}}, {name: a, ${webhook}}]`,
       'notify[1].name is a, as is that of another receiver',
     ],
-    ['an unknown kind', one('name: a, slack: {url: "https://a.example"}'), 'notify[0].slack is not a setting here'],
+    [
+      'an unknown kind',
+      one('name: a, slack: {url: "https://a.example"}'),
+      'notify[0].slack is not a kind of receiver: use one of alertmanager, webhook, email',
+    ],
     [
       'an unknown type',
       one(`name: a, ${webhook}, only: {types: [Sqll]}`),

@@ -58,18 +58,11 @@ export async function knownKeys(more: SettingsSpec): Promise<KnownKeys> {
       if (setting.type === 'group' || setting.type === 'groups') walk(setting.fields)
     }
   }
-  const receivers = receiverKinds.map(
+  // In the short form, a kind is the key of its settings.
+  const sectionsOfKinds = [...receiverKinds, ...kinds].map(
     ({ name, settings }) => ({ [name]: { type: 'group', fields: settings, doc: '' } }) as const,
   )
-  for (const spec of [
-    commonSettings,
-    more,
-    notifySettings,
-    quietSettings,
-    drillSettings,
-    ...receivers,
-    ...kinds.map(({ settings }) => settings),
-  ])
+  for (const spec of [commonSettings, more, notifySettings, quietSettings, drillSettings, ...sectionsOfKinds])
     walk(spec)
   return { all, plain: new Set([...plain].filter((name) => plainTexts.has(name) || !hiddenNames.has(name))) }
 }
