@@ -25,7 +25,7 @@ describe('the section notify of svc.yaml', () => {
     ])
   })
 
-  test('M1 every setting of every kind is read', async () => {
+  test('M1 every setting of a receiver is read', async () => {
     const text = `${types}serve: {name: prod, url: "https://svc.example.com"}
 notify:
   - name: am
