@@ -89,9 +89,9 @@ describe('K11 both forms of a receiver are the same', () => {
     expect(long.values).toHaveLength(1)
     expect(short.values).toEqual(long.values)
     expect(short.warnings.map(({ message }) => message)).toEqual(long.warnings.map(({ message }) => message))
-    const wrong = { ...settings, [Object.keys(settings)[0] ?? '']: {} }
-    const [inLong] = readNotify([{ ...shared, kind, ...wrong }], context, configured).problems
-    const [inShort] = readNotify([{ ...shared, [kind]: wrong }], context, configured).problems
+    const mistaken = { ...settings, [Object.keys(settings)[0] ?? '']: {} }
+    const [inLong] = readNotify([{ ...shared, kind, ...mistaken }], context, configured).problems
+    const [inShort] = readNotify([{ ...shared, [kind]: mistaken }], context, configured).problems
     expect(inShort).toEqual({ ...inLong, path: [0, kind, ...(inLong?.path.slice(1) ?? [])] })
   })
 })
@@ -170,6 +170,14 @@ test.for([
     'of an unknown kind',
     monitors('{tpc: {host: h}}'),
     ['3:8: types.App[0].tpc is not a monitor kind: did you mean `tcp`?'],
+  ],
+  [
+    'of the name of a member of every object',
+    monitors('{constructor: {host: h}}', '{__proto__: {host: h}}'),
+    [
+      'types.App[0].constructor is not a monitor kind: use one of',
+      'types.App[1].__proto__ is not a monitor kind: use one of',
+    ],
   ],
   ['of an empty section', monitors('tcp:'), ['3:7: types.App[0].tcp has no value: write `name: value` under it']],
   ['of a text for a section', monitors('tcp: h'), ['3:7: types.App[0].tcp must be the settings of the monitor']],
@@ -253,4 +261,18 @@ types:
   )
   expect(long.types.App?.monitors).toHaveLength(2)
   expect(short.types).toEqual(long.types)
+})
+
+test('K11 anchors and aliases work in sections', async () => {
+  const { types } = await load(`types:
+  App:
+    - {name: a, tcp: &shared {host: h, port: 1}}
+    - {name: b, tcp: *shared}
+    - {name: c, tcp: {<<: *shared, port: 2}}
+`)
+  expect(types.App?.monitors.map(({ name, settings }) => `${name} ${(settings as Raw)['port']}`)).toEqual([
+    'tcp a 1',
+    'tcp b 1',
+    'tcp c 2',
+  ])
 })

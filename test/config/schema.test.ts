@@ -170,8 +170,14 @@ test('the schema contains and describes each server type and each kind that can 
     'use',
     'dependsOn',
     'profile',
-    ...['monitor', 'monitor.short', 'monitor.section', ...kinds.map(({ name }) => name).sort()],
-    ...['receiver', 'receiver.short', 'receiver.section', ...receiverKinds.map(({ name }) => `receiver.${name}`)],
+    ...['monitor', 'monitor.short', 'monitor.section', 'monitor.own', ...kinds.map(({ name }) => name).sort()],
+    ...[
+      'receiver',
+      'receiver.short',
+      'receiver.section',
+      'receiver.own',
+      ...receiverKinds.map(({ name }) => `receiver.${name}`),
+    ],
   ])
   for (const { name: kind, settings } of kinds) {
     for (const name of Object.keys({ ...settings, ...commonSettings })) {

@@ -34,12 +34,8 @@ export type LongForm = {
 }
 
 /**
- * The long form of an entry of a known kind, which may be in either form.
- *
- * @example
- * ```ts
- * longForm({ name: 'orders', tcp: { port: 1 } }, tcp, grammar).entry // { name: 'orders', kind: 'tcp', port: 1 }
- * ```
+ * The long form of an entry of a known kind, which may be in either form: `{name: orders, tcp: {port: 1}}` is
+ * `{name: orders, kind: tcp, port: 1}`.
  */
 export function longForm(
   raw: Raw,

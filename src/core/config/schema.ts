@@ -99,12 +99,10 @@ export async function configSchema(): Promise<object> {
       ...formsSchema('monitor', {
         kinds: kinds.map((kind) => [kind, kindSchema(kind)]),
         common: commonSettings,
-        properties: commonProperties(commonSettings),
       }),
       ...formsSchema('receiver', {
         kinds: receiverKinds.map((kind) => [kind, longSchema(kind, kind.doc, commonProperties(notifySettings))]),
         common: notifySettings,
-        properties: commonProperties(notifySettings),
         prefix: 'receiver.',
       }),
     },
@@ -116,19 +114,19 @@ type Forms = {
   /** Each kind with the schema of its long form, but for `kind` and `name` being required. */
   readonly kinds: readonly (readonly [Kind, Json])[]
   readonly common: SettingsSpec
-  /** The properties of the settings of every entry. */
-  readonly properties: Json
   /** What the names of the definitions of kinds begin with. */
   readonly prefix?: string
 }
 
 /** The definitions of an entry in both forms. A section of the short form is the long form without what every entry has. */
-function formsSchema(thing: string, { kinds, common, properties, prefix = '' }: Forms): Json {
+function formsSchema(thing: string, { kinds, common, prefix = '' }: Forms): Json {
   const refOf = ({ name }: Kind): Json => ({ $ref: `#/$defs/${prefix}${name}` })
   const required = ['name'].filter((name) => common[name]?.required)
+  const properties = commonProperties(common)
+  // What a kind has as a setting of its own, like `flapping` of heartbeat, is left to svc.
+  const others = Object.keys(common).filter((name) => kinds.every(([{ settings }]) => !Object.hasOwn(settings, name)))
   const sections = kinds.map(([kind, { description }]) => {
-    const others = Object.keys(common).filter((name) => !Object.hasOwn(kind.settings, name))
-    const section = { type: 'object', description, ...refOf(kind), propertyNames: { not: { enum: others } } }
+    const section = { type: 'object', description, allOf: [refOf(kind), { $ref: `#/$defs/${thing}.own` }] }
     const flag = properties[kind.name]
     return [kind.name, flag === undefined ? section : { anyOf: [flag, section] }] as const
   })
@@ -155,7 +153,16 @@ function formsSchema(thing: string, { kinds, common, properties, prefix = '' }: 
     [`${thing}.section`]: {
       description: 'The short form: the settings of the kind under its name',
       type: 'object',
-      oneOf: kinds.map(([{ name }]) => ({ required: [name], properties: { [name]: { type: 'object' } } })),
+      oneOf: kinds.map(([{ name }]) => ({
+        required: [name],
+        // A setting of every entry that has the name of a kind is no section.
+        ...(Object.hasOwn(properties, name) ? { properties: { [name]: { type: 'object' } } } : {}),
+      })),
+    },
+    [`${thing}.own`]: {
+      description: 'No setting of every entry',
+      type: 'object',
+      propertyNames: { not: { enum: others } },
     },
     ...Object.fromEntries(kinds.map(([{ name }, schema]) => [`${prefix}${name}`, schema])),
   }

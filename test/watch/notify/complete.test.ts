@@ -74,13 +74,13 @@ test('M1 each kind of receiver has a test, and a row in every table that proves 
 })
 
 test('M1 no table has a kind of receiver that does not exist', () => {
-  expect(Object.keys(receiverRows)).toEqual(receiverKinds.map(({ name }) => name))
+  expect(Object.keys(receiverRows).filter((name) => receiverKinds.every((kind) => kind.name !== name))).toEqual([])
 })
 
 test('M1 everything that a new kind of receiver lacks is in one list', () => {
-  const gotify = {
-    name: 'gotify',
-    doc: 'Gotify',
+  const planted = {
+    name: 'throwaway',
+    doc: 'A kind without anything',
     settings: {
       token: { type: 'secret', required: true, doc: 'Token' },
       quiet: { type: 'flag', doc: 'Without sound' },
@@ -91,7 +91,7 @@ test('M1 everything that a new kind of receiver lacks is in one list', () => {
     target: () => undefined,
     open: () => Promise.reject(new Error('is not opened')),
   } as const satisfies AnyReceiverKind
-  expect(lacksOf([...receiverKinds, gotify])).toEqual(
-    demands.map(({ what }) => `gotify lacks ${what.replaceAll('KIND', 'gotify')}`),
+  expect(lacksOf([...receiverKinds, planted])).toEqual(
+    demands.map(({ what }) => `throwaway lacks ${what.replaceAll('KIND', planted.name)}`),
   )
 })
