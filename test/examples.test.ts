@@ -4,6 +4,7 @@ import { monitors } from '../src/core/checks/kinds/index.ts'
 import { describePlan, hostKind, isKindName, loadKind } from '../src/core/checks/plan/index.ts'
 import { profileNames } from '../src/core/checks/profiles/index.ts'
 import { ServerType } from '../src/core/protocol/index.ts'
+import { receiverKinds } from '../src/core/watch/notify/index.ts'
 import { stable } from '../tools/examples/stable.ts'
 import { load } from './config/given.ts'
 
@@ -84,7 +85,19 @@ test('docs/tested.md has a row for each kind, each profile and each server type'
   const rows = [...tested.matchAll(/^\| ([^|]+) \|/gm)].flatMap(([, names = '']) => names.split(', '))
   const all = [...Object.keys(monitors), ...profileNames, ...ServerType.values]
   expect(all.filter((name) => !rows.includes(name))).toEqual([])
-  const allowedNames = [...all, 'kind', 'profile', 'type', 'real', 'simulated', 'not run', 'all']
+  const receivers = receiverKinds.map(({ name }) => name)
+  const allowedNames = [
+    ...all,
+    ...receivers,
+    'kind',
+    'profile',
+    'type',
+    'receiver',
+    'real',
+    'simulated',
+    'not run',
+    'all',
+  ]
   expect(rows.filter((name) => !allowedNames.includes(name) && /\w/.test(name))).toEqual([])
 })
 

@@ -210,11 +210,11 @@ async function monitorsPage(): Promise<string> {
     '## `auth:`',
     settingsTable(describeSettings(authSettings)),
     '## `notify:`',
-    'A list of receivers. Each has these settings, and those of one kind below its name ([notifications](../notifications.md)).',
+    'A list of receivers. Each has these settings and those of its kind ([notifications](../notifications.md)).',
     settingsTable(describeSettings(notifySettings)),
-    ...receiverKinds.flatMap(({ name, doc, settings }) => [
+    ...receiverKinds.flatMap(({ name, doc, settings, needsStore }) => [
       `### notify: ${name}`,
-      `${doc}.`,
+      `${doc}.${needsStore ? ' Needs a store unless the receiver is `volatile`.' : ''}`,
       settingsTable(describeSettings(settings)),
     ]),
     '## `quiet:`',

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import { describeKinds } from '../../src/core/checks/plan/index.ts'
+import { receiverKinds } from '../../src/core/watch/notify/index.ts'
 import { load, problemsOf, refused } from './given.ts'
 
 const root = new URL('../../docs/', import.meta.url)
@@ -39,7 +40,7 @@ describe('docs/svc.yaml.md', () => {
   })
 
   test('examples use only kinds that exist', async () => {
-    const kinds = (await describeKinds()).map(({ name }) => name)
+    const kinds = [...(await describeKinds()), ...receiverKinds].map(({ name }) => name)
     const used = good.flatMap(({ content }) => [...content.matchAll(/kind: ([\w-]+)/g)].map(([, kind]) => kind))
     expect(used.filter((kind) => !kinds.includes(kind ?? ''))).toEqual([])
   })

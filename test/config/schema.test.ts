@@ -7,6 +7,7 @@ import { configurableKinds, describeSettings } from '../../src/core/checks/plan/
 import { commonSettings, configSchema } from '../../src/core/config/index.ts'
 import { settingsSchema } from '../../src/core/config/schema.ts'
 import { ServerType } from '../../src/core/protocol/index.ts'
+import { receiverKinds } from '../../src/core/watch/notify/index.ts'
 import { load } from './given.ts'
 
 type Validate = (data: unknown) => boolean
@@ -53,8 +54,28 @@ const accepted = [
   'notify: [{name: a, alertmanager: {urls: ["https://am1:9093"], token: {env: A_TOKEN}, ca: am-ca.pem}, only: {severity: failed}}]',
   'notify: [{name: a, webhook: {url: {env: A_TOKEN}, secret: {file: /run/key}}, quiet: ignore, details: classes}]',
   'notify: [{name: a, email: {server: "smtps://m", user: u, password: {env: A_TOKEN}, from: a@b.c, to: [d@e.f]}, remind: 4h, volatile: true}]',
+  'notify: [{name: a, kind: webhook, url: {env: A_TOKEN}, secret: {file: /run/key}, only: {severity: failed}}]',
+  'notify: [{name: a, kind: exec, program: /usr/local/lib/svc/sms}, {name: b, exec: {program: /usr/local/lib/svc/sms}}]',
+  'types: {Sql: [{tcp: {host: h, port: 1}}, {name: a, tcp: {host: h, port: 1, warn: 1s}, timeout: 5s, deployment: true}]}',
+  'types: {App: [{deployment: {expected: "1", versionFile: /v}}, {name: a, kind: heartbeat, agents: [a], flapping: 3}, {name: b, heartbeat: {agents: [b], flapping: 3}}]}',
+  'types: {App: [{service: {service: nginx}}, {name: a, tcp: {host: h, port: 1}, dependsOn: service}]}',
+  'profiles: {mine: {monitors: [{tcp: {host: h, port: 1}, name: a}, {name: b, tls: {host: h}, when: []}]}}',
 ]
 const refusedByBoth = [
+  'notify: [{kind: webhook, url: "https://a.example"}]',
+  'notify: [{name: a, kind: slack, url: "https://a.example"}]',
+  'notify: [{name: a, kind: webhook, webhook: {url: "https://a.example"}}]',
+  'notify: [{name: a, webhook: {url: "https://a.example", remind: 4h}}]',
+  'notify: [{name: a, webhook: {secret: {env: A}}, url: "https://a.example"}]',
+  'types: {Sql: [{kind: tcp, host: h, port: 1, tcp: {host: h, port: 1}}]}',
+  'types: {Sql: [{tcp: {host: h, port: 1}, ping: {host: h}}]}',
+  'types: {Sql: [{tcp: {host: h, port: 1, name: a}}]}',
+  'types: {Sql: [{tcp: {host: h, port: 1, kind: tcp}}]}',
+  'types: {Sql: [{tcp: {host: h}, port: 1}]}',
+  'types: {Sql: [{tcp: {host: h, port: 1}, prot: 2}]}',
+  'types: {Sql: [{tcp: {host: h}}, {tcp: }]}',
+  'types: {Sql: [{tpc: {host: h, port: 1}}]}',
+  'profiles: {mine: {monitors: [{name: a, host: h, port: 1}]}}',
   'notify: {name: a}',
   'notify: [{name: a}]',
   'notify: [{name: a, webhook: {url: "ftp://a.example"}}]',
@@ -146,12 +167,17 @@ test('the schema contains and describes each server type and each kind that can 
   const kinds = await configurableKinds()
   expect(Object.keys($defs)).toEqual([
     'type',
-    'monitor',
-    'receiver',
     'use',
     'dependsOn',
     'profile',
-    ...kinds.map(({ name }) => name).sort(),
+    ...['monitor', 'monitor.short', 'monitor.section', 'monitor.own', ...kinds.map(({ name }) => name).sort()],
+    ...[
+      'receiver',
+      'receiver.short',
+      'receiver.section',
+      'receiver.own',
+      ...receiverKinds.map(({ name }) => `receiver.${name}`),
+    ],
   ])
   for (const { name: kind, settings } of kinds) {
     for (const name of Object.keys({ ...settings, ...commonSettings })) {

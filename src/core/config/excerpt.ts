@@ -58,19 +58,10 @@ export async function knownKeys(more: SettingsSpec): Promise<KnownKeys> {
       if (setting.type === 'group' || setting.type === 'groups') walk(setting.fields)
     }
   }
-  const receivers = receiverKinds.map(
-    ({ name, settings }) => ({ [name]: { type: 'group', fields: settings, doc: '' } }) as const,
-  )
-  for (const spec of [
-    commonSettings,
-    more,
-    notifySettings,
-    quietSettings,
-    drillSettings,
-    ...receivers,
-    ...kinds.map(({ settings }) => settings),
-  ])
-    walk(spec)
+  const allKinds = [...receiverKinds, ...kinds]
+  for (const { name } of allKinds) all.add(name)
+  const specs = allKinds.map(({ settings }): SettingsSpec => settings)
+  for (const spec of [commonSettings, more, notifySettings, quietSettings, drillSettings, ...specs]) walk(spec)
   return { all, plain: new Set([...plain].filter((name) => plainTexts.has(name) || !hiddenNames.has(name))) }
 }
 

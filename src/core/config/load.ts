@@ -30,7 +30,9 @@ import {
   type WhereOptions,
 } from './find.ts'
 import type { IncludedFiles, ReloadedIncludes } from './include.ts'
+import { kindIn } from './long-form.ts'
 import type { ConfigSource, Merged } from './merge.ts'
+import { monitorGrammar } from './monitors.ts'
 import type { NotifyConfig } from './notify.ts'
 import type { ProfilesRead } from './profiles.ts'
 import type { QuietConfig } from './quiet.ts'
@@ -339,7 +341,8 @@ function pathOfEntry(value: unknown, type: ServerType, name: string, kind: strin
   const [list, path] = isMap(section) ? [section['monitors'], ['types', type, 'monitors']] : [section, ['types', type]]
   const entries: readonly unknown[] = Array.isArray(list) ? list : []
   const index = entries.findIndex(
-    (entry) => isMap(entry) && entry['kind'] === kind && monitorName(kind, ownName(entry, kind)) === name,
+    (entry) =>
+      isMap(entry) && kindIn(entry, monitorGrammar) === kind && monitorName(kind, ownName(entry, kind)) === name,
   )
   if (index >= 0) return [...path, index]
   const use = entries.findIndex(
@@ -513,9 +516,7 @@ const runsPrograms = ({ types, notify = [] }: Pick<Config, 'types' | 'notify'>):
 const receiversWithProgram = (
   notify: NotifyConfig = [],
 ): readonly { readonly name: string; readonly path: Problem['path'] }[] =>
-  notify.flatMap((one, index) =>
-    one.runsProgram ? [{ name: `receiver ${one.name}`, path: ['notify', index, one.kind] }] : [],
-  )
+  notify.flatMap((one, index) => (one.runsProgram ? [{ name: `receiver ${one.name}`, path: ['notify', index] }] : []))
 
 export type Placed = Problem & { readonly place: DocumentPlace; readonly file: string; readonly text: string }
 

@@ -26,12 +26,15 @@ import {
   unitedTags,
 } from './common.ts'
 import type { GroupsRead, WrittenGroup } from './dependency-groups.ts'
+import { asWritten, type Grammar, kindIn, type LongForm, longForm, sectionOf } from './long-form.ts'
 
 export type MonitorRead = {
   /** The MonitorName, if the entry states it, even when the rest is invalid. */
   readonly name: string | undefined
   /** The monitor's own name, without the kind. */
   readonly plainName: string | undefined
+  /** Whether no kind has the name that it states. */
+  readonly isUnknownKind?: boolean
   /** As written: own names or MonitorNames. */
   readonly dependsOn: readonly string[]
   /** The groups of `dependsOn`, with names as written. Absent: none. */
@@ -44,8 +47,26 @@ export type MonitorRead = {
   readonly warnings: readonly Problem[]
 }
 
+/** The entries of a list of monitors. `host` is a setting of many kinds, and a block of a type. */
+export const monitorGrammar: Grammar = {
+  thing: 'monitor',
+  isKind: (name) => isKindName(name) && name !== hostKind,
+  common: commonSettings,
+}
+
+/** The long form of a monitor, and its kind. `more` are settings that its list adds to the common ones. */
+export async function longMonitor(
+  raw: Raw,
+  more: SettingsSpec = {},
+): Promise<(LongForm & { readonly kind: AnyKind }) | undefined> {
+  const grammar = { ...monitorGrammar, common: { ...commonSettings, ...more } }
+  const name = kindIn(raw, grammar)
+  const kind = typeof name === 'string' && name !== hostKind && isKindName(name) ? await loadKind(name) : undefined
+  return kind && !kind.internal ? { kind, ...longForm(raw, kind, grammar) } : undefined
+}
+
 /**
- * Reads one monitor. Paths of problems are relative to it. `kindProblem` explains why a kind cannot be configured, and
+ * Reads one monitor, in either form. Paths of problems are relative to it. `kindProblem` explains why a kind cannot be configured, and
  * `inherited` is what its type and its profile add.
  */
 export async function readMonitor(
@@ -54,18 +75,19 @@ export async function readMonitor(
   kindProblem: (name: string) => Promise<string>,
   inherited: Inherited = { tags: [] },
 ): Promise<MonitorRead> {
-  const refused = (problem: Problem, names: Partial<MonitorRead> = {}): MonitorRead => ({
+  const refused = (problem: Problem | readonly Problem[], names: Partial<MonitorRead> = {}): MonitorRead => ({
     name: undefined,
     plainName: undefined,
     dependsOn: [],
     tags: inherited.tags,
     ...names,
     monitor: undefined,
-    problems: [problem],
+    problems: [problem].flat(),
     warnings: [],
   })
   if (!isMap(raw)) return refused({ path: [], message: 'must be settings that begin with `kind:`' })
-  const { kind: kindName, name = kindName } = raw
+  const section = sectionOf(raw, monitorGrammar)
+  const { kind: kindName = section, name = kindName } = raw
   if (kindName === undefined || kindName === null) {
     const misplacedKey = ['type', 'check'].find((key) => typeof raw[key] === 'string' && isKindName(raw[key]))
     if (misplacedKey !== undefined)
@@ -76,17 +98,30 @@ export async function readMonitor(
     return refused({ path: ['kind'], message: 'must be text: the name of a monitor kind' })
   const plainName = typeof name === 'string' ? name : undefined
   const names = { plainName, name: plainName === undefined ? undefined : monitorName(kindName, plainName) }
-  const kind = isKindName(kindName) && kindName !== hostKind ? await loadKind(kindName) : undefined
-  if (!kind || kind.internal) return refused({ path: ['kind'], message: await kindProblem(kindName) }, names)
-  const read = await readKnown(raw, kind, plainName ?? kindName, { context, inherited })
-  const patterns = patternsIn(raw, [])
-  if (patterns.length === 0) return { ...names, ...read }
+  const long = await longMonitor(raw)
+  if (!long) {
+    const problem = { path: [section ?? 'kind'], message: await kindProblem(kindName) }
+    return refused(problem, { ...names, isUnknownKind: true })
+  }
+  const { kind, entry, written } = long
+  if (!entry) return refused(long.problems, names)
+  const read = await readKnown(entry, kind, plainName ?? kindName, { context, inherited })
+  const problems = [...long.problems, ...asWritten(read.problems, written)]
+  const all = {
+    ...names,
+    ...read,
+    monitor: problems.length === 0 ? read.monitor : undefined,
+    problems,
+    warnings: asWritten(read.warnings, written),
+  }
+  const patterns = patternsIn(entry, [])
+  if (patterns.length === 0) return all
   const { patternWarning } = await import('../checks/assert/expectation.ts')
   const warnings = patterns.flatMap(({ path, pattern }) => {
     const message = patternWarning(pattern)
     return message === undefined ? [] : [{ path, message }]
   })
-  return { ...names, ...read, warnings: [...read.warnings, ...warnings] }
+  return { ...all, warnings: [...all.warnings, ...asWritten(warnings, written)] }
 }
 
 type PatternAt = { readonly path: Problem['path']; readonly pattern: string }

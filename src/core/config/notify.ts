@@ -9,21 +9,17 @@ import {
   type SettingsSpec,
   type Target,
 } from '../base/settings/index.ts'
+import { didYouMean } from '../base/suggest.ts'
 import { ServerType } from '../protocol/index.ts'
-import { type AnyReceiverKind, notifySettings, type ReceiverConfig, receiverKinds } from '../watch/notify/index.ts'
+import { notifySettings, type ReceiverConfig, receiverKinds } from '../watch/notify/index.ts'
 import { type Configured, invalidOf, monitorsOf, refuseIdle, unknown } from './configured.ts'
+import { asWritten, type Grammar, kindIn, type LongForm, longForm, sectionOf } from './long-form.ts'
 
 /** The receivers of notifications, in the order of the file. */
 export type NotifyConfig = readonly ReceiverConfig[]
 
-/** A table of settings in which each kind of receiver is a group. */
-const entrySettings: SettingsSpec = {
-  ...notifySettings,
-  ...Object.fromEntries(
-    receiverKinds.map(({ name, settings, doc }) => [name, { type: 'group', fields: settings, doc }] as const),
-  ),
-}
 const kindNames = receiverKinds.map(({ name }) => name)
+const grammar: Grammar = { thing: 'receiver', isKind: (name) => kindNames.includes(name), common: notifySettings }
 
 /** Reads the `notify:` section. Paths of problems are relative to it. */
 export function readNotify(
@@ -50,21 +46,28 @@ export function readNotify(
   return { values, problems, warnings }
 }
 
-function readReceiver(entry: unknown, at: At, index: number, configured: Configured): ReceiverConfig | undefined {
+function readReceiver(raw: unknown, at: At, index: number, configured: Configured): ReceiverConfig | undefined {
   const { context, problems, warnings } = at.reading
+  const kind = isMap(raw) ? receiverKinds.find(({ name }) => name === kindIn(raw, grammar)) : undefined
+  const { entry, ...form } = isMap(raw) && kind ? longForm(raw, kind, grammar) : withoutKind(raw)
+  const inEntry = (list: readonly Problem[]): readonly Problem[] =>
+    list.map(({ path, message }) => ({ path: [index, ...path], message }))
+  problems.push(...inEntry(form.problems))
+  if (entry === undefined) return undefined
   let target: Target | undefined
+  const { kind: kindSetting, ...common } = notifySettings
+  const spec = kind ? { ...kind.settings, kind: kindSetting, ...common } : common
   // A secret in the keychain is bound to the host of its own receiver.
-  const read = readSettings(entrySettings, entry, { ...context, target: () => target })
-  const inEntry = (list: readonly Problem[], ...steps: readonly string[]): readonly Problem[] =>
-    list.map(({ path, message }) => ({ path: [index, ...steps, ...path], message }))
-  problems.push(...inEntry(read.problems))
-  warnings.push(...inEntry(read.warnings))
-  const kind = isMap(entry) ? kindIn(entry, at) : undefined
-  if (!isMap(entry) || read.problems.length > 0 || kind === undefined) return undefined
-  const values = read.values as unknown as Omit<ReceiverConfig, 'kind' | 'settings'> & Raw
-  const settings = values[kind.name]
+  const read = readSettings(spec as SettingsSpec, entry, { ...context, target: () => target })
+  problems.push(...inEntry(asWritten(read.problems, form.written)))
+  warnings.push(...inEntry(asWritten(read.warnings, form.written)))
+  if (!kind || form.problems.length > 0 || read.problems.length > 0) return undefined
+  const values = read.values as unknown as Omit<ReceiverConfig, 'settings'> & Raw
+  const settings = Object.fromEntries(
+    Object.keys(kind.settings).flatMap((key) => (Object.hasOwn(values, key) ? [[key, values[key]]] : [])),
+  )
   target = kind.target(settings)
-  problems.push(...inEntry(kind.mistakes(settings, values), kind.name))
+  problems.push(...inEntry(asWritten(kind.mistakes(settings, values), form.written)))
   refuseUnknown(values.only, at.in('only'), configured)
   const { name, only, remind, details, quiet, volatile } = values
   return {
@@ -80,12 +83,22 @@ function readReceiver(entry: unknown, at: At, index: number, configured: Configu
   }
 }
 
-/** The one kind of which an entry has the section. */
-function kindIn(entry: Raw, at: At): AnyReceiverKind | undefined {
-  const [name, another] = kindNames.filter((one) => Object.hasOwn(entry, one))
-  if (name === undefined) return at.report(`does not say how to send: add one of ${kindNames.join(', ')}`)
-  if (another !== undefined) return at.in(another).report(`is there beside ${name}: make it a receiver of its own`)
-  return receiverKinds.find((kind) => kind.name === name)
+/** An entry that does not state a kind that exists. The other settings are those of that kind. */
+function withoutKind(raw: unknown): { readonly entry: unknown } & Omit<LongForm, 'entry'> {
+  const written: LongForm['written'] = (path) => path
+  if (!isMap(raw)) return { entry: raw, problems: [], written }
+  const section = sectionOf(raw, grammar) ?? 'kind'
+  const name = kindIn(raw, grammar) ?? undefined
+  const { [section]: _, ...rest } = raw
+  if (name === undefined) {
+    const message = `does not say how to send: add one of ${kindNames.join(', ')} as \`kind:\``
+    return { entry: rest, problems: [{ path: [], message }], written }
+  }
+  const meant = typeof name === 'string' ? didYouMean(name, kindNames) : undefined
+  const way = meant === undefined ? `use one of ${kindNames.join(', ')}` : `did you mean \`${meant}\`?`
+  const common = Object.entries(rest).filter(([key]) => Object.hasOwn(notifySettings, key))
+  const message = `is not a kind of receiver: ${way}`
+  return { entry: Object.fromEntries(common), problems: [{ path: [section], message }], written }
 }
 
 /** Reports what no incident can ever match: an alert must not be lost to a typing error. */

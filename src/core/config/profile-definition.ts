@@ -1,8 +1,11 @@
-import { isMap, type Problem, readSettings, type SettingsContext } from '../base/settings/index.ts'
+import { isMap, type Problem, readSettings, type SettingsContext, type SettingsSpec } from '../base/settings/index.ts'
 import { didYouMean } from '../base/suggest.ts'
 import type { Parameter, ParameterType, Profile } from '../checks/profiles/index.ts'
 import { kindProblem, readMonitor } from './monitors.ts'
 import { conditionsIn, fill, namesIn, namesWithinText, writtenAt } from './placeholders.ts'
+
+/** What a monitor of a profile has besides the settings of every monitor. */
+export const whenSetting = { when: { type: 'texts', doc: '' } } as const satisfies SettingsSpec
 
 /** The problems of a definition that do not depend on parameter values. Their paths are relative to it. */
 export async function monitorProblems(
@@ -17,7 +20,7 @@ export async function monitorProblems(
   const parameters = Object.keys(profile.parameters)
   const siblings = profile.monitors.map((other) => (isMap(other) ? other['name'] : undefined))
   const texts = readSettings(
-    { when: { type: 'texts', doc: '' }, dependsOn: { type: 'texts', doc: '' } },
+    { ...whenSetting, dependsOn: { type: 'texts', doc: '' } },
     { ...(when === undefined ? {} : { when }), ...(dependsOn === undefined ? {} : { dependsOn }) },
     context,
   )

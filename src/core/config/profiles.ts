@@ -19,7 +19,9 @@ import {
   profileNames,
 } from '../checks/profiles/index.ts'
 import { commonSettings } from './common.ts'
-import { monitorProblems, unknownName } from './profile-definition.ts'
+import { asWritten } from './long-form.ts'
+import { longMonitor } from './monitors.ts'
+import { monitorProblems, unknownName, whenSetting } from './profile-definition.ts'
 
 /** The settings of an entry that uses a profile, besides the profile's own parameters. */
 export const useSettings = {
@@ -115,16 +117,22 @@ async function readProfile(raw: unknown, context: SettingsContext): Promise<Prof
     problems.push({ path: ['monitors'], message: 'must be a list of monitors: write "- kind: …" under it' })
     return { profile: undefined, problems }
   }
+  const forms = await Promise.all(
+    (monitors as readonly unknown[]).map(async (one) => (isMap(one) ? await longMonitor(one, whenSetting) : undefined)),
+  )
+  const entries = (monitors as readonly unknown[]).map((one, index) => forms[index]?.entry ?? one)
   const profile: Profile = {
     title: typeof title === 'string' ? title : '',
     doc: typeof doc === 'string' ? doc : '',
     ...(ofAll.values.tags ? { tags: ofAll.values.tags } : {}),
     parameters,
-    monitors: (monitors as readonly ProfileMonitor[]).map(withLists),
+    monitors: (entries as readonly ProfileMonitor[]).map(withLists),
   }
-  for (const [index, monitor] of (monitors as readonly unknown[]).entries()) {
-    const more = await monitorProblems(monitor, index, profile, context)
-    problems.push(...more.map((problem) => ({ ...problem, path: ['monitors', index, ...problem.path] })))
+  for (const [index, monitor] of entries.entries()) {
+    const form = forms[index]
+    const ofEntry = form && !form.entry ? [] : await monitorProblems(monitor, index, profile, context)
+    const more = [...(form?.problems ?? []), ...(form ? asWritten(ofEntry, form.written) : ofEntry)]
+    problems.push(...more.map(({ path, message }) => ({ path: ['monitors', index, ...path], message })))
   }
   return { profile, problems }
 }

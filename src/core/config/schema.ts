@@ -93,34 +93,85 @@ export async function configSchema(): Promise<object> {
           { type: 'null' },
         ],
       },
-      monitor: {
-        type: 'object',
-        required: ['kind'],
-        properties: { kind: { description: commonSettings.kind.doc, enum: kinds.map(({ name }) => name) } },
-        // Each has its kind as a constant, which tells editors which one applies.
-        anyOf: kinds.map(({ name }) => ({ $ref: `#/$defs/${name}` })),
-      },
-      receiver: receiverSchema(),
       use: await useSchema(),
-      dependsOn: dependsOnSchema,
+      dependsOn: dependsOnShape,
       profile: profileSchema(kinds.map(({ name }) => name)),
-      ...Object.fromEntries(kinds.map((kind) => [kind.name, kindSchema(kind)])),
+      ...formsSchema('monitor', {
+        kinds: kinds.map((kind) => [kind, kindSchema(kind)]),
+        common: commonSettings,
+      }),
+      ...formsSchema('receiver', {
+        kinds: receiverKinds.map((kind) => [kind, longSchema(kind, kind.doc, commonProperties(notifySettings))]),
+        common: notifySettings,
+        prefix: 'receiver.',
+      }),
     },
   }
 }
 
-/** A receiver of notifications: it has the section of one kind. */
-function receiverSchema(): Json {
-  const { properties, ...schema } = settingsSchema(notifySettings)
-  const kinds = receiverKinds.map(({ name, doc, settings }) => [
-    name,
-    { ...settingsSchema(settings), description: doc },
-  ])
+type Kind = { readonly name: string; readonly settings: SettingsSpec }
+type Forms = {
+  /** Each kind with the schema of its long form, but for `kind` and `name` being required. */
+  readonly kinds: readonly (readonly [Kind, Json])[]
+  readonly common: SettingsSpec
+  /** What the names of the definitions of kinds begin with. */
+  readonly prefix?: string
+}
+
+/** The definitions of an entry in both forms. A section of the short form is the long form without what every entry has. */
+function formsSchema(thing: string, { kinds, common, prefix = '' }: Forms): Json {
+  const refOf = ({ name }: Kind): Json => ({ $ref: `#/$defs/${prefix}${name}` })
+  const required = ['name'].filter((name) => common[name]?.required)
+  const properties = commonProperties(common)
+  // What a kind has as a setting of its own, like `flapping` of heartbeat, is left to svc.
+  const others = Object.keys(common).filter((name) => kinds.every(([{ settings }]) => !Object.hasOwn(settings, name)))
+  const sections = kinds.map(([kind, { description }]) => {
+    const section = { type: 'object', description, allOf: [refOf(kind), { $ref: `#/$defs/${thing}.own` }] }
+    const flag = properties[kind.name]
+    return [kind.name, flag === undefined ? section : { anyOf: [flag, section] }] as const
+  })
   return {
-    ...schema,
-    properties: { ...(properties as Json), ...Object.fromEntries(kinds) },
-    oneOf: receiverKinds.map(({ name }) => ({ required: [name] })),
+    [thing]: {
+      type: 'object',
+      anyOf: [
+        {
+          required: ['kind', ...required],
+          properties: { kind: { description: common['kind']?.doc, enum: kinds.map(([{ name }]) => name) } },
+          // Each has its kind as a constant, which tells editors which one applies.
+          anyOf: kinds.map(([kind]) => refOf(kind)),
+        },
+        { $ref: `#/$defs/${thing}.short` },
+      ],
+    },
+    [`${thing}.short`]: {
+      type: 'object',
+      additionalProperties: false,
+      ...(required.length > 0 ? { required } : {}),
+      properties: { ...properties, ...Object.fromEntries(sections) },
+      $ref: `#/$defs/${thing}.section`,
+    },
+    [`${thing}.section`]: {
+      description: 'The short form: the settings of the kind under its name',
+      type: 'object',
+      oneOf: kinds.map(([{ name }]) => ({
+        required: [name],
+        // A setting of every entry that has the name of a kind is no section.
+        ...(Object.hasOwn(properties, name) ? { properties: { [name]: { type: 'object' } } } : {}),
+      })),
+    },
+    [`${thing}.own`]: {
+      description: 'No setting of every entry',
+      type: 'object',
+      propertyNames: { not: { enum: others } },
+    },
+    ...Object.fromEntries(kinds.map(([{ name }, schema]) => [`${prefix}${name}`, schema])),
   }
+}
+
+/** The properties of the settings of every entry, except the kind. */
+function commonProperties(common: SettingsSpec): Json {
+  const { kind: _, ...properties } = settingsSchema(common)['properties'] as Json
+  return Object.hasOwn(properties, 'dependsOn') ? { ...properties, dependsOn: dependsOnSchema } : properties
 }
 
 /**
@@ -199,7 +250,8 @@ function profileSchema(kinds: readonly string[]): Json {
         minItems: 1,
         items: {
           type: 'object',
-          required: ['kind', 'name'],
+          required: ['name'],
+          anyOf: [{ required: ['kind'] }, { $ref: '#/$defs/monitor.section' }],
           properties: {
             kind: { description: commonSettings.kind.doc, enum: kinds },
             name: { description: 'Name, unique in the profile', ...someText },
@@ -212,21 +264,21 @@ function profileSchema(kinds: readonly string[]): Json {
   }
 }
 
+function longSchema({ name, settings }: Kind, description: string, common: Json): Json {
+  const { properties, ...schema } = settingsSchema(settings)
+  const kind = { description: 'Kind', const: name }
+  return { ...schema, title: name, description, properties: { kind, ...(properties as Json), ...common } }
+}
+
 function kindSchema(kind: AnyKind): Json {
-  const { kind: kindSetting, ...common } = { ...commonFor(kind.settings), kind: commonSettings.kind }
-  const schema = settingsSchema({ ...kind.settings, ...common })
-  const properties: Record<string, unknown> = { kind: { description: kindSetting.doc, const: kind.name } }
-  const dependsOn: Json = { description: commonSettings.dependsOn.doc, $ref: '#/$defs/dependsOn' }
+  const { properties, ...schema } = longSchema(kind, kind.title, commonProperties(commonFor(kind.settings)))
   const latency = latencyOf(kind.settings)
   const more = latency
     ? shorthands.map((name) => [name, { description: `latency: ${name}`, ...half(latency.unit) }])
     : []
   return {
     ...schema,
-    title: kind.name,
-    description: kind.title,
-    required: ['kind', ...requiredOf(kind.settings)],
-    properties: { ...properties, ...(schema['properties'] as Json), dependsOn, ...Object.fromEntries(more) },
+    properties: { ...(properties as Json), ...Object.fromEntries(more) },
     // The shorthands exclude `latency`, which they replace.
     ...(latency ? { allOf: shorthands.map((name) => ({ not: { required: ['latency', name] } })) } : {}),
   }
@@ -353,7 +405,8 @@ const group: Json = {
     },
   ],
 }
-const dependsOnSchema: Json = {
+const dependsOnSchema: Json = { description: commonSettings.dependsOn.doc, $ref: '#/$defs/dependsOn' }
+const dependsOnShape: Json = {
   anyOf: [someText, wholeNumber, group, { type: 'array', items: { anyOf: [someText, wholeNumber, group] } }],
 }
 

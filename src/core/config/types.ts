@@ -319,12 +319,11 @@ function withNames(entries: readonly EntryProblems[], right: readonly string[]):
 /** Reports duplicate names: a MonitorName identifies one monitor in responses, selections and `dependsOn`. */
 function twice(reads: readonly MonitorRead[]): readonly MonitorProblem[] {
   const firsts = new Map<string, number>()
-  return reads.flatMap(({ name, problems }, index) => {
+  return reads.flatMap(({ name, isUnknownKind = false }, index) => {
     if (name === undefined) return []
     const first = firsts.get(name)
     if (first === undefined) firsts.set(name, index)
-    const unknownKind = problems.some(({ path }) => path[0] === 'kind')
-    if (unknownKind || first === undefined) return []
+    if (isUnknownKind || first === undefined) return []
     const message = `has the same name as another monitor, \`${name}\`: give it another \`name:\``
     return [{ path: [index], message, other: [first] }]
   })

@@ -1,7 +1,8 @@
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
-import type { Delivery } from '../../../src/core/watch/notify/index.ts'
+import { type Delivery, receiverKinds } from '../../../src/core/watch/notify/index.ts'
 import { notice, opened, signal } from '../../support/notify/notice.ts'
+import { receiverRows } from '../../support/notify/receiver-rows.ts'
 import { startSmtp } from '../../support/servers/smtp.ts'
 import { httpPeer } from '../../support/simulated/http-peer.ts'
 
@@ -27,7 +28,11 @@ const secrets = {
   instance: 'plant18-Zq8nT3',
   inFault: 'plant19-Zq8nT3',
   inIncident: 'plant20-Zq8nT3',
+  routingKey: 'plant21-Zq8nT3',
+  drillKey: 'plant22-Zq8nT3',
 }
+/** PagerDuty expects its credential in the body. */
+const inBody = ['routingKey']
 const inUrl = (secret: string): string => `postgres://ann:${secret}@db1/orders`
 const hostile = notice(
   {
@@ -50,7 +55,7 @@ const leaks = (output: string): readonly string[] =>
       : [],
   )
 
-test('M5 of 20 secrets in settings and answers, none is in a body, a list, a delivery or a warning', async () => {
+test('M5 of 22 secrets in settings and answers, none is in a body, a list, a delivery or a warning', async () => {
   const bodies: string[] = []
   let status = 200
   await using peer = await httpPeer((request, response) => {
@@ -79,18 +84,18 @@ test('M5 of 20 secrets in settings and answers, none is in a body, a list, a del
     TOKEN: secrets.token,
     BASIC: secrets.basic,
     MAIL: secrets.mail,
+    PD_KEY: secrets.routingKey,
+    PD_DRILL: secrets.drillKey,
     KEY: `whsec_${secrets.hookKey}`,
     HOOK:
       peer.origin.replace('//', `//${secrets.hookUser}:${secrets.hookPassword}@`) +
       `/hooks/${secrets.hookPath}/${encodeURIComponent(secrets.encoded)}?token=${secrets.hookQuery}`,
   }
-  const receivers = [
-    `{name: a, alertmanager: {urls: ["${peer.origin}/${secrets.instance}"], token: {env: TOKEN}}}`,
-    `{name: b, alertmanager: {urls: ["${peer.origin}"], username: svc, password: {env: BASIC}}}`,
-    '{name: c, webhook: {url: {env: HOOK}, secret: {env: KEY}}}',
-    `{name: d, webhook: {url: "${peer.origin}/${secrets.plainPath}?key=${secrets.plainQuery}"}}`,
-    `{name: e, email: {server: "smtp://127.0.0.1:${mail.port}", from: svc@svc.test, to: [accepted@svc.test], username: monitor, password: {env: MAIL}}}`,
-  ]
+  const receivers = receiverKinds.flatMap(({ name: kind }) => {
+    const planted = receiverRows[kind]?.planted ?? 'no secrets'
+    const settings = planted === 'no secrets' ? [] : planted({ origin: peer.origin, mail: mail.port })
+    return settings.map((own, index) => JSON.stringify({ name: `${kind}${index}`, kind, ...own }))
+  })
   const texts: string[] = []
   for (const receiver of receivers) {
     const { receiver: one, warnings } = await opened(receiver, { env })
@@ -106,7 +111,7 @@ test('M5 of 20 secrets in settings and answers, none is in a body, a list, a del
   for (const secret of ['token', 'hookPath', 'hookQuery', 'plainPath', 'plainQuery', 'instance', 'encoded'] as const)
     expect(sent).toContain(secrets[secret])
   expect(bodies.length).toBeGreaterThan(15)
-  expect(Object.keys(secrets)).toHaveLength(20)
+  expect(Object.keys(secrets)).toHaveLength(22)
   expect(leaks(texts.join('\n'))).toEqual([])
-  expect(leaks(bodies.join('\n'))).toEqual([])
+  expect(leaks(bodies.join('\n'))).toEqual(inBody)
 })

@@ -10,6 +10,7 @@ export const notifySettings = {
     pattern: /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/,
     doc: 'Name of the receiver: up to 63 letters, digits, "-", "_" and "."',
   },
+  kind: { type: 'text', required: true, doc: 'Kind of the receiver, such as webhook' },
   only: {
     type: 'group',
     hasDefaults: true,
@@ -50,14 +51,12 @@ export const notifySettings = {
   volatile: {
     type: 'flag',
     default: false,
-    doc: 'Whether `svc serve` may send by this receiver without a store, and so repeat messages after a restart; without a store, `svc serve` does not start with a receiver of kind email or pagerduty unless this is true',
+    doc: 'Whether `svc serve` may send by this receiver without a store, and so repeat messages after a restart; without a store, `svc serve` does not start with a receiver of a kind that needs one unless this is true',
   },
 } as const satisfies SettingsSpec
 
 /** A receiver as svc.yaml declares it. */
 export type ReceiverConfig = Values<typeof notifySettings> & {
-  /** A name of `receiverKinds`. */
-  readonly kind: string
   /** Whether it starts a program, which only the system's svc.yaml can allow. */
   readonly runsProgram?: boolean | undefined
   /** The values of the settings of its kind. */

@@ -96,6 +96,7 @@ export const alertmanager = receiverKind({
   name: 'alertmanager',
   doc: 'Alertmanager, by its API v2: every 30 s to each instance',
   settings,
+  needsStore: false,
   silences: true,
   mistakes,
   to: ({ urls }) => urls.map((url) => shownPlace(new URL(url))).join(', '),

@@ -35,6 +35,7 @@ export const exec = receiverKind({
   name: 'exec',
   doc: 'A program of this machine that gets the body of a webhook on standard input',
   settings,
+  needsStore: false,
   runsPrograms: true,
   mistakes,
   to: ({ program }) => program,

@@ -21,7 +21,7 @@ export const openReceiver = async (config: ReceiverConfig, context: ReceiverCont
   await kindOf(config).open(config, config.settings, context)
 
 /** Whether a receiver may send only where svc stores what it sent. */
-export const needsStore = (config: ReceiverConfig): boolean => kindOf(config).needsStore === true && !config.volatile
+export const needsStore = (config: ReceiverConfig): boolean => kindOf(config).needsStore && !config.volatile
 
 /** Why no drill may go through a receiver, or undefined: the message continues its name. */
 export const drillMistake = (config: ReceiverConfig): string | undefined =>

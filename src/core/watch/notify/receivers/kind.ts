@@ -40,7 +40,7 @@ export type ReceiverKind<S extends SettingsSpec = SettingsSpec> = {
   /**
    * Whether it needs a store, unless the receiver is `volatile`: without one, each restart repeats messages, which people get.
    */
-  readonly needsStore?: boolean | undefined
+  readonly needsStore: boolean
   /** Whether it starts programs of this machine. */
   readonly runsPrograms?: boolean | undefined
   /** Why no drill may go through a receiver with these settings, or undefined: the message continues its name. */

@@ -41,6 +41,7 @@ export const webhook = receiverKind({
   name: 'webhook',
   doc: 'A URL that gets the body that Alertmanager sends to webhooks, signed by Standard Webhooks',
   settings,
+  needsStore: false,
   mistakes,
   to: ({ url }) => (url instanceof Secret ? `the URL of ${url.origin}` : shownPlace(new URL(url))),
   target: ({ url }) => (url instanceof Secret ? undefined : urlTarget(url)),
