@@ -13,7 +13,7 @@ test('M14 an incident neither waits for a drill that its receiver refuses, nor s
   let isDown = false
   await using hook = await httpPeer((request, response) => {
     void textOf(request).then((body) => {
-      if (request.url === '/shop') response.writeHead(isDown ? 500 : 200).end()
+      if (request.url === '/shop') response.writeHead(isDown ? 500 : 200).end('shop')
       else {
         if (body.includes('SvcDrill')) drills.push(body)
         if (body.includes('SvcFailed')) alarms.push(body)

@@ -6,7 +6,7 @@ import { notice, type Opened, opened, openedProgram, signal } from '../../suppor
 import { startSmtp } from '../../support/servers/smtp.ts'
 import { httpPeer } from '../../support/simulated/http-peer.ts'
 
-/** What a receiver has sent, one text for each message. */
+/** A receiver and the messages that it has sent. */
 type Sent = AsyncDisposable & { readonly one: Opened; readonly texts: () => readonly string[] }
 
 async function overHttp(yaml: (origin: string) => string, status = 200): Promise<Sent> {
@@ -21,7 +21,7 @@ async function overHttp(yaml: (origin: string) => string, status = 200): Promise
   return { one, texts: () => bodies, [Symbol.asyncDispose]: () => peer[Symbol.asyncDispose]() }
 }
 
-/** A receiver of each kind, and what it sends. */
+/** A receiver of each kind, and its messages. */
 const sending: Readonly<Record<string, () => Promise<Sent>>> = {
   alertmanager: () => overHttp((origin) => `{name: r, alertmanager: {urls: ["${origin}"]}}`),
   webhook: () => overHttp((origin) => `{name: r, webhook: {url: "${origin}/hook"}}`),
@@ -54,12 +54,12 @@ const sending: Readonly<Record<string, () => Promise<Sent>>> = {
 const begin: Notice = notice({ drill: { callback: 'https://svc.test/drills/opened/token' } }, { type: undefined })
 const end: Notice = { ...begin, id: 'n2', what: 'end', endedAt: begin.observedAt }
 
-/** What only a message about an incident has. */
+/** Words of messages about incidents alone. */
 const alarm = /SvcFailed|SvcWarning|critical|"warning"|FAILED|RECOVERED|"people"/
-/** What only a message of a drill has. The end of an event at PagerDuty has no text. */
+/** Words of messages of drills alone. The end of an event at PagerDuty has no text. */
 const mark = /DRILL of svc: (?:nothing has failed|it is over)|"event_action":"resolve"/
 
-/** What is wrong with the messages of a drill. */
+/** The mistakes in the messages of a drill. */
 const faultsIn = (texts: readonly string[]): readonly string[] =>
   texts.flatMap((text) => [...(mark.test(text) ? [] : ['no mark']), ...(alarm.test(text) ? ['an alarm'] : [])])
 

@@ -18,9 +18,9 @@ async function rehearsing(): Promise<Rehearsing> {
   return rehearsal
 }
 
-type Shown = Pick<Got, 'status' | 'text'> & { readonly headers: Readonly<Record<string, unknown>> }
+type Answer = Pick<Got, 'status' | 'text'> & { readonly headers: Readonly<Record<string, unknown>> }
 
-/** What marks the body of an answer, by its media type. */
+/** The mark of a body, by its media type. */
 const bodyMarks: readonly (readonly [type: RegExp, isMarked: (text: string) => boolean])[] = [
   [/^text\/html\b/, (text) => /<title>DRILL: /.test(text) && /<body[^>]*>\n<p class="drill" role="alert">/.test(text)],
   [/^(?:text\/plain; version=0\.0\.4|application\/openmetrics-text)\b/, isLabelled],
@@ -32,7 +32,7 @@ function isLabelled(text: string): boolean {
 }
 
 /** The marks that an answer lacks. `isHealth`: its body has results. */
-function lacks({ headers, status, text }: Shown, isHealth = false): readonly string[] {
+function lacks({ headers, status, text }: Answer, isHealth = false): readonly string[] {
   const type = String(headers['content-type'] ?? '')
   const ofType = bodyMarks.find(([own]) => own.test(type))
   const isMarked = ofType === undefined ? text.includes('DRILL: ') : ofType[1](text)
@@ -57,12 +57,12 @@ const asks: readonly (readonly [path: string, method: string])[] = [
 test('Y1 every page and every operation of a server that rehearses marks its answer, with every verb', async () => {
   expect(asks.length).toBeGreaterThan(60)
   const rehearsal = await rehearsing()
-  const found: string[] = []
+  const faults: string[] = []
   for (const [path, method] of asks) {
     const missing = lacks(await ask(rehearsal.port, path, { method }))
-    if (missing.length > 0) found.push(`${method} ${path}: ${missing.join(', ')}`)
+    if (missing.length > 0) faults.push(`${method} ${path}: ${missing.join(', ')}`)
   }
-  expect(found).toEqual([])
+  expect(faults).toEqual([])
 })
 
 test('Y1 a health answer of a server that rehearses is marked in every format and media type', async () => {
@@ -74,12 +74,12 @@ test('Y1 a health answer of a server that rehearses is marked in every format an
   ]
   expect(requests.length).toBeGreaterThan(7)
   const rehearsal = await rehearsing()
-  const found: string[] = []
+  const faults: string[] = []
   for (const [target, accept] of requests) {
     const missing = lacks(await ask(rehearsal.port, target, { headers: { accept } }), true)
-    if (missing.length > 0) found.push(`${target} ${accept}: ${missing.join(', ')}`)
+    if (missing.length > 0) faults.push(`${target} ${accept}: ${missing.join(', ')}`)
   }
-  expect(found).toEqual([])
+  expect(faults).toEqual([])
 })
 
 test('Y1 every format of /metrics has the label once on each sample', async () => {
@@ -95,7 +95,7 @@ test('Y1 every format of /metrics has the label once on each sample', async () =
 
 test('Y1 an answer without a mark is found', () => {
   const headers = { 'svc-drill': 'rehearsal' }
-  const typed = (type: string, text: string): Shown => ({
+  const typed = (type: string, text: string): Answer => ({
     status: 200,
     headers: { ...headers, 'content-type': type },
     text,

@@ -37,7 +37,7 @@ export async function drillDriver({
   readonly receiver: Receiver
   /** In place of that of the receiver. */
   readonly send: Receiver['send']
-  /** Whether it waits for what may go into the same message. */
+  /** True: it waits for what may go into the same message. */
   readonly folds: boolean
   /** The rows of all receivers. Absent without a store. */
   readonly rows: OutboxRows | undefined

@@ -29,5 +29,5 @@ export async function openFor({ log, ...host }: ReceiverHost, config: ReceiverCo
   return await openReceiver(config, { ...host, files, warn })
 }
 
-/** Whether one message is about everything that is confirmed together. */
-export const isFolding = ({ renew, sendsEach }: Receiver): boolean => renew === undefined && sendsEach !== true
+/** True for receivers that get one message about everything that is confirmed together. */
+export const isFolding = (receiver: Receiver): boolean => receiver.renew === undefined && receiver.sendsEach !== true

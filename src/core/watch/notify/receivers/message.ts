@@ -64,8 +64,8 @@ export function stateText({ what, level, before }: Pick<Notice, 'what' | 'level'
 }
 
 /**
- * Whether messages belong to a drill (`svc drill`, M14). Every text and label below then says so, and that nothing has failed:
- * a kind of receiver that is made of them needs no code of its own.
+ * True for messages of a drill (`svc drill`, M14). Every text and label below then says so, and that nothing has failed: a
+ * kind of receiver that uses them marks drills without code of its own.
  */
 export const isDrill = (...notices: readonly Notice[]): boolean => notices.some(({ drill }) => drill !== undefined)
 
