@@ -2,6 +2,7 @@ import { exits, Fault } from '../../core/base/errors.ts'
 import { fileProblem } from '../../core/base/file-errors.ts'
 import { readNamed } from '../../core/base/files/index.ts'
 import { type Config, loadRehearsal } from '../../core/config/index.ts'
+import { markText } from '../../core/protocol/index.ts'
 import type { Log, StartOptions } from '../../core/server/index.ts'
 import {
   Attendance,
@@ -97,7 +98,7 @@ export async function rehearse(
     for (const fault of script.faults) {
       if (startLines.has(fault) || at < fault.from) continue
       startLines.add(fault)
-      log({ level: 'info', msg: `DRILL: ${describeSubject(fault.subject)} begins (line ${fault.line})` })
+      log({ level: 'info', msg: `${describeSubject(fault.subject)} begins (line ${fault.line})` })
     }
     for (const finding of attendance.findings(at)) {
       if (endLines.has(finding.fault)) continue
@@ -106,7 +107,7 @@ export async function rehearse(
     }
     if (!isOver && at >= script.endsMs) {
       isOver = true
-      log({ level: 'info', msg: 'DRILL: the script is over: every request gets 503 "drill over"' })
+      log({ level: 'info', msg: 'the script is over: every request gets 503 "drill over"' })
     }
     if (mustExit(script, at)) ends.abort(new Error('the rehearsal is over'))
   }
@@ -120,11 +121,11 @@ export async function rehearse(
     },
     ends: ends.signal,
     begin: (to) => {
-      log = to
+      log = (entry) => to({ ...entry, msg: markText(entry.msg) })
       began = { monotonic: monotonic(), wall: wall() }
       log({
         level: 'warn',
-        msg: `DRILL: this server rehearses for ${Math.round(script.endsMs / 1_000)} s (faults: ${script.faults.length}): no monitor runs, nothing is stored, nobody is notified`,
+        msg: `this server rehearses for ${Math.round(script.endsMs / 1_000)} s (faults: ${script.faults.length}): no monitor runs, nothing is stored, nobody is notified`,
       })
       timer = setInterval(report, beatMs)
     },
@@ -133,19 +134,19 @@ export async function rehearse(
       report()
       const isComplete = attendance.isComplete(elapsed())
       if (isComplete) {
-        log({ level: 'info', msg: 'DRILL: every fault of the script was polled' })
+        log({ level: 'info', msg: 'every fault of the script was polled' })
         return exits.ok.code
       }
       const missed = script.faults.filter((fault) => !endLines.has(fault))
       for (const { subject, line } of missed) {
         log({
           level: 'warn',
-          msg: `DRILL: ${describeSubject(subject)} (line ${line}) was not active for its full time: not proven`,
+          msg: `${describeSubject(subject)} (line ${line}) was not active for its full time: not proven`,
         })
       }
       log({
         level: 'warn',
-        msg: 'DRILL: the rehearsal is incomplete: not every fault was active for its full time and polled',
+        msg: 'the rehearsal is incomplete: not every fault was active for its full time and polled',
       })
       return exits.partial.code
     },
@@ -156,15 +157,15 @@ function reportFinding({ fault, what, pollers, requests }: FaultFinding, log: Lo
   if (requests === 0) {
     log({
       level: 'warn',
-      msg: `DRILL: nobody asked while ${what} was active (line ${fault.line}): nothing is proven by it`,
+      msg: `nobody asked while ${what} was active (line ${fault.line}): nothing is proven by it`,
     })
     return
   }
   const noun = requests === 1 ? 'request' : 'requests'
-  log({ level: 'info', msg: `DRILL: ${what} ends (line ${fault.line}): ${requests} ${noun} meanwhile` })
+  log({ level: 'info', msg: `${what} ends (line ${fault.line}): ${requests} ${noun} meanwhile` })
   for (const { address, agent, what: request, first, last, count } of pollers) {
     const times = count === 1 ? `at ${seconds(first)}` : `${count} times from ${seconds(first)} to ${seconds(last)}`
-    log({ level: 'info', msg: `DRILL: ${address} asked ${request} ${times}`, address, agent })
+    log({ level: 'info', msg: `${address} asked ${request} ${times}`, address, agent })
   }
 }
 

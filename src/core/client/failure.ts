@@ -1,7 +1,8 @@
 import { Fault, type FaultName, type FieldFault } from '../base/errors.ts'
 import { sanitizeAndCut } from '../base/sanitize.ts'
 import {
-  isMarkedDrill,
+  isMarked,
+  markMember,
   type Operation,
   type OperationSpec,
   operations,
@@ -150,7 +151,7 @@ export function refusal(
     ...(fields.length > 0 ? { fields } : {}),
     ...(errorCode !== undefined && /^[A-Za-z][\w.]{0,99}$/.test(errorCode) ? { errorCode } : {}),
     ...(wait === undefined ? {} : { retryAfter: wait }),
-    ...(isMarkedDrill(status?.Message ?? '') ? { drill: true as const } : {}),
+    ...markMember(isMarked(status?.Message ?? '')),
   })
 }
 

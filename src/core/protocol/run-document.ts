@@ -12,24 +12,6 @@ export const runVersion = 1
 /** The media type between two svc. Only a request that names it, with the version, gets it. */
 export const runMediaType = `application/vnd.svc.run+json;version=${runVersion}`
 
-/**
- * How the answers of a rehearsal (`svc serve --rehearse`) are marked, so that nobody takes them for those of a server
- * that checks something.
- */
-export const drillHeader = 'Svc-Drill'
-/** The value of the header. */
-export const drillKind = 'rehearsal'
-
-const prefix = 'DRILL: '
-
-export const isMarkedDrill = (text: string): boolean => text.startsWith(prefix)
-
-/** The text with the prefix of drills. A text that has it remains as it is. */
-export const markDrill = (text: string): string => (isMarkedDrill(text) ? text : prefix + text)
-
-/** The text without the prefix of drills. */
-export const withoutDrillMark = (text: string): string => (isMarkedDrill(text) ? text.slice(prefix.length) : text)
-
 export const RunStatus = choice('RunStatus', ['ok', 'warning', 'failed'])
 export type RunStatus = Infer<typeof RunStatus>
 

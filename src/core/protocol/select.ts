@@ -1,6 +1,6 @@
 import { Fault } from '../base/errors.ts'
 import type { HealthCheckResponse, MonitoringResult, MonitorSummary } from './dtos.ts'
-import { isMarkedDrill, markDrill } from './run-document.ts'
+import { isMarked, markTextIf } from './rehearsal-marks.ts'
 
 /** Selects monitors and checks by patterns over their names. */
 export type Selection = { readonly only: readonly string[]; readonly skip: readonly string[] }
@@ -20,11 +20,11 @@ export function select(response: HealthCheckResponse, selection: Selection): Hea
   // A failure that no monitor explains is the server's own and remains.
   const unclaimed = !passed(response) && summaries.every(passed)
   const headline = selectedHeadline(failed.map(causesOf), selected.length, summaries.length)
-  const isDrill = isMarkedDrill(response.StatusMessage ?? '')
+  const isDrill = isMarked(response.StatusMessage ?? '')
   return {
     ...response,
     Status: failed.length > 0 || unclaimed ? 'Failure' : 'Success',
-    StatusMessage: unclaimed ? response.StatusMessage : isDrill ? markDrill(headline) : headline,
+    StatusMessage: unclaimed ? response.StatusMessage : markTextIf(isDrill, headline),
     FailedMonitorCount: failed.length,
     MonitorSummaries: selected,
   }

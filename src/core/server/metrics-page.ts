@@ -28,8 +28,7 @@ export async function metricsPage(server: ServerContext, context: RequestContext
   const exported = checkedTypes(runtime.facts)
   const runs = (await runtime.recent(views)).filter(({ type }) => exported.includes(type))
   const format = formatFor(headers.accept)
-  const { asDrillText, droppedFamily, exposition, expositionTypes, renderFamilies, withoutNames } =
-    await loadPrometheus()
+  const { droppedFamily, exposition, expositionTypes, renderFamilies, withoutNames } = await loadPrometheus()
   const { confirmedSeries } = await loadConfirmed()
   const confirmed = await confirmedSeries(runtime.confirmed?.(views) ?? { checks: [], isIsolated: undefined })
   const reader = [format, ...ServerType.values.map((type) => views(type))].join(' ')
@@ -46,8 +45,7 @@ export async function metricsPage(server: ServerContext, context: RequestContext
     ...(await server.metrics.families(server.open.size)),
     ...(views() === 'full' ? [buildFamily(runtime)] : []),
   ]
-  const page = exposition([health.text, states.text, renderFamilies(others, format)], format)
-  const body = server.rehearsal ? asDrillText(page) : page
+  const body = exposition([health.text, states.text, renderFamilies(others, format)], format)
   return { status: 200, contentType: expositionTypes[format], body }
 }
 

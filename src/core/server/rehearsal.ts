@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net'
 import { Fault } from '../base/errors.ts'
+import { markBody, markText, rehearsalHeader } from '../protocol/index.ts'
 import type { HttpAnswer } from './answer.ts'
 import { orCancelled, type RequestContext, type ServerContext, type ServerRehearsal } from './context.ts'
-import { html } from './html.ts'
 import { escapeControls } from './log.ts'
 import { publicPath } from './routes.ts'
 
@@ -48,15 +48,18 @@ export async function asScripted(rehearsal: ServerRehearsal, context: RequestCon
 /** The answer of a probe: a balancer or a service manager must not take a rehearsal for a server that checks something. */
 export const notForProduction = (): Fault => new Fault('Unavailable', 'this server rehearses, and checks nothing')
 
-const banner = html`<p class="drill" role="alert"><b>DRILL</b> This server rehearses: its faults are scripted, and it checks nothing.</p>`
+type Rehearsing = Pick<ServerContext, 'rehearsal'>
 
-/** Marks a page for people, whichever code wrote it. Other answers have the mark in their headers and texts. */
-export function asDrillAnswer(answer: HttpAnswer): HttpAnswer {
-  const { contentType = '', body } = answer
-  if (body === undefined || !contentType.startsWith('text/html')) return answer
-  // Text in a page is escaped, so that these are its own elements.
-  const marked = body
-    .replace('<title>', '<title>DRILL: ')
-    .replace(/<body(?: [^<>]*)?>/, (element) => `${element}\n${banner.markup}`)
-  return { ...answer, body: marked }
-}
+/** The headers that every answer of a rehearsal has, even one to a request that could not be parsed. A flat list. */
+export const rehearsalHeaders = ({ rehearsal }: Rehearsing): readonly string[] =>
+  rehearsal === undefined ? [] : rehearsalHeader
+
+/** The fault as this server reports it. */
+export const markedFault = ({ rehearsal }: Rehearsing, fault: Fault): Fault =>
+  rehearsal === undefined ? fault : new Fault(fault.fault, markText(fault.message), fault.details)
+
+/** The answer as this server sends it. */
+export const markedAnswer = ({ rehearsal }: Rehearsing, answer: HttpAnswer): HttpAnswer =>
+  rehearsal === undefined || answer.body === undefined
+    ? answer
+    : { ...answer, body: markBody(answer.contentType ?? '', answer.body) }

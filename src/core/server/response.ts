@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { Fault } from '../base/errors.ts'
-import { AuthenticateResponse, type Dto, markDrill, type OperationSpec } from '../protocol/index.ts'
+import { AuthenticateResponse, type Dto, type OperationSpec } from '../protocol/index.ts'
 import {
   attachment,
   encodeJson,
@@ -15,6 +15,7 @@ import {
 import type { HttpAnswer } from './answer.ts'
 import type { RequestContext, ServerContext } from './context.ts'
 import { stackOf } from './log.ts'
+import { markedFault } from './rehearsal.ts'
 
 /** The default Retry-After in seconds, for faults that do not set their own. */
 const retryAfter = 5
@@ -53,10 +54,6 @@ export async function faultAnswer(
     headers: [...headersOf(fault), ...(await challenges(server, context, fault, style))],
   }
 }
-
-/** The fault as this server reports it: that of a rehearsal is marked. */
-export const markedFault = ({ rehearsal }: Pick<ServerContext, 'rehearsal'>, fault: Fault): Fault =>
-  rehearsal === undefined ? fault : new Fault(fault.fault, markDrill(fault.message), fault.details)
 
 /** The fault as callers may see it: a defect, or one that would reveal internals of this machine, has no detail. */
 export function visibleFault(thrown: unknown): Fault {

@@ -2,15 +2,15 @@ import { type IncomingMessage, STATUS_CODES } from 'node:http'
 import { performance } from 'node:perf_hooks'
 import type { Duplex } from 'node:stream'
 import { Fault } from '../base/errors.ts'
-import { drillHeader, drillKind, ErrorResponse } from '../protocol/index.ts'
+import { ErrorResponse } from '../protocol/index.ts'
 import { encodeJson, errorResponse } from '../protocol/wire/index.ts'
 import type { HttpAnswer } from './answer.ts'
 import { correlationOf, latestOn, type RequestContext, type ServerContext } from './context.ts'
 import { escapeControls } from './log.ts'
 import { corsHeaders, resourcePolicy } from './origins.ts'
 import { swallow, unread } from './receive.ts'
-import { asDrillAnswer } from './rehearsal.ts'
-import { headersOf, markedFault } from './response.ts'
+import { markedAnswer, markedFault, rehearsalHeaders } from './rehearsal.ts'
+import { headersOf } from './response.ts'
 import { publicPath } from './routes.ts'
 
 const nothingAllowed = "default-src 'none'; frame-ancestors 'none'"
@@ -22,7 +22,7 @@ export function commonHeaders(
   request: Pick<IncomingMessage, 'headers'> = { headers: {} },
   contentSecurityPolicy = nothingAllowed,
 ): string[] {
-  const { origins, strictTransport, rehearsal } = server
+  const { origins, strictTransport } = server
   return [
     'X-Correlation-Id',
     correlationId,
@@ -39,13 +39,13 @@ export function commonHeaders(
     'Cross-Origin-Resource-Policy',
     resourcePolicy(request.headers, origins),
     ...(strictTransport === undefined ? [] : ['Strict-Transport-Security', strictTransport]),
-    ...(rehearsal === undefined ? [] : [drillHeader, drillKind]),
+    ...rehearsalHeaders(server),
   ]
 }
 
 /** Sends the answer, counts it and logs it. Each request is answered at most once. */
 export function send(server: ServerContext, context: RequestContext, made: HttpAnswer): void {
-  const answer = server.rehearsal ? asDrillAnswer(made) : made
+  const answer = markedAnswer(server, made)
   const { request, response } = context
   if (response.headersSent) return
   const gone = response.destroyed || context.request.socket.destroyed

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { asDrill, fail, notChecked, ok, type Result, warn } from '../../../src/core/checks/engine/index.ts'
 import { healthCheckResponse, loadPrometheus, selectRun } from '../../../src/core/checks/reports/index.ts'
-import { type RunDocument, select } from '../../../src/core/protocol/index.ts'
+import { markBody, type RunDocument, select } from '../../../src/core/protocol/index.ts'
 import { decodeRun } from '../../../src/core/protocol/wire/index.ts'
 import { prometheusSeries } from '../../checks/reports/grammar.ts'
 
@@ -68,7 +68,7 @@ describe('Y1 the marks of a rehearsal', () => {
   })
 
   test('each sample of a page has the label, whatever its labels contain', async () => {
-    const { asDrillText, exposition, renderFamilies } = await loadPrometheus()
+    const { exposition, expositionTypes, renderFamilies } = await loadPrometheus()
     const families = [
       {
         name: 'svc_a',
@@ -77,18 +77,27 @@ describe('Y1 the marks of a rehearsal', () => {
         samples: [{ value: 1 }, { labels: { x: 'a\nsvc_b{y="z"} 1 # {' }, value: 2 }],
       },
       { name: 'svc_c', type: 'counter', help: 'C.', samples: [{ labels: { x: '' }, value: 3 }] },
+      {
+        name: 'svc_d',
+        type: 'gauge',
+        help: 'D.',
+        samples: [{ labels: { x: 'a\u2028svc_e{drill="true"} 1' }, value: 4 }],
+      },
     ] as const
     for (const format of ['text', 'openmetrics'] as const) {
       const before = exposition([renderFamilies(families, format)], format)
-      const after = asDrillText(before)
+      const after = markBody(expositionTypes[format], before)
       expect(after.split('\n').length).toBe(before.split('\n').length)
       const samples = after.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
       expect(samples).toEqual([
         'svc_a{drill="true"} 1',
         'svc_a{drill="true",x="a\\nsvc_b{y=\\"z\\"} 1 # {"} 2',
         'svc_c_total{drill="true"} 3',
+        'svc_d{drill="true",x="a\u2028svc_e{drill=\\"true\\"} 1"} 4',
       ])
     }
-    expect(prometheusSeries(asDrillText(renderFamilies(families, 'text')))).toHaveLength(3)
+    const text = markBody(expositionTypes.text, renderFamilies(families, 'text'))
+    expect(prometheusSeries(text)).toHaveLength(4)
+    expect(markBody(expositionTypes.text, text)).toBe(text)
   })
 })

@@ -1,7 +1,7 @@
 import { show } from '../../base/format.ts'
 import type { FaultClass } from '../../base/probe-error.ts'
 import type { SettingsSpec, Threshold, ThresholdUnit } from '../../base/settings/index.ts'
-import { markDrill, type ServerType } from '../../protocol/index.ts'
+import { markText, type ServerType } from '../../protocol/index.ts'
 
 /** Base units: the unit of a measurement, however it is displayed. */
 export type Unit = Exclude<ThresholdUnit, 'duration'> | 'milliseconds'
@@ -328,7 +328,7 @@ export const notChecked = <const Name extends string>(
  * suppress it as related to a deployment.
  */
 export function asDrill({ deployment: _, ...result }: Result): Result {
-  const message = markDrill(result.message)
+  const message = markText(result.message)
   return result.status === 'failed' && result.notChecked !== 'permission'
     ? { ...result, message }
     : { ...result, status: 'failed', fault: faultOf.rehearsal, notChecked: 'rehearsal', message }

@@ -53,15 +53,6 @@ export const renderFamilies = (families: readonly Family[], format: ExpositionFo
 export const exposition = (texts: readonly string[], format: ExpositionFormat): string =>
   [...texts, format === 'openmetrics' ? '# EOF\n' : ''].join('')
 
-/**
- * A page with the label `drill="true"` on each of its samples, whichever code wrote them: a rehearsal must not be taken for
- * production. Values of labels have no line breaks, so that every line without `#` is a sample.
- */
-export const asDrillText = (page: string): string =>
-  page.replace(/^([a-zA-Z_:][a-zA-Z0-9_:]*)(\{?)/gm, (_, name: string, brace: string) =>
-    brace === '' ? `${name}{drill="true"}` : `${name}{drill="true",`,
-  )
-
 type Described = Omit<Family, 'samples'>
 
 /** The name of its samples, in both formats. */

@@ -2,9 +2,10 @@ import { sanitizeLine, sanitizeText } from '../../base/sanitize.ts'
 import {
   faultIn,
   type HealthCheckResponse,
-  isMarkedDrill,
+  isMarked,
   type MonitoringResult,
   type MonitorSummary,
+  markMember,
   warningIn,
 } from '../../protocol/index.ts'
 import {
@@ -39,7 +40,7 @@ export function fromForeignDocument(response: HealthCheckResponse): Answered {
     correlationId: sanitizeLine(response.CorrelationId ?? ''),
     node: '',
     state: response.ServerState && readState(stateOf(response.ServerState)),
-    ...(isMarkedDrill(response.StatusMessage ?? '') ? { drill: true as const } : {}),
+    ...markMember(isMarked(response.StatusMessage ?? '')),
   }
 }
 

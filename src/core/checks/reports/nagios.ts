@@ -1,4 +1,4 @@
-import { markDrill } from '../../protocol/index.ts'
+import { markText } from '../../protocol/index.ts'
 import { divided, type MeasuredReading, measuredResults } from './figure.ts'
 import { read } from './read.ts'
 import {
@@ -79,7 +79,7 @@ function summary(entries: readonly Entry[], readings: readonly EntryReading[]): 
   const [only] = readings
   if (!only) return 'nothing was checked'
   const own = readings.every(({ ownPart }) => ownPart !== undefined)
-  if (readings.some(({ drill }) => drill)) return markDrill(outcome(entries, readings))
+  if (readings.some(({ drill }) => drill)) return markText(outcome(entries, readings))
   return own
     ? `nothing is configured, only svc itself was checked: ${outcome(entries, readings)}`
     : outcome(entries, readings)

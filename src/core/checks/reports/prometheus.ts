@@ -1,4 +1,5 @@
 import { oncePerObject } from '../../base/lazy.ts'
+import { rehearsalLabels } from '../../protocol/index.ts'
 import type { Family, Labels, Sample } from '../../protocol/service/family.ts'
 import { expositionTypes, labelSet, renderFamilies } from './exposition.ts'
 import { divided, type Figure } from './figure.ts'
@@ -15,7 +16,7 @@ import {
   worstFirst,
 } from './reading.ts'
 
-export { asDrillText, exposition, expositionTypes, renderFamilies, withoutNames } from './exposition.ts'
+export { exposition, expositionTypes, renderFamilies, withoutNames } from './exposition.ts'
 
 /** The maximum number of items per check that get a series. */
 export const maxItems = 50
@@ -48,7 +49,7 @@ export function healthFamilies(readings: readonly EntryReading[], maxSeries: num
   ]
   const isDrill = readings.some(({ drill }) => drill)
   return bounded(families, maxSeries).map((family) =>
-    isDrill && family.name === droppedName ? withLabels(family, drillLabels) : family,
+    isDrill && family.name === droppedName ? withLabels(family, rehearsalLabels) : family,
   )
 }
 
@@ -137,11 +138,8 @@ export type TypeReading = Pick<
   'type' | 'mode' | 'level' | 'monitors' | 'duration' | 'endedAt' | 'state' | 'error'
 >
 
-/** The label of all samples of a rehearsal. */
-export const drillLabels = { drill: 'true' } as const
-
 const placeOf = (reading: EntryReading, several: boolean): TypePlace => {
-  const server = { ...(several ? { server: reading.target } : {}), ...(reading.drill ? drillLabels : {}) }
+  const server = { ...(several ? { server: reading.target } : {}), ...(reading.drill ? rehearsalLabels : {}) }
   return { reading, server, type: { ...server, type: reading.type, depth: reading.mode }, complete: true }
 }
 

@@ -4,14 +4,15 @@ import {
   faultPrefix,
   isSelectedHeadline,
   type MonitoringStatus,
-  markDrill,
+  markMember,
+  markTextIf,
   type RunDocument,
   type RunMeasurement,
   type RunMonitor,
   type RunResult,
   type RunStatus,
   warningPrefix,
-  withoutDrillMark,
+  withoutMark,
 } from '../../protocol/index.ts'
 import { fromForeignDocument } from './foreign.ts'
 import {
@@ -48,7 +49,7 @@ export function read(entry: Entry): EntryReading {
   if (!entry.Run && !entry.Response) return { ...base, ...unanswered(base.type, entry.Error) }
   const answered = entry.Run ? readRun(entry.Run) : fromForeignDocument(entry.Response ?? {})
   const { level, monitors, message: written, unnamed, ...more } = answered
-  const message = more.drill ? withoutDrillMark(written) : written
+  const message = more.drill ? withoutMark(written) : written
   const all = monitors.flatMap((monitor) => monitor.results)
   const warnings = all.filter((result) => result.level === 'warn').length
   const failed = monitors.filter((monitor) => monitor.level === 'fail').length
@@ -66,7 +67,7 @@ export function read(entry: Entry): EntryReading {
     ...base,
     ...more,
     level,
-    headline: more.drill ? markDrill(headline) : headline,
+    headline: markTextIf(more.drill, headline),
     causes: causes(base.type, level, all, message),
     monitors,
     failed: Math.max(failed, unnamed),
@@ -98,7 +99,7 @@ export function readRun(run: RunDocument): Answered {
     state: readState(run.serverState),
     quietResults: run.quietResults === undefined ? undefined : figure(run.quietResults),
     ownPart: run.ownPart === undefined ? undefined : sanitizeLine(run.ownPart),
-    ...(run.drill === true ? { drill: true as const } : {}),
+    ...markMember(run.drill),
   }
 }
 
@@ -172,13 +173,12 @@ function unanswered(type: string, error: ReportedError | undefined): Omit<EntryR
         hints: error.hints.map(sanitizeText),
       }
     : { code: 'UnreadableAnswer', exitCode: 8, message: 'no answer and no error', hints: [] }
-  const isDrill = error?.drill === true
   // Without any answer, nobody said which types there are.
   const headline = `${type === 'all' ? 'the server types' : type} could not be checked`
   return {
     level: 'unknown',
-    headline: isDrill ? markDrill(headline) : headline,
-    ...(isDrill ? { drill: true as const } : {}),
+    headline: markTextIf(error?.drill, headline),
+    ...markMember(error?.drill),
     causes: [reported.message],
     monitors: [],
     failed: 0,

@@ -7,7 +7,9 @@ import {
   type HealthCheckResponse,
   type MonitoringResult,
   type MonitorSummary,
-  markDrill,
+  markMember,
+  markText,
+  markTextIf,
   type RunDocument,
   type RunMonitor,
   type RunQuiet,
@@ -94,7 +96,7 @@ export function runDocument(
     mode: run.mode,
     view,
     status: worstStatus(monitors),
-    message: isDrill ? markDrill(message) : message,
+    message: markTextIf(isDrill, message),
     correlationId,
     ...(full ? { runId: run.id, node: run.serverState.ServerName } : {}),
     startedAt: run.startedAt,
@@ -103,7 +105,7 @@ export function runDocument(
     ...(full && flags.IncludeServerStateInformation === true ? { serverState: stateOf(run.serverState) } : {}),
     monitors: full ? monitors : monitors.map(isDrill ? briefDrill : brief),
     ...(full ? { ownPart: run.monitors.find(({ ownPart }) => ownPart !== undefined)?.ownPart } : {}),
-    ...(isDrill ? { drill: true } : {}),
+    ...markMember(isDrill),
   }
 }
 
@@ -232,7 +234,7 @@ const briefDrill = oncePerObject((monitor: RunMonitor): RunMonitor => {
   const short = brief(monitor)
   return {
     ...short,
-    results: short.results.map((result) => ({ ...result, message: markDrill(briefMessage(result)) })),
+    results: short.results.map((result) => ({ ...result, message: markText(briefMessage(result)) })),
   }
 })
 
@@ -329,7 +331,7 @@ export function withQuiet(
   if (marked === 0) return run
   const { type, view } = run
   const left = headline(type, monitors, view)
-  const message = markedAs(run, [left, quietSentence(honored) ?? []].flat().join('; '))
+  const message = markTextIf(run.drill, [left, quietSentence(honored) ?? []].flat().join('; '))
   return {
     ...run,
     monitors,
@@ -338,9 +340,6 @@ export function withQuiet(
     ...(honored === 0 ? {} : { quietResults: honored }),
   }
 }
-
-const markedAs = ({ drill }: Pick<RunDocument, 'drill'>, message: string): string =>
-  drill === true ? markDrill(message) : message
 
 /** Whether a result counts as ok because it is quiet. */
 const isHonored = ({ status, quiet }: RunResult): boolean => status === 'ok' && quiet !== undefined
@@ -442,7 +441,9 @@ export function selectRun(run: RunDocument, selection: Selection): RunDocument {
   return {
     ...rest,
     status: unclaimed ? run.status : worstStatus(monitors),
-    message: unclaimed ? run.message : markedAs(run, [left, quietSentence(quietResults) ?? []].flat().join('; ')),
+    message: unclaimed
+      ? run.message
+      : markTextIf(run.drill, [left, quietSentence(quietResults) ?? []].flat().join('; ')),
     monitors,
     ...(quietResults === undefined || quietResults === 0 ? {} : { quietResults }),
   }

@@ -1,8 +1,10 @@
 import { type DrillFacts, type Hop, hopsOf, type ReceiverFacts, traceKey } from '../../watch/drill/index.ts'
 import type { Delivery, DrillTrace, Notice, Receiver } from '../../watch/notify/index.ts'
-import type { NoticeItem, OutboxRows } from '../../watch/outbox/index.ts'
+import type { OutboxRows } from '../../watch/outbox/index.ts'
 import { States, type Transition } from '../../watch/states/index.ts'
-import { NotifyDriver } from '../notify/notify-driver.ts'
+import type { NotifyDriver } from '../notify/notify-driver.ts'
+import { isFolding } from '../notify/open-receiver.ts'
+import { drillDriver, drillNotice } from './drill-driver.ts'
 
 /** Milliseconds, like all times here. */
 export type DrillSpans = {
@@ -51,30 +53,6 @@ const recoverMs = 10_500
 const key = '/svc/drill'
 const check = 'drill'
 const monitor = 'svc drill'
-
-/** The rows of one receiver: a drill at one receiver does not affect those at others. */
-const rowsOf = ({ read, write }: OutboxRows, receiver: string): OutboxRows => ({
-  read: async () => (await read()).filter((one) => one.receiver === receiver),
-  write,
-})
-
-/** The messages of a drill. Each says that it is a drill. */
-export function drillNotice(
-  server: string,
-  by: string,
-  { subject, text, ...item }: NoticeItem,
-  callback?: string,
-): Notice {
-  const what = item.endedAt === undefined ? `${by} drills on ${server}` : text
-  return {
-    ...item,
-    subject: { server, monitor: subject.monitor, check: subject.check },
-    text: what,
-    victims: { count: 0, names: [] },
-    tags: [],
-    drill: callback === undefined ? {} : { callback },
-  }
-}
 
 /**
  * Takes a fault through confirmation, outbox and receivers, with the classes that svc uses for incidents, but with its
@@ -178,15 +156,13 @@ export class DrillRun {
   }
 }
 
-/** As for incidents. */
-const isFolding = (receiver: Receiver): boolean => receiver.renew === undefined && receiver.sendsEach !== true
-
 /** The path through one receiver. */
 class Way {
   readonly #one: DrillReceiver
   readonly #options: DrillRunOptions
-  readonly #driver: NotifyDriver
+  readonly #states: States
   readonly #trace: DrillTrace | undefined
+  #driver: NotifyDriver | undefined
   #incident: string | undefined
   #storeFailure: string | undefined
   #sentAt: number | undefined
@@ -206,38 +182,34 @@ class Way {
     this.#one = one
     this.#options = options
     this.#trace = one.receiver.trace?.()
-    const { now, server, by, log } = options
-    const rows = options.rows && this.#watchedRows(rowsOf(options.rows, one.name))
-    this.#driver = new NotifyDriver({
-      rows: rows && (async () => rows),
-      lookup: (subject) => {
-        const state = states.stateOf(subject)
-        return state === undefined || state === 'removed' ? 'unknown' : { subject, state, isQuiet: false }
-      },
-      // It is observed every few seconds anyway.
-      look: () => {},
-      noticeOf: (item) => drillNotice(server, by, item, one.callback),
-      now,
-      isHealthy: () => false,
-      log: (entry) => log({ ...entry, msg: `drill: ${entry.msg}` }),
-    })
+    this.#states = states
   }
 
-  /** Restores what earlier drills could not send, and reads the counters before this drill. */
+  /** Sends what earlier drills could not send, and reads the counters before this drill. */
   async begin(): Promise<void> {
-    const { name, receiver } = this.#one
-    await this.#driver.restore()
-    await this.#trace?.begin(this.#options.signal)
-    const wants = (): boolean => true
-    const rules = { name, folds: isFolding(receiver), remindMs: Number.POSITIVE_INFINITY, ignoresQuiet: true, wants }
-    this.#driver.use([{ receiver: this.#watchedReceiver(receiver), rules }])
-    this.#driver.begin([])
+    const { name, receiver, callback } = this.#one
+    const { now, server, by, log, rows, signal } = this.#options
+    await this.#trace?.begin(signal)
+    this.#driver = await drillDriver({
+      name,
+      receiver,
+      folds: isFolding(receiver),
+      send: async (notices, stop) => await this.#send(notices, stop),
+      rows: rows && this.#watchedRows(rows),
+      lookup: (subject) => {
+        const state = this.#states.stateOf(subject)
+        return state === undefined || state === 'removed' ? 'unknown' : { subject, state, isQuiet: false }
+      },
+      noticeOf: (item) => drillNotice(server, by, item, callback),
+      now,
+      log,
+    })
   }
 
   transition(transition: Transition): void {
     if (transition.what === 'end') this.#isEnding = true
     this.#incident ??= transition.incident
-    this.#driver.transition(transition)
+    this.#driver?.transition(transition)
   }
 
   tick(at: number): void {
@@ -252,7 +224,7 @@ class Way {
   }
 
   async close(): Promise<void> {
-    await this.#driver.close()
+    await this.#driver?.close()
   }
 
   facts(): ReceiverFacts {
@@ -306,28 +278,21 @@ class Way {
     }
   }
 
-  /** The receiver, wrapped to record the outcome of this drill's messages. It repeats nothing and has no watchdog. */
-  #watchedReceiver(receiver: Receiver): Receiver {
-    return {
-      sendsEach: receiver.sendsEach,
-      describe: () => receiver.describe(),
-      send: async (notices, signal) => {
-        const { now } = this.#options
-        const own = notices.filter(({ incident }) => incident === this.#incident)
-        const isEnd = own.some(({ endedAt }) => endedAt !== undefined)
-        const isBegin = own.length > 0 && !isEnd
-        if (isBegin) {
-          this.#sentAt ??= now()
-          this.#attempts += 1
-        }
-        const delivery = await receiver.send(notices, signal)
-        if (signal.aborted) return delivery
-        if (isBegin) this.#began(delivery)
-        if (isEnd) this.#ended(delivery)
-        return delivery
-      },
-      close: () => receiver.close(),
+  /** Records the outcome of the messages of this drill. */
+  async #send(notices: readonly Notice[], signal: AbortSignal): Promise<Delivery> {
+    const { now } = this.#options
+    const own = notices.filter(({ incident }) => incident === this.#incident)
+    const isEnd = own.some(({ endedAt }) => endedAt !== undefined)
+    const isBegin = own.length > 0 && !isEnd
+    if (isBegin) {
+      this.#sentAt ??= now()
+      this.#attempts += 1
     }
+    const delivery = await this.#one.receiver.send(notices, signal)
+    if (signal.aborted) return delivery
+    if (isBegin) this.#began(delivery)
+    if (isEnd) this.#ended(delivery)
+    return delivery
   }
 
   #began(delivery: Delivery): void {

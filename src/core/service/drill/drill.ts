@@ -2,7 +2,6 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { performance } from 'node:perf_hooks'
 import { Fault, isStoreFailure } from '../../base/errors.ts'
-import { filesWithin } from '../../base/files/index.ts'
 import type { Config } from '../../config/index.ts'
 import type { DrillLinks, LinkOfDrill } from '../../protocol/service/service.ts'
 import type { KeeperLog } from '../../store/index.ts'
@@ -18,9 +17,10 @@ import {
   resultOf,
   withOpened,
 } from '../../watch/drill/index.ts'
-import { drillMistake, openReceiver, type ReceiverConfig } from '../../watch/notify/index.ts'
+import { drillMistake, type ReceiverConfig } from '../../watch/notify/index.ts'
 import type { OutboxRows } from '../../watch/outbox/index.ts'
 import { timelineOf } from '../../watch/schedule/index.ts'
+import { openFor } from '../notify/open-receiver.ts'
 import type { Part } from '../part.ts'
 import { leftovers } from './drill-leftovers.ts'
 import { drillMetrics } from './drill-metrics.ts'
@@ -34,8 +34,6 @@ const lookEveryMs = 60_000
 const storeEveryMs = 5_000
 /** A drill that has not ended after this time was killed. */
 const killedMs = 600_000
-/** Milliseconds for files of secrets and of CAs. */
-const maxFileMs = 5_000
 /** No drill waits longer for its confirmation, whatever serve.confirm says. */
 const maxConfirmMs = 60_000
 const usualSpans = { faultMs: 60_000, endMs: 60_000 }
@@ -89,6 +87,7 @@ export function drillPart({ config, version, store, watching, log = () => {}, sp
   let looking: Promise<void> | undefined
 
   const server = (): string => current.serve.name ?? hostname()
+  const outbox = store && outboxOf(store)
 
   /** Tries the store, and this process alone if that fails. */
   const inStore = async <T>(
@@ -136,13 +135,11 @@ export function drillPart({ config, version, store, watching, log = () => {}, sp
   ): Promise<DrillReceiver> => {
     const { name } = receiver
     const { url } = current.serve
-    const warn = (message: string): void => log({ level: 'warn', msg: `drill: receiver ${name}: ${message}` })
-    // A time limit for each use: a shared one would have expired after the first.
-    const files: ReturnType<typeof filesWithin> = (task, input) => filesWithin(maxFileMs)(task, input)
-    const context = { server: server(), url, version, files, programs: current.exec, now, warn }
+    const warns: KeeperLog = (entry) => log({ ...entry, msg: `drill: ${entry.msg}` })
+    const host = { server: server(), url, version, programs: current.exec, now, log: warns }
     const callback =
       token === undefined || url === undefined ? undefined : `${url.replace(/(?<!\/)\/+$/, '')}/drills/opened/${token}`
-    return { name, receiver: await openReceiver(receiver, context), callback, openedAt: () => openedAt(name) }
+    return { name, receiver: await openFor(host, receiver), callback, openedAt: () => openedAt(name) }
   }
 
   const begin: DrillPart['begin'] = async (through, by) => {
@@ -182,13 +179,12 @@ export function drillPart({ config, version, store, watching, log = () => {}, sp
     const ways = await Promise.all(
       receivers.map(async (one) => await opened(one, tokens.get(one.name), (name) => links.get(name))),
     )
-    const rows = store && (await outboxOf(store))
     const run = new DrillRun({
       server: server(),
       by,
       receivers: ways,
       spans: whole,
-      rows,
+      rows: outbox,
       now,
       watching,
       log,
@@ -259,7 +255,7 @@ export function drillPart({ config, version, store, watching, log = () => {}, sp
   // The leftovers of earlier drills, and the schedule.
 
   const rest = leftovers({
-    rows: store && (async () => (await store(false)).outbox),
+    rows: outbox,
     open: async (name) => {
       const receiver = current.notify?.find((one) => one.name === name && drillMistake(one) === undefined)
       return receiver && (await opened(receiver, undefined, () => undefined))
@@ -398,7 +394,7 @@ function withResult(drill: DrillRecord, now: number): ShownDrill {
 }
 
 /** The rows of a store that may fail at each use. */
-const outboxOf = async (store: NonNullable<DrillPartOptions['store']>): Promise<OutboxRows> => ({
+const outboxOf = (store: NonNullable<DrillPartOptions['store']>): OutboxRows => ({
   read: async () => await (await store(false)).outbox.read(),
   write: async (rows) => await (await store(false)).outbox.write(rows),
 })

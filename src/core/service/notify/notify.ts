@@ -1,6 +1,5 @@
 import { hostname } from 'node:os'
 import { Fault } from '../../base/errors.ts'
-import { type ConfiguredFiles, filesWithin } from '../../base/files/index.ts'
 import type { Config } from '../../config/index.ts'
 import type { NotSilenced } from '../../protocol/index.ts'
 import type { Family } from '../../protocol/service/family.ts'
@@ -15,10 +14,9 @@ import type { QuietKeeper } from '../quiet/quiet-keeper.ts'
 import { noticeSubject } from '../watch/notice-subject.ts'
 import type { StatesPart } from '../watch/states.ts'
 import { NotifyDriver, type OpenedReceiver, type ReceiverFigures, type SendingNode } from './notify-driver.ts'
+import { isFolding, openFor } from './open-receiver.ts'
 import type { WatchingPart } from './watching.ts'
 
-/** Milliseconds for files of secrets and of CAs. */
-const maxFileMs = 5_000
 /** Victims that a message names. */
 const maxVictims = 20
 /** A subject that nothing reports is gone after this many intervals of its monitor, and this time at least. */
@@ -128,23 +126,17 @@ export function notifyPart({
     )
   }
 
-  const opened = async ({ notify: configs = [], exec: programs }: Config): Promise<readonly OpenedReceiver[]> => {
-    if (configs.length === 0) return []
-    const { openReceiver } = await import('../../watch/notify/index.ts')
-    return await Promise.all(
+  const opened = async ({ notify: configs = [], exec: programs }: Config): Promise<readonly OpenedReceiver[]> =>
+    await Promise.all(
       configs.map(async (one): Promise<OpenedReceiver> => {
-        const warn = (message: string): void => log({ level: 'warn', msg: `receiver ${one.name}: ${message}` })
-        // A limit for each use: one for all of them would be over after the first.
-        const files: ConfiguredFiles = (task, input) => filesWithin(maxFileMs)(task, input)
-        const context = { server, url: config.serve.url, version, files, programs, now, warn }
-        const receiver = await openReceiver(one, context)
+        const receiver = await openFor({ server, url: config.serve.url, version, programs, now, log }, one)
         const wants = ({ type, monitor, ...subject }: StoredSubject, level: 'warning' | 'failed'): boolean =>
           isFor(one.only, { type, monitor, tags: tagsOf({ type, monitor, ...subject }), level })
         return {
           receiver,
           rules: {
             name: one.name,
-            folds: receiver.renew === undefined && receiver.sendsEach !== true,
+            folds: isFolding(receiver),
             remindMs: one.remind ?? Number.POSITIVE_INFINITY,
             // It repeats by itself: silences of its own keep it quiet.
             ignoresQuiet: one.quiet === 'ignore' || receiver.mute !== undefined,
@@ -153,7 +145,6 @@ export function notifyPart({
         }
       }),
     )
-  }
 
   let ignoring: ReadonlySet<string> = new Set()
   const mutes = (receiver: string): readonly Mute[] | undefined => {

@@ -1,15 +1,14 @@
 import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
-import { type ConfiguredFiles, filesWithin } from '../../base/files/index.ts'
 import type { Config } from '../../config/index.ts'
 import type { Data, EndingGrant, KeeperLog } from '../../store/index.ts'
 import { isFor, type Notice, type Receiver, type ReceiverConfig } from '../../watch/notify/index.ts'
 import type { Part } from '../part.ts'
+import { openFor } from './open-receiver.ts'
 
 /** How often svc looks for due notices and resends those that failed. Milliseconds. */
 const everyMs = 30_000
-/** Milliseconds for files of secrets and of CAs, and for one message. */
-const maxFileMs = 5_000
+/** Milliseconds for one message. */
 const maxSendMs = 20_000
 
 /**
@@ -45,22 +44,15 @@ export function roleEndsPart({
   let work = Promise.resolve()
   let fault: string | undefined
 
-  const opened = async (configs: readonly ReceiverConfig[] = []): Promise<readonly Opened[]> => {
-    if (configs.length === 0) return []
-    const { openReceiver } = await import('../../watch/notify/index.ts')
-    const files: ConfiguredFiles = (task, input) => filesWithin(maxFileMs)(task, input)
-    return await Promise.all(
-      configs
+  const opened = async ({ notify = [], exec: programs }: Config): Promise<readonly Opened[]> =>
+    await Promise.all(
+      notify
         .filter(({ only }) => isFor(only, { monitor, tags: [], level: 'warning' }))
-        .map(async (one) => {
-          const warn = (message: string): void => log({ level: 'warn', msg: `receiver ${one.name}: ${message}` })
-          return {
-            config: one,
-            receiver: await openReceiver(one, { server, url, version, files, now: Date.now, warn }),
-          }
-        }),
+        .map(async (one) => ({
+          config: one,
+          receiver: await openFor({ server, url, version, programs, now: Date.now, log }, one),
+        })),
     )
-  }
 
   const claim = async (store: Data): Promise<void> => {
     for (const grant of await store.users.noticesDue()) {
@@ -108,7 +100,7 @@ export function roleEndsPart({
   }
   return {
     start: async () => {
-      receivers = await opened(config.notify)
+      receivers = await opened(config)
     },
     answers: () => {
       timer = setInterval(tick, everyMs)
@@ -116,7 +108,7 @@ export function roleEndsPart({
       tick()
     },
     reload: async (next) => {
-      const others = await opened(next.notify)
+      const others = await opened(next)
       return () => {
         const before = receivers
         receivers = others

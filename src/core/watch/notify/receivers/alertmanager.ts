@@ -8,13 +8,14 @@ import {
   type Mute,
   type MuteFailure,
   type Notice,
+  type NoticeLevel,
   type Receiver,
 } from '../receiver.ts'
 import type { ReceiverConfig } from '../settings.ts'
 import { Silences } from './alertmanager-silences.ts'
 import { traceOf } from './alertmanager-trace.ts'
 import { type ReceiverContext, receiverKind, receiverTrust, urlTarget } from './kind.ts'
-import { annotationsOf, drillAnnotationsOf, drillLabels, identityOf, subjectText, withReceipt } from './message.ts'
+import { annotationsOf, identityOf, isDrill, labelsOf, subjectText, withReceipt } from './message.ts'
 import {
   clearTextMistake,
   deliveryOf,
@@ -184,7 +185,7 @@ class Alertmanager implements Receiver {
 
   async send(notices: readonly Notice[], signal: AbortSignal): Promise<Delivery> {
     // A test and a drill are about each instance.
-    const needsAll = this.#context.isTest === true || notices.some(({ drill }) => drill !== undefined)
+    const needsAll = this.#context.isTest === true || isDrill(...notices)
     const alertsFor = (instance: Instance) => notices.flatMap((notice) => this.#alertsOf(notice, instance))
     return withReceipt(
       notices,
@@ -230,14 +231,14 @@ class Alertmanager implements Receiver {
   /** The alerts of a notice: a failure is a warning, too, which Alertmanager inhibits while the failure stands. */
   #alertsOf(notice: Notice, instance: Instance): readonly Alert[] {
     if (this.#context.isTest) return [this.#test(notice)]
-    if (notice.drill !== undefined) return [this.#drill(notice)]
+    if (isDrill(notice)) return [this.#drill(notice)]
     const key = JSON.stringify(identityOf(notice.subject))
     const isFailed = notice.level === 'failed' && !isOver(notice)
     const wasFailed = notice.before === 'failed' || notice.level === 'failed' || instance.failures.has(key)
     if (isFailed) instance.failures.add(key)
     else instance.failures.delete(key)
-    const failed = this.#alert(notice, 'SvcFailed', isFailed)
-    const warning = this.#alert(notice, 'SvcWarning', !isOver(notice))
+    const failed = this.#alert(notice, 'failed', isFailed)
+    const warning = this.#alert(notice, 'warning', !isOver(notice))
     // What begins precedes what ends, so that no severity is told as a recovery.
     const alerts = isFailed ? [failed, warning] : [warning, ...(wasFailed ? [failed] : [])]
     for (const alert of alerts) {
@@ -247,16 +248,12 @@ class Alertmanager implements Receiver {
     return alerts
   }
 
-  #alert(notice: Notice, name: 'SvcFailed' | 'SvcWarning', isFiring: boolean): Alert {
+  #alert(notice: Notice, level: NoticeLevel, isFiring: boolean): Alert {
     const now = this.#context.now()
     const endedAt = Math.min(notice.endedAt ?? now, now - endMarginMs)
     const startsAt = Math.min(notice.beganAt, isFiring ? now : endedAt)
     return {
-      labels: {
-        alertname: name,
-        severity: name === 'SvcFailed' ? 'critical' : 'warning',
-        ...identityOf(notice.subject),
-      },
+      labels: labelsOf(notice, level),
       annotations: annotationsOf(notice, this.#config.details),
       startsAt,
       endsAt: isFiring ? now + incidentMs : endedAt,
@@ -283,8 +280,8 @@ class Alertmanager implements Receiver {
     const now = this.#context.now()
     const endedAt = Math.min(notice.endedAt ?? now, now - endMarginMs)
     return {
-      labels: { ...drillLabels, ...identityOf(notice.subject) },
-      annotations: drillAnnotationsOf(notice),
+      labels: labelsOf(notice),
+      annotations: annotationsOf(notice, this.#config.details),
       startsAt: Math.min(notice.beganAt, isOver(notice) ? endedAt : now),
       endsAt: isOver(notice) ? endedAt : now + drillMs,
       generatorURL: notice.url,

@@ -1,7 +1,7 @@
 import { isOver, type Notice } from '../receiver.ts'
 import type { ReceiverConfig } from '../settings.ts'
 import type { ReceiverContext } from './kind.ts'
-import { annotationsOf, drillAnnotationsOf, drillLabels, identityOf, keyOf } from './message.ts'
+import { annotationsOf, identityOf, keyOf, labelsOf } from './message.ts'
 
 /** How many alerts one message has. `truncatedAlerts` counts the others. */
 const maxAlerts = 1_000
@@ -40,19 +40,13 @@ export function bodyOf(
 const never = '0001-01-01T00:00:00Z'
 
 function alertOf(notice: Notice, details: ReceiverConfig['details'], isTest: boolean) {
-  const { subject, level, beganAt, endedAt, observedAt, url = '' } = notice
-  const [alertname, severity] = level === 'failed' ? ['SvcFailed', 'critical'] : ['SvcWarning', 'warning']
-  const isDrill = notice.drill !== undefined
-  const labels: Labels = isDrill
-    ? { ...drillLabels, ...identityOf(subject) }
-    : isTest
-      ? { alertname: 'SvcTest', severity: 'none', test: 'true', ...identityOf(subject) }
-      : { alertname, severity, ...identityOf(subject) }
-  const annotations: Labels = isDrill
-    ? drillAnnotationsOf(notice)
-    : isTest
-      ? { summary: 'Test message of svc notify test: nothing has failed', description: notice.text }
-      : annotationsOf(notice, details)
+  const { subject, beganAt, endedAt, observedAt, url = '' } = notice
+  const [labels, annotations]: readonly [Labels, Labels] = isTest
+    ? [
+        { alertname: 'SvcTest', severity: 'none', test: 'true', ...identityOf(subject) },
+        { summary: 'Test message of svc notify test: nothing has failed', description: notice.text },
+      ]
+    : [labelsOf(notice), annotationsOf(notice, details)]
   return {
     status: isOver(notice) ? 'resolved' : 'firing',
     labels,

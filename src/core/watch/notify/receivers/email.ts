@@ -7,13 +7,13 @@ import type { ReceiverConfig } from '../settings.ts'
 import { type ReceiverContext, receiverKind, receiverTrust } from './kind.ts'
 import {
   digest,
-  drillLinesOf,
-  drillSummaryOf,
+  isDrill,
   keyOf,
   linesOf,
   monitorIn,
   stateText,
   subjectText,
+  summaryOf,
   timeText,
   withReceipt,
 } from './message.ts'
@@ -280,7 +280,7 @@ function subjectOf(notices: readonly Notice[], { server, isTest }: ReceiverConte
   const [first] = notices
   if (isTest) return `[${server}] TEST of svc notify test: nothing has failed`
   if (first === undefined) return `[${server}] nothing to report`
-  if (first.drill !== undefined) return `[${server}] ${drillSummaryOf(first)}`
+  if (isDrill(first)) return `[${server}] ${summaryOf(first)}`
   if (notices.length === 1) return cut(`[${server}] ${stateText(first).toUpperCase()}: ${subjectText(first.subject)}`)
   const counts = [...Map.groupBy(notices, groupOf)].map(([group, members]) => `${members.length} ${group}`)
   const names = [...new Set(notices.map(({ subject }) => monitorIn(subject)))]
@@ -300,9 +300,7 @@ const groupOf = (notice: Notice): string =>
 const cut = (text: string): string => (text.length > maxSubject ? `${text.slice(0, maxSubject - 1)}…` : text)
 
 function textOf(notices: readonly Notice[], { details }: ReceiverConfig): string {
-  const described = notices
-    .slice(0, maxDescribed)
-    .map((notice) => (notice.drill === undefined ? linesOf(notice, details) : drillLinesOf(notice)).join('\n'))
+  const described = notices.slice(0, maxDescribed).map((notice) => linesOf(notice, details).join('\n'))
   const nameLines = notices.slice(maxDescribed, maxNamed).map((notice) => linesOf(notice, details)[0] ?? '')
   const more = notices.length - maxNamed
   const rest = [...nameLines, ...(more > 0 ? [`and ${more} more`] : [])].join('\n')

@@ -63,8 +63,39 @@ export function stateText({ what, level, before }: Pick<Notice, 'what' | 'level'
   return level === 'failed' ? 'failed' : 'warning'
 }
 
+/**
+ * True for messages of a drill (`svc drill`, M14). Every text and label below then says so, and that nothing has failed: a
+ * kind of receiver that uses them marks drills without code of its own.
+ */
+export const isDrill = (...notices: readonly Notice[]): boolean => notices.some(({ drill }) => drill !== undefined)
+
+/** The labels by which a drill is told from an alert. */
+const drillLabels = { alertname: 'SvcDrill', severity: 'info', drill: 'true' } as const
+
+const drillSummary = (notice: Notice): string =>
+  isOver(notice) ? 'DRILL of svc: it is over' : 'DRILL of svc: nothing has failed'
+
+/** The URL by which whoever gets the message of a drill confirms it. The end has none. */
+export const callbackOf = (notice: Notice): string | undefined => (isOver(notice) ? undefined : notice.drill?.callback)
+
+/** Of a drill, the receipt counts; of an incident, nobody reads it. */
+export const withReceipt = (notices: readonly Notice[], delivery: Delivery, receipt: () => string): Delivery =>
+  delivery.what === 'accepted' && isDrill(...notices) ? { ...delivery, receipt: receipt() } : delivery
+
+export const severityOf = (notice: Notice): 'critical' | 'warning' | 'info' =>
+  isDrill(notice) ? drillLabels.severity : notice.level === 'failed' ? 'critical' : 'warning'
+
+/** The labels of an alert: what it is, and its identity. */
+export const labelsOf = (notice: Notice, level = notice.level): Readonly<Record<string, string>> => ({
+  ...(isDrill(notice)
+    ? drillLabels
+    : { alertname: level === 'failed' ? 'SvcFailed' : 'SvcWarning', severity: severityOf({ ...notice, level }) }),
+  ...identityOf(notice.subject),
+})
+
 /** `Sql/postgres orders: replication lag failed` */
 export const summaryOf = (notice: Notice): string => {
+  if (isDrill(notice)) return drillSummary(notice)
   const state = stateText(notice)
   return `${subjectText(notice.subject)} ${state === 'warning' ? 'is a warning' : state.startsWith('a ') ? `is ${state}` : state}`
 }
@@ -85,6 +116,15 @@ export function victimsText({ victims: { count, names } }: Notice): string | und
 /** Everything that a message says about an incident besides its identity. Members without a value are left out. */
 export function annotationsOf(notice: Notice, details: ReceiverConfig['details']): Readonly<Record<string, string>> {
   const { runbook, fault, incident } = notice
+  if (isDrill(notice)) {
+    const callback = callbackOf(notice)
+    return {
+      summary: summaryOf(notice),
+      description: boundedText(notice.text),
+      incident: sanitize(incident, 128),
+      ...(callback === undefined ? {} : { callback_url: callback }),
+    }
+  }
   const isUrl = runbook !== undefined && /^https?:\/\//.test(runbook)
   const all = {
     summary: summaryOf(notice),
@@ -104,41 +144,14 @@ export const timeText = (ms: number): string => {
   return Number.isNaN(date.getTime()) ? 'an unknown time' : `${date.toISOString().slice(0, 19).replace('T', ' ')} UTC`
 }
 
-/** What a message of a drill says first, and last. */
-const drillSummary = 'DRILL of svc: nothing has failed'
-const isDrillOver = 'DRILL of svc: it is over'
-
-/** The labels by which a drill is told from an alert, besides those of its identity. */
-export const drillLabels = { alertname: 'SvcDrill', severity: 'info', drill: 'true' } as const
-
-export const drillSummaryOf = (notice: Notice): string => (isOver(notice) ? isDrillOver : drillSummary)
-
-/** What a drill says besides its labels. */
-export const drillAnnotationsOf = (notice: Notice): Readonly<Record<string, string>> => ({
-  summary: drillSummaryOf(notice),
-  description: boundedText(notice.text),
-  incident: sanitize(notice.incident, 128),
-  ...(notice.drill?.callback === undefined || isOver(notice) ? {} : { callback_url: notice.drill.callback }),
-})
-
-/** Of a drill, the receipt counts; of an incident, nobody reads it. */
-export const withReceipt = (notices: readonly Notice[], delivery: Delivery, receipt: () => string): Delivery =>
-  delivery.what === 'accepted' && notices.some(({ drill }) => drill !== undefined)
-    ? { ...delivery, receipt: receipt() }
-    : delivery
-
-/** The lines of a message of a drill. */
-export const drillLinesOf = (notice: Notice): readonly string[] => [
-  drillSummaryOf(notice),
-  `  ${boundedText(notice.text)}`,
-  ...(notice.drill?.callback === undefined || isOver(notice)
-    ? []
-    : ['', 'Open this link to confirm that this message arrived:', notice.drill.callback]),
-]
-
 /** The lines of a message about one notice. */
 export function linesOf(notice: Notice, details: ReceiverConfig['details']): readonly string[] {
   const { beganAt, endedAt, observedAt, runbook, url } = notice
+  if (isDrill(notice)) {
+    const callback = callbackOf(notice)
+    const ask = ['', 'Open this link to confirm that this message arrived:']
+    return [summaryOf(notice), `  ${boundedText(notice.text)}`, ...(callback === undefined ? [] : [...ask, callback])]
+  }
   const detail = detailOf(notice, details)
   const victims = victimsText(notice)
   const lasted = endedAt === undefined ? undefined : showDuration(Math.max(0, endedAt - beganAt))

@@ -7,11 +7,12 @@ import type { ReceiverConfig } from '../settings.ts'
 import { type ReceiverContext, receiverKind, receiverTrust, urlTarget } from './kind.ts'
 import {
   annotationsOf,
-  drillAnnotationsOf,
-  drillSummaryOf,
+  callbackOf,
   identityOf,
+  isDrill,
   keyOf,
   monitorIn,
+  severityOf,
   summaryOf,
   withReceipt,
 } from './message.ts'
@@ -102,8 +103,7 @@ class PagerDuty implements Receiver {
   }
 
   async send(notices: readonly Notice[], signal: AbortSignal): Promise<Delivery> {
-    const isDrill = notices.some(({ drill }) => drill !== undefined)
-    const place = await this.#place(isDrill, signal)
+    const place = await this.#place(isDrill(...notices), signal)
     if ('what' in place) return place
     const refused: { readonly id: string; readonly message: string }[] = []
     for (const notice of notices) {
@@ -139,20 +139,17 @@ class PagerDuty implements Receiver {
 
   /** The event of a notice, of at most about 20 kB, because all its texts are bounded: PagerDuty accepts 512 kB. */
   #eventOf(notice: Notice, routingKey: string): object {
-    const { subject, level, observedAt, url } = notice
+    const { subject, observedAt, url } = notice
     const { isTest, url: page } = this.#context
     const { server = '', type = 'host', check = '', node = server } = identityOf(subject)
     const client = { client: `svc ${server}`, ...(page === undefined ? {} : { client_url: page }) }
     const common = { routing_key: routingKey, dedup_key: keyOf(subject, 64), ...client }
     // The end of an alert that does not exist proves the connection and the key, and pages nobody.
     if (isTest || isOver(notice)) return { ...common, event_action: 'resolve' }
-    const { runbook_url: runbook, ...annotations } =
-      notice.drill === undefined ? annotationsOf(notice, this.#config.details) : drillAnnotationsOf(notice)
-    const summary = notice.drill === undefined ? summaryOf(notice) : drillSummaryOf(notice)
+    const { runbook_url: runbook, ...annotations } = annotationsOf(notice, this.#config.details)
+    const callback = callbackOf(notice)
     const links = [
-      ...(notice.drill?.callback === undefined
-        ? []
-        : [{ href: notice.drill.callback, text: 'Confirm that the drill arrived' }]),
+      ...(callback === undefined ? [] : [{ href: callback, text: 'Confirm that the drill arrived' }]),
       ...(runbook === undefined ? [] : [{ href: runbook, text: 'Runbook' }]),
       ...(url === undefined ? [] : [{ href: sanitize(url, 500), text: 'Status page' }]),
     ]
@@ -160,9 +157,9 @@ class PagerDuty implements Receiver {
       ...common,
       event_action: 'trigger',
       payload: {
-        summary: sanitize(`[${server}] ${summary}`, maxSummary),
+        summary: sanitize(`[${server}] ${summaryOf(notice)}`, maxSummary),
         source: node,
-        severity: notice.drill === undefined ? (level === 'failed' ? 'critical' : 'warning') : 'info',
+        severity: severityOf(notice),
         timestamp: new Date(observedAt).toISOString(),
         component: monitorIn(subject),
         group: type,
@@ -184,7 +181,7 @@ class PagerDuty implements Receiver {
 
   /** Where events go, and the key, which is read for each message, so that a rotated one takes effect. */
   async #place(
-    isDrill: boolean,
+    forDrill: boolean,
     signal: AbortSignal,
   ): Promise<{ readonly target: PostTarget; readonly key: string } | Extract<Delivery, { what: 'later' }>> {
     const { files, version, isTest } = this.#context
@@ -192,7 +189,7 @@ class PagerDuty implements Receiver {
     const url = new URL('/v2/enqueue', written)
     try {
       // A drill uses the key for drills or none.
-      const secret = isDrill ? drillRoutingKey : isTest ? (drillRoutingKey ?? routingKey) : routingKey
+      const secret = forDrill ? drillRoutingKey : isTest ? (drillRoutingKey ?? routingKey) : routingKey
       if (secret === undefined) throw new ProbeError('internal', 'there is no drillRoutingKey')
       const key = (await secret.reveal(files)).trim()
       const target: PostTarget = {
