@@ -9,7 +9,7 @@ import {
   read,
   results,
 } from '../../core/checks/reports/index.ts'
-import { markTextIf } from '../../core/protocol/index.ts'
+import { markText } from '../../core/protocol/index.ts'
 import { painter } from '../io/terminal.ts'
 import { type Line, marks, type Shrink, styles, type Table, type TableCell, table } from '../render/table.ts'
 import { width, wrap } from '../render/width.ts'
@@ -79,7 +79,7 @@ function verdictLines(
     ...(age > 1 ? [`age ${showDuration(Math.floor(age) * 1_000)}`] : []),
   ].filter(Boolean)
   const isDrill = readings.some(({ drill }) => drill)
-  const word = markTextIf(isDrill, verdictWords[verdict])
+  const word = isDrill ? markText(verdictWords[verdict]) : verdictWords[verdict]
   const hidden = detail !== 'verbose' && detail !== 'verdict' && readings.some((entry) => results(entry).length > 0)
   const hint = '-v shows every check'
   const lines = factLines(`${word}${beside} `, facts, look)

@@ -2,11 +2,11 @@ import { Fault, type FaultName, type FieldFault } from '../base/errors.ts'
 import { sanitizeAndCut } from '../base/sanitize.ts'
 import {
   isMarked,
-  markMember,
   type Operation,
   type OperationSpec,
   operations,
   type ResponseStatus,
+  rehearsalMember,
 } from '../protocol/index.ts'
 import type { Address } from './address.ts'
 import type { Received, Stage } from './exchange.ts'
@@ -151,7 +151,7 @@ export function refusal(
     ...(fields.length > 0 ? { fields } : {}),
     ...(errorCode !== undefined && /^[A-Za-z][\w.]{0,99}$/.test(errorCode) ? { errorCode } : {}),
     ...(wait === undefined ? {} : { retryAfter: wait }),
-    ...markMember(isMarked(status?.Message ?? '')),
+    ...(isMarked(status?.Message ?? '') && rehearsalMember),
   })
 }
 

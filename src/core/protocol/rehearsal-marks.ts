@@ -13,14 +13,10 @@ export const isMarked = (text: string): boolean => text.startsWith(prefix)
 /** A message with its mark. One that has it remains as it is. */
 export const markText = (text: string): string => (isMarked(text) ? text : prefix + text)
 
-export const markTextIf = (isRehearsed: boolean | undefined, text: string): string =>
-  isRehearsed ? markText(text) : text
-
 export const withoutMark = (text: string): string => (isMarked(text) ? text.slice(prefix.length) : text)
 
-/** The member of documents, reports and errors of a rehearsal. Others have none. */
-export const markMember = (isRehearsed: boolean | undefined): { readonly drill?: true } =>
-  isRehearsed ? { drill: true } : {}
+/** The member of documents, reports and errors. Those of other servers have none. */
+export const rehearsalMember = { drill: true } as const
 
 /** The label of every sample. */
 export const rehearsalLabels = { drill: 'true' } as const

@@ -1,6 +1,6 @@
 import { Fault } from '../base/errors.ts'
 import type { HealthCheckResponse, MonitoringResult, MonitorSummary } from './dtos.ts'
-import { isMarked, markTextIf } from './rehearsal-marks.ts'
+import { isMarked, markText } from './rehearsal-marks.ts'
 
 /** Selects monitors and checks by patterns over their names. */
 export type Selection = { readonly only: readonly string[]; readonly skip: readonly string[] }
@@ -24,7 +24,7 @@ export function select(response: HealthCheckResponse, selection: Selection): Hea
   return {
     ...response,
     Status: failed.length > 0 || unclaimed ? 'Failure' : 'Success',
-    StatusMessage: unclaimed ? response.StatusMessage : markTextIf(isDrill, headline),
+    StatusMessage: unclaimed ? response.StatusMessage : isDrill ? markText(headline) : headline,
     FailedMonitorCount: failed.length,
     MonitorSummaries: selected,
   }

@@ -1,6 +1,6 @@
 import { filesWithin, SilentShareError } from '../../base/files/index.ts'
 import { ProbeError } from '../../base/probe-error.ts'
-import { markMember } from '../../protocol/index.ts'
+import { rehearsalMember } from '../../protocol/index.ts'
 import { type MissingDriverError, missingDriver } from '../drivers/index.ts'
 import { applyHoldDuration, fingerprint } from './kind.ts'
 import { NoSlot, orAborted } from './limits.ts'
@@ -34,7 +34,7 @@ export function reportOf(
     attempts: attemptCount,
     ownPart: monitor.ownPart,
     ...(monitor.tags ? { tags: monitor.tags } : {}),
-    ...markMember(monitor.drill),
+    ...(monitor.drill && rehearsalMember),
   }
 }
 

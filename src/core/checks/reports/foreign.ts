@@ -5,7 +5,7 @@ import {
   isMarked,
   type MonitoringResult,
   type MonitorSummary,
-  markMember,
+  rehearsalMember,
   warningIn,
 } from '../../protocol/index.ts'
 import {
@@ -40,7 +40,7 @@ export function fromForeignDocument(response: HealthCheckResponse): Answered {
     correlationId: sanitizeLine(response.CorrelationId ?? ''),
     node: '',
     state: response.ServerState && readState(stateOf(response.ServerState)),
-    ...markMember(isMarked(response.StatusMessage ?? '')),
+    ...(isMarked(response.StatusMessage ?? '') && rehearsalMember),
   }
 }
 

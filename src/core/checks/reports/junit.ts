@@ -1,4 +1,4 @@
-import { markTextIf } from '../../protocol/index.ts'
+import { markText } from '../../protocol/index.ts'
 import { read } from './read.ts'
 import { type EntryReading, isBad, isConsequence, type Reading, type Report } from './reading.ts'
 
@@ -57,7 +57,7 @@ const tally = (cases: readonly Case[], kind: Problem['kind']): number =>
 
 function suites(reading: EntryReading): readonly Suite[] {
   const plain = `${reading.type} ${reading.mode}`
-  const place = markTextIf(reading.drill, plain)
+  const place = reading.drill ? markText(plain) : plain
   const base = { host: reading.target, startedAt: reading.startedAt }
   const monitors = reading.monitors.filter((monitor) => monitor.results.length > 0)
   const hasFailure = monitors.some((monitor) => monitor.results.some((one) => one.level === 'fail' && hasVerdict(one)))

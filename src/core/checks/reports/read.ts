@@ -4,13 +4,13 @@ import {
   faultPrefix,
   isSelectedHeadline,
   type MonitoringStatus,
-  markMember,
-  markTextIf,
+  markText,
   type RunDocument,
   type RunMeasurement,
   type RunMonitor,
   type RunResult,
   type RunStatus,
+  rehearsalMember,
   warningPrefix,
   withoutMark,
 } from '../../protocol/index.ts'
@@ -67,7 +67,7 @@ export function read(entry: Entry): EntryReading {
     ...base,
     ...more,
     level,
-    headline: markTextIf(more.drill, headline),
+    headline: more.drill ? markText(headline) : headline,
     causes: causes(base.type, level, all, message),
     monitors,
     failed: Math.max(failed, unnamed),
@@ -99,7 +99,7 @@ export function readRun(run: RunDocument): Answered {
     state: readState(run.serverState),
     quietResults: run.quietResults === undefined ? undefined : figure(run.quietResults),
     ownPart: run.ownPart === undefined ? undefined : sanitizeLine(run.ownPart),
-    ...markMember(run.drill),
+    ...(run.drill && rehearsalMember),
   }
 }
 
@@ -177,8 +177,8 @@ function unanswered(type: string, error: ReportedError | undefined): Omit<EntryR
   const headline = `${type === 'all' ? 'the server types' : type} could not be checked`
   return {
     level: 'unknown',
-    headline: markTextIf(error?.drill, headline),
-    ...markMember(error?.drill),
+    headline: error?.drill ? markText(headline) : headline,
+    ...(error?.drill && rehearsalMember),
     causes: [reported.message],
     monitors: [],
     failed: 0,

@@ -7,15 +7,14 @@ import {
   type HealthCheckResponse,
   type MonitoringResult,
   type MonitorSummary,
-  markMember,
   markText,
-  markTextIf,
   type RunDocument,
   type RunMonitor,
   type RunQuiet,
   type RunResult,
   type RunServerState,
   type RunStatus,
+  rehearsalMember,
   runVersion,
   type Selection,
   type ServerState,
@@ -96,7 +95,7 @@ export function runDocument(
     mode: run.mode,
     view,
     status: worstStatus(monitors),
-    message: markTextIf(isDrill, message),
+    message: isDrill ? markText(message) : message,
     correlationId,
     ...(full ? { runId: run.id, node: run.serverState.ServerName } : {}),
     startedAt: run.startedAt,
@@ -105,7 +104,7 @@ export function runDocument(
     ...(full && flags.IncludeServerStateInformation === true ? { serverState: stateOf(run.serverState) } : {}),
     monitors: full ? monitors : monitors.map(isDrill ? briefDrill : brief),
     ...(full ? { ownPart: run.monitors.find(({ ownPart }) => ownPart !== undefined)?.ownPart } : {}),
-    ...markMember(isDrill),
+    ...(isDrill && rehearsalMember),
   }
 }
 
@@ -331,7 +330,7 @@ export function withQuiet(
   if (marked === 0) return run
   const { type, view } = run
   const left = headline(type, monitors, view)
-  const message = markTextIf(run.drill, [left, quietSentence(honored) ?? []].flat().join('; '))
+  const message = markedAs(run.drill, [left, quietSentence(honored) ?? []].flat().join('; '))
   return {
     ...run,
     monitors,
@@ -340,6 +339,8 @@ export function withQuiet(
     ...(honored === 0 ? {} : { quietResults: honored }),
   }
 }
+
+const markedAs = (isDrill: boolean | undefined, message: string): string => (isDrill ? markText(message) : message)
 
 /** Whether a result counts as ok because it is quiet. */
 const isHonored = ({ status, quiet }: RunResult): boolean => status === 'ok' && quiet !== undefined
@@ -441,9 +442,7 @@ export function selectRun(run: RunDocument, selection: Selection): RunDocument {
   return {
     ...rest,
     status: unclaimed ? run.status : worstStatus(monitors),
-    message: unclaimed
-      ? run.message
-      : markTextIf(run.drill, [left, quietSentence(quietResults) ?? []].flat().join('; ')),
+    message: unclaimed ? run.message : markedAs(run.drill, [left, quietSentence(quietResults) ?? []].flat().join('; ')),
     monitors,
     ...(quietResults === undefined || quietResults === 0 ? {} : { quietResults }),
   }
