@@ -21,7 +21,7 @@ async function written(folder: string): Promise<Readonly<Record<string, string>>
 
 const before = await written(committed)
 
-/** After a change that is meant, `npm run snapshot` writes the files anew; their difference is reviewed with it. */
+/** After a change that is meant, `npm run generate` writes the files anew; their difference is reviewed with it. */
 describe('the output of svc about itself matches test/snapshot', () => {
   let folder: string
   let now: Readonly<Record<string, string>>

@@ -3,7 +3,7 @@
  * hundreds of small files cost more at every start than all of svc's own code. Drivers and the HTTP
  * server stay in node_modules and are loaded when they are due.
  */
-import { copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { rolldown } from 'rolldown'
 import pkg from '../package.json' with { type: 'json' }
@@ -28,7 +28,10 @@ const modules = (...names: readonly string[]) => {
   return (id: string): boolean => ids.includes(id)
 }
 
-rmSync(`${root}dist`, { recursive: true, force: true })
+// What else is generated stays: manual pages and schemas, which only a change of declarations alters.
+for (const name of existsSync(`${root}dist`) ? readdirSync(`${root}dist`) : []) {
+  if (!['man', 'schemas'].includes(name)) rmSync(`${root}dist/${name}`, { recursive: true, force: true })
+}
 const bundle = await rolldown({
   cwd: root,
   input: {

@@ -107,10 +107,13 @@ function documents(): void {
     copy(`${doc}/examples/prometheus/${name}`, `deploy/prometheus/${name}`)
   }
   copy('usr/share/lintian/overrides/svc', 'deploy/deb/lintian-overrides')
-  copy('usr/share/svc/svc.schema.json', 'docs/reference/svc.schema.json')
 }
 
 function generated(): void {
+  execFileSync(process.execPath, [join(root, 'tools/schemas.ts')], { stdio: 'ignore' })
+  for (const name of readdirSync(join(root, 'dist/schemas'), { recursive: true, encoding: 'utf8' })) {
+    if (name.endsWith('.json')) copy(`usr/lib/svc/dist/schemas/${name}`, `dist/schemas/${name}`)
+  }
   if (existsSync(join(root, 'tools/man.ts'))) {
     const pages = mkdtempSync(join(tmpdir(), 'svc-man-'))
     execFileSync(process.execPath, [join(root, 'tools/man.ts'), '--into', pages], { stdio: 'ignore' })

@@ -1,8 +1,8 @@
 /**
  * Writes the manual pages, from the tables that the program itself reads: one for svc, one for each command.
- *   npm run man [-- --into FOLDER]        FOLDER/man1/svc.1, svc-health.1, …; without --into in dist/man
+ *   node tools/man.ts [--into FOLDER]      FOLDER/man1/svc.1, svc-health.1, …; without --into in dist/man
  *
- * They are generated and not committed: packages run this after the build, which empties dist.
+ * They are generated and not committed.
  */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -3,26 +3,21 @@
  *   node tools/reference.ts [--into FOLDER]            writes
  *   node tools/reference.ts --check [--into FOLDER]    exits 1 when a file is not what would be written
  */
-import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { answersOf, type CommandAnswer } from '../src/cli/help/records.ts'
-import { objectOf } from '../src/cli/render/document.ts'
-import { errorShape } from '../src/cli/render/errors.ts'
 import { exits, faults } from '../src/core/base/errors.ts'
 import { type Cost, type KindCost, type MeasuredCost, plainCost } from '../src/core/checks/engine/cost.ts'
 import { describeKinds, describeSettings, type KindRow, type SettingRow } from '../src/core/checks/plan/index.ts'
 import { authSettings } from '../src/core/config/auth.ts'
-import { commonSettings, configSchema, serveSettings } from '../src/core/config/index.ts'
+import { commonSettings, serveSettings } from '../src/core/config/index.ts'
 import {
   type Dto,
   ExecutionMode,
   type Fields,
   operations,
-  RunDocument,
-  runMediaType,
-  runVersion,
   type Schema,
   schemaOf,
   type WhoMayCall,
@@ -44,29 +39,16 @@ const answers = await answersOf(commands)
 
 const pages: Readonly<Record<string, () => string | Promise<string>>> = {
   'monitors.md': monitorsPage,
-  'svc.schema.json': async () => `${JSON.stringify(await configSchema(), null, 2)}\n`,
-  'run.schema.json': () => `${JSON.stringify(runSchema(), null, 2)}\n`,
   'least-privilege.md': leastPrivilegePage,
   'errors.md': errorsPage,
   'operations.md': operationsPage,
   'audit.md': auditPage,
   'anonymous-paths.md': anonymousPathsPage,
   'json.md': () => jsonPage(answers),
-  ...Object.fromEntries(
-    [...answers, { name: 'error', schema: () => objectOf({ error: errorShape }) }].map(
-      (answer) => [schemaFile(answer.name), () => jsonSchema(answer)] as const,
-    ),
-  ),
 }
 
 const stale: string[] = []
-await mkdir(join(folder, 'json'), { recursive: true })
-for (const name of await readdir(join(folder, 'json'))) {
-  const path = join('json', name)
-  if (path in pages) continue
-  stale.push(path)
-  if (!flags.check) await rm(join(folder, path))
-}
+await mkdir(folder, { recursive: true })
 for (const [name, page] of Object.entries(pages)) {
   const path = join(folder, name)
   const expected = await page()
@@ -77,23 +59,10 @@ for (const [name, page] of Object.entries(pages)) {
   if (!flags.check) await writeFile(path, expected)
 }
 if (stale.length > 0 && flags.check) {
-  process.stderr.write(`docs/reference is stale: ${stale.join(', ')}\n  Next: node tools/reference.ts\n`)
+  process.stderr.write(`docs/reference is stale: ${stale.join(', ')}\n  Next: npm run generate\n`)
   process.exitCode = 1
 } else {
   process.stdout.write(stale.length === 0 ? 'docs/reference is fresh\n' : `written: ${stale.join(', ')}\n`)
-}
-
-/** `roles assign --from-file` → `json/roles-assign-from-file.schema.json`. */
-function schemaFile(name: string): string {
-  return `json/${name.replaceAll(/[ -]+/g, '-')}.schema.json`
-}
-
-function jsonSchema({ name, schema }: Pick<CommandAnswer, 'name' | 'schema'>): string {
-  const title = name === 'error' ? 'A failure of any command, with --json' : `svc ${name} --json`
-  // Readers accept members that later versions add: only the tests of svc refuse them.
-  const open = (key: string, value: unknown): unknown =>
-    key === 'additionalProperties' && value === false ? undefined : value
-  return `${JSON.stringify({ $schema: 'https://json-schema.org/draft/2020-12/schema', title, ...schema() }, open, 2)}\n`
 }
 
 /** Every document, with the members of its rows. */
@@ -108,54 +77,15 @@ function jsonPage(all: readonly CommandAnswer[]): string {
     const [things, list] =
       Object.entries(document.properties ?? {}).findLast(([, { items }]) => items?.properties) ?? []
     const around = Object.keys(document.properties ?? {}).filter((one) => one !== things)
-    return [
-      `[${code(name)}](${schemaFile(name)})`,
-      around.map(code).join(' '),
-      things === undefined ? '' : code(things),
-      members(list?.items),
-    ]
+    return [code(name), around.map(code).join(' '), things === undefined ? '' : code(things), members(list?.items)]
   })
   return page(
     '# JSON documents',
-    'What each command prints with `--json`, generated from the declarations that print it. The first column links to the JSON Schema of the document.',
+    'What each command prints with `--json`, generated from the declarations that print it. The packages contain a JSON Schema of each document, in `dist/schemas/json`.',
     'A document names the store or the target once, and has its rows in one list: `{"store": …, "users": […]}`. Names are in camelCase, dates in ISO 8601 and UTC. The documents of `health`, `roles assign`, `roles unassign` and `roles show` have the names of the interface, and `monitors list` has its own. New members can be added to any document; a script ignores those that it does not know.',
-    `A failure is [\`{"error": …}\`](${schemaFile('error')}) instead, with every command. \`api\` prints the answer of the server, and \`serve\` prints no document.`,
+    `A failure is \`{"error": …}\` instead, with every command. \`api\` prints the answer of the server, and \`serve\` prints no document.`,
     table(['command', 'around the rows', 'rows', 'members of a row'], rows),
   )
-}
-
-/** The run document between two svc, as JSON Schema. Members that are not listed are allowed: readers pass over them. */
-function runSchema(): unknown {
-  const member = (schema: Schema): object => {
-    switch (schema.kind) {
-      case 'dto':
-        return object(schema)
-      case 'list':
-        return { type: 'array', items: member(schema.item) }
-      case 'map':
-        return { type: 'object', additionalProperties: { type: 'string' } }
-      case 'choice':
-        return { enum: schema.values }
-      case 'date':
-        return { type: 'string', format: 'date-time' }
-      case 'number':
-        return { type: schema.integer ? 'integer' : 'number' }
-      default:
-        return { type: schema.kind === 'flag' ? 'boolean' : 'string' }
-    }
-  }
-  const object = ({ fields }: Dto): object => ({
-    type: 'object',
-    required: Object.entries(fields).flatMap(([name, field]) => (field.kind === 'required' ? [name] : [])),
-    properties: Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, member(schemaOf(field))])),
-  })
-  const { properties, ...rest } = object(RunDocument) as { readonly properties: object }
-  return {
-    $schema: 'https://json-schema.org/draft/2020-12/schema',
-    title: `A run of svc (${runMediaType})`,
-    ...rest,
-    properties: { ...properties, version: { const: runVersion } },
-  }
 }
 
 /** Cells of one line each, with what Markdown would take for markup kept as it is. */
@@ -192,7 +122,7 @@ async function monitorsPage(): Promise<string> {
   const others = kinds.filter(({ name }) => name !== 'host')
   return page(
     '# Monitors',
-    'What `svc.yaml` may say, generated from the tables that check it. How the file is written, with examples: [svc.yaml](../svc.yaml.md). For editors: [svc.schema.json](svc.schema.json).',
+    'What `svc.yaml` may say, generated from the tables that check it. How the file is written, with examples: [svc.yaml](../svc.yaml.md). For editors: `dist/schemas/svc.schema.json` in the packages.',
     'A duration is written `250ms`, `5s`, `2m`, `48h` or `30d`; bytes `512B`, `64KiB`, `512MB` or `10GB` (a megabyte is 2^20 bytes); a percentage `80%` or `80`. A secret is `{env: NAME}` or `{file: /path}`. Where a setting takes `warn` and `limit`, a bare value is the limit alone, and `off` is none. A path may lead to a share: if that does not answer, the monitor fails at its deadline ([files on shares](../serve.md#files-on-shares)).',
     '## Settings of every monitor',
     settingsTable(describeSettings(commonSettings)),

@@ -25,7 +25,11 @@ type Kind = {
   readonly checks: readonly { readonly name: string; readonly doc: string }[]
 }
 type Plan = { readonly type: string; readonly monitors: readonly Monitor[] }
-type Monitor = { readonly Kind: string; readonly Checks: readonly { readonly Name: string; readonly Doc: string }[] }
+type Monitor = {
+  readonly MonitorName: string
+  readonly Kind: string
+  readonly Checks: readonly { readonly Name: string; readonly Depth: string; readonly Doc: string }[]
+}
 
 const inputs = fileURLToPath(new URL('../test/snapshot', import.meta.url))
 const { values: flags } = parseArgs({ options: { into: { type: 'string', default: inputs } } })
@@ -63,7 +67,10 @@ async function profileFiles(svc: Svc): Promise<readonly File[]> {
   return profiles.map((profile) => [`profiles/${profile.name}.json`, layout(profile)])
 }
 
-/** Every server type in every mode, without a svc.yaml and with the one that sets every kind. */
+/**
+ * Every server type in every mode, without a svc.yaml and with the one that sets every kind. `monitors` has each monitor once, with
+ * its checks of all depths; a plan names it where it has those that its mode is deep enough for, and has it whole otherwise.
+ */
 async function planFiles(svc: Svc, kinds: readonly Kind[]): Promise<readonly File[]> {
   const documented = new Set(
     kinds.flatMap(({ name, checks }) => checks.map((check) => JSON.stringify([name, check.name, check.doc]))),
@@ -75,22 +82,33 @@ async function planFiles(svc: Svc, kinds: readonly Kind[]): Promise<readonly Fil
       documented.has(JSON.stringify([monitor.Kind, check.Name, Doc])) ? check : { ...check, Doc },
     ) as Monitor['Checks'],
   })
-  const plans = async (folder: string, ...config: readonly string[]): Promise<readonly File[]> => {
-    const types = new Map<string, Record<string, readonly Monitor[]>>()
-    for (const mode of ['Basic', 'Standard', 'Advanced']) {
+  const monitors: Record<string, Monitor> = {}
+  const plans = async (...config: readonly string[]): Promise<object> => {
+    const types: Record<string, Record<string, readonly unknown[]>> = {}
+    for (const [rank, mode] of modes.toReversed()) {
       const listed = (await json(svc, 'monitors', 'list', '-t', 'all', '--mode', mode, ...config)) as readonly Plan[]
-      for (const { type, monitors } of listed) types.set(type, { ...types.get(type), [mode]: monitors.map(brief) })
+      for (const plan of listed) {
+        const entries = plan.monitors.map(brief).map((monitor) => {
+          const { MonitorName: name } = monitor
+          monitors[name] ??= monitor
+          const checks = monitors[name].Checks.filter(({ Depth }) => rankOf(Depth) <= rank)
+          return JSON.stringify({ ...monitors[name], Checks: checks }) === JSON.stringify(monitor) ? name : monitor
+        })
+        types[plan.type] = { [mode]: entries, ...types[plan.type] }
+      }
     }
-    return [...types].map(([type, modes]) => [`plans/${folder}/${type}.json`, layout(modes)])
+    return types
   }
-  const unconfigured = await plans('unconfigured')
+  const unconfigured = await plans()
   const config = await place(await readText('svc.yaml'))
+  const configured = await plans(...config)
   return [
-    ...unconfigured,
-    ...(await plans('configured', ...config)),
+    ['plans.json', layout({ monitors, unconfigured, configured })],
     ['svc.txt', transcript(['monitors', 'validate'], await svc('monitors', 'validate', ...config))],
   ]
 }
+const modes = [...['Basic', 'Standard', 'Advanced'].entries()]
+const rankOf = (depth: string): number => modes.findIndex(([, mode]) => mode === depth)
 
 /** What `svc monitors validate` says of each document of mistakes/*.yaml, which is a svc.yaml of its own. */
 async function mistakeFiles(svc: Svc): Promise<readonly File[]> {

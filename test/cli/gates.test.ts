@@ -38,7 +38,7 @@ describe('the table of gates', () => {
     expect([...formats].toSorted()).toEqual([...outputs].toSorted())
   })
 
-  test('is on docs/gates.md, as its rules say (npm run docs writes it)', () => {
+  test('is on docs/gates.md, as its rules say (npm run generate writes it)', () => {
     const page = readFileSync(new URL('../../docs/gates.md', import.meta.url), 'utf8').replaceAll('\r\n', '\n')
     expect(page).toBe(gatesPage())
   })

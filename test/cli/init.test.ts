@@ -45,7 +45,7 @@ describe.skipIf(process.platform !== 'linux')('svc init, with a simulated list o
     expect(code).toBe(0)
     const text = readFileSync(path(), 'utf8')
     const [first = ''] = text.split('\n')
-    expect(first).toMatch(/^# yaml-language-server: \$schema=\/.*\/docs\/reference\/svc\.schema\.json$/)
+    expect(first).toMatch(/^# yaml-language-server: \$schema=\/.*\/dist\/schemas\/svc\.schema\.json$/)
     expect(existsSync(first.replace(/^.*\$schema=/, ''))).toBe(true)
     expect(text).toContain(`url: http://127.0.0.1:${port}/`)
     expect(statSync(path()).mode & 0o777).toBe(0o600)

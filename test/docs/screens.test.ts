@@ -35,7 +35,7 @@ test.each([80, 120])(
   'K14 200 monitors at %i columns: one line for what is ok, six failures, the verdict',
   (columns) => {
     for (const theme of ['dark', 'light']) {
-      const lines = linesOf(`many-after-${columns}-${theme}.svg`)
+      const lines = linesOf(`many-${columns}-${theme}.svg`)
       const first = lines.findIndex((line) => /^ {2}✓ 19[34] ok/.test(line))
       const signs = lines.map((line) => /^ {2}([✓!✗·?]) /.exec(line)?.[1])
       expect(signs.slice(first).filter((sign) => sign === '✗')).toHaveLength(6)

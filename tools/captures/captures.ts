@@ -1,6 +1,5 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { buildVersion01, version01Missing } from '../../test/support/program/version-0.1.ts'
 import { root } from '../pages/stage.ts'
 import { screenAfter } from './ansi.ts'
 import { type Fixture, openFixture } from './fixture.ts'
@@ -11,8 +10,8 @@ const widths = [80, 120] as const
 type Screen = {
   readonly name: string
   readonly command: string
-  /** The exit codes of version 0.1, if it has the command, and of this one. */
-  readonly codes: { readonly before?: number; readonly after: number }
+  /** The exit code. */
+  readonly code: number
   readonly prepare?: (fixture: Fixture) => Promise<void> | void
 }
 
@@ -63,72 +62,55 @@ const screens: readonly Screen[] = [
   {
     name: 'healthy',
     command: 'svc health -t App -t Batch',
-    codes: { before: 0, after: 0 },
+    code: 0,
     prepare: (fixture) => fixture.configure(config(fixture)),
   },
-  { name: 'healthy-verbose', command: 'svc health -t App -t Batch -v', codes: { after: 0 } },
+  { name: 'healthy-verbose', command: 'svc health -t App -t Batch -v', code: 0 },
   {
     name: 'unhealthy',
     command: 'svc health -t App -t Batch',
-    codes: { before: 3, after: 3 },
+    code: 3,
     prepare: async (fixture) => {
       fixture.setWaiting(42)
       await fixture.stopWorker()
     },
   },
-  { name: 'doctor', command: 'svc doctor', codes: { after: 0 } },
+  { name: 'doctor', command: 'svc doctor', code: 0 },
   {
     name: 'mistake',
     command: 'svc health -t App',
-    codes: { before: 12, after: 12 },
+    code: 12,
     prepare: (fixture) => fixture.configure(config(fixture).replace('warn: 20', 'warns: 20')),
   },
-  { name: 'validate', command: 'svc monitors validate', codes: { before: 12, after: 12 } },
+  { name: 'validate', command: 'svc monitors validate', code: 12 },
   {
     name: 'many',
     command: 'svc health',
-    codes: { after: 3 },
+    code: 3,
     prepare: (fixture) => fixture.configure(manyConfig(fixture)),
   },
-  { name: 'many-failed', command: 'svc health --failed', codes: { after: 3 } },
+  { name: 'many-failed', command: 'svc health --failed', code: 3 },
 ]
 
-/** Captures every screen of this version, and of version 0.1 where its commits are in the history, to docs/screens. */
+/** Captures every screen to docs/screens. */
 export async function writeCaptures(): Promise<void> {
   const folder = join(root, 'docs/screens')
   mkdirSync(folder, { recursive: true })
-  if (version01Missing !== undefined)
-    process.stderr.write(`The captures of version 0.1 stay as they are: ${version01Missing}\n`)
-  const before = version01Missing === undefined ? buildVersion01() : undefined
+  const program = join(root, 'bin/run.js')
   const fixture = await openFixture()
   try {
-    const programs = [
-      ...(before ? [{ name: 'before', program: before.program } as const] : []),
-      { name: 'after', program: join(root, 'bin/run.js') } as const,
-    ]
-    for (const screen of screens) {
-      await screen.prepare?.(fixture)
-      for (const { name, program } of programs) {
-        const code = screen.codes[name]
-        if (code === undefined) continue
-        for (const columns of widths) {
-          const lines = screenAfter(
-            await settled(fixture, { program, command: screen.command, columns, code }),
-            columns,
-          )
-          for (const [theme, colours] of Object.entries(themes)) {
-            const title = `${screen.command} on a ${theme} terminal of ${columns} columns`
-            writeFileSync(
-              join(folder, `${screen.name}-${name}-${columns}-${theme}.svg`),
-              imageOf(lines, columns, colours, title),
-            )
-          }
+    for (const { name, command, code, prepare } of screens) {
+      await prepare?.(fixture)
+      for (const columns of widths) {
+        const lines = screenAfter(await settled(fixture, { program, command, columns, code }), columns)
+        for (const [theme, colours] of Object.entries(themes)) {
+          const title = `${command} on a ${theme} terminal of ${columns} columns`
+          writeFileSync(join(folder, `${name}-${columns}-${theme}.svg`), imageOf(lines, columns, colours, title))
         }
       }
     }
   } finally {
     await fixture.remove()
-    before?.remove()
   }
 }
 

@@ -58,7 +58,7 @@ export function newConfigPath(configFlag: string | undefined, env: ProcessEnviro
 
 /** The line by which editors find the schema of svc.yaml, without the comment sign. */
 export const schemaLine = (): string =>
-  `yaml-language-server: $schema=${join(packageRoot(), 'docs', 'reference', 'svc.schema.json')}`
+  `yaml-language-server: $schema=${join(packageRoot(), 'dist', 'schemas', 'svc.schema.json')}`
 
 /** Asks whether to write the file. Rejects with `Fault` Interrupted at ctrl-C. */
 export async function confirmed(path: string, io: Io, signal: AbortSignal): Promise<boolean> {

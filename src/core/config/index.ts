@@ -4,7 +4,13 @@ export { type ConfigCandidate, candidates, type WhereOptions } from './find.ts'
 export type { ReloadedIncludes } from './include.ts'
 export { type Config, type InvalidEntry, type LoadedConfig, type LoadOptions, loadConfig } from './load.ts'
 // Loaded on demand: reading a configuration does not need them.
-export const configSchema = async (): Promise<object> => (await import('./schema.ts')).configSchema()
+export async function configSchema(): Promise<object> {
+  const [{ configSchema }, { withSharedShapes }] = await Promise.all([
+    import('./schema.ts'),
+    import('./shared-shapes.ts'),
+  ])
+  return withSharedShapes(await configSchema())
+}
 export const loadReading = async () => (await import('./preload.ts')).preloadReading
 export const loadRestartSettings = async () => (await import('./restart.ts')).restartSettings
 export const loadRehearsal = () => import('./rehearsal.ts')

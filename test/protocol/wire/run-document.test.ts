@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe, expect, test } from 'vitest'
 import { Fault } from '../../../src/core/base/errors.ts'
 import { decodeRun, encodeRun, isRunType } from '../../../src/core/protocol/wire/index.ts'
+import { runSchema } from '../../../tools/schemas.ts'
 import { measured } from '../../checks/reports/samples.ts'
 
 const { Run: run } = measured
@@ -31,8 +31,7 @@ describe('the run document', () => {
   })
 
   test('a document that is written is valid against the published schema', () => {
-    const schema = JSON.parse(readFileSync(new URL('../../../docs/reference/run.schema.json', import.meta.url), 'utf8'))
-    const validate = new Ajv2020({ strict: false, validateFormats: false }).compile(schema)
+    const validate = new Ajv2020({ strict: false, validateFormats: false }).compile(runSchema())
     expect(validate(JSON.parse(encodeRun(run) ?? ''))).toBe(true)
     expect(validate({ ...JSON.parse(encodeRun(run) ?? ''), version: 2 })).toBe(false)
   })
