@@ -26,7 +26,7 @@ const folded = new Map(
 
 /** Decisions that a text names by a number, as in "decision 12", "decisions 0012 and 13" and "[0012](0012-…)". */
 function* numbersIn(text: string): Generator<string> {
-  for (const [, list] of text.matchAll(/\bdecisions?[\s*/#]+(\d{1,4}\b(?:(?:, | and )\d{1,4}\b)*)/gi))
+  for (const [, list] of text.matchAll(/\bdecisions?(?:[\s*#]|\/\/)+(\d{1,4}\b(?:(?:, | and )\d{1,4}\b)*)/gi))
     for (const number of list?.match(/\d+/g) ?? []) yield number.padStart(4, '0')
   for (const [, number] of text.matchAll(/\[(\d{1,4})\]\((?:[\w./]*\/)?\d{4}-[\w-]+\.md/g))
     yield (number ?? '').padStart(4, '0')
@@ -64,6 +64,19 @@ test('the index of the decisions has each file once, with its title', () => {
   expect(files.length).toBeLessThanOrEqual(50)
 })
 
+test('each source and test that a decision names exists', () => {
+  const names = texts
+    .filter(({ inFolder }) => inFolder)
+    .flatMap(({ file, text }) =>
+      [...text.matchAll(/`([\w-][\w./-]*\.(?:ts|mjs))`/g)].map(([, name]) => ({ file, name: `/${name}` })),
+    )
+  expect(names.length).toBeGreaterThan(70)
+  const paths = tracked.map((path) => `/${path}`)
+  expect(
+    names.filter(({ name }) => !paths.some((path) => path.endsWith(name))).map(({ file, name }) => `${file}: ${name}`),
+  ).toEqual([])
+})
+
 test('each number stands or is folded, and a folded one names an heir that stands', () => {
   expect([...folded.keys()].filter((number) => standing.has(number))).toEqual([])
   expect([...folded].filter(([, { heir, file }]) => standing.get(heir ?? '') !== file)).toEqual([])
@@ -94,7 +107,7 @@ test('each link to a decision leads to a file, and its text has the number of th
 })
 
 test('a reference that leads nowhere is found', () => {
-  const text = 'as (decision\n * 0999) and decisions 7 and 998 say; [996](0997-gone.md), docs/decisions/0995-away.md'
+  const text = 'as (decision\n * 0999) and decisions 7 and 998 say; [996](0997-gone.md), decisions/0995-away.md'
   expect([...numbersIn(text)]).toEqual(['0999', '0007', '0998', '0996'])
   expect([...filesIn(text, true)]).toEqual(['0995-away.md', '0997-gone.md'])
   expect(crossed(text)).toEqual(['[996](0997-gone.md'])
