@@ -77,6 +77,17 @@ test('each source and test that a decision names exists', () => {
   ).toEqual([])
 })
 
+test('each npm script that a page of docs names exists', () => {
+  const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
+  const names = texts
+    .filter(({ file }) => /^docs\/.*\.md$/.test(file))
+    .flatMap(({ file, text }) =>
+      [...text.matchAll(/\bnpm run ([\w:-]+)/g)].map(([, name]) => ({ file, name: name ?? '' })),
+    )
+  expect(names.length).toBeGreaterThan(20)
+  expect(names.filter(({ name }) => !(name in scripts)).map(({ file, name }) => `${file}: ${name}`)).toEqual([])
+})
+
 test('each number stands or is folded, and a folded one names an heir that stands', () => {
   expect([...folded.keys()].filter((number) => standing.has(number))).toEqual([])
   expect([...folded].filter(([, { heir, file }]) => standing.get(heir ?? '') !== file)).toEqual([])
