@@ -15,7 +15,7 @@ const read = (file: string): string => readFileSync(`${cwd}${file}`, 'utf8')
 
 /** The index: a row for each decision that stands, and a row for each folded one with its heir. */
 const index = read(`${folder}README.md`)
-const standing = new Map(
+const decisions = new Map(
   [...index.matchAll(/^\| \[(\d{4})\]\((\d{4}-[\w-]+\.md)\) \|/gm)].map(([, number, file]) => [number, file] as const),
 )
 const folded = new Map(
@@ -53,7 +53,7 @@ const texts = sources.map((file) => ({ file, text: read(file), inFolder: file.st
 
 test('the index of the decisions has each file once, with its title', () => {
   const files = tracked.filter((file) => file.startsWith(folder) && !file.endsWith('README.md'))
-  expect([...standing.values()].map((file) => `${folder}${file}`).sort()).toEqual(files.sort())
+  expect([...decisions.values()].map((file) => `${folder}${file}`).sort()).toEqual(files.sort())
   const titles = files.map((file) => /^# (.*)$/m.exec(read(file))?.[1])
   const rows = files.map((file) => {
     const number = file.slice(folder.length, folder.length + 4)
@@ -89,8 +89,8 @@ test('each npm script that a page of docs names exists', () => {
 })
 
 test('each number stands or is folded, and a folded one names an heir that stands', () => {
-  expect([...folded.keys()].filter((number) => standing.has(number))).toEqual([])
-  expect([...folded].filter(([, { heir, file }]) => standing.get(heir ?? '') !== file)).toEqual([])
+  expect([...folded.keys()].filter((number) => decisions.has(number))).toEqual([])
+  expect([...folded].filter(([, { heir, file }]) => decisions.get(heir ?? '') !== file)).toEqual([])
   expect(folded.size).toBeGreaterThan(70)
 })
 
@@ -99,7 +99,7 @@ test('each number of a decision in a document, a source or a test is one of the 
   expect(numbers.length).toBeGreaterThan(40)
   expect(
     numbers
-      .filter(({ number }) => !standing.has(number) && !folded.has(number))
+      .filter(({ number }) => !decisions.has(number) && !folded.has(number))
       .map(({ file, number }) => `${file}: ${number}`),
   ).toEqual([])
 })

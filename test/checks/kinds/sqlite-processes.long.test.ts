@@ -15,7 +15,7 @@ const root = process.getuid?.() === 0
 describe('as another account than that of the file', () => {
   /** The findings of a process that runs as nobody. */
   async function asNobody(mode: Mode): Promise<readonly Result[]> {
-    const from = (file: string): string => JSON.stringify(new URL(`../../${file}`, import.meta.url).href)
+    const from = (file: string): string => JSON.stringify(new URL(`../../../${file}`, import.meta.url).href)
     const program = `
       import { runKind } from ${from('test/support/engine/run-kind.ts')}
       import { runInChild } from ${from('src/core/checks/child/index.ts')}
