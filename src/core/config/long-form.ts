@@ -14,7 +14,7 @@ export type Grammar = {
 export function sectionOf(raw: Raw, { isKind, common }: Grammar): string | undefined {
   if (Object.hasOwn(raw, 'kind')) return undefined
   const keys = Object.keys(raw)
-  // No setting of every entry whose name is that of a kind too has a map.
+  // A common setting with the name of a kind, like the flag `deployment`, is never a map.
   const section = keys.find((key) => isKind(key) && isMap(raw[key]))
   // A single other key is meant as a section too: its name may be misspelt, or its settings be missing.
   const [only = '', another] = keys.filter((key) => !Object.hasOwn(common, key))
@@ -25,7 +25,7 @@ export function sectionOf(raw: Raw, { isKind, common }: Grammar): string | undef
 export const kindIn = (raw: Raw, grammar: Grammar): unknown => sectionOf(raw, grammar) ?? raw['kind']
 
 export type LongForm = {
-  /** With the settings that are in a right place. Absent when the section has none. */
+  /** Without misplaced settings. Absent when the section is not a map. */
   readonly entry?: Raw
   /** Mistakes in the form. Their paths are those of the entry as written. */
   readonly problems: readonly Problem[]
