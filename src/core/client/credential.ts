@@ -65,7 +65,7 @@ const refused = (error: unknown): boolean =>
 export const tokenOf = ({ credential }: Call): Credential | undefined =>
   credential?.kind === 'basic' || credential?.kind === 'digest' ? undefined : credential
 
-/** What a call presents first, and whether a 401 is final. */
+/** The first credential of a call, and whether a 401 is final. */
 export type CredentialPresenter = {
   readonly first: () => Promise<Credential | undefined>
   /** True: the call brings its own credential, so nothing is renewed. */

@@ -356,7 +356,7 @@ const byProxy = ({ proxy }: Pick<FailurePlace, 'proxy'>): readonly string[] =>
 
 const blockedPort = 'The machine may be down, or a firewall may drop packets to that port.'
 
-/** What an error code of the system or of DNS means, by the codes with that meaning. The code follows the message. */
+/** The meanings of the error codes of the system and of DNS, each with its codes. The code follows the message. */
 const meanings: readonly {
   readonly codes: readonly string[]
   readonly fault?: FaultName

@@ -17,7 +17,7 @@ import { refusal, type SentRequest, sanitizeServerText } from './failure.ts'
 /** `decodeAnswer` of wire: throws `Fault` UnreadableAnswer. */
 export type Decode = (schema: Dto, text: string) => Readonly<Record<string, unknown>>
 
-/** What the run reader needs: `decodeRun` and `isRunType` of wire. */
+/** The functions that the run reader needs: `decodeRun` and `isRunType` of wire. */
 export type RunReader = {
   readonly decodeRun: (text: string) => RunDocument
   readonly isRunType: (contentType: string) => boolean

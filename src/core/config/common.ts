@@ -101,7 +101,7 @@ export const typeSettings = {
   },
 } as const satisfies SettingsSpec
 
-/** What a monitor takes from its type, its profile and the entry that uses the profile. */
+/** The settings that a monitor takes from its type, its profile and the entry that uses the profile. */
 export type Inherited = { readonly tags: readonly string[] }
 
 /** The tags of all levels, each once, in the order of the alphabet. Undefined without any. */

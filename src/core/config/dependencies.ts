@@ -90,7 +90,7 @@ export function resolveDependencies(all: ReadsOfType): ReadonlyMap<ServerType, D
   )
 }
 
-/** What a monitor depends on. */
+/** The monitors and groups on which a monitor depends. */
 type Parents = { readonly singles: readonly MonitorOfType[]; readonly groups: readonly DependencyGroup[] }
 
 function withParents(
@@ -121,7 +121,7 @@ function meant(
   return matches.length === 1 ? { matches } : unclear(written, here.type, { ...reference, matches }, all)
 }
 
-/** What a reference to a tag begins with. */
+/** The prefix of a reference to a tag. */
 const tagPrefix = 'tag:'
 
 /**

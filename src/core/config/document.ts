@@ -214,7 +214,7 @@ function lastNode(
   }
 }
 
-/** What is wrong with the syntax, and the remedy. Never quotes the text. */
+/** The mistake in the syntax, and the remedy. Never quotes the text. */
 function sentence(error: YAMLError, text: string): string {
   const [at] = error.pos
   switch (error.code) {

@@ -32,7 +32,7 @@ export function readExecPart(
   return { allow, problems: [...problems, ...folderProblems] }
 }
 
-/** What `readExec` finds. Others may control what leads to the file: a warning in this version. */
+/** The result of `readExec`. Others may control what leads to the file: a warning in this version. */
 type ReadExec = { readonly exec: Services['exec']; readonly warnings: readonly string[] }
 
 /**

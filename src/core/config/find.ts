@@ -18,7 +18,7 @@ export type WhereOptions = {
 
 export type ConfigCandidate = {
   readonly path: string
-  /** What named it. Only the files of the user and of the system may be missing. */
+  /** The source of the path. Only the files of the user and of the system may be missing. */
   readonly from: '--config' | 'SVC_CONFIG' | 'user' | 'system' | 'include'
 }
 

@@ -84,7 +84,10 @@ export type LoadedConfig = Config & {
   readonly searched: readonly string[]
   /** The files that it includes, in the order of their paths. */
   readonly included: readonly string[]
-  /** What the next version refuses: others control what leads to a file. All of it is among the warnings. */
+  /**
+   * The warnings that become refusals in the next version: others control what leads to a file. `warnings` has them,
+   * too.
+   */
   readonly trustWarnings: readonly string[]
   /** The sections that the file has besides `types:`. */
   readonly otherSections: readonly string[]
@@ -351,7 +354,7 @@ function pathOfEntry(value: unknown, type: ServerType, name: string, kind: strin
   return use < 0 ? ['types', type] : [...path, use]
 }
 
-/** What the names of the monitors of a profile begin with. */
+/** The prefix of the names of the monitors of a profile. */
 const prefixOf = ({ name, profile }: Raw): string => String(name ?? profile)
 
 /** The name of an entry: the kind when it has none. */

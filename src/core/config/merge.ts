@@ -33,9 +33,9 @@ type MergedType = {
   readonly entries: readonly Entry[]
 }
 
-/** What an included file may have. */
+/** The sections that an included file may have. */
 const partSections = ['types', 'profiles']
-/** What svc.yaml may have besides. */
+/** The sections that svc.yaml may have besides. */
 const mainSections = ['serve', 'auth', 'notify', 'quiet', 'drill', 'exec', 'include']
 /** The first step of the path of a problem in a certain file. No section has this name. */
 const inFile = 'included'

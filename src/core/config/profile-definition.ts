@@ -4,7 +4,7 @@ import type { Parameter, ParameterType, Profile } from '../checks/profiles/index
 import { kindProblem, readMonitor } from './monitors.ts'
 import { conditionsIn, fill, namesIn, namesWithinText, writtenAt } from './placeholders.ts'
 
-/** What a monitor of a profile has besides the settings of every monitor. */
+/** The setting that a monitor of a profile has besides those of every monitor. */
 export const whenSetting = { when: { type: 'texts', doc: '' } } as const satisfies SettingsSpec
 
 /** The problems of a definition that do not depend on parameter values. Their paths are relative to it. */

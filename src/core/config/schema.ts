@@ -114,7 +114,7 @@ type Forms = {
   /** Each kind with the schema of its long form, but for `kind` and `name` being required. */
   readonly kinds: readonly (readonly [Kind, Json])[]
   readonly common: SettingsSpec
-  /** What the names of the definitions of kinds begin with. */
+  /** The prefix of the names of the definitions of kinds. */
   readonly prefix?: string
 }
 

@@ -164,7 +164,10 @@ const misplaced = (key: string): string =>
 
 const typeKeys: readonly string[] = ['host', 'monitors', ...Object.keys(typeSettings)]
 
-/** What the map form of a type says about all of its monitors. Paths of problems are relative to the type. */
+/**
+ * Reads the settings of the map form of a type, which are for all of its monitors. Paths of problems are relative to
+ * the type.
+ */
 function readTypeSettings(
   raw: unknown,
   context: SettingsContext,

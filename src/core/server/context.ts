@@ -143,7 +143,7 @@ export type UnderWay = {
   last: boolean
 }
 
-/** What every request of a running server needs. Made once and passed down. */
+/** The parts of a running server that every request needs. Made once and passed down. */
 export type ServerContext = {
   readonly service: Service
   readonly runtime: Runtime
@@ -184,9 +184,9 @@ export type ServerContext = {
   hold: Promise<void> | undefined
 }
 
-/** What a rehearsal changes: every answer is marked, none is a success, and some fail as its script says. */
+/** The changes that a rehearsal makes: every answer is marked, none is a success, and some fail as its script says. */
 export type ServerRehearsal = {
-  /** What every request gets now instead of its answer. `over`: the script has ended. */
+  /** The fault that every request gets now instead of its answer. `over`: the script has ended. */
   readonly fault: () => '503' | 'hang' | 'reset' | 'over' | undefined
   /** Called for each request when it comes. */
   readonly noteRequest: (request: {
@@ -206,7 +206,7 @@ export function latestOn(server: ServerContext, socket: Duplex): UnderWay | unde
   return latest
 }
 
-/** What a digest must be for (A12). Undefined where digest is off. */
+/** The request that a digest must be for (A12). Undefined where digest is off. */
 export const signedRequest = (
   { runtime }: Pick<ServerContext, 'runtime'>,
   { request: { method = '', url = '' } }: Pick<RequestContext, 'request'>,

@@ -205,7 +205,7 @@ const addressed: Readonly<Record<AddressedName, Addressed>> = {
   },
 }
 
-/** What a query of `/types` may have. The longest list of options has half as many. */
+/** The maximum number of options in a query of `/types`. The longest list of options has half as many. */
 const maxOptions = 32
 
 /**

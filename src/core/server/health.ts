@@ -19,7 +19,7 @@ import type { ResponseNegotiation } from './routes.ts'
 /** The index of a mode, from 0 for the shallowest; -1 for a value that is not a mode. */
 export const depthOf = (mode: string): number => (ExecutionMode.values as readonly string[]).indexOf(mode)
 
-/** What everything means: the configured types or, while there are none, those that check svc itself. */
+/** All types: the configured ones or, while there are none, those that check svc itself. */
 export const checkedTypes = ({ types, ownTypes }: RuntimeFacts): readonly ServerType[] =>
   types.length > 0 ? types : ownTypes
 

@@ -1,4 +1,4 @@
-/** What one caller may cost, and how long shutdown may take (S3, S9). Times are in milliseconds. */
+/** The limits for the cost of one caller and for the duration of a shutdown (S3, S9). Times are in milliseconds. */
 export type ServerLimits = {
   /** Time to receive complete headers; then 408. */
   readonly headersMs: number

@@ -38,7 +38,7 @@ const chunkBytes = 64 * 1024
  * all buckets of its hash table, which takes 10 ms on a machine with 24 GB.
  */
 const burstMs = 250
-/** What the kernel shows for every account that has no counterpart in this user namespace. */
+/** The account that the kernel shows for every account without a counterpart in this user namespace. */
 const overflowUid = 65_534
 
 /**
@@ -85,7 +85,7 @@ export function accountFinder(find: FindAccounts): (ends: Ends) => Promise<numbe
   }
 }
 
-/** What decides about the processes of this machine that connect to the server (S8, S11). */
+/** The rules for the processes of this machine that connect to the server (S8, S11). */
 export type AccountRules = {
   /** Finds the account of a connection. Absent where nothing can tell: on systems other than Linux. */
   readonly find: ((ends: Ends) => Promise<number | undefined>) | undefined

@@ -32,7 +32,7 @@ export type OwnPage = {
   readonly contentType: string
   /** Whether the page answers under any Host (S1). */
   readonly anyHost: boolean
-  /** What a POST of a form to the page does, and the fields of the form. Absent: the page answers GET only. */
+  /** The effect of a POST of a form to the page, and the fields of the form. Absent: the page answers GET only. */
   readonly post?: { readonly summary: string; readonly form?: Dto } | undefined
 }
 

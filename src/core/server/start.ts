@@ -39,7 +39,7 @@ import { WaitingAnswers } from './waiting.ts'
 
 type Pair = { readonly cert: string | Buffer; readonly key: string | Buffer }
 
-/** What OpenSSL's refusals of a certificate and its key mean. */
+/** The meanings of OpenSSL's refusals of a certificate and its key. */
 const meanings: readonly (readonly [RegExp, string])[] = [
   [/(?:key|modulus) too small/, 'the key is too short to be secure: an RSA key needs 2048 bits'],
   [/md too weak|digest too weak/, 'the certificate is signed with a digest that is too weak to be secure'],

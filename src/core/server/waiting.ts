@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** What waits on a connection. Bytes. */
+/** The answers and requests that wait on a connection. Bytes. */
 type Waiting = {
   answers: number
   requests: number

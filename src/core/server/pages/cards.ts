@@ -26,9 +26,9 @@ export type CardRun = {
   readonly monitors: readonly MonitorReading[]
   /** Milliseconds. */
   readonly duration: number | undefined
-  /** Empty for the host, which has no runs of its own, and where several runs level the results. */
+  /** Empty for the host, which has no runs of its own, and where several runs found the results. */
   readonly correlationId: string
-  /** What each monitor adds to the level, the host included, and when it ran, in milliseconds. */
+  /** The contribution of each monitor to the level, the host included, and when it ran, in milliseconds. */
   readonly verdicts: readonly Verdict[]
   /** True if its results are too old to count as healthy. */
   readonly isExpired: boolean
@@ -50,7 +50,7 @@ export type MonitorAway = Pick<MonitorElsewhere, 'name' | 'node' | 'url' | 'reas
   readonly level: Level | undefined
 }
 
-/** What needs attention first; last what other nodes run without a confirmed fault. */
+/** The order of monitors: first those that need attention, last those of other nodes without a confirmed fault. */
 export const byUrgency = (one: Pick<CardMonitor, 'level'>, other: Pick<CardMonitor, 'level'>): number =>
   rankOf(one) - rankOf(other)
 const rankOf = ({ level }: Pick<CardMonitor, 'level'>): number =>
@@ -255,7 +255,7 @@ const causesOf = (level: Level, monitors: readonly MonitorReading[]): readonly s
         .toSorted(bySeverity)
         .map(describeResult)
 
-/** What a monitor level last at each depth, the deepest first, and whether no deeper result is newer. */
+/** The last reading of a monitor at each depth, the deepest first, and whether no deeper result is newer. */
 export function levelsOfMonitor(
   cards: readonly Card[],
   { type, monitor: name }: { readonly type?: ServerType | undefined; readonly monitor: string },

@@ -32,12 +32,12 @@ export type PageReader = {
   readonly signInHref?: string | undefined
 }
 
-/** What stands around everything that a page shows. */
+/** The frame around the content of a page. */
 export type Frame = PageReader & {
   readonly title: string
   /** The title as the page shows it. Absent: its text. */
   readonly heading?: Markup | undefined
-  /** What stands below the title. */
+  /** The content below the title. */
   readonly summary?: Markup | undefined
   /** Undefined before the first run, and on pages without a state. */
   readonly level: Level | undefined
@@ -48,7 +48,7 @@ export type Frame = PageReader & {
   readonly isStill?: boolean | undefined
   /** The same page without reloads, for readers whom they disturb. */
   readonly stillHref?: string | undefined
-  /** What it then shows. Absent: the same. */
+  /** The address that a reload shows. Absent: the same page. */
   readonly reloadAs?: string | undefined
   /** Why a form did nothing, or the page cannot show what was requested. */
   readonly notice?: string | undefined
@@ -56,7 +56,9 @@ export type Frame = PageReader & {
   readonly place?: '/' | '/board' | '/sign-in' | undefined
 }
 
-/** What a page about the state of svc takes from the request. The rest follows from what it shows. */
+/**
+ * The part of the frame that a page about the state of svc takes from the request. The rest follows from what it shows.
+ */
 export type FrameOfRequest = Omit<
   Frame,
   'title' | 'heading' | 'summary' | 'level' | 'reloadEvery' | 'stillHref' | 'place'

@@ -48,7 +48,7 @@ export function reloadSeconds(incidents: Incidents | undefined, usual: number): 
   return isAboutToChange ? reloadInDoubt : usual
 }
 
-/** What is wrong and since when, and why: the rest of the sentence, with what separates it. */
+/** The problem and its beginning, and the reason: the rest of the sentence, with its separator. */
 export type ProblemTitle = { readonly what: string; readonly why: string }
 
 /** The sentence with its reason on lines of its own, where nobody sees what separates the two. */
@@ -130,10 +130,10 @@ export const reasonOf = ({ faults: [worst] }: TroubledMonitor): string =>
 const checkOf = ({ check, item }: Pick<OpenFault, 'check' | 'item'>): string =>
   item === undefined || check.includes(item) ? check : `${check} ${item}`
 
-/** What the query names, to keep the victims of a monitor open while the page reloads. */
+/** The name of a monitor in the query, to keep its victims open while the page reloads. */
 const idOf = (one: MonitorLabel): string | undefined => (isNamed(one) ? monitorKey(one) : undefined)
 
-/** What is wrong, and was, with one monitor. */
+/** The incidents of one monitor, open and ended. */
 export const incidentsOf = (incidents: Incidents, id: MonitorId): Incidents => ({
   ...incidents,
   open: incidents.open.filter((one) => isSame(one, id)),
@@ -179,7 +179,7 @@ ${ended.length > 0 ? endedMarkup(ended, now) : undefined}
 /** Whether it is shown as failing: not if all of it recovers, is in doubt or is a warning. */
 export const isFailingMonitor = (one: TroubledMonitor): boolean => isFailing(one) && !isRecovering(one)
 
-/** What is known of a monitor with incidents, in one word. */
+/** The condition of a monitor with incidents, in one word. */
 export function conditionOf(one: TroubledMonitor): 'failing' | 'in doubt' | 'recovering' | 'warning' {
   if (isRecovering(one)) return 'recovering'
   if (isFailing(one)) return 'failing'

@@ -33,7 +33,10 @@ export type ListingOptions = {
 
 export const nameOfCard = ({ type }: Pick<Card, 'type'>): string => type ?? 'host'
 
-/** What each card lists: what fails or warns, and folded what is healthy or not checked. Bounded, whatever there is. */
+/**
+ * The list of each card: monitors that fail or warn and, folded, those that are healthy or not checked. Bounded,
+ * whatever there is.
+ */
 export function listingsOf(cards: readonly Card[], { opened = [] }: ListingOptions): ReadonlyMap<Card, CardList> {
   let left = mostOfPage
   const take = (monitors: readonly CardMonitor[], most: number): readonly CardMonitor[] => {

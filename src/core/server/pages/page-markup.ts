@@ -19,9 +19,9 @@ export type PageFacts = FrameOfRequest & {
   readonly configured: readonly ServerType[]
   /** The types that svc checks: without a configuration, its own parts. */
   readonly answered: readonly ServerType[]
-  /** What is wrong with the monitors that the schedule runs. Absent without a schedule. */
+  /** The incidents of the monitors that the schedule runs. Absent without a schedule. */
   readonly incidents?: Incidents | undefined
-  /** What svc forgets when it ends, and why. Absent: nothing, or the caller may not read it. */
+  /** The data that is lost when svc ends, and why. Absent: none, or the caller may not read it. */
   readonly notKept?: string | undefined
   /** The incident whose victims are listed, by its id on the page. */
   readonly victims?: string | undefined

@@ -36,7 +36,7 @@ export const historyWindows = [
   { name: '90 days', minutes: 90 * 24 * 60 },
 ] as const
 
-/** What history says of one monitor in each of the windows, in their order. */
+/** The history of one monitor in each of the windows, in their order. */
 export type HistoryOfWindows = readonly GetHistoryResponse[]
 
 /** How many figures the page shows of one monitor. */
@@ -52,7 +52,7 @@ export function monitorIn(text: string | undefined): MonitorId | undefined {
   return { type, monitor }
 }
 
-/** What history says of a monitor, or why it says nothing. */
+/** The history of a monitor, or why there is none. */
 export type MonitorHistoryAnswer = { readonly windows: HistoryOfWindows; readonly problem?: string | undefined }
 
 /** Reads the history of a monitor. A history that cannot be read costs the page nothing else. */

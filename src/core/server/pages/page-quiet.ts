@@ -5,7 +5,7 @@ import { html, type Markup } from '../html.ts'
 import { soon } from './page-soon.ts'
 import { instant, type MonitorId, monitorIdOf, monitorKey } from './page-words.ts'
 
-/** What is quiet, as far as the reader may know. */
+/** The quiet monitors and entries, as far as the reader may know them. */
 export type QuietFacts = {
   /** By `monitorIdOf`, for each monitor the one that lasts longest. */
   readonly byMonitor: ReadonlyMap<string, RunQuiet>
@@ -17,8 +17,8 @@ export type QuietFacts = {
 const nothing: QuietFacts = { byMonitor: new Map(), entries: [], maySilence: false }
 
 /**
- * What is quiet now, and whether the reader may change that, which requires `isSignedIn`. If the store does not answer,
- * the page shows the rest.
+ * The quiet monitors and entries now, and whether the reader may change them, which requires `isSignedIn`. If the store
+ * does not answer, the page shows the rest.
  */
 export async function quietFacts(
   { service, runtime }: ServerContext,
@@ -70,9 +70,7 @@ const durations = [
   ['P7D', '7 days'],
 ] as const
 
-/**
- * What is quiet about a monitor, with the forms for readers who may change it. Undefined if there is nothing to show.
- */
+/** The silences of a monitor, with the forms for readers who may change them. Undefined if there is nothing to show. */
 export function quietMarkup(
   quiet: QuietFacts | undefined,
   id: MonitorId,

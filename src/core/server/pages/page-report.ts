@@ -39,7 +39,7 @@ ${runs.toReversed().map((run) => runReport(card, run, { isOpen: isOpen(run.mode)
 </details>`
 }
 
-/** What the run of a button found, in a sentence, and the way back. Undefined if there is no report of it. */
+/** The result of the run of a button, in a sentence, and the way back. Undefined if there is no report of it. */
 export function ranMarkup(cards: readonly Card[], { type, mode }: ReportId): Markup | undefined {
   const run = cards.find((card) => card.type === type)?.runs.find((one) => one.mode === mode)
   if (!run) return undefined
@@ -67,7 +67,7 @@ ${listed.map((monitor) => monitorReport(monitor, reads ? type : undefined))}${le
 const runFacts = ({ correlationId }: CardRun, id: string, isOpen: boolean): Markup =>
   html`<p class="quiet">${isOpen ? html`<a href="/#${id.split('-')[0] ?? ''}">Close this report</a>` : html`<a href="/?report=${id}#${id}">Keep this report open</a>`}${correlationId === '' ? '' : ` · correlation id ${correlationId}`}</p>`
 
-/** What one monitor found last at a depth. */
+/** The last report of one monitor at a depth. */
 export const latestReport = (run: CardRun, monitor: MonitorReading): Markup =>
   html`<h3>${run.mode} <span class="when">${age(run.ageSeconds)}${took(monitor.duration)}</span></h3>${checkList(monitor)}`
 

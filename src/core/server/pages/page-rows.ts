@@ -37,7 +37,7 @@ export function rowOf(one: CardMonitor, options: RowOptions): Markup {
 `
 }
 
-/** What the node that runs it has confirmed. */
+/** The fault that the node of the monitor has confirmed. */
 const reasonAway = ({ level, reason }: MonitorAway): Markup =>
   level === 'not checked' ? html`<p class="why">The store does not answer</p>` : html`${reason && whyMarkup(reason)}`
 

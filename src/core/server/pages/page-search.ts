@@ -9,9 +9,9 @@ import type { MonitorId } from './page-words.ts'
 /** With more monitors than this the page has a form to find them, and how many it lists at most. */
 const [manyMonitors, mostMatches] = [20, 100]
 
-/** What the reader looks for. */
+/** The criteria of a search. */
 export type Search = {
-  /** What the name contains. */
+  /** The text that the name contains. */
   readonly find?: string | undefined
   readonly state?: Level | undefined
   /** `host`, or a type. */

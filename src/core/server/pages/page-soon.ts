@@ -4,7 +4,7 @@ import { orLate } from '../../base/pace.ts'
 /** How long a page waits for optional data, in milliseconds: a store that hangs delays no page for longer. */
 const pageMs = 1_000
 
-/** What a promise resolves with, or undefined if that takes too long or the promise rejects with a Fault. */
+/** The result of a promise, or undefined if that takes too long or the promise rejects with a Fault. */
 export async function soon<T>(promise: Promise<T>): Promise<T | undefined> {
   try {
     return await orLate(promise, pageMs)

@@ -58,7 +58,7 @@ function sumOf({ type, monitors, runs, away }: Card): string {
   return `${parts.join(', ')}${youngest === undefined ? '' : ` · checked ${age(youngest)}`}`
 }
 
-/** What no monitor of the card explains. */
+/** The causes that no monitor of the card explains. */
 function causesOf({ decisiveRun, monitors }: Card): readonly Markup[] {
   const level = worst(monitors.flatMap((one) => one.level ?? []))
   if (!decisiveRun || level === decisiveRun.ownLevel) return []

@@ -57,7 +57,7 @@ async function runCheck(server: ServerContext, context: RequestContext): Promise
   return { type, mode }
 }
 
-/** What the page shows besides what everybody sees. */
+/** The parts of the page besides the view that everybody sees. */
 type PageQuery = {
   readonly report?: ReportId | undefined
   readonly refusal?: string | undefined

@@ -14,7 +14,7 @@ export type NameOf = (number: number) => string | undefined
  */
 export type Block = { readonly times: Uint8Array; readonly figures: Uint8Array }
 
-/** What the first byte of a period says. */
+/** The meaning of the bits in the first byte of a period. */
 const bits = { present: 1, wholeUp: 2, failing: 4, warned: 3 } as const
 
 /** Encodes periods of `width` milliseconds. Undefined: nothing is known of a period. */

@@ -33,7 +33,7 @@ export class ByteWriter {
     this.byte((value >> 8) & 0xff)
   }
 
-  /** What has been written. The writer is empty afterwards. */
+  /** Returns the bytes that were written. The writer is empty afterwards. */
   take(): Uint8Array {
     const taken = this.#bytes.slice(0, this.#length)
     this.#length = 0

@@ -1,6 +1,6 @@
 /**
- * What history knows of a monitor in one period. Packs of consecutive periods add up to the pack of the whole period,
- * whatever the order in which they are added.
+ * The history of a monitor in one period. Packs of consecutive periods add up to the pack of the whole period, whatever
+ * the order in which they are added.
  */
 export type Pack = {
   /** Milliseconds in which no check failed, by depth: of the checks that Basic, Standard and Advanced include. */
@@ -13,7 +13,7 @@ export type Pack = {
   runs: number
   /** Milliseconds in which each check failed, by its name. Undefined: none failed, as in nearly all of many packs. */
   failing: Map<string, number> | undefined
-  /** What was measured, by the name of the figure. */
+  /** The measured values, by the name of the figure. */
   readonly figures: Map<string, FigureOfPeriod>
 }
 

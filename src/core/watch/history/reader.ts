@@ -9,7 +9,7 @@ import type { ObservedRun } from './timeline.ts'
 /** A period of a monitor. Milliseconds since 1970. */
 export type Period = { readonly from: number; readonly to: number; readonly pack: Pack }
 
-/** What history has of a monitor in a time: periods in their order, without gaps of its own making. */
+/** The history of a monitor in a time: periods in their order, without gaps of its own making. */
 export type MonitorPeriods = MonitorIdentity & {
   readonly firstAt: number
   /** Periods of which nothing is known are missing. */
@@ -35,8 +35,8 @@ const rowsAtOnce = 60
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 /**
- * What the store knows, and a recorder that goes on from there: it has the runs that are stored one by one, which may not be
- * in blocks yet.
+ * The history in the store, and a recorder that continues it: it has the runs that are stored one by one, which may not
+ * be in blocks yet.
  */
 export async function restored(rows: HistoryRows, now: number): Promise<HistorySource> {
   const numbered = await rows.numbered()

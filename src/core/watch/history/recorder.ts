@@ -62,14 +62,14 @@ export class Recorder {
   /** Blocks that the store did not take in time. */
   #lostBlocks = 0
 
-  /** What another process has stored. */
+  /** Takes the names and monitors that another process has stored. */
   adopt({ names, monitors }: Numbered): void {
     this.numbered({ names, monitors: [] })
     for (const row of monitors)
       if (!this.#watched.has(row.key)) this.#watched.set(row.key, { ...row, timeline: new Timeline(row.firstAt) })
   }
 
-  /** What is known under a key goes on as another monitor, unless that is known already. */
+  /** Continues the history under a key as that of another monitor, unless that monitor is known already. */
   rename(from: string, to: MonitorIdentity): void {
     const monitor = this.#watched.get(from)
     if (!monitor || this.#watched.has(to.key)) return
@@ -108,7 +108,7 @@ export class Recorder {
     this.#watched.get(key)?.timeline.observe(run)
   }
 
-  /** What needs a number before the next batch. */
+  /** The names and monitors that need a number before the next batch. */
   get unnumbered(): Unnumbered {
     const monitors = this.#newMonitors.map(({ key, type, name, firstAt }) => ({ key, type, name, firstAt }))
     return { names: [...this.#newNames], monitors }
@@ -125,8 +125,9 @@ export class Recorder {
   }
 
   /**
-   * What to write now. Undefined: nothing. `packed`: whether all periods that are complete are packed into longer ones, so
-   * that old blocks may be deleted. The batch is made again until `stored` is called for it.
+   * The batch to write now. Undefined: there is nothing to write. `packed`: whether all periods that are complete are
+   * packed into longer ones, so that old blocks may be deleted. The batch is made again until `stored` is called for
+   * it.
    */
   batch(now: number, isPacked: boolean): HistoryBatch | undefined {
     this.#close(now)

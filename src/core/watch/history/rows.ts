@@ -1,4 +1,7 @@
-/** What history stores, and where. Times are milliseconds since 1970. Every method may throw the faults of a store. */
+/**
+ * The rows of history, and the store for them. Times are milliseconds since 1970. Every method may throw the faults of
+ * a store.
+ */
 
 /** A monitor that history knows. */
 export type HistoryMonitor = {

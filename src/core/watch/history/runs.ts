@@ -9,7 +9,7 @@ export type NumberedRun = { readonly monitor: number; readonly run: ObservedRun 
 
 const levels = [undefined, 'ok', 'warning', 'failed'] as const
 
-/** What is the same in most runs of a monitor: as a name, it takes a number. */
+/** The part that is the same in most runs of a monitor: as a name, it takes a number. */
 type Layout = {
   readonly rank: Rank
   readonly stands: ObservedRun['stands']

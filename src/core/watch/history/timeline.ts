@@ -3,7 +3,7 @@ import { addFailing, type ByDepth, emptyPack, measure, type Pack } from './pack.
 /** Basic, Standard, Advanced. */
 export type Rank = 0 | 1 | 2
 
-/** What one run says of one check. */
+/** The result of one check in one run. */
 export type ObservedCheck = {
   /** The MonitoringName. */
   readonly check: string
@@ -11,7 +11,7 @@ export type ObservedCheck = {
   readonly rank: Rank
   /** Undefined: the check came to no verdict, so the one before stands. */
   readonly level: 'ok' | 'warning' | 'failed' | undefined
-  /** What it measured, with the name of the figure. */
+  /** The measured value, with the name of the figure. */
   readonly figure?: { readonly name: string; readonly value: number } | undefined
 }
 
@@ -78,7 +78,10 @@ export class Timeline {
     if (isHealthy(checks)) this.#forgetUnmentioned(run)
   }
 
-  /** What failed and is no longer part of a healthy run does not exist any more, such as a queue that was deleted. */
+  /**
+   * Removes failed checks that are no longer part of a healthy run: they do not exist any more, such as that of a queue
+   * that was deleted.
+   */
   #forgetUnmentioned({ rank, checks }: ObservedRun): void {
     for (const [name, failing] of this.#failing) {
       if (failing.rank <= rank && !checks.some(({ check }) => check === name)) this.#failing.delete(name)

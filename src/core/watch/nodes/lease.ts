@@ -2,7 +2,7 @@ import { aloneMs, outMs } from './policy.ts'
 import type { RenewalAnswer } from './table.ts'
 import type { NodeRow } from './types.ts'
 
-/** What a node knows of its own row. Times are those of its monotonic clock, in milliseconds. */
+/** The local state of a node's own row. Times are those of the monotonic clock of the node, in milliseconds. */
 export type Lease = {
   readonly epoch: number | undefined
   /** When the last renewal was sent that succeeded. The store's time of it is later. */

@@ -6,7 +6,7 @@ import { aloneMs, awayMs, mostQuestions, renewEveryMs, renewTimeoutMs, standstil
 import { type Choose, type Fenced, ownedBy, type RenewalAnswer, type RenewalRequest, type Taken } from './table.ts'
 import type { Configurations, Fence, KnownMonitors, NodeFacts, NodeRow, OthersQuestion } from './types.ts'
 
-/** What a node could run. */
+/** The monitors that a node could run. */
 export type MemberSettings = {
   /** The digest of `monitors`: the same on every node that has the same monitors. */
   readonly digest: string
@@ -16,7 +16,7 @@ export type MemberSettings = {
   readonly own: ReadonlySet<string>
 }
 
-/** What a driver carries out, in this order, before it reports the next event. */
+/** The actions that a driver carries out, in this order, before it reports the next event. */
 export type MemberEffect =
   /** Call `renew`, after `putConfiguration` if `publishes` is there. Then `renewed` or `renewalFailed` with `id`. */
   | {
@@ -120,20 +120,20 @@ export class Membership {
   #restamps = false
   /** When to try again after a takeover that failed. */
   #takeOverAt = Number.NEGATIVE_INFINITY
-  /** What it told receivers without the store, and the store does not have yet. */
+  /** The rows of messages that it sent without the store, as far as the store does not have them yet. */
   #news: readonly StoredRow[] = []
-  /** What the store has got of that a short while ago, and when it first got it. */
+  /** Those of these rows that the store got a short while ago, and when it first got them. */
   #handedOver: ReadonlyMap<StoredRow, number> = new Map()
-  /** What it no longer has since a svc.yaml that came without the store: the store may lack all that it knew of it. */
+  /** The keys that a svc.yaml removed while the node was without the store, which may lack all the rows of them. */
   readonly #droppedKeys = new Set<string>()
-  /** The incidents of which it did, by receiver. */
+  /** The incidents in messages that it sent without the store, by receiver. */
   readonly #toldAlone = new Map<string, Set<string>>()
   /** The number of the last write that was acknowledged, and of the last one that was tried. */
   #acknowledged = 0
   #attempts = 0
   #writing: WritePermit | undefined
   #effects: MemberEffect[] = []
-  /** What it asks other nodes. */
+  /** The questions that it asks other nodes. */
   #questions: readonly Question[] = []
   /** The open questions of other nodes, with its answer once it has one. */
   #inquiries = new Map<string, { readonly question: OthersQuestion; reaches: boolean | undefined }>()
@@ -176,7 +176,7 @@ export class Membership {
     })
   }
 
-  /** What states ask other nodes, before each tick. */
+  /** Takes the questions of the states to other nodes, before each tick. */
   asks(questions: readonly Question[]): void {
     const some = questions.slice(0, mostQuestions)
     const before = new Set(this.#questions.map(({ id }) => id))
@@ -296,7 +296,7 @@ export class Membership {
     })
   }
 
-  /** What the outbox knew of keys that were released. */
+  /** Takes the rows that the outbox had of keys that were released. */
   released(rows: readonly StoredRow[]): void {
     const news = rows.flatMap((one): readonly StoredRow[] => {
       const incidents = this.#toldAlone.get(one.receiver)
@@ -651,8 +651,8 @@ export class Membership {
   }
 
   /**
-   * What was stored under an earlier name goes on under the present one in memory, but perhaps not yet in the store: whoever
-   * reads one of them again has to read both.
+   * The other names of the same monitors. The rows of an earlier name continue under the present one in memory, but
+   * perhaps not yet in the store: whoever reads one of them again has to read both.
    */
   #otherNamesOf(keys: readonly string[]): readonly string[] {
     const { groups, formerly } = this.#settings.monitors
@@ -662,7 +662,7 @@ export class Membership {
     return changed.size === 0 ? [] : [...this.#keys].filter((key) => changed.has(groupOf(key) ?? ''))
   }
 
-  /** What it ran only because it did not reach the store. */
+  /** Releases the monitors that it ran only because it did not reach the store. */
   #releaseStrangers(): void {
     const { monitors, own } = this.#settings
     const all = [...monitors.groups.keys(), ...monitors.formerly.keys(), ...own]

@@ -1,8 +1,8 @@
 import { aloneMs, outMs } from './policy.ts'
 
 /**
- * What a node knows of the others that is too old for the schema of the store: it only reads their rows. Times are those of
- * its monotonic clock, in milliseconds.
+ * The other nodes as seen by a node that is too old for the schema of the store: it only reads their rows. Times are
+ * those of its monotonic clock, in milliseconds.
  */
 export type OtherNodes = {
   readonly lookedAt: number

@@ -2,13 +2,13 @@ import type { Verdict } from '../states/index.ts'
 import { reportedOutMs } from './policy.ts'
 import type { NodeRow } from './types.ts'
 
-/** The key of what the nodes say of each other. It has an owner as any monitor of the network. */
+/** The key of the reports of nodes on each other. It has an owner as any monitor of the network. */
 export const nodesKey = '/svc/nodes'
 
 /**
- * What the owner of `nodesKey` says of each node. `ageMs`: how long ago the store answered with these rows. `memberMs`: for how
- * long this node has reached the store without a break: before, no node may have reached it. A node that has left in order is
- * not missed.
+ * The verdicts of the owner of `nodesKey` on each node. `ageMs`: how long ago the store answered with these rows.
+ * `memberMs`: for how long this node has reached the store without a break: before, no node may have reached it. A node
+ * that has left in order is not missed.
  */
 export function nodeVerdicts(rows: readonly NodeRow[], ageMs: number, memberMs: number): readonly Verdict[] {
   return rows.map(({ node, silentMs, hasLeft, isLive, facts }): Verdict => {

@@ -39,7 +39,7 @@ export type RenewalAnswer =
   /** Another process has the name; or this one has left, and the renewal is late. */
   | { readonly what: 'taken'; readonly rows: readonly NodeRow[] }
 
-/** What a node finds of the monitors that it takes over. */
+/** The stored data of the monitors that a node takes over. */
 export type Taken = {
   readonly keys: readonly string[]
   /** `silentMs`: for how long the owner before had not renewed its row. Undefined: nobody knows. */
@@ -244,7 +244,7 @@ export class NodesTable {
     return true
   }
 
-  /** What is stored about all monitors. */
+  /** The stored data of all monitors. */
   get stored(): Omit<Taken, 'keys'> {
     const states = [...this.#states.values()].map((one) => ({ ...one, silentMs: undefined }))
     return { states, incidents: [...this.#incidents.values()], outbox: [...this.#outbox.values()] }

@@ -15,11 +15,11 @@ export type NodeRow = {
   readonly silentMs: number
   /** It ended in order: nobody misses it. */
   readonly hasLeft: boolean
-  /** What people see of it. Undefined: nobody can read it. The node counts by its other columns. */
+  /** The facts about it, for people. Undefined: nobody can read them. The node counts by its other columns. */
   readonly facts: NodeFacts | undefined
 }
 
-/** What a node says of itself. */
+/** The facts that a node reports about itself. */
 export type NodeFacts = {
   readonly version: string
   /** Its page as people reach it. */
@@ -30,7 +30,7 @@ export type NodeFacts = {
   readonly opinions?: Opinions | undefined
 }
 
-/** What a node asks others, and what it answers them: whether it reaches a peer. Both are bounded. */
+/** The questions of a node to others, and its answers to theirs: whether it reaches a peer. Both are bounded. */
 export type Opinions = {
   readonly questions: readonly Question[]
   /** Of `node`, in its `epoch`, the question `id`. */

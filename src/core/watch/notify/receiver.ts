@@ -1,8 +1,8 @@
 import type { FaultClass } from '../../base/probe-error.ts'
 
 /**
- * What the outbox and the receivers of notifications share: the outbox decides what a receiver is told and when, a
- * receiver says it in its protocol.
+ * The interface between the outbox and the receivers of notifications: the outbox decides what a receiver is told and
+ * when, a receiver sends it in its protocol.
  */
 
 /**
@@ -51,7 +51,7 @@ export type Notice = {
   readonly drill?: DrillMark | undefined
 }
 
-/** What a message of a drill contains besides its mark. */
+/** The contents of a message of a drill besides its mark. */
 export type DrillMark = {
   /** A URL that whoever got the message opens, when `serve.url` is set. It works once. */
   readonly callback?: string | undefined
@@ -64,7 +64,7 @@ export const isOver = ({ what }: Pick<Notice, 'what'>): boolean => what === 'end
 export type Delivery =
   | {
       readonly what: 'accepted'
-      /** What the receiver said when it accepted a drill: its status, or its answer with the number of the mail. */
+      /** The reply of a receiver that accepted a drill: its status, or its answer with the number of the mail. */
       readonly receipt?: string | undefined
     }
   /** It did not arrive, or perhaps: to be tried again. After 408, 429, 5xx and faults of the network. */
@@ -110,8 +110,8 @@ export type Mute = {
   readonly id: string
   readonly what: 'quiet' | 'ack'
   /**
-   * What it covers: monitors by a pattern as in `quiet:` of svc.yaml, compared as `isMonitor` does (`Sql/*`, `postgres orders`), or
-   * exactly one subject. Patterns never cover what svc reports about its own receivers.
+   * Its scope: monitors by a pattern as in `quiet:` of svc.yaml, compared as `isMonitor` does (`Sql/*`,
+   * `postgres orders`), or exactly one subject. Patterns never cover what svc reports about its own receivers.
    */
   readonly targets: readonly ({ readonly pattern: string } | { readonly subject: NoticeSubject })[]
   /** May lie in the future. */

@@ -63,11 +63,11 @@ export type ReceiverConfig = Values<typeof notifySettings> & {
   readonly settings: unknown
 }
 
-/** What a pattern of `only.monitors` is compared with. */
+/** Whether a pattern of `only.monitors` matches the name of a monitor, alone or after its type. */
 export const isMonitor = (pattern: string, { type, monitor }: Pick<Concern, 'type' | 'monitor'>): boolean =>
   [monitor, ...(type === undefined ? [] : [`${type}/${monitor}`])].some((name) => fitsWhole(pattern, name))
 
-/** What a receiver may be limited to. */
+/** The properties of an incident by which a receiver may be limited. */
 export type Concern = {
   readonly type?: string | undefined
   readonly monitor: string

@@ -73,7 +73,7 @@ export type NoticeItem = {
   readonly text: string
 }
 
-/** What a driver carries out. */
+/** The actions that a driver carries out. */
 export type OutboxEffect =
   | { readonly type: 'store'; readonly rows: readonly StoredRow[] }
   /** Store the rows, then send the items, then report the outcome to `answered`; or to `withheld` if it cannot store. */
@@ -131,9 +131,9 @@ type Candidate = {
 export const receiverKey = '/svc/receivers'
 
 /**
- * What each receiver knows of each incident, and what it is sent next. Decides over time and has none of its own: no clock,
- * no timer, no randomness, no store and no network. A tick takes time in proportion to the incidents that stand and the
- * rows that wait.
+ * The state of each incident at each receiver, and the next messages. Decides over time and has none of its own: no
+ * clock, no timer, no randomness, no store and no network. A tick takes time in proportion to the incidents that stand
+ * and the rows that wait.
  */
 export class Outbox {
   readonly #lookup: Lookup
@@ -148,7 +148,7 @@ export class Outbox {
   #nextAt = Number.POSITIVE_INFINITY
   #effects: OutboxEffect[] = []
   #changes = new Map<string, StoredRow>()
-  /** What the next step is to store of what was taken over. */
+  /** The rows that were taken over and that the next step is to store. */
   #taken = new Map<string, StoredRow>()
 
   readonly #receiverKey: string
@@ -177,7 +177,7 @@ export class Outbox {
     }
   }
 
-  /** What another node has stored of the subjects of these monitors, and this one goes on with. */
+  /** Takes over the rows of the subjects of these monitors that another node has stored. */
   takeOver(keys: ReadonlySet<string>, stored: readonly StoredRow[], now: number): void {
     this.release(keys)
     for (const { receiver, subject, row } of stored) {
@@ -224,8 +224,8 @@ export class Outbox {
   }
 
   /**
-   * What a store is to write that has lost some rows and has these now. What other nodes have handed over since then is
-   * taken over.
+   * The rows to write to a store that has lost some and has these now. Rows that other nodes have handed over since
+   * then are taken over.
    */
   again(stored: readonly StoredRow[]): readonly StoredRow[] {
     for (const { receiver, subject, row } of stored) {
@@ -316,7 +316,7 @@ export class Outbox {
     }).effects
   }
 
-  /** What stands was repeated to a receiver that forgets. */
+  /** Takes the outcome after the incidents that stand were repeated to a receiver that forgets. */
   renewed(receiver: string, delivery: Delivery, now: number): readonly OutboxEffect[] {
     const address = this.#addresses.get(receiver)
     if (!address) return []
@@ -338,7 +338,7 @@ export class Outbox {
     }).effects
   }
 
-  /** What stands and the receiver knows, for one that forgets. */
+  /** The incidents that stand and that the receiver knows, for a receiver that forgets. */
   standingFor(receiver: string): readonly NoticeItem[] {
     const address = this.#addresses.get(receiver)
     if (!address) return []
@@ -508,7 +508,7 @@ export class Outbox {
     return false
   }
 
-  /** What a receiver has to know of an incident that stands. */
+  /** The message that is due to a receiver about an incident that stands. */
   #dueAt(address: Address, id: string, present: Present): DueMessage | undefined {
     const { rules } = address
     if (present.subject.key === this.#receiverKey && present.subject.item === rules.name) return undefined

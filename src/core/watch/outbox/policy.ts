@@ -8,7 +8,7 @@ export const lookEveryMs = 30_000
 export const lookAtMostMs = 120_000
 /** Two healthy runs at least this far apart are a recovery where the states do not have the incident. */
 export const wellMs = 10_000
-/** What is due within this time goes into one message of a receiver that folds. */
+/** Messages that are due within this time become one message of a receiver that folds. */
 export const foldMs = 10_000
 /** A receiver that folds gets the next message no sooner. */
 export const messageEveryMs = 60_000
@@ -17,7 +17,7 @@ export const firstPauseMs = 1_000
 export const maxPauseMs = 300_000
 /** `Retry-After` of a receiver is obeyed up to this time. */
 export const maxRetryAfterMs = 3_600_000
-/** What a receiver refuses is sent, and logged, again after this time. */
+/** A message that a receiver refuses is sent, and logged, again after this time. */
 export const refusedEveryMs = 300_000
 /** A receiver that has failed for this time has an incident of its own. */
 export const brokenMs = 600_000

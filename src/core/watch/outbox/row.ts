@@ -2,7 +2,7 @@ import type { FaultClass } from '../../base/probe-error.ts'
 import type { Incident, StoredSubject, SubjectState } from '../states/index.ts'
 import { freshMs, giveUpMs, mostEnds, wellMs } from './policy.ts'
 
-/** What a message says of an incident that stands. Instants are milliseconds since 1970. */
+/** The content of a message about an incident that stands. Instants are milliseconds since 1970. */
 export type Word = {
   /** The id of the incident. */
   readonly incident: string
@@ -37,15 +37,17 @@ export type End = {
 }
 
 /**
- * What one receiver knows of one subject. It is no queue: the next message follows from the row and from the state of the
- * subject at that time, so that nothing stale waits for a receiver.
+ * The state of one subject at one receiver. It is no queue: the next message follows from the row and from the state of
+ * the subject at that time, so that nothing stale waits for a receiver.
  */
 export type OutboxRow = {
-  /** What the receiver accepted last. */
+  /** The last message that the receiver accepted. */
   readonly last?: Word | undefined
-  /** What it perhaps received since: an attempt without an answer, also one of a process that was killed. */
+  /**
+   * The message that it perhaps received since: an attempt without an answer, also one of a process that was killed.
+   */
   readonly attempt?: Word | undefined
-  /** What it has to know, and since when. */
+  /** The incident that it has to know, and since when. */
   readonly need?:
     | (Pick<Word, 'incident' | 'level' | 'beganAt'> & {
         readonly since: number
@@ -74,11 +76,11 @@ export type Present = {
    * know.
    */
   readonly lapsedAcks?: readonly string[] | undefined
-  /** What svc says of itself, and no run shows. */
+  /** A report of svc about itself, which no run shows. */
   readonly needsNoVerdict?: boolean | undefined
 }
 
-/** What a receiver wants to know. */
+/** The rules for messages to a receiver. */
 export type ReceiverRules = {
   readonly name: string
   /** Whether messages that are due together become one, and the next one waits. */
@@ -154,7 +156,7 @@ function aboutAnother(row: OutboxRow, word: Word): OutboxRow {
   return { last: word, ends, ...othersOf([...rest, ...wordsIn(row)]), ...(isInDoubt ? { isInDoubt } : {}) }
 }
 
-/** What the receiver knows, or perhaps knows, of the incident that the row is about. */
+/** The message that the receiver got, or perhaps got, about the incident of the row. Empty: none. */
 const wordsIn = ({ last, attempt }: OutboxRow): readonly Word[] => {
   const word = attempt ?? last
   return word === undefined ? [] : [word]
@@ -164,8 +166,9 @@ const othersOf = (others: readonly Word[]): Pick<OutboxRow, 'others'> =>
   others.length === 0 ? {} : { others: others.slice(-mostEnds) }
 
 /**
- * What a node without the store sent about a subject, added to what is stored of it. The store may have another incident of
- * the same fault, from its owner or from a further node. The receiver knows each of them by its id and has to get all ends.
+ * The stored row of a subject, with the messages that a node without the store sent about it. The store may have
+ * another incident of the same fault, from its owner or from a further node. The receiver knows each of them by its id
+ * and has to get all ends.
  */
 export function withNews(row: OutboxRow, news: OutboxRow): OutboxRow {
   const about = row.attempt ?? row.last
@@ -191,7 +194,7 @@ export function withNews(row: OutboxRow, news: OutboxRow): OutboxRow {
   }
 }
 
-/** What of a row came from nodes without the store. */
+/** The part of a row that came from nodes without the store. */
 export const newsIn = (row: OutboxRow): OutboxRow => {
   const [last, ...others] = [...wordsIn(row), ...(row.others ?? [])].filter(({ isNews }) => isNews)
   const ends = row.ends.filter(({ isNews }) => isNews)
@@ -262,7 +265,7 @@ export const wordOf = ({ state: { incident, latest }, lapsedAcks = [] }: Present
     ...(lapsedAcks.length === 0 ? {} : { lapsedAcks }),
   }
 
-/** What was sent of one row. */
+/** The part of one row that was sent. */
 export type SentPart = { readonly ends: readonly End[]; readonly word: Word | undefined; readonly before: OutboxRow }
 
 /** The receiver has it. The row may have changed since it was sent. */

@@ -41,7 +41,7 @@ export type Acknowledgement = Wish & {
   readonly fault?: SubjectState['fault']
 }
 
-/** What somebody made by hand, and the store keeps. */
+/** An entry that somebody made by hand, and that the store keeps. */
 export type HandMade = HandQuiet | Acknowledgement
 
 /**

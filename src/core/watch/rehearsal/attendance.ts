@@ -18,7 +18,7 @@ export type Poller = Omit<PollerRequest, 'showsMonitors'> & {
   readonly count: number
 }
 
-/** What the log says of a fault of the script. */
+/** The findings about a fault of the script, for the log. */
 export type FaultFinding = {
   readonly fault: ScriptedFault
   /** `Sql/postgres orders connect: refused` */
@@ -73,7 +73,7 @@ export class Attendance {
     }
   }
 
-  /** What is known of the faults that have ended by this time. */
+  /** The findings about the faults that have ended by this time. */
   findings(at: number): readonly FaultFinding[] {
     return this.#script.faults.flatMap((fault) => (fault.to <= at ? [this.#findingOf(fault)] : []))
   }

@@ -18,7 +18,7 @@ const idle: DeclaredResult = {
   provesNoReading: true,
 }
 
-/** What the result of a scripted fault says if the script does not. */
+/** The message of the result of a scripted fault if the script has none. */
 export const sentences: Readonly<Record<FaultClass, string>> = {
   dns: 'the name cannot be resolved',
   refused: 'the connection was refused',

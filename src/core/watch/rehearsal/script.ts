@@ -11,10 +11,10 @@ export type MonitorFault = {
   readonly fault: FaultClass
   readonly message: string
 }
-/** What a step makes fail. */
+/** The subject that a step makes fail. */
 export type FaultSubject = { readonly monitor: MonitorFault } | { readonly http: HttpFault }
 
-/** What one step does, before later steps end it. Times are milliseconds from the start of the server. */
+/** The effect of one step, before later steps end it. Times are milliseconds from the start of the server. */
 export type ScriptStep = {
   readonly at: number
   /** How long it lasts. Undefined: until another step ends it. */
@@ -65,7 +65,7 @@ function replaces(later: ScriptStep['does'], earlier: FaultSubject): boolean {
 const faultsAt = ({ faults }: Script, at: number): readonly ScriptedFault[] =>
   faults.filter(({ from, to }) => from <= at && at < to)
 
-/** What is active at a time, in milliseconds from the start of the server: the faults by monitor, and that of http. */
+/** The active faults at a time, in milliseconds from the start of the server: those by monitor, and that of http. */
 export type ScriptState = {
   /** The faults of a monitor. */
   readonly of: (type: ServerType, monitor: string) => readonly MonitorFault[]
@@ -73,7 +73,7 @@ export type ScriptState = {
   readonly http: HttpFault | 'over' | undefined
 }
 
-/** What is active at a time. Nothing is active before the start and after the end. */
+/** The active faults at a time. Nothing is active before the start and after the end. */
 export function stateAt(script: Script, at: number): ScriptState {
   const now = faultsAt(script, at)
   return {

@@ -37,7 +37,7 @@ export type Order = {
 /** A run that somebody needs: one at this depth, or a deeper one, that begins at this time or later. */
 export type Want = { readonly depth: ExecutionMode; readonly at: number; readonly repeatsRefused: boolean }
 
-/** What is known of one monitor. */
+/** The state of one monitor in the schedule. */
 export type MonitorRow = Scheduled & {
   /** When it is due for the first time, at all of its depths. */
   readonly firstAt: number

@@ -22,7 +22,7 @@ import { aliveAt, type Stillness, showsLife, stoodStillSince } from './stillness
 /** A row in its table. */
 type Place = { row: MonitorRow; nextAt: number; readonly number: number }
 
-/** What a tick says: the runs to begin, the deepest first, and when to tick again. */
+/** The result of a tick: the runs to begin, the deepest first, and when to tick again. */
 export type Tick = {
   readonly orders: readonly Order[]
   /** Infinity if nothing is due before something else happens. */

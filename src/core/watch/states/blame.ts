@@ -1,7 +1,7 @@
 import { causeFreshMs, isUnreachable } from './policy.ts'
 import type { Cause, Dependency, SubjectState } from './types.ts'
 
-/** What is known of a monitor on which others depend. */
+/** The state of a monitor on which others depend. */
 export type CauseView = {
   /** The key of the monitor. */
   readonly key: string

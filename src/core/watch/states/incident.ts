@@ -3,7 +3,7 @@ import type { Blame } from './blame.ts'
 import { rank, worse } from './policy.ts'
 import type { Cause, CheckLevel, Incident, Subject, SubjectState, Transition, TransitionKind } from './types.ts'
 
-/** What happens to the incident of a subject, so that it follows the state. */
+/** A step of the incident of a subject, so that the incident follows the state. */
 export type IncidentStep = {
   /** Undefined once it has ended. */
   readonly incident: Incident | undefined

@@ -15,7 +15,7 @@ import {
 } from './policy.ts'
 import type { CheckLevel, FaultInDoubt, RunOfStates, SubjectState, Verdict, WatchedMonitor } from './types.ts'
 
-/** What a verdict leads to, besides the new state. */
+/** An effect of a verdict, besides the new state. */
 export type Judgement =
   /** Another run, that begins at this time or later and is at least this deep. */
   | { readonly type: 'ask'; readonly depth: ExecutionMode; readonly at: number; readonly repeatsRefused?: boolean }
@@ -28,7 +28,7 @@ export type Judgement =
 
 export type Judged = { readonly state: SubjectState; readonly effects: readonly Judgement[] }
 
-/** What a verdict is judged by. */
+/** The rules by which a verdict is judged. */
 export type JudgeRules = Pick<WatchedMonitor, 'confirmMs' | 'flapping'> & {
   /** Whether the line of this machine was proved by a try that began after this time. */
   readonly isLineProved: (since: number) => boolean
@@ -111,7 +111,7 @@ function repeated(state: SubjectState, doubt: FaultInDoubt, depth: ExecutionMode
 const suspected = ({ level, doubt }: SubjectState): CheckLevel =>
   doubt === undefined ? level : worse(level, doubt.failed === undefined ? 'warning' : 'failed')
 
-/** Whether a run is healthier than a fault that only deeper runs have faultDepth. */
+/** Whether a run is healthier than a fault that only deeper runs have shown. */
 const isTooShallow = (state: SubjectState, level: CheckLevel, depth: ExecutionMode): boolean =>
   rank(level) < rank(suspected(state)) && !covers(depth, state.depth)
 
@@ -214,7 +214,10 @@ function doubted(
   return { state: next, effects: asksFor({ fault, depth, from, holdMs, isFirst }) }
 }
 
-/** What a fault looks like. A peer that answered just now is not unreachable because one run got no answer. */
+/**
+ * The class and the message with which a fault is shown. A peer that answered just now is not unreachable because one
+ * run got no answer.
+ */
 const shownBy = (
   { fault, message, answered }: FaultInDoubt,
   at: number,
@@ -223,7 +226,7 @@ const shownBy = (
   isUnreachable(fault) && answered !== undefined && at - answered.at < confirmMs ? answered : { fault, message }
 
 /**
- * The depth at which runs can heal a fault: that of the shallowest run that has faultDepth it. Where a shallower run was
+ * The depth at which runs can heal a fault: that of the shallowest run that has shown it. Where a shallower run was
  * healthy meanwhile, the fault lies deeper, whatever else that run shows later.
  */
 const shownAt = ({ depth, looked }: SubjectState, run: ExecutionMode): ExecutionMode =>

@@ -2,7 +2,7 @@ import type { Effect, StoredSubject } from './states.ts'
 import { subjectId, subjectOf } from './subject.ts'
 import type { Incident, SubjectState, Transition } from './types.ts'
 
-/** What is stored of a subject, from which a process that starts again goes on. */
+/** The stored state of a subject, from which a process that starts again goes on. */
 export type StoredState = { readonly row: StoredSubject; readonly state: SubjectState }
 
 /** How an incident ended. `unknown`: nobody observed it, because its states were lost. */
@@ -25,7 +25,7 @@ export type IncidentRecord = StoredSubject & {
   readonly isUnobserved: boolean
 }
 
-/** What one transaction stores. */
+/** The contents of one transaction. */
 export type StatesBatch = {
   readonly states: readonly StoredState[]
   /** Of these subjects nothing is worth storing any more. */
@@ -92,15 +92,15 @@ export class Ledger {
     this.#claims = isShared ? undefined : 'now'
   }
 
-  /** What an earlier process has stored. To be called before any effect is taken. */
+  /** Takes the states and incidents that an earlier process has stored. To be called before any effect is taken. */
   adopt({ states, incidents }: Pick<StoredStates, 'states' | 'incidents'>): void {
     for (const one of states) this.#states.set(subjectId(one.row), one)
     for (const one of incidents) this.#open.set(one.id, one)
   }
 
   /**
-   * What another node has stored of these monitors, and this one goes on with. An open incident that no state knows has
-   * ended, and nobody observed when: at `lostAt` at the latest.
+   * Takes over the states and incidents of these monitors that another node has stored. An open incident that no state
+   * contains has ended, and nobody observed when: at `lostAt` at the latest.
    */
   takeOver(keys: ReadonlySet<string>, stored: Pick<StoredStates, 'states' | 'incidents'>, lostAt: number): void {
     this.release(keys)
@@ -159,7 +159,7 @@ export class Ledger {
     return this.#lost
   }
 
-  /** What to write now. Undefined: nothing. */
+  /** The batch to write now. Undefined: there is nothing to write. */
   batch(now: number): StatesBatch | undefined {
     const isWhole = this.#claims !== undefined
     const isDue = !this.#isShared && now - this.#touchedAt >= touchEveryMs

@@ -18,10 +18,13 @@ export type Question = Subject & {
   readonly depth: ExecutionMode
 }
 
-/** What a node answers. */
+/** The answer of a node to a question. */
 export type NodeAnswer = { readonly id: number; readonly reaches: boolean }
 
-/** What another node says of a subject that this one cannot reach. Times are milliseconds of the time line. */
+/**
+ * The question to another node, and its answer, about a subject that this node cannot reach. Times are milliseconds of
+ * the time line.
+ */
 export type Opinion = {
   /** When the first of consecutive runs began that did not reach it. */
   readonly since: number
@@ -69,7 +72,7 @@ export const answered = (opinion: Opinion, node: string, reaches: boolean): Opin
   answer: { node, reaches },
 })
 
-/** What people read of a contested fault. */
+/** The message of a contested fault, for people. */
 export const contestedMessage = ({ own, answer }: Opinion, message: string): string =>
   `${own} cannot reach it, ${answer?.node} can: ${message}`.slice(0, mostCharacters)
 const mostCharacters = 1_024

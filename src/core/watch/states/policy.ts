@@ -38,5 +38,5 @@ export const worse = (a: CheckLevel, b: CheckLevel): CheckLevel => (ranks[a] >= 
 const unreachable: ReadonlySet<string | undefined> = new Set<FaultClass>(['dns', 'refused', 'timeout', 'tls'])
 /** The peer did not answer at all: such a fault explains those of the monitors that depend on it. */
 export const isUnreachable = (fault: string | undefined): boolean => unreachable.has(fault)
-/** What a server that is being restarted shows: such a fault is soon tried again. */
+/** Whether a server that is being restarted shows such a fault, which is soon tried again. */
 export const isRetried = (fault: FaultClass | undefined): boolean => isUnreachable(fault) || fault === 'protocol'

@@ -36,7 +36,7 @@ import type {
   WatchedMonitor,
 } from './types.ts'
 
-/** What a driver carries out. */
+/** An action that a driver carries out. */
 export type Effect =
   /** Run a monitor at this time or later, at least this deep. */
   | {
@@ -61,7 +61,7 @@ export type Effect =
 /** A subject with the names that outlive its monitor. */
 export type StoredSubject = Subject & Pick<WatchedMonitor, 'type'> & { readonly monitor: string }
 
-/** What is known of a subject, for pages and metrics. */
+/** The state of a subject, for pages and metrics. */
 export type SubjectView = StoredSubject & {
   readonly runsOn: WatchedMonitor['runsOn']
   readonly state: SubjectState
@@ -77,7 +77,7 @@ type Place = {
   hasAskedCauses: boolean
   /** When the run began since which it is about to have an incident of its own, because its cause is gone. */
   partsAt: number | undefined
-  /** What another node says, while this one cannot reach it and no failure is confirmed. */
+  /** The report of another node, while this one cannot reach it and no failure is confirmed. */
   opinion: Opinion | undefined
   isStored: boolean
 }
@@ -96,7 +96,7 @@ type Watched = {
 /** The key of the line of this machine, a monitor that no schedule runs. */
 export const lineKey = '/svc/'
 const lineCheck = 'line'
-/** What a monitor is called that never ran. */
+/** The name of the check of a monitor that never ran. */
 const notRun = 'not run'
 /** Faults that keep the other checks of their monitor from running. */
 const hidesOthers = ({ level, fault }: SubjectState): boolean =>
@@ -119,7 +119,7 @@ const idOf = ({ check, item }: Pick<Subject, 'check' | 'item'>): string =>
  */
 export class States {
   readonly #watched = new Map<string, Watched>()
-  /** What needs attention even if no run ends. */
+  /** The places that need attention even if no run ends. */
   readonly #busy = new Set<Place>()
   #line: NetworkLine
   #now: number
@@ -128,7 +128,7 @@ export class States {
   #effects: Effect[] = []
   readonly #lineKey: string
   readonly #otherNode: (key: string) => OtherNode | undefined
-  /** What has an open question to another node. */
+  /** The places with an open question to another node. */
   readonly #asking = new Set<Place>()
   #questions = 0
 
@@ -402,8 +402,8 @@ export class States {
   }
 
   /**
-   * What a whole run says of checks that it does not report: a fault that has no other name is over, and an item that
-   * two of them do not report no longer exists.
+   * The verdicts of a whole run on checks that it does not report: a fault that has no other name is over, and an item
+   * that two whole runs do not report no longer exists.
    */
   #notReported(watched: Watched, verdicts: readonly Verdict[], run: RunOfStates): readonly Verdict[] {
     const reported = new Set(verdicts.map(idOf))
@@ -453,7 +453,7 @@ export class States {
     this.#advance(watched, place)
   }
 
-  // What another node says.
+  // The reports of other nodes.
 
   #has(place: Place): boolean {
     return this.#watched.get(place.row.key)?.places.get(idOf(place.row)) === place
@@ -758,7 +758,7 @@ export class States {
     this.#effects.push({ type: 'witness' })
   }
 
-  /** What was in doubt was the line. */
+  /** Ends the doubts that were about the line only. */
   #leftLine(): void {
     const busy = [...this.#busy]
     for (const place of busy) {
@@ -817,7 +817,7 @@ export class States {
   }
 }
 
-/** What svc says of itself, as a monitor that no schedule runs. Its incidents begin without a delay. */
+/** The monitor for reports of svc about itself, which no schedule runs. Its incidents begin without a delay. */
 export const monitorOfSvc = (key: string): WatchedMonitor => ({
   key,
   name: 'svc',
@@ -918,7 +918,7 @@ const isSameStored = (a: SubjectState, b: SubjectState): boolean =>
   a.depth === b.depth &&
   a.latest?.level === b.latest?.level
 
-/** What was in doubt is not known any more. */
+/** The state without its doubts, which are not known any more. */
 const anew = (state: SubjectState, now: number): SubjectState => ({
   ...state,
   doubt: undefined,

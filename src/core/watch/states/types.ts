@@ -2,11 +2,11 @@ import type { FaultClass } from '../../base/probe-error.ts'
 import type { ExecutionMode, ServerType } from '../../protocol/index.ts'
 
 /**
- * What svc knows of checks over time. Instants are milliseconds of the time line of the schedule: since 1970 as the clock
- * of the wall showed at the start, and from then on by the monotonic clock.
+ * The state of checks over time. Instants are milliseconds of the time line of the schedule: since 1970 as the clock of
+ * the wall showed at the start, and from then on by the monotonic clock.
  */
 
-/** What a check says of what it observes. */
+/** The level that a check reports. */
 export type CheckLevel = 'ok' | 'warning' | 'failed'
 
 /** A check of a monitor, or one of its items. Everything that lasts belongs to it. */
@@ -19,7 +19,7 @@ export type Subject = {
   readonly item?: string | undefined
 }
 
-/** What one run says of one check. */
+/** The result of one check in one run. */
 export type Verdict = {
   readonly check: string
   readonly item?: string | undefined
@@ -47,7 +47,7 @@ export type RunOfStates = {
   readonly verdicts: readonly Verdict[]
 }
 
-/** What confirmation and incidents need to know of a monitor that the schedule runs. */
+/** The properties of a monitor that the schedule runs, for confirmation and incidents. */
 export type WatchedMonitor = {
   readonly key: string
   /** Absent for the machine itself, which belongs to no type. */
@@ -143,7 +143,7 @@ export type Transition = {
   readonly depth: ExecutionMode
 }
 
-/** What is known of a subject. */
+/** The confirmed state of a subject, with the doubts about it. */
 export type SubjectState = {
   /** The confirmed level. */
   readonly level: CheckLevel

@@ -1,4 +1,6 @@
-/** svc vouches for itself after all has been well for this time without a break. Milliseconds, like all times here. */
+/**
+ * svc confirms its own health after all has been well for this time without a break. Milliseconds, like all times here.
+ */
 const steadyMs = 60_000
 /** No message may wait longer for a receiver. */
 const mayWaitMs = 600_000
@@ -60,7 +62,7 @@ export function afterSample(vigil: Vigil, condition: Condition, now: number): Vi
 export const vouches = ({ wellSince, sampledAt }: Vigil, now: number): boolean =>
   wellSince !== undefined && now - sampledAt <= mayPauseMs && sampledAt - wellSince >= steadyMs
 
-/** When svc pings a dead man's switch next, if it vouches for itself then. */
+/** When svc pings a dead man's switch next, if it confirms its own health then. */
 export type Pinging = { readonly nextAt: number; readonly isUnderWay: boolean }
 
 export const newPinging = (now: number): Pinging => ({ nextAt: now, isUnderWay: false })

@@ -189,7 +189,7 @@ async function integrationsAt(
 
 const counter = /^alertmanager_notifications(_failed)?_total\{([^}]{0,1000})\} ([0-9.e+]{1,30})$/
 
-/** What an instance has sent since its start, or why that is not known. */
+/** The numbers of notifications that an instance has sent since its start, or why they are not known. */
 async function countsAt(instance: TracedInstance, signal: AbortSignal): Promise<Counts | string> {
   const reply = await instance.get('metrics', maxMetrics, signal)
   const text = bodyIn(reply, instance)

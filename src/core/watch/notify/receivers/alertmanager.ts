@@ -460,7 +460,7 @@ type Outcome = {
   readonly problem: Delivery | undefined
 }
 
-/** What the outcomes at all instances mean. With `needsAll`, each instance has to accept. */
+/** The delivery that follows from the outcomes at all instances. With `needsAll`, each instance has to accept. */
 function deliveryTo(outcomes: readonly Outcome[], needsAll: boolean): Delivery {
   const problems = outcomes.flatMap(({ problem }) =>
     problem === undefined || problem.what === 'accepted' ? [] : [problem],
@@ -499,7 +499,7 @@ function chunksOf(alerts: readonly Alert[], now: number): readonly (readonly Ale
 }
 
 const identity = ({ labels }: Alert): string => JSON.stringify(labels)
-/** What an instance refuses, whenever it is sent. */
+/** The part of an alert that an instance refuses, whenever the alert is sent. */
 const content = ({ labels, annotations, startsAt, generatorURL }: Alert): string =>
   JSON.stringify([labels, annotations, startsAt, generatorURL])
 

@@ -248,7 +248,7 @@ class Email implements Receiver {
   }
 }
 
-/** What a reply of the server means. Undefined for errors without a reply. */
+/** The delivery that follows from a reply of the server. Undefined for errors without a reply. */
 function refusalOf(error: unknown, origin: string, redact: Redact): Delivery | undefined {
   const { code, responseCode, response } = (error ?? {}) as {
     readonly code?: unknown

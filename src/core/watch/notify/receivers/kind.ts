@@ -6,7 +6,7 @@ import type { ExecConfig } from '../../../base/system/allowed-program.ts'
 import type { Receiver } from '../receiver.ts'
 import type { ReceiverConfig } from '../settings.ts'
 
-/** What a receiver gets from the process that opens it. */
+/** The data and functions that a receiver gets from the process that opens it. */
 export type ReceiverContext = {
   /** `serve.name`, the label `server`. */
   readonly server: string

@@ -51,7 +51,7 @@ export function subjectText(subject: NoticeSubject): string {
   return `${monitorIn(subject)}${of}${item === undefined ? '' : ` (${item})`}${node === undefined ? '' : `, on ${node}`}`
 }
 
-/** What a notice reports, in one or a few words. */
+/** The state that a notice reports, in one or a few words. */
 export function stateText({ what, level, before }: Pick<Notice, 'what' | 'level' | 'before'>): string {
   if (what === 'end') return 'recovered'
   if (what === 'removed') return 'removed'

@@ -34,7 +34,7 @@ export type PostTarget = {
   readonly redact: Redact
 }
 
-/** What the server answered, or why there is no answer. Texts are safe to show. */
+/** The answer of the server, or why there is no answer. Texts are safe to show. */
 export type HttpReply =
   | {
       readonly status: number
@@ -52,7 +52,7 @@ export type HttpReply =
 /** A URL as lists, logs and messages show it: scheme and host. Its path and query may be secret. */
 export const shownPlace = (url: URL): string => `${url.protocol}//${url.host}`
 
-/** What must not appear in any text besides the credentials: the parts of a URL that may be secret. */
+/** The secrets besides the credentials that must not appear in any text: the parts of a URL that may be secret. */
 export const secretsOf = (url: URL): readonly string[] => {
   const { username, password } = url
   const parts = [...url.pathname.split('/'), ...url.searchParams.values()].filter((part) => part.length >= 8)
@@ -191,7 +191,7 @@ export function failureOf(
   return later(fault, message)
 }
 
-/** What a status means for a delivery. `what`: continues the address, as in `refuses the alerts`. */
+/** The delivery that follows from a status. `what`: continues the address, as in `refuses the alerts`. */
 export function deliveryOf(answer: HttpReply, url: URL, now: () => number, what = 'refuses the message'): Delivery {
   if ('what' in answer) return answer
   const { status, headers, quoted } = answer

@@ -121,7 +121,7 @@ class Webhook implements Receiver {
   }
 }
 
-/** What is read from settings and files is ours. */
+/** Keeps texts from settings and files as they are: they are ours. */
 const redactNothing = (text: string | Uint8Array): string => String(text)
 
 /** The key of a secret of Standard Webhooks. Throws ProbeError, without repeating the secret. */
