@@ -131,7 +131,7 @@ deliver a report, it prints a warning to standard error.`
   }
 }
 
-/** What a report says of the agent, with and without a job. */
+/** The facts about the agent in a report, with and without a job. */
 const agentFacts = async (Name: string, { version, interval, backlog, disk }: JobFlags) => ({
   Name,
   Version: version,

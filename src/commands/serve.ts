@@ -192,7 +192,10 @@ async function loaded(...[flags, env]: Parameters<typeof configuration>) {
   return { config, invalidEntries: config.invalidEntries }
 }
 
-/** What `--rehearse` needs. Throws a Fault for flags that it cannot have, and for mistakes in svc.yaml or the script. */
+/**
+ * The rehearsal for `--rehearse`, and its configuration. Throws a Fault for flags that it cannot have, and for mistakes
+ * in svc.yaml or the script.
+ */
 async function rehearsalOf(
   file: string,
   flags: Parameters<typeof configuration>[0] & Readonly<Record<string, unknown>> & { readonly port: number },

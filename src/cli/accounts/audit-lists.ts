@@ -48,7 +48,7 @@ export const pastHoldersHeadline = (total: number, role: string, at: Date): Head
 /** To the second: an audit log has several entries in a minute. */
 const precise = (at: Date): string => `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`
 
-/** What the answer about a time does not include. */
+/** The roles that the answer about a time does not include. */
 export const notCovered = (linkedUsers: number): string | undefined =>
   linkedUsers === 0
     ? undefined
@@ -99,7 +99,7 @@ export const auditHeads = document<{
   members: { head: orNull(string), number: integer, at: orNull(dateTime) },
 })
 
-/** What was exported. */
+/** The export of the audit log: its file and its head. */
 export const auditExports = document<{ readonly file: string; readonly head: string | null }>()({
   around: { store: string },
   rows: 'exports',

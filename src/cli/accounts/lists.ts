@@ -85,7 +85,7 @@ export function renderNewKey(
 }
 
 /**
- * What an audit entry changed, for people: `+Ops −Deploy` for lists before and after, else the facts. Entries of
+ * The change in an audit entry, for people: `+Ops −Deploy` for lists before and after, else the facts. Entries of
  * another form are shown as stored.
  */
 export function auditChange({ before, after, reason }: Pick<AuditFacts, 'before' | 'after' | 'reason'>): string {
@@ -243,7 +243,7 @@ export function keyRow(key: KeyFacts, now: Date): ListedKey {
   return { ...key, state: key.expiresAt !== undefined && key.expiresAt <= now ? 'expired' : 'active' }
 }
 
-/** What a key may do, in words. */
+/** The rights of a key, in words. */
 export function keyRights({ userName, roles, permissions }: KeyFacts): string {
   if (roles === undefined) return `all rights of ${userName}`
   return [

@@ -31,7 +31,7 @@ const changeWords: Readonly<Record<RolledBack['change'], string>> = {
   earlier: 'as in the backup',
 }
 
-/** What a restore has rolled back. */
+/** The changes that a restore rolled back. */
 export const rolledBack = list<RolledBack>()({
   around: ['store'],
   // With `store`, so that the document begins with it.
@@ -66,7 +66,7 @@ export const rolledBack = list<RolledBack>()({
   ],
 })
 
-/** What a restore did beside the changes that it lists, in sentences. */
+/** The effects of a restore beside the changes that it lists, in sentences. */
 export function restoreNotes({
   keptAs,
   sessions,

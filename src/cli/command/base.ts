@@ -38,8 +38,8 @@ export type CommandClass = Pick<typeof SvcCommand, 'summary' | 'flags' | 'baseFl
   ) => SvcCommand)
 
 /**
- * What all commands share: output rules, signals, and one way to report failures. The static properties are those of an
- * oclif command; oclif generates the help from them.
+ * The base of all commands: output rules, signals, and one way to report failures. The static properties are those of
+ * an oclif command; oclif generates the help from them.
  */
 export abstract class SvcCommand {
   static summary: string
@@ -48,8 +48,9 @@ export abstract class SvcCommand {
   static args: ArgInput = {}
   static flags: FlagInput = {}
   /**
-   * What the command prints with `--json`, and in a pipe, by what chooses it on the command line: an empty text, or
-   * a flag such as `--from-file`. The help, the JSON Schemas and the flag `--no-header` derive from it.
+   * The answers that the command prints with `--json`, and in a pipe, by the part of the command line that chooses
+   * each: an empty text, or a flag such as `--from-file`. The help, the JSON Schemas and the flag `--no-header` derive
+   * from it.
    */
   static answers: Readonly<Record<string, AnswerSource>> = {}
   static get baseFlags(): typeof globalFlags {

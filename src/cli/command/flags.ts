@@ -211,7 +211,7 @@ export function variable(env: ProcessEnvironment, name: string): string | undefi
   return value
 }
 
-/** What a command gets from its command line. */
+/** The values that a command gets from its command line. */
 export type Parsed<F extends Values, B extends Values, A extends Values> = Pick<ParserOutput<F, B, A>, 'flags' | 'args'>
 export type Values = Record<string, unknown>
 

@@ -93,7 +93,7 @@ type Ask = {
   /** The flag that reads it from standard input, and whether the command line has it. */
   readonly flag?: '--password-stdin' | '--stdin'
   readonly stdin: boolean
-  /** What a new password needs: a sentence above the prompt. */
+  /** The requirements of a new password: a sentence above the prompt. */
   readonly rule?: string
   /** Why a password is refused, as a sentence without its full stop; undefined if it is acceptable. */
   readonly refusal?: (password: string) => Promise<string | undefined>

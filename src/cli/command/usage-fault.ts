@@ -50,7 +50,7 @@ function misplacedTarget(name: string, { flags, command }: CommandLine): Mistake
   return { message: `--${name} has no effect on svc ${command}`, hints: [`Omit --${name}.`] }
 }
 
-/** What the user may have meant by an unknown flag, the likeliest first. */
+/** The suggestions for an unknown flag, the likeliest first. */
 function instead(written: string, name: string, { flags, args, command }: CommandLine): readonly string[] {
   const argument = Object.values(args).find((one) => one.name?.toLowerCase() === name.toLowerCase())
   const label = argument?.name.toUpperCase() ?? ''

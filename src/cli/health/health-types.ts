@@ -20,7 +20,7 @@ export type TypesQuestion = {
   readonly requireConfig: boolean
 }
 
-/** What a health check consists of. */
+/** The types of a health check, and those that it leaves out. */
 export type ChosenTypes = {
   readonly checked: readonly ServerType[]
   /** Named types that are not configured on this machine. */
@@ -31,7 +31,7 @@ export type ChosenTypes = {
   readonly doubt?: Doubt | undefined
 }
 
-/** What a pass of an older svc may hide, or undefined for a pass that counts. */
+/** The fault that a pass of an older svc may hide, or undefined for a pass that counts. */
 export type Doubt = (type: ServerType, answer: HealthCheckResponse, run: RunDocument | undefined) => Fault | undefined
 
 /** Whether `SVC_REQUIRE_CONFIG` is 1. Throws Usage for a value other than 0 or 1. */
@@ -81,7 +81,7 @@ function typesHere(
   return { checked, refused, notConfigured: [] }
 }
 
-/** What is not configured on this machine, and where svc looked for it. */
+/** The fault for a missing configuration on this machine, with the places where svc looked for it. */
 function notConfigured(what: ServerType | 'nothing', config: LoadedConfig, env: ProcessEnvironment): Fault {
   const { origin, searched, mistakes, mistakeLines, warnings } = config
   const propose = waysToConfigure(origin, env)
@@ -157,8 +157,8 @@ const doubtAt =
   }
 
 /**
- * What svc 0.1 adds to an answer for a type without a monitor: a warning of the monitor `Configuration`, or
- * `configuration` without its message for a caller on another machine.
+ * Whether svc 0.1 has added this summary to an answer for a type without a monitor: a warning of the monitor
+ * `Configuration`, or `configuration` without its message for a caller on another machine.
  */
 const isOwnCheckOf01 = ({ MonitorName = '', Results = [] }: MonitorSummary): boolean =>
   MonitorName.toLowerCase() === 'configuration' &&

@@ -193,8 +193,8 @@ const incidentTexts = ({ incidents }: HistoryRow): string =>
 const mostOnTerminal = 50
 
 /**
- * What a terminal lists below the availability, the latest first: without those of victims that are named beside their
- * cause.
+ * The incidents that a terminal lists below the availability, the latest first: without those of victims that are named
+ * beside their cause.
  */
 export function incidentsToShow(rows: readonly HistoryRow[]): {
   readonly visible: readonly IncidentRow[]

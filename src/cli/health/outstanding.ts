@@ -8,18 +8,18 @@ import { cut, width } from '../render/width.ts'
 /** Milliseconds of a check before a terminal names what is out: at first, nearly everything is. */
 const quietMs = 1_000
 
-/** What a check waits for. */
+/** The monitors or types that a check waits for. */
 export type Waiting = {
   /** The names of monitors or, if a server runs them, of types that have not ended, in their order. */
   readonly names: readonly string[]
   readonly total: number
-  /** What `total` counts, if it counts something other than monitors. */
+  /** The unit of `total`, if it counts something other than monitors. */
   readonly unit?: 'types'
   /** How many of those that have ended failed. */
   readonly failed?: number
 }
 
-/** What counts as a failure before the verdict: a check that was cut short or skipped is none. */
+/** Whether a monitor counts as failed before the verdict: a check that was cut short or skipped is no failure. */
 const isFailure = ({ results }: MonitorEnd): boolean =>
   results.some(({ status, notChecked }) => status === 'failed' && notChecked === undefined)
 

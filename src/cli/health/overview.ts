@@ -15,7 +15,7 @@ import { entryMark, hintTexts, type Look, limited, maxName, message, ownCauses, 
 /** Above this number of lines, the monitors that are ok become one line, and failures stand last. */
 const maxLines = 30
 
-/** What one monitor, or an answer itself, has to say. */
+/** The rows and counts of one monitor, or of an answer itself. */
 type Item = {
   readonly host: boolean
   /** The row of a monitor that is ok or did not run. Undefined if anything is wrong. */
@@ -122,7 +122,7 @@ function wholeRow(
   }
 }
 
-/** What a check measured, in a few words: `latency 12 ms`. */
+/** The measurement of a check, in a few words: `latency 12 ms`. */
 function figureText({ check, measurement }: Reading): string | undefined {
   if (!measurement) return undefined
   const figure = showFigure(measurement)

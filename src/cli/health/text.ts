@@ -50,7 +50,10 @@ export const limited = (text: string, marks: Pick<Marks, 'more'>, most = maxText
 
 export const entryMark = (entry: EntryReading): Mark => (entry.level === 'unknown' ? 'fail' : entry.level)
 
-/** What an entry says beyond the results of its monitors: why there is no answer, what a foreign server adds. */
+/**
+ * The causes of an entry beyond the results of its monitors: the reason for a missing answer, and additions of a
+ * foreign server.
+ */
 export function ownCauses(entry: EntryReading): readonly string[] {
   const explained = new Set(results(entry).map(describeResult))
   const own = entry.causes.filter((cause) => !explained.has(cause))

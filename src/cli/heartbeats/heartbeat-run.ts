@@ -12,7 +12,7 @@ import { note } from '../render/note.ts'
 
 /** Bytes of output that are remembered, so that a secret is recognized even if the reported part begins inside it. */
 const maxRemembered = 64 * 1024
-/** What is reported of it: characters and lines. */
+/** The limits of the reported output: characters and lines. */
 const maxReported = 4_000
 const maxLines = 50
 
@@ -73,7 +73,7 @@ export function redact(text: string, env: ProcessEnvironment): string {
 }
 
 export type JobOptions = {
-  /** What both reports contain: the name, and what the flags say. */
+  /** The contents of both reports: the name, and the values of the flags. */
   readonly report: ReportHeartbeat
   /** Milliseconds that the run may take, as the job announces. */
   readonly maxMs: number | undefined

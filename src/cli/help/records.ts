@@ -13,7 +13,7 @@ export type CommandAnswer = {
   readonly fields: readonly string[] | undefined
 }
 
-/** What every command prints for scripts, in the order of the commands. */
+/** The answers that every command prints for scripts, in the order of the commands. */
 export async function answersOf(commands: Commands): Promise<readonly CommandAnswer[]> {
   const perCommand = Object.entries(commands).map(async ([id, load]) => {
     const { answers } = await load()

@@ -7,7 +7,7 @@ export type ProcessEnvironment = Readonly<Record<string, string | undefined>>
 /** `--color`. */
 export type ColourFlag = 'auto' | 'always' | 'never'
 
-/** What a renderer has to know of the stream that shows its text. */
+/** The properties of the stream that shows the text of a renderer. */
 export type Screen = {
   readonly isTTY: boolean
   /** Undefined where nobody knows it, as in a pipe. */
@@ -60,8 +60,8 @@ export type Signals = {
 type Report = (error: unknown) => Promise<void>
 
 /**
- * What a command line reads, writes and leaves behind. `main` and every command reach the process only through it, so
- * that one process can run several command lines, each with an `Io` of its own.
+ * The environment of a command line: everything that it reads, writes and leaves behind. `main` and every command reach
+ * the process only through it, so that one process can run several command lines, each with an `Io` of its own.
  */
 export type Io = {
   readonly env: ProcessEnvironment

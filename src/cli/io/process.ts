@@ -12,7 +12,7 @@ import { OutputScreen } from './terminal.ts'
 /** The target of answers about this machine. */
 export const thisMachine = 'this machine'
 
-/** What is the same for every command line of this process. */
+/** The facts and functions that are the same for every command line of this process. */
 export const machine = {
   platform: process.platform,
   arch: process.arch,

@@ -78,7 +78,7 @@ export function askKeychain(
 
 /** The purpose of a keychain access. `prove` comes before the sign-in asks for the password. */
 export type Purpose = 'prove' | 'keep' | 'use' | 'forget'
-/** What is stored: the token of a sign-in, or a secret for svc.yaml. */
+/** The kind of an entry: the token of a sign-in, or a secret for svc.yaml. */
 export type What = 'token' | 'secret'
 
 const waysOut: Record<What, readonly string[]> = {

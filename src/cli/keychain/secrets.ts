@@ -6,7 +6,7 @@ import type { ProcessEnvironment } from '../io/io.ts'
 import { awaitShare, readPrivate, settingsFolder, writePrivate } from '../settings/private-file.ts'
 import { keychainEntry } from './index.ts'
 
-/** What lists show of a secret: everything but its value. */
+/** A secret in lists: everything but its value. */
 export type SecretFacts = { readonly name: string; readonly host: string; readonly port: number }
 
 const entry = (name: string, env: ProcessEnvironment) => keychainEntry('secrets', name, env, 'secret')

@@ -48,7 +48,7 @@ export const receivers = list<ReceiverConfig>()({
   ],
 })
 
-/** What became of the test messages. */
+/** The outcomes of the test messages. */
 export const receiverTests = list<ReceiverTest>()({
   around: ['target'],
   rows: 'tests',

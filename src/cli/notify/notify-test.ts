@@ -11,7 +11,7 @@ import {
 } from '../../core/watch/notify/index.ts'
 import { machine, packageJson } from '../io/process.ts'
 
-/** What became of a test message. */
+/** The outcome of a test message. */
 export type ReceiverTest = {
   readonly name: string
   readonly kind: string

@@ -81,7 +81,7 @@ export const quiets = list<QuietRow>()({
 /** Names that an answer lists. */
 const maxNames = 20
 
-/** What was silenced or acknowledged just now. */
+/** The silences or acknowledgements that a command has just made. */
 export function renderQuiet(rows: readonly QuietRow[], target: string, output: ListOutput, more = 0): string {
   const [first] = rows
   if (!output.screen.isTTY || output.json || !first)
@@ -111,7 +111,7 @@ export function renderQuiet(rows: readonly QuietRow[], target: string, output: L
   return `${headline('ok', sentence, screen)}\n${pairs(facts, screen)}`
 }
 
-/** What was ended just now. */
+/** The silence or acknowledgement that a command has just ended. */
 export function renderEnded(row: QuietRow, target: string, output: ListOutput): string {
   const forMachines = quiets.single(row, { target }, output)
   if (forMachines !== undefined) return forMachines

@@ -43,7 +43,7 @@ export function membersOf({ properties, required }: JsonShape): JsonShapes {
   )
 }
 
-/** What a command prints with `--json`. */
+/** The form of the document that a command prints with `--json`. */
 export type Answer = {
   /** The JSON Schema of the document. */
   readonly schema: () => JsonShape
@@ -58,7 +58,7 @@ export const documentText = (around: object, things: string, rows: readonly obje
 export const documentShape = (around: JsonShapes, things: string, row: JsonShape): JsonShape =>
   objectOf({ ...around, [things]: listOf(row) })
 
-/** What stands around the rows: the place, and more that all rows share. */
+/** The members around the rows: the place, and more that all rows share. */
 type Around = JsonShapes & ({ readonly store: JsonShape } | { readonly target: JsonShape })
 
 export type JsonDocument<Row, Member extends string> = Answer & {

@@ -8,7 +8,7 @@ export function renderDone(
   as: ListOutput & {
     readonly sentence: string
     readonly word: 'removed' | 'revoked' | 'forgotten'
-    /** What the place is (default `Store`). */
+    /** The kind of the place (default `Store`). */
     readonly of?: 'Store' | 'Target'
     /** The JSON document. */
     readonly document: () => string

@@ -33,7 +33,7 @@ import {
 type Column<Row> = {
   /** The column's title in the table. Without it the table leaves the column out. */
   readonly title?: string
-  /** What the table shows, where that is not the value itself. */
+  /** The cell of the table, where that is not the value itself. */
   readonly cell?: (row: Row) => CellText
   /**
    * In a table that is too wide, columns shrink in this order, starting at 1. Among columns with the same number, the
@@ -89,7 +89,7 @@ type Declaration<Row, Columns extends readonly Column<Row>[], Place extends stri
   readonly headline?:
     | readonly [one: string, many: string]
     | ((rows: readonly Row[], common: Common<NoInfer<Place>>) => Headline)
-  /** What a terminal shows when there are no rows: a sentence, and the command that creates the first. */
+  /** The sentence for a terminal without rows, and the command that creates the first row. */
   readonly empty?: { readonly sentence: string; readonly next?: string }
 }
 

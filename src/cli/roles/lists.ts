@@ -14,7 +14,7 @@ const listFacts = (lists: Lists, target: string): FactRows => [
   ['Where', target],
 ]
 
-/** What is known of each grant, below its name. */
+/** The facts about each grant, below its name. */
 const grantRows = (grants: readonly GrantFacts[] | undefined, now: Date): FactRows =>
   (grants ?? []).flatMap((grant) => {
     const text = grantText(grant, now)
@@ -83,7 +83,7 @@ const grantShape = objectOf({
   Reason: optional(string),
 })
 
-/** What is known of the grants. Absent in JSON where nothing is, and left out of records. */
+/** The facts about the grants. Absent in JSON where there are none, and left out of records. */
 function grantsColumn<Row extends { readonly grants?: readonly GrantFacts[] | undefined }>() {
   const instant = (at: number | undefined) => (at === undefined ? undefined : new Date(at).toISOString())
   return {

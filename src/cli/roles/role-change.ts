@@ -39,7 +39,10 @@ export type RoleChanged = {
   /** All roles and permissions after the change, oldest first. With `dryRun`, those before it. */
   readonly all: Lists
   readonly dryRun: boolean
-  /** What is known of the grants behind `all` that end, or were asked about. Undefined where the server did not say. */
+  /**
+   * The facts about the grants behind `all` that end, or were asked about. Undefined where the server did not report
+   * them.
+   */
   readonly grants?: readonly GrantFacts[] | undefined
   /** Possible mistakes, one sentence each. */
   readonly notes: readonly string[]
@@ -161,7 +164,7 @@ async function described(
   return { action, userName, dryRun, notes: [...notes, ...more], changed, unchanged, all, grants }
 }
 
-/** What the user has already and gets another end for. `after`: undefined in a dry run. */
+/** The roles and permissions that the user has already and that get another end. `after`: undefined in a dry run. */
 function movedEnds(change: RoleChange, before: RoleAnswer, after: RoleAnswer | undefined): Lists {
   const { expires } = change
   const moves = (kind: GrantFacts['kind'], name: string): boolean => {
@@ -309,7 +312,7 @@ export async function giveBackRoles(asking: Asking, lists: Lists, userName: stri
   return await described(asking, change, after.before ?? lists, after, [])
 }
 
-/** What a change really changes, for a user with the lists `before`. */
+/** The roles and permissions that a change really changes, for a user with the lists `before`. */
 const changedBy = (change: RoleChange, before: Lists): Lists =>
   change.action === 'assign' ? without(change, before) : within(change, before)
 

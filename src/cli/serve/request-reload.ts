@@ -12,7 +12,7 @@ import {
   serveWithId,
 } from '../session/running.ts'
 
-/** What chooses one of several servers. Without any of them, the svc.yaml that commands here use decides. */
+/** The values that choose one of several servers. Without any of them, the svc.yaml that commands here use decides. */
 export type WhichServe = {
   readonly pid?: number | undefined
   readonly config?: string | undefined

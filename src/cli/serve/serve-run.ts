@@ -148,7 +148,7 @@ type Hangup = {
   /** Whether SIGHUP ends this server. */
   readonly ends: boolean
   readonly release: () => void
-  /** What a SIGHUP causes from now on, and at once if one has come before. */
+  /** Sets the reload that a SIGHUP starts from now on, and starts it at once if one has come before. */
   readonly reloadWith: (reload: () => Promise<void>) => void
 }
 

@@ -132,7 +132,7 @@ export abstract class StoreCommand extends TargetCommand {
   }
 }
 
-/** What the user calls the fields of a request: an argument, a flag, or the thing itself. */
+/** The user's names for the fields of a request: an argument, a flag, or the thing itself. */
 const inputs: Readonly<Record<string, string>> = {
   UserName: 'NAME',
   Name: 'NAME',

@@ -14,8 +14,8 @@ export type SecondStore = {
 }
 
 /**
- * What keeps root from a second store where `svc.service` has one (P8). Undefined for other accounts, for a store that a
- * flag or a variable chooses, and on a machine without the store of a service.
+ * The fault and the warning that keep root from a second store where `svc.service` has one (P8). Undefined for other
+ * accounts, for a store that a flag or a variable chooses, and on a machine without the store of a service.
  */
 export async function secondStore(
   flags: { readonly store?: string | undefined },

@@ -8,9 +8,9 @@ export type TargetFlags = {
   readonly local?: boolean | undefined
   readonly profile?: string | undefined
 }
-/** What names a svc.yaml or a store, and with it this machine. */
+/** The flags that name a svc.yaml or a store, and with it this machine. */
 export type LocalFlags = { readonly config?: string | undefined; readonly store?: string | undefined }
-/** What chose the server: a flag or variable of this call, or the settings. */
+/** The origin of the choice of the server: a flag or variable of this call, or the settings. */
 export type Origin = '--server' | 'SVC_SERVER' | '--profile' | 'SVC_PROFILE' | 'current profile'
 /** The target of a command: a server, or this machine in process. */
 export type CommandTarget =

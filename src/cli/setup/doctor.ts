@@ -20,12 +20,12 @@ import type { Settings } from '../settings/profiles.ts'
 import { type CommandTarget, chooseTarget } from '../settings/target.ts'
 import { type InForce, inForce } from './in-force.ts'
 
-/** What one check of the installation found. */
+/** The finding of one check of the installation. */
 export type InstallationFinding = {
   readonly check: string
   readonly status: 'ok' | 'warning' | 'failed' | 'skipped' | 'not checked'
   readonly message: string
-  /** What to do, where something is to be done. */
+  /** The next step, where something is to be done. */
   readonly next?: string | undefined
   /** The exit code that a command would end with for the same reason. Present on failures. */
   readonly exitCode?: number | undefined
@@ -34,7 +34,7 @@ export type InstallationFinding = {
 type Outcome = Omit<InstallationFinding, 'check'>
 const ok = (message: string, next?: string): Outcome => ({ status: 'ok', message, next })
 const skipped = (message: string, next?: string): Outcome => ({ status: 'skipped', message, next })
-/** What should have been checked and could not be. */
+/** The outcome of a check that should have run and could not. */
 const notChecked = (message: string): Outcome => ({ status: 'not checked', message })
 const warning = (message: string, next?: string): Outcome => ({ status: 'warning', message, next })
 const failed = (message: string, next?: string, exitCode: number = exits.local.code): Outcome => ({

@@ -7,13 +7,13 @@ import { settingsFolder } from '../settings/private-file.ts'
 import type { Settings } from '../settings/profiles.ts'
 import { effective } from './config-keys.ts'
 
-/** What a command started now would use, and what decided that. Values never contain secrets. */
+/** A setting that a command would use if it started now, and the origin of its value. Values never contain secrets. */
 export type InForce = {
   readonly key: string
   readonly value: string | undefined
   /** A flag, a variable, `profile NAME`, a file or `default`. */
   readonly origin: string
-  /** What a reader should know besides: why something is missing or has no effect. */
+  /** A note for the reader: why something is missing or has no effect. */
   readonly note?: string | undefined
 }
 

@@ -82,7 +82,7 @@ export async function runHealth(path: string, isNamed: boolean, io: Io): Promise
   await Promise.race([once(child, 'close'), once(child, 'error')]).catch(() => {})
 }
 
-/** What to run next, in words that can be pasted. */
+/** The commands to run next, in words that can be pasted. */
 export function nextCommands(
   path: string,
   { isStarter, isNamed }: { readonly isStarter: boolean; readonly isNamed: boolean },

@@ -81,7 +81,7 @@ export const serverProfiles = list<ServerProfile & { readonly current: boolean }
 
 const mark = (current: boolean): string => (current ? '*' : '')
 
-/** What is in force on this machine. */
+/** The settings in force on this machine. */
 export const configuration = list<InForce>()({
   documentOnly: { target: string },
   rows: 'settings',
@@ -137,7 +137,7 @@ const installationStyles = {
   'not checked': 'caution',
 } as const
 
-/** What `svc doctor` found. */
+/** The findings of `svc doctor`. */
 export const installation = list<InstallationFinding>()({
   documentOnly: { target: string },
   rows: 'checks',

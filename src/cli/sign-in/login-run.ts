@@ -162,7 +162,10 @@ export async function keepSignIn(
     readonly profile: string | undefined
     /** The client of a sign-in at an OpenID provider. */
     readonly openId?: ServerProfile['openId']
-    /** What the server announces (O8). Undefined when it could not be read: the profile keeps what it has. */
+    /**
+     * Whether the server announces role changes in one request (O8). Undefined when that could not be read: the profile
+     * keeps what it has.
+     */
     readonly roleChangesInOneRequest?: boolean | undefined
   },
   env: ProcessEnvironment,

@@ -45,11 +45,11 @@ export type Parts = {
     | undefined
   readonly documentsOf: DocumentsOf
   readonly details: ServeOptions['details']
-  /** What a check of everything includes. */
+  /** The types that a check of everything includes. */
   readonly serverTypes: () => { readonly types: readonly ServerType[]; readonly configured: boolean }
-  /** What monitors found over time. `reads`: whether the caller may read the details of a type. */
+  /** The results of monitors over time. `reads`: whether the caller may read the details of a type. */
   readonly history: (request: Request<'history'>, reads: (type: ServerType) => boolean) => Promise<Response<'history'>>
-  /** What depends on monitors. `reads`: whether the caller may read the details of a type. */
+  /** The dependents of monitors. `reads`: whether the caller may read the details of a type. */
   readonly impact: (request: Request<'impact'>, reads: (type: ServerType) => boolean) => Promise<Response<'impact'>>
   /** Drills, loaded on first use. */
   readonly drills: () => Promise<Drills>
@@ -57,21 +57,21 @@ export type Parts = {
   readonly quietIn?:
     | ((run: Run, type: ServerType, honors: boolean) => QuietResults | undefined | Promise<QuietResults | undefined>)
     | undefined
-  /** What is silent. Absent without a store. */
+  /** The operations about silences. Absent without a store. */
   readonly quiet?: QuietOperations | undefined
   /** The nodes that share the store. */
   readonly nodes: NodesOperations
   /** Accounts, sessions and roles, opened on first use. Absent without a store. */
   readonly accounts?: (() => Promise<Accounts>) | undefined
 }
-/** What the operations use of drills. `by`: who asks. */
+/** The functions of drills that the operations use. `by`: who asks. */
 export type Drills = {
   readonly start: (request: Request<'startDrill'>, by: string) => Promise<Response<'startDrill'>>
   readonly get: (request: Request<'getDrill'>) => Promise<Response<'getDrill'>>
 }
 export type Accounts = { readonly data: Data; readonly access: Access }
 
-/** What a caller may see who only reads. Whoever may silence sees everything that belongs to it. */
+/** The view of a caller who only reads silences. Whoever may silence sees everything that belongs to them. */
 export type QuietReader = {
   /** Whether it reads the details of a type. */
   readonly reads: (type: ServerType) => boolean
@@ -309,8 +309,8 @@ const isOpenTo = (caller: Caller, details: ServeOptions['details']): boolean | P
   details === 'anyone' || readsHere(caller)
 
 /**
- * What a caller may see of the runs of each type, and of what belongs to no single type. Beyond loopback, callers who may
- * not read the details see statuses and fault classes only (S11).
+ * The views of a caller on the runs of each type, and on everything that belongs to no single type. Beyond loopback,
+ * callers who may not read the details see statuses and fault classes only (S11).
  */
 export async function viewOf(parts: Parts, call: Presented): Promise<HealthViews> {
   const open = await isOpenTo(call.caller, parts.details)
@@ -339,7 +339,7 @@ async function readableViews(parts: Parts, call: Call, type?: ServerType): Promi
 const everything: HealthViews = () => 'full'
 const nothing: HealthViews = () => 'brief'
 
-/** What the credential of a caller lets it see. */
+/** The views that the credential of a caller allows. */
 async function viewsOf(parts: Parts, call: Presented): Promise<HealthViews> {
   const identity = await identityOf(parts, call)
   return identity === undefined ? nothing : (type) => (readsDetails(identity, type) ? 'full' : 'brief')

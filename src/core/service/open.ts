@@ -232,7 +232,7 @@ const answersOf = ({ options, store, inForce }: Ground, opened: Opened, facts: R
 const loadNodes = () => import('./nodes/nodes-answer.ts')
 const loadImpact = () => import('./watch/impact.ts')
 const loadDrills = () => import('./drill/drill-answer.ts')
-/** What the answers load on first use. */
+/** The loaders of the modules that the answers load on first use. */
 const answerLoaders = [preloadOperations, loadNodes, loadDrills, async () => await (await loadImpact()).preloadImpact()]
 
 /** `Core.reload`. Absent in a command. */

@@ -70,14 +70,14 @@ export type OpenOptions = {
   /** Where refused sign-ins outlive this process. Absent: it forgets them. */
   readonly refusals?: RefusalStore | undefined
   /**
-   * What tries a monitor now, for the message of one that must not sign in. `type` is given if several types have a
-   * monitor of this name.
+   * Tries a monitor now, for the message of one that must not sign in. `type` is given if several types have a monitor
+   * of this name.
    */
   readonly tryNow?: ((monitor: string, type: ServerType | undefined) => Promise<string>) | undefined
   /** In `svc serve`: prepares the accounts of the store before anybody can sign in. Rejects if nobody may. */
   readonly firstUse?: ((accounts: OwnAccounts) => Promise<void>) | undefined
   /** In `svc serve`: what happens to the store beside the requests. */
   readonly log?: KeeperLog | undefined
-  /** What a hash of a password costs. Only tests give one: svc itself always uses that of P1. */
+  /** The cost of a hash of a password. Only tests give one: svc itself always uses that of P1. */
   readonly hashCost?: HashCost | undefined
 }

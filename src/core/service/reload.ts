@@ -5,7 +5,7 @@ export type ReloadPart = Required<Pick<Part, 'metrics'>> & {
   readonly attempt: <T>(work: () => Promise<T>) => Promise<T>
 }
 
-/** What /metrics shows of the configuration in force. `now`: seconds since 1970. */
+/** The part of /metrics about the configuration in force. `now`: seconds since 1970. */
 export function reloadPart(now: () => number): ReloadPart {
   let isSuccessful = true
   let succeededAt = now()

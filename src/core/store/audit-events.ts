@@ -1,5 +1,5 @@
 type AuditEventRow = {
-  /** What has happened, for the reference. */
+  /** The event as a sentence, for the reference. */
   readonly sentence: string
   /** Anonymous callers can cause it: the entry is deleted after 90 days, and a comparison of two stores ignores it. */
   readonly isRefusal?: true

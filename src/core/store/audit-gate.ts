@@ -5,7 +5,7 @@ import type { Later } from './dialect.ts'
 import type { StoreLink } from './link.ts'
 import type { Db } from './tables.ts'
 
-/** What an inserted entry returns that nobody waits for. */
+/** The part of an entry that its insert returns if nobody waits for it. */
 export type InsertedEntry = Pick<ChainEntry, 'id' | 'correlationId'>
 
 /** How much of an entry its insert returns: all of it where a gate waits for it. */
@@ -15,7 +15,7 @@ type Inserted = { readonly returned: Returned; readonly entries: Later<InsertedE
 
 const insertedBy = new WeakMap<Db, Inserted>()
 
-/** What the entries of this transaction must return. */
+/** The part of each entry that its insert in this transaction must return. */
 export const returned = (tx: Db): Returned => insertedBy.get(tx)?.returned ?? 'nothing'
 
 export function passInserted(tx: Db, inserted: Later<unknown>): void {

@@ -2,8 +2,8 @@ import { uptime } from 'node:os'
 import { performance } from 'node:perf_hooks'
 
 /**
- * What svc knows of the clock of its store. Everything that ends (sessions, tokens, keys, locks) is stored as an instant,
- * and several machines may use the store: all of them go by the store's clock, so that the wrong clock of one machine ends
+ * The estimate of the store's clock. Everything that ends (sessions, tokens, keys, locks) is stored as an instant, and
+ * several machines may use the store: all of them go by the store's clock, so that the wrong clock of one machine ends
  * nothing early on the others (W12). The functions of this file only compute; `store-clock.ts` reads the clocks.
  *
  * Instants are milliseconds since 1970. Elapsed times are milliseconds of a clock that nobody sets.
@@ -57,7 +57,7 @@ export function afterReading(state: StoreClockState | undefined, reading: StoreC
   return { elapsedAt, storeAt, errorMs, offset, jumpMs }
 }
 
-/** What the store's clock shows when this much time has elapsed. */
+/** The time on the store's clock when this much time has elapsed. */
 export const storeTime = ({ storeAt, elapsedAt }: StoreClockState, elapsed: number): number =>
   Math.round(storeAt + (elapsed - elapsedAt))
 

@@ -49,7 +49,10 @@ export type Grant = {
   readonly grantedBy: string | undefined
   readonly reason: string | undefined
 }
-/** What a user holds: the names, and the grants behind them, all in the order in which they were granted. */
+/**
+ * The roles and permissions of a user: the names, and the grants behind them, all in the order in which they were
+ * granted.
+ */
 export type Holdings = Grants & { readonly grants: readonly Grant[] }
 /** Grants that have ended are not among them. */
 export type User = UserRow & Holdings
@@ -125,7 +128,9 @@ export type SignedInSession = {
   /** The kind of its refresh token, if it has one. */
   readonly kind: RefreshRow['kind'] | undefined
 }
-/** What a user signs in with by HTTP Digest (A12). `sha256` and `md5` are H(userName:realm:password) in hex. */
+/**
+ * The secret with which a user signs in by HTTP Digest (A12). `sha256` and `md5` are H(userName:realm:password) in hex.
+ */
 export type DigestSecret = {
   readonly realm: string
   readonly sha256: string
@@ -159,7 +164,7 @@ export type KeyRow = {
 export type AuditRow = Omit<AuditFacts, 'at'> & { readonly at: number }
 /** Gets the entries of each transaction before it commits (S14). */
 export type AuditGate = {
-  /** What it throws prevents the change. A transaction that is repeated passes its entries again. */
+  /** Prevents the change if it throws. A transaction that is repeated passes its entries again. */
   readonly pass: (entries: readonly ChainEntry[]) => Promise<void>
   /** The transaction of these entries was not committed, as far as is known. SQLite uses their ids again. */
   readonly withdraw: (entries: readonly ChainEntry[]) => void
@@ -174,7 +179,7 @@ export type AuditFilter = {
   /** Those that assigned or removed this role. */
   readonly role?: string | undefined
 }
-/** What the audit says of the past. */
+/** The queries of the audit about the past. */
 export type AuditPast = {
   /** Newest first. `before` limits the list to entries with a smaller id. */
   readonly list: (
@@ -221,7 +226,7 @@ export type AuditSeals = {
   readonly ids: (after: number) => Promise<readonly { readonly id: number; readonly seal: number | undefined }[]>
 }
 /**
- * What a heartbeat reports of a run: its start, or with `durationMs` its end. The start of a run keeps the status and
+ * The report of a heartbeat on a run: its start, or with `durationMs` its end. The start of a run keeps the status and
  * the message of the run before it.
  */
 export type ReportedRun = Pick<JobRun, 'id' | 'durationMs' | 'exitCode' | 'maxMs' | 'output'>
@@ -239,10 +244,10 @@ export type SignInRecord = {
   readonly endsSession: string | undefined
   /** The roles that the sign-in has from claims, and until when. They belong to its family and are not grants. */
   readonly claimedRoles?: { readonly roles: readonly string[]; readonly endsAt: number } | undefined
-  /** What else the right password changes, of this user. */
+  /** The other changes that the right password makes, for this user. */
   readonly settles?: (Settlement & { readonly user: Pick<User, 'id' | 'userName' | 'email'> }) | undefined
 }
-/** What a right secret changes in the limits of its name (P5). */
+/** The changes that a right secret makes to the limits of its name (P5). */
 export type Settlement = {
   /** The counter that it removes. */
   readonly clears: string | undefined
@@ -264,7 +269,7 @@ export type StoredRoleChange = {
   /** Called in the transaction, with what the user holds before the change. What it throws prevents the change. */
   readonly refuse?: ((before: Holdings, edits: GrantEdits) => void) | undefined
 }
-/** What a change does to the grants of a user. */
+/** The edits that a change makes to the grants of a user. */
 export type GrantEdits = {
   readonly removed: readonly Grant[]
   /** In the order requested. */
@@ -580,7 +585,7 @@ export type Data = {
      */
     readonly rename: (moves: (series: readonly string[]) => readonly SeriesMove[]) => Promise<void>
   }
-  /** What somebody silenced or acknowledged by hand. */
+  /** The silences and acknowledgements that somebody made by hand. */
   readonly quiets: QuietRows
   /**
    * The history of results: of an embedded store in a file of its own, which `open` or the first write makes, otherwise in tables
@@ -589,7 +594,7 @@ export type Data = {
   readonly history: HistoryRows
   /** Confirmed states and incidents, in the database of the history. Its writes say nothing about the store, either. */
   readonly states: StatesRows
-  /** What receivers of notifications know, in the database of the history, too. */
+  /** The state of the notifications by receiver, in the database of the history, too. */
   readonly outbox: OutboxRows
   /**
    * Nodes that share the store, and what they store of states and of what receivers know, fenced. In the database of the history,

@@ -25,7 +25,7 @@ export type DriverConnection = {
 }
 export type QueryOutcome = { readonly rows: readonly unknown[]; readonly changed: number | undefined }
 
-/** What to do with the outcome of a statement that need not be sent at once. */
+/** The callbacks for the outcomes of statements that need not be sent at once. */
 const deferred = new WeakMap<CompiledQuery, (outcome: QueryOutcome) => void>()
 
 /** The outcome of a deferred statement, from the answer to the statement that was sent with it on. */

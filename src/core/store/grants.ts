@@ -1,7 +1,7 @@
 import type { Grant, GrantEdits, Grants, Holdings, StoredRoleChange } from './data.ts'
 
 /**
- * What decides about grants over time (O8): pure functions of the grants and an instant, in milliseconds since 1970.
+ * The decisions about grants over time (O8): pure functions of the grants and an instant, in milliseconds since 1970.
  */
 
 /** The role of administrators, which at least one user must have (O6). */
@@ -38,7 +38,7 @@ export const newGrants = ({ roles, permissions }: Grants, endsAt: number | undef
     ...[...new Set(permissions)].map((name) => ({ kind: 'permission', name }) as const),
   ].map((grant) => ({ ...grant, endsAt, ...by }))
 
-/** What a change does to the grants of a user. A name that is both added and removed stays. */
+/** The edits that a change makes to the grants of a user. A name that is both added and removed stays. */
 export function grantEdits(
   grants: readonly Grant[],
   { add, remove, endsAt }: Pick<StoredRoleChange, 'add' | 'remove' | 'endsAt'>,

@@ -40,14 +40,17 @@ export type { Backup } from './upkeep/backup.ts'
 export type { Keeper, KeeperLog } from './upkeep/keeper.ts'
 // Loaded on demand: only `svc serve` needs the keeper and the marker, only completion the names, only root the store of the
 // service, and only a few commands the last ones.
-/** What only a server and the commands of the audit need. */
+/** Loads the module of the seals, which only a server and the commands of the audit need. */
 export const loadSeals = async () => void (await import('./rows/seals.ts'))
 export const loadMarkers = async () => (await import('./own-marker.ts')).keepMarker
 export const loadNodesOfNewerStore = async () => (await import('./newer-nodes.ts')).nodesOfNewerStore
 export const loadHold = async () => (await import('./hold.ts')).holdStore
 export const ownSchemaCheck = () => schemaCheck(migrations)
 export const loadKeeper = async () => (await import('./upkeep/keeper.ts')).keepStore
-/** What compares the schema while a server runs. Loaded before it listens, as everything that requests use. */
+/**
+ * Loads the module that compares the schema while a server runs: before the server listens, as everything that requests
+ * use.
+ */
 export const loadInspection = async () => await import('./inspect-schema.ts')
 export const loadStoredNames = async () => (await import('./names.ts')).storedNames
 export const loadServiceStore = async () => (await import('./service-store.ts')).storeOfService

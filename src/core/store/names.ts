@@ -2,7 +2,7 @@ import { isThere } from '../base/files/index.ts'
 import { sqlite } from '../base/lazy.ts'
 import { refuseUnsafe, storeKind } from './path.ts'
 
-/** What the names are of. */
+/** The kind of object that the names identify. */
 export type StoredNames = 'users' | 'roles' | 'permissions' | 'keys' | 'agents'
 
 const queries: Readonly<Record<StoredNames, string>> = {

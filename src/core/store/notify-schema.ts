@@ -1,6 +1,6 @@
 import type { Words } from './schema.ts'
 
-/** What each receiver of notifications knows of each check. Released: never changed. */
+/** The state of the notifications about each check, by receiver. Released: never changed. */
 export const notifyTables = ({ text, strict }: Words): string => `
 CREATE TABLE "notifyRows" (
   "id" ${text} PRIMARY KEY,

@@ -3,8 +3,8 @@ import { sanitizeAndCut } from '../base/sanitize.ts'
 import { type FoundObject, type OwnSchema, ownSchema, unknownObjects } from './schema.ts'
 
 /**
- * What a schema has beside the objects of svc. Nobody but svc makes objects that change what its tables contain: a trigger
- * may grant a role again after each removal. Pure, but for the text of the queries.
+ * The objects in a schema beside those of svc. Nobody but svc makes objects that change what its tables contain: a
+ * trigger may grant a role again after each removal. Pure, but for the text of the queries.
  */
 
 /** More objects are not listed. Those that are refused come first. */
@@ -125,7 +125,7 @@ export function namesOf(objects: readonly ForeignObject[]): string {
   return [...objects.slice(0, maxNamed).map(({ label }) => label), ...(more > 0 ? [`${more} more`] : [])].join(', ')
 }
 
-/** What removes them, or what else helps. */
+/** The ways to remove the objects, or another remedy. */
 export function waysToRemove(objects: readonly ForeignObject[]): readonly string[] {
   const drops = objects.slice(0, maxNamed).flatMap(({ drop }) => drop ?? [])
   return [

@@ -113,8 +113,8 @@ function identityOf(path: string): FileIdentity {
 }
 
 /**
- * What has happened to the files of a store that a process has opened, as the end of a sentence. Undefined: nothing. A
- * process writes to the files that it has opened, wherever they are now: what is acknowledged after such a change is lost.
+ * The change to the files of a store that a process has opened, as the end of a sentence. Undefined: none. A process
+ * writes to the files that it has opened, wherever they are now: what is acknowledged after such a change is lost.
  */
 export function changeOf(opened: StoreFiles, now: StoreFiles): string | undefined {
   if (now.database === undefined) return 'has been moved or removed while svc uses it'

@@ -8,7 +8,9 @@ export type ServiceStore = {
   readonly account: string
   /** As shown to people: the path of a file that exists, or a URL without its password. */
   readonly store: string
-  /** What a command of this account needs in its environment to use the same store, as in `SVC_HOME=/srv/svc`. */
+  /**
+   * The environment variables that a command of this account needs to use the same store, as in `SVC_HOME=/srv/svc`.
+   */
   readonly variables: readonly string[]
 }
 

@@ -16,7 +16,7 @@ import type { Db } from './tables.ts'
  */
 const blockingMs = 20
 
-/** What distinguishes the databases of svc. */
+/** The properties in which the databases of svc differ. */
 export type SqliteForm = {
   /** The number in the header of the file. */
   readonly id: number

@@ -103,7 +103,7 @@ function bashWord(value: string, current: string): string {
   return rest.replace(/[^\w@%+=:,./*-]/g, '\\$&')
 }
 
-/** What may stand at the cursor. */
+/** The candidates at the cursor. */
 async function candidatesFor(line: TypedLine, registry: Registry, env: ProcessEnvironment): Promise<Candidates> {
   const { words, current } = line
   if (words.includes('--')) return 'files'

@@ -10,7 +10,7 @@ import type { OpenIdProvider } from './server-providers.ts'
 /** The parts of the connection to svc's server that also apply to the provider. */
 export type ProviderLink = Pick<ClientOptions, 'caFile' | 'userAgent' | 'env'>
 
-/** What the provider's configuration says (OpenID Connect Discovery 1.0, RFC 8414). */
+/** The configuration of the provider (OpenID Connect Discovery 1.0, RFC 8414). */
 export type DiscoveredProvider = {
   readonly issuer: string
   readonly authorization: URL | undefined

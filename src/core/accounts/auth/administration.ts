@@ -128,7 +128,7 @@ function withDigest(user: UserFacts, secret: DigestSecret | undefined): UserFact
   return { ...user, digest: secret === undefined ? 'none' : refused ? 'not for Admin' : 'valid' }
 }
 
-/** What is wrong with the values of a new user, as fields of the response. */
+/** The problems with the values of a new user, as fields of the response. */
 async function problems(input: NewUser): Promise<Problems> {
   const { userName, email, displayName, password } = input
   return [
@@ -163,7 +163,7 @@ export async function findUser({ users }: Pick<Data, 'users'>, name: string): Pr
 
 export const asActor = ({ who, correlationId, reason }: AdminActor): Actor => ({ who, correlationId, reason })
 
-/** What may be shown of a user: everything but the password hash. */
+/** The facts about a user that may be shown: everything but the password hash. */
 export const userFacts = (user: User): UserFacts => ({
   id: user.id,
   userName: user.userName,

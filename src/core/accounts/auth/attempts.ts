@@ -69,7 +69,7 @@ export type Attempt = {
     /** Whether this attempt was the last that the limit of the name allowed. */
     readonly last: boolean
   }>
-  /** What a success changes. It is not stored yet. */
+  /** The changes that a success makes. They are not stored yet. */
   readonly settlement: () => Settlement | undefined
   /** The secret was right, but does not sign in: it was neither a guess nor a success. */
   readonly withdrawn: () => Promise<void>

@@ -88,7 +88,7 @@ const isUsable = (user: User | undefined, issued: { readonly userId: string; rea
 
 type Rights = Pick<Identity, 'roles' | 'permissions' | 'ending'>
 
-/** What a user may do within a session: the grants, and the roles that the sign-in has from claims (A13). */
+/** The rights of a user within a session: the grants, and the roles that the sign-in has from claims (A13). */
 export function withClaimed(user: User, claimed: readonly string[] = []): Rights {
   const { roles, permissions } = user
   const granted = { roles: roles.filter((role) => !claimed.includes(role)), permissions }

@@ -31,7 +31,7 @@ export async function refusal(
   return undefined
 }
 
-/** What is wrong with a new password for this user, as fields of the response. `field` is the name of its field. */
+/** The problems with a new password for this user, as fields of the response. `field` is the name of its field. */
 export async function passwordProblems(
   field: string,
   password: string,
@@ -48,7 +48,7 @@ const common = 'is a common password, which attackers try first: use several unr
 const minWordLength = 3
 /** The longest common password has fewer characters. */
 const maxWordLength = 32
-/** What a word may have around it, at least, and still count as the whole password. */
+/** The number of characters that any word may have around it and still count as the whole password. */
 const littleAround = 5
 
 /**

@@ -4,7 +4,7 @@ import { Fault } from '../../base/errors.ts'
 import { type Place, waitForTurn } from './paced-queue.ts'
 import { maxPasswordBytes } from './password-policy.ts'
 
-/** What one hash costs. Memory in KiB. */
+/** The cost of one hash. Memory in KiB. */
 export type HashCost = { readonly memory: number; readonly passes: number; readonly parallelism: number }
 
 /** OWASP's first choice for argon2id (P1). */

@@ -33,7 +33,7 @@ const maxLength = 128
 export type RoleLists = {
   readonly AllRoles: readonly string[]
   readonly AllPermissions: readonly string[]
-  /** What a request wants to know besides, and its end (O8). */
+  /** The additional facts that a request asks for, and its end (O8). */
   readonly Meta?: Readonly<Record<string, string>>
 }
 

@@ -3,8 +3,9 @@ import { expiresKey } from '../../protocol/index.ts'
 import { adminGrant, type Grant, type GrantEdits } from '../../store/index.ts'
 
 /**
- * What a temporary Admin may not do (O8): make or prolong Admins, and grant anything beyond the own end. Pure: `until`
- * is the end of the caller's role Admin, `endsAt` that of what the edits grant.
+ * The faults of a change that a temporary Admin may not make (O8): one that makes or prolongs Admins, or grants
+ * anything beyond the own end. Pure: `until` is the end of the caller's role Admin, `endsAt` that of what the edits
+ * grant.
  */
 export function beyondOwnEnd(
   { added, changed }: GrantEdits,

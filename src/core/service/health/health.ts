@@ -70,7 +70,7 @@ export type HealthPart = Part &
     readonly changes: (next: Config) => Promise<PlanChanges>
     /** The latest report of each monitor, from when this part is open. What else runs monitors adds to it. */
     readonly latest: () => LatestReports | undefined
-    /** What a schedule uses of it. */
+    /** The functions of this part that a schedule uses. */
     readonly scheduleWork: (options: Pick<OpenOptions, 'log' | 'config'>) => ScheduleWork
     /** `Runtime.recent` */
     readonly recent: (views: HealthViews) => Promise<readonly RecentRun[]>
@@ -80,7 +80,7 @@ export type HealthPart = Part &
 
 type ConfigurationFacts = Pick<RuntimeFacts, 'configuration' | 'types' | 'ownTypes'>
 
-/** What follows from a configuration. */
+/** The values that follow from a configuration. */
 type Planned = {
   readonly config: OpenOptions['config']
   readonly repeatedNames: ReadonlySet<string>

@@ -32,7 +32,7 @@ export class RecentRuns {
     this.#whole.set(`${run.mode} ${type}`, run)
   }
 
-  /** What a reader with these views may see of each of these types and depths that has results. */
+  /** The runs of each of these types and depths with results, as a reader with these views may see them. */
   async of(types: readonly ServerType[], views: HealthViews): Promise<readonly RecentRun[]> {
     const recent: RecentRun[] = []
     const breathe = pace()

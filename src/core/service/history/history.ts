@@ -7,7 +7,9 @@ import type { Config } from '../../config/index.ts'
 import type { Data } from '../../store/index.ts'
 import type { OpenOptions, Part } from '../part.ts'
 
-/** What monitors remember from run to run, in the series of a store, by the names that svc.yaml gives to them. */
+/**
+ * The values that monitors keep from run to run, in the series of a store, by the names that svc.yaml gives to them.
+ */
 export function historyPart(
   { config }: OpenOptions,
   data: () => Promise<Data>,

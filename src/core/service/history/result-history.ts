@@ -288,7 +288,7 @@ const identityAt = (node: string | undefined, { key, type, name }: MonitorName):
 /** The key in the history: that of a monitor has its type, and that of the machine gets the type that shows it. */
 const keyOf = (type: ServerType, monitor: Parameters<typeof monitorKey>[0]): string => monitorKey({ ...monitor, type })
 
-/** What a single svc knew of this machine goes on under the name of its node. */
+/** The renames that move the history of this machine from a single svc to the name of its node. */
 function movesToNode({ machine }: Configured, node: string | undefined): readonly Rename[] {
   if (node === undefined) return []
   return machine.map((one) => ({ from: one.key, to: identityAt(node, one) }))
@@ -306,7 +306,7 @@ function keysOf({ origin, types }: Config): ((key: string) => boolean) | undefin
   return (key) => keys.has(plainKey(key)) || hosts.has(plainKey(key))
 }
 
-/** What a report says, for the history. Undefined: nothing. */
+/** The run in a report, for the history. Undefined: no check has a verdict. */
 function observedRun(
   report: MonitorReport,
   mode: ExecutionMode,

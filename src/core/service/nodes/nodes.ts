@@ -38,10 +38,10 @@ import type { StatesKeeper } from '../watch/states-keeper.ts'
 
 /** How often time passes for the membership. Milliseconds. */
 const tickMs = 1_000
-/** What a node takes over from another one begins within this time. Milliseconds. */
+/** The monitors that a node takes over from another one begin within this time. Milliseconds. */
 const takenSpreadMs = 3_000
 
-/** What follows the share of this node. */
+/** The parts that follow the share of this node. */
 export type ShareFollowers = {
   readonly schedule: Pick<SchedulePart, 'monitors' | 'reshare' | 'look'>
   readonly states: Pick<
@@ -66,7 +66,7 @@ export type NodesPart = Part & {
   readonly elsewhere: () => Promise<ReadonlyMap<ServerType, readonly MonitorElsewhere[]>>
 }
 
-/** What the nodes say of each other: whether one is out. */
+/** The monitor for the reports of the nodes on each other: whether one is out. */
 const spoken = monitorOfSvc(nodesKey)
 
 /**
@@ -359,7 +359,7 @@ export function nodesPart({
 const noFault = { fault: undefined, reason: undefined } as const
 const unknownFault = { fault: 'unknown', reason: undefined } as const
 
-/** What this node could run. */
+/** The settings of this node: the monitors that it could run. */
 function settingsOf(node: string, monitors: readonly ScheduledMonitor[], config: Config): MemberSettings {
   const watched = watchedMonitors(monitors, config)
   const { groups, formerly } = groupsOf(watched.filter(({ key }) => nodeOfKey(key) === undefined))

@@ -17,7 +17,7 @@ import { receiverKey } from '../../watch/outbox/index.ts'
 import { monitorOfSvc } from '../../watch/states/index.ts'
 import { familiesOfNode, type NodesPart, type ShareFollowers } from './nodes.ts'
 
-/** What reads the rows of nodes in a store that is too new. */
+/** The reader of the rows of nodes in a store that is too new. */
 export type RowsOfNodes = { readonly list: () => Promise<readonly NodeRow[]>; readonly close: () => Promise<void> }
 
 /**

@@ -50,8 +50,8 @@ export type DriverOptions = {
   /** The message about a subject. `marks`: tags besides those of its monitor. */
   readonly noticeOf: (item: NoticeItem, marks: readonly string[]) => Notice
   /**
-   * What is to be silent at a receiver that has silences of its own. Undefined while that is not known: its silences then
-   * stay as they are. Absent: nothing.
+   * The silences for a receiver that has silences of its own. Undefined while they are not known: its silences then
+   * stay as they are. Absent: none.
    */
   readonly mutes?: ((receiver: string) => readonly Mute[] | undefined) | undefined
   /** How long messages and commands wait for these. Milliseconds; default: 15 s. */

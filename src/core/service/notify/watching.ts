@@ -30,7 +30,7 @@ const maxFileMs = 5_000
 type Backlog = ReturnType<NotifyDriver['backlog']>
 
 export type WatchingPart = Part & {
-  /** Whether svc vouches for itself. */
+  /** Whether svc confirms that it monitors as it should. */
   readonly vouches: () => boolean
   /** Why it does not monitor as it should, by the last sample. */
   readonly reason: () => string | undefined

@@ -37,8 +37,8 @@ export type QuietStore = {
 }
 
 /**
- * What is quiet: windows of svc.yaml, and entries in the store. While the store fails, nothing changes: the known
- * entries remain in force until their ends.
+ * The silences in force: windows of svc.yaml, and entries in the store. While the store fails, nothing changes: the
+ * known entries remain in force until their ends.
  */
 export class QuietKeeper {
   readonly #store: QuietStore | undefined
@@ -207,7 +207,7 @@ export class QuietKeeper {
     )
   }
 
-  /** What was acknowledged of a monitor that svc.yaml has under another name is acknowledged under that name. */
+  /** Moves the acknowledgements of each renamed monitor to its name in svc.yaml. */
   #renamed(entries: readonly StoredQuiet[]): readonly StoredQuiet[] {
     if (this.#renames.size === 0) return entries
     return entries.map((entry) => {

@@ -40,8 +40,8 @@ const watchedMs = 60_000
 const maxMuteMs = 15_000
 
 /**
- * What is quiet, and the operations about it. In `svc serve`, `states` are those of its schedule; a command reads what
- * that schedule has stored.
+ * The silences in force, and the operations about them. In `svc serve`, `states` are those of its schedule; a command
+ * reads what that schedule has stored.
  */
 export function quietPart({
   options: { config, version, log },

@@ -5,7 +5,7 @@ import type { Data, Keeper, KeeperLog } from '../../store/index.ts'
 import { loadInspection, loadKeeper } from '../../store/index.ts'
 import type { Part } from '../part.ts'
 
-/** What `svc serve` does with its store beside the requests, and shows of it. */
+/** The work of `svc serve` on its store beside the requests, and the metrics of the store. */
 export function storePart(
   store: () => Promise<Data>,
   {

@@ -9,7 +9,7 @@ import { isUnreachable } from '../../watch/states/index.ts'
 
 export type ImpactQuestion = {
   readonly config: Config
-  /** What is confirmed of all checks. Absent: no schedule runs here. */
+  /** The confirmed states of all checks. Absent: no schedule runs here. */
   readonly checks: Iterable<ConfirmedCheck> | undefined
   /** A monitor, a type and a monitor, or a tag. */
   readonly monitor: string | undefined

@@ -10,7 +10,7 @@ import type {
 import type { Cause, IncidentRecord, SubjectState, SubjectView, Transition } from '../../watch/states/index.ts'
 import { victimsAmong } from './incident-answer.ts'
 
-/** What is wrong with a subject, and on which monitor it rests. */
+/** A subject with a fault, and the monitor on which the fault rests. */
 export type TroubledSubject = SubjectView & {
   /** The monitor on which a fault without an incident seems to rest. */
   readonly suspect?: Cause | undefined
@@ -104,7 +104,7 @@ function faultOf(state: SubjectState): Omit<OpenFault, 'check' | 'item'> {
   }
 }
 
-/** What a reader sees: names of the types that the reader may read, and counts of the rest. */
+/** The view of a reader: names of the types that the reader may read, and counts of the rest. */
 function readable(all: readonly Trouble[], views: HealthViews): Pick<Incidents, 'open' | 'hidden'> {
   const reads = ({ type }: Pick<Cause, 'type'>): boolean => views(type) === 'full'
   let hidden = 0

@@ -16,7 +16,7 @@ import { type CostOf, keysOf, loadLine, type ScheduledMonitor, scheduledMonitors
 import type { NodeMonitors } from './share.ts'
 import type { StatesClock, StatesPart } from './states.ts'
 
-/** What the schedule uses of the rest of svc. */
+/** The other parts of svc that the schedule uses. */
 export type ScheduleWork = {
   readonly config: Config
   /** Takes what sees each observation of any run begin. */
@@ -157,7 +157,7 @@ export function schedulePart(work: ScheduleWork, states: StatesPart, share?: Nod
     return { beganAt: beganAt + ahead, endedAt: endedAt + ahead }
   }
 
-  /** What a caller's run shows counts as well, unless the process stood still. */
+  /** Counts the report of a caller's run as well, unless the process stood still. */
   const onReport = (type: ServerType, mode: ExecutionMode, report: MonitorReport): void => {
     const one = byName.get(`${type} ${report.name}`)
     if (!schedule || closed || !one || report.observed === undefined) return
@@ -240,7 +240,7 @@ export function schedulePart(work: ScheduleWork, states: StatesPart, share?: Nod
     arm()
   }
 
-  /** What a run in progress finds counts for nothing. */
+  /** Stops a monitor: the results of a run in progress do not count. */
   const stop = (key: string, why: string): void => {
     running.get(key)?.controller.abort(new Error(why))
     running.delete(key)

@@ -16,9 +16,9 @@ export type ScheduledMonitor = {
 }
 
 /**
- * What `svc serve` runs by itself: the monitors of svc.yaml, and the host block of its types once, or once for each
- * different one. Nothing without a svc.yaml, and what `every: off` turns off. `node`: of several nodes that share a store,
- * the one of this machine. The monitors of the machine then have keys of their own.
+ * The monitors that `svc serve` runs by itself: those of svc.yaml, and the host block of its types once, or once for
+ * each different one. None without a svc.yaml, and none that `every: off` turns off. `node`: of several nodes that
+ * share a store, the one of this machine. The monitors of the machine then have keys of their own.
  */
 export async function scheduledMonitors(
   { origin, types, serve }: Config,
@@ -95,7 +95,7 @@ export function keysOf(scheduled: readonly ScheduledMonitor[]): (monitor: Planne
 }
 
 export type CostOf = Awaited<ReturnType<typeof loadCosts>>['costOf']
-/** What the schedule costs the watched servers while nothing fails. */
+/** The load of the schedule on the watched servers while nothing fails. */
 type Load = { readonly probes: number; readonly signIns: number }
 
 /** The load of some depths over `ms`, and the kinds whose cost svc cannot state. */

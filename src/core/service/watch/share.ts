@@ -17,6 +17,6 @@ export type NodeMonitors = {
   readonly spreadMs: () => number | undefined
   /** Who can be asked whether it reaches a monitor of the network. */
   readonly otherNode: (key: string) => OtherNode | undefined
-  /** What the nodes say of each other, as a monitor that no schedule runs. */
+  /** The reports of the nodes on each other, as a monitor that no schedule runs. */
   readonly spoken: WatchedMonitor
 }

@@ -23,11 +23,11 @@ const failureMs = 10_000
 const sharedFailureMs = 2_000
 /** For how long what all nodes have stored is not read again, and at least this many times as long as reading took. */
 const [rereadMs, rereadFactor] = [2_000, 20]
-/** What was read longer ago than this, and twice that time, says nothing about now. Milliseconds. */
+/** States that were read longer ago than this, and twice that time, are out of date. Milliseconds. */
 const staleMs = 15_000
 
 export type StatesKeeper = {
-  /** What an earlier process has stored. Nothing, if the store cannot be read: then states begin anew. */
+  /** The states that an earlier process has stored. None if the store cannot be read: then states begin anew. */
   readonly restore: () => Promise<Pick<StoredStates, 'ageMs' | 'states'>>
   /** Takes what the states report. It is stored within about a second. */
   readonly take: (effects: readonly Effect[]) => void
@@ -36,8 +36,8 @@ export type StatesKeeper = {
   /** The same; while the store cannot be read, those that it does not have yet. */
   readonly readableIncidents: (query: IncidentsQuery) => Promise<readonly IncidentRecord[]>
   /**
-   * What all nodes that share the store have stored, as of a few seconds ago. Nothing without others. Undefined while the
-   * store cannot be read. Never rejects.
+   * The states that all nodes that share the store have stored, as of a few seconds ago. None without others. Undefined
+   * while the store cannot be read. Never rejects.
    */
   readonly ofAll: () => Promise<readonly StoredState[] | undefined>
   /** Why states and incidents do not survive the end of this process. Undefined: they do. */
@@ -146,7 +146,7 @@ export function statesKeeper({
   }
   const incidents: StatesKeeper['incidents'] = async (query) => merged(query, await (await rows()).incidents(query))
 
-  /** What the last read found, when it began, and for how long it is not repeated. */
+  /** The states that the last read found, when it began, and for how long it is not repeated. */
   let latest: { readonly states: readonly StoredState[]; readonly at: number; readonly pauseMs: number } | undefined
   let reading: Promise<void> | undefined
   const readAll = async (): Promise<void> => {

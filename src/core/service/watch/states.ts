@@ -48,7 +48,7 @@ import { type StatesKeeper, statesKeeper } from './states-keeper.ts'
 /** How often time passes for the states. Milliseconds. */
 const tickMs = 1_000
 
-/** What the states use of the schedule. */
+/** The functions of the schedule that the states use. */
 export type StatesClock = {
   /** Milliseconds of the time line of the schedule. */
   readonly now: () => number
@@ -56,7 +56,7 @@ export type StatesClock = {
   readonly ask: (effect: Extract<Effect, { type: 'ask' }>) => void
 }
 
-/** What silences subjects: of their monitors, and of them in their states. */
+/** The silences of subjects: of their monitors, and of them in their states. */
 export type Silencing = {
   readonly of: (subject: StoredSubject, state: StateOfSubject) => { readonly silences: readonly Silence[] }
   readonly ofMonitors: (monitors: readonly StoredSubject[]) => readonly Silence[]
@@ -252,7 +252,7 @@ function* troubledSubjects(states: States, now: number): Generator<TroubledSubje
   }
 }
 
-/** What other nodes have confirmed and stored. */
+/** The troubled subjects that other nodes have confirmed and stored. */
 const troubledElsewhere = (
   stored: readonly StoredState[],
   share: NodeMonitors | undefined,
@@ -278,7 +278,7 @@ function worstByKey(stored: readonly StoredState[]): ReadonlyMap<string, FaultEl
   return byKey
 }
 
-/** What confirmation needs to know of the monitors of a schedule. */
+/** The monitors of a schedule, with the facts that confirmation needs. */
 export function watchedMonitors(
   monitors: readonly ScheduledMonitor[],
   { types, serve }: Pick<Config, 'types' | 'serve'>,
@@ -316,7 +316,7 @@ const noChecks: readonly DeclaredResult[] = []
 
 const levels = { ok: 'ok', warn: 'warning', fail: 'failed', 'not checked': undefined } as const
 
-/** What the report of a run says of each check. */
+/** The verdict on each check in the report of a run. */
 export function verdictsOf(report: MonitorReport): readonly Verdict[] {
   const reading = readMonitor(documentOf(report, () => true, 'full'))
   return reading.results.map(({ check, item, level, message, fault, depth, notChecked }, at): Verdict => {
@@ -340,7 +340,7 @@ export function verdictsOf(report: MonitorReport): readonly Verdict[] {
 /** Messages of peers are kept as long as incidents are. */
 const mostCharacters = 1_024
 
-/** What a reader with these views may see. */
+/** The checks that a reader with these views may see. */
 function* checksFor(
   states: States,
   now: number,

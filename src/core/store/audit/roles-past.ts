@@ -12,7 +12,10 @@ export type RoleEntry = {
   readonly after: string | undefined
 }
 
-/** What a user holds according to an entry. `ends`: when a name ends by itself, in milliseconds since 1970. */
+/**
+ * The roles and permissions of a user according to an entry. `ends`: when a name ends by itself, in milliseconds since
+ * 1970.
+ */
 export type RecordedRoles = {
   readonly roles: readonly string[]
   readonly permissions: readonly string[]
@@ -20,7 +23,7 @@ export type RecordedRoles = {
 }
 type Ends = { readonly [Kind in 'role' | 'permission']: ReadonlyMap<string, number> }
 
-/** What a user held at a time. */
+/** The roles and permissions of a user at a time. */
 export type PastUser = {
   readonly userName: string
   readonly disabled: boolean
@@ -31,7 +34,7 @@ export type PastUser = {
   readonly roleEnds: ReadonlyMap<string, number>
 }
 
-/** What the audit log says about a time, and for which times it is complete. */
+/** The users at a time according to the audit log, and the times for which the log is complete. */
 export type RolesPast = {
   readonly users: readonly PastUser[]
   /** Every user about whom the audit log has an entry, then or later. */
@@ -157,7 +160,7 @@ export class RolesAt {
 
 const nothing: RecordedRoles = { roles: [], permissions: [], ends: { role: new Map(), permission: new Map() } }
 
-/** What a user holds after an entry. Undefined: the user no longer exists. */
+/** The state of a user after an entry. Undefined: the user no longer exists. */
 function after(state: State | undefined, { event, after: text, before }: RoleEntry): State | undefined {
   const { holding = nothing, disabled = false } = state ?? {}
   if (event === 'user.removed') return undefined
@@ -177,7 +180,7 @@ function isSame(holding: RecordedRoles, was: RecordedRoles, at: number): boolean
 }
 
 /**
- * What its user holds according to the `before` or `after` of an entry. Undefined: it says nothing about roles.
+ * The roles and permissions of the user in the `before` or `after` of an entry. Undefined: the text contains no roles.
  *
  * @example
  * ```ts

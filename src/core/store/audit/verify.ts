@@ -14,7 +14,7 @@ import {
 export type ChainProblem = {
   readonly seal: number
   readonly kind: 'edit' | 'deletion' | 'swap' | 'insertion' | 'seal' | 'cut'
-  /** What it concerns: a sentence without its full stop. */
+  /** The description: a sentence without its full stop. */
   readonly sentence: string
 }
 

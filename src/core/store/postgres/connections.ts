@@ -65,7 +65,9 @@ export class PoolConnection extends pg.Client {
   /** Whether it must answer before what it has been sent counts. */
   unproven = false
   readonly #writable: boolean
-  /** What the server said of itself while it connected. PostgreSQL before 14 says nothing. */
+  /**
+   * The settings that the server reported while it connected. PostgreSQL before 14 reports none of those that are read.
+   */
   readonly #reported = new Map<string, string>()
 
   constructor(

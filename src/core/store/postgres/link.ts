@@ -295,7 +295,7 @@ class SharedReads {
   readonly #connections: ConnectionPool
   readonly #deadline: number
   #taken: Promise<PoolConnection> | undefined
-  /** What has been sent and not yet answered. */
+  /** The requests that have been sent and not yet answered. */
   readonly #sent = new Set<Promise<unknown>>()
   #users = 0
 

@@ -12,7 +12,7 @@ const mostOfUser = 100
 /** Maximum rows in memory, about 3 MB. */
 const mostInMemory = 20_000
 
-/** What this process remembers of the table. */
+/** The part of the table in the memory of this process. */
 export type PrefixMemory = {
   /** The key of the HMAC, once it has been read. */
   hex: string | undefined

@@ -62,10 +62,10 @@ type Renewed = RowOfNode & {
 /**
  * Renews the row of a node, or makes one with a new epoch. One statement, so that it costs one round trip.
  *
- * It also keeps servers of earlier versions, which store the states of all monitors as a whole, from doing so: they wait while
- * somebody else has stored states within 30 s. One that has stored states all the same may have replaced those of the nodes.
- * Then every node hears that the store has none of its writes, in two renewals, since the answer to one may be lost: it writes
- * all again.
+ * It also keeps servers of earlier versions, which store the states of all monitors as a whole, from doing so: they
+ * wait while somebody else has stored states within 30 s. One that has stored states all the same may have replaced
+ * those of the nodes. Then every node receives the report that the store has none of its writes, in two renewals, since
+ * the answer to one may be lost: it writes all again.
  */
 export const renewal = ({
   node,

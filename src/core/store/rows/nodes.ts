@@ -192,8 +192,8 @@ async function stamp(tx: Db, { epoch }: Fence, keys: readonly string[]): Promise
 }
 
 /**
- * What is stored of these keys. It is read after the stamps are stored, and not in the same transaction: from then on nobody
- * else writes it, and others need not wait until all is read.
+ * The stored rows of these keys. They are read after the stamps are stored, and not in the same transaction: from then
+ * on nobody else writes them, and others need not wait until all is read.
  */
 async function takenBy(
   own: StoreLink,

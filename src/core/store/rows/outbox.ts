@@ -9,8 +9,8 @@ import type { Db } from '../tables.ts'
 const rowsAtOnce = 200
 
 /**
- * What receivers know of incidents, or of drills, in the tables of the history. `link`: the database that has them. Undefined, if `create` is false,
- * where there is none yet.
+ * The rows of the receivers about incidents, or about drills, in the tables of the history. `link`: the database that
+ * has them. Undefined, if `create` is false, where there is none yet.
  */
 export function outboxOver(
   link: (create: boolean) => Promise<StoreLink | undefined>,

@@ -26,7 +26,7 @@ const sealsLock = 'audit seals'
 
 const isRefusal = (event: string): boolean => 'isRefusal' in (auditEvents[event as AuditEvent] ?? {})
 
-/** What this process remembers of the chain. */
+/** The state of the chain in the memory of this process. */
 export type SealMemory = {
   head: SealedHead | undefined
   beganAt: number | undefined

@@ -38,7 +38,7 @@ type Rows = {
   }
 }[keyof Tables]
 
-/** What a sweep removes, in this order. */
+/** The rows that a sweep removes, in this order. */
 const removable: readonly Rows[] = [
   { table: 'sessions', key: 'hash', where: (at) => sql`"endsAt" <= ${at}` },
   { table: 'sessions', key: 'hash', where: (at) => sql`${unusedUntil} <= ${at}` },

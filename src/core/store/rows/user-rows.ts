@@ -98,7 +98,7 @@ export const endText = ({ kind, name, endsAt }: Grant) => ({
 })
 
 /**
- * What a user holds, in the form stored in the audit: all roles and permissions, and in `ends` those that end by
+ * The roles and permissions of a user, in the form stored in the audit: all of them, and in `ends` those that end by
  * themselves, so that the entries alone tell who held what at any time (O9). `more`: other members.
  */
 export const grantsText = (

@@ -99,7 +99,7 @@ function openForReading(store: string): DatabaseSync {
   }
 }
 
-/** What a sound copy contains. Throws for any other. */
+/** The contents of a sound copy. Throws for any other copy. */
 function verified(made: string, rows: RowCounts): Omit<Backup, 'file' | 'bytes'> {
   using copy = new (sqlite().DatabaseSync)(made)
   const problem = copyProblem(copy, rows)

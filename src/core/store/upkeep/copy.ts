@@ -53,8 +53,8 @@ export async function copyDatabase(source: DatabaseSync, made: string, signal: A
 }
 
 /**
- * What is wrong with the contents of a copy, as the end of a sentence. Undefined: it is sound and has all rows. Reads the
- * whole file. Also makes it a single file, without a write-ahead log.
+ * The problem with the contents of a copy, as the end of a sentence. Undefined: the copy is sound and has all rows.
+ * Reads the whole file. Also makes it a single file, without a write-ahead log.
  */
 export function copyProblem(copy: DatabaseSync, rows: RowCounts): string | undefined {
   copy.exec('PRAGMA journal_mode = DELETE; PRAGMA trusted_schema = OFF')

@@ -36,7 +36,7 @@ export type Restored = {
   readonly sessions: number
   /** Whether an Admin can sign in. */
   readonly hasAdmin: boolean
-  /** What has changed since the backup, and is rolled back. Undefined if the previous store could not be read. */
+  /** The changes since the backup, which are rolled back. Undefined if the previous store could not be read. */
   readonly comparison: StoreComparison | undefined
   /** Why the previous store could not be read. */
   readonly unreadable: string | undefined

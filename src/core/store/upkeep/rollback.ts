@@ -3,8 +3,8 @@ import { refusalsInSql } from '../audit-events.ts'
 import { countOf } from './copy.ts'
 
 /**
- * What a restore changes for people, compared with the previous store it. `lost`: the backup lacks it. `back`: only the
- * backup has it, or has it in force. `earlier`: it is as it was at the time of the backup.
+ * An object that a restore changes for people, compared with the previous store. `lost`: the backup lacks it. `back`:
+ * only the backup has it, or has it in force. `earlier`: it is as it was at the time of the backup.
  */
 export type RolledBack = {
   readonly what: 'user' | 'role' | 'permission' | 'key' | 'password' | 'e-mail' | 'identity' | 'digest secret'
@@ -12,7 +12,7 @@ export type RolledBack = {
   readonly userName: string
   /** The role, the permission, the key, or the issuer and subject of the identity. */
   readonly name: string | undefined
-  /** What the restore has done so that nothing that was withdrawn works again. */
+  /** The action of the restore, so that nothing that was withdrawn works again. */
   readonly action: 'disabled' | 'revoked' | undefined
 }
 

@@ -1,8 +1,9 @@
 import type { ClockVerdict } from '../clock.ts'
 
 /**
- * What a server does for its store beside answering requests: it deletes expired rows, compares the clocks, and says what
- * is wrong. `next` decides, and `keeper.ts` does it. `at` is elapsed time in milliseconds of a clock that nobody sets.
+ * The work of a server for its store beside the answers to requests: it deletes expired rows, compares the clocks, and
+ * reports what is wrong. `next` decides, and `keeper.ts` does it. `at` is elapsed time in milliseconds of a clock that
+ * nobody sets.
  */
 export type Upkeep = {
   readonly sweepDueAt: number
@@ -96,7 +97,7 @@ export function next(state: Upkeep, event: UpkeepEvent): UpkeepStep {
   }
 }
 
-/** What begins now. Its end sets the time of the next one. */
+/** The work that begins now. Its end sets the time of the next one. */
 function due(state: Upkeep, at: number): UpkeepStep {
   const { writeFault } = state
   const sweeps = at >= state.sweepDueAt

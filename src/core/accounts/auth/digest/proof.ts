@@ -86,7 +86,7 @@ export const opaqueOf = (key: string): string => macOf(key, Buffer.from('opaque'
 const macOf = (key: string, body: Buffer): Buffer =>
   createHmac('sha256', Buffer.from(key, 'hex')).update(body).digest().subarray(0, macBytes)
 
-/** What a client presents to sign in by digest, complete and in the right form, but not yet compared. */
+/** The proof that a client presents to sign in by digest, complete and in the right form, but not yet compared. */
 export type Proof = {
   readonly userName: string
   readonly algorithm: Algorithm

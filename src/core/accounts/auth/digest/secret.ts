@@ -15,13 +15,13 @@ export type Algorithm = keyof typeof algorithms
 export const hashed = (algorithm: Algorithm, text: string): string =>
   createHash(algorithms[algorithm].hash).update(text, 'utf8').digest('hex')
 
-/** What signs a user in by digest (A12): whoever has it can sign in, without the password. */
+/** The secret that signs a user in by digest (A12): whoever has it can sign in, without the password. */
 export function digestSecret(userName: string, password: string, forAdmin: boolean): DigestSecret {
   const text = `${userName}:${realm}:${password}`
   return { realm, sha256: hashed('SHA-256', text), md5: hashed('MD5', text), forAdmin }
 }
 
-/** What the client computes from its secret (RFC 7616, 3.4.1, with qop=auth). */
+/** The response that the client computes from its secret (RFC 7616, 3.4.1, with qop=auth). */
 export function digestResponse(
   algorithm: Algorithm,
   secret: string,

@@ -12,7 +12,7 @@ export const signInMs = 600_000
 const maxUrlLength = 1_024
 const maxCodeLength = 2_048
 
-/** What the browser keeps while it is at the provider, encrypted, so that any node can continue. */
+/** The state that the browser keeps while it is at the provider, encrypted, so that any node can continue. */
 type State = {
   readonly state: string
   readonly nonce: string

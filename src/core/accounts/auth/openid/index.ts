@@ -23,7 +23,7 @@ import {
 
 type OpenIdCall = Pick<Call, 'caller' | 'correlationId' | 'signal'>
 
-/** What this process knows of each configured provider, such as its keys. */
+/** The state of each configured provider in this process, such as its keys. */
 const issuers = new WeakMap<OpenIdSettings, OpenIdIssuer>()
 
 function issuerOf(settings: OpenIdSettings): OpenIdIssuer {

@@ -65,7 +65,7 @@ class DocumentCache<T> {
 
 const minute = 60_000
 
-/** What svc uses of the discovery document. */
+/** The members of the discovery document that svc uses. */
 export type Endpoints = {
   readonly authorization: URL | undefined
   readonly token: URL | undefined

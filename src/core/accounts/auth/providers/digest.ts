@@ -48,8 +48,8 @@ async function signIn(
 }
 
 /**
- * What the caller presents. Undefined when it can never sign anybody in. Throws BadRequest when the digest is for another
- * request (RFC 7616, 3.4.6): a proxy that changes the path must not go unnoticed.
+ * The proof that the caller presents. Undefined when it can never sign anybody in. Throws BadRequest when the digest is
+ * for another request (RFC 7616, 3.4.6): a proxy that changes the path must not go unnoticed.
  */
 function proofOf(request: Authenticate, signed: NonNullable<Call['signed']>): Proof | undefined {
   const inBody = hasProof(request)

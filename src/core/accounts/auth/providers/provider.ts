@@ -31,7 +31,7 @@ export type WaysToSignIn = {
 }
 export const passwordsOnly: WaysToSignIn = { digest: false, digestMd5: false }
 
-/** What providers need to verify identities. */
+/** The dependencies of providers that verify identities. */
 export type ProviderContext = {
   readonly data: Data
   readonly passwords: Passwords
@@ -43,7 +43,10 @@ export type ProviderContext = {
 /** A verified user, with the roles that this sign-in has from claims. They are not grants. */
 export type VerifiedUser = User & {
   readonly claimedRoles?: readonly string[] | undefined
-  /** What the right secret changes in the limits of the name. Whoever gets the user stores it (`settleSignIn`). */
+  /**
+   * The changes that the right secret makes to the limits of the name. Whoever gets the user stores them
+   * (`settleSignIn`).
+   */
   readonly settles?: Settlement | undefined
 }
 
