@@ -159,7 +159,7 @@ export type FaultDetails = {
   /** Overrides the ErrorCode of the row, e.g. `NotSupportedException`. */
   readonly errorCode?: string | undefined
   readonly fields?: readonly FieldFault[] | undefined
-  /** What to do next, one line each; the last line is the next step. */
+  /** The hints for a remedy, one line each; the last line is the next step. */
   readonly hints?: readonly string[] | undefined
   /** Seconds, for the Retry-After header. */
   readonly retryAfter?: number | undefined
@@ -270,7 +270,10 @@ export class StoreOutage extends Fault {
   }
 }
 
-/** What the database of the store reports and no Fault describes. Any other error of a query is a defect of ours. */
+/**
+ * An error that the database of the store reports and no Fault describes. Any other error of a query is a defect of
+ * ours.
+ */
 export class StoreError extends Error {}
 
 /** Whether a query failed because of the store, and not because of a defect. */

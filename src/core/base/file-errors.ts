@@ -1,4 +1,4 @@
-/** What the codes of the operating system mean for a file. Each continues the path of the file. */
+/** The meanings of the operating system's error codes for a file. Each continues the path of the file. */
 const meanings: Readonly<Record<string, string>> = {
   ENOENT: 'does not exist',
   ENOTDIR: 'does not exist: a part of its path is not a folder',

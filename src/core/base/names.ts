@@ -1,4 +1,4 @@
-/** What a new password needs, for prompts (P4): every password of 8 characters is long enough. */
+/** The rule for a new password, for prompts (P4): every password of 8 characters is long enough. */
 export const passwordRule = 'A password has 8 characters or more, is not a common one and is not like the name.'
 
 /** Characters. */

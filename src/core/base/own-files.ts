@@ -116,7 +116,7 @@ export type PathPlace = Pick<Stats, 'mode' | 'uid' | 'gid'> & {
   readonly isReadOnly: boolean
 }
 
-/** What is at a path: the target of a link, something else, or nothing that can be read. */
+/** The entry at a path: the target of a link, another entry, or none that can be read. */
 export type LinkAt = { readonly target: string } | 'no link' | 'nothing'
 
 /** As many as the kernel follows. */
@@ -201,7 +201,7 @@ const placeIfAny = (path: string): PathPlace | undefined => {
   }
 }
 
-/** What is at a real path. Throws file system errors. */
+/** The folder, link or file at a real path. Throws file system errors. */
 export function placeOf(path: string): PathPlace {
   const stats = lstatSync(path)
   const { mode, uid, gid } = stats

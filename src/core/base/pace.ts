@@ -37,7 +37,7 @@ export async function mapPaced<T, U>(all: Iterable<T>, breathe: Pace, work: (one
   return made
 }
 
-/** What a promise resolves with, or undefined if it takes longer than `ms` milliseconds. Rejects as the promise does. */
+/** The value of a promise, or undefined if it takes longer than `ms` milliseconds. Rejects as the promise does. */
 export async function orLate<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<undefined>((resolve) => {

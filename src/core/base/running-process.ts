@@ -33,7 +33,7 @@ export function isRunning({ pid, started }: { readonly pid: number; readonly sta
   return now === undefined || started === undefined || now === started
 }
 
-/** What tells a process from a later one with its id. */
+/** The facts that distinguish a process from a later one with the same id. */
 export type ProcessIdentity = {
   /** The number of its account. */
   readonly uid: number

@@ -287,7 +287,7 @@ export const GetHistory = dto('GetHistory', {
 })
 export type GetHistory = Infer<typeof GetHistory>
 
-/** What a check measured in a period, to three significant digits. */
+/** The values that a check measured in a period, to three significant digits. */
 export const HistoryFigure = dto('HistoryFigure', {
   MonitoringName: text,
   /** `milliseconds`, `bytes`, `percent`, `ratio`, `count` or `days`. */
@@ -370,7 +370,7 @@ export const GetHistoryResponse = dto('GetHistoryResponse', {
   From: date,
   To: date,
   ExecutionMode,
-  /** What is not kept, and why. Absent: everything is. */
+  /** The results that are not kept, and the reason. Absent: all are kept. */
   NotKept: text,
   /** How many monitors of types are left out that the caller may not read. */
   HiddenMonitors: integer,
@@ -379,7 +379,10 @@ export const GetHistoryResponse = dto('GetHistoryResponse', {
 })
 export type GetHistoryResponse = Infer<typeof GetHistoryResponse>
 
-/** What depends on monitors, and would not run if these could not be reached (G4). Our own addition to the interface. */
+/**
+ * The monitors that depend on others, and would not run if these could not be reached (G4). Our own addition to the
+ * interface.
+ */
 export const GetImpact = dto('GetImpact', {
   /** As `dependsOn` writes it: a monitor, a type and a monitor (`Sql/postgres orders`), or a tag (`tag:network`). */
   Monitor: name({ max: 256, needed: true, pattern: trimmedLine }),
@@ -531,7 +534,7 @@ export const QuietMonitorsResponse = dto('QuietMonitorsResponse', {
 })
 export type QuietMonitorsResponse = Infer<typeof QuietMonitorsResponse>
 
-/** What is silent now. */
+/** The silences that are in force now. */
 export const GetQuiet = dto('GetQuiet', {})
 export type GetQuiet = Infer<typeof GetQuiet>
 export const GetQuietResponse = dto('GetQuietResponse', {

@@ -53,7 +53,7 @@ export type NodeState = Infer<typeof NodeState>
 export const HistoryStatus = choice('HistoryStatus', ['Ok', 'Warning', 'Failed', 'Unobserved'])
 export type HistoryStatus = Infer<typeof HistoryStatus>
 
-/** What a drill shows of a hop. `Waiting`: the drill is not over. */
+/** The result of a hop of a drill. `Waiting`: the drill is not over. */
 export const DrillResult = choice('DrillResult', ['Proven', 'NotProven', 'Failed', 'Waiting'])
 export type DrillResult = Infer<typeof DrillResult>
 

@@ -37,7 +37,7 @@ export const maySendHeartbeat = ({ roles, permissions }: Grants, name: string): 
 export const maySilence = ({ roles, permissions }: Grants): boolean =>
   roles.includes('Admin') || permissions.includes(quietPermission)
 
-/** What follows `kind:` in a permission, or undefined for a permission of another kind. */
+/** The part after `kind:` in a permission, or undefined for a permission of another kind. */
 const namesOf = (permission: string, kind: string): string | undefined =>
   permission.startsWith(`${kind}:`) ? permission.slice(kind.length + 1) : undefined
 
@@ -66,8 +66,8 @@ export function coversPermission(grants: Grants, permission: string): boolean {
 }
 
 /**
- * What is wrong with a permission, as a sentence without a full stop: after `health:` it must name a server type, and
- * after `heartbeat:` a name, in which `*` may only be the end.
+ * The mistake in a permission, as a sentence without a full stop: after `health:` it must name a server type, and after
+ * `heartbeat:` a name, in which `*` may only be the end.
  *
  * @example
  * ```ts

@@ -8,7 +8,7 @@ export type Text = {
   readonly kind: 'text'
   /** The most characters (code points) of a text in a request. */
   readonly max?: number
-  /** What a text in a request must match, with the flag `u`. */
+  /** The pattern that a text in a request must match, with the flag `u`. */
   readonly pattern?: RegExp
   /**
    * The operation itself refuses a request without this field, after it has authorized the caller. A `required` field is

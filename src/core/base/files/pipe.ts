@@ -6,8 +6,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 const againMs = 20
 
 /**
- * What is written to a pipe or a device, until its end. Never blocks a thread. Throws an Error that completes "the file …"
- * if it does not end within `ms`, or is larger than `maxBytes`.
+ * Reads a pipe or a device until its end. Never blocks a thread. Throws an Error that completes "the file …" if it does
+ * not end within `ms`, or is larger than `maxBytes`.
  */
 export async function readPipe(path: string, maxBytes: number, ms: number): Promise<string> {
   const until = performance.now() + ms

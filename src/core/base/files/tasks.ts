@@ -5,7 +5,7 @@ import { type PathPlace, placeOf } from '../own-files.ts'
 import { isMissing, isWaiting, matchesGlob } from '../system/files.ts'
 import { readSpace, type Space } from '../system/space.ts'
 
-/** What is known of a file without opening it. Times are milliseconds since 1970. */
+/** The status of a file, which is read without opening the file. Times are milliseconds since 1970. */
 export type FileStatus = {
   readonly isFile: boolean
   readonly isFolder: boolean
@@ -89,7 +89,7 @@ export const tasks = {
   status: async ({ path, link = false }: { path: string; link?: boolean }): Promise<FileStatus> =>
     statusOf(await (link ? lstat : stat)(path)),
 
-  /** What is at a real path, for the decision whether it is trusted. */
+  /** The folder, link or file at a real path, for the decision whether it is trusted. */
   place: async ({ path }: { path: string }): Promise<PathPlace> => placeOf(path),
 
   realPath: ({ path }: { path: string }): Promise<string> => realpath(path),

@@ -124,7 +124,7 @@ export type Chain = {
    * none, and where the connection did not ask for one.
    */
   readonly staple?: 'sent' | 'missing' | undefined
-  /** What signed the chain. Undefined when it is not trusted. */
+  /** The origin of the CA that signed the chain. Undefined when the chain is not trusted. */
   readonly trustedBy: 'caFile' | 'system' | undefined
   readonly at: Date
 }
@@ -162,7 +162,10 @@ type ChainOptions = {
   readonly address: string
   readonly host: string
   readonly ca?: string | undefined
-  /** What signed the chain, if it is trusted. Default: `caFile` with `ca`, otherwise the system. */
+  /**
+   * The origin of the CA that signed the chain, if the chain is trusted. Default: `caFile` with `ca`, otherwise the
+   * system.
+   */
   readonly signer?: 'caFile' | 'system'
   /** Fingerprints of `TlsTrust`. */
   readonly pinned?: readonly string[]
@@ -301,7 +304,10 @@ function distrust(chain: Chain, error: string, top: string): string {
 /** The codes that OpenSSL gives where one of the issuers is not a CA. */
 const purposeErrors: ReadonlySet<string> = new Set(['INVALID_PURPOSE', 'INVALID_CA'])
 
-/** What OpenSSL's verification errors mean, as far as Node names them. Dates and unknown issuers are told apart above. */
+/**
+ * The meanings of OpenSSL's verification errors, as far as Node names them. Dates and unknown issuers are told apart
+ * above.
+ */
 const verificationErrors: Readonly<Record<string, string>> = {
   INVALID_PURPOSE: 'the certificate was not issued for servers (extended key usage)',
   INVALID_CA: 'one of the issuers is not a CA',
@@ -360,7 +366,9 @@ export const trustedSentence = ({ certificates, trustError, trustedBy }: Chain):
   return `${count(certificates.length, 'certificate')} up to a trusted root${where}${trustError === undefined ? '' : ', ignoring dates'}`
 }
 
-/** What made svc trust the server: continues a sentence about its certificate. Undefined when it is not trusted. */
+/**
+ * The reason to trust the server: continues a sentence about its certificate. Undefined when the server is not trusted.
+ */
 export function trustDecision({ pin, trustedBy, host, hostError }: Chain): string | undefined {
   if (pin === 'matches') return 'matches the pinned fingerprint'
   if (pin === 'differs' || trustedBy === undefined || hostError !== undefined) return undefined

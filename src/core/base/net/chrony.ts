@@ -9,7 +9,10 @@ export const chronyPort = 323
 /** The state of chrony. Times are milliseconds; dates are milliseconds since 1970. */
 export type Tracking = {
   readonly isSynchronized: boolean
-  /** What it follows: the address of a time server, the name of a reference clock. Undefined: the clock of this machine itself. */
+  /**
+   * The source of its time: the address of a time server, the name of a reference clock. Undefined: the clock of this
+   * machine itself.
+   */
   readonly source: string | undefined
   readonly stratum: number
   /** When it last corrected the clock by its source. */

@@ -171,7 +171,7 @@ export class RequestReplyConnection<R> {
   }
 }
 
-/** What differs between the replies of FTP (RFC 959, 4.2) and SMTP (RFC 5321, 4.2). */
+/** The differences between the replies of FTP (RFC 959, 4.2) and SMTP (RFC 5321, 4.2). */
 type Grammar<R> = {
   readonly name: 'FTP' | 'SMTP'
   /** The allowed first digits of a code. */

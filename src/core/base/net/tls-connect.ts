@@ -125,7 +125,7 @@ export function tie(raw: Socket, socket: TLSSocket): void {
   socket.once('close', () => raw.destroy())
 }
 
-/** What failed in words. OpenSSL's own messages contain thread ids and source files. */
+/** The error of a handshake in words. OpenSSL's own messages contain thread ids and source files. */
 function handshakeError(error: NodeJS.ErrnoException, address: string): Error {
   const explained = tlsErrorOf(error, address)
   if (explained) return explained

@@ -14,7 +14,7 @@ export class TlsError extends ProbeError {
 /** Continues the address of a server. */
 export const needsClientCertificate = 'requires a client certificate, which svc cannot send'
 
-/** What OpenSSL's reasons mean. Each sentence continues the address of the server. The first match counts. */
+/** The meanings of OpenSSL's reasons. Each sentence continues the address of the server. The first match counts. */
 const meanings: readonly (readonly [RegExp, string])[] = [
   [/wrong version number|packet length too long|record layer failure/, 'does not speak TLS on this port'],
   [/certificate required/, needsClientCertificate],

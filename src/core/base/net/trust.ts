@@ -31,7 +31,7 @@ export type TrustValues = {
   readonly fingerprint?: readonly string[] | undefined
 }
 
-/** What a TLS connection accepts besides the CAs of the system. */
+/** The CAs and certificates that a TLS connection accepts besides the CAs of the system. */
 export type TlsTrust = {
   /** PEM of further CAs. */
   readonly ca: string | undefined

@@ -135,7 +135,7 @@ export type SettingsRead<S> = {
   /** The names of the settings that are given; the others have their defaults. */
   readonly configured: ReadonlySet<string>
   readonly problems: readonly Problem[]
-  /** What will fail at run time unless it is fixed before, such as a missing secret. */
+  /** The problems that cause a failure at run time unless they are fixed before, such as a missing secret. */
   readonly warnings: readonly Problem[]
 }
 

@@ -77,7 +77,7 @@ export type Disk = {
   readonly readOnly?: ReadOnly | undefined
 }
 
-/** What a file system that refuses writes reports of errors: some, none, or nothing at all. */
+/** The report of errors by a file system that refuses writes: some, none, or no report at all. */
 export type ReadOnly = 'error' | 'no error' | 'unknown'
 /** A file system whose usage could not be read. */
 export type SilentDisk = { readonly mount: string; readonly error: unknown }

@@ -96,7 +96,7 @@ export type Mount = {
   /** The mount point is read-only, e.g. in the sandbox of a service; the file system may be writable elsewhere. */
   readonly isReadOnly: boolean
   readonly type: string
-  /** What is mounted: a device, or the address of a share, e.g. `nas:/media`. */
+  /** The source of the mount: a device, or the address of a share, e.g. `nas:/media`. */
   readonly source: string
   /** Options of the file system itself, e.g. `ro`, or the controllers of a cgroup hierarchy. */
   readonly options: readonly string[]

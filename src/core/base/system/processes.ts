@@ -113,7 +113,7 @@ export async function hiddenProcesses(): Promise<string | undefined> {
   return isMember ? undefined : hiding
 }
 
-/** What lets an account see the processes of others. */
+/** The account or group that sees the processes of others. */
 export const seesAllProcesses =
   'the account of the processes, or the group of the option gid= with which /proc is mounted'
 

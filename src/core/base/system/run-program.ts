@@ -20,7 +20,7 @@ export type Program = {
   readonly args: readonly string[]
   /** The whole environment. */
   readonly env: Readonly<Record<string, string>>
-  /** What it gets on standard input. Absent: nothing. It may end without reading it. */
+  /** The standard input of the program. Absent: nothing. The program may end without reading it. */
   readonly input?: string | undefined
   /** Bytes kept of stdout and of stderr. The rest is read and discarded. */
   readonly keep: number

@@ -2,7 +2,7 @@ import { lstatSync, readFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { isLoopbackHost } from '../loopback.ts'
 
-/** What `svc serve` writes beside its store. */
+/** The content of the file that `svc serve` writes beside its store. */
 export type ServeMarker = {
   readonly pid: number
   readonly url: URL

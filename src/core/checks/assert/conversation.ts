@@ -12,7 +12,7 @@ export type Conversation = {
 /** Maximum number of searches: a peer that sends single bytes must not trigger one for each. */
 const maxLooks = 64
 
-/** What to wait for: `/pattern/`, a text that the answer contains, or a test of everything received so far. */
+/** The condition to wait for: `/pattern/`, a text that the answer contains, or a test of everything received so far. */
 export type Expected = string | ((received: Buffer) => boolean)
 
 /**

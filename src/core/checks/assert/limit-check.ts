@@ -35,7 +35,7 @@ type LimitDeclaration<
 > & {
   /** The name of the result. */
   readonly check: Name
-  /** What the result proves. */
+  /** The fact that the result proves. */
   readonly proves: string
   /** The setting that contains the threshold, its unit, its default and its description. */
   readonly setting: Key

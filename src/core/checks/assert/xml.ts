@@ -179,7 +179,10 @@ function rootFinder(): (head: string) => Root | undefined {
   }
 }
 
-/** What begins at a `<`: a tag, a document type, or what ends with the given text. Undefined until that is certain. */
+/**
+ * The markup that begins at a `<`: a tag, a document type, or markup that ends with the given text. Undefined until
+ * that is certain.
+ */
 function openingAt(head: string, start: number): 'tag' | 'type' | '?>' | '-->' | undefined {
   const [, second, third, fourth] = head.slice(start, start + 4)
   if (second === undefined) return undefined

@@ -260,7 +260,7 @@ export function databaseKind<
     readonly port: number
     /** `url`, `password` and the other settings that decide how to connect. */
     readonly settings: O
-    /** What the result `connect` proves. Default: the server accepts the account in time. */
+    /** The fact that the result `connect` proves. Default: the server accepts the account in time. */
     readonly connectDoc?: string
     /**
      * Loads the driver (`Kind.preload`). Awaited before any address is tried, so that loading does not count as the

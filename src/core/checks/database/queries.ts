@@ -80,7 +80,7 @@ const queryFields = {
 } as const satisfies SettingsSpec
 export type Query = Values<typeof queryFields>
 
-/** What `queries` add to the cost of a run: the question about the account once, and some statements for each query. */
+/** The cost that `queries` add to a run: the question about the account once, and some statements for each query. */
 export const queriesCost = (statements: number): readonly AddedCost[] => [
   { setting: 'queries', from: 'Standard', requests: 1 },
   { setting: 'queries', each: true, from: 'Standard', requests: statements },
@@ -149,7 +149,7 @@ export async function askQuery(
 /** A cheap query for what an account may do beyond reading. */
 export type AccountQuestion = {
   readonly sql: string
-  /** What the rows mean, in words that follow "queries run". Undefined when the account may only read. */
+  /** The meaning of the rows, in words that follow "queries run". Undefined when the account may only read. */
   readonly powers: (rows: readonly Row[]) => string | undefined
 }
 

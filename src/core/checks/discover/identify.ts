@@ -100,8 +100,8 @@ export async function identify(
 }
 
 /**
- * What the service sends after a greeting, or unprompted. Undefined when nothing listens any more. `isWhole` says
- * whether a reply is complete.
+ * The bytes that the service sends after a greeting, or unprompted. Undefined when nothing listens any more. `isWhole`
+ * says whether a reply is complete.
  */
 async function ask(
   at: OpenPort,

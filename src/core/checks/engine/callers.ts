@@ -1,7 +1,7 @@
 import { ExecutionMode, lifeFor } from '../../protocol/index.ts'
 
 /**
- * What decides how a caller is served, as pure functions. Times are milliseconds of the monotonic clock.
+ * The decisions on how a caller is served, as pure functions. Times are milliseconds of the monotonic clock.
  */
 
 /** An observation of a monitor that may serve a caller. */
@@ -13,17 +13,17 @@ export type ServingCandidate = {
   /** Whether others may wait for it while it is in progress. */
   readonly joinable: boolean
   /**
-   * What its results say about the checks of the requested depth. `unusable`: they may differ from those of a run at that
-   * depth. Undefined while it is in progress.
+   * The verdict of its results on the checks of the requested depth. `unusable`: the results may differ from those of a
+   * run at that depth. Undefined while it is in progress.
    */
   readonly outcome: 'passed' | 'failed' | 'unusable' | undefined
 }
 
-/** What a caller requests of a monitor. */
+/** The request of a caller for the result of a monitor. */
 export type ResultRequest = {
   readonly mode: ExecutionMode
   readonly now: number
-  /** What began earlier does not serve. */
+  /** An observation that began earlier does not serve. */
   readonly notBefore: number
 }
 

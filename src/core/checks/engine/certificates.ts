@@ -40,7 +40,10 @@ export const httpsCertificateSetting = {
 
 type Remaining = { readonly certificate: Certificate; readonly days: number; readonly threshold: Threshold }
 
-/** What is left of a certificate, and its limits. The default limits hold for certificates of at least 30 days. */
+/**
+ * The remaining validity of a certificate, and its limits. The default limits hold for certificates of at least 30
+ * days.
+ */
 function remaining(certificate: Certificate, at: Date, threshold: Threshold): Remaining {
   const { from, to } = certificate
   const lifetime = exactDaysBetween(from, to)

@@ -18,7 +18,7 @@ type NameOf<N extends string> = N extends `${infer Head}<${string}>${infer Tail}
 /** Results under declared names. An empty list means that the check does not apply here. */
 export type ResultsOf<Name extends string> = Result<NameOf<Name>> | readonly Result<NameOf<Name>>[]
 
-/** What a result proves. `when` lists the conditions of a result that differ from those of its check. */
+/** The fact that a result proves. `when` lists the conditions of a result that differ from those of its check. */
 export type ResultDoc<Key extends string = string> = string | { readonly doc: string; readonly when: readonly Key[] }
 
 /** An observation and the address where it was made. */

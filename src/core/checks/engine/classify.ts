@@ -36,8 +36,8 @@ const shortages: ReadonlyMap<number, string> = new Map([
 ])
 
 /**
- * What svc itself lacked for a check, which then says nothing about the server. Drivers wrap the system's error. Undefined
- * for any other error.
+ * The resource that svc itself lacked for a check, which then says nothing about the server. Drivers wrap the system's
+ * error. Undefined for any other error.
  */
 export function shortageOf(error: unknown, depth = 0): string | undefined {
   if (typeof error !== 'object' || error === null || depth > 4) return undefined

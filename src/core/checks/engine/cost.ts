@@ -1,15 +1,15 @@
 import { ExecutionMode } from '../../protocol/index.ts'
 
-/** What one run costs the watched server. A sign-in is one proof of identity that the server verifies. */
+/** The cost of one run for the watched server. A sign-in is one proof of identity that the server verifies. */
 export type Cost = {
   /** Connections that the server accepts, those for data included. Over UDP or ICMP: sessions, each from one port. */
   readonly connections: number
-  /** What `MeasuredCost.unit` names. */
+  /** The number of requests, as `MeasuredCost.unit` names them. */
   readonly requests: number
   readonly signIns: number
 }
 
-/** What a setting adds to the runs from a depth on. */
+/** The cost that a setting adds to the runs from a depth on. */
 export type AddedCost = Partial<Cost> & {
   readonly setting: string
   readonly from: ExecutionMode
@@ -24,12 +24,12 @@ type Figures = readonly [connections: number, requests: number, signIns?: number
 
 /** The cost of a run without optional settings, in which nothing fails, at one address. */
 export type MeasuredCost = Readonly<Record<ExecutionMode, Figures>> & {
-  /** What a request is, in the plural. */
+  /** The name of a request, in the plural. */
   readonly unit: string
   readonly adds?: readonly AddedCost[]
   /** From this mode on, a name with several addresses costs as much for each address. */
   readonly eachAddressFrom?: ExecutionMode
-  /** What else changes the cost: sentences. */
+  /** Other influences on the cost, in sentences. */
   readonly besides?: string
 }
 
@@ -55,8 +55,8 @@ export function plainCost(cost: MeasuredCost, mode: ExecutionMode): Cost {
 }
 
 /**
- * What a run of a kind costs the watched server when nothing fails, at one address. `settings` are the parsed settings of
- * the monitor. Undefined if svc cannot state it: never take that for nothing.
+ * The cost of a run of a kind for the watched server when nothing fails, at one address. `settings` are the parsed
+ * settings of the monitor. Undefined if svc cannot state it: never take that for nothing.
  */
 export function costOf(
   { cost }: { readonly cost?: KindCost | undefined },

@@ -39,7 +39,7 @@ const passes = ({ status, fault, notChecked }: Result): boolean =>
 /** Identifies what a finding is about. Findings with the same key form one series. */
 const keyOf = ({ check, subject = '', address = '' }: Result): string => JSON.stringify([check, subject, address])
 
-/** What the keys of a check begin with. */
+/** The beginning of the keys of a check. */
 const beginningOf = (check: string): string => `[${JSON.stringify(check)},`
 
 function judged(result: Result, passedMs: number | undefined, forMs: number): Result {

@@ -17,7 +17,7 @@ export type DeclaredResult = {
   readonly name: string
   /** The shallowest mode that runs it; deeper modes include it. */
   readonly depth: ExecutionMode
-  /** What the result proves, in a sentence. */
+  /** The fact that the result proves, in a sentence. */
   readonly doc: string
   /** The result is left out unless one of these settings is given. Absent: always included. */
   readonly when?: readonly string[] | undefined
@@ -37,7 +37,7 @@ export type DeclaredResult = {
 export type SignIn = {
   /** The name of the account, or what stands for it, such as `token`. */
   readonly account: string
-  /** What proves it. */
+  /** The secrets that prove the account. */
   readonly secrets: readonly (Secret | string | undefined)[]
   /**
    * The result that shows that the server accepted the sign-in: others with this account then need not wait any
@@ -64,11 +64,11 @@ type About<S extends SettingsSpec> = {
    * are in the kind's line in `kinds/index.ts`. `none`: discovery cannot recognize them.
    */
   readonly recognition?: readonly Recognition[] | 'none' | undefined
-  /** What a run costs the watched server. Absent: svc cannot state it. */
+  /** The cost of a run for the watched server. Absent: svc cannot state it. */
   readonly cost?: KindCost | undefined
   /**
-   * What its account opens for somebody who has stolen it, with no more privileges than the checks declare, in sentences.
-   * For kinds with secrets.
+   * The access that its account gives to somebody who has stolen it, with no more privileges than the checks declare,
+   * in sentences. For kinds with secrets.
    */
   readonly exposure?: string | undefined
   /** Internal kinds cannot be configured. */
@@ -118,15 +118,16 @@ export type AnyKind = Omit<About<SettingsSpec>, 'target' | 'signsIn' | 'validate
   readonly run: (settings: never, context: CheckContext) => AsyncIterable<Result | readonly Result[]>
 }
 
-/** What the declaration of a kind says about it, whichever function makes the kind of it. */
+/** The facts in the declaration of a kind, whichever function makes the kind of it. */
 export type KindFacts = Pick<
   AnyKind,
   'name' | 'title' | 'cost' | 'exposure' | 'recognition' | 'internal' | 'preload' | 'driver'
 >
 
 /**
- * What kinds use of svc itself besides the network and the machine. Empty here: a kind that needs something declares it in
- * its folder by adding a member to this interface, and `open.ts` does not compile until it provides that member.
+ * The services of svc itself that kinds use besides the network and the machine. Empty here: a kind that needs
+ * something declares it in its folder by adding a member to this interface, and `open.ts` does not compile until it
+ * provides that member.
  *
  *     declare module '../engine/index.ts' {
  *       interface Services {
@@ -157,11 +158,11 @@ export type CheckContext = {
   readonly resolve: (host: string) => Promise<readonly string[]>
   /** The same, for drivers that accept a `lookup`. */
   readonly lookup: LookupFunction
-  /** What is done with a path of the settings. It never blocks this process, whatever the path leads to (H30). */
+  /** The operations on a path of the settings. They never block this process, whatever the path leads to (H30). */
   readonly files: ConfiguredFiles
   /** Runs a probe of `health/child` in a child process, which is killed at the deadline. */
   readonly inChild: (probe: string, input: unknown) => Promise<unknown>
-  /** What svc itself provides to kinds that declare it. */
+  /** The services that svc itself provides to kinds that declare them. */
   readonly services: Partial<ProvidedServices>
   /** True when another svc requested this run: its monitors then query no further svc. */
   readonly calledByPeer: boolean
@@ -262,7 +263,7 @@ export type History = {
   }) => Promise<ReadonlyMap<string, number>>
 }
 
-/** What a monitor's history needs: the store, the machine and the clock. */
+/** The dependencies of a monitor's history: the store, the machine and the clock. */
 export type RunMemory = Pick<CheckContext, 'date'> & {
   /** Stores values between runs. Absent: nothing is stored. Rejects when the store fails. */
   readonly history?: History | undefined

@@ -113,7 +113,7 @@ export class LatestReports {
     for (const type of this.#types.keys()) if (!types.includes(type)) this.#types.delete(type)
   }
 
-  /** What counts now of a type. Reports that have expired are not part of it. */
+  /** The results of a type that count now. Reports that have expired are not part of them. */
   of(type: ServerType): LatestOfType {
     const ofType = this.#types.get(type)
     if (!ofType) return { monitors: [], all: () => [], complete: new Set() }

@@ -15,7 +15,7 @@ export type SlotRequest = {
 }
 
 export type Slot = {
-  /** What the request had to wait for; undefined when the slot was free at once. */
+  /** The monitors that the request had to wait for; undefined when the slot was free at once. */
   readonly waitedFor: string | undefined
   readonly release: () => void
   /**
@@ -46,7 +46,7 @@ const usual: SlotCounts = { callers: 200, schedule: leastScheduled, host: 4, dat
 /** How many detached monitors may wait for silent peers besides them. */
 const maxDetached = { lane: 200, host: 32, database: 32 }
 
-/** What a schedule does: how many runs of monitors become due a minute, and how long one takes, in milliseconds. */
+/** The load of a schedule: how many runs of monitors become due a minute, and how long one takes, in milliseconds. */
 export type ScheduledLoad = { readonly runsPerMinute: number; readonly runMs: number }
 
 /**

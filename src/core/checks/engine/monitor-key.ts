@@ -63,8 +63,8 @@ export function parseKey(written: string): KeyParts | undefined {
 }
 
 /**
- * What a monitor observes, as a short text: equal as long as the settings that its kind marks with `observed` are, such
- * as host, URL, path and query. Thresholds, expectations and credentials change nothing in it.
+ * The object that a monitor observes, as a short text: equal as long as the settings that its kind marks with
+ * `observed` are, such as host, URL, path and query. Thresholds, expectations and credentials change nothing in it.
  */
 export function observedBy({ kind, settings }: Pick<IdentifiedMonitor, 'kind' | 'settings'>): string {
   const parts = observedIn(kind.settings, settings) ?? []

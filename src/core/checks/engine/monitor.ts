@@ -102,7 +102,7 @@ export type Limits = {
   readonly signIns: () => Promise<SignIns>
   /** The outcome of the last run of each monitor, by its fingerprint: true when nothing failed. */
   readonly lastPassed: Map<string, boolean>
-  /** What is observed for all runs. */
+  /** The observations for all runs. */
   readonly observations: Observations<WaitingMonitor>
 }
 
@@ -114,13 +114,13 @@ export type EngineContext = Pick<CheckContext, 'now'> &
     /** Starts to measure this machine. The returned function gives the state for the time since. */
     readonly measureState: () => () => ServerState
     readonly limits: Limits
-    /** What svc provides to kinds. Absent: nothing. */
+    /** The services that svc provides to kinds. Absent: none. */
     readonly services?: CheckContext['services'] | undefined
     /** Called when an observation begins, once it has its slot. Calls the returned function when it has ended. */
     readonly onObservation?: ((observation: BegunObservation) => ObservationEnd | undefined) | undefined
-    /** What serves callers from deeper observations. Absent in a command. */
+    /** The functions that serve callers from deeper observations. Absent in a command. */
     readonly serving?: Serving | undefined
-    /** What tries a monitor at once, also one that must not sign in now: `try now: svc monitors test …`. */
+    /** The command that tries a monitor at once, also one that must not sign in now: `try now: svc monitors test …`. */
     readonly tryNow?: ((monitor: PlannedMonitor) => Promise<string | undefined>) | undefined
   }
 

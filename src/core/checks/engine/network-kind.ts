@@ -13,7 +13,7 @@ import {
 import { type CheckContext, type Kind, type KindFacts, runIncludes, type SignIn } from './kind.ts'
 import type { Result } from './result.ts'
 
-/** What applies to the mode of a run. It counts as depending on the depths from which on something else applies. */
+/** The choice for the mode of a run. It counts as depending on the depths from which on another choice applies. */
 function choiceIn<Choice>(context: CheckContext, choose: (mode: ExecutionMode) => Choice): Choice | undefined {
   let choice: Choice | undefined
   for (const mode of ExecutionMode.values) {
@@ -23,7 +23,7 @@ function choiceIn<Choice>(context: CheckContext, choose: (mode: ExecutionMode) =
   return choice
 }
 
-/** What a kind opens at an address for its checks. */
+/** The connection that a kind opens at an address for its checks. */
 export type Connection = {
   /** False once it is broken, or when the server turns out to be of another kind. */
   readonly usable: boolean

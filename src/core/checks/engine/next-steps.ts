@@ -11,10 +11,10 @@ const correctName = 'next: correct the name in svc.yaml, or add its record to th
 
 /** As kinds, the connection of a kind and the program ping report it. */
 const noRoute = /\b(?:no route to|has no route|network is unreachable)\b/i
-/** What a name server answers, or a resolver reports, for a name that it does not have. */
+/** The answers of name servers, and the reports of resolvers, for a name that they do not have. */
 const absentName = /\b(?:no such name|has no address|ENOTFOUND|ENODATA)\b/
 
-/** What an operator can correct, and the command that tries the monitor afterwards. */
+/** The origins of secrets, which an operator can correct, and the command that tries the monitor afterwards. */
 export type Correction = {
   /** Where the secrets of the monitor come from, such as `{env: DB_PASSWORD}`. */
   readonly origins: readonly string[]

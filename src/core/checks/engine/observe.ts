@@ -96,7 +96,10 @@ export async function observeOnce(
   return { results, beganAt: startedAt, endedAt, tookMs: endedAt - begunAt }
 }
 
-/** What `validate` of its kind said of a monitor that has run before. A schedule runs the same monitors again and again. */
+/**
+ * The mistakes that `validate` of their kinds found in monitors that have run before. A schedule runs the same monitors
+ * again and again.
+ */
 const mistakes = new WeakMap<PlannedMonitor, string | undefined>()
 
 /** Why the settings of a monitor cannot be used, or undefined. */
@@ -174,14 +177,14 @@ type SlotTime = { readonly started: number; readonly time: Time }
 
 /** How far an observation is. Times are monotonic milliseconds. */
 type Progress = {
-  /** What it waited for, if it ended before it got a slot. */
+  /** The text about its wait for a slot, if it ended before it got one. */
   noSlot?: string | undefined
   /** Once it has a slot. */
   slotTime?: SlotTime & { readonly waits: readonly string[] }
   step: { readonly check: string; readonly address: string | undefined; readonly since: number }
   /** Shares that have not answered. */
   awaited?: Set<AwaitedShare>
-  /** What the end of the run may have cut: it proves nothing about the server. */
+  /** The results that the end of the run may have cut: they prove nothing about the server. */
   cut?: Set<Result>
 }
 

@@ -347,7 +347,7 @@ export const asFailure = (result: Result): Result =>
 export const demandingSettings = (settings: SettingsSpec): readonly string[] =>
   Object.keys(settings).filter((name) => settings[name]?.narrows !== true)
 
-/** What checks that share an observation have reported of one obstacle. */
+/** The report of one obstacle by checks that share an observation. */
 type Reported = { readonly by: unknown; readonly settings: Set<string> }
 
 /**

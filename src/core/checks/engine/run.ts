@@ -170,7 +170,10 @@ type GroupInRun = { readonly atLeast: number; readonly size: number; readonly me
 const lacks = (group: GroupInRun | undefined, missing: number): boolean =>
   group !== undefined && missing > 0 && group.size - missing < group.atLeast
 
-/** What finds the groups on which a monitor depends, with the members among those of this run and those of other types. */
+/**
+ * Makes the function that finds the groups on which a monitor depends, with the members among those of this run and
+ * those of other types.
+ */
 function dependenciesIn(
   due: readonly PlannedMonitor[],
   elsewhere: readonly PlannedMonitor[],

@@ -22,7 +22,7 @@ export type Blocked = {
 
 /** The right to sign in first. Siblings wait until it ends. */
 export type SignInTurn = {
-  /** What the turn had to wait for. */
+  /** The sign-in that the turn had to wait for. */
   readonly waitedFor: string | undefined
   readonly end: () => void
 }

@@ -7,7 +7,7 @@ export type SlotKey =
   | { readonly scope: 'lane'; readonly name: SlotLane }
   | { readonly scope: 'host' | 'database'; readonly name: string }
 
-/** What waits for slots of its lane, and of its host and database if it has them. */
+/** An entry that waits for slots of its lane, and of its host and database if it has them. */
 export type SlotWaiter = {
   readonly lane: SlotKey
   readonly host: SlotKey | undefined
@@ -18,7 +18,7 @@ export type SlotWaiter = {
   readonly arrival: number
 }
 
-/** What waits for the same slots: only its first entry can be next. */
+/** The entries that wait for the same slots: only the first entry can be next. */
 type Queue<W extends SlotWaiter> = {
   readonly group: Group<W>
   readonly database: SlotKey | undefined

@@ -157,7 +157,7 @@ const maxDeleted = 20
 
 const check = checksOn<FolderConnection>()
 
-/** What an account needs to write, rename and delete a file. */
+/** The privilege that an account needs to write, rename and delete a file. */
 const writing = 'setfacl -m u:<account>:rwx <probeFolder>'
 
 const allowWrites = {

@@ -30,7 +30,7 @@ type RecordType = (typeof recordTypes)[number]
 /** A datagram may get lost: c-ares asks again after this many milliseconds, and doubles the wait each time. */
 const firstTryMs = 1_000
 
-/** What to look up; every check names it. */
+/** The question of a lookup; every check names it. */
 const questionSettings = {
   // Not `name`, which is the name of the monitor itself.
   query: { type: 'text', observed: true, required: true, doc: 'Name to look up' },
@@ -289,7 +289,7 @@ export const serials = check({
   },
 })
 
-/** What a server is said to lack that answers for a zone from a cache, or by asking others. */
+/** The problem of a server that answers for a zone from a cache, or by asking others. */
 const withoutAuthority = 'not authoritative'
 
 type Serial = { readonly serial?: number; readonly problem?: string }

@@ -45,7 +45,7 @@ type Path = {
   readonly path: string
   readonly ending: string
   readonly hidden: boolean
-  /** What the names of the files match, if the path is a pattern. */
+  /** The pattern for the names of the files, if the path is a pattern. */
   readonly pattern: string | undefined
   /** False where only the newest file matters: a folder of backups keeps old ones. */
   readonly judgesOldest: boolean

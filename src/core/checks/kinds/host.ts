@@ -127,7 +127,7 @@ const mounts = {
   },
 } as const satisfies SettingsSpec
 
-/** What this account needs where a folder above a mount point is closed to it. */
+/** The privilege that this account needs where a folder above a mount point is closed to it. */
 const reachable = 'chmod o+x <the folders above the mount point>'
 
 function isDenied(error: unknown): boolean {
@@ -135,7 +135,7 @@ function isDenied(error: unknown): boolean {
   return code === 'EACCES' || code === 'EPERM'
 }
 
-/** What the walk reads at one mount point: its usage, its path, and earlier readings. */
+/** The data that the walk reads at one mount point: its usage, its path, and earlier readings. */
 type Mount = {
   readonly mount: string
   readonly disk?: Disk | SilentDisk | 'not mounted' | 'not local' | 'without size'

@@ -2,7 +2,10 @@ import { Fault } from '../../base/errors.ts'
 import { ProbeError } from '../../base/probe-error.ts'
 import { atMost, type CheckContext, checksOn, fail, machineKind, ObservationError, ok, warn } from '../engine/index.ts'
 
-/** What monitoring svc's own sign-in needs. Nothing here writes; each method rejects with the reason of a failure. */
+/**
+ * The methods that the monitor of svc's own sign-in needs. None of them writes; each rejects with the reason of a
+ * failure.
+ */
 export type OwnSignIn = {
   /** Opens the store of the accounts and queries it. */
   readonly store: (signal: AbortSignal) => Promise<void>

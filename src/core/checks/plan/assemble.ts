@@ -32,11 +32,11 @@ export type OwnParts = {
 }
 
 export type TypePlan = {
-  /** What the type represents, in a few words. */
+  /** The servers that the type represents, in a few words. */
   readonly title: string
   /** Monitors of svc's own parts, used while nothing is configured for the type. */
   readonly own?: (parts: OwnParts) => readonly MonitorEntry[]
-  /** What `own` checked, for the warning that no server is configured. */
+  /** The sentence about the part that `own` checked, for the warning that no server is configured. */
   readonly ownSaid?: string
   /** The part of svc that `own` checks, for the headline. */
   readonly ownPart?: string

@@ -1,7 +1,7 @@
 import { ServerType } from '../../protocol/index.ts'
 import { fingerprint, type PlannedMonitor, writeMonitorOfType } from '../engine/index.ts'
 
-/** What a type has in svc.yaml. */
+/** The configuration of a type in svc.yaml. */
 type TypeOfPlan = {
   readonly monitors: readonly PlannedMonitor[]
   readonly host: Readonly<Record<string, unknown>> | false
@@ -38,7 +38,7 @@ export function planChanges(before: TypesOfPlan, after: TypesOfPlan): PlanChange
   return { added, removed, changed, types }
 }
 
-/** What each monitor and host block is, as text, by its name. */
+/** The identity of each monitor and host block, as text, by its name. */
 function identities(types: TypesOfPlan): ReadonlyMap<string, string> {
   return new Map(
     ServerType.values.flatMap((type): readonly (readonly [string, string])[] => {

@@ -52,7 +52,7 @@ export const dependenciesOf = (
   ),
 ]
 
-/** What a run of a plan in a mode would check, without running it. */
+/** The monitors and checks that a run of a plan in a mode would include, without running it. */
 export function describePlan(planned: readonly PlannedMonitor[], mode: ExecutionMode): readonly PlanRow[] {
   return planned
     .filter((monitor) => includes(mode, monitor.depth))

@@ -20,8 +20,8 @@ type Typed = PlannedMonitor & MonitorOfType
 const isTyped = (monitor: PlannedMonitor): monitor is Typed => monitor.type !== undefined
 
 /**
- * What follows if these monitors cannot be reached: the monitors that depend on them, directly and through others, in the
- * order of `all`. `isDown`: whether another monitor cannot be reached in any case.
+ * The consequences if these monitors cannot be reached: the monitors that depend on them, directly and through others,
+ * in the order of `all`. `isDown`: whether another monitor cannot be reached in any case.
  */
 export function impactOf(
   all: readonly PlannedMonitor[],

@@ -49,10 +49,10 @@ export type ProfileMonitor = {
   readonly [setting: string]: unknown
 }
 
-/** What a server type usually needs. It is data, so that svc.yaml can add, change and replace profiles. */
+/** The usual configuration of a server type. It is data, so that svc.yaml can add, change and replace profiles. */
 export type Profile = {
   readonly title: string
-  /** What the profile represents, how certain that is, and what it never does. */
+  /** The system that the profile represents, how certain that is, and what the profile never does. */
   readonly doc: string
   /** Tags of all its monitors. */
   readonly tags?: readonly string[] | undefined

@@ -3,7 +3,7 @@ import type { Family, Labels } from '../../protocol/service/family.ts'
 import { type ExpositionFormat, lineOf, renderLines } from './exposition.ts'
 import { maxItems } from './prometheus.ts'
 
-/** What the metrics show of a check that the schedule runs. Instants are milliseconds since 1970. */
+/** A check that the schedule runs, as the metrics show it. Instants are milliseconds since 1970. */
 type Check = {
   readonly type?: string | undefined
   readonly monitor: string

@@ -6,7 +6,9 @@ type ReportRow = {
   readonly load: () => Promise<{ readonly default: Report }>
   /** How the command line keeps text in it from commanding a CI runner. */
   readonly form: TextForm
-  /** What `svc help formatting` says of it; formats with the same words share a line. Absent: not for `--output`. */
+  /**
+   * The text of `svc help formatting` about it; formats with the same words share a line. Absent: not for `--output`.
+   */
   readonly help?: string
   /** How `/healthcheck` offers it besides the protocol's own formats (F5): by `?format=`, or by this media type. */
   readonly overHttp?: 'format' | { readonly accept: string }

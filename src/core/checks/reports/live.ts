@@ -83,8 +83,8 @@ const rows: readonly Omit<FamilyOf<never>, 'samples'>[] = [...monitorRows, ...ch
 type SamplesByRow = readonly (readonly Sample[])[]
 
 /**
- * What `/metrics` shows of one monitor. Only its text is kept: the samples would take more memory than everything else that
- * svc knows of a monitor.
+ * One monitor in `/metrics`. Only its text is kept: the samples would take more memory than everything else that svc
+ * keeps of a monitor.
  */
 type MonitorLines = {
   /** The labels type and monitor: those of the series of one monitor differ from those of another if these do. */

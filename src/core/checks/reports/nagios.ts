@@ -95,7 +95,7 @@ function outcome(entries: readonly Entry[], readings: readonly EntryReading[]): 
   return `${all}: ${cause(decisive)}`
 }
 
-/** What failed comes before what is unknown. */
+/** Failed entries come before unknown ones. */
 const urgency = ({ level }: EntryReading): number => (level === 'not checked' ? 1 : 0)
 
 function cause(reading: EntryReading): string {

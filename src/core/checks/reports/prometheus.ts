@@ -132,7 +132,7 @@ export type TypePlace = {
   /** False if a monitor of the type has no result. */
   readonly complete: boolean
 }
-/** What the rows of types and monitors use of a reading. */
+/** The parts of a reading that the rows of types and monitors use. */
 export type TypeReading = Pick<
   EntryReading,
   'type' | 'mode' | 'level' | 'monitors' | 'duration' | 'endedAt' | 'state' | 'error'

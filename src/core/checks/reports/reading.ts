@@ -16,7 +16,7 @@ export type ReportedError = {
   readonly message: string
   /** The target of the call, for people. */
   readonly target?: string | undefined
-  /** What to do next, one line each. The last line is the next step. */
+  /** The hints for a remedy, one line each. The last line is the next step. */
   readonly hints: readonly string[]
   /** The ResponseStatus of a remote server, if it sent one. */
   readonly responseStatus?: ResponseStatus | undefined
@@ -163,7 +163,7 @@ export type MonitorReading = {
   readonly results: readonly Reading[]
 }
 
-/** What readers need of a run, from svc or from a foreign server. */
+/** The parts of a run that readers need, from svc or from a foreign server. */
 type RunReading = {
   readonly monitors: readonly MonitorReading[]
   /** Milliseconds. */

@@ -41,7 +41,7 @@ export type RunDocumentOptions = {
   readonly reads?: ReadsType | undefined
 }
 
-/** What stands for a monitor of another type, for readers who may not read that type. */
+/** The text in place of a monitor of another type, for readers who may not read that type. */
 const anotherMonitor = 'a monitor of another type'
 
 /** The types of the monitors of other types that a report names. Once for each report, which several runs may share. */
@@ -120,14 +120,15 @@ function monitorWith(report: MonitorReport, suppress: boolean): RunMonitor {
 const monitorOf = oncePerObject((report: MonitorReport) => monitorWith(report, false))
 const suppressedMonitorOf = oncePerObject((report: MonitorReport) => monitorWith(report, true))
 
-/** What a document without flags contains of a report. Made once for each report and reader. */
+/** A report in a document without flags. Made once for each report and reader. */
 export const documentOf = (report: MonitorReport, reads: ReadsType, view: RunView): RunMonitor => {
   const monitor = monitorOf(withoutNames(report, reads))
   return view === 'full' ? monitor : report.drill ? briefDrill(monitor) : brief(monitor)
 }
 
 /**
- * What a report says of the checks of a shallower mode, or undefined where it has none of them. Made once for each report.
+ * The part of a report about the checks of a shallower mode, or undefined where it has none of them. Made once for each
+ * report.
  */
 export function reportUpTo(mode: ExecutionMode, report: MonitorReport): MonitorReport | undefined {
   const byMode = reportsUpTo(report)
@@ -293,7 +294,7 @@ function headline(type: ServerType, monitors: readonly RunMonitor[], view: RunVi
   return view === 'full' ? `${opening}: ${warnings.join('; ')}` : opening
 }
 
-/** What kept monitors from running, each once. */
+/** The reasons that kept monitors from running, each once. */
 const consequencesIn = (monitors: readonly RunMonitor[]): readonly string[] => [
   ...new Set(monitors.flatMap(({ results }) => results.filter(hasFailed).map((result) => result.message ?? ''))),
 ]

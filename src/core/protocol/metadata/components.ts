@@ -21,7 +21,7 @@ import {
   shapes,
 } from './schemas.ts'
 
-/** What both OpenAPI documents have: openapi.json and openapi-all.json. */
+/** The common parts of both OpenAPI documents: openapi.json and openapi-all.json. */
 
 const identifier = '[A-Za-z_$][A-Za-z0-9_$]{0,49}'
 

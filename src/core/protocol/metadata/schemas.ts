@@ -16,7 +16,7 @@ export type DescribedPage = {
   readonly paths: readonly string[]
   readonly summary: string
   readonly contentType: string
-  /** What a POST of a form to the page does, and the fields of the form. */
+  /** The effect of a POST of a form to the page, and the fields of the form. */
   readonly post?: { readonly summary: string; readonly form?: Pick<Dto, 'name'> } | undefined
 }
 

@@ -1,6 +1,6 @@
 import type { Heartbeat } from '../index.ts'
 
-/** What is wrong with a value: its field, and a sentence that begins with the field in quotes. */
+/** The problem with a value: its field, and a sentence that begins with the field in quotes. */
 export type ValueProblem = { readonly FieldName: string; readonly Message: string }
 
 /**
@@ -18,9 +18,9 @@ export type Admin = {
   readonly users: {
     /** Makes the store if it does not exist. Without a password the user cannot sign in by password. */
     readonly add: (user: NewUser, by: AdminActor) => Promise<UserFacts>
-    /** What `add` would refuse about the values of a new user, one entry for each field. Reads no store. */
+    /** The problems for which `add` would refuse the values of a new user, one entry for each field. Reads no store. */
     readonly problems: (user: NewUser) => Promise<readonly ValueProblem[]>
-    /** What `passwd` would refuse about a new password of the user. */
+    /** The problems for which `passwd` would refuse a new password of the user. */
     readonly passwordProblems: (userName: string, password: string) => Promise<readonly ValueProblem[]>
     /** At most 1,000 users, sorted by name: the first ones, or those after the name `after`. */
     readonly list: (after?: string) => Promise<readonly UserFacts[]>
@@ -85,7 +85,9 @@ export type Admin = {
      * nothing, and Usage for one in the future.
      */
     readonly holdersAt: (role: string, at: Date) => Promise<PastHolders>
-    /** What the audit has of a user's roles, oldest first. Throws Fault NotFound for a name that it never had. */
+    /**
+     * The entries of the audit about a user's roles, oldest first. Throws Fault NotFound for a name that it never had.
+     */
     readonly history: (userName: string) => Promise<readonly AuditFacts[]>
   }
   readonly heartbeats: {
@@ -118,7 +120,7 @@ export type Admin = {
 }
 /** The number and the hash of a seal. */
 export type AuditHead = { readonly number: number; readonly hash: string }
-/** What the chain of seals says of the audit. */
+/** The verdict of the chain of seals on the audit. */
 export type AuditVerdict = {
   /** In the order of the seals, at most 100. Empty: the audit is intact. */
   readonly problems: readonly {

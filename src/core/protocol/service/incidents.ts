@@ -1,7 +1,8 @@
 import type { ServerType } from '../index.ts'
 
 /**
- * What is wrong with the monitors that the schedule runs, as one reader may see it. Instants are milliseconds since 1970.
+ * The incidents of the monitors that the schedule runs, as one reader may see them. Instants are milliseconds since
+ * 1970.
  */
 export type Incidents = {
   /** By the monitor at fault, the worst first. */

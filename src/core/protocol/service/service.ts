@@ -62,7 +62,7 @@ export const isExempt = async (caller: Caller): Promise<boolean> =>
 export const readsHere = (caller: Caller): boolean | Promise<boolean> =>
   caller.kind === 'local' || (caller.process?.reads() ?? false)
 
-/** What a transport may add to an answer. */
+/** The facts that a transport may add to an answer. */
 export type AnswerFacts = {
   /** Seconds since the run behind this answer ended, and more if it reuses older results; 0 for a run made for this call. */
   readonly ageSeconds: number
@@ -130,7 +130,7 @@ type MonitorInProgress = { readonly name: string; readonly host: boolean }
 export type BrowserSignIn = {
   /** This server's address, as browsers write it in Origin. */
   readonly origin: string
-  /** What the browser was given when it left. */
+  /** The sealed state that the browser received when it left. */
   readonly sealed: string | undefined
   /** A parameter of the query by its exact name. */
   readonly parameter: (name: string) => string | undefined
@@ -150,7 +150,7 @@ export type Service = {
   readonly [O in Operation]: (request: Request<O>, call: Call) => Promise<Response<O>>
 }
 
-/** What a host of the Service needs besides the Service. Made by `open`, passed to the server. */
+/** The parts that a host of the Service needs besides the Service. Made by `open`, passed to the server. */
 export type Runtime = {
   readonly version: string
   /** Resolves when the store answers; rejects with a Fault that says what is wrong. */
@@ -163,9 +163,9 @@ export type Runtime = {
   readonly anyAdmin: () => Promise<boolean>
   /** The latest results of the types that are checked, one for each mode and type that has some, for these views. */
   readonly recent: (views: HealthViews) => Promise<readonly RecentRun[]>
-  /** What is confirmed of the checks that the schedule runs, for these views. Absent: there is no schedule. */
+  /** The confirmed states of the checks that the schedule runs, for these views. Absent: there is no schedule. */
   readonly confirmed?: ((views: HealthViews) => ConfirmedStates) | undefined
-  /** What is wrong with the monitors that the schedule runs, for these views. Absent: there is no schedule. */
+  /** The incidents of the monitors that the schedule runs, for these views. Absent: there is no schedule. */
   readonly incidents?: ((views: HealthViews) => Promise<Incidents>) | undefined
   /** The monitors that other nodes run, by type. Absent where no nodes share a store. Never rejects. */
   readonly elsewhere?: (() => Promise<ReadonlyMap<ServerType, readonly MonitorElsewhere[]>>) | undefined
@@ -181,7 +181,8 @@ export type Runtime = {
   /** The challenges of sign-in by digest (A12). Absent where it is off. Rejects when the store does not answer. */
   readonly digestChallenges?: ((stale: boolean) => Promise<readonly string[]>) | undefined
   /**
-   * What /metrics shows of the parts of this core. `limitMs`: how long the store may take. Never rejects. Absent: nothing.
+   * The metrics of the parts of this core for /metrics. `limitMs`: how long the store may take. Never rejects. Absent:
+   * nothing.
    */
   readonly metrics?: ((limitMs: number) => Promise<readonly Family[]>) | undefined
   /** Sets the HTTP address of this core, so that none of its monitors queries it. */
@@ -219,7 +220,7 @@ export type MonitorElsewhere = {
 }
 /** A monitor by its name. Without a type it is the machine itself. */
 export type MonitorOfPage = { readonly type?: ServerType | undefined; readonly monitor: string }
-/** What history knows of a day: the worst of it. */
+/** The worst status of a day in the history. */
 export type DayStatus = 'ok' | 'warning' | 'failed' | 'unobserved'
 export type DaysOfMonitor = {
   /** The oldest first; the last one is today. Days begin at midnight UTC. */
@@ -321,7 +322,7 @@ export type RuntimeFacts = {
   readonly storeFiles?: Readonly<Record<string, string | undefined>> | undefined
   /** The name of this node among those that share the store. Undefined: it shares none. */
   readonly node?: string | undefined
-  /** What svc runs by itself, in a sentence. Undefined if it runs nothing. */
+  /** The load of the monitors that svc runs by itself, in a sentence. Undefined if it runs none. */
   readonly schedule?: string | undefined
   /** Which confirmed states and incidents do not survive the end of this server, and why, in a sentence. Undefined: all do. */
   readonly notKept?: string | undefined

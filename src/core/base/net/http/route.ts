@@ -189,7 +189,7 @@ export async function targetOf(
   return { ...first, ip, port, address, step: (check) => first.step(check, address) }
 }
 
-/** What a connection to a peer needs from its run. */
+/** The context that a connection to a peer needs from its run. */
 export type NetContext = {
   /** Aborts at the deadline, or when the run is cancelled. Everything opened must end with it. */
   readonly signal: AbortSignal

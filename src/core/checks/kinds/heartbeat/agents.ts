@@ -84,7 +84,7 @@ export function agentsOf(
     matching,
     alive: matching.filter((agent) => !isSilent(agent, settings, due)),
     silent: matching.filter((agent) => isSilent(agent, settings, due)),
-    /** Named in the settings without a pattern, but never heard of. */
+    /** The agents that the settings name without a pattern, and that have never reported. */
     missing: [...expected].filter((name) => !names.has(name)),
     /** Undefined without a schedule. */
     due,

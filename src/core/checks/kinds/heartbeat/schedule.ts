@@ -52,7 +52,10 @@ function tooLong(cron: Cron, withinMs: number): number | undefined {
   return undefined
 }
 
-/** What is due by now; undefined without a schedule. The settings must have passed `scheduleProblem`. */
+/**
+ * The scheduled runs that are due by now; undefined without a schedule. The settings must have passed
+ * `scheduleProblem`.
+ */
 export function dueAt({ schedule, timezone = usualZone, grace }: ReportSettings, now: number): Due | undefined {
   if (schedule === undefined) return undefined
   const { cron, times } = timesUpTo(schedule.trim(), timezone, now)

@@ -212,7 +212,7 @@ export const status = onHttp({
 const readLimit =
   'next: it is overloaded, at a limit, or in maintenance: curl -i with this url shows which server says so, and its log has the cause'
 
-/** What servers write where TLS lacks a certificate of the client: nginx, IIS. */
+/** The texts of servers where TLS lacks a certificate of the client: nginx, IIS. */
 const wantsCertificate = /no required ssl certificate|client certificate/i
 
 /**
@@ -245,7 +245,7 @@ function unwantedRedirect(status: number, location: string | undefined, followed
   return `redirects to ${location} (${status})${after}: name it in url, or set redirects: ${followed + 3}, or ${accept}`
 }
 
-/** What an answer with 401 or 403 requires, and what to do: continues the sentence about the answer. */
+/** The requirement of an answer with 401 or 403, and the remedy: continues the sentence about the answer. */
 function wantedSignIn(status: number, signedIn: boolean, challenge: string | undefined): string {
   if (signedIn) return ': the account of this monitor may not read this URL: allow it on the server'
   const schemes = authenticationSchemes(challenge)

@@ -93,7 +93,7 @@ type Expiry = {
   readonly now: number
 }
 
-/** What a password policy says at a sign-in; nothing as long as there is no reason to warn. */
+/** The result for a password policy at a sign-in; nothing as long as there is no reason to warn. */
 function evaluatePolicy(
   { timeBeforeExpiration: seconds, graceAuthNsRemaining: grace }: PasswordPolicyValue,
   who: string,

@@ -70,7 +70,7 @@ export class LdapConnection implements Connection {
   root: LdapEntry | undefined
   /** Our own clock when the server answered with its root entry, in milliseconds since 1970. */
   rootAt = 0
-  /** What the password policy of the server says of `user`, after the sign-in. */
+  /** The password policy of the server for `user`, after the sign-in. */
   passwordPolicy: PasswordPolicyValue | undefined
   readonly #at: PeerAddress
   readonly #route: Route

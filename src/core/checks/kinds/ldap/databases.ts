@@ -16,7 +16,10 @@ type Database = {
 }
 type Databases = {
   readonly address: string
-  /** What lets the account see whether they are read-only, and how full they are; undefined where the server shows nobody. */
+  /**
+   * The grants that let the account see whether the databases are read-only, and how full they are; undefined where the
+   * server shows nobody.
+   */
   readonly grant: { readonly writes?: string | undefined; readonly space?: string | undefined }
   readonly databases: readonly Database[]
   readonly isDemanded: boolean
@@ -131,7 +134,7 @@ export const grants = {
     'aci: (targetattr="cn || objectClass || nsslapd-suffix || nsslapd-readonly")(version 3.0; acl "svc"; allow (read, search) userdn="ldap:///<user>";)',
 } as const
 
-/** What both checks share. */
+/** The observation that both checks share. */
 const observe = async (
   ldap: LdapConnection,
   _: unknown,

@@ -150,7 +150,7 @@ const serverSetting = {
   doc: 'The mail server of this machine: svc runs its `postqueue -j` or `exim -bpr`',
 } as const satisfies SettingsSpec[string]
 
-/** What the account needs to read the queue. */
+/** The privileges that the account needs to read the queue. */
 const privileges: Readonly<Record<MailServer, string>> = {
   postfix:
     'usermod -aG postdrop <account>, for an account that may not use set-group-ID programs, e.g. that of the systemd unit; and authorized_mailq_users in main.cf includes it',

@@ -52,7 +52,7 @@ export type MongoNode = {
   readonly role: Role
   /** Empty outside a replica set. */
   readonly set: string
-  /** The primary that the node knows; empty if there is none. */
+  /** The primary that the node reports; empty if there is none. */
   readonly primary: string
 }
 

@@ -189,7 +189,7 @@ export const lockWait = limitOnDatabase({
       waiting: rows.length,
       maxMs: milliseconds(figure(first, 'waited')),
       session: figure(first, 'id'),
-      /** What the server calls the wait: `Waiting for backup lock`. */
+      /** The server's name for the wait: `Waiting for backup lock`. */
       state: text(first, 'state'),
     }
   },

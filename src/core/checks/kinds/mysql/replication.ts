@@ -79,7 +79,10 @@ const ignoring = [
   'Replicate_Wild_Ignore_Table',
   'Replicate_Ignore_Domain_Ids',
 ]
-/** What belongs to one server and is not replicated anywhere; hosted servers ignore such tables by default. */
+/**
+ * The databases that belong to one server and are not replicated anywhere; hosted servers ignore their tables by
+ * default.
+ */
 const ofTheServer = /^(?:mysql|sys|information_schema|performance_schema)(?:\.|$)/
 
 function filtersOf(row: Row): readonly string[] {
@@ -325,7 +328,7 @@ const againMs = 100
 /** Milliseconds between two stored readings of what a replica has received. */
 const readingMs = 5_000
 
-/** What a replica knows of one source. */
+/** The sign of life of one source, as a replica reports it. */
 type SignOfLife = {
   readonly name: string
   /** Milliseconds between two heartbeats; 0 or undefined where the source sends none. */

@@ -17,7 +17,7 @@ import {
   type Result,
 } from '../../engine/index.ts'
 
-/** What to send: the address is already resolved, so it can never be taken for a flag. */
+/** The packets to send: the address is already resolved, so it can never be taken for a flag. */
 type PingRequest = {
   readonly ip: string
   readonly count: number

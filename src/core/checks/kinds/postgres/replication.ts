@@ -93,7 +93,7 @@ const receiver = `(SELECT count(*) FROM pg_stat_wal_receiver WHERE pid IS NOT NU
   (SELECT setting <> '' FROM pg_settings WHERE name = 'primary_conninfo') AS follows,
   (SELECT setting <> '' FROM pg_settings WHERE name = 'restore_command') AS restores`
 
-/** What a standby receives from its primary. */
+/** The WAL receiver of a standby, and its settings. */
 const receiverOf = (row: Row | undefined) => ({
   connected: flag(row, 'connected'),
   /**
@@ -242,9 +242,12 @@ async function readReplay(ask: Ask, { history, isConfigured }: Pick<CheckContext
     isWriting: announced.size >= maxReads,
     /** Milliseconds for which replay has waited for a lock; undefined if it does not, or before PostgreSQL 14. */
     blockedMs: figure(row, 'blocked'),
-    /** What the readings of earlier runs say about the first WAL that has not been replayed. */
+    /** The wait of the first WAL that has not been replayed, from the readings of earlier runs. */
     waits: waitingOf(readings, figure(row, 'replayed_at')),
-    /** What replay waits for, as in `pg_stat_activity.wait_event`; empty if it waits for nothing, or is hidden. */
+    /**
+     * The event that replay waits for, as in `pg_stat_activity.wait_event`; empty if it waits for nothing, or is
+     * hidden.
+     */
     waitsFor: text(row, 'waits_for'),
     /** recovery_min_apply_delay. */
     delayMs: figure(row, 'delay') ?? 0,

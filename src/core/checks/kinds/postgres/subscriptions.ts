@@ -30,7 +30,7 @@ type Watched = Subscription & {
   readonly unready: readonly string[]
   /** True if nothing copies tables that are not ready. */
   readonly isStuck: boolean
-  /** What the counts of earlier runs say about its errors. */
+  /** The growth of its errors, from the counts of earlier runs. */
   readonly growth: Growth
 }
 

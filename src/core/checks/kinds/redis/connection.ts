@@ -216,7 +216,7 @@ async function signIn(redis: RedisConnection, user: string | undefined, password
 type Answerer = { readonly address: string; readonly redact: Redact; readonly user: string | undefined }
 
 const onOtherNode = ['data', 'does not have that key: it is on another node of the cluster'] as const
-/** What an error means by its code; continues the address of the server. */
+/** The meanings of errors by their codes; each continues the address of the server. */
 const meanings: Readonly<Record<string, readonly [fault: FaultClass, what: string, ...next: string[]]>> = {
   NOAUTH: ['auth', 'requires a sign-in: set password (and the user in url)'],
   LOADING: ['data', 'is still loading its data after a start and serves no requests yet'],

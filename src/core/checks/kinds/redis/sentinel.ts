@@ -36,7 +36,10 @@ const masters = sharedRead(
     return rowsOf(await redis.ask('SENTINEL', 'MASTERS'), redis).map((one) => ({
       name: text(one, 'name', 128),
       address: addressOf(one),
-      /** What the Sentinel thinks of it: `master`, `s_down`, `o_down`, `disconnected`, `failover_in_progress`. */
+      /**
+       * The state that the Sentinel reports for it: `master`, `s_down`, `o_down`, `disconnected`,
+       * `failover_in_progress`.
+       */
       flags: flagsOf(one),
       otherSentinels: figure(one, 'num-other-sentinels'),
       /**

@@ -15,7 +15,7 @@ const latency = latencySetting(
 
 const check = checksOn<SftpSession>()
 
-/** What OpenSSH sends in place of its banner when it drops a connection. */
+/** The texts that OpenSSH sends in place of its banner when it drops a connection. */
 const refusals = /^"(?:Exceeded MaxStartups|Not allowed at this time)/
 
 export const banner = check({

@@ -299,9 +299,10 @@ type Verdict = 'accepted' | 'deferred' | 'full' | 'misconfigured' | 'troubled' |
 const enhancedCode = /^[245]\.\d{1,3}\.\d{1,3}(?!\S)/
 
 /**
- * What a reply to MAIL FROM or RCPT TO means. Of the temporary codes, only 450, 451, 4.2.x and 4.7.1 are those of
- * greylisting; 452 and 4.3.x come from the mail system itself and stop all mail: 4.3.1 because it is full, 4.3.5 because
- * its configuration is wrong, any other because of a fault that its log names (RFC 3463, 3.4). 454 does not mean greylisting whatever its enhanced code: Postfix refuses with `454 4.7.1 Relay access denied`.
+ * The meaning of a reply to MAIL FROM or RCPT TO. Of the temporary codes, only 450, 451, 4.2.x and 4.7.1 are those of
+ * greylisting; 452 and 4.3.x come from the mail system itself and stop all mail: 4.3.1 because it is full, 4.3.5
+ * because its configuration is wrong, any other because of a fault that its log names (RFC 3463, 3.4). 454 does not
+ * mean greylisting whatever its enhanced code: Postfix refuses with `454 4.7.1 Relay access denied`.
  */
 function verdictOf({ code, lines }: SmtpReply): Verdict {
   if (code === 250 || code === 251) return 'accepted'

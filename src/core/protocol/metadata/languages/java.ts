@@ -20,7 +20,7 @@ import {
   typeWriter,
 } from './source.ts'
 
-/** What the client library for Java and Kotlin declares. */
+/** The types that the client library for Java and Kotlin declares. */
 export const jvmLibrary: readonly string[] = [...errorTypes, 'GetAccessToken', 'GetAccessTokenResponse']
 export const jvmImports = 'java.math.*,java.util.*,net.servicestack.client.*,com.google.gson.annotations.*'
 

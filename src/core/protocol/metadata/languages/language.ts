@@ -2,7 +2,7 @@ import { type Described, interfaceVersion } from '../schemas.ts'
 import { asText, type Option, type OptionReading, type Options, type OptionValues, readOptions } from './options.ts'
 import { type SourceType, typesOf } from './source.ts'
 
-/** What a writer writes: the selected types of a server. */
+/** The content of a source file: the selected types of a server. */
 export type SourceFile<V> = {
   readonly types: readonly SourceType[]
   readonly values: V

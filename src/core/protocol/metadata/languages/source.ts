@@ -32,7 +32,7 @@ export type SourceEnum = { readonly kind: 'enum'; readonly name: string; readonl
 /** A type to be written, each after those that it consists of, and requests after their answers. */
 export type SourceType = SourceClass | SourceEnum
 
-/** What a language calls the types of values. `integer` is a number without a fraction. */
+/** The names of the types of values in a language. `integer` is a number without a fraction. */
 type TypeNames = Readonly<Record<'text' | 'flag' | 'integer' | 'number' | 'date' | 'duration' | 'map', string>> & {
   /** The list of items of a type. */
   readonly list: (item: string) => string
