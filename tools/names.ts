@@ -2,7 +2,7 @@
  * Part of `npm run check`: names of values, types and members must not be participles (`told`, `seen`, `given`), no name begins
  * with a word of the private vocabulary that this project once had (`wrongText`, `World`, `longestMs`), no two exported
  * types have one name, which would make a reader look up which of them is meant, and in src no import
- * or export gives a thing another name.
+ * or export gives a thing another name, and no doc comment begins with "What": a noun tells what a thing is.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -144,6 +144,10 @@ for (const path of files) {
   }
   if (!path.startsWith('src/')) continue
   for (const { problem, start } of aliasesIn(program.body)) problems.push(`${path}:${lineOf(start)} ${problem}`)
+  for (const { index } of source.matchAll(/\/\*\*[\s*]*What\b/g))
+    problems.push(
+      `${path}:${lineOf(index)} a doc comment begins with "What": begin with a noun, or with a verb for a function`,
+    )
   for (const [, name = ''] of source.matchAll(/^export (?:declare )?(?:type|interface|class) (\w+)/gm)) {
     types.set(name, [...(types.get(name) ?? []), path])
   }

@@ -15,7 +15,7 @@ type TextOptions = {
   readonly width?: number | undefined
 }
 
-/** What, why, what next, for stderr, without a final line feed. The last line is the next step. */
+/** The failure, its reason and the next step, which is the last line: for stderr, without a final line feed. */
 function text(error: unknown, options: TextOptions): string {
   const paint = painter(options.colour)
   const { message, target, hints, responseStatus } = reported(error, options.target)
