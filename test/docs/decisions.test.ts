@@ -1,17 +1,8 @@
-import { execFileSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { expect, test } from 'vitest'
+import { handWritten, read, repository, repositoryFiles } from '../support/suite/repository.ts'
 
-const cwd = new URL('../../', import.meta.url).pathname
 const folder = 'docs/decisions/'
-const tracked = execFileSync('git', ['ls-files', '-co', '--exclude-standard'], {
-  cwd,
-  encoding: 'utf8',
-  maxBuffer: 2 ** 26,
-})
-  .split('\n')
-  .filter((file) => file && existsSync(`${cwd}${file}`))
-const read = (file: string): string => readFileSync(`${cwd}${file}`, 'utf8')
 
 /** The index: a row for each decision that stands, and a row for each folded one with its heir. */
 const index = read(`${folder}README.md`)
@@ -44,15 +35,11 @@ const crossed = (text: string): string[] =>
     .filter(([, number, file]) => number?.padStart(4, '0') !== file)
     .map(([link]) => link)
 
-const sources = tracked.filter(
-  (file) =>
-    (/\.(?:md|ts|mjs|js|json|ya?ml|sh|service)$/.test(file) || /^(?:\.ci|bin|deploy)\//.test(file)) &&
-    !/package-lock\.json$|^test\/(?:golden|snapshot)\/|^test\/docs\/decisions\.test\.ts$/.test(file),
-)
+const sources = handWritten('test/docs/decisions.test.ts')
 const texts = sources.map((file) => ({ file, text: read(file), inFolder: file.startsWith(folder) }))
 
 test('the index of the decisions has each file once, with its title', () => {
-  const files = tracked.filter((file) => file.startsWith(folder) && !file.endsWith('README.md'))
+  const files = repositoryFiles.filter((file) => file.startsWith(folder) && !file.endsWith('README.md'))
   expect([...decisions.values()].map((file) => `${folder}${file}`).sort()).toEqual(files.sort())
   const titles = files.map((file) => /^# (.*)$/m.exec(read(file))?.[1])
   const rows = files.map((file) => {
@@ -71,7 +58,7 @@ test('each source and test that a decision names exists', () => {
       [...text.matchAll(/`([\w-][\w./-]*\.(?:ts|mjs))`/g)].map(([, name]) => ({ file, name: `/${name}` })),
     )
   expect(names.length).toBeGreaterThan(70)
-  const paths = tracked.map((path) => `/${path}`)
+  const paths = repositoryFiles.map((path) => `/${path}`)
   expect(
     names.filter(({ name }) => !paths.some((path) => path.endsWith(name))).map(({ file, name }) => `${file}: ${name}`),
   ).toEqual([])
@@ -111,7 +98,7 @@ test('each link to a decision leads to a file, and its text has the number of th
   expect(links.length).toBeGreaterThan(100)
   expect(
     links
-      .filter(({ decision }) => !existsSync(`${cwd}${folder}${decision}`))
+      .filter(({ decision }) => !existsSync(`${repository}${folder}${decision}`))
       .map(({ file, decision }) => `${file}: ${decision}`),
   ).toEqual([])
   expect(texts.flatMap(({ file, text }) => crossed(text).map((link) => `${file}: ${link}`))).toEqual([])

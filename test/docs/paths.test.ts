@@ -1,14 +1,10 @@
-import { execFileSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { expect, test } from 'vitest'
-
-const cwd = new URL('../../', import.meta.url).pathname
-const tracked = execFileSync('git', ['ls-files'], { cwd, encoding: 'utf8', maxBuffer: 2 ** 26 }).split('\n')
-const read = (file: string): string => readFileSync(`${cwd}${file}`, 'utf8')
+import { handWritten, read, repository } from '../support/suite/repository.ts'
 
 /** Documents may name a test without its ending. */
 const endings = ['', '.ts', '.test.ts', '.long.test.ts', '.peers.test.ts']
-const exists = (path: string): boolean => endings.some((ending) => existsSync(`${cwd}${path}${ending}`))
+const exists = (path: string): boolean => endings.some((ending) => existsSync(`${repository}${path}${ending}`))
 
 /** The paths of this repository in a text: below one of its folders, and neither a pattern nor a placeholder. */
 function* pathsIn(text: string): Generator<string> {
@@ -20,11 +16,7 @@ function* pathsIn(text: string): Generator<string> {
   }
 }
 
-const sources = tracked.filter(
-  (file) =>
-    (/\.(?:md|ts|mjs|js|json|ya?ml|sh)$/.test(file) || file.startsWith('.ci/')) &&
-    !/package-lock\.json$|^test\/(?:golden|snapshot)\/|^test\/docs\/paths\.test\.ts$/.test(file),
-)
+const sources = handWritten('test/docs/paths.test.ts')
 
 test('each path of this repository that a document, a tool or a test names exists', () => {
   const places = sources.flatMap((file) => [...pathsIn(read(file))].map((path) => ({ file, path })))

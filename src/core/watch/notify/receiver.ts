@@ -1,7 +1,7 @@
 import type { FaultClass } from '../../base/probe-error.ts'
 
 /**
- * The interface between the outbox and the receivers of notifications: the outbox decides what a receiver is told and
+ * The interface between the outbox and the receivers of notifications: the outbox decides what a receiver gets and
  * when, a receiver sends it in its protocol.
  */
 

@@ -4,7 +4,7 @@
 export const freshMs = 60_000
 /** How often svc runs a monitor again while such a verdict is missing. */
 export const lookEveryMs = 30_000
-/** A fault that stands is told after this time even if no run comes to a verdict. */
+/** A fault that goes on is sent after this time even if no run comes to a verdict. */
 export const lookAtMostMs = 120_000
 /** Two healthy runs at least this far apart are a recovery where the states do not have the incident. */
 export const wellMs = 10_000

@@ -69,7 +69,7 @@ export type OutboxRow = {
 export type Present = {
   readonly subject: StoredSubject
   readonly state: Pick<SubjectState, 'level' | 'incident' | 'latest' | 'doubt' | 'depth' | 'fault' | 'message'>
-  /** Somebody silenced it: nothing but ends is told. */
+  /** Somebody silenced it: only ends are sent. */
   readonly isQuiet: boolean
   /**
    * The acknowledgements, by their ids, that ended because the fault is no longer the same: whoever was told before has to
@@ -85,7 +85,7 @@ export type ReceiverRules = {
   readonly name: string
   /** Whether messages that are due together become one, and the next one waits. */
   readonly folds: boolean
-  /** After this time a fault that stands is told again. Infinity: never. */
+  /** After this time a fault that goes on is sent again. Infinity: never. */
   readonly remindMs: number
   /** Whether it is told of this subject at this level. What it was told once, it is told to the end. */
   readonly wants: (subject: StoredSubject, level: 'warning' | 'failed') => boolean

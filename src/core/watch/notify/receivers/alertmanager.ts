@@ -239,7 +239,7 @@ class Alertmanager implements Receiver {
     else instance.failures.delete(key)
     const failed = this.#alert(notice, 'failed', isFailed)
     const warning = this.#alert(notice, 'warning', !isOver(notice))
-    // What begins precedes what ends, so that no severity is told as a recovery.
+    // What begins precedes what ends, so that no change of severity is sent as a recovery.
     const alerts = isFailed ? [failed, warning] : [warning, ...(wasFailed ? [failed] : [])]
     for (const alert of alerts) {
       if (alert.endsAt > this.#context.now()) instance.endings.delete(identity(alert))

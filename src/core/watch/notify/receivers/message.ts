@@ -69,7 +69,7 @@ export function stateText({ what, level, before }: Pick<Notice, 'what' | 'level'
  */
 export const isDrill = (...notices: readonly Notice[]): boolean => notices.some(({ drill }) => drill !== undefined)
 
-/** The labels by which a drill is told from an alert. */
+/** The labels that distinguish a drill from an alert. */
 const drillLabels = { alertname: 'SvcDrill', severity: 'info', drill: 'true' } as const
 
 const drillSummary = (notice: Notice): string =>
