@@ -156,6 +156,11 @@ class SharedReadError extends Error {
   }
 }
 
+/** Thrown by a read whose answer another check has found wrong, so that it shows nothing of what the others check. */
+export class WrongAnswerError extends Error {
+  override readonly name = 'WrongAnswerError'
+}
+
 /** A read that several checks share as their `observe`. */
 export type SharedRead<Connection, Observation> = {
   (connection: Connection, settings: unknown, context: CheckContext): Promise<Observation>
@@ -275,6 +280,9 @@ export async function* runChecks<Connection>(
     const unobserved = (error: unknown): readonly Result[] => {
       const shared = error instanceof SharedReadError ? error : undefined
       const thrown: unknown = shared ? shared.cause : error
+      if (thrown instanceof WrongAnswerError) {
+        return due.flatMap((check) => located(check, notChecked(firstName(check), 'status', thrown.message)))
+      }
       const isReported = shared?.reported === true
       if (shared) shared.reported = true
       const one = shared ? [failed(shared.read, thrown)] : decided(first, failed(name, thrown))

@@ -43,6 +43,7 @@ export const notCheckedReasons = [
   'permission',
   'missing driver',
   'rehearsal',
+  'status',
 ] as const
 export type NotCheckedReason = (typeof notCheckedReasons)[number]
 
@@ -299,6 +300,7 @@ const faultOf: Record<Exclude<NotCheckedReason, 'permission'>, FaultClass> = {
   refused: 'auth',
   'missing driver': 'internal',
   rehearsal: 'data',
+  status: 'data',
 }
 
 /**

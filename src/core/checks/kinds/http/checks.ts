@@ -4,7 +4,7 @@ import { speaksTls, wantsHttps } from '../../../base/net/http/diagnose.ts'
 import { count, quote, sanitize } from '../../../base/net/text.ts'
 import { needsClientCertificate } from '../../../base/net/tls-reasons.ts'
 import { hostOf } from '../../../base/net/url.ts'
-import { type SettingsSpec, statusMistake, type Threshold, type Values } from '../../../base/settings/index.ts'
+import type { SettingsSpec, Threshold, Values } from '../../../base/settings/index.ts'
 import {
   answerOf,
   type Content,
@@ -15,7 +15,7 @@ import {
   together,
 } from '../../assert/content.ts'
 import { jsonText, parseJsonPath, readJsonPath } from '../../assert/document.ts'
-import { describeMismatch, patternMismatch, statusAllowed } from '../../assert/expectation.ts'
+import { describeMismatch, patternMismatch } from '../../assert/expectation.ts'
 import { valuesWithNonce, withNonce } from '../../assert/nonce.ts'
 import {
   addressesResult,
@@ -32,18 +32,22 @@ import {
   warn,
 } from '../../engine/index.ts'
 import {
+  acceptedResponse,
   answer,
   body,
   bodyDoc,
   bodySettings,
   documentResults,
   type Http,
+  isAccepted,
+  isRefusedSignIn,
   judgeFrom,
   limitOnHttp,
   ofAnswer,
   onHttp,
   response,
   statusDoc,
+  statusSetting,
 } from './connection.ts'
 import { links } from './links.ts'
 
@@ -141,18 +145,6 @@ const codes = {
 } as const satisfies SettingsSpec[string]
 const { health: healthSetting, json: jsonSetting, xml: xmlSetting, measure: measureSetting } = bodySettings
 
-/**
- * Accepted status codes if svc.yaml names none. Basic only asks whether something answers. A redirect is not what the
- * client wanted: it may lead to a login page, to a page about maintenance, or nowhere.
- */
-const acceptedByDefault = { Basic: ['<500'], Standard: ['2xx'], Advanced: ['2xx'] } as const
-
-const statusSetting = {
-  type: 'texts',
-  mistake: statusMistake,
-  doc: 'Accepted status codes: 200, 2xx, 200-299, <500. By default <500 in Basic, and 2xx from Standard on. If credentials are set, Basic requests without them and accepts <500',
-} as const satisfies SettingsSpec[string]
-
 export const status = onHttp({
   depth: 'Basic',
   results: { status: statusDoc },
@@ -163,33 +155,28 @@ export const status = onHttp({
   applies: ({ sends }) => sends,
   async observe(http, settings, context) {
     const { status, headers, signedIn, redirects, location } = await response(http, undefined, context)
-    const { at, route } = http
+    const { at } = http
     // With a list, svc.yaml says what a healthy answer is.
     const wantsCause = settings.status === undefined && includes(context.mode, 'Standard')
     return {
       address: at.address,
       status,
       signedIn,
-      withheld: route.withheld,
+      accepted: http.accepted,
       redirects,
       location,
       challenge: headers['www-authenticate'],
       refusal: wantsCause ? await refusalOf(http, context) : undefined,
-      mode: context.mode,
     }
   },
-  evaluate({ address, status, signedIn, withheld, redirects, location, challenge, refusal, mode }, settings) {
-    // Without its credentials, a server may give a different answer.
-    const allowed = withheld ? acceptedByDefault.Basic : (settings.status ?? acceptedByDefault[mode])
+  evaluate({ address, status, signedIn, accepted, redirects, location, challenge, refusal }, settings) {
     const after = redirects > 0 ? ` after ${count(redirects, 'redirect')}` : ''
     const to = status >= 300 && status < 400 && location !== undefined ? ` to ${location}` : ''
     const text = `${address} answered ${status}${to}${after}`
     const more: Partial<Result> = { measurement: { value: status, unit: 'count' } }
     try {
-      const isAllowed = statusAllowed(status, allowed)
-      // `<500` accepts a 401, but not from a server that received credentials. A list that names 401 accepts it in any
-      // case.
-      if (status === 401 && signedIn && !allowed.some((entry) => /^4(?:01|xx)$/i.test(entry))) {
+      const isAllowed = isAccepted(accepted, status, signedIn)
+      if (isRefusedSignIn(accepted, status, signedIn)) {
         const message = `${text}: the sign-in of this monitor was refused`
         return fail('status', 'auth', message, { ...more, refusal: `status ${status}` })
       }
@@ -202,7 +189,7 @@ export const status = onHttp({
         return fail('status', 'data', `${address} ${unwantedRedirect(status, location, redirects)}`, more)
       }
       const details = status === 429 || status === 503 ? [readLimit] : []
-      return fail('status', 'data', `${text} (expected ${allowed.join(', ')})`, { ...more, details })
+      return fail('status', 'data', `${text} (expected ${accepted.join(', ')})`, { ...more, details })
     } catch (error) {
       return fail('status', 'data', `${text}, which cannot be evaluated: ${(error as RangeError).message}`, more)
     }
@@ -369,7 +356,7 @@ export const lastModified = limitOnHttp({
 
   applies: (http, { lastModified = {} }) => ofAnswer.applies(http) && hasLimits(lastModified),
   async observe(http, _, context) {
-    const { headers, received } = await response(http, undefined, context)
+    const { headers, received } = await acceptedResponse(http, context)
     const { at, route } = http
     return { address: at.address, header: headers['last-modified'], received, redact: route.redact }
   },
@@ -477,7 +464,12 @@ export const health = onHttp({
   results: { health: 'The other server reports Success for its own health' },
   settings: { health: healthSetting, judgeFrom },
   when: ['health'],
-  evaluate: ({ content }) => evaluateHealth(content),
+  evaluate({ content, status }) {
+    const result = evaluateHealth(content)
+    if (status !== 503 || result.status === 'failed') return result
+    const { address } = content
+    return fail('health', 'protocol', `${address} answered 503 with a document that reports Success`, { address })
+  },
 })
 
 export const certificate = certificateCheck({

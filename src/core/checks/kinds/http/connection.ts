@@ -1,8 +1,8 @@
 import { asksPeerAt } from '../../../base/net/http/route.ts'
-import type { SettingsSpec, Values } from '../../../base/settings/index.ts'
+import { type SettingsSpec, statusMistake, type Values } from '../../../base/settings/index.ts'
 import type { ExecutionMode } from '../../../protocol/index.ts'
 import { shownLocation } from '../../assert/content.ts'
-import { PatternBudget } from '../../assert/expectation.ts'
+import { PatternBudget, statusAllowed } from '../../assert/expectation.ts'
 import { limitsOn } from '../../assert/limit-check.ts'
 import { linkFields } from '../../assert/link-settings.ts'
 import { measureFields } from '../../assert/measure.ts'
@@ -15,6 +15,7 @@ import {
   checksOn,
   includes,
   sharedRead,
+  WrongAnswerError,
 } from '../../engine/index.ts'
 import {
   openRequest,
@@ -49,9 +50,24 @@ export const bodySettings = {
 } as const satisfies SettingsSpec
 type BodySettings = Values<typeof bodySettings>
 
+export const statusSetting = {
+  type: 'texts',
+  mistake: statusMistake,
+  doc: 'Accepted status codes: 200, 2xx, 200-299, <500. By default <500 in Basic, and 2xx from Standard on, where `health` is set also 503. If credentials are set, Basic requests without them and accepts <500',
+} as const satisfies SettingsSpec[string]
+
+export const judgeFrom = {
+  type: 'choice',
+  values: ['Basic', 'Standard'],
+  default: 'Standard',
+  doc: 'Mode from which on headers and body are evaluated. With `Basic`, links are not followed, and an answer to a request without configured credentials is not evaluated',
+} as const satisfies SettingsSpec[string]
+
 export const connectionSettings = {
   ...requestSettings,
   ...bodySettings,
+  status: statusSetting,
+  judgeFrom,
   maxBody: { type: 'bytes', default: 1024 * 1024, doc: 'Maximum bytes of the answer that are read and evaluated' },
   addresses: {
     type: 'choice',
@@ -76,6 +92,8 @@ export type Http = RequestConnection<RequestRoute> & {
   readonly maxBody: number
   readonly readsXml: boolean
   readonly links: Prepared['links']
+  /** The status codes that are accepted in this run. */
+  readonly accepted: readonly string[]
 }
 
 export const onHttp = checksOn<Http>()
@@ -103,12 +121,37 @@ export async function openHttp(
   return {
     ...connection,
     nonce,
+    accepted: acceptedStatuses(settings, context.mode, common.withheld),
     sends: common.method !== 'POST' || includes(context.mode, 'Standard'),
     maxBody: settings.maxBody,
     readsXml: readsXml(settings),
     links,
   }
 }
+
+/**
+ * Accepted status codes if svc.yaml names none. Basic only asks whether something answers. A redirect is not what the
+ * client wanted: it may lead to a login page, to a page about maintenance, or nowhere.
+ */
+const acceptedByDefault = { Basic: ['<500'], Standard: ['2xx'], Advanced: ['2xx'] } as const
+
+/** `withheld`: without its credentials, a server may give a different answer. */
+function acceptedStatuses(settings: ConnectionSettings, mode: ExecutionMode, withheld: boolean): readonly string[] {
+  if (withheld) return acceptedByDefault.Basic
+  // A server that is not healthy answers 503 with the document that says why, which `health` evaluates.
+  const unhealthy = settings.health && includes(mode, settings.judgeFrom) ? ['503'] : []
+  return settings.status ?? [...acceptedByDefault[mode], ...unhealthy]
+}
+
+/**
+ * Whether the status of an answer is accepted. `<500` accepts a 401, but not from a server that received credentials; a
+ * list that names 401 accepts it in any case. Throws RangeError for an entry that is not a status.
+ */
+export const isAccepted = (accepted: readonly string[], status: number, signedIn: boolean): boolean =>
+  statusAllowed(status, accepted) && !isRefusedSignIn(accepted, status, signedIn)
+
+export const isRefusedSignIn = (accepted: readonly string[], status: number, signedIn: boolean): boolean =>
+  status === 401 && signedIn && !accepted.some((entry) => /^4(?:01|xx)$/i.test(entry))
 
 /** The Accept header, for a server that offers several representations. */
 function acceptOf(settings: BodySettings): string {
@@ -160,11 +203,28 @@ export const body = sharedRead('body', bodyDoc, async (http: Http, context) => {
   return { bytes, more, headers, sent, received, ms: context.now() - http.openedMs }
 })
 
+/**
+ * The head of an answer that shows what checks of headers and body are about. Throws WrongAnswerError for a status that is
+ * not accepted: `status` has failed already, and an error page is something else.
+ */
+export async function acceptedResponse(http: Http, context: CheckContext) {
+  const head = await response(http, undefined, context)
+  const { status, signedIn } = head
+  if (!isAccepted(http.accepted, status, signedIn)) {
+    throw new WrongAnswerError(
+      `${http.at.address} answered ${status}, and \`status\` accepts ${http.accepted.join(', ')}`,
+    )
+  }
+  return head
+}
+
 /** The answer in the form that the checks of headers and body evaluate. */
 export const answer = sharedRead('body', bodyDoc, async (http: Http, context) => {
+  const { status } = await acceptedResponse(http, context)
   const { headers, bytes, more } = await body(http, undefined, context)
   const xml = http.readsXml ? await readXml(bytes, headers['content-type']) : undefined
   return {
+    status,
     content: {
       address: http.at.address,
       headers,
@@ -179,13 +239,6 @@ export const answer = sharedRead('body', bodyDoc, async (http: Http, context) =>
     patterns: new PatternBudget(),
   }
 })
-
-export const judgeFrom = {
-  type: 'choice',
-  values: ['Basic', 'Standard'],
-  default: 'Standard',
-  doc: 'Mode from which on headers and body are evaluated. With `Basic`, links are not followed, and an answer to a request without configured credentials is not evaluated',
-} as const satisfies SettingsSpec[string]
 
 /** The common parts of the checks of headers and body. Their patterns share one budget. */
 export const ofAnswer = {
