@@ -165,6 +165,21 @@ test('W18 two healthy runs at least 10 s apart are a recovery, and the second is
   expect(log()[1]).toBe('end a connect failed → ok')
 })
 
+test('W18 of a recovery in steps, the level, the class and the message are those of one run', () => {
+  const { run, transitions } = watching([monitor('a')])
+  const warning = (message: string): Partial<Verdict> => ({ level: 'warning', message })
+  run('a', 0, refused)
+  run('a', 20, refused)
+  run('a', 60, warning('lag 40 s'))
+  run('a', 65, warning('lag 35 s'))
+  run('a', 70, { level: 'ok', message: 'lag 1 s' })
+  run('a', 80, { level: 'ok', message: 'lag 0 s' })
+  expect(transitions.slice(1)).toMatchObject([
+    { what: 'change', from: 'failed', to: 'warning', message: 'lag 35 s' },
+    { what: 'end', from: 'warning', to: 'ok', message: 'lag 0 s' },
+  ])
+})
+
 test('W18 a refused sign-in is tried once more, and what is only remembered confirms and heals nothing', () => {
   const { run, log, asks } = watching([monitor('a')])
   const signIn: Partial<Verdict> = { check: 'sign-in' }

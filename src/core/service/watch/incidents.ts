@@ -100,7 +100,7 @@ function faultOf(state: SubjectState): Omit<OpenFault, 'check' | 'item'> {
     message,
     isFlapping: incident?.isFlapping ?? isFlapping,
     isUnobserved: incident?.isUnobserved ?? false,
-    recoveringSince: healing?.worst === 'ok' ? healing.since : undefined,
+    recoveringSince: healing?.worst.level === 'ok' ? healing.since : undefined,
   }
 }
 

@@ -13,7 +13,7 @@ import {
   retryAfterMs,
   worse,
 } from './policy.ts'
-import type { CheckLevel, FaultInDoubt, RunOfStates, SubjectState, Verdict, WatchedMonitor } from './types.ts'
+import type { CheckLevel, FaultInDoubt, Observed, RunOfStates, SubjectState, Verdict, WatchedMonitor } from './types.ts'
 
 /** An effect of a verdict, besides the new state. */
 export type Judgement =
@@ -142,8 +142,6 @@ function newsOf({ latest, faults }: SubjectState, level: CheckLevel, at: number)
   return { faults: begins ? [...recent, at].slice(-mostFaults) : recent }
 }
 
-type Observed = Pick<Verdict, 'fault' | 'message'> & { readonly level: CheckLevel }
-
 type Worse = Observed & { readonly isHeld: boolean }
 
 /** Where nobody looked for longer than a confirmation takes, the next bad run shows another fault. */
@@ -264,9 +262,11 @@ function asksFor({
   ]
 }
 
-function improved(state: SubjectState, { level, fault, message }: Observed, { beganAt }: Run): Judged {
+function improved(state: SubjectState, observed: Observed, { beganAt }: Run): Judged {
   const since = state.healing?.since ?? beganAt
-  const worst = worse(level, state.healing?.worst ?? level)
+  const before = state.healing?.worst
+  // Of two that are as bad, the later one says how it is now.
+  const worst = before && rank(before.level) > rank(observed.level) ? before : observed
   const blips = blipOf(state, beganAt)
   const next: SubjectState = { ...state, ...blips.changes, turning: undefined, healing: { since, worst } }
   if (beganAt - since < recoverMs) {
@@ -274,17 +274,17 @@ function improved(state: SubjectState, { level, fault, message }: Observed, { be
       state.healing === undefined ? [{ type: 'ask', depth: state.depth, at: beganAt + recoverMs }] : []
     return { state: next, effects: [...blips.effects, ...ask] }
   }
-  const isSettled = worst === level
+  const isSettled = worst === observed
   const better: SubjectState = {
     ...next,
-    level: worst,
+    level: worst.level,
     levelSince: since,
     confirmedAt: beganAt,
-    fault: worst === 'failed' ? fault : undefined,
-    message,
-    depth: worst === 'ok' ? state.checkDepth : state.depth,
-    looked: worst === 'ok' ? undefined : state.looked,
-    healing: isSettled ? undefined : { since: beganAt, worst: level },
+    fault: worst.level === 'failed' ? worst.fault : undefined,
+    message: worst.message,
+    depth: worst.level === 'ok' ? state.checkDepth : state.depth,
+    looked: worst.level === 'ok' ? undefined : state.looked,
+    healing: isSettled ? undefined : { since: beganAt, worst: observed },
   }
   const ask: readonly Judgement[] = isSettled ? [] : [{ type: 'ask', depth: state.depth, at: beganAt + recoverMs }]
   return { state: better, effects: [...blips.effects, ...ask] }

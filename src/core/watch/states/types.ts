@@ -143,6 +143,9 @@ export type Transition = {
   readonly depth: ExecutionMode
 }
 
+/** The outcome of a check in one run: the level, the class and the message belong together. */
+export type Observed = Pick<Verdict, 'fault' | 'message'> & { readonly level: CheckLevel }
+
 /** The confirmed state of a subject, with the doubts about it. */
 export type SubjectState = {
   /** The confirmed level. */
@@ -159,8 +162,8 @@ export type SubjectState = {
   readonly depth: ExecutionMode
   /** The beginning of the first of consecutive runs that were at least this bad. */
   readonly doubt?: FaultInDoubt | undefined
-  /** The beginning of the first of consecutive runs that were better, and the worst level among them. */
-  readonly healing?: { readonly since: number; readonly worst: CheckLevel } | undefined
+  /** The beginning of the first of consecutive runs that were better, and the worst verdict among them. */
+  readonly healing?: { readonly since: number; readonly worst: Observed } | undefined
   /** Another kind of fault at the same level, from its first run until it is confirmed. */
   readonly turning?: { readonly isUnreachable: boolean; readonly since: number } | undefined
   /** The last verdict: its level, when its run began, and since when this level has been seen without a break. */
