@@ -22,8 +22,8 @@ export const plantsByOthers: readonly Plant[] = [
   {
     what: 'the run that confirms comes after twice the time',
     file: 'judge.ts',
-    from: 'at: from + holdMs,',
-    to: 'at: from + 2 * holdMs,',
+    from: 'at: from + holdMs })',
+    to: 'at: from + 2 * holdMs })',
     rule: 'confirmed soon',
   },
   {

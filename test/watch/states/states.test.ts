@@ -255,6 +255,61 @@ test('W18 an incident goes on under a new name, starts its confirmation anew und
   expect(log().at(-1)).toBe('removed b connect failed → removed')
 })
 
+/** A server that is killed after each of its runs: `levels` of the runs, by seconds since the start. */
+function killedAfterEachRun(levels: Readonly<Record<number, Partial<Verdict>>>, more: Partial<WatchedMonitor> = {}) {
+  const stored = new Map<string, Parameters<States['restore']>[0][number]>()
+  const log: string[] = []
+  let asks: number[] = []
+  for (const [at, verdict] of Object.entries(levels)) {
+    const now = origin + Number(at) * second
+    const states = new States(now)
+    states.restore([...stored.values()], now, now - second)
+    const started = states.configure([monitor('a', more)], now)
+    asks = started.flatMap((effect) => (effect.type === 'ask' ? [(effect.at - origin) / second] : []))
+    const verdicts: Verdict[] = [{ check: 'connect', level: 'ok', message: 'm', depth: 'Basic', ...verdict }]
+    const run = { key: 'a', depth: 'Standard' as const, beganAt: now, endedAt: now, verdicts }
+    for (const effect of [...started, ...states.ran(run, now)]) {
+      if (effect.type === 'transition')
+        log.push(`${effect.transition.what} ${(effect.transition.at - origin) / second}`)
+      if (effect.type !== 'store') continue
+      if (effect.state) stored.set(effect.row.check, { row: effect.row, state: effect.state })
+      else stored.delete(effect.row.check)
+    }
+  }
+  return { log, asks }
+}
+
+test.each<[what: string, runs: Parameters<typeof killedAfterEachRun>[0], transitions: readonly string[]]>([
+  [
+    'a fault that lasts over restarts is confirmed since its first run',
+    { 0: refused, 8: refused, 20: refused },
+    ['begin 0'],
+  ],
+  ['a fault that is over before is a blip', { 0: refused, 30: ok }, ['blip 0']],
+  ['a recovery is confirmed too', { 0: refused, 20: refused, 40: ok, 50: ok }, ['begin 0', 'end 40']],
+  ['three intervals later, a fault begins anew', { 0: refused, 180: refused, 200: refused }, ['begin 180']],
+  ['shortly before, it does not', { 0: refused, 179: refused }, ['begin 0']],
+  [
+    'three intervals later, a recovery begins anew',
+    { 0: refused, 20: refused, 40: ok, 220: ok, 230: ok },
+    ['begin 0', 'end 220'],
+  ],
+])('W18 what waits for its second run survives restarts: %s', (_, runs, transitions) => {
+  expect(killedAfterEachRun(runs).log).toEqual(transitions)
+})
+
+test('W18 with long intervals, what waits for its second run does so for less than 10 min', () => {
+  const rare = { every: { Standard: 3_600 * second } }
+  expect(killedAfterEachRun({ 0: refused, 599: refused }, rare).log).toEqual(['begin 0'])
+  expect(killedAfterEachRun({ 0: refused, 600: refused }, rare).log).toEqual([])
+})
+
+test('W18 after a start, svc asks for the second run that it ended before', () => {
+  expect(killedAfterEachRun({ 0: refused, 8: refused }).asks).toEqual([20])
+  expect(killedAfterEachRun({ 0: refused, 60: refused }).asks).toEqual([60])
+  expect(killedAfterEachRun({ 0: refused, 20: refused, 40: ok, 45: ok }).asks).toEqual([50])
+})
+
 test('W18 states and incidents go on after a restart, whatever the clock shows then', () => {
   const before = watching([monitor('a')])
   const rows: Extract<Effect, { type: 'store' }>[] = []

@@ -1,5 +1,5 @@
 import type { ExecutionMode } from '../../protocol/index.ts'
-import { covers } from '../schedule/index.ts'
+import { covers, depths } from '../schedule/index.ts'
 import {
   flapCalmMs,
   flapDownMs,
@@ -11,14 +11,23 @@ import {
   recoverMs,
   repeatMs,
   retryAfterMs,
+  unobservedIntervals,
+  unobservedMinMs,
   worse,
 } from './policy.ts'
 import type { CheckLevel, FaultInDoubt, Observed, RunOfStates, SubjectState, Verdict, WatchedMonitor } from './types.ts'
 
+/** Another run, that begins at this time or later and is at least this deep. */
+type Ask = {
+  readonly type: 'ask'
+  readonly depth: ExecutionMode
+  readonly at: number
+  readonly repeatsRefused?: boolean
+}
+
 /** An effect of a verdict, besides the new state. */
 export type Judgement =
-  /** Another run, that begins at this time or later and is at least this deep. */
-  | { readonly type: 'ask'; readonly depth: ExecutionMode; readonly at: number; readonly repeatsRefused?: boolean }
+  | Ask
   /** The first bad verdict of a fault. */
   | { readonly type: 'doubt' }
   /** A fault is over that was never confirmed. */
@@ -29,7 +38,7 @@ export type Judgement =
 export type Judged = { readonly state: SubjectState; readonly effects: readonly Judgement[] }
 
 /** The rules by which a verdict is judged. */
-export type JudgeRules = Pick<WatchedMonitor, 'confirmMs' | 'flapping'> & {
+export type JudgeRules = Pick<WatchedMonitor, 'confirmMs' | 'flapping' | 'every'> & {
   /** Whether the line of this machine was proved by a try that began after this time. */
   readonly isLineProved: (since: number) => boolean
   /** Whether no other node may still say that it reaches the peer. */
@@ -60,6 +69,7 @@ export function judge(before: SubjectState, verdict: Verdict, run: Run, rules: J
   const { beganAt } = run
   // The same observation once more, or one that is older than what is known.
   if (before.latest && beganAt <= before.latest.at) return { state: before, effects: [] }
+  if (before.isRestored) return judge(goneOn(before, beganAt, rules), verdict, run, rules)
   if (isTooShallow(before, level, run.depth)) return lookAgain({ ...before, isReached: true }, run)
   const state: SubjectState = {
     ...before,
@@ -105,6 +115,36 @@ function repeated(state: SubjectState, doubt: FaultInDoubt, depth: ExecutionMode
   const at = endedAt + repeatMs
   if (endedAt < (doubt.repeatsAt ?? Number.NEGATIVE_INFINITY)) return { state: { ...state, doubt }, effects: [] }
   return { state: { ...state, doubt: { ...doubt, repeatsAt: at } }, effects: [{ type: 'ask', depth, at }] }
+}
+
+/**
+ * What waited for its second run when svc ended goes on with the first run after the start, unless that comes so late that
+ * a subject without results would be unobserved soon: then svc did not look for too long to speak of one fault.
+ */
+function goneOn(state: SubjectState, beganAt: number, { every }: JudgeRules): SubjectState {
+  const { latest, depth } = state
+  const isLate = latest === undefined || beganAt - latest.at >= waitsForMs(every, depth)
+  return { ...state, isRestored: undefined, ...(isLate ? { doubt: undefined, healing: undefined } : {}) }
+}
+
+/** Milliseconds for which a first run waits for the second, over a restart. */
+function waitsForMs(every: WatchedMonitor['every'], depth: ExecutionMode): number {
+  const intervalMs = intervalAt(every, depth)
+  return Math.min(unobservedMinMs, unobservedIntervals * intervalMs)
+}
+
+/** The milliseconds from one run of the schedule to the next that shows what a run at this depth shows. */
+export function intervalAt(every: WatchedMonitor['every'], depth: ExecutionMode): number {
+  const all = depths.flatMap((one) => (covers(one, depth) ? (every[one] ?? []) : []))
+  return Math.min(Number.POSITIVE_INFINITY, ...all)
+}
+
+/** The runs that were still to come for what waits for its second run. */
+export function asksAfterStart({ doubt, healing, depth }: SubjectState, confirmMs: number): readonly Ask[] {
+  if (doubt) {
+    return [lastAsk({ fault: doubt.fault, depth, at: (doubt.failed ?? doubt.warning) + confirmMs })]
+  }
+  return healing ? [{ type: 'ask', depth, at: healing.since + recoverMs }] : []
 }
 
 /** The level that a subject has or may have. */
@@ -248,19 +288,20 @@ function asksFor({
   readonly holdMs: number
   readonly isFirst: boolean
 }): readonly Judgement[] {
-  const last: Judgement = {
-    type: 'ask',
-    depth,
-    at: from + holdMs,
-    ...(fault === 'auth' ? { repeatsRefused: true } : {}),
-  }
   const tries = isFirst && isRetried(fault) ? retryAfterMs.filter((after) => after < holdMs) : []
   return [
     ...(isFirst ? [{ type: 'doubt' } as const] : []),
     ...tries.map((after): Judgement => ({ type: 'ask', depth, at: from + after })),
-    last,
+    lastAsk({ fault, depth, at: from + holdMs }),
   ]
 }
+
+/** The run that confirms a fault. A sign-in that was refused is repeated for it. */
+const lastAsk = ({ fault, ...ask }: Pick<Ask, 'depth' | 'at'> & Pick<Verdict, 'fault'>): Ask => ({
+  type: 'ask',
+  ...ask,
+  ...(fault === 'auth' ? { repeatsRefused: true } : {}),
+})
 
 function improved(state: SubjectState, observed: Observed, { beganAt }: Run): Judged {
   const since = state.healing?.since ?? beganAt

@@ -2,7 +2,7 @@ import type { ExecutionMode } from '../../protocol/index.ts'
 import { covers, depths } from '../schedule/index.ts'
 import { type Blame, blame, type CauseView, suspect, viewOf } from './blame.ts'
 import { follow, type IncidentStep, needsBlame, opened, parts, underCause } from './incident.ts'
-import { type Judgement, judge, newSubject } from './judge.ts'
+import { asksAfterStart, intervalAt, type Judgement, judge, newSubject } from './judge.ts'
 import { afterTry, failsNow, isBlind, isProvedSince, lineWith, type NetworkLine } from './line.ts'
 import {
   afterUnreachable,
@@ -705,14 +705,23 @@ export class States {
     if (watchedUntil === undefined) return
     for (const place of places.values()) {
       const { state } = place
-      if (this.#now - watchedUntil <= unobservedAfter(monitor, state)) continue
+      if (this.#now - watchedUntil <= unobservedAfter(monitor, state)) {
+        if (state.isRestored) this.#goOn(monitor, state)
+        continue
+      }
       // What was seen then did not go on without a break, and the fault may be another one, which only deeper runs show.
       const deepest = depths.findLast((depth) => monitor.every[depth] !== undefined && covers(depth, state.depth))
-      place.state = { ...state, latest: undefined, depth: deepest ?? state.depth }
+      place.state = { ...anew(state, state.observedAt), latest: undefined, depth: deepest ?? state.depth }
       if (state.incident === undefined || state.unobservedSince !== undefined) continue
       place.state = { ...place.state, observedAt: watchedUntil, reason: 'svc did not run' }
       this.#unobserved(watched, place)
     }
+  }
+
+  /** Asks for the second run that svc ended before. */
+  #goOn({ key, confirmMs }: WatchedMonitor, state: SubjectState): void {
+    for (const { depth, at, repeatsRefused } of asksAfterStart(state, confirmMs))
+      this.#ask(key, depth, Math.max(at, this.#now), repeatsRefused === true)
   }
 
   #unobserved(watched: Watched, place: Place): void {
@@ -895,16 +904,17 @@ function worstOf(verdicts: readonly Verdict[]): readonly Verdict[] {
 const weight = ({ level }: Verdict): number => (level === undefined ? 0.5 : rank(level))
 
 /** Milliseconds without a verdict after which a subject is unobserved. Infinity if no schedule observes it. */
-function unobservedAfter({ every }: WatchedMonitor, state: SubjectState | undefined): number {
-  const needed = state?.depth ?? 'Basic'
-  const intervals = depths.flatMap((depth) => (covers(depth, needed) ? (every[depth] ?? []) : []))
-  if (intervals.length === 0) return Number.POSITIVE_INFINITY
-  return Math.max(unobservedMinMs, unobservedIntervals * Math.min(...intervals))
-}
+const unobservedAfter = ({ every }: WatchedMonitor, state: SubjectState | undefined): number =>
+  Math.max(unobservedMinMs, unobservedIntervals * intervalAt(every, state?.depth ?? 'Basic'))
 
 /** Whether a restart would lose anything that matters. */
-const isWorthStoring = ({ level, incident, isFlapping, faults, unobservedSince }: SubjectState): boolean =>
-  level !== 'ok' || incident !== undefined || isFlapping || faults.length > 0 || unobservedSince !== undefined
+const isWorthStoring = ({ level, incident, isFlapping, faults, unobservedSince, doubt }: SubjectState): boolean =>
+  level !== 'ok' ||
+  incident !== undefined ||
+  isFlapping ||
+  faults.length > 0 ||
+  unobservedSince !== undefined ||
+  doubt !== undefined
 
 /** Whether what is stored of two states is the same. Each verdict changes what is not. */
 const isSameStored = (a: SubjectState, b: SubjectState): boolean =>
@@ -916,9 +926,15 @@ const isSameStored = (a: SubjectState, b: SubjectState): boolean =>
   a.blips === b.blips &&
   a.fault === b.fault &&
   a.depth === b.depth &&
-  a.latest?.level === b.latest?.level
+  a.latest?.level === b.latest?.level &&
+  waitsAlike(a, b)
 
-/** The state without its doubts, which are not known any more. */
+/** Whether both wait for the same second run, since the same run. */
+const waitsAlike = (a: SubjectState, b: SubjectState): boolean =>
+  waits(a) === waits(b) && (!waits(a) || a.latest?.at === b.latest?.at)
+const waits = ({ doubt, healing }: SubjectState): boolean => doubt !== undefined || healing !== undefined
+
+/** The state without its doubts: a run under other settings does not continue them. */
 const anew = (state: SubjectState, now: number): SubjectState => ({
   ...state,
   doubt: undefined,
@@ -927,15 +943,25 @@ const anew = (state: SubjectState, now: number): SubjectState => ({
   looked: undefined,
   missing: 0,
   observedAt: now,
+  isRestored: undefined,
 })
 
 /** After a restart no instant may lie in the future: the clock of the wall may have been set back meanwhile. */
 function restored(state: SubjectState, now: number): SubjectState {
   const past = (at: number): number => Math.min(at, now)
-  const { latest, incident, unobservedSince } = state
+  const { latest, incident, unobservedSince, doubt, healing } = state
   const freedAt = incident?.freedAt
   return {
     ...anew(state, now),
+    doubt: doubt && {
+      ...doubt,
+      warning: past(doubt.warning),
+      failed: doubt.failed === undefined ? undefined : past(doubt.failed),
+      // That run is lost.
+      repeatsAt: undefined,
+    },
+    healing: healing && { ...healing, since: past(healing.since) },
+    isRestored: doubt || healing ? true : undefined,
     levelSince: past(state.levelSince),
     confirmedAt: past(state.confirmedAt),
     latest: latest && { ...latest, at: past(latest.at), since: past(latest.since) },
