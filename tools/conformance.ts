@@ -12,26 +12,39 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 export type Promised = {
   readonly id: string
   readonly section: string
-  readonly text: string
+  readonly sentences: readonly string[]
   /** Decided, and not in this version. */
   readonly later: boolean
 }
 export type SpecTest = { readonly file: string; readonly title: string; readonly ids: readonly string[] }
 
-/** Every id of the specification, in its order. */
+/** A row of a table of rules: its id, in the first table the sections of the interface, and one sentence. */
+const row = /^\| ([A-Z]\d+) \| (?:[\d., ]+ \| )?(\S.*) \|$/
+
+/** What no row of a rule is, in the lines of the specification that are no prose: a list, or a table of another form. */
+export const strayRows = (spec: string): readonly string[] =>
+  spec
+    .split('\n')
+    .filter((line) => /^ *(?:[|*+-]|\d+\.) ?/.test(line) && !row.test(line) && !/^\| rule \||^\|---/.test(line))
+
+/** Every rule of the specification, in its order: adjacent rows with one id. */
 export function promises(spec: string): readonly Promised[] {
   let section = ''
   let later = false
-  return spec.split('\n').flatMap((line) => {
+  const all: (Promised & { readonly sentences: string[] })[] = []
+  for (const line of spec.split('\n')) {
     const [, marks, heading] = /^(#{1,2}) (.+)$/.exec(line) ?? []
     if (heading !== undefined) {
       section = heading
       later = heading === 'Later' || (marks === '##' && later)
-      return []
     }
-    const [, id, text] = /^- \*\*([A-Z]\d+)\*\* (.+)$/.exec(line) ?? []
-    return id === undefined || text === undefined ? [] : [{ id, section, text, later }]
-  })
+    const [, id, sentence] = row.exec(line) ?? []
+    if (id === undefined || sentence === undefined) continue
+    const last = all.at(-1)
+    if (last?.id === id && last.section === section) last.sentences.push(sentence)
+    else all.push({ id, section, sentences: [sentence], later })
+  }
+  return all
 }
 
 /** Where a test or a group of tests is named, the name beginning with one or more ids: `R2 N8 …`. */

@@ -1,12 +1,13 @@
 /**
- * Writes docs/faults.md: faults planted on real servers, what svc says of each, and what other programs say.
+ * Writes dist/faults.md, a page of each release: faults planted on real servers, what svc says of each, and what other
+ * programs say.
  *
  *     npm run corpus
  *
  * It needs the packages that `.ci/run` installs. Rows that do not hold are in the page as well, and end it with exit 1.
  */
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describeKinds } from '../src/core/checks/plan/index.ts'
@@ -14,7 +15,7 @@ import type { RowRecord } from '../test/corpus/corpus.ts'
 import type { InstallRecord } from '../test/corpus/installs.ts'
 import { type FirstRun, installsFolder } from '../test/corpus/row.ts'
 
-const page = new URL('../docs/faults.md', import.meta.url)
+const page = new URL('../dist/faults.md', import.meta.url)
 const folder = mkdtempSync(join(tmpdir(), 'svc-corpus-'))
 
 const started = Date.now()
@@ -135,10 +136,10 @@ const section = (server: string): string => {
   return `### ${server}\n\n| fault | expected | svc says | version 0.1 said | other programs |\n|---|---|---|---|---|\n${lines.join('\n')}\n`
 }
 
+mkdirSync(new URL('.', page), { recursive: true })
 writeFileSync(
   page,
-  `<!-- Written by tools/corpus.ts; changes here are lost. -->
-# Faults on real servers
+  `# Faults on real servers
 
 Each row plants one fault on a real server, runs one monitor on it, and compares the result with what an operator must
 read: the state, the fault class, and the cause in the first line. The rows named *healthy* run against the server as it

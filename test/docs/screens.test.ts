@@ -5,12 +5,18 @@ import { width } from '../../src/cli/render/width.ts'
 import { screenAfter } from '../../tools/captures/ansi.ts'
 
 const folder = new URL('../../docs/', import.meta.url)
-const linked = [...readFileSync(new URL('screens.md', folder), 'utf8').matchAll(/\]\(screens\/([\w.-]+)\)/g)]
-const images = linked.map(([, name = '']) => name)
+/** The images that a page shows, of the folder that has its name. */
+const imagesOf = (page: string): readonly string[] =>
+  [...readFileSync(new URL(`${page}.md`, folder), 'utf8').matchAll(/!\[[^\]]+\]\(([\w-]+)\/([\w.-]+)\)/g)].flatMap(
+    ([, of, name = '']) => (of === page ? [name] : []),
+  )
+const images = imagesOf('screens')
 
-test('docs/screens.md shows each image of its folder once, and each is small', () => {
-  expect(images.toSorted()).toEqual(readdirSync(new URL('screens', folder)).toSorted())
-  for (const name of images) expect(statSync(new URL(`screens/${name}`, folder)).size).toBeLessThan(60_000)
+test.each(['screens', 'status-page'])('docs/%s.md shows each image of its folder once, and each is small', (page) => {
+  const names = imagesOf(page)
+  expect(names.length).toBeGreaterThan(2)
+  expect(names.toSorted()).toEqual(readdirSync(new URL(page, folder)).toSorted())
+  for (const name of names) expect(statSync(new URL(`${page}/${name}`, folder)).size).toBeLessThan(40_000)
 })
 
 test.each(images)('%s names no folder and no host of the machine that made it', (name) => {
