@@ -157,8 +157,8 @@ class SharedReadError extends Error {
 }
 
 /** Thrown by a read whose answer another check has found wrong, so that it shows nothing of what the others check. */
-export class WrongAnswerError extends Error {
-  override readonly name = 'WrongAnswerError'
+export class UnacceptedAnswerError extends Error {
+  override readonly name = 'UnacceptedAnswerError'
 }
 
 /** A read that several checks share as their `observe`. */
@@ -280,7 +280,7 @@ export async function* runChecks<Connection>(
     const unobserved = (error: unknown): readonly Result[] => {
       const shared = error instanceof SharedReadError ? error : undefined
       const thrown: unknown = shared ? shared.cause : error
-      if (thrown instanceof WrongAnswerError) {
+      if (thrown instanceof UnacceptedAnswerError) {
         return due.flatMap((check) => located(check, notChecked(firstName(check), 'status', thrown.message)))
       }
       const isReported = shared?.reported === true

@@ -118,8 +118,8 @@ function repeated(state: SubjectState, doubt: FaultInDoubt, depth: ExecutionMode
 }
 
 /**
- * What waited for its second run when svc ended goes on with the first run after the start, unless that comes so late that
- * a subject without results would be unobserved soon: then svc did not look for too long to speak of one fault.
+ * A fault in doubt, or a recovery, goes on with the first run after a start. After a pause of three intervals it begins
+ * anew: svc did not look for too long for both runs to show one fault.
  */
 function goneOn(state: SubjectState, beganAt: number, { every }: JudgeRules): SubjectState {
   const { latest, depth } = state

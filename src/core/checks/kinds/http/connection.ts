@@ -15,7 +15,7 @@ import {
   checksOn,
   includes,
   sharedRead,
-  WrongAnswerError,
+  UnacceptedAnswerError,
 } from '../../engine/index.ts'
 import {
   openRequest,
@@ -204,14 +204,14 @@ export const body = sharedRead('body', bodyDoc, async (http: Http, context) => {
 })
 
 /**
- * The head of an answer that shows what checks of headers and body are about. Throws WrongAnswerError for a status that is
+ * The head of an answer that shows what checks of headers and body are about. Throws UnacceptedAnswerError for a status that is
  * not accepted: `status` has failed already, and an error page is something else.
  */
 export async function acceptedResponse(http: Http, context: CheckContext) {
   const head = await response(http, undefined, context)
   const { status, signedIn } = head
   if (!isAccepted(http.accepted, status, signedIn)) {
-    throw new WrongAnswerError(
+    throw new UnacceptedAnswerError(
       `${http.at.address} answered ${status}, and \`status\` accepts ${http.accepted.join(', ')}`,
     )
   }
