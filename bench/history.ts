@@ -17,7 +17,7 @@ import {
   type ObservedRun,
   restored,
   tiers,
-} from '../src/core/watch/history/index.ts'
+} from '../src/core/watch/periods/index.ts'
 
 const [monitors = 1_000, perMinute = 10_000, hours = 48] = process.argv.slice(2).map(Number)
 const second = 1_000

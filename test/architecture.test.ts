@@ -70,7 +70,7 @@ const innerLaw: Readonly<Record<string, Readonly<Record<string, readonly string[
     reports: ['engine'],
   },
   watch: {
-    history: [],
+    periods: [],
     watching: [],
     rehearsal: [],
     schedule: [],
@@ -105,16 +105,16 @@ const innerLaw: Readonly<Record<string, Readonly<Record<string, readonly string[
     store: ['part'],
     watch: ['part'],
     health: ['local', 'part', 'watch'],
-    history: ['local', 'part', 'watch'],
+    results: ['local', 'part', 'watch'],
     quiet: ['local', 'part', 'watch'],
     notify: ['part', 'quiet', 'watch'],
     drill: ['local', 'notify', 'part'],
     nodes: ['local', 'notify', 'part', 'watch'],
     serve: [
       ...['part', 'local', 'reload'],
-      ...['accounts', 'store', 'watch', 'quiet', 'notify', 'drill', 'nodes', 'health', 'history'],
+      ...['accounts', 'store', 'watch', 'quiet', 'notify', 'drill', 'nodes', 'health', 'results'],
     ],
-    open: ['part', 'local', 'accounts', 'watch', 'quiet', 'drill', 'nodes', 'health', 'history', 'serve'],
+    open: ['part', 'local', 'accounts', 'watch', 'quiet', 'drill', 'nodes', 'health', 'results', 'serve'],
   },
 }
 

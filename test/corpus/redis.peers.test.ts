@@ -5,7 +5,7 @@ import { runType } from '../support/engine/run-types.ts'
 import { type RedisServer, redisMissing, startRedis } from '../support/servers/redis.ts'
 import { type Sentinel, sentinelMissing, startSentinel, startSentinelGroup } from '../support/servers/sentinel.ts'
 import { findProgram, freePort } from '../support/servers/server.ts'
-import { memory } from '../support/store/history.ts'
+import { memory } from '../support/store/readings.ts'
 import { corpus } from './corpus.ts'
 import type { Row } from './row.ts'
 

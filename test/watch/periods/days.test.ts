@@ -10,8 +10,8 @@ import {
   Recorder,
   restored,
   worstMoments,
-} from '../../../src/core/watch/history/index.ts'
-import { rowsInMemory } from '../../support/history/rows-in-memory.ts'
+} from '../../../src/core/watch/periods/index.ts'
+import { rowsInMemory } from '../../support/periods/rows-in-memory.ts'
 import { isQuick } from '../../support/suite/tier.ts'
 import { Chance } from '../simulate/chance.ts'
 

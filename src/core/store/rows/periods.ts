@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { sql } from 'kysely'
-import type { HistoryMonitor, HistoryRows, RunsId, StoredBlock, StoredRuns } from '../../watch/history/index.ts'
+import type { HistoryMonitor, HistoryRows, RunsId, StoredBlock, StoredRuns } from '../../watch/periods/index.ts'
 import type { StoreLink } from '../link.ts'
 import type { Db } from '../tables.ts'
 

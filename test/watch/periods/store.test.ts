@@ -12,7 +12,7 @@ import {
   periodsOf,
   Recorder,
   restored,
-} from '../../../src/core/watch/history/index.ts'
+} from '../../../src/core/watch/periods/index.ts'
 import {
   type Effect,
   type IncidentRecord,

@@ -9,11 +9,11 @@ import {
   type MonitorHistory,
   ServerType,
 } from '../../protocol/index.ts'
-import type { HistorySource, MonitorPeriods, Pack, Period, Rank } from '../../watch/history/index.ts'
+import type { HistorySource, MonitorPeriods, Pack, Period, Rank } from '../../watch/periods/index.ts'
 import type { IncidentRecord, IncidentsQuery } from '../../watch/states/index.ts'
 import { incidentsByMonitor, mostRead } from '../watch/incident-answer.ts'
 
-type History = typeof import('../../watch/history/index.ts')
+type History = typeof import('../../watch/periods/index.ts')
 
 export type HistoryQuestion = {
   readonly library: History

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { ObservedCheck, ObservedRun, Pack, Rank } from '../../../src/core/watch/history/index.ts'
-import { codeOf, maxCode, packed, slotMs, Timeline, valueOfCode } from '../../../src/core/watch/history/index.ts'
+import type { ObservedCheck, ObservedRun, Pack, Rank } from '../../../src/core/watch/periods/index.ts'
+import { codeOf, maxCode, packed, slotMs, Timeline, valueOfCode } from '../../../src/core/watch/periods/index.ts'
 import { Chance } from '../simulate/chance.ts'
 
 const second = 1_000
