@@ -142,12 +142,12 @@ for (const path of files) {
     const problem = nameProblem(path, name)
     if (problem !== undefined) problems.push(`${path}:${lineOf(start)} ${problem}`)
   }
-  if (!path.startsWith('src/')) continue
-  for (const { problem, start } of aliasesIn(program.body)) problems.push(`${path}:${lineOf(start)} ${problem}`)
   for (const { index } of source.matchAll(/\/\*\*[\s*]*What\b/g))
     problems.push(
       `${path}:${lineOf(index)} a doc comment begins with "What": begin with a noun, or with a verb for a function`,
     )
+  if (!path.startsWith('src/')) continue
+  for (const { problem, start } of aliasesIn(program.body)) problems.push(`${path}:${lineOf(start)} ${problem}`)
   for (const [, name = ''] of source.matchAll(/^export (?:declare )?(?:type|interface|class) (\w+)/gm)) {
     types.set(name, [...(types.get(name) ?? []), path])
   }

@@ -320,7 +320,7 @@ const sentinel =
   (more: object = {}) =>
   ({ sentinels: [first] }: SentinelGroup) => ({ kind: 'redis', url: first.url, ...more })
 
-/** What this Sentinel says of the primary, its replicas or the quorum contains this. */
+/** Waits until the report of this Sentinel about the primary, its replicas or the quorum contains `text`. */
 const says = (one: Sentinel, command: string, text: string): Promise<void> =>
   until(() => one.cli('SENTINEL', command, ...(command === 'MASTERS' ? [] : ['orders'])).includes(text))
 

@@ -7,7 +7,7 @@ import type { Case, Task } from './leak-runner.ts'
 export type Row = {
   /** Why it cannot run here. */
   readonly missing: string | undefined
-  /** What of it no real one could be had of. */
+  /** The part of it that has no real server here. */
   readonly simulated?: string | undefined
   /** `dear`: a run starts processes, here or there, or waits by design. */
   readonly cost: 'cheap' | 'dear'
@@ -17,7 +17,7 @@ export type Row = {
 }
 export type Started = Partial<Pick<Task, 'env' | 'allow' | 'store'>> & {
   readonly cases: readonly Case[]
-  /** What the peers still hold of ours. */
+  /** The connections and sessions of ours that the peers still hold. */
   readonly left: () => Promise<readonly string[]> | readonly string[]
   readonly stop: () => Promise<void>
   /** A program with its arguments within which the runner runs. */
@@ -82,7 +82,7 @@ export async function broken(
   }
 }
 
-/** What a peer of this process still has open. */
+/** The connections that a peer in this process still has open. */
 export const open = (name: string, there: Pick<Peer, 'open'>): readonly string[] =>
   there.open() === 0 ? [] : [`${name}: ${there.open()} connections`]
 

@@ -191,7 +191,7 @@ describe.each(halves)(`${requests} requests, seed ${seed}, the %s half`, (half) 
   }, 900_000)
 })
 
-/** What is held when the connections are gone; they may take as long as they linger. */
+/** The resources that remain when the connections are gone; they may take as long as they linger. */
 async function settled(): Promise<ProcessResources> {
   const start = measurements['start']
   let now = await context.measure()

@@ -71,7 +71,7 @@ test(`D1 ${kills} times kill -9 during a role change: no acknowledged change is 
   expect(result.committedUntold).toBeGreaterThanOrEqual(kills * perKill)
 }, 1_200_000)
 
-/** What a process finds that opens the store after the kill. */
+/** The content of the store for a process that opens it after the kill. */
 async function look(userId: string) {
   const opened = openStore({ path: store, create: false })
   const sound = opened.database.prepare('PRAGMA integrity_check').get()?.integrity_check

@@ -5,7 +5,7 @@ import { during, type Example } from './example.ts'
 const GiB = 1_024 ** 3
 const password = 'correct-horse-2'
 
-/** What a simulated replica set is like. */
+/** The state of a simulated replica set. */
 type State = { lagMs: number; primary: boolean; current: number; oplogHours: number }
 
 export const mongo: Example = {

@@ -13,7 +13,7 @@ export type SftpOptions = {
   readonly method?: 'password' | 'keyboard-interactive'
   readonly files?: Readonly<Record<string, SftpFile>>
   readonly readOnly?: boolean
-  /** What is stored instead of what is written. */
+  /** The stored bytes in place of the written ones. */
   readonly spoil?: (bytes: Buffer) => Buffer
   /** Names of every answer to a listing, for ever. */
   readonly endless?: readonly string[]

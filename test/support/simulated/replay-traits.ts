@@ -2,7 +2,7 @@
 export type Generation = '5.8' | '6.9' | '8.1' | '10.1'
 export const generations: readonly Generation[] = ['5.8', '6.9', '8.1', '10.1']
 
-/** What tells them apart: 5.8 as recorded, the others as their behaviour is known. */
+/** The differences between them: 5.8 as recorded, the others as their behaviour is known. */
 export type Traits = {
   readonly names: 'Pascal' | 'camel'
   readonly dates: 'Date(ms)' | 'ISO'

@@ -68,7 +68,7 @@ peerSuite(
     const ports: number[] = []
     const ways = new Map<Name, Way>()
     const nodes = new Map<Name, ServeNode>()
-    /** What nodes have logged that have ended since. */
+    /** The logs of nodes that have ended since. */
     const endedLogs: string[] = []
     /** The faults that were made, by the item of their alerts. */
     const made: string[] = []

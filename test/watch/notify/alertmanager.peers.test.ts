@@ -39,7 +39,7 @@ peerSuite(alertmanagerMissing, 'two real Alertmanagers with the shipped configur
   let servers: readonly AlertmanagerServer[] = []
   const receiver = (): string =>
     `{name: am, alertmanager: {urls: [${servers.map(({ url }) => `"${url}"`).join(', ')}]}}`
-  /** What the receivers of Alertmanager heard of a check, `alertname status`. */
+  /** The notifications of a check that the receivers of Alertmanager got, `alertname status`. */
   const news = (path: string, check: string): readonly string[] =>
     messages
       .filter((message) => message.path === path)

@@ -37,7 +37,7 @@ function receiver(present: () => Present['state'], row: OutboxRow = { last: sent
   return (now: number) => sends(outbox, now)
 }
 
-/** What it sends now, and the receiver accepts. */
+/** Sends the messages that are due now, which the receiver accepts. */
 const sends = (outbox: Outbox, now: number): readonly string[] =>
   outbox.tick(now).effects.flatMap((effect) => {
     if (effect.type !== 'send') return []

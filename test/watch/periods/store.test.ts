@@ -259,7 +259,7 @@ describe.each(backendsOfTier())('W3 the history of a store on $name', ({ name, s
   })
   const [shop, db] = [watchedAs('App', 'shop'), watchedAs('Sql', 'db')]
 
-  /** What `svc serve` does with its store, at times of the test. */
+  /** Uses a store as `svc serve` does, at times of the test. */
   async function serving(from: number) {
     let clock = from
     data = await openData({ store: path, create: true, now: () => clock })

@@ -84,7 +84,7 @@ describe('W3 when a monitor was up', () => {
 
 const ranks = [0, 1, 2] as const
 
-/** What a timeline must say of each rank, second by second. */
+/** The model of a timeline for each rank, second by second. */
 function modelOf(runs: readonly ObservedRun[], from: number, to: number) {
   const times = ranks.map(() => ({ upMs: 0, downMs: 0 }))
   for (let at = from; at < to; at += second) {

@@ -5,7 +5,7 @@ import * as shippedStates from '../../../src/core/watch/states/index.ts'
 import { Chance } from './chance.ts'
 import { Queue } from './queue.ts'
 
-/** What is simulated: the shipped folders, or copies with a defect. */
+/** The subject of the simulation: the shipped folders, or copies with a defect. */
 export type Subject = {
   readonly nodes: typeof shippedNodes
   readonly states: typeof shippedStates
@@ -45,12 +45,12 @@ type Spec = { readonly peer: Peer; readonly dependsOn: readonly string[]; readon
 type Span = { readonly from: number; readonly to: number }
 
 /**
- * What a receiver believes of a subject. `senders`: who can send its end, which is the store, or a process that has sent
+ * The state of a subject at a receiver. `senders`: who can send its end, which is the store, or a process that has sent
  * something by itself and has not stored it. Empty while it is open: nobody knows of it any more.
  */
 type View = { isOpen: boolean; incident: string; isAlone: boolean; readonly senders: ReadonlySet<string> }
 const inStore = 'the store'
-/** What a receiver got of an incident. `senders`: as in a view. */
+/** The messages of an incident that a receiver got. `senders`: as in a view. */
 type Tale = {
   begins: number
   ends: number
@@ -74,7 +74,7 @@ const subjectName = ({ key, check, item }: shippedStates.Subject): string =>
 
 const rowName = ({ receiver, subject }: shippedOutbox.StoredRow): string => `${receiver} ${subjectName(subject)}`
 
-/** What a row says, without times: a node whose clock is behind does not take them from the future. */
+/** The content of a row without times: a node whose clock is behind does not take them from the future. */
 const gistOf = (row: shippedOutbox.OutboxRow | undefined): string =>
   JSON.stringify([
     row?.last?.incident,
@@ -298,7 +298,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
   /** Whether it did not renew its row although the store was there, as of the rows that another node may still have. */
   const wasOut = (node: string): boolean =>
     isOverdue(node) || queue.now - (backAt.get(node) ?? Number.NEGATIVE_INFINITY) <= 5 * second
-  /** What it then had in its configuration. */
+  /** The version of its configuration at that time. */
   const versionOf = new Map<string, Version>()
 
   // Receivers, and what must be true of what they get.
@@ -407,7 +407,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
       })
     if (item.what === 'removed' && isKnown(key)) broken('no end while it stands', `${text} is still configured`)
   }
-  /** What a process has sent by itself is stored from now on, or lost with it. */
+  /** Hands over the messages that a process has sent by itself: they are stored from now on, or lost with it. */
   const handOver = (
     process: string,
     to: 'store' | 'nobody',
@@ -832,7 +832,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
     get #thawedAt(): number {
       return this.frozenUntil
     }
-    /** What the owner says of the nodes. */
+    /** Reports the states of the nodes, as the owner does. */
     #say(): void {
       if (this.member.mode(queue.now) !== 'member' || !this.member.watches(nodesKey)) return
       const { rows, ageMs, memberMs } = this.member.rows(queue.now)

@@ -11,7 +11,7 @@ import type { Incident, StoredSubject, Transition } from '../../../src/core/watc
 import { Chance } from './chance.ts'
 import { Queue } from './queue.ts'
 
-/** What is simulated: the shipped outbox, or a copy with a defect. */
+/** The subject of the simulation: the shipped outbox, or a copy with a defect. */
 export type Subject = { readonly Outbox: typeof Shipped.Outbox }
 
 export type Outcome = {
@@ -36,7 +36,7 @@ const giveUpMs = 7 * day
 const brokenMs = 10 * minute
 
 type Level = 'ok' | 'warning' | 'failed'
-/** What a peer shows from `begin` on. */
+/** The level of a peer from `begin` on. */
 type Segment = { readonly begin: number; readonly level: Level; readonly isFlapping: boolean }
 type Span = { readonly from: number; readonly to: number }
 
@@ -260,7 +260,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     return faults[turns % faults.length] ?? 'auth'
   }
   const kindOf = (peer: Peer): string => (unreachableFaults.has(faultOf(peer)) ? 'unreachable' : faultOf(peer))
-  /** What people acknowledge by hand, which the store keeps. */
+  /** The acknowledgements by hand, which the store keeps. */
   let entries: readonly StoredQuiet[] = []
   let rules: QuietRules = { clock: [], entries }
   const keepEntries = (next: readonly StoredQuiet[]): void => {
@@ -270,7 +270,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
   }
   const isStanding = (one: StoredQuiet): boolean =>
     one.what === 'ack' && byId.get(idOf(one.subject))?.incident?.id === one.incident
-  /** What was acknowledged, by the truth. */
+  /** The acknowledgement, by the truth. */
   const ackOf = ({ acked, incident }: Peer): Acked | undefined =>
     acked && acked.incident === incident?.id ? acked : undefined
   const isAcked = (peer: Peer): boolean => {
@@ -678,7 +678,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     receiver.attemptAt = queue.now
   }
 
-  /** What is sent is true at that time. */
+  /** Checks that a sent item is true at that time. */
   const checkTruth = (receiver: Receiver, item: Shipped.NoticeItem): void => {
     const text = `${receiver.rules.name} ${item.what} ${item.subject.key} ${item.incident} ${item.level}`
     const peer = byId.get(idOf(item.subject))

@@ -6,7 +6,7 @@ import { Chance } from './chance.ts'
 import { Evidence, subjectId } from './evidence.ts'
 import { Queue } from './queue.ts'
 
-/** What is simulated: the shipped schedule and states, or copies with a defect. */
+/** The subject of the simulation: the shipped schedule and states, or copies with a defect. */
 export type Subject = {
   readonly Schedule: typeof ShippedSchedule.Schedule
   readonly States: typeof ShippedStates.States
@@ -796,7 +796,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     })
   }
 
-  /** What is confirmed up to a second before a kill is what the next process begins with. */
+  /** Restores the states as confirmed up to a second before a kill, with which the next process begins. */
   const restore = (states: InstanceType<Subject['States']>, ledger: InstanceType<Subject['Ledger']>): void => {
     const {
       ageMs,
