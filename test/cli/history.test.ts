@@ -26,7 +26,7 @@ async function simulate(store: string, hours: number): Promise<void> {
       ['Sql', 'tcp db'],
     ] as const) {
       const checks: ObservedRun['checks'] = [{ check: 'connect', rank: 0, level: isDown ? 'failed' : 'ok', figure }]
-      const run: ObservedRun = { at, rank: 1, stands: [2 * minute, 2 * minute, 2 * hour], checks }
+      const run: ObservedRun = { at, rank: 1, validMs: [2 * minute, 2 * minute, 2 * hour], checks }
       recorder.add({ key: `${type}/tcp/${name.slice(4)}`, type, name }, run)
     }
     recorder.numbered(await data.history.number(recorder.unnumbered))

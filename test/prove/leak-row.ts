@@ -50,21 +50,21 @@ export type Breaks = {
 
 /**
  * The three ways in which any peer is broken: refused, a black hole that the deadline cuts, and a
- * hang-up in mid answer. `begins` is what is said of that answer; `speaksFirst` when nobody asks for it.
+ * hang-up in mid answer. `begins` is what is said of that answer; `sendsFirst` when nobody asks for it.
  */
 export async function broken(
   at: (port: number) => Settings,
   begins: string | Buffer,
   options: PeerOptions & {
-    readonly speaksFirst?: boolean
+    readonly sendsFirst?: boolean
     readonly cut?: readonly FaultClass[] | 'fails'
     readonly modes?: Case['modes']
   } = {},
 ): Promise<Breaks> {
-  const { speaksFirst = false, cut = 'fails', modes: those = modes, ...how } = options
+  const { sendsFirst = false, cut = 'fails', modes: those = modes, ...how } = options
   const hole = await peer(blackHole, how)
   const cutting = await peer((socket) => {
-    if (speaksFirst) socket.end(begins)
+    if (sendsFirst) socket.end(begins)
     else socket.once('data', () => socket.end(begins))
   }, how)
   const more = { modes: those, atOnce: 16 }

@@ -10,7 +10,7 @@ export class Secrets {
     this.#passwords = passwords
   }
 
-  know(name: string, secret: string): void {
+  register(name: string, secret: string): void {
     this.#byName.set(name, secret)
     this.#issued.add(secret)
   }

@@ -32,7 +32,7 @@ test('W25 the days of monitors have the worst of each day, the last one is today
   const run = (at: number, level: 'ok' | 'failed' | 'warning') =>
     source.recorder.add(
       { key: 'Sql/tcp/orders', type: 'Sql', name: 'tcp orders' },
-      { at, rank: 1, stands: [600_000, 600_000, 600_000], checks: [{ check: 'connect', rank: 0, level }] },
+      { at, rank: 1, validMs: [600_000, 600_000, 600_000], checks: [{ check: 'connect', rank: 0, level }] },
     )
   run(now - 3_600_000, 'ok')
   run(now - 3_500_000, 'failed')

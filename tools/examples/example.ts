@@ -5,7 +5,7 @@ export type Example = {
   readonly type: ServerType
   readonly title: string
   /** The meaning that the example takes the type to have, and how sure it is. */
-  readonly standsFor: string
+  readonly meaning: string
   /** Its peers: name and version of real ones, `simulated` for the others. */
   readonly peers: string
   /** A program of the operating system that is not there. */

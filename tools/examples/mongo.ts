@@ -11,7 +11,7 @@ type State = { lagMs: number; primary: boolean; current: number; oplogHours: num
 export const mongo: Example = {
   type: 'Mongo',
   title: 'MongoDB',
-  standsFor: 'A MongoDB node: of a replica set, a mongos, or by itself.',
+  meaning: 'A MongoDB node: of a replica set, a mongos, or by itself.',
   peers:
     '**A simulated primary of a replica set**, which speaks MongoDB’s wire protocol and checks the password by SCRAM-SHA-256. MongoDB itself was not run. The tests of the kind run against FerretDB too, where that is built.',
   show: (stage) =>

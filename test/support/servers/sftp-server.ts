@@ -27,7 +27,7 @@ export type SftpServer = {
   readonly address: string
   readonly hostKey: string
   readonly files: Map<string, SftpFile>
-  /** Every password that was heard. */
+  /** Every password that it received. */
   readonly input: () => readonly string[]
   /** How many sign-ins were tried, those without a credential aside. */
   readonly tries: () => number

@@ -119,7 +119,7 @@ peerSuite(alertmanagerMissing, 'two real Alertmanagers with the shipped configur
     expect(await am.send(over, signal())).toEqual({ what: 'accepted' })
   })
 
-  test("M2 after svc is killed, only the watchdog ends soon, and the dead man's switch hears of it until then", async () => {
+  test("M2 after svc is killed, only the watchdog ends soon, and the dead man's switch gets it until then", async () => {
     const check = 'connect'
     const { receiver: am } = await opened(receiver())
     expect(

@@ -51,7 +51,7 @@ async function restart(simulation: Simulation, now: number): Promise<void> {
 const runAt = (at: number, isDown: boolean, interval: number): ObservedRun => ({
   at,
   rank: 1,
-  stands: [2 * interval, 2 * interval, 2 * hour],
+  validMs: [2 * interval, 2 * interval, 2 * hour],
   checks: [
     { check: 'round trip', rank: 0, level: isDown ? 'failed' : 'ok', figure: { name: figure, value: at % 100 } },
   ],

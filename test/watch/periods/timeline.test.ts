@@ -18,7 +18,7 @@ const run = (at: number, checks: readonly ObservedCheck[], rank: Rank = 1): Obse
   at,
   rank,
   checks,
-  stands: [2 * minute, 2 * minute, 2 * hour],
+  validMs: [2 * minute, 2 * minute, 2 * hour],
 })
 
 function timesOf(timeline: Timeline, rank: Rank = 2): { readonly upMs: number; readonly downMs: number } {
@@ -98,7 +98,7 @@ function modelOf(runs: readonly ObservedRun[], from: number, to: number) {
         }
       }
       for (const check of verdicts) {
-        const until = one.at + one.stands[check.rank]
+        const until = one.at + one.validMs[check.rank]
         verdictsNow.set(check.check, { level: check.level ?? '', until, rank: check.rank })
       }
     }
@@ -129,7 +129,7 @@ function randomRuns(seed: number): readonly ObservedRun[] {
     const checks = names
       .filter(([, own]) => own <= rank && chance.between(0, 10) > 0)
       .map(([name, own]) => level(chance.of(verdicts)[0], name, own))
-    runs.push({ at, rank, checks, stands: [90 * second, 100 * second, 7 * minute] })
+    runs.push({ at, rank, checks, validMs: [90 * second, 100 * second, 7 * minute] })
   }
   return runs
 }

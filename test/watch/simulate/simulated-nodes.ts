@@ -166,7 +166,7 @@ function receiversOf(chance: Chance): readonly Receiver[] {
       windows.push({ from, to, mode: chance.of(['down', 'lossy', 'slow'] as const) })
       from = to
     }
-    const rules = { name, folds: name === 'mail', remindMs: Number.POSITIVE_INFINITY, wants: () => true }
+    const rules = { name, folds: name === 'mail', remindMs: Number.POSITIVE_INFINITY, accepts: () => true }
     return { rules, windows, views: new Map(), tales: new Map(), items: new Map() }
   })
 }
@@ -708,11 +708,11 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
         case 'look':
           this.#look(effect.question)
           break
-        case 'opinions':
-          for (const { id, reaches } of effect.answers) trace(`${this.name} hears ${id} ${reaches}`)
-          this.#takeEffects(this.states.opined(effect.answers, this.now))
+        case 'crossChecks':
+          for (const { id, reaches } of effect.answers) trace(`${this.name} receives ${id} ${reaches}`)
+          this.#takeEffects(this.states.takeAnswers(effect.answers, this.now))
           break
-        case 'stand':
+        case 'mode':
           trace(`${this.name} is ${effect.mode}`)
           count(effect.mode)
           break
@@ -911,8 +911,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
       const epoch = renewals.get(this.name)?.epoch ?? 0
       this.#store(rows, (isStored) => {
         // The process may have stood still since.
-        const isHeard = [...voices()].every((each) => each === 'coordinated')
-        if (!isStored || !isHeard) withhold()
+        const isCoordinated = [...voices()].every((each) => each === 'coordinated')
+        if (!isStored || !isCoordinated) withhold()
         else {
           if (!isLive(this.name, epoch) && queue.now > failedOverAt + 20 * second)
             broken(
@@ -1216,7 +1216,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
     }
     for (const { from, to, node: name, peer } of routes) {
       // The owner does not reach it, and every other node does.
-      const stood = time - from
+      const lastedMs = time - from
       const node = awake.find((one) => one.name === name)
       const others = awake.filter((one) => one !== node)
       const isSole = !others.some((one) => lacksRoute(one.name, peer, from, time))
@@ -1224,11 +1224,11 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
       if (!node || time >= to || !isPlain || disturbedBetween(from - minute, time)) continue
       const [key] = [...node.version.monitors].find(([, spec]) => spec.peer === peer) ?? []
       if (key !== undefined && (silentAt.get(key) ?? 0) > from - minute) continue
-      if (key === undefined || !node.keys.has(key) || stood < peer.everyMs + confirmMs + 25 * second) continue
+      if (key === undefined || !node.keys.has(key) || lastedMs < peer.everyMs + confirmMs + 25 * second) continue
       const state = node.states.stateOf({ key, check: 'connect' })
       const isWarning = typeof state === 'object' && state.incident?.level === 'warning'
       if (!isWarning || !state.message.startsWith(`${name} cannot reach it, `))
-        broken('nodes that do not agree warn', `${name}: ${key} after ${stood} ms`, `${name} ${key} ${from}`)
+        broken('nodes that do not agree warn', `${name}: ${key} after ${lastedMs} ms`, `${name} ${key} ${from}`)
     }
     const isAble = awake.some(({ name, startedAt }) => !isCut(name, 'peers') && time - startedAt > 5 * second)
     if (!isAble) ableSince = undefined
@@ -1277,8 +1277,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
         calmMs.delete(key)
         continue
       }
-      const stood = (calmMs.get(key) ?? 0) + second
-      calmMs.set(key, stood)
+      const lastedMs = (calmMs.get(key) ?? 0) + second
+      calmMs.set(key, lastedMs)
       // Another node has the time of a confirmation and 10 s for its answer, and delays nothing by more than that.
       const owner = awake.find(({ keys }) => keys.has(key))
       const state = owner?.states.stateOf({ key, check: 'connect' })
@@ -1287,13 +1287,13 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
       // Another class of fault than the one that another node contested counts from its own first run.
       const isOther =
         fault.kind === 'protocol' && owner !== undefined && lacksRoute(owner.name, peer, time - minute, time)
-      if (owner && !isOther && stood > peer.everyMs + answerMs + 10 * second && dependsOn.length === 0 && !isFailed)
+      if (owner && !isOther && lastedMs > peer.everyMs + answerMs + 10 * second && dependsOn.length === 0 && !isFailed)
         broken('confirmed in time', `${key} stands since ${time - fault.from} ms`, key)
       for (const receiver of receivers) {
         const worksMs = time - worksSince(receiver)
         const waits = receiver.rules.folds ? 75 * second : 0
         const bound = confirmMs + peer.everyMs + minute + waits
-        if (Math.min(stood, worksMs - 3 * minute) <= bound) continue
+        if (Math.min(lastedMs, worksMs - 3 * minute) <= bound) continue
         if (!receiver.views.get(`${key} connect`)?.isOpen)
           broken(
             'what stands is told',
@@ -1392,7 +1392,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
       if (!view.isOpen || isAway || isOut) continue
       // Sent by a process without the store that ended before it reached the store again: a known limit.
       if (view.senders.size === 0) count('orphan')
-      else broken('each incident ends', `${to} believes ${name} ${view.incident}`)
+      else broken('each incident ends', `${to} still shows ${name} ${view.incident}`)
     }
     for (const [incident, { begins, ends, at, isAlone, subject: of, senders }] of receiver.tales) {
       const machine = nodeOfKey(of)

@@ -428,7 +428,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     if (check === 'connect') for (let at = from; at <= to && !byCause; at += second) byCause = causeOut(peer, at)
     return { own, byCause }
   }
-  const standsAt = (peer: Peer, check: string, item: string | undefined, at: number): boolean => {
+  const isPresentAt = (peer: Peer, check: string, item: string | undefined, at: number): boolean => {
     if (check === 'connect' && causeOut(peer, at)) return true
     const fault = ownFault(peer, at)
     if (fault === undefined || !steady.has(fault.kind) || fault.check !== check || fault.item !== item) return false
@@ -1034,7 +1034,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       const isShallower = peer.faults.some(
         ({ kind, begin }) => kind === 'deepConnect' && begin <= at && (wasCut(begin, at) || since < begin),
       )
-      if (standsAt(peer, check, item, at) && standsAt(peer, check, item, at + recoverMs) && !isShallower)
+      if (isPresentAt(peer, check, item, at) && isPresentAt(peer, check, item, at + recoverMs) && !isShallower)
         broken('no recovery while it stands', text)
       const isFlaky = peer.faults.some(
         ({ kind, begin, end }) => kind === 'flaky' && begin <= confirmed && end >= at - 35 * minute,

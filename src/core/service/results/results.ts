@@ -147,7 +147,7 @@ export function resultHistoryPart({
   const isOnMachine = ({ type, monitor }: MonitorOfPage): boolean =>
     type === undefined || current.onMachine.has(`${type} ${monitor}`)
 
-  const standsOf = (type: ServerType, name: string): ObservedRun['stands'] => {
+  const validMsOf = (type: ServerType, name: string): ObservedRun['validMs'] => {
     const own = current.intervals.get(`${type} ${name}`)
     const of = (depth: ExecutionMode): number => {
       const covering = ExecutionMode.values
@@ -186,7 +186,7 @@ export function resultHistoryPart({
     answers: () => arm(writeEveryMs),
     record: (type, mode, report, cause) => {
       if (closed) return
-      const run = observedRun(report, mode, now(), standsOf(type, report.name), {
+      const run = observedRun(report, mode, now(), validMsOf(type, report.name), {
         ignoresSkipped: cause === 'caller' && isScheduled(type, report.name),
       })
       if (run === undefined) return
@@ -311,7 +311,7 @@ function observedRun(
   report: MonitorReport,
   mode: ExecutionMode,
   at: number,
-  stands: ObservedRun['stands'],
+  validMs: ObservedRun['validMs'],
   { ignoresSkipped }: { readonly ignoresSkipped: boolean },
 ): ObservedRun | undefined {
   const checks = report.results.map(({ check, status, fault, notChecked, measurement }): ObservedCheck => {
@@ -327,7 +327,7 @@ function observedRun(
           : undefined,
     }
   })
-  return checks.some(({ level }) => level !== undefined) ? { at, rank: rankOf(mode), checks, stands } : undefined
+  return checks.some(({ level }) => level !== undefined) ? { at, rank: rankOf(mode), checks, validMs } : undefined
 }
 
 /** Names of figures. The periods of each monitor keep them. */

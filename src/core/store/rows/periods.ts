@@ -51,10 +51,10 @@ export function historyOver(link: (create: boolean) => Promise<StoreLink | undef
           )
         }
         const all = await numbersIn(tx)
-        const [wantedNames, wantedKeys] = [new Set(names), new Set(monitors.map(({ key }) => key))]
+        const [requestedNames, requestedKeys] = [new Set(names), new Set(monitors.map(({ key }) => key))]
         return {
-          names: all.names.filter(({ text }) => wantedNames.has(text)),
-          monitors: all.monitors.filter(({ key }) => wantedKeys.has(key)),
+          names: all.names.filter(({ text }) => requestedNames.has(text)),
+          monitors: all.monitors.filter(({ key }) => requestedKeys.has(key)),
         }
       }),
     rename: (moves) =>
