@@ -1,8 +1,8 @@
 /**
- * What confirmation does with real servers, in about six minutes: `npm run bench:confirm [restarts]`, by default 200. First 50 listeners
- * are restarted for 3 to 15 s each time, while 50 others have an outage of the interval, the confirmation and 20 s. Then a
- * server of each kind that is installed goes, and the time until its incident is confirmed is measured. Writes
- * `bench/results/confirm.md`.
+ * The behaviour of confirmation with real servers, in about six minutes: `npm run bench:confirm [restarts]`, by default
+ * 200. First 50 listeners are restarted for 3 to 15 s each time, while 50 others have an outage of the interval, the
+ * confirmation and 20 s. Then a server of each kind that is installed goes, and the time until its incident is
+ * confirmed is measured. Writes `bench/results/confirm.md`.
  */
 import { spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'

@@ -17,7 +17,7 @@ import {
   type ObservedRun,
   restored,
   tiers,
-} from '../src/core/watch/history/index.ts'
+} from '../src/core/watch/periods/index.ts'
 
 const [monitors = 1_000, perMinute = 10_000, hours = 48] = process.argv.slice(2).map(Number)
 const second = 1_000
@@ -66,7 +66,7 @@ function runOf(monitor: number, at: number, interval: number): ObservedRun {
     level: 'ok' as const,
     figure: { name: figureNames[index] ?? '', value: values[index] ?? 0 },
   }))
-  return { at, rank: 1, stands: [2 * interval, 2 * interval, 2 * hour], checks }
+  return { at, rank: 1, validMs: [2 * interval, 2 * interval, 2 * hour], checks }
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-bench-history-'))

@@ -73,7 +73,7 @@ async function measured(work: () => Promise<unknown>): Promise<{ readonly ms: nu
   return { ms, blockedMs: delay.max / 1e6 }
 }
 
-/** What is confirmed of all checks. */
+/** Yields the confirmed states of all checks. */
 function* confirmed() {
   for (let at = 0; at < monitors; at += 1)
     for (const { name: slug } of checks)

@@ -114,7 +114,7 @@ const headersFor = (id: string): string[] => [
   '0',
 ]
 
-/** What a request must pass before it is answered, written down as tersely as it goes; undefined: refused. */
+/** Checks a request before its answer, in as little code as possible; undefined: refused. */
 function checked(request: IncomingMessage): string | undefined {
   const { url = '', rawHeaders, headers } = request
   if (rawHeaders.length > 128 || url[0] !== '/' || url[1] === '/') return undefined

@@ -1,7 +1,7 @@
 /**
- * What 64 strangers who sign in at once cost `svc serve` in a memory cgroup: whether it lives, its memory, how many
- * passwords it compares, as a share of what this machine hashes when it does nothing else, and how long health waits. Run it
- * as root on Linux, where a cgroup can be made.
+ * The cost of 64 strangers who sign in at once for `svc serve` in a memory cgroup: whether it lives, its memory, how
+ * many passwords it compares, as a share of what this machine hashes when it does nothing else, and how long health
+ * waits. Run it as root on Linux, where a cgroup can be made.
  *
  *     node bench/sign-in-flood.ts [seconds] [megabytes,...] [name=value of the environment]...
  */

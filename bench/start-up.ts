@@ -1,5 +1,5 @@
 /**
- * What a command costs before and after its work: whole processes against `node -e 0`, in one run.
+ * The cost of a command before and after its work: whole processes against `node -e 0`, in one run.
  *
  *     npm run build && node bench/start-up.ts [rounds]
  *

@@ -30,7 +30,7 @@ export async function main(io: Io, argv: readonly string[]): Promise<void> {
     return
   }
   const command = findCommand(argv)
-  if (command && !wantsHelp(command.rest)) {
+  if (command && !isHelpRequested(command.rest)) {
     if (command.id === 'serve') await widenThreadPool(io)
     const { runCommand } = await import('./cli/command/base.ts')
     await runCommand(commands[command.id] as (typeof commands)[string], command.rest, io, command.id)
@@ -60,7 +60,7 @@ function findCommand(argv: readonly string[]): { readonly id: string; readonly r
   return undefined
 }
 
-function wantsHelp(rest: readonly string[]): boolean {
+function isHelpRequested(rest: readonly string[]): boolean {
   const end = rest.indexOf('--')
   return (end === -1 ? rest : rest.slice(0, end)).some((word) => word === '--help' || word === '-h')
 }

@@ -70,7 +70,7 @@ const innerLaw: Readonly<Record<string, Readonly<Record<string, readonly string[
     reports: ['engine'],
   },
   watch: {
-    history: [],
+    periods: [],
     watching: [],
     rehearsal: [],
     schedule: [],
@@ -105,16 +105,16 @@ const innerLaw: Readonly<Record<string, Readonly<Record<string, readonly string[
     store: ['part'],
     watch: ['part'],
     health: ['local', 'part', 'watch'],
-    history: ['local', 'part', 'watch'],
+    results: ['local', 'part', 'watch'],
     quiet: ['local', 'part', 'watch'],
     notify: ['part', 'quiet', 'watch'],
     drill: ['local', 'notify', 'part'],
     nodes: ['local', 'notify', 'part', 'watch'],
     serve: [
       ...['part', 'local', 'reload'],
-      ...['accounts', 'store', 'watch', 'quiet', 'notify', 'drill', 'nodes', 'health', 'history'],
+      ...['accounts', 'store', 'watch', 'quiet', 'notify', 'drill', 'nodes', 'health', 'results'],
     ],
-    open: ['part', 'local', 'accounts', 'watch', 'quiet', 'drill', 'nodes', 'health', 'history', 'serve'],
+    open: ['part', 'local', 'accounts', 'watch', 'quiet', 'drill', 'nodes', 'health', 'results', 'serve'],
   },
 }
 
@@ -209,7 +209,7 @@ function importsOf(file: string, content: string): Import[] {
   })
 }
 
-/** What an import breaks, in a sentence, or nothing. */
+/** The rule that an import breaks, in a sentence, or nothing. */
 function violation({ from, to, specifier }: Import): string | undefined {
   const [wing, other] = [wingOf(from), wingOf(to)]
   const where = relative(src, from)
@@ -284,7 +284,9 @@ function edgesOf(all: readonly Import[]): ReadonlyMap<string, readonly string[]>
   return edges
 }
 
-/** What writes past the one place that knows what to do when a write fails, or ends the process before a write has. */
+/**
+ * Calls that write past the one place that handles failed writes, or that end the process before a write is complete.
+ */
 const direct = /\bstd(?:out|err)\.write\b|\bconsole\.\w|\bprocess\.exit\(/g
 const mayWrite: Record<string, readonly string[]> = {
   // Children of svc, whose standard output is a pipe to it.
@@ -314,7 +316,7 @@ type Node = { readonly type: string } & Readonly<Record<string, unknown>>
 const isNode = (value: unknown): value is Node =>
   typeof value === 'object' && value !== null && typeof (value as { readonly type?: unknown }).type === 'string'
 
-/** What a file touches of the process: the names that it uses for it. Texts and comments do not count. */
+/** The parts of the process that a file touches: the names that it uses for them. Texts and comments do not count. */
 function touchesOf(content: string): readonly string[] {
   const touches = new Set<string>()
   const visit = (node: unknown, isMember: boolean): void => {

@@ -17,7 +17,7 @@ const arrow = x => y => x + y, object = { method() { return 'm' }, get got() { r
 ({ table, later, promised, counted, Shape, arrow, object })
 `
 
-/** What the functions of `source` answer, and what they are called. */
+/** The answers of the functions in `code`, and their names. */
 async function answersOf(code: string): Promise<unknown> {
   const { table, later, promised, counted, Shape, arrow, object } = new Script(code).runInNewContext()
   const answers = [

@@ -29,7 +29,7 @@ const dear = new Set([
 ])
 
 /**
- * What a command loads: our modules by their paths, packages by their names, dear parts of Node.
+ * The modules that a command loads: ours by their paths, packages by their names, dear parts of Node.
  * A new line in one of the files below is a start-up that somebody has to want.
  */
 async function loadedBy(

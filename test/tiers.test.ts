@@ -12,7 +12,10 @@ const sourceOf = (file: string): string => readFileSync(`${cwd}${file}`, 'utf8')
 const own = 'test/tiers.test.ts'
 const files = globSync('test/**/*.test.ts', { cwd }).sort()
 
-/** What in a file does not fit to the tier that its name says. Tags are refused by vitest: its configuration has none. */
+/**
+ * The problems of a file that does not fit the tier in its name. Tags are refused by vitest: its configuration has
+ * none.
+ */
 function problemsOf(file: string, source: string): readonly string[] {
   const tier = /\.(\w+)\.test\.ts$/.exec(file)?.[1] ?? 'quick'
   const needsPeers = /\bpeerSuite\(/.test(source)
@@ -52,7 +55,7 @@ test('each test file belongs to one project of vitest', () => {
   expect(places.sort()).toEqual(files)
 })
 
-/** What makes a quick file run less than the slow file that imports it. */
+/** Functions that make a quick file run less than the slow file that imports it. */
 const runsLess = /\b(?:isQuick|backendsOfTier|runsOf)\(/
 const importsTests = /^import '\.\/([\w-]+\.test\.ts)'$/gm
 

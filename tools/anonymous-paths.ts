@@ -1,9 +1,9 @@
 /**
- * What `svc serve` answers without credentials, and what an answer costs: docs/reference/anonymous-paths.md.
+ * The answers of `svc serve` without credentials, and the cost of each: docs/reference/anonymous-paths.md.
  * `test/server/anonymous-paths.test.ts` compares the rows with a server, and fails for a path without one.
  */
 
-/** What distinguishes the answers that are cached. */
+/** The distinctions between the answers that are cached. */
 export type CacheKey = keyof typeof cacheKeys
 
 /** How many of 20 requests, each under another Host, render an answer. */

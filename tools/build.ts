@@ -16,7 +16,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const external = Object.keys(pkg.dependencies)
 
 /**
- * What oclif loads at every start and svc never uses: its search for plugins and commands on disk.
+ * Packages that oclif loads at every start and svc never uses: its search for plugins and commands on disk.
  * Together they cost a third of the start-up.
  */
 const unused = ['tinyglobby', 'lilconfig', 'minimatch', 'typescript', 'wsl-utils']

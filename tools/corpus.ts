@@ -94,7 +94,7 @@ const firstRuns: readonly (readonly [FirstRun, string])[] = [
 ]
 const holds = ({ verdict }: RowRecord): boolean => verdict.problems.length === 0
 
-/** What the page lists under a check that needs a setting. */
+/** The entry of the page under a check that needs a setting. */
 type Blind = { readonly check: string; readonly settings: readonly string[]; readonly faults: readonly string[] }
 const declared = kinds.flatMap(({ name, checks: all }) => all.map((check) => ({ kind: name, check })))
 const matches = (name: string, result: string): boolean => patternOf(name).test(result)

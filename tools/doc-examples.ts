@@ -28,7 +28,7 @@ export function examplesIn(file: string, source: string): readonly DocExample[] 
   })
 }
 
-/** What a file exports itself: `name`, or `type name`. */
+/** The exports of a file itself: `name`, or `type name`. */
 function exportsOf(file: string, source: string): readonly string[] {
   return parseSync(file, source).program.body.flatMap((statement) => {
     if (statement.type !== 'ExportNamedDeclaration' || statement.declaration === null) return []

@@ -1,6 +1,6 @@
 /**
- * What `svc drivers add` gives npm: for each driver, a package.json and the part of package-lock.json that the driver
- * needs, with the same versions and hashes.
+ * The input of npm for `svc drivers add`: for each driver, a package.json and the part of package-lock.json that the
+ * driver needs, with the same versions and hashes.
  */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'

@@ -48,7 +48,7 @@ async function pageOf(example: Example): Promise<string> {
       '',
       `# ${example.type}: ${lower(example.title)}`,
       '',
-      `**Taken to stand for.** ${example.standsFor}`,
+      `**Taken to stand for.** ${example.meaning}`,
       '',
       `**Run against.** ${example.peers}`,
       '',

@@ -1,10 +1,11 @@
 /**
  * Part of `npm run check`: names of values, types and members must not be participles (`told`, `seen`, `given`), no name begins
  * with a word of the private vocabulary that this project once had (`wrongText`, `World`, `longestMs`), no two exported
- * types have one name, which would make a reader look up which of them is meant, and in src no import
- * or export gives a thing another name, and no doc comment begins with "What": a noun tells what a thing is.
+ * types have one name, which would make a reader look up which of them is meant, no doc comment begins with "What", and in src no
+ * import or export gives a thing another name. Words that `docs/glossary.md` rules out occur in no name, and those in bold in no
+ * text of src and of the documents.
  */
-import { readdirSync, readFileSync } from 'node:fs'
+import { globSync, readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseSync } from 'rolldown/utils'
 
@@ -94,12 +95,52 @@ function privateWordIn(name: string): string | undefined {
   return [words[0] ?? '', words.at(-1) ?? ''].map((word) => word.toLowerCase()).find((word) => privateWords.has(word))
 }
 
+/** A word that the glossary rules out, the term in its place, and whether texts must not have it either. */
+export type HeldWord = { readonly word: string; readonly term: string; readonly inText: boolean }
+
+/** The words with a mark in the last column of the tables: `**word**` or `*word*`. */
+export const heldWordsIn = (glossary: string): readonly HeldWord[] =>
+  [...glossary.matchAll(/^\| (.+?) \| .+ \| (.+) \|$/gm)].flatMap(([, term = '', words = '']) =>
+    [...words.matchAll(/(\*{1,2})([^*]+)\1/g)].map(([, mark, word = '']) => ({ word, term, inText: mark === '**' })),
+  )
+
+const heldWords = heldWordsIn(readFileSync(new URL('../docs/glossary.md', import.meta.url), 'utf8'))
+
+/** Singular and plural. */
+const formsOf = ({ word }: HeldWord): string =>
+  `${word.toLowerCase().replace(/y$/, '(?:y|ie)').replace(/[ -]/g, '[ -]')}s?`
+const patternOf = (words: readonly HeldWord[]): RegExp => new RegExp(`\\b(?:${words.map(formsOf).join('|')})\\b`, 'i')
+const inNames = patternOf(heldWords)
+const inTexts = patternOf(heldWords.filter(({ inText }) => inText))
+
+/** The words of a name or a path, apart: `pagerVotes`, `PAGER_VOTES` and `pager-votes.ts` are "pager votes". */
+const wordsOf = (name: string): string =>
+  name
+    .replace(/([a-z\d])(?=[A-Z])|([A-Z])(?=[A-Z][a-z])/g, '$1$2 ')
+    .split(/[^A-Za-z\d]+/)
+    .join(' ')
+
+/** The problem of a text with a word that the glossary rules out, or undefined. */
+function heldProblem(text: string, pattern: RegExp): string | undefined {
+  const [match] = pattern.exec(text) ?? []
+  const ruledOut = match && heldWords.find((one) => new RegExp(`^${formsOf(one)}$`, 'i').test(match))
+  return ruledOut && `"${ruledOut.word}" is not a term of svc: write "${ruledOut.term}" (docs/glossary.md)`
+}
+
+/** The lines of a text with a word that must not occur in texts. Code in documents may be that of other programs. */
+export const textProblems = (path: string, text: string): readonly string[] =>
+  text.split('\n').flatMap((line, at) => {
+    const problem = heldProblem(path.endsWith('.md') ? line.replace(/`[^`]*`/g, '') : line, inTexts)
+    return problem === undefined ? [] : [`${path}:${at + 1} ${problem}`]
+  })
+
 /** Why `name` is refused, or undefined. */
 function nameProblem(path: string, name: string): string | undefined {
   const lower = name.toLowerCase()
   if (participles.has(lower) && !allowed.has(`${path} ${name}`)) return `"${name}" is a participle: name the thing`
   const word = settingNames.has(name) ? undefined : privateWordIn(name)
-  return word === undefined ? undefined : `"${name}" says "${word}": ${privateWords.get(word)}`
+  if (word !== undefined) return `"${name}" says "${word}": ${privateWords.get(word)}`
+  return heldProblem(wordsOf(name), inNames)?.replace(/^/, `"${name}": `)
 }
 
 /**
@@ -127,35 +168,52 @@ function aliasOf(specifier: Node): readonly [from: unknown, to: unknown] {
   return specifier.type === 'ExportSpecifier' ? [nameOf('local'), nameOf('exported')] : [undefined, undefined]
 }
 
-const problems: string[] = []
-const types = new Map<string, string[]>()
-const files = folders.flatMap((folder) =>
-  readdirSync(fileURLToPath(new URL(`../${folder}/`, import.meta.url)), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.ts'))
-    .map((name) => `${folder}/${name.replaceAll('\\', '/')}`),
-)
-for (const path of files) {
-  const source = readFileSync(new URL(`../${path}`, import.meta.url), 'utf8')
+/** The problems of one file: of its path, its names, its comments and, in src, its texts. */
+export function problemsOf(path: string, source: string): readonly string[] {
   const { program } = parseSync(path, source)
   const lineOf = (at: number): number => source.slice(0, at).split('\n').length
-  for (const { name, start } of declaredIn(program.body)) {
-    const problem = nameProblem(path, name)
-    if (problem !== undefined) problems.push(`${path}:${lineOf(start)} ${problem}`)
+  const problems: string[] = []
+  const add = (at: number, problem: string | undefined): void => {
+    if (problem !== undefined) problems.push(`${path}:${lineOf(at)} ${problem}`)
   }
-  if (!path.startsWith('src/')) continue
-  for (const { problem, start } of aliasesIn(program.body)) problems.push(`${path}:${lineOf(start)} ${problem}`)
+  add(0, heldProblem(wordsOf(path), inNames))
+  for (const { name, start } of declaredIn(program.body)) add(start, nameProblem(path, name))
   for (const { index } of source.matchAll(/\/\*\*[\s*]*What\b/g))
-    problems.push(
-      `${path}:${lineOf(index)} a doc comment begins with "What": begin with a noun, or with a verb for a function`,
-    )
-  for (const [, name = ''] of source.matchAll(/^export (?:declare )?(?:type|interface|class) (\w+)/gm)) {
-    types.set(name, [...(types.get(name) ?? []), path])
+    add(index, 'a doc comment begins with "What": begin with a noun, or with a verb for a function')
+  if (!path.startsWith('src/')) return problems
+  for (const { problem, start } of aliasesIn(program.body)) add(start, problem)
+  return [...problems, ...textProblems(path, source)]
+}
+
+/** The problems of types that several of the files export. */
+function typeProblems(sources: ReadonlyMap<string, string>): readonly string[] {
+  const types = new Map<string, string[]>()
+  for (const [path, source] of sources)
+    if (path.startsWith('src/'))
+      for (const [, name = ''] of source.matchAll(/^export (?:declare )?(?:type|interface|class) (\w+)/gm))
+        types.set(name, [...(types.get(name) ?? []), path])
+  return [...types].flatMap(([name, files]) =>
+    files.length > 1 && !allowedTypes.has(name) ? [`${files.join(' and ')} both export a type ${name}`] : [],
+  )
+}
+
+if (import.meta.main) {
+  const root = fileURLToPath(new URL('..', import.meta.url))
+  const read = (path: string): string => readFileSync(`${root}${path}`, 'utf8')
+  const files = folders.flatMap((folder) =>
+    readdirSync(`${root}${folder}`, { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.ts'))
+      .map((name) => `${folder}/${name.replaceAll('\\', '/')}`),
+  )
+  const sources = new Map(files.map((path) => [path, read(path)]))
+  const pages = ['README.md', ...globSync('docs/**/*.md', { cwd: root })].filter((path) => path !== 'docs/glossary.md')
+  const problems = [
+    ...[...sources].flatMap(([path, source]) => problemsOf(path, source)),
+    ...typeProblems(sources),
+    ...pages.flatMap((path) => textProblems(path, read(path))),
+  ]
+  if (problems.length > 0) {
+    process.stderr.write(`${problems.join('\n')}\n`)
+    process.exitCode = 1
   }
-}
-for (const [name, files] of types) {
-  if (files.length > 1 && !allowedTypes.has(name)) problems.push(`${files.join(' and ')} both export a type ${name}`)
-}
-if (problems.length > 0) {
-  process.stderr.write(`${problems.join('\n')}\n`)
-  process.exitCode = 1
 }

@@ -169,7 +169,7 @@ function kindParts(kind: KindRow): readonly string[] {
   ]
 }
 
-/** What a run costs the watched server. */
+/** The cost of a run for the watched server. */
 function costParts(cost: KindCost = { unknown: '' }): readonly string[] {
   if ('machine' in cost) return [`A run costs no server anything. ${cost.machine}`]
   if ('unknown' in cost) return [`svc cannot say what a run costs a server. ${cost.unknown}`]
@@ -195,7 +195,7 @@ function addressesSentence({ eachAddressFrom }: MeasuredCost): readonly string[]
   return [eachAddressFrom === 'Basic' ? `A ${sentence}` : `From ${eachAddressFrom} on, a ${sentence}`]
 }
 
-/** What an account needs, by the statement that grants it. */
+/** The privileges that an account needs, by the statement that grants each. */
 function privilegesTable({ checks }: KindRow): readonly string[] {
   const byPrivilege = Map.groupBy(checks, ({ privilege }) => privilege)
   byPrivilege.delete(undefined)
@@ -208,7 +208,7 @@ function privilegesTable({ checks }: KindRow): readonly string[] {
   ]
 }
 
-/** What a stolen account opens, by kind. */
+/** The access that a stolen account gives, by kind. */
 async function leastPrivilegePage(): Promise<string> {
   const kinds = await describeKinds()
   const isSecret = ({ type }: SettingRow): boolean => type.includes('secret')

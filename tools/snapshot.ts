@@ -110,7 +110,7 @@ async function planFiles(svc: Svc, kinds: readonly Kind[]): Promise<readonly Fil
 const modes = [...['Basic', 'Standard', 'Advanced'].entries()]
 const rankOf = (depth: string): number => modes.findIndex(([, mode]) => mode === depth)
 
-/** What `svc monitors validate` says of each document of mistakes/*.yaml, which is a svc.yaml of its own. */
+/** The output of `svc monitors validate` for each document of mistakes/*.yaml, a svc.yaml of its own. */
 async function mistakeFiles(svc: Svc): Promise<readonly File[]> {
   const files: File[] = []
   for (const name of await readdir(join(inputs, 'mistakes'))) {

@@ -1,4 +1,7 @@
-/** What the counts of the schedule bench say: pure functions, in milliseconds unless a name says otherwise. */
+/**
+ * The figures that follow from the counts of the schedule bench: pure functions, in milliseconds unless a name says
+ * otherwise.
+ */
 import { scheduleSlots } from '../../src/core/checks/engine/limits.ts'
 
 /** A probe this long before a due time serves it, as svc has it: at most a quarter of the interval. */
@@ -46,7 +49,7 @@ export function bestTurn(at: readonly number[], intervalMs: number): number {
 export const quantile = (sorted: Float64Array | readonly number[], share: number): number =>
   sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN
 
-/** What one measurement of `seconds` found. */
+/** The result of one measurement of `seconds`. */
 export type Outcome = {
   readonly seconds: number
   /** Probes that were due and that the peers counted. */

@@ -1,6 +1,7 @@
 /**
- * What the bench of the schedule has checked: HTTP servers and TLS servers on addresses of loopback, in a process of their
- * own. `node peer.ts`, started with an IPC channel. Receives one `PeerSpec`, and then `begin` and `end` in turn.
+ * The peers that the bench of the schedule checks: HTTP servers and TLS servers on addresses of loopback, in a process
+ * of their own. `node peer.ts`, started with an IPC channel. Receives one `PeerSpec`, and then `begin` and `end` in
+ * turn.
  */
 import { once } from 'node:events'
 import { createServer as createHttp } from 'node:http'

@@ -1,4 +1,4 @@
-/** What processes and the machine use, as the kernel of Linux counts it. */
+/** The resources that processes and the machine use, as the kernel of Linux counts them. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { descendantsOf } from '../../test/support/servers/process-tree.ts'

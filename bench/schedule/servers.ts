@@ -13,7 +13,7 @@ import { addressAt, blocks, type PeerPorts, type PeerSpec, type Probes } from '.
 export const mixMissing = postgresMissing ?? opensslMissing()
 
 export type Counted = Probes & { readonly postgres: { readonly ids: Float64Array; readonly at: Float64Array } }
-/** What the peers counted, and the number of connections to PostgreSQL, of which some may not have signed in. */
+/** The counts of the peers, and the number of connections to PostgreSQL, of which some may not have signed in. */
 export type PeerCounts = { readonly probes: Counted; readonly postgresConnections: number }
 
 export type Servers = {
@@ -21,7 +21,7 @@ export type Servers = {
   readonly pids: readonly number[]
   /** Counts from now on. */
   readonly begin: () => Promise<void>
-  /** What came since `begin`. */
+  /** The requests since `begin`. */
   readonly end: () => Promise<PeerCounts>
   readonly stop: () => Promise<void>
 }

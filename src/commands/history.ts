@@ -12,7 +12,7 @@ their age. Availability is the share of the time observed in which no check fail
 observed is shown beside it. With --monitor, the periods of one monitor are listed with their figures.
 The incidents of each monitor are listed, too: when they began, how long they lasted, and their victims.
 A server without a store (svc serve --only health) remembers 24 hours: --server URL shows them.`
-  static override answers = { '': lists(async () => (await import('../cli/health/history-lists.ts')).history) }
+  static override answers = { '': lists(async () => (await import('../cli/health/period-lists.ts')).history) }
   static override examples = [
     '<%= config.bin %> history',
     '<%= config.bin %> history --type Sql --since 30d',
@@ -48,7 +48,7 @@ A server without a store (svc serve --only health) remembers 24 hours: --server 
         },
         localCall(signal),
       )
-      const { history, historyRows, incidentList, incidentsToShow } = await import('../cli/health/history-lists.ts')
+      const { history, historyRows, incidentList, incidentsToShow } = await import('../cli/health/period-lists.ts')
       const { Monitors = [], NotKept: notKept, HiddenMonitors: hiddenMonitors } = answer
       const rows = Monitors.flatMap(historyRows)
       this.printList(history.render(rows, { target, notKept, hiddenMonitors }, this.output))

@@ -29,7 +29,7 @@ At a server, the caller needs a role or the permission health.`
       const { isTTY } = this.output.screen
       this.printList(renderNodes(answer, target, this.io.clock.now(), this.output))
       const { mark, sentence } = nodesHeadline(answer)
-      if (!isTTY && !this.wantsJson() && mark !== 'ok') this.say(`Warning: ${sentence}`)
+      if (!isTTY && !this.isJsonRequested() && mark !== 'ok') this.say(`Warning: ${sentence}`)
     })
   }
 }

@@ -18,7 +18,7 @@ import {
 import { localCall, openSession, readSettings } from '../cli/session/session.ts'
 import { type CommandTarget, chooseTarget } from '../cli/settings/target.ts'
 import { Fault } from '../core/base/errors.ts'
-import { grantsWanted, readGrants } from '../core/protocol/index.ts'
+import { grantsRequest, readGrants } from '../core/protocol/index.ts'
 
 type Facts = {
   readonly server: string | null
@@ -89,7 +89,7 @@ export default class Whoami extends SvcCommand {
     const answer = await session.service.authenticate({}, localCall(signal, { verb: 'GET' }))
     const user = answer.UserName ?? stored.user
     const { Roles: roles, Permissions: permissions, Meta } = answer
-    return { ...stored, user, roles, permissions, ends: endsIn(Meta?.[grantsWanted.key]), verified: true }
+    return { ...stored, user, roles, permissions, ends: endsIn(Meta?.[grantsRequest.key]), verified: true }
   }
 }
 

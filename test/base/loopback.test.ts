@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { isLoopback, isLoopbackHost } from '../../src/core/base/loopback.ts'
 import { tlsChoice } from '../../src/core/checks/database/index.ts'
-import { mayHear } from '../../src/core/checks/kinds/ftp/sign-in.ts'
+import { maySendPassword } from '../../src/core/checks/kinds/ftp/sign-in.ts'
 import http from '../../src/core/checks/kinds/http/index.ts'
 import { connectSettings, refuseReadable } from '../../src/core/checks/kinds/ldap/connection.ts'
 import redis from '../../src/core/checks/kinds/redis/index.ts'
@@ -128,13 +128,13 @@ describe('the address of the connection decides whether a credential goes in cle
     const cache = { url: 'redis://name.localhost/', password: secret('password-12345') }
     const [refusal] = await runKind(redis, cache, 'Basic', { resolve })
     expect(refusal?.message).toContain('without TLS: use rediss://, or insecure: true')
-    expect(mayHear(ip, false, false)).toBe(false)
+    expect(maySendPassword(ip, false, false)).toBe(false)
     expect(() => refuseReadable({ chain: undefined }, target(ip), ldap)).toThrow(/plain ldap/)
     expect(await tlsChoice(database, ip, files)).toMatchObject({ rejectUnauthorized: true })
   })
 
   test.each(loopback)('to %s it is sent', async (ip) => {
-    expect(mayHear(ip, false, false)).toBe(true)
+    expect(maySendPassword(ip, false, false)).toBe(true)
     expect(refuseReadable({ chain: undefined }, target(ip), ldap)).toBeUndefined()
     expect(await tlsChoice(database, ip, files)).toBeUndefined()
   })

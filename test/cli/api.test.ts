@@ -48,7 +48,7 @@ const answering =
   (_, response) =>
     void response.writeHead(status, headers).end(body)
 
-/** What svc writes to a pipe, in bytes. */
+/** The bytes that svc writes to a pipe. */
 async function bytesOf(at: Home, args: readonly string[]): Promise<Buffer> {
   const entry = new URL('../../bin/run.js', import.meta.url).pathname
   const child = spawn(process.execPath, [entry, ...args], { env: at.env, stdio: ['ignore', 'pipe', 'ignore'] })

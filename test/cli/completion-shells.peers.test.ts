@@ -61,7 +61,7 @@ echo "WORDS$words"
 })
 afterAll(() => home.remove())
 
-/** What an interactive shell shows for these keys, each typed once the shell has shown the text before it. */
+/** The output of an interactive shell for these keys, each typed once the shell has shown the text before it. */
 async function typed(shell: Shell, keys: readonly (readonly [after: string, keys: string])[]): Promise<string> {
   const { start, file, lines } = shells[shell]
   const folder = join(home.folder, shell)

@@ -142,7 +142,7 @@ const env = (): Record<string, string> => ({
 })
 
 describe.skipIf(!has('bash'))('the script for bash', () => {
-  /** What bash completes a line to, by the function that the script registers. */
+  /** The completions of a line in bash, by the function that the script registers. */
   const inBash = (line: string): readonly string[] => {
     const words = line.split(' ')
     const script = `source <(svc completion bash)

@@ -4,8 +4,8 @@ import { localCall } from '../../src/cli/session/session.ts'
 import { historyMarkup, historyOf } from '../../src/core/server/pages/page-monitor.ts'
 import { openCore } from '../../src/core/service/open.ts'
 import { openData } from '../../src/core/store/index.ts'
-import type { ObservedRun } from '../../src/core/watch/history/index.ts'
-import { Recorder } from '../../src/core/watch/history/index.ts'
+import type { ObservedRun } from '../../src/core/watch/periods/index.ts'
+import { Recorder } from '../../src/core/watch/periods/index.ts'
 import type { IncidentRecord } from '../../src/core/watch/states/index.ts'
 import { load } from '../config/given.ts'
 import { type Home, type Ran, svcHome } from '../support/program/svc.ts'
@@ -26,7 +26,7 @@ async function simulate(store: string, hours: number): Promise<void> {
       ['Sql', 'tcp db'],
     ] as const) {
       const checks: ObservedRun['checks'] = [{ check: 'connect', rank: 0, level: isDown ? 'failed' : 'ok', figure }]
-      const run: ObservedRun = { at, rank: 1, stands: [2 * minute, 2 * minute, 2 * hour], checks }
+      const run: ObservedRun = { at, rank: 1, validMs: [2 * minute, 2 * minute, 2 * hour], checks }
       recorder.add({ key: `${type}/tcp/${name.slice(4)}`, type, name }, run)
     }
     recorder.numbered(await data.history.number(recorder.unnumbered))

@@ -16,7 +16,7 @@ afterAll(() => {
   other.remove()
 })
 
-/** What a command line could leave behind in its process. */
+/** The traces that a command line could leave in its process. */
 const traces = () => ({
   listeners: Object.fromEntries(process.eventNames().map((name) => [String(name), process.listenerCount(name)])),
   streams: [process.stdin, process.stdout, process.stderr].map((stream) =>

@@ -3,7 +3,7 @@ import { newPassword } from '../../src/cli/command/prompt.ts'
 import { Fault } from '../../src/core/base/errors.ts'
 import { capturedIo } from '../support/program/captured-io.ts'
 
-/** What `--password-stdin` makes of these bytes. */
+/** The password that `--password-stdin` reads from these bytes. */
 async function read(stdin: Buffer | string): Promise<string> {
   const { io } = capturedIo({ stdin })
   try {

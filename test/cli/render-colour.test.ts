@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { colourOf, painter, showsUnicode, wantsColour } from '../../src/cli/io/terminal.ts'
+import { colourOf, painter, showsUnicode, usesColour } from '../../src/cli/io/terminal.ts'
 
 describe('colour', () => {
   test.each([
@@ -18,7 +18,7 @@ describe('colour', () => {
     ['--color always against NO_COLOR', 'always', { NO_COLOR: '1' }, false, true],
     ['--color never against FORCE_COLOR', 'never', { FORCE_COLOR: '1' }, true, false],
   ] as const)('%s', (_, flag, env, isTTY, expected) => {
-    expect(wantsColour(flag, env, isTTY)).toBe(expected)
+    expect(usesColour(flag, env, isTTY)).toBe(expected)
   })
 
   test.each([

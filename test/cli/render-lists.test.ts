@@ -539,7 +539,7 @@ test.each(['', '90', 'd', '0d', '-1d', '1.5d', '3651d', '999999w', 'soon', '1y']
   },
 )
 
-/** What the audit has of a user whose role A ends. */
+/** The audit entry of a user whose role A ends. */
 const ending = (endsAt: string): string =>
   JSON.stringify({ roles: ['A'], permissions: [], ends: [{ kind: 'role', name: 'A', endsAt }] })
 

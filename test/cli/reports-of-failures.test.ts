@@ -9,7 +9,7 @@ beforeAll(() => {
 })
 afterAll(() => home.remove())
 
-/** What a failed run begins with, or contains, in each format. */
+/** The beginning or a part of a failed run in each format. */
 const marks = {
   csv: /error: (?:Usage|Local)/,
   tsv: /error: (?:Usage|Local)/,

@@ -48,7 +48,7 @@ const places: Readonly<Record<string, Place>> = {
   'a file': { file: true },
 }
 
-/** What `svc health` prints in a format, and what it would print without regard to runners. */
+/** The output of `svc health` in a format, and its output without regard to runners. */
 async function printed(text: string, output: Format, place: Place, env: Readonly<Record<string, string>>) {
   const { io, stdout, stderr } = capturedIo({ env, ...place })
   const as = { output, target: text, atServer: true, mode: 'Standard', detail: 'usual', header: true } as const

@@ -94,7 +94,7 @@ afterAll(() => {
   outside.remove()
 })
 
-/** What two runs of one command never share: the folder, times, and what is drawn at random. */
+/** Removes the differences between any two runs of one command: the folder, times, and random values. */
 function comparable(home: Home, { code, stdout, stderr }: Ran): object {
   const text = (written: string): string =>
     written

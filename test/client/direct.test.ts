@@ -5,7 +5,7 @@ import { readAddress } from '../../src/core/client/address.ts'
 import { exchangeDirectly, isDirect } from '../../src/core/client/direct.ts'
 import { type ClientAsk, exchange } from '../../src/core/client/exchange.ts'
 
-/** What the server answers with: the pieces that it writes one after another, and whether it then closes. */
+/** The answer of the server: the pieces that it writes one after another, and whether it then closes. */
 type Script = {
   readonly pieces: readonly (string | Buffer)[]
   readonly closes?: boolean

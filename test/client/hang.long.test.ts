@@ -46,8 +46,8 @@ const health = (url: string, ...flags: readonly string[]) =>
   home.svc(['health', '-t', 'Sql', '--server', url, ...flags])
 
 /**
- * What a command ends with. It fails unless the command ends before another one that has 23 s and begins at the same time, on
- * the same machine: the time of a run is 45 s.
+ * The end of a command. It fails unless the command ends before another one that has 23 s and begins at the same time,
+ * on the same machine: the time of a run is 45 s.
  */
 async function inHalfOfARun<T>(command: () => Promise<T>): Promise<T> {
   await using silent = await peer(blackHole)

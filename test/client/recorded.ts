@@ -49,6 +49,6 @@ export function real(statusLine: string, body: string, contentType = 'applicatio
   ].join('\r\n')
 }
 
-/** What a self-hosted server says of a path or a verb that it does not know. */
+/** The text of a self-hosted server for an unknown path or verb. */
 export const notFoundText =
   'HTTP/1.1 404 Not Found\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 3\r\n\r\n404'

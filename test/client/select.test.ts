@@ -105,8 +105,8 @@ test('a failure that belongs to no check stays a failure', () => {
   const unclaimed = { ...answer, MonitorSummaries: [monitor('host', check('memory')), monitor('tls', check('chain'))] }
   const selection = select(unclaimed, { only: ['tls'], skip: [] })
   expect([selection.Status, selection.StatusMessage]).toEqual(['Failure', answer.StatusMessage])
-  const untold: MonitorSummary = { MonitorName: 'x', Results: [check('a'), { MonitoringName: 'b' }] }
-  expect(select({ ...answer, MonitorSummaries: [untold] }, { only: ['b'], skip: [] }).Status).toBe('Failure')
+  const unreported: MonitorSummary = { MonitorName: 'x', Results: [check('a'), { MonitoringName: 'b' }] }
+  expect(select({ ...answer, MonitorSummaries: [unreported] }, { only: ['b'], skip: [] }).Status).toBe('Failure')
 })
 
 test.each([

@@ -12,7 +12,7 @@ const fences = [...page.matchAll(/^```(.*)\n([\s\S]*?)^```$/gm)].map(([, info = 
 }))
 const good = fences.filter(({ info }) => info === 'yaml')
 const invalid = fences.filter(({ info }) => info === 'yaml wrong')
-/** What svc prints about the wrong example stands after it. */
+/** The output of svc about the wrong example, which follows it. */
 const mistakeFence = fences.find(({ info }, at) => info === 'text' && fences[at - 1]?.info === 'yaml wrong')
 
 describe('docs/svc.yaml.md', () => {

@@ -7,7 +7,7 @@ import { file, folder, here } from './given.ts'
 
 const keychainEntry = { secret: 'violet-harbour-42', host: 'mail.internal', port: 25 }
 
-/** What is revealed to a monitor of a svc.yaml that points at the keychain, or why nothing is. */
+/** The secret that a monitor gets from a svc.yaml that points at the keychain, or why it gets none. */
 async function revealed(lines: readonly string[]): Promise<string> {
   const home = await folder()
   const yaml = ['types:', '  App:', ...['- name: it', ...lines.map((line) => `  ${line}`)].map((line) => `    ${line}`)]

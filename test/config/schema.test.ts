@@ -138,7 +138,7 @@ const refusedByBoth = [
   'serve: {debug: true}',
 ]
 
-/** What the program says of a text: the first problem, or nothing. */
+/** The first problem that the program reports of a text, or nothing. */
 const problem = (yaml: string): Promise<string | undefined> =>
   load(yaml, { A_TOKEN: 'x' }).then(
     () => undefined,

@@ -81,7 +81,7 @@ test('a selection applies to the run too', async () => {
   }
 })
 
-/** What a report says of the round trip of svc's own store; `ms` is what it measured. */
+/** Expects the round trip of svc's own store in a report; `ms` is the measured time. */
 const expectations: Readonly<Partial<Record<ReportName, (output: string, ms: number) => void>>> = {
   csv: (output, ms) => expect(output).toContain(`,ok,${ms},milliseconds,`),
   tsv: (output, ms) => expect(output).toContain(`\tok\t${ms}\tmilliseconds\t`),
@@ -178,7 +178,7 @@ test('the answer that a client derives from a run equals, byte for byte, the one
   }
 })
 
-/** What a figure has to be, in whichever report: of a check there, the unit, its limits, and where its value lies. */
+/** The expected figure, in whichever report: of a check there, the unit, its limits, and where its value lies. */
 type Expected = {
   readonly monitor: string
   readonly check: string

@@ -80,7 +80,7 @@ describe.each(backends)('what runs remember on $name', ({ start, fresh, raw, sto
     const rows = await raw(store, `SELECT "series" FROM "readings" WHERE "series" LIKE '%for' ORDER BY 1`)
     return rows.map(({ series }) => String(series).split('\t')[0])
   }
-  /** What began 40 minutes before this test, however long the test takes. */
+  /** A text about a time that began 40 minutes before this test, however long the test takes. */
   const sinceForty = /exceeded for 4\d(?:\.\d)? min/
   const settings = (file = 'orders') => ({ path: join(folder, file), hidden: false, age: { limit: 60 * minute } })
 

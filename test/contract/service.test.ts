@@ -88,7 +88,7 @@ const ask = (more: Partial<HealthCheckRequest> = {}): HealthCheckRequest => ({
   ...more,
 })
 
-/** What every Service keeps to, wherever it is computed. */
+/** The rules of every Service, wherever it is computed. */
 describe.each([
   ['in process', inProcess],
   ['over HTTP', overHttp],

@@ -19,7 +19,7 @@ export type Group<Server> = {
   readonly rows: readonly Row<Server>[]
   /** Where the monitors and the other programs run, if not in the mounts of this machine. */
   readonly mounts?: (server: Server) => MountNamespace
-  /** What svc has besides its configuration: the programs that it may run, its store. */
+  /** The context of svc besides its configuration: the programs that it may run, its store. */
   readonly context?: (server: Server) => Pick<RunTypesOptions, 'services'>
 }
 
@@ -36,7 +36,7 @@ export type RowRecord = {
   readonly first: string
   readonly before: string | undefined
   readonly blind: FirstRun | undefined
-  /** What a plain client got while the fault was planted. */
+  /** The reply to a plain client while the fault was planted. */
   readonly client: string | undefined
   readonly peers: readonly PeerVerdict[]
   /** Kind and result name of everything that the run reported. */

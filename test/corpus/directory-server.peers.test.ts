@@ -200,7 +200,7 @@ const version = (): string =>
   /389-Directory\/([\d.]+)/.exec(execFileSync('sh', ['-c', 'ns-slapd -v 2>&1 || true'], { encoding: 'utf8' }))?.[1] ??
   ''
 
-/** What the reference demands of the account, as written there. */
+/** The privileges of the account that the reference demands, as written there. */
 const forProbe = (grant: string): string => grant.replace('<user>', probe.user)
 const readers = (user: string): string =>
   `aci: (targetattr="objectClass")(version 3.0; acl "svc ${user}"; allow (read, search) userdn="ldap:///${user}";)`

@@ -34,7 +34,7 @@ export type InstallRecord = {
   readonly missing: string | undefined
   /** How many results each mode had. */
   readonly results: Readonly<Partial<Record<ExecutionMode, number>>>
-  /** What was not ok. */
+  /** The results that were not ok. */
   readonly complaints: readonly string[]
 }
 

@@ -23,7 +23,7 @@ import type { Row } from './row.ts'
 const env = { PROBE: probe.password }
 const account = { kind: 'ldap', username: probe.user, password: { env: 'PROBE' }, base: suffix }
 
-/** What the reference demands of the account, as written there. */
+/** The privileges of the account that the reference demands, as written there. */
 const forProbe = (privilege = ''): string =>
   (privilege.split('; 389-ds')[0] ?? '').replace('<user>', probe.user).replace('<base>', suffix)
 const documented = [search, ofProvider].map(({ privilege }) => forProbe(privilege))

@@ -5,7 +5,7 @@ import type { PeerProgram } from './peers.ts'
 
 const kernel = process.platform === 'linux' ? `Linux ${release().replace(/[^0-9.].*/, '')}` : process.platform
 
-/** What the machine of the tests does besides says nothing about its file systems. */
+/** Settings that ignore the other work of the test machine, which has nothing to do with its file systems. */
 const busy = {
   cpu: { warn: 100 },
   load: { warn: 1_000 },

@@ -62,14 +62,14 @@ async function follow(standby: PostgresServer, settings: Readonly<Record<string,
 const rowsOf = async (server: PostgresServer, table: string): Promise<number> =>
   Number((await server.query(`SELECT count(*) AS count FROM ${table}`))[0]?.['count'])
 
-/** What a plain client counts in a table of this server and of the one that it copies. */
+/** The counts of a plain client in a table of this server and of the one that it copies. */
 const counts =
   <Name extends string>(table: string, copy: Name, original: 'primary' = 'primary') =>
   async (fixture: { readonly [name in Name | 'primary']: PostgresServer }): Promise<string> => {
     const [here, there] = [await rowsOf(fixture[copy], table), await rowsOf(fixture[original], table)]
     return `${here === there ? 'all' : 'not all'} rows: ${here} of ${there}`
   }
-/** What a server answers: the number of rows, or the text of its error. */
+/** The answer of a server: the number of rows, or the text of its error. */
 async function answerOf(server: PostgresServer, sql: string): Promise<string> {
   try {
     const results = (await server.query(sql)) as readonly unknown[] | undefined
@@ -88,7 +88,7 @@ async function insertJob({ primary }: Fixture): Promise<void> {
   await primary.query('INSERT INTO jobs SELECT count(*) + 1 FROM jobs')
 }
 
-/** What an ordinary account is refused, as the text of the error. */
+/** The refusal of an ordinary account, as the text of the error. */
 async function refusalOf(server: PostgresServer, database = 'postgres'): Promise<string> {
   const client = new pg.Client({ host: '127.0.0.1', port: server.port, user: 'app', password, database })
   client.on('error', () => {})

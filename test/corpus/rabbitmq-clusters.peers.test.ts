@@ -36,7 +36,7 @@ const account =
     return () => void ctl('delete_user', 'watch')
   }
 
-/** What a consumer gets. */
+/** Consumes a queue: `consumes`, or the text of the error. */
 const consumes =
   (queue: string) =>
   async ({ nodes: [first] }: RabbitmqCluster): Promise<string> => {

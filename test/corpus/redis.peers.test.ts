@@ -5,7 +5,7 @@ import { runType } from '../support/engine/run-types.ts'
 import { type RedisServer, redisMissing, startRedis } from '../support/servers/redis.ts'
 import { type Sentinel, sentinelMissing, startSentinel, startSentinelGroup } from '../support/servers/sentinel.ts'
 import { findProgram, freePort } from '../support/servers/server.ts'
-import { memory } from '../support/store/history.ts'
+import { memory } from '../support/store/readings.ts'
 import { corpus } from './corpus.ts'
 import type { Row } from './row.ts'
 
@@ -320,7 +320,7 @@ const sentinel =
   (more: object = {}) =>
   ({ sentinels: [first] }: SentinelGroup) => ({ kind: 'redis', url: first.url, ...more })
 
-/** What this Sentinel says of the primary, its replicas or the quorum contains this. */
+/** Waits until the report of this Sentinel about the primary, its replicas or the quorum contains `text`. */
 const says = (one: Sentinel, command: string, text: string): Promise<void> =>
   until(() => one.cli('SENTINEL', command, ...(command === 'MASTERS' ? [] : ['orders'])).includes(text))
 

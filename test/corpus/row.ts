@@ -3,10 +3,12 @@ import type { EngineContext, MonitorReport, Result } from '../../src/core/checks
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import type { PeerProgram } from './peers.ts'
 
-/** What svc reports of one monitor. `not checked`: nothing failed, and at least one check has no verdict. */
+/**
+ * The state of one monitor in the report of svc. `not checked`: nothing failed, and at least one check has no verdict.
+ */
 export type State = 'healthy' | 'warning' | 'not checked' | 'unhealthy'
 
-/** What svc must report, and what it must not. */
+/** The results that svc must report, and those that it must not. */
 export type Expected =
   | { readonly state: 'healthy' }
   | {
@@ -28,10 +30,10 @@ export type Expected =
  */
 export type FirstRun = 'held' | 'false green' | 'false red' | 'wrong cause' | 'wrong expectation'
 
-/** What a plain client gets, without svc: the reply of the server's own client to a request that its users make. */
+/** The reply to a plain client, without svc: the reply of the server's own client to a request that its users make. */
 export type PlainClient<Server> = {
   readonly asks: (server: Server) => string | Promise<string>
-  /** What it must get in the same minute, so that nobody can doubt the expectation. */
+  /** The reply that it must get in the same minute, so that nobody can doubt the expectation. */
   readonly gets: RegExp
 }
 
@@ -51,12 +53,12 @@ export type Row<Server> = {
   readonly history?: EngineContext['history']
   readonly plant?: (server: Server) => Promise<Cure | undefined>
   readonly expected: Expected
-  /** What the shallower modes report of the same fault, while it is planted. `mode` is Advanced then. */
+  /** The reports of the shallower modes on the same fault, while it is planted. `mode` is Advanced then. */
   readonly shallower?: Readonly<Record<'Basic' | 'Standard', Expected>>
   readonly client?: PlainClient<Server>
   /** Present: `expected` was written before the first run, by somebody who had not read the sources of the kind. */
   readonly blind?: FirstRun
-  /** What version 0.1 said of the same fault, where that was wrong. */
+  /** The report of version 0.1 on the same fault, where that was wrong. */
   readonly before?: string
   /** Other monitoring programs, asked about the same fault. */
   readonly peers?: (server: Server) => readonly PeerProgram[]

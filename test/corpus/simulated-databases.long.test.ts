@@ -9,7 +9,7 @@ import type { Row } from './row.ts'
 const password = 'correct horse'
 const env = { PASSWORD: password, WRONG: 'another password' }
 
-/** What a simulated node has at the moment: a row replaces it, and its cure takes that back. */
+/** The present state of a simulated node: a row replaces it, and its cure takes that back. */
 type Mongo = { readonly peer: MongoPeer; state: MongoPeerOptions }
 const soundNode: MongoPeerOptions = { hello: hello.primary, answer: answers() }
 const mongo =

@@ -75,7 +75,7 @@ const exits: Readonly<Record<string, readonly number[]>> = {
   'svc secrets remove orders-db': [0, 11],
 }
 
-/** What a page has its reader type, or another program write, before its lines. */
+/** The files that a page has its reader type, or another program write, before its lines. */
 const files: Readonly<Record<string, string>> = {
   'deploy.sh': '#!/bin/sh\n',
 }
@@ -143,7 +143,7 @@ suiteWith(missing, 'the screen of the README', () => {
   })
   afterAll(() => stage.remove())
 
-  /** What the screen says of the two servers: figures, widths and this machine are another at each run. */
+  /** The part of the screen about the two servers that each run shows: not figures, widths and this machine. */
   const shape = (screen: string): readonly string[] =>
     screen
       .split('\n')

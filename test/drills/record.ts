@@ -5,7 +5,7 @@ export type DrillRecord = {
   readonly server: string
   readonly kind: string
   readonly fault: Fault
-  /** What was planted, where that is not clear from the name of the fault. */
+  /** The planted fault, where its name does not make it clear. */
   readonly planted: string
   /** From the start of the program to its end. */
   readonly seconds: number

@@ -45,7 +45,7 @@ export type Drill = {
   readonly server: string
   readonly kind: KindName
   readonly missing: string | undefined
-  /** What is planted, where that is not clear from the name of the fault. */
+  /** The planted fault, where its name does not make it clear. */
   readonly planted: Partial<Readonly<Record<Fault, string>>>
   readonly start: (certificates: Certificates) => Promise<DrillServer>
 }

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startAccounts } from '../server/accounts.ts'
 import { password, serveBuilt } from './served.ts'
 
-/** What is generated has the shape of what was written by hand in its style. */
+/** The generated code has the shape of the handwritten code in its style. */
 type Dtos = typeof import('./dtos.ts')
 
 describe('R6 DTOs generated from GET /types/typescript', () => {
@@ -64,7 +64,7 @@ describe('R6 DTOs generated from GET /types/typescript', () => {
   })
 })
 
-/** What is generated at a server whose names are in camelCase. */
+/** The generated code of a server whose names are in camelCase. */
 type CamelDtos = {
   readonly Authenticate: new (given: object) => IReturn<{ userName?: string; bearerToken?: string }>
   readonly AssignRoles: new (given: object) => IReturn<{ allRoles?: string[] }>

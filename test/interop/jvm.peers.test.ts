@@ -81,7 +81,7 @@ const well = {
   start: expect.any(Number),
   duration: expect.stringMatching(/^PT[\d.]+S$/),
 }
-/** What every program reports. Errors have the names of the library, whatever the server writes. */
+/** The report of every program. Errors have the names of the library, whatever the server writes. */
 const expected = {
   'health by GET': well,
   'health by its own verb': well,

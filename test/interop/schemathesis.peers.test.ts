@@ -68,7 +68,7 @@ peerSuite(missing, 'schemathesis at svc serve', () => {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  /** What it prints. It ends with 1 when it finds anything. */
+  /** Runs Schemathesis, which exits with 1 when it finds anything. */
   const run = (document: string, options: readonly string[]): Promise<{ code: number; output: string }> =>
     new Promise((resolve) => {
       const all = ['--config-file', join(folder, 'settings.toml'), 'run', `${served.url}${document}`, '--no-color']

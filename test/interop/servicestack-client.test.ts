@@ -22,7 +22,7 @@ const ann = (more: Partial<Authenticate> = {}): Authenticate =>
 const health = (more: Partial<HealthCheckRequest> = {}): HealthCheckRequest =>
   new HealthCheckRequest({ ExecutionMode: 'Basic', ServerType: 'App', ...more })
 
-/** What the client rejects with. */
+/** The error with which the client rejects. */
 async function refusal(attempt: Promise<unknown>): Promise<ResponseStatus> {
   const outcome = await attempt.then(
     (value) => expect.fail(`this should have been refused: ${JSON.stringify(value)}`),

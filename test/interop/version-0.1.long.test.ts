@@ -12,7 +12,7 @@ type Version = '0.1' | 'this version'
 type Server = Version | '0.1 without types'
 
 suiteWith(version01Missing, 'svc 0.1 beside this version', () => {
-  /** What a test leaves to be removed or ended, in reverse order. */
+  /** Callbacks that remove or end what a test leaves, in reverse order. */
   const leftovers: (() => unknown)[] = []
   let built: ReturnType<typeof buildVersion01>
   /** Reports more busy connections than should be: what Sql warns of. */

@@ -59,7 +59,7 @@ export class Lane {
   readonly #port: number
   #line: Line | undefined
   #usedAt = 0
-  /** What was asked and answered last, for who has to find out why the next failed. */
+  /** The last question and answer, for the message about the next failure. */
   #before = 'nothing'
 
   constructor(port: number) {
@@ -111,7 +111,7 @@ export type Conversation = {
   readonly methods: readonly string[]
   /** How many answers to wait for. */
   readonly expected: number
-  /** What the caller does then, or as soon as everything is sent: half-closes, or resets the connection. */
+  /** The act of the caller then, or as soon as everything is sent: half-closes, or resets the connection. */
   readonly end: 'waits' | 'half-closes' | 'resets'
 }
 

@@ -4,16 +4,16 @@ import { hidden, type Piece, piece, whole } from './pieces.ts'
 
 export type Talk = {
   readonly wholes: readonly Piece[]
-  /** What ends the connection, if anything does. */
+  /** The piece that ends the connection, if one does. */
   readonly end: Piece | undefined
-  /** What is sent behind it. */
+  /** The bytes that follow it. */
   readonly behind: string
   /** Where the bytes are cut into packets, of 1,000. */
   readonly cuts: readonly number[]
   readonly leaves: 'waits' | 'half-closes' | 'resets'
 }
 
-/** What may stand behind an end and is not a request. */
+/** Bytes that may follow an end and are no request. */
 export const rubbish: ReadonlySet<string> = new Set(['\0', 'x'.repeat(30_000), '0\r\n\r\n'])
 
 /** Conversations that every reader must understand alike: so many requests, and then perhaps an end. */

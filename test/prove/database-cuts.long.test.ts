@@ -31,7 +31,7 @@ const faults = proving ? 200 : 20
 const seed = process.env.SVC_SEED ?? (proving ? `s${Date.now() % 1_000_000}` : 's1')
 
 /**
- * What the design promises, in milliseconds: a 503 within 2 s of its request, a 200 within 0.5 s of the database being
+ * The limits of the design, in milliseconds: a 503 within 2 s of its request, a 200 within 0.5 s of the database being
  * back. Measured is what a sign of life of the same moment, or a plain connection to the database, does not take as
  * well. The slack is for the rest that a machine with other work does, and below what one more statement that waits in
  * vain would add; a sign-in may also wait for its turn to hash.

@@ -35,7 +35,7 @@ export type CheckContext = {
   readonly running: () => boolean
   /** Gives Ann and Ned their roles back, and new sessions in place of those that were ended. */
   readonly renew: () => Promise<void>
-  /** What it holds after everything that can be freed has been. */
+  /** Measures the resources that it holds after everything that can be freed is free. */
   readonly measure: () => Promise<ProcessResources>
   /** SIGTERM; gives the exit code. */
   readonly stop: () => Promise<number | null>

@@ -2,9 +2,9 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { queryObjects, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
-/** What a process holds that has an end of its own: these must be as before, to the last one. */
+/** The resources of a process that have an end of their own: these must be as before, to the last one. */
 export type Holdings = {
-  /** What keeps the event loop busy, e.g. `TCPSocketWrap: 2`. */
+  /** The resources that keep the event loop busy, e.g. `TCPSocketWrap: 2`. */
   readonly resources: Readonly<Record<string, number>>
   readonly files: number
   readonly threads: number
@@ -15,7 +15,7 @@ export type Holdings = {
   readonly listeners: Readonly<Record<string, number>>
 }
 
-/** What lies in memory, everything that can be freed having been freed. Bytes, and objects that are alive. */
+/** The memory in use after everything that can be freed is free. Bytes, and objects that are alive. */
 export type Memory = {
   readonly rss: number
   readonly heap: number

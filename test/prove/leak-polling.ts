@@ -89,7 +89,7 @@ types:
   }
 }
 
-/** What a server without a svc.yaml checks: its own process, its own accounts, and what listens here. */
+/** The checks of a server without a svc.yaml: its own process, its own accounts, and the listeners on this machine. */
 export const selfChecked = (): Promise<Polled> =>
   Promise.resolve({
     yaml: undefined,

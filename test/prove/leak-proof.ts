@@ -100,7 +100,7 @@ export async function look({ holdings, memory }: Process, expected: Holdings, ca
   return { ...records, ...(await least(memory, calmMs)) }
 }
 
-/** What is kept before and after a moment, whichever is less: some of it is let go of by finalizers, in their own time. */
+/** The memory in use before or after a moment, whichever is less: finalizers free some of it in their own time. */
 async function least(memory: Process['memory'], calmMs: number): Promise<Memory> {
   const first = await memory()
   if (calmMs === 0) return first
@@ -125,7 +125,7 @@ export async function rested({ holdings, memory }: Process, calmMs: number): Pro
   return { ...last, ...(await least(memory, proving ? calmMs : 0)) }
 }
 
-/** What a kind was measured to do; numbers of the second half, which no cache explains. */
+/** The measurements of a kind; numbers of the second half, which no cache explains. */
 export type Measured = {
   readonly kind: string
   readonly runs: number
@@ -209,7 +209,10 @@ const learned = (proving ? 192 : 512) * 1024
 /** Objects that may be more after so many runs: what leaks one a run is far beyond. */
 const fewest = (runs: number): number => 30 + 0.01 * runs
 
-/** What grew with the runs, as sentences. A cache that is full grows no more; noise does not grow with the count. */
+/**
+ * The figures that grew with the runs, as sentences. A cache that is full grows no more; noise does not grow with the
+ * count.
+ */
 export function tooMuch({ before, after, second }: Measured, half: number, objects: number): readonly string[] {
   const bounds: Partial<Record<keyof Memory, number>> = {
     objects,
@@ -227,7 +230,7 @@ export function tooMuch({ before, after, second }: Measured, half: number, objec
   })
 }
 
-/** What peers still hold, as soon as that is nothing, or after a while. */
+/** The connections that peers still hold, as soon as there are none, or after a while. */
 export async function emptied(left: Started['left']): Promise<readonly string[]> {
   const until = performance.now() + patienceMs
   for (;;) {

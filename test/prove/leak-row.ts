@@ -7,7 +7,7 @@ import type { Case, Task } from './leak-runner.ts'
 export type Row = {
   /** Why it cannot run here. */
   readonly missing: string | undefined
-  /** What of it no real one could be had of. */
+  /** The part of it that has no real server here. */
   readonly simulated?: string | undefined
   /** `dear`: a run starts processes, here or there, or waits by design. */
   readonly cost: 'cheap' | 'dear'
@@ -17,7 +17,7 @@ export type Row = {
 }
 export type Started = Partial<Pick<Task, 'env' | 'allow' | 'store'>> & {
   readonly cases: readonly Case[]
-  /** What the peers still hold of ours. */
+  /** The connections and sessions of ours that the peers still hold. */
   readonly left: () => Promise<readonly string[]> | readonly string[]
   readonly stop: () => Promise<void>
   /** A program with its arguments within which the runner runs. */
@@ -50,21 +50,21 @@ export type Breaks = {
 
 /**
  * The three ways in which any peer is broken: refused, a black hole that the deadline cuts, and a
- * hang-up in mid answer. `begins` is what is said of that answer; `speaksFirst` when nobody asks for it.
+ * hang-up in mid answer. `begins` is what is said of that answer; `sendsFirst` when nobody asks for it.
  */
 export async function broken(
   at: (port: number) => Settings,
   begins: string | Buffer,
   options: PeerOptions & {
-    readonly speaksFirst?: boolean
+    readonly sendsFirst?: boolean
     readonly cut?: readonly FaultClass[] | 'fails'
     readonly modes?: Case['modes']
   } = {},
 ): Promise<Breaks> {
-  const { speaksFirst = false, cut = 'fails', modes: those = modes, ...how } = options
+  const { sendsFirst = false, cut = 'fails', modes: those = modes, ...how } = options
   const hole = await peer(blackHole, how)
   const cutting = await peer((socket) => {
-    if (speaksFirst) socket.end(begins)
+    if (sendsFirst) socket.end(begins)
     else socket.once('data', () => socket.end(begins))
   }, how)
   const more = { modes: those, atOnce: 16 }
@@ -82,7 +82,7 @@ export async function broken(
   }
 }
 
-/** What a peer of this process still has open. */
+/** The connections that a peer in this process still has open. */
 export const open = (name: string, there: Pick<Peer, 'open'>): readonly string[] =>
   there.open() === 0 ? [] : [`${name}: ${there.open()} connections`]
 

@@ -66,7 +66,7 @@ export const databaseRows = {
         (port) => ({ url: at('mysql', port), password }),
         Buffer.from([74, 0, 0, 0, 10, 53]),
         {
-          speaksFirst: true,
+          sendsFirst: true,
         },
       )
       const url = server.url('monitor')

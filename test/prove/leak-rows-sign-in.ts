@@ -30,7 +30,7 @@ export const signInRows = {
       })
       const account = { host, username: 'ftp', password: { env: 'WORD' } }
       const settings = { ...account, port: server.port, caFile: made.caFile }
-      const breaks = await broken((port) => ({ host, port }), '220 He', { speaksFirst: true })
+      const breaks = await broken((port) => ({ host, port }), '220 He', { sendsFirst: true })
       return {
         env: { WORD: vsftpdPassword, WRONG: 'wrong@svc.test' },
         cases: [
@@ -58,7 +58,7 @@ export const signInRows = {
       for (const path of [folder, probeFolder]) mkdirSync(path)
       const account = { host, port: server.port, hostKey: [server.hostKey], username: server.user }
       const settings = { ...account, privateKey: { env: 'KEY' }, folder, allowWrites: true, probeFolder }
-      const breaks = await broken((port) => ({ host, port }), 'SSH-2', { speaksFirst: true })
+      const breaks = await broken((port) => ({ host, port }), 'SSH-2', { sendsFirst: true })
       const monitor = { host, port: cutting.port, hostKey: [cutting.hostKey], username: 'monitor' }
       return {
         env: { KEY: server.privateKey, STRANGER: server.strangerKey, WORD: 'correct horse', WRONG: 'wrong horse' },
@@ -140,7 +140,7 @@ export const signInRows = {
       const server = await startSmtp(made.good)
       const account = { username: smtpAccount.username, password: { env: 'WORD' } }
       const settings = { host, port: server.port, servername: 'svc.test', caFile: made.caFile, ...account }
-      const breaks = await broken((port) => ({ host, port }), '220-mail', { speaksFirst: true })
+      const breaks = await broken((port) => ({ host, port }), '220-mail', { sendsFirst: true })
       return {
         env: { WORD: smtpAccount.password, WRONG: 'wrong horse' },
         cases: [

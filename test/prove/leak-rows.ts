@@ -5,7 +5,7 @@ import { machineRows } from './leak-rows-machine.ts'
 import { signInRows } from './leak-rows-sign-in.ts'
 import { webRows } from './leak-rows-web.ts'
 
-/** What proves each kind. */
+/** The proof of each kind. */
 export const rows: Readonly<Record<string, Row>> = {
   ...webRows,
   ...databaseRows,

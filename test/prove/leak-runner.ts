@@ -46,7 +46,7 @@ export type Order =
   | { readonly do: 'holdings' }
   | { readonly do: 'memory' }
   | { readonly do: 'end' }
-/** What `runs` came to. */
+/** The outcome of `runs`. */
 export type Ran = {
   readonly ms: number
   /** Runs that were not as expected, each different one once. */

@@ -17,7 +17,7 @@ export type Serve = {
   readonly pid: number
   readonly holdings: () => Promise<Holdings>
   readonly memory: () => Promise<Memory>
-  /** What Node itself warned of: listeners that pile up, for instance. */
+  /** The warnings of Node itself: about listeners that pile up, for instance. */
   readonly warnings: () => readonly string[]
   /** SIGTERM: its exit code, and which of the processes that it had started are still there. */
   readonly stop: () => Promise<{ readonly code: number | null; readonly left: readonly string[] }>

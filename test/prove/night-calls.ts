@@ -6,7 +6,7 @@ export type Outcome = 'ok' | 'failed' | 'unknown'
 export type NightCall = {
   readonly kind: 'sign-in' | 'token' | 'role change' | 'roles read' | 'health'
   readonly node: number
-  /** What was wrong while the call was in progress. */
+  /** The fault during the call. */
   readonly fault: string
   readonly outcome: Outcome
   /** Of `performance.now()`. */

@@ -15,7 +15,7 @@ export type Piece = {
 
 /** As long as an id, because it stands where lengths are counted. */
 export const hiddenMark = `{{${'hidden'.padEnd(21, '-')}}}`
-/** What looks like a request, where none is. */
+/** Bytes that look like a request where none is. */
 export const hidden = `GET /livez HTTP/1.1\r\nHost: localhost\r\nX-Correlation-Id: ${hiddenMark}\r\n\r\n`
 export const host = 'Host: localhost\r\n'
 export const id = 'X-Correlation-Id: {{id}}\r\n'

@@ -123,7 +123,7 @@ const host = fc.oneof(
   },
 )
 
-/** What is refused for its size or its form. */
+/** Headers that are refused for their size or form. */
 const strange: fc.Arbitrary<readonly Header[]> = fc.oneof(
   fc.constantFrom<readonly Header[]>(
     ...[

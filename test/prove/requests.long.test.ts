@@ -89,7 +89,7 @@ const common = [
 
 test('planted faults are detected: each is one that the proof below would miss without its rule', () => {
   const secrets = new Secrets(['a password'])
-  secrets.know('key', 'svc_key_abcdefghijkl')
+  secrets.register('key', 'svc_key_abcdefghijkl')
   const verdictOn = (status: number, lines: readonly string[], body = 'alive\n'): string => {
     try {
       const bytes = Buffer.from(`HTTP/1.1 ${status} X\r\n${lines.join('\r\n')}\r\n\r\n${body}`)
@@ -141,7 +141,7 @@ test('A2 planted faults are detected: only pages renew a cookie, the lasting one
     target = '/',
   }): string => {
     const secrets = new Secrets([])
-    for (const id of [own, foreign]) secrets.know(id, id)
+    for (const id of [own, foreign]) secrets.register(id, id)
     const lines = [...common.slice(0, -2), `Content-Type: ${type}`, `Content-Length: ${body.length}`, header]
     const bytes = Buffer.from(`HTTP/1.1 200 X\r\n${lines.join('\r\n')}\r\n\r\n${body}`)
     const [answer] = readAnswers(bytes, [method]).answers
@@ -191,7 +191,7 @@ describe.each(halves)(`${requests} requests, seed ${seed}, the %s half`, (half) 
   }, 900_000)
 })
 
-/** What is held when the connections are gone; they may take as long as they linger. */
+/** The resources that remain when the connections are gone; they may take as long as they linger. */
 async function settled(): Promise<ProcessResources> {
   const start = measurements['start']
   let now = await context.measure()

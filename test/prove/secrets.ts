@@ -10,7 +10,7 @@ export class Secrets {
     this.#passwords = passwords
   }
 
-  know(name: string, secret: string): void {
+  register(name: string, secret: string): void {
     this.#byName.set(name, secret)
     this.#issued.add(secret)
   }
@@ -39,5 +39,5 @@ export class Secrets {
   }
 }
 
-/** What looks like a token in a text, known or not. */
+/** The tokens in a text, known or not, by their form. */
 export const tokensIn = (text: string): readonly string[] => text.match(token) ?? []

@@ -33,7 +33,7 @@ export async function makeAccounts(store: string): Promise<Secrets> {
   await users.add({ userName: 'Lou', password: passwords.Lou }, by)
   await users.add({ userName: 'Hal', permissions: ['heartbeat'] }, by)
   const key = async (name: string, userName: string, expiresInMs?: number): Promise<void> =>
-    secrets.know(name, (await keys.create({ name, userName, expiresInMs }, by)).secret)
+    secrets.register(name, (await keys.create({ name, userName, expiresInMs }, by)).secret)
   await key('rootKey', 'Root')
   await key('annKey', 'Ann')
   await key('nedKey', 'Ned')
@@ -44,9 +44,9 @@ export async function makeAccounts(store: string): Promise<Secrets> {
   await keys.revoke('revokedKey', by)
   await users.disable('Lou', by)
   await runtime.close()
-  secrets.know('annPassword', passwords.Ann)
-  secrets.know('nedPassword', passwords.Ned)
-  secrets.know('louPassword', passwords.Lou)
+  secrets.register('annPassword', passwords.Ann)
+  secrets.register('nedPassword', passwords.Ned)
+  secrets.register('louPassword', passwords.Lou)
   return secrets
 }
 
@@ -75,9 +75,9 @@ export async function renewed(port: number, secrets: Secrets): Promise<void> {
       const { status, json } = await post('/auth/credentials', { UserName, Password, RememberMe })
       // Who was locked out by wrong passwords keeps the earlier sessions.
       if (status !== 200) continue
-      secrets.know(`${who}${RememberMe ? 'Permanent' : 'Session'}`, String(json['SessionId']))
-      secrets.know(`${who}Bearer`, String(json['BearerToken']))
-      secrets.know(`${who}Refresh`, String(json['RefreshToken']))
+      secrets.register(`${who}${RememberMe ? 'Permanent' : 'Session'}`, String(json['SessionId']))
+      secrets.register(`${who}Bearer`, String(json['BearerToken']))
+      secrets.register(`${who}Refresh`, String(json['RefreshToken']))
     }
   }
 }

@@ -71,7 +71,7 @@ peerSuite(postgresMissing ?? fakeTimeMissing, 'three nodes on one PostgreSQL', (
   const first = (): CutProxy => proxies[0] as CutProxy
   const firstNode = (): ServeNode => nodes[0]?.current as ServeNode
 
-  /** What goes wrong, and what takes it back. */
+  /** The faults, each with its cure. */
   const faults: Readonly<Record<string, () => Promise<() => Promise<unknown> | unknown>>> = {
     'a node is killed and starts again': async () => {
       await restart(0, 'SIGKILL')

@@ -140,7 +140,7 @@ function fieldsOf({ ask: fields, onlyRefused }: Row, path: string, made: Paramet
   return Object.fromEntries(onlyRefused ? all.filter(([name]) => path.includes(`{${name}}`)) : all)
 }
 
-/** What differs in answers that are not rendered anew. */
+/** Removes the differences between answers that are not rendered anew. */
 const withoutAddress = (bytes: Buffer): string =>
   bytes
     .toString()

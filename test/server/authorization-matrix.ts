@@ -286,7 +286,7 @@ export type Case = {
   readonly isInQuarter: boolean
 }
 
-/** What a case is answered, from the table alone. */
+/** The expected answer of a case, from the table alone. */
 function expectedOf({ target, credential, site, place, host, isOverridden, contradicts, answer }: Case) {
   const isFar = places[place]?.reads !== true
   const { row, verb, verbs, style } = target

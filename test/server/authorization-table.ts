@@ -4,8 +4,8 @@
  */
 
 /**
- * What a caller may do. `known`: somebody. `user`: somebody, and not by a key. `ever`: an Admin without an end. `some`
- * and `all`: reads the details of some server types, or of all (S11).
+ * The rights of a caller. `known`: somebody. `user`: somebody, and not by a key. `ever`: an Admin without an end.
+ * `some` and `all`: reads the details of some server types, or of all (S11).
  */
 export type Right =
   | 'known'
@@ -19,7 +19,7 @@ export type Right =
   | 'some'
   | 'all'
 
-/** What only exists once the server runs: ids and secrets of the user zq-vic, who makes no request of her own. */
+/** Values that exist only once the server runs: ids and secrets of the user zq-vic, who makes no request of her own. */
 export type Made = { readonly session: string; readonly refreshToken: string; readonly quiet: string }
 
 /** A map is that of a field such as Meta; null stands for an entry without a value. */
@@ -354,7 +354,7 @@ export type CallerRow = {
   /** Permissions that `svc users add` refuses, and AssignRoles gives. */
   readonly assigned?: readonly string[]
   /**
-   * What has happened since the credential was issued. The last two leave sessions and tokens in the store, which svc
+   * The event since the credential was issued. The last two leave sessions and tokens in the store, which svc
    * removes when it disables a user or changes a password.
    */
   readonly since?:

@@ -85,11 +85,11 @@ describe('the address of the caller', () => {
       },
     }
     const readyz = async (options: object, headers = {}): Promise<boolean> => {
-      let tells = false
+      let showsReason = false
       await withSite({ runtime, options }, async ({ port }) => {
-        tells = (await ask(port, '/readyz', { headers })).text.includes('the store is locked')
+        showsReason = (await ask(port, '/readyz', { headers })).text.includes('the store is locked')
       })
-      return tells
+      return showsReason
     }
     expect(await readyz({})).toBe(true)
     expect(await readyz({}, { via: '1.1 proxy' })).toBe(false)

@@ -6,7 +6,7 @@ import { until } from '../support/suite/until.ts'
 import { operationAt, valid } from '../support/wire/openapi.ts'
 import { ask, healthy, question, raw, type Site, startSite, withSite } from './site.ts'
 
-/** What test/prove found, one test each. */
+/** Counterexamples of test/prove, one test each. */
 let site: Site
 beforeAll(async () => {
   site = await startSite()

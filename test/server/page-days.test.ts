@@ -2,9 +2,9 @@ import { expect, test } from 'vitest'
 import { Fault } from '../../src/core/base/errors.ts'
 import type { Call, DayStatus, Runtime } from '../../src/core/protocol/service/service.ts'
 import { barsOfDays } from '../../src/core/server/pages/page-days.ts'
-import { DayHistory } from '../../src/core/service/history/day-history.ts'
-import * as library from '../../src/core/watch/history/index.ts'
-import { memorySource, periodsOf } from '../../src/core/watch/history/index.ts'
+import { DayHistory } from '../../src/core/service/results/days.ts'
+import * as library from '../../src/core/watch/periods/index.ts'
+import { memorySource, periodsOf } from '../../src/core/watch/periods/index.ts'
 import { runtimeFacts } from '../support/page/facts.ts'
 import { recentRun, runOfResponse } from './recent.ts'
 import { ask, healthy, withSite } from './site.ts'
@@ -32,7 +32,7 @@ test('W25 the days of monitors have the worst of each day, the last one is today
   const run = (at: number, level: 'ok' | 'failed' | 'warning') =>
     source.recorder.add(
       { key: 'Sql/tcp/orders', type: 'Sql', name: 'tcp orders' },
-      { at, rank: 1, stands: [600_000, 600_000, 600_000], checks: [{ check: 'connect', rank: 0, level }] },
+      { at, rank: 1, validMs: [600_000, 600_000, 600_000], checks: [{ check: 'connect', rank: 0, level }] },
     )
   run(now - 3_600_000, 'ok')
   run(now - 3_500_000, 'failed')

@@ -259,7 +259,7 @@ const [orders, shop] = [
   { type: 'Sql', monitor: 'tcp orders' },
   { type: 'App', monitor: 'tcp shop' },
 ] as const
-/** What history knows of a monitor without incidents. */
+/** The history of a monitor without incidents. */
 const historyWithout = ({ type, monitor: name }: MonitorId): HistoryOfWindows =>
   Array.from({ length: 3 }, () => ({ Monitors: [{ ServerType: type, MonitorName: name }] }))
 

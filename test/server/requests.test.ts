@@ -266,8 +266,8 @@ describe('S3 bounds', () => {
   test('S3 100-continue is sent only when the server wants the body', async () => {
     const head = (path: string) =>
       `POST ${path} HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 2\r\n`
-    const unwanted = await raw(site.port, `${head('/nothing')}\r\n`)
-    expect(unwanted.text).toMatch(/^HTTP\/1\.1 404 /)
+    const refused = await raw(site.port, `${head('/nothing')}\r\n`)
+    expect(refused.text).toMatch(/^HTTP\/1\.1 404 /)
     const expectedAnswer = await raw(
       site.port,
       `${head('/auth')}Content-Type: application/json\r\nConnection: close\r\n\r\n{}`,

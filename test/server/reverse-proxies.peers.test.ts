@@ -27,7 +27,9 @@ const question = '/healthcheck?ServerType=App&ExecutionMode=Advanced'
 const yamlFor = (port: number): string =>
   `types:\n  App:\n    - {kind: tcp, name: orders-secret, host: 127.0.0.1, port: ${port}, expect: hello}\n`
 
-/** What an anonymous caller of `url` reads: whether it names the monitored address, on each page that could. */
+/**
+ * Reads the pages of `url` as an anonymous caller: whether each names the monitored address, on each page that could.
+ */
 async function reads(url: string, headers: Readonly<Record<string, string>> = {}) {
   const get = async (path: string) => await (await fetch(url + path, { headers })).text()
   const [health, metrics, page] = [await get(question), await get('/metrics'), await get('/')]

@@ -29,7 +29,7 @@ const writers: Readonly<Record<string, { readonly settings: string; readonly rem
   sqlserver: { settings: "url: 'sqlserver://u@127.0.0.1:9/shop', probeTable: probes", remains: true },
 }
 
-/** What the schedule runs of a svc.yaml with this monitor. */
+/** The scheduled monitor of a svc.yaml with this monitor. */
 async function scheduledOf(monitor: string): Promise<ScheduledMonitor | undefined> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-writes-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))

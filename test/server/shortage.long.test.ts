@@ -85,7 +85,9 @@ const signOut = (token: string): Question => ({
   headers: { authorization: `Bearer ${token}` },
 })
 
-/** What a caller asks for in a life with this server: signed in with these tokens, and under an address of its own. */
+/**
+ * The requests of a caller in a life with this server: signed in with these tokens, and under an address of its own.
+ */
 function questions(signedIn: Answer, host: string): readonly Question[] {
   const { BearerToken, RefreshToken } = tokensOf(signedIn)
   const bearer = { authorization: `Bearer ${BearerToken}` }
@@ -204,7 +206,7 @@ async function withServe(
   }
 }
 
-/** What an answer says but for times and figures: its status, and each thing that is not well. */
+/** The content of an answer but for times and figures: its status, and each thing that is not well. */
 function essence({ status, text }: Answer): readonly unknown[] {
   const summaries = /^\{"Status":/.test(text) ? ((JSON.parse(text) as HealthCheckResponse).MonitorSummaries ?? []) : []
   const failed = summaries.flatMap(({ MonitorName, Results = [] }) =>
@@ -243,7 +245,7 @@ async function reloaded(serve: ServeProcess): Promise<string> {
   )
 }
 
-/** What a svc.yaml may have besides the monitors of the start, of the same kinds. */
+/** Monitors that a svc.yaml may have besides those of the start, of the same kinds. */
 const more = `
 profiles:
   pair: {monitors: [{kind: tcp, name: first, host: 127.0.0.1, port: 1, expect: /a+/}]}

@@ -19,7 +19,7 @@ type Change = {
   readonly Meta?: Readonly<Record<string, string>>
 }
 
-/** What would last longer than the end of Tim's own Admin, or make an Admin. */
+/** Changes that would last longer than Tim's own Admin, or make an Admin. */
 const grants: Readonly<Record<string, Omit<Change, 'UserName'>>> = {
   'a role without an end': { Roles: ['Ops'] },
   'a permission without an end': { Permissions: ['orders'] },

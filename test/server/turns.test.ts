@@ -18,7 +18,7 @@ function slowClock(): void {
   })
 }
 
-/** What `progress` is in each turn that others get until the work is done. */
+/** The values of `progress` in each turn that others get until the work is done. */
 async function turnsDuring(work: Promise<unknown>, progress: () => number): Promise<ReadonlySet<number>> {
   const turns = new Set<number>()
   let isDone = false

@@ -15,7 +15,7 @@ import { until } from '../support/suite/until.ts'
  * PostgreSQL chooses to read a whole table that is not much larger than what it wants of it.
  */
 const usersOf = { SQLite: 20_000, PostgreSQL: 100_000 } as const
-/** What one command may read of them: some names to suggest from, and a few rows by their index. */
+/** The maximum that one command may read of them: some names to suggest from, and a few rows by their index. */
 const maxRead = 3_000
 
 const scanOfLarge =
@@ -92,7 +92,7 @@ describe.each(backends)('no command and no start-up reads all of a store on $nam
     SVC_TEST_ROWS: rowsFile(),
   })
 
-  /** What was read while `work` ran: rows and index entries as PostgreSQL counts them, rows that SQLite gave. */
+  /** The number of reads while `work` ran: rows and index entries as PostgreSQL counts them, rows that SQLite gave. */
   async function read(work: () => Promise<unknown>): Promise<number> {
     if (backend.name === 'PostgreSQL') {
       const before = await counted()

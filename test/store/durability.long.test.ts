@@ -37,7 +37,7 @@ const ids = (lines: readonly string[], word: string): string[] =>
 
 test(`D1 ${kills} times kill -9 during a role change: no acknowledged change is lost, none is half done`, async () => {
   const user = await withData(store, (data) => data.users.add(newUser('alice'), actor()))
-  const result = { acknowledged: 0, inFlight: 0, committedUntold: 0 }
+  const result = { acknowledged: 0, inFlight: 0, committedUnreported: 0 }
   // Half of a start is compiling; who is killed leaves nothing compiled, so one ends in peace first.
   const env = { NODE_COMPILE_CACHE: join(folder, 'compiled') }
   const first = await program([store], { env })
@@ -54,24 +54,24 @@ test(`D1 ${kills} times kill -9 during a role change: no acknowledged change is 
     const [start, done] = [ids(lines, 'begin'), ids(lines, 'done')]
     const { sound, audit, holder } = await look(user.id)
     const there = audit.map(({ correlationId }) => correlationId)
-    const untold = start.filter((id) => !done.includes(id))
+    const unreported = start.filter((id) => !done.includes(id))
     expect(sound).toBe('ok')
     expect(done.filter((id) => !there.includes(id))).toEqual([])
-    expect(untold.length).toBeLessThanOrEqual(1)
+    expect(unreported.length).toBeLessThanOrEqual(1)
     // The change and its audit are one: the roles are what the last entry says.
     if (audit[0]?.after !== undefined) expect(JSON.parse(audit[0].after)).toEqual(holder)
     result.acknowledged += done.length
-    result.inFlight += untold.length
-    result.committedUntold += untold.filter((id) => there.includes(id)).length
+    result.inFlight += unreported.length
+    result.committedUnreported += unreported.filter((id) => there.includes(id)).length
   }
   process.stderr.write(`D1 kill -9: ${kills} times, ${JSON.stringify(result)}\n`)
   expect(result.acknowledged).toBeGreaterThan(kills)
   expect(result.inFlight).toBeGreaterThan(kills / 2)
   // Else the kills would not have hit what they are for: the moment of the commit.
-  expect(result.committedUntold).toBeGreaterThanOrEqual(kills * perKill)
+  expect(result.committedUnreported).toBeGreaterThanOrEqual(kills * perKill)
 }, 1_200_000)
 
-/** What a process finds that opens the store after the kill. */
+/** The content of the store for a process that opens it after the kill. */
 async function look(userId: string) {
   const opened = openStore({ path: store, create: false })
   const sound = opened.database.prepare('PRAGMA integrity_check').get()?.integrity_check

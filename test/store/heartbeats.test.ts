@@ -30,7 +30,7 @@ async function served<T>(ask: () => Promise<T>): Promise<T> {
     }
   }
 }
-/** What the steps from version 2 on made, to be taken away again. */
+/** The objects that the steps from version 2 on made, to be removed again. */
 const undone = [
   ['ALTER TABLE "apiKeys" DROP COLUMN "permissions"', 'DROP TABLE "heartbeats"'],
   ['DROP TABLE "readings"'],

@@ -56,7 +56,7 @@ types:
       - {kind: http, name: depot, url: '${origin}/'}
 `
 
-/** What needs the store: the status of each. */
+/** The status of each request that needs the store. */
 async function needing(node: ServeNode): Promise<readonly number[]> {
   const headers = {
     accept: 'application/json',

@@ -38,7 +38,7 @@ async function open(): Promise<pg.Client> {
   clients.push(client)
   return client
 }
-/** What `svc serve` of this version does when it starts. */
+/** Upgrades the store as `svc serve` of this version does when it starts. */
 const upgrade = async (): Promise<void> => {
   const data = await openData({ store: url, create: true, env: {} })
   await data.close()

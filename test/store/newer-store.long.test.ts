@@ -17,7 +17,7 @@ const newer = `was written by a newer svc (schema ${schema}; this svc supports s
 const status = async (node: ServeNode, path: string): Promise<number> => (await ask(`${node.url}${path}`)).status
 const health = '/healthcheck?ServerType=App&ExecutionMode=Basic'
 
-/** What needs the store: the status of each, and what it says. */
+/** The status and message of each request that needs the store. */
 async function needing(node: ServeNode, token: string) {
   const headers = { accept: 'application/json', 'content-type': 'application/json', authorization: `Bearer ${token}` }
   const post = (path: string, body: object) =>

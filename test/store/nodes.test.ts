@@ -61,8 +61,8 @@ test.each([
   ['JSON of another form', `"facts" = 'null'`],
   ['a member of another type', `"facts" = '{"version":"1.0.0","startedAt":"yesterday"}'`],
   [
-    'opinions of another form',
-    `"facts" = '{"version":"1.0.0","startedAt":1,"opinions":{"questions":[null],"answers":[]}}'`,
+    'cross-checks of another form',
+    `"facts" = '{"version":"1.0.0","startedAt":1,"crossChecks":{"questions":[null],"answers":[]}}'`,
   ],
   ['more than anybody writes', `"facts" = '{"version":"' || repeat('x', 2000000) || '","startedAt":1}'`],
 ])('W4 one unreadable row of a node disturbs no other node: %s', async (_, change) => {
@@ -182,7 +182,7 @@ test('W4 W6 (simulated) while a node renews its row, a server that stores the st
   await earlier.close()
 })
 
-test('W4 W6 (simulated) when such a server has replaced what nodes stored, each of them hears that its writes are lost', async () => {
+test('W4 W6 (simulated) when such a server has replaced what nodes stored, each of them detects that its writes are lost', async () => {
   const nodes = nodesOf(store.data)
   const [alpha, beta] = [await joined(nodes, 'alpha'), await joined(nodes, 'beta')]
   await nodes.takeOver(alpha, () => ['Sql/orders'], [])

@@ -1,8 +1,8 @@
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, test } from 'vitest'
-import { historyForm } from '../../src/core/store/history-schema.ts'
 import { compareSchema, sqliteObjects } from '../../src/core/store/own-schema.ts'
 import { ownTables } from '../../src/core/store/postgres/migrate.ts'
+import { historyForm } from '../../src/core/store/results-schema.ts'
 import { migrate, migrations, ownSchema, sqliteWords } from '../../src/core/store/schema.ts'
 
 const forms = { store: migrations, history: historyForm(sqliteWords).steps }

@@ -43,7 +43,7 @@ types:
     const post = async (path: string, body: object): Promise<number> =>
       (await ask(`${node.url}${path}`, { method: 'POST', headers: as, body: JSON.stringify(body) })).status
     const get = async (path: string): Promise<number> => (await ask(`${node.url}${path}`, { headers: as })).status
-    /** What needs the store, by name. */
+    /** The status of each request that needs the store, by name. */
     const needing = async (): Promise<Readonly<Record<string, number>>> => ({
       'sign-in': (await signIn(node)).status,
       'who is signed in': await get('/auth'),

@@ -116,7 +116,7 @@ export async function writeCaptures(): Promise<void> {
 
 type Capture = { readonly program: string; readonly command: string; readonly columns: number; readonly code: number }
 
-/** What the command shows when it ends as it should. Repeated, because a request to a busy machine may be slow. */
+/** The output of the command when it ends as it should. Repeated, because a request to a busy machine may be slow. */
 async function settled(fixture: Fixture, { program, command, columns, code }: Capture): Promise<string> {
   let output = ''
   for (let attempt = 0; attempt < 5; attempt += 1) {

@@ -7,12 +7,12 @@ import { dirname, join } from 'node:path'
 import { root } from '../pages/stage.ts'
 import { onTerminal } from '../pages/terminal.ts'
 
-/** What stands in the captures instead. Both are as long as the originals, so that no line breaks elsewhere. */
+/** The folder that the captures show instead. Both are as long as the originals, so that no line breaks elsewhere. */
 const shownHome = '/home/operators'
 const shownPorts = ['18080', '19100'] as const
 
 export type Fixture = {
-  /** What a terminal of `columns` shows of a command of the program, with the exit code. */
+  /** Captures a command of the program in a terminal of `columns`, with the exit code. */
   readonly capture: (
     program: string,
     command: string,

@@ -1,4 +1,4 @@
-/** What a Debian package says of itself: texts of the folder DEBIAN and of /usr/share/doc. */
+/** The description of a Debian package: texts of the folder DEBIAN and of /usr/share/doc. */
 
 /** Names of CPU architectures: Node's, and Debian's. */
 const architectures: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' }

@@ -8,7 +8,7 @@ import { during, type Example } from './example.ts'
 export const agents: Example = {
   type: 'Agents',
   title: 'Remote agents',
-  standsFor:
+  meaning:
     'Programs on other machines that report by themselves: each sends `svc heartbeat NAME` now and then, and it is their silence that is found. An agent that can be asked is a matter of `http`, `tcp` or `svc` monitors.',
   peers:
     'Heartbeats that the real `svc heartbeat` sent to the real store. Time was not waited for: see below. The agent that is asked for an echo is a server of our own.',

@@ -13,8 +13,8 @@ const entry = new URL('../../bin/run.js', import.meta.url).pathname
 export const app: Example = {
   type: 'App',
   title: 'Application server',
-  standsFor:
-    'An application that is asked over HTTP or HTTPS, and what stands before it. An application that is a svc itself, or has a `/healthcheck` like it, is asked for its own opinion.',
+  meaning:
+    'An application that is asked over HTTP or HTTPS, and what stands before it. An application that is a svc itself, or has a `/healthcheck` like it, is asked for its own crossCheck.',
   peers: 'nginx with TLS, and a second `svc serve`, both real.',
   missing: nginxMissing ?? opensslMissing(),
   show: (stage) =>

@@ -10,7 +10,7 @@ const hour = 3_600_000
 export const batch: Example = {
   type: 'Batch',
   title: 'Batch job runner',
-  standsFor:
+  meaning:
     'Whatever runs jobs: a worker, a scheduler, the queue between them. That is wide on purpose, so it is made of generic monitors: the process or service, the age of what the last success left behind, the queue, and the answers of a scheduler.',
   peers:
     'RabbitMQ with its management, and a process of this machine, both real. The scheduler with its list of jobs is **simulated**.',

@@ -4,9 +4,9 @@ import type { Stage } from './stage.ts'
 export type Example = {
   readonly type: ServerType
   readonly title: string
-  /** What the type is taken to stand for, and how sure that is. */
-  readonly standsFor: string
-  /** What its peers are: name and version of what is real, `simulated` for what is not. */
+  /** The meaning that the example takes the type to have, and how sure it is. */
+  readonly meaning: string
+  /** Its peers: name and version of real ones, `simulated` for the others. */
   readonly peers: string
   /** A program of the operating system that is not there. */
   readonly missing?: string | undefined

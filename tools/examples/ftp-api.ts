@@ -9,7 +9,7 @@ const minute = 60_000
 export const ftpApi: Example = {
   type: 'FtpApi',
   title: 'API in front of FTP accounts',
-  standsFor:
+  meaning:
     'A web API that hands out and administers FTP accounts. That is an inference from the name. Every such API is another one, so it is made of `http` and `http-steps` monitors whose paths you name; the FTP server behind it is of type Ftp.',
   peers:
     '**Two simulated APIs** of our own making, over real HTTPS; the FTP server behind them is ftp-srv, which is real.',

@@ -9,7 +9,7 @@ import { during, type Example } from './example.ts'
 export const ftp: Example = {
   type: 'Ftp',
   title: 'File transfer server',
-  standsFor: 'An FTP server, with TLS or without, or an SFTP server. The name leaves no doubt.',
+  meaning: 'An FTP server, with TLS or without, or an SFTP server. The name leaves no doubt.',
   peers:
     'vsftpd with TLS and OpenSSH with its internal SFTP server, both real. The firewall of the first failure is **simulated**: a scripted FTP server names a port that swallows connection attempts.',
   missing: vsftpdMissing ?? sshdMissing ?? opensslMissing(),

@@ -6,7 +6,7 @@ import { during, type Example } from './example.ts'
 export const identity: Example = {
   type: 'Identity',
   title: 'Identity provider',
-  standsFor: 'What others sign in by: an LDAP directory, Active Directory, an OpenID Connect provider.',
+  meaning: 'What others sign in by: an LDAP directory, Active Directory, an OpenID Connect provider.',
   peers: 'OpenLDAP (slapd) under TLS, and oidc-provider, both real.',
   missing: slapdMissing ?? opensslMissing(),
   show: (stage) =>

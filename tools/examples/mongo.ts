@@ -5,13 +5,13 @@ import { during, type Example } from './example.ts'
 const GiB = 1_024 ** 3
 const password = 'correct-horse-2'
 
-/** What a simulated replica set is like. */
+/** The state of a simulated replica set. */
 type State = { lagMs: number; primary: boolean; current: number; oplogHours: number }
 
 export const mongo: Example = {
   type: 'Mongo',
   title: 'MongoDB',
-  standsFor: 'A MongoDB node: of a replica set, a mongos, or by itself.',
+  meaning: 'A MongoDB node: of a replica set, a mongos, or by itself.',
   peers:
     '**A simulated primary of a replica set**, which speaks MongoDB’s wire protocol and checks the password by SCRAM-SHA-256. MongoDB itself was not run. The tests of the kind run against FerretDB too, where that is built.',
   show: (stage) =>

@@ -7,7 +7,7 @@ const password = 'correct-horse-1'
 export const sql: Example = {
   type: 'Sql',
   title: 'SQL database',
-  standsFor:
+  meaning:
     'A SQL database server: PostgreSQL, MySQL or MariaDB, Microsoft SQL Server, a SQLite file. The name leaves no doubt.',
   peers: 'PostgreSQL 18.4, a primary and its streaming standby, and MariaDB, all real.',
   missing: postgresMissing ?? mariadbMissing,

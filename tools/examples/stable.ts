@@ -1,4 +1,4 @@
-/** What is of this run alone, and what stands for it on a page. */
+/** A text of this run alone, and its replacement on a page. */
 export type Replacement = readonly [found: string | RegExp, shown: string]
 
 /** A duration that was measured. One that a threshold allows stays as it is. */

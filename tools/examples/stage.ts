@@ -10,13 +10,13 @@ const entry = new URL('../../bin/run.js', import.meta.url).pathname
 const columns = 100
 /** Milliseconds: an Advanced run ends after 45 s by itself. */
 const patience = 60_000
-/** What stands on the pages in place of the folder of this run: as long as it, so that lines break alike. */
+/** The folder on the pages in place of that of this run: as long as it, so that lines break alike. */
 const shownFolder = '/srv/operations'
 
 export type Red = {
-  /** What was broken, and that the messages are right about it: sentences. */
+  /** The damage, and that the messages are right about it: sentences. */
   readonly happened: string
-  /** What the screen must say, or the page would not be true. */
+  /** Patterns that the screen must match, or the page would not be true. */
   readonly says: readonly RegExp[]
   /** Another svc.yaml for this run, written whole. */
   readonly yaml?: string

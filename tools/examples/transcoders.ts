@@ -9,7 +9,7 @@ const hour = 3_600_000
 export const vantageExample: Example = {
   type: 'XcodeV',
   title: 'Transcoder (Vantage)',
-  standsFor:
+  meaning:
     'Telestream Vantage, asked by its REST interface. That is an inference from the letter V and from what transcoders there are; if yours is something else, write other monitors. What the interface answers is taken from public client code.',
   peers: '**A simulated Vantage domain.** No real one was ever asked.',
   show: (stage) =>
@@ -74,7 +74,7 @@ export const vantageExample: Example = {
 export const carbonExample: Example = {
   type: 'XcodeC',
   title: 'Transcoder (Carbon Coder)',
-  standsFor:
+  meaning:
     'Carbon Coder (Rhozet, Harmonic), asked by its XML over TCP. That is an inference from the letter C; the interface is known from public client code only. svc sends nothing but questions: never a job, never a command that acts.',
   peers: '**A simulated Carbon Coder.** No real one was ever asked.',
   show: (stage) =>
@@ -124,7 +124,7 @@ export const carbonExample: Example = {
 export const qcExample: Example = {
   type: 'Qc',
   title: 'Quality control of media files',
-  standsFor:
+  meaning:
     'Quality control of media files, of the sort of Interra Baton, Telestream Vidchecker or Venera Pulsar. That is an inference from two letters. No such product documents its interface in public, so you say where its answers hold what; what you do not name is not looked at.',
   peers: '**A simulated QC server** with an interface of our own making.',
   show: (stage) =>

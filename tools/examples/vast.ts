@@ -4,7 +4,7 @@ import { mediaFile, soundVast, vast, vastDocument, wrapper } from '../../test/su
 import { during, type Example } from './example.ts'
 import type { Stage } from './stage.ts'
 
-const standsFor = (what: string): string =>
+const meaning = (what: string): string =>
   `${what} by IAB VAST documents. That is an inference from the name alone. svc asks for the tag, for the wrappers that it leads to, and for media files by HEAD; never an impression, tracking, click or error URL. Still, name a tag that nobody is billed for.`
 const peers = '**A simulated ad server** that speaks real HTTP over real TLS, with documents of VAST 2 to 4.'
 
@@ -23,7 +23,7 @@ async function begin(stage: Stage, onEnd: (end: () => unknown) => void) {
 export const msgVast: Example = {
   type: 'MsgVast',
   title: 'VAST messaging',
-  standsFor: standsFor('A server that hands out advertising messages'),
+  meaning: meaning('A server that hands out advertising messages'),
   peers,
   missing: opensslMissing(),
   show: (stage) =>
@@ -68,7 +68,7 @@ export const msgVast: Example = {
 export const asgVast: Example = {
   type: 'AsgVast',
   title: 'VAST assignment',
-  standsFor: standsFor('A server that assigns advertisements to breaks'),
+  meaning: meaning('A server that assigns advertisements to breaks'),
   peers,
   missing: opensslMissing(),
   show: (stage) =>

@@ -1,9 +1,9 @@
 /**
- * What a gate, `svc health` in a script, may be called with: the dimensions of docs/gates.md. Nothing here is taken from
+ * The ways to call a gate, `svc health` in a script: the dimensions of docs/gates.md. Nothing here is taken from
  * the sources of svc, so that a mistake there does not change what the tests expect.
  */
 
-/** What requires a configuration. */
+/** The ways to require a configuration. */
 export const requirements = ['nothing', '--require-config', 'SVC_REQUIRE_CONFIG=1'] as const
 export type Requirement = (typeof requirements)[number]
 
@@ -12,7 +12,7 @@ export type PlaceFlag = (typeof placeFlags)[number]
 export const placeVariables = ['SVC_CONFIG', 'SVC_STORE', 'SVC_SERVER', 'SVC_PROFILE'] as const
 export type PlaceVariable = (typeof placeVariables)[number]
 
-/** What a call and its environment say about the place to check. */
+/** The place to check, by a call and its environment. */
 export type Choice = {
   readonly flags: readonly PlaceFlag[]
   readonly variables: readonly PlaceVariable[]
@@ -72,7 +72,7 @@ export const servers = [
 ] as const
 export type Server = (typeof servers)[number]
 
-/** What belongs to every call, wherever it checks. */
+/** The members of every call, wherever it checks. */
 export type Call = {
   readonly choice: Choice
   readonly requirement: Requirement

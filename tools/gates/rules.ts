@@ -163,7 +163,7 @@ export const serverOutcome = (server: Server, type: Type, requirement: Requireme
 export const fileOutcome = (file: File, type: Type, requirement: Requirement, isNamed: boolean): Outcome =>
   isNamed && file === 'that does not exist' ? absent : rowOutcome(inFiles[file], type, requirement)
 
-/** What a Nagios plugin exits with in place of an exit code: OK 0, WARNING 1, CRITICAL 2, UNKNOWN 3. */
+/** The code of a Nagios plugin in place of an exit code: OK 0, WARNING 1, CRITICAL 2, UNKNOWN 3. */
 export function nagiosCode({ exit, warns = false }: Outcome): number {
   if (exit === 0) return warns ? 1 : 0
   return [3, 6, 7, 8].includes(exit) ? 2 : 3

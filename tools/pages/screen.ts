@@ -3,9 +3,9 @@ import type { Stage } from './stage.ts'
 import { onTerminal } from './terminal.ts'
 
 /**
- * What `svc health` shows on a terminal of 100 columns for the svc.yaml of the README, whose worker refuses connections.
- * Addresses and the name of the test machine are
- * replaced by those of the example, and progress is left out.
+ * The screen of `svc health` on a terminal of 100 columns for the svc.yaml of the README, whose worker refuses
+ * connections. Addresses and the name of the test machine are replaced by those of the example, and progress is left
+ * out.
  */
 export async function healthScreen(stage: Stage, config: string): Promise<string> {
   stage.write('~/.config/svc/svc.yaml', config)

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 
 export const root = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '')
 
-/** What the pages call by example names is here: a home, a working directory that looks like a clone,
+/** The surroundings that the pages call by example names: a home, a working directory that looks like a clone,
  * svc on PATH, and a web shop that is well. */
 export type Stage = {
   readonly home: string

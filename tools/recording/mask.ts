@@ -3,7 +3,9 @@ import type { Result } from './shape.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/** What differs with every run: ports, paths of temporary files, ids, process ids, dates, durations below a minute. */
+/**
+ * Texts that differ with every run: ports, paths of temporary files, ids, process ids, dates, durations below a minute.
+ */
 const always: readonly (readonly [RegExp, string])[] = [
   [/(\/tmp\/[\w.-]*-)\w{6}\b/g, '$1<id>'],
   [/\b[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}\b/gi, '<id>'],

@@ -121,7 +121,7 @@ function differencesOf(before: readonly Entry[], after: readonly Entry[]): reado
   })
 }
 
-/** What only one of two recordings holds: a summary of each kind, then the runs, with `!` at what differs. */
+/** The differences of two recordings: a summary of each kind, then the runs, with `!` at what differs. */
 function compare(before: readonly Entry[], after: readonly Entry[]): string {
   const differences = differencesOf(before, after)
   const kinds = [...new Set([...before, ...after].map(({ kind }) => kind))].sort()

@@ -1,5 +1,5 @@
 import { openData } from '../../src/core/store/index.ts'
-import { emptyPack, encodeBlock, measure, type Pack } from '../../src/core/watch/history/index.ts'
+import { emptyPack, encodeBlock, measure, type Pack } from '../../src/core/watch/periods/index.ts'
 import type { TrialServer } from './ten-servers.ts'
 
 const hour = 3_600_000

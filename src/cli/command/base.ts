@@ -88,7 +88,7 @@ export abstract class SvcCommand {
   /** Reports a failure and sets the exit code. */
   protected async reportFailure(error: unknown): Promise<void> {
     const report = {
-      json: this.wantsJson(),
+      json: this.isJsonRequested(),
       debug: this.argv.includes('--debug'),
       target: this.target,
       argv: this.argv,
@@ -138,7 +138,7 @@ export abstract class SvcCommand {
   }
 
   /** Determined without parsing, because parsing may be what failed. */
-  protected wantsJson(): boolean {
+  protected isJsonRequested(): boolean {
     const end = this.argv.indexOf('--')
     const flags = end === -1 ? this.argv : this.argv.slice(0, end)
     return flags.includes('--json') || requestedOutput(this.argv) === 'json'
@@ -147,7 +147,7 @@ export abstract class SvcCommand {
   /** How this command prints lists and documents. */
   protected get output(): ListOutput {
     const header = !this.argv.includes('--no-header')
-    return { json: this.wantsJson(), screen: this.io.stdout, argv: this.argv, header }
+    return { json: this.isJsonRequested(), screen: this.io.stdout, argv: this.argv, header }
   }
 
   /** Writes everything except the answer to stderr. Silent with --quiet. */
@@ -161,7 +161,7 @@ export abstract class SvcCommand {
   }
 
   /** Writes the answer to stdout: JSON, or text for people unless it has another form. */
-  protected print(text: string, form: TextForm = this.wantsJson() ? 'json' : 'text'): void {
+  protected print(text: string, form: TextForm = this.isJsonRequested() ? 'json' : 'text'): void {
     this.io.stdout.write(text.endsWith('\n') ? text : `${text}\n`, form)
   }
 
@@ -189,7 +189,7 @@ export abstract class SvcCommand {
   }
 
   private get listForm(): TextForm {
-    return this.wantsJson() ? 'json' : 'records'
+    return this.isJsonRequested() ? 'json' : 'records'
   }
 }
 

@@ -9,7 +9,7 @@ const off = (value: string): boolean => value === '0' || value.toLowerCase() ===
  * Decides about colour for one stream: first the flag, then NO_COLOR, then FORCE_COLOR and CLICOLOR_FORCE, then whether
  * it is a terminal. An empty variable counts as not set (no-color.org).
  */
-export function wantsColour(flag: ColourFlag, env: ProcessEnvironment, isTTY: boolean): boolean {
+export function usesColour(flag: ColourFlag, env: ProcessEnvironment, isTTY: boolean): boolean {
   if (flag !== 'auto') return flag === 'always'
   if (isSet(env['NO_COLOR'])) return false
   if (isSet(env['FORCE_COLOR'])) return !off(env['FORCE_COLOR'])
@@ -63,7 +63,7 @@ export abstract class OutputScreen implements Screen {
   }
 
   get colour(): boolean {
-    return wantsColour(this.#flag(), this.#env, this.isTTY)
+    return usesColour(this.#flag(), this.#env, this.isTTY)
   }
 
   get unicode(): boolean {
@@ -81,7 +81,7 @@ const styles = {
 } satisfies Record<string, Format[]>
 export type Style = keyof typeof styles
 
-/** Styles text, or returns it unchanged. `wantsColour` has decided already, so Node does not decide again. */
+/** Styles text, or returns it unchanged. `usesColour` has decided already, so Node does not decide again. */
 export type Paint = (style: Style | undefined, text: string) => string
 
 export const painter =

@@ -4,11 +4,11 @@ import { didYouMean } from '../../core/base/suggest.ts'
 import {
   type AssignRoles,
   type AssignRolesResponse,
-  changesWanted,
+  changesRequest,
   expiresKey,
   extensionOnly,
   type GrantFacts,
-  grantsWanted,
+  grantsRequest,
   neverExpires,
   otherCaseCode,
   permissionMistake,
@@ -70,7 +70,7 @@ export async function showGrants(
   asking: Pick<Asking, 'session' | 'call'>,
   userName: string,
 ): Promise<Lists & { readonly grants: readonly GrantFacts[] | undefined }> {
-  const { key, value } = grantsWanted
+  const { key, value } = grantsRequest
   const request = { UserName: userName, Roles: [], Permissions: [], Meta: { [key]: value } }
   const { roles, permissions, grants } = await ask(asking, 'assignRoles', request)
   return { roles, permissions, grants }
@@ -103,7 +103,7 @@ const answersWithBefore = ({ target }: CommandSession): boolean =>
 
 /** Makes a change in one request. The server compares letter case in the transaction of the change. */
 async function changeAtOnce(asking: Asking, change: RoleChange): Promise<RoleChanged> {
-  const { key, value } = changesWanted
+  const { key, value } = changesRequest
   try {
     const after = await ask(asking, operationOf(change), requestOf(asking, change, { [key]: value }))
     if (after.before)
@@ -129,7 +129,7 @@ const operationOf = ({ action }: RoleChange): Changing => (action === 'assign' ?
 
 function requestOf({ reason }: Asking, change: RoleChange, more: Readonly<Record<string, string>> = {}): AssignRoles {
   const end =
-    change.expires === undefined ? {} : { [expiresKey]: change.expires, [grantsWanted.key]: grantsWanted.value }
+    change.expires === undefined ? {} : { [expiresKey]: change.expires, [grantsRequest.key]: grantsRequest.value }
   const meta = { ...(reason === undefined ? {} : { reason }), ...end, ...more }
   return {
     UserName: change.userName,
@@ -304,7 +304,7 @@ function endOf(
 /** Removes own roles and permissions of the caller. */
 export async function giveBackRoles(asking: Asking, lists: Lists, userName: string): Promise<RoleChanged> {
   const { session, call, reason } = asking
-  const { key, value } = changesWanted
+  const { key, value } = changesRequest
   const Meta = { [key]: value, ...(reason === undefined ? {} : { reason }) }
   const { roles, permissions } = lists
   const after = readAnswer(await session.service.giveBackRoles({ Roles: roles, Permissions: permissions, Meta }, call))
@@ -350,7 +350,7 @@ function readAnswer({ AllRoles = [], AllPermissions = [], Meta = {} }: AssignRol
     roles: AllRoles,
     permissions: AllPermissions,
     before,
-    grants: readGrants(Meta[grantsWanted.key]),
+    grants: readGrants(Meta[grantsRequest.key]),
     expires: Meta[expiresKey],
   }
 }

@@ -12,7 +12,7 @@ export abstract class TargetCommand extends SvcCommand {
    * Silent with --local, which states the same, and with --json. `describe` names what the command acts on.
    */
   protected async sayLocal(describe: () => Promise<string>): Promise<void> {
-    if (this.argv.includes('--local') || this.wantsJson()) return
+    if (this.argv.includes('--local') || this.isJsonRequested()) return
     const { otherTarget } = await import('./other-target.ts')
     const other = await otherTarget(this.io.env)
     if (other !== undefined) this.say(sanitizeLine(`On this machine, not at ${other}: ${await describe()}`))

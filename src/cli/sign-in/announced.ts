@@ -1,7 +1,7 @@
 import { Fault } from '../../core/base/errors.ts'
 import { isObject } from '../../core/base/json.ts'
 import { type ClientOptions, openClient } from '../../core/client/index.ts'
-import { changesWanted } from '../../core/protocol/index.ts'
+import { changesRequest } from '../../core/protocol/index.ts'
 import type { Call } from '../../core/protocol/service/service.ts'
 import { readJson } from './openid/json.ts'
 
@@ -24,7 +24,7 @@ export async function announcesRoleChanges(connection: ClientOptions, call: Call
   try {
     const answer = await askAppDocument(connection, call, patience)
     const { meta } = (answer.fault ? undefined : readJson(answer.bytes)) ?? {}
-    return isObject(meta) && meta[changesWanted.key] === changesWanted.value
+    return isObject(meta) && meta[changesRequest.key] === changesRequest.value
   } catch (error) {
     if (!(error instanceof Fault) || call.signal.aborted) throw error
     return undefined

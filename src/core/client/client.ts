@@ -215,7 +215,7 @@ async function perform<O extends Operation>(
               wire.OffsetDate,
             ) as Response<O>)
           : understood
-      tellAge(received, answer, call)
+      reportAge(received, answer, call)
       return withCookieTokens(operation, answer, received)
     })
   })
@@ -403,7 +403,7 @@ const aliveRequest = ({ address, options }: Link): ClientAsk => ({
  * Reports the age of a shared answer. The run's own id does not travel over HTTP, so the answer's correlation id
  * stands in for it; the server's log holds both.
  */
-function tellAge({ headers }: Received, response: unknown, call: Call): void {
+function reportAge({ headers }: Received, response: unknown, call: Call): void {
   const ageSeconds = ageOf(headers)
   if (ageSeconds === undefined) return
   const { CorrelationId } = response as { readonly CorrelationId?: string }

@@ -246,7 +246,7 @@ export const isTlsCode = (code: string): boolean =>
   code === 'EPROTO' || /^(?:ERR_TLS|ERR_SSL|CERT_|HOSTNAME_MISMATCH|INVALID_CA)/.test(code) || isTrustError(code)
 
 /** Describes a failed TLS handshake. */
-export function tellTls(code: string, error: Error, server: string): FailureDescription {
+export function describeTls(code: string, error: Error, server: string): FailureDescription {
   const failed = (why: string, ...hints: readonly string[]): FailureDescription => ({
     message: `TLS with ${server} failed: ${why} (${code})`,
     hints,
@@ -300,7 +300,7 @@ export function transportFault(error: unknown, where: FailurePlace): Fault | und
   if (!(error instanceof Error) || error instanceof TypeError) return undefined
   const { code } = error as NodeJS.ErrnoException
   if (typeof code !== 'string') return undefined
-  const description = tell(code, error, where)
+  const description = describe(code, error, where)
   if (description === undefined) return undefined
   const { fault, message, hints } = description
   return new Fault(fault ?? 'Unreachable', message, { hints: [...hints, ...byProxy(where)] })
@@ -406,7 +406,7 @@ const meanings: readonly {
   },
 ]
 
-function tell(code: string, error: Error, where: FailurePlace): FailureDescription | undefined {
+function describe(code: string, error: Error, where: FailurePlace): FailureDescription | undefined {
   const { address, stage } = where
   const meaning = meanings.find(({ codes }) => codes.includes(code))
   if (meaning) {
@@ -422,7 +422,7 @@ function tell(code: string, error: Error, where: FailurePlace): FailureDescripti
       hints: [address.secure ? 'Is that the right port?' : 'Is that the right port, or does it require https://?'],
     }
   }
-  if (isTlsCode(code)) return tellTls(code, error, stage === 'handshake' ? nextStop(where) : address.label)
+  if (isTlsCode(code)) return describeTls(code, error, stage === 'handshake' ? nextStop(where) : address.label)
   // Node's own errors, e.g. about a module, are not network failures.
   if (code.startsWith('ERR_')) return undefined
   return {

@@ -3,7 +3,7 @@
  * `svc.grants`: who granted what, when, why and until when, as JSON. Without it, an assignment that leaves an end alone
  * answers with the grants that keep theirs, and a sign-in with those that end.
  */
-export const grantsWanted = { key: 'svc.grants', value: '1' } as const
+export const grantsRequest = { key: 'svc.grants', value: '1' } as const
 
 /** In the Meta of an assignment: when what it grants ends. The answer repeats it. */
 export const expiresKey = 'expires'

@@ -372,7 +372,7 @@ export function authPurpose(verb: 'GET' | 'POST' | 'DELETE', request: Authentica
  * Ours (O8): with this entry in the Meta of a role change, the Meta of the answer has the lists before the change, as JSON
  * arrays, and an unassignment in another letter case is refused.
  */
-export const changesWanted = { key: 'svc.changes', value: '1' } as const
+export const changesRequest = { key: 'svc.changes', value: '1' } as const
 export const rolesBefore = 'svc.rolesBefore'
 export const permissionsBefore = 'svc.permissionsBefore'
 /** The head of the audit as the server knows it, `N:HASH`, in the same Meta (S13): a copy of it that the store cannot change. */

@@ -98,12 +98,12 @@ function reduce(summary: MonitorSummary, checks: readonly number[]): MonitorSumm
     ...summary,
     Status: selectedResults.every(passed) && !unclaimed ? 'Success' : 'Failure',
     Results: selectedResults,
-    ...(summary.ErrorMessages ? { ErrorMessages: summary.ErrorMessages.filter((line) => !tellsOf(gone, line)) } : {}),
+    ...(summary.ErrorMessages ? { ErrorMessages: summary.ErrorMessages.filter((line) => !isAbout(gone, line)) } : {}),
   }
 }
 
 /** Messages of a monitor begin with the name of their check. */
-const tellsOf = (results: readonly MonitoringResult[], line: string): boolean =>
+const isAbout = (results: readonly MonitoringResult[], line: string): boolean =>
   results.some(({ MonitoringName: name }) => name !== undefined && line.startsWith(`${name}:`))
 
 function causesOf(summary: MonitorSummary): readonly string[] {

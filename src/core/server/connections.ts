@@ -28,17 +28,17 @@ export function admit({ most, addressOf, refuse }: Rules): (socket: Socket) => v
 export type Connections = {
   /** The sockets as accepted. Over TLS they include those with a handshake in progress. */
   readonly transports: ReadonlySet<Socket>
-  /** The sockets that speak HTTP. Over TLS: the decrypted side, after the handshake. */
-  readonly speakers: ReadonlySet<Socket>
+  /** The sockets with HTTP. Over TLS: the decrypted side, after the handshake. */
+  readonly httpSockets: ReadonlySet<Socket>
   /** The number of connections accepted so far. */
   readonly accepted: () => number
-  /** Adds a connection that speaks HTTP and that another listener has accepted. */
+  /** Adds a connection with HTTP that another listener has accepted. */
   readonly adopt: (socket: Socket) => void
 }
 
 export function trackConnections(server: Server, secure: boolean): Connections {
   const transports = new Set<Socket>()
-  const speakers = secure ? new Set<Socket>() : transports
+  const httpSockets = secure ? new Set<Socket>() : transports
   let accepted = 0
   const follow = (sockets: Set<Socket>) => (socket: Socket) => {
     sockets.add(socket)
@@ -48,15 +48,15 @@ export function trackConnections(server: Server, secure: boolean): Connections {
     accepted += 1
   })
   server.on('connection', follow(transports))
-  if (secure) server.on('secureConnection', follow(speakers))
+  if (secure) server.on('secureConnection', follow(httpSockets))
   return {
     transports,
-    speakers,
+    httpSockets,
     accepted: () => accepted,
     adopt: (socket) => {
       accepted += 1
       follow(transports)(socket)
-      follow(speakers)(socket)
+      follow(httpSockets)(socket)
     },
   }
 }

@@ -136,14 +136,14 @@ export async function ready(server: ServerContext, context: RequestContext): Pro
     return plain('ready\n')
   } catch (error) {
     if (!(error instanceof Fault)) throw error
-    const reason = (await mayKnow(server, context)) ? error.message : 'sign-in does not work at the moment'
+    const reason = (await mayReadReason(server, context)) ? error.message : 'sign-in does not work at the moment'
     throw new Fault('Unavailable', `Not ready: ${reason}`, { retryAfter: 5 })
   } finally {
     clearTimeout(timer)
   }
 }
 
-async function mayKnow(server: ServerContext, { caller, request }: RequestContext): Promise<boolean> {
+async function mayReadReason(server: ServerContext, { caller, request }: RequestContext): Promise<boolean> {
   if (!(await readsHere(caller))) return false
   try {
     server.checkHost(request.headers.host ?? '', request.socket.localAddress)

@@ -13,7 +13,7 @@ import { encodeRun } from '../protocol/wire/index.ts'
 import type { HttpAnswer } from './answer.ts'
 import { baseUrl, type RequestContext, type ServerContext } from './context.ts'
 import { failureOf } from './health-json.ts'
-import { downloadHeaders, encoded, spoken } from './response.ts'
+import { downloadHeaders, encoded, encodedJson } from './response.ts'
 import type { ResponseNegotiation } from './routes.ts'
 
 /** The index of a mode, from 0 for the shallowest; -1 for a value that is not a mode. */
@@ -89,5 +89,5 @@ export async function healthAnswer(
   }
   const { names } = negotiation.negotiated
   const json = server.healthJson.write(response, status(suppressed) !== 200, names, question.meta)
-  return { status: status(suppressed), ...spoken(json, negotiation.negotiated), headers }
+  return { status: status(suppressed), ...encodedJson(json, negotiation.negotiated), headers }
 }

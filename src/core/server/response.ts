@@ -104,13 +104,14 @@ export async function encoded(
   negotiated: Negotiated,
   trailing?: Trailing,
 ): Promise<Encoded> {
-  if (negotiated.format === 'json') return spoken(encodeJson(schema, value, trailing, negotiated.names), negotiated)
+  if (negotiated.format === 'json')
+    return encodedJson(encodeJson(schema, value, trailing, negotiated.names), negotiated)
   const { contentType, encode } = await formats[negotiated.format]()
   return { contentType, body: encode(schema, value, trailing) }
 }
 
 /** JSON, wrapped in the callback if there is one (F2). */
-export function spoken(json: string, { callback }: Negotiated): Encoded {
+export function encodedJson(json: string, { callback }: Negotiated): Encoded {
   return callback === undefined
     ? { contentType: 'application/json; charset=utf-8', body: json }
     : { contentType: jsonpContentType, body: jsonp(callback, json) }

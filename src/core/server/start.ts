@@ -203,12 +203,12 @@ function watchForQuiet({ connections, limits }: ServerContext): {
 
 /** Closes connections without a call in progress. A connection in the middle of a request gets a 503. */
 function endConnections(server: Server, serverContext: ServerContext): void {
-  const { transports, speakers } = serverContext.connections
+  const { transports, httpSockets } = serverContext.connections
   // Node knows which connections are between two requests.
   server.closeIdleConnections()
-  const speaking = [...speakers].filter((socket) => !socket.destroyed)
-  const peers = new Set(speaking.map(peerOf))
-  for (const socket of speaking) {
+  const connected = [...httpSockets].filter((socket) => !socket.destroyed)
+  const peers = new Set(connected.map(peerOf))
+  for (const socket of connected) {
     // These have received their last answer and get a moment to read it.
     if (serverContext.silenced.has(socket)) continue
     if (socket.bytesRead === 0 || !socket.writable) {
@@ -222,8 +222,8 @@ function endConnections(server: Server, serverContext: ServerContext): void {
   for (const socket of transports) if (!peers.has(peerOf(socket))) socket.destroy()
 }
 
-function closeAll({ connections: { speakers, transports } }: ServerContext): void {
-  for (const socket of [...speakers, ...transports]) socket.destroy()
+function closeAll({ connections: { httpSockets, transports } }: ServerContext): void {
+  for (const socket of [...httpSockets, ...transports]) socket.destroy()
 }
 
 export type StartOptions = {

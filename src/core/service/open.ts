@@ -107,7 +107,7 @@ async function groundStore(options: OpenOptions, url: string): Promise<GroundSto
   const label = shownStore(url)
   const storePath = storeKind(url) === 'sqlite' ? url : undefined
   const accounts = lazy(async () => (await import('./accounts/accounts.ts')).accountsPart(options, label, data)).get
-  const history = lazy(async () => (await import('./history/history.ts')).historyPart(options, () => data(false))).get
+  const history = lazy(async () => (await import('./results/readings.ts')).historyPart(options, () => data(false))).get
   return {
     label,
     storePath,
@@ -139,7 +139,7 @@ function partsOfCommand({ options, services, store }: Ground): Opened {
     health,
     drills: drills.get,
     history: async (request, reads) => {
-      const { resultHistoryPart } = await import('./history/result-history.ts')
+      const { resultHistoryPart } = await import('./results/results.ts')
       const stored = store?.rows('states') ?? (async () => undefined)
       const incidents = async (query: IncidentsQuery) => (await (await stored())?.incidents(query)) ?? []
       const results = resultHistoryPart({ config, rows: store?.rows('history'), shared: false, incidents, log })

@@ -89,7 +89,7 @@ export function holdStore(
         const isAltered = error instanceof AlteredStore
         if (!isAltered && (isEmbedded || !(error instanceof StoreOutage))) throw error
         // Nothing has to be loaded when the store answers.
-        await Promise.all([import('./history-link.ts'), import('./rows/nodes.ts')])
+        await Promise.all([import('./results-link.ts'), import('./rows/nodes.ts')])
         outage = error
         refusal = refusalOf(error)
         warn(error, `${effectOf.store} until ${isAltered ? 'that is removed' : 'the store answers'}`)

@@ -36,7 +36,7 @@ export async function openData(options: DataOptions): Promise<Data> {
   const link = await linkStore({ store, create, env, patienceMs, signal })
   try {
     const history = lazy(async () => {
-      const { historyInFile, historyInTables } = await import('./history-link.ts')
+      const { historyInFile, historyInTables } = await import('./results-link.ts')
       return storeKind(store) === 'sqlite' ? historyInFile(store, patienceMs) : historyInTables(link)
     })
     return dataOver(link, now ? fixedClock(now) : await storeClock(link.readClock), {

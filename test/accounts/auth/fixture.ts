@@ -101,7 +101,7 @@ export async function faultOf(promise: Promise<unknown>): Promise<Fault> {
   return (outcome as { error: Fault }).error
 }
 
-/** What a caller sees of a Fault. */
+/** The members of a Fault that a caller sees. */
 export const faultFields = ({ fault, status, errorCode, message, details }: Fault) => ({
   fault,
   status,

@@ -21,7 +21,7 @@ const grace = 1_000
 const patience = 60_000
 vi.setConfig({ testTimeout: 5 * patience })
 
-/** What reads a path, by a monitor of the type App. `at` gives a path in the folder that is under test. */
+/** Monitors of the type App that read a path. `at` gives a path in the folder that is under test. */
 const rows: Readonly<Record<string, (at: (name: string) => string) => string>> = {
   'deployment versionFile': (at) => `{kind: deployment, expected: 1.2.3, versionFile: ${at('version')}}`,
   'deployment expectedFile': (at) =>

@@ -13,7 +13,7 @@ afterEach(() => {
   for (const server of servers.splice(0)) server.close()
 })
 
-/** Both ends of a connection, and what the far one has heard. */
+/** Both ends of a connection, and the bytes that the far one has received. */
 async function pair(): Promise<{ readonly near: Socket; readonly far: Socket; readonly input: () => string }> {
   const server = createServer().listen(0, '127.0.0.1')
   servers.push(server)
@@ -125,11 +125,11 @@ describe('one request, one reply', () => {
   test.each(['220 more\r\n', '220-half', '220-half\r\n'])(
     '%j in clear text does not count as sent under TLS',
     async (words) => {
-      for (const speak of [Control, SmtpSession]) {
+      for (const Exchange of [Control, SmtpSession]) {
         const ends = await pair()
-        const spoken = new speak(ends.near, 'h:1', hide)
+        const client = new Exchange(ends.near, 'h:1', hide)
         const agreed =
-          spoken instanceof SmtpSession ? spoken.startTls() : spoken.ask('AUTH TLS', 10_000).then(() => spoken.detach())
+          client instanceof SmtpSession ? client.startTls() : client.ask('AUTH TLS', 10_000).then(() => client.detach())
         await until(() => ends.input() !== '')
         ends.far.write(`220 go on\r\n${words}`)
         await expect(agreed).rejects.toThrow('h:1 continued in clear text after it had agreed to TLS')

@@ -12,7 +12,7 @@ const problem = async (text: string): Promise<string> => {
   const result = await read(text)
   return 'problem' in result ? result.problem : 'no problem'
 }
-/** What a path leads to, as texts. */
+/** The values at a path, as texts. */
 const texts = async (document: unknown, path: string): Promise<readonly string[] | string> => {
   const xml = typeof document === 'string' ? await read(document) : undefined
   const results = select({ json: () => ({ value: document }), xml }, path)

@@ -142,8 +142,8 @@ test('H10 a check with a privilege is demanded by its own settings, save those t
     for (const { name, privilege, when = [], demandedBy = [] } of checks) {
       if (privilege === undefined) continue
       // The failure of a shared read has no settings of its own.
-      const unheard = when.filter((setting) => !demandedBy.includes(setting))
-      expect(unheard, `${kind} ${name}`).toEqual([])
+      const uncovered = when.filter((setting) => !demandedBy.includes(setting))
+      expect(uncovered, `${kind} ${name}`).toEqual([])
     }
     for (const [setting, { narrows }] of Object.entries(settings)) if (narrows) narrowing.add(`${kind} ${setting}`)
   }

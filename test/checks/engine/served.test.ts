@@ -33,7 +33,7 @@ const { servingFrom } = await loadServing()
 // Simulated time passes faster than files load.
 await loadSignIns()
 
-/** What a check finds at the simulated peer, each time that it looks. */
+/** The behaviour of the simulated peer, at each look of a check. */
 const behaviours = [
   'passes',
   'passes',
@@ -150,7 +150,7 @@ async function settled<T>(promise: Promise<T>): Promise<T> {
   return await watched
 }
 
-/** What a caller reads, without times and ids. */
+/** The document that a caller reads, without times and ids. */
 function documentOf(run: Awaited<ReturnType<typeof runMonitors>>) {
   const document = runDocument(run, { type: 'Sql', correlationId: '', flags: {}, view: 'full' })
   return {

@@ -8,7 +8,7 @@ import { sortedSlots } from '../../support/engine/sorted-slots.ts'
 const max = { callers: 6, schedule: 5, host: 3, database: 1 }
 const never = new AbortController().signal
 
-/** What happens to both implementations. `which` selects one of those that wait or hold a slot. */
+/** An event that happens to both implementations. `which` selects one of those that wait or hold a slot. */
 type Step =
   | { readonly do: 'take'; readonly request: SlotRequest; readonly together: number }
   | { readonly do: 'release' | 'detach' | 'detach, keeping the database' | 'abort'; readonly which: number }

@@ -42,7 +42,7 @@ type Demand = {
 }
 const isRecognized = ({ recognition = 'none' }: AnyKind): boolean => recognition !== 'none'
 
-/** What a kind has besides its checks and its loader. */
+/** The requirements of a kind besides its checks and its loader. */
 const demands: readonly Demand[] = [
   {
     what: 'a test test/checks/kinds/KIND*.test.ts',

@@ -26,7 +26,7 @@ const host = '127.0.0.1'
 const word = 'correct horse'
 const password = secret(word)
 
-/** What has come to an HTTP server behind a tap. A sign-in is a request with credentials. */
+/** Counts the requests to an HTTP server behind a tap. A sign-in is a request with credentials. */
 async function countedHttp(server: HttpPeer, tapped: Tap): Promise<Cost> {
   await tapped.idle()
   const requests = server.requests()

@@ -13,7 +13,7 @@ import { endsByDeadline } from '../../support/suite/deadline.ts'
 const types = { A: 1, NS: 2, CNAME: 5, SOA: 6, PTR: 12, MX: 15, TXT: 16, AAAA: 28, SRV: 33, CAA: 257 } as const
 type RecordData = { readonly type: keyof typeof types; readonly data: Buffer }
 type Reply = { readonly code?: number; readonly records?: readonly RecordData[]; readonly truncated?: boolean }
-/** What to say to a question, by its number; a Buffer is sent as it is, nothing is silence. */
+/** The reply to a question, by its number; a Buffer is sent as it is, nothing is silence. */
 type Script = (question: Buffer, n: number, over: 'udp' | 'tcp') => Reply | Buffer | undefined
 
 const label = (name: string): Buffer =>

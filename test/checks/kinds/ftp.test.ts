@@ -7,7 +7,7 @@ import { backlog, isLeftover, probeFile } from '../../../src/core/checks/folders
 import { ReplyReader } from '../../../src/core/checks/kinds/ftp/control.ts'
 import ftp, { greeting } from '../../../src/core/checks/kinds/ftp/index.ts'
 import { roughly, stamp } from '../../../src/core/checks/kinds/ftp/list.ts'
-import { folderOf, mayHear } from '../../../src/core/checks/kinds/ftp/sign-in.ts'
+import { folderOf, maySendPassword } from '../../../src/core/checks/kinds/ftp/sign-in.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
 import {
   checked,
@@ -215,11 +215,11 @@ describe('ftp against servers that misbehave', () => {
       expect(input).not.toContain('DELE')
     })
     test('simulated: a password goes to another machine in clear text only where that is allowed', () => {
-      expect(mayHear('203.0.113.9', false, false)).toBe(false)
-      expect(mayHear('203.0.113.9', false, true)).toBe(true)
-      expect(mayHear('203.0.113.9', true, false)).toBe(true)
-      expect(mayHear('127.0.0.1', false, false)).toBe(true)
-      expect(mayHear('::1', false, false)).toBe(true)
+      expect(maySendPassword('203.0.113.9', false, false)).toBe(false)
+      expect(maySendPassword('203.0.113.9', false, true)).toBe(true)
+      expect(maySendPassword('203.0.113.9', true, false)).toBe(true)
+      expect(maySendPassword('127.0.0.1', false, false)).toBe(true)
+      expect(maySendPassword('::1', false, false)).toBe(true)
     })
   })
 

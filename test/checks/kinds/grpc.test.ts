@@ -28,7 +28,7 @@ import { checkServer, healthServer, type Refusal } from '../../support/servers/g
 import { suiteWith } from '../../support/suite/peer.ts'
 
 const host = '127.0.0.1'
-/** What is open of this process where a test listens at one port, and nothing is connected to it. */
+/** The open resources of this process while a test listens at one port without a connection. */
 const listening = 'TCPServerWrap 1'
 type Settings = Parameters<typeof runKind<typeof grpc.settings>>[1]
 

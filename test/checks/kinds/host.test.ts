@@ -235,7 +235,7 @@ function ntp(packet: Buffer, at: number, ms: number): void {
   packet.writeUInt32BE(Math.floor((seconds % 1) * 2 ** 32), at + 4)
 }
 
-/** What a time server answers whose clock is `ahead` milliseconds ahead of ours. */
+/** The answer of a time server whose clock is `ahead` milliseconds ahead of ours. */
 function answerTo(request: Buffer, ahead: number, at = Date.now()): Buffer {
   const packet = Buffer.alloc(48)
   packet[0] = 0b00_100_100

@@ -58,7 +58,7 @@ async function problemsOf(
       if (length > maxLength) problems.add(`${name}: ${check} reports ${length} characters`)
     }
   }
-  /** What the step to the middle size and the step to the largest one cost. */
+  /** The cost of the step to the middle size, and that of the step to the largest one. */
   const steps = (what: 'ms' | 'copied'): readonly [first: number, both: number] => {
     const [small = 0, middle = 0, large = 0] = least[what]
     return [Math.max(middle - small, floors[what]), large - small]

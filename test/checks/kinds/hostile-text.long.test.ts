@@ -242,7 +242,7 @@ const readers: Readonly<Record<string, Reader>> = {
   'a text of a server to be shown': { read: (text) => sanitizeServerText(text), upTo: 1e6 },
 }
 
-/** What is refused is read all the same. */
+/** Reads a text that may be refused: a fault counts as read. */
 const ignoringFaults =
   (read: (text: string) => unknown) =>
   async (text: string): Promise<void> => {

@@ -204,7 +204,7 @@ describe('http status and latency', () => {
     const ofLatency = (ms: number) => evaluated(latency, { address: 'a:1', size: 0, ms })[0]?.status
     expect([1_000, 1_000.1, 5_000, 5_000.1].map(ofLatency)).toEqual(['ok', 'warning', 'warning', 'failed'])
     const ofClock = (skewMs: number) =>
-      evaluated(clock, { address: 'a:1', isDated: true, isWanted: false, skewMs })[0]?.status
+      evaluated(clock, { address: 'a:1', isDated: true, isRequired: false, skewMs })[0]?.status
     expect([2_000, -2_000, -2_001, 30_000, 30_001].map(ofClock)).toEqual(['ok', 'ok', 'warning', 'warning', 'failed'])
   })
 

@@ -11,7 +11,7 @@ import {
   type PostgresServer,
   startPostgres,
 } from '../../support/servers/postgres.ts'
-import { memory } from '../../support/store/history.ts'
+import { memory } from '../../support/store/readings.ts'
 import { peerSuite, suiteWith } from '../../support/suite/peer.ts'
 import { until } from '../../support/suite/until.ts'
 

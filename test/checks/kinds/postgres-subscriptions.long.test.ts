@@ -5,7 +5,7 @@ import postgres from '../../../src/core/checks/kinds/postgres/index.ts'
 import { checked, type RunKindOptions, runKind, secret } from '../../support/engine/run-kind.ts'
 import { conflictingRow, type PlantedFault, subscribed } from '../../support/faults/postgres-faults.ts'
 import { type PostgresServer, postgresMissing, startPostgres } from '../../support/servers/postgres.ts'
-import { memory } from '../../support/store/history.ts'
+import { memory } from '../../support/store/readings.ts'
 import { suiteWith } from '../../support/suite/peer.ts'
 import { until } from '../../support/suite/until.ts'
 

@@ -64,7 +64,7 @@ const one = (
   settings: Settings = {},
 ): Promise<Result> => using(options, async (server) => checked(await run(server.port, mode, settings), check))
 
-/** What the queries of the suite, and those below, are answered with: a part of each, and the first column. */
+/** The answers to the queries of the suite, and to those below: a part of each query, and the first column. */
 const values: Readonly<Record<string, readonly (string | number | null)[]>> = {
   "count(*) FROM jobs WHERE state = 'waiting'": [2],
   "count(*) FROM jobs WHERE state = 'failed'": [1],

@@ -9,7 +9,7 @@ import { preloaded } from './preloaded.ts'
 
 const folder = new URL('../../../src/core/checks/kinds', import.meta.url).pathname
 
-/** What a file imports at once, and what it imports when it is due; types left aside. */
+/** The modules that a file imports at once, and those that it imports on first use, without types. */
 function importsOf(file: string): { readonly atOnce: readonly string[]; readonly whenDue: readonly string[] } {
   const code = readFileSync(file, 'utf8')
     .replace(/\/\*[\s\S]*?\*\//g, '')

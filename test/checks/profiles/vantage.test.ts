@@ -19,7 +19,7 @@ import { soundVantage, testWorkflow, type VantageState, vantage } from '../../su
 const yaml = (port: number, more = ''): string =>
   `types:\n  XcodeV:\n    - profile: vantage\n      host: 127.0.0.1\n      port: ${port}\n${more}`
 
-/** What fails and what warns of a domain that is well but for a change. */
+/** The failures and warnings of a domain that is well but for a change. */
 async function look(change: (state: VantageState) => void, mode: 'Basic' | 'Standard' | 'Advanced' = 'Advanced') {
   const state = soundVantage()
   change(state)

@@ -56,7 +56,10 @@ export type WorkflowCommand = {
   readonly data: string
 }
 
-/** What GitHub's runner obeys in one line of output: the form at the line's start, else the older one anywhere. */
+/**
+ * The command that GitHub's runner obeys in one line of output: the form at the line's start, else the older one
+ * anywhere.
+ */
 export function workflowCommand(line: string): WorkflowCommand | undefined {
   const knownCommand =
     /^(error|warning|notice|debug|add-mask|set-output|set-env|add-path|stop-commands|group|endgroup|echo)$/

@@ -17,7 +17,7 @@ const entryOf = (response: HealthCheckResponse): Entry => ({
   Response: response,
 })
 
-/** What a foreign server says: a text of which every place where it may say anything gets a part. */
+/** The answer of a foreign server: each place for text in it has a part of `text`. */
 function saying(text: string): Entry {
   const part = text.slice(0, Math.ceil(text.length / 6))
   return entryOf({

@@ -266,7 +266,7 @@ describe('for any run', () => {
     flags: fc.record({ IncludeServerStateInformation: fc.boolean(), SuppressDeploymentErrors: fc.boolean() }),
   })
 
-  /** What the document of the interface has a place for. */
+  /** The members that the document of the interface has. */
   const summaryOf = ({ name, level, results }: MonitorReading) => ({
     name,
     level,

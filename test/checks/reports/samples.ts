@@ -214,7 +214,7 @@ export const refused: Entry = {
   Error: { code: 'Unauthorized', exitCode: 4, message: 'Not Authenticated', hints: ['svc login'] },
 }
 
-/** What another implementation of the interface may send: no fault lines, no results, extra words. */
+/** An answer that another implementation of the interface may send: no fault lines, no results, extra words. */
 export const foreign = entry('Batch', 'Standard', 3, {
   Status: 'Failure',
   StatusMessage: 'Batch node 3 is down',

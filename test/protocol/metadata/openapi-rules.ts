@@ -1,6 +1,6 @@
 /**
- * What OpenAPI 3.1 asks of the parts of a document that ours is made of, as a JSON Schema of our own; nothing else may
- * be in them.
+ * The demands of OpenAPI 3.1 on the parts of a document that ours consists of, as a JSON Schema of our own; nothing
+ * else may be in them.
  */
 const text = { type: 'string', minLength: 1 }
 const ref = (name: string) => ({ $ref: `#/$defs/${name}` })

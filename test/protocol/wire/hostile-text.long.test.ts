@@ -127,7 +127,7 @@ const readers: Readonly<Record<string, Reader>> = {
   'an Accept header': { read: (text) => negotiate({ method: 'GET', accept: text }), upTo: 1e4, texts: inHeaders },
 }
 
-/** What is refused is read all the same. */
+/** Reads a text that may be refused: a fault counts as read. */
 const ignoringFaults =
   (read: (text: string) => unknown) =>
   async (text: string): Promise<void> => {

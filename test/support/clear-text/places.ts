@@ -64,15 +64,15 @@ export type ClearTextRow = {
    */
   readonly monitor: (host: string, port: number, web: string) => Readonly<Record<string, unknown>>
   readonly bare?: true
-  /** What a peer says to get a credential. */
+  /** Asks the client for a credential, as a hostile peer does. */
   readonly entice: (...of: [...Parameters<Behaviour>, port: number]) => void
   /** Why no credential goes in clear to loopback either. */
   readonly never?: string
-  /** What the failure says. */
+  /** The message of the failure. */
   readonly says: RegExp
 }
 
-/** What became of one row at one place. */
+/** The outcome of one row at one place. */
 export type ClearTextCase = {
   readonly row: string
   readonly place: string
@@ -349,7 +349,7 @@ export type ProgramRow = {
   readonly stdin?: string
   readonly env?: Readonly<Record<string, string>>
   readonly entice: ClearTextRow['entice']
-  /** What it says where nothing is sent. */
+  /** The message where nothing is sent. */
   readonly says: RegExp
 }
 export type ProgramAnswer = {

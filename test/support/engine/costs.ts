@@ -14,7 +14,7 @@ type Settings = Readonly<Record<string, unknown>>
 export type CountingPeer = {
   /** A name for each set of settings that is measured. */
   readonly cases: Readonly<Record<string, Settings>>
-  /** What has come since the start, once all sessions have ended. Not counted by svc. */
+  /** The cost since the start, once all sessions have ended. Not counted by svc. */
   readonly counted: () => Promise<Cost> | Cost
   /** The checks that may not fail; all without it. */
   readonly checks?: readonly string[]
@@ -23,7 +23,7 @@ export type CountingPeer = {
 }
 export type CostRow = {
   readonly kind: KindName
-  /** What is simulated, if no real server can be had. */
+  /** The simulated part, if no real server can be had. */
   readonly simulated?: string
   readonly start: () => Promise<CountingPeer>
 }

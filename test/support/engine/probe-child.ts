@@ -15,7 +15,7 @@ const misbehaving: Record<string, Probe> = {
   echo: async (input) => input,
   environment: async () => process.env,
   block: async () => block(),
-  tells: async () => {
+  reports: async () => {
     process.stderr.write(`${process.pid} ${grandchild()}\n`)
     return block()
   },

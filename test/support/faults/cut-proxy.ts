@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 
 /** Who a connection through the proxy is with: the client that came, or the server behind. */
 export type Side = 'client' | 'server'
-/** What one side notices of a broken connection: RST, FIN, or nothing at all. */
+/** The signs of a broken connection at one side: RST, FIN, or nothing at all. */
 export type Break = 'reset' | 'end' | 'silence'
 
 export type Breaks = { readonly client: Break; readonly server: Break }

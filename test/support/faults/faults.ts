@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 
-/** What a peer does with a connection. */
+/** The behaviour of a peer on a connection. */
 export type Behaviour = (socket: Socket) => void
 
 export type Peer = {
@@ -134,7 +134,7 @@ export const redirectLoop: Behaviour = replies((request) =>
   http(302, '', { Location: request.startsWith('GET /a') ? '/b?token=abcd' : '/a' }),
 )
 
-/** What would clear a terminal, set its title, colour it and ring. */
+/** Sequences that would clear a terminal, set its title, colour it and ring. */
 export const escapeSequences = '\x1b[2J\x1b]0;owned\x07\x1b[31mred\x1b[0m\x07\x9b1m\x00\u202egnp'
 
 function later(socket: Socket, ms: number, act: () => void): void {

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 
-/** What a flood of pipelined requests that nobody reads costs a real `svc serve`. Milliseconds, MiB. */
+/** The cost of a flood of pipelined requests with unread answers for a real `svc serve`. Milliseconds, MiB. */
 export type FloodAnswer = {
   /** 99 of 100 answers to `/livez` on a connection of its own took no longer, before and during the flood. */
   readonly before: number

@@ -54,7 +54,7 @@ function replace(owner: object, name: string, make: (real: Method) => Method): v
   if (typeof real === 'function') Reflect.set(owner, name, make(real as Method))
 }
 
-/** What takes a path: a descriptor that is open already is not in want of one. */
+/** Functions that take a path: a descriptor that is open already needs none. */
 const paths = [
   ...['access', 'chmod', 'link', 'lstat', 'mkdir', 'mkdtemp', 'open', 'opendir', 'readdir', 'readFile', 'readlink'],
   ...['realpath', 'rename', 'rm', 'stat', 'statfs', 'symlink', 'unlink', 'writeFile'],

@@ -35,7 +35,10 @@ const isRed = ({ prtg: { error, result = [] } }: PrtgDocument): boolean =>
       (/Status/.test(channel) && value > 1),
   )
 
-/** What differs from the table of gates: the exit code, the reason, or a verdict that is green although the code is not. */
+/**
+ * The difference from the table of gates: the exit code, the reason, or a verdict that is green although the code is
+ * not.
+ */
 export function gateFailure(
   combination: Combination,
   { argv, env }: GateCommand,

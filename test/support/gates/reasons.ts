@@ -1,6 +1,8 @@
 import type { Reason } from '../../../tools/gates/rules.ts'
 
-/** What the output of `svc health` says for each reason, in every format but that of Prometheus, which has no text. */
+/**
+ * The text in the output of `svc health` for each reason, in every format but that of Prometheus, which has no text.
+ */
 export const reasonTexts: Readonly<Record<Reason, RegExp>> = {
   healthy: /./,
   'only itself': /no App server is configured|App: no server configured|only svc itself was checked/,

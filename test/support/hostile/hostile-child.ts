@@ -46,7 +46,7 @@ type Push = (this: Socket, chunk: Buffer | null, encoding?: BufferEncoding) => b
 const prototype = Socket.prototype as unknown as { push: Push }
 const push = prototype.push
 
-/** What has arrived at each socket and has not been passed on. */
+/** The chunks that each socket has received and has not passed on. */
 const arrived = new WeakMap<Socket, { chunks: (Buffer | null)[]; at: number }>()
 
 /** Passes on one byte in each turn of the event loop, as if every byte had come in a segment of its own. */
@@ -138,7 +138,7 @@ function work(ms: number): void {
   while (processorMs() < end);
 }
 
-/** What the test must find, and what it must not: reads a text to its end. */
+/** Reads a text to its end, as a planted reader: the test must find some of these, and must not find others. */
 async function planted(port: unknown, reader: PlantedReader): Promise<readonly Result[]> {
   let received = Buffer.alloc(0)
   let bytes = 0

@@ -2,7 +2,7 @@ import { describeHostile, excessiveGrowth, ofSize, sizesUpTo } from './growth.ts
 import type { SourcePattern } from './source-patterns.ts'
 import { hostileTextsFor } from './texts.ts'
 
-/** What the parent hears of each pattern when it is through, in the order of the list. */
+/** The report to the parent about each pattern that is complete, in the order of the list. */
 export type PatternReport = { readonly texts: number; readonly problem: string | undefined }
 
 const sizes = sizesUpTo(1e5)

@@ -5,7 +5,7 @@ import type { HostileReport, HostileRun } from './hostile-child.ts'
 export type HostileRunner = {
   /** Runs a kind in the child. Throws when the child cannot, or when it does not answer within `ms`. */
   readonly run: (run: HostileRun, ms: number) => Promise<HostileReport>
-  /** What the process has written to its standard output and standard error. */
+  /** The text on the standard output and standard error of the process. */
   readonly output: () => string
   readonly close: () => Promise<void>
 }

@@ -54,7 +54,7 @@ export const commandsIn = (output: string): readonly string[] =>
     Object.entries(runners).flatMap(([name, runner]) => runner.commandsIn(text).map((each) => `${name}: ${each}`)),
   )
 
-/** What the reproduction of the case answers: a command of each runner that only writes to the log. */
+/** The answer of the reproduction of the case: a command of each runner that only writes to the log. */
 export const harmless = "A ##vso[task.debug]hello ##teamcity[message text='hello'] ##[debug]hello ::debug::hello"
 
 /** Commands and parts of commands, blanks, and what is removed or wraps. */

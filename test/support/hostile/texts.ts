@@ -1,7 +1,7 @@
 import { type AST, RegExpParser } from '@eslint-community/regexpp'
 import type { Hostile } from './growth.ts'
 
-/** What hostile peers repeat, whatever they talk to. */
+/** The units that hostile peers repeat, whatever their client is. */
 export const hostileUnits = [
   ' ',
   '\t',
@@ -106,7 +106,7 @@ export function hostileTextsFor(source: string, flags: string): readonly Hostile
     if (unit !== '') texts.set(JSON.stringify([lead, unit, end]), { lead, unit, end })
   }
 
-  /** What a node takes, as far as looking around does not matter: the shortest first. */
+  /** Texts that a node matches, as far as lookarounds do not matter: the shortest first. */
   const examples = (node: AST.Element | AST.Alternative): readonly string[] => {
     switch (node.type) {
       case 'Alternative':

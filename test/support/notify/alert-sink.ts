@@ -16,7 +16,7 @@ export type AlertSink = AsyncDisposable & {
   readonly of: (status: ReceivedAlert['status'], item: RegExp) => readonly ReceivedAlert[]
 }
 
-/** What an alert is about: the name of its monitor and its item. */
+/** The subject of an alert: the name of its monitor and its item. */
 export const itemOf = ({ labels }: ReceivedAlert): string => `${labels.monitor} ${labels.item ?? ''}`
 
 export async function alertSink(): Promise<AlertSink> {

@@ -23,7 +23,7 @@ const opened = async (name: string): Promise<OpenedReceiver> => {
   }
   const context = { server: 'prod', version: '0', files: filesWithin(30_000), now, warn: () => {} }
   const receiver = await openReceiver(config, context)
-  return { receiver, rules: { name, folds: name === 'folds', remindMs: Number.POSITIVE_INFINITY, wants: () => true } }
+  return { receiver, rules: { name, folds: name === 'folds', remindMs: Number.POSITIVE_INFINITY, accepts: () => true } }
 }
 
 const data = await openData({ store, create: true })

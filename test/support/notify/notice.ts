@@ -53,4 +53,4 @@ export async function openedProgram(
 }
 
 /** For parts whose watchdog does not matter. */
-export const neverWatching = { vouches: (): boolean => false, followBacklog: (): void => {} }
+export const neverWatching = { isSteady: (): boolean => false, followBacklog: (): void => {} }

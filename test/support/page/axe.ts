@@ -8,8 +8,8 @@ type Violation = {
 }
 
 /**
- * What axe-core finds on a page, one line for each element: all of its rules, of every impact. Runs beside the page, whose
- * policy allows no script.
+ * The findings of axe-core on a page, one line for each element: all of its rules, of every impact. Runs beside the
+ * page, whose policy allows no script.
  */
 export async function axeFindings(page: Page): Promise<readonly string[]> {
   await page.evaluate(axe.source)

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Answered, ask } from './serve-node.ts'
 
-/** What callers may get from now on, beside 200. */
+/** The answers that callers may get from now on, beside 200. */
 export type CallPhase = { readonly name: string; readonly roleCalls: readonly number[] }
 
 type Kind = 'role call' | 'health'

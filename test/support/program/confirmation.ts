@@ -59,7 +59,7 @@ export type HistoryIncident = {
   readonly message: string
 }
 
-/** What a server that watches by itself shows of its monitors, by their names. */
+/** The monitors of a server that watches by itself, by their names. */
 export type Watch = {
   /** Whether all checks of a monitor are well in their latest results. Undefined: it has none. */
   readonly isWell: (monitor: string) => Promise<boolean | undefined>

@@ -8,12 +8,14 @@ import { commands } from '../../../src/registry.ts'
 const ajv = new Ajv2020({ strict: true, strictRequired: false, allowUnionTypes: true, allErrors: true })
 ajv.addFormat('date-time', /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
 
-/** What every command prints for scripts, by its name. */
+/** The output of every command for scripts, by its name. */
 export const answers: ReadonlyMap<string, CommandAnswer> = new Map(
   (await answersOf(commands)).map((answer) => [answer.name, answer]),
 )
 
-/** What contradicts the JSON Schema of a command, `error` for a failure. A member that it lacks is an error, too. */
+/**
+ * The contradictions to the JSON Schema of a command, `error` for a failure. A member that it lacks is an error, too.
+ */
 export function schemaErrors(name: string, document: unknown): readonly ErrorObject[] {
   const schema = name === 'error' ? objectOf({ error: errorShape }) : answers.get(name)?.schema()
   if (schema === undefined) throw new Error(`svc ${name} has no JSON Schema`)

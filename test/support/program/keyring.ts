@@ -9,9 +9,9 @@ const absent = programs.filter((name) => spawnSync('sh', ['-c', `command -v ${na
 export const keyringMissing = absent.length > 0 ? `not installed: ${absent.join(', ')}` : undefined
 
 export type Session = {
-  /** What leads a process to it. */
+  /** The environment that leads a process to it. */
   readonly env: Readonly<Record<string, string>>
-  /** What secret-tool, another program than ours, finds there; undefined for nothing. */
+  /** The secret that secret-tool, a program of others, finds there; undefined for none. */
   readonly lookup: (service: string, username: string) => string | undefined
   readonly close: () => Promise<void>
 }

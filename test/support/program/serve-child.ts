@@ -10,7 +10,7 @@ import { compiledCode } from './compiled-code.ts'
 export const entry = new URL('../../../bin/run.js', import.meta.url).pathname
 
 export type ServeProcess = {
-  /** What was spawned: svc itself, or what `command` put before it. */
+  /** The child process: svc itself, or the program that `command` put before it. */
   readonly child: ChildProcess
   readonly url: string
   /** Sends SIGTERM to svc and waits for its end; gives its exit code, or the signal that ended it. */

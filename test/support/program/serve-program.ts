@@ -24,7 +24,7 @@ export type ServeProcess = {
   /** Its svc.yaml. */
   readonly config: string
   readonly signal: (name: NodeJS.Signals) => void
-  /** What it has written to its log. */
+  /** The text of its log. */
   readonly log: () => string
   /** SIGTERM; gives the exit code. */
   readonly stop: () => Promise<number | null>

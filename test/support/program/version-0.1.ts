@@ -10,7 +10,7 @@ export const everyKind = '25350209377a13b0b9fdb74cb5b16df686bc8c7c:test/snapshot
 
 const root = new URL('../../..', import.meta.url).pathname
 
-/** What git prints. Throws where it fails. */
+/** The output of git. Throws where it fails. */
 export const git = (...args: readonly string[]): Buffer =>
   execFileSync('git', args, { cwd: root, maxBuffer: 64 * 2 ** 20, stdio: ['ignore', 'pipe', 'ignore'] })
 

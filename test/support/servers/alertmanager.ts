@@ -44,7 +44,7 @@ export type AlertmanagerServer = {
   readonly alerts: () => Promise<readonly ShownAlert[]>
   /** All silences, those that are over included. */
   readonly silences: () => Promise<readonly ShownSilence[]>
-  /** What a person does in its page: creates a silence, or changes the one with this id. Gives the id. */
+  /** Creates a silence, or changes the one with this id, as a person does in its page. Returns the id. */
   readonly postSilence: (silence: Omit<Partial<ShownSilence>, 'status' | 'updatedAt'>) => Promise<string>
   /** The button Expire of its page. */
   readonly expireSilence: (id: string) => Promise<void>

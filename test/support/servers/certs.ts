@@ -3,11 +3,11 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** What is missing for `makeCertificates`, for `suiteWith`. */
+/** The missing program of `makeCertificates`, for `suiteWith`. */
 export const opensslMissing = (): string | undefined =>
   spawnSync('openssl', ['version']).status === 0 ? undefined : 'the program openssl is not installed'
 
-/** What a TLS server needs: `cert` is the chain that it shows, its own certificate first. */
+/** The certificate and key of a TLS server: `cert` is the chain that it shows, its own certificate first. */
 export type ServerCertificate = {
   readonly key: string
   readonly cert: string

@@ -12,7 +12,7 @@ import { freePort, remove } from './server.ts'
 export type FtpServer = {
   readonly port: number
   readonly address: string
-  /** What `/` of a session is. */
+  /** The folder that is `/` of a session. */
   readonly root: string
   /** The passwords of all sign-ins. */
   readonly passwords: () => readonly string[]
@@ -55,7 +55,7 @@ export type FtpScript = {
   readonly banner?: string
   /** Command → its reply (lines without their end), or nothing. */
   readonly answers?: Readonly<Record<string, Answer>>
-  /** What a data connection gets after LIST, MLSD or RETR, and how that ends; without it: `listing` and 226. */
+  /** Sends to a data connection after LIST, MLSD or RETR, and ends it; without it: `listing` and 226. */
   readonly data?: (data: Socket, control: Socket) => void
   readonly listing?: string
   /** Given back for RETR instead of what was stored. */

@@ -11,7 +11,7 @@ export type FtpServer = {
   readonly port: number
   readonly username: string
   readonly password: string
-  /** What `/` of a session is, or the home folder of the account. */
+  /** The folder that is `/` of a session, or the home folder of the account. */
   readonly home: string
   readonly remove: () => Promise<void>
 }

@@ -45,7 +45,7 @@ export async function grpcServer(fill: (server: Server) => void, tls?: ServerCer
 export const healthServer = (statuses: ServingStatusMap, tls?: ServerCertificate): Promise<GrpcServer> =>
   grpcServer((server) => new HealthImplementation(statuses).addToServer(server), tls)
 
-/** What a call of Check is answered with: undefined for SERVING. */
+/** The refusal of a call of Check: undefined for SERVING. */
 export type Refusal = { readonly code: number; readonly details: string } | undefined
 
 /** Its health service answers each call as `check` says. */

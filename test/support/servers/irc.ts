@@ -18,7 +18,7 @@ export const ircRelayMissing =
 export type IrcRelay = {
   /** Where it takes webhooks for the channel #ops. */
   readonly url: string
-  /** What the members of the channel read. */
+  /** The lines that the members of the channel read. */
   readonly lines: () => readonly string[]
   readonly remove: () => Promise<void>
 }

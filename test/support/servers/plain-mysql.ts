@@ -3,7 +3,7 @@ import { createConnection } from 'mysql2/promise'
 /** The password of the account `shop`, which the tests create for a program that uses a database. */
 export const plainPassword = 'correct horse'
 
-/** What a program that uses the database gets: `ok`, the error of the server, or `no reply within 2 s`. */
+/** The reply to a program that uses the database: `ok`, the error of the server, or `no reply within 2 s`. */
 export async function plainReply(port: number, sql: string, user = 'shop'): Promise<string> {
   try {
     const one = await createConnection({ host: '127.0.0.1', port, user, password: plainPassword })

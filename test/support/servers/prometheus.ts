@@ -23,7 +23,7 @@ export type PrometheusServer = Running & {
   /** The instant value of an expression. */
   readonly query: (expression: string) => Promise<readonly Series[]>
   readonly alerts: () => Promise<readonly Alert[]>
-  /** What became of the last scrape of each target: empty where it was taken. */
+  /** The error of the last scrape of each target: empty where the scrape succeeded. */
   readonly scrapeErrors: () => Promise<readonly string[]>
   /** Ends it and removes its data. */
   readonly remove: () => Promise<void>

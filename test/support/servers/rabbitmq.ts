@@ -34,7 +34,10 @@ export type RabbitmqServer = Running & {
   readonly publish: (queue: string, properties?: object) => Promise<void>
   /** A consumer (over STOMP) that acknowledges nothing and takes `prefetch` messages; the caller destroys it. */
   readonly consume: (queue: string, prefetch?: number) => Promise<Socket>
-  /** What a STOMP client gets that sends a message to a queue: `RECEIPT`, `ERROR` with its text, or why it has no answer. */
+  /**
+   * Sends a message to a queue with a STOMP client and returns the reply: `RECEIPT`, `ERROR` with its text, or why it
+   * has no answer.
+   */
   readonly send: (queue: string) => Promise<string>
   readonly ctl: (...args: readonly string[]) => string
   /** Sets the maintenance mode, which ends all connections of clients, or ends that mode. */

@@ -36,7 +36,7 @@ export type RedisOptions = {
   readonly port?: number
   /** Another server that speaks the same protocol, such as valkey-server. Default: redis-server. */
   readonly program?: string
-  /** What its log says once it is as far as the test wants it. */
+  /** The text in its log once it is as far as the test requires. */
   readonly ready?: RegExp
 }
 

@@ -13,7 +13,7 @@ export type SftpOptions = {
   readonly method?: 'password' | 'keyboard-interactive'
   readonly files?: Readonly<Record<string, SftpFile>>
   readonly readOnly?: boolean
-  /** What is stored instead of what is written. */
+  /** The stored bytes in place of the written ones. */
   readonly spoil?: (bytes: Buffer) => Buffer
   /** Names of every answer to a listing, for ever. */
   readonly endless?: readonly string[]
@@ -27,7 +27,7 @@ export type SftpServer = {
   readonly address: string
   readonly hostKey: string
   readonly files: Map<string, SftpFile>
-  /** Every password that was heard. */
+  /** Every password that it received. */
   readonly input: () => readonly string[]
   /** How many sign-ins were tried, those without a credential aside. */
   readonly tries: () => number

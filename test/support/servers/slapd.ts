@@ -142,7 +142,7 @@ export async function startSlapd({
 const [ldapModify, ldapSearch] = [findProgram('ldapmodify'), findProgram('ldapsearch')]
 export const ldapClientMissing = ldapModify === undefined ? 'ldap-utils is not installed' : undefined
 
-/** What a plain client gets for changes in LDIF: its exit code, which is the result code of LDAP, and what it prints. */
+/** Makes changes in LDIF with a plain client: its exit code, which is the result code of LDAP, and its output. */
 export function modify(url: string, who: typeof admin, ldif: string): { readonly code: number; readonly text: string } {
   const args = ['-x', '-H', url, '-D', who.user, '-w', who.password]
   const { status, stdout, stderr } = spawnSync(ldapModify ?? '', args, {
@@ -159,7 +159,7 @@ export function mustModify(url: string, who: typeof admin, ldif: string): void {
   if (code !== 0) throw new Error(`ldapmodify ended with ${code}: ${text}`)
 }
 
-/** What a plain client reads of one entry, in LDIF; empty if it gets nothing. */
+/** The LDIF that a plain client reads of one entry; empty if it gets none. */
 export function readEntry(url: string, who: typeof admin, entry: string): string {
   const args = ['-x', '-LLL', '-H', url, '-D', who.user, '-w', who.password, '-s', 'base', '-b', entry, '*', '+']
   return spawnSync(ldapSearch ?? '', args, { encoding: 'utf8', timeout: 60_000 }).stdout

@@ -4,7 +4,7 @@ import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
 
 export type SmtpPeer = {
   readonly port: number
-  /** What was asked of it, e.g. `AUTH PLAIN monitor`, `MAIL a@b`, `RCPT c@d`, `DATA`. */
+  /** The requests that it got, e.g. `AUTH PLAIN monitor`, `MAIL a@b`, `RCPT c@d`, `DATA`. */
   readonly requests: readonly string[]
   /** How many connections are open. */
   readonly open: () => number

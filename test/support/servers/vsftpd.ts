@@ -16,7 +16,7 @@ export const vsftpdMissing =
 export type Vsftpd = {
   readonly port: number
   readonly address: string
-  /** What `/` of a session is; `incoming` in it may be written. */
+  /** The folder that is `/` of a session; `incoming` in it is writable. */
   readonly root: string
   readonly incoming: string
   /** Processes that serve a connection. */

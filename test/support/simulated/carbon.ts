@@ -1,6 +1,6 @@
 import { type Peer, peer } from '../faults/faults.ts'
 
-/** What a simulated Carbon Coder is like. Times are ms since 1970. */
+/** The state of a simulated Carbon Coder. Times are ms since 1970. */
 export type CarbonState = {
   success: 'TRUE' | 'FALSE'
   enabled: 0 | 1

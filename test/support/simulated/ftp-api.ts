@@ -13,7 +13,7 @@ export type Reply = {
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>
 }
-/** What it says in place of its ordinary answer; undefined: that. `silence`: nothing, ever. */
+/** The reply in place of its ordinary one; undefined: the ordinary one. `silence`: nothing, ever. */
 export type Instead = (request: string) => Reply | 'silence' | undefined
 
 /** The password that svc's account signs in with. */

@@ -21,7 +21,7 @@ const answer = (Status: 'Success' | 'Failure', StatusMessage: string): string =>
 const refusal = (ErrorCode: string, Message: string): string =>
   JSON.stringify({ ResponseStatus: { ErrorCode, Message } })
 
-/** What each path answers: its HTTP status and its body. */
+/** The answer of each path: its HTTP status and its body. */
 const answers = {
   healthy: [200, answer('Success', '200 in 43 ms')],
   warning: [200, answer('Success', 'warning: certificate expires in 12 d')],

@@ -13,7 +13,7 @@ export const member = (name: string, state: number, stateStr: string, more: Docu
   optimeDate: new Date(now),
   ...more,
 })
-/** What a healthy primary of three answers. */
+/** The answers of a healthy primary of three. */
 export const set: Readonly<Record<string, Document>> = {
   replSetGetStatus: {
     set: 'rs0',
@@ -39,7 +39,7 @@ export const set: Readonly<Record<string, Document>> = {
     ok: 1,
   },
 }
-/** What nodes in several roles answer to hello. */
+/** The answers of nodes in several roles to hello. */
 export const hello = {
   primary: { setName: 'rs0', isWritablePrimary: true, secondary: false, primary: 'db1:27017', me: 'db1:27017' },
   secondary: { setName: 'rs0', isWritablePrimary: false, secondary: true, primary: 'db1:27017', me: 'db2:27017' },

@@ -28,7 +28,7 @@ export type MongoPeer = Peer & {
   readonly signIns: () => { readonly attempts: number; readonly right: number }
 }
 
-/** What a sound node says of itself. */
+/** The answer of a sound node about itself. */
 export const hello = {
   helloOk: true,
   isWritablePrimary: true,

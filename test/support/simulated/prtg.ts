@@ -1,7 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 
 /**
- * What PRTG's manual says of the JSON of an EXE/Script Advanced sensor ("Custom Sensors", Paessler): its members, their
+ * The JSON, by PRTG's manual, of an EXE/Script Advanced sensor ("Custom Sensors", Paessler): its members, their
  * values, and the maximum numbers of characters and channels. PRTG itself is no free software, so no test runs it.
  */
 const flag = { enum: [0, 1] }

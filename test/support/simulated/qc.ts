@@ -2,13 +2,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { type HttpPeer, httpPeer, pages } from './http-peer.ts'
 
-/** What a simulated quality control of files is like; no product's interface is public. */
+/** The state of a simulated quality control of files; no product's interface is public. */
 export type QcState = {
   expires: Date
   freeSeats: number
   workers: { state: string }[]
   tasks: { state: string; updated: string }[]
-  /** What it makes of a clip. */
+  /** Returns the verdict on a clip. */
   verdict: (file: string) => string
   /** How often a job is read before it ends. */
   looks: number

@@ -2,7 +2,7 @@
 export type Generation = '5.8' | '6.9' | '8.1' | '10.1'
 export const generations: readonly Generation[] = ['5.8', '6.9', '8.1', '10.1']
 
-/** What tells them apart: 5.8 as recorded, the others as their behaviour is known. */
+/** The differences between them: 5.8 as recorded, the others as their behaviour is known. */
 export type Traits = {
   readonly names: 'Pascal' | 'camel'
   readonly dates: 'Date(ms)' | 'ISO'
@@ -21,7 +21,7 @@ export type Traits = {
   /** Successful answers have an empty ResponseStatus. */
   readonly emptyStatus: boolean
   /** A POST without a length is refused with 411. */
-  readonly wantsLength: boolean
+  readonly requiresLength: boolean
   /** Session cookies for everybody who asks anything. */
   readonly cookiesForAll: boolean
 }
@@ -36,7 +36,7 @@ export const traits: Record<Generation, Traits> = {
     deletes: true,
     lost: '404',
     emptyStatus: true,
-    wantsLength: true,
+    requiresLength: true,
     cookiesForAll: true,
   },
   '6.9': {
@@ -49,7 +49,7 @@ export const traits: Record<Generation, Traits> = {
     deletes: true,
     lost: '',
     emptyStatus: false,
-    wantsLength: false,
+    requiresLength: false,
     cookiesForAll: true,
   },
   '8.1': {
@@ -62,7 +62,7 @@ export const traits: Record<Generation, Traits> = {
     deletes: false,
     lost: '',
     emptyStatus: false,
-    wantsLength: false,
+    requiresLength: false,
     cookiesForAll: true,
   },
   '10.1': {
@@ -75,7 +75,7 @@ export const traits: Record<Generation, Traits> = {
     deletes: false,
     lost: '',
     emptyStatus: false,
-    wantsLength: false,
+    requiresLength: false,
     cookiesForAll: false,
   },
 }

@@ -194,7 +194,7 @@ export async function replay(options: ReplayOptions): Promise<Replay> {
 
   function reply(request: ReplayRequest): Reply {
     const { method, path, headers } = request
-    if (how.wantsLength && method === 'POST' && headers['content-length'] === undefined) {
+    if (how.requiresLength && method === 'POST' && headers['content-length'] === undefined) {
       return { status: 411, text: '<h1>Length Required</h1>', type: 'text/html; charset=utf-8' }
     }
     if (options.refuses === 'with a login page') {

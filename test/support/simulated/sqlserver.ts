@@ -3,9 +3,9 @@ import type { TdsAnswer } from './tds.ts'
 /** Pages of 8 KiB in a GiB. */
 export const GiB = 1024 ** 3 / 8_192
 
-/** What a server whose clock is off by so many milliseconds would answer. */
+/** The answer of a server whose clock is off by so many milliseconds. */
 export const clockAt = (ms: number) => [{ at: Date.now() + ms }]
-/** What a healthy server would answer: a part of each statement, and its rows. */
+/** The answers of a healthy server: a part of each statement, and its rows. */
 export const healthy: Readonly<Record<string, readonly Readonly<Record<string, string | number | null>>[]>> = {
   'SELECT 1 AS one': [{ one: 1 }],
   'state_desc AS state FROM sys.databases': [

@@ -1,7 +1,7 @@
 import { text } from 'node:stream/consumers'
 import { type HttpPeer, httpPeer, pages } from './http-peer.ts'
 
-/** What a simulated Vantage domain is like. Times are ms since 1970. */
+/** The state of a simulated Vantage domain. Times are ms since 1970. */
 export type VantageState = {
   online: boolean
   load: number

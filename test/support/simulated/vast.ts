@@ -1,6 +1,6 @@
 import { type HttpPeer, httpPeer } from './http-peer.ts'
 
-/** What a simulated ad server answers, by path; `{origin}` becomes its own. Anything else is 404. */
+/** The answers of a simulated ad server, by path; `{origin}` becomes its own. Anything else is 404. */
 export type VastState = {
   documents: Record<string, string>
   media: Record<string, { readonly type: string; readonly status?: number; readonly silent?: boolean }>

@@ -259,7 +259,7 @@ export function signInOf(
 }
 export type SignInMade = ReturnType<typeof signInOf>
 
-/** What a rotation puts in the place of a refresh token. */
+/** The successor with which a rotation replaces a refresh token. */
 export function successorOf({ access, refresh }: SignInMade, sealed = `sealed ${randomUUID()}`) {
   const hash = (): string => randomBytes(32).toString('hex')
   return { access: { ...access, hash: hash() }, refresh: { ...refresh, hash: hash() }, sealed }

@@ -39,7 +39,7 @@ export type Load = {
   readonly acknowledged: readonly Acknowledged[]
   /** The ids of all role changes that were sent. */
   readonly sent: ReadonlySet<string>
-  /** What each writer's account may hold: several lists while the outcome of a change is unknown. */
+  /** The roles that each writer's account may hold: several lists while the outcome of a change is unknown. */
   readonly possible: () => ReadonlyMap<string, readonly Roles[]>
   /** From now to the first 200: for a question sent from now on, and for a role change. */
   readonly recovery: () => Promise<{ readonly answer: Late; readonly changeMs: number }>

@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
 /**
- * What `work` comes to, for work that only its own deadline can end. It fails when `times` timers of that length, each
- * set after the one before has fired, end first. No milliseconds are compared: a machine that stalls delays these timers
- * as much as the work, so the order in which the two end shows whether the deadline was honoured.
+ * The outcome of `work`, for work that only its own deadline can end. It fails when `times` timers of that length, each
+ * set after the one before has fired, end first. No milliseconds are compared: a machine that stalls delays these
+ * timers as much as the work, so the order in which the two end shows whether the deadline was honoured.
  *
  * @param deadlineMs the deadline of the work, in milliseconds
  */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-/** What no package of the operating system brings: it gets a note, and not a failure. */
+/** The requirements that no package of the operating system contains: they get a note, and not a failure. */
 const beyondInstalling = /\bneeds? root\b|\bMaven Central\b|\bpackage index\b|\bGo module\b/
 
 /**

@@ -1,10 +1,10 @@
 import { connect, type Socket } from 'node:net'
 
-/** What came back on one connection until it ended. */
+/** The bytes that came back on one connection until it ended. */
 export type Outcome = {
   /** Of every complete answer, in order: head and body, where `Content-Length` says that all of it came. */
   readonly answers: readonly { readonly status: number; readonly head: string; readonly body: string }[]
-  /** What was left over: an answer that broke off. */
+  /** The rest: an answer that broke off. */
   readonly rest: string
   /** The error code of the connection, such as ECONNRESET. */
   readonly error: string | undefined

@@ -19,8 +19,8 @@ export type Document = Json & {
 }
 
 /**
- * What a server with these options describes: at /openapi-all.json everything that it answers, at /openapi.json each
- * operation once.
+ * The descriptions of a server with these options: at /openapi-all.json everything that it answers, at /openapi.json
+ * each operation once.
  */
 export async function describedBy(label: Parameters<typeof describedAt>[1], write = openapiAll) {
   const document = write(await describedAt('http://localhost', label)) as Document
@@ -83,7 +83,7 @@ export async function describedBy(label: Parameters<typeof describedAt>[1], writ
     return check(value) ? undefined : ajv.errorsText(check.errors, { separator: '; ' })
   }
 
-  /** What the document says of an answer; undefined when it says nothing. */
+  /** The description of an answer in the document; undefined without one. */
   function responseTo(method: string, target: string, status: number): Response | undefined {
     const described = operationAt(method, target)
     const response = described ? (described.responses[status] ?? atLarge(described, status)) : refused(status)
@@ -124,7 +124,7 @@ const atLarge = ({ responses }: Operation, status: number): Response | undefined
 const refused = (status: number): Response | undefined =>
   status >= 400 ? { $ref: '#/components/responses/ErrorResponsedefault' } : undefined
 
-/** What a path with parameters fits. */
+/** The pattern of the targets that a path with parameters matches. */
 function patternOf(path: string): RegExp {
   const pattern = path
     .toLowerCase()
@@ -153,5 +153,5 @@ const usual = { jsonp: true, basic: false, names: 'PascalCase' } as const
 /** With the usual options. */
 export const { document, valid, responseTo, operationAt } = await describedBy(usual)
 
-/** What generators of clients read, with the usual options. */
+/** The document that generators of clients read, with the usual options. */
 export const canonical = await describedBy(usual, openapi)

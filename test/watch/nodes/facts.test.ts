@@ -8,7 +8,10 @@ const answer = { id: 1, reaches: true, node: 'b', epoch: 4 }
 test.each([
   ['of an earlier version', plain],
   ['with its page', { ...plain, url: 'https://a.example.com/' }],
-  ['with opinions', { ...plain, opinions: { questions: [question, { ...question, item: 'x' }], answers: [answer] } }],
+  [
+    'with cross-checks',
+    { ...plain, crossChecks: { questions: [question, { ...question, item: 'x' }], answers: [answer] } },
+  ],
   ['of a later version, with a member more', { ...plain, mood: 'good' }],
 ])('W4 the facts of a node %s are read', (_, facts) => {
   expect(factsIn(JSON.stringify(facts))).toEqual(facts)
@@ -19,9 +22,9 @@ test.each([
   [JSON.stringify({ ...plain, version: null })],
   [JSON.stringify({ ...plain, startedAt: '1' }), JSON.stringify({ ...plain, startedAt: 9e15 })],
   [JSON.stringify({ ...plain, url: 5 }), JSON.stringify({ ...plain, url: null })],
-  [JSON.stringify({ ...plain, opinions: 5 }), JSON.stringify({ ...plain, opinions: {} })],
-  [JSON.stringify({ ...plain, opinions: { questions: [{ ...question, key: 1 }], answers: [] } })],
-  [JSON.stringify({ ...plain, opinions: { questions: [], answers: [{ ...answer, reaches: 1 }] } })],
+  [JSON.stringify({ ...plain, crossChecks: 5 }), JSON.stringify({ ...plain, crossChecks: {} })],
+  [JSON.stringify({ ...plain, crossChecks: { questions: [{ ...question, key: 1 }], answers: [] } })],
+  [JSON.stringify({ ...plain, crossChecks: { questions: [], answers: [{ ...answer, reaches: 1 }] } })],
   [JSON.stringify({ ...plain, version: 'x'.repeat(maxFacts) })],
 ])('W4 facts that no node writes are unreadable, whatever they are (%#)', (...texts) => {
   for (const text of texts) expect(factsIn(text)).toBeUndefined()

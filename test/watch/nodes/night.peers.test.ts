@@ -68,7 +68,7 @@ peerSuite(
     const ports: number[] = []
     const ways = new Map<Name, Way>()
     const nodes = new Map<Name, ServeNode>()
-    /** What nodes have logged that have ended since. */
+    /** The logs of nodes that have ended since. */
     const endedLogs: string[] = []
     /** The faults that were made, by the item of their alerts. */
     const made: string[] = []
@@ -125,12 +125,12 @@ peerSuite(
       return one
     }
     const about = (item: string): RegExp => new RegExp(`${item}( |$)`)
-    const isTold = (item: string) => (): boolean => pager.of('firing', about(item)).length > 0
+    const isPaged = (item: string) => (): boolean => pager.of('firing', about(item)).length > 0
     const isOver = (item: string) => (): boolean => pager.of('resolved', about(item)).length > 0
     const fault = async (one: ProbedPeer): Promise<void> => {
       made.push(one.name)
       one.fail()
-      await wait(isTold(one.name))
+      await wait(isPaged(one.name))
     }
     const signInAgain = async (): Promise<void> => {
       const answer = await signIn({ url: `http://127.0.0.1:${balancer.port}` })
@@ -231,7 +231,7 @@ ${peers.map(monitorOf).join('')}`
       await pause(20_000)
       peer(0).recover()
       await wait(isOver(peer(0).name))
-      await wait(() => isTold(`svc ${lost}`)() && isTold('svc c')())
+      await wait(() => isPaged(`svc ${lost}`)() && isPaged('svc c')())
       // The one comes back, and the other one has a successor.
       await start(lost)
       await start('d')
@@ -280,7 +280,7 @@ ${peers.map(monitorOf).join('')}`
         await wait(() => reloads() > earlier, 30_000)
       }
       await reload('b')
-      await wait(isTold(added.name))
+      await wait(isPaged(added.name))
       await primary.restartInPlace('fast')
       await pause(5_000)
       for (const name of ['d', 'a'] as const) {

@@ -39,7 +39,7 @@ peerSuite(alertmanagerMissing, 'two real Alertmanagers with the shipped configur
   let servers: readonly AlertmanagerServer[] = []
   const receiver = (): string =>
     `{name: am, alertmanager: {urls: [${servers.map(({ url }) => `"${url}"`).join(', ')}]}}`
-  /** What the receivers of Alertmanager heard of a check, `alertname status`. */
+  /** The notifications of a check that the receivers of Alertmanager got, `alertname status`. */
   const news = (path: string, check: string): readonly string[] =>
     messages
       .filter((message) => message.path === path)
@@ -119,7 +119,7 @@ peerSuite(alertmanagerMissing, 'two real Alertmanagers with the shipped configur
     expect(await am.send(over, signal())).toEqual({ what: 'accepted' })
   })
 
-  test("M2 after svc is killed, only the watchdog ends soon, and the dead man's switch hears of it until then", async () => {
+  test("M2 after svc is killed, only the watchdog ends soon, and the dead man's switch gets it until then", async () => {
     const check = 'connect'
     const { receiver: am } = await opened(receiver())
     expect(

@@ -37,7 +37,7 @@ function isPlanted({ name, settings }: AnyReceiverKind): boolean {
 
 type Demand = { readonly what: string; readonly has: (kind: AnyReceiverKind) => boolean }
 
-/** What a kind of receiver has besides its declaration and its line in `receiverKinds`. */
+/** The requirements of a kind of receiver besides its declaration and its line in `receiverKinds`. */
 const demands: readonly Demand[] = [
   {
     what: 'a test test/watch/notify/KIND*.test.ts',

@@ -55,7 +55,7 @@ async function started({ rows, answer }: { rows?: OutboxRows; answer?: () => Req
     })
     await driver.restore()
     driver.use([
-      { receiver, rules: { name: 'chat', folds: true, remindMs: Number.POSITIVE_INFINITY, wants: () => true } },
+      { receiver, rules: { name: 'chat', folds: true, remindMs: Number.POSITIVE_INFINITY, accepts: () => true } },
     ])
     onTestFinished(async () => await driver.close())
     return driver

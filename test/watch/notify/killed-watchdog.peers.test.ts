@@ -13,7 +13,7 @@ import { peerSuite } from '../../support/suite/peer.ts'
 import { until } from '../../support/suite/until.ts'
 
 const waitMs = 180_000
-/** The dead man's switch alerts when it has heard nothing for so long; Alertmanager tells it every 5 s. */
+/** The dead man's switch alerts when it has got nothing for so long; Alertmanager posts to it every 5 s. */
 const switchMs = 20_000
 /** The end of the watchdog, as svc posts it, and the time for which a process that is killed has posted it last. */
 const watchdogMs = 120_000

@@ -84,7 +84,7 @@ const openFor = (lines: readonly Line[], receiver: string): readonly string[] =>
   const over = incidentsIn(lines, receiver, 'resolved')
   return [...incidentsIn(lines, receiver, 'firing')].filter((incident) => !over.has(incident))
 }
-/** Whether each receiver believes what is true at the end: the last incident stands, and no other. */
+/** Whether each receiver shows the truth at the end: the last incident is open, and no other. */
 const isSettled = (lines: readonly Line[]): boolean =>
   receivers.every((receiver) => openFor(lines, receiver).join() === 'last')
 
@@ -96,7 +96,7 @@ test('W23 after 200 kills with -9 while it sends, each fault that stands is told
   for (const { lines } of all) {
     expect(incidentsIn(lines, 'plain', 'firing').size).toBeGreaterThan(5)
     for (const receiver of receivers) {
-      expect(openFor(lines, receiver), `what ${receiver} believes`).toEqual(['last'])
+      expect(openFor(lines, receiver), `what ${receiver} shows`).toEqual(['last'])
       const over = new Set<string>()
       for (const { incident, status, receiver: of } of lines) {
         if (of !== receiver) continue

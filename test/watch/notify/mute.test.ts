@@ -52,7 +52,7 @@ function started(waitMs: number) {
     isHealthy: () => true,
     log: () => {},
   })
-  const rules = { name: 'am', folds: false, remindMs: Number.POSITIVE_INFINITY, wants: () => true }
+  const rules = { name: 'am', folds: false, remindMs: Number.POSITIVE_INFINITY, accepts: () => true }
   driver.use([{ receiver, rules }])
   onTestFinished(async () => await driver.close())
   return {

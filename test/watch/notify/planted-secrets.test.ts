@@ -45,7 +45,7 @@ const hostile = notice(
   { item: inUrl(secrets.inItem), check: inUrl(secrets.inCheck) },
 )
 
-/** What a text shows of a secret, also encoded. */
+/** The parts of a secret that a text shows, also encoded. */
 const leaks = (output: string): readonly string[] =>
   Object.entries(secrets).flatMap(([name, secret]) =>
     [secret, encodeURIComponent(secret), Buffer.from(secret).toString('base64').replace(/=+$/, '')].some((form) =>

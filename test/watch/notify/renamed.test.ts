@@ -57,7 +57,7 @@ test('W23 an incident that stands under another name after a reload is sent unde
   await until(() => isPosted('tcp new'))
 })
 
-test('W23 nobody hears that a monitor is well whose incident has gone on under another name', () => {
+test('W23 no receiver gets the end of a monitor whose incident has gone on under another name', () => {
   const subject: StoredSubject = { key: 'App/http/old', type: 'App', monitor: 'http old', check: 'connect' }
   const keys = new Set([subject.key])
   const incident = { id: 'next', beganAt: 30_000, confirmedAt: 50_000, level: 'failed', message: 'it fails' } as const
@@ -73,7 +73,7 @@ test('W23 nobody hears that a monitor is well whose incident has gone on under a
     isQuiet: false,
   }
   let present: Present | 'removed' = failing
-  const mail = { name: 'mail', folds: true, remindMs: Number.POSITIVE_INFINITY, wants: () => true }
+  const mail = { name: 'mail', folds: true, remindMs: Number.POSITIVE_INFINITY, accepts: () => true }
   const outbox = new Outbox(0, () => present, '@b//svc/receivers')
   outbox.configure([mail], 0)
   // A node that knows the new name has stored the incident under it, and this node still has the old name. The incident that
@@ -92,7 +92,7 @@ test('W23 nobody hears that a monitor is well whose incident has gone on under a
   // It gets the new name before mail has been sent.
   present = 'removed'
   expect(sentAt(60_000)).toEqual(['removed moved: it no longer exists', 'removed next: it no longer exists'])
-  // While it has the old one, its receivers hear of both.
+  // While it has the old one, its receivers get messages about both.
   present = failing
   outbox.takeOver(keys, [{ receiver: 'mail', subject, row }], 120_000)
   outbox.watch(subject)

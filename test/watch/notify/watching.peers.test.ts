@@ -24,7 +24,7 @@ const startWitness = async (): Promise<{ readonly address: string; readonly serv
 const prlimit = (pid: number, ...limits: readonly string[]): void =>
   void execFileSync('prlimit', ['--pid', String(pid), ...limits])
 
-/** What is done to one svc serve. Everything else about it is well. */
+/** The faults of one svc serve. Everything else about it is well. */
 const faults: Readonly<
   Record<string, (serve: ServeCommand, witness: Server, hold: (timer: NodeJS.Timeout) => void) => void>
 > = {

@@ -18,7 +18,7 @@ const incident = (id: string, beganAt: number, more: Partial<Incident> = {}): In
   ...more,
 })
 
-const pager = { name: 'pager', folds: false, remindMs: Number.POSITIVE_INFINITY, wants: () => true }
+const pager = { name: 'pager', folds: false, remindMs: Number.POSITIVE_INFINITY, accepts: () => true }
 const sentAlone = {
   incident: 'alone',
   level: 'failed',
@@ -37,7 +37,7 @@ function receiver(present: () => Present['state'], row: OutboxRow = { last: sent
   return (now: number) => sends(outbox, now)
 }
 
-/** What it sends now, and the receiver accepts. */
+/** Sends the messages that are due now, which the receiver accepts. */
 const sends = (outbox: Outbox, now: number): readonly string[] =>
   outbox.tick(now).effects.flatMap((effect) => {
     if (effect.type !== 'send') return []
@@ -53,7 +53,7 @@ const failing = (at: number, of: Incident): Present['state'] => ({
   incident: of,
 })
 
-test('W4 no receiver hears that a victim is well which a node without the store reported as failed', () => {
+test('W4 no receiver gets the recovery of a victim which a node without the store reported as failed', () => {
   const victim = incident('stored', 30 * second, { cause })
   let state = failing(200 * second, victim)
   const sentAt = receiver(() => state)
@@ -65,7 +65,7 @@ test('W4 no receiver hears that a victim is well which a node without the store 
   expect(sentAt(400 * second)).toEqual(['end alone', 'begin stored'])
 })
 
-test('W4 a receiver hears again of an incident that stands if its end may have been sent without the store', () => {
+test('W4 a receiver gets an open incident again if its end may have been sent without the store', () => {
   const stored = incident('stored', 30 * second)
   let state: Present['state'] = { ...failing(190 * second, stored), latest: undefined }
   const outbox = new Outbox(0, (one) => ({ subject: one, state, isQuiet: false }), '@a//svc/receivers')
@@ -88,7 +88,7 @@ test('W4 a receiver hears again of an incident that stands if its end may have b
   expect(sends(outbox, 211 * second)).toEqual([])
 })
 
-test('W4 a receiver hears that a victim has recovered which a node without the store reported as failed', () => {
+test('W4 a receiver gets the recovery of a victim which a node without the store reported as failed', () => {
   let state = failing(200 * second, incident('stored', 30 * second, { cause }))
   const sentAt = receiver(() => state)
   expect(sentAt(200 * second)).toEqual([])
@@ -109,7 +109,7 @@ const rowOf = (of: string): OutboxRow => ({ last: wordOf(of), ends: [] })
 const endOf = (of: string) =>
   ({ what: 'end', incident: of, level: 'failed', beganAt: 60 * second, endedAt: 100 * second, text: 'fine' }) as const
 
-test('W4 a receiver hears the end of each incident that nodes without the store sent of one fault', () => {
+test('W4 a receiver gets the end of each incident that nodes without the store sent of one fault', () => {
   const row = withNews(withNews(rowOf('of a'), rowOf('of b')), rowOf('of c'))
   let state = failing(200 * second, incident('of a', 60 * second))
   const sentAt = receiver(() => state, row)

@@ -50,7 +50,7 @@ test('M10 until the store has answered once, a simulated receiver keeps the sile
     log: () => {},
   })
   onTestFinished(async () => await driver.close())
-  const rules = { name: 'am', folds: false, remindMs: Number.POSITIVE_INFINITY, wants: () => true }
+  const rules = { name: 'am', folds: false, remindMs: Number.POSITIVE_INFINITY, accepts: () => true }
   driver.use([{ receiver, rules }])
   await expect(keeper.read()).rejects.toThrow('the store is away')
   expect([await driver.mute(), muted]).toEqual([[], []])

@@ -20,7 +20,7 @@ const present = (at: number, acks: readonly string[] = []): Present => ({
   isQuiet: false,
   lapsedAcks: acks,
 })
-const receiver = { name: 'chat', folds: false, remindMs: Number.POSITIVE_INFINITY, wants: () => true }
+const receiver = { name: 'chat', folds: false, remindMs: Number.POSITIVE_INFINITY, accepts: () => true }
 
 test.for([
   ['an hour behind', -60 * minute],
@@ -29,14 +29,14 @@ test.for([
 ] as const)(
   'M9 that a fault is no longer the acknowledged one is told once, also where the clock of the store is %s',
   ([, skew]) => {
-    const knows = { ...emptyRow, last: wordOf(present(now), now) }
+    const sentOne = { ...emptyRow, last: wordOf(present(now), now) }
     const lapsed = lapsedAcks('i1', [ack(now + minute + skew)])
     const at = now + 2 * minute
-    expect(dueFor(present(at), knows, receiver, at)).toBeUndefined()
-    expect(dueFor(present(at, lapsed), knows, receiver, at)?.what).toBe('change')
-    const knowsBoth = { ...emptyRow, last: wordOf(present(at, lapsed), at) }
-    expect(dueFor(present(at + 1, lapsed), knowsBoth, receiver, at + 1)).toBeUndefined()
+    expect(dueFor(present(at), sentOne, receiver, at)).toBeUndefined()
+    expect(dueFor(present(at, lapsed), sentOne, receiver, at)?.what).toBe('change')
+    const sentBoth = { ...emptyRow, last: wordOf(present(at, lapsed), at) }
+    expect(dueFor(present(at + 1, lapsed), sentBoth, receiver, at + 1)).toBeUndefined()
     // A week later, the entry is deleted.
-    expect(dueFor(present(at + 1), knowsBoth, receiver, at + 1)).toBeUndefined()
+    expect(dueFor(present(at + 1), sentBoth, receiver, at + 1)).toBeUndefined()
   },
 )

@@ -41,7 +41,7 @@ types:
   Sql:
     - {kind: postgres, name: orders, url: "postgres://monitor@127.0.0.1:${port}/orders", password: {env: ORDERS}}
 `
-/** What production checks. */
+/** The monitors of production. */
 const healthy = (port: number): string => `serve: {confirm: 5s}
 types:
   Sql:

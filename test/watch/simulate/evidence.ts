@@ -1,7 +1,7 @@
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
 import type * as Shipped from '../../../src/core/watch/states/index.ts'
 
-/** What the rules below use of the simulation. Times are its milliseconds. */
+/** The parts of the simulation that the rules below use. Times are its milliseconds. */
 export type EvidenceContext = {
   readonly broken: (rule: string, text: string) => void
   readonly now: () => number
@@ -12,7 +12,7 @@ export type EvidenceContext = {
   /** Whether the clock of the wall was never set back, so that an hour by it is an hour. */
   readonly hasRealHours: () => boolean
   readonly flappingOf: (peer: string) => number
-  /** What the incident of a subject that is open has become: `begin`, `change`, `flapping`. */
+  /** The kind of the open incident of a subject: `begin`, `change`, `flapping`. */
   readonly openAs: (id: string) => string | undefined
   readonly confirmMs: number
   readonly recoverMs: number
@@ -51,7 +51,7 @@ type SubjectEvidence = {
   /** Every change from healthy to bad in the order of the reports. */
   readonly changes: number[]
   readonly blips: number[]
-  /** What the last report changed: a streak that ended unconfirmed. */
+  /** The streak that the last report ended unconfirmed. */
   ended: Streak | undefined
   hasBegun: boolean
   /** When it has to be flapping: a witness may have to answer first. */
@@ -69,8 +69,9 @@ export const subjectId = (peer: string, check: string, item: string | undefined)
   JSON.stringify([peer, check, item ?? ''])
 
 /**
- * What runs have shown, and whether transitions follow from it. The rules of the simulation compare transitions with the
- * script of the peers; these compare them with the observations, which is how a wrong beginning and a missing blip show.
+ * The observations of runs, and whether transitions follow from them. The rules of the simulation compare transitions
+ * with the script of the peers; these compare them with the observations, which is how a wrong beginning and a missing
+ * blip show.
  */
 export class Evidence {
   readonly #context: EvidenceContext

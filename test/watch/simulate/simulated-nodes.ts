@@ -5,7 +5,7 @@ import * as shippedStates from '../../../src/core/watch/states/index.ts'
 import { Chance } from './chance.ts'
 import { Queue } from './queue.ts'
 
-/** What is simulated: the shipped folders, or copies with a defect. */
+/** The subject of the simulation: the shipped folders, or copies with a defect. */
 export type Subject = {
   readonly nodes: typeof shippedNodes
   readonly states: typeof shippedStates
@@ -45,12 +45,12 @@ type Spec = { readonly peer: Peer; readonly dependsOn: readonly string[]; readon
 type Span = { readonly from: number; readonly to: number }
 
 /**
- * What a receiver believes of a subject. `senders`: who can send its end, which is the store, or a process that has sent
+ * The state of a subject at a receiver. `senders`: who can send its end, which is the store, or a process that has sent
  * something by itself and has not stored it. Empty while it is open: nobody knows of it any more.
  */
 type View = { isOpen: boolean; incident: string; isAlone: boolean; readonly senders: ReadonlySet<string> }
 const inStore = 'the store'
-/** What a receiver got of an incident. `senders`: as in a view. */
+/** The messages of an incident that a receiver got. `senders`: as in a view. */
 type Tale = {
   begins: number
   ends: number
@@ -74,7 +74,7 @@ const subjectName = ({ key, check, item }: shippedStates.Subject): string =>
 
 const rowName = ({ receiver, subject }: shippedOutbox.StoredRow): string => `${receiver} ${subjectName(subject)}`
 
-/** What a row says, without times: a node whose clock is behind does not take them from the future. */
+/** The content of a row without times: a node whose clock is behind does not take them from the future. */
 const gistOf = (row: shippedOutbox.OutboxRow | undefined): string =>
   JSON.stringify([
     row?.last?.incident,
@@ -166,7 +166,7 @@ function receiversOf(chance: Chance): readonly Receiver[] {
       windows.push({ from, to, mode: chance.of(['down', 'lossy', 'slow'] as const) })
       from = to
     }
-    const rules = { name, folds: name === 'mail', remindMs: Number.POSITIVE_INFINITY, wants: () => true }
+    const rules = { name, folds: name === 'mail', remindMs: Number.POSITIVE_INFINITY, accepts: () => true }
     return { rules, windows, views: new Map(), tales: new Map(), items: new Map() }
   })
 }
@@ -298,7 +298,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
   /** Whether it did not renew its row although the store was there, as of the rows that another node may still have. */
   const wasOut = (node: string): boolean =>
     isOverdue(node) || queue.now - (backAt.get(node) ?? Number.NEGATIVE_INFINITY) <= 5 * second
-  /** What it then had in its configuration. */
+  /** The version of its configuration at that time. */
   const versionOf = new Map<string, Version>()
 
   // Receivers, and what must be true of what they get.
@@ -407,7 +407,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
       })
     if (item.what === 'removed' && isKnown(key)) broken('no end while it stands', `${text} is still configured`)
   }
-  /** What a process has sent by itself is stored from now on, or lost with it. */
+  /** Hands over the messages that a process has sent by itself: they are stored from now on, or lost with it. */
   const handOver = (
     process: string,
     to: 'store' | 'nobody',
@@ -708,11 +708,11 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
         case 'look':
           this.#look(effect.question)
           break
-        case 'opinions':
-          for (const { id, reaches } of effect.answers) trace(`${this.name} hears ${id} ${reaches}`)
-          this.#takeEffects(this.states.opined(effect.answers, this.now))
+        case 'crossChecks':
+          for (const { id, reaches } of effect.answers) trace(`${this.name} receives ${id} ${reaches}`)
+          this.#takeEffects(this.states.takeAnswers(effect.answers, this.now))
           break
-        case 'stand':
+        case 'mode':
           trace(`${this.name} is ${effect.mode}`)
           count(effect.mode)
           break
@@ -832,7 +832,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
     get #thawedAt(): number {
       return this.frozenUntil
     }
-    /** What the owner says of the nodes. */
+    /** Reports the states of the nodes, as the owner does. */
     #say(): void {
       if (this.member.mode(queue.now) !== 'member' || !this.member.watches(nodesKey)) return
       const { rows, ageMs, memberMs } = this.member.rows(queue.now)
@@ -911,8 +911,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
       const epoch = renewals.get(this.name)?.epoch ?? 0
       this.#store(rows, (isStored) => {
         // The process may have stood still since.
-        const isHeard = [...voices()].every((each) => each === 'coordinated')
-        if (!isStored || !isHeard) withhold()
+        const isCoordinated = [...voices()].every((each) => each === 'coordinated')
+        if (!isStored || !isCoordinated) withhold()
         else {
           if (!isLive(this.name, epoch) && queue.now > failedOverAt + 20 * second)
             broken(
@@ -1216,7 +1216,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
     }
     for (const { from, to, node: name, peer } of routes) {
       // The owner does not reach it, and every other node does.
-      const stood = time - from
+      const lastedMs = time - from
       const node = awake.find((one) => one.name === name)
       const others = awake.filter((one) => one !== node)
       const isSole = !others.some((one) => lacksRoute(one.name, peer, from, time))
@@ -1224,11 +1224,11 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
       if (!node || time >= to || !isPlain || disturbedBetween(from - minute, time)) continue
       const [key] = [...node.version.monitors].find(([, spec]) => spec.peer === peer) ?? []
       if (key !== undefined && (silentAt.get(key) ?? 0) > from - minute) continue
-      if (key === undefined || !node.keys.has(key) || stood < peer.everyMs + confirmMs + 25 * second) continue
+      if (key === undefined || !node.keys.has(key) || lastedMs < peer.everyMs + confirmMs + 25 * second) continue
       const state = node.states.stateOf({ key, check: 'connect' })
       const isWarning = typeof state === 'object' && state.incident?.level === 'warning'
       if (!isWarning || !state.message.startsWith(`${name} cannot reach it, `))
-        broken('nodes that do not agree warn', `${name}: ${key} after ${stood} ms`, `${name} ${key} ${from}`)
+        broken('nodes that do not agree warn', `${name}: ${key} after ${lastedMs} ms`, `${name} ${key} ${from}`)
     }
     const isAble = awake.some(({ name, startedAt }) => !isCut(name, 'peers') && time - startedAt > 5 * second)
     if (!isAble) ableSince = undefined
@@ -1277,8 +1277,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
         calmMs.delete(key)
         continue
       }
-      const stood = (calmMs.get(key) ?? 0) + second
-      calmMs.set(key, stood)
+      const lastedMs = (calmMs.get(key) ?? 0) + second
+      calmMs.set(key, lastedMs)
       // Another node has the time of a confirmation and 10 s for its answer, and delays nothing by more than that.
       const owner = awake.find(({ keys }) => keys.has(key))
       const state = owner?.states.stateOf({ key, check: 'connect' })
@@ -1287,13 +1287,13 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
       // Another class of fault than the one that another node contested counts from its own first run.
       const isOther =
         fault.kind === 'protocol' && owner !== undefined && lacksRoute(owner.name, peer, time - minute, time)
-      if (owner && !isOther && stood > peer.everyMs + answerMs + 10 * second && dependsOn.length === 0 && !isFailed)
+      if (owner && !isOther && lastedMs > peer.everyMs + answerMs + 10 * second && dependsOn.length === 0 && !isFailed)
         broken('confirmed in time', `${key} stands since ${time - fault.from} ms`, key)
       for (const receiver of receivers) {
         const worksMs = time - worksSince(receiver)
         const waits = receiver.rules.folds ? 75 * second : 0
         const bound = confirmMs + peer.everyMs + minute + waits
-        if (Math.min(stood, worksMs - 3 * minute) <= bound) continue
+        if (Math.min(lastedMs, worksMs - 3 * minute) <= bound) continue
         if (!receiver.views.get(`${key} connect`)?.isOpen)
           broken(
             'what stands is told',
@@ -1392,7 +1392,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
       if (!view.isOpen || isAway || isOut) continue
       // Sent by a process without the store that ended before it reached the store again: a known limit.
       if (view.senders.size === 0) count('orphan')
-      else broken('each incident ends', `${to} believes ${name} ${view.incident}`)
+      else broken('each incident ends', `${to} still shows ${name} ${view.incident}`)
     }
     for (const [incident, { begins, ends, at, isAlone, subject: of, senders }] of receiver.tales) {
       const machine = nodeOfKey(of)

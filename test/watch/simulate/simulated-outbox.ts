@@ -11,7 +11,7 @@ import type { Incident, StoredSubject, Transition } from '../../../src/core/watc
 import { Chance } from './chance.ts'
 import { Queue } from './queue.ts'
 
-/** What is simulated: the shipped outbox, or a copy with a defect. */
+/** The subject of the simulation: the shipped outbox, or a copy with a defect. */
 export type Subject = { readonly Outbox: typeof Shipped.Outbox }
 
 export type Outcome = {
@@ -36,7 +36,7 @@ const giveUpMs = 7 * day
 const brokenMs = 10 * minute
 
 type Level = 'ok' | 'warning' | 'failed'
-/** What a peer shows from `begin` on. */
+/** The level of a peer from `begin` on. */
 type Segment = { readonly begin: number; readonly level: Level; readonly isFlapping: boolean }
 type Span = { readonly from: number; readonly to: number }
 
@@ -75,7 +75,7 @@ type Acked = {
 type Mode = 'up' | 'down' | 'dark' | 'lossy' | 'mute' | 'slow' | 'refuses' | 'picky' | 'busy'
 type View = {
   incident: string
-  isStanding: boolean
+  isOpen: boolean
   level: string
   isFlapping: boolean
   beganAt: number
@@ -194,7 +194,7 @@ function receiversOf(chance: Chance, endAt: number): readonly Receiver[] {
         name: `r${at}`,
         folds: chance.is(0.6),
         remindMs: chance.of([Number.POSITIVE_INFINITY, hour, 4 * hour]),
-        wants: (_subject, level) => !isStrict || level === 'failed',
+        accepts: (_subject, level) => !isStrict || level === 'failed',
       },
       windows,
       views: new Map(),
@@ -260,17 +260,17 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     return faults[turns % faults.length] ?? 'auth'
   }
   const kindOf = (peer: Peer): string => (unreachableFaults.has(faultOf(peer)) ? 'unreachable' : faultOf(peer))
-  /** What people acknowledge by hand, which the store keeps. */
+  /** The acknowledgements by hand, which the store keeps. */
   let entries: readonly StoredQuiet[] = []
   let rules: QuietRules = { clock: [], entries }
   const keepEntries = (next: readonly StoredQuiet[]): void => {
     // What is over decides nothing any more. A store keeps it for a week, which only takes time here.
-    entries = next.filter((one) => one.ended === undefined || isStanding(one))
+    entries = next.filter((one) => one.ended === undefined || isInForce(one))
     rules = { clock: [], entries }
   }
-  const isStanding = (one: StoredQuiet): boolean =>
+  const isInForce = (one: StoredQuiet): boolean =>
     one.what === 'ack' && byId.get(idOf(one.subject))?.incident?.id === one.incident
-  /** What was acknowledged, by the truth. */
+  /** The acknowledgement, by the truth. */
   const ackOf = ({ acked, incident }: Peer): Acked | undefined =>
     acked && acked.incident === incident?.id ? acked : undefined
   const isAcked = (peer: Peer): boolean => {
@@ -678,7 +678,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     receiver.attemptAt = queue.now
   }
 
-  /** What is sent is true at that time. */
+  /** Checks that a sent item is true at that time. */
   const checkTruth = (receiver: Receiver, item: Shipped.NoticeItem): void => {
     const text = `${receiver.rules.name} ${item.what} ${item.subject.key} ${item.incident} ${item.level}`
     const peer = byId.get(idOf(item.subject))
@@ -730,7 +730,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     if (!isEnd && receiver.over.has(item.incident)) broken('order', `${text} after its end`)
     if (view && !receiver.over.has(item.incident) && item.beganAt < view.beganAt && view.incident !== item.incident)
       broken('order', `${text} after ${view.incident}`)
-    if (item.what === 'change' && view?.incident === item.incident && view.isStanding)
+    if (item.what === 'change' && view?.incident === item.incident && view.isOpen)
       if (view.level === item.level && receiver.certain.size > 0 && item.before === item.level)
         broken('order', `${text}: it is no change`)
     if (isEnd) receiver.over.add(item.incident)
@@ -738,7 +738,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     receiver.incidents.add(item.incident)
     receiver.views.set(id, {
       incident: item.incident,
-      isStanding: !isEnd,
+      isOpen: !isEnd,
       level: item.level,
       isFlapping:
         item.what === 'flapping' || (view?.isFlapping === true && byId.get(id)?.incident?.isFlapping === true),
@@ -751,7 +751,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
   const checkReason = (receiver: Receiver, item: Shipped.NoticeItem): void => {
     const view = receiver.views.get(idOf(item.subject))
     const peer = byId.get(idOf(item.subject))
-    if (item.what !== 'change' || view?.incident !== item.incident || !view.isStanding || !peer) return
+    if (item.what !== 'change' || view?.incident !== item.incident || !view.isOpen || !peer) return
     // Its level may have changed back before it was sent.
     if (view.level !== item.level || peer.changedAt >= view.at || view.isFlapping || disturbedUntil >= view.at) return
     if (receiver.windows.some(({ from, to }) => from <= queue.now && to >= view.at - minute)) return
@@ -775,7 +775,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
   }
 
   const checkPeer = (receiver: Receiver, peer: Peer, calm: number): void => {
-    const { name, remindMs, wants } = receiver.rules
+    const { name, remindMs, accepts } = receiver.rules
     const view = receiver.views.get(idOf(peer.subject))
     const quietUntil = peer.quiet.reduce(
       (latest, { from, to }) => (from <= queue.now ? Math.max(latest, to) : latest),
@@ -788,26 +788,26 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     const { level, begin } = segmentAt(peer, queue.now)
     const turnedAt = peer.turnsAt.findLast((at) => at <= queue.now) ?? 0
     const since = Math.max(peer.changedAt, quietUntil, starvedUntil, begin, turnedAt)
-    const text = `${name} believes ${peer.subject.key} ${view?.isStanding ? view.level : 'well'} of ${view?.incident}`
+    const text = `${name} shows ${peer.subject.key} ${view?.isOpen ? view.level : 'well'} of ${view?.incident}`
     if (queue.now - since < boundMs) return
     const { incident } = peer
     for (const [id, of] of receiver.begins)
       if (of === idOf(peer.subject) && id !== incident?.id && !receiver.over.has(id) && !receiver.gaveUp)
         broken('each end is told', `${name} knows ${id}, and not its end`)
     if (!incident) {
-      if (view?.isStanding && !receiver.gaveUp) broken('each end is told', text)
+      if (view?.isOpen && !receiver.gaveUp) broken('each end is told', text)
       return
     }
     if (incident.cause || level === 'ok') return
     // Nobody is told how it goes on.
     if (isAcked(peer)) return
     const brokenAt = ackOf(peer)?.brokenAt
-    if (brokenAt !== undefined && view?.isStanding && view.incident === incident.id && view.at < brokenAt)
+    if (brokenAt !== undefined && view?.isOpen && view.incident === incident.id && view.at < brokenAt)
       broken('what was not acknowledged is told', text)
-    if (!view?.isStanding && !wants(peer.subject, incident.level)) return
-    // It may believe in an older one, of which the end was given up.
+    if (!view?.isOpen && !accepts(peer.subject, incident.level)) return
+    // It may still show an older one, of which the end was given up.
     if (receiver.gaveUp && view?.incident !== incident.id) return
-    if (!view?.isStanding || view.incident !== incident.id)
+    if (!view?.isOpen || view.incident !== incident.id)
       broken('what stands is told', `${text}, and it is ${incident.level} of ${incident.id}`)
     else if (
       // Of what flaps, receivers are told only when it gets worse.
@@ -833,11 +833,11 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     if (
       isTroubled ||
       receiver.gaveUp ||
-      !receiver.rules.wants(peer.subject, one.level === 'failed' ? 'failed' : 'warning')
+      !receiver.rules.accepts(peer.subject, one.level === 'failed' ? 'failed' : 'warning')
     )
       return
     if (queue.now - to > 6 * day) return
-    if (!receiver.incidents.has(id)) broken('nothing is lost', `${receiver.rules.name} never heard of ${id}`)
+    if (!receiver.incidents.has(id)) broken('nothing is lost', `${receiver.rules.name} never got ${id}`)
   }
 
   const checkReceiver = (receiver: Receiver, other: Receiver): void => {
@@ -846,21 +846,15 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     const view = receiver.views.get(JSON.stringify(['/svc/receivers', 'receiver', name]))
     const failingMs = queue.now - Math.max(other.failingSince ?? queue.now, disturbedUntil)
     const window = windowOf(other, queue.now)
-    if (
-      failingMs > brokenMs + boundMs &&
-      window &&
-      window.mode !== 'picky' &&
-      window.mode !== 'lossy' &&
-      !view?.isStanding
-    )
+    if (failingMs > brokenMs + boundMs && window && window.mode !== 'picky' && window.mode !== 'lossy' && !view?.isOpen)
       broken('a broken receiver is told', `${receiver.rules.name} does not know that ${name} fails`)
     if (
       other.failingSince === undefined &&
-      view?.isStanding &&
+      view?.isOpen &&
       other.messageAt > view.at &&
       queue.now - other.messageAt > boundMs
     )
-      broken('a broken receiver is told', `${receiver.rules.name} believes that ${name} fails`)
+      broken('a broken receiver is told', `${receiver.rules.name} still shows that ${name} fails`)
   }
 
   for (const peer of peers) {

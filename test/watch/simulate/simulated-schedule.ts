@@ -42,7 +42,7 @@ const includes = (depth: ExecutionMode, other: ExecutionMode): boolean => rank(d
 /** The deadline of a monitor in svc. */
 const deadlineMs = { Basic: 5 * second, Standard: 10 * second, Advanced: 30 * second }
 
-/** What a scenario is like, for a seed. */
+/** The scenario of a seed. */
 export function scenarioOf(seed: number): Scenario {
   const chance = new Chance(seed * 7 + 3)
   const monitors = seed % 40 === 0 ? 3_000 : chance.between(1, 90)
@@ -103,7 +103,7 @@ type Run = {
   beganAt: number | undefined
 }
 
-/** What the rules know of a monitor, from what they have seen and not from the schedule. */
+/** The facts of the rules about a monitor, from their observations and not from the schedule. */
 type Facts = {
   /** The beginning of the latest run that counts, at each depth, in this life of the process. */
   readonly began: Map<ExecutionMode, number>
@@ -116,7 +116,7 @@ type Facts = {
   readonly busyMs: Map<ExecutionMode, number>
 }
 
-/** What callers may get of a run. */
+/** The result of a run that callers may get. */
 type Observed = {
   readonly depth: ExecutionMode
   readonly begunAt: number
@@ -172,7 +172,7 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
     const deferred: (() => void)[] = []
     const startedAt = queue.now
     const now = subject.timelineOf({ wall: () => queue.now + wallAhead, monotonic: () => queue.now })
-    /** What the rules add to a monotonic time to compare it with those of the schedule. */
+    /** The offset that the rules add to a monotonic time to compare it with those of the schedule. */
     const origin = queue.now + wallAhead - queue.now
     /** A time of the schedule, by the monotonic clock. */
     const monotonic = (time: number): number => time - now() + queue.now

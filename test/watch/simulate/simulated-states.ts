@@ -6,7 +6,7 @@ import { Chance } from './chance.ts'
 import { Evidence, subjectId } from './evidence.ts'
 import { Queue } from './queue.ts'
 
-/** What is simulated: the shipped schedule and states, or copies with a defect. */
+/** The subject of the simulation: the shipped schedule and states, or copies with a defect. */
 export type Subject = {
   readonly Schedule: typeof ShippedSchedule.Schedule
   readonly States: typeof ShippedStates.States
@@ -428,7 +428,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     if (check === 'connect') for (let at = from; at <= to && !byCause; at += second) byCause = causeOut(peer, at)
     return { own, byCause }
   }
-  const standsAt = (peer: Peer, check: string, item: string | undefined, at: number): boolean => {
+  const isPresentAt = (peer: Peer, check: string, item: string | undefined, at: number): boolean => {
     if (check === 'connect' && causeOut(peer, at)) return true
     const fault = ownFault(peer, at)
     if (fault === undefined || !steady.has(fault.kind) || fault.check !== check || fault.item !== item) return false
@@ -796,7 +796,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     })
   }
 
-  /** What is confirmed up to a second before a kill is what the next process begins with. */
+  /** Restores the states as confirmed up to a second before a kill, with which the next process begins. */
   const restore = (states: InstanceType<Subject['States']>, ledger: InstanceType<Subject['Ledger']>): void => {
     const {
       ageMs,
@@ -1034,7 +1034,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       const isShallower = peer.faults.some(
         ({ kind, begin }) => kind === 'deepConnect' && begin <= at && (wasCut(begin, at) || since < begin),
       )
-      if (standsAt(peer, check, item, at) && standsAt(peer, check, item, at + recoverMs) && !isShallower)
+      if (isPresentAt(peer, check, item, at) && isPresentAt(peer, check, item, at + recoverMs) && !isShallower)
         broken('no recovery while it stands', text)
       const isFlaky = peer.faults.some(
         ({ kind, begin, end }) => kind === 'flaky' && begin <= confirmed && end >= at - 35 * minute,

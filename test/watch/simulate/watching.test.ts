@@ -3,11 +3,11 @@ import {
   afterPing,
   afterSample,
   type Condition,
+  isSteady,
   newPinging,
   newVigil,
   pingDue,
   problemOf,
-  vouches,
 } from '../../../src/core/watch/watching/index.ts'
 import { Chance } from './chance.ts'
 
@@ -62,7 +62,7 @@ function simulated(seed: number, decide = afterSample) {
     }
     if (now - postedAt >= renewMs) {
       postedAt = now
-      if (vouches(vigil, now) && arrives) watchdogEndsAt = now + watchdogMs
+      if (isSteady(vigil, now) && arrives) watchdogEndsAt = now + watchdogMs
     }
   }
   return { broken, faultAt, pingedAt, watchdogEndsAt }
@@ -113,17 +113,17 @@ describe('W24 the decision', () => {
     Array.from({ length: to - from + 1 }, (_, at) => [from + at, change] as const)
 
   test('needs a whole minute without a bad second', () => {
-    expect(vouches(vigilOf(seconds(0, 59)), 59 * second)).toBe(false)
-    expect(vouches(vigilOf(seconds(0, 60)), 60 * second)).toBe(true)
+    expect(isSteady(vigilOf(seconds(0, 59)), 59 * second)).toBe(false)
+    expect(isSteady(vigilOf(seconds(0, 60)), 60 * second)).toBe(true)
     const bad = [...seconds(0, 60), ...seconds(61, 61, { keepsUp: false }), ...seconds(62, 121)]
-    expect(vouches(vigilOf(bad), 121 * second)).toBe(false)
-    expect(vouches(vigilOf([...bad, ...seconds(122, 122)]), 122 * second)).toBe(true)
+    expect(isSteady(vigilOf(bad), 121 * second)).toBe(false)
+    expect(isSteady(vigilOf([...bad, ...seconds(122, 122)]), 122 * second)).toBe(true)
   })
 
   test('begins anew after the process stood still, and holds for 5 s without a sample', () => {
-    expect(vouches(vigilOf(seconds(0, 60)), 66 * second)).toBe(false)
-    expect(vouches(vigilOf([...seconds(0, 60), ...seconds(120, 121)]), 121 * second)).toBe(false)
-    expect(vouches(vigilOf([...seconds(0, 60), ...seconds(120, 180)]), 180 * second)).toBe(true)
+    expect(isSteady(vigilOf(seconds(0, 60)), 66 * second)).toBe(false)
+    expect(isSteady(vigilOf([...seconds(0, 60), ...seconds(120, 121)]), 121 * second)).toBe(false)
+    expect(isSteady(vigilOf([...seconds(0, 60), ...seconds(120, 180)]), 180 * second)).toBe(true)
   })
 
   test('allows a message to wait for 10 min, and names each reason', () => {

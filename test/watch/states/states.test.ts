@@ -99,8 +99,8 @@ test('W18 200 restarts of 3 to 15 s with `flapping: off` are 200 blips and no in
     const lasts = 3 + (restart % 13)
     asks.length = 0
     run('a', at, refused)
-    for (const { at: wantAt } of [...asks]) {
-      const after = (wantAt - origin) / second - at
+    for (const { at: askAt } of [...asks]) {
+      const after = (askAt - origin) / second - at
       run('a', at + after, after < lasts ? refused : ok)
     }
   }

@@ -1,4 +1,4 @@
-import { coversPermission, grantsWanted, writeGrants } from '../../protocol/index.ts'
+import { coversPermission, grantsRequest, writeGrants } from '../../protocol/index.ts'
 import type { Call, Credential } from '../../protocol/service/service.ts'
 import type { Data, Grant, User } from '../../store/index.ts'
 import { ended, readToken, touchShare } from './tokens.ts'
@@ -103,7 +103,7 @@ const endingOf = ({ grants }: User, { roles, permissions }: Omit<Rights, 'ending
 
 /** The Meta of an answer that says who is signed in: which roles and permissions end (O8). Nothing if none does. */
 export const endsMeta = ({ ending }: Rights): { readonly Meta?: Readonly<Record<string, string>> } =>
-  ending.length > 0 ? { Meta: { [grantsWanted.key]: writeGrants(ending) } } : {}
+  ending.length > 0 ? { Meta: { [grantsRequest.key]: writeGrants(ending) } } : {}
 
 /** The caller's address, for the audit. */
 export const addressOf = ({ caller }: Pick<Call, 'caller'>): string | undefined =>

@@ -8,7 +8,7 @@ export const shortest = 8
 export const maxPasswordBytes = 1_024
 
 /** Shorter names occur in good passwords by chance. */
-const tellingName = 4
+const minNameLength = 4
 
 /**
  * Why a new password is refused, or undefined when it is acceptable. `names` are the user's own: user name, display
@@ -155,7 +155,9 @@ function isSimilar(password: string, name: string): boolean {
   const own = bare(password)
   const written = unleet(own)
   const [local = ''] = name.split('@')
-  const parts = [name, local, ...local.split(/[^\p{L}\p{N}]+/u)].map(bare).filter((part) => part.length >= tellingName)
+  const parts = [name, local, ...local.split(/[^\p{L}\p{N}]+/u)]
+    .map(bare)
+    .filter((part) => part.length >= minNameLength)
   return parts.some((part) =>
     // oxlint-disable-next-line typescript/no-misused-spread -- `bare` has left nothing that joins code points
     [part, [...part].reverse().join('')].some((form) =>

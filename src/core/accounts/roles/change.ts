@@ -3,11 +3,11 @@ import { nameMistake, otherCase } from '../../base/names.ts'
 import {
   type AssignRoles,
   auditHeadKey,
-  changesWanted,
+  changesRequest,
   expiresKey,
   extensionOnly,
   type GiveBackRoles,
-  grantsWanted,
+  grantsRequest,
   otherCaseCode,
   permissionsBefore,
   rolesBefore,
@@ -59,11 +59,11 @@ type Change = {
   readonly refuse: (before: Holdings, edits: GrantEdits) => void
 }
 
-/** Makes the change. Returns the complete lists after it (O2), and in Meta what the request wants to know. */
+/** Makes the change. Returns the complete lists after it (O2), and in Meta what the request asks for. */
 async function change({ data, actor, meta, user, lists, add, remove, expiry, refuse }: Change): Promise<RoleLists> {
   const answer = ({ before, after }: Changed): RoleLists => {
     const Meta = {
-      ...(wants(meta, changesWanted) ? { ...listsBefore(before), ...auditHead(data) } : {}),
+      ...(isRequested(meta, changesRequest) ? { ...listsBefore(before), ...auditHead(data) } : {}),
       ...(expiry ? { [expiresKey]: expiry.text } : {}),
       ...grantsMeta(meta, after, expiry ? none : add),
     }
@@ -79,17 +79,19 @@ async function change({ data, actor, meta, user, lists, add, remove, expiry, ref
 const none: Grants = { roles: [], permissions: [] }
 const isEmpty = ({ roles, permissions }: Grants): boolean => roles.length + permissions.length === 0
 
-const wants = (meta: AssignRoles['Meta'], { key, value }: { readonly key: string; readonly value: string }): boolean =>
-  meta?.[key] === value
+const isRequested = (
+  meta: AssignRoles['Meta'],
+  { key, value }: { readonly key: string; readonly value: string },
+): boolean => meta?.[key] === value
 
-/** All grants if the request wants them. Otherwise those of `silent` that have an end, which the request leaves alone. */
+/** All grants if the request asks for them. Otherwise those of `silent` that have an end, which the request leaves alone. */
 function grantsMeta(meta: AssignRoles['Meta'], { grants }: Holdings, silent: Grants): Readonly<Record<string, string>> {
   const names = ({ kind }: Grant) => (kind === 'role' ? silent.roles : silent.permissions)
-  const all = wants(meta, grantsWanted)
+  const all = isRequested(meta, grantsRequest)
   const listed = all
     ? grants
     : grants.filter((grant) => grant.endsAt !== undefined && names(grant).includes(grant.name))
-  return all || listed.length > 0 ? { [grantsWanted.key]: writeGrants(listed) } : {}
+  return all || listed.length > 0 ? { [grantsRequest.key]: writeGrants(listed) } : {}
 }
 
 /** The user of a request and its lists, checked in the order of O1. `added`: names that must not break the rules. */
@@ -193,7 +195,7 @@ export async function assign({ data, request, actor, ending = [] }: RoleCall): P
   const { Meta: meta } = request
   const expiry = expiryOf(meta, data.clock.now())
   if (expiry && isEmpty(lists)) throw refused('needs Roles or Permissions that end then')
-  const extends_ = wants(meta, extensionOnly)
+  const extends_ = isRequested(meta, extensionOnly)
   if (extends_ && !expiry) throw refused('is required to extend a role')
   const refuse = (_: Holdings, edits: GrantEdits): void => {
     refuseBeyondOwnEnd(edits, expiry?.endsAt, adminGrant(ending)?.endsAt)
@@ -208,7 +210,7 @@ export async function unassign({ data, request, actor }: RoleCall): Promise<Role
   const { Meta: meta } = request
   refuseExpiry(meta)
   const refuse = (before: Holdings): void => {
-    if (wants(meta, changesWanted)) refuseOtherCase(lists, before)
+    if (isRequested(meta, changesRequest)) refuseOtherCase(lists, before)
   }
   return await change({ data, actor, meta, user, lists, add: none, remove: lists, expiry: undefined, refuse })
 }

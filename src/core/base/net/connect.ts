@@ -241,21 +241,21 @@ const bannerShown = 80
 const maxPorts = 64
 
 /**
- * Which of the ports are open on 127.0.0.1. It connects, reads what a protocol sends first within 300 ms (`hearMs`; 0
+ * Which of the ports are open on 127.0.0.1. It connects, reads what a protocol sends first within 300 ms (`waitMs`; 0
  * does not read), sends nothing and signs in nowhere. Closed ports are left out. Rejects only when the signal aborts.
  */
 export async function listeningPorts(
   ports: readonly UsualPort[],
   signal: AbortSignal,
-  hearMs: number = bannerMs,
+  waitMs: number = bannerMs,
 ): Promise<Listening[]> {
   const unique = [...new Map(ports.map((one) => [one.port, one])).values()].slice(0, maxPorts)
-  const open = await Promise.all(unique.map((one) => probe(one, signal, hearMs)))
+  const open = await Promise.all(unique.map((one) => probe(one, signal, waitMs)))
   signal.throwIfAborted()
   return open.filter((one) => one !== undefined)
 }
 
-async function probe({ port, what }: UsualPort, signal: AbortSignal, hearMs: number): Promise<Listening | undefined> {
+async function probe({ port, what }: UsualPort, signal: AbortSignal, waitMs: number): Promise<Listening | undefined> {
   const patience = new AbortController()
   const stop = (): void => patience.abort(signal.reason)
   signal.addEventListener('abort', stop, { once: true })
@@ -265,7 +265,7 @@ async function probe({ port, what }: UsualPort, signal: AbortSignal, hearMs: num
     const socket = await connectTcp(loopback, port, patience.signal)
     clearTimeout(timer)
     try {
-      const banner = hearMs > 0 ? await hear(socket, hearMs) : undefined
+      const banner = waitMs > 0 ? await readBanner(socket, waitMs) : undefined
       return { port, what, banner }
     } finally {
       socket.destroy()
@@ -279,7 +279,7 @@ async function probe({ port, what }: UsualPort, signal: AbortSignal, hearMs: num
 }
 
 /** The first line that the service sends unprompted, if it is text; a binary greeting is not shown. */
-function hear(socket: Awaited<ReturnType<typeof connectTcp>>, ms: number): Promise<string | undefined> {
+function readBanner(socket: Awaited<ReturnType<typeof connectTcp>>, ms: number): Promise<string | undefined> {
   return new Promise((resolve) => {
     let received = Buffer.alloc(0)
     const done = (): void => {

@@ -40,7 +40,7 @@ export class RequestReplyConnection<R> {
     this.#socket = socket
     this.#reader = reader
     this.#manners = manners
-    socket.on('data', this.#hear)
+    socket.on('data', this.#receive)
     socket.on('error', this.#fail)
     socket.on('end', this.#closed)
     socket.on('close', this.#closed)
@@ -103,13 +103,13 @@ export class RequestReplyConnection<R> {
    */
   detach(): Socket {
     const socket = this.#socket
-    socket.off('data', this.#hear).off('error', this.#fail).off('end', this.#closed).off('close', this.#closed)
+    socket.off('data', this.#receive).off('error', this.#fail).off('end', this.#closed).off('close', this.#closed)
     socket.pause()
     if (this.#replies.length === 0 && this.#reader.started !== true) return socket
     throw new ProbeError('protocol', `${this.address} continued in clear text after it had agreed to TLS`)
   }
 
-  readonly #hear = (chunk: Uint8Array): void => {
+  readonly #receive = (chunk: Uint8Array): void => {
     try {
       this.#replies.push(...this.#reader.push(chunk))
       if (this.#replies.length > maxUnsolicited) {

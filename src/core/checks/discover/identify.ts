@@ -63,7 +63,7 @@ function inOrder(candidates: readonly CandidateProtocol[], port: number): readon
     .toSorted((a, b) => rank(a) - rank(b))
 }
 
-const speaksFirst = ({ recognition }: CandidateProtocol): boolean => recognition.greeting === undefined
+const sendsFirst = ({ recognition }: CandidateProtocol): boolean => recognition.greeting === undefined
 
 const recognizes = (candidate: CandidateProtocol, reply: Buffer, port: number): boolean =>
   reply.length > 0 && candidate.recognition.is(reply, isStandard(candidate, port))
@@ -86,10 +86,10 @@ export async function identify(
   })
   const banner = await ask(at, undefined, signal)
   if (banner && banner.length > 0) {
-    const first = ordered.filter(speaksFirst).find((candidate) => recognizes(candidate, banner, at.port))
+    const first = ordered.filter(sendsFirst).find((candidate) => recognizes(candidate, banner, at.port))
     return first ? { ...first, server: server(banner) } : { ...at, what: 'unknown', product: versionText(banner) }
   }
-  for (const candidate of ordered.filter((one) => !speaksFirst(one))) {
+  for (const candidate of ordered.filter((one) => !sendsFirst(one))) {
     const { greeting, expectsTls, isWhole } = candidate.recognition
     const reply = await ask(at, greeting, signal, isWhole)
     if (!reply || !recognizes(candidate, reply, at.port)) continue
@@ -191,10 +191,8 @@ async function overTls(
     askAfterBanner: (question) => askAfterBanner(at, question, signal),
   })
   if (banner.length > 0) {
-    const speaker = ordered.filter(speaksFirst).find((candidate) => recognizes(candidate, banner, at.port))
-    return speaker
-      ? { ...speaker, server: server(banner) }
-      : { ...at, what: 'unknown', tls, product: versionText(banner) }
+    const match = ordered.filter(sendsFirst).find((candidate) => recognizes(candidate, banner, at.port))
+    return match ? { ...match, server: server(banner) } : { ...at, what: 'unknown', tls, product: versionText(banner) }
   }
   for (const candidate of ordered.filter(({ recognition }) => recognition.underTls)) {
     const { greeting, isWhole } = candidate.recognition

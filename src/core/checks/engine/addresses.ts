@@ -169,13 +169,13 @@ async function* untilOne<O>(
 }
 
 /** Tracks the current step at one address and how long it has taken. */
-function stepClock(context: CheckContext, first: string, tell: (check: string) => void) {
+function stepClock(context: CheckContext, first: string, report: (check: string) => void) {
   let check = first
   let since = context.now()
   const step = (next: string): void => {
     check = next
     since = context.now()
-    tell(next)
+    report(next)
   }
   step(first)
   return { step, stopped: () => ({ check, afterMs: context.now() - since }) }
@@ -184,18 +184,18 @@ function stepClock(context: CheckContext, first: string, tell: (check: string) =
 /** Tells the engine which addresses have not answered, so that a timeout names exactly those. */
 function tracker(context: CheckContext) {
   const pending = new Map<string, string>()
-  const tell = (): void => {
+  const report = (): void => {
     const [first] = pending.values()
     if (first !== undefined) context.step(first, [...pending.keys()].join(', '))
   }
   return {
     at: (address: string, check: string): void => {
       pending.set(address, check)
-      tell()
+      report()
     },
     done: (address: string): void => {
       pending.delete(address)
-      tell()
+      report()
     },
   }
 }
@@ -211,8 +211,8 @@ export function reachable(addresses: readonly string[], ownAddresses: () => read
   // Listing those of this machine takes a tenth of the time of a run.
   if (!addresses.some((address) => isIP(address) === 6)) return addresses
   const own = ownAddresses()
-  const speaksSix = own.some((address) => isIP(address) === 6 && reachOf(address) === 'routed')
-  if (speaksSix) return addresses
+  const hasIPv6 = own.some((address) => isIP(address) === 6 && reachOf(address) === 'routed')
+  if (hasIPv6) return addresses
   const usable = addresses.filter((address) => isIP(address) !== 6 || (isLoopback(address) && own.includes('::1')))
   return usable.length > 0 ? usable : addresses
 }

@@ -353,7 +353,7 @@ export const demandingSettings = (settings: SettingsSpec): readonly string[] =>
 type Reported = { readonly by: unknown; readonly settings: Set<string> }
 
 /**
- * The results of a check as the rule wants them. `demands` are those of its settings that svc.yaml gives. Checks that
+ * The results of a check as the rule requires them. `demands` are those of its settings that svc.yaml gives. Checks that
  * share an observation share its obstacle: it is reported once, and again for each setting that demands another of
  * them. `obstacles` collects by message what has been reported.
  */

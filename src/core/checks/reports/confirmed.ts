@@ -96,7 +96,7 @@ const needsAttention = ({ level, isSettled, incident }: Check): boolean =>
   level !== 'ok' || !isSettled || incident !== undefined
 
 /** Whether a check counts: it is observed, or known to have failed. */
-const stands = ({ isObserved, incident }: Check): boolean =>
+const isCounted = ({ isObserved, incident }: Check): boolean =>
   isObserved || (incident !== undefined && !incident.isUnobserved)
 
 /** Of the items of a check, those that need attention and some others. */
@@ -123,20 +123,20 @@ const rows: readonly Row[] = [
     name: 'svc_check_confirmed',
     type: 'gauge',
     help: '1 if the confirmed state of the check is ok or a warning, 0 if it is a failure. Only of checks that the schedule runs.',
-    value: (check) => (stands(check) ? Number(check.level !== 'failed') : undefined),
+    value: (check) => (isCounted(check) ? Number(check.level !== 'failed') : undefined),
   },
   {
     name: 'svc_check_confirmed_warning',
     type: 'gauge',
     help: '1 if the confirmed state of the check is a warning, or if nothing observes it any more; absent otherwise.',
     value: (check) =>
-      (check.level === 'warning' && stands(check)) || check.incident?.isUnobserved === true ? 1 : undefined,
+      (check.level === 'warning' && isCounted(check)) || check.incident?.isUnobserved === true ? 1 : undefined,
   },
   {
     name: 'svc_check_confirmed_since_timestamp_seconds',
     type: 'gauge',
     help: 'When the first run began that showed the confirmed state, in Unix time; absent where that is ok.',
-    value: (check) => (check.level !== 'ok' && stands(check) ? Math.round(check.since) / 1_000 : undefined),
+    value: (check) => (check.level !== 'ok' && isCounted(check) ? Math.round(check.since) / 1_000 : undefined),
   },
   {
     name: 'svc_check_blips',

@@ -1,4 +1,4 @@
-import { changesWanted, type Dto, type OperationSpec, type Schema, schemaOf } from '../index.ts'
+import { changesRequest, type Dto, type OperationSpec, type Schema, schemaOf } from '../index.ts'
 import { type Described, interfaceTitle, interfaceVersion, type Json, rows, shapes, usualVerb } from './schemas.ts'
 
 /** The namespace where ServiceStack tools look for types. They copy its last part into generated code. */
@@ -48,7 +48,7 @@ export const appMetadata = (described: Pick<Described, 'names' | 'providers'>): 
     },
   },
   api: typesMetadata(ownAddress),
-  meta: { interfaceVersion, [changesWanted.key]: changesWanted.value },
+  meta: { interfaceVersion, [changesRequest.key]: changesRequest.value },
 })
 
 function operation(row: OperationSpec): Json {

@@ -68,7 +68,7 @@ export async function drillDriver({
         folds,
         remindMs: Number.POSITIVE_INFINITY,
         ignoresQuiet: true,
-        wants: () => true,
+        accepts: () => true,
       },
     },
   ])

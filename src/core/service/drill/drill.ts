@@ -240,10 +240,10 @@ export function drillPart({ config, version, store, watching, log = () => {}, sp
     if (stop.signal.aborted) return
     await update(now()).catch(() => {})
     last = { ...record, hops: run.hops(), endedAt: now() }
-    tell(last)
+    logResult(last)
   }
 
-  const tell = ({ hops, through, by }: DrillRecord): void => {
+  const logResult = ({ hops, through, by }: DrillRecord): void => {
     const failed = hops.filter(({ result }) => result === 'failed')
     const which = `drill of ${by} through ${through.join(', ')}`
     if (failed.length === 0) log({ level: 'info', msg: `${which}: no hop failed` })

@@ -46,7 +46,7 @@ export type ShareFollowers = {
   readonly schedule: Pick<SchedulePart, 'monitors' | 'reshare' | 'look'>
   readonly states: Pick<
     StatesPart,
-    'takeOver' | 'release' | 'say' | 'isIsolated' | 'faultsOfAll' | 'questions' | 'opined'
+    'takeOver' | 'release' | 'say' | 'isIsolated' | 'faultsOfAll' | 'questions' | 'takeAnswers'
   >
   readonly keeper: Pick<StatesKeeper, 'again'>
   readonly notify: Pick<NotifyPart, 'takeOver' | 'release' | 'again'>
@@ -67,7 +67,7 @@ export type NodesPart = Part & {
 }
 
 /** The monitor for the reports of the nodes on each other: whether one is out. */
-const spoken = monitorOfSvc(nodesKey)
+const reports = monitorOfSvc(nodesKey)
 
 /**
  * Divides the monitors among the nodes that share a store, with real time and the real store: `Membership` decides, and
@@ -138,14 +138,14 @@ export function nodesPart({
       case 'share':
         work?.schedule.reshare()
         return
-      case 'stand':
+      case 'mode':
         sayMode(effect.mode, effect.before)
         return
       case 'look':
         void look(membership, effect.question)
         return
-      case 'opinions':
-        work?.states.opined(effect.answers)
+      case 'crossChecks':
+        work?.states.takeAnswers(effect.answers)
         return
       case 'leave':
         return
@@ -294,7 +294,7 @@ export function nodesPart({
   return {
     share: {
       node,
-      spoken,
+      reports,
       runs: (key) => member?.runs(key, now()) === true,
       has: (key) => member?.watches(key) === true,
       isElsewhere: (key) => member?.isElsewhere(key) !== false,

@@ -78,15 +78,15 @@ export function outdatedNodePart({
     }
   }
 
-  const spoken = monitorOfSvc(nodesKey)
+  const reports = monitorOfSvc(nodesKey)
   const isAlone = (): boolean => sendsAlone(others, now())
   return {
     share: {
       node,
-      spoken,
+      reports,
       runs: () => true,
       // Who is missing is up to the others.
-      has: (key) => key !== spoken.key,
+      has: (key) => key !== reports.key,
       isElsewhere: () => false,
       configured: () => {},
       spreadMs: () => undefined,

@@ -27,7 +27,7 @@ const muteWaitMs = 15_000
 /** Marks messages that were sent although nothing could be stored: they may come twice, or from several nodes. */
 const uncoordinated = 'uncoordinated'
 
-/** An open receiver, and what it wants to know. */
+/** An open receiver, and the rules for its messages. */
 export type OpenedReceiver = { readonly receiver: Receiver; readonly rules: ReceiverRules }
 
 /** How attempts ended, and what waits. */
@@ -331,7 +331,7 @@ export class NotifyDriver {
     this.#renewedAt.set(name, now())
     this.#renewing.add(name)
     const { signal } = this.#stop
-    const items = this.#outbox.standingFor(name).map((item) => noticeOf(item, []))
+    const items = this.#outbox.openFor(name).map((item) => noticeOf(item, []))
     const renew = async (): Promise<Delivery> => {
       await this.#mute(open)
       return (await receiver.renew?.(items, isHealthy, signal)) ?? { what: 'accepted' }

@@ -54,7 +54,7 @@ export function notifyPart({
   readonly states: StatesPart
   readonly quiet: QuietKeeper
   /** Whether svc may say that it watches. Takes what it has to know of the outbox. */
-  readonly watching: Pick<WatchingPart, 'vouches' | 'followBacklog'>
+  readonly watching: Pick<WatchingPart, 'isSteady' | 'followBacklog'>
   readonly log?: KeeperLog | undefined
 }): NotifyPart {
   const now = timelineOf({ wall: Date.now, monotonic: () => performance.now() })
@@ -130,7 +130,7 @@ export function notifyPart({
     await Promise.all(
       configs.map(async (one): Promise<OpenedReceiver> => {
         const receiver = await openFor({ server, url: config.serve.url, version, programs, now, log }, one)
-        const wants = ({ type, monitor, ...subject }: StoredSubject, level: 'warning' | 'failed'): boolean =>
+        const accepts = ({ type, monitor, ...subject }: StoredSubject, level: 'warning' | 'failed'): boolean =>
           isFor(one.only, { type, monitor, tags: tagsOf({ type, monitor, ...subject }), level })
         return {
           receiver,
@@ -140,7 +140,7 @@ export function notifyPart({
             remindMs: one.remind ?? Number.POSITIVE_INFINITY,
             // It repeats by itself: silences of its own keep it quiet.
             ignoresQuiet: one.quiet === 'ignore' || receiver.mute !== undefined,
-            wants,
+            accepts,
           },
         }
       }),
@@ -160,7 +160,7 @@ export function notifyPart({
     look: states.look,
     noticeOf,
     now,
-    isHealthy: watching.vouches,
+    isHealthy: watching.isSteady,
     log,
   })
   const withIncidents = (): readonly StoredSubject[] =>

@@ -6,12 +6,12 @@ import { timelineOf } from '../../watch/schedule/index.ts'
 import {
   afterPing,
   afterSample,
+  isSteady,
   newPinging,
   newVigil,
   type Pinging,
   pingDue,
   type Vigil,
-  vouches,
 } from '../../watch/watching/index.ts'
 import type { Part } from '../part.ts'
 import type { StatesPart } from '../watch/states.ts'
@@ -31,7 +31,7 @@ type Backlog = ReturnType<NotifyDriver['backlog']>
 
 export type WatchingPart = Part & {
   /** Whether svc confirms that it monitors as it should. */
-  readonly vouches: () => boolean
+  readonly isSteady: () => boolean
   /** Why it does not monitor as it should, by the last sample. */
   readonly reason: () => string | undefined
   /** Sets the function that reports the backlog of notifications. */
@@ -125,7 +125,7 @@ export function watchingPart({
       vigil = newVigil(now())
       timer ??= setInterval(tick, tickMs)
     },
-    vouches: () => vouches(vigil, now()),
+    isSteady: () => isSteady(vigil, now()),
     reason: () => vigil.reason,
     followBacklog: (backlog) => {
       backlogNow = backlog
@@ -137,7 +137,7 @@ export function watchingPart({
               name: 'svc_watching',
               type: 'gauge',
               help: '1 after a minute in which the schedule kept up, states and notifications were stored, a witness answered, and no message had waited for more than 10 min: the watchdog and the ping rest on it.',
-              samples: [{ value: Number(vouches(vigil, now())) }],
+              samples: [{ value: Number(isSteady(vigil, now())) }],
             } as const,
           ]
         : []),

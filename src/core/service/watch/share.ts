@@ -18,5 +18,5 @@ export type NodeMonitors = {
   /** Who can be asked whether it reaches a monitor of the network. */
   readonly otherNode: (key: string) => OtherNode | undefined
   /** The reports of the nodes on each other, as a monitor that no schedule runs. */
-  readonly spoken: WatchedMonitor
+  readonly reports: WatchedMonitor
 }

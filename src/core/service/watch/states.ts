@@ -99,7 +99,7 @@ export type StatesPart = Part & {
   /** The open questions to other nodes. */
   readonly questions: () => readonly Question[]
   /** Other nodes have answered. */
-  readonly opined: (answers: readonly NodeAnswer[]) => void
+  readonly takeAnswers: (answers: readonly NodeAnswer[]) => void
 }
 
 /**
@@ -174,8 +174,8 @@ export function statesPart(
       monitors = new Map(scheduled.map((one) => [one.key, one]))
       const current = states ?? restored(time.now())
       states = current
-      const spoken = share?.has(share.spoken.key) ? [share.spoken] : []
-      const watched = [...watchedMonitors(scheduled, config), ...spoken]
+      const reports = share?.has(share.reports.key) ? [share.reports] : []
+      const watched = [...watchedMonitors(scheduled, config), ...reports]
       carryOut(current.configure(watched, time.now(), witnesses, share?.isElsewhere))
       timer ??= setInterval(() => carryOut(current.tick(time.now())), tickMs)
     },
@@ -229,8 +229,8 @@ export function statesPart(
       carryOut(states.ran({ key, depth: 'Basic', beganAt: now, endedAt: now, verdicts }, now))
     },
     questions: () => states?.questions ?? [],
-    opined: (answers) => {
-      if (clock && states) carryOut(states.opined(answers, clock.now()))
+    takeAnswers: (answers) => {
+      if (clock && states) carryOut(states.takeAnswers(answers, clock.now()))
     },
     look: (key, depth) => clock?.ask({ type: 'ask', key, depth, at: clock.now(), repeatsRefused: false }),
     cancel: () => {

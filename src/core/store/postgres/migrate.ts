@@ -1,8 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { ClientBase } from 'pg'
 import { Fault, NewerStore } from '../../base/errors.ts'
-import { historySteps } from '../history-schema.ts'
 import { alteredStore, compareSchema, postgresObjects } from '../own-schema.ts'
+import { historySteps } from '../results-schema.ts'
 import {
   accountTables,
   applicationId,

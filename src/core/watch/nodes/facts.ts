@@ -30,7 +30,7 @@ const isFacts = has({
   version: isText,
   url: optional(isText),
   startedAt: (value) => typeof value === 'number' && Math.abs(value) <= maxTime,
-  opinions: optional(
+  crossChecks: optional(
     has({
       questions: listOf(has({ ...subject, id: isNumber, node: isText, depth: isText })),
       answers: listOf(has({ id: isNumber, reaches: isFlag, node: isText, epoch: isNumber })),

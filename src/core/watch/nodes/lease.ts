@@ -49,7 +49,7 @@ export const afterFailure = (lease: Lease, now: number): Lease => ({
   failingSince: lease.failingSince ?? now,
 })
 
-/** The process stood still: what it knows of the time no longer holds. */
+/** The process stood still: its view of the time no longer holds. */
 export const afterStandstill = (lease: Lease): Lease => ({
   ...lease,
   sentAt: Number.NEGATIVE_INFINITY,

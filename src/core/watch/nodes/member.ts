@@ -46,10 +46,10 @@ export type MemberEffect =
   | { readonly type: 'share' }
   /** Run the monitor of the question once, for its answer only, then `looked`. */
   | { readonly type: 'look'; readonly question: OthersQuestion }
-  /** Other nodes have answered: `States.opined`. */
-  | { readonly type: 'opinions'; readonly answers: readonly NodeAnswer[] }
+  /** Other nodes have answered: `States.takeAnswers`. */
+  | { readonly type: 'crossChecks'; readonly answers: readonly NodeAnswer[] }
   /** For people. */
-  | { readonly type: 'stand'; readonly mode: Mode; readonly before: Mode }
+  | { readonly type: 'mode'; readonly mode: Mode; readonly before: Mode }
   /** Call `leave`. */
   | { readonly type: 'leave'; readonly fence: Fence }
 
@@ -127,7 +127,7 @@ export class Membership {
   /** The keys that a svc.yaml removed while the node was without the store, which may lack all the rows of them. */
   readonly #droppedKeys = new Set<string>()
   /** The incidents in messages that it sent without the store, by receiver. */
-  readonly #toldAlone = new Map<string, Set<string>>()
+  readonly #sentWithoutStore = new Map<string, Set<string>>()
   /** The number of the last write that was acknowledged, and of the last one that was tried. */
   #acknowledged = 0
   #attempts = 0
@@ -138,7 +138,7 @@ export class Membership {
   /** The open questions of other nodes, with its answer once it has one. */
   #inquiries = new Map<string, { readonly question: OthersQuestion; reaches: boolean | undefined }>()
   /** Whether others do not know yet what it asks and answers. */
-  #hasOpinions = false
+  #hasCrossChecks = false
 
   constructor(
     {
@@ -170,7 +170,7 @@ export class Membership {
   tick(now: number): readonly MemberEffect[] {
     return this.#during(now, () => {
       for (const [id, { sentAt }] of this.#renewing) if (now - sentAt >= renewTimeoutMs) this.#notRenewed(id, now)
-      if (this.#hasOpinions && this.#lease.epoch !== undefined && this.mode(now) === 'member') this.#renewNow(now)
+      if (this.#hasCrossChecks && this.#lease.epoch !== undefined && this.mode(now) === 'member') this.#renewNow(now)
       else this.#renewIfDue(now)
       this.#takeOverIfNeeded(now)
     })
@@ -180,7 +180,7 @@ export class Membership {
   asks(questions: readonly Question[]): void {
     const some = questions.slice(0, mostQuestions)
     const before = new Set(this.#questions.map(({ id }) => id))
-    if (some.some(({ id }) => !before.has(id))) this.#hasOpinions = true
+    if (some.some(({ id }) => !before.has(id))) this.#hasCrossChecks = true
     this.#questions = some
   }
 
@@ -189,7 +189,7 @@ export class Membership {
     const inquiry = this.#inquiries.get(questionName(from, epoch, id))
     if (!inquiry || reaches === undefined || this.#isIsolated) return
     inquiry.reaches = reaches
-    this.#hasOpinions = true
+    this.#hasCrossChecks = true
   }
 
   /** Who can be asked now whether it reaches a monitor. */
@@ -244,9 +244,9 @@ export class Membership {
       this.#published = request.publishes ?? this.#published
       if (answer.epoch !== before) this.#forgetEpoch(false)
       else if (request.epoch === before && answer.writes < request.acknowledged) this.#wentBack(answer.writes)
-      this.#stand(now)
+      this.#applyMode(now)
       this.#look(answer.rows)
-      this.#hear(answer.rows)
+      this.#receive(answer.rows)
       // What another node has taken over meanwhile is given up by now.
       if (request.isCounted && !this.#unread && !this.#restamps && answer.stamped < this.#keys.size) this.#lostStamps()
       this.#takeOverIfNeeded(now)
@@ -299,14 +299,14 @@ export class Membership {
   /** Takes the rows that the outbox had of keys that were released. */
   released(rows: readonly StoredRow[]): void {
     const news = rows.flatMap((one): readonly StoredRow[] => {
-      const incidents = this.#toldAlone.get(one.receiver)
+      const incidents = this.#sentWithoutStore.get(one.receiver)
       const { row } = one
       if (row && this.#droppedKeys.has(one.subject.key)) return [one]
       if (!incidents || !row) return []
       const { last, attempt, ends } = row
-      const knows = incidents.has((attempt ?? last)?.incident ?? '')
+      const wasSent = incidents.has((attempt ?? last)?.incident ?? '')
       const over = ends.filter(({ incident }) => incidents.has(incident))
-      if (knows) return [{ ...one, row: { ...row, ends: over } }]
+      if (wasSent) return [{ ...one, row: { ...row, ends: over } }]
       return over.length === 0 ? [] : [{ ...one, row: { ends: over } }]
     })
     this.#news = [...this.#news, ...news]
@@ -314,9 +314,9 @@ export class Membership {
 
   /** A message about these incidents was sent without the store. */
   sentAlone(receiver: string, incidents: readonly string[]): void {
-    const all = this.#toldAlone.get(receiver) ?? new Set()
+    const all = this.#sentWithoutStore.get(receiver) ?? new Set()
     for (const one of incidents) all.add(one)
-    this.#toldAlone.set(receiver, all)
+    this.#sentWithoutStore.set(receiver, all)
   }
 
   /** Undefined: it may not write now, or another write is in progress. `wrote` has to follow. */
@@ -411,13 +411,13 @@ export class Membership {
     }
     this.#seenAt = now
     // First, so that what follows acts as what the node is by now.
-    this.#stand(now)
+    this.#applyMode(now)
     work()
-    this.#stand(now)
+    this.#applyMode(now)
     return this.#effects
   }
 
-  #stand(now: number): void {
+  #applyMode(now: number): void {
     const before = this.#mode
     const mode = modeOf(this.#lease, now)
     if (mode === before) return
@@ -427,7 +427,7 @@ export class Membership {
     if (before === 'alone') this.#doubtsUntil = now + aloneMs
     const wasByItself = isByItself(before) || before === 'displaced'
     if (wasByItself && !isByItself(mode)) this.#releaseStrangers()
-    this.#effects.push({ type: 'stand', mode, before }, { type: 'share' })
+    this.#effects.push({ type: 'mode', mode, before }, { type: 'share' })
   }
 
   #fence(epoch: number): Fence {
@@ -465,9 +465,9 @@ export class Membership {
       claims: this.#latestEpoch === 0,
       config: digest,
       isIsolated: this.#isIsolated,
-      facts: { ...this.#facts, opinions: this.#opinions() },
+      facts: { ...this.#facts, crossChecks: this.#crossChecks() },
     }
-    this.#hasOpinions = false
+    this.#hasCrossChecks = false
     this.#effects.push({ type: 'renew', id: this.#ids, request, publishes })
   }
 
@@ -520,9 +520,9 @@ export class Membership {
     this.#effects.push({ type: 'share' })
   }
 
-  // Opinions.
+  // Cross-checks.
 
-  #opinions(): NodeFacts['opinions'] {
+  #crossChecks(): NodeFacts['crossChecks'] {
     const answers = [...this.#inquiries.values()].flatMap(({ question, reaches }) =>
       reaches === undefined ? [] : [{ node: question.from, epoch: question.epoch, id: question.id, reaches }],
     )
@@ -530,12 +530,12 @@ export class Membership {
   }
 
   /** Looks for questions to this node, and for answers to its own. */
-  #hear(rows: readonly NodeRow[]): void {
+  #receive(rows: readonly NodeRow[]): void {
     const { epoch: own } = this.#lease
     const others = rows.filter(({ node, isLive, isIsolated }) => node !== this.#node && isLive && !isIsolated)
     const open = new Map<string, OthersQuestion>()
     for (const { node: from, epoch, facts } of others)
-      for (const question of (facts?.opinions?.questions ?? []).slice(0, mostQuestions))
+      for (const question of (facts?.crossChecks?.questions ?? []).slice(0, mostQuestions))
         if (question.node === this.#node) open.set(questionName(from, epoch, question.id), { ...question, from, epoch })
     for (const name of this.#inquiries.keys()) if (!open.has(name)) this.#inquiries.delete(name)
     for (const [name, question] of open) {
@@ -544,12 +544,12 @@ export class Membership {
       this.#effects.push({ type: 'look', question })
     }
     const answers = others.flatMap(({ node, facts }) =>
-      (facts?.opinions?.answers ?? []).flatMap(({ node: of, epoch, id, reaches }): readonly NodeAnswer[] => {
+      (facts?.crossChecks?.answers ?? []).flatMap(({ node: of, epoch, id, reaches }): readonly NodeAnswer[] => {
         const isOpen = this.#questions.some((one) => one.id === id && one.node === node)
         return of === this.#node && epoch === own && isOpen ? [{ id, reaches }] : []
       }),
     )
-    if (answers.length > 0) this.#effects.push({ type: 'opinions', answers })
+    if (answers.length > 0) this.#effects.push({ type: 'crossChecks', answers })
   }
 
   // Ownership.
@@ -634,7 +634,7 @@ export class Membership {
     this.#news = this.#news.filter((one) => !news.includes(one))
     this.#handedOver = new Map([...news.map((one) => [one, this.#seenAt] as const), ...this.#handedOver])
     if (this.#news.length === 0) {
-      this.#toldAlone.clear()
+      this.#sentWithoutStore.clear()
       this.#droppedKeys.clear()
     }
     this.#takenFor = signatureOf(rows, this.#settings)

@@ -79,7 +79,7 @@ export function secondFor(
   if (group === undefined || nodeOfKey(key) !== undefined) return undefined
   const others = rows.filter((row) => {
     const { isLive, isIsolated, facts, config } = row
-    const isAble = isLive && !isIsolated && facts?.opinions !== undefined
+    const isAble = isLive && !isIsolated && facts?.crossChecks !== undefined
     return isAble && row.node !== node && configurations.get(config)?.groups.has(key) === true
   })
   return highest(others, group)

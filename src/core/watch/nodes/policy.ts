@@ -11,7 +11,7 @@ export const outMs = 10_000
 export const aloneMs = 60_000
 /** A node that has been out for this long is reported. */
 export const reportedOutMs = 60_000
-/** For this long, nobody removes what only a node knows that is away: it may be restarting. */
+/** For this long, nobody removes what only an absent node has: it may be restarting. */
 export const awayMs = 600_000
 /** How many questions a node asks at a time: others pay a run for each. Beyond that, its own verdict counts. */
 export const mostQuestions = 100

@@ -27,11 +27,11 @@ export type NodeFacts = {
   /** Milliseconds since 1970. */
   readonly startedAt: number
   /** Absent in nodes of versions that neither ask nor answer. */
-  readonly opinions?: Opinions | undefined
+  readonly crossChecks?: CrossChecks | undefined
 }
 
 /** The questions of a node to others, and its answers to theirs: whether it reaches a peer. Both are bounded. */
-export type Opinions = {
+export type CrossChecks = {
   readonly questions: readonly Question[]
   /** Of `node`, in its `epoch`, the question `id`. */
   readonly answers: readonly (NodeAnswer & { readonly node: string; readonly epoch: number })[]

@@ -71,7 +71,7 @@ export type Delivery =
   | {
       readonly what: 'later'
       readonly message: string
-      /** Milliseconds that the receiver wants to be left alone. */
+      /** Milliseconds for which the receiver asks for no messages. */
       readonly afterMs?: number | undefined
       readonly isPerhapsReceived: boolean
       readonly fault?: FaultClass | undefined

@@ -339,7 +339,7 @@ export class Outbox {
   }
 
   /** The incidents that stand and that the receiver knows, for a receiver that forgets. */
-  standingFor(receiver: string): readonly NoticeItem[] {
+  openFor(receiver: string): readonly NoticeItem[] {
     const address = this.#addresses.get(receiver)
     if (!address) return []
     return [...address.rows].flatMap(([id, row]) => {
@@ -486,7 +486,7 @@ export class Outbox {
     for (const [id, present] of presents) {
       const due = this.#dueAt(address, id, present)
       if (due) isPending(address.rows.get(id)?.need?.since ?? this.#now)
-      const isReady = due !== undefined && this.#mayTell(address, id, present, due)
+      const isReady = due !== undefined && this.#maySend(address, id, present, due)
       const row = address.rows.get(id) ?? emptyRow
       // Nobody must believe meanwhile that it is well.
       const endsWait = due !== undefined && row.isInDoubt === true
@@ -532,7 +532,7 @@ export class Outbox {
   }
 
   /** Whether the verdict is young enough. If it is not, svc looks again first, but not without end. */
-  #mayTell(address: Address, id: string, present: Present, { needsVerdict }: DueMessage): boolean {
+  #maySend(address: Address, id: string, present: Present, { needsVerdict }: DueMessage): boolean {
     if (!needsVerdict || isFresh(present, address.rows.get(id) ?? emptyRow, this.#now)) {
       if (needsVerdict) this.#looks.delete(id)
       return true

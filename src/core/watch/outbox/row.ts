@@ -59,7 +59,7 @@ export type OutboxRow = {
   /** Other incidents of the same fault: several nodes without the store sent one each. They end together. */
   readonly others?: readonly Word[] | undefined
   /**
-   * The receiver may believe that the subject is well, or is about to get an end: if it still fails, that is sent, or sent
+   * The receiver may show the subject as well, or is about to get an end: if it still fails, that is sent, or sent
    * once more, with the ends.
    */
   readonly isInDoubt?: true | undefined
@@ -88,7 +88,7 @@ export type ReceiverRules = {
   /** After this time a fault that goes on is sent again. Infinity: never. */
   readonly remindMs: number
   /** Whether it is told of this subject at this level. What it was told once, it is told to the end. */
-  readonly wants: (subject: StoredSubject, level: 'warning' | 'failed') => boolean
+  readonly accepts: (subject: StoredSubject, level: 'warning' | 'failed') => boolean
   /** Whether it is told what is quiet. */
   readonly ignoresQuiet?: boolean | undefined
 }
@@ -219,7 +219,8 @@ export function dueFor(present: Present, row: OutboxRow, receiver: ReceiverRules
   if (!incident || incident.cause !== undefined) return undefined
   if (present.isQuiet && !receiver.ignoresQuiet) return undefined
   const { last, attempt } = row
-  if (!last && !attempt && !present.needsNoVerdict && !receiver.wants(present.subject, incident.level)) return undefined
+  if (!last && !attempt && !present.needsNoVerdict && !receiver.accepts(present.subject, incident.level))
+    return undefined
   const restsOnVerdict = !present.needsNoVerdict && !incident.isUnobserved
   // On its way back, it either recovers, and then nobody needs to know, or it fails again.
   const isHealing = restsOnVerdict && !incident.isFlapping && latest?.level === 'ok'

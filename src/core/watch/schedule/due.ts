@@ -34,8 +34,8 @@ export type Order = {
   readonly repeatsRefused?: true
 }
 
-/** A run that somebody needs: one at this depth, or a deeper one, that begins at this time or later. */
-export type Want = { readonly depth: ExecutionMode; readonly at: number; readonly repeatsRefused: boolean }
+/** A request for a run besides those that are due: one at this depth, or a deeper one, that begins at this time or later. */
+export type RunRequest = { readonly depth: ExecutionMode; readonly at: number; readonly repeatsRefused: boolean }
 
 /** The state of one monitor in the schedule. */
 export type MonitorRow = Scheduled & {
@@ -51,7 +51,7 @@ export type MonitorRow = Scheduled & {
   /** A run to repeat, because its verdict does not count. */
   readonly again: { readonly depth: ExecutionMode; readonly at: number } | undefined
   /** Runs that are needed besides. */
-  readonly wants: readonly Want[]
+  readonly requests: readonly RunRequest[]
 }
 
 /** FNV-1a with a final mix: the same on every node and after every restart, and well spread for similar texts. */
@@ -78,7 +78,17 @@ export const spreadMs = 30_000
 export function watchFrom({ key, every }: Scheduled, now: number, spread = spreadMs): MonitorRow {
   const shortest = Math.min(spread, ...depths.flatMap((depth) => every[depth] ?? []))
   const firstAt = now + shareOf(shortest, key, 'first')
-  return { key, every, firstAt, covered: {}, order: undefined, callers: {}, freeAt: now, again: undefined, wants: [] }
+  return {
+    key,
+    every,
+    firstAt,
+    covered: {},
+    order: undefined,
+    callers: {},
+    freeAt: now,
+    again: undefined,
+    requests: [],
+  }
 }
 
 /** A run that began at most this long before a due time serves it. More would let the gaps between runs grow. */
@@ -102,8 +112,8 @@ const isInProgress = ({ callers }: MonitorRow, depth: ExecutionMode): boolean =>
 /** When a depth may begin next. */
 function readyAt(row: MonitorRow, depth: ExecutionMode): number {
   if (isInProgress(row, depth)) return Number.POSITIVE_INFINITY
-  const { again, wants } = row
-  const besides = wants.reduce(
+  const { again, requests } = row
+  const besides = requests.reduce(
     (least, one) => (one.depth === depth ? Math.min(least, one.at) : least),
     Number.POSITIVE_INFINITY,
   )
@@ -111,16 +121,16 @@ function readyAt(row: MonitorRow, depth: ExecutionMode): number {
 }
 
 /** At most so many runs are needed besides: more would be a defect. */
-const mostWants = 32
+const maxRequests = 32
 
 /** The row once a run is needed besides those that are due. One that is waiting already, and begins late enough, serves. */
-export function want(row: MonitorRow, one: Want, now: number): MonitorRow {
-  const serves = ({ depth, at, repeatsRefused }: Want): boolean =>
+export function withRequest(row: MonitorRow, one: RunRequest, now: number): MonitorRow {
+  const serves = ({ depth, at, repeatsRefused }: RunRequest): boolean =>
     covers(depth, one.depth) &&
     (at === one.at || (at <= now && one.at <= now)) &&
     (repeatsRefused || !one.repeatsRefused)
-  if (row.wants.length >= mostWants || row.wants.some(serves)) return row
-  return { ...row, wants: [...row.wants, one] }
+  if (row.requests.length >= maxRequests || row.requests.some(serves)) return row
+  return { ...row, requests: [...row.requests, one] }
 }
 
 /**
@@ -143,13 +153,13 @@ export const nextAt = (row: MonitorRow): number => soonestOf(row, open(row))
  * waiting. Undefined if none is due.
  */
 export function dueOrder(row: MonitorRow, now: number): Order | undefined {
-  const { key, order, freeAt, wants } = row
+  const { key, order, freeAt, requests } = row
   const due = open(row).filter((depth) => readyAt(row, depth) <= now)
   const depth = due.at(-1)
   if (depth === undefined) return undefined
   const earliest = soonestOf(row, due)
   const ready = Math.max(earliest, freeAt)
-  const repeats = wants.some((one) => one.repeatsRefused && one.at <= now && covers(depth, one.depth))
+  const repeats = requests.some((one) => one.repeatsRefused && one.at <= now && covers(depth, one.depth))
   return {
     key,
     depth,
@@ -170,9 +180,10 @@ function serve(row: MonitorRow, depth: ExecutionMode, at: number, repeats = fals
   const covered = { ...row.covered }
   for (const one of depths) if (covers(depth, one)) covered[one] = Math.max(at, covered[one] ?? at)
   const again = row.again && covers(depth, row.again.depth) ? undefined : row.again
-  if (row.wants.length === 0) return { ...row, covered, again }
-  const isServed = (one: Want): boolean => one.at <= at && covers(depth, one.depth) && (repeats || !one.repeatsRefused)
-  return { ...row, covered, again, wants: row.wants.filter((one) => !isServed(one)) }
+  if (row.requests.length === 0) return { ...row, covered, again }
+  const isServed = (one: RunRequest): boolean =>
+    one.at <= at && covers(depth, one.depth) && (repeats || !one.repeatsRefused)
+  return { ...row, covered, again, requests: row.requests.filter((one) => !isServed(one)) }
 }
 
 /** Who asked for a run. */

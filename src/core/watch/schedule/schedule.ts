@@ -11,10 +11,10 @@ import {
   nextAt,
   type Order,
   orderFor,
+  type RunRequest,
   type Scheduled,
-  type Want,
-  want,
   watchFrom,
+  withRequest,
 } from './due.ts'
 import { RecentHighest } from './lateness.ts'
 import { aliveAt, type Stillness, showsLife, stoodStillSince } from './stillness.ts'
@@ -93,9 +93,9 @@ export class Schedule {
   }
 
   /** Somebody needs a run besides those that are due. It takes its turn like any other. */
-  ask(key: string, needed: Want, now: number): void {
+  ask(key: string, needed: RunRequest, now: number): void {
     const place = this.#places.get(key)
-    if (place) this.#put(place, want(place.row, needed, now))
+    if (place) this.#put(place, withRequest(place.row, needed, now))
   }
 
   /** Whether the process stood still at any time since then, so that a failure of a run that began then does not count. */

@@ -1,3 +1,4 @@
+export { type NodeAnswer, type OtherNode, type Question, reaches } from './cross-check.ts'
 export {
   type Ending,
   type IncidentRecord,
@@ -8,7 +9,6 @@ export {
   type StoredState,
   type StoredStates,
 } from './ledger.ts'
-export { type NodeAnswer, type OtherNode, type Question, reaches } from './opinion.ts'
 export { isUnreachable, rank } from './policy.ts'
 export { type Effect, lineKey, monitorOfSvc, States, type StoredSubject, type SubjectView } from './states.ts'
 export { subjectId, subjectOf } from './subject.ts'

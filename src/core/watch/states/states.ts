@@ -1,20 +1,20 @@
 import type { ExecutionMode } from '../../protocol/index.ts'
 import { covers, depths } from '../schedule/index.ts'
 import { type Blame, blame, type CauseView, suspect, viewOf } from './blame.ts'
-import { follow, type IncidentStep, needsBlame, opened, parts, underCause } from './incident.ts'
-import { asksAfterStart, intervalAt, type Judgement, judge, newSubject } from './judge.ts'
-import { afterTry, failsNow, isBlind, isProvedSince, lineWith, type NetworkLine } from './line.ts'
 import {
   afterUnreachable,
   answered,
+  type CrossCheck,
   contestedMessage,
   isContested,
   isUnanswered,
   type NodeAnswer,
-  type Opinion,
   type OtherNode,
   type Question,
-} from './opinion.ts'
+} from './cross-check.ts'
+import { follow, type IncidentStep, needsBlame, opened, parts, underCause } from './incident.ts'
+import { asksAfterStart, intervalAt, type Judgement, judge, newSubject } from './judge.ts'
+import { afterTry, failsNow, isBlind, isProvedSince, lineWith, type NetworkLine } from './line.ts'
 import {
   causeWaitMs,
   isRetried,
@@ -78,7 +78,7 @@ type Place = {
   /** When the run began since which it is about to have an incident of its own, because its cause is gone. */
   partsAt: number | undefined
   /** The report of another node, while this one cannot reach it and no failure is confirmed. */
-  opinion: Opinion | undefined
+  crossCheck: CrossCheck | undefined
   isStored: boolean
 }
 type Watched = {
@@ -242,23 +242,23 @@ export class States {
   /** The open questions to other nodes. */
   get questions(): readonly Question[] {
     return [...this.#asking].flatMap((place) => {
-      const { row, opinion } = place
-      if (!opinion?.question || !this.#has(place)) {
+      const { row, crossCheck } = place
+      if (!crossCheck?.question || !this.#has(place)) {
         this.#asking.delete(place)
         return []
       }
       const { key, check, item } = row
-      const { id, node, depth } = opinion.question
+      const { id, node, depth } = crossCheck.question
       return [{ id, node, depth, key, check, ...(item === undefined ? {} : { item }) }]
     })
   }
 
   /** Another node has answered. Answers to questions that are no longer open are ignored. */
-  opined(answers: readonly NodeAnswer[], now: number): readonly Effect[] {
+  takeAnswers(answers: readonly NodeAnswer[], now: number): readonly Effect[] {
     return this.#during(now, () => {
       for (const place of this.#asking) {
-        const answer = answers.find(({ id }) => id === place.opinion?.question?.id)
-        if (answer) this.#opined(place, answer.reaches)
+        const answer = answers.find(({ id }) => id === place.crossCheck?.question?.id)
+        if (answer) this.#takeAnswer(place, answer.reaches)
       }
     })
   }
@@ -272,7 +272,7 @@ export class States {
         if (watched) this.#advance(watched, place)
       }
       for (const place of this.#asking)
-        if (this.#now >= (place.opinion?.question?.until ?? Number.POSITIVE_INFINITY)) this.#opined(place, false)
+        if (this.#now >= (place.crossCheck?.question?.until ?? Number.POSITIVE_INFINITY)) this.#takeAnswer(place, false)
       if (failsNow(this.#line, this.#now)) this.#lineFailed()
       if (this.#needsWitness() && this.#now - this.#witnessedAt >= witnessEveryMs) this.#askWitnesses()
       if (this.#now - this.#scannedAt < scanEveryMs) return
@@ -348,7 +348,7 @@ export class States {
     // Under other settings, earlier runs prove nothing.
     watched.anewAt = this.#now
     for (const place of watched.places.values()) {
-      place.opinion = undefined
+      place.crossCheck = undefined
       this.#put(watched, place, anew(place.state, this.#now))
     }
   }
@@ -385,7 +385,7 @@ export class States {
       waitingSince: undefined,
       hasAskedCauses: false,
       partsAt: undefined,
-      opinion: undefined,
+      crossCheck: undefined,
       isStored,
     }
     watched.places.set(idOf(row), place)
@@ -440,10 +440,10 @@ export class States {
     const isLineProved = (since: number): boolean => monitor.runsOn === 'machine' || isProvedSince(this.#line, since)
     const before = place.state
     this.#askOther(watched, place, verdict, run)
-    const { opinion } = place
-    const isAgreed = !isUnanswered(opinion)
-    const present = inDoubtSince(before, verdict, opinion)
-    const { state, effects } = judge(present, asContested(verdict, opinion), run, {
+    const { crossCheck } = place
+    const isAgreed = !isUnanswered(crossCheck)
+    const present = inDoubtSince(before, verdict, crossCheck)
+    const { state, effects } = judge(present, asContested(verdict, crossCheck), run, {
       ...monitor,
       isLineProved,
       isAgreed,
@@ -470,28 +470,28 @@ export class States {
     if (monitor.runsOn !== 'network' || beganAt <= (state.latest?.at ?? Number.NEGATIVE_INFINITY)) return
     // A run that could not look proves nothing.
     if (level === undefined && reason !== 'isolated') return
-    if (level !== 'failed' || !isUnreachable(fault) || state.level === 'failed') place.opinion = undefined
+    if (level !== 'failed' || !isUnreachable(fault) || state.level === 'failed') place.crossCheck = undefined
     else {
       const nodes = this.#otherNode(monitor.key)
       const run = { beganAt, depth, now: this.#now, confirmMs: monitor.confirmMs, nodes, id: this.#questions + 1 }
-      place.opinion = afterUnreachable(place.opinion, run)
+      place.crossCheck = afterUnreachable(place.crossCheck, run)
     }
-    if (place.opinion?.question) {
-      this.#questions = Math.max(this.#questions, place.opinion.question.id)
+    if (place.crossCheck?.question) {
+      this.#questions = Math.max(this.#questions, place.crossCheck.question.id)
       this.#asking.add(place)
     } else this.#asking.delete(place)
   }
 
   /** If the answer is news and the time of the confirmation is over, the next run need not wait for its turn. */
-  #opined(place: Place, reaches: boolean): void {
+  #takeAnswer(place: Place, reaches: boolean): void {
     this.#asking.delete(place)
-    const { opinion, row } = place
+    const { crossCheck, row } = place
     const confirmMs = this.#watched.get(row.key)?.monitor.confirmMs
-    if (!opinion?.question || confirmMs === undefined || !this.#has(place)) return
-    const { node, depth } = opinion.question
-    const isNews = opinion.answer?.reaches !== reaches
-    place.opinion = answered(opinion, node, reaches)
-    if (isNews && this.#now - opinion.since >= confirmMs) this.#ask(row.key, depth, this.#now, false)
+    if (!crossCheck?.question || confirmMs === undefined || !this.#has(place)) return
+    const { node, depth } = crossCheck.question
+    const isNews = crossCheck.answer?.reaches !== reaches
+    place.crossCheck = answered(crossCheck, node, reaches)
+    if (isNews && this.#now - crossCheck.since >= confirmMs) this.#ask(row.key, depth, this.#now, false)
   }
 
   #judged(watched: Watched, place: Place, before: SubjectState, effect: Judgement, run: RunOfStates): void {
@@ -514,7 +514,7 @@ export class States {
         const { doubt, level } = effect
         const { fault, message } = doubt
         const at = doubt.failed ?? doubt.warning
-        this.#tell(place, { what: 'blip', at, from: place.state.level, to: level, fault, message }, undefined)
+        this.#report(place, { what: 'blip', at, from: place.state.level, to: level, fault, message }, undefined)
         return
       }
       case 'observed':
@@ -525,7 +525,7 @@ export class States {
   #observed(watched: Watched, place: Place, { message, unobservedSince = this.#now }: SubjectState): void {
     const { state } = place
     const { incident, level } = state
-    this.#tell(place, { what: 'observed', at: state.observedAt, from: 'unobserved', to: level, message }, incident)
+    this.#report(place, { what: 'observed', at: state.observedAt, from: 'unobserved', to: level, message }, incident)
     if (incident?.isUnobserved)
       this.#put(watched, place, {
         ...state,
@@ -566,7 +566,7 @@ export class States {
       const step = follow(place.state, situation)
       if (!step) break
       this.#put(watched, place, { ...place.state, incident: step.incident })
-      this.#tell(place, step, step.of)
+      this.#report(place, step, step.of)
     }
     this.#attend(place)
   }
@@ -609,7 +609,7 @@ export class States {
     this.#effects.push({ type: 'ask', key, depth, at, repeatsRefused })
   }
 
-  #tell(
+  #report(
     { row, state }: Place,
     {
       what,
@@ -667,7 +667,11 @@ export class States {
     if (place.isStored) this.#effects.push({ type: 'store', row, state: undefined })
     if (!incident) return
     const from = state.unobservedSince === undefined ? incident.level : 'unobserved'
-    this.#tell(place, { what: 'removed', at: this.#now, from, to: 'removed', message: 'it no longer exists' }, incident)
+    this.#report(
+      place,
+      { what: 'removed', at: this.#now, from, to: 'removed', message: 'it no longer exists' },
+      incident,
+    )
   }
 
   // Checks that nothing observes.
@@ -738,7 +742,7 @@ export class States {
     }
     const incident = state.incident ?? opened(row, facts)
     this.#put(watched, place, { ...state, unobservedSince: this.#now, doubt: undefined, healing: undefined, incident })
-    this.#tell(place, { what: 'unobserved', at: observedAt, from: level, to: 'unobserved', message }, incident)
+    this.#report(place, { what: 'unobserved', at: observedAt, from: level, to: 'unobserved', message }, incident)
   }
 
   // The line of this machine.
@@ -815,7 +819,7 @@ export class States {
       const message = 'no witness answered, so that nothing was known of other machines'
       const verdict: Verdict = { check: lineCheck, level: 'failed', message, depth: 'Basic' }
       const place = line?.place ?? this.#place(watched, row, newSubject(verdict, isolatedSince), false)
-      this.#tell(place, { what: 'blip', at: isolatedSince, from: 'ok', to: 'failed', message }, undefined)
+      this.#report(place, { what: 'blip', at: isolatedSince, from: 'ok', to: 'failed', message }, undefined)
     }
     if (isolatedSince === undefined) return
     for (const { monitor, places } of this.#watched.values()) {
@@ -862,20 +866,20 @@ const hidden = (state: SubjectState, { beganAt }: RunOfStates, { confirmMs }: Wa
     : state
 
 /** While another node reaches it, the failure is a warning. */
-const asContested = (verdict: Verdict, opinion: Opinion | undefined): Verdict =>
-  opinion && isContested(opinion) && verdict.level === 'failed'
-    ? { ...verdict, level: 'warning', message: contestedMessage(opinion, verdict.message) }
+const asContested = (verdict: Verdict, crossCheck: CrossCheck | undefined): Verdict =>
+  crossCheck && isContested(crossCheck) && verdict.level === 'failed'
+    ? { ...verdict, level: 'warning', message: contestedMessage(crossCheck, verdict.message) }
     : verdict
 
 /** Once the other node does not reach it either, the failure counts from its first bad run. */
 function inDoubtSince(
   state: SubjectState,
   { level, fault, message }: Verdict,
-  opinion: Opinion | undefined,
+  crossCheck: CrossCheck | undefined,
 ): SubjectState {
   const { doubt } = state
-  if (level !== 'failed' || opinion?.answer?.reaches !== false || state.level === 'failed') return state
-  const since = opinion.since
+  if (level !== 'failed' || crossCheck?.answer?.reaches !== false || state.level === 'failed') return state
+  const since = crossCheck.since
   if (doubt?.failed !== undefined && doubt.failed <= since) return state
   return { ...state, doubt: { fault, message, ...doubt, warning: doubt?.warning ?? since, failed: since } }
 }

@@ -89,7 +89,7 @@ export type Incident = {
   readonly level: 'warning' | 'failed'
   readonly fault?: FaultClass | undefined
   readonly message: string
-  /** It is a victim of this cause: people hear of the cause. */
+  /** It is a victim of this cause: messages are about the cause. */
   readonly cause?: Cause | undefined
   /** Since when the cause of a victim is gone. */
   readonly freedAt?: number | undefined

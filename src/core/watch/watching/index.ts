@@ -5,11 +5,11 @@ export {
   afterPing,
   afterSample,
   type Condition,
+  isSteady,
   newPinging,
   newVigil,
   type Pinging,
   pingDue,
   problemOf,
   type Vigil,
-  vouches,
 } from './vigil.ts'

@@ -59,7 +59,7 @@ export function afterSample(vigil: Vigil, condition: Condition, now: number): Vi
 }
 
 /** Whether the last minute was good without a break. */
-export const vouches = ({ wellSince, sampledAt }: Vigil, now: number): boolean =>
+export const isSteady = ({ wellSince, sampledAt }: Vigil, now: number): boolean =>
   wellSince !== undefined && now - sampledAt <= mayPauseMs && sampledAt - wellSince >= steadyMs
 
 /** When svc pings a dead man's switch next, if it confirms its own health then. */
@@ -68,7 +68,7 @@ export type Pinging = { readonly nextAt: number; readonly isUnderWay: boolean }
 export const newPinging = (now: number): Pinging => ({ nextAt: now, isUnderWay: false })
 
 export const pingDue = (pinging: Pinging, vigil: Vigil, now: number): boolean =>
-  !pinging.isUnderWay && now >= pinging.nextAt && vouches(vigil, now)
+  !pinging.isUnderWay && now >= pinging.nextAt && isSteady(vigil, now)
 
 /** `beganAt`: when the request began. */
 export const afterPing = (beganAt: number, isAccepted: boolean): Pinging => ({

@@ -31,7 +31,7 @@ type Run = (settings?: SqlSettings, mode?: ExecutionMode, options?: RunKindOptio
 type Rows = readonly unknown[]
 type Text = string | RegExp
 export type QueryText = Partial<Query> & { readonly sql: string }
-/** What a database does not have, and why. */
+/** A feature that a database does not have, and why. */
 type Absent = { readonly absent: string }
 
 export type SqlServer = {
@@ -135,9 +135,9 @@ export type SqlDatabase = {
   /** A run with settings under which all checks are well. */
   readonly runWell: Run
   readonly checks: Readonly<Record<ExecutionMode, readonly string[]>>
-  /** What the checks of a healthy server say. */
+  /** The messages of the checks of a healthy server. */
   readonly messages: { readonly mode: ExecutionMode; readonly of: Readonly<Record<string, Text>> }
-  /** What svc has open there: sessions, or processes. */
+  /** The sessions or processes that svc has open there. */
   readonly open: () => Rows | Promise<Rows>
   /** All that the server or the database has logged. */
   readonly log: () => string
@@ -204,7 +204,7 @@ export function sqlSuite(database: SqlDatabase, own: (tools: SqlTools) => void):
   })
 }
 
-/** What tests of one database share with the suite. */
+/** The tools that tests of one database share with the suite. */
 export type SqlTools = ReturnType<typeof toolsOf>
 
 function toolsOf(database: SqlDatabase) {

@@ -21,7 +21,7 @@ type Target = Pick<PeerAddress, 'ip' | 'port' | 'address' | 'signal'>
 type Context = { readonly date: () => Date; readonly servername?: string | undefined }
 
 /** Whether a port completes a TLS handshake. Sends no request. Never rejects. */
-export async function speaksTls(target: Target, host: string, { date, servername }: Context): Promise<boolean> {
+export async function supportsTls(target: Target, host: string, { date, servername }: Context): Promise<boolean> {
   return await attempt(target, async (limited) => {
     const { socket } = await connectTls(limited, { host: servername ?? host, verify: false, date })
     socket.destroy()
@@ -30,7 +30,7 @@ export async function speaksTls(target: Target, host: string, { date, servername
 }
 
 /** Whether a port answers the preface of HTTP/2. Sends no request. Never rejects. */
-async function speaksHttp2(target: Target, url: URL, { date, servername }: Context): Promise<boolean> {
+async function supportsHttp2(target: Target, url: URL, { date, servername }: Context): Promise<boolean> {
   return await attempt(target, async (limited) => {
     const host = servername ?? hostOf(url)
     const socket =
@@ -73,7 +73,7 @@ async function firstBytes(socket: Socket, length: number): Promise<Buffer> {
 }
 
 /** The advice for a plain request to a TLS port: continues the address. */
-export const wantsHttps = (url: URL): string =>
+export const httpsAdvice = (url: URL): string =>
   `speaks TLS on this port: begin url with https://, as in ${safeUrl(new URL(url.href.replace(/^http:/, 'https:')))}`
 
 /** Whether an answer never began, or was not HTTP/1.1. */
@@ -89,10 +89,10 @@ const isUnanswered = (error: unknown): boolean => {
  */
 export async function explainSilence(error: unknown, target: Target, url: URL, context: Context): Promise<unknown> {
   if (!isUnanswered(error) || target.signal.aborted) return error
-  if (url.protocol === 'http:' && (await speaksTls(target, hostOf(url), context))) {
-    return new ProbeError('protocol', `${target.address} ${wantsHttps(url)}`)
+  if (url.protocol === 'http:' && (await supportsTls(target, hostOf(url), context))) {
+    return new ProbeError('protocol', `${target.address} ${httpsAdvice(url)}`)
   }
-  if (await speaksHttp2(target, url, context)) {
+  if (await supportsHttp2(target, url, context)) {
     return new ProbeError(
       'protocol',
       `${target.address} speaks HTTP/2 only, and svc HTTP/1.1: allow both at the server`,

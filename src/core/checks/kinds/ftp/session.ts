@@ -12,7 +12,7 @@ import { Control, type FtpLink, type LinkTls, wait } from './control.ts'
 import { type Passive, transfer } from './data.ts'
 import { backlog, dataSocket, entries, listed } from './list.ts'
 import { ftpPortOf, type ftpSettings, type TlsMode } from './settings.ts'
-import { changeFolder, expected, folderOf, mayHear, signIn } from './sign-in.ts'
+import { changeFolder, expected, folderOf, maySendPassword, signIn } from './sign-in.ts'
 
 /** The server's banner. */
 export type FtpBanner = {
@@ -255,7 +255,7 @@ export class FtpSession implements Connection, FolderConnection {
     const { password, redact } = this.#account
     const isEncrypted = link.tls !== undefined
     this.#isRefused = true
-    if (password !== undefined && !mayHear(this.ip, isEncrypted, insecureFtp)) {
+    if (password !== undefined && !maySendPassword(this.ip, isEncrypted, insecureFtp)) {
       const advice = 'use tls: explicit, or insecureFtp on a trusted network'
       throw new ProbeError('data', `the password is not sent to ${address} over plain ftp: ${advice}`)
     }

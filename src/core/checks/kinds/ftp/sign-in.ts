@@ -4,7 +4,7 @@ import { ProbeError, refusedSignIn } from '../../../base/probe-error.ts'
 import { type FtpLink, type FtpReply, wait, waitForSignIn } from './control.ts'
 
 /** Whether svc may send a password to an address: in clear text only on loopback, or if the settings allow it. */
-export const mayHear = (ip: string, isEncrypted: boolean, insecureFtp: boolean): boolean =>
+export const maySendPassword = (ip: string, isEncrypted: boolean, insecureFtp: boolean): boolean =>
   isEncrypted || insecureFtp || isLoopback(ip)
 
 /**
@@ -12,7 +12,7 @@ export const mayHear = (ip: string, isEncrypted: boolean, insecureFtp: boolean):
  * account.
  */
 const full = /too many|maximum|limit (?:is )?reached|try (?:again )?later/i
-const wantsTls = /\b(?:TLS|SSL|encrypt(?:ed|ion)?|secure)\b/i
+const requiresTls = /\b(?:TLS|SSL|encrypt(?:ed|ion)?|secure)\b/i
 
 /**
  * Signs in, and requests encrypted data connections if the control connection is encrypted. Throws ProbeError: `auth`
@@ -40,7 +40,7 @@ function refused({ control, tls, redact }: FtpLink, reply: FtpReply, username: s
   const who = `"${redact(username).slice(0, 64)}"`
   if (reply.code === 332)
     return new ProbeError('protocol', `${control.address} requires ACCT for ${who}, which svc does not support`)
-  if (!tls && wantsTls.test(reply.text)) {
+  if (!tls && requiresTls.test(reply.text)) {
     return new ProbeError('tls', `${control.address} requires TLS to sign in: ${description}`, ['next: tls: explicit'])
   }
   if (full.test(reply.text))

@@ -87,9 +87,9 @@ export async function send(run: StepsRun, step: Step | CleanupStep, signal: Abor
     const { bytes, more } = await head.read(settings.maxBody)
     const ms = context.now() - start
     const captures = Object.entries('capture' in step ? (step.capture ?? {}) : {})
-    const wantsXml =
+    const expectsXml =
       expectationsOf(step).some(({ xml }) => xml !== undefined) || captures.some(([, from]) => from.startsWith('/'))
-    const xml = wantsXml ? await readXml(bytes, head.headers['content-type']) : undefined
+    const xml = expectsXml ? await readXml(bytes, head.headers['content-type']) : undefined
     const { redact } = values
     const content = { address, headers: head.headers, body: bytes, more, redact, at: context.date(), xml }
     const texts = captures.map(([name, from]) => [name, capture(from, content, jar)] as const)

@@ -61,7 +61,7 @@ export function requestOf(step: RequestStep, settings: StepsSettings, values: St
     name.toLowerCase(),
     headerValue(name, value, values),
   ])
-  const wantsXml = expectationsOf(step).some(({ xml }) => xml !== undefined)
+  const expectsXml = expectationsOf(step).some(({ xml }) => xml !== undefined)
   const tokenHeader = isSigned(step, settings) ? settings.tokenHeader : undefined
   return {
     method: step.method,
@@ -69,7 +69,7 @@ export function requestOf(step: RequestStep, settings: StepsSettings, values: St
     headers: {
       host: url.host,
       'user-agent': 'svc',
-      accept: wantsXml ? 'application/xml, text/xml;q=0.9, */*;q=0.1' : 'application/json, */*;q=0.1',
+      accept: expectsXml ? 'application/xml, text/xml;q=0.9, */*;q=0.1' : 'application/json, */*;q=0.1',
       'cache-control': 'no-store',
       ...(body === undefined ? {} : { 'content-type': type }),
       ...(body === undefined && writes(step.method) ? { 'content-length': '0' } : {}),

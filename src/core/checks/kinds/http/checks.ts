@@ -1,6 +1,6 @@
 import { showBytes } from '../../../base/format.ts'
 import { undecodedCoding } from '../../../base/net/http/coding.ts'
-import { speaksTls, wantsHttps } from '../../../base/net/http/diagnose.ts'
+import { httpsAdvice, supportsTls } from '../../../base/net/http/diagnose.ts'
 import { count, quote, sanitize } from '../../../base/net/text.ts'
 import { needsClientCertificate } from '../../../base/net/tls-reasons.ts'
 import { hostOf } from '../../../base/net/url.ts'
@@ -157,7 +157,7 @@ export const status = onHttp({
     const { status, headers, signedIn, redirects, location } = await response(http, undefined, context)
     const { at } = http
     // With a list, svc.yaml says what a healthy answer is.
-    const wantsCause = settings.status === undefined && includes(context.mode, 'Standard')
+    const readsCause = settings.status === undefined && includes(context.mode, 'Standard')
     return {
       address: at.address,
       status,
@@ -166,7 +166,7 @@ export const status = onHttp({
       redirects,
       location,
       challenge: headers['www-authenticate'],
-      refusal: wantsCause ? await refusalOf(http, context) : undefined,
+      refusal: readsCause ? await refusalOf(http, context) : undefined,
     }
   },
   evaluate({ address, status, signedIn, accepted, redirects, location, challenge, refusal }, settings) {
@@ -183,10 +183,10 @@ export const status = onHttp({
       if (isAllowed) return ok('status', text, more)
       if (refusal) return fail('status', refusal.fault, `${address} ${refusal.message} (it answered ${status})`, more)
       if (settings.status === undefined && (status === 401 || status === 403)) {
-        return fail('status', 'auth', `${text}${wantedSignIn(status, signedIn, challenge)}`, more)
+        return fail('status', 'auth', `${text}${requiredSignIn(status, signedIn, challenge)}`, more)
       }
       if (settings.status === undefined && redirecting.has(status)) {
-        return fail('status', 'data', `${address} ${unwantedRedirect(status, location, redirects)}`, more)
+        return fail('status', 'data', `${address} ${unexpectedRedirect(status, location, redirects)}`, more)
       }
       const details = status === 429 || status === 503 ? [readLimit] : []
       return fail('status', 'data', `${text} (expected ${accepted.join(', ')})`, { ...more, details })
@@ -200,7 +200,7 @@ const readLimit =
   'next: it is overloaded, at a limit, or in maintenance: curl -i with this url shows which server says so, and its log has the cause'
 
 /** The texts of servers where TLS lacks a certificate of the client: nginx, IIS. */
-const wantsCertificate = /no required ssl certificate|client certificate/i
+const needsCertificate = /no required ssl certificate|client certificate/i
 
 /**
  * Why a server refuses every request on this connection: it expects TLS, or a certificate of the client. Undefined where
@@ -212,20 +212,20 @@ async function refusalOf(http: Http, context: CheckContext) {
   // After a redirect to another origin, the connection is not to the address that is checked.
   if (url.origin !== route.url.origin) return undefined
   if (status === 400 && url.protocol === 'http:') {
-    const isTls = await speaksTls(at, hostOf(url), { date: context.date, servername: route.servername })
-    return isTls ? { fault: 'protocol' as const, message: wantsHttps(url) } : undefined
+    const isTls = await supportsTls(at, hostOf(url), { date: context.date, servername: route.servername })
+    return isTls ? { fault: 'protocol' as const, message: httpsAdvice(url) } : undefined
   }
   if ((status !== 400 && status !== 403) || url.protocol !== 'https:') return undefined
   const { bytes } = await body(http, undefined, context)
-  const isWanted = wantsCertificate.test(bytes.toString('latin1', 0, 8_192))
-  return isWanted ? { fault: 'tls' as const, message: needsClientCertificate } : undefined
+  const isRequired = needsCertificate.test(bytes.toString('latin1', 0, 8_192))
+  return isRequired ? { fault: 'tls' as const, message: needsClientCertificate } : undefined
 }
 
 /** The status codes with which a server sends its client to another URL (RFC 9110, 15.4). */
 const redirecting: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 
 /** Where a redirect leads, and the settings that follow or accept it: continues the address. */
-function unwantedRedirect(status: number, location: string | undefined, followed: number): string {
+function unexpectedRedirect(status: number, location: string | undefined, followed: number): string {
   const after = followed > 0 ? ` after ${count(followed, 'redirect')}` : ''
   const accept = `status: [${status}] if that is the healthy answer`
   if (location === undefined) return `answered ${status} without Location${after}, which leads nowhere: set ${accept}`
@@ -233,7 +233,7 @@ function unwantedRedirect(status: number, location: string | undefined, followed
 }
 
 /** The requirement of an answer with 401 or 403, and the remedy: continues the sentence about the answer. */
-function wantedSignIn(status: number, signedIn: boolean, challenge: string | undefined): string {
+function requiredSignIn(status: number, signedIn: boolean, challenge: string | undefined): string {
   if (signedIn) return ': the account of this monitor may not read this URL: allow it on the server'
   const schemes = authenticationSchemes(challenge)
   const names = schemes.length === 0 ? '' : ` (${schemes.join(', ')})`
@@ -493,12 +493,12 @@ export const clock = limitOnHttp({
     const { headers, sent, received } = await body(http, undefined, context)
     const { date, age } = headers
     const skewMs = date === undefined ? undefined : skewOf(date, age, sent, received)
-    const isWanted = context.isConfigured('clock')
-    return { address: http.at.address, isDated: date !== undefined, isWanted, skewMs }
+    const isRequired = context.isConfigured('clock')
+    return { address: http.at.address, isDated: date !== undefined, isRequired, skewMs }
   },
-  evaluate({ address, isDated, isWanted, skewMs }, compare) {
+  evaluate({ address, isDated, isRequired, skewMs }, compare) {
     // A server without a reliable clock sends no Date (RFC 9110, 6.6.1).
-    if (!isDated && !isWanted) return []
+    if (!isDated && !isRequired) return []
     if (!isDated) return notChecked('clock', 'missing', `${address} sent no Date header, which the clock is read from`)
     if (skewMs === undefined) return warn('clock', `${address} sent a Date header that is not a date`)
     const what = `the clock of ${address} is ${skewMs < 0 ? 'behind' : 'ahead of'} ours by`

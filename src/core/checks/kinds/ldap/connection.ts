@@ -93,7 +93,7 @@ export class LdapConnection implements Connection {
 
   /** The session that the checks share; anonymous until `signIn`. */
   session(): Promise<LdapSession> {
-    this.#session ??= this.#speak(this.#link, '')
+    this.#session ??= this.#open(this.#link, '')
     return this.#session
   }
 
@@ -106,7 +106,7 @@ export class LdapConnection implements Connection {
     refuseReadable(this.#link, this.#at, this.#route.settings)
     const { settings, context } = this.#route
     const password = (await settings.password?.reveal(context.files)) ?? ''
-    this.#session = this.#speak(this.#link, password)
+    this.#session = this.#open(this.#link, password)
     const session = await this.#session
     return async () => {
       this.passwordPolicy = await session.bind(user, password)
@@ -119,7 +119,7 @@ export class LdapConnection implements Connection {
     const link = await openSocket(this.#at, settings, trust, context)
     try {
       refuseReadable(link, this.#at, settings)
-      const session = await this.#speak(link, password)
+      const session = await this.#open(link, password)
       try {
         await session.bind(user, password)
       } finally {
@@ -183,7 +183,7 @@ export class LdapConnection implements Connection {
     }
   }
 
-  #speak({ socket }: Link, password: string): Promise<LdapSession> {
+  #open({ socket }: Link, password: string): Promise<LdapSession> {
     const { msLeft } = this.#route.context
     return openLdap({ socket, address: this.address, redact: createRedactor([password]), msLeft })
   }

@@ -149,7 +149,7 @@ function sifted(socket: Socket, address: string, redact: Redact): { readonly cau
   const frames = new LdapFrames(address)
   const trouble: { cause: unknown } = { cause: undefined }
   const emit = socket.emit.bind(socket) as (event: string | symbol, ...args: unknown[]) => boolean
-  const hear = (chunk: Buffer): boolean => {
+  const receive = (chunk: Buffer): boolean => {
     try {
       for (const message of frames.take(chunk)) {
         const notice = resultOf(message)
@@ -164,7 +164,7 @@ function sifted(socket: Socket, address: string, redact: Redact): { readonly cau
     return true
   }
   socket.emit = (event: string | symbol, ...args: unknown[]): boolean => {
-    if (event === 'data') return hear(args[0] as Buffer)
+    if (event === 'data') return receive(args[0] as Buffer)
     if (event !== 'error') return emit(event, ...args)
     trouble.cause ??= args[0]
     // An error after the driver has removed its listeners must not be fatal.

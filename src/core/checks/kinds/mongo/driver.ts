@@ -114,7 +114,7 @@ function fromServer(code: number, reason: string, { address, target, phase }: Mo
 }
 
 /** For example `connection 3 to 10.0.0.1:27017 closed` or `Socket closed`. */
-function tellsOfClosing(reason: string): boolean {
+function isAboutClosing(reason: string): boolean {
   const connection = reason.indexOf('connection ')
   return (
     reason.includes('Socket closed') ||
@@ -126,7 +126,7 @@ function fromDriver(name: string, reason: string, { address, target }: MongoPlac
   const details = reason === '' ? [] : [reason]
   if (name === 'MongoNetworkTimeoutError')
     return new ProbeError('timeout', `${address} did not answer in time`, details)
-  if (tellsOfClosing(reason)) {
+  if (isAboutClosing(reason)) {
     const maybe = target.tls.mode === 'off' ? ['if the server accepts only TLS, set tls: {mode: verify}'] : [withoutTls]
     return new ProbeError('protocol', `${address} closed the connection before it answered`, maybe)
   }

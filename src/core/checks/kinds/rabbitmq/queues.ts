@@ -286,8 +286,8 @@ export const stalled = onManagement({
     if ('failure' in piece) return failedAttempt('stalled', piece.failure)
     const { of, before, observation: after, ms } = piece
     const name = nameOf(of)
-    const stands = isSuspicious(before) && isSuspicious(after) && before.delivered === after.delivered
-    if (!stands) return about(of.name, ok('stalled', `${name}: delivering messages`))
+    const isStalled = isSuspicious(before) && isSuspicious(after) && before.delivered === after.delivered
+    if (!isStalled) return about(of.name, ok('stalled', `${name}: delivering messages`))
     const unconfirmed = after.unacknowledged === undefined ? '' : ` with ${after.unacknowledged} unacknowledged`
     const waiting = `${count(after.ready ?? 0, 'message')} ready, none delivered in ${showDuration(ms)}`
     const takers = `${count(after.consumers ?? 0, 'consumer')}${unconfirmed}`

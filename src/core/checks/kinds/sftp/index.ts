@@ -5,7 +5,7 @@ import { atMost, checksOn, fail, includes, latencySetting, networkKind, ok, type
 import { folderChecks } from '../../folders/index.ts'
 import { begins, openToAll } from '../../recognition/index.ts'
 import { connectionSettings, readAccount, SftpSession, validateSftp } from './session.ts'
-import { loadSsh2, speaksSsh } from './ssh.ts'
+import { isSsh, loadSsh2 } from './ssh.ts'
 
 const { hostKey, username } = connectionSettings
 const latency = latencySetting(
@@ -26,7 +26,7 @@ export const banner = check({
   evaluate(greeting, { latency: threshold }): Result<'banner'> {
     const { address, ended, banner, software, ms: value } = greeting
     const facts = software === undefined ? {} : { facts: { version: software } }
-    if (speaksSsh(greeting)) {
+    if (isSsh(greeting)) {
       const what = `${address} sent ${banner} in`
       return { ...atMost({ check: 'banner', what, value, unit: 'duration', threshold }), ...facts }
     }
@@ -55,7 +55,7 @@ export const serverKey = check({
   depth: 'Standard',
   results: { 'host key': 'The host key is one of `hostKey`; svc signs in to no other server' },
   settings: { hostKey, username },
-  applies: (session) => session.speaksSsh,
+  applies: (session) => session.isSsh,
   observe: (session, settings, context) => session.exchangeKeys(settings.hostKey ?? [], context),
   evaluate({ address, type, fingerprint }, settings) {
     const message = `${address} presented ${type} ${fingerprint}`

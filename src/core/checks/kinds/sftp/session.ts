@@ -15,15 +15,7 @@ import {
   validateFolders,
 } from '../../folders/index.ts'
 import { Sftp } from './files.ts'
-import {
-  type Credentials,
-  credentialsOf,
-  type Greeting,
-  greeting,
-  type Handshake,
-  handshake,
-  speaksSsh,
-} from './ssh.ts'
+import { type Credentials, credentialsOf, type Greeting, greeting, type Handshake, handshake, isSsh } from './ssh.ts'
 
 /** The settings for the server and the credentials. */
 export const connectionSettings = {
@@ -123,8 +115,8 @@ export class SftpSession implements Connection, FolderConnection {
     return this.#sftp?.usable ?? !this.#socket.destroyed
   }
 
-  get speaksSsh(): boolean {
-    return speaksSsh(this.greeting)
+  get isSsh(): boolean {
+    return isSsh(this.greeting)
   }
 
   /** True if the server has proved a known key; only then does svc send the user name. */

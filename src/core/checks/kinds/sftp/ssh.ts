@@ -43,7 +43,7 @@ export async function greeting(socket: PeerSocket, address: string, context: Che
 }
 
 /** A version 2 server that also supports version 1 says 1.99. */
-export const speaksSsh = ({ ended, version }: Pick<Greeting, 'ended' | 'version'>): boolean =>
+export const isSsh = ({ ended, version }: Pick<Greeting, 'ended' | 'version'>): boolean =>
   ended === 'met' && (version === '2.0' || version === '1.99')
 
 /** The key that a server presents. The server proves that it owns the key only if the key is known. */

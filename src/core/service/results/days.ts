@@ -1,7 +1,7 @@
 import { entryOf } from '../../base/lazy.ts'
 import type { DayStatus, DaysOfMonitor, MonitorOfPage } from '../../protocol/service/service.ts'
 
-type History = typeof import('../../watch/history/index.ts')
+type History = typeof import('../../watch/periods/index.ts')
 
 const day = 86_400_000
 /** How many days, today included. */

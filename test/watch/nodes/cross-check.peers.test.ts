@@ -139,7 +139,7 @@ types:
     expect(await metric(owner, 'svc_check_confirmed_warning')).toBeUndefined()
   })
 
-  test('a node that gives no answer keeps nobody from hearing of a failure', { timeout: 300_000 }, async () => {
+  test('a node that gives no answer prevents no message about a failure', { timeout: 300_000 }, async () => {
     const before = alerts.length
     of(nodes, other).signal('SIGSTOP')
     try {

@@ -10,8 +10,8 @@ import {
   Recorder,
   restored,
   worstMoments,
-} from '../../../src/core/watch/history/index.ts'
-import { rowsInMemory } from '../../support/history/rows-in-memory.ts'
+} from '../../../src/core/watch/periods/index.ts'
+import { rowsInMemory } from '../../support/periods/rows-in-memory.ts'
 import { isQuick } from '../../support/suite/tier.ts'
 import { Chance } from '../simulate/chance.ts'
 
@@ -51,7 +51,7 @@ async function restart(simulation: Simulation, now: number): Promise<void> {
 const runAt = (at: number, isDown: boolean, interval: number): ObservedRun => ({
   at,
   rank: 1,
-  stands: [2 * interval, 2 * interval, 2 * hour],
+  validMs: [2 * interval, 2 * interval, 2 * hour],
   checks: [
     { check: 'round trip', rank: 0, level: isDown ? 'failed' : 'ok', figure: { name: figure, value: at % 100 } },
   ],

@@ -23,7 +23,7 @@ export type ObservedRun = {
   readonly rank: Rank
   readonly checks: readonly ObservedCheck[]
   /** For how many milliseconds its verdicts stand, by the depth of the check: two intervals. */
-  readonly stands: Readonly<ByDepth>
+  readonly validMs: Readonly<ByDepth>
 }
 
 /** Milliseconds of the shortest period that history keeps. */
@@ -59,7 +59,7 @@ export class Timeline {
 
   /** Takes a run that has ended. One that ended earlier than what is known counts from now on. */
   observe(run: ObservedRun): void {
-    const { checks, stands } = run
+    const { checks, validMs } = run
     this.advance(run.at)
     const now = this.#at
     const pack = this.#packAt(now)
@@ -67,7 +67,7 @@ export class Timeline {
     for (const { check, rank, level, figure } of checks) {
       if (figure !== undefined) measure(pack, figure.name, figure.value)
       if (level === undefined) continue
-      const until = now + stands[rank]
+      const until = now + validMs[rank]
       if (level === 'failed') this.#failing.set(check, { rank, until })
       else {
         this.#failing.delete(check)
@@ -91,7 +91,7 @@ export class Timeline {
   /** Adds the time up to `to` to the packs. A time before what is known changes nothing. */
   advance(to: number): void {
     while (this.#at < to) {
-      if (this.#nothingStands()) {
+      if (this.#hasExpired()) {
         this.#at = to
         return
       }
@@ -113,7 +113,7 @@ export class Timeline {
     return taken
   }
 
-  #nothingStands(): boolean {
+  #hasExpired(): boolean {
     return this.#failing.size === 0 && this.#healthyUntil.every((until) => until <= this.#at)
   }
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { ObservedCheck, ObservedRun, Pack, Rank } from '../../../src/core/watch/history/index.ts'
-import { codeOf, maxCode, packed, slotMs, Timeline, valueOfCode } from '../../../src/core/watch/history/index.ts'
+import type { ObservedCheck, ObservedRun, Pack, Rank } from '../../../src/core/watch/periods/index.ts'
+import { codeOf, maxCode, packed, slotMs, Timeline, valueOfCode } from '../../../src/core/watch/periods/index.ts'
 import { Chance } from '../simulate/chance.ts'
 
 const second = 1_000
@@ -18,7 +18,7 @@ const run = (at: number, checks: readonly ObservedCheck[], rank: Rank = 1): Obse
   at,
   rank,
   checks,
-  stands: [2 * minute, 2 * minute, 2 * hour],
+  validMs: [2 * minute, 2 * minute, 2 * hour],
 })
 
 function timesOf(timeline: Timeline, rank: Rank = 2): { readonly upMs: number; readonly downMs: number } {
@@ -84,7 +84,7 @@ describe('W3 when a monitor was up', () => {
 
 const ranks = [0, 1, 2] as const
 
-/** What a timeline must say of each rank, second by second. */
+/** The model of a timeline for each rank, second by second. */
 function modelOf(runs: readonly ObservedRun[], from: number, to: number) {
   const times = ranks.map(() => ({ upMs: 0, downMs: 0 }))
   for (let at = from; at < to; at += second) {
@@ -98,7 +98,7 @@ function modelOf(runs: readonly ObservedRun[], from: number, to: number) {
         }
       }
       for (const check of verdicts) {
-        const until = one.at + one.stands[check.rank]
+        const until = one.at + one.validMs[check.rank]
         verdictsNow.set(check.check, { level: check.level ?? '', until, rank: check.rank })
       }
     }
@@ -129,7 +129,7 @@ function randomRuns(seed: number): readonly ObservedRun[] {
     const checks = names
       .filter(([, own]) => own <= rank && chance.between(0, 10) > 0)
       .map(([name, own]) => level(chance.of(verdicts)[0], name, own))
-    runs.push({ at, rank, checks, stands: [90 * second, 100 * second, 7 * minute] })
+    runs.push({ at, rank, checks, validMs: [90 * second, 100 * second, 7 * minute] })
   }
   return runs
 }

@@ -12,15 +12,15 @@ const levels = [undefined, 'ok', 'warning', 'failed'] as const
 /** The part that is the same in most runs of a monitor: as a name, it takes a number. */
 type Layout = {
   readonly rank: Rank
-  readonly stands: ObservedRun['stands']
+  readonly validMs: ObservedRun['validMs']
   readonly checks: readonly (readonly [check: string, rank: Rank, figure: string | null])[]
 }
 
 /** The texts that `encodeRuns` needs numbers for. */
-export const layoutOf = ({ rank, stands, checks }: ObservedRun): string => {
+export const layoutOf = ({ rank, validMs, checks }: ObservedRun): string => {
   const layout: Layout = {
     rank,
-    stands,
+    validMs,
     checks: checks.map(({ check, rank: own, figure }) => [check, own, figure?.name ?? null] as const),
   }
   return JSON.stringify(layout)
@@ -60,7 +60,7 @@ export function decodeRuns(bytes: Uint8Array, from: number, nameOf: NameOf): rea
       const figure = name === null ? undefined : { name, value: valueOfCode(reader.short()) }
       return { check, rank, level: ownLevels[index], figure }
     })
-    runs.push({ monitor, run: { at, rank: layout.rank, stands: layout.stands, checks } })
+    runs.push({ monitor, run: { at, rank: layout.rank, validMs: layout.validMs, checks } })
   }
   return runs
 }

@@ -1,4 +1,4 @@
-import type { BlockRow, HistoryRows, StoredRuns } from '../../../src/core/watch/history/index.ts'
+import type { BlockRow, HistoryRows, StoredRuns } from '../../../src/core/watch/periods/index.ts'
 
 /** The rows of a history as a database has them, simulated in memory: for tests of months. */
 export function rowsInMemory(): HistoryRows & {

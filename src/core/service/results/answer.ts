@@ -9,11 +9,11 @@ import {
   type MonitorHistory,
   ServerType,
 } from '../../protocol/index.ts'
-import type { HistorySource, MonitorPeriods, Pack, Period, Rank } from '../../watch/history/index.ts'
+import type { HistorySource, MonitorPeriods, Pack, Period, Rank } from '../../watch/periods/index.ts'
 import type { IncidentRecord, IncidentsQuery } from '../../watch/states/index.ts'
 import { incidentsByMonitor, mostRead } from '../watch/incident-answer.ts'
 
-type History = typeof import('../../watch/history/index.ts')
+type History = typeof import('../../watch/periods/index.ts')
 
 export type HistoryQuestion = {
   readonly library: History
@@ -61,9 +61,9 @@ export async function answerOf({
   const step = library.stepFor(SinceMinutes * minute)
   const visible = (one: { readonly type: string }): boolean =>
     ServerType.values.includes(one.type as ServerType) && reads(one.type as ServerType)
-  const isWanted = (one: { readonly type: string; readonly name: string }): boolean =>
+  const isRequested = (one: { readonly type: string; readonly name: string }): boolean =>
     (type === undefined || one.type === type) && (name === undefined || one.name.toLowerCase() === name.toLowerCase())
-  const includes = (one: { readonly type: string; readonly name: string }): boolean => visible(one) && isWanted(one)
+  const includes = (one: { readonly type: string; readonly name: string }): boolean => visible(one) && isRequested(one)
   const query = { from, to: now, step, figures: name !== undefined, includes }
   const all = await library.periodsOf(source, query, now)
   if (name !== undefined && all.length === 0) {
@@ -80,7 +80,7 @@ export async function answerOf({
       return { ...history, Incidents: incidentsOf(monitor) }
     })
     .filter(({ From, To, Incidents }) => Incidents.length > 0 || (From !== undefined && To !== undefined && To > From))
-  const hidden = source.recorder.monitors.filter((one) => isWanted(one) && !visible(one))
+  const hidden = source.recorder.monitors.filter((one) => isRequested(one) && !visible(one))
   return {
     From: new Date(library.startOf(from, now)),
     To: new Date(now),

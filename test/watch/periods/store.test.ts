@@ -12,7 +12,7 @@ import {
   periodsOf,
   Recorder,
   restored,
-} from '../../../src/core/watch/history/index.ts'
+} from '../../../src/core/watch/periods/index.ts'
 import {
   type Effect,
   type IncidentRecord,
@@ -38,7 +38,7 @@ const figure = JSON.stringify(['round trip', 'milliseconds'])
 const runAt = (at: number, level: 'ok' | 'failed', value = 12): ObservedRun => ({
   at,
   rank: 1,
-  stands: [2 * minute, 2 * minute, 2 * hour],
+  validMs: [2 * minute, 2 * minute, 2 * hour],
   checks: [{ check: 'round trip', rank: 0, level, figure: { name: figure, value } }],
 })
 
@@ -163,7 +163,7 @@ describe.each(backendsOfTier())('W3 the history of a store on $name', ({ name, s
     ...newSubject({ check: 'connect', level: 'failed', message: 'm', depth: 'Basic' }, noon),
     level: 'failed' as const,
   }
-  const stands: StoredState = { row, state }
+  const storedState: StoredState = { row, state }
   const batch = (more: Partial<StatesBatch> = {}): StatesBatch => ({
     ...{ states: [], gone: [], incidents: [], isWhole: false },
     ...more,
@@ -171,10 +171,10 @@ describe.each(backendsOfTier())('W3 the history of a store on $name', ({ name, s
   const everyIncident = { from: 0, to: Number.MAX_SAFE_INTEGER, most: 1_000 }
 
   test('W18 states and incidents are what they were after svc starts again', async () => {
-    const item = { ...stands, row: { ...row, item: `queue ${'x'.repeat(5_000)}` } }
+    const item = { ...storedState, row: { ...row, item: `queue ${'x'.repeat(5_000)}` } }
     const first = {
       ...batch({ isWhole: true, claims: 'now' }),
-      states: [stands, item],
+      states: [storedState, item],
       incidents: [record('a', noon + 0.25)],
     }
     expect(await data.states.read()).toEqual({ ageMs: undefined, states: [], incidents: [] })
@@ -186,12 +186,12 @@ describe.each(backendsOfTier())('W3 the history of a store on $name', ({ name, s
     const { ageMs, states, incidents } = await data.states.read()
     expect(ageMs).toBeGreaterThanOrEqual(0)
     expect(states).toHaveLength(2)
-    expect(states).toEqual(expect.arrayContaining([stands, item]))
+    expect(states).toEqual(expect.arrayContaining([storedState, item]))
     expect(incidents).toEqual([record('a', noon + 0.25)])
   })
 
   test('W3 an incident that ends leaves its state and stays in the history, for 400 days', async () => {
-    const open = { states: [stands], incidents: [record('a', noon), record('b', noon - day)] }
+    const open = { states: [storedState], incidents: [record('a', noon), record('b', noon - day)] }
     await data.states.write(batch({ ...open, isWhole: true, claims: 'now' }))
     const ended = { ...record('a', noon), endedAt: noon + hour, ending: 'recovered' } as const
     await data.states.write(batch({ gone: [row], incidents: [ended] }))
@@ -209,12 +209,14 @@ describe.each(backendsOfTier())('W3 the history of a store on $name', ({ name, s
   test('W3 of two servers on one store, the one that started last stores states; incidents that only the other one knew are lost', async () => {
     const other = await open()
     try {
-      await data.states.write(batch({ states: [stands], incidents: [record('a', noon)], isWhole: true, claims: 'now' }))
+      await data.states.write(
+        batch({ states: [storedState], incidents: [record('a', noon)], isWhole: true, claims: 'now' }),
+      )
       expect(await other.states.write(batch({ isWhole: true, claims: 'now', incidents: [record('b', noon)] }))).toBe(
         true,
       )
-      expect(await data.states.write(batch({ states: [stands] }))).toBe(false)
-      expect(await data.states.write(batch({ states: [stands], isWhole: true, claims: 'when free' }))).toBe(false)
+      expect(await data.states.write(batch({ states: [storedState] }))).toBe(false)
+      expect(await data.states.write(batch({ states: [storedState], isWhole: true, claims: 'when free' }))).toBe(false)
       const { states, incidents } = await data.states.read()
       expect(states).toEqual([])
       expect(incidents).toEqual([record('b', noon)])
@@ -259,7 +261,7 @@ describe.each(backendsOfTier())('W3 the history of a store on $name', ({ name, s
   })
   const [shop, db] = [watchedAs('App', 'shop'), watchedAs('Sql', 'db')]
 
-  /** What `svc serve` does with its store, at times of the test. */
+  /** Uses a store as `svc serve` does, at times of the test. */
   async function serving(from: number) {
     let clock = from
     data = await openData({ store: path, create: true, now: () => clock })
@@ -357,7 +359,7 @@ describe.each(backendsOfTier())('W3 the history of a store on $name', ({ name, s
 test('W3 without a store, history has the last 24 hours', async () => {
   const { rows, recorder, names } = memorySource()
   for (let at = noon; at < noon + 30 * hour; at += 10 * minute) {
-    recorder.add(identity, { ...runAt(at, 'ok'), stands: [20 * minute, 20 * minute, hour] })
+    recorder.add(identity, { ...runAt(at, 'ok'), validMs: [20 * minute, 20 * minute, hour] })
     await store(recorder, rows, at)
   }
   const now = noon + 30 * hour

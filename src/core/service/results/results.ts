@@ -9,8 +9,8 @@ import { ExecutionMode, type ServerType } from '../../protocol/index.ts'
 import type { Family } from '../../protocol/service/family.ts'
 import type { MonitorOfPage, Runtime } from '../../protocol/service/service.ts'
 import type { KeeperLog } from '../../store/index.ts'
-import type { HistoryRows, HistorySource, ObservedCheck, ObservedRun, Rank } from '../../watch/history/index.ts'
 import { machineKey, nameWithNode, plainKey } from '../../watch/nodes/index.ts'
+import type { HistoryRows, HistorySource, ObservedCheck, ObservedRun, Rank } from '../../watch/periods/index.ts'
 import { type Intervals, timelineOf } from '../../watch/schedule/index.ts'
 import type { IncidentRecord, IncidentsQuery } from '../../watch/states/index.ts'
 import type { Parts } from '../local.ts'
@@ -39,9 +39,9 @@ const unscheduledMs: Readonly<Record<ExecutionMode, number>> = {
   Advanced: 10_800_000,
 }
 
-const loadHistory = async () => await import('../../watch/history/index.ts')
+const loadHistory = async () => await import('../../watch/periods/index.ts')
 type History = Awaited<ReturnType<typeof loadHistory>>
-const loadDayHistory = async () => await import('./day-history.ts')
+const loadDayHistory = async () => await import('./days.ts')
 
 type Open = {
   readonly library: History
@@ -147,7 +147,7 @@ export function resultHistoryPart({
   const isOnMachine = ({ type, monitor }: MonitorOfPage): boolean =>
     type === undefined || current.onMachine.has(`${type} ${monitor}`)
 
-  const standsOf = (type: ServerType, name: string): ObservedRun['stands'] => {
+  const validMsOf = (type: ServerType, name: string): ObservedRun['validMs'] => {
     const own = current.intervals.get(`${type} ${name}`)
     const of = (depth: ExecutionMode): number => {
       const covering = ExecutionMode.values
@@ -186,7 +186,7 @@ export function resultHistoryPart({
     answers: () => arm(writeEveryMs),
     record: (type, mode, report, cause) => {
       if (closed) return
-      const run = observedRun(report, mode, now(), standsOf(type, report.name), {
+      const run = observedRun(report, mode, now(), validMsOf(type, report.name), {
         ignoresSkipped: cause === 'caller' && isScheduled(type, report.name),
       })
       if (run === undefined) return
@@ -199,7 +199,7 @@ export function resultHistoryPart({
       else if (early.push({ identity, run }) > maxEarly) early.shift()
     },
     history: async (request, reads) => {
-      const { answerOf } = await import('./history-answer.ts')
+      const { answerOf } = await import('./answer.ts')
       const notKept = stored
         ? fault === undefined
           ? notStored()
@@ -311,7 +311,7 @@ function observedRun(
   report: MonitorReport,
   mode: ExecutionMode,
   at: number,
-  stands: ObservedRun['stands'],
+  validMs: ObservedRun['validMs'],
   { ignoresSkipped }: { readonly ignoresSkipped: boolean },
 ): ObservedRun | undefined {
   const checks = report.results.map(({ check, status, fault, notChecked, measurement }): ObservedCheck => {
@@ -327,7 +327,7 @@ function observedRun(
           : undefined,
     }
   })
-  return checks.some(({ level }) => level !== undefined) ? { at, rank: rankOf(mode), checks, stands } : undefined
+  return checks.some(({ level }) => level !== undefined) ? { at, rank: rankOf(mode), checks, validMs } : undefined
 }
 
 /** Names of figures. The periods of each monitor keep them. */

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { sql } from 'kysely'
-import type { HistoryMonitor, HistoryRows, RunsId, StoredBlock, StoredRuns } from '../../watch/history/index.ts'
+import type { HistoryMonitor, HistoryRows, RunsId, StoredBlock, StoredRuns } from '../../watch/periods/index.ts'
 import type { StoreLink } from '../link.ts'
 import type { Db } from '../tables.ts'
 
@@ -51,10 +51,10 @@ export function historyOver(link: (create: boolean) => Promise<StoreLink | undef
           )
         }
         const all = await numbersIn(tx)
-        const [wantedNames, wantedKeys] = [new Set(names), new Set(monitors.map(({ key }) => key))]
+        const [requestedNames, requestedKeys] = [new Set(names), new Set(monitors.map(({ key }) => key))]
         return {
-          names: all.names.filter(({ text }) => wantedNames.has(text)),
-          monitors: all.monitors.filter(({ key }) => wantedKeys.has(key)),
+          names: all.names.filter(({ text }) => requestedNames.has(text)),
+          monitors: all.monitors.filter(({ key }) => requestedKeys.has(key)),
         }
       }),
     rename: (moves) =>

@@ -25,7 +25,7 @@ export type NodeAnswer = { readonly id: number; readonly reaches: boolean }
  * The question to another node, and its answer, about a subject that this node cannot reach. Times are milliseconds of
  * the time line.
  */
-export type Opinion = {
+export type CrossCheck = {
   /** When the first of consecutive runs began that did not reach it. */
   readonly since: number
   readonly own: string
@@ -40,7 +40,7 @@ export const answerMs = 10_000
 
 /** A run did not reach the peer. While the nodes disagree, each such run asks again; once they agree, none does. */
 export function afterUnreachable(
-  before: Opinion | undefined,
+  before: CrossCheck | undefined,
   run: {
     readonly beganAt: number
     readonly depth: ExecutionMode
@@ -50,7 +50,7 @@ export function afterUnreachable(
     readonly nodes: OtherNode | undefined
     readonly id: number
   },
-): Opinion | undefined {
+): CrossCheck | undefined {
   const { nodes, depth, id } = run
   if (!nodes) return undefined
   const { own, other: node } = nodes
@@ -60,20 +60,20 @@ export function afterUnreachable(
 }
 
 /** The other node reaches it, by its latest answer. */
-export const isContested = (opinion: Opinion | undefined): boolean => opinion?.answer?.reaches === true
+export const isContested = (crossCheck: CrossCheck | undefined): boolean => crossCheck?.answer?.reaches === true
 
-/** Nobody knows yet whether the other node reaches it. */
-export const isUnanswered = (opinion: Opinion | undefined): boolean =>
-  opinion?.question !== undefined && opinion.answer === undefined
+/** The other node has not reported yet whether it reaches it. */
+export const isUnanswered = (crossCheck: CrossCheck | undefined): boolean =>
+  crossCheck?.question !== undefined && crossCheck.answer === undefined
 
-export const answered = (opinion: Opinion, node: string, reaches: boolean): Opinion => ({
-  since: opinion.since,
-  own: opinion.own,
+export const answered = (crossCheck: CrossCheck, node: string, reaches: boolean): CrossCheck => ({
+  since: crossCheck.since,
+  own: crossCheck.own,
   answer: { node, reaches },
 })
 
 /** The message of a contested fault, for people. */
-export const contestedMessage = ({ own, answer }: Opinion, message: string): string =>
+export const contestedMessage = ({ own, answer }: CrossCheck, message: string): string =>
   `${own} cannot reach it, ${answer?.node} can: ${message}`.slice(0, mostCharacters)
 const mostCharacters = 1_024
 
