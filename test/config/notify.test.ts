@@ -18,7 +18,7 @@ describe('the section notify of svc.yaml', () => {
         kind: 'webhook',
         only: { severity: 'warning' },
         details: 'full',
-        quiet: 'honor',
+        silences: 'honor',
         volatile: false,
         settings: { url: 'https://chat.example.com/hooks/a1b2c3d4' },
       },
@@ -38,7 +38,7 @@ notify:
     volatile: true
   - name: chat
     webhook: {url: {env: CHAT}, secret: {file: chat.key}}
-    quiet: ignore
+    silences: ignore
 `
     const config = await load(text, { AM: 'a', SMTP: 'b', CHAT: 'https://u:p@chat.example.com/x' })
     const { notify = [], serve } = config

@@ -75,13 +75,13 @@ export async function startCast(): Promise<Cast> {
     await site.post('/auth/logout', {}, { 'x-ss-id': mine['x-ss-id'] })
     const { json: sessions } = await askAs(site, 'GET', '/sessions?UserName=zq-vic', ann)
     const silence = { Monitors: ['App/*'], For: 'PT2H', Reason: 'zq-reason' }
-    const { json: silenced } = await askAs(site, 'POST', '/quiet/monitors', ann, silence)
+    const { json: silenced } = await askAs(site, 'POST', '/silences/monitors', ann, silence)
     for (const type of ['Sql', 'App'])
       await askAs(site, 'GET', `/healthcheck?ExecutionMode=Basic&ServerType=${type}`, ann)
     const made = {
       session: (sessions as { Sessions: { Id: string }[] }).Sessions[0]?.Id ?? '',
       refreshToken: ended.RefreshToken,
-      quiet: (silenced as { Quiet: { Id: string } }).Quiet.Id,
+      silence: (silenced as { Silence: { Id: string } }).Silence.Id,
     }
     return {
       site,
@@ -377,7 +377,7 @@ function subjectOf({ row, path, style, verb }: Target): string | undefined {
     (name) => fields.includes(name) && (path.includes(`{${name}}`) || verb === 'POST' || verb === 'DELETE'),
   )
 }
-const nothingMade: Made = { session: '', refreshToken: '', quiet: '' }
+const nothingMade: Made = { session: '', refreshToken: '', silence: '' }
 
 /** `all`: the slow tier. `names`: some rows only. */
 export type Extent = { readonly all: boolean; readonly names?: readonly string[] }

@@ -7,7 +7,7 @@ import { type HttpPeer, httpPeer } from '../../support/simulated/http-peer.ts'
 
 const mute: Mute = {
   id: 'q1',
-  what: 'quiet',
+  what: 'silence',
   targets: [{ pattern: 'Sql/*' }],
   from: Date.now() - 1_000,
   until: Date.now() + 3_600_000,
@@ -121,7 +121,7 @@ test('M10 texts of people reach a simulated Alertmanager on one line and bounded
   await receiver.mute?.([{ ...mute, by: 'ali\u001b[31mce\n', reason: `a\nb ${'x'.repeat(2_000)}` }], signal())
   const made = JSON.parse(bodies[0] ?? '{}') as Readonly<Record<string, string>>
   expect(made['createdBy']).toBe('alice')
-  expect(made['comment']).toMatch(/^a b x{295}… \(svc prod: quiet q1, [0-9a-f]{12}, until \S+\)$/)
+  expect(made['comment']).toMatch(/^a b x{295}… \(svc prod: silence q1, [0-9a-f]{12}, until \S+\)$/)
   const echo: RequestListener = (request, response) => {
     response.writeHead(400).end(`you sent ${request.headers.authorization}`)
   }
