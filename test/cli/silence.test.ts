@@ -111,6 +111,15 @@ test.for([
   expect(JSON.parse((await svc('silence', 'list', '--json')).stdout)).toMatchObject({ silences: [] })
 })
 
+test.for([
+  [['quiet', 'Sql/*', '--for', '2h', '--reason', 'x'], "Did you mean svc silence 'Sql/*' --for 2h --reason x?"],
+  [['quiet', 'list'], 'Did you mean svc silence list?'],
+  [['help', 'quiet'], 'Did you mean svc silence?'],
+] as const)('M8 svc %j exits with 2 and names svc silence', async ([args, text]) => {
+  const ran = await home.run([...args])
+  expect([ran.code, ran.stdout, ran.stderr]).toEqual([2, '', expect.stringContaining(text)])
+})
+
 test('M9 svc ack acknowledges each open fault of a monitor, or one check', async () => {
   const one = await svc('ack', 'Sql/tcp orders', '--check', 'connect', '--reason', 'INC-7', '--json')
   expect(one.code).toBe(0)

@@ -80,6 +80,16 @@ notify:
       'notify[0].slack is not a kind of receiver: use one of alertmanager, webhook, email',
     ],
     [
+      'the former name of silences',
+      one(`name: a, ${webhook}, quiet: ignore`),
+      'notify[0].quiet is not a setting here: write `silences`',
+    ],
+    [
+      'the former name of silences, beside the kind',
+      one('name: a, kind: webhook, url: "https://a.example", quiet: ignore'),
+      'notify[0].quiet is not a setting here: write `silences`',
+    ],
+    [
       'an unknown type',
       one(`name: a, ${webhook}, only: {types: [Sqll]}`),
       'only.types[0] is "Sqll", which is not a server type: did you mean `Sql`?',

@@ -57,6 +57,11 @@ describe('the section silences of svc.yaml', () => {
       one('monitors: ["*"], when: "@daily", timezone: Europe/Berlim, for: 1h, reason: x'),
       'did you mean Europe/Berlin?',
     ],
+    [
+      'the former name of the section',
+      `${types}quiet:\n  - {monitors: ["*"], ${good}}\n`,
+      'quiet is not a setting here: write `silences`',
+    ],
     ['an unknown setting', one(`monitors: ["*"], ${good}, until: 4h`), 'silences[0].until is not a setting here'],
   ] as const)('M7 %s is a mistake', async ([, text, message]) => {
     expect(problemsOf(await refused(text)).join('\n')).toContain(message)

@@ -139,6 +139,10 @@ async function credentialsOf(
   if (since === 'Admin has ended') set('grants', 'endsAt')
   if (since === 'disabled alone') database.prepare('UPDATE users SET disabled = 1 WHERE id = ?').run(id)
   if (since === 'another epoch') database.prepare('UPDATE users SET epoch = epoch + 1 WHERE id = ?').run(id)
+  if (since === 'named by an earlier version') {
+    database.prepare(`UPDATE grants SET name = 'quiet' WHERE userId = ? AND name = 'silence'`).run(id)
+    database.prepare(`UPDATE apiKeys SET permissions = '["quiet"]' WHERE userId = ?`).run(id)
+  }
   if (since === 'disabled') await admin.users.disable(userName, by)
   if (since === 'removed') await admin.users.remove(userName, by)
   if (since === 'new password') await admin.users.passwd(userName, `${password}-new`, by)

@@ -354,8 +354,8 @@ export type CallerRow = {
   /** Permissions that `svc users add` refuses, and AssignRoles gives. */
   readonly assigned?: readonly string[]
   /**
-   * What has happened since the credential was issued. The last two leave sessions and tokens in the store, which svc
-   * removes when it disables a user or changes a password.
+   * What has happened since the credential was issued. `disabled alone` and `another epoch` leave sessions and tokens in
+   * the store, which svc removes when it disables a user or changes a password.
    */
   readonly since?:
     | 'expired'
@@ -366,6 +366,7 @@ export type CallerRow = {
     | 'Admin has ended'
     | 'disabled alone'
     | 'another epoch'
+    | 'named by an earlier version'
   /** Admin for an hour. */
   readonly forATime?: true
 }
@@ -386,13 +387,18 @@ export const callers: Readonly<Record<string, CallerRow>> = {
   'a user with health': { user: { permissions: ['health'] }, may: ['known', 'user', 'some', 'all'] },
   'a user with health:Sql': { user: { permissions: ['health:Sql'] }, may: ['known', 'user', 'some'] },
   'a user with silence': { user: { permissions: ['silence'] }, may: ['known', 'user', 'silence'] },
+  'a user with silence, granted by an earlier version': {
+    user: { permissions: ['silence'] },
+    since: 'named by an earlier version',
+    may: ['known', 'user', 'silence'],
+  },
   'a user with drill': { user: { permissions: ['drill'] }, may: ['known', 'user', 'drill'] },
   'a user with heartbeat': { user: { permissions: ['heartbeat'] }, may: ['known', 'user', 'heartbeat'] },
   'a user with heartbeat for other names': { user: { permissions: ['heartbeat:other-*'] }, may: ['known', 'user'] },
   'a user with a role': { user: { roles: ['Ops'] }, may: ['known', 'user', 'some', 'all'] },
   'a user with parts of permissions that have none': {
     user: { permissions: ['spare'] },
-    assigned: ['silence:Sql', 'quiet', 'drill:Sql', 'health:sql', 'health:Nope', 'heartbeat:*x'],
+    assigned: ['silence:Sql', 'drill:Sql', 'health:sql', 'health:Nope', 'heartbeat:*x'],
     may: ['known', 'user'],
   },
   'an Admin': { user: admin, may: ['known', 'user', 'Admin by session', ...everything] },
@@ -418,6 +424,12 @@ export const callers: Readonly<Record<string, CallerRow>> = {
   'a key for health': { user: many, key: { permissions: ['health'] }, may: ['known', 'some', 'all'] },
   'a key for health:Sql': { user: many, key: { permissions: ['health:Sql'] }, may: ['known', 'some'] },
   'a key for silence': { user: many, key: { permissions: ['silence'] }, may: ['known', 'silence'] },
+  'a key for silence, made by an earlier version': {
+    user: many,
+    key: { permissions: ['silence'] },
+    since: 'named by an earlier version',
+    may: ['known', 'silence'],
+  },
   'a key for drill': { user: many, key: { permissions: ['drill'] }, may: ['known', 'drill'] },
   'a key for heartbeat': { user: many, key: { permissions: ['heartbeat'] }, may: ['known', 'heartbeat'] },
   'a key for heartbeat:other': { user: many, key: { permissions: ['heartbeat:other'] }, may: ['known'] },

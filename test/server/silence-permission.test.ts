@@ -119,3 +119,12 @@ test('M8 the permission silence has no parts: one for a type allows nothing', as
   expect(permissionMistake('silence:Sql')).toContain('use silence, which is for all monitors')
   expect(permissionMistake('silence')).toBeUndefined()
 })
+
+test('M8 the former name of the permission is refused with the new one, also where it would be removed', async () => {
+  for (const path of ['/assignroles', '/unassignroles']) {
+    const { status, text } = await request('Ann', 'POST', path, { UserName: 'silencer', Permissions: ['quiet'] })
+    expect([path, status, text]).toEqual([path, 400, expect.stringContaining('contains quiet, which is named silence')])
+  }
+  expect(permissionMistake('quiet')).toBe('The permission "quiet" does not exist: use silence')
+  expect(permissionMistake('quiet:Sql')).toContain('use silence, which is for all monitors')
+})

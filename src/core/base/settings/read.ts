@@ -90,7 +90,7 @@ const synonyms: Readonly<Record<string, string>> = {
 }
 const meaningOf = (key: string): string | undefined => (Object.hasOwn(synonyms, key) ? synonyms[key] : undefined)
 /** The message for a key that has a synonym among the names. */
-function insteadOf(key: string, names: readonly string[]): string | undefined {
+export function insteadOf(key: string, names: readonly string[]): string | undefined {
   const meaning = meaningOf(key)
   return meaning !== undefined && names.includes(meaning) ? `is not a setting here: write \`${meaning}\`` : undefined
 }
