@@ -19,7 +19,7 @@ one are silenced, too, and so are monitors that are added later, if a pattern ma
 notify: gets a silence of its own; exit code 10 means that one could not be made everywhere.
 
 At a server, the caller needs the role Admin or the permission silence. The audit log records who
-silenced what, and why. svc silence list shows what is silent, and svc silence end ends it.`
+silenced what, and why. svc silence list shows what is silenced, and svc silence end ends it.`
   static override answers = answers
   static override examples = [
     "<%= config.bin %> silence 'Sql/*' --for 2h --reason 'patch night'",
@@ -49,7 +49,7 @@ silenced what, and why. svc silence list shows what is silent, and svc silence e
     const { monitors = [] } = args
     if (monitors.length === 0) {
       throw new Fault('Usage', 'MONITOR is missing: which monitors?', {
-        hints: ["svc silence 'Sql/*' --for 2h --reason 'patch night'", 'svc silence list   shows what is silent now'],
+        hints: ["svc silence 'Sql/*' --for 2h --reason 'patch night'", 'svc silence list   shows what is silenced now'],
       })
     }
     const length = this.lengthOf(flags)

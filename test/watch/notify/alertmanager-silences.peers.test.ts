@@ -241,7 +241,7 @@ peerSuite(alertmanagerMissing, 'two real Alertmanagers in a cluster', () => {
     expect(warnings).toEqual([
       expect.stringMatching(
         new RegExp(
-          `^the silence for the silence ${one.id} was ended by hand at http://127\\.0\\.0\\.1:\\d+: svc does not make it again$`,
+          `^the silence of Alertmanager for the silence ${one.id} was ended by hand at http://127\\.0\\.0\\.1:\\d+: svc does not make it again$`,
         ),
       ),
     ])

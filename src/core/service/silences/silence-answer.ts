@@ -230,7 +230,7 @@ async function noSuch(id: string, keeper: SilenceKeeper): Promise<Fault> {
     'NotFound',
     `Nothing silent has the id "${id}"${meant === undefined ? '' : `: did you mean ${meant}?`}`,
     {
-      hints: ['svc silence list shows what is silent now. Silences by the clock are in svc.yaml.'],
+      hints: ['svc silence list shows what is silenced now. Silences by the clock are in svc.yaml.'],
     },
   )
 }

@@ -196,7 +196,7 @@ export class Silences {
     for (const { ref, mute } of ended) {
       for (const member of group) member.endedByHand.add(ref)
       this.#options.warn(
-        `the silence of the ${mute.what} ${sanitize(mute.id, 128)} was ended by hand at ${peer.origin}: svc does not make it again`,
+        `the silence of Alertmanager for the ${mute.what} ${sanitize(mute.id, 128)} was ended by hand at ${peer.origin}: svc does not make it again`,
       )
     }
     let problem: string | undefined
