@@ -23,10 +23,10 @@ import {
   type WhoMayCall,
 } from '../src/core/protocol/index.ts'
 import { type OwnPage, ownPages } from '../src/core/server/routes.ts'
-import { auditEvents } from '../src/core/store/audit-events.ts'
+import { type AuditEventRow, auditEvents } from '../src/core/store/audit-events.ts'
 import { drillSettings } from '../src/core/watch/drill/index.ts'
 import { notifySettings, receiverKinds } from '../src/core/watch/notify/index.ts'
-import { quietSettings } from '../src/core/watch/quiet/index.ts'
+import { silenceSettings } from '../src/core/watch/silences/index.ts'
 import { commands } from '../src/registry.ts'
 import { anonymousPaths, cacheKeys } from './anonymous-paths.ts'
 
@@ -147,9 +147,9 @@ async function monitorsPage(): Promise<string> {
       `${doc}.${needsStore ? ' Needs a store unless the receiver is `volatile`.' : ''}`,
       settingsTable(describeSettings(settings)),
     ]),
-    '## `quiet:`',
-    'A list of times at which notifications wait ([notifications](../notifications.md#quiet)).',
-    settingsTable(describeSettings(quietSettings)),
+    '## `silences:`',
+    'A list of times at which notifications wait ([notifications](../notifications.md#silences)).',
+    settingsTable(describeSettings(silenceSettings)),
     '## `drill:`',
     'When `svc serve` drills by itself ([notifications](../notifications.md#drills)).',
     settingsTable(describeSettings(drillSettings)),
@@ -243,7 +243,7 @@ async function leastPrivilegePage(): Promise<string> {
           'Details of health of all types: names, addresses, messages, history and incidents; `health:Sql` for one type. For people who look and boards that hang. It changes nothing',
         ],
         [
-          code('quiet'),
+          code('silence'),
           'Silences and acknowledges: a thief can hide an incident from its receivers. The page, `/metrics` and the audit log still show it',
         ],
         [code('heartbeat:NAME'), 'Reports that this agent is healthy'],
@@ -284,7 +284,10 @@ function auditPage(): string {
     'The events that `svc audit list` shows in its column EVENT. Refused sign-ins are deleted after 90 days, everything else is kept. [The audit](../audit.md) explains how to read and verify them.',
     table(
       ['event', 'what it records'],
-      Object.entries(auditEvents).map(([name, { sentence }]) => [code(name), sentence]),
+      Object.entries<AuditEventRow>(auditEvents).map(([name, { sentence, formerly }]) => [
+        code(name),
+        formerly === undefined ? sentence : `${sentence}. In entries of earlier versions: ${code(formerly)}`,
+      ]),
     ),
   )
 }

@@ -1,12 +1,12 @@
 import { prints } from '../cli/command/base.ts'
 import { connectionFlags, required, requiredArgument, text } from '../cli/command/flags.ts'
 import { spanFlag } from '../cli/command/instant.ts'
-import { QuietCommand } from '../cli/quiet/quiet-command.ts'
 import { localCall } from '../cli/session/session.ts'
+import { SilenceCommand } from '../cli/silences/silence-command.ts'
 
-const load = () => import('../cli/quiet/lists.ts')
+const load = () => import('../cli/silences/lists.ts')
 
-export default class Ack extends QuietCommand {
+export default class Ack extends SilenceCommand {
   static override summary = 'Acknowledge a fault: no more notifications while it stays the same fault'
   static override description =
     `Silences notifications about the open incidents of a monitor, because somebody is working on them. The
@@ -14,9 +14,9 @@ acknowledgement of a fault ends when the fault has recovered, when a warning bec
 the class of the fault changes (all faults by which a server cannot be reached count as one): then
 everybody is told. States, health checks, their exit codes and metrics stay as they are.
 
-At a server, the caller needs the role Admin or the permission quiet. svc quiet list shows what is
-acknowledged, and svc quiet end takes an acknowledgement back.`
-  static override answers = { '': prints(async () => (await load()).quiets) }
+At a server, the caller needs the role Admin or the permission silence. svc silence list shows what is
+acknowledged, and svc silence end takes an acknowledgement back.`
+  static override answers = { '': prints(async () => (await load()).silences) }
   static override examples = [
     '<%= config.bin %> ack "Sql/postgres orders" --check "replication lag" --reason INC-7',
     '<%= config.bin %> ack "http shop" --for 4h --reason "vendor is on it"',
@@ -40,10 +40,10 @@ acknowledged, and svc quiet end takes an acknowledgement back.`
       flags,
       async ({ service }, target) => {
         const request = { Monitor, MonitoringName: flags.check, Item: flags.item, Reason, ...length }
-        const { Quiet: entries = [], NotSilenced } = await service.acknowledge(request, localCall(signal))
-        const { quietRow, renderQuiet } = await load()
-        const rows = entries.map((entry) => quietRow(entry))
-        this.printList(renderQuiet(rows, target, this.output))
+        const { Silences: entries = [], NotSilenced } = await service.acknowledge(request, localCall(signal))
+        const { silenceRow, renderSilences } = await load()
+        const rows = entries.map((entry) => silenceRow(entry))
+        this.printList(renderSilences(rows, target, this.output))
         return await this.sayNotSilenced(NotSilenced)
       },
       { readsConfig: true, tolerant: true },

@@ -90,8 +90,8 @@ is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help exit-codes li
       description: 'Request HTTP 200 from the server for every result; the exit code does not change',
     }),
     'suppress-deployment-errors': boolean({ description: 'Ignore failures caused by a deployment in progress' }),
-    'honor-quiet': boolean({
-      description: 'Do not count failures and warnings that svc quiet, svc ack or quiet: in svc.yaml silences',
+    'honor-silences': boolean({
+      description: 'Do not count failures and warnings that svc silence, svc ack or silences: in svc.yaml silences',
     }),
     timeout: durationFlag('timeout')({ description: 'Maximum duration of the check of one server type' }),
     wait: durationFlag('wait')({ description: 'Repeat the check until healthy, for at most this long' }),
@@ -147,7 +147,7 @@ is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help exit-codes li
       serverState: flags['server-state'],
       suppressErrorCodes: flags['suppress-error-codes'],
       suppressDeploymentErrors: flags['suppress-deployment-errors'],
-      honorQuiet: flags['honor-quiet'],
+      honorSilences: flags['honor-silences'],
       failOnWarn: flags['fail-on'] === 'warn',
       call: (callSignal) =>
         localCall(callSignal, {

@@ -69,6 +69,18 @@ describe('svc audit list', () => {
     const zone = await run('audit', 'list', '--since', '2026-11-28T18:00')
     expect([zone.code, zone.stderr]).toEqual([2, expect.stringContaining('2026-11-28T18:00Z')])
   })
+  test('S14 an entry keeps the former name of its event, and either name finds the entries of both', async () => {
+    for (const [at, event] of ['quiet.added', 'silence.added', 'quiet.ended'].entries()) {
+      sql(`INSERT INTO audit (at, event, who, target, correlationId) VALUES (${at}, '${event}', 'ann', '${at}', 'c')`)
+    }
+    for (const name of ['quiet.added', 'silence.added']) {
+      const list = await json<Entries>('audit', 'list', '--event', name)
+      expect([name, events(list)]).toEqual([name, ['silence.added 1', 'quiet.added 0']])
+    }
+    const all = await json<Entries>('audit', 'list', '--event', 'silence.ended', '--event', 'quiet.added')
+    expect(events(all)).toEqual(['quiet.ended 2', 'silence.added 1', 'quiet.added 0'])
+    expect(events(await json('audit', 'list', '--limit', '2'))).toEqual(['quiet.ended 2', 'silence.added 1'])
+  })
   test('S14 --output writes all entries as CSV or JSON lines', async () => {
     const csv = await run('audit', 'list', '--output', 'csv')
     const [header, ...rows] = csv.stdout.split('\r\n')

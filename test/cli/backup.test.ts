@@ -180,6 +180,22 @@ describe('svc restore', () => {
     expect(await names(other)).toEqual(['ann Admin', 'bob Dev', 'dan disabled Ops', 'eve Ops'])
   })
 
+  test('M8 W15 a permission that the previous store has by its former name is no difference', async () => {
+    const own = (line: string) => other.run(line.split(' '))
+    const at = join(other.folder, 'silence.db')
+    await own('users add root --no-password --role Admin')
+    await own('users add eve --no-password --permission silence --permission health')
+    await own(`backup ${at}`)
+    inStore(storeIn(other), (database) =>
+      database.exec(`UPDATE "grants" SET "name" = 'quiet' WHERE "name" = 'silence'`),
+    )
+    await own('roles unassign eve --permission health')
+    const { code, stdout } = await own(`restore ${at} --json`)
+    expect(code).toBe(0)
+    const { changes } = JSON.parse(stdout) as { changes: readonly object[] }
+    expect(changes).toEqual([expect.objectContaining({ what: 'permission', change: 'back', name: 'health' })])
+  })
+
   test('O8 W15 lists roles whose end differs, and leaves out those that have ended', async () => {
     const own = (line: string) => other.run(line.split(' '))
     const at = join(other.folder, 'ends.db')

@@ -177,7 +177,7 @@ describe('what every command prints with --json', () => {
     ['notify list', ['--config', 'FOLDER/monitors.yaml']],
     ['notify test', ['--config', 'FOLDER/monitors.yaml']],
     ['profile list', []],
-    ['quiet list', []],
+    ['silence list', []],
     ['restore', ['FOLDER/backup.db']],
     ['roles assign --from-file', ['FOLDER/changes.csv', '--dry-run']],
     ['roles history', ['ann']],

@@ -53,7 +53,7 @@ describe('svc login without a keychain', () => {
     const file = credentialFile(home)
     expect(ran.stdout).toContain(`Token stored in: ${file}`)
     expect(ran.stdout).toContain(
-      `Profile ${name} is now the current one.\nAt this server: health, history, impact, quiet, ack, nodes, doctor, heartbeat,`,
+      `Profile ${name} is now the current one.\nAt this server: health, history, impact, silence, ack, nodes, doctor, heartbeat,`,
     )
     expect(statSync(file).mode & 0o777).toBe(0o600)
     expect(statSync(join(home.folder, 'credentials')).mode & 0o777).toBe(0o700)

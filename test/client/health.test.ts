@@ -103,7 +103,7 @@ test('no operation that uses GET has a field that a query of texts cannot hold',
     'GetHistory',
     'GetImpact',
     'GetDrill',
-    'GetQuiet',
+    'GetSilences',
     'GetNodes',
     'GetSessions',
   ])

@@ -80,7 +80,7 @@ describe('K11 both forms of a monitor are the same', () => {
 })
 
 describe('K11 both forms of a receiver are the same', () => {
-  const shared = { name: 'one', only: { severity: 'failed' }, details: 'classes', quiet: 'ignore', volatile: true }
+  const shared = { name: 'one', only: { severity: 'failed' }, details: 'classes', silences: 'ignore', volatile: true }
   test.for(receiverKinds.map(({ name }) => name))('of kind %s', (kind) => {
     const { settings = {} } = receiverRows[kind] ?? {}
     const long = readNotify([{ ...shared, kind, ...settings }], context, configured)

@@ -18,7 +18,7 @@ describe('the section notify of svc.yaml', () => {
         kind: 'webhook',
         only: { severity: 'warning' },
         details: 'full',
-        quiet: 'honor',
+        silences: 'honor',
         volatile: false,
         settings: { url: 'https://chat.example.com/hooks/a1b2c3d4' },
       },
@@ -38,7 +38,7 @@ notify:
     volatile: true
   - name: chat
     webhook: {url: {env: CHAT}, secret: {file: chat.key}}
-    quiet: ignore
+    silences: ignore
 `
     const config = await load(text, { AM: 'a', SMTP: 'b', CHAT: 'https://u:p@chat.example.com/x' })
     const { notify = [], serve } = config
@@ -78,6 +78,16 @@ notify:
       'an unknown kind',
       one('name: a, slack: {url: "https://a.example"}'),
       'notify[0].slack is not a kind of receiver: use one of alertmanager, webhook, email',
+    ],
+    [
+      'the former name of silences',
+      one(`name: a, ${webhook}, quiet: ignore`),
+      'notify[0].quiet is not a setting here: write `silences`',
+    ],
+    [
+      'the former name of silences, beside the kind',
+      one('name: a, kind: webhook, url: "https://a.example", quiet: ignore'),
+      'notify[0].quiet is not a setting here: write `silences`',
     ],
     [
       'an unknown type',

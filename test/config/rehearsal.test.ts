@@ -155,7 +155,7 @@ describe('Y1 the script of a rehearsal', () => {
       `serve: {ping: {env: PING}, witness: ["tcp://127.0.0.1:443", "tcp://127.0.0.2:443"], every: off, audit: {stream: /x}}
 notify: [{name: chat, webhook: {url: "http://127.0.0.3/"}}]
 drill: {every: 7d, through: [chat]}
-quiet: [{monitors: ['Sql/*'], when: '0 2 * * SUN', for: 2h, reason: patch night}]
+silences: [{monitors: ['Sql/*'], when: '0 2 * * SUN', for: 2h, reason: patch night}]
 ${yaml}`,
       { PING: 'http://127.0.0.4/', ORDERS: 'violet-harbour' },
     )

@@ -52,7 +52,7 @@ const accepted = [
   'serve: {origins: https://a.example, jsonp: false, maxBody: 2MiB, details: anyone}',
   'notify:\nserve: {name: prod, url: "https://svc.example.com"}',
   'notify: [{name: a, alertmanager: {urls: ["https://am1:9093"], token: {env: A_TOKEN}, ca: am-ca.pem}, only: {severity: failed}}]',
-  'notify: [{name: a, webhook: {url: {env: A_TOKEN}, secret: {file: /run/key}}, quiet: ignore, details: classes}]',
+  'notify: [{name: a, webhook: {url: {env: A_TOKEN}, secret: {file: /run/key}}, silences: ignore, details: classes}]',
   'notify: [{name: a, email: {server: "smtps://m", user: u, password: {env: A_TOKEN}, from: a@b.c, to: [d@e.f]}, remind: 4h, volatile: true}]',
   'notify: [{name: a, kind: webhook, url: {env: A_TOKEN}, secret: {file: /run/key}, only: {severity: failed}}]',
   'notify: [{name: a, kind: exec, program: /usr/local/lib/svc/sms}, {name: b, exec: {program: /usr/local/lib/svc/sms}}]',

@@ -52,10 +52,10 @@ peerSuite(missing, 'the status page in a real browser without scripts', () => {
     expect(await report.innerText()).toContain('tcp <b>queue</b>')
     expect(await page.locator('#Batch .top').innerText()).toContain('healthy')
     // The page reloads itself. A reload shows the report again and runs nothing.
-    const ran = await report.locator('.quiet').innerText()
+    const ran = await report.locator('.muted').innerText()
     await page.reload()
     expect(await report.getAttribute('open')).toBe('')
-    expect((await report.locator('.quiet').innerText()).split('correlation')[1]).toBe(ran.split('correlation')[1])
+    expect((await report.locator('.muted').innerText()).split('correlation')[1]).toBe(ran.split('correlation')[1])
     await page.context().close()
   })
 

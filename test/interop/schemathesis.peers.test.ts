@@ -17,7 +17,7 @@ const missing =
  * Checks that do not apply:
  * - not_a_server_error: a failed health check is answered 503 (H1), which the document describes
  * - positive_data_acceptance of GetAccessToken: a refresh token has a checksum, which no keyword of JSON Schema expresses
- * - positive_data_acceptance of QuietMonitors, AcknowledgeFault and StartDrill: a pattern matches a monitor, one of two fields
+ * - positive_data_acceptance of SilenceMonitors, AcknowledgeFault and StartDrill: a pattern matches a monitor, one of two fields
  *   says for how long, and a receiver exists
  * - unsupported_method, allow_header_conformance: at its canonical place an operation has further verbs, which only
  *   openapi-all.json describes
@@ -33,7 +33,7 @@ checks.not_a_server_error.expected-statuses = ["2xx", "4xx", "503"]
 include-path-regex = "(?i)healthcheck"
 checks.not_a_server_error.expected-statuses = ["2xx", "4xx", "503"]
 
-${['GetAccessToken', 'QuietMonitors', 'AcknowledgeFault', 'StartDrill']
+${['GetAccessToken', 'SilenceMonitors', 'AcknowledgeFault', 'StartDrill']
   .map(
     (operation) => `
 [[operations]]

@@ -94,7 +94,7 @@ const byKey = Map.groupBy(targets, keyOf)
 async function ask(target: Target, port: number, more: Readonly<Record<string, string>> = {}, query = '') {
   const { row, path } = target
   const sent = requestOf(
-    { site, made: { session: 'none', refreshToken: 'none', quiet: 'none' } },
+    { site, made: { session: 'none', refreshToken: 'none', silence: 'none' } },
     {
       target: { ...target, row: { ...row, ask: (made) => fieldsOf(row, path, made) } },
       credential: { caller: 'a stranger', way: 'nothing', headers: {} },

@@ -75,13 +75,13 @@ export async function startCast(): Promise<Cast> {
     await site.post('/auth/logout', {}, { 'x-ss-id': mine['x-ss-id'] })
     const { json: sessions } = await askAs(site, 'GET', '/sessions?UserName=zq-vic', ann)
     const silence = { Monitors: ['App/*'], For: 'PT2H', Reason: 'zq-reason' }
-    const { json: silenced } = await askAs(site, 'POST', '/quiet/monitors', ann, silence)
+    const { json: silenced } = await askAs(site, 'POST', '/silences/monitors', ann, silence)
     for (const type of ['Sql', 'App'])
       await askAs(site, 'GET', `/healthcheck?ExecutionMode=Basic&ServerType=${type}`, ann)
     const made = {
       session: (sessions as { Sessions: { Id: string }[] }).Sessions[0]?.Id ?? '',
       refreshToken: ended.RefreshToken,
-      quiet: (silenced as { Quiet: { Id: string } }).Quiet.Id,
+      silence: (silenced as { Silence: { Id: string } }).Silence.Id,
     }
     return {
       site,
@@ -139,6 +139,10 @@ async function credentialsOf(
   if (since === 'Admin has ended') set('grants', 'endsAt')
   if (since === 'disabled alone') database.prepare('UPDATE users SET disabled = 1 WHERE id = ?').run(id)
   if (since === 'another epoch') database.prepare('UPDATE users SET epoch = epoch + 1 WHERE id = ?').run(id)
+  if (since === 'named by an earlier version') {
+    database.prepare(`UPDATE grants SET name = 'quiet' WHERE userId = ? AND name = 'silence'`).run(id)
+    database.prepare(`UPDATE apiKeys SET permissions = '["quiet"]' WHERE userId = ?`).run(id)
+  }
   if (since === 'disabled') await admin.users.disable(userName, by)
   if (since === 'removed') await admin.users.remove(userName, by)
   if (since === 'new password') await admin.users.passwd(userName, `${password}-new`, by)
@@ -377,7 +381,7 @@ function subjectOf({ row, path, style, verb }: Target): string | undefined {
     (name) => fields.includes(name) && (path.includes(`{${name}}`) || verb === 'POST' || verb === 'DELETE'),
   )
 }
-const nothingMade: Made = { session: '', refreshToken: '', quiet: '' }
+const nothingMade: Made = { session: '', refreshToken: '', silence: '' }
 
 /** `all`: the slow tier. `names`: some rows only. */
 export type Extent = { readonly all: boolean; readonly names?: readonly string[] }

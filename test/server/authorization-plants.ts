@@ -35,13 +35,13 @@ export const plants: Readonly<Record<string, Plant>> = {
     file: local,
     find: "if (identity && !maySilence(identity)) throw new Fault('Forbidden')",
     becomes: '',
-    rows: ['QuietMonitors'],
+    rows: ['SilenceMonitors'],
   },
   'a part of a permission is all of it': {
     file: permissions,
-    find: "roles.includes('Admin') || permissions.includes(quietPermission)",
+    find: "roles.includes('Admin') || permissions.includes(silencePermission)",
     becomes: 'true',
-    rows: ['/forms/quiet to silence'],
+    rows: ['/forms/silence to silence'],
   },
   'heartbeats of other names': {
     file: local,
@@ -225,10 +225,10 @@ export const plants: Readonly<Record<string, Plant>> = {
     rows: ['Authenticate to sign out'],
   },
   'a form of another site': {
-    file: 'src/core/server/pages/quiet-forms.ts',
+    file: 'src/core/server/pages/silence-forms.ts',
     find: 'refuseForeignChange(request, context.caller, ownOrigin(server, context), server.origins)',
     becomes: '',
-    rows: ['/forms/quiet to silence'],
+    rows: ['/forms/silence to silence'],
   },
   'a check by a form of another site': {
     file: 'src/core/server/pages/page.ts',
@@ -252,7 +252,7 @@ export const plants: Readonly<Record<string, Plant>> = {
     file: 'src/core/server/pages/page-data.ts',
     find: '{ ambient: true, basic: false, signed: undefined }',
     becomes: '{ ambient: true, basic: true, signed: undefined }',
-    rows: ['/forms/quiet to silence'],
+    rows: ['/forms/silence to silence'],
   },
   'a cookie that is no credential of a browser': {
     file: credential,
@@ -324,7 +324,7 @@ export const plants: Readonly<Record<string, Plant>> = {
     file: local,
     find: "throw new Fault(identity ? 'Forbidden' : 'Unauthorized')",
     becomes: "throw new Fault(identity ? 'Forbidden' : 'Unauthorized', 'You may not read zq-orders')",
-    rows: ['GetQuiet'],
+    rows: ['GetSilences'],
   },
   'a change before its refusal': {
     file: local,
@@ -339,7 +339,7 @@ export const plants: Readonly<Record<string, Plant>> = {
     file: 'src/core/protocol/wire/query.ts',
     find: 'if (!one || !other) return []',
     becomes: 'return []',
-    rows: ['AssignRoles', 'QuietMonitors'],
+    rows: ['AssignRoles', 'SilenceMonitors'],
   },
   'an end of null is no end': {
     file: 'src/core/protocol/grants.ts',
@@ -357,12 +357,12 @@ export const plants: Readonly<Record<string, Plant>> = {
     file: 'src/core/server/hosts.ts',
     find: "if (isRelayed(request)) return { kind: 'http', address, loopback: false, relayed: true }",
     becomes: '',
-    rows: ['HealthCheckRequest', 'GetHistory', 'GetQuiet'],
+    rows: ['HealthCheckRequest', 'GetHistory', 'GetSilences'],
   },
   'the Unix socket lets nobody read': {
     file: 'src/core/server/local-socket.ts',
     find: 'reads: () => true,',
     becomes: 'reads: () => false,',
-    rows: ['HealthCheckRequest', 'GetHistory', 'GetQuiet'],
+    rows: ['HealthCheckRequest', 'GetHistory', 'GetSilences'],
   },
 }

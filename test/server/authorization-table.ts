@@ -13,14 +13,14 @@ export type Right =
   | 'Admin'
   | 'Admin by session'
   | 'ever'
-  | 'quiet'
+  | 'silence'
   | 'drill'
   | 'heartbeat'
   | 'some'
   | 'all'
 
 /** Values that exist only once the server runs: ids and secrets of the user zq-vic, who makes no request of her own. */
-export type Made = { readonly session: string; readonly refreshToken: string; readonly quiet: string }
+export type Made = { readonly session: string; readonly refreshToken: string; readonly silence: string }
 
 /** A map is that of a field such as Meta; null stands for an entry without a value. */
 export type Value = string | boolean | readonly string[] | Readonly<Record<string, string | null>>
@@ -57,7 +57,7 @@ export type Row = {
 const page = { needs: 'nothing', answers: [200] } as const
 const document = { ...page, isDocument: true } as const
 /** A form for which somebody has to be signed in, and not by HTTP Basic. Its answer is a redirect or says why not. */
-const form = { needs: 'quiet', guard: 'posts' } as const
+const form = { needs: 'silence', guard: 'posts' } as const
 const unknownToken = 'A'.repeat(32)
 
 /** The row of an operation has its name, and further ones a few words more. The row of a page has its path. */
@@ -191,25 +191,25 @@ export const rows: Readonly<Record<string, Row>> = {
     ask: () => ({ Id: 'none' }),
     answers: [404],
   },
-  GetQuiet: { needs: 'some', at: { '/quiet': 'GET' }, reply: 'GET POST', answers: [200], reads: true },
-  QuietMonitors: {
-    needs: 'quiet',
-    at: { '/quiet/monitors': 'POST' },
+  GetSilences: { needs: 'some', at: { '/silences': 'GET' }, reply: 'GET POST', answers: [200], reads: true },
+  SilenceMonitors: {
+    needs: 'silence',
+    at: { '/silences/monitors': 'POST' },
     reply: 'POST',
     ask: () => ({ Monitors: ['Sql/*'], For: 'PT1H', Reason: 'zq-reason' }),
     // There may be so many at a time.
     answers: [200, 409],
   },
-  EndQuiet: {
-    needs: 'quiet',
-    at: { '/quiet/end': 'POST' },
+  EndSilence: {
+    needs: 'silence',
+    at: { '/silences/end': 'POST' },
     reply: 'POST',
-    ask: ({ quiet }) => ({ Id: quiet }),
+    ask: ({ silence }) => ({ Id: silence }),
     answers: [200, 404],
   },
   AcknowledgeFault: {
-    needs: 'quiet',
-    at: { '/quiet/acknowledge': 'POST' },
+    needs: 'silence',
+    at: { '/silences/acknowledge': 'POST' },
     reply: 'POST',
     ask: () => ({ Monitor: 'Sql/tcp zq-orders', Reason: 'zq-reason' }),
     answers: [404],
@@ -292,10 +292,10 @@ export const rows: Readonly<Record<string, Row>> = {
     guard: 'posts',
     answers: [404],
   },
-  '/forms/quiet': { ...page, at: { '/forms/quiet': 'GET' } },
-  '/forms/quiet to silence': {
+  '/forms/silence': { ...page, at: { '/forms/silence': 'GET' } },
+  '/forms/silence to silence': {
     ...form,
-    at: { '/forms/quiet': 'POST' },
+    at: { '/forms/silence': 'POST' },
     ask: () => ({ Monitors: ['Sql/*'], For: 'PT1H', Reason: 'zq-reason' }),
     answers: [303, 409],
   },
@@ -306,11 +306,11 @@ export const rows: Readonly<Record<string, Row>> = {
     ask: () => ({ Monitor: 'Sql/tcp zq-orders', Reason: 'zq-reason' }),
     answers: [404],
   },
-  '/forms/end-quiet': { ...page, at: { '/forms/end-quiet': 'GET' } },
-  '/forms/end-quiet to end': {
+  '/forms/end-silence': { ...page, at: { '/forms/end-silence': 'GET' } },
+  '/forms/end-silence to end': {
     ...form,
-    at: { '/forms/end-quiet': 'POST' },
-    ask: ({ quiet }) => ({ Id: quiet }),
+    at: { '/forms/end-silence': 'POST' },
+    ask: ({ silence }) => ({ Id: silence }),
     answers: [303, 404],
   },
   '/livez': { ...page, at: { '/livez': 'GET' }, anyHost: true },
@@ -366,33 +366,39 @@ export type CallerRow = {
     | 'Admin has ended'
     | 'disabled alone'
     | 'another epoch'
+    | 'named by an earlier version'
   /** Admin for an hour. */
   readonly forATime?: true
 }
 
-const everything = ['Admin', 'ever', 'quiet', 'drill', 'heartbeat', 'some', 'all'] as const
+const everything = ['Admin', 'ever', 'silence', 'drill', 'heartbeat', 'some', 'all'] as const
 const admin = { roles: ['Admin'], permissions: ['spare'] } as const
 /** One who has every permission, so that a key can be limited to each of them, and no role Admin. */
-const many = { roles: ['Ops'], permissions: ['health', 'quiet', 'drill', 'heartbeat', 'spare'] } as const
+const many = { roles: ['Ops'], permissions: ['health', 'silence', 'drill', 'heartbeat', 'spare'] } as const
 
 export const callers: Readonly<Record<string, CallerRow>> = {
   'a stranger': { may: [] },
   'a user with another permission': { user: { permissions: ['spare'] }, may: ['known', 'user'] },
   'a user with mistaken permissions': {
-    user: { permissions: ['Health', 'healthy', 'Quiet', 'quietly', 'drills', 'admin', 'Heartbeat'] },
+    user: { permissions: ['Health', 'healthy', 'Silence', 'silences', 'drills', 'admin', 'Heartbeat'] },
     may: ['known', 'user'],
   },
   'a user with a role in another case': { user: { roles: [], permissions: ['Admin'] }, may: ['known', 'user'] },
   'a user with health': { user: { permissions: ['health'] }, may: ['known', 'user', 'some', 'all'] },
   'a user with health:Sql': { user: { permissions: ['health:Sql'] }, may: ['known', 'user', 'some'] },
-  'a user with quiet': { user: { permissions: ['quiet'] }, may: ['known', 'user', 'quiet'] },
+  'a user with silence': { user: { permissions: ['silence'] }, may: ['known', 'user', 'silence'] },
+  'a user with silence, granted by an earlier version': {
+    user: { permissions: ['silence'] },
+    since: 'named by an earlier version',
+    may: ['known', 'user', 'silence'],
+  },
   'a user with drill': { user: { permissions: ['drill'] }, may: ['known', 'user', 'drill'] },
   'a user with heartbeat': { user: { permissions: ['heartbeat'] }, may: ['known', 'user', 'heartbeat'] },
   'a user with heartbeat for other names': { user: { permissions: ['heartbeat:other-*'] }, may: ['known', 'user'] },
   'a user with a role': { user: { roles: ['Ops'] }, may: ['known', 'user', 'some', 'all'] },
   'a user with parts of permissions that have none': {
     user: { permissions: ['spare'] },
-    assigned: ['quiet:Sql', 'drill:Sql', 'health:sql', 'health:Nope', 'heartbeat:*x'],
+    assigned: ['silence:Sql', 'drill:Sql', 'health:sql', 'health:Nope', 'heartbeat:*x'],
     may: ['known', 'user'],
   },
   'an Admin': { user: admin, may: ['known', 'user', 'Admin by session', ...everything] },
@@ -417,7 +423,13 @@ export const callers: Readonly<Record<string, CallerRow>> = {
   },
   'a key for health': { user: many, key: { permissions: ['health'] }, may: ['known', 'some', 'all'] },
   'a key for health:Sql': { user: many, key: { permissions: ['health:Sql'] }, may: ['known', 'some'] },
-  'a key for quiet': { user: many, key: { permissions: ['quiet'] }, may: ['known', 'quiet'] },
+  'a key for silence': { user: many, key: { permissions: ['silence'] }, may: ['known', 'silence'] },
+  'a key for silence, made by an earlier version': {
+    user: many,
+    key: { permissions: ['silence'] },
+    since: 'named by an earlier version',
+    may: ['known', 'silence'],
+  },
   'a key for drill': { user: many, key: { permissions: ['drill'] }, may: ['known', 'drill'] },
   'a key for heartbeat': { user: many, key: { permissions: ['heartbeat'] }, may: ['known', 'heartbeat'] },
   'a key for heartbeat:other': { user: many, key: { permissions: ['heartbeat:other'] }, may: ['known'] },

@@ -24,7 +24,7 @@ const values: Readonly<Record<string, readonly string[]>> = {
   ],
   GetAccessToken: ['RefreshToken'],
   ChangePassword: ['CurrentPassword', 'NewPassword'],
-  QuietMonitors: ['Reason'],
+  SilenceMonitors: ['Reason'],
   AcknowledgeFault: ['Reason'],
   ReportHeartbeat: ['Message', 'Version', 'Output'],
 }

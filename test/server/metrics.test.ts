@@ -160,7 +160,7 @@ const confirmed = (slug: string, more: Partial<ConfirmedCheck> = {}): ConfirmedC
   isObserved: true,
   isSettled: true,
   blips: 0,
-  quiet: [],
+  silences: [],
   ...more,
 })
 const incident: ConfirmedCheck['incident'] = {

@@ -92,9 +92,12 @@ test('W25 a history that hangs or fails costs the page its bars and nothing else
   expect(reads).toBe(answers.length)
 })
 
-test('W25 a store that hangs costs the page what is quiet and nothing else', async () => {
+test('W25 a store that hangs costs the page what is silenced and nothing else', async () => {
   const confirmed: Runtime['confirmed'] = () => ({ checks: [], isIsolated: undefined })
-  await withSite({ service: { getQuiet: () => new Promise(() => {}) }, runtime: { confirmed } }, async ({ port }) => {
-    for (const path of ['/', '/board']) expect((await ask(port, path)).status).toBe(200)
-  })
+  await withSite(
+    { service: { getSilences: () => new Promise(() => {}) }, runtime: { confirmed } },
+    async ({ port }) => {
+      for (const path of ['/', '/board']) expect((await ask(port, path)).status).toBe(200)
+    },
+  )
 })

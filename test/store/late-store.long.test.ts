@@ -68,13 +68,13 @@ async function needing(node: ServeNode): Promise<readonly number[]> {
     (await signIn(node)).status,
     (await ask(`${node.url}/assignroles`, { method: 'POST', headers, body })).status,
     (await ask(`${node.url}/auth`, { headers })).status,
-    (await ask(`${node.url}/quiet`, { headers })).status,
+    (await ask(`${node.url}/silences`, { headers })).status,
     (await ask(`${node.url}/history`, { headers })).status,
   ]
 }
 
 describe('W16 svc serve is started while its PostgreSQL does not answer', () => {
-  test('W16 it warns once and monitors; sign-in, roles, quiet and history are 503. When PostgreSQL answers, nodes use the store without a restart: the Admin is there, the nodes share the monitors, and states and the audit are stored', {
+  test('W16 it warns once and monitors; sign-in, roles, silences and history are 503. When PostgreSQL answers, nodes use the store without a restart: the Admin is there, the nodes share the monitors, and states and the audit are stored', {
     timeout: 5 * maxMs,
   }, async () => {
     const folder = mkdtempSync(join(tmpdir(), 'svc-late-'))

@@ -27,8 +27,8 @@ async function needing(node: ServeNode, token: string) {
     'sign-in': await signIn(node),
     'who is signed in': await get('/auth'),
     roles: await post('/assignroles', { UserName: 'Ann', Roles: ['Ops'] }),
-    'list of quiet': await get('/quiet'),
-    'quiet by hand': await post('/quiet/monitors', { Monitors: ['App/*'], Reason: 'test', For: 'PT1H' }),
+    'list of silences': await get('/silences'),
+    'silence by hand': await post('/silences/monitors', { Monitors: ['App/*'], Reason: 'test', For: 'PT1H' }),
     history: await get('/history'),
   }
   return Object.entries(answers)
@@ -84,7 +84,7 @@ types:
     await using node = await startNode({ store, yaml })
     expect(node.log()).toContain(newer)
     expect(node.log()).toContain(
-      'this server runs its monitors without it, and has no sign-in, roles, quiet or history',
+      'this server runs its monitors without it, and has no sign-in, roles, silences or history',
     )
     expect(node.log()).toContain('Update svc, or set SVC_STORE to another')
     expect([await status(node, '/livez'), await status(node, health)]).toEqual([200, 200])

@@ -25,7 +25,7 @@ async function figures(node: ServeNode): Promise<{ readonly incidents: number; r
 }
 
 describe('W16 the store of svc serve is gone', () => {
-  test('W16 while PostgreSQL is stopped, health is checked, states change in memory, /livez is 200 and /readyz 503; sign-in, roles, quiet and history are 503, and work again afterwards', {
+  test('W16 while PostgreSQL is stopped, health is checked, states change in memory, /livez is 200 and /readyz 503; sign-in, roles, silences and history are 503, and work again afterwards', {
     timeout: 4 * maxMs,
   }, async () => {
     let answer = 200
@@ -48,14 +48,14 @@ types:
       'sign-in': (await signIn(node)).status,
       'who is signed in': await get('/auth'),
       roles: await post('/assignroles', { UserName: 'Ann', Roles: ['Ops'] }),
-      'list of quiet': await get('/quiet'),
+      'list of silences': await get('/silences'),
       history: await get('/history'),
     })
     const all = (code: number) => ({
       'sign-in': code,
       'who is signed in': code,
       roles: code,
-      'list of quiet': code,
+      'list of silences': code,
       history: code,
     })
     expect(await needing()).toEqual(all(200))

@@ -8,8 +8,8 @@ export const eventFlag = custom<string>({
   helpValue: '<roles.changed|…>',
   parse: async (input) => {
     const { loadAuditEvents } = await import('../../core/store/index.ts')
-    const { auditEventNames } = await loadAuditEvents()
-    return oneOf('event', auditEventNames, input, 'Events')
+    const { auditEventNames, presentEvent } = await loadAuditEvents()
+    return oneOf('event', auditEventNames, presentEvent(input), 'Events')
   },
 })
 

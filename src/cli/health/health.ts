@@ -50,7 +50,7 @@ export type HealthQuestion = {
   readonly suppressErrorCodes: boolean
   readonly suppressDeploymentErrors: boolean
   /** Whether what somebody silenced counts as ok. */
-  readonly honorQuiet: boolean
+  readonly honorSilences: boolean
   readonly failOnWarn: boolean
   readonly call: (signal: AbortSignal) => Call
 }
@@ -184,7 +184,7 @@ async function askOne(
         IncludeServerStateInformation: question.serverState,
         SuppressErrorCodes: question.suppressErrorCodes,
         SuppressDeploymentErrors: question.suppressDeploymentErrors,
-        Quiet: question.honorQuiet ? 'Honor' : undefined,
+        Silence: question.honorSilences ? 'Honor' : undefined,
       },
       {
         ...question.call(signal),

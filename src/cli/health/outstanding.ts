@@ -6,7 +6,7 @@ import type { ProgressText } from '../io/terminal.ts'
 import { cut, width } from '../render/width.ts'
 
 /** Milliseconds of a check before a terminal names what is out: at first, nearly everything is. */
-const quietMs = 1_000
+const delayMs = 1_000
 
 /** The monitors or types that a check waits for. */
 export type Waiting = {
@@ -72,7 +72,7 @@ export class Outstanding {
 
   /** Undefined within the first second, and if nothing is out or nothing is known of it. */
   get waiting(): Waiting | undefined {
-    if (this.#types.length === 0 || this.#io.clock.elapsed() - this.#began < quietMs) return undefined
+    if (this.#types.length === 0 || this.#io.clock.elapsed() - this.#began < delayMs) return undefined
     const waiting = this.#runs.size > 0 ? this.#monitors() : this.#answers()
     return waiting.names.length === 0 ? undefined : waiting
   }

@@ -5,9 +5,9 @@ import {
   type Entry,
   type EntryReading,
   isBad,
-  quietSentence,
   read,
   results,
+  silencedSentence,
 } from '../../core/checks/reports/index.ts'
 import { markText } from '../../core/protocol/index.ts'
 import { painter } from '../io/terminal.ts'
@@ -72,7 +72,7 @@ function verdictLines(
     ...texts,
     ...(warnings > 0 && beside === '' ? [count(warnings, 'warning')] : []),
     ...readings.filter((entry) => entry.level === 'unknown').map((entry) => `${entry.type} not checked`),
-    ...[quietSentence(readings.reduce((sum, { quietResults = 0 }) => sum + quietResults, 0)) ?? []].flat(),
+    ...[silencedSentence(readings.reduce((sum, { silencedResults = 0 }) => sum + silencedResults, 0)) ?? []].flat(),
     ...(readings.some(failsOnWarning) ? ['warnings count as failures (--fail-on warn)'] : []),
     ...new Set(readings.map((entry) => entry.mode)),
     ...(durations.length > 0 ? [showDuration(Math.max(...durations))] : []),

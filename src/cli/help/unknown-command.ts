@@ -17,7 +17,7 @@ const alike: readonly (readonly string[])[] = [
   ['use', 'switch', 'select'],
 ]
 
-/** Words of other programs for commands of one word. */
+/** Words of other programs and earlier versions for commands of one word. */
 const meanings: Readonly<Record<string, string>> = {
   check: 'health',
   status: 'health',
@@ -31,6 +31,7 @@ const meanings: Readonly<Record<string, string>> = {
   me: 'whoami',
   password: 'passwd',
   setup: 'init',
+  quiet: 'silence',
   lint: 'monitors validate',
 }
 

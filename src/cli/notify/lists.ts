@@ -44,7 +44,7 @@ export const receivers = list<ReceiverConfig>()({
       optional: true,
     },
     { key: 'details', is: oneOf('full', 'classes'), title: 'DETAILS' },
-    { key: 'quiet', is: oneOf('honor', 'ignore'), title: 'QUIET' },
+    { key: 'silences', is: oneOf('honor', 'ignore'), title: 'SILENCES' },
   ],
 })
 

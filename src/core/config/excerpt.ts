@@ -3,7 +3,7 @@ import { configurableKinds, hostKind, loadKind } from '../checks/plan/index.ts'
 import { ServerType } from '../protocol/index.ts'
 import { drillSettings } from '../watch/drill/index.ts'
 import { notifySettings, receiverKinds } from '../watch/notify/index.ts'
-import { quietSettings } from '../watch/quiet/index.ts'
+import { silenceSettings } from '../watch/silences/index.ts'
 import { commonSettings, shorthands } from './common.ts'
 import type { DocumentPlace } from './document.ts'
 
@@ -32,7 +32,7 @@ const sections = [
   'serve',
   'auth',
   'notify',
-  'quiet',
+  'silences',
   'drill',
   'exec',
   'include',
@@ -61,7 +61,7 @@ export async function knownKeys(more: SettingsSpec): Promise<KnownKeys> {
   const allKinds = [...receiverKinds, ...kinds]
   for (const { name } of allKinds) all.add(name)
   const specs = allKinds.map(({ settings }): SettingsSpec => settings)
-  for (const spec of [commonSettings, more, notifySettings, quietSettings, drillSettings, ...specs]) walk(spec)
+  for (const spec of [commonSettings, more, notifySettings, silenceSettings, drillSettings, ...specs]) walk(spec)
   return { all, plain: new Set([...plain].filter((name) => plainTexts.has(name) || !hiddenNames.has(name))) }
 }
 

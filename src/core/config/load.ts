@@ -35,7 +35,7 @@ import type { ConfigSource, Merged } from './merge.ts'
 import { monitorGrammar } from './monitors.ts'
 import type { NotifyConfig } from './notify.ts'
 import type { ProfilesRead } from './profiles.ts'
-import type { QuietConfig } from './quiet.ts'
+import type { SilenceConfig } from './silences.ts'
 import { type InvalidMonitor, readTypes, type TypeConfig, type Types } from './types.ts'
 
 export type ServeConfig = Omit<ServeOptions, 'debug'>
@@ -66,8 +66,8 @@ export type Config = {
   readonly auth?: AuthConfig | undefined
   /** The receivers of notifications. Absent without a `notify:` section. */
   readonly notify?: NotifyConfig | undefined
-  /** When notifications wait. Absent without a `quiet:` section. */
-  readonly quiet?: QuietConfig | undefined
+  /** When notifications wait. Absent without a `silences:` section. */
+  readonly silences?: SilenceConfig | undefined
   /** When svc serve drills, and through which receivers. Absent without a `drill:` section. */
   readonly drill?: DrillConfig | undefined
   /** The programs that the system's svc.yaml allows. Absent when no monitor and no receiver runs a program. */
@@ -214,7 +214,7 @@ async function readConfig(
     serve: read.serve,
     ...(read.auth ? { auth: read.auth } : {}),
     ...(read.notify ? { notify: read.notify } : {}),
-    ...(read.quiet ? { quiet: read.quiet } : {}),
+    ...(read.silences ? { silences: read.silences } : {}),
     ...(read.drill ? { drill: read.drill } : {}),
     otherSections: read.otherSections,
     ...(exec ? { exec } : {}),
@@ -360,7 +360,7 @@ const prefixOf = ({ name, profile }: Raw): string => String(name ?? profile)
 /** The name of an entry: the kind when it has none. */
 const ownName = ({ name }: Raw, kind: string): string => (typeof name === 'string' ? name : kind)
 
-type Sections = Pick<LoadedConfig, 'types' | 'serve' | 'auth' | 'notify' | 'quiet' | 'drill' | 'otherSections'> & {
+type Sections = Pick<LoadedConfig, 'types' | 'serve' | 'auth' | 'notify' | 'silences' | 'drill' | 'otherSections'> & {
   /** The entries with mistakes, by type. Paths are those of the file. */
   readonly invalid: InvalidTypes
   readonly problems: readonly Problem[]
@@ -374,7 +374,7 @@ async function readSections(
   elsewhere: string | undefined,
 ): Promise<Sections> {
   const root = value ?? {}
-  const { types, profiles, serve, auth, notify, quiet, drill, exec, include: _, ...others } = isMap(root) ? root : {}
+  const { types, profiles, serve, auth, notify, silences, drill, exec, include: _, ...others } = isMap(root) ? root : {}
   const problems: Problem[] = isSvcYaml(root)
     ? unknownSections(Object.keys(others))
     : [{ path: [], message: notSvcYaml }]
@@ -386,8 +386,10 @@ async function readSections(
     notify === undefined || notify === null
       ? undefined
       : (await import('./notify.ts')).readNotify(notify, context, readType)
-  const readSilences =
-    quiet === undefined || quiet === null ? undefined : (await import('./quiet.ts')).readQuiet(quiet, context, readType)
+  const readEntries =
+    silences === undefined || silences === null
+      ? undefined
+      : (await import('./silences.ts')).readSilences(silences, context, readType)
   const receivers = readReceivers?.problems.length ? undefined : (readReceivers?.values ?? [])
   const readDrills =
     drill === undefined || drill === null
@@ -405,7 +407,7 @@ async function readSections(
   }
   below('auth', readAuth?.problems ?? [])
   below('notify', readReceivers?.problems ?? [])
-  below('quiet', readSilences?.problems ?? [])
+  below('silences', readEntries?.problems ?? [])
   below('drill', readDrills?.problems ?? [])
   if (exec !== undefined) below('exec', await execProblems(exec, context, elsewhere))
   const inSection = (section: string, list: readonly MonitorProblem[]): readonly MonitorProblem[] =>
@@ -415,7 +417,7 @@ async function readSections(
   for (const [type, entries] of Object.entries(readType.invalid) as [ServerType, readonly InvalidMonitor[]][]) {
     invalid[type] = entries.map((entry) => ({ ...entry, problems: inTypes(entry.problems) }))
   }
-  const otherSections = Object.entries({ profiles, serve, auth, notify, quiet, drill, exec }).flatMap(
+  const otherSections = Object.entries({ profiles, serve, auth, notify, silences, drill, exec }).flatMap(
     ([name, section]) => (section === undefined || section === null ? [] : [name]),
   )
   return {
@@ -423,7 +425,7 @@ async function readSections(
     serve: readServing.values,
     ...(readAuth ? { auth: readAuth.values } : {}),
     ...(readReceivers ? { notify: readReceivers.values } : {}),
-    ...(readSilences ? { quiet: readSilences.values } : {}),
+    ...(readEntries ? { silences: readEntries.values } : {}),
     ...(readDrills?.values ? { drill: readDrills.values } : {}),
     otherSections,
     invalid,
@@ -432,13 +434,13 @@ async function readSections(
       ...inTypes(readType.warnings),
       ...inSection('auth', readAuth?.warnings ?? []),
       ...inSection('notify', readReceivers?.warnings ?? []),
-      ...inSection('quiet', readSilences?.warnings ?? []),
+      ...inSection('silences', readEntries?.warnings ?? []),
       ...inSection('drill', readDrills?.warnings ?? []),
     ],
   }
 }
 
-const sections = ['types', 'profiles', 'serve', 'auth', 'notify', 'quiet', 'drill', 'include']
+const sections = ['types', 'profiles', 'serve', 'auth', 'notify', 'silences', 'drill', 'include']
 const notPart = 'is not a part of a svc.yaml: it has neither types nor profiles'
 const notSvcYaml = 'is not a svc.yaml: it has none of the sections types, profiles, serve, auth and notify'
 
@@ -540,7 +542,7 @@ const isStructural = ({ path }: Problem): boolean =>
   path[0] !== 'serve' &&
   path[0] !== 'auth' &&
   path[0] !== 'notify' &&
-  path[0] !== 'quiet' &&
+  path[0] !== 'silences' &&
   path[0] !== 'drill' &&
   path[0] !== 'exec' &&
   path[2] !== 'host' &&

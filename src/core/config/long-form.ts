@@ -1,4 +1,4 @@
-import { isMap, type Problem, type Raw, type SettingsSpec, unknownKey } from '../base/settings/index.ts'
+import { insteadOf, isMap, type Problem, type Raw, type SettingsSpec, unknownKey } from '../base/settings/index.ts'
 import { didYouMean } from '../base/suggest.ts'
 
 /** A list of svc.yaml whose entries have a kind: `kind: tcp` in the long form, `tcp: {…}` in the short one. */
@@ -66,8 +66,8 @@ export function longForm(
     }
     if (key === section || isCommon(key)) return undefined
     if (isSection) return `is there beside ${section}: ${another}`
-    const names = Object.keys(grammar.common)
-    return didYouMean(key, Object.hasOwn(settings, key) ? [] : names) === undefined
+    const names = Object.hasOwn(settings, key) ? [] : Object.keys(grammar.common)
+    return didYouMean(key, names) === undefined && insteadOf(key, names) === undefined
       ? `is not a setting of every ${thing}: write it under \`${section}:\`, or remove it`
       : unknownKey(key, names)
   }

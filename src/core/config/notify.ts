@@ -69,12 +69,12 @@ function readReceiver(raw: unknown, at: At, index: number, configured: Configure
   target = kind.target(settings)
   problems.push(...inEntry(asWritten(kind.mistakes(settings, values), form.written)))
   refuseUnknown(values.only, at.in('only'), configured)
-  const { name, only, remind, details, quiet, volatile } = values
+  const { name, only, remind, details, silences, volatile } = values
   return {
     name,
     only,
     details,
-    quiet,
+    silences,
     volatile,
     ...(remind === undefined ? {} : { remind }),
     kind: kind.name,

@@ -18,7 +18,7 @@ export const preloadReading = async (): Promise<unknown> =>
     import('./profiles.ts'),
     // Loads croner.
     import('../base/cron.ts').then(({ readCron }) => readCron('@daily', 'UTC')),
-    import('./quiet.ts'),
+    import('./silences.ts'),
     import('./schedule-load.ts'),
     // Loads what regular expressions need.
     import('../checks/assert/expectation.ts').then(({ patternWarning }) => patternWarning('/a/')),

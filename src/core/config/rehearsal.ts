@@ -151,7 +151,7 @@ const every = { Standard: 10_000, Advanced: 30_000 }
 
 /**
  * The configuration of a rehearsal: the monitors without their settings, and of the rest only what shapes the answers.
- * Receivers, pings, witnesses, drills, providers, programs and quiet are not taken over, so that nothing can be
+ * Receivers, pings, witnesses, drills, providers, programs and silences are not taken over, so that nothing can be
  * contacted, and no fault is silent.
  */
 export function rehearsedConfig({ origin, types, serve }: Config, faultsNow: FaultsNow): Config {

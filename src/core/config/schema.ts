@@ -6,7 +6,7 @@ import { ExecutionMode, ServerType } from '../protocol/index.ts'
 import { serveSettings } from '../protocol/service/serve-settings.ts'
 import { drillSettings } from '../watch/drill/index.ts'
 import { notifySettings, receiverKinds } from '../watch/notify/index.ts'
-import { quietSettings } from '../watch/quiet/index.ts'
+import { silenceSettings } from '../watch/silences/index.ts'
 import { authSettings } from './auth.ts'
 import { commonFor, commonSettings, latencyOf, shorthands, typeSettings } from './common.ts'
 import { execSettings } from './exec.ts'
@@ -59,10 +59,10 @@ export async function configSchema(): Promise<object> {
         type: ['array', 'null'],
         items: { $ref: '#/$defs/receiver' },
       },
-      quiet: {
+      silences: {
         description: 'When notifications wait',
         type: ['array', 'null'],
-        items: settingsSchema(quietSettings),
+        items: settingsSchema(silenceSettings),
       },
       drill: {
         ...settingsSchema(drillSettings),

@@ -6,9 +6,9 @@ import {
   IncidentEnding,
   MonitoringStatus,
   NodeState,
-  QuietHandling,
-  QuietSource,
   ServerType,
+  SilenceHandling,
+  SilenceSource,
 } from './enums.ts'
 import { isExpiresKey } from './grants.ts'
 import {
@@ -204,7 +204,7 @@ export const HealthCheckRequest = dto('HealthCheckRequest', {
   SuppressErrorCodes: flag,
   SuppressDeploymentErrors: flag,
   /** Ours (Q2): with Honor, failures that somebody silenced do not count, and the answer says so. Default: Ignore. */
-  Quiet: QuietHandling,
+  Silence: SilenceHandling,
 })
 export type HealthCheckRequest = Infer<typeof HealthCheckRequest>
 
@@ -477,7 +477,7 @@ export const GetDrillResponse = dto('GetDrillResponse', { Drill, ResponseStatus 
 export type GetDrillResponse = Infer<typeof GetDrillResponse>
 
 /** Silences notifications about monitors, and changes nothing else (Q1). Our own addition to the interface, as are the three below. */
-export const QuietMonitors = dto('QuietMonitors', {
+export const SilenceMonitors = dto('SilenceMonitors', {
   /** By name, with or without the type; `*` matches any characters: `Sql/*`. */
   Monitors: list(name({ max: 256, pattern: trimmedLine })),
   /** How long, at most 30 days. Instead of Until. */
@@ -486,12 +486,12 @@ export const QuietMonitors = dto('QuietMonitors', {
   Until: date,
   Reason: textOf({ max: 200, needed: true, pattern: trimmedLine }),
 })
-export type QuietMonitors = Infer<typeof QuietMonitors>
+export type SilenceMonitors = Infer<typeof SilenceMonitors>
 
-export const QuietEntry = dto('QuietEntry', {
+export const SilenceEntry = dto('SilenceEntry', {
   /** Ends it. Absent for a silence by the clock. */
   Id: text,
-  Source: QuietSource,
+  Source: SilenceSource,
   /** The patterns, or the one monitor of an acknowledgement. Without those that name types that the caller may not read. */
   Monitors: list(text),
   /** Of an acknowledgement: the check and, if there are several, which of its items. */
@@ -504,14 +504,14 @@ export const QuietEntry = dto('QuietEntry', {
   /** Absent for callers who may not read the details of all types. */
   Reason: text,
 })
-export type QuietEntry = Infer<typeof QuietEntry>
+export type SilenceEntry = Infer<typeof SilenceEntry>
 
-export const QuietMonitor = dto('QuietMonitor', {
+export const SilencedMonitor = dto('SilencedMonitor', {
   /** Absent for monitors of the machine itself. */
   ServerType,
   MonitorName: text,
 })
-export type QuietMonitor = Infer<typeof QuietMonitor>
+export type SilencedMonitor = Infer<typeof SilencedMonitor>
 
 /** An Alertmanager that has no silence for it: it goes on sending what fires. */
 export const NotSilenced = dto('NotSilenced', {
@@ -523,37 +523,37 @@ export const NotSilenced = dto('NotSilenced', {
 })
 export type NotSilenced = Infer<typeof NotSilenced>
 
-export const QuietMonitorsResponse = dto('QuietMonitorsResponse', {
-  Quiet: QuietEntry,
+export const SilenceMonitorsResponse = dto('SilenceMonitorsResponse', {
+  Silence: SilenceEntry,
   /** The monitors that it covers now. Those that are added later are covered, too. */
-  Covers: list(QuietMonitor),
+  Covers: list(SilencedMonitor),
   /** How many more it covers than the answer lists. */
   MoreMonitors: integer,
   NotSilenced: list(NotSilenced),
   ResponseStatus,
 })
-export type QuietMonitorsResponse = Infer<typeof QuietMonitorsResponse>
+export type SilenceMonitorsResponse = Infer<typeof SilenceMonitorsResponse>
 
 /** The silences that are in force now. */
-export const GetQuiet = dto('GetQuiet', {})
-export type GetQuiet = Infer<typeof GetQuiet>
-export const GetQuietResponse = dto('GetQuietResponse', {
+export const GetSilences = dto('GetSilences', {})
+export type GetSilences = Infer<typeof GetSilences>
+export const GetSilencesResponse = dto('GetSilencesResponse', {
   /** The one that ends first comes first. */
-  Quiet: list(QuietEntry),
+  Silences: list(SilenceEntry),
   /** How many more there are, of types that the caller may not read. */
-  HiddenQuiet: integer,
+  HiddenSilences: integer,
   ResponseStatus,
 })
-export type GetQuietResponse = Infer<typeof GetQuietResponse>
+export type GetSilencesResponse = Infer<typeof GetSilencesResponse>
 
-export const EndQuiet = dto('EndQuiet', { Id: name({ max: limits.nameCharacters, needed: true }) })
-export type EndQuiet = Infer<typeof EndQuiet>
-export const EndQuietResponse = dto('EndQuietResponse', {
-  Quiet: QuietEntry,
+export const EndSilence = dto('EndSilence', { Id: name({ max: limits.nameCharacters, needed: true }) })
+export type EndSilence = Infer<typeof EndSilence>
+export const EndSilenceResponse = dto('EndSilenceResponse', {
+  Silence: SilenceEntry,
   NotSilenced: list(NotSilenced),
   ResponseStatus,
 })
-export type EndQuietResponse = Infer<typeof EndQuietResponse>
+export type EndSilenceResponse = Infer<typeof EndSilenceResponse>
 
 /** Silences notifications about the open incidents of a monitor, for as long as they are the same faults (Q3). */
 export const AcknowledgeFault = dto('AcknowledgeFault', {
@@ -571,7 +571,7 @@ export const AcknowledgeFault = dto('AcknowledgeFault', {
 export type AcknowledgeFault = Infer<typeof AcknowledgeFault>
 export const AcknowledgeFaultResponse = dto('AcknowledgeFaultResponse', {
   /** One for each fault. */
-  Quiet: list(QuietEntry),
+  Silences: list(SilenceEntry),
   NotSilenced: list(NotSilenced),
   ResponseStatus,
 })

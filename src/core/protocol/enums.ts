@@ -37,13 +37,13 @@ export type ServerType = Infer<typeof ServerType>
 export const HeartbeatStatus = choice('HeartbeatStatus', ['Ok', 'Warn', 'Fail'])
 export type HeartbeatStatus = Infer<typeof HeartbeatStatus>
 
-/** Where a silence comes from: a person, `quiet:` of svc.yaml, or the acknowledgement of one fault. */
-export const QuietSource = choice('QuietSource', ['Hand', 'Clock', 'Ack'])
-export type QuietSource = Infer<typeof QuietSource>
+/** Where a silence comes from: a person, `silences:` of svc.yaml, or the acknowledgement of one fault. */
+export const SilenceSource = choice('SilenceSource', ['Hand', 'Clock', 'Ack'])
+export type SilenceSource = Infer<typeof SilenceSource>
 
 /** How a health check treats failures that somebody silenced. `Ignore`: like all others. */
-export const QuietHandling = choice('QuietHandling', ['Ignore', 'Honor'])
-export type QuietHandling = Infer<typeof QuietHandling>
+export const SilenceHandling = choice('SilenceHandling', ['Ignore', 'Honor'])
+export type SilenceHandling = Infer<typeof SilenceHandling>
 
 /** Whether a node that shares the store works. `Out`: it does not renew its row. `Left`: it ended in order. */
 export const NodeState = choice('NodeState', ['Live', 'Out', 'Left'])

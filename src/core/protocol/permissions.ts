@@ -1,3 +1,4 @@
+import { formerSilencePermission, silencePermission } from '../base/names.ts'
 import { ServerType } from './enums.ts'
 
 /** The permission to read the details of health answers. `health:Sql` is the same for one server type. */
@@ -11,9 +12,6 @@ const heartbeatPermission = 'heartbeat'
 
 /** The permission to drill. There is no part of it. */
 export const drillPermission = 'drill'
-/** The permission to silence and to acknowledge, and to end both. There is none for less. */
-const quietPermission = 'quiet'
-
 /** The roles and permissions of a caller. */
 type Grants = { readonly roles: readonly string[]; readonly permissions: readonly string[] }
 
@@ -35,7 +33,7 @@ export const maySendHeartbeat = ({ roles, permissions }: Grants, name: string): 
 
 /** Whether a caller may silence and acknowledge (Q1). */
 export const maySilence = ({ roles, permissions }: Grants): boolean =>
-  roles.includes('Admin') || permissions.includes(quietPermission)
+  roles.includes('Admin') || permissions.includes(silencePermission)
 
 /** The part after `kind:` in a permission, or undefined for a permission of another kind. */
 const namesOf = (permission: string, kind: string): string | undefined =>
@@ -83,8 +81,12 @@ export function permissionMistake(permission: string): string | undefined {
   if (namesOf(permission, drillPermission) !== undefined) {
     return `The permission "${permission}" does not exist: a drill cannot be limited, use ${drillPermission}`
   }
-  if (namesOf(permission, quietPermission) !== undefined)
-    return `The permission "${permission}" does not exist: use quiet, which is for all monitors`
+  if (permission === formerSilencePermission) {
+    return `The permission "${permission}" does not exist: use ${silencePermission}`
+  }
+  if ([silencePermission, formerSilencePermission].some((kind) => namesOf(permission, kind) !== undefined)) {
+    return `The permission "${permission}" does not exist: use ${silencePermission}, which is for all monitors`
+  }
   if (namesOf(permission, healthPermission) === undefined) return undefined
   const valid = ServerType.values.map((type) => `${healthPermission}:${type}`)
   return valid.includes(permission)

@@ -32,15 +32,15 @@ export const RunMeasurement = dto('RunMeasurement', {
 export type RunMeasurement = Infer<typeof RunMeasurement>
 
 /** Why nobody is notified about a result that is not ok. Whoever reads the result decides by itself (Q2). */
-export const RunQuiet = dto('RunQuiet', {
-  /** A person, `quiet:` in svc.yaml, or the acknowledgement of this fault. */
-  source: required(choice('RunQuietSource', ['hand', 'clock', 'ack'])),
+export const RunSilence = dto('RunSilence', {
+  /** A person, `silences:` in svc.yaml, or the acknowledgement of this fault. */
+  source: required(choice('RunSilenceSource', ['hand', 'clock', 'ack'])),
   until: required(date),
   /** Absent for readers who may not read the details of all types, as the reason is. */
   by: text,
   reason: text,
 })
-export type RunQuiet = Infer<typeof RunQuiet>
+export type RunSilence = Infer<typeof RunSilence>
 
 /** The outcome of one check. In the `brief` view it has only the check, its slug, status, fault and `notChecked`. */
 export const RunResult = dto('RunResult', {
@@ -70,7 +70,7 @@ export const RunResult = dto('RunResult', {
    */
   notChecked: text,
   /** Present if notifications about it are silenced. Only of results that are not ok, or that count as ok because of it. */
-  quiet: RunQuiet,
+  silence: RunSilence,
 })
 export type RunResult = Infer<typeof RunResult>
 
@@ -131,8 +131,8 @@ export const RunDocument = dto('RunDocument', {
   /** Present when requested. */
   serverState: RunServerState,
   monitors: required(list(RunMonitor)),
-  /** How many results count as ok because they are quiet: the caller asked for that. Absent: none. */
-  quietResults: integer,
+  /** How many results count as ok because they are silenced: the caller asked for that. Absent: none. */
+  silencedResults: integer,
   /** The part of svc that was checked because nothing is configured for the type: `svc's own store`. */
   ownPart: text,
   /** The server rehearses (`svc serve --rehearse`): no monitor ran, the faults are scripted, and nothing is ever ok. */

@@ -44,7 +44,7 @@ function interfacePage(described: Described): string {
 <body>
 <header>
 <h1>${interfaceTitle}</h1>
-<p class="quiet">${described.base}</p>
+<p class="muted">${described.base}</p>
 <nav>${rows.map(({ name }) => html`<a href="#${name}">${name}</a> `)}<a href="#types">Types</a></nav>
 </header>
 <main>
@@ -54,7 +54,7 @@ ${tools(described)}
 <div class="many">${others.map(shape)}</div>
 </section>
 </main>
-<footer class="quiet">${described.pages
+<footer class="muted">${described.pages
     .filter(({ paths: [path = ''] }) => parametersOf(path).length === 0)
     .map(({ paths, summary }) => html`<a href="${paths[0] ?? ''}" title="${summary}">${paths[0]}</a> `)}</footer>
 </body>
@@ -73,7 +73,7 @@ function operation(row: OperationSpec, { base }: Described): Markup {
   }</ul>
 ${fieldsTable(row.request.fields)}
 <p>Answer: <a href="#${row.response.name}">${row.response.name}</a></p>
-${row.neverInQuery.length > 0 ? html`<p class="quiet">Not accepted in a query, because queries are logged: ${row.neverInQuery.join(', ')}.</p>` : undefined}
+${row.neverInQuery.length > 0 ? html`<p class="muted">Not accepted in a query, because queries are logged: ${row.neverInQuery.join(', ')}.</p>` : undefined}
 <pre>${example(row, base)}</pre>
 </section>
 `
@@ -81,7 +81,7 @@ ${row.neverInQuery.length > 0 ? html`<p class="quiet">Not accepted in a query, b
 
 const place = (verbs: readonly string[], path: string, note?: string): Markup =>
   html`<li><span class="verb">${verbs.filter((verb) => verb !== 'OPTIONS').join(' ')}</span><code>${path}</code>${
-    note === undefined ? undefined : html` <span class="quiet">${note}</span>`
+    note === undefined ? undefined : html` <span class="muted">${note}</span>`
   }</li>`
 
 /** A command that can be copied and run; only the values have to be filled in. */

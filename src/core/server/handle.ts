@@ -14,8 +14,8 @@ import { preflightHeaders } from './origins.ts'
 import { boardPage } from './pages/board.ts'
 import { drillPage } from './pages/drill-page.ts'
 import { statusPage } from './pages/page.ts'
-import { quietForm } from './pages/quiet-forms.ts'
 import { signInPage } from './pages/sign-in-page.ts'
+import { silenceForm } from './pages/silence-forms.ts'
 import { isProbe } from './probes.ts'
 import { asScripted, notForProduction, recordRequest } from './rehearsal.ts'
 import { faultAnswer, plainJson } from './response.ts'
@@ -239,9 +239,9 @@ const answers: Readonly<Record<PageName, PageAnswer>> = {
   page: statusPage,
   board: boardPage,
   signIn: signInPage,
-  quietForm: quietForm('quietMonitors'),
-  acknowledgeForm: quietForm('acknowledge'),
-  endQuietForm: quietForm('endQuiet'),
+  silenceForm: silenceForm('silenceMonitors'),
+  acknowledgeForm: silenceForm('acknowledge'),
+  endSilenceForm: silenceForm('endSilence'),
   drillLink: drillPage,
   livez: live,
   readyz: ready,

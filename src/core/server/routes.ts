@@ -4,14 +4,14 @@ import {
   AcknowledgeFault,
   Authenticate,
   type Dto,
-  EndQuiet,
+  EndSilence,
   HealthCheckRequest,
   type Operation,
   type OperationSpec,
   operations,
-  QuietMonitors,
   type ReplyRoute,
   replyRoutes,
+  SilenceMonitors,
 } from '../protocol/index.ts'
 import { type LanguageName, languageNames, languages, parametersOf } from '../protocol/metadata/index.ts'
 import {
@@ -61,12 +61,12 @@ const serverPages = {
     anyHost: false,
     post: { summary: 'Signs in or, with the provider logout, out, and redirects to the page', form: Authenticate },
   },
-  quietForm: {
-    paths: ['/forms/quiet'],
+  silenceForm: {
+    paths: ['/forms/silence'],
     summary: 'Says where the form is',
     contentType: htmlType,
     anyHost: false,
-    post: { summary: 'Silences a monitor and redirects to its page', form: QuietMonitors },
+    post: { summary: 'Silences a monitor and redirects to its page', form: SilenceMonitors },
   },
   acknowledgeForm: {
     paths: ['/forms/acknowledge'],
@@ -75,12 +75,15 @@ const serverPages = {
     anyHost: false,
     post: { summary: 'Acknowledges the incidents of a monitor and redirects to its page', form: AcknowledgeFault },
   },
-  endQuietForm: {
-    paths: ['/forms/end-quiet'],
+  endSilenceForm: {
+    paths: ['/forms/end-silence'],
     summary: 'Says where the form is',
     contentType: htmlType,
     anyHost: false,
-    post: { summary: 'Ends a silence or an acknowledgement and redirects to the page of the monitor', form: EndQuiet },
+    post: {
+      summary: 'Ends a silence or an acknowledgement and redirects to the page of the monitor',
+      form: EndSilence,
+    },
   },
   drillLink: {
     paths: ['/drills/opened/{Token}'],

@@ -131,7 +131,7 @@ export function refusedPage(context: RequestContext, answer: HttpAnswer): HttpAn
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Sign-in failed</title><style>${trusted(style)}</style></head>
 <body><header class="fail"><h1>Sign-in failed</h1><p>${text}</p>
-<p class="quiet">Correlation id: ${context.correlationId}</p><p><a href="/">Back to the status page</a></p></header></body>
+<p class="muted">Correlation id: ${context.correlationId}</p><p><a href="/">Back to the status page</a></p></header></body>
 </html>
 `
   return { ...answer, contentType: 'text/html; charset=utf-8', body: page.markup, contentSecurityPolicy: pagePolicy }

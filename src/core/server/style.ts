@@ -1,10 +1,10 @@
 /** The complete style of all pages. They load no fonts, images or scripts. */
 export const style = `
-:root { color-scheme: light dark; --back: #f4f6f8; --card: #fff; --text: #15181d; --quiet: #565f6b; --line: #dde1e7;
+:root { color-scheme: light dark; --back: #f4f6f8; --card: #fff; --text: #15181d; --muted: #565f6b; --line: #dde1e7;
   --ok: #14703a; --ok-back: #e1f4e8; --ok-bar: #2c9f5d; --warn: #7c5100; --warn-back: #fdf0d2; --warn-bar: #e0a100;
   --fail: #a8141b; --fail-back: #fde6e6; --fail-bar: #d92d33; --none-bar: #d3d8df; --link: #0b57b0; }
 @media (prefers-color-scheme: dark) {
-  :root { --back: #0f1216; --card: #181c21; --text: #e8ebef; --quiet: #a3acb8; --line: #2c323a;
+  :root { --back: #0f1216; --card: #181c21; --text: #e8ebef; --muted: #a3acb8; --line: #2c323a;
     --ok: #7fdca2; --ok-back: #12301f; --ok-bar: #3fae6d; --warn: #f2c766; --warn-back: #35290b; --warn-bar: #d9a02a;
     --fail: #ffa3a3; --fail-back: #43191c; --fail-bar: #e5484d; --none-bar: #363d47; --link: #8fbfff; }
 }
@@ -21,7 +21,7 @@ p { margin: .35rem 0; }
 code, pre { font-family: ui-monospace, 'Cascadia Mono', Menlo, Consolas, monospace; font-size: .85rem; }
 pre { margin: .35rem 0; padding: .6rem .75rem; background: var(--back); border: 1px solid var(--line);
   border-radius: .4rem; white-space: pre-wrap; }
-.quiet { color: var(--quiet); font-size: .9rem; }
+.muted { color: var(--muted); font-size: .9rem; }
 .hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 .skip { position: absolute; left: -99rem; top: .4rem; padding: .5rem .9rem; background: var(--card); z-index: 3; }
 .drill { margin: .6rem 0; padding: .6rem 1rem; border-radius: .4rem; background: #7a1fa2; color: #fff; }
@@ -34,14 +34,14 @@ pre { margin: .35rem 0; padding: .6rem .75rem; background: var(--back); border: 
 .bar > a:hover, .bar > a[aria-current] { text-decoration: underline; text-underline-offset: .3em; }
 .bar > a[aria-current] { color: var(--text); }
 .bar b { font-size: 1.1rem; letter-spacing: .02em; }
-.bar .who { margin-left: auto; display: flex; flex-wrap: wrap; gap: .3rem .8rem; align-items: center; color: var(--quiet); }
+.bar .who { margin-left: auto; display: flex; flex-wrap: wrap; gap: .3rem .8rem; align-items: center; color: var(--muted); }
 header, section, footer { margin-bottom: 1rem; }
 header { padding: 1rem 1.15rem; border-radius: .7rem; background: var(--card); border: 1px solid var(--line);
-  border-left: .5rem solid var(--quiet); }
+  border-left: .5rem solid var(--muted); }
 header.ok { border-left-color: var(--ok-bar); background: var(--ok-back); }
 header.warn, header.unchecked { border-left-color: var(--warn-bar); background: var(--warn-back); }
 header.fail { border-left-color: var(--fail-bar); background: var(--fail-back); }
-header .quiet { color: var(--text); }
+header .muted { color: var(--text); }
 .counts { display: flex; flex-wrap: wrap; gap: .4rem; margin: .7rem 0 .2rem; padding: 0; list-style: none; }
 .counts .state { background: var(--card); }
 .counts a { color: inherit; text-decoration: none; }
@@ -51,14 +51,14 @@ section { padding: .9rem 1.15rem; background: var(--card); border: 1px solid var
 section[id] { scroll-margin-top: 1rem; }
 .top { display: flex; flex-wrap: wrap; gap: .35rem .75rem; align-items: center; }
 .top > .state { margin-left: 0; }
-.top .sum { color: var(--quiet); font-size: .9rem; margin-right: auto; }
+.top .sum { color: var(--muted); font-size: .9rem; margin-right: auto; }
 article .top { justify-content: space-between; }
 .state { display: inline-block; padding: .05rem .6rem; border-radius: 1rem; font-size: .9rem; font-weight: 600;
-  white-space: nowrap; color: var(--quiet); background: var(--back); }
+  white-space: nowrap; color: var(--muted); background: var(--back); }
 .state.ok { color: var(--ok); background: var(--ok-back); }
 .state.warn, .state.unchecked { color: var(--warn); background: var(--warn-back); }
 .state.fail { color: var(--fail); background: var(--fail-back); }
-.run { display: flex; flex-wrap: wrap; gap: .35rem; align-items: center; margin: 0; color: var(--quiet); font-size: .9rem; }
+.run { display: flex; flex-wrap: wrap; gap: .35rem; align-items: center; margin: 0; color: var(--muted); font-size: .9rem; }
 .causes { margin: .6rem 0; padding: 0; list-style: none; }
 .causes li { padding: .3rem .6rem; border-left: .25rem solid var(--line); margin-bottom: .35rem; }
 .causes .fail { border-color: var(--fail-bar); }
@@ -70,13 +70,13 @@ article .top { justify-content: space-between; }
 .rows .name { font-weight: 600; }
 .rows .why { grid-column: 2 / -1; margin: .1rem 0 0; font-size: .93rem; }
 .rows .why b { font-weight: 600; }
-.rows .hush, .hush { color: var(--quiet); }
+.rows .hush, .hush { color: var(--muted); }
 .hush::before { content: '⏾ '; content: '⏾ ' / ''; }
 .rows .days { height: 1.15rem; }
 .rows .share { text-align: right; font-variant-numeric: tabular-nums; font-size: .9rem; }
 .rows .when { text-align: right; font-size: .85rem; white-space: normal; }
 .rows .fail .share, .fail > .share { color: var(--fail); }
-.axis { display: flex; justify-content: space-between; color: var(--quiet); font-size: .82rem; margin: .15rem 0 .4rem; }
+.axis { display: flex; justify-content: space-between; color: var(--muted); font-size: .82rem; margin: .15rem 0 .4rem; }
 svg { display: block; width: 100%; height: 2.2rem; }
 .bars { height: 2.6rem; }
 .bars .ok { fill: var(--ok-bar); }
@@ -95,14 +95,14 @@ table { width: 100%; border-collapse: collapse; margin: .5rem 0; font-size: .95r
 th, td { padding: .45rem .4rem .45rem 0; text-align: left; vertical-align: baseline; border-top: 1px solid var(--line); }
 th { width: 6rem; font-weight: 600; white-space: nowrap; }
 tr:first-child > [scope=col] { border-top: 0; }
-.when { display: inline-block; text-indent: 0; color: var(--quiet); white-space: nowrap; }
+.when { display: inline-block; text-indent: 0; color: var(--muted); white-space: nowrap; }
 .availability th, .figures th { width: auto; }
 .availability td b { font-size: 1.15rem; font-variant-numeric: tabular-nums; }
 .availability td.fail b { color: var(--fail); }
 .availability td.ok b { color: var(--ok); }
 .figures th { font-weight: 400; white-space: normal; }
 .figures td { vertical-align: middle; font-variant-numeric: tabular-nums; }
-.figures th[scope=col], .availability th[scope=col] { font-weight: 600; color: var(--quiet); font-size: .85rem; }
+.figures th[scope=col], .availability th[scope=col] { font-weight: 600; color: var(--muted); font-size: .85rem; }
 .fields th { width: 45%; font-weight: 400; white-space: normal; }
 .fields td:last-child { padding-right: 0; }
 
@@ -112,7 +112,7 @@ button:hover { border-color: var(--link); }
 button.main { background: var(--link); color: var(--card); border-color: var(--link); font-weight: 600; }
 :is(a, button, summary, input, select):focus-visible { outline: 3px solid var(--link); outline-offset: 2px;
   border-radius: .2rem; }
-input, select { padding: .35rem .5rem; border: 1px solid var(--quiet); border-radius: .4rem; background: var(--card);
+input, select { padding: .35rem .5rem; border: 1px solid var(--muted); border-radius: .4rem; background: var(--card);
   color: var(--text); font: inherit; max-width: 100%; }
 label { font-weight: 600; }
 .find { display: flex; flex-wrap: wrap; gap: .4rem .6rem; align-items: center; margin: 0; }
@@ -134,7 +134,7 @@ article h3 { margin: 0; font-size: 1.02rem; }
 .fault b { margin-right: .2rem; }
 .fault.fail b { color: var(--fail); }
 .fault.warn b { color: var(--warn); }
-.fault + .quiet { margin: 0 0 .4rem; }
+.fault + .muted { margin: 0 0 .4rem; }
 .victims, .ended { margin: .35rem 0; padding: 0; list-style: none; font-size: .92rem; }
 .victims { columns: 20rem; column-gap: 2rem; }
 .victims li, .ended li { padding: .2rem 0; break-inside: avoid; }
@@ -151,7 +151,7 @@ details:target { background: var(--back); border-radius: .4rem; padding: .4rem .
 .checks { margin: 0; padding: 0; list-style: none; font-size: .92rem; }
 .checks b { font-weight: 600; margin-right: .3rem; }
 .checks li { padding: .2rem 0 .2rem 1.4rem; text-indent: -1.4rem; }
-.checks .detail { display: block; text-indent: 0; color: var(--quiet); white-space: pre-wrap; }
+.checks .detail { display: block; text-indent: 0; color: var(--muted); white-space: pre-wrap; }
 details h3 { padding-left: 1.4rem; text-indent: -1.4rem; }
 .mark { display: inline-block; width: 1.4rem; text-indent: 0; font-weight: 700; }
 .mark.ok { color: var(--ok); }
@@ -164,7 +164,7 @@ header nav a { display: inline-block; padding: .3rem .8rem .3rem 0; }
 .paths { margin: .5rem 0; padding: 0; list-style: none; }
 .paths li { padding: .15rem 0; }
 .verb { display: inline-block; min-width: 3.6rem; margin-right: .35rem; font-size: .8rem; font-weight: 600;
-  color: var(--quiet); }
+  color: var(--muted); }
 footer a { display: inline-block; padding: .3rem .6rem .3rem 0; }
 
 .stale { position: fixed; inset: auto 0 0; z-index: 2; margin: 0; padding: .7rem 1.25rem; text-align: center;
@@ -178,7 +178,7 @@ body.board { max-width: none; min-height: 100vh; padding: 1.3vw 1.6vw; font-size
 .board header.ok { background: #12683a; }
 .board header.warn, .board header.unchecked { background: #8a5a00; }
 .board header.fail { background: #b0161d; }
-.board header :is(.quiet, a) { color: #fff; font-size: 1em; }
+.board header :is(.muted, a) { color: #fff; font-size: 1em; }
 .board h1 { font-size: 1.9em; line-height: 1.15; text-wrap: wrap; }
 .board main { display: flex; flex-direction: column; gap: .75vw; flex: 1; }
 .board article { margin: 0; padding: .3em .6em; background: var(--card); border-left-width: .35em; }
@@ -187,7 +187,7 @@ body.board { max-width: none; min-height: 100vh; padding: 1.3vw 1.6vw; font-size
 .board article p { margin: 0; }
 .board .top p { white-space: nowrap; }
 .board .cause { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
-.board .quiet, .board .state { font-size: 1em; }
+.board .muted, .board .state { font-size: 1em; }
 .board .types { display: flex; flex-wrap: wrap; gap: .3em .4em; margin: auto 0 0; padding: 0; list-style: none; }
 .board .types .state { padding: .1em .7em; }
 .board .stale { animation-delay: 45s; inset: 0 0 auto; padding: .5em; font-size: 1.7em; background: #fff; color: #7d1a1f;

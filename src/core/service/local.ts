@@ -5,9 +5,9 @@ import type { PlannedMonitor, Run, Shared } from '../checks/engine/index.ts'
 import {
   type DocumentsOf,
   healthCheckResponse,
-  type QuietResults,
+  type SilencedResults,
   selectRun,
-  withQuiet,
+  withSilences,
 } from '../checks/reports/index.ts'
 import {
   drillPermission,
@@ -53,12 +53,16 @@ export type Parts = {
   readonly impact: (request: Request<'impact'>, reads: (type: ServerType) => boolean) => Promise<Response<'impact'>>
   /** Drills, loaded on first use. */
   readonly drills: () => Promise<Drills>
-  /** Which results of a run are quiet, for a caller for whom they do not count if `honors`. Undefined: none. */
-  readonly quietIn?:
-    | ((run: Run, type: ServerType, honors: boolean) => QuietResults | undefined | Promise<QuietResults | undefined>)
+  /** Which results of a run are silenced, for a caller for whom they do not count if `honors`. Undefined: none. */
+  readonly silencesIn?:
+    | ((
+        run: Run,
+        type: ServerType,
+        honors: boolean,
+      ) => SilencedResults | undefined | Promise<SilencedResults | undefined>)
     | undefined
   /** The operations about silences. Absent without a store. */
-  readonly quiet?: QuietOperations | undefined
+  readonly silences?: SilenceOperations | undefined
   /** The nodes that share the store. */
   readonly nodes: NodesOperations
   /** Accounts, sessions and roles, opened on first use. Absent without a store. */
@@ -72,18 +76,18 @@ export type Drills = {
 export type Accounts = { readonly data: Data; readonly access: Access }
 
 /** The view of a caller who only reads silences. Whoever may silence sees everything that belongs to them. */
-export type QuietReader = {
+export type SilenceReader = {
   /** Whether it reads the details of a type. */
   readonly reads: (type: ServerType) => boolean
   /** Whether it reads those of all types, and so the names and reasons of people. */
   readonly readsAll: boolean
 }
 
-/** The operations about quiet. They throw Faults for requests that cannot be carried out, and those of the store. */
-export type QuietOperations = {
-  readonly quietMonitors: (request: Request<'quietMonitors'>, actor: Actor) => Promise<Response<'quietMonitors'>>
-  readonly getQuiet: (reader: QuietReader) => Promise<Response<'getQuiet'>>
-  readonly endQuiet: (request: Request<'endQuiet'>, actor: Actor) => Promise<Response<'endQuiet'>>
+/** The operations about silences. They throw Faults for requests that cannot be carried out, and those of the store. */
+export type SilenceOperations = {
+  readonly silenceMonitors: (request: Request<'silenceMonitors'>, actor: Actor) => Promise<Response<'silenceMonitors'>>
+  readonly getSilences: (reader: SilenceReader) => Promise<Response<'getSilences'>>
+  readonly endSilence: (request: Request<'endSilence'>, actor: Actor) => Promise<Response<'endSilence'>>
   readonly acknowledge: (request: Request<'acknowledge'>, actor: Actor) => Promise<Response<'acknowledge'>>
 }
 
@@ -158,22 +162,22 @@ export function localService(parts: Parts): Service {
       const admit = identity && newNames.admission(actor.who, performance.now())
       return await report({ data: accounts.data, request, actor, now: accounts.data.clock.now(), admit })
     },
-    async getQuiet(_request, call) {
+    async getSilences(_request, call) {
       const views = await readableViews(parts, call)
       const reads = (type: ServerType): boolean => views(type) === 'full'
-      return await quietOf('getQuiet', parts).getQuiet({ reads, readsAll: views() === 'full' })
+      return await silencesOf('getSilences', parts).getSilences({ reads, readsAll: views() === 'full' })
     },
-    async quietMonitors(request, call) {
-      const { quiet, actor } = await silencing('quietMonitors', parts, call)
-      return await quiet.quietMonitors(request, actor)
+    async silenceMonitors(request, call) {
+      const { silences, actor } = await silencing('silenceMonitors', parts, call)
+      return await silences.silenceMonitors(request, actor)
     },
-    async endQuiet(request, call) {
-      const { quiet, actor } = await silencing('endQuiet', parts, call)
-      return await quiet.endQuiet(request, actor)
+    async endSilence(request, call) {
+      const { silences, actor } = await silencing('endSilence', parts, call)
+      return await silences.endSilence(request, actor)
     },
     async acknowledge(request, call) {
-      const { quiet, actor } = await silencing('acknowledge', parts, call)
-      return await quiet.acknowledge(request, actor)
+      const { silences, actor } = await silencing('acknowledge', parts, call)
+      return await silences.acknowledge(request, actor)
     },
     async getNodes(_request, call) {
       const views = await readableViews(parts, call)
@@ -217,11 +221,11 @@ export function localService(parts: Parts): Service {
       const documents = parts.documentsOf(run, type, request, open ? everything : (views ?? nothing))
       const { correlationId, selection } = call
       const plain = { ...documents.run, correlationId }
-      const honors = request.Quiet === 'Honor'
-      const quietOf = parts.quietIn?.(run, type, honors)
-      const quiet = quietOf instanceof Promise ? await quietOf : quietOf
+      const honors = request.Silence === 'Honor'
+      const silenceOf = parts.silencesIn?.(run, type, honors)
+      const silences = silenceOf instanceof Promise ? await silenceOf : silenceOf
       const names = open || views?.() === 'full'
-      const whole = quiet ? withQuiet(plain, quiet, { honors, names }) : plain
+      const whole = silences ? withSilences(plain, silences, { honors, names }) : plain
       const selected = selection ? selectRun(whole, selection) : whole
       call.note?.({ ageSeconds: Math.floor(ageMs / 1_000), runId: run.id, run: selected })
       return selected === plain
@@ -287,11 +291,11 @@ async function mayDrill(operation: 'startDrill' | 'getDrill', parts: Parts, call
 }
 
 /** Authorizes a caller who silences something (Q1). */
-async function silencing(operation: 'quietMonitors' | 'endQuiet' | 'acknowledge', parts: Parts, call: Call) {
-  const quiet = quietOf(operation, parts)
+async function silencing(operation: 'silenceMonitors' | 'endSilence' | 'acknowledge', parts: Parts, call: Call) {
+  const silences = silencesOf(operation, parts)
   const { actor, identity } = await admitted(operation, await accountsFor(operation, parts), call)
   if (identity && !maySilence(identity)) throw new Fault('Forbidden')
-  return { quiet, actor }
+  return { silences, actor }
 }
 
 /** Admin includes all permissions. */
@@ -386,8 +390,8 @@ async function accountsFor(operation: keyof typeof operations, { accounts }: Par
   throw notOffered(operation)
 }
 
-function quietOf(operation: keyof typeof operations, { quiet }: Parts): QuietOperations {
-  if (quiet) return quiet
+function silencesOf(operation: keyof typeof operations, { silences }: Parts): SilenceOperations {
+  if (silences) return silences
   throw notOffered(operation)
 }
 

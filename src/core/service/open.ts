@@ -11,7 +11,7 @@ import {
   type NodesOperations,
   type Parts,
   preloadOperations,
-  type QuietOperations,
+  type SilenceOperations,
   viewOf,
 } from './local.ts'
 import type { OpenOptions, Part } from './part.ts'
@@ -126,8 +126,8 @@ async function groundStore(options: OpenOptions, url: string): Promise<GroundSto
 function partsOfCommand({ options, services, store }: Ground): Opened {
   const { config, version, log } = options
   const health = healthPart(options, { services, history: store?.history }, store)
-  const quiet = lazy(async () =>
-    (await import('./quiet/quiet.ts')).quietPart({ options, store: store?.data, states: undefined }),
+  const silences = lazy(async () =>
+    (await import('./silences/silences.ts')).silencePart({ options, store: store?.data, states: undefined }),
   ).get
   const drills = lazy(async () => {
     const { drillPart } = await import('./drill/drill.ts')
@@ -145,19 +145,19 @@ function partsOfCommand({ options, services, store }: Ground): Opened {
       const results = resultHistoryPart({ config, rows: store?.rows('history'), shared: false, incidents, log })
       return await results.history(request, reads)
     },
-    quiet: store && lazyMethods<QuietOperations>(async () => (await quiet()).operations as QuietOperations),
+    silences: store && lazyMethods<SilenceOperations>(async () => (await silences()).operations as SilenceOperations),
     // Only where something failed, so that a run without failures loads nothing for it.
-    quietIn: (run, type, honors) =>
-      mayBeQuiet(config, store) &&
+    silencesIn: (run, type, honors) =>
+      mayBeSilenced(config, store) &&
       (honors || run.monitors.some(({ results }) => results.some(({ status }) => status === 'failed')))
-        ? quiet().then(async ({ resultsIn }) => await resultsIn(run, type))
+        ? silences().then(async ({ resultsIn }) => await resultsIn(run, type))
         : undefined,
   }
 }
 
-/** Whether something may be quiet in a command: svc.yaml says so, or there is a store beside it. */
-const mayBeQuiet = ({ origin, quiet = [] }: Config, store: GroundStore | undefined): boolean =>
-  quiet.length > 0 ||
+/** Whether something may be silenced in a command: svc.yaml says so, or there is a store beside it. */
+const mayBeSilenced = ({ origin, silences = [] }: Config, store: GroundStore | undefined): boolean =>
+  silences.length > 0 ||
   (origin !== undefined && store !== undefined && (store.storePath === undefined || existsSync(store.storePath)))
 
 /** The parts of `svc serve`, open. */
@@ -209,8 +209,8 @@ const providersOf = (ways: Config['auth']): RuntimeFacts['providers'] =>
 const answersOf = ({ options, store, inForce }: Ground, opened: Opened, facts: RuntimeFacts): Parts => ({
   ...opened.health,
   details: options.details,
-  quietIn: opened.quietIn,
-  quiet: opened.quiet,
+  silencesIn: opened.silencesIn,
+  silences: opened.silences,
   history: opened.history,
   accounts: store?.accounts.accounts,
   nodes: lazyMethods<NodesOperations>(async () => {

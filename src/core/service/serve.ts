@@ -16,10 +16,10 @@ import { notifyPart } from './notify/notify.ts'
 import { roleEndsPart } from './notify/role-ends.ts'
 import { watchingPart } from './notify/watching.ts'
 import type { OpenOptions, Part } from './part.ts'
-import { quietPart } from './quiet/quiet.ts'
 import { type ReloadPart, reloadPart } from './reload.ts'
 import type { historyPart } from './results/readings.ts'
 import { resultHistoryPart } from './results/results.ts'
+import { silencePart } from './silences/silences.ts'
 import { storePart } from './store/store.ts'
 import { schedulePart } from './watch/schedule.ts'
 import { statesPart } from './watch/states.ts'
@@ -48,7 +48,7 @@ export type GroundStore = {
   Pick<OwnParts, 'storePath' | 'prepareStore'>
 
 /** The parts of a core, and those of its answers that a command and `svc serve` find in different ways. */
-export type Opened = Pick<Parts, 'history' | 'quiet' | 'quietIn'> &
+export type Opened = Pick<Parts, 'history' | 'silences' | 'silencesIn'> &
   Pick<Runtime, 'confirmed' | 'incidents' | 'days' | 'elsewhere'> & {
     /** In the order in which they open. Each may use those before it. */
     readonly parts: readonly Part[]
@@ -81,10 +81,19 @@ export async function partsOfServer({ options, services, store }: Ground): Promi
   const schedule = schedulePart(health.scheduleWork(options), states, nodes?.share)
   const isStored = (): boolean => store === undefined || notStored() === undefined
   const watching = watchingPart({ config, version, schedule, states, isStored, log })
-  const quiet = quietPart({ options, store: store?.data, states })
+  const silences = silencePart({ options, store: store?.data, states })
   const rows = store?.rows('outbox')
-  const notify = notifyPart({ config, version, rows, states, quiet: quiet.keeper, watching, node: nodes?.sending, log })
-  quiet.muteBy(notify.mute)
+  const notify = notifyPart({
+    config,
+    version,
+    rows,
+    states,
+    silences: silences.keeper,
+    watching,
+    node: nodes?.sending,
+    log,
+  })
+  silences.muteBy(notify.mute)
   nodes?.follow({ schedule, states, keeper, notify })
   const drills = drillPart({ config, version, store: store?.rows('drills'), watching: watching.reason, log })
   const reloads = reloadPart(() => Date.now() / 1_000)
@@ -103,7 +112,7 @@ export async function partsOfServer({ options, services, store }: Ground): Promi
     results,
     nodes,
     states,
-    quiet,
+    silences,
     notify,
     store && roleEndsPart({ config, version, data: () => store.data(false), log }),
     watching,
@@ -123,9 +132,9 @@ export async function partsOfServer({ options, services, store }: Ground): Promi
     health,
     drills: async () => drills,
     history: results.history,
-    quiet: quiet.operations,
-    quietIn: quiet.resultsIn,
-    confirmed: (views) => states.confirmed(views, quiet.keeper),
+    silences: silences.operations,
+    silencesIn: silences.resultsIn,
+    confirmed: (views) => states.confirmed(views, silences.keeper),
     incidents: states.incidents,
     days: results.days,
     elsewhere: nodes?.elsewhere,

@@ -1,8 +1,10 @@
-type AuditEventRow = {
+export type AuditEventRow = {
   /** The event as a sentence, for the reference. */
   readonly sentence: string
   /** Anonymous callers can cause it: the entry is deleted after 90 days, and a comparison of two stores ignores it. */
   readonly isRefusal?: true
+  /** The name in the entries of earlier versions, which keep it. */
+  readonly formerly?: string
 }
 
 /** Every event of the audit log: its name in the store and in `svc audit list`, and what it records (S10). */
@@ -27,8 +29,11 @@ export const auditEvents = {
   'key.added': { sentence: 'A key was created' },
   'key.revoked': { sentence: 'A key was revoked' },
   'heartbeat.removed': { sentence: 'The heartbeat of an agent was removed' },
-  'quiet.added': { sentence: 'Notifications about monitors were silenced; the entry lists the monitors and the end' },
-  'quiet.ended': { sentence: 'A silence was ended before its time' },
+  'silence.added': {
+    sentence: 'Notifications about monitors were silenced; the entry lists the monitors and the end',
+    formerly: 'quiet.added',
+  },
+  'silence.ended': { sentence: 'A silence was ended before its time', formerly: 'quiet.ended' },
   'ack.added': { sentence: 'A fault was acknowledged' },
   'ack.ended': { sentence: 'An acknowledgement was ended, or its fault ended, became worse or became another one' },
   'node.forgotten': { sentence: 'A node that does not return was removed, with what was stored of its machine' },
@@ -38,6 +43,15 @@ export const auditEvents = {
 export type AuditEvent = keyof typeof auditEvents
 export const auditEventNames = Object.keys(auditEvents) as readonly AuditEvent[]
 
+const rows = Object.entries<AuditEventRow>(auditEvents)
+/** The present name of an event by a former one; every other name as it is. */
+export const presentEvent = (name: string): string => rows.find(([, { formerly }]) => formerly === name)?.[0] ?? name
+/** The names under which the audit log has an event, by any of them. Empty for an unknown event. */
+export const storedEvents = (name: string): readonly string[] =>
+  rows.flatMap(([present, { formerly }]) =>
+    present === name || formerly === name ? [present, ...(formerly === undefined ? [] : [formerly])] : [],
+  )
+
 /**
  * Milliseconds for which refusals are kept: they could fill the disk, and without room for the audit no role could change.
  * A seal of which all are older loses them together.
@@ -45,7 +59,7 @@ export const auditEventNames = Object.keys(auditEvents) as readonly AuditEvent[]
 export const refusalsKeptMs = 90 * 86_400_000
 
 /** The SQL list of the events that are refusals, written as in the index of released stores (schema.ts). */
-export const refusalsInSql = `(${Object.entries<AuditEventRow>(auditEvents)
+export const refusalsInSql = `(${rows
   .filter(([, { isRefusal }]) => isRefusal)
   .map(([name]) => `'${name}'`)
   .join(', ')})`

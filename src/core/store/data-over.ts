@@ -17,10 +17,10 @@ import { keysOver } from './rows/keys.ts'
 import { knownPrefixesOver, type PrefixMemory } from './rows/known-prefixes.ts'
 import { outboxOver } from './rows/outbox.ts'
 import { historyOver } from './rows/periods.ts'
-import { quietsOver } from './rows/quiets.ts'
 import { proveWrites, readingsOver } from './rows/readings.ts'
 import type { SealMemory } from './rows/seals.ts'
 import { sessionsOver, settlementsOver, tokensOver } from './rows/sessions.ts'
+import { silencesOver } from './rows/silences.ts'
 import { statesOver } from './rows/states.ts'
 import { sweepOver } from './rows/sweep.ts'
 import { usersOver } from './rows/users.ts'
@@ -90,7 +90,7 @@ export function dataOver(opened: StoreLink, clock: StoreClock, openedHistory: Sh
     identities: (own) => identitiesOver(own, sealingKey, now, ends(own)),
     digest: (own) => digestOver(own, now, nonceKey),
     audit: (own) => auditOver(own, now, { forSeals: unwatched, memory: seals, written }),
-    quiets: (own) => quietsOver(own, now),
+    silences: (own) => silencesOver(own, now),
     history: () => historyOver(history.link, now),
     states: () => statesOver(history.link, now),
     outbox: () => outboxOver(history.link),

@@ -4,7 +4,7 @@ import type { DrillRows } from '../watch/drill/index.ts'
 import type { NodesRows } from '../watch/nodes/index.ts'
 import type { OutboxRows } from '../watch/outbox/index.ts'
 import type { HistoryRows } from '../watch/periods/index.ts'
-import type { StoredQuiet } from '../watch/quiet/index.ts'
+import type { StoredSilence } from '../watch/silences/index.ts'
 import type { StatesRows } from '../watch/states/index.ts'
 import type { ChainEntry, ChainHead, Seal } from './audit/index.ts'
 import type { AuditEvent } from './audit-events.ts'
@@ -173,7 +173,8 @@ export type AuditGate = {
 export type AuditFilter = {
   /** Who made them, or whom they are about, without regard to letter case. */
   readonly user?: string | undefined
-  readonly events?: readonly AuditEvent[] | undefined
+  /** Names under which the audit log has them, also those of earlier versions. */
+  readonly events?: readonly string[] | undefined
   readonly since?: number | undefined
   readonly until?: number | undefined
   /** Those that assigned or removed this role. */
@@ -312,14 +313,18 @@ export type BucketLevel = {
   readonly freeAt: number
 }
 
-/** Entries of quiet. Those that have ended are kept for a week. */
-export type QuietRows = {
+/** Silences by hand and acknowledgements. Those that have ended are kept for a week. */
+export type SilenceRows = {
   /** The earliest first. */
-  readonly list: () => Promise<readonly StoredQuiet[]>
+  readonly list: () => Promise<readonly StoredSilence[]>
   /** Throws Fault Conflict when the limit of entries is reached. */
-  readonly add: (entries: readonly StoredQuiet[], actor: Actor) => Promise<void>
+  readonly add: (entries: readonly StoredSilence[], actor: Actor) => Promise<void>
   /** Ends an entry. Undefined: there is none of this id, or it has ended. Of two nodes that end it at once, one gets it. */
-  readonly end: (id: string, ended: NonNullable<StoredQuiet['ended']>, actor: Actor) => Promise<StoredQuiet | undefined>
+  readonly end: (
+    id: string,
+    ended: NonNullable<StoredSilence['ended']>,
+    actor: Actor,
+  ) => Promise<StoredSilence | undefined>
 }
 
 /** The nodes that share the store, with what an Admin does. */
@@ -586,7 +591,7 @@ export type Data = {
     readonly rename: (moves: (series: readonly string[]) => readonly SeriesMove[]) => Promise<void>
   }
   /** The silences and acknowledgements that somebody made by hand. */
-  readonly quiets: QuietRows
+  readonly silences: SilenceRows
   /**
    * The history of results: of an embedded store in a file of its own, which `open` or the first write makes, otherwise in tables
    * of the same database. Its writes say nothing about the store.

@@ -25,8 +25,10 @@ export const holdingsOf = (grants: readonly Grant[]): Holdings => ({
   grants,
 })
 
-const namesOf = (grants: readonly Grant[], kind: Grant['kind']): readonly string[] =>
-  grants.flatMap((grant) => (grant.kind === kind ? [grant.name] : []))
+/** Each once: a node of an earlier version may grant a permission again by its former name (M8). */
+const namesOf = (grants: readonly Grant[], kind: Grant['kind']): readonly string[] => [
+  ...new Set(grants.flatMap((grant) => (grant.kind === kind ? [grant.name] : []))),
+]
 
 /** Who grants, when and why. */
 export type Giving = Required<Pick<Grant, 'grantedAt' | 'grantedBy' | 'reason'>>

@@ -121,7 +121,7 @@ export function holdStore(
 
 /** The effect on `svc serve` of a store that cannot be used, or of a history in it that cannot. */
 const effectOf: Readonly<Record<Newer['what'], string>> = {
-  store: 'this server runs its monitors without it, and has no sign-in, roles, quiet or history',
+  store: 'this server runs its monitors without it, and has no sign-in, roles, silences or history',
   history: 'this server stores nothing of what its monitors show, and has no history',
 }
 

@@ -266,7 +266,7 @@ CREATE INDEX "usedStatesByEnd" ON "usedStates" ("endsAt");
 `
 
 /** Step 11: what somebody silenced or acknowledged by hand. `endsAt` is the earlier one of its times. Released: never changed. */
-export const quietTables = ({ integer, text, strict }: Words): string => `
+export const silenceTables = ({ integer, text, strict }: Words): string => `
 CREATE TABLE "quiets" (
   "id" ${text} PRIMARY KEY,
   "endsAt" ${integer} NOT NULL,
@@ -309,6 +309,19 @@ CREATE INDEX "auditSealsByRefusals" ON "auditSeals" ("refusalsUntil") WHERE "ref
 CREATE INDEX "auditUnsealed" ON "audit" ("id") WHERE "seal" IS NULL OR "seal" = 0;
 `
 
+/**
+ * Step 14: the permission `quiet` is named `silence`, at users and keys. In the text of a list in JSON, a quotation mark
+ * after a bracket or a comma begins a name. A user who already holds both keeps both, and they count as one.
+ */
+const renamedGrants = `UPDATE "grants" SET "name" = 'silence'
+  WHERE "kind" = 'permission' AND "name" = 'quiet' AND NOT EXISTS (
+    SELECT 1 FROM "grants" "other"
+    WHERE "other"."userId" = "grants"."userId" AND "other"."kind" = 'permission' AND "other"."name" = 'silence')`
+const renamedInKeys = `UPDATE "apiKeys"
+  SET "permissions" = replace(replace("permissions", '["quiet"', '["silence"'), ',"quiet"', ',"silence"')
+  WHERE "permissions" LIKE '%"quiet"%'`
+export const silencePermission = { users: renamedGrants, keys: renamedInKeys }
+
 /** `svc1` in the file header marks a SQLite file as ours. */
 export const applicationId = 0x73766331
 
@@ -332,9 +345,10 @@ export const migrations: readonly string[] = [
   sessionFacts(sqliteWords),
   digestTables(sqliteWords),
   openIdTables(sqliteWords),
-  quietTables(sqliteWords),
+  silenceTables(sqliteWords),
   grantEnds(sqliteWords),
   auditSeals(sqliteWords),
+  `${silencePermission.users};\n${silencePermission.keys};`,
 ]
 
 /** The schema version, from the file's header. */

@@ -86,7 +86,7 @@ export type Tables = {
   claimedRoles: { familyId: string; userId: string; roles: string; endsAt: number }
   /** Browser sign-ins that are complete. */
   usedStates: { state: string; endsAt: number }
-  /** A StoredQuiet as JSON, and when it ends or ended. */
+  /** A StoredSilence as JSON, and when it ends or ended. */
   quiets: { id: string; endsAt: number; body: string }
   /** Random keys that the store makes for itself, in hex. */
   storeKeys: { name: string; key: string }

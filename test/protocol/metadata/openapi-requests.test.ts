@@ -109,8 +109,8 @@ const beyond: Readonly<Record<string, string>> = {
   ChangePassword: 'a new password must not be a common one',
   StartDrill: 'the server has no receivers',
   EndSession: 'one of three fields says which sessions end',
-  QuietMonitors: 'each pattern matches a monitor, and one of two fields says for how long',
-  EndQuiet: 'an id exists once something was silenced',
+  SilenceMonitors: 'each pattern matches a monitor, and one of two fields says for how long',
+  EndSilence: 'an id exists once something was silenced',
   ForgetNode: 'nodes need a PostgreSQL store',
   AcknowledgeFault: 'at most one of two fields says for how long, and a fault of the monitor is open',
 }

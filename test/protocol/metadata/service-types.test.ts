@@ -54,7 +54,7 @@ test('R6 it describes the types as .NET has them, and enumerations with their nu
     ['Nullable`1', 'Boolean'],
     ['Nullable`1', 'Boolean'],
     ['Nullable`1', 'Boolean'],
-    ['Nullable`1', 'QuietHandling'],
+    ['Nullable`1', 'SilenceHandling'],
   ])
   const roles = operation('AssignRoles')?.request.properties
   expect(roles?.map(({ type }) => type)).toEqual(['String', 'List`1', 'List`1', 'Dictionary`2'])

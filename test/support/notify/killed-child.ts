@@ -17,7 +17,7 @@ const opened = async (name: string): Promise<OpenedReceiver> => {
     kind: 'webhook',
     only: { severity: 'warning' },
     details: 'full',
-    quiet: 'honor',
+    silences: 'honor',
     volatile: false,
     settings: { url: `${url}/${name}` },
   }
@@ -35,7 +35,7 @@ const driver = new NotifyDriver({
   rows: async () => data.outbox,
   lookup: (subject) => {
     const state = stateOf(subject.key)
-    return state ? { subject, state, isQuiet: false } : 'removed'
+    return state ? { subject, state, isSilenced: false } : 'removed'
   },
   look: () => {},
   noticeOf: ({ subject: { type, monitor, check }, ...facts }) => ({

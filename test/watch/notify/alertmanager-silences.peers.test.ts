@@ -23,7 +23,7 @@ let ids = 0
 const mute = (changes: Partial<Mute> = {}): Mute => {
   ids += 1
   const [from, end] = [Date.now() - 1_000, Date.now() + hour]
-  const one = { id: `q${ids}`, what: 'quiet', from, until: end, by: 'alice', reason: 'patch night' } as const
+  const one = { id: `q${ids}`, what: 'silence', from, until: end, by: 'alice', reason: 'patch night' } as const
   return { ...one, targets: [{ pattern: 'Sql/*' }], ...changes }
 }
 
@@ -143,7 +143,7 @@ peerSuite(alertmanagerMissing, 'two real Alertmanagers in a cluster', () => {
     }
   })
 
-  test('M10 a cluster has one silence, which says who, why and which quiet', async () => {
+  test('M10 a cluster has one silence, which says who, why and which silence of svc', async () => {
     const { receiver } = await opened(urlsOf(servers))
     const one = mute({ by: 'alice', reason: 'patch night' })
     await made(receiver, [one])
@@ -153,7 +153,7 @@ peerSuite(alertmanagerMissing, 'two real Alertmanagers in a cluster', () => {
     expect(silence?.createdBy).toBe('alice')
     expect(silence?.comment).toMatch(
       new RegExp(
-        `^patch night \\(svc prod: quiet ${one.id}, [0-9a-f]{12}, until 20\\d\\d-\\d\\d-\\d\\dT[\\d:]{8}Z\\)$`,
+        `^patch night \\(svc prod: silence ${one.id}, [0-9a-f]{12}, until 20\\d\\d-\\d\\d-\\d\\dT[\\d:]{8}Z\\)$`,
       ),
     )
     expect(seconds(silence?.endsAt, one.until)).toBeLessThan(3)
@@ -202,7 +202,7 @@ peerSuite(alertmanagerMissing, 'two real Alertmanagers in a cluster', () => {
     const [silence, ...more] = await current(servers[0])
     expect([silence?.id, more]).toEqual([before?.id, []])
     expect(seconds(silence?.endsAt, one.until + 2 * hour)).toBeLessThan(2)
-    expect(silence?.comment).toMatch(/^it takes longer \(svc prod: quiet /)
+    expect(silence?.comment).toMatch(/^it takes longer \(svc prod: silence /)
   })
 
   test('M10 what is not listed any more ends, says that svc has ended it, and comes back when it is listed again', async () => {
@@ -220,13 +220,13 @@ peerSuite(alertmanagerMissing, 'two real Alertmanagers in a cluster', () => {
     await made(next.receiver, [one, two])
     expect(await current(servers[0])).toHaveLength(2)
     expect([...warnings, ...next.warnings]).toEqual([])
-    // A process that starts without a quiet ends what an earlier one has left.
+    // A process that starts without a silence ends what an earlier one has left.
     const last = await opened(urlsOf(servers))
     await made(last.receiver, [])
     expect(await current(servers[0])).toEqual([])
   })
 
-  test('M10 a silence that a person ends is not made again for the same quiet, also by the next process, and the log says so', async () => {
+  test('M10 a silence that a person ends is not made again for the same silence of svc, also by the next process, and the log says so', async () => {
     const { receiver, warnings } = await opened(urlsOf(servers))
     const one = mute()
     await made(receiver, [one])
@@ -241,7 +241,7 @@ peerSuite(alertmanagerMissing, 'two real Alertmanagers in a cluster', () => {
     expect(warnings).toEqual([
       expect.stringMatching(
         new RegExp(
-          `^the silence of the quiet ${one.id} was ended by hand at http://127\\.0\\.0\\.1:\\d+: svc does not make it again$`,
+          `^the silence of Alertmanager for the silence ${one.id} was ended by hand at http://127\\.0\\.0\\.1:\\d+: svc does not make it again$`,
         ),
       ),
     ])
@@ -249,12 +249,12 @@ peerSuite(alertmanagerMissing, 'two real Alertmanagers in a cluster', () => {
     const next = await opened(urlsOf(servers))
     await made(next.receiver, [one, other])
     expect(await current(servers[0])).toHaveLength(1)
-    // The next quiet is another word of svc.
+    // The next silence is another word of svc.
     await made(receiver, [mute({ targets: one.targets }), other])
     expect(await current(servers[0])).toHaveLength(2)
   })
 
-  test('M10 an end that a person moves stays until the quiet itself gets another end', async () => {
+  test('M10 an end that a person moves stays until the silence of svc itself gets another end', async () => {
     const { receiver } = await opened(urlsOf(servers))
     const one = mute()
     await made(receiver, [one])
@@ -280,10 +280,10 @@ peerSuite(alertmanagerMissing, 'two real Alertmanagers in a cluster', () => {
     await made(other.receiver, [one])
     const matchers = [{ name: 'server', value: 'prod', isRegex: false, isEqual: true }]
     const times = { startsAt: new Date().toISOString(), endsAt: new Date(one.until).toISOString() }
-    await first().postSilence({ matchers, ...times, createdBy: 'bob', comment: 'mine (svc prod: quiet q1)' })
+    await first().postSilence({ matchers, ...times, createdBy: 'bob', comment: 'mine (svc prod: silence q1)' })
     await made(receiver, [one])
     const own = (await current(servers[0])).find(
-      ({ comment }) => comment.includes('svc prod: quiet q') && /until/.test(comment),
+      ({ comment }) => comment.includes('svc prod: silence q') && /until/.test(comment),
     )
     // A person edits it in the page of Alertmanager, so that it covers something else.
     await first().postSilence({
@@ -328,7 +328,7 @@ peerSuite(alertmanagerMissing, 'two real Alertmanagers in a cluster', () => {
     expect((await silentNames()).toSorted()).toEqual(['SvcFailed host disk / web1', 'SvcWarning host disk / web1'])
   })
 
-  test('M10 a quiet that begins in 5 min is pending, moves with its begin, and ends before it began', async () => {
+  test('M10 a silence that begins in 5 min is pending, moves with its begin, and ends before it began', async () => {
     const { receiver } = await opened(urlsOf(servers))
     const one = mute({ from: Date.now() + 300_000, until: Date.now() + 2 * hour })
     await made(receiver, [one])

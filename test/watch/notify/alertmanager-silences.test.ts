@@ -2,12 +2,14 @@ import type { RequestListener } from 'node:http'
 import { text as textOf } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 import type { Mute } from '../../../src/core/watch/notify/index.ts'
+import type { Matcher } from '../../../src/core/watch/notify/receivers/alertmanager-matchers.ts'
+import { digest } from '../../../src/core/watch/notify/receivers/message.ts'
 import { opened, signal } from '../../support/notify/notice.ts'
 import { type HttpPeer, httpPeer } from '../../support/simulated/http-peer.ts'
 
 const mute: Mute = {
   id: 'q1',
-  what: 'quiet',
+  what: 'silence',
   targets: [{ pattern: 'Sql/*' }],
   from: Date.now() - 1_000,
   until: Date.now() + 3_600_000,
@@ -112,6 +114,40 @@ test('M10 a simulated Alertmanager cannot have svc end what it did not make, nor
   ])
 })
 
+test('M10 a mark with the former word is read, and is rewritten only when its silence changes or ends', async () => {
+  const made = await simulated({})
+  await using _ = made.peer
+  const { receiver } = await opened(`{name: am, alertmanager: {urls: ["${made.peer.origin}"]}}`)
+  await receiver.mute?.([mute], signal())
+  const present = JSON.parse(made.bodies[0] ?? '{}') as {
+    readonly matchers: readonly Matcher[]
+    readonly comment: string
+  }
+  // The hash that an earlier version wrote, over the former word.
+  const parts = present.matchers.map(({ name, value, isRegex, isEqual }) =>
+    JSON.stringify([name, value, isRegex, isEqual]),
+  )
+  const former = digest(12, 'prod', 'quiet', 'q1', ...parts.toSorted())
+  const comment = present.comment.replace(/silence q1, [0-9a-f]{12}/, `quiet q1, ${former}`)
+  expect(comment).not.toBe(present.comment)
+  const listed = JSON.stringify([{ ...present, comment, id: 'a1', status: { state: 'active' } }])
+  const changesFor = async (mutes: readonly Mute[]) => {
+    const later = await simulated({ 'GET silences': { body: listed } })
+    await using __ = later.peer
+    const next = await opened(`{name: am, alertmanager: {urls: ["${later.peer.origin}"]}}`)
+    expect(await next.receiver.mute?.(mutes, signal())).toEqual([])
+    return later.bodies.map((body) => JSON.parse(body) as Readonly<Record<string, unknown>>)
+  }
+  expect(await changesFor([mute])).toEqual([])
+  const longer = { ...mute, until: mute.until + 600_000 }
+  const mark = / \(svc prod: silence q1, [0-9a-f]{12}, (until \S+|ended by svc)\)$/
+  for (const mutes of [[longer], [{ ...mute, reason: 'it takes longer' }], []]) {
+    expect(await changesFor(mutes)).toEqual([
+      expect.objectContaining({ id: 'a1', comment: expect.stringMatching(mark) }),
+    ])
+  }
+})
+
 test('M10 texts of people reach a simulated Alertmanager on one line and bounded, and the token appears in no failure', async () => {
   const { peer, bodies } = await simulated({})
   await using _ = peer
@@ -121,7 +157,7 @@ test('M10 texts of people reach a simulated Alertmanager on one line and bounded
   await receiver.mute?.([{ ...mute, by: 'ali\u001b[31mce\n', reason: `a\nb ${'x'.repeat(2_000)}` }], signal())
   const made = JSON.parse(bodies[0] ?? '{}') as Readonly<Record<string, string>>
   expect(made['createdBy']).toBe('alice')
-  expect(made['comment']).toMatch(/^a b x{295}… \(svc prod: quiet q1, [0-9a-f]{12}, until \S+\)$/)
+  expect(made['comment']).toMatch(/^a b x{295}… \(svc prod: silence q1, [0-9a-f]{12}, until \S+\)$/)
   const echo: RequestListener = (request, response) => {
     response.writeHead(400).end(`you sent ${request.headers.authorization}`)
   }

@@ -66,7 +66,7 @@ async function started({ rows, answer }: { rows?: OutboxRows; answer?: () => Req
     states.set(name, {
       subject: subjectOf(name),
       state: { level, incident, latest, message: level, depth: 'Basic' },
-      isQuiet: false,
+      isSilenced: false,
     })
   }
   const fail = (driver: NotifyDriver, name: string): void => {

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import type { Config } from '../../../src/core/config/index.ts'
 import { loadConfig } from '../../../src/core/config/index.ts'
 import { notifyPart } from '../../../src/core/service/notify/notify.ts'
-import { QuietKeeper } from '../../../src/core/service/quiet/quiet-keeper.ts'
+import { SilenceKeeper } from '../../../src/core/service/silences/silence-keeper.ts'
 import { statesPart } from '../../../src/core/service/watch/states.ts'
 import { faultOf, file, folder, here, load, problemsOf, refused } from '../../config/given.ts'
 import { neverWatching, notice, opened, openedProgram as program, signal } from '../../support/notify/notice.ts'
@@ -87,8 +87,8 @@ describe('a program as a receiver', () => {
     ])
     const start = async (config: Config) => {
       const rows = async () => outboxRows()
-      const quiet = new QuietKeeper({ config, store: undefined, now: Date.now })
-      return notifyPart({ config, version: '0', rows, states: statesPart(), quiet, watching: neverWatching })
+      const silences = new SilenceKeeper({ config, store: undefined, now: Date.now })
+      return notifyPart({ config, version: '0', rows, states: statesPart(), silences, watching: neverWatching })
     }
     const fault = await faultOf((async () => await (await start(loaded)).open?.())())
     expect(fault.message).toContain('The receiver sms cannot run its program')

@@ -7,8 +7,8 @@ import { httpPeer } from '../../support/simulated/http-peer.ts'
 import { until } from '../../support/suite/until.ts'
 
 const subject: StoredSubject = { key: 'Sql/orders', type: 'Sql', monitor: 'orders', check: 'connect' }
-const quiet = (id: string): Mute => ({
-  ...{ id, what: 'quiet', targets: [{ pattern: `postgres ${id}` }], by: 'alice', reason: 'patch night' },
+const muted = (id: string): Mute => ({
+  ...{ id, what: 'silence', targets: [{ pattern: `postgres ${id}` }], by: 'alice', reason: 'patch night' },
   ...{ from: Date.now() - 1_000, until: Date.now() + 3_600_000 },
 })
 
@@ -17,7 +17,7 @@ function started(waitMs: number) {
   const sent: Notice[] = []
   const lists: string[] = []
   const answers: ((failures: readonly MuteFailure[]) => void)[] = []
-  let mutes: readonly Mute[] = [quiet('a')]
+  let mutes: readonly Mute[] = [muted('a')]
   const receiver: Receiver = {
     describe: () => ({ name: 'am', kind: 'alertmanager', to: 'http://am:9093' }),
     send: async (notices) => {
@@ -42,7 +42,7 @@ function started(waitMs: number) {
     lookup: () => ({
       subject,
       state: { level: 'failed', incident, latest, message: 'refused', depth: 'Basic' },
-      isQuiet: false,
+      isSilenced: false,
     }),
     look: () => {},
     noticeOf: ({ text }) => notice({ text }),
@@ -58,7 +58,7 @@ function started(waitMs: number) {
   return {
     ...{ driver, sent, lists, answers },
     set: (ids: readonly string[]): void => {
-      mutes = ids.map(quiet)
+      mutes = ids.map(muted)
     },
     fail: (): void => {
       driver.begin([subject], 60_000)
@@ -126,7 +126,7 @@ test('M10 what does not fit into one call is named, and the next call makes it',
   })
   await using _ = peer
   const { receiver } = await opened(`{name: am, alertmanager: {urls: ["${peer.origin}"]}}`)
-  const mutes = Array.from({ length: 501 }, (_, at) => quiet(String(at)))
+  const mutes = Array.from({ length: 501 }, (_, at) => muted(String(at)))
   expect(await receiver.mute?.(mutes, signal())).toEqual([
     { place: peer.origin, message: `${peer.origin} has too many silences to change at once: the others follow` },
   ])

@@ -1,7 +1,7 @@
 import { text as textOf } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
 import { notifyPart } from '../../../src/core/service/notify/notify.ts'
-import { QuietKeeper } from '../../../src/core/service/quiet/quiet-keeper.ts'
+import { SilenceKeeper } from '../../../src/core/service/silences/silence-keeper.ts'
 import { type StatesPart, statesPart } from '../../../src/core/service/watch/states.ts'
 import { Outbox, type Present } from '../../../src/core/watch/outbox/index.ts'
 import type { StoredSubject, SubjectState } from '../../../src/core/watch/states/index.ts'
@@ -35,13 +35,13 @@ test('W23 an incident that stands under another name after a reload is sent unde
     views: () => [{ key: `Sql/tcp/${name}`, type: 'Sql', monitor: `tcp ${name}`, check: 'connect', state }],
     stateOf: ({ key }: { readonly key: string }) => (key === `Sql/tcp/${name}` ? state : 'removed'),
   } as unknown as StatesPart
-  const quiet = new QuietKeeper({ config, store: undefined, now: Date.now })
+  const silences = new SilenceKeeper({ config, store: undefined, now: Date.now })
   const part = notifyPart({
     config,
     version: '0',
     rows: async () => outboxRows(),
     states,
-    quiet,
+    silences,
     watching: neverWatching,
   })
   onTestFinished(async () => await part.close?.())
@@ -70,7 +70,7 @@ test('W23 no receiver gets the end of a monitor whose incident has gone on under
       latest: { level: 'failed', at: 50_000, since: 30_000, fault: 'timeout' },
       incident: { ...incident, isFlapping: false, isUnobserved: false },
     },
-    isQuiet: false,
+    isSilenced: false,
   }
   let present: Present | 'removed' = failing
   const mail = { name: 'mail', folds: true, remindMs: Number.POSITIVE_INFINITY, accepts: () => true }

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { notifyPart } from '../../../src/core/service/notify/notify.ts'
-import { QuietKeeper } from '../../../src/core/service/quiet/quiet-keeper.ts'
+import { SilenceKeeper } from '../../../src/core/service/silences/silence-keeper.ts'
 import { statesPart } from '../../../src/core/service/watch/states.ts'
 import { receiverKinds } from '../../../src/core/watch/notify/index.ts'
 import type { OutboxRows } from '../../../src/core/watch/outbox/index.ts'
@@ -21,8 +21,8 @@ const ofKind = (kind: string, volatile: boolean): string =>
 /** The part of a server that starts with this file. `rows`: undefined without a store. */
 async function part(yaml: string, rows: OutboxRows | undefined) {
   const config = await load(yaml)
-  const quiet = new QuietKeeper({ config, store: undefined, now: Date.now })
-  const options = { config, version: '0', states: statesPart(), quiet, watching: neverWatching }
+  const silences = new SilenceKeeper({ config, store: undefined, now: Date.now })
+  const options = { config, version: '0', states: statesPart(), silences, watching: neverWatching }
   const opened = notifyPart({ ...options, rows: rows && (async () => rows) })
   onTestFinished(async () => await opened.close?.())
   return opened

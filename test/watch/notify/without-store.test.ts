@@ -30,7 +30,7 @@ const sentAlone = {
 
 /** A receiver that has got an incident from a node without the store, while the store has another one of the same fault. */
 function receiver(present: () => Present['state'], row: OutboxRow = { last: sentAlone, ends: [] }) {
-  const outbox = new Outbox(0, (one) => ({ subject: one, state: present(), isQuiet: false }), '@a//svc/receivers')
+  const outbox = new Outbox(0, (one) => ({ subject: one, state: present(), isSilenced: false }), '@a//svc/receivers')
   outbox.configure([pager], 0)
   outbox.takeOver(keys, [{ receiver: 'pager', subject, row }], 200 * second)
   outbox.watch(subject)
@@ -68,7 +68,7 @@ test('W4 no receiver gets the recovery of a victim which a node without the stor
 test('W4 a receiver gets an open incident again if its end may have been sent without the store', () => {
   const stored = incident('stored', 30 * second)
   let state: Present['state'] = { ...failing(190 * second, stored), latest: undefined }
-  const outbox = new Outbox(0, (one) => ({ subject: one, state, isQuiet: false }), '@a//svc/receivers')
+  const outbox = new Outbox(0, (one) => ({ subject: one, state, isSilenced: false }), '@a//svc/receivers')
   outbox.configure([pager], 0)
   const last = { ...sentAlone, incident: 'stored' }
   const row = { last, ends: [], isInDoubt: true } as const
@@ -168,7 +168,7 @@ test('W4 a row that only waits for a receiver takes over what a node without the
 
 test('W4 what other nodes have handed over is not replaced by an owner that writes its memory again after a failover', () => {
   const state = failing(190 * second, incident('of a', 60 * second))
-  const outbox = new Outbox(0, (one) => ({ subject: one, state, isQuiet: false }), '@a//svc/receivers')
+  const outbox = new Outbox(0, (one) => ({ subject: one, state, isSilenced: false }), '@a//svc/receivers')
   outbox.configure([pager], 0)
   const inMemory = { last: wordOf('of a'), ends: [] }
   outbox.takeOver(keys, [{ receiver: 'pager', subject, row: inMemory }], 200 * second)

@@ -30,7 +30,7 @@ notify:
   - {name: chat, webhook: {url: "http://127.0.0.1:${port}/"}}
   - {name: am, alertmanager: {urls: ["http://127.0.0.1:${port}"]}}
 drill: {every: 1h, through: [chat]}
-quiet: [{monitors: ['*/*'], when: '0 * * * *', for: 59m, reason: always}]
+silences: [{monitors: ['*/*'], when: '0 * * * *', for: 59m, reason: always}]
 types:
   Sql:
     - {kind: postgres, name: orders, url: "postgres://monitor@127.0.0.1:${port}/orders", password: {env: PING}}
@@ -55,7 +55,7 @@ steps:
 /** Asks for every type in every mode, with every option that could suppress a failure. */
 async function neverSuccess(): Promise<void> {
   const options =
-    '&SuppressErrorCodes=true&SuppressDeploymentErrors=true&Quiet=Honor&IncludeServerStateInformation=true'
+    '&SuppressErrorCodes=true&SuppressDeploymentErrors=true&Silence=Honor&IncludeServerStateInformation=true'
   const pairs = ServerType.values.flatMap((type) => ExecutionMode.values.map((mode) => [type, mode] as const))
   const answers = await Promise.all(
     pairs.map(async ([type, mode]) => await ask(rehearsal.port, health(type, mode, options))),
@@ -134,7 +134,7 @@ describe('Y1 a server that rehearses', () => {
       '/sign-in',
       '/nope',
       '/json/reply/HealthCheckRequest',
-      '/quiet',
+      '/silences',
       '/drills',
     ]
     for (const path of paths) {
@@ -199,7 +199,7 @@ describe('Y1 a server that rehearses', () => {
     for (const [path, body] of [
       ['/heartbeats/backup', { Status: 'ok' }],
       ['/auth/credentials', { UserName: 'ann', Password: 'violet-harbour' }],
-      ['/quiet', { Monitors: ['*'], Until: '2030-01-01' }],
+      ['/silences', { Monitors: ['*'], Until: '2030-01-01' }],
       ['/roles/assign', { UserName: 'ann', Roles: ['Admin'] }],
       ['/drills/start', {}],
     ] as const) {

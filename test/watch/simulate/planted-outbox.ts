@@ -34,11 +34,11 @@ export const plants: readonly Plant[] = [
     seed: 3,
   },
   {
-    what: 'quiet silences nothing',
+    what: 'a silence stops nothing',
     file: 'row.ts',
-    from: 'if (present.isQuiet && !receiver.ignoresQuiet) return undefined',
+    from: 'if (present.isSilenced && !receiver.ignoresSilences) return undefined',
     to: '',
-    rule: 'quiet',
+    rule: 'silences',
   },
   {
     what: 'each incident has a message of its own, however many there are',

@@ -876,7 +876,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
     #lookup(one: shippedStates.StoredSubject): shippedOutbox.Present | 'removed' | 'unknown' {
       const state = this.states.stateOf(one)
       if (state === 'removed') return 'removed'
-      return state ? { subject: one, state, isQuiet: false } : 'unknown'
+      return state ? { subject: one, state, isSilenced: false } : 'unknown'
     }
     #tickOutbox(): void {
       this.carryOut(this.outbox.tick(this.now).effects)

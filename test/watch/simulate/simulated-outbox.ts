@@ -3,10 +3,10 @@ import type * as Shipped from '../../../src/core/watch/outbox/index.ts'
 import {
   acksThatEnd,
   lapsedAcks,
-  type QuietRules,
-  type StoredQuiet,
+  type SilenceRules,
+  type StoredSilence,
   silencesOf,
-} from '../../../src/core/watch/quiet/index.ts'
+} from '../../../src/core/watch/silences/index.ts'
 import type { Incident, StoredSubject, Transition } from '../../../src/core/watch/states/index.ts'
 import { Chance } from './chance.ts'
 import { Queue } from './queue.ts'
@@ -46,7 +46,7 @@ type Peer = {
   readonly segments: readonly Segment[]
   /** Its faults rest on a cause. */
   readonly isVictim: boolean
-  readonly quiet: readonly Span[]
+  readonly silences: readonly Span[]
   /** When somebody acknowledges what stands. */
   readonly acksAt: readonly number[]
   /** When its fault becomes another one. */
@@ -161,7 +161,7 @@ function peersOf(chance: Chance, hands: Chance, endAt: number): readonly Peer[] 
       everyMs: chance.of([30 * second, minute, 5 * minute]),
       segments: segmentsOf(chance, endAt),
       isVictim: at > 0 && chance.is(0.15),
-      quiet: spansOf(chance, endAt, 0.2, [5 * minute, hour]),
+      silences: spansOf(chance, endAt, 0.2, [5 * minute, hour]),
       acksAt: momentsOf(hands, endAt, hands.is(0.4) ? hands.between(4, 30) : 0),
       turnsAt: momentsOf(hands, endAt, hands.is(0.5) ? hands.between(3, 20) : 0),
       starved: spansOf(chance, endAt, 0.1, [4 * minute, 20 * minute]),
@@ -254,21 +254,21 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     }
     return current
   }
-  const isQuiet = (peer: Peer): boolean => isWithin(peer.quiet, queue.now)
+  const isSilenced = (peer: Peer): boolean => isWithin(peer.silences, queue.now)
   const faultOf = ({ turnsAt }: Peer): (typeof faults)[number] => {
     const turns = turnsAt.filter((at) => at <= queue.now).length
     return faults[turns % faults.length] ?? 'auth'
   }
   const kindOf = (peer: Peer): string => (unreachableFaults.has(faultOf(peer)) ? 'unreachable' : faultOf(peer))
   /** The acknowledgements by hand, which the store keeps. */
-  let entries: readonly StoredQuiet[] = []
-  let rules: QuietRules = { clock: [], entries }
-  const keepEntries = (next: readonly StoredQuiet[]): void => {
+  let entries: readonly StoredSilence[] = []
+  let rules: SilenceRules = { clock: [], entries }
+  const keepEntries = (next: readonly StoredSilence[]): void => {
     // What is over decides nothing any more. A store keeps it for a week, which only takes time here.
     entries = next.filter((one) => one.ended === undefined || isInForce(one))
     rules = { clock: [], entries }
   }
-  const isInForce = (one: StoredQuiet): boolean =>
+  const isInForce = (one: StoredSilence): boolean =>
     one.what === 'ack' && byId.get(idOf(one.subject))?.incident?.id === one.incident
   /** The acknowledgement, by the truth. */
   const ackOf = ({ acked, incident }: Peer): Acked | undefined =>
@@ -366,7 +366,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       return {
         subject: peer.subject,
         state: { ...state, latest: latestOf(peer), message: incident ? 'it fails' : 'fine', depth: 'Basic' },
-        isQuiet: isQuiet(peer) || silences.length > 0,
+        isSilenced: isSilenced(peer) || silences.length > 0,
         lapsedAcks: lapsedAcks(incident?.id, entries),
       }
     }
@@ -616,7 +616,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     after(3 * second, tick)
     for (const peer of peers) after(confirmMs + chance.between(second, 20 * second), () => evaluate(peer))
     for (const peer of peers) {
-      for (const { to } of peer.quiet) if (to > queue.now) after(to - queue.now, tick)
+      for (const { to } of peer.silences) if (to > queue.now) after(to - queue.now, tick)
       for (const { to } of peer.starved) if (to > queue.now) after(to - queue.now + 25 * second, () => evaluate(peer))
       if (peer.removedAt > queue.now && peer.removedAt < endAt) {
         after(peer.removedAt - queue.now, () => {
@@ -653,7 +653,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
           from: queue.now,
           level: incident.level,
           to: Number.POSITIVE_INFINITY,
-          isTroubled: isQuiet(peer),
+          isTroubled: isSilenced(peer),
         })
     }
     const ended = peer.incident && !incident ? own.get(peer.incident.id) : undefined
@@ -698,8 +698,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     if ((incident.id !== item.incident && !isNewer) || (incident.level !== item.level && !isNewer))
       broken('nothing stale', `${text}: it is ${incident.level} ${incident.id}`)
     if (incident.cause) broken('victims fold', text)
-    if (isWithin(peer.quiet, queue.now - second) && isQuiet(peer)) broken('quiet', text)
-    if (isAcked(peer) && queue.now - (peer.acked?.from ?? 0) > second) broken('what was acknowledged is quiet', text)
+    if (isWithin(peer.silences, queue.now - second) && isSilenced(peer)) broken('silences', text)
+    if (isAcked(peer) && queue.now - (peer.acked?.from ?? 0) > second) broken('what was acknowledged is silenced', text)
     const isRise = item.what === 'change' && item.level === 'failed' && item.before === 'warning'
     const isNews = item.what === 'begin' || isRise
     const wasStarved = peer.starved.some(({ from, to }) => from <= queue.now && to >= queue.now - 5 * minute)
@@ -777,7 +777,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
   const checkPeer = (receiver: Receiver, peer: Peer, calm: number): void => {
     const { name, remindMs, accepts } = receiver.rules
     const view = receiver.views.get(idOf(peer.subject))
-    const quietUntil = peer.quiet.reduce(
+    const silencedUntil = peer.silences.reduce(
       (latest, { from, to }) => (from <= queue.now ? Math.max(latest, to) : latest),
       0,
     )
@@ -787,7 +787,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     )
     const { level, begin } = segmentAt(peer, queue.now)
     const turnedAt = peer.turnsAt.findLast((at) => at <= queue.now) ?? 0
-    const since = Math.max(peer.changedAt, quietUntil, starvedUntil, begin, turnedAt)
+    const since = Math.max(peer.changedAt, silencedUntil, starvedUntil, begin, turnedAt)
     const text = `${name} shows ${peer.subject.key} ${view?.isOpen ? view.level : 'well'} of ${view?.incident}`
     if (queue.now - since < boundMs) return
     const { incident } = peer
@@ -827,7 +827,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     const isTroubled =
       to - from < minute ||
       disturbances.some((each) => each.from <= to && each.to >= from - minute) ||
-      peer.quiet.some((each) => each.from <= to && each.to >= from) ||
+      peer.silences.some((each) => each.from <= to && each.to >= from) ||
       peer.acksAt.some((at) => from <= at && at <= to) ||
       peer.starved.some((each) => each.from <= to && each.to >= from)
     if (

@@ -1,5 +1,5 @@
 import { emptyField, Fault, type FieldFault, invalidField } from '../../base/errors.ts'
-import { nameMistake, otherCase } from '../../base/names.ts'
+import { formerSilencePermission, nameMistake, otherCase, silencePermission } from '../../base/names.ts'
 import {
   type AssignRoles,
   auditHeadKey,
@@ -158,6 +158,10 @@ function refuseUnusable(lists: Readonly<Record<'Roles' | 'Permissions', readonly
     }
     if (names.some((name) => name.length > maxLength)) {
       return [invalidField(FieldName, `contains a name longer than ${maxLength} characters`)]
+    }
+    // Nobody is shown to hold it, so an answer 200 would suggest that a removal has succeeded (O8).
+    if (FieldName === 'Permissions' && names.includes(formerSilencePermission)) {
+      return [invalidField(FieldName, `contains ${formerSilencePermission}, which is named ${silencePermission}`)]
     }
     return []
   })

@@ -59,6 +59,8 @@ export const isPlainKey = (key: string): boolean => /^[A-Za-z_][\w.@/-]{0,63}$/.
 
 /** The message for an unknown key. */
 export function unknownKey(key: string, names: readonly string[]): string {
+  const instead = insteadOf(key, names)
+  if (instead !== undefined) return instead
   const meant = didYouMean(key, names)
   if (meant !== undefined) return `is not a setting here: did you mean \`${meant}\`?`
   return names.length === 0
@@ -69,7 +71,7 @@ export function unknownKey(key: string, names: readonly string[]): string {
 /** More names than these do not help in a message. */
 const maxListed = 15
 
-/** Words of other programs, and the setting that has their meaning. */
+/** Words of other programs and earlier versions, and the setting or section that has their meaning. */
 const synonyms: Readonly<Record<string, string>> = {
   hostname: 'host',
   address: 'host',
@@ -84,7 +86,15 @@ const synonyms: Readonly<Record<string, string>> = {
   ssl: 'tls',
   threshold: 'latency',
   depends_on: 'dependsOn',
+  quiet: 'silences',
 }
+const meaningOf = (key: string): string | undefined => (Object.hasOwn(synonyms, key) ? synonyms[key] : undefined)
+/** The message for a key that has a synonym among the names. */
+export function insteadOf(key: string, names: readonly string[]): string | undefined {
+  const meaning = meaningOf(key)
+  return meaning !== undefined && names.includes(meaning) ? `is not a setting here: write \`${meaning}\`` : undefined
+}
+
 const partsOfUrl: readonly string[] = [
   'host',
   'port',
@@ -101,10 +111,10 @@ const partsOfUrl: readonly string[] = [
 /** The message for an unknown setting of a monitor, or of a part of one. */
 function unknownSetting(key: string, spec: SettingsSpec, { listing }: SettingsContext): string {
   const names = Object.keys(spec)
-  const meaning = Object.hasOwn(synonyms, key) ? synonyms[key] : undefined
-  if (meaning !== undefined && names.includes(meaning)) return `is not a setting here: write \`${meaning}\``
+  const instead = insteadOf(key, names)
+  if (instead !== undefined) return instead
   const url = spec['url']
-  if (url?.type === 'url' && (partsOfUrl.includes(key) || meaning === 'host')) {
+  if (url?.type === 'url' && (partsOfUrl.includes(key) || meaningOf(key) === 'host')) {
     return `is part of \`url:\` here: ${url.doc.split('. ', 1)[0]}`
   }
   if (didYouMean(key, names) === undefined && names.length > maxListed && listing !== undefined) {

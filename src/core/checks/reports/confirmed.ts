@@ -15,7 +15,7 @@ type Check = {
   readonly isSettled: boolean
   readonly blips: number
   /** Why nobody is notified about it. Absent: somebody is. */
-  readonly quiet?: readonly { readonly source: string }[] | undefined
+  readonly silences?: readonly { readonly source: string }[] | undefined
   readonly incident?: Incident | undefined
 }
 type Incident = {
@@ -152,12 +152,12 @@ const rows: readonly Row[] = [
     labelsFor: ({ incident }, own) => [incident === undefined ? own : incidentLabels(incident, own)],
   },
   {
-    name: 'svc_check_quiet',
+    name: 'svc_check_silenced',
     type: 'gauge',
-    help: '1 for a check about which svc notifies nobody, by hand, by quiet: in svc.yaml (clock) or by an acknowledgement (ack); absent otherwise.',
-    value: ({ quiet = [] }) => (quiet.length === 0 ? undefined : 1),
-    labelsFor: ({ quiet = [] }, own) =>
-      [...new Set(quiet.map(({ source }) => source))].map((source) => ({ ...own, source })),
+    help: '1 for a check about which svc notifies nobody, by hand, by silences: in svc.yaml (clock) or by an acknowledgement (ack); absent otherwise.',
+    value: ({ silences = [] }) => (silences.length === 0 ? undefined : 1),
+    labelsFor: ({ silences = [] }, own) =>
+      [...new Set(silences.map(({ source }) => source))].map((source) => ({ ...own, source })),
   },
 ]
 

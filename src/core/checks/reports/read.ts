@@ -28,10 +28,10 @@ import {
   type Level,
   type Measured,
   type MonitorReading,
-  quietSentence,
   type Reading,
   type ReportedError,
   readState,
+  silencedSentence,
   unhealthySentence,
   valid,
   worst,
@@ -59,7 +59,7 @@ export function read(entry: Entry): EntryReading {
       ? ownSentence(base.type, more.ownPart, warnings)
       : [
           sentence(base.type, level, { failed, unchecked, total: monitors.length, warnings }),
-          quietSentence(more.quietResults) ?? [],
+          silencedSentence(more.silencedResults) ?? [],
         ]
           .flat()
           .join('; ')
@@ -97,7 +97,7 @@ export function readRun(run: RunDocument): Answered {
     correlationId: sanitizeLine(run.correlationId ?? ''),
     node: sanitizeLine(run.node ?? ''),
     state: readState(run.serverState),
-    quietResults: run.quietResults === undefined ? undefined : figure(run.quietResults),
+    silencedResults: run.silencedResults === undefined ? undefined : figure(run.silencedResults),
     ownPart: run.ownPart === undefined ? undefined : sanitizeLine(run.ownPart),
     ...(run.drill && rehearsalMember),
   }

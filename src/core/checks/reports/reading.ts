@@ -174,8 +174,8 @@ type RunReading = {
   /** The machine that the monitors ran on. Empty when unknown. */
   readonly node: string
   readonly state: MachineState | undefined
-  /** How many results count as ok because they are quiet. */
-  readonly quietResults?: number | undefined
+  /** How many results count as ok because they are silenced. */
+  readonly silencedResults?: number | undefined
   /** The part of svc that was checked because nothing is configured for the type. */
   readonly ownPart?: string | undefined
   /** The server rehearses: its faults are scripted, and no monitor ran. */
@@ -245,9 +245,9 @@ export const detailsWithFault = ({ details, fault, notChecked }: Reading): reado
  */
 export const isBad = (level: EntryReading['level']): boolean => level !== 'ok' && level !== 'warn'
 
-/** `1 quiet result not counted`. Undefined: all count. */
-export const quietSentence = (results: number | undefined): string | undefined =>
-  results === undefined || results === 0 ? undefined : `${count(results, 'quiet result')} not counted`
+/** `1 silenced result not counted`. Undefined: all count. */
+export const silencedSentence = (results: number | undefined): string | undefined =>
+  results === undefined || results === 0 ? undefined : `${count(results, 'silenced result')} not counted`
 
 type Graded = { readonly level: Level }
 /**

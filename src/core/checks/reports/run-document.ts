@@ -10,9 +10,9 @@ import {
   markText,
   type RunDocument,
   type RunMonitor,
-  type RunQuiet,
   type RunResult,
   type RunServerState,
+  type RunSilence,
   type RunStatus,
   rehearsalMember,
   runVersion,
@@ -24,7 +24,7 @@ import {
   warningPrefix,
 } from '../../protocol/index.ts'
 import type { DeclaredResult, MonitorReport, Result, Run } from '../engine/index.ts'
-import { quietSentence, unhealthySentence } from './reading.ts'
+import { silencedSentence, unhealthySentence } from './reading.ts'
 
 export type RunView = RunDocument['view']
 
@@ -300,30 +300,30 @@ const consequencesIn = (monitors: readonly RunMonitor[]): readonly string[] => [
 ]
 
 /** Why nobody is notified about a result, by the places of its monitor in the run and of itself in the monitor. */
-export type QuietResults = (monitor: number, result: number) => RunQuiet | undefined
+export type SilencedResults = (monitor: number, result: number) => RunSilence | undefined
 
 /**
- * A run whose results say that they are quiet. With `honors`, quiet failures and warnings count as ok, and the document says
+ * A run whose results say that they are silenced. With `honors`, silenced failures and warnings count as ok, and the document says
  * so; what was not checked counts as before. `names`: whether the reader learns who silenced them, and why. Returns the same document if
- * nothing is quiet.
+ * nothing is silenced.
  */
-export function withQuiet(
+export function withSilences(
   run: RunDocument,
-  quietOf: QuietResults,
+  silenceOf: SilencedResults,
   { honors, names }: { readonly honors: boolean; readonly names: boolean },
 ): RunDocument {
   let honored = 0
   let marked = 0
   const monitors = run.monitors.map((monitor, at): RunMonitor => {
     const results = monitor.results.map((result, index): RunResult => {
-      const quiet = result.status === 'ok' ? undefined : quietOf(at, index)
-      if (!quiet) return result
+      const silence = result.status === 'ok' ? undefined : silenceOf(at, index)
+      if (!silence) return result
       marked += 1
-      const own: RunQuiet = names ? quiet : { source: quiet.source, until: quiet.until }
-      const mark = run.view === 'full' ? { quiet: own } : {}
+      const own: RunSilence = names ? silence : { source: silence.source, until: silence.until }
+      const mark = run.view === 'full' ? { silence: own } : {}
       if (!honors || !hasVerdict(result)) return { ...result, ...mark }
       honored += 1
-      const message = result.message === undefined ? undefined : `not counted (${quietText(own)}): ${result.message}`
+      const message = result.message === undefined ? undefined : `not counted (${silenceText(own)}): ${result.message}`
       return { ...result, ...mark, status: 'ok', fault: undefined, message }
     })
     return { ...monitor, results, status: worstStatus(results) }
@@ -331,20 +331,20 @@ export function withQuiet(
   if (marked === 0) return run
   const { type, view } = run
   const left = headline(type, monitors, view)
-  const message = markedAs(run.drill, [left, quietSentence(honored) ?? []].flat().join('; '))
+  const message = markedAs(run.drill, [left, silencedSentence(honored) ?? []].flat().join('; '))
   return {
     ...run,
     monitors,
     status: worstStatus(monitors),
     message,
-    ...(honored === 0 ? {} : { quietResults: honored }),
+    ...(honored === 0 ? {} : { silencedResults: honored }),
   }
 }
 
 const markedAs = (isDrill: boolean | undefined, message: string): string => (isDrill ? markText(message) : message)
 
-/** Whether a result counts as ok because it is quiet. */
-const isHonored = ({ status, quiet }: RunResult): boolean => status === 'ok' && quiet !== undefined
+/** Whether a result counts as ok because it is silenced. */
+const isHonored = ({ status, silence }: RunResult): boolean => status === 'ok' && silence !== undefined
 
 /** Prefixes the message with its monitor, except for Configuration monitors. */
 function sentence(monitor: RunMonitor, result: RunResult): string {
@@ -356,13 +356,15 @@ function sentence(monitor: RunMonitor, result: RunResult): string {
 /** The message of a result, or its replacement when the view leaves messages out. Says if nobody is notified about it. */
 export const messageOf = (result: RunResult): string => {
   const message = result.message ?? briefMessage(result)
-  return result.quiet === undefined || result.status === 'ok' ? message : `${message} (${quietText(result.quiet)})`
+  return result.silence === undefined || result.status === 'ok'
+    ? message
+    : `${message} (${silenceText(result.silence)})`
 }
 
-/** `quiet until 2026-11-29 04:00 UTC, alice: patch night` */
-export function quietText({ source, until, by, reason }: RunQuiet): string {
+/** `silenced until 2026-11-29 04:00 UTC, alice: patch night` */
+export function silenceText({ source, until, by, reason }: RunSilence): string {
   const state =
-    source === 'ack' ? 'acknowledged' : `quiet until ${until.toISOString().slice(0, 16).replace('T', ' ')} UTC`
+    source === 'ack' ? 'acknowledged' : `silenced until ${until.toISOString().slice(0, 16).replace('T', ' ')} UTC`
   const why = [by, reason].filter((part) => part !== undefined && part !== '').join(': ')
   return why === '' ? state : `${state}, ${why}`
 }
@@ -433,9 +435,9 @@ export function selectRun(run: RunDocument, selection: Selection): RunDocument {
     if (failures.length === 0) return [`${name}: failed`]
     return failures.map((result) => `${name} ${result.check}: ${messageOf(result)}`)
   })
-  const { quietResults: before, ...rest } = run
+  const { silencedResults: before, ...rest } = run
   // Only the full view marks them.
-  const quietResults =
+  const silencedResults =
     before === undefined || run.view !== 'full'
       ? before
       : monitors.flatMap(({ results }) => results).filter(isHonored).length
@@ -443,9 +445,11 @@ export function selectRun(run: RunDocument, selection: Selection): RunDocument {
   return {
     ...rest,
     status: unclaimed ? run.status : worstStatus(monitors),
-    message: unclaimed ? run.message : markedAs(run.drill, [left, quietSentence(quietResults) ?? []].flat().join('; ')),
+    message: unclaimed
+      ? run.message
+      : markedAs(run.drill, [left, silencedSentence(silencedResults) ?? []].flat().join('; ')),
     monitors,
-    ...(quietResults === undefined || quietResults === 0 ? {} : { quietResults }),
+    ...(silencedResults === undefined || silencedResults === 0 ? {} : { silencedResults }),
   }
 }
 

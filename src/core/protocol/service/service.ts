@@ -4,7 +4,7 @@ import type {
   Request,
   Response,
   RunDocument,
-  RunQuiet,
+  RunSilence,
   Selection,
   ServerType,
 } from '../index.ts'
@@ -255,7 +255,7 @@ export type ConfirmedCheck = {
   /** Faults that were over before they were confirmed, since svc serve watches. */
   readonly blips: number
   /** Why nobody is notified about it, the longest first. Names and reasons only for readers of the details of all types. */
-  readonly quiet: readonly RunQuiet[]
+  readonly silences: readonly RunSilence[]
   readonly incident?: ShownIncident | undefined
 }
 export type ShownIncident = {

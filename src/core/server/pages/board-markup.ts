@@ -15,15 +15,15 @@ import {
   sinceOf,
   victimsOf,
 } from './page-incidents.ts'
-import { type QuietFacts, quietSource } from './page-quiet.ts'
 import { age } from './page-report.ts'
+import { type SilenceFacts, silenceSource } from './page-silences.ts'
 import { instant, lasted } from './page-words.ts'
 
 export type BoardFacts = PageReader & {
   /** The types that it shows. Undefined: all. */
   readonly types: readonly ServerType[] | undefined
   readonly incidents: Incidents | undefined
-  readonly quiet?: QuietFacts | undefined
+  readonly silences?: SilenceFacts | undefined
   readonly reads: (type?: ServerType) => boolean
   readonly at: Date
   /** Its path with its query, which it reloads. */
@@ -54,11 +54,11 @@ export function boardMarkup(all: readonly Card[], facts: BoardFacts): Page {
 <body class="board">
 <header class="${classOf(level) || 'none'}">
 <h1>${level ? `${marks[level]} ` : ''}${(open.length > 1 ? totalOf(open) : sentence?.what) ?? title}</h1>
-<p class="quiet">${types === undefined ? '' : `${types.join(', ')} · `}as of ${time}${user === undefined ? undefined : html` · ${user}`}</p>
+<p class="muted">${types === undefined ? '' : `${types.join(', ')} · `}as of ${time}${user === undefined ? undefined : html` · ${user}`}</p>
 </header>
 <main>
 <p class="stale" role="status">STALE: svc has shown nothing new since ${time}. <a href="${target}">Reload</a></p>
-${listed.map((one) => incidentMarkup(one, now, facts.quiet))}
+${listed.map((one) => incidentMarkup(one, now, facts.silences))}
 ${restMarkup(open.length - listed.length, incidents?.hidden ?? 0)}
 ${open.length === 0 ? causesMarkup(cards, most) : undefined}
 ${hidden && user === undefined && signInHref ? html`<p>States only: <a href="${signInHref}">sign in</a> for names and reasons.</p>` : undefined}
@@ -113,15 +113,15 @@ const conditionWords = [
   ['warning', 'has a warning', 'have a warning'],
 ] as const
 
-function incidentMarkup(one: TroubledMonitor, now: number, quiet: QuietFacts | undefined): Markup {
+function incidentMarkup(one: TroubledMonitor, now: number, silences: SilenceFacts | undefined): Markup {
   const level = isFailingMonitor(one) ? 'fail' : 'warn'
   const victims = victimsOf(one)
   const reach =
     victims > 0
       ? html`<b>${count(victims, 'monitor')} ${victims === 1 ? 'fails' : 'fail'} because of it</b> · `
       : undefined
-  return html`<article class="${level}"><div class="top"><h2>${marks[level]} ${linkOf(one)}</h2><p class="quiet">since ${instant(sinceOf(one), now)} (${lasted(now - sinceOf(one))})</p></div>
-<p class="cause">${isNamed(one) && quietSource(quiet, one) ? html`<b>${quietSource(quiet, one)}</b> · ` : undefined}${reach}${shorten(reasonOf(one), reasonCharacters)}</p></article>
+  return html`<article class="${level}"><div class="top"><h2>${marks[level]} ${linkOf(one)}</h2><p class="muted">since ${instant(sinceOf(one), now)} (${lasted(now - sinceOf(one))})</p></div>
+<p class="cause">${isNamed(one) && silenceSource(silences, one) ? html`<b>${silenceSource(silences, one)}</b> · ` : undefined}${reach}${shorten(reasonOf(one), reasonCharacters)}</p></article>
 `
 }
 

@@ -8,8 +8,8 @@ import { presented } from '../credential.ts'
 import { checkedTypes } from '../health.ts'
 import { type Card, cardsOf } from './cards.ts'
 import type { FrameOfRequest } from './page-frame.ts'
-import { type QuietFacts, quietFacts } from './page-quiet.ts'
 import { prepareMonitor } from './page-report.ts'
+import { type SilenceFacts, silenceFacts } from './page-silences.ts'
 import { soon } from './page-soon.ts'
 import type { MonitorId } from './page-words.ts'
 
@@ -20,7 +20,7 @@ export type PageData = FrameOfRequest & {
   readonly incidents: Incidents | undefined
   /** Whether the caller may read the details of a type. */
   readonly reads: (type?: ServerType) => boolean
-  readonly quiet: QuietFacts
+  readonly silences: SilenceFacts
 }
 
 /** The caller with its credentials. No password or digest: svc would verify it at every reload of the page. */
@@ -60,7 +60,7 @@ export async function pageData(server: ServerContext, context: RequestContext): 
     user,
     signInHref: runtime.facts.store === undefined ? undefined : signInHref(context.request.url),
     at: new Date(),
-    quiet: await quietFacts(server, { call, views, isSignedIn: user !== undefined }),
+    silences: await silenceFacts(server, { call, views, isSignedIn: user !== undefined }),
   }
 }
 

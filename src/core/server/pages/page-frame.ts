@@ -82,14 +82,14 @@ ${menu(frame, place)}
 <header class="${classOf(level) || 'none'}">
 <h1>${heading ?? html`${title}`}</h1>
 ${summary}
-<p class="quiet">${base} · ${time}${reloadEvery === undefined ? undefined : reloads}</p>
+<p class="muted">${base} · ${time}${reloadEvery === undefined ? undefined : reloads}</p>
 </header>
 <main id="main">
 ${notice === undefined ? undefined : html`<p class="refusal" role="alert">${notice}</p>`}
 ${main}
 ${reloadEvery === undefined ? undefined : html`<p class="stale">This page is stale: it is of ${time}. <a href="${frame.reloadAs ?? '/'}">Reload</a></p>`}
 </main>
-<footer class="quiet">
+<footer class="muted">
 <a href="/livez">liveness</a> <a href="/readyz">readiness</a> <a href="/metrics">metrics</a> <a href="/metadata">interface</a>
 </footer>
 </body>

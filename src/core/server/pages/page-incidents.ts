@@ -3,7 +3,7 @@ import type { ServerType } from '../../protocol/index.ts'
 import type { EndedIncident, Incidents, OpenFault, TroubledMonitor, Victim } from '../../protocol/service/service.ts'
 import { html, type Markup, trusted } from '../html.ts'
 import type { Card } from './cards.ts'
-import { type QuietFacts, quietLine } from './page-quiet.ts'
+import { type SilenceFacts, silenceLine } from './page-silences.ts'
 import { instant, instantText, lasted, type MonitorId, monitorKey, monitorLink, monitorName } from './page-words.ts'
 
 /** How many monitors with incidents, checks and victims of one, and incidents that are over, the page lists. */
@@ -155,22 +155,22 @@ type ShownAt = {
   readonly now: number
   /** The monitor whose victims are listed. */
   readonly opened: string | undefined
-  readonly quiet?: QuietFacts | undefined
+  readonly silences?: SilenceFacts | undefined
 }
 
 /** The open incidents, and those that are over. Undefined if there are none. `opened`: whose victims are listed. */
 export function incidentsMarkup(
   { open, hidden, ended, isIsolated }: Incidents,
-  { now, opened, quiet }: ShownAt,
+  { now, opened, silences }: ShownAt,
 ): Markup | undefined {
   if (open.length === 0 && hidden === 0 && ended.length === 0 && isIsolated !== true) return undefined
   const visible = open.slice(0, mostMonitors)
   return html`<section id="incidents">
 <h2>Incidents</h2>
 ${isIsolated ? html`<p class="refusal" role="alert">No witness answers: svc knows nothing of other machines.</p>` : undefined}
-${open.length === 0 ? html`<p class="quiet">None is open${hidden > 0 ? ' that you may read' : ''}.</p>` : visible.map((one) => monitorMarkup(one, { now, opened, quiet }))}
-${open.length > visible.length ? html`<p class="quiet">${open.length - visible.length} more monitors have open incidents: <a href="/metrics">metrics</a> list all of them.</p>` : undefined}
-${hidden > 0 ? html`<p class="quiet">${count(hidden, 'monitor')} of types that you may not read ${hidden === 1 ? 'has' : 'have'} an open incident.</p>` : undefined}
+${open.length === 0 ? html`<p class="muted">None is open${hidden > 0 ? ' that you may read' : ''}.</p>` : visible.map((one) => monitorMarkup(one, { now, opened, silences }))}
+${open.length > visible.length ? html`<p class="muted">${open.length - visible.length} more monitors have open incidents: <a href="/metrics">metrics</a> list all of them.</p>` : undefined}
+${hidden > 0 ? html`<p class="muted">${count(hidden, 'monitor')} of types that you may not read ${hidden === 1 ? 'has' : 'have'} an open incident.</p>` : undefined}
 ${ended.length > 0 ? endedMarkup(ended, now) : undefined}
 </section>
 `
@@ -186,16 +186,16 @@ export function conditionOf(one: TroubledMonitor): 'failing' | 'in doubt' | 'rec
   return isDoubtful(one) ? 'in doubt' : 'warning'
 }
 
-function monitorMarkup(one: TroubledMonitor, { now, opened, quiet }: ShownAt): Markup {
+function monitorMarkup(one: TroubledMonitor, { now, opened, silences }: ShownAt): Markup {
   const { faults } = one
   const level = isFailingMonitor(one) ? 'fail' : 'warn'
   const visible = faults.slice(0, mostFaults)
   const id = idOf(one)
   return html`<article class="${level}"${id === undefined ? undefined : html` id="incident-${id}"`}>
 <div class="top"><h3>${linkOf(one)}</h3><span class="state ${level}">${stateOf(one)}</span></div>
-${isNamed(one) ? quietLine(quiet, one, now) : undefined}
+${isNamed(one) ? silenceLine(silences, one, now) : undefined}
 ${visible.map((fault) => faultMarkup(fault, now))}
-${faults.length > visible.length ? html`<p class="quiet">and ${count(faults.length - visible.length, 'more check')}</p>` : undefined}
+${faults.length > visible.length ? html`<p class="muted">and ${count(faults.length - visible.length, 'more check')}</p>` : undefined}
 ${faults.length === 0 && one.monitor !== undefined ? html`<p>It is healthy again. What depends on it has not recovered yet.</p>` : undefined}
 ${victimsOf(one) === 0 ? undefined : victimsMarkup(one, { id, now, isOpen: id !== undefined && opened === id })}
 </article>
@@ -217,7 +217,7 @@ function stateOf(one: TroubledMonitor): string {
 function faultMarkup(fault: OpenFault, now: number): Markup {
   const { message, since, level } = fault
   return html`<p class="fault ${level === 'failed' ? 'fail' : 'warn'}"><b>${checkOf(fault)}</b> ${shorten(message, messageCharacters)}</p>
-<p class="quiet">since ${instant(since, now)} (${lasted(now - since)}) · ${certaintyOf(fault, now)}</p>
+<p class="muted">since ${instant(since, now)} (${lasted(now - since)}) · ${certaintyOf(fault, now)}</p>
 `
 }
 
@@ -244,10 +244,10 @@ function victimsMarkup(
     ? html`<a href="/">Fold this list</a>`
     : html`<a href="/?victims=${id}#incident-${id}">Keep this list open</a>`
   return html`<details${trusted(isOpen ? ' open' : '')}><summary>${count(all, 'monitor')} ${verb} because of it</summary>
-${victims.length > 0 && id !== undefined ? html`<p class="quiet">${keep}</p>` : undefined}
+${victims.length > 0 && id !== undefined ? html`<p class="muted">${keep}</p>` : undefined}
 <ul class="victims">${victims.slice(0, mostVictims).map((victim) => victimMarkup(victim, now))}</ul>
-${left > 0 ? html`<p class="quiet">and ${left} more</p>` : undefined}
-${hiddenVictims > 0 ? html`<p class="quiet">${hiddenVictims} of types that you may not read</p>` : undefined}
+${left > 0 ? html`<p class="muted">and ${left} more</p>` : undefined}
+${hiddenVictims > 0 ? html`<p class="muted">${hiddenVictims} of types that you may not read</p>` : undefined}
 </details>`
 }
 

@@ -7,9 +7,9 @@ import type { DaysById } from './page-days.ts'
 import { classOf, type FrameOfRequest, framed, type Page } from './page-frame.ts'
 import { headingOf, incidentLevel, incidentsMarkup, incidentTitle, reloadSeconds } from './page-incidents.ts'
 import { type CardList, listedIds, listingsOf } from './page-listing.ts'
-import type { QuietFacts } from './page-quiet.ts'
 import { type ReportId, ranMarkup } from './page-report.ts'
 import { foundIds, isAsked, type Search, searchMarkup, stateName } from './page-search.ts'
+import type { SilenceFacts } from './page-silences.ts'
 import { cardMarkup } from './page-types.ts'
 import type { MonitorId } from './page-words.ts'
 
@@ -33,7 +33,7 @@ export type PageFacts = FrameOfRequest & {
   readonly opened?: readonly string[] | undefined
   /** The days of the monitors that the page lists. Absent: history says nothing now. */
   readonly days?: DaysById | undefined
-  readonly quiet?: QuietFacts | undefined
+  readonly silences?: SilenceFacts | undefined
   /** The types that are not configured. */
   readonly others: readonly ServerType[]
   /** The run whose report is open. */
@@ -61,19 +61,19 @@ export function idsOfPage(
 /** The status page. */
 export function pageMarkup(cards: readonly Card[], facts: PageFacts): Page {
   const now = facts.at.getTime()
-  const { incidents, victims, refusal, report, reads = readsNothing, days, search = {}, quiet } = facts
+  const { incidents, victims, refusal, report, reads = readsNothing, days, search = {}, silences } = facts
   const { notice = refusal && `The check did not run: ${refusal}` } = facts
   const listings = listingsOf(cards, facts)
-  const results = searchMarkup(cards, { search, reads, days, quiet, now })
+  const results = searchMarkup(cards, { search, reads, days, silences, now })
   // Whoever looks for something sees what there is of it, and no other lists.
   const isSearch = results !== undefined && isAsked(search)
   const main = html`${report && ranMarkup(cards, report)}
 ${isSearch ? results : undefined}
-${incidents && incidentsMarkup(incidents, { now, opened: victims, quiet })}
+${incidents && incidentsMarkup(incidents, { now, opened: victims, silences })}
 ${isSearch ? undefined : results}
-${isSearch ? undefined : cards.map((card) => cardMarkup(card, { all: cards, listing: listings.get(card) ?? nothing, reads: reads(card.type), days, report, quiet, now }))}
+${isSearch ? undefined : cards.map((card) => cardMarkup(card, { all: cards, listing: listings.get(card) ?? nothing, reads: reads(card.type), days, report, silences, now }))}
 ${ways(facts.answered[0], facts)}
-${facts.notKept === undefined ? undefined : html`<p class="quiet">${facts.notKept}.</p>`}`
+${facts.notKept === undefined ? undefined : html`<p class="muted">${facts.notKept}.</p>`}`
   const problem = incidents && incidentTitle(incidents, cards, now)
   const title = problem ? `${problem.what}${problem.why}` : headline(cards)
   return framed(main, {
@@ -131,7 +131,7 @@ ${base}/metrics</pre></div>
 </div>
 </details>
 ${isUnconfigured ? html`<p>No server type is configured${answered.length === 0 ? ', and every type answers 503' : ''}. <code>svc monitors discover</code> proposes a configuration for this machine.</p>` : notConfigured(others)}
-${configuration === undefined ? undefined : html`<p class="quiet">Configuration: ${configuration}</p>`}
+${configuration === undefined ? undefined : html`<p class="muted">Configuration: ${configuration}</p>`}
 </section>
 `
 }
@@ -143,4 +143,4 @@ const breakable = (url: string): Markup =>
 const notConfigured = (others: readonly ServerType[]): Markup | undefined =>
   others.length === 0
     ? undefined
-    : html`<p class="quiet">${count(others.length, 'type')} not configured (${others.join(', ')})</p>`
+    : html`<p class="muted">${count(others.length, 'type')} not configured (${others.join(', ')})</p>`

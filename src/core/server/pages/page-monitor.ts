@@ -24,8 +24,8 @@ import {
   reloadSeconds,
 } from './page-incidents.ts'
 import { type PageFacts, worstLevel } from './page-markup.ts'
-import { quietMarkup } from './page-quiet.ts'
 import { latestReport } from './page-report.ts'
+import { silenceMarkup } from './page-silences.ts'
 import { runForm } from './page-types.ts'
 import { instant, instantText, lasted, type MonitorId, monitorKey, monitorName } from './page-words.ts'
 
@@ -100,10 +100,10 @@ export function monitorMarkup(
   const main = html`<p><a href="/">All monitors</a>${id.type === undefined ? undefined : html` › <a href="/#${id.type}">${id.type}</a>`}</p>
 ${away && ownerLine(away, id)}
 ${facts.incidents && causeOf(facts.incidents, id)}
-${incidents && incidentsMarkup(incidents, { now, opened: facts.victims, quiet: facts.quiet })}
-${quietMarkup(facts.quiet, id, { now, hasIncident: incidents !== undefined && incidents.open.length > 0 })}
+${incidents && incidentsMarkup(incidents, { now, opened: facts.victims, silences: facts.silences })}
+${silenceMarkup(facts.silences, id, { now, hasIncident: incidents !== undefined && incidents.open.length > 0 })}
 ${windows.length > 0 ? historyMarkup(windows, now) : undefined}
-${problem === undefined ? undefined : html`<p class="quiet">The history cannot be read: ${problem}</p>`}
+${problem === undefined ? undefined : html`<p class="muted">The history cannot be read: ${problem}</p>`}
 ${latest.length === 0 ? undefined : html`<section><h2>Latest results</h2>${latest.map(({ run, monitor }) => latestReport(run, monitor))}</section>`}`
   return framed(main, {
     ...facts,
@@ -171,7 +171,7 @@ ${whole?.Periods && whole.Periods.length > 0 ? html`<h3>90 days</h3>${barsOf(who
 ${dayWindow?.monitor?.Periods && dayWindow.monitor.Periods.length > 0 ? html`<h3>24 hours</h3>${barsOf(dayWindow.monitor.Periods, { end: now, step: hour, count: 24 })}` : undefined}
 ${worstMarkup(whole, now)}
 ${figuresMarkup(dayWindow?.monitor?.Periods ?? [])}
-${notKept === undefined ? undefined : html`<p class="quiet">${notKept}.</p>`}
+${notKept === undefined ? undefined : html`<p class="muted">${notKept}.</p>`}
 </section>
 `
 }
@@ -187,7 +187,7 @@ function windowRow(
   monitor: MonitorHistory | undefined,
   { now, minutes }: { readonly now: number; readonly minutes: number },
 ): Markup {
-  if (!monitor) return html`<tr><th scope="row">${name}</th><td colspan="3" class="quiet">nothing known yet</td></tr>`
+  if (!monitor) return html`<tr><th scope="row">${name}</th><td colspan="3" class="muted">nothing known yet</td></tr>`
   const { AvailabilityPercent, Down = 0, Unobserved = 0 } = monitor
   const level = Down > 0 ? 'fail' : 'ok'
   const from = monitor.From?.getTime() ?? now
@@ -262,7 +262,7 @@ function figuresMarkup(periods: readonly HistoryPeriod[]): Markup | undefined {
   return html`<h3>Figures of 24 hours</h3>
 <table class="figures"><tr><th scope="col">Check</th><th scope="col">Least</th><th scope="col">Average</th><th scope="col">Most</th><th scope="col">Course</th></tr>
 ${visible.map((points) => figureRow(points, periods.length))}</table>
-${courses.size > visible.length ? html`<p class="quiet">and ${courses.size - visible.length} more: svc history shows them.</p>` : undefined}`
+${courses.size > visible.length ? html`<p class="muted">and ${courses.size - visible.length} more: svc history shows them.</p>` : undefined}`
 }
 
 function figureRow(points: readonly (HistoryFigure & { readonly at: number })[], columns: number): Markup {

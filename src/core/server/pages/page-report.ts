@@ -60,12 +60,12 @@ function runReport({ type }: Card, run: CardRun, { isOpen, reads }: ReportOption
   const id = `${type ?? 'host'}-${mode}`
   return html`<details id="${id}"${trusted(isOpen ? ' open' : '')}><summary>${mode} report: ${whatOf(type, run)} ${stateOf(level)} <span class="when">${age(ageSeconds)}${took(duration)}</span></summary>
 <div class="report">${runFacts(run, id, isOpen)}
-${listed.map((monitor) => monitorReport(monitor, reads ? type : undefined))}${left > 0 ? html`<p class="quiet">${count(left, 'monitor')} not listed, ${count(monitors.length - unhealthy.length, 'healthy monitor')} among them: find them above by their names</p>` : undefined}</div></details>
+${listed.map((monitor) => monitorReport(monitor, reads ? type : undefined))}${left > 0 ? html`<p class="muted">${count(left, 'monitor')} not listed, ${count(monitors.length - unhealthy.length, 'healthy monitor')} among them: find them above by their names</p>` : undefined}</div></details>
 `
 }
 
 const runFacts = ({ correlationId }: CardRun, id: string, isOpen: boolean): Markup =>
-  html`<p class="quiet">${isOpen ? html`<a href="/#${id.split('-')[0] ?? ''}">Close this report</a>` : html`<a href="/?report=${id}#${id}">Keep this report open</a>`}${correlationId === '' ? '' : ` · correlation id ${correlationId}`}</p>`
+  html`<p class="muted">${isOpen ? html`<a href="/#${id.split('-')[0] ?? ''}">Close this report</a>` : html`<a href="/?report=${id}#${id}">Keep this report open</a>`}${correlationId === '' ? '' : ` · correlation id ${correlationId}`}</p>`
 
 /** The last report of one monitor at a depth. */
 export const latestReport = (run: CardRun, monitor: MonitorReading): Markup =>

@@ -4,8 +4,8 @@ import { html, type Markup } from '../html.ts'
 import type { CardMonitor, MonitorAway } from './cards.ts'
 import { type DaysById, daysCells } from './page-days.ts'
 import { classOf, markOf } from './page-frame.ts'
-import { type QuietFacts, quietLine } from './page-quiet.ts'
 import { age, took } from './page-report.ts'
+import { type SilenceFacts, silenceLine } from './page-silences.ts'
 import { monitorLink } from './page-words.ts'
 
 /** For how many checks of one monitor the page explains why it is not healthy. */
@@ -17,7 +17,7 @@ export type RowOptions = {
   /** Whether the reader may read the details of the type, so that its monitors have pages. */
   readonly reads: boolean
   readonly days: DaysById | undefined
-  readonly quiet?: QuietFacts | undefined
+  readonly silences?: SilenceFacts | undefined
   /** Milliseconds since 1970. */
   readonly now: number
   /** The prefix of the name. Absent: none. */
@@ -30,10 +30,10 @@ export const rowsOf = (monitors: readonly CardMonitor[], options: RowOptions): M
 
 export function rowOf(one: CardMonitor, options: RowOptions): Markup {
   const { name, level } = one
-  const { type, reads, days, quiet, now, prefix = '' } = options
+  const { type, reads, days, silences, now, prefix = '' } = options
   const id = { type, monitor: name }
   const label = `${prefix}${type === undefined && name === 'host' ? 'this machine' : name}`
-  return html`<li class="${classOf(level)}">${level ? markOf(level) : html`<span class="mark"></span>`}<span class="name">${reads ? monitorLink(id, label) : label}</span>${daysCells(reads ? days : undefined, id)}<span class="when">${'node' in one ? html`on ${one.node}` : html`${age(one.run.ageSeconds)}${took(one.reading.duration)}`}</span>${'node' in one ? reasonAway(one) : reasonsOf(one.reading.results)}${reads ? quietLine(quiet, id, now) : undefined}</li>
+  return html`<li class="${classOf(level)}">${level ? markOf(level) : html`<span class="mark"></span>`}<span class="name">${reads ? monitorLink(id, label) : label}</span>${daysCells(reads ? days : undefined, id)}<span class="when">${'node' in one ? html`on ${one.node}` : html`${age(one.run.ageSeconds)}${took(one.reading.duration)}`}</span>${'node' in one ? reasonAway(one) : reasonsOf(one.reading.results)}${reads ? silenceLine(silences, id, now) : undefined}</li>
 `
 }
 
@@ -50,5 +50,5 @@ function reasonsOf(results: readonly Reading[]): Markup {
   const causes = bad.filter((result) => !isConsequence(result))
   const listed = (causes.length > 0 ? causes : bad).slice(0, mostReasons)
   const more = bad.length - listed.length
-  return html`${listed.map(whyMarkup)}${more > 0 ? html`<p class="why quiet">and ${more} more</p>` : undefined}`
+  return html`${listed.map(whyMarkup)}${more > 0 ? html`<p class="why muted">and ${more} more</p>` : undefined}`
 }

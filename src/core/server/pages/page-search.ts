@@ -38,7 +38,7 @@ export type SearchOptions = {
   readonly reads: (type?: ServerType) => boolean
 }
 
-type ResultOptions = SearchOptions & Pick<RowOptions, 'days' | 'quiet' | 'now'>
+type ResultOptions = SearchOptions & Pick<RowOptions, 'days' | 'silences' | 'now'>
 
 /** Whether the reader looks for anything. */
 export const isAsked = ({ find = '', state, type }: Search): boolean =>
@@ -99,7 +99,7 @@ function foundMarkup(cards: readonly Card[], { search, reads, ...row }: ResultOp
   const href = (skip: number): string => `/?${queryOf({ ...search, skip })}#find`
   const end = start + listed.length
   const which = all.length <= mostMatches ? '' : `, ${start + 1} to ${end} of them`
-  return html`<p class="quiet" role="status">${count(all.length, 'monitor')}${which}</p>
+  return html`<p class="muted" role="status">${count(all.length, 'monitor')}${which}</p>
 ${listed.length > 0 ? html`<ul class="rows">${listed.map(({ type, one }) => rowOf(one, { ...row, type, reads: true, prefix: type === undefined ? '' : `${type} ` }))}</ul>` : undefined}
 ${all.length > mostMatches ? html`<p>${start > 0 ? html`<a href="${href(start - mostMatches)}">The ${mostMatches} before</a> ` : undefined}${end < all.length ? html`<a href="${href(end)}">The next ${Math.min(mostMatches, all.length - end)}</a>` : undefined}</p>` : undefined}`
 }

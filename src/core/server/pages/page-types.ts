@@ -5,9 +5,9 @@ import type { Card } from './cards.ts'
 import type { DaysById } from './page-days.ts'
 import { classOf, stateOf } from './page-frame.ts'
 import { type CardList, type Fold, nameOfCard } from './page-listing.ts'
-import type { QuietFacts } from './page-quiet.ts'
 import { age, type ReportId, reportsMarkup } from './page-report.ts'
 import { rowsOf } from './page-rows.ts'
+import type { SilenceFacts } from './page-silences.ts'
 
 /** How many lines explain why a type is not healthy, if no monitor does. */
 const mostCauses = 20
@@ -19,7 +19,7 @@ export type CardOptions = {
   readonly reads: boolean
   readonly days: DaysById | undefined
   readonly report: ReportId | undefined
-  readonly quiet: QuietFacts | undefined
+  readonly silences: SilenceFacts | undefined
   /** Milliseconds since 1970. */
   readonly now: number
 }
@@ -32,10 +32,10 @@ export function cardMarkup(card: Card, options: CardOptions): Markup {
   const lines = [...causesOf(card), hostLine(card, options.all)].filter((line) => line !== undefined)
   return html`<section id="${nameOfCard(card)}">
 <div class="top"><h2>${type ?? 'Host'}</h2>${level === undefined && card.away ? undefined : stateOf(level)}<span class="sum">${sumOf(card)}</span>${type === undefined ? undefined : runForm(type)}</div>
-${gap === undefined ? undefined : html`<p class="quiet">${gap}.</p>`}
+${gap === undefined ? undefined : html`<p class="muted">${gap}.</p>`}
 ${lines.length > 0 ? html`<ul class="causes">${lines}</ul>` : undefined}
 ${listing.bad.length > 0 ? rowsOf(listing.bad, row) : undefined}
-${listing.moreBad > 0 ? html`<p class="quiet">and ${listing.moreBad} more: <a href="/?type=${nameOfCard(card)}&amp;state=${listing.bad.at(-1)?.level === 'fail' ? 'unhealthy' : 'warning'}#find">find them</a></p>` : undefined}
+${listing.moreBad > 0 ? html`<p class="muted">and ${listing.moreBad} more: <a href="/?type=${nameOfCard(card)}&amp;state=${listing.bad.at(-1)?.level === 'fail' ? 'unhealthy' : 'warning'}#find">find them</a></p>` : undefined}
 ${listing.folds.map((fold) => foldMarkup(card, fold, options))}
 ${runs.length > 0 ? reportsMarkup(card, { report, reads }) : undefined}
 </section>
@@ -105,8 +105,8 @@ function foldMarkup(card: Card, { level, count: all, listed, isOpen }: Fold, opt
     ? html`<a href="/#${name}">Fold this list</a>`
     : html`<a href="/?open=${name}#${name}">Keep this list open</a>`
   return html`<details${trusted(isOpen ? ' open' : '')}><summary>${what}</summary>
-<p class="quiet">${keep}</p>
+<p class="muted">${keep}</p>
 ${rowsOf(listed, { ...options, type })}
-${left > 0 ? html`<p class="quiet">and ${left} more: <a href="${search}">find them</a></p>` : undefined}
+${left > 0 ? html`<p class="muted">and ${left} more: <a href="${search}">find them</a></p>` : undefined}
 </details>`
 }

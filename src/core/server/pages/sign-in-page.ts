@@ -87,6 +87,6 @@ const form = (target: string, providers: readonly ProviderFacts[]): Markup => ht
 <button class="main">Sign in</button>
 </form>
 ${providers.length > 0 ? html`<h2>Or</h2>${providers.map(({ name, label }) => html`<p><a href="/auth/${encodeURIComponent(name)}?continue=${encodeURIComponent(target)}">Sign in with ${label ?? name}</a></p>`)}` : undefined}
-<p class="quiet">To read the details of health, an account needs a role or the permission <code>health</code>.</p>
+<p class="muted">To read the details of health, an account needs a role or the permission <code>health</code>.</p>
 </section>
 `

@@ -27,10 +27,14 @@ export function auditAdmin(label: string, data: () => Promise<Data>): PastAdmin 
   return {
     audit: {
       list: async ({ events, since, until, ...rest }) => {
-        const { auditEventNames } = await loadAuditEvents()
-        const names = auditEventNames.filter((name) => events?.includes(name))
+        const { storedEvents } = await loadAuditEvents()
         const { audit } = await data()
-        const filter = { ...rest, events: events && names, since: since?.getTime(), until: until?.getTime() }
+        const filter = {
+          ...rest,
+          events: events?.flatMap(storedEvents),
+          since: since?.getTime(),
+          until: until?.getTime(),
+        }
         return (await audit.list(filter)).map(auditFacts)
       },
       head: async () => {

@@ -67,7 +67,7 @@ export async function drillDriver({
         name,
         folds,
         remindMs: Number.POSITIVE_INFINITY,
-        ignoresQuiet: true,
+        ignoresSilences: true,
         accepts: () => true,
       },
     },

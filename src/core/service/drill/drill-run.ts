@@ -198,7 +198,7 @@ class Way {
       rows: rows && this.#watchedRows(rows),
       lookup: (subject) => {
         const state = this.#states.stateOf(subject)
-        return state === undefined || state === 'removed' ? 'unknown' : { subject, state, isQuiet: false }
+        return state === undefined || state === 'removed' ? 'unknown' : { subject, state, isSilenced: false }
       },
       noticeOf: (item) => drillNotice(server, by, item, callback),
       now,

@@ -234,7 +234,7 @@ export class NotifyDriver {
     const open = this.#receivers.get(name)
     if (!open) return
     const marks = isStored && this.#options.rows ? [] : [uncoordinated]
-    // What begins while it is quiet must not be loud for the moment until the silence is there.
+    // What begins during a silence must not be loud for the moment until the silence is there.
     await this.#mute(open)
     if (signal.aborted) return
     // The process may have stood still since it stored the attempt, and another node sends by now.

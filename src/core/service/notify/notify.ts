@@ -6,11 +6,11 @@ import type { Family } from '../../protocol/service/family.ts'
 import type { KeeperLog } from '../../store/index.ts'
 import { isFor, type Mute, type Notice, needsStore, type ReceiverConfig } from '../../watch/notify/index.ts'
 import type { NoticeItem, OutboxRows, Present, StoredRow } from '../../watch/outbox/index.ts'
-import { mutesOf } from '../../watch/quiet/index.ts'
 import { timelineOf } from '../../watch/schedule/index.ts'
+import { mutesOf } from '../../watch/silences/index.ts'
 import type { StoredSubject } from '../../watch/states/index.ts'
 import type { Part } from '../part.ts'
-import type { QuietKeeper } from '../quiet/quiet-keeper.ts'
+import type { SilenceKeeper } from '../silences/silence-keeper.ts'
 import { noticeSubject } from '../watch/notice-subject.ts'
 import type { StatesPart } from '../watch/states.ts'
 import { NotifyDriver, type OpenedReceiver, type ReceiverFigures, type SendingNode } from './notify-driver.ts'
@@ -40,7 +40,7 @@ export function notifyPart({
   version,
   rows,
   states,
-  quiet,
+  silences,
   watching,
   node,
   log = () => {},
@@ -52,7 +52,7 @@ export function notifyPart({
   /** Where rows are stored. Absent without a store. */
   readonly rows: (() => Promise<OutboxRows>) | undefined
   readonly states: StatesPart
-  readonly quiet: QuietKeeper
+  readonly silences: SilenceKeeper
   /** Whether svc may say that it watches. Takes what it has to know of the outbox. */
   readonly watching: Pick<WatchingPart, 'isSteady' | 'followBacklog'>
   readonly log?: KeeperLog | undefined
@@ -69,8 +69,8 @@ export function notifyPart({
     const state = states.stateOf(subject)
     if (state === 'removed') return 'removed'
     if (state) {
-      const { silences, lapsed } = quiet.of(subject, state)
-      return { subject, state, isQuiet: silences.length > 0, lapsedAcks: lapsed }
+      const { silences: own, lapsed } = silences.of(subject, state)
+      return { subject, state, isSilenced: own.length > 0, lapsedAcks: lapsed }
     }
     const { intervals = {} } = states.monitors().get(subject.key) ?? {}
     const every = Object.values(intervals).map((ms) => ms ?? 0)
@@ -138,8 +138,8 @@ export function notifyPart({
             name: one.name,
             folds: isFolding(receiver),
             remindMs: one.remind ?? Number.POSITIVE_INFINITY,
-            // It repeats by itself: silences of its own keep it quiet.
-            ignoresQuiet: one.quiet === 'ignore' || receiver.mute !== undefined,
+            // It repeats by itself: silences of its own mute it.
+            ignoresSilences: one.silences === 'ignore' || receiver.mute !== undefined,
             accepts,
           },
         }
@@ -149,8 +149,8 @@ export function notifyPart({
   let ignoring: ReadonlySet<string> = new Set()
   const mutes = (receiver: string): readonly Mute[] | undefined => {
     if (ignoring.has(receiver)) return []
-    if (!quiet.isComplete) return undefined
-    return mutesOf(quiet.rules, (subject) => noticeSubject(server, subject), quiet.now)
+    if (!silences.isComplete) return undefined
+    return mutesOf(silences.rules, (subject) => noticeSubject(server, subject), silences.now)
   }
   const driver = new NotifyDriver({
     mutes,
@@ -206,9 +206,9 @@ export function notifyPart({
   }
 }
 
-/** The receivers that get everything, quiet or not. */
+/** The receivers that get everything, silenced or not. */
 const ignoringIn = ({ notify = [] }: Config): ReadonlySet<string> =>
-  new Set(notify.filter(({ quiet }) => quiet === 'ignore').map(({ name }) => name))
+  new Set(notify.filter(({ silences }) => silences === 'ignore').map(({ name }) => name))
 
 /** The families of /metrics about notifications. Without receivers there are none. */
 function notifyMetrics(figures: readonly ReceiverFigures[]): readonly Family[] {

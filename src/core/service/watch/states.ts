@@ -10,7 +10,7 @@ import {
 } from '../../checks/engine/index.ts'
 import { documentOf, readMonitor, slugIn } from '../../checks/reports/index.ts'
 import type { Config } from '../../config/index.ts'
-import type { ExecutionMode, RunQuiet } from '../../protocol/index.ts'
+import type { ExecutionMode, RunSilence } from '../../protocol/index.ts'
 import type {
   ConfirmedCheck,
   ConfirmedStates,
@@ -21,7 +21,7 @@ import type {
 } from '../../protocol/service/service.ts'
 import type { KeeperLog } from '../../store/index.ts'
 import { machineKey, nameWithNode, nodeOfKey, type Taken } from '../../watch/nodes/index.ts'
-import type { Silence, StateOfSubject } from '../../watch/quiet/index.ts'
+import type { Silence, StateOfSubject } from '../../watch/silences/index.ts'
 import {
   type Effect,
   lineKey,
@@ -73,7 +73,7 @@ export type StatesPart = Part & {
     times: { readonly beganAt: number; readonly endedAt: number },
   ) => void
   /** `Runtime.confirmed` */
-  readonly confirmed: (views: HealthViews, quiet?: Silencing) => ConfirmedStates
+  readonly confirmed: (views: HealthViews, silencing?: Silencing) => ConfirmedStates
   /** `Runtime.incidents` */
   readonly incidents: (views: HealthViews) => Promise<Incidents>
   /** The worst fault that nodes have confirmed of each monitor, by key. Undefined if the store does not answer soon. */
@@ -184,8 +184,8 @@ export function statesPart(
       const run: RunOfStates = { key, depth, beganAt, endedAt, verdicts: verdictsOf(report) }
       carryOut(states.ran(run, clock.now()))
     },
-    confirmed: (views, quiet) => ({
-      checks: states && clock ? checksFor(states, clock.now(), views, { slugFor: slugOf, quiet }) : [],
+    confirmed: (views, silencing) => ({
+      checks: states && clock ? checksFor(states, clock.now(), views, { slugFor: slugOf, silencing }) : [],
       isIsolated: states?.isIsolated,
     }),
     incidents: async (views) => {
@@ -345,7 +345,10 @@ function* checksFor(
   states: States,
   now: number,
   views: HealthViews,
-  { slugFor, quiet }: { readonly slugFor: (view: SubjectView) => string; readonly quiet: Silencing | undefined },
+  {
+    slugFor,
+    silencing,
+  }: { readonly slugFor: (view: SubjectView) => string; readonly silencing: Silencing | undefined },
 ): Generator<ConfirmedCheck> {
   const victims = new Map<string, Set<string>>()
   for (const { key, incident } of states.incidents()) {
@@ -376,14 +379,14 @@ function* checksFor(
       isSettled: doubt === undefined && reason === undefined,
       doubtSince: doubt && (doubt.failed ?? doubt.warning),
       blips,
-      quiet: quiet ? shownQuiet(silencesFor(view, quiet), views) : [],
+      silences: silencing ? shownSilences(silencesFor(view, silencing), views) : [],
       incident: incident && shownIncident(incident, victims.get(key)?.size ?? 0, views),
     }
   }
 }
 
 /** Silences as a reader may see them. */
-const shownQuiet = (silences: readonly Silence[], views: HealthViews): readonly RunQuiet[] =>
+const shownSilences = (silences: readonly Silence[], views: HealthViews): readonly RunSilence[] =>
   silences.map(({ source, until, by, reason }) => ({
     source,
     until: new Date(until),

@@ -1,4 +1,5 @@
 import { isObject, member } from '../../base/json.ts'
+import { presentPermission } from '../../base/names.ts'
 
 /** Who held which role, from the audit entries (O9). Pure: the entries come in the order of their ids. */
 
@@ -192,7 +193,8 @@ export function holdingIn(text: string | undefined): RecordedRoles | undefined {
   const facts = parsed(text)
   const roles = textsIn(member(facts, 'roles'))
   if (roles === undefined) return undefined
-  return { roles, permissions: textsIn(member(facts, 'permissions')) ?? [], ends: endsIn(member(facts, 'ends')) }
+  const permissions = textsIn(member(facts, 'permissions'))?.map(presentPermission) ?? []
+  return { roles, permissions, ends: endsIn(member(facts, 'ends')) }
 }
 
 /** `[{ kind: 'role', name: 'Deploy', endsAt: '2026-11-28T18:00:00Z' }]`: the grants that end by themselves. */
@@ -203,7 +205,7 @@ function endsIn(value: unknown): Ends {
     const [kind, name, endsAt] = [member(each, 'kind'), member(each, 'name'), member(each, 'endsAt')]
     const at = typeof endsAt === 'number' ? endsAt : typeof endsAt === 'string' ? Date.parse(endsAt) : Number.NaN
     if ((kind === 'role' || kind === 'permission') && typeof name === 'string' && !Number.isNaN(at)) {
-      ends[kind].set(name, at)
+      ends[kind].set(kind === 'permission' ? presentPermission(name) : name, at)
     }
   }
   return ends

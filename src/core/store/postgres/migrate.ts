@@ -17,9 +17,10 @@ import {
   openIdTables,
   ownSchema,
   postgresWords,
-  quietTables,
   readingTables,
   sessionFacts,
+  silencePermission,
+  silenceTables,
 } from '../schema.ts'
 import { codeOf } from './faults.ts'
 
@@ -51,6 +52,18 @@ const sessionFactsOfRows = `
       (SELECT "createdAt" FROM "sessions" WHERE "sessions"."familyId" = "refreshTokens"."familyId" LIMIT 1)
       WHERE "hash" IN (SELECT "hash" FROM "batch") AND "createdAt" IS NULL)
   SELECT max("hash") AS "last" FROM "batch"`
+
+/** The rows that step 14 renames (schema.ts). */
+const silencePermissionOfRows = [
+  `WITH "batch" AS (SELECT DISTINCT "userId" FROM "grants" WHERE "userId" > $1 AND "kind" = 'permission'
+      AND "name" = 'quiet' ORDER BY "userId" LIMIT ${rowsPerBatch}),
+    "renamed" AS (${silencePermission.users} AND "userId" IN (SELECT "userId" FROM "batch"))
+  SELECT max("userId") AS "last" FROM "batch"`,
+  `WITH "batch" AS (SELECT "id" FROM "apiKeys" WHERE "id" > $1 AND "permissions" LIKE '%"quiet"%'
+      ORDER BY "id" LIMIT ${rowsPerBatch}),
+    "renamed" AS (${silencePermission.keys} AND "id" IN (SELECT "id" FROM "batch"))
+  SELECT max("id") AS "last" FROM "batch"`,
+]
 
 /** The parts of a step by its statements: columns, tables and indexes. Its UPDATE statements are made in `batches` instead. */
 function online(text: string, batches: readonly string[] = []): OnlineStep {
@@ -88,9 +101,10 @@ export const postgresMigrations: readonly Step[] = [
   online(sessionFacts(postgresWords), [sessionFactsOfRows]),
   digestTables(postgresWords),
   openIdTables(postgresWords),
-  quietTables(postgresWords),
+  silenceTables(postgresWords),
   online(grantEnds(postgresWords)),
   online(auditSeals(postgresWords)),
+  online(`${silencePermission.users};\n${silencePermission.keys};`, silencePermissionOfRows),
 ]
 
 const textOf = (step: Step): string => (typeof step === 'string' ? step : step.text)

@@ -60,7 +60,7 @@ async function inWindow(db: Db, upper: number | undefined, filter: AuditFilter) 
   let rows = below(inOrder(db)).select(columns)
   if (last !== undefined) rows = rows.where('id', '>=', last.id)
   const { events, since, until, user, role } = filter
-  if (events !== undefined) rows = rows.where('event', 'in', [...events])
+  if (events !== undefined) rows = rows.where('event', 'in', events as readonly AuditEvent[])
   if (role !== undefined) rows = rows.where('event', 'in', ofRoles)
   if (since !== undefined) rows = rows.where('at', '>=', since)
   if (until !== undefined) rows = rows.where('at', '<=', until)

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { isStoreFailure } from '../../base/errors.ts'
+import { presentPermission } from '../../base/names.ts'
 import type { Actor, Data, EndingGrant, User } from '../data.ts'
 import { later } from '../dialect.ts'
 import { hasEnded, mostNoticeMs, noticeAt } from '../grants.ts'
@@ -177,7 +178,7 @@ export function noticesOver(
       )
       return rows.flatMap(({ endsAt, ...row }): readonly EndingGrant[] => {
         if (endsAt === undefined || (noticeAt({ ...row, endsAt }) ?? Number.POSITIVE_INFINITY) > at) return []
-        return [{ ...row, endsAt }]
+        return [{ ...row, name: row.kind === 'permission' ? presentPermission(row.name) : row.name, endsAt }]
       })
     },
     claimNotice: (grant) =>

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type Selectable, sql } from 'kysely'
 import { Fault, invalidField } from '../../base/errors.ts'
+import { presentPermission } from '../../base/names.ts'
 import type { Data, KeyRow, User } from '../data.ts'
 import { compiledOnce } from '../dialect.ts'
 import { adminGrant, keyEnd } from '../grants.ts'
@@ -79,7 +80,7 @@ function outlivesAdmin({ userName, grants }: User): Fault {
 const keyOf = ({ roles, permissions, ...row }: Selectable<Tables['apiKeys']>): KeyRow => ({
   ...row,
   roles: names(roles),
-  permissions: names(permissions),
+  permissions: names(permissions)?.map(presentPermission),
 })
 
 const names = (json: string | undefined): readonly string[] | undefined =>

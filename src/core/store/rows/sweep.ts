@@ -7,9 +7,9 @@ import type { Db, Tables } from '../tables.ts'
 import { noncesKeptMs } from './digest.ts'
 import type { GrantKeeper } from './grants.ts'
 import { heartbeatsKeptMs } from './heartbeats.ts'
-import { quietsKeptMs } from './quiets.ts'
 import { readingsKeptMs } from './readings.ts'
 import { eraseSealed } from './sessions.ts'
+import { silencesKeptMs } from './silences.ts'
 
 /** Rows per transaction: others wait no longer than for any other change. */
 const batch = 500
@@ -54,7 +54,7 @@ const removable: readonly Rows[] = [
   { table: 'claimedRoles', key: 'familyId', where: (at) => sql`"endsAt" <= ${at}` },
   { table: 'usedStates', key: 'state', where: (at) => sql`"endsAt" <= ${at}` },
   { table: 'digestNonces', key: 'nonce', where: (at) => sql`"madeAt" < ${at - noncesKeptMs}` },
-  { table: 'quiets', key: 'id', where: (at) => sql`"endsAt" < ${at - quietsKeptMs}` },
+  { table: 'quiets', key: 'id', where: (at) => sql`"endsAt" < ${at - silencesKeptMs}` },
   { table: 'heartbeats', key: 'name', where: (at) => sql`"at" < ${at - heartbeatsKeptMs}` },
   { table: 'readings', key: 'series', where: (at) => sql`("at" < ${at - readingsKeptMs} OR "at" > ${at + dayMs})` },
   {

@@ -1,4 +1,5 @@
 import type { Updateable } from 'kysely'
+import { presentPermission } from '../../base/names.ts'
 import type { Grant, Holdings, User } from '../data.ts'
 import { compiledOnce, type Rows } from '../dialect.ts'
 import { admin, holdingsOf } from '../grants.ts'
@@ -67,7 +68,7 @@ export const grantOf = ({ grantKind, grantName, ...row }: UserRowWithGrant): Gra
   grantKind && grantName
     ? {
         kind: grantKind,
-        name: grantName,
+        name: grantKind === 'permission' ? presentPermission(grantName) : grantName,
         endsAt: row.grantEndsAt,
         grantedAt: row.grantedAt,
         grantedBy: row.grantedBy,

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { Fault } from '../../base/errors.ts'
-import { adminWarning } from '../../base/names.ts'
+import { adminWarning, storedPermissions } from '../../base/names.ts'
 import type { Actor, Data, DigestSecret, Grant, User, UserToAdd } from '../data.ts'
 import { compiledOnce, later } from '../dialect.ts'
 import { adminGrant, afterEdits, endsAdmin, type Giving, grantEdits, isNoChange, newGrants } from '../grants.ts'
@@ -31,12 +31,13 @@ async function insertGrants(tx: Db, userId: string, grants: readonly Grant[]): P
   for (const grant of grants) await later(tx, tx.insertInto('grants').values({ userId, ...grant }))
 }
 
-/** The stored row of a grant. */
-const ofGrant = (userId: string, { kind, name }: Grant) => ({ userId, kind, name })
+/** The names of the stored rows of a grant. */
+const storedNames = ({ kind, name }: Grant): readonly string[] =>
+  kind === 'permission' ? storedPermissions(name) : [name]
 
 async function removeGrants(tx: Db, userId: string, grants: readonly Grant[]): Promise<void> {
   for (const kind of ['role', 'permission'] as const) {
-    const names = grants.filter((grant) => grant.kind === kind).map(({ name }) => name)
+    const names = grants.filter((grant) => grant.kind === kind).flatMap(storedNames)
     if (names.length === 0) continue
     const rows = tx.deleteFrom('grants').where('userId', '=', userId).where('kind', '=', kind)
     await later(tx, rows.where('name', 'in', names))
@@ -51,11 +52,8 @@ async function setEnds(
 ): Promise<void> {
   const { endsAt = null, grantedAt = null, grantedBy = null, reason = null } = set
   for (const grant of grants) {
-    const row = tx.updateTable('grants').set({ endsAt, grantedAt, grantedBy, reason })
-    await later(
-      tx,
-      row.where((eb) => eb.and(ofGrant(userId, grant))),
-    )
+    const rows = tx.updateTable('grants').set({ endsAt, grantedAt, grantedBy, reason }).where('userId', '=', userId)
+    await later(tx, rows.where('kind', '=', grant.kind).where('name', 'in', storedNames(grant)))
   }
 }
 

@@ -41,6 +41,9 @@ const lacking = (one: string, other: string, rows: string, same: string, name: s
 
 const [before, after] = ['main', 'restored']
 const grantsOf = (kind: string): string => `(SELECT * FROM SCHEMA."grants" WHERE "kind" = '${kind}')`
+/** The present name of a grant: the schema of the previous store may be older (step 14). */
+const nameOf = (grant: string): string =>
+  `CASE WHEN ${grant}."kind" = 'permission' AND ${grant}."name" = 'quiet' THEN 'silence' ELSE ${grant}."name" END`
 
 /** In the restored store, whose schema is the newest: a grant that has not ended. */
 const isHeld = (grant: string): string => `(${grant}."endsAt" IS NULL OR ${grant}."endsAt" > unixepoch() * 1000)`
@@ -51,17 +54,17 @@ export const enabledAdmin = `SELECT 1 FROM restored."users" u JOIN restored."gra
 
 /** Grants of one kind that the one has and the other lacks. */
 const grants = (one: string, other: string, kind: 'role' | 'permission'): string =>
-  `SELECT u."userName" AS "userName", x."name" AS "name" FROM ${grantsOf(kind).replace('SCHEMA', one)} x
+  `SELECT u."userName" AS "userName", ${nameOf('x')} AS "name" FROM ${grantsOf(kind).replace('SCHEMA', one)} x
    JOIN ${one}."users" u ON u."id" = x."userId"
    WHERE NOT EXISTS (SELECT 1 FROM ${other}."grants" y
-     WHERE y."userId" = x."userId" AND y."kind" = x."kind" AND y."name" = x."name")
+     WHERE y."userId" = x."userId" AND y."kind" = x."kind" AND ${nameOf('y')} = ${nameOf('x')})
      ${one === after ? `AND ${isHeld('x')}` : ''}
    ORDER BY u."nameKey", x."seq"`
 
 /** Grants of one kind in both stores whose ends differ. */
 const otherEnds = (kind: 'role' | 'permission'): string =>
   `SELECT u."userName" AS "userName", x."name" AS "name" FROM ${after}."grants" x
-   JOIN ${before}."grants" y ON y."userId" = x."userId" AND y."kind" = x."kind" AND y."name" = x."name"
+   JOIN ${before}."grants" y ON y."userId" = x."userId" AND y."kind" = x."kind" AND ${nameOf('y')} = ${nameOf('x')}
    JOIN ${after}."users" u ON u."id" = x."userId"
    WHERE x."kind" = '${kind}' AND y."endsAt" IS NOT x."endsAt" ORDER BY u."nameKey", x."seq"`
 

@@ -106,11 +106,11 @@ export type DrillTrace = {
 
 /** Notifications about these subjects wait at a receiver that repeats by itself. Instants are milliseconds since 1970. */
 export type Mute = {
-  /** The id of the quiet or of the acknowledgement. */
+  /** The id of the silence or of the acknowledgement. */
   readonly id: string
-  readonly what: 'quiet' | 'ack'
+  readonly what: 'silence' | 'ack'
   /**
-   * Its scope: monitors by a pattern as in `quiet:` of svc.yaml, compared as `isMonitor` does (`Sql/*`,
+   * Its scope: monitors by a pattern as in `silences:` of svc.yaml, compared as `isMonitor` does (`Sql/*`,
    * `postgres orders`), or exactly one subject. Patterns never cover what svc reports about its own receivers.
    */
   readonly targets: readonly ({ readonly pattern: string } | { readonly subject: NoticeSubject })[]

@@ -42,11 +42,11 @@ export const notifySettings = {
     default: 'full',
     doc: '`classes`: only the class of the fault, without messages, which may contain names and addresses of servers',
   },
-  quiet: {
+  silences: {
     type: 'choice',
     values: ['honor', 'ignore'],
     default: 'honor',
-    doc: '`ignore`: also send what `quiet:` silences',
+    doc: '`ignore`: also send what `silences:` silences',
   },
   volatile: {
     type: 'flag',

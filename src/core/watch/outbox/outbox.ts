@@ -518,7 +518,7 @@ export class Outbox {
     const { incident } = present.state
     if (!due || !incident) {
       // Silenced before anybody was told: its end is no news either.
-      if (present.isQuiet && row.need && !row.last && !row.attempt)
+      if (present.isSilenced && row.need && !row.last && !row.attempt)
         this.#change(address, id, (own) => ({ ...own, need: undefined }))
       return undefined
     }
@@ -684,7 +684,7 @@ export class Outbox {
           }
     const level = incident ? 'failed' : 'ok'
     const message = incident ? text : 'it accepts messages again'
-    return { subject, state: { level, message, depth: 'Basic', incident }, isQuiet: false, needsNoVerdict: true }
+    return { subject, state: { level, message, depth: 'Basic', incident }, isSilenced: false, needsNoVerdict: true }
   }
 
   /** The incident of a receiver stands until the receiver accepts something, also after a restart. */

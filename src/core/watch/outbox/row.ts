@@ -70,7 +70,7 @@ export type Present = {
   readonly subject: StoredSubject
   readonly state: Pick<SubjectState, 'level' | 'incident' | 'latest' | 'doubt' | 'depth' | 'fault' | 'message'>
   /** Somebody silenced it: only ends are sent. */
-  readonly isQuiet: boolean
+  readonly isSilenced: boolean
   /**
    * The acknowledgements, by their ids, that ended because the fault is no longer the same: whoever was told before has to
    * know.
@@ -89,8 +89,8 @@ export type ReceiverRules = {
   readonly remindMs: number
   /** Whether it is told of this subject at this level. What it was told once, it is told to the end. */
   readonly accepts: (subject: StoredSubject, level: 'warning' | 'failed') => boolean
-  /** Whether it is told what is quiet. */
-  readonly ignoresQuiet?: boolean | undefined
+  /** Whether it is told what is silenced. */
+  readonly ignoresSilences?: boolean | undefined
 }
 
 /** The message about an incident that stands. */
@@ -217,7 +217,7 @@ export function isWell({ state: { level, latest, doubt } }: Present, sinceAt: nu
 export function dueFor(present: Present, row: OutboxRow, receiver: ReceiverRules, now: number): DueMessage | undefined {
   const { incident, latest } = present.state
   if (!incident || incident.cause !== undefined) return undefined
-  if (present.isQuiet && !receiver.ignoresQuiet) return undefined
+  if (present.isSilenced && !receiver.ignoresSilences) return undefined
   const { last, attempt } = row
   if (!last && !attempt && !present.needsNoVerdict && !receiver.accepts(present.subject, incident.level))
     return undefined

@@ -17,7 +17,7 @@ export type Matcher = {
   readonly isEqual: boolean
 }
 
-/** How svc reports a receiver that fails. No quiet covers that, and no monitor has this check. */
+/** How svc reports a receiver that fails. No silence covers that, and no monitor has this check. */
 const ownReports = { monitor: 'svc', check: 'receiver' } as const
 /** How many characters of a pattern are used: more than a type and a name have. */
 const maxPattern = 1_000

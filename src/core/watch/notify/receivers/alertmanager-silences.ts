@@ -67,6 +67,7 @@ export type OwnSilence = {
   readonly startsAt: number
   readonly endsAt: number
   readonly createdBy: string
+  /** With the mark as this version writes it. */
   readonly comment: string
   readonly ref: string
   /** The end that svc has set; undefined once svc has ended it. */
@@ -195,7 +196,7 @@ export class Silences {
     for (const { ref, mute } of ended) {
       for (const member of group) member.endedByHand.add(ref)
       this.#options.warn(
-        `the silence of the ${mute.what} ${sanitize(mute.id, 128)} was ended by hand at ${peer.origin}: svc does not make it again`,
+        `the silence of Alertmanager for the ${mute.what} ${sanitize(mute.id, 128)} was ended by hand at ${peer.origin}: svc does not make it again`,
       )
     }
     let problem: string | undefined
@@ -381,20 +382,28 @@ const endText = /, (?:until (\d{4,6}-\d\d-\d\dT\d\d:\d\d:\d\dZ)|ended by svc)\)$
 const marked = (comment: string, end: number | undefined): string =>
   comment.replace(endText, end === undefined ? ', ended by svc)' : `, until ${timeText(end)})`)
 
-/** The content of the mark of this server, if its hash is that of these matchers. */
+/** The mark of this server in a comment, if its hash is that of these matchers, and the comment with its present form. */
 function markIn(
   comment: string,
   matchers: readonly Matcher[],
   server: string,
-): Pick<OwnSilence, 'ref' | 'setEnd'> | undefined {
+): Pick<OwnSilence, 'ref' | 'setEnd' | 'comment'> | undefined {
   const prefix = `(svc ${nameOf(server)}: `
   const start = comment.lastIndexOf(prefix)
   if (start < 0) return undefined
-  const [, what = '', id = '', ref = ''] =
-    /^(quiet|ack) ([^\s,]{1,140}), ([0-9a-f]{12}), /.exec(comment.slice(start + prefix.length)) ?? []
+  const at = start + prefix.length
+  const [read = '', written = '', id = '', writtenRef = ''] =
+    /^(silence|quiet|ack) ([^\s,]{1,140}), ([0-9a-f]{12}), /.exec(comment.slice(at)) ?? []
   const end = endText.exec(comment)
-  if (end === null || ref !== refOf(server, what, id, matchers)) return undefined
-  return { ref, setEnd: end[1] === undefined ? undefined : Date.parse(end[1]) }
+  if (end === null || writtenRef !== refOf(server, written, id, matchers)) return undefined
+  // Earlier versions wrote another word. The next change of the silence writes the present one.
+  const what = written === 'quiet' ? 'silence' : written
+  const ref = refOf(server, what, id, matchers)
+  return {
+    ref,
+    setEnd: end[1] === undefined ? undefined : Date.parse(end[1]),
+    comment: `${comment.slice(0, at)}${what} ${id}, ${ref}, ${comment.slice(at + read.length)}`,
+  }
 }
 
 // The API.
@@ -416,7 +425,7 @@ export function readSilences(body: string, server: string): readonly OwnSilence[
     const mark = markIn(comment, matchers, server)
     const by = typeof createdBy === 'string' ? createdBy : ''
     const [begin = 0, end = 0] = times
-    return mark ? [{ id, state, matchers, startsAt: begin, endsAt: end, createdBy: by, comment, ...mark }] : []
+    return mark ? [{ id, state, matchers, startsAt: begin, endsAt: end, createdBy: by, ...mark }] : []
   })
 }
 

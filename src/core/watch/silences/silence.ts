@@ -1,0 +1,97 @@
+import type { StoredSubject } from '../states/index.ts'
+import { ackEnding, isAcknowledged, type StateOfSubject } from './acknowledge.ts'
+import { coveringIn } from './covering.ts'
+import type { SilenceRules } from './rules.ts'
+import type { Acknowledgement, Silence, StoredSilence } from './types.ts'
+
+/** A monitor by its names. */
+type MonitorName = Pick<StoredSubject, 'type' | 'monitor'>
+
+/** Whether an entry is in force: not before it begins, nor after it ends. */
+export const isInForce = ({ from, until, ended }: StoredSilence, now: number): boolean =>
+  ended === undefined && from <= now && now < until
+
+/**
+ * Why notifications about one of these monitors wait, whatever its state: the longest silence of each source, the longest
+ * first. `rules` must not change: what covers a monitor is remembered for them.
+ */
+export function silencesOfMonitors(
+  monitors: readonly MonitorName[],
+  rules: SilenceRules,
+  now: number,
+): readonly Silence[] {
+  const covering = monitors.map(coveringIn(rules))
+  let byClock: Silence | undefined
+  for (const windows of covering.flatMap((one) => one.clock)) {
+    const until = windows.at(now)?.until ?? 0
+    if (until > (byClock?.until ?? 0)) byClock = { source: 'clock', until, reason: windows.rule.reason }
+  }
+  let byHand: Silence | undefined
+  for (const entry of covering.flatMap((one) => one.byHand)) {
+    if (!isInForce(entry, now) || entry.until <= (byHand?.until ?? 0)) continue
+    const { id, until, by, reason } = entry
+    byHand = { source: 'hand', id, until, by, reason }
+  }
+  return [byClock ?? [], byHand ?? []].flat().toSorted((one, other) => other.until - one.until)
+}
+
+/**
+ * Why notifications about a subject wait at a time: the longest silence first. What fails because of a silenced monitor is
+ * silenced as well. Says nothing about states: whoever requests them gets them as they are.
+ */
+export function silencesOf(
+  subject: StoredSubject,
+  state: StateOfSubject,
+  rules: SilenceRules,
+  now: number,
+): readonly Silence[] {
+  const cause = state === 'removed' ? undefined : state?.incident?.cause
+  const silences = silencesOfMonitors(cause ? [subject, cause] : [subject], rules, now)
+  const acks = rules.entries.flatMap((entry): readonly Silence[] => {
+    if (entry.what !== 'ack' || !isInForce(entry, now) || !isAbout(entry, subject)) return []
+    if (ackEnding(entry, state) !== undefined) return []
+    const { id, until, by, reason } = entry
+    return [{ source: 'ack', id, until, by, reason }]
+  })
+  return acks.length === 0 ? silences : [...silences, ...acks].toSorted((one, other) => other.until - one.until)
+}
+
+const isAbout = ({ subject: { key, check, item } }: Acknowledgement, subject: StoredSubject): boolean =>
+  key === subject.key && check === subject.check && item === subject.item
+
+/** A result of a run, whether it is confirmed or not. */
+export type ResultOfRun = Pick<StoredSubject, 'type' | 'monitor' | 'check' | 'item'> & {
+  readonly level: 'warning' | 'failed'
+  readonly fault?: string | undefined
+  /** The one monitor because of which it did not run. */
+  readonly cause?: MonitorName | undefined
+}
+
+/** Why notifications about what a run shows would wait: the longest silence first. */
+export function silencesOfResult(result: ResultOfRun, rules: SilenceRules, now: number): readonly Silence[] {
+  const { type, monitor, check, item, cause } = result
+  const silences = silencesOfMonitors(cause ? [result, cause] : [result], rules, now)
+  const acks = rules.entries.flatMap((entry): readonly Silence[] => {
+    if (entry.what !== 'ack' || !isInForce(entry, now) || !isAcknowledged(entry, result)) return []
+    const { subject, id, until, by, reason } = entry
+    const isOther =
+      subject.type !== type ||
+      subject.monitor !== monitor ||
+      subject.check !== check ||
+      (subject.item !== undefined && subject.item !== item)
+    return isOther ? [] : [{ source: 'ack', id, until, by, reason }]
+  })
+  return [...silences, ...acks].toSorted((one, other) => other.until - one.until)
+}
+
+/** The acknowledgements in force that no longer apply, with the reason. */
+export const acksThatEnd = (
+  entries: readonly StoredSilence[],
+  stateOf: (subject: StoredSubject) => StateOfSubject,
+  now: number,
+): readonly { readonly entry: Acknowledgement; readonly why: NonNullable<ReturnType<typeof ackEnding>> }[] =>
+  entries.flatMap((entry) => {
+    if (entry.what !== 'ack' || !isInForce(entry, now)) return []
+    const why = ackEnding(entry, stateOf(entry.subject))
+    return why === undefined ? [] : [{ entry, why }]
+  })

@@ -1,2 +1,0 @@
-// Those tests with a store on PostgreSQL.
-import './quiets.test.ts'

@@ -1,0 +1,2 @@
+// Those tests with a store on PostgreSQL.
+import './renamed-permission.test.ts'
