@@ -12,6 +12,7 @@ import { type Metadata, status } from '@grpc/grpc-js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { servingStatus } from '../../../src/core/checks/kinds/grpc/connection.ts'
 import grpc from '../../../src/core/checks/kinds/grpc/index.ts'
+import { finds, findsOnly } from '../../support/engine/finds.ts'
 import { checked, type RunKindOptions, runKind, secret } from '../../support/engine/run-kind.ts'
 import {
   type Behaviour,
@@ -139,11 +140,11 @@ describe('grpc health', () => {
       ['health', 'ok'],
       ['latency', 'ok'],
     ])
-    expect(checked(results, 'health')).toMatchObject({
-      message: `${host}:${server.port} answers SERVING`,
-      address: `${host}:${server.port}`,
-    })
-    expect(checked(results, 'latency').measurement).toMatchObject({ unit: 'milliseconds', limit: 5_000 })
+    await finds(
+      results,
+      [`health: ${host}:${server.port} answers SERVING`, { address: `${host}:${server.port}` }],
+      ['latency', { measurement: { unit: 'milliseconds', limit: 5_000 } }],
+    )
     expect(await settled(listening)).toBe(listening)
   })
 
@@ -171,17 +172,16 @@ describe('grpc health', () => {
 
   test('a healthy server is not asked about itself when services are named', async () => {
     await using server = await healthServer({ '': 'NOT_SERVING', a: 'SERVING' })
-    expect(checked(await look(server.port, { services: ['a'] }), 'health').status).toBe('ok')
-    expect(checked(await look(server.port), 'health').message).toMatch(/ answers NOT_SERVING$/)
+    await finds(look(server.port, { services: ['a'] }), 'health ok')
+    await finds(look(server.port), ['health', / answers NOT_SERVING$/])
   })
 
   test('a server without a status of its own is reported with the setting to add', async () => {
     await using server = await healthServer({ a: 'SERVING' })
-    const result = checked(await look(server.port), 'health')
-    expect(result).toMatchObject({ status: 'failed', fault: 'data' })
-    expect(result.message).toContain(
+    await finds(look(server.port), [
+      'health failed (data)',
       'has no status for the server as a whole: list its services in services (NOT_FOUND',
-    )
+    ])
   })
 
   test.each([
@@ -195,9 +195,7 @@ describe('grpc health', () => {
     [42, 'protocol', 'failed to answer (status 42: "why")'],
   ])('grpc-status %i is %s', async (code, fault, text) => {
     await using server = await checkServer(() => ({ code, details: 'why' }))
-    const result = checked(await look(server.port), 'health')
-    expect(result).toMatchObject({ status: 'failed', fault })
-    expect(result.message).toBe(`${host}:${server.port} ${text}`)
+    await finds(look(server.port), [`health failed: ${host}:${server.port} ${text}`, { fault }])
   })
 
   test('grpc-message is decoded, and never reaches a terminal unescaped', async () => {
@@ -211,10 +209,12 @@ describe('grpc health', () => {
 
   test('a late answer fails in latency, and in connect where that is late', async () => {
     await using server = await healthServer({ '': 'SERVING' })
-    const results = await look(server.port, { latency: { limit: 0 } })
-    expect(checked(results, 'health').status).toBe('ok')
-    expect(checked(results, 'latency')).toMatchObject({ status: 'failed', fault: 'threshold' })
-    expect(checked(results, 'connect')).toMatchObject({ status: 'failed', fault: 'threshold' })
+    await finds(
+      look(server.port, { latency: { limit: 0 } }),
+      'health ok',
+      'latency failed (threshold)',
+      'connect failed (threshold)',
+    )
   })
 })
 
@@ -234,23 +234,23 @@ describe('grpc metadata', () => {
       'refuses the token of this monitor (UNAUTHENTICATED: "["Bearer [secret]",null,"blue"',
     )
     expect(JSON.stringify(results)).not.toContain(token)
-    const bare = checked(await look(server.port, { token: secret(token), tokenHeader: 'X-Key' }), 'health')
-    expect(bare.message).toContain('[null,"[secret]",null,')
+    await finds(look(server.port, { token: secret(token), tokenHeader: 'X-Key' }), 'health: …[null,"[secret]",null,…')
   })
 
   test('a server that accepts the token serves', async () => {
     await using server = await checkServer((metadata) =>
       metadata.getMap()['authorization'] === `Bearer ${token}` ? undefined : { code: 16, details: 'no' },
     )
-    expect(checked(await look(server.port, { token: secret(token) }), 'health').status).toBe('ok')
-    expect(checked(await look(server.port, { token: secret('other') }), 'health').fault).toBe('auth')
+    await finds(look(server.port, { token: secret(token) }), 'health ok')
+    await finds(look(server.port, { token: secret('other') }), 'health (auth)')
   })
 
   test('a token that no header can contain is reported, and not sent', async () => {
     await using server = await checkServer(echoes)
-    const results = await look(server.port, { token: secret('two\nlines') })
-    expect(results).toEqual([expect.objectContaining({ check: 'connect', status: 'failed', fault: 'data' })])
-    expect(results[0]?.message).toBe('the token contains a character that a header does not allow')
+    await findsOnly(
+      look(server.port, { token: secret('two\nlines') }),
+      'connect failed (data): the token contains a character that a header does not allow',
+    )
   })
 
   test.each<[Settings, string]>([
@@ -284,16 +284,17 @@ suiteWith(opensslMissing(), 'grpc over TLS', () => {
       ['health', 'ok'],
       ['latency', 'ok'],
     ])
-    expect(checked(results, 'connect').message).toMatch(/ opened an HTTP\/2 connection over TLSv1\.3 in /)
-    expect(checked(results, 'certificate')).toMatchObject({ measurement: { unit: 'days', warn: 20, limit: 3 } })
+    await finds(
+      results,
+      ['connect', / opened an HTTP\/2 connection over TLSv1\.3 in /],
+      ['certificate', { measurement: { unit: 'days', warn: 20, limit: 3 } }],
+    )
     expect(await settled(listening)).toBe(listening)
   })
 
   test('a certificate that expires soon warns, and the server is called nevertheless', async () => {
     await using server = await healthServer({ '': 'SERVING' }, made.fiveDays)
-    const results = await look(server.port, trusted())
-    expect(checked(results, 'certificate').status).toBe('warning')
-    expect(checked(results, 'health').status).toBe('ok')
+    await finds(look(server.port, trusted()), 'certificate warning', 'health ok')
   })
 
   test.each([
@@ -307,14 +308,14 @@ suiteWith(opensslMissing(), 'grpc over TLS', () => {
       return undefined
     }, made[name])
     const results = await look(server.port, { ...trusted(), token: secret('correct-horse-9') })
-    expect(results).toEqual([expect.objectContaining({ check: 'connect', status: 'failed', fault: 'tls' })])
+    await findsOnly(results, 'connect failed (tls)')
     expect(results[0]?.message).toContain(text)
     expect(calls).toBe(0)
   })
 
   test('verify: false calls a server whose certificate is not trusted', async () => {
     await using server = await healthServer({ '': 'SERVING' }, made.selfSigned)
-    expect(checked(await look(server.port, { tls: true, verify: false }), 'health').status).toBe('ok')
+    await finds(look(server.port, { tls: true, verify: false }), 'health ok')
   })
 
   test('without tls a server that requires it is distinguished from one that is not gRPC', async () => {
@@ -368,9 +369,7 @@ describe('grpc connection', () => {
     ],
   ])('%s is a separate failure', async (_, behave, text) => {
     await using server = await peer(behave)
-    const results = await look(server.port)
-    expect(results).toEqual([expect.objectContaining({ check: 'connect', status: 'failed', fault: 'protocol' })])
-    expect(results[0]?.message).toContain(`${host}:${server.port} ${text}`)
+    await findsOnly(look(server.port), `connect failed (protocol): …${host}:${server.port} ${text}…`)
     expect(await settled(listening)).toBe(listening)
   })
 
@@ -397,9 +396,9 @@ describe('grpc connection', () => {
 describe('grpc answers that are incomplete', () => {
   test('a complete answer of the same peer is ok', async () => {
     await using server = await http2Server(says({ body: serving }))
-    expect(checked(await look(server.port), 'health').status).toBe('ok')
+    await finds(look(server.port), 'health ok')
     await using later = await http2Server(says({ body: message([0x1a, 2, 7, 7, 8, 1]) }))
-    expect(checked(await look(later.port), 'health').status).toBe('ok')
+    await finds(look(later.port), 'health ok')
   })
 
   test.each<[string, Reply, string, string]>([
@@ -523,9 +522,7 @@ describe('grpc answers that are incomplete', () => {
     ]
     for (const cut of cuts) {
       await using server = await peer(frames(cut))
-      const result = checked(await look(server.port), 'health')
-      expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
-      expect(result.message).toContain('closed the connection instead of answering')
+      await finds(look(server.port), 'health failed (protocol): …closed the connection instead of answering…')
     }
   })
 
@@ -551,7 +548,7 @@ describe('grpc answers that are incomplete', () => {
       frame(type.headers, 5, 1, packedTrailers),
     ])
     await using server = await peer(frames((socket) => void socket.write(whole)))
-    expect(checked(await look(server.port), 'health').status).toBe('ok')
+    await finds(look(server.port), 'health ok')
   })
 })
 
@@ -653,9 +650,7 @@ describe('grpc hostile peers', () => {
     ],
   ])('a server that answers %s is a timeout, and leaves nothing open', async (_, behave) => {
     await using server = await peer(frames(behave))
-    const results = await look(server.port, {}, { timeoutMs: 400 })
-    expect(checked(results, 'connect').status).toBe('ok')
-    expect(checked(results, 'health')).toMatchObject({ status: 'failed', fault: 'timeout' })
+    await finds(look(server.port, {}, { timeoutMs: 400 }), 'connect ok', 'health failed (timeout)')
     expect(await settled(listening)).toBe(listening)
   })
 
@@ -701,6 +696,6 @@ test.each<[Settings, string]>([
   [{ headers: { a: 'ä' } }, 'contains characters that are not printable ASCII'],
 ])('the settings %o cannot be used together', async (input, text) => {
   const results = await look(1, input)
-  expect(results).toEqual([expect.objectContaining({ check: 'settings', status: 'failed', fault: 'data' })])
+  await findsOnly(results, 'settings failed (data)')
   expect(results[0]?.message).toContain(text)
 })
