@@ -3,14 +3,12 @@ import { createServer, type Server } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer, type Server as TcpServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { runMonitors } from '../../../src/core/checks/engine/index.ts'
 import deployment, { progress, versionIn } from '../../../src/core/checks/kinds/deployment.ts'
 import { healthCheckResponse, runDocument } from '../../../src/core/checks/reports/index.ts'
 import { finds, findsOnly } from '../../support/engine/finds.ts'
 import { evaluated, runKind, withDefaults } from '../../support/engine/run-kind.ts'
-import { until } from '../../support/suite/until.ts'
 
 let folder = ''
 const servers: (Server | TcpServer)[] = []
@@ -135,23 +133,6 @@ describe('the deployed version', () => {
     const closed = await web(200, '')
     await new Promise((done) => servers.pop()?.close(done))
     expect(await look({ expected: '1', url: closed })).toMatchObject([{ status: 'failed', fault: 'refused' }])
-  })
-
-  test('at an address that never answers ends at the deadline and leaves nothing behind', async () => {
-    const sockets = new Set<{ readonly destroyed: boolean }>()
-    const deaf = createTcpServer((socket) => {
-      sockets.add(socket)
-      socket.on('error', () => {}).resume()
-    })
-    const url = await listening(deaf)
-    const resourceKinds = (): number =>
-      process.getActiveResourcesInfo().filter((kind) => /TCP|Timeout/.test(kind)).length
-    // A timer of the test runner itself may still be running out.
-    await pause(150)
-    const before = resourceKinds()
-    await findsOnly(look({ expected: '1', url }, { timeoutMs: 400 }), 'version failed (timeout)')
-    expect(sockets.size).toBe(1)
-    await until(() => [...sockets].every((socket) => socket.destroyed) && resourceKinds() <= before)
   })
 })
 

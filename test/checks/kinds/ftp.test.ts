@@ -20,7 +20,7 @@ import {
   secret,
   withDefaults,
 } from '../../support/engine/run-kind.ts'
-import { blackHole, endless, escapeSequences, peer, refusedPort, settled, speaks } from '../../support/faults/faults.ts'
+import { blackHole, endless, escapeSequences, peer, settled, speaks } from '../../support/faults/faults.ts'
 import { type Certificates, makeCertificates, opensslMissing } from '../../support/servers/certs.ts'
 import { deafPort, type FtpScript, pasv, scriptedFtp, startFtpServer } from '../../support/servers/ftp-server.ts'
 import { suiteWith } from '../../support/suite/peer.ts'
@@ -121,10 +121,6 @@ describe('ftp against servers that misbehave', () => {
   })
 
   describe('before the sign-in', () => {
-    test('refused: nothing listens', async () => {
-      const port = await refusedPort()
-      await finds(runKind(ftp, { host, port, tls: 'off' }), 'banner failed (refused): …nothing listens…')
-    })
     test.each([
       ['an SSH server', speaks('SSH-2.0-OpenSSH_9.2\r\n'), 'it sent "SSH-2.0-OpenSSH_9.2"'],
       ['an HTTP server', speaks('HTTP/1.1 400 Bad Request\r\n\r\n'), 'it sent "HTTP/1.1 400 Bad Request"'],

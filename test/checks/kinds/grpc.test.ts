@@ -19,7 +19,6 @@ import {
   blackHole,
   escapeSequences,
   peer,
-  refusedPort,
   replies,
   settled,
   speaks,
@@ -370,16 +369,6 @@ describe('grpc connection', () => {
   ])('%s is a separate failure', async (_, behave, text) => {
     await using server = await peer(behave)
     await findsOnly(look(server.port), `connect failed (protocol): …${host}:${server.port} ${text}…`)
-    expect(await settled(listening)).toBe(listening)
-  })
-
-  test('a refused port and a black hole are distinguished, and nothing is left open', async () => {
-    const port = await refusedPort()
-    expect(await look(port)).toEqual([expect.objectContaining({ check: 'connect', fault: 'refused' })])
-    await using hole = await peer(blackHole)
-    expect(await look(hole.port, {}, { timeoutMs: 300 })).toEqual([
-      expect.objectContaining({ check: 'connect', fault: 'timeout' }),
-    ])
     expect(await settled(listening)).toBe(listening)
   })
 

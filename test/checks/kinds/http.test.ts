@@ -27,7 +27,6 @@ import {
   type PeerOptions,
   peer,
   redirectLoop,
-  refusedPort,
   replies,
   reset,
   settled,
@@ -167,6 +166,13 @@ describe('http status and latency', () => {
     ])
   })
 
+  test('H16 a 403 forbids access, with an account too', async () => {
+    const forbids = (settings: Settings) => look(replies(answer(403)), settings, 'Standard')
+    await finds(forbids({}), 'status failed (auth): …answered 403: it forbids access without a sign-in, or from this…')
+    const account = { username: 'monitor', password: secret('hunter22') }
+    await finds(forbids(account), 'status failed (auth): …answered 403: the account of this monitor may not read…')
+  })
+
   test('status accepts codes, classes, ranges and a bound', async () => {
     const status = async (code: number, ...status: string[]) =>
       (await one('status', replies(answer(code)), { status })).status
@@ -254,14 +260,6 @@ describe('http status and latency', () => {
 })
 
 describe('http faults', () => {
-  test('a refused port is reported at connect', async () => {
-    const port = await refusedPort()
-    await finds(
-      runKind(http, { url: `http://127.0.0.1:${port}/` }),
-      'connect failed (refused): …host up, nothing listens on that port…',
-    )
-  })
-
   test('a black hole ends at its deadline, reports what succeeded, and leaves nothing open', async () => {
     expect(await settled('')).toBe('')
     await using there = await peer(blackHole)
@@ -944,13 +942,5 @@ suiteWith(opensslMissing(), 'https', () => {
       runKind(http, { url: `https://127.0.0.1:${there.port}/` }),
       'connect failed (tls): …does not speak TLS on this port…',
     )
-  })
-
-  test('a black hole behind the handshake leaves nothing open', async () => {
-    expect(await settled('')).toBe('')
-    await using there = await peer(blackHole, { tls: made.good })
-    const settings = { url: `https://127.0.0.1:${there.port}/`, caFile: made.caFile }
-    await finds(runKind(http, settings, 'Basic', { timeoutMs: 1_000 }), 'status failed (timeout)')
-    expect(await settled('TCPServerWrap 1')).toBe('TCPServerWrap 1')
   })
 })

@@ -82,22 +82,6 @@ peerSuite(sambaMissing, 'ldap with Active Directory (Samba)', () => {
     domain.tool(...accountFaults.expiresIn(0))
     await finds(look({ url: domain.first.url }), 'password expiry ok: …does not expire…')
   })
-  test('a refused sign-in names the reason: a wrong password, a locked or disabled account, a password to change', async () => {
-    const { url } = domain.first
-    const refusal = async (password: string = reader.password) => checked(await look({ url, password }), 'bind').message
-    domain.tool(...accountFaults.locksAfterThree)
-    expect(await refusal('wrong')).toContain('wrong password')
-    for (let round = 0; round < 3; round += 1) await refusal('wrong')
-    expect(await refusal()).toContain('the account is locked')
-    domain.tool('user', 'unlock', 'reader')
-    domain.tool(...accountFaults.mustChange)
-    expect(await refusal('An-0ther-of-tests')).toContain('the password must be changed first')
-    domain.tool('user', 'setpassword', 'reader', `--newpassword=${reader.password}`)
-    domain.tool(...accountFaults.disabled)
-    expect(await refusal()).toContain('the account is disabled')
-    domain.tool('user', 'enable', 'reader')
-    await finds(look({ url }), 'bind ok')
-  })
   test('a controller that receives nothing from the others is not ok', async () => {
     const results = await look({ url: domain.first.url, ...administrator }, 'Advanced')
     expect(checked(results, 'replication')).toMatchObject({ status: 'warning', notChecked: 'permission' })

@@ -25,10 +25,8 @@ import {
   escapeSequences,
   type PeerOptions,
   peer,
-  refusedPort,
   replies,
   reset,
-  settled,
 } from '../../support/faults/faults.ts'
 import { probe } from '../../support/servers/slapd.ts'
 import { processorMs } from '../../support/suite/processor-time.ts'
@@ -253,15 +251,6 @@ describe('LDAP messages', () => {
 })
 
 describe('ldap over a bad connection', () => {
-  test('a refused port is reported as refused, without a threshold', async () => {
-    const results = await runKind(ldap, { url: `ldap://127.0.0.1:${await refusedPort()}`, ...account }, 'Standard')
-    await findsOnly(results, 'connect failed (refused)')
-    expect(results[0]?.message).not.toContain('limit')
-  })
-
-  test('a black hole ends at the deadline, with nothing left open', () =>
-    finds(look(blackHole, {}, 'Basic', { timeoutMs: 300 }), 'rootDSE failed (timeout)'))
-
   test('a black hole behind StartTLS and behind ldaps ends at the deadline too', async () => {
     const { results } = await look(blackHole, { startTls: true }, 'Basic', { timeoutMs: 600 })
     expect(results[0]?.message).toMatch(/accepted the connection but sent nothing for [\d.]+ m?s/)
@@ -507,9 +496,3 @@ test('the age of the newest change is not checked without a naming context', () 
     ),
     'last change not checked (missing)',
   ))
-
-test('a probe leaves nothing in this process', async () => {
-  const before = await settled('')
-  await runKind(ldap, { url: `ldap://127.0.0.1:${await refusedPort()}` })
-  expect(await settled(before)).toBe(before)
-})
