@@ -20,7 +20,8 @@ import {
   secret,
   withDefaults,
 } from '../../support/engine/run-kind.ts'
-import { blackHole, endless, escapeSequences, peer, settled, speaks } from '../../support/faults/faults.ts'
+import { blackHole, escapeSequences, peer, settled, speaks } from '../../support/faults/faults.ts'
+import { pours } from '../../support/hostile/servers.ts'
 import { type Certificates, makeCertificates, opensslMissing } from '../../support/servers/certs.ts'
 import { deafPort, type FtpScript, pasv, scriptedFtp, startFtpServer } from '../../support/servers/ftp-server.ts'
 import { suiteWith } from '../../support/suite/peer.ts'
@@ -124,8 +125,8 @@ describe('ftp against servers that misbehave', () => {
     test.each([
       ['an SSH server', speaks('SSH-2.0-OpenSSH_9.2\r\n'), 'it sent "SSH-2.0-OpenSSH_9.2"'],
       ['an HTTP server', speaks('HTTP/1.1 400 Bad Request\r\n\r\n'), 'it sent "HTTP/1.1 400 Bad Request"'],
-      ['an endless line', endlessly('x'.repeat(4096)), 'sent a reply without an end'],
-      ['an endless banner', endlessly(`220-${'y'.repeat(60)}\r\n`), 'sent a reply without an end'],
+      ['an endless line', pours('', 'x'.repeat(4096), 'at once'), 'sent a reply without an end'],
+      ['an endless banner', pours('', `220-${'y'.repeat(60)}\r\n`, 'at once'), 'sent a reply without an end'],
       [
         'a half banner',
         (socket: Socket) => void socket.end('220-Wel'),
@@ -141,7 +142,7 @@ describe('ftp against servers that misbehave', () => {
       await hungUp(server)
     })
     test('endless banners are not a sign-in, and end with the session', async () => {
-      await using server = await peer(endlessly('220 hello\r\n'))
+      await using server = await peer(pours('', '220 hello\r\n', 'at once'))
       const overrides: Overrides = { host, port: server.port, tls: 'off', username: 'monitor', password: secret(word) }
       const results = await runKind(ftp, overrides, 'Standard', { timeoutMs: 4_000 })
       expect(results.at(-1)).toMatchObject({ status: 'failed', fault: 'protocol' })
@@ -334,14 +335,7 @@ describe('ftp against servers that misbehave', () => {
       finds(run({ answers: { LIST: text } }), ['EPSV failed', { fault, message: expect.stringContaining(message) }]),
     )
     test('an endless listing is truncated, and the session ends in time', async () => {
-      const flood = (data: Socket): void => {
-        const more = (): void => {
-          if (data.destroyed) return
-          if (data.write('-rw-r--r-- 1 o g 5 Nov 21 04:27 a.txt\r\n'.repeat(500))) setImmediate(more)
-          else data.once('drain', more)
-        }
-        more()
-      }
+      const flood = pours('', '-rw-r--r-- 1 o g 5 Nov 21 04:27 a.txt\r\n'.repeat(500), 'at once')
       const { results } = await run({ data: flood }, {}, 'Standard', { timeoutMs: 2_000 })
       expect(results.some((result) => result.status === 'failed')).toBe(true)
     })
@@ -549,12 +543,3 @@ describe('ftp settings and evaluation', () => {
     }
   })
 })
-
-/** Says the same without being asked, for ever, as fast as it is read. */
-function endlessly(chunk: string) {
-  return (socket: Socket): void => {
-    const begin = endless('', chunk)
-    begin(socket)
-    socket.emit('data', Buffer.alloc(0))
-  }
-}

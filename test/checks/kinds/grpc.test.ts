@@ -23,6 +23,7 @@ import {
   settled,
   speaks,
 } from '../../support/faults/faults.ts'
+import { grpcHead, http2Frame, pours } from '../../support/hostile/servers.ts'
 import { type Certificates, makeCertificates, opensslMissing } from '../../support/servers/certs.ts'
 import { checkServer, healthServer, type Refusal } from '../../support/servers/grpc.ts'
 import { suiteWith } from '../../support/suite/peer.ts'
@@ -77,17 +78,7 @@ const says =
     stream.end(body)
   }
 
-const frame = (type: number, flags: number, stream: number, payload: Buffer = Buffer.alloc(0)): Buffer => {
-  const start = Buffer.alloc(9)
-  start.writeUIntBE(payload.length, 0, 3)
-  start[3] = type
-  start[4] = flags
-  start.writeUInt32BE(stream, 5)
-  return Buffer.concat([start, payload])
-}
 const type = { data: 0, headers: 1, rstStream: 3, settings: 4, ping: 6, goaway: 7, continuation: 9 } as const
-/** `:status: 200` and `content-type: application/grpc`, packed (RFC 7541). */
-const packedHead = Buffer.concat([Buffer.from([0x88, 0x0f, 0x10, 16]), Buffer.from('application/grpc')])
 
 /** Frames of HTTP/2 as a test writes them, once the client has sent its request. */
 const frames =
@@ -95,7 +86,7 @@ const frames =
   (socket) => {
     let received = Buffer.alloc(0)
     let at = 24
-    socket.write(frame(type.settings, 0, 0))
+    socket.write(http2Frame(type.settings, 0, 0))
     const read = (chunk: Buffer): void => {
       received = Buffer.concat([received, chunk])
       while (received.length >= at + 9) {
@@ -110,15 +101,7 @@ const frames =
     socket.on('data', read)
   }
 /** Writes the same for ever, as fast as it is read. */
-const forEver = (socket: Socket, first: Buffer, chunk: Buffer): void => {
-  socket.write(first)
-  const more = (): void => {
-    if (socket.destroyed) return
-    if (socket.write(chunk)) setImmediate(more)
-    else socket.once('drain', more)
-  }
-  more()
-}
+const forEver = (socket: Socket, first: Buffer, chunk: Buffer): void => pours(first, chunk, 'at once')(socket)
 
 const look = (port: number, input: Settings = {}, options: RunKindOptions = {}) =>
   runKind(grpc, { host, port, ...input }, 'Standard', options)
@@ -354,7 +337,11 @@ describe('grpc connection', () => {
       'speaks HTTP/1, gRPC needs HTTP/2: it answered "HTTP/1.1 400 Bad Request Content-Length: 0"',
     ],
     ['SSH', speaks('SSH-2.0-OpenSSH_9.2\r\n'), 'does not answer in HTTP/2: it sent "SSH-2.0-OpenSSH_9.2"'],
-    ['what begins like no SETTINGS', speaks(frame(type.ping, 0, 0, Buffer.alloc(8))), 'does not speak valid HTTP/2: '],
+    [
+      'what begins like no SETTINGS',
+      speaks(http2Frame(type.ping, 0, 0, Buffer.alloc(8))),
+      'does not speak valid HTTP/2: ',
+    ],
     ['a frame over its limit', speaks(Buffer.from([0, 255, 255, 4, 0, 0, 0, 0, 0])), 'does not speak valid HTTP/2: '],
     [
       'a hang-up',
@@ -468,32 +455,32 @@ describe('grpc answers that are incomplete', () => {
     expect(await settled(listening)).toBe(listening)
   })
 
-  const answer = Buffer.concat([frame(type.headers, 4, 1, packedHead), frame(type.data, 0, 1, serving)])
+  const answer = Buffer.concat([http2Frame(type.headers, 4, 1, grpcHead), http2Frame(type.data, 0, 1, serving)])
   const code = (value: number): Buffer => Buffer.from([0, 0, 0, value])
   test.each<[string, Buffer, string]>([
     [
       'RST_STREAM',
-      Buffer.concat([answer, frame(type.rstStream, 0, 1, code(2))]),
+      Buffer.concat([answer, http2Frame(type.rstStream, 0, 1, code(2))]),
       'was aborted (RST_STREAM, INTERNAL_ERROR)',
     ],
     [
       'RST_STREAM without an error',
-      Buffer.concat([answer, frame(type.rstStream, 0, 1, code(0))]),
+      Buffer.concat([answer, http2Frame(type.rstStream, 0, 1, code(0))]),
       'ended its answer without grpc-status',
     ],
     [
       'a stream that is cancelled',
-      Buffer.concat([answer, frame(type.rstStream, 0, 1, code(8))]),
+      Buffer.concat([answer, http2Frame(type.rstStream, 0, 1, code(8))]),
       'was aborted (RST_STREAM, CANCEL)',
     ],
     [
       'GOAWAY',
-      frame(type.goaway, 0, 0, Buffer.concat([code(0), code(0)])),
+      http2Frame(type.goaway, 0, 0, Buffer.concat([code(0), code(0)])),
       'ended the connection instead of answering (GOAWAY, NO_ERROR)',
     ],
     [
       'GOAWAY with an error',
-      Buffer.concat([answer, frame(type.goaway, 0, 0, Buffer.concat([code(1), code(11)]))]),
+      Buffer.concat([answer, http2Frame(type.goaway, 0, 0, Buffer.concat([code(1), code(11)]))]),
       'ended the connection instead of answering (GOAWAY, ENHANCE_YOUR_CALM)',
     ],
   ])('%s is a separate failure', async (_, bytes, text) => {
@@ -532,9 +519,9 @@ describe('grpc answers that are incomplete', () => {
   test('a server that stops after its answer is ok', async () => {
     const packedTrailers = Buffer.concat([Buffer.from([0x10, 11]), Buffer.from('grpc-status'), Buffer.from([1, 48])])
     const whole = Buffer.concat([
-      frame(type.goaway, 0, 0, Buffer.concat([code(1), code(0)])),
+      http2Frame(type.goaway, 0, 0, Buffer.concat([code(1), code(0)])),
       answer,
-      frame(type.headers, 5, 1, packedTrailers),
+      http2Frame(type.headers, 5, 1, packedTrailers),
     ])
     await using server = await peer(frames((socket) => void socket.write(whole)))
     await finds(look(server.port), 'health ok')
@@ -542,7 +529,7 @@ describe('grpc answers that are incomplete', () => {
 })
 
 describe('grpc hostile peers', () => {
-  const open = Buffer.concat([frame(type.headers, 4, 1, packedHead)])
+  const open = Buffer.concat([http2Frame(type.headers, 4, 1, grpcHead)])
   const big = Buffer.alloc(16_384)
   test.each<[string, (socket: Socket) => void, RegExp]>([
     [
@@ -550,8 +537,8 @@ describe('grpc hostile peers', () => {
       (socket) =>
         forEver(
           socket,
-          frame(type.headers, 0, 1, packedHead),
-          frame(type.continuation, 0, 1, Buffer.alloc(4_096, 0x90)),
+          http2Frame(type.headers, 0, 1, grpcHead),
+          http2Frame(type.continuation, 0, 1, Buffer.alloc(4_096, 0x90)),
         ),
       /was aborted \(RST_STREAM, ENHANCE_YOUR_CALM\)$/,
     ],
@@ -560,12 +547,12 @@ describe('grpc hostile peers', () => {
       // A value of 4,000 bytes goes into the table, and is then named 10,000 times.
       (socket) =>
         void socket.write(
-          frame(
+          http2Frame(
             type.headers,
             4,
             1,
             Buffer.concat([
-              packedHead,
+              grpcHead,
               Buffer.from([0x40, 1, 0x61, 0x7f, 0xa1, 0x1e]),
               Buffer.alloc(4_000, 0x62),
               Buffer.alloc(10_000, 0xbe),
@@ -576,24 +563,29 @@ describe('grpc hostile peers', () => {
     ],
     [
       'pings without end',
-      (socket) => forEver(socket, open, frame(type.ping, 0, 0, Buffer.alloc(8))),
+      (socket) => forEver(socket, open, http2Frame(type.ping, 0, 0, Buffer.alloc(8))),
       /sent more than 64 KiB|valid HTTP\/2|closed/,
     ],
     [
       'settings without end',
-      (socket) => forEver(socket, open, frame(type.settings, 0, 0)),
+      (socket) => forEver(socket, open, http2Frame(type.settings, 0, 0)),
       /sent more than 64 KiB|valid HTTP\/2|closed/,
     ],
     [
       'empty data without end',
-      (socket) => forEver(socket, open, frame(type.data, 0, 1)),
+      (socket) => forEver(socket, open, http2Frame(type.data, 0, 1)),
       /sent more than 64 KiB|valid HTTP\/2|closed/,
     ],
-    ['data without end', (socket) => forEver(socket, open, frame(type.data, 0, 1, big)), /sent more than one message/],
+    [
+      'data without end',
+      (socket) => forEver(socket, open, http2Frame(type.data, 0, 1, big)),
+      /sent more than one message/,
+    ],
     [
       'interim answers without end',
       // `:status: 103`.
-      (socket) => forEver(socket, Buffer.alloc(0), frame(type.headers, 4, 1, Buffer.from([0x08, 3, 0x31, 0x30, 0x33]))),
+      (socket) =>
+        forEver(socket, Buffer.alloc(0), http2Frame(type.headers, 4, 1, Buffer.from([0x08, 3, 0x31, 0x30, 0x33]))),
       /sent more than 64 KiB|valid HTTP\/2|closed/,
     ],
     [
@@ -601,8 +593,8 @@ describe('grpc hostile peers', () => {
       (socket) =>
         forEver(
           socket,
-          Buffer.concat([open, frame(type.data, 0, 1, message([], 0xffffffff))]),
-          frame(type.data, 0, 1, big),
+          Buffer.concat([open, http2Frame(type.data, 0, 1, message([], 0xffffffff))]),
+          http2Frame(type.data, 0, 1, big),
         ),
       /announced a message of 4 GiB \(limit 4 KiB\)/,
     ],
@@ -635,7 +627,7 @@ describe('grpc hostile peers', () => {
     ['a head and then nothing', (socket) => void socket.write(open)],
     [
       'a message and then nothing',
-      (socket) => void socket.write(Buffer.concat([open, frame(type.data, 0, 1, serving)])),
+      (socket) => void socket.write(Buffer.concat([open, http2Frame(type.data, 0, 1, serving)])),
     ],
   ])('a server that answers %s is a timeout, and leaves nothing open', async (_, behave) => {
     await using server = await peer(frames(behave))

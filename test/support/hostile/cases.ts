@@ -12,6 +12,7 @@ import {
   bulk,
   datagramServer,
   element,
+  grpcHead,
   grpcServer,
   type HostilePeer,
   http2Frame,
@@ -877,8 +878,6 @@ const dns: readonly HostileCase[] = casesOf(
 )
 
 const grpcOf = ({ port }: HostilePeer): Raw => ({ host: '127.0.0.1', port })
-/** `:status: 200` and `content-type: application/grpc`, packed (RFC 7541). */
-const grpcHead = Buffer.concat([Buffer.from([0x88, 0x0f, 0x10, 16]), Buffer.from('application/grpc')])
 const literal = (name: string, value: string): Buffer => {
   const length = (size: number): Buffer => {
     if (size < 127) return Buffer.from([size])
