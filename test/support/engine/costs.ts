@@ -43,7 +43,7 @@ type Server = {
 
 type Measured = Pick<CountingPeer, 'cases'> & { readonly counted: () => Promise<Partial<Cost>> | Partial<Cost> }
 
-/** The start of a server behind a tap, which counts the connections; the cases of the row lead to the port of the tap. */
+/** The start of a server behind a tap, which counts the connections; the cases lead to the port of the tap. */
 export const behindTap =
   <S extends Server>(
     start: () => Promise<S>,

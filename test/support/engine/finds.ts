@@ -3,9 +3,9 @@ import type { Result } from '../../../src/core/checks/engine/index.ts'
 import { checked, checksOf } from './run-kind.ts'
 
 /**
- * The result of one check, written as `CHECK STATUS (FAULT): MESSAGE`. All after the check may be left out; `…` in the
- * message stands for any text, and `not checked (REASON)` for a check without a verdict. What such a line cannot express
- * follows it: a text or a pattern of the message, or fields of the result.
+ * The result of one check, written as `CHECK STATUS (FAULT): MESSAGE`. Everything after the check may be left out. In the
+ * message, `…` stands for any text. The status `not checked (REASON)` is that of a check without a verdict. A text or a
+ * pattern of the message, or fields of the result, may follow the line.
  */
 export type Finding = string | readonly [line: string, ...more: readonly (string | RegExp | object)[]]
 
@@ -41,7 +41,10 @@ function compare(result: Result, { fields, more }: ReturnType<typeof parse>): vo
   }
 }
 
-/** Expects each finding among the results of a run, and resolves with the run. Of several results of a check, the first counts. */
+/**
+ * Expects each finding among the results of a run, and resolves with the run. Of several results of a check, the first
+ * counts.
+ */
 export async function found<R extends Run>(run: R | Promise<R>, ...findings: readonly Finding[]): Promise<R> {
   const ran = await run
   for (const one of findings.map(parse)) compare(checked(resultsOf(ran), one.check), one)

@@ -129,7 +129,7 @@ const answersOnce =
 
 const unchanged = (text: string): string => text
 
-/** The cases of a kind by their place: how a peer serves the text there, and in what the case differs from its kind. */
+/** The cases of a kind by their place: how a peer serves the text there, and what differs from the kind. */
 const casesOf = (
   usual: Pick<HostileCase, 'kind' | 'settings' | 'mode' | 'texts'>,
   places: Readonly<Record<string, HostileCase['serve'] | (Pick<HostileCase, 'serve'> & Partial<HostileCase>)>>,
