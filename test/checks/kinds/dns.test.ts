@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { aliasElsewhere, readMessage } from '../../../src/core/base/net/dns-message.ts'
 import { obstacleText, signaturesIn } from '../../../src/core/base/net/dns-query.ts'
 import dns, { latency, records } from '../../../src/core/checks/kinds/dns.ts'
-import { finds, findsOnly, found } from '../../support/engine/finds.ts'
+import { expectFindings, finds, findsOnly } from '../../support/engine/finds.ts'
 import { checked, evaluated, type RunKindOptions, runKind } from '../../support/engine/run-kind.ts'
 import { refusedPort, settled } from '../../support/faults/faults.ts'
 import { endsByDeadline } from '../../support/suite/deadline.ts'
@@ -268,7 +268,7 @@ describe('dns faults', () => {
     ))
 
   test('a lost datagram is sent again', async () => {
-    const { requests: request } = await found(
+    const { requests: request } = await expectFindings(
       ask((_, n) => (n === 1 ? undefined : { records: [a('10.0.0.5')] })),
       'answer ok',
     )

@@ -9,7 +9,7 @@ import ftp, { greeting } from '../../../src/core/checks/kinds/ftp/index.ts'
 import { roughly, stamp } from '../../../src/core/checks/kinds/ftp/list.ts'
 import { folderOf, mayHear } from '../../../src/core/checks/kinds/ftp/sign-in.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
-import { finds, found } from '../../support/engine/finds.ts'
+import { expectFindings, finds } from '../../support/engine/finds.ts'
 import {
   checked,
   checksOf,
@@ -196,7 +196,7 @@ describe('ftp against servers that misbehave', () => {
       expect(failed).toMatchObject({ fault: 'refused', message: expect.stringContaining('"421 Going down"') })
     })
     test('a line break in a password is refused before anything is sent', async () => {
-      const { input } = await found(run({}, { password: secret('a\r\nDELE x') }), 'sign-in failed (data)')
+      const { input } = await expectFindings(run({}, { password: secret('a\r\nDELE x') }), 'sign-in failed (data)')
       expect(input).not.toContain('DELE')
     })
     test('simulated: a password goes to another machine in clear text only where that is allowed', () => {
@@ -394,7 +394,7 @@ describe('ftp against servers that misbehave', () => {
       expect(input).toMatch(/DELE svc-probe-\S+-renamed\.tmp\r\n/)
     })
     test('a refused rename is reported, and the file is deleted under its first name', async () => {
-      const { input } = await found(
+      const { input } = await expectFindings(
         run({ answers: { RNTO: '550 No' } }, { allowWrites: true }, 'Advanced'),
         'rename failed (data)',
         'delete ok',

@@ -6,7 +6,7 @@ import { limits } from '../../../src/core/checks/engine/index.ts'
 import { clock, latency } from '../../../src/core/checks/kinds/http/checks.ts'
 import http from '../../../src/core/checks/kinds/http/index.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
-import { finds, findsOnly, found } from '../../support/engine/finds.ts'
+import { expectFindings, finds, findsOnly } from '../../support/engine/finds.ts'
 import {
   checked,
   evaluated,
@@ -229,7 +229,7 @@ describe('http status and latency', () => {
   })
 
   test('a header with a line break is refused before anything is sent', async () => {
-    const { inputOf } = await found(
+    const { inputOf } = await expectFindings(
       look(replies(answer(200)), { headers: { 'X-A': 'b\r\nX-C: d' } }),
       'status failed (data)',
     )
@@ -366,7 +366,7 @@ describe('http faults', () => {
 
 describe('http redirects', () => {
   test('by default no redirect is followed, and its target is shown without its query', async () => {
-    const { connections: observation } = await found(
+    const { connections: observation } = await expectFindings(
       look(replies(answer(302, '', { Location: 'https://login.test/in?token=s3cr3t' })), {
         status: ['200'],
       }),
@@ -411,7 +411,7 @@ describe('http redirects', () => {
     await using elsewhere = await peer(replies(answer(200)))
     const settings = { redirects: 1, token: secret('tok-12345'), headers: { 'X-Tenant': 'acme' } }
     const away = replies(answer(302, '', { Location: `http://127.0.0.1:${elsewhere.port}/` }))
-    const { inputOf } = await found(look(away, settings, 'Standard'), 'status ok')
+    const { inputOf } = await expectFindings(look(away, settings, 'Standard'), 'status ok')
     expect(inputOf).toContain('Authorization: Bearer tok-12345')
     expect(inputOf).toContain('X-Tenant: acme')
     expect(elsewhere.input()).toMatch(/^GET \//)
@@ -696,7 +696,7 @@ describe('http health of another server', () => {
   })
 
   test('Success is ok, and the request carries the hop header', async () => {
-    const { inputOf } = await found(
+    const { inputOf } = await expectFindings(
       look(json({ Status: 'Success', FailedMonitorCount: 0 }), { health: true, path }, 'Standard'),
       'health ok',
     )

@@ -3,9 +3,9 @@ import type { Result } from '../../../src/core/checks/engine/index.ts'
 import { checked, checksOf } from './run-kind.ts'
 
 /**
- * The result of one check, written as `CHECK STATUS (FAULT): MESSAGE`. Everything after the check may be left out. In the
- * message, `…` stands for any text. The status `not checked (REASON)` is that of a check without a verdict. A text or a
- * pattern of the message, or fields of the result, may follow the line.
+ * The result of one check, written as `CHECK STATUS (FAULT): MESSAGE`. Everything after the check may be left out.
+ * In the message, `…` stands for any text. The status `not checked (REASON)` is that of a check without a verdict.
+ * A text or a pattern of the message, or fields of the result, may follow the line.
  */
 export type Finding = string | readonly [line: string, ...more: readonly (string | RegExp | object)[]]
 
@@ -45,15 +45,15 @@ function compare(result: Result, { fields, more }: ReturnType<typeof parse>): vo
  * Expects each finding among the results of a run, and resolves with the run. Of several results of a check, the first
  * counts.
  */
-export async function found<R extends Run>(run: R | Promise<R>, ...findings: readonly Finding[]): Promise<R> {
+export async function expectFindings<R extends Run>(run: R | Promise<R>, ...findings: readonly Finding[]): Promise<R> {
   const ran = await run
   for (const one of findings.map(parse)) compare(checked(resultsOf(ran), one.check), one)
   return ran
 }
 
-/** As `found`, for a test that expects nothing else of the run. */
+/** As `expectFindings`, for a test that expects nothing else of the run. */
 export const finds = async (run: Run | Promise<Run>, ...findings: readonly Finding[]): Promise<void> =>
-  void (await found(run, ...findings))
+  void (await expectFindings(run, ...findings))
 
 /** Expects that these findings are all results of a run, in their order. */
 export async function findsOnly(run: Run | Promise<Run>, ...findings: readonly Finding[]): Promise<void> {

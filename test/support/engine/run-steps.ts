@@ -7,7 +7,7 @@ import { type RunKindOptions, runKind } from './run-kind.ts'
 /** Settings of the kind http-steps as svc.yaml gives them. */
 export type RawSteps = Readonly<Record<string, unknown>>
 
-/** The settings of a sequence of steps, its run, and the reason to refuse it, with these variables in the environment. */
+/** The settings of a sequence of steps, its run, and the reason to refuse it, with these environment variables. */
 export function stepsWith(env: Readonly<Record<string, string>>) {
   const read = (raw: RawSteps) => readSettings(httpSteps.settings, raw, { env, folder: '/' })
   const settingsOf = (raw: RawSteps) => {
