@@ -62,7 +62,7 @@ const rows: readonly Row<Servers>[] = [
     fault: 'the password was changed',
     env,
     monitor: monitor({ password: { env: 'WRONG' } }),
-    expected: { state: 'unhealthy', check: 'sign-in', fault: 'auth', says: /530|refused/ },
+    expected: { state: 'unhealthy', check: 'sign-in', fault: 'auth', says: /refused the sign-in of "\w+": "530 / },
     peers: ask,
   },
   {

@@ -74,7 +74,7 @@ const rows: readonly Row<WebServer>[] = [
   {
     fault: 'the health URL was removed',
     monitor: plain('/gone'),
-    expected: { state: 'unhealthy', check: 'status', says: /\b404\b/ },
+    expected: { state: 'unhealthy', check: 'status', fault: 'data', says: / answered 404 \(expected 2xx\)$/ },
     before: 'ok',
     peers: askPlain('/gone'),
   },

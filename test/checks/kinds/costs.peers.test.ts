@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { costOf } from '../../../src/core/checks/engine/cost.ts'
 import { loadKind } from '../../../src/core/checks/plan/index.ts'
 import { ExecutionMode } from '../../../src/core/protocol/index.ts'
-import { type CostRow, describeCosts, type Tap, tap } from '../../support/engine/costs.ts'
+import { behindTap, type CostRow, describeCosts, type Tap } from '../../support/engine/costs.ts'
 import { secret } from '../../support/engine/run-kind.ts'
 import { inNamespace, missingNamespace } from '../../support/faults/network.ts'
 import { bindMissing, startBind } from '../../support/servers/bind.ts'
@@ -27,92 +27,84 @@ const rows: readonly (CostRow & { readonly missing: string | undefined })[] = [
   {
     kind: 'redis',
     missing: redisMissing,
-    start: async () => {
-      const server = await startRedis()
-      server.cli('ACL', 'SETUSER', 'monitor', 'on', `>${word}`, '~*', '&*', '+@all')
-      const tapped = await tap(server.port)
-      // The INFO that is answered is not among the calls yet.
-      server.cli('CONFIG', 'RESETSTAT')
-      let own = 0
-      const cli = (...command: readonly string[]): string => {
-        own += 1
-        return server.cli(...command)
-      }
-      const at = `${host}:${tapped.port}`
-      const account = { url: `redis://monitor@${at}`, password }
-      const queue = (key: string) => ({ key, length: { limit: 5 } })
-      return {
-        cases: {
-          plain: { url: `redis://${at}` },
-          account,
-          'one queue': { ...account, queues: [queue('jobs')] },
-          'two queues': { ...account, queues: [queue('jobs'), queue('mails')] },
-        },
-        counted: async () => {
-          await tapped.idle()
-          await until(() => cli('CLIENT', 'LIST', 'TYPE', 'normal').split('\n').length === 1)
-          const ownBefore = own
-          const lines = [...cli('INFO', 'commandstats').matchAll(/^cmdstat_([\w|-]+):calls=(\d+)/gm)]
-          const calls = Object.fromEntries(lines.map(([, name = '', count]) => [name, Number(count)]))
-          const all = Object.values(calls).reduce((sum, count) => sum + count, 0)
-          const resets = calls['config|resetstat'] ?? 0
-          return {
-            connections: tapped.sent().length,
-            requests: all - ownBefore - resets,
-            signIns: calls['auth'] ?? 0,
-          }
-        },
-        stop: async () => {
-          await tapped.close()
-          await server.remove()
-        },
-      }
-    },
+    start: behindTap(
+      async () => {
+        const server = await startRedis()
+        server.cli('ACL', 'SETUSER', 'monitor', 'on', `>${word}`, '~*', '&*', '+@all')
+        return server
+      },
+      (server, tapped) => {
+        // The INFO that is answered is not among the calls yet.
+        server.cli('CONFIG', 'RESETSTAT')
+        let own = 0
+        const cli = (...command: readonly string[]): string => {
+          own += 1
+          return server.cli(...command)
+        }
+        const at = `${host}:${tapped.port}`
+        const account = { url: `redis://monitor@${at}`, password }
+        const queue = (key: string) => ({ key, length: { limit: 5 } })
+        return {
+          cases: {
+            plain: { url: `redis://${at}` },
+            account,
+            'one queue': { ...account, queues: [queue('jobs')] },
+            'two queues': { ...account, queues: [queue('jobs'), queue('mails')] },
+          },
+          counted: async () => {
+            await until(() => cli('CLIENT', 'LIST', 'TYPE', 'normal').split('\n').length === 1)
+            const ownBefore = own
+            const lines = [...cli('INFO', 'commandstats').matchAll(/^cmdstat_([\w|-]+):calls=(\d+)/gm)]
+            const calls = Object.fromEntries(lines.map(([, name = '', count]) => [name, Number(count)]))
+            const all = Object.values(calls).reduce((sum, count) => sum + count, 0)
+            const resets = calls['config|resetstat'] ?? 0
+            return { requests: all - ownBefore - resets, signIns: calls['auth'] ?? 0 }
+          },
+        }
+      },
+    ),
   },
   {
     kind: 'mysql',
     missing: mariadbMissing,
-    start: async () => {
-      const server = await startMariadb(['--general-log=1', '--log-output=TABLE'])
-      await server.query(`CREATE USER monitor@'127.0.0.1' IDENTIFIED BY '${word}';
+    start: behindTap(
+      async () => {
+        const server = await startMariadb(['--general-log=1', '--log-output=TABLE'])
+        await server.query(`CREATE USER monitor@'127.0.0.1' IDENTIFIED BY '${word}';
         GRANT PROCESS, SLAVE MONITOR ON *.* TO monitor@'127.0.0.1'`)
-      const tapped = await tap(server.port)
-      const at = { url: `mysql://monitor@${host}:${tapped.port}/`, password }
-      const counts = async (): Promise<Readonly<Record<string, number>>> => {
-        const rows = await server.query(
-          "SELECT command_type AS type, count(*) AS n FROM mysql.general_log WHERE user_host LIKE '%monitor%' GROUP BY 1",
-        )
-        return Object.fromEntries(rows.map(({ type, n }) => [String(type), Number(n)]))
-      }
-      return {
-        cases: { plain: at, 'one query': { ...at, queries: [query] }, 'two queries': { ...at, queries: both } },
-        counted: async () => {
-          await tapped.idle()
-          await until(async () => ((await counts())['Quit'] ?? 0) === tapped.sent().length)
-          const { Connect = 0, Quit = 0, ...rest } = await counts()
-          return {
-            connections: Quit,
-            requests: Object.values(rest).reduce((sum, count) => sum + count, 0),
-            signIns: Connect,
-          }
-        },
-        stop: async () => {
-          await tapped.close()
-          await server.remove()
-        },
-      }
-    },
+        return server
+      },
+      (server, tapped) => {
+        const at = { url: `mysql://monitor@${host}:${tapped.port}/`, password }
+        const counts = async (): Promise<Readonly<Record<string, number>>> => {
+          const rows = await server.query(
+            "SELECT command_type AS type, count(*) AS n FROM mysql.general_log WHERE user_host LIKE '%monitor%' GROUP BY 1",
+          )
+          return Object.fromEntries(rows.map(({ type, n }) => [String(type), Number(n)]))
+        }
+        return {
+          cases: { plain: at, 'one query': { ...at, queries: [query] }, 'two queries': { ...at, queries: both } },
+          counted: async () => {
+            await until(async () => ((await counts())['Quit'] ?? 0) === tapped.sent().length)
+            const { Connect = 0, Quit = 0, ...rest } = await counts()
+            return {
+              connections: Quit,
+              requests: Object.values(rest).reduce((sum, count) => sum + count, 0),
+              signIns: Connect,
+            }
+          },
+        }
+      },
+    ),
   },
   {
     kind: 'pgbouncer',
     missing: pgbouncerMissing ?? postgresMissing,
-    start: async () => {
-      const server = await startPgbouncer({ users: { stats: word }, databases: {} })
-      const tapped = await tap(server.port)
-      return {
+    start: behindTap(
+      () => startPgbouncer({ users: { stats: word }, databases: {} }),
+      (_, tapped) => ({
         cases: { plain: { url: `postgres://stats@${host}:${tapped.port}/pgbouncer`, password } },
-        counted: async () => {
-          await tapped.idle()
+        counted: () => {
           const types = tapped.sent().map(postgresMessages)
           return {
             connections: types.length,
@@ -120,92 +112,79 @@ const rows: readonly (CostRow & { readonly missing: string | undefined })[] = [
             signIns: types.filter((one) => one.includes('p')).length,
           }
         },
-        stop: async () => {
-          await tapped.close()
-          await server.remove()
-        },
-      }
-    },
+      }),
+    ),
   },
   {
     kind: 'rabbitmq',
     missing: rabbitmqMissing,
-    start: async () => {
-      const server = await startRabbitmq()
-      for (const name of ['orders', 'stock']) {
-        await server.api('PUT', `queues/%2f/${name}`, { durable: true })
-        // Until the server has statistics of a queue, svc requests more.
-        const counted = async () => 'messages_ready' in ((await server.api('GET', `queues/%2f/${name}`)) as object)
-        await until(counted, 60_000, 200)
-      }
-      const tapped = await tap(server.port)
-      const at = {
-        url: `http://${host}:${tapped.port}`,
-        username: administrator.username,
-        password: secret(administrator.password),
-      }
-      const queue = (name: string) => ({ name, consumers: 0 })
-      return {
-        cases: {
-          plain: at,
-          'one queue': { ...at, queues: [queue('orders')] },
-          'two queues': { ...at, queues: [queue('orders'), queue('stock')] },
-        },
-        counted: async () => {
-          await tapped.idle()
-          const heads = requestHeads(tapped)
-          return {
-            connections: tapped.sent().length,
-            requests: heads.length,
-            signIns: heads.filter((head) => /^authorization:/im.test(head)).length,
-          }
-        },
-        stop: async () => {
-          await tapped.close()
-          await server.remove()
-        },
-      }
-    },
+    start: behindTap(
+      async () => {
+        const server = await startRabbitmq()
+        for (const name of ['orders', 'stock']) {
+          await server.api('PUT', `queues/%2f/${name}`, { durable: true })
+          // Until the server has statistics of a queue, svc requests more.
+          const counted = async () => 'messages_ready' in ((await server.api('GET', `queues/%2f/${name}`)) as object)
+          await until(counted, 60_000, 200)
+        }
+        return server
+      },
+      (_, tapped) => {
+        const at = {
+          url: `http://${host}:${tapped.port}`,
+          username: administrator.username,
+          password: secret(administrator.password),
+        }
+        const queue = (name: string) => ({ name, consumers: 0 })
+        return {
+          cases: {
+            plain: at,
+            'one queue': { ...at, queues: [queue('orders')] },
+            'two queues': { ...at, queues: [queue('orders'), queue('stock')] },
+          },
+          counted: () => {
+            const heads = requestHeads(tapped)
+            return { requests: heads.length, signIns: heads.filter((head) => /^authorization:/im.test(head)).length }
+          },
+        }
+      },
+    ),
   },
   {
     kind: 'ldap',
     missing: slapdMissing,
-    start: async () => {
-      const server = await startSlapd()
-      const tapped = await tap(server.port)
-      const at = { url: `ldap://${host}:${tapped.port}` }
-      const account = { ...at, username: probe.user, password: secret(probe.password) }
-      const times = (what: RegExp): number => server.log().match(what)?.length ?? 0
-      // The start of the server itself connects, to see whether it listens.
-      await until(() => times(/fd=\d+ closed/g) > 0)
-      const probed = times(/fd=\d+ closed/g)
-      return {
-        cases: {
-          plain: at,
-          account,
-          base: { ...account, base: suffix },
-          entry: { ...account, base: suffix, entry: { filter: '(uid=probe)', base: `ou=people,${suffix}` } },
-          'wrong password': {
-            ...account,
-            refusesWrongPassword: { username: dedicated.user, password: secret(dedicated.password) },
+    start: behindTap(
+      () => startSlapd(),
+      async (server, tapped) => {
+        const at = { url: `ldap://${host}:${tapped.port}` }
+        const account = { ...at, username: probe.user, password: secret(probe.password) }
+        const times = (what: RegExp): number => server.log().match(what)?.length ?? 0
+        // The start of the server itself connects, to see whether it listens.
+        await until(() => times(/fd=\d+ closed/g) > 0)
+        const probed = times(/fd=\d+ closed/g)
+        return {
+          cases: {
+            plain: at,
+            account,
+            base: { ...account, base: suffix },
+            entry: { ...account, base: suffix, entry: { filter: '(uid=probe)', base: `ou=people,${suffix}` } },
+            'wrong password': {
+              ...account,
+              refusesWrongPassword: { username: dedicated.user, password: secret(dedicated.password) },
+            },
           },
-        },
-        counted: async () => {
-          await tapped.idle()
-          const accepted = tapped.sent().length
-          await until(() => times(/conn=\d+ fd=\d+ closed/g) >= probed + accepted)
-          return {
-            connections: times(/conn=\d+ fd=\d+ ACCEPT/g),
-            requests: times(/conn=\d+ op=\d+ (?:SRCH base|BIND dn="[^"]*" method|EXT oid|CMP dn)/g),
-            signIns: times(/conn=\d+ op=\d+ BIND dn="[^"]+" method/g),
-          }
-        },
-        stop: async () => {
-          await tapped.close()
-          await server.remove()
-        },
-      }
-    },
+          counted: async () => {
+            const accepted = tapped.sent().length
+            await until(() => times(/conn=\d+ fd=\d+ closed/g) >= probed + accepted)
+            return {
+              connections: times(/conn=\d+ fd=\d+ ACCEPT/g),
+              requests: times(/conn=\d+ op=\d+ (?:SRCH base|BIND dn="[^"]*" method|EXT oid|CMP dn)/g),
+              signIns: times(/conn=\d+ op=\d+ BIND dn="[^"]+" method/g),
+            }
+          },
+        }
+      },
+    ),
   },
   {
     kind: 'dns',

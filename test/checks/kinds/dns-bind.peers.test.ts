@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import dns from '../../../src/core/checks/kinds/dns.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
+import { finds } from '../../support/engine/finds.ts'
 import { checked, runKind } from '../../support/engine/run-kind.ts'
 import { type Bind, type BindOptions, bindMissing, startBind } from '../../support/servers/bind.ts'
 import { peerSuite } from '../../support/suite/peer.ts'
@@ -17,22 +18,6 @@ peerSuite(bindMissing, 'dns with a real BIND', () => {
   const run = (settings: Settings, mode: ExecutionMode = 'Advanced') =>
     runKind(dns, { server: server.server, ...settings }, mode)
 
-  test('an alias of a name that does not exist is reported with both names', async () => {
-    for (const query of ['dangling.svc.test', 'chain.svc.test']) {
-      const result = checked(await run({ query }, 'Basic'), 'answer')
-      expect(result).toMatchObject({ status: 'failed', fault: 'dns' })
-      expect(result.message).toBe(
-        `${server.server} reports that ${query} is an alias of gone.svc.test, which does not exist (NXDOMAIN)`,
-      )
-    }
-    expect(checked(await run({ query: 'empty.svc.test' }, 'Basic'), 'answer').message).toBe(
-      `${server.server} reports that empty.svc.test is an alias of texts.svc.test, which has no A record`,
-    )
-    expect(checked(await run({ query: 'gone.svc.test' }, 'Basic'), 'answer').message).toBe(
-      `${server.server} reports that gone.svc.test does not exist (NXDOMAIN)`,
-    )
-  })
-
   test('H19 a name server passes with an alias of another zone, and names a referral and a loop', async () => {
     const records = [
       'cdn CNAME edge.cdn.example.',
@@ -45,20 +30,17 @@ peerSuite(bindMissing, 'dns with a real BIND', () => {
     try {
       const look = async (query: string, settings: Partial<Settings> = {}) =>
         await run({ query: `${query}.svc.test`, server: zone.server, ...settings } as Settings, 'Standard')
-      expect(checked(await look('cdn'), 'answer')).toMatchObject({
-        status: 'ok',
-        message: 'cdn.svc.test is an alias of edge.cdn.example, which is in another zone',
-      })
+      await finds(look('cdn'), 'answer ok: cdn.svc.test is an alias of edge.cdn.example, which is in another zone')
       for (const settings of [{ records: { limit: 1 } }, { expect: ['192.0.2.1'] }]) {
         const [, , undecided] = await look('cdn', settings)
         expect(undecided).toMatchObject({ status: 'failed', notChecked: 'missing' })
       }
-      expect(checked(await look('loop'), 'answer').message).toContain('loop.svc.test is an alias of itself: loop')
-      expect(checked(await look('www.sub'), 'answer').message).toContain('refers to ns.sub.svc.test for sub.svc.test')
-      expect(checked(await look('mx', { type: 'MX' }), 'targets')).toMatchObject({
-        status: 'warning',
-        message: 'mx.svc.test MX names gone.svc.test, which has no address',
-      })
+      await finds(look('loop'), 'answer: …loop.svc.test is an alias of itself: loop…')
+      await finds(look('www.sub'), 'answer: …refers to ns.sub.svc.test for sub.svc.test…')
+      await finds(
+        look('mx', { type: 'MX' }),
+        'targets warning: mx.svc.test MX names gone.svc.test, which has no address',
+      )
     } finally {
       await zone.remove()
     }

@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { aliasElsewhere, readMessage } from '../../../src/core/base/net/dns-message.ts'
 import { obstacleText, signaturesIn } from '../../../src/core/base/net/dns-query.ts'
 import dns, { latency, records } from '../../../src/core/checks/kinds/dns.ts'
+import { expectFindings, finds, findsOnly } from '../../support/engine/finds.ts'
 import { checked, evaluated, type RunKindOptions, runKind } from '../../support/engine/run-kind.ts'
 import { refusedPort, settled } from '../../support/faults/faults.ts'
 import { endsByDeadline } from '../../support/suite/deadline.ts'
@@ -100,16 +101,11 @@ const ask = async (script: Script, settings: Settings = {}, options: RunKindOpti
 describe('dns answers', () => {
   test('each address of a name is reported', async () => {
     const { results, server } = await ask(() => ({ records: [a('10.0.0.5'), a('10.0.0.6')] }))
-    expect(results.map((result) => [result.check, result.status])).toEqual([
-      ['answer', 'ok'],
-      ['latency', 'ok'],
+    await findsOnly(results, 'answer ok', 'latency ok')
+    await finds(results, [
+      'answer: app.test A is 10.0.0.5, 10.0.0.6',
+      { measurement: { value: 2 }, address: server, details: ['10.0.0.5', '10.0.0.6'] },
     ])
-    expect(checked(results, 'answer').message).toBe('app.test A is 10.0.0.5, 10.0.0.6')
-    expect(checked(results, 'answer')).toMatchObject({
-      measurement: { value: 2 },
-      address: server,
-      details: ['10.0.0.5', '10.0.0.6'],
-    })
   })
 
   test.each([
@@ -120,11 +116,13 @@ describe('dns answers', () => {
     ['MX', mx(10, 'mail.test'), '10 mail.test', '10 mail.test'],
     ['SRV', srv(10, 5, 443, 'web.test'), '10  5 443 web.test.', '10 5 443 web.test'],
     ['TXT', txt('v=spf1 ', '-all'), 'v=spf1 -all', 'v=spf1 -all'],
-  ] as const)('%s records are read and compared', async (type, record, expected, output) => {
-    const { results } = await ask(() => ({ records: [record] }), { type, expect: [expected], exact: true })
-    expect(checked(results, 'expected').status).toBe('ok')
-    expect(checked(results, 'answer').message).toBe(`app.test ${type} is ${output}`)
-  })
+  ] as const)('%s records are read and compared', (type, record, expected, output) =>
+    finds(
+      ask(() => ({ records: [record] }), { type, expect: [expected], exact: true }),
+      'expected ok',
+      `answer: app.test ${type} is ${output}`,
+    ),
+  )
 
   test('SOA and CAA are one string each', async () => {
     const soa = Buffer.concat([
@@ -132,27 +130,29 @@ describe('dns answers', () => {
       label('admin.test'),
       Buffer.from([0, 0, 0, 7, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4]),
     ])
-    const one = await ask(() => ({ records: [{ type: 'SOA', data: soa }] }), { type: 'SOA' })
-    expect(checked(one.results, 'answer').message).toBe('app.test SOA is ns1.test admin.test 7 1 2 3 4')
+    await finds(
+      ask(() => ({ records: [{ type: 'SOA', data: soa }] }), { type: 'SOA' }),
+      'answer: app.test SOA is ns1.test admin.test 7 1 2 3 4',
+    )
     const caa = Buffer.concat([Buffer.from([0, 5]), Buffer.from('issueca.test')])
-    const two = await ask(() => ({ records: [{ type: 'CAA', data: caa }] }), {
-      type: 'CAA',
-      expect: ['0 issue ca.test'],
-    })
-    expect(checked(two.results, 'expected').status).toBe('ok')
+    await finds(
+      ask(() => ({ records: [{ type: 'CAA', data: caa }] }), {
+        type: 'CAA',
+        expect: ['0 issue ca.test'],
+      }),
+      'expected ok',
+    )
   })
 
   test('a missing record is named together with the existing ones', async () => {
     const { results, server } = await ask(() => ({ records: [a('10.0.0.6')] }), { expect: ['10.0.0.5', '10.0.0.6'] })
-    expect(checked(results, 'expected')).toMatchObject({ status: 'failed', fault: 'data' })
-    expect(checked(results, 'expected').message).toBe(`app.test A at ${server} lacks 10.0.0.5; it is 10.0.0.6`)
+    await finds(results, `expected failed (data): app.test A at ${server} lacks 10.0.0.5; it is 10.0.0.6`)
   })
 
   test('another record is a failure only with exact', async () => {
     const script: Script = () => ({ records: [a('10.0.0.5'), a('10.6.6.6')] })
-    expect(checked((await ask(script, { expect: ['10.0.0.5'] })).results, 'expected').status).toBe('ok')
-    const { results } = await ask(script, { expect: ['10.0.0.5'], exact: true })
-    expect(checked(results, 'expected').message).toContain('also has 10.6.6.6')
+    await finds(ask(script, { expect: ['10.0.0.5'] }), 'expected ok')
+    await finds(ask(script, { expect: ['10.0.0.5'], exact: true }), 'expected: …also has 10.6.6.6…')
   })
 
   test('Basic does not evaluate expectations', async () => {
@@ -175,10 +175,11 @@ describe('dns answers', () => {
     expect(dns.runsOn).toBe('network')
   })
 
-  test('a slow answer warns', async () => {
-    const { results } = await ask(() => ({ records: [a('10.0.0.5')] }), { latency: { warn: 0.001, limit: 3_000 } })
-    expect(checked(results, 'latency')).toMatchObject({ status: 'warning' })
-  })
+  test('a slow answer warns', () =>
+    finds(
+      ask(() => ({ records: [a('10.0.0.5')] }), { latency: { warn: 0.001, limit: 3_000 } }),
+      'latency warning',
+    ))
 })
 
 describe('dns signatures', () => {
@@ -227,7 +228,7 @@ describe('dns signatures', () => {
 describe('dns faults', () => {
   const fault = async (script: Script, settings: Settings = {}) => {
     const { results, server } = await ask(script, settings)
-    expect(results).toEqual([expect.objectContaining({ check: 'answer', status: 'failed', address: server })])
+    await findsOnly(results, ['answer failed', { address: server }])
     const [result] = results
     return { fault: result?.fault, message: result?.message.replace(server, 'S') }
   }
@@ -258,16 +259,19 @@ describe('dns faults', () => {
     expect(message).toContain('refuses to answer for app.test (REFUSED)')
   })
 
-  test('a truncated answer is repeated over TCP', async () => {
-    const { results } = await ask((_, __, over) =>
-      over === 'udp' ? { truncated: true } : { records: [a('10.0.0.5'), a('10.0.0.6'), a('10.0.0.7')] },
-    )
-    expect(checked(results, 'answer').message).toBe('app.test A is 10.0.0.5, 10.0.0.6, 10.0.0.7')
-  })
+  test('a truncated answer is repeated over TCP', () =>
+    finds(
+      ask((_, __, over) =>
+        over === 'udp' ? { truncated: true } : { records: [a('10.0.0.5'), a('10.0.0.6'), a('10.0.0.7')] },
+      ),
+      'answer: app.test A is 10.0.0.5, 10.0.0.6, 10.0.0.7',
+    ))
 
   test('a lost datagram is sent again', async () => {
-    const { results, requests: request } = await ask((_, n) => (n === 1 ? undefined : { records: [a('10.0.0.5')] }))
-    expect(checked(results, 'answer').status).toBe('ok')
+    const { requests: request } = await expectFindings(
+      ask((_, n) => (n === 1 ? undefined : { records: [a('10.0.0.5')] })),
+      'answer ok',
+    )
     expect(request).toBe(2)
   })
 
@@ -275,9 +279,7 @@ describe('dns faults', () => {
     expect(await settled('')).toBe('')
     await using there = await nameServer(() => undefined)
     const run = runKind(dns, { query: 'app.test', server: there.server }, 'Basic', { timeoutMs: 300 })
-    const results = await endsByDeadline(300, run)
-    expect(results).toEqual([expect.objectContaining({ check: 'answer', status: 'failed', fault: 'timeout' })])
-    expect(results[0]?.message).toBe(`${there.server} did not answer within 0.3 s`)
+    await findsOnly(endsByDeadline(300, run), `answer failed (timeout): ${there.server} did not answer within 0.3 s`)
     const own = 'TCPServerWrap 1, UDPWrap 1'
     expect(await settled(own)).toBe(own)
     // Without being cancelled, the look-up would ask again after a second.
@@ -287,9 +289,10 @@ describe('dns faults', () => {
 
   test('a port without a server is refused', async () => {
     const server = `127.0.0.1:${await refusedPort()}`
-    const result = checked(await runKind(dns, { query: 'app.test', server }), 'answer')
-    expect(result).toMatchObject({ status: 'failed', fault: 'refused' })
-    expect(result.message).toMatch(/refused the query after .*: host up, no name server on that port$/)
+    await finds(runKind(dns, { query: 'app.test', server }), [
+      'answer failed (refused)',
+      /refused the query after .*: host up, no name server on that port$/,
+    ])
   })
 
   test('a query that has no route names the way, and whether this machine has a network at all', () => {
@@ -307,9 +310,11 @@ describe('dns faults', () => {
     'a query that the machine itself forbids is not a refusal by the server',
     async () => {
       // Linux sends no datagram to a broadcast address from a socket that has not asked for it.
-      const result = checked(await runKind(dns, { query: 'app.test', server: '127.255.255.255' }), 'answer')
-      expect(result).toMatchObject({ status: 'failed', fault: 'refused', details: ['EACCES'] })
-      expect(result.message).toMatch(/^this machine does not let queries to 127\.255\.255\.255 out \(EACCES\)/)
+      await finds(runKind(dns, { query: 'app.test', server: '127.255.255.255' }), [
+        'answer failed (refused)',
+        /^this machine does not let queries to 127\.255\.255\.255 out \(EACCES\)/,
+        { details: ['EACCES'] },
+      ])
     },
   )
 
@@ -327,14 +332,15 @@ describe('dns faults', () => {
 
   test('escape sequences in records never reach a terminal', async () => {
     const { results } = await ask(() => ({ records: [txt('\x1b[2Jowned\x07')] }), { type: 'TXT', expect: ['x'] })
-    expect(checked(results, 'answer').message).toBe('app.test TXT is owned')
+    await finds(results, 'answer: app.test TXT is owned')
     expect(JSON.stringify(results)).not.toMatch(/\\u00[01]/)
   })
 
   test('an invalid server address and an invalid name are reported by name', async () => {
-    const invalid = checked(await runKind(dns, { query: 'app.test', server: 'ns1.test' }), 'answer')
-    expect(invalid).toMatchObject({ status: 'failed', fault: 'data' })
-    expect(invalid.message).toBe('server "ns1.test" is not of the form ip, ip:port or [ip6]:port')
+    await finds(
+      runKind(dns, { query: 'app.test', server: 'ns1.test' }),
+      'answer failed (data): server "ns1.test" is not of the form ip, ip:port or [ip6]:port',
+    )
     const { fault: result } = await fault(() => ({ code: 3 }), { query: `${'a'.repeat(64)}.test` })
     expect(result).toBe('data')
   })

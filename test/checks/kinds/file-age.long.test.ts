@@ -1,10 +1,11 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { onTestFinished, test } from 'vitest'
 import fileAge from '../../../src/core/checks/kinds/file-age.ts'
 import { runInChild } from '../../support/engine/cached-child.ts'
-import { checked, runKind } from '../../support/engine/run-kind.ts'
+import { finds } from '../../support/engine/finds.ts'
+import { runKind } from '../../support/engine/run-kind.ts'
 
 test('a folder with more files than svc dates is evaluated by those, and is at best a warning', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'svc-file-age-'))
@@ -12,9 +13,10 @@ test('a folder with more files than svc dates is evaluated by those, and is at b
   const look = (settings: Parameters<typeof runKind<typeof fileAge.settings>>[1]) =>
     runKind(fileAge, settings, 'Standard', { inChild: runInChild })
   for (let i = 0; i < 10_050; i += 1) writeFileSync(join(folder, String(i)), '')
-  const results = await look({ path: folder, files: { limit: 20_000 } })
-  expect(checked(results, 'age')).toMatchObject({ status: 'warning' })
-  expect(checked(results, 'age').message).toContain('of more than can be dated (10000 files)')
-  expect(checked(results, 'backlog').message).toBe('files waiting (there are more): 10000 (fail 20000)')
-  expect(checked(await look({ path: folder, age: {} }), 'age')).toMatchObject({ status: 'ok' })
+  await finds(
+    look({ path: folder, files: { limit: 20_000 } }),
+    'age warning: …of more than can be dated (10000 files)…',
+    'backlog: files waiting (there are more): 10000 (fail 20000)',
+  )
+  await finds(look({ path: folder, age: {} }), 'age ok')
 })

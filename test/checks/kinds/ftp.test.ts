@@ -9,6 +9,7 @@ import ftp, { greeting } from '../../../src/core/checks/kinds/ftp/index.ts'
 import { roughly, stamp } from '../../../src/core/checks/kinds/ftp/list.ts'
 import { folderOf, maySendPassword } from '../../../src/core/checks/kinds/ftp/sign-in.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
+import { expectFindings, finds } from '../../support/engine/finds.ts'
 import {
   checked,
   checksOf,
@@ -19,7 +20,8 @@ import {
   secret,
   withDefaults,
 } from '../../support/engine/run-kind.ts'
-import { blackHole, endless, escapeSequences, peer, refusedPort, settled, speaks } from '../../support/faults/faults.ts'
+import { blackHole, escapeSequences, peer, settled, speaks } from '../../support/faults/faults.ts'
+import { pours } from '../../support/hostile/servers.ts'
 import { type Certificates, makeCertificates, opensslMissing } from '../../support/servers/certs.ts'
 import { deafPort, type FtpScript, pasv, scriptedFtp, startFtpServer } from '../../support/servers/ftp-server.ts'
 import { suiteWith } from '../../support/suite/peer.ts'
@@ -52,11 +54,9 @@ describe('ftp against ftp-srv', () => {
         username: 'monitor',
         password: secret('wrong-one'),
       }
-      const results = await runKind(ftp, overrides, 'Standard', { retries: 5 })
-      expect(checked(results, 'sign-in')).toMatchObject({ status: 'failed', fault: 'auth' })
+      await finds(runKind(ftp, overrides, 'Standard', { retries: 5 }), 'sign-in failed (auth)')
       expect(server.passwords()).toEqual(['wrong-one'])
-      const none = await runKind(ftp, { ...overrides, password: undefined }, 'Standard')
-      expect(checked(none, 'sign-in')).toMatchObject({ fault: 'auth' })
+      await finds(runKind(ftp, { ...overrides, password: undefined }, 'Standard'), 'sign-in (auth)')
     } finally {
       await server.remove()
     }
@@ -91,53 +91,42 @@ describe('ftp against servers that misbehave', () => {
       'Advanced',
     )
     expect(problemsOf(results)).toEqual([])
-    expect(checked(results, 'banner').message).toContain(
-      'greeted with "220-Welcome 220-to the 229 indented 220 Ready" in',
-    )
+    await finds(results, 'banner: …greeted with "220-Welcome 220-to the 229 indented 220 Ready" in…')
   })
 
-  test('a server that accepts a rename without renaming anything fails (simulated)', async () => {
-    const result = await one('rename', { answers: { RNTO: '250 Renamed' } }, { allowWrites: true }, 'Advanced')
-    expect(result).toMatchObject({ status: 'failed', fault: 'data' })
-    expect(result.message).toContain('the listing of its folder does not show it')
-  })
-  test('a server that delivers empty listings fails the rename (simulated)', async () => {
-    const result = await one('rename', { listing: '' }, { allowWrites: true }, 'Advanced')
-    expect(result).toMatchObject({ status: 'failed', fault: 'data' })
-  })
+  test('a server that accepts a rename without renaming anything fails (simulated)', () =>
+    finds(
+      run({ answers: { RNTO: '250 Renamed' } }, { allowWrites: true }, 'Advanced'),
+      'rename failed (data): …the listing of its folder does not show it…',
+    ))
+  test('a server that delivers empty listings fails the rename (simulated)', () =>
+    finds(run({ listing: '' }, { allowWrites: true }, 'Advanced'), 'rename failed (data)'))
   test('files whose names begin with a dot do not wait in a drop folder, unless `ending` is their name', async () => {
     const old = (name: string) => `type=file;modify=20250101000000; ${name}\r\n`
     const script = { listing: `${old('.bashrc')}${old('.order.xml')}` }
     for (const ending of [undefined, '.xml']) {
-      const result = await one('oldest file', script, { folder: 'in', ending }, 'Advanced')
-      expect(result).toMatchObject({ status: 'ok', message: 'no file is waiting in "in"' })
+      await finds(run(script, { folder: 'in', ending }, 'Advanced'), 'oldest file ok: no file is waiting in "in"')
     }
-    const result = await one('oldest file', script, { folder: 'in', ending: '.bashrc' }, 'Advanced')
-    expect(result).toMatchObject({ status: 'failed', fault: 'threshold' })
+    await finds(run(script, { folder: 'in', ending: '.bashrc' }, 'Advanced'), 'oldest file failed (threshold)')
   })
 
   test('a drop folder whose listing has an unknown format is not taken for an empty one (simulated)', async () => {
     const listing = 'ORDER.XML;1 12/20 1-JAN-2025 00:00:00 [SYSTEM]\r\n'
-    const result = await one('oldest file', { listing }, { folder: 'in' }, 'Advanced')
-    expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
-    expect(result.message).toContain('in a format that svc cannot read: "ORDER.XML;1')
+    await finds(
+      run({ listing }, { folder: 'in' }, 'Advanced'),
+      'oldest file failed (protocol): …in a format that svc cannot read: "ORDER.XML;1…',
+    )
     for (const empty of ['', 'total 0\r\n', 'type=cdir;modify=20250101000000; .\r\n']) {
-      expect(await one('oldest file', { listing: empty }, { folder: 'in' }, 'Advanced')).toMatchObject({ status: 'ok' })
+      await finds(run({ listing: empty }, { folder: 'in' }, 'Advanced'), 'oldest file ok')
     }
   })
 
   describe('before the sign-in', () => {
-    test('refused: nothing listens', async () => {
-      const port = await refusedPort()
-      const result = checked(await runKind(ftp, { host, port, tls: 'off' }), 'banner')
-      expect(result).toMatchObject({ status: 'failed', fault: 'refused' })
-      expect(result.message).toContain('nothing listens')
-    })
     test.each([
       ['an SSH server', speaks('SSH-2.0-OpenSSH_9.2\r\n'), 'it sent "SSH-2.0-OpenSSH_9.2"'],
       ['an HTTP server', speaks('HTTP/1.1 400 Bad Request\r\n\r\n'), 'it sent "HTTP/1.1 400 Bad Request"'],
-      ['an endless line', endlessly('x'.repeat(4096)), 'sent a reply without an end'],
-      ['an endless banner', endlessly(`220-${'y'.repeat(60)}\r\n`), 'sent a reply without an end'],
+      ['an endless line', pours('', 'x'.repeat(4096), 'at once'), 'sent a reply without an end'],
+      ['an endless banner', pours('', `220-${'y'.repeat(60)}\r\n`, 'at once'), 'sent a reply without an end'],
       [
         'a half banner',
         (socket: Socket) => void socket.end('220-Wel'),
@@ -148,12 +137,12 @@ describe('ftp against servers that misbehave', () => {
     ])('%s is a protocol fault, reported at once', async (_, behave, message) => {
       await using server = await peer(behave)
       const results = await runKind(ftp, { host, port: server.port, tls: 'off' }, 'Basic', { timeoutMs: 4_000 })
-      expect(checked(results, 'banner')).toMatchObject({ status: 'failed', fault: 'protocol' })
+      await finds(results, 'banner failed (protocol)')
       expect(checked(results, 'banner').message).toContain(message)
       await hungUp(server)
     })
     test('endless banners are not a sign-in, and end with the session', async () => {
-      await using server = await peer(endlessly('220 hello\r\n'))
+      await using server = await peer(pours('', '220 hello\r\n', 'at once'))
       const overrides: Overrides = { host, port: server.port, tls: 'off', username: 'monitor', password: secret(word) }
       const results = await runKind(ftp, overrides, 'Standard', { timeoutMs: 4_000 })
       expect(results.at(-1)).toMatchObject({ status: 'failed', fault: 'protocol' })
@@ -175,9 +164,10 @@ describe('ftp against servers that misbehave', () => {
     })
     test('clear text after AUTH TLS is accepted ends the session: anyone may have sent it', async () => {
       const script = { answers: { AUTH: '234 Go on\r\n230 You are in' } }
-      const result = await one('TLS', script, { tls: 'explicit' })
-      expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
-      expect(result.message).toContain('continued in clear text after it had agreed to TLS')
+      await finds(
+        run(script, { tls: 'explicit' }),
+        'TLS failed (protocol): …continued in clear text after it had agreed to TLS…',
+      )
     })
     test('a server that accepts AUTH TLS and does not start it is a TLS fault', async () => {
       const result = await one('TLS', { answers: { AUTH: '234 Go on' } }, { tls: 'explicit' }, 'Standard', {
@@ -190,9 +180,7 @@ describe('ftp against servers that misbehave', () => {
   describe('at the sign-in', () => {
     test('a password that an answer repeats is not shown', async () => {
       const echo = { answers: { PASS: ({ argument }: { argument: string }) => `530 No, ${argument} is wrong` } }
-      const result = await one('sign-in', echo)
-      expect(result).toMatchObject({ fault: 'auth' })
-      expect(result.message).toContain('"530 No, [secret] is wrong"')
+      await finds(run(echo), 'sign-in (auth): …"530 No, [secret] is wrong"…')
     })
     test.each([
       ['530 Sorry, the maximum number of clients (5) for this user are already connected', 'refused'],
@@ -200,9 +188,7 @@ describe('ftp against servers that misbehave', () => {
       ['530 Login incorrect', 'auth'],
       ['332 Account please', 'protocol'],
       ['999 What', 'protocol'],
-    ])('%s to PASS is %s', async (text, fault) => {
-      expect(await one('sign-in', { answers: { PASS: text } })).toMatchObject({ status: 'failed', fault })
-    })
+    ])('%s to PASS is %s', (text, fault) => finds(run({ answers: { PASS: text } }), ['sign-in failed', { fault }]))
     test('a 421 between two commands is read and reported as such', async () => {
       const script = { answers: { PASS: '230 Welcome\r\n421 Going down' } }
       const { results } = await run(script)
@@ -210,8 +196,7 @@ describe('ftp against servers that misbehave', () => {
       expect(failed).toMatchObject({ fault: 'refused', message: expect.stringContaining('"421 Going down"') })
     })
     test('a line break in a password is refused before anything is sent', async () => {
-      const { results, input } = await run({}, { password: secret('a\r\nDELE x') })
-      expect(checked(results, 'sign-in')).toMatchObject({ status: 'failed', fault: 'data' })
+      const { input } = await expectFindings(run({}, { password: secret('a\r\nDELE x') }), 'sign-in failed (data)')
       expect(input).not.toContain('DELE')
     })
     test('simulated: a password goes to another machine in clear text only where that is allowed', () => {
@@ -229,7 +214,7 @@ describe('ftp against servers that misbehave', () => {
       try {
         const script = { answers: { PASV: pasv('127.0.0.3', deaf.port) } }
         const { results } = await run(script, {}, 'Standard', { timeoutMs: 4_000 })
-        expect(checked(results, 'EPSV').status).toBe('ok')
+        await finds(results, 'EPSV ok')
         const result = checked(results, 'PASV')
         expect(result).toMatchObject({ status: 'failed', fault: 'timeout' })
         expect(result.message).toMatch(
@@ -245,22 +230,22 @@ describe('ftp against servers that misbehave', () => {
     test('another address that accepts gets nothing until dataHosts lists it', async () => {
       await using elsewhere = await peer(blackHole, { host: '127.0.0.4' })
       const script = { answers: { PASV: pasv('127.0.0.4', elsewhere.port) } }
-      const result = await one('PASV', script, { allowWrites: true }, 'Advanced')
-      expect(result.status).toBe('warning')
-      expect(result.message).toContain(
+      await finds(run(script, { allowWrites: true }, 'Advanced'), [
+        'PASV warning',
         'not the address of the control connection (127.0.0.1): the port accepts connections, but nothing was sent to it',
-      )
+      ])
       expect(elsewhere.connections()).toBe(1)
       expect(elsewhere.input()).toBe('')
       await using meant = await peer((socket) => void socket.end('-rw-r--r-- 1 o g 5 Nov 21 04:27 a\r\n'), {
         host: '127.0.0.4',
       })
-      const listed = await one(
-        'PASV',
-        { answers: { PASV: pasv('127.0.0.4', meant.port), LIST: '150 Here\r\n226 Done' } },
-        { dataHosts: ['127.0.0.4'], passive: 'PASV' },
+      await finds(
+        run(
+          { answers: { PASV: pasv('127.0.0.4', meant.port), LIST: '150 Here\r\n226 Done' } },
+          { dataHosts: ['127.0.0.4'], passive: 'PASV' },
+        ),
+        'PASV ok: …1 entry listed…',
       )
-      expect(listed).toMatchObject({ status: 'ok', message: expect.stringContaining('1 entry listed') })
     })
     test.each([
       '227 Passive (0,0,0,0,4,1)',
@@ -270,106 +255,87 @@ describe('ftp against servers that misbehave', () => {
       '227 Passive (127,0,0,1,0,0)',
       '227 Passive',
       '200 Passive (127,0,0,1,4,1)',
-    ])('%s is not address valid address for a data connection', async (text) => {
-      const result = await one('PASV', { answers: { PASV: text } }, { passive: 'PASV' })
-      expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
-      expect(result.message).toContain('no address to connect to')
-    })
+    ])('%s is not address valid address for a data connection', (text) =>
+      finds(
+        run({ answers: { PASV: text } }, { passive: 'PASV' }),
+        'PASV failed (protocol): …no address to connect to…',
+      ),
+    )
     test.each(['229 Extended (|||0|)', '229 Extended (|||70000|)', '229 Extended (||21|)', '229 Extended'])(
       '%s is not address valid address for a data connection',
-      async (text) => {
-        expect(await one('EPSV', { answers: { EPSV: text } }, { passive: 'EPSV' })).toMatchObject({ fault: 'protocol' })
-      },
+      (text) => finds(run({ answers: { EPSV: text } }, { passive: 'EPSV' }), 'EPSV (protocol)'),
     )
     test('an unsupported command is a warning beside one that works, and a failure where it is required', async () => {
       const script = { answers: { EPSV: '500 What?' } }
-      const { results } = await run(script)
-      expect(checked(results, 'EPSV')).toMatchObject({
-        status: 'warning',
-        message: expect.stringContaining('passive: PASV'),
-      })
-      expect(checked(results, 'PASV').status).toBe('ok')
-      expect(await one('EPSV', script, { passive: 'EPSV' })).toMatchObject({ status: 'failed', fault: 'protocol' })
+      await finds(run(script), 'EPSV warning: …passive: PASV…', 'PASV ok')
+      await finds(run(script, { passive: 'EPSV' }), 'EPSV failed (protocol)')
     })
     test('H22 a server that ends the session with its first listing fails, and what did not run is named', async () => {
       // The end of the session arrives before that of the listing, so no check is under way then.
       const data = (listing: Socket, control: Socket) =>
         void control.end('226 Done\r\n').once('close', () => listing.end(''))
-      const { results } = await run({ data }, { folder: '/' }, 'Advanced')
-      expect(checked(results, 'EPSV').status).toBe('ok')
-      expect(checked(results, 'PASV')).toMatchObject({
-        status: 'failed',
-        fault: 'protocol',
-        message: expect.stringContaining('closed the connection after it had answered LIST'),
-        details: ['not checked, because the connection ended: data connection, oldest file'],
-      })
+      await finds(run({ data }, { folder: '/' }, 'Advanced'), 'EPSV ok', [
+        'PASV failed (protocol): …closed the connection after it had answered LIST…',
+        { details: ['not checked, because the connection ended: data connection, oldest file'] },
+      ])
     })
     test('without any passive command that is the failure, and checks that need one are skipped', async () => {
       const script = { answers: { EPSV: '500 What?', PASV: '502 What?' } }
       const { results } = await run(script, { folder: 'in', allowWrites: true }, 'Advanced')
-      expect(checked(results, 'data connection')).toMatchObject({ status: 'failed', fault: 'protocol' })
+      await finds(results, 'data connection failed (protocol)')
       for (const check of ['oldest file', 'round trip']) {
         expect(checked(results, check)).toMatchObject({ status: 'failed', fault: 'dependency' })
       }
     })
-    test('a server that is silent after PASV is reported, and the result of EPSV is kept', async () => {
-      const { results } = await run({ answers: { PASV: () => undefined } }, {}, 'Standard', { timeoutMs: 1_500 })
-      expect(checked(results, 'EPSV').status).toBe('ok')
-      expect(checked(results, 'PASV')).toMatchObject({ status: 'failed', fault: 'timeout' })
-      expect(checked(results, 'PASV').message).toContain('did not answer PASV within')
-    })
-    test('a server that is silent after LIST is reported as connected', async () => {
-      const { results } = await run({ answers: { LIST: () => undefined } }, {}, 'Standard', { timeoutMs: 1_500 })
-      expect(checked(results, 'EPSV')).toMatchObject({ status: 'failed', fault: 'timeout' })
-      expect(checked(results, 'EPSV').message).toMatch(
+    test('a server that is silent after PASV is reported, and the result of EPSV is kept', () =>
+      finds(
+        run({ answers: { PASV: () => undefined } }, {}, 'Standard', { timeoutMs: 1_500 }),
+        'EPSV ok',
+        'PASV failed (timeout): …did not answer PASV within…',
+      ))
+    test('a server that is silent after LIST is reported as connected', () =>
+      finds(run({ answers: { LIST: () => undefined } }, {}, 'Standard', { timeoutMs: 1_500 }), [
+        'EPSV failed (timeout)',
         /^signed in after .*, EPSV returned port \d+, connected: .* LIST within /,
-      )
-    })
-    test('a data connection that stays silent is reported as such', async () => {
-      const result = await one('EPSV', { data: (_, control) => void control.write('226 Done\r\n') }, {}, 'Standard', {
-        timeoutMs: 1_500,
-      })
-      expect(result).toMatchObject({ status: 'failed', fault: 'timeout' })
-      expect(result.message).toContain('the data connection of LIST')
-    })
-    test('a listing that the server breaks off is a protocol fault', async () => {
-      const result = await one('EPSV', {
-        data: (data, control) => void data.end('-rw-r--r-- 1 o', () => control.write('426 Broken off\r\n')),
-      })
-      expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
-      expect(result.message).toContain('aborted the transfer: "426 Broken off"')
-    })
-    test('a session that ends during a listing is a protocol fault', async () => {
-      const result = await one('EPSV', { data: (data, control) => void data.end('half', () => control.destroy()) })
-      expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
-      expect(result.message).toContain('closed the connection instead of answering LIST')
-    })
-    test('a data connection that is reset is a protocol fault', async () => {
-      const result = await one('EPSV', {
-        data: (data, control) => {
-          data.resetAndDestroy()
-          control.write('226 Done\r\n')
-        },
-      })
-      expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
-    })
+      ]))
+    test('a data connection that stays silent is reported as such', () =>
+      finds(
+        run({ data: (_, control) => void control.write('226 Done\r\n') }, {}, 'Standard', {
+          timeoutMs: 1_500,
+        }),
+        'EPSV failed (timeout): …the data connection of LIST…',
+      ))
+    test('a listing that the server breaks off is a protocol fault', () =>
+      finds(
+        run({
+          data: (data, control) => void data.end('-rw-r--r-- 1 o', () => control.write('426 Broken off\r\n')),
+        }),
+        'EPSV failed (protocol): …aborted the transfer: "426 Broken off"…',
+      ))
+    test('a session that ends during a listing is a protocol fault', () =>
+      finds(
+        run({ data: (data, control) => void data.end('half', () => control.destroy()) }),
+        'EPSV failed (protocol): …closed the connection instead of answering LIST…',
+      ))
+    test('a data connection that is reset is a protocol fault', () =>
+      finds(
+        run({
+          data: (data, control) => {
+            data.resetAndDestroy()
+            control.write('226 Done\r\n')
+          },
+        }),
+        'EPSV failed (protocol)',
+      ))
     test.each([
       ['425 Cannot see you', 'refused', 'did not receive our data connection'],
       ['522 Session reuse required', 'tls', 'did not accept the encryption'],
       ['550 No listing', 'data', 'answered LIST with "550 No listing"'],
-    ])('%s to LIST is %s', async (text, fault, message) => {
-      const result = await one('EPSV', { answers: { LIST: text } })
-      expect(result).toMatchObject({ status: 'failed', fault, message: expect.stringContaining(message) })
-    })
+    ])('%s to LIST is %s', (text, fault, message) =>
+      finds(run({ answers: { LIST: text } }), ['EPSV failed', { fault, message: expect.stringContaining(message) }]),
+    )
     test('an endless listing is truncated, and the session ends in time', async () => {
-      const flood = (data: Socket): void => {
-        const more = (): void => {
-          if (data.destroyed) return
-          if (data.write('-rw-r--r-- 1 o g 5 Nov 21 04:27 a.txt\r\n'.repeat(500))) setImmediate(more)
-          else data.once('drain', more)
-        }
-        more()
-      }
+      const flood = pours('', '-rw-r--r-- 1 o g 5 Nov 21 04:27 a.txt\r\n'.repeat(500), 'at once')
       const { results } = await run({ data: flood }, {}, 'Standard', { timeoutMs: 2_000 })
       expect(results.some((result) => result.status === 'failed')).toBe(true)
     })
@@ -379,9 +345,7 @@ describe('ftp against servers that misbehave', () => {
         to.on('close', () => control.write('426 You hung up\r\n'))
         to.end(listing)
       }
-      const { results } = await run({ data })
-      expect(checked(results, 'EPSV')).toMatchObject({ status: 'ok', message: expect.stringContaining('more than ') })
-      expect(checked(results, 'PASV').status).toBe('ok')
+      await finds(run({ data }), 'EPSV ok: …more than …', 'PASV ok')
     })
   })
 
@@ -395,9 +359,11 @@ describe('ftp against servers that misbehave', () => {
         `type=file;size=5;modify=${day(now - 90 * 60_000)}; b.xml`,
         `type=file;size=5;modify=${day(now - 10 * 60_000)}; a.xml`,
       ].join('\r\n')
-      const result = await one('oldest file', { listing: `${listing}\r\n` }, { folder: 'in' }, 'Advanced')
-      expect(result).toMatchObject({ status: 'failed', fault: 'threshold', measurement: { limit: 3_600_000 } })
-      expect(result.message).toMatch(/"b\.xml", has waited 1\.5 h \(warn 15 min, fail 1 h\)$/)
+      await finds(run({ listing: `${listing}\r\n` }, { folder: 'in' }, 'Advanced'), [
+        'oldest file failed (threshold)',
+        /"b\.xml", has waited 1\.5 h \(warn 15 min, fail 1 h\)$/,
+        { measurement: { limit: 3_600_000 } },
+      ])
     })
     test('names with line breaks and escapes neither reach a command nor a terminal', async () => {
       const listing = [
@@ -415,38 +381,36 @@ describe('ftp against servers that misbehave', () => {
     })
     test('a server that dates no file is a warning, never ok', async () => {
       const script = { answers: { FEAT: '502 No', MDTM: '502 No' } }
-      const result = await one('oldest file', script, { folder: 'in' }, 'Advanced')
-      expect(result).toMatchObject({
-        status: 'warning',
-        message: expect.stringContaining('the server reports no dates'),
-      })
+      await finds(run(script, { folder: 'in' }, 'Advanced'), 'oldest file warning: …the server reports no dates…')
     })
     test.each([
       ['another SHA-256', (bytes: Buffer) => Buffer.from(bytes).fill(0, 100, 101 + 64), 'with another SHA-256'],
       ['cut', (bytes: Buffer) => bytes.subarray(0, 60_000), 'as 60000 of 65536 bytes'],
     ])('a file that comes back %s fails the round trip, and is deleted nevertheless', async (_, spoil, message) => {
       const { results, input } = await run({ spoil }, { allowWrites: true }, 'Advanced')
-      expect(checked(results, 'round trip')).toMatchObject({ status: 'failed', fault: 'data' })
+      await finds(results, 'round trip failed (data)')
       expect(checked(results, 'round trip').message).toContain(message)
-      expect(checked(results, 'delete').status).toBe('ok')
+      await finds(results, 'delete ok')
       expect(input).toMatch(/DELE svc-probe-\S+-renamed\.tmp\r\n/)
     })
     test('a refused rename is reported, and the file is deleted under its first name', async () => {
-      const { results, input } = await run({ answers: { RNTO: '550 No' } }, { allowWrites: true }, 'Advanced')
-      expect(checked(results, 'rename')).toMatchObject({ status: 'failed', fault: 'data' })
-      expect(checked(results, 'delete').status).toBe('ok')
+      const { input } = await expectFindings(
+        run({ answers: { RNTO: '550 No' } }, { allowWrites: true }, 'Advanced'),
+        'rename failed (data)',
+        'delete ok',
+      )
       expect(input).toMatch(/DELE svc-probe-[^\r]*[0-9a-f]\.tmp\r\n/)
     })
-    test('a file that cannot be deleted is reported', async () => {
-      const { results } = await run({ answers: { DELE: '550 No' } }, { allowWrites: true }, 'Advanced')
-      expect(checked(results, 'delete')).toMatchObject({ status: 'failed', fault: 'data' })
-    })
+    test('a file that cannot be deleted is reported', () =>
+      finds(run({ answers: { DELE: '550 No' } }, { allowWrites: true }, 'Advanced'), 'delete failed (data)'))
     test('the deadline during a transfer keeps earlier results and leaves nothing open', async () => {
-      const { results } = await run({ answers: { STOR: '150 Give' } }, { allowWrites: true }, 'Advanced', {
-        timeoutMs: 1_200,
-      })
-      expect(checked(results, 'PASV').status).toBe('ok')
-      expect(checked(results, 'round trip')).toMatchObject({ status: 'failed', fault: 'timeout' })
+      await finds(
+        run({ answers: { STOR: '150 Give' } }, { allowWrites: true }, 'Advanced', {
+          timeoutMs: 1_200,
+        }),
+        'PASV ok',
+        'round trip failed (timeout)',
+      )
       expect(await settled('')).toBe('')
     })
   })
@@ -479,10 +443,7 @@ suiteWith(opensslMissing(), 'ftp certificates', () => {
   test('a certificate that expires soon warns from Standard on', async () => {
     await using server = await scriptedFtp({ peer: { tls: certificates.fiveDays } })
     const overrides: Overrides = { host, port: server.port, tls: 'implicit', caFile: certificates.caFile }
-    expect(checked(await runKind(ftp, overrides, 'Standard'), 'certificate')).toMatchObject({
-      status: 'warning',
-      measurement: { unit: 'days' },
-    })
+    await finds(runKind(ftp, overrides, 'Standard'), ['certificate warning', { measurement: { unit: 'days' } }])
     expect(checksOf(await runKind(ftp, overrides, 'Basic'))).toEqual(['TLS', 'banner'])
   })
   test('a data connection without TLS under an encrypted session is a failure', async () => {
@@ -494,11 +455,10 @@ suiteWith(opensslMissing(), 'ftp certificates', () => {
       caFile: certificates.caFile,
       username: 'monitor',
     }
-    const result = checked(
-      await runKind(ftp, { ...overrides, password: secret('word') }, 'Standard', { timeoutMs: 2_000 }),
-      'EPSV',
+    await finds(
+      runKind(ftp, { ...overrides, password: secret('word') }, 'Standard', { timeoutMs: 2_000 }),
+      'EPSV failed',
     )
-    expect(result.status).toBe('failed')
     await hungUp(server)
   })
 })
@@ -583,12 +543,3 @@ describe('ftp settings and evaluation', () => {
     }
   })
 })
-
-/** Says the same without being asked, for ever, as fast as it is read. */
-function endlessly(chunk: string) {
-  return (socket: Socket): void => {
-    const begin = endless('', chunk)
-    begin(socket)
-    socket.emit('data', Buffer.alloc(0))
-  }
-}

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { Fault } from '../../../src/core/base/errors.ts'
 import heartbeat from '../../../src/core/checks/kinds/heartbeat/index.ts'
 import type { ExecutionMode, Heartbeat } from '../../../src/core/protocol/index.ts'
+import { finds } from '../../support/engine/finds.ts'
 import { checked, runKind } from '../../support/engine/run-kind.ts'
 import { escapeSequences } from '../../support/faults/faults.ts'
 import { beatAt } from '../../support/store/heartbeats.ts'
@@ -23,10 +24,10 @@ describe('at Basic the newest heartbeat counts', () => {
     expect(await aged(0)).toBe('ok')
     expect([await aged(2 * minute), await aged(2 * minute + 1)]).toEqual(['ok', 'warning'])
     expect([await aged(5 * minute), await aged(5 * minute + 1)]).toEqual(['warning', 'failed'])
-    expect(await one('newest', [beat('new', 6 * minute)], {}, 'Basic')).toMatchObject({
-      message: 'last heartbeat, from new, came 6 min ago (warn 2 min, fail 5 min)',
-      fault: 'threshold',
-    })
+    await finds(
+      look([beat('new', 6 * minute)], {}, 'Basic'),
+      'newest (threshold): last heartbeat, from new, came 6 min ago (warn 2 min, fail 5 min)',
+    )
   })
 
   test('the interval is that of svc.yaml, else that of the agent, else a minute', async () => {
@@ -35,27 +36,24 @@ describe('at Basic the newest heartbeat counts', () => {
     expect(await status('newest', hourly, { interval: 10 * minute }, 'Basic')).toBe('failed')
   })
 
-  test('a heartbeat slightly ahead of the local clock is new', async () => {
-    expect(await one('newest', [beat('a', -5_000)], {}, 'Basic')).toMatchObject({
-      status: 'ok',
-      measurement: { value: 0 },
-    })
-  })
+  test('a heartbeat slightly ahead of the local clock is new', () =>
+    finds(look([beat('a', -5_000)], {}, 'Basic'), ['newest ok', { measurement: { value: 0 } }]))
 
   test('B4 a heartbeat of more than a minute in the future proves nothing', async () => {
     const ahead = beat('ahead', -minute - 1)
-    expect(await one('newest', [ahead])).toMatchObject({ status: 'failed', fault: 'data' })
-    expect((await one('newest', [ahead])).message).toContain('is dated 1 min in the future')
+    await finds(look([ahead]), 'newest failed (data)')
+    await finds(look([ahead]), 'newest: …is dated 1 min in the future…')
     expect(await status('newest', [ahead, beat('b', 0)])).toBe('ok')
-    expect((await one('reporting', [ahead, beat('b', 0)])).message).toContain('1 of 2 agents reports; missing: ahead')
+    await finds(look([ahead, beat('b', 0)]), 'reporting: …1 of 2 agents reports; missing: ahead…')
     expect(await status('newest', [beat('a', -minute)])).toBe('ok')
   })
 
   test('B5 a run that begins before the earlier one has ended is a warning while it is in progress', async () => {
     const run = { id: 2, startedAt: now - minute, overlaps: { id: 1, startedAt: now - 5 * minute } }
-    const both = await one('overlap', [beat('a', 0, { run })])
-    expect(both).toMatchObject({ status: 'warning' })
-    expect(both.message).toBe('a: the run that began 5 min ago has not ended, and another one has begun')
+    await finds(
+      look([beat('a', 0, { run })]),
+      'overlap warning: a: the run that began 5 min ago has not ended, and another one has begun',
+    )
     const single = { ...run, overlaps: undefined }
     expect(await status('overlap', [beat('a', 0, { run: single })])).toBe('ok')
     expect(await checksOf([beat('a', 0, { run: { ...run, endedAt: now } })])).not.toContain('overlap')
@@ -63,12 +61,12 @@ describe('at Basic the newest heartbeat counts', () => {
   })
 
   test('B4 a missing heartbeat is a failure in each mode, also for a pattern', async () => {
-    expect(await one('newest', [], {}, 'Basic')).toMatchObject({ status: 'failed', fault: 'data' })
-    const result = await look([beat('other', 0)], { agents: ['agent-*'] })
-    expect(checked(result, 'newest').message).toBe(
-      'no heartbeat from agent-* has arrived: svc heartbeat NAME sends one',
+    await finds(look([], {}, 'Basic'), 'newest failed (data)')
+    await finds(
+      look([beat('other', 0)], { agents: ['agent-*'] }),
+      'newest: no heartbeat from agent-* has arrived: svc heartbeat NAME sends one',
+      'reporting failed: 0 of 0 agents report',
     )
-    expect(checked(result, 'reporting')).toMatchObject({ status: 'failed', message: '0 of 0 agents report' })
   })
 
   test('B4 an unreadable store and a missing one are failures and reported as such', async () => {
@@ -122,7 +120,7 @@ describe('selection of agents', () => {
     const beats = [beat('here', 0), beat('gone', 30 * day + 1)]
     const silent = async (settings: Settings) => (await one('silent', beats, settings)).message
     expect(await silent({})).toBe('no agent is silent')
-    expect((await one('silent', [beat('here', 0), beat('gone', 30 * day)])).message).toMatch(/^gone: 1 silent agent/)
+    await finds(look([beat('here', 0), beat('gone', 30 * day)]), ['silent', /^gone: 1 silent agent/])
     expect(await silent({ agents: ['here', 'gone'] })).toMatch(/^gone: 1 silent agent/)
     expect(await silent({ schedule: '@monthly' })).toMatch(/gone: 1 silent agent/)
   })
@@ -137,12 +135,10 @@ describe('selection of agents', () => {
 describe('at Standard', () => {
   test('each named agent must report, even one that never did', async () => {
     const beats = [beat('a', 0), beat('b', 6 * minute)]
-    expect(await one('reporting', beats, { agents: ['a', 'b', 'c'] })).toMatchObject({
-      status: 'failed',
-      message: '1 of 3 agents reports; missing: c, b (fail below 3)',
-      details: ['c: has never reported', 'b: silent for 6 min'],
-      measurement: { value: 1, limit: 3 },
-    })
+    await finds(look(beats, { agents: ['a', 'b', 'c'] }), [
+      'reporting failed: 1 of 3 agents reports; missing: c, b (fail below 3)',
+      { details: ['c: has never reported', 'b: silent for 6 min'], measurement: { value: 1, limit: 3 } },
+    ])
     expect(await status('reporting', beats, { agents: ['a'] })).toBe('ok')
   })
 
@@ -150,11 +146,8 @@ describe('at Standard', () => {
     const beats = [beat('a', 0), beat('b', 6 * minute)]
     expect(await status('reporting', beats)).toBe('warning')
     expect(await status('reporting', beats, { expected: 1 })).toBe('ok')
-    expect(await one('reporting', beats, { expected: 2 })).toMatchObject({
-      status: 'failed',
-      measurement: { limit: 2 },
-    })
-    expect(await one('reporting', beats, { expected: 4 })).toMatchObject({ message: expect.stringContaining('1 of 4') })
+    await finds(look(beats, { expected: 2 }), ['reporting failed', { measurement: { limit: 2 } }])
+    await finds(look(beats, { expected: 4 }), 'reporting: …1 of 4…')
   })
 
   test('the worst status that an agent reports counts, and that of a silent one does not', async () => {
@@ -163,32 +156,16 @@ describe('at Standard', () => {
       beat('b', 0, { status: 'Warn', message: 'slow' }),
       beat('c', 9 * minute, { status: 'Fail' }),
     ]
-    expect(await one('status', beats)).toMatchObject({
-      status: 'warning',
-      message: 'b reports Warn: "slow"',
-      details: [],
-    })
+    await finds(look(beats), ['status warning: b reports Warn: "slow"', { details: [] }])
     const worse = [...beats, beat('d', 0, { status: 'Fail', message: 'disk full' })]
-    expect(await one('status', worse)).toMatchObject({
-      status: 'failed',
-      fault: 'data',
-      message: 'd reports Fail: "disk full" (and 1 other)',
-    })
-    expect(await one('status', [beat('a', 0)])).toMatchObject({ status: 'ok' })
+    await finds(look(worse), 'status failed (data): d reports Fail: "disk full" (and 1 other)')
+    await finds(look([beat('a', 0)]), 'status ok')
   })
 
   test('H5 an unexpected version is a deployment-related failure, and two versions side by side are a warning', async () => {
     const beats = [beat('a', 0, { version: '2' }), beat('b', 0, { version: '2' }), beat('c', 0, { version: '1' })]
-    expect(await one('version', beats)).toMatchObject({
-      status: 'warning',
-      deployment: true,
-      details: ['"2": a, b', '"1": c'],
-    })
-    expect(await one('version', beats, { version: '2' })).toMatchObject({
-      status: 'failed',
-      deployment: true,
-      message: 'c runs "1", expected "2"',
-    })
+    await finds(look(beats), ['version warning', { deployment: true, details: ['"2": a, b', '"1": c'] }])
+    await finds(look(beats, { version: '2' }), ['version failed: c runs "1", expected "2"', { deployment: true }])
     expect(await status('version', beats.slice(0, 2), { version: '2' })).toBe('ok')
     expect(await status('version', [beat('a', 0)], { version: '2' })).toBe('failed')
     expect(await checksOf([beat('a', 0)])).not.toContain('version')
@@ -200,14 +177,8 @@ describe('at Standard', () => {
       beat('b', 0, { diskFreePercent: 9.9, skewMs: -31_000 }),
       beat('c', 0),
     ]
-    expect(await one('disk', beats)).toMatchObject({
-      status: 'failed',
-      message: 'b: free disk space 9.9 % (warn below 20 %, fail below 10 %)',
-    })
-    expect(await one('clock', beats)).toMatchObject({
-      status: 'failed',
-      message: 'b: clock offset 31 s (warn 2 s, fail 30 s)',
-    })
+    await finds(look(beats), 'disk failed: b: free disk space 9.9 % (warn below 20 %, fail below 10 %)')
+    await finds(look(beats), 'clock failed: b: clock offset 31 s (warn 2 s, fail 30 s)')
     const level2 = async (free: number, skew: number) => [
       await status('disk', [beat('a', 0, { diskFreePercent: free })]),
       await status('clock', [beat('a', 0, { skewMs: skew })]),
@@ -222,42 +193,34 @@ describe('at Standard', () => {
 describe('at Advanced', () => {
   test('a backlog is evaluated where a threshold is set', async () => {
     const beats = [beat('a', 0, { backlog: 5 }), beat('b', 0, { backlog: 11 })]
-    expect(await one('backlog', beats, { backlog: { warn: 5, limit: 10 } })).toMatchObject({
-      status: 'failed',
-      message: 'b: backlog 11 (warn 5, fail 10)',
-      details: ['b: 11', 'a: 5'],
-    })
+    await finds(look(beats, { backlog: { warn: 5, limit: 10 } }), [
+      'backlog failed: b: backlog 11 (warn 5, fail 10)',
+      { details: ['b: 11', 'a: 5'] },
+    ])
     expect(await checksOf(beats)).not.toContain('backlog')
   })
 
   test('a backlog or a run that no agent reports is not checked where a threshold is set', async () => {
     const beats = [beat('a', 0)]
-    expect(await one('backlog', beats, { backlog: { warn: 5 } })).toMatchObject({
-      status: 'failed',
-      notChecked: 'missing',
-      message: 'not checked: no agent reports a backlog',
-    })
-    expect(await one('runtime', beats, { runtime: { warn: minute } })).toMatchObject({
-      status: 'failed',
-      notChecked: 'missing',
-      message: 'not checked: no agent reports the start and the end of its runs',
-    })
+    await finds(
+      look(beats, { backlog: { warn: 5 } }),
+      'backlog not checked (missing): not checked: no agent reports a backlog',
+    )
+    await finds(
+      look(beats, { runtime: { warn: minute } }),
+      'runtime not checked (missing): not checked: no agent reports the start and the end of its runs',
+    )
     expect(await checksOf([beat('a', 300 * minute)], { backlog: { warn: 5 } })).not.toContain('backlog')
   })
 
   test('agents that once reported may not be silent, except for a configured number', async () => {
     const beats = [beat('a', 0), beat('b', 9 * minute), beat('c', 300 * minute)]
-    expect(await one('silent', beats)).toMatchObject({
-      status: 'failed',
-      message: 'c, b: 2 silent agents (fail 0)',
-      details: ['c: for 5 h', 'b: for 9 min'],
-    })
+    await finds(look(beats), [
+      'silent failed: c, b: 2 silent agents (fail 0)',
+      { details: ['c: for 5 h', 'b: for 9 min'] },
+    ])
     expect(await status('silent', beats, { silent: { limit: 2 } })).toBe('ok')
-    expect(await one('silent', [beat('a', 0)])).toMatchObject({
-      status: 'ok',
-      message: 'no agent is silent',
-      measurement: { value: 0 },
-    })
+    await finds(look([beat('a', 0)]), ['silent ok: no agent is silent', { measurement: { value: 0 } }])
   })
 
   test('flapping counts changes and silences in the history, and is omitted without one', async () => {
@@ -298,7 +261,5 @@ test('10,000 agents are evaluated at once, and few are named', async () => {
   const results = await look([...beats, beat('last', 0)])
   expect(processorMs() - began).toBeLessThan(3_000)
   for (const { details = [] } of results) expect(details.length).toBeLessThanOrEqual(20)
-  expect(checked(results, 'reporting').message).toMatch(
-    /^1 of 10001 agents reports; missing: agent-0, .* and 9997 more$/,
-  )
+  await finds(results, ['reporting', /^1 of 10001 agents reports; missing: agent-0, .* and 9997 more$/])
 })

@@ -1,26 +1,17 @@
-import { serialize } from 'bson'
 import { describe, expect, test } from 'vitest'
-import type { Result } from '../../../src/core/checks/engine/index.ts'
+import { readSettings, type SettingsSpec } from '../../../src/core/base/settings/index.ts'
+import type { AnyKind, Kind, Result } from '../../../src/core/checks/engine/index.ts'
+import { type KindName, monitors } from '../../../src/core/checks/kinds/index.ts'
 import ldap from '../../../src/core/checks/kinds/ldap/index.ts'
-import mongo from '../../../src/core/checks/kinds/mongo/index.ts'
 import mysql from '../../../src/core/checks/kinds/mysql/index.ts'
 import postgres from '../../../src/core/checks/kinds/postgres/index.ts'
-import redis from '../../../src/core/checks/kinds/redis/index.ts'
-import smtp from '../../../src/core/checks/kinds/smtp/index.ts'
-import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
+import { finds } from '../../support/engine/finds.ts'
 import { checked, runKind, secret } from '../../support/engine/run-kind.ts'
-import { type Behaviour, peer } from '../../support/faults/faults.ts'
-import {
-  element,
-  ldapBind,
-  ldapResult,
-  ldapServer,
-  mongoServer,
-  mysqlError,
-  mysqlServer,
-  octets,
-} from '../../support/hostile/servers.ts'
-import { postgresAnswering, postgresMessage } from '../../support/simulated/simulated-postgres.ts'
+import { type Peer, peer } from '../../support/faults/faults.ts'
+import { hostileCases } from '../../support/hostile/cases.ts'
+import { hostilePassword } from '../../support/hostile/password.ts'
+import { ldapBind, ldapResult, ldapServer, mysqlServer } from '../../support/hostile/servers.ts'
+import { postgresAnswering } from '../../support/simulated/simulated-postgres.ts'
 import { measureBlocking } from '../../support/suite/event-loop.ts'
 
 // Every server here is simulated: no real one behaves so. The sockets are real.
@@ -44,9 +35,12 @@ function nestedGeometry(): Buffer {
 }
 
 /** Runs one kind against a server, and expects that the process stays responsive and that the results are short. */
-async function resultsFrom(behave: Behaviour, run: (port: number) => Promise<readonly Result[]>) {
-  await using server = await peer(behave)
-  const { value: results, maxMs } = await measureBlocking(() => run(server.port))
+async function resultsFrom<P extends Pick<Peer, 'port' | 'open' | typeof Symbol.asyncDispose>>(
+  start: () => Promise<P>,
+  run: (server: P) => Promise<readonly Result[]>,
+) {
+  await using server = await start()
+  const { value: results, maxMs } = await measureBlocking(() => run(server))
   await expect.poll(server.open).toBe(0)
   expect(maxMs).toBeLessThan(maxBlockingMs)
   for (const { message, details = [] } of results) {
@@ -56,82 +50,53 @@ async function resultsFrom(behave: Behaviour, run: (port: number) => Promise<rea
   return results
 }
 
-const runPostgres = (mode: ExecutionMode) => (port: number) =>
-  runKind(postgres, { url: `postgres://m@127.0.0.1:${port}/d`, password: secret('x') }, mode, { timeoutMs })
-const runMysql = (mode: ExecutionMode) => (port: number) =>
-  runKind(mysql, { url: `mysql://m@127.0.0.1:${port}/d`, password: secret('x') }, mode, { timeoutMs })
+const runPostgres = ({ port }: { readonly port: number }) =>
+  runKind(postgres, { url: `postgres://m@127.0.0.1:${port}/d`, password: secret('x') }, 'Standard', { timeoutMs })
+const runMysql = ({ port }: { readonly port: number }) =>
+  runKind(mysql, { url: `mysql://m@127.0.0.1:${port}/d`, password: secret('x') }, 'Standard', { timeoutMs })
+
+/** Where a server of each kind that reads its own protocol can put a text. */
+const placesOfBlanks: Partial<Record<string, readonly string[]>> = {
+  ldap: [
+    'in its refusal of a search',
+    'in the notice before it closes the connection',
+    'in its refusal of StartTLS',
+    'in the attributes of the entry that it must have',
+  ],
+  mongo: ['in its refusal'],
+  mysql: ['in its error'],
+  postgres: ['in its error'],
+  redis: ['in its refusal'],
+  smtp: ['in its banner'],
+}
 
 describe('a server that sends 900,000 blanks does not block the process', () => {
-  const account = { username: 'cn=monitor', password: secret('correct horse') }
-  const runLdap =
-    (settings: object, mode: ExecutionMode = 'Standard') =>
-    (port: number) =>
-      runKind(ldap, { url: `ldap://127.0.0.1:${port}`, ...settings }, mode, { timeoutMs })
+  test.each(hostileCases.filter(({ kind, place }) => placesOfBlanks[kind]?.includes(place)))(
+    '$kind, $place',
+    async ({ kind: name, settings, mode, serve }) => {
+      const { default: kind } = await monitors[name as KindName].load()
+      const serveBlanks = async () => ({ open: () => 0, ...(await serve(blanks)) })
+      const results = await resultsFrom(serveBlanks, (target) => {
+        const context = { env: { HOSTILE_PASSWORD: hostilePassword }, folder: '/' }
+        const { values } = readSettings(kind.settings, settings(target), context)
+        return runKind(kind as AnyKind as Kind<SettingsSpec>, values as never, mode, { timeoutMs })
+      })
+      expect(results.some(({ status }) => status === 'failed')).toBe(true)
+    },
+  )
 
-  test('LDAP, in its refusal of a bind', async () => {
+  test('LDAP, in its refusal of a bind, whose reason is read and whose text is cut', async () => {
     const text = `AcceptSecurityContext error, data 52e,${blanks}v4563`
     const server = ldapServer((operation) => (operation === ldapBind ? [ldapResult(0x61, 49, text)] : []))
-    const result = checked(await resultsFrom(server, runLdap(account)), 'bind')
-    expect(result).toMatchObject({
-      status: 'failed',
-      fault: 'auth',
-      message: expect.stringContaining('wrong password'),
-    })
-    expect(result.details?.join(' ')).toContain('the server sent "AcceptSecurityContext error, data 52e,"')
-  })
-  test('LDAP, in its refusal of a search', async () => {
-    const server = ldapServer((operation) => [
-      operation === ldapBind ? ldapResult(0x61, 0, '') : ldapResult(0x65, 53, `busy${blanks}`),
-    ])
-    const result = checked(await resultsFrom(server, runLdap(account)), 'rootDSE')
-    expect(result).toMatchObject({ status: 'failed', message: expect.stringContaining('unwilling') })
-  })
-  test('LDAP, as it hangs up', async () => {
-    const server = ldapServer(() => [ldapResult(0x78, 52, `down${blanks}`)], 0)
-    const [result] = (await resultsFrom(server, runLdap(account))).filter(({ status }) => status === 'failed')
-    expect(result).toMatchObject({ fault: 'refused', message: expect.stringContaining('ended the connection') })
-  })
-  test('LDAP, in its refusal of StartTLS', async () => {
-    const server = ldapServer(() => [ldapResult(0x78, 2, blanks)])
-    const [result] = await resultsFrom(server, runLdap({ startTls: true }, 'Basic'))
-    expect(result).toMatchObject({ status: 'failed' })
-  })
-  test('LDAP, in an entry', async () => {
-    const attribute = element(0x30, octets('vendorName'), element(0x31, octets(blanks)))
-    const entry = element(0x64, octets(''), element(0x30, attribute))
-    const server = ldapServer((operation) => (operation === ldapBind ? [] : [entry, ldapResult(0x65, 0, '')]))
-    expect(checked(await resultsFrom(server, runLdap({}, 'Basic')), 'rootDSE').status).toBe('ok')
-  })
-  test('MySQL, before the sign-in', async () => {
-    const server: Behaviour = (socket) => void socket.write(mysqlError(`Too many connections${blanks}`))
-    expect(checked(await resultsFrom(server, runMysql('Basic')), 'connect')).toMatchObject({ status: 'failed' })
-  })
-  test('PostgreSQL, in its error', async () => {
-    const error = postgresMessage('E', 'SFATAL\0C28P01\0M', blanks, '\0\0')
-    const server: Behaviour = (socket) => void socket.once('data', () => socket.write(error))
-    const result = checked(await resultsFrom(server, runPostgres('Basic')), 'connect')
-    expect(result).toMatchObject({ status: 'failed', fault: 'auth' })
-  })
-  test('MongoDB, in its error', async () => {
+    const settings = { username: 'cn=monitor', password: secret('correct horse') }
     const results = await resultsFrom(
-      mongoServer(Buffer.from(serialize({ ok: 0, code: 13, errmsg: blanks }))),
-      (port) => runKind(mongo, { url: `mongodb://127.0.0.1:${port}/` }, 'Basic', { timeoutMs }),
+      () => peer(server),
+      ({ port }) => runKind(ldap, { url: `ldap://127.0.0.1:${port}`, ...settings }, 'Standard', { timeoutMs }),
     )
-    expect(results.some(({ status }) => status === 'failed')).toBe(true)
-  })
-  test('Redis, in its error', async () => {
-    const results = await resultsFrom(
-      (socket) => void socket.once('data', () => socket.write(`-ERR${blanks}\r\n`)),
-      (port) => runKind(redis, { url: `redis://127.0.0.1:${port}` }, 'Basic', { timeoutMs }),
+    await finds(results, 'bind failed (auth): …wrong password…')
+    expect(checked(results, 'bind').details?.join(' ')).toContain(
+      'the server sent "AcceptSecurityContext error, data 52e,"',
     )
-    expect(results.some(({ status }) => status === 'failed')).toBe(true)
-  })
-  test('SMTP, in its banner', async () => {
-    const results = await resultsFrom(
-      (socket) => void socket.write(`220 ${blanks}\r\n`),
-      (port) => runKind(smtp, { host: '127.0.0.1', port }, 'Basic', { timeoutMs }),
-    )
-    expect(results.some(({ status }) => status === 'failed')).toBe(true)
   })
 })
 
@@ -145,17 +110,21 @@ describe('a database cannot block the process by the type that it declares for a
     ['bytes', 17, '\\'.repeat(400_000)],
     ['JSON', 114, '['.repeat(400_000)],
     ['a number', 701, '9'.repeat(400_000)],
-  ])('PostgreSQL, %s', async (_, oid, value) => {
-    const results = await resultsFrom(postgresAnswering('one', oid, value), runPostgres('Standard'))
-    expect(checked(results, 'connect').status).toBe('ok')
-  })
+  ])('PostgreSQL, %s', (_, oid, value) =>
+    finds(
+      resultsFrom(() => peer(postgresAnswering('one', oid, value)), runPostgres),
+      'connect ok',
+    ),
+  )
   test.each([
     ['a geometry', 255, nestedGeometry()],
     ['a date with a time', 12, Buffer.from('0'.repeat(400_000))],
     ['JSON', 245, Buffer.from('['.repeat(400_000))],
     ['a number', 8, Buffer.from('9'.repeat(400_000))],
-  ])('MySQL, %s', async (_, type, value) => {
-    const results = await resultsFrom(mysqlServer(type, value), runMysql('Standard'))
-    expect(checked(results, 'connect').status).toBe('ok')
-  })
+  ])('MySQL, %s', (_, type, value) =>
+    finds(
+      resultsFrom(() => peer(mysqlServer(type, value)), runMysql),
+      'connect ok',
+    ),
+  )
 })

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { LinkEntry } from '../../../src/core/checks/assert/link-settings.ts'
 import http from '../../../src/core/checks/kinds/http/index.ts'
 import { admit } from '../../../src/core/checks/kinds/http/links.ts'
+import { finds } from '../../support/engine/finds.ts'
 import { checked, type RunKindOptions, runKind, secret } from '../../support/engine/run-kind.ts'
 import { http as answer, blackHole, endless, escapeSequences, peer, replies } from '../../support/faults/faults.ts'
 import { httpPeer, pages } from '../../support/simulated/http-peer.ts'
@@ -63,8 +64,10 @@ describe('http xml', () => {
     const hostile = await evaluate({ '/VAST/@version': 'x' }, `<VAST version="${escapeSequences.replace('\0', '')}"/>`)
     expect(hostile.message).toContain('/VAST/@version is "redgnp", expected "x"')
     await using there = await peer(endless('HTTP/1.1 200 OK\r\n\r\n<a>', '<b/>'))
-    const results = await look(`http://127.0.0.1:${there.port}`, { xml: { '/a': 'x' }, maxBody: 5_000 })
-    expect(checked(results, 'xml').message).toMatch(/is longer than maxBody \(4\.9 KiB\)$/)
+    await finds(look(`http://127.0.0.1:${there.port}`, { xml: { '/a': 'x' }, maxBody: 5_000 }), [
+      'xml',
+      /is longer than maxBody \(4\.9 KiB\)$/,
+    ])
   })
 })
 
@@ -146,8 +149,7 @@ describe('http links', () => {
       expect.stringMatching(/^ok item \S+\/b: /),
     ])
     const whole = { ...settings, links: [entry({ plainHttp: true })] }
-    const cut = await look(server.origin, whole, { timeoutMs: 500 })
-    expect(checked(cut, 'links')).toMatchObject({ status: 'failed', fault: 'timeout' })
+    await finds(look(server.origin, whole, { timeoutMs: 500 }), 'links failed (timeout)')
     await expect.poll(() => [hole.open(), server.open()]).toEqual([0, 0])
   })
 
@@ -205,7 +207,7 @@ describe('http links', () => {
     await using server = await httpPeer(pages(() => ({ '/': { other: [] } })))
     const results = await look(server.origin, { links: [entry()] })
     expect(messagesOf(results, 'links')).toEqual(['warning not checked: item: the answer has no list $.items'])
-    expect(checked(results, 'links')).toMatchObject({ notChecked: 'missing' })
+    await finds(results, ['links', { notChecked: 'missing' }])
   })
 
   test('a thousand refused links are not reported a thousand times', async () => {

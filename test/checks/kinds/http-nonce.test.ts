@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { readSettings } from '../../../src/core/base/settings/index.ts'
 import http from '../../../src/core/checks/kinds/http/index.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
+import { finds } from '../../support/engine/finds.ts'
 import { checked, type RunKindOptions, runKind, secret } from '../../support/engine/run-kind.ts'
 import { type HttpPeer, httpPeer } from '../../support/simulated/http-peer.ts'
 
@@ -46,8 +47,8 @@ describe('http nonce', () => {
     await using server = await httpPeer((request, response) => {
       response.writeHead(200, { 'Content-Type': 'application/xml' }).end(`<a q="${request.url?.slice(1)}"/>`)
     })
-    expect(checked(await look(server, '/{nonce}', { xml: { '/a/@q': '{nonce}' } }), 'xml').status).toBe('ok')
-    expect(checked(await look(server, '/x?{nonce}', { xml: { '/a/@q': '{nonce}' } }), 'xml').status).toBe('failed')
+    await finds(look(server, '/{nonce}', { xml: { '/a/@q': '{nonce}' } }), 'xml ok')
+    await finds(look(server, '/x?{nonce}', { xml: { '/a/@q': '{nonce}' } }), 'xml failed')
   })
 
   test('an answer from a cache is detected, and the message shows the expected nonce', async () => {
@@ -76,8 +77,7 @@ describe('http nonce', () => {
   test('a secret is sent unchanged, whatever it contains', async () => {
     await using server = await echoing()
     const settings = { token: secret('t{nonce}oken'), tokenHeader: 'X-Probe', json: { '$.q': '{nonce}' } }
-    const results = await look(server, '/?q={nonce}', settings)
-    expect(checked(results, 'json').status).toBe('ok')
+    await finds(look(server, '/?q={nonce}', settings), 'json ok')
     expect(server.requests()[0]?.headers['x-probe']).toBe('t{nonce}oken')
   })
 
@@ -101,10 +101,10 @@ describe('http nonce', () => {
       requestCount += 1
       return Promise.resolve(['192.0.2.7'])
     }
-    const results = await runKind(http, { url, token: secret('lantern-9') }, 'Standard', { resolve })
-    expect(checked(results, 'settings').message).toMatch(
+    await finds(runKind(http, { url, token: secret('lantern-9') }, 'Standard', { resolve }), [
+      'settings',
       /^url contains (?:\{nonce\} before its path|a user or a password): /,
-    )
+    ])
     expect(requestCount).toBe(0)
     expect(
       readSettings(http.settings, { url: 'http://x.example:{nonce}/' }, { env: {}, folder: '/' }).problems,
@@ -114,9 +114,10 @@ describe('http nonce', () => {
   test('with a nonce in the path, credentials do not go to another machine over plain http', async () => {
     const resolve = () => Promise.resolve(['192.0.2.7'])
     const settings = { url: 'http://x.example:1/{nonce}', token: secret('lantern-9') }
-    expect(checked(await runKind(http, settings, 'Standard', { resolve }), 'connect').message).toMatch(
+    await finds(runKind(http, settings, 'Standard', { resolve }), [
+      'connect',
       /^credentials are not sent to 192\.0\.2\.7:1 over plain http/,
-    )
+    ])
   })
 
   test.each<[string, Settings]>([
@@ -127,9 +128,10 @@ describe('http nonce', () => {
     ['xml', { xml: { '/a': '{nonce}' } }],
   ])('%s that expects a nonce which no request sends is refused before any request', async (_, settings) => {
     await using server = await echoing()
-    expect(checked(await look(server, '/', settings), 'settings').message).toMatch(
+    await finds(look(server, '/', settings), [
+      'settings',
       /^expects \{nonce\}, but neither url nor headers nor body sends it/,
-    )
+    ])
     expect(server.requestLines()).toEqual([])
   })
 })

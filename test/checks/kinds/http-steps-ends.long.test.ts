@@ -1,13 +1,12 @@
 import { expect, test } from 'vitest'
-import { readSettings } from '../../../src/core/base/settings/index.ts'
 import { limits, type Result } from '../../../src/core/checks/engine/index.ts'
 import steps from '../../../src/core/checks/kinds/http-steps/index.ts'
-import { type RunKindOptions, runKind } from '../../support/engine/run-kind.ts'
+import { checked, type RunKindOptions } from '../../support/engine/run-kind.ts'
+import { byStep, type RawSteps as Raw, stepsWith } from '../../support/engine/run-steps.ts'
 import { givenUp } from '../../support/hostile/given-up.ts'
 import { type HttpPeer, httpPeer } from '../../support/simulated/http-peer.ts'
 import { processorMs } from '../../support/suite/processor-time.ts'
 
-type Raw = Readonly<Record<string, unknown>>
 type Reply = { readonly status?: number; readonly body?: unknown; readonly headers?: Readonly<Record<string, string>> }
 
 const env = { TOKEN: 'lantern-and-orchard-9' }
@@ -22,19 +21,12 @@ function answering(look: (n: number) => Reply): Promise<HttpPeer> {
   })
 }
 
-function settingsOf(raw: Raw) {
-  const { values, problems } = readSettings(steps.settings, raw, { env, folder: '/' })
-  expect(problems).toEqual([])
-  return values
-}
+const { settingsOf, run } = stepsWith(env)
 
-/** The message of one step, `done`. */
-async function look(server: HttpPeer, step: Raw, more: Raw = {}, options: RunKindOptions = {}): Promise<Result> {
+/** The result of one step, `done`. */
+const look = async (server: HttpPeer, step: Raw, more: Raw = {}, options: RunKindOptions = {}): Promise<Result> => {
   const raw = { url: `${server.origin}/v1`, steps: [{ name: 'done', path: '/job', ...step }], ...more }
-  const results = await runKind(steps, settingsOf(raw), 'Advanced', { timeoutMs: 20_000, ...options })
-  const match = results.find(({ message }) => message.startsWith('done: '))
-  if (!match) throw new Error(`nothing of the step among ${results.map(({ message }) => message).join(' | ')}`)
-  return match
+  return checked(await byStep(run(raw, options)), 'done')
 }
 
 const problemOf = (step: Raw, more: Raw = {}): string | undefined =>
@@ -181,7 +173,7 @@ test('the content of an unfinished answer is hidden and never sent', async () =>
     steps: [{ name: 'make', method: 'POST', path: '/jobs' }, done],
     cleanup: [{ name: 'remove', method: 'DELETE', path: '/jobs/\x24{id}', undoes: 'make' }],
   }
-  const results = await runKind(steps, settingsOf(raw), 'Advanced', { timeoutMs: 20_000 })
+  const results = await run(raw)
   expect(results.map(({ message }) => message).slice(2)).toEqual([
     expect.stringMatching(/^done: .* sent 2 times in .*: the answer has no \$\.id, so no \$\{id\}$/),
     expect.stringMatching(/^remove: DELETE \S+ not sent: no step captured \$\{id\}; what step "make" created/),

@@ -1,12 +1,13 @@
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 import { readSettings } from '../../../src/core/base/settings/index.ts'
-import { limits, type Result } from '../../../src/core/checks/engine/index.ts'
+import { limits } from '../../../src/core/checks/engine/index.ts'
 import steps from '../../../src/core/checks/kinds/http-steps/index.ts'
-import { type RunKindOptions, runKind } from '../../support/engine/run-kind.ts'
+import { finds } from '../../support/engine/finds.ts'
+import { checked } from '../../support/engine/run-kind.ts'
+import { byStep, messagesOf, type RawSteps as Raw, stepsWith } from '../../support/engine/run-steps.ts'
 import { type HttpPeer, httpPeer } from '../../support/simulated/http-peer.ts'
 
-type Raw = Readonly<Record<string, unknown>>
 type Reply = { readonly status?: number; readonly body?: unknown } | 'silence' | 'reset'
 type Jobs = HttpPeer & { readonly bodies: readonly string[]; readonly removed: readonly string[] }
 
@@ -51,11 +52,7 @@ const states =
   (n: number): Reply =>
     state(all[n - 1] ?? all.at(-1) ?? '')
 
-function settingsOf(raw: Raw) {
-  const { values, problems } = readSettings(steps.settings, raw, { env, folder: '/' })
-  expect(problems).toEqual([])
-  return values
-}
+const { settingsOf, run } = stepsWith(env)
 const waitFor = (until: Raw, more: Raw = {}): Raw => ({
   name: 'done',
   path: `/jobs/\${job}`,
@@ -76,15 +73,6 @@ const job = (server: HttpPeer, wait: Raw, more: Raw = {}): Raw => ({
   cleanup: [{ name: 'remove', method: 'DELETE', path: `/jobs/\${job}`, undoes: 'submit' }],
   ...more,
 })
-const run = (raw: Raw, options: RunKindOptions = {}): Promise<readonly Result[]> =>
-  runKind(steps, settingsOf(raw), 'Advanced', { timeoutMs: 20_000, ...options })
-const messagesOf = (results: readonly Result[]): readonly string[] =>
-  results.map(({ check, status, message }) => `${check} ${status} ${message.replace(/ in [\d.]+ m?s.*/, '')}`)
-const of = (results: readonly Result[], step: string): Result => {
-  const match = results.find(({ message }) => message.startsWith(`${step}: `))
-  if (!match) throw new Error(`nothing of ${step} among ${results.map(({ message }) => message).join(' | ')}`)
-  return match
-}
 const looksAt = (server: HttpPeer): number =>
   server.requestLines().filter((line) => line.startsWith('GET /v1/jobs/')).length
 
@@ -103,10 +91,8 @@ test('a step is repeated until its final answer, and evaluated by that', async (
     expect.stringMatching(/^step ok use: GET/),
     'cleanup ok remove: DELETE /v1/jobs/job%2F7 was answered 204 with 0 B',
   ])
-  expect(of(results, 'done').message).toMatch(
-    /, sent 3 times in [\d.]+ m?s, the last in [\d.]+ m?s \(warn 1 s, fail 5 s\)$/,
-  )
-  const { message, measurement } = of(results, 'done')
+  await finds(byStep(results), ['done', /, sent 3 times in [\d.]+ m?s, the last in [\d.]+ m?s \(warn 1 s, fail 5 s\)$/])
+  const { message, measurement } = checked(await byStep(results), 'done')
   expect(measurement).toMatchObject({ unit: 'milliseconds', limit: 5_000 })
   // The threshold is of one request: two pauses of 100 ms are not part of it.
   const [, took, of1000] = /sent 3 times in ([\d.]+) (m?s),/.exec(message) ?? []
@@ -118,16 +104,18 @@ test('a step is repeated until its final answer, and evaluated by that', async (
 test('the expectations of the step apply to the final answer only', async () => {
   await using server = await jobs((n) => state(n < 2 ? 'running' : 'failed', { verdict: n < 2 ? 'good' : 'bad' }))
   const results = await run(job(server, waitFor({}, { expect: { '$.verdict': 'good' } })))
-  expect(of(results, 'done')).toMatchObject({ status: 'failed', fault: 'data' })
-  expect(of(results, 'done').message).toMatch(/sent 2 times in [\d.]+ m?s: \$\.verdict is "bad", expected "good"$/)
-  expect(of(results, 'after').message).toBe('after: not run: step "done" failed')
+  await finds(
+    byStep(results),
+    ['done failed (data)', /sent 2 times in [\d.]+ m?s: \$\.verdict is "bad", expected "good"$/],
+    'after: after: not run: step "done" failed',
+  )
 })
 
 test('when the time is over it reports the number of requests and the last answer, and runs its cleanup', async () => {
   await using server = await jobs(states('queued', 'running'))
   const results = await run(job(server, waitFor({ within: '1500ms' })))
-  const done = of(results, 'done')
-  expect(done).toMatchObject({ check: 'step', status: 'failed', fault: 'timeout' })
+  const done = checked(await byStep(results), 'done')
+  expect(done).toMatchObject({ status: 'failed', fault: 'timeout' })
   expect(done.message).toMatch(
     /^done: GET \/v1\/jobs\/job%2F7 is not finished, sent \d+ times in [\d.]+ m?s; last answer: \$\.state is "running" and does not match \/\^\(done\|failed\)\$\/$/,
   )
@@ -151,37 +139,35 @@ test('without `within` the deadline of the monitor ends it, early enough for the
 test('`within` never extends the time of the monitor', async () => {
   await using server = await jobs(states('running'))
   const results = await run(job(server, waitFor({ within: '10m' })), { timeoutMs: 2_000 })
-  expect(of(results, 'done').message).toMatch(/is not finished/)
+  await finds(byStep(results), ['done', /is not finished/])
   expect(server.removed).toHaveLength(1)
 })
 
 test('a missing answer is reported by the last one that came, or by itself where none came', async () => {
   await using server = await jobs((n) => (n < 3 ? state('running') : 'silence'))
   const results = await run(job(server, waitFor({ within: '1500ms' })))
-  expect(of(results, 'done').message).toMatch(/is not finished, sent 3 times in [\d.]+ m?s; last answer: \$\.state is/)
+  await finds(byStep(results), ['done', /is not finished, sent 3 times in [\d.]+ m?s; last answer: \$\.state is/])
   await using deaf = await jobs(() => 'silence')
   const none = await run(job(deaf, waitFor({ within: '300ms' })))
-  expect(of(none, 'done')).toMatchObject({ fault: 'timeout' })
-  expect(of(none, 'done').message).toMatch(
+  await finds(byStep(none), [
+    'done (timeout)',
     /^done: GET \S+: 127\.0\.0\.1:\d+ accepted the connection but sent nothing for [\d.]+ m?s$/,
-  )
+  ])
   await expect.poll(() => server.open() + deaf.open()).toBe(0)
 })
 
 test('a pause that exceeds the remaining time is cut, and the last request is still sent', async () => {
   await using server = await jobs(states('running', 'done'))
   const results = await run(job(server, waitFor({ every: '10m', within: '1s' })))
-  expect(of(results, 'done').message).toMatch(/, sent 2 times in/)
+  await finds(byStep(results), ['done', /, sent 2 times in/])
 })
 
 test('at most `most` requests are sent; the last of them may succeed', async () => {
   await using server = await jobs(states('running', 'running', 'done'))
-  expect(of(await run(job(server, waitFor({ most: 3 }))), 'done').status).toBe('ok')
+  await finds(byStep(run(job(server, waitFor({ most: 3 })))), 'done ok')
   await using slow = await jobs(states('running', 'running', 'done'))
   const results = await run(job(slow, waitFor({ most: 2 })))
-  expect(of(results, 'done').message).toMatch(
-    /is not finished, sent 2 times in [\d.]+ m?s \(request limit reached\); last/,
-  )
+  await finds(byStep(results), ['done', /is not finished, sent 2 times in [\d.]+ m?s \(request limit reached\); last/])
   expect(looksAt(slow)).toBe(2)
 })
 
@@ -192,10 +178,10 @@ test('an answer that matches a failure ends the wait and reports its meaning', a
     { expect: { '$.state': '/^abort/', '$.why': 'disk' }, says: 'the disk broke the job off' },
   ]
   const results = await run(job(server, waitFor({}, { fails })))
-  expect(of(results, 'done')).toMatchObject({ status: 'failed', fault: 'data' })
-  expect(of(results, 'done').message).toMatch(
+  await finds(byStep(results), [
+    'done failed (data)',
     /^done: the disk broke the job off \(GET \/v1\/jobs\/job%2F7 was answered 200, sent 2 times in [\d.]+ m?s: \$\.state is "aborted", \$\.why is "disk"\)$/,
-  )
+  ])
   expect(looksAt(server)).toBe(2)
 })
 
@@ -203,46 +189,46 @@ test('`fails` is evaluated without `until` too, and an answer without its values
   const one = async (body: Raw) => {
     await using server = await jobs(() => ({ body }))
     const step = { name: 'look', path: '/jobs/1', fails: [{ expect: { '$.a': '1' }, says: 'it is one' }] }
-    return of(await run({ url: `${server.origin}/v1`, steps: [step] }), 'look')
+    return await byStep(run({ url: `${server.origin}/v1`, steps: [step] }))
   }
-  expect((await one({ a: 1 })).message).toMatch(/^look: it is one \(GET/)
-  expect((await one({ a: 2 })).status).toBe('ok')
-  expect((await one({})).status).toBe('ok')
+  await finds(one({ a: 1 }), ['look', /^look: it is one \(GET/])
+  await finds(one({ a: 2 }), 'look ok')
+  await finds(one({}), 'look ok')
 })
 
 test('an unexpected status ends the wait at once, and an expected one does not', async () => {
   const behave = (n: number): Reply => (n < 2 ? { status: 404, body: 'none' } : state('done'))
   await using strict = await jobs(behave)
-  expect(of(await run(job(strict, waitFor({}))), 'done').message).toMatch(
+  await finds(byStep(run(job(strict, waitFor({})))), [
+    'done',
     /was answered 404, sent 1 time in [\d.]+ m?s \(expected 2xx\)$/,
-  )
+  ])
   await using patient = await jobs(behave)
-  expect(of(await run(job(patient, waitFor({}, { status: ['2xx', 404] }))), 'done').status).toBe('ok')
+  await finds(byStep(run(job(patient, waitFor({}, { status: ['2xx', 404] })))), 'done ok')
   expect(looksAt(patient)).toBe(2)
 })
 
 test('a status alone may end the wait', async () => {
   await using server = await jobs((n) => ({ status: n < 3 ? 202 : 200 }))
   const wait = { name: 'done', path: '/jobs/1', until: { status: [200], every: '100ms', most: 5 } }
-  expect(of(await run(job(server, wait)), 'done').status).toBe('ok')
+  await finds(byStep(run(job(server, wait))), 'done ok')
   await using never = await jobs(() => ({ status: 202 }))
-  expect(of(await run(job(never, wait)), 'done').message).toMatch(/last answer: the answer was 202 \(expected 200\)$/)
+  await finds(byStep(run(job(never, wait))), ['done', /last answer: the answer was 202 \(expected 200\)$/])
 })
 
 test('a path that begins with a slash selects from XML in all expectations', async () => {
   await using server = await jobs((n) => ({ body: `<job state="${n < 2 ? 'running' : 'done'}"><v>good</v></job>` }))
   const wait = waitFor({ expect: { '/job/@state': 'done' } }, { expect: { '/job/v': 'good', 'count(/job/v)': '1' } })
-  expect(of(await run(job(server, wait)), 'done').message).toMatch(/sent 2 times/)
+  await finds(byStep(run(job(server, wait))), ['done', /sent 2 times/])
   expect(server.requests().at(-3)?.headers.accept).toMatch(/^application\/xml/)
   const bad = waitFor({ expect: { '/job/@state': 'done' } }, { expect: { '/job/v': 'bad' } })
-  expect(of(await run(job(server, bad)), 'done').message).toMatch(/\/job\/v is "good", expected "bad"$/)
+  await finds(byStep(run(job(server, bad))), ['done', /\/job\/v is "good", expected "bad"$/])
 })
 
 test('a connection that breaks is reported with the number of its request', async () => {
   await using server = await jobs((n) => (n < 3 ? state('running') : 'reset'))
   const results = await run(job(server, waitFor({})))
-  expect(of(results, 'done')).toMatchObject({ status: 'failed', fault: 'protocol' })
-  expect(of(results, 'done').message).toMatch(/^done: GET \/v1\/jobs\/job%2F7 \(request 3\): 127/)
+  await finds(byStep(results), ['done failed (protocol)', /^done: GET \/v1\/jobs\/job%2F7 \(request 3\): 127/])
 })
 
 test('a run that is cancelled while it waits sends no more, runs its cleanup, and leaves nothing open', async () => {
@@ -260,25 +246,23 @@ test('a run that is cancelled while it waits sends no more, runs its cleanup, an
 test('captured values are never shown, not even in the last answer', async () => {
   await using server = await jobs(() => state('job/7 waits'))
   const results = await run(job(server, waitFor({ within: '250ms' }), { show: [] }))
-  expect(of(results, 'done').message).toContain('last answer: $.state is "[secret] waits"')
+  await finds(byStep(results), 'done: …last answer: $.state is "[secret] waits"…')
   expect(JSON.stringify(results)).not.toContain('job/7')
 })
 
 test('`values` are not secret, and are shown', async () => {
   await using server = await jobs(states('x'))
   const raw = { url: server.origin, values: { clip: 'a b/1' }, steps: [{ name: 'see', path: `/see/\${clip}` }] }
-  expect(of(await run(raw), 'see').message).toMatch(/^see: GET \/see\/a%20b%2F1 was answered 200/)
+  await finds(byStep(run(raw)), ['see', /^see: GET \/see\/a%20b%2F1 was answered 200/])
 })
 
 test('a value of the run is compared literally, never as a pattern', async () => {
   await using open = await jobs(states('running'))
   const values = { values: { clip: '/.*/' } }
   const never = await run(job(open, waitFor({ expect: { '$.state': `\${clip}` }, most: 2 }), values))
-  expect(of(never, 'done').message).toMatch(/is not finished, sent 2 times/)
+  await finds(byStep(never), ['done', /is not finished, sent 2 times/])
   await using server = await jobs((n) => state(n < 2 ? 'other' : 'job/7'))
-  expect(of(await run(job(server, waitFor({ expect: { '$.state': `\${job}` } }))), 'done').message).toMatch(
-    /sent 2 times/,
-  )
+  await finds(byStep(run(job(server, waitFor({ expect: { '$.state': `\${job}` } })))), ['done', /sent 2 times/])
 })
 
 test.each<[string, Raw, Raw]>([

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { readSettings, type Secret } from '../../../src/core/base/settings/index.ts'
+import type { Secret } from '../../../src/core/base/settings/index.ts'
 import { limits, type Result } from '../../../src/core/checks/engine/index.ts'
 import steps from '../../../src/core/checks/kinds/http-steps/index.ts'
 import { CookieJar } from '../../../src/core/checks/kinds/http-steps/request.ts'
-import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
 import { password, startAccounts } from '../../server/accounts.ts'
-import { type RunKindOptions, runKind } from '../../support/engine/run-kind.ts'
+import { findsOnly } from '../../support/engine/finds.ts'
+import { messagesOf, type RawSteps as Raw, stepsWith } from '../../support/engine/run-steps.ts'
 import { escapeSequences, refusedPort } from '../../support/faults/faults.ts'
 import { makeCertificates, opensslMissing } from '../../support/servers/certs.ts'
 import { type FtpServer, startFtpServer } from '../../support/servers/ftp-server.ts'
@@ -18,23 +18,8 @@ const env = {
   SVC_PASSWORD: password,
   WRONG: 'not-the-password-at-all',
 }
-type Raw = Readonly<Record<string, unknown>>
 
-/** Settings as svc.yaml would give them, all of them well. */
-function settingsOf(raw: Raw) {
-  const { values, problems } = readSettings(steps.settings, raw, { env, folder: '/' })
-  expect(problems).toEqual([])
-  return values
-}
-const run = (raw: Raw, options: RunKindOptions = {}, mode: ExecutionMode = 'Advanced'): Promise<readonly Result[]> =>
-  runKind(steps, settingsOf(raw), mode, { timeoutMs: 20_000, ...options })
-/** Why svc.yaml is refused: for one of its values, or for what they are together. */
-function problemOf(raw: Raw): string | undefined {
-  const { values, problems } = readSettings(steps.settings, raw, { env, folder: '/' })
-  return problems.length > 0 ? problems.map(({ message }) => message).join('; ') : steps.validate?.(values)
-}
-const messagesOf = (results: readonly Result[]): readonly string[] =>
-  results.map(({ check, status, message }) => `${check} ${status} ${message.replace(/ in [\d.]+ m?s.*/, '')}`)
+const { settingsOf, run, problemOf } = stepsWith(env)
 const everything = (results: readonly Result[]): string => JSON.stringify(results)
 
 let ftp: FtpServer
@@ -438,12 +423,14 @@ test('a redirect is not followed, and its target is reported', async () => {
 
 test('a refused connection is reported as such, and no cleanup runs', async () => {
   const port = await refusedPort()
-  const results = await run({
-    url: `http://127.0.0.1:${port}`,
-    steps: [{ name: 'out', method: 'POST', path: '/x', signIn: true }],
-    cleanup: [{ name: 'back', method: 'POST', path: '/y', undoes: 'out' }],
-  })
-  expect(results).toMatchObject([{ check: 'connect', status: 'failed', fault: 'refused' }])
+  await findsOnly(
+    run({
+      url: `http://127.0.0.1:${port}`,
+      steps: [{ name: 'out', method: 'POST', path: '/x', signIn: true }],
+      cleanup: [{ name: 'back', method: 'POST', path: '/y', undoes: 'out' }],
+    }),
+    'connect failed (refused)',
+  )
 })
 
 suiteWith(opensslMissing(), 'over TLS', () => {
@@ -452,8 +439,7 @@ suiteWith(opensslMissing(), 'over TLS', () => {
     ends.push(async () => certificates.remove())
     const api = await startFtpApi(undefined, certificates.good)
     ends.push(() => api[Symbol.asyncDispose]())
-    const distrusted = await run(probe(use(api)))
-    expect(distrusted).toMatchObject([{ check: 'connect', status: 'failed', fault: 'tls' }])
+    await findsOnly(run(probe(use(api))), 'connect failed (tls)')
     expect(api.requestTexts()).toEqual([])
     const trusted = await run(probe({ api, ftp }, { caFile: certificates.caFile }))
     expect(trusted.filter(({ status }) => status !== 'ok')).toEqual([])

@@ -6,6 +6,7 @@ import { limits } from '../../../src/core/checks/engine/index.ts'
 import { clock, latency } from '../../../src/core/checks/kinds/http/checks.ts'
 import http from '../../../src/core/checks/kinds/http/index.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
+import { expectFindings, finds, findsOnly } from '../../support/engine/finds.ts'
 import {
   checked,
   evaluated,
@@ -26,7 +27,6 @@ import {
   type PeerOptions,
   peer,
   redirectLoop,
-  refusedPort,
   replies,
   reset,
   settled,
@@ -93,11 +93,7 @@ describe('http settings', () => {
 describe('http status and latency', () => {
   test('a correct answer is ok in connect, status and latency', async () => {
     const { results, inputOf } = await look(replies(answer(200, 'hello')), { path: '/up?x=1' })
-    expect(results.map((result) => [result.check, result.status])).toEqual([
-      ['connect', 'ok'],
-      ['status', 'ok'],
-      ['latency', 'ok'],
-    ])
+    await findsOnly(results, 'connect ok', 'status ok', 'latency ok')
     expect(inputOf).toMatch(/^GET \/up\?x=1 HTTP\/1\.1\r\nHost: 127\.0\.0\.1:\d+\r\n/)
     expect(inputOf).toMatch(/\r\nCache-Control: no-store\r\n/)
     expect(inputOf).toMatch(/\r\nConnection: close\r\n/)
@@ -123,24 +119,22 @@ describe('http status and latency', () => {
         {},
         'Standard',
       )
-      expect(checked(results, 'status')).toMatchObject({
-        status: 'failed',
-        fault: 'data',
-        measurement: { value: code },
-      })
-      expect(checked(results, 'status').message).toBe(
-        `127.0.0.1:${port} redirects to http://127.0.0.1:${port}/login?token=… (${code}): name it in url, or set redirects: 3, or status: [${code}] if that is the healthy answer`,
-      )
-      const allowed = await one('status', replies(answer(code, '', { Location: '/login' })), { status: [String(code)] })
-      expect(allowed.status).toBe('ok')
+      await finds(results, [
+        'status failed (data)',
+        {
+          message: `127.0.0.1:${port} redirects to http://127.0.0.1:${port}/login?token=… (${code}): name it in url, or set redirects: 3, or status: [${code}] if that is the healthy answer`,
+          measurement: { value: code },
+        },
+      ])
+      await finds(look(replies(answer(code, '', { Location: '/login' })), { status: [String(code)] }), 'status ok')
     },
   )
 
-  test('H16 a redirect without Location leads nowhere', async () => {
-    const result = await one('status', replies(answer(302)), {}, 'Standard')
-    expect(result).toMatchObject({ status: 'failed', fault: 'data' })
-    expect(result.message).toMatch(/ answered 302 without Location, which leads nowhere: set status: \[302\] if/)
-  })
+  test('H16 a redirect without Location leads nowhere', () =>
+    finds(look(replies(answer(302)), {}, 'Standard'), [
+      'status failed (data)',
+      / answered 302 without Location, which leads nowhere: set status: \[302\] if/,
+    ]))
 
   test('H16 an empty answer with 200 to a GET is a warning, unless status names it or it is not a page', async () => {
     const empty = async (code: number, settings: Partial<Settings> = {}, mode: ExecutionMode = 'Standard') => {
@@ -166,9 +160,17 @@ describe('http status and latency', () => {
     [`Basic${' '.repeat(9_000)}, Evil`, 'a sign-in (Basic): set'],
   ])('a 401 names the schemes of its WWW-Authenticate header: %s', async (header, expected) => {
     const headers = header === undefined ? {} : { 'WWW-Authenticate': header }
-    const result = await one('status', replies(answer(401, '', headers)), {}, 'Standard')
-    expect(result).toMatchObject({ status: 'failed', fault: 'auth', measurement: { value: 401 } })
-    expect(result.message).toContain(`answered 401: it requires ${expected}`)
+    await finds(look(replies(answer(401, '', headers)), {}, 'Standard'), [
+      `status failed (auth): …answered 401: it requires ${expected}…`,
+      { measurement: { value: 401 } },
+    ])
+  })
+
+  test('H16 a 403 forbids access, with an account too', async () => {
+    const forbids = (settings: Settings) => look(replies(answer(403)), settings, 'Standard')
+    await finds(forbids({}), 'status failed (auth): …answered 403: it forbids access without a sign-in, or from this…')
+    const account = { username: 'monitor', password: secret('hunter22') }
+    await finds(forbids(account), 'status failed (auth): …answered 403: the account of this monitor may not read…')
   })
 
   test('status accepts codes, classes, ranges and a bound', async () => {
@@ -184,21 +186,23 @@ describe('http status and latency', () => {
 
   test('a failed status reports the observed and the expected one', async () => {
     const { results, port } = await look(replies(answer(503)), { status: ['200', '204'] })
-    expect(checked(results, 'status')).toMatchObject({ status: 'failed', fault: 'data', measurement: { value: 503 } })
-    expect(checked(results, 'status').message).toBe(`127.0.0.1:${port} answered 503 (expected 200, 204)`)
+    await finds(results, [
+      `status failed (data): 127.0.0.1:${port} answered 503 (expected 200, 204)`,
+      { measurement: { value: 503 } },
+    ])
   })
 
-  test('an invalid status setting is named', async () => {
-    const result = await one('status', replies(answer(200)), { status: ['fine'] })
-    expect(result).toMatchObject({ status: 'failed', fault: 'data' })
-    expect(result.message).toContain('status "fine" is not of the form 200, 2xx, 200-299 or <500')
-  })
+  test('an invalid status setting is named', () =>
+    finds(
+      look(replies(answer(200)), { status: ['fine'] }),
+      'status failed (data): …status "fine" is not of the form 200, 2xx, 200-299 or <500…',
+    ))
 
-  test('a slow answer warns', async () => {
-    const result = await one('latency', replies(answer(200, 'x'), 120), { latency: { warn: 50, limit: 5_000 } })
-    expect(result.status).toBe('warning')
-    expect(result.message).toMatch(/answered 1 B in [\d.]+ m?s \(warn 50 ms, fail 5 s\)$/)
-  })
+  test('a slow answer warns', () =>
+    finds(look(replies(answer(200, 'x'), 120), { latency: { warn: 50, limit: 5_000 } }), [
+      'latency warning',
+      /answered 1 B in [\d.]+ m?s \(warn 50 ms, fail 5 s\)$/,
+    ]))
 
   test('values at the boundaries of latency and clock are ok', () => {
     const ofLatency = (ms: number) => evaluated(latency, { address: 'a:1', size: 0, ms })[0]?.status
@@ -225,8 +229,10 @@ describe('http status and latency', () => {
   })
 
   test('a header with a line break is refused before anything is sent', async () => {
-    const { results, inputOf } = await look(replies(answer(200)), { headers: { 'X-A': 'b\r\nX-C: d' } })
-    expect(checked(results, 'status')).toMatchObject({ status: 'failed', fault: 'data' })
+    const { inputOf } = await expectFindings(
+      look(replies(answer(200)), { headers: { 'X-A': 'b\r\nX-C: d' } }),
+      'status failed (data)',
+    )
     expect(inputOf).toBe('')
   })
 
@@ -241,7 +247,7 @@ describe('http status and latency', () => {
     expect(await settled('TCPServerWrap 1')).toBe('TCPServerWrap 1')
     const standard = await look(replies(answer(200)), settings, 'Standard')
     expect(standard.inputOf).toMatch(/^POST \/ .*Content-Length: 10\r\n.*\{"ping":1\}$/s)
-    expect(checked(standard.results, 'status').status).toBe('ok')
+    await finds(standard, 'status ok')
   })
 
   test('HEAD reads no body', async () => {
@@ -254,22 +260,12 @@ describe('http status and latency', () => {
 })
 
 describe('http faults', () => {
-  test('a refused port is reported at connect', async () => {
-    const port = await refusedPort()
-    const result = checked(await runKind(http, { url: `http://127.0.0.1:${port}/` }), 'connect')
-    expect(result).toMatchObject({ status: 'failed', fault: 'refused' })
-    expect(result.message).toContain('host up, nothing listens on that port')
-  })
-
   test('a black hole ends at its deadline, reports what succeeded, and leaves nothing open', async () => {
     expect(await settled('')).toBe('')
     await using there = await peer(blackHole)
     const run = runKind(http, { url: `http://127.0.0.1:${there.port}/` }, 'Basic', { timeoutMs: 300 })
     const results = await endsByDeadline(300, run)
-    expect(results.map((result) => [result.check, result.status, result.fault])).toEqual([
-      ['connect', 'ok', undefined],
-      ['status', 'failed', 'timeout'],
-    ])
+    await findsOnly(results, 'connect ok', 'status failed (timeout)')
     expect(results[1]?.message).toMatch(
       new RegExp(`^127.0.0.1:${there.port} accepted the connection but sent nothing for [\\d.]+ m?s$`),
     )
@@ -282,11 +278,15 @@ describe('http faults', () => {
     await using slow = await peer(
       (socket) => void socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\n\r\nhalf')),
     )
-    const results = await runKind(http, { url: `http://127.0.0.1:${slow.port}/` }, 'Basic', { timeoutMs: 300 })
-    expect(checked(results, 'status').status).toBe('ok')
-    expect(checked(results, 'body')).toMatchObject({ status: 'failed', fault: 'timeout' })
-    const cut = await runKind(http, { url: `http://127.0.0.1:${there.port}/` })
-    expect(checked(cut, 'body').message).toMatch(/sent an incomplete response: 4 B of 9 B$/)
+    await finds(
+      runKind(http, { url: `http://127.0.0.1:${slow.port}/` }, 'Basic', { timeoutMs: 300 }),
+      'status ok',
+      'body failed (timeout)',
+    )
+    await finds(runKind(http, { url: `http://127.0.0.1:${there.port}/` }), [
+      'body',
+      /sent an incomplete response: 4 B of 9 B$/,
+    ])
     expect(await settled('TCPServerWrap 2')).toBe('TCPServerWrap 2')
   })
 
@@ -302,16 +302,13 @@ describe('http faults', () => {
 
   test('an incomplete answer is a protocol fault, in the head and in the body', async () => {
     const whole = answer(200, 'x'.repeat(1_000))
-    expect(await one('body', cutAfter(80, whole))).toMatchObject({ status: 'failed', fault: 'protocol' })
-    expect((await one('body', cutAfter(80, whole))).message).toMatch(/sent an incomplete response: \d+ B of 1000 B$/)
-    expect(await one('status', cutAfter(20, whole))).toMatchObject({ status: 'failed', fault: 'protocol' })
+    await finds(look(cutAfter(80, whole)), 'body failed (protocol)')
+    await finds(look(cutAfter(80, whole)), ['body', /sent an incomplete response: \d+ B of 1000 B$/])
+    await finds(look(cutAfter(20, whole)), 'status failed (protocol)')
   })
 
-  test('a reset is reported as such', async () => {
-    const result = await one('status', reset)
-    expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
-    expect(result.message).toContain('closed the connection after')
-  })
+  test('a reset is reported as such', () =>
+    finds(look(reset), 'status failed (protocol): …closed the connection after…'))
 
   test('an answer that is not HTTP is quoted, without its escape sequences', async () => {
     const result = await one('status', replies(`${escapeSequences}\r\nSSH-2.0-x\r\n`))
@@ -321,28 +318,29 @@ describe('http faults', () => {
   })
 
   test('huge headers, endless headers and endless interim answers are refused', async () => {
-    expect((await one('status', replies(hugeHeaders(64_000)))).message).toContain('more than 16 KiB of headers')
-    expect((await one('status', endless('HTTP/1.1 200 OK\r\nX: '))).message).toContain('more than 16 KiB of headers')
-    const interim = await one('status', endless('', 'HTTP/1.1 100 Continue\r\n\r\n'))
-    expect(interim).toMatchObject({ fault: 'protocol' })
-    expect(interim.message).toContain('too many interim responses')
+    await finds(look(replies(hugeHeaders(64_000))), 'status: …more than 16 KiB of headers…')
+    await finds(look(endless('HTTP/1.1 200 OK\r\nX: ')), 'status: …more than 16 KiB of headers…')
+    await finds(look(endless('', 'HTTP/1.1 100 Continue\r\n\r\n')), 'status (protocol): …too many interim responses…')
   })
 
   test('an endless body is read up to maxBody, and then the connection is closed', async () => {
     expect(await settled('')).toBe('')
     await using there = await peer(endless('HTTP/1.1 200 OK\r\n\r\n'))
     const url = `http://127.0.0.1:${there.port}/`
-    const results = await runKind(http, { url, maxBody: 50_000, contains: 'never' }, 'Standard')
-    expect(checked(results, 'latency').status).toBe('ok')
-    expect(checked(results, 'content').message).toContain('the first 49 KiB of the answer does not contain "never"')
+    await finds(
+      runKind(http, { url, maxBody: 50_000, contains: 'never' }, 'Standard'),
+      'latency ok',
+      'content: …the first 49 KiB of the answer does not contain "never"…',
+    )
     expect(await settled('TCPServerWrap 1')).toBe('TCPServerWrap 1')
   })
 
   test('H17 an answer in an unknown content coding is read as it is, and the coding is named', async () => {
     const packed = replies(answer(200, 'not compressed', { 'Content-Encoding': 'compress' }))
-    expect((await one('content', packed, { contains: 'not' }, 'Standard')).status).toBe('ok')
-    expect((await one('content', packed, { contains: 'x1' }, 'Standard')).message).toContain(
-      'content-encoding is "compress", which svc does not know',
+    await finds(look(packed, { contains: 'not' }, 'Standard'), 'content ok')
+    await finds(
+      look(packed, { contains: 'x1' }, 'Standard'),
+      'content: …content-encoding is "compress", which svc does not know…',
     )
   })
 
@@ -350,28 +348,30 @@ describe('http faults', () => {
     const twice = gzipSync(gzipSync('hello'))
     const packed = (codings: string) =>
       replies(Buffer.concat([Buffer.from(`HTTP/1.1 200 OK\r\nContent-Encoding: ${codings}\r\n\r\n`), twice]))
-    expect((await one('content', packed('gzip, x-gzip'), { contains: 'hello' }, 'Standard')).status).toBe('ok')
-    const four = await one('content', packed('gzip, gzip, gzip, gzip'), { contains: 'hello' }, 'Standard')
-    expect(four.message).toContain('which svc does not know')
+    await finds(look(packed('gzip, x-gzip'), { contains: 'hello' }, 'Standard'), 'content ok')
+    await finds(
+      look(packed('gzip, gzip, gzip, gzip'), { contains: 'hello' }, 'Standard'),
+      'content: …which svc does not know…',
+    )
   })
 
-  test('an unsolicited answer to an upgrade is an ordinary answer', async () => {
-    const result = await one('status', replies('HTTP/1.1 101 Go\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n'), {
-      status: ['2xx'],
-    })
-    expect(result).toMatchObject({ status: 'failed', measurement: { value: 101 } })
-  })
+  test('an unsolicited answer to an upgrade is an ordinary answer', () =>
+    finds(
+      look(replies('HTTP/1.1 101 Go\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n'), {
+        status: ['2xx'],
+      }),
+      ['status failed', { measurement: { value: 101 } }],
+    ))
 })
 
 describe('http redirects', () => {
   test('by default no redirect is followed, and its target is shown without its query', async () => {
-    const { results, connections: observation } = await look(
-      replies(answer(302, '', { Location: 'https://login.test/in?token=s3cr3t' })),
-      {
+    const { connections: observation } = await expectFindings(
+      look(replies(answer(302, '', { Location: 'https://login.test/in?token=s3cr3t' })), {
         status: ['200'],
-      },
+      }),
+      ['status', 'answered 302 to https://login.test/in?token=… (expected 200)'],
     )
-    expect(checked(results, 'status').message).toContain('answered 302 to https://login.test/in?token=… (expected 200)')
     expect(observation).toBe(1)
   })
 
@@ -379,28 +379,31 @@ describe('http redirects', () => {
     const behave = replies((request) =>
       request.startsWith('GET /old') ? answer(301, '', { Location: '/new' }) : answer(200, 'new'),
     )
-    const { results } = await look(behave, { path: '/old', redirects: 1, contains: 'new' }, 'Standard')
-    expect(checked(results, 'status').message).toContain('answered 200 after 1 redirect')
-    expect(checked(results, 'content').status).toBe('ok')
+    await finds(
+      look(behave, { path: '/old', redirects: 1, contains: 'new' }, 'Standard'),
+      'status: …answered 200 after 1 redirect…',
+      'content ok',
+    )
   })
 
-  test('a redirect loop is reported, without queries', async () => {
-    const result = await one('status', redirectLoop, { path: '/a', redirects: 9 })
-    expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
-    expect(result.message).toMatch(/redirects in a loop: http:\S+\/a -> http:\S+\/b\?token=… -> http:\S+\/a$/)
-  })
+  test('a redirect loop is reported, without queries', () =>
+    finds(look(redirectLoop, { path: '/a', redirects: 9 }), [
+      'status failed (protocol)',
+      /redirects in a loop: http:\S+\/a -> http:\S+\/b\?token=… -> http:\S+\/a$/,
+    ]))
 
   test('more redirects than allowed are reported', async () => {
     let n = 0
-    const result = await one(
-      'status',
-      replies(() => {
-        n += 1
-        return answer(302, '', { Location: `/${n}` })
-      }),
-      { redirects: 2 },
+    await finds(
+      look(
+        replies(() => {
+          n += 1
+          return answer(302, '', { Location: `/${n}` })
+        }),
+        { redirects: 2 },
+      ),
+      'status: …redirects more than 2 times…',
     )
-    expect(result.message).toContain('redirects more than 2 times')
     expect(n).toBe(3)
   })
 
@@ -408,8 +411,7 @@ describe('http redirects', () => {
     await using elsewhere = await peer(replies(answer(200)))
     const settings = { redirects: 1, token: secret('tok-12345'), headers: { 'X-Tenant': 'acme' } }
     const away = replies(answer(302, '', { Location: `http://127.0.0.1:${elsewhere.port}/` }))
-    const { results, inputOf } = await look(away, settings, 'Standard')
-    expect(checked(results, 'status').status).toBe('ok')
+    const { inputOf } = await expectFindings(look(away, settings, 'Standard'), 'status ok')
     expect(inputOf).toContain('Authorization: Bearer tok-12345')
     expect(inputOf).toContain('X-Tenant: acme')
     expect(elsewhere.input()).toMatch(/^GET \//)
@@ -475,7 +477,7 @@ describe('http credentials', () => {
     const settings = { username: 'probe', password: secret('hunter22'), status: ['200'] }
     const { results, inputOf } = await look(replies(answer(401)), settings, 'Basic')
     expect(inputOf).not.toMatch(/authorization/i)
-    expect(checked(results, 'status').status).toBe('ok')
+    await finds(results, 'status ok')
   })
 
   test('Standard signs in with basic, a bearer token or a custom header', async () => {
@@ -493,9 +495,10 @@ describe('http credentials', () => {
     await using there = await peer(replies(answer(401)))
     const settings = { url: `http://127.0.0.1:${there.port}/`, username: 'probe', password: secret('wrong-one') }
     const options = { limits: limits(), retries: 2 }
-    const first = checked(await runKind(http, settings, 'Standard', options), 'status')
-    expect(first).toMatchObject({ status: 'failed', fault: 'auth' })
-    expect(first.message).toContain('the sign-in of this monitor was refused')
+    await finds(
+      runKind(http, settings, 'Standard', options),
+      'status failed (auth): …the sign-in of this monitor was refused…',
+    )
     expect(there.connections()).toBe(1)
     const second = await runKind(http, settings, 'Standard', options)
     expect(second).toEqual([
@@ -506,17 +509,16 @@ describe('http credentials', () => {
 
   test('a 401 that the configuration expects is not a refused sign-in', async () => {
     const settings = { token: secret('wrong-token'), status: ['401'] }
-    expect(await one('status', replies(answer(401)), settings, 'Standard')).toMatchObject({ status: 'ok' })
+    await finds(look(replies(answer(401)), settings, 'Standard'), 'status ok')
   })
 
   test('credentials do not leave this machine over plain http', async () => {
     const settings = { url: 'http://far.test/', token: secret('tok-12345') }
     const resolve = () => Promise.resolve(['192.0.2.1'])
-    const results = await runKind(http, settings, 'Standard', { resolve })
-    expect(results).toEqual([expect.objectContaining({ check: 'connect', status: 'failed', fault: 'data' })])
-    expect(results[0]?.message).toBe(
-      'credentials are not sent to 192.0.2.1:80 over plain http: use https, or insecureHttp',
-    )
+    await findsOnly(runKind(http, settings, 'Standard', { resolve }), [
+      'connect failed (data)',
+      { message: 'credentials are not sent to 192.0.2.1:80 over plain http: use https, or insecureHttp' },
+    ])
   })
 
   test('no result contains a secret, whatever a peer returns', async () => {
@@ -656,17 +658,21 @@ describe('http content', () => {
 
   test('an answer that is not JSON is reported with its type and length', async () => {
     const page = replies(answer(200, '<html>login</html>', { 'Content-Type': 'text/html' }))
-    const result = await one('json', page, { json: { '$.a': '1' } }, 'Standard')
-    expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
-    expect(result.message).toContain('the answer is not JSON: 18 B of "text/html"')
-    const long = await one('json', json('x'.repeat(2_000)), { json: { $: 'x' }, maxBody: 1_000 }, 'Standard')
-    expect(long.message).toContain('longer than maxBody (1000 B)')
+    await finds(
+      look(page, { json: { '$.a': '1' } }, 'Standard'),
+      'json failed (protocol): …the answer is not JSON: 18 B of "text/html"…',
+    )
+    await finds(
+      look(json('x'.repeat(2_000)), { json: { $: 'x' }, maxBody: 1_000 }, 'Standard'),
+      'json: …longer than maxBody (1000 B)…',
+    )
   })
 
-  test('deeply nested JSON is handled', async () => {
-    const result = await one('json', replies(answer(200, '['.repeat(500_000))), { json: { '$[0]': '1' } }, 'Standard')
-    expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
-  })
+  test('deeply nested JSON is handled', () =>
+    finds(
+      look(replies(answer(200, '['.repeat(500_000))), { json: { '$[0]': '1' } }, 'Standard'),
+      'json failed (protocol)',
+    ))
 })
 
 describe('http health of another server', () => {
@@ -690,12 +696,10 @@ describe('http health of another server', () => {
   })
 
   test('Success is ok, and the request carries the hop header', async () => {
-    const { results, inputOf } = await look(
-      json({ Status: 'Success', FailedMonitorCount: 0 }),
-      { health: true, path },
-      'Standard',
+    const { inputOf } = await expectFindings(
+      look(json({ Status: 'Success', FailedMonitorCount: 0 }), { health: true, path }, 'Standard'),
+      'health ok',
     )
-    expect(checked(results, 'health')).toMatchObject({ status: 'ok' })
     expect(inputOf).toContain('X-Svc-Hops: 1\r\n')
     expect(inputOf).toContain('Accept: application/json\r\n')
   })
@@ -713,15 +717,16 @@ describe('http health of another server', () => {
     expect(await health([1])).toMatchObject({ status: 'failed', fault: 'protocol' })
   })
 
-  test('H16 a 503 is reported once, with its cause', async () => {
-    const { results } = await look(
-      json({ Status: 'Failure', StatusMessage: 'disk full', FailedMonitorCount: 1 }, 503),
-      { health: true, path },
-      'Standard',
-    )
-    expect(checked(results, 'status').status).toBe('ok')
-    expect(checked(results, 'health').message).toContain('reports Failure, 1 failed monitor: "disk full"')
-  })
+  test('H16 a 503 is reported once, with its cause', () =>
+    finds(
+      look(
+        json({ Status: 'Failure', StatusMessage: 'disk full', FailedMonitorCount: 1 }, 503),
+        { health: true, path },
+        'Standard',
+      ),
+      'status ok',
+      'health failed: …reports Failure, 1 failed monitor: "disk full"…',
+    ))
 
   test('a run that another svc requested makes no such call, even where health is not set', async () => {
     for (const settings of [
@@ -732,7 +737,7 @@ describe('http health of another server', () => {
       const { results, connections: observation } = await look(json({ Status: 'Success' }), settings, 'Standard', {
         calledByPeer: true,
       })
-      expect(results).toEqual([expect.objectContaining({ check: 'health', status: 'ok' })])
+      await findsOnly(results, 'health ok')
       expect(observation).toBe(0)
     }
     const { connections: state } = await look(replies(answer(200)), { path: '/other' }, 'Basic', { calledByPeer: true })
@@ -767,44 +772,40 @@ describe('http health of another server', () => {
 describe('http version and clock', () => {
   test('version skew fails as deployment-related', async () => {
     const version = { expected: '1.2.4', json: '$.version' }
-    const result = await one('version', json({ version: '1.2.3' }), { version }, 'Standard')
-    expect(result).toMatchObject({ status: 'failed', deployment: true })
-    expect(result.message).toMatch(/: the version is "1\.2\.3", expected "1\.2\.4"$/)
-    expect((await one('version', json({ version: '1.2.4' }), { version }, 'Standard')).status).toBe('ok')
+    await finds(look(json({ version: '1.2.3' }), { version }, 'Standard'), [
+      'version failed',
+      /: the version is "1\.2\.3", expected "1\.2\.4"$/,
+      { deployment: true },
+    ])
+    await finds(look(json({ version: '1.2.4' }), { version }, 'Standard'), 'version ok')
     const header = { expected: '/^2\\./', json: '$.version', header: 'X-Version' }
-    expect(
-      (await one('version', replies(answer(200, '', { 'x-version': '2.7' })), { version: header }, 'Standard')).status,
-    ).toBe('ok')
-    expect((await one('version', replies(answer(200)), { version: header }, 'Standard')).message).toContain(
-      'no header X-Version',
-    )
+    await finds(look(replies(answer(200, '', { 'x-version': '2.7' })), { version: header }, 'Standard'), 'version ok')
+    await finds(look(replies(answer(200)), { version: header }, 'Standard'), 'version: …no header X-Version…')
   })
 
   test('H17 the clock is evaluated in Advanced, and left out without a Date header unless svc.yaml limits it', async () => {
     const at = (ms: number, more: Record<string, string> = {}) =>
       replies(() => answer(200, '', { Date: new Date(Date.now() + ms).toUTCString(), ...more }))
-    expect((await one('clock', at(0), {}, 'Advanced')).status).toBe('ok')
+    await finds(look(at(0), {}, 'Advanced'), 'clock ok')
     const behind = await one('clock', at(-10_000), {}, 'Advanced')
     expect(behind.status).toBe('warning')
     expect(behind.message).toMatch(/the clock of 127.* is behind ours by \d+(\.\d+)? s \(warn 2 s, fail 30 s\)$/)
-    const ahead = await one('clock', at(60_000), {}, 'Advanced')
-    expect(ahead).toMatchObject({ status: 'failed', fault: 'threshold' })
-    expect(ahead.message).toContain('is ahead of ours')
+    await finds(look(at(60_000), {}, 'Advanced'), 'clock failed (threshold): …is ahead of ours…')
     for (const [ms, age] of [
       [-3_600_000, '3600'],
       [0, '3600'],
       [0, '3600, 10'],
     ] as const) {
-      expect((await one('clock', at(ms, { Age: age }), {}, 'Advanced')).status).toBe('ok')
+      await finds(look(at(ms, { Age: age }), {}, 'Advanced'), 'clock ok')
     }
-    const both = await one('clock', at(-60_000, { Age: '3600' }), {}, 'Advanced')
-    expect(both.message).toMatch(/is behind ours by (59|6\d)/)
-    expect((await one('clock', replies(answer(200, '', { Date: 'soon' })), {}, 'Advanced')).status).toBe('warning')
+    await finds(look(at(-60_000, { Age: '3600' }), {}, 'Advanced'), ['clock', /is behind ours by (59|6\d)/])
+    await finds(look(replies(answer(200, '', { Date: 'soon' })), {}, 'Advanced'), 'clock warning')
     const without = await look(replies(answer(200)), {}, 'Advanced')
     expect(without.results.map((result) => result.check)).not.toContain('clock')
-    const withLimit = await one('clock', replies(answer(200)), { clock: { limit: 60_000 } }, 'Advanced')
-    expect(withLimit).toMatchObject({ status: 'failed', notChecked: 'missing' })
-    expect(withLimit.message).toContain('sent no Date header')
+    await finds(
+      look(replies(answer(200)), { clock: { limit: 60_000 } }, 'Advanced'),
+      'clock not checked (missing): …sent no Date header…',
+    )
     const standard = await look(at(60_000), {}, 'Standard')
     expect(standard.results.map((result) => result.check)).not.toContain('clock')
     const off = await look(at(60_000), { clock: {} }, 'Advanced')
@@ -881,7 +882,7 @@ describe('http judgeFrom', () => {
   const offline = replies(answer(200, '{"Online": false}'))
 
   test('Basic: a small answer without a sign-in is evaluated at once', async () => {
-    expect(await one('json', offline, settings)).toMatchObject({ status: 'failed', fault: 'data' })
+    await finds(look(offline, settings), 'json failed (data)')
     const { results } = await look(offline, { json: settings.json })
     expect(results.map(({ check }) => check)).not.toContain('json')
   })
@@ -905,15 +906,14 @@ suiteWith(opensslMissing(), 'https', () => {
   ) => await look(replies(answer(200, 'hi')), { caFile: made.caFile, ...settings }, mode, { peer: { tls } })
 
   test('a valid chain is ok, and Advanced evaluates its dates', async () => {
-    const { results } = await secure(made.good)
-    expect(checked(results, 'connect').message).toMatch(/accepted, TLSv1\.3$/)
-    expect(checked(results, 'certificate')).toMatchObject({ status: 'ok', measurement: { unit: 'days' } })
+    await finds(
+      secure(made.good),
+      ['connect', /accepted, TLSv1\.3$/],
+      ['certificate ok', { measurement: { unit: 'days' } }],
+    )
     expect((await secure(made.good, {}, 'Standard')).results.map((result) => result.check)).not.toContain('certificate')
-    expect(checked((await secure(made.fiveDays)).results, 'certificate').status).toBe('warning')
-    expect(checked((await secure(made.twoDays)).results, 'certificate')).toMatchObject({
-      status: 'failed',
-      fault: 'threshold',
-    })
+    await finds(secure(made.fiveDays), 'certificate warning')
+    await finds(secure(made.twoDays), 'certificate failed (threshold)')
   })
 
   test('a server with the wrong identity gets no request, and the reason is reported', async () => {
@@ -927,31 +927,20 @@ suiteWith(opensslMissing(), 'https', () => {
     ] as const
     for (const [output, words] of cases) {
       const { results, inputOf } = await secure(output, { token: secret('tok-12345') }, 'Standard')
-      expect(results).toEqual([expect.objectContaining({ check: 'connect', status: 'failed', fault: 'tls' })])
+      await findsOnly(results, 'connect failed (tls)')
       expect(results[0]?.message).toMatch(words)
       expect(inputOf).toBe('')
     }
   })
 
-  test('verify: false sends the request, and Advanced still dates the chain', async () => {
-    const { results } = await secure(made.expired, { verify: false, caFile: undefined })
-    expect(checked(results, 'status').status).toBe('ok')
-    expect(checked(results, 'certificate')).toMatchObject({ status: 'failed', fault: 'tls' })
-  })
+  test('verify: false sends the request, and Advanced still dates the chain', () =>
+    finds(secure(made.expired, { verify: false, caFile: undefined }), 'status ok', 'certificate failed (tls)'))
 
   test('a plain server behind https is reported', async () => {
     await using there = await peer(replies(answer(200)))
-    const result = checked(await runKind(http, { url: `https://127.0.0.1:${there.port}/` }), 'connect')
-    expect(result).toMatchObject({ status: 'failed', fault: 'tls' })
-    expect(result.message).toContain('does not speak TLS on this port')
-  })
-
-  test('a black hole behind the handshake leaves nothing open', async () => {
-    expect(await settled('')).toBe('')
-    await using there = await peer(blackHole, { tls: made.good })
-    const settings = { url: `https://127.0.0.1:${there.port}/`, caFile: made.caFile }
-    const results = await runKind(http, settings, 'Basic', { timeoutMs: 1_000 })
-    expect(checked(results, 'status')).toMatchObject({ status: 'failed', fault: 'timeout' })
-    expect(await settled('TCPServerWrap 1')).toBe('TCPServerWrap 1')
+    await finds(
+      runKind(http, { url: `https://127.0.0.1:${there.port}/` }),
+      'connect failed (tls): …does not speak TLS on this port…',
+    )
   })
 })

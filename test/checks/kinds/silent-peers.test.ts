@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { readSettings, type SettingsSpec } from '../../../src/core/base/settings/index.ts'
 import type { AnyKind, Kind } from '../../../src/core/checks/engine/index.ts'
 import http from '../../../src/core/checks/kinds/http/index.ts'
@@ -8,8 +8,9 @@ import smtp from '../../../src/core/checks/kinds/smtp/index.ts'
 import tls from '../../../src/core/checks/kinds/tls.ts'
 import { kindsWithRows, type SilentRow } from '../../support/engine/kind-rows.ts'
 import { runKind, secret } from '../../support/engine/run-kind.ts'
-import { blackHole, type Peer, peer } from '../../support/faults/faults.ts'
+import { blackHole, peer, refusedPort } from '../../support/faults/faults.ts'
 import { makeCertificates } from '../../support/servers/certs.ts'
+import { hungUp } from '../../support/suite/until.ts'
 
 const host = '127.0.0.1'
 const account = { username: 'monitor', password: secret('wrong-horse-7') }
@@ -67,24 +68,36 @@ test('H21 every kind is in the table of silent peers, or speaks over no TCP conn
   expect([...Object.keys(silent), ...others].toSorted()).toEqual(Object.keys(monitors).toSorted())
 })
 
-describe('H21 a peer that accepts the connection and sends nothing', () => {
-  let hole: Peer
-  beforeAll(async () => {
-    hole = await peer(blackHole)
-  })
-  afterAll(() => hole.close())
+const runOf = async (name: string, port: number) => {
+  const { mode = 'Basic', settings } = silent[name as KindName] as SilentRow
+  const kind = (await monitors[name as KindName].load()).default as AnyKind as Kind<SettingsSpec>
+  // A driver that is loaded during the run takes of its time.
+  await kind.preload?.()
+  const results = await runKind(kind, settings(port) as never, mode, { timeoutMs: 2_000 })
+  return results.filter(({ status }) => status === 'failed')
+}
 
-  test.concurrent.each(Object.entries(silent))('H21 %s says so, with the time', async (name, { mode, settings }) => {
-    const kind = (await monitors[name as KindName].load()).default as AnyKind as Kind<SettingsSpec>
-    // A driver that is loaded during the run takes of its time.
-    await kind.preload?.()
-    const results = await runKind(kind, settings(hole.port) as never, mode ?? 'Basic', { timeoutMs: 2_000 })
-    const failed = results.filter(({ status }) => status === 'failed')
+test.concurrent.each(Object.keys(silent))(
+  'a port of this machine on which nothing listens is a refusal for %s, and no matter of a threshold',
+  async (name) => {
+    const failed = await runOf(name, await refusedPort())
+    expect(failed.map(({ fault }) => fault)).toContain('refused')
+    const text = failed.map(({ message }) => message).join('\n')
+    expect(text).toContain('host up, nothing listens on that port')
+    expect(text).not.toMatch(/\b(?:warn|fail|limit) /)
+  },
+)
+
+describe('H21 a peer that accepts the connection and sends nothing', () => {
+  test.concurrent.each(Object.keys(silent))('H21 %s says so, with the time, and hangs up', async (name) => {
+    await using hole = await peer(blackHole)
+    const failed = await runOf(name, hole.port)
     expect(failed.map(({ fault }) => fault)).toContain('timeout')
     const text = failed.map(({ message }) => message).join('\n')
     expect(text).toMatch(
       new RegExp(`${host}:${hole.port}(?:/version)? accepted the connection but sent nothing for [\\d.]+ m?s`),
     )
+    await hungUp(hole)
   })
 
   test('H21 a peer that greets and then says nothing did not send nothing', async () => {
@@ -103,6 +116,7 @@ describe('H21 a peer that accepts the connection and sends nothing', () => {
       const results = await runKind(http, settings, 'Basic', { timeoutMs: 1_500 })
       expect(results.some(({ fault }) => fault === 'timeout')).toBe(true)
       expect(results.map(({ message }) => message).join('\n')).not.toContain('sent nothing')
+      await hungUp(server)
     } finally {
       certificates.remove()
     }

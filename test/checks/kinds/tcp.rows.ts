@@ -1,5 +1,5 @@
 import { broken, open, well } from '../../prove/leak-row.ts'
-import { tap } from '../../support/engine/costs.ts'
+import { behindTap } from '../../support/engine/costs.ts'
 import type { KindRows } from '../../support/engine/kind-rows.ts'
 import { echo, peer, replies } from '../../support/faults/faults.ts'
 
@@ -33,22 +33,18 @@ export default {
     },
   },
   costs: {
-    start: async () => {
-      const server = await peer(echo)
-      const tapped = await tap(server.port)
-      const at = { host, port: tapped.port }
-      return {
-        cases: { plain: at, send: { ...at, send: 'PING', expect: 'PING' } },
-        counted: async () => {
-          await tapped.idle()
-          const sent = tapped.sent()
-          return { connections: sent.length, requests: sent.filter((one) => one.length > 0).length, signIns: 0 }
-        },
-        stop: async () => {
-          await tapped.close()
-          await server.close()
-        },
-      }
-    },
+    start: behindTap(
+      () => peer(echo),
+      (_, tapped) => {
+        const at = { host, port: tapped.port }
+        return {
+          cases: { plain: at, send: { ...at, send: 'PING', expect: 'PING' } },
+          counted: () => {
+            const sent = tapped.sent()
+            return { connections: sent.length, requests: sent.filter((one) => one.length > 0).length }
+          },
+        }
+      },
+    ),
   },
 } satisfies KindRows

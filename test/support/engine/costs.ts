@@ -34,6 +34,38 @@ const minus = (a: Cost, b: Cost): Cost => ({
   signIns: a.signIns - b.signIns,
 })
 
+type Server = {
+  readonly port: number
+  readonly remove?: () => Promise<void>
+  readonly close?: () => Promise<void>
+  readonly [Symbol.asyncDispose]?: () => Promise<void>
+}
+
+type Measured = Pick<CountingPeer, 'cases'> & { readonly counted: () => Promise<Partial<Cost>> | Partial<Cost> }
+
+/** The start of a server behind a tap, which counts the connections; the cases lead to the port of the tap. */
+export const behindTap =
+  <S extends Server>(
+    start: () => Promise<S>,
+    measure: (server: S, tapped: Tap) => Measured | Promise<Measured>,
+  ): CostRow['start'] =>
+  async () => {
+    const server = await start()
+    const tapped = await tap(server.port)
+    const { cases, counted } = await measure(server, tapped)
+    return {
+      cases,
+      counted: async () => {
+        await tapped.idle()
+        return { connections: tapped.sent().length, requests: 0, signIns: 0, ...(await counted()) }
+      },
+      stop: async () => {
+        await tapped.close()
+        await (server.remove ?? server.close ?? server[Symbol.asyncDispose])?.()
+      },
+    }
+  }
+
 /** Tests each row: the peer counts in each case and mode what `costOf` states. */
 export function describeCosts(rows: readonly CostRow[]): void {
   test.each(

@@ -249,6 +249,9 @@ export function http2Frame(type: number, flags: number, stream: number, payload:
   return Buffer.concat([start, payload])
 }
 
+/** `:status: 200` and `content-type: application/grpc`, packed (RFC 7541). */
+export const grpcHead = Buffer.concat([Buffer.from([0x88, 0x0f, 0x10, 16]), Buffer.from('application/grpc')])
+
 /** Answers the first gRPC call with frames, and closes the connection. */
 export const grpcServer =
   (...frames: readonly Buffer[]): Behaviour =>
