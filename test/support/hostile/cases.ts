@@ -126,6 +126,19 @@ const answersOnce =
   (text) =>
     peer((socket) => void socket.once('data', () => socket.end(answerOf(text))))
 
+/** The cases of a kind by their place, each with what differs from the usual case of its kind. */
+const cases = (
+  kind: HostileCase['kind'],
+  usual: Pick<HostileCase, 'settings' | 'mode' | 'texts'>,
+  rows: Readonly<Record<string, HostileCase['serve'] | (Partial<HostileCase> & Pick<HostileCase, 'serve'>)>>,
+): readonly HostileCase[] =>
+  Object.entries(rows).map(([place, row]) => ({
+    kind,
+    place,
+    ...usual,
+    ...(typeof row === 'function' ? { serve: row } : row),
+  }))
+
 const password = { env: 'HOSTILE_PASSWORD' }
 const account = { username: 'monitor', password }
 
@@ -137,207 +150,137 @@ const ldapSearching = (target: HostilePeer): Raw => ({
   entry: { filter: '(uid=alice)', atLeast: 2 },
 })
 
-const ldap: readonly HostileCase[] = [
+const ldap = cases(
+  'ldap',
+  { settings: ldapOf, mode: 'Standard', texts: anyText },
   {
-    kind: 'ldap',
-    place: 'instead of LDAP',
-    settings: ldapOf,
-    mode: 'Standard',
-    serve: answersOnce((text) => text),
-    texts: anyText,
-  },
-  {
-    kind: 'ldap',
-    place: 'in its refusal of a sign-in',
-    settings: ldapSignedIn,
-    mode: 'Standard',
-    serve: over((text) =>
-      ldapServer((operation) =>
-        operation === ldapBind ? [ldapResult(0x61, 49, `AcceptSecurityContext error, data 52e,${text}v4563`)] : [],
-      ),
-    ),
-    texts: anyText,
-  },
-  {
-    kind: 'ldap',
-    place: 'in its refusal of a search',
-    settings: ldapSignedIn,
-    mode: 'Standard',
-    serve: over((text) =>
-      ldapServer((operation) => [
-        operation === ldapBind ? ldapResult(0x61, 0, '') : ldapResult(0x65, 53, `busy${text}`),
-      ]),
-    ),
-    texts: anyText,
-  },
-  {
-    kind: 'ldap',
-    place: 'in the notice before it closes the connection',
-    settings: ldapOf,
-    mode: 'Standard',
-    serve: over((text) => ldapServer(() => [ldapResult(0x78, 52, text)], 0)),
-    texts: anyText,
-  },
-  {
-    kind: 'ldap',
-    place: 'in its refusal of StartTLS',
-    settings: (target) => ({ ...ldapOf(target), startTls: true }),
-    mode: 'Basic',
-    serve: over((text) => ldapServer(() => [ldapResult(0x78, 2, text)])),
-    texts: anyText,
-  },
-  {
-    kind: 'ldap',
-    place: 'in the attributes of the entry that it must have',
-    settings: ldapSearching,
-    mode: 'Advanced',
-    serve: over((text) =>
-      ldapServer((operation) => {
-        const attribute = element(0x30, octets('vendorName'), element(0x31, octets(text)))
-        return operation === ldapBind
-          ? [ldapResult(0x61, 0, '')]
-          : [element(0x64, octets(text), element(0x30, attribute)), ldapResult(0x65, 0, '')]
-      }),
-    ),
-    texts: anyText,
-  },
-  {
-    kind: 'ldap',
-    place: 'in the names of many attributes',
-    settings: ldapSearching,
-    mode: 'Advanced',
-    serve: over((text) =>
-      ldapServer((operation) => {
-        const names = Array.from({ length: text.length / 20 }, (_, index) => octets(`${text.slice(0, 4)}${index}`))
-        const attributes = names.map((name) => element(0x30, name, element(0x31)))
-        return operation === ldapBind
-          ? [ldapResult(0x61, 0, '')]
-          : [element(0x64, octets(''), element(0x30, ...attributes)), ldapResult(0x65, 0, '')]
-      }),
-    ),
-    texts: { blanks: inLine.blanks as Text, 'open brackets': inLine['open brackets'] as Text },
-  },
-  {
-    kind: 'ldap',
-    place: 'as elements within elements',
-    settings: ldapOf,
-    mode: 'Standard',
-    serve: over((text) =>
-      ldapServer(() => {
-        const depth = Math.floor(text.length / 6)
-        const heads = Buffer.alloc(depth * 6)
-        for (let level = 0; level < depth; level += 1) {
-          heads[level * 6] = 0x30
-          heads[level * 6 + 1] = 0x84
-          heads.writeUInt32BE((depth - level - 1) * 6, level * 6 + 2)
-        }
-        return [element(0x64, octets(''), heads)]
-      }),
-    ),
-    texts: { 'nested elements': repeated(' ') },
-  },
-]
-
-const mongoOf = ({ port }: HostilePeer): Raw => ({ url: `mongodb://127.0.0.1:${port}/` })
-const mongo: readonly HostileCase[] = [
-  {
-    kind: 'mongo',
-    place: 'instead of MongoDB',
-    settings: mongoOf,
-    mode: 'Basic',
-    serve: answersOnce((text) => text),
-    texts: anyText,
-  },
-  {
-    kind: 'mongo',
-    place: 'in its refusal',
-    settings: mongoOf,
-    mode: 'Basic',
-    serve: over((text) => mongoServer(Buffer.from(serialize({ ok: 0, code: 13, errmsg: text })))),
-    texts: anyText,
-  },
-  {
-    kind: 'mongo',
-    place: 'as documents within documents',
-    settings: mongoOf,
-    mode: 'Basic',
-    serve: over((text) => mongoServer(nestedBson(text.length))),
-    texts: { 'nested documents': repeated(' ') },
-  },
-  {
-    kind: 'mongo',
-    place: 'in what it says about itself',
-    settings: (target) => ({ ...mongoOf(target), role: 'primary', replicaSet: 'rs' }),
-    mode: 'Advanced',
-    serve: over((text) =>
-      mongoServer(
-        Buffer.from(
-          serialize({
-            ok: 1,
-            maxWireVersion: 25,
-            minWireVersion: 0,
-            setName: text,
-            primary: text,
-            hosts: [text],
-            [text.slice(0, 9)]: text,
-          }),
+    'instead of LDAP': answersOnce((text) => text),
+    'in its refusal of a sign-in': {
+      settings: ldapSignedIn,
+      serve: over((text) =>
+        ldapServer((operation) =>
+          operation === ldapBind ? [ldapResult(0x61, 49, `AcceptSecurityContext error, data 52e,${text}v4563`)] : [],
         ),
       ),
-    ),
-    texts: anyText,
+    },
+    'in its refusal of a search': {
+      settings: ldapSignedIn,
+      serve: over((text) =>
+        ldapServer((operation) => [
+          operation === ldapBind ? ldapResult(0x61, 0, '') : ldapResult(0x65, 53, `busy${text}`),
+        ]),
+      ),
+    },
+    'in the notice before it closes the connection': over((text) => ldapServer(() => [ldapResult(0x78, 52, text)], 0)),
+    'in its refusal of StartTLS': {
+      settings: (target) => ({ ...ldapOf(target), startTls: true }),
+      mode: 'Basic',
+      serve: over((text) => ldapServer(() => [ldapResult(0x78, 2, text)])),
+    },
+    'in the attributes of the entry that it must have': {
+      settings: ldapSearching,
+      mode: 'Advanced',
+      serve: over((text) =>
+        ldapServer((operation) => {
+          const attribute = element(0x30, octets('vendorName'), element(0x31, octets(text)))
+          return operation === ldapBind
+            ? [ldapResult(0x61, 0, '')]
+            : [element(0x64, octets(text), element(0x30, attribute)), ldapResult(0x65, 0, '')]
+        }),
+      ),
+    },
+    'in the names of many attributes': {
+      settings: ldapSearching,
+      mode: 'Advanced',
+      serve: over((text) =>
+        ldapServer((operation) => {
+          const names = Array.from({ length: text.length / 20 }, (_, index) => octets(`${text.slice(0, 4)}${index}`))
+          const attributes = names.map((name) => element(0x30, name, element(0x31)))
+          return operation === ldapBind
+            ? [ldapResult(0x61, 0, '')]
+            : [element(0x64, octets(''), element(0x30, ...attributes)), ldapResult(0x65, 0, '')]
+        }),
+      ),
+      texts: { blanks: inLine.blanks as Text, 'open brackets': inLine['open brackets'] as Text },
+    },
+    'as elements within elements': {
+      serve: over((text) =>
+        ldapServer(() => {
+          const depth = Math.floor(text.length / 6)
+          const heads = Buffer.alloc(depth * 6)
+          for (let level = 0; level < depth; level += 1) {
+            heads[level * 6] = 0x30
+            heads[level * 6 + 1] = 0x84
+            heads.writeUInt32BE((depth - level - 1) * 6, level * 6 + 2)
+          }
+          return [element(0x64, octets(''), heads)]
+        }),
+      ),
+      texts: { 'nested elements': repeated(' ') },
+    },
   },
-]
+)
+
+const mongoOf = ({ port }: HostilePeer): Raw => ({ url: `mongodb://127.0.0.1:${port}/` })
+const mongo = cases(
+  'mongo',
+  { settings: mongoOf, mode: 'Basic', texts: anyText },
+  {
+    'instead of MongoDB': answersOnce((text) => text),
+    'in its refusal': over((text) => mongoServer(Buffer.from(serialize({ ok: 0, code: 13, errmsg: text })))),
+    'as documents within documents': {
+      serve: over((text) => mongoServer(nestedBson(text.length))),
+      texts: { 'nested documents': repeated(' ') },
+    },
+    'in what it says about itself': {
+      settings: (target) => ({ ...mongoOf(target), role: 'primary', replicaSet: 'rs' }),
+      mode: 'Advanced',
+      serve: over((text) =>
+        mongoServer(
+          Buffer.from(
+            serialize({
+              ok: 1,
+              maxWireVersion: 25,
+              minWireVersion: 0,
+              setName: text,
+              primary: text,
+              hosts: [text],
+              [text.slice(0, 9)]: text,
+            }),
+          ),
+        ),
+      ),
+    },
+  },
+)
 
 const redisOf = ({ port }: HostilePeer): Raw => ({ url: `redis://127.0.0.1:${port}` })
 const redisWith = (info: (text: string) => string): HostileCase['serve'] =>
   over((text) =>
     redisServer((command) => (command === 'PING' ? '+PONG\r\n' : command === 'INFO' ? info(text) : `-ERR ${text}\r\n`)),
   )
-const redis: readonly HostileCase[] = [
+const redis = cases(
+  'redis',
+  { settings: redisOf, mode: 'Basic', texts: anyText },
   {
-    kind: 'redis',
-    place: 'instead of Redis',
-    settings: redisOf,
-    mode: 'Basic',
-    serve: answersOnce((text) => text),
-    texts: anyText,
+    'instead of Redis': answersOnce((text) => text),
+    'in its refusal': { serve: answersOnce((text) => `-ERR ${text}\r\n`), texts: inLine },
+    'in INFO': { mode: 'Advanced', serve: redisWith(bulk) },
+    'in the figures of INFO': {
+      settings: (target) => ({ ...redisOf(target), role: 'primary', replicas: 1 }),
+      mode: 'Advanced',
+      serve: redisWith((text) =>
+        bulk(`role:${text}\r\nused_memory:${text}\r\nslave0:ip=${text},state=${text}\r\ndb0:keys=${text}`),
+      ),
+      texts: inLine,
+    },
+    'in lists within lists': {
+      serve: answersOnce((text) => text),
+      texts: { 'nested lists': repeated('*1\r\n'), 'empty lists': around('*10000\r\n', '*0\r\n', '') },
+    },
+    'in many replies': { serve: answersOnce((text) => text), texts: { replies: repeated('+\r\n') } },
   },
-  {
-    kind: 'redis',
-    place: 'in its refusal',
-    settings: redisOf,
-    mode: 'Basic',
-    serve: answersOnce((text) => `-ERR ${text}\r\n`),
-    texts: inLine,
-  },
-  { kind: 'redis', place: 'in INFO', settings: redisOf, mode: 'Advanced', serve: redisWith(bulk), texts: anyText },
-  {
-    kind: 'redis',
-    place: 'in the figures of INFO',
-    settings: (target) => ({ ...redisOf(target), role: 'primary', replicas: 1 }),
-    mode: 'Advanced',
-    serve: redisWith((text) =>
-      bulk(`role:${text}\r\nused_memory:${text}\r\nslave0:ip=${text},state=${text}\r\ndb0:keys=${text}`),
-    ),
-    texts: inLine,
-  },
-  {
-    kind: 'redis',
-    place: 'in lists within lists',
-    settings: redisOf,
-    mode: 'Basic',
-    serve: answersOnce((text) => text),
-    texts: { 'nested lists': repeated('*1\r\n'), 'empty lists': around('*10000\r\n', '*0\r\n', '') },
-  },
-  {
-    kind: 'redis',
-    place: 'in many replies',
-    settings: redisOf,
-    mode: 'Basic',
-    serve: answersOnce((text) => text),
-    texts: { replies: repeated('+\r\n') },
-  },
-]
+)
 
 const ftpOf = ({ port }: HostilePeer): Raw => ({
   host: '127.0.0.1',
@@ -351,223 +294,135 @@ const ftpScript =
   (text) =>
     scriptedFtp(script(text))
 const ftpFolder = (target: HostilePeer): Raw => ({ ...ftpOf(target), folder: '/in', files: { limit: 1 } })
-const ftp: readonly HostileCase[] = [
+const ftp = cases(
+  'ftp',
+  { settings: ftpOf, mode: 'Standard', texts: inLine },
   {
-    kind: 'ftp',
-    place: 'instead of FTP',
-    settings: ftpOf,
-    mode: 'Standard',
-    serve: says((text) => text),
-    texts: anyText,
-  },
-  {
-    kind: 'ftp',
-    place: 'in its banner',
-    settings: ftpOf,
-    mode: 'Standard',
-    serve: says((text) => `220 ${text}\r\n`),
-    texts: inLine,
-  },
-  {
-    kind: 'ftp',
-    place: 'in the lines of its banner',
-    settings: ftpOf,
-    mode: 'Standard',
-    serve: says((text) => `220-\r\n${text}\r\n220 x\r\n`),
-    texts: { ...anyText, 'empty replies': repeated('220-\r\n') },
-  },
-  {
-    kind: 'ftp',
-    place: 'in its refusal of a sign-in',
-    settings: ftpOf,
-    mode: 'Standard',
-    serve: ftpScript((text) => ({ answers: { PASS: `530 ${text}` } })),
-    texts: inLine,
-  },
-  {
-    kind: 'ftp',
-    place: 'in the name of its folder',
-    settings: ftpOf,
-    mode: 'Standard',
-    serve: ftpScript((text) => ({ answers: { PWD: `257 "${text}" x`, FEAT: `211-x\r\n ${text}\r\n211 End` } })),
-    texts: inLine,
-    // A folder may have any name.
-    sound: Object.keys(inLine),
-  },
-  {
-    kind: 'ftp',
-    place: 'in its passive port',
-    settings: ftpOf,
-    mode: 'Standard',
-    serve: ftpScript((text) => ({ answers: { EPSV: `229 (|||${text}`, PASV: `227 (1,2,3${text}` } })),
-    texts: { ...inLine, bars: repeated('('), digits: repeated('1,2,3,4,') },
-  },
-  {
-    kind: 'ftp',
-    place: 'in a listing',
-    settings: ftpFolder,
-    mode: 'Advanced',
-    serve: ftpScript((text) => ({ listing: `${text}\r\n`, answers: { FEAT: '211 None' } })),
-    texts: {
-      ...anyText,
-      'files of blanks': repeated(`-rw-r--r-- 1 o g 5 Nov 21 04:27 ${' '.repeat(40)}\r\n`),
-      'a file of blanks': around('-rw-r--r-- 1 o g 5 Nov 21 04:27 ', ' ', ''),
-      'many files': repeated('-rw-r--r-- 1 o g 5 Nov 21 04:27 a\r\n'),
+    'instead of FTP': { serve: says((text) => text), texts: anyText },
+    'in its banner': says((text) => `220 ${text}\r\n`),
+    'in the lines of its banner': {
+      serve: says((text) => `220-\r\n${text}\r\n220 x\r\n`),
+      texts: { ...anyText, 'empty replies': repeated('220-\r\n') },
     },
-    sound: ['blanks', 'blank lines', 'empty lines'],
-  },
-  {
-    kind: 'ftp',
-    place: 'in a listing with exact dates',
-    settings: ftpFolder,
-    mode: 'Advanced',
-    serve: ftpScript((text) => ({ listing: `${text}\r\n` })),
-    texts: {
-      ...anyText,
-      facts: repeated('type=file;'),
-      'many files': repeated('type=file;modify=20261121042700; a\r\n'),
+    'in its refusal of a sign-in': ftpScript((text) => ({ answers: { PASS: `530 ${text}` } })),
+    'in the name of its folder': {
+      serve: ftpScript((text) => ({ answers: { PWD: `257 "${text}" x`, FEAT: `211-x\r\n ${text}\r\n211 End` } })),
+      // A folder may have any name.
+      sound: Object.keys(inLine),
     },
-    // The line of facts names an entry of no known type.
-    sound: ['blanks', 'blank lines', 'empty lines', 'facts'],
+    'in its passive port': {
+      serve: ftpScript((text) => ({ answers: { EPSV: `229 (|||${text}`, PASV: `227 (1,2,3${text}` } })),
+      texts: { ...inLine, bars: repeated('('), digits: repeated('1,2,3,4,') },
+    },
+    'in a listing': {
+      settings: ftpFolder,
+      mode: 'Advanced',
+      serve: ftpScript((text) => ({ listing: `${text}\r\n`, answers: { FEAT: '211 None' } })),
+      texts: {
+        ...anyText,
+        'files of blanks': repeated(`-rw-r--r-- 1 o g 5 Nov 21 04:27 ${' '.repeat(40)}\r\n`),
+        'a file of blanks': around('-rw-r--r-- 1 o g 5 Nov 21 04:27 ', ' ', ''),
+        'many files': repeated('-rw-r--r-- 1 o g 5 Nov 21 04:27 a\r\n'),
+      },
+      sound: ['blanks', 'blank lines', 'empty lines'],
+    },
+    'in a listing with exact dates': {
+      settings: ftpFolder,
+      mode: 'Advanced',
+      serve: ftpScript((text) => ({ listing: `${text}\r\n` })),
+      texts: {
+        ...anyText,
+        facts: repeated('type=file;'),
+        'many files': repeated('type=file;modify=20261121042700; a\r\n'),
+      },
+      // The line of facts names an entry of no known type.
+      sound: ['blanks', 'blank lines', 'empty lines', 'facts'],
+    },
   },
-]
+)
 
 const smtpOf = ({ port }: HostilePeer): Raw => ({ host: '127.0.0.1', port, tls: 'off', recipient: 'a@svc.test' })
-const smtp: readonly HostileCase[] = [
+const smtp = cases(
+  'smtp',
+  { settings: smtpOf, mode: 'Standard', texts: inLine },
   {
-    kind: 'smtp',
-    place: 'instead of SMTP',
-    settings: smtpOf,
-    mode: 'Standard',
-    serve: says((text) => text),
-    texts: anyText,
-  },
-  {
-    kind: 'smtp',
-    place: 'in its banner',
-    settings: smtpOf,
-    mode: 'Standard',
-    serve: says((text) => `220 ${text}\r\n`),
-    texts: inLine,
-  },
-  {
-    kind: 'smtp',
-    place: 'in the lines of its banner',
-    settings: smtpOf,
-    mode: 'Standard',
-    serve: says((text) => `${text}220 x\r\n`),
-    texts: { 'empty lines': repeated('220-\r\n'), 'blank lines': repeated(`220-${' '.repeat(40)}\r\n`) },
-  },
-  {
-    kind: 'smtp',
-    place: 'in its extensions',
-    settings: (target) => ({ ...smtpOf(target), size: '1MB' }),
-    mode: 'Advanced',
-    serve: over((text) =>
-      smtpServer('220 x\r\n', (command) =>
-        command === 'EHLO'
-          ? `250-x\r\n250-AUTH ${text.slice(0, 15_000)}\r\n250 SIZE ${text.slice(0, 900)}\r\n`
-          : '550 no\r\n',
+    'instead of SMTP': { serve: says((text) => text), texts: anyText },
+    'in its banner': says((text) => `220 ${text}\r\n`),
+    'in the lines of its banner': {
+      serve: says((text) => `${text}220 x\r\n`),
+      texts: { 'empty lines': repeated('220-\r\n'), 'blank lines': repeated(`220-${' '.repeat(40)}\r\n`) },
+    },
+    'in its extensions': {
+      settings: (target) => ({ ...smtpOf(target), size: '1MB' }),
+      mode: 'Advanced',
+      serve: over((text) =>
+        smtpServer('220 x\r\n', (command) =>
+          command === 'EHLO'
+            ? `250-x\r\n250-AUTH ${text.slice(0, 15_000)}\r\n250 SIZE ${text.slice(0, 900)}\r\n`
+            : '550 no\r\n',
+        ),
       ),
-    ),
-    texts: inLine,
+    },
+    'in many extensions': {
+      mode: 'Advanced',
+      serve: over((text) =>
+        smtpServer('220 x\r\n', (command) => (command === 'EHLO' ? `250-x\r\n${text}250 x\r\n` : '550 no\r\n')),
+      ),
+      texts: { 'empty lines': repeated('250-\r\n'), blanks: repeated(`250-${' '.repeat(40)}\r\n`) },
+    },
+    'in its refusal of a recipient': {
+      mode: 'Advanced',
+      serve: over((text) =>
+        smtpServer('220 x\r\n', (command) => (command === 'RCPT' ? `550 ${text}\r\n` : '250 x\r\n')),
+      ),
+    },
   },
-  {
-    kind: 'smtp',
-    place: 'in many extensions',
-    settings: smtpOf,
-    mode: 'Advanced',
-    serve: over((text) =>
-      smtpServer('220 x\r\n', (command) => (command === 'EHLO' ? `250-x\r\n${text}250 x\r\n` : '550 no\r\n')),
-    ),
-    texts: { 'empty lines': repeated('250-\r\n'), blanks: repeated(`250-${' '.repeat(40)}\r\n`) },
-  },
-  {
-    kind: 'smtp',
-    place: 'in its refusal of a recipient',
-    settings: smtpOf,
-    mode: 'Advanced',
-    serve: over((text) => smtpServer('220 x\r\n', (command) => (command === 'RCPT' ? `550 ${text}\r\n` : '250 x\r\n'))),
-    texts: inLine,
-  },
-]
+)
 
 const sshHello = 'SSH-2.0-x\r\n'
 const sftpOf = ({ port }: HostilePeer): Raw => ({ host: '127.0.0.1', port, ...account })
-const sftp: readonly HostileCase[] = [
+const sftp = cases(
+  'sftp',
+  { settings: sftpOf, mode: 'Standard', texts: inLine },
   {
-    kind: 'sftp',
-    place: 'instead of SSH',
-    settings: sftpOf,
-    mode: 'Standard',
-    serve: says((text) => text),
-    texts: { ...anyText, banners: repeated('SSH-\n') },
-  },
-  {
-    kind: 'sftp',
-    place: 'in its banner',
-    settings: sftpOf,
-    mode: 'Standard',
-    serve: says((text) => `SSH-2.0-${text}\r\n`),
-    texts: inLine,
-  },
-  {
-    kind: 'sftp',
-    place: 'before its banner',
-    settings: sftpOf,
-    mode: 'Standard',
-    serve: says((text) => `${text}\r\n${sshHello}`),
-    texts: anyText,
-  },
-  {
-    kind: 'sftp',
-    place: 'in its algorithms',
-    settings: sftpOf,
-    mode: 'Standard',
-    serve: says((text) =>
-      Buffer.concat([
-        Buffer.from(sshHello),
-        sshPacket(
-          Buffer.concat([
-            Buffer.from([20]),
-            Buffer.alloc(16),
-            ...Array.from({ length: 10 }, () => sshString(text.slice(0, text.length / 10))),
-            Buffer.alloc(5),
-          ]),
-        ),
-      ]),
-    ),
-    texts: { ...inLine, commas: repeated(','), names: repeated('a,') },
-  },
-  {
-    kind: 'sftp',
-    place: 'in its reason to disconnect',
-    settings: sftpOf,
-    mode: 'Standard',
-    serve: says((text) =>
+    'instead of SSH': { serve: says((text) => text), texts: { ...anyText, banners: repeated('SSH-\n') } },
+    'in its banner': says((text) => `SSH-2.0-${text}\r\n`),
+    'before its banner': { serve: says((text) => `${text}\r\n${sshHello}`), texts: anyText },
+    'in its algorithms': {
+      serve: says((text) =>
+        Buffer.concat([
+          Buffer.from(sshHello),
+          sshPacket(
+            Buffer.concat([
+              Buffer.from([20]),
+              Buffer.alloc(16),
+              ...Array.from({ length: 10 }, () => sshString(text.slice(0, text.length / 10))),
+              Buffer.alloc(5),
+            ]),
+          ),
+        ]),
+      ),
+      texts: { ...inLine, commas: repeated(','), names: repeated('a,') },
+    },
+    'in its reason to disconnect': says((text) =>
       Buffer.concat([
         Buffer.from(sshHello),
         sshPacket(Buffer.concat([Buffer.from([1, 0, 0, 0, 2]), sshString(text.slice(0, 30_000)), sshString('')])),
       ]),
     ),
-    texts: inLine,
+    'in many packets to be ignored': {
+      serve: says((text) =>
+        Buffer.concat([
+          Buffer.from(sshHello),
+          ...Array.from({ length: Math.floor(text.length / 16) }, () =>
+            sshPacket(Buffer.concat([Buffer.from([2]), sshString('')])),
+          ),
+        ]),
+      ),
+      texts: { packets: repeated(' ') },
+    },
   },
-  {
-    kind: 'sftp',
-    place: 'in many packets to be ignored',
-    settings: sftpOf,
-    mode: 'Standard',
-    serve: says((text) =>
-      Buffer.concat([
-        Buffer.from(sshHello),
-        ...Array.from({ length: Math.floor(text.length / 16) }, () =>
-          sshPacket(Buffer.concat([Buffer.from([2]), sshString('')])),
-        ),
-      ]),
-    ),
-    texts: { packets: repeated(' ') },
-  },
-]
+)
 
 const pages: readonly (readonly [place: string, (text: string) => string | Buffer, HostileCase['texts']])[] = [
   ['in the body', (text) => httpAnswer(text), inDocument],
@@ -736,105 +591,62 @@ const tokenOf = (token: string): Buffer =>
 const base64url = (text: string): string => Buffer.from(text).toString('base64url')
 const oidc: readonly HostileCase[] = [
   ...httpCases('oidc', oidcOf, 'Advanced'),
-  {
-    kind: 'oidc',
-    place: 'in the members of its discovery document',
-    settings: oidcOf,
-    mode: 'Advanced',
-    serve: provider((text, port) => ({
-      '/.well-known/openid-configuration': httpAnswer(
-        discovery(port, {
-          issuer: text,
-          token_endpoint: `http://127.0.0.1:${port}/${text}`,
-          jwks_uri: text,
-          grant_types_supported: text.split(' '),
-        }),
-      ),
-    })),
-    texts: inLine,
-  },
-  {
-    kind: 'oidc',
-    place: 'in its keys',
-    settings: oidcOf,
-    mode: 'Advanced',
-    serve: provider((text) => ({ '/jwks': httpAnswer(text) })),
-    texts: inDocument,
-  },
-  {
-    kind: 'oidc',
-    place: 'in many keys',
-    settings: oidcOf,
-    mode: 'Advanced',
-    serve: provider((text) => ({ '/jwks': httpAnswer(`{"keys":[${text}{}]}`) })),
-    texts: {
-      'one key again and again': repeated('{"kty":"RSA","kid":"a","use":"sig","alg":"RS256","n":"AQAB","e":"AQAB"},'),
-      'empty keys': repeated('{},'),
+  ...cases(
+    'oidc',
+    { settings: oidcOf, mode: 'Advanced', texts: inLine },
+    {
+      'in the members of its discovery document': provider((text, port) => ({
+        '/.well-known/openid-configuration': httpAnswer(
+          discovery(port, {
+            issuer: text,
+            token_endpoint: `http://127.0.0.1:${port}/${text}`,
+            jwks_uri: text,
+            grant_types_supported: text.split(' '),
+          }),
+        ),
+      })),
+      'in its keys': { serve: provider((text) => ({ '/jwks': httpAnswer(text) })), texts: inDocument },
+      'in many keys': {
+        serve: provider((text) => ({ '/jwks': httpAnswer(`{"keys":[${text}{}]}`) })),
+        texts: {
+          'one key again and again': repeated(
+            '{"kty":"RSA","kid":"a","use":"sig","alg":"RS256","n":"AQAB","e":"AQAB"},',
+          ),
+          'empty keys': repeated('{},'),
+        },
+      },
+      'in a key': provider((text) => ({
+        '/jwks': httpAnswer(
+          JSON.stringify({ keys: [{ kty: 'RSA', kid: text, use: 'sig', alg: text, n: text, e: 'AQAB', x5c: [text] }] }),
+        ),
+      })),
+      'in the modulus of a key': {
+        serve: provider((text) => ({
+          '/jwks': httpAnswer(
+            JSON.stringify({ keys: [{ kty: 'RSA', kid: 'a', use: 'sig', alg: 'RS256', n: text, e: text }] }),
+          ),
+          '/token': tokenOf(`${base64url('{"alg":"RS256","kid":"a"}')}.${base64url('{"iss":"x"}')}.${text}`),
+        })),
+        texts: { modulus: repeated('_') },
+      },
+      'in its answer with a token': { serve: provider((text) => ({ '/token': httpAnswer(text) })), texts: inDocument },
+      'in its token': {
+        serve: provider((text) => ({ '/token': tokenOf(text) })),
+        texts: { ...inLine, dots: repeated('.'), 'blank parts': repeated('a.') },
+      },
+      'in the claims of its token': {
+        serve: provider((text) => ({ '/token': tokenOf(`${base64url('{"alg":"RS256"}')}.${base64url(text)}.AAAA`) })),
+        texts: inDocument,
+      },
+      'in its refusal': provider((text) => ({
+        '/token': httpAnswer(
+          JSON.stringify({ error: text, error_description: text }),
+          'Content-Type: application/json\r\n',
+          400,
+        ),
+      })),
     },
-  },
-  {
-    kind: 'oidc',
-    place: 'in a key',
-    settings: oidcOf,
-    mode: 'Advanced',
-    serve: provider((text) => ({
-      '/jwks': httpAnswer(
-        JSON.stringify({ keys: [{ kty: 'RSA', kid: text, use: 'sig', alg: text, n: text, e: 'AQAB', x5c: [text] }] }),
-      ),
-    })),
-    texts: inLine,
-  },
-  {
-    kind: 'oidc',
-    place: 'in the modulus of a key',
-    settings: oidcOf,
-    mode: 'Advanced',
-    serve: provider((text) => ({
-      '/jwks': httpAnswer(
-        JSON.stringify({ keys: [{ kty: 'RSA', kid: 'a', use: 'sig', alg: 'RS256', n: text, e: text }] }),
-      ),
-      '/token': tokenOf(`${base64url('{"alg":"RS256","kid":"a"}')}.${base64url('{"iss":"x"}')}.${text}`),
-    })),
-    texts: { modulus: repeated('_') },
-  },
-  {
-    kind: 'oidc',
-    place: 'in its answer with a token',
-    settings: oidcOf,
-    mode: 'Advanced',
-    serve: provider((text) => ({ '/token': httpAnswer(text) })),
-    texts: inDocument,
-  },
-  {
-    kind: 'oidc',
-    place: 'in its token',
-    settings: oidcOf,
-    mode: 'Advanced',
-    serve: provider((text) => ({ '/token': tokenOf(text) })),
-    texts: { ...inLine, dots: repeated('.'), 'blank parts': repeated('a.') },
-  },
-  {
-    kind: 'oidc',
-    place: 'in the claims of its token',
-    settings: oidcOf,
-    mode: 'Advanced',
-    serve: provider((text) => ({ '/token': tokenOf(`${base64url('{"alg":"RS256"}')}.${base64url(text)}.AAAA`) })),
-    texts: inDocument,
-  },
-  {
-    kind: 'oidc',
-    place: 'in its refusal',
-    settings: oidcOf,
-    mode: 'Advanced',
-    serve: provider((text) => ({
-      '/token': httpAnswer(
-        JSON.stringify({ error: text, error_description: text }),
-        'Content-Type: application/json\r\n',
-        400,
-      ),
-    })),
-    texts: inLine,
-  },
+  ),
 ]
 
 const rabbitmqOf = (target: HostilePeer): Raw => ({
@@ -846,44 +658,39 @@ const rabbitmqOf = (target: HostilePeer): Raw => ({
 })
 const rabbitmq: readonly HostileCase[] = [
   ...httpCases('rabbitmq', rabbitmqOf, 'Advanced'),
-  {
-    kind: 'rabbitmq',
-    place: 'in the members of its answers',
-    settings: rabbitmqOf,
-    mode: 'Advanced',
-    serve: over((text) => {
-      const node = { name: text, running: false, type: text, mem_used: text, mem_limit: text, partitions: [text] }
-      return httpServer((path) =>
-        httpAnswer(
-          JSON.stringify(
-            path.startsWith('/api/nodes')
-              ? [node]
-              : {
-                  name: text,
-                  tags: text,
-                  cluster_name: text,
-                  state: text,
-                  node: text,
-                  queue_totals: { messages_ready: text },
-                },
+  ...cases(
+    'rabbitmq',
+    { settings: rabbitmqOf, mode: 'Advanced', texts: inLine },
+    {
+      'in the members of its answers': over((text) => {
+        const node = { name: text, running: false, type: text, mem_used: text, mem_limit: text, partitions: [text] }
+        return httpServer((path) =>
+          httpAnswer(
+            JSON.stringify(
+              path.startsWith('/api/nodes')
+                ? [node]
+                : {
+                    name: text,
+                    tags: text,
+                    cluster_name: text,
+                    state: text,
+                    node: text,
+                    queue_totals: { messages_ready: text },
+                  },
+            ),
+          ),
+        )
+      }),
+      'in many nodes': {
+        serve: over((text) =>
+          httpServer((path) =>
+            httpAnswer(path.startsWith('/api/nodes') ? `[${text}{}]` : '{"name":"monitor","tags":["monitoring"]}'),
           ),
         ),
-      )
-    }),
-    texts: inLine,
-  },
-  {
-    kind: 'rabbitmq',
-    place: 'in many nodes',
-    settings: rabbitmqOf,
-    mode: 'Advanced',
-    serve: over((text) =>
-      httpServer((path) =>
-        httpAnswer(path.startsWith('/api/nodes') ? `[${text}{}]` : '{"name":"monitor","tags":["monitoring"]}'),
-      ),
-    ),
-    texts: { 'empty nodes': repeated('{},'), nodes: repeated('{"name":"a","running":false,"partitions":["a"]},') },
-  },
+        texts: { 'empty nodes': repeated('{},'), nodes: repeated('{"name":"a","running":false,"partitions":["a"]},') },
+      },
+    },
+  ),
 ]
 
 const postgresOf =
@@ -893,134 +700,68 @@ const signedIn = postgresMessage('R', Buffer.alloc(4))
 const ready = postgresMessage('Z', 'I')
 const postgresCases = (kind: 'postgres' | 'pgbouncer', database: string): readonly HostileCase[] => {
   const settings = postgresOf('postgres', database)
-  return [
+  return cases(
+    kind,
+    { settings, mode: 'Basic', texts: anyText },
     {
-      kind,
-      place: 'instead of PostgreSQL',
-      settings,
-      mode: 'Basic',
-      serve: answersOnce((text) => text),
-      texts: anyText,
+      'instead of PostgreSQL': answersOnce((text) => text),
+      'in its error': answersOnce((text) => postgresMessage('E', 'SFATAL\0C28P01\0M', text, '\0\0')),
+      'in the fields of its error': {
+        serve: answersOnce((text) => postgresMessage('E', text, '\0\0')),
+        texts: { fields: repeated('M\0'), 'blank fields': repeated('M      \0') },
+      },
+      'in many notices': {
+        serve: answersOnce((text) =>
+          Buffer.concat([
+            signedIn,
+            ...Array.from({ length: Math.floor(text.length / 12) }, () => postgresMessage('N', 'MHello\0\0')),
+          ]),
+        ),
+        texts: { notices: repeated(' ') },
+      },
+      'in its version': {
+        serve: answersOnce((text) =>
+          Buffer.concat([signedIn, postgresMessage('S', 'server_version\0', text, '\0'), ready]),
+        ),
+        texts: inLine,
+      },
+      'in a value': { mode: 'Advanced', serve: over((text) => postgresAnswering('one', 25, text)) },
+      'in the name of a column': {
+        mode: 'Advanced',
+        serve: over((text) => postgresAnswering(text, 25, 'x')),
+        texts: inLine,
+      },
+      'in a list of lists': {
+        mode: 'Advanced',
+        serve: over((text) => postgresAnswering('one', 1009, text)),
+        texts: { 'nested lists': nested('{', '}'), quotes: around('{"', '\\"', '"}'), items: around('{', 'a,', 'a}') },
+      },
     },
-    {
-      kind,
-      place: 'in its error',
-      settings,
-      mode: 'Basic',
-      serve: answersOnce((text) => postgresMessage('E', 'SFATAL\0C28P01\0M', text, '\0\0')),
-      texts: anyText,
-    },
-    {
-      kind,
-      place: 'in the fields of its error',
-      settings,
-      mode: 'Basic',
-      serve: answersOnce((text) => postgresMessage('E', text, '\0\0')),
-      texts: { fields: repeated('M\0'), 'blank fields': repeated('M      \0') },
-    },
-    {
-      kind,
-      place: 'in many notices',
-      settings,
-      mode: 'Basic',
-      serve: answersOnce((text) =>
-        Buffer.concat([
-          signedIn,
-          ...Array.from({ length: Math.floor(text.length / 12) }, () => postgresMessage('N', 'MHello\0\0')),
-        ]),
-      ),
-      texts: { notices: repeated(' ') },
-    },
-    {
-      kind,
-      place: 'in its version',
-      settings,
-      mode: 'Basic',
-      serve: answersOnce((text) =>
-        Buffer.concat([signedIn, postgresMessage('S', 'server_version\0', text, '\0'), ready]),
-      ),
-      texts: inLine,
-    },
-    {
-      kind,
-      place: 'in a value',
-      settings,
-      mode: 'Advanced',
-      serve: over((text) => postgresAnswering('one', 25, text)),
-      texts: anyText,
-    },
-    {
-      kind,
-      place: 'in the name of a column',
-      settings,
-      mode: 'Advanced',
-      serve: over((text) => postgresAnswering(text, 25, 'x')),
-      texts: inLine,
-    },
-    {
-      kind,
-      place: 'in a list of lists',
-      settings,
-      mode: 'Advanced',
-      serve: over((text) => postgresAnswering('one', 1009, text)),
-      texts: { 'nested lists': nested('{', '}'), quotes: around('{"', '\\"', '"}'), items: around('{', 'a,', 'a}') },
-    },
-  ]
+  )
 }
 
 const mysqlOf = ({ port }: HostilePeer): Raw => ({ url: `mysql://m@127.0.0.1:${port}/d`, password })
-const mysql: readonly HostileCase[] = [
+const mysql = cases(
+  'mysql',
+  { settings: mysqlOf, mode: 'Basic', texts: anyText },
   {
-    kind: 'mysql',
-    place: 'instead of MySQL',
-    settings: mysqlOf,
-    mode: 'Basic',
-    serve: says((text) => text),
-    texts: anyText,
+    'instead of MySQL': says((text) => text),
+    'in its error': says((text) => mysqlError(text)),
+    'in its greeting': says((text) => mysqlPackets(0, Buffer.from(`\x0a${text}\0`, 'latin1'))),
+    'in many packets': {
+      serve: says((text) =>
+        mysqlPackets(0, ...Array.from({ length: Math.floor(text.length / 4) }, () => Buffer.alloc(0))),
+      ),
+      texts: { 'empty packets': repeated(' ') },
+    },
+    'in a value': { mode: 'Advanced', serve: over((text) => mysqlServer(253, Buffer.from(text))) },
+    'in a value of type JSON': {
+      mode: 'Advanced',
+      serve: over((text) => mysqlServer(245, Buffer.from(text))),
+      texts: inDocument,
+    },
   },
-  {
-    kind: 'mysql',
-    place: 'in its error',
-    settings: mysqlOf,
-    mode: 'Basic',
-    serve: says((text) => mysqlError(text)),
-    texts: anyText,
-  },
-  {
-    kind: 'mysql',
-    place: 'in its greeting',
-    settings: mysqlOf,
-    mode: 'Basic',
-    serve: says((text) => mysqlPackets(0, Buffer.from(`\x0a${text}\0`, 'latin1'))),
-    texts: anyText,
-  },
-  {
-    kind: 'mysql',
-    place: 'in many packets',
-    settings: mysqlOf,
-    mode: 'Basic',
-    serve: says((text) =>
-      mysqlPackets(0, ...Array.from({ length: Math.floor(text.length / 4) }, () => Buffer.alloc(0))),
-    ),
-    texts: { 'empty packets': repeated(' ') },
-  },
-  {
-    kind: 'mysql',
-    place: 'in a value',
-    settings: mysqlOf,
-    mode: 'Advanced',
-    serve: over((text) => mysqlServer(253, Buffer.from(text))),
-    texts: anyText,
-  },
-  {
-    kind: 'mysql',
-    place: 'in a value of type JSON',
-    settings: mysqlOf,
-    mode: 'Advanced',
-    serve: over((text) => mysqlServer(245, Buffer.from(text))),
-    texts: inDocument,
-  },
-]
+)
 
 const sqlserverOf = ({ port }: HostilePeer): Raw => ({
   url: `sqlserver://m@127.0.0.1:${port}/d`,
@@ -1032,81 +773,56 @@ const information = (text: string): Buffer => {
   token[0] = 0xab
   return token
 }
-const sqlserver: readonly HostileCase[] = [
+const sqlserver = cases(
+  'sqlserver',
+  { settings: sqlserverOf, mode: 'Basic', texts: anyText },
   {
-    kind: 'sqlserver',
-    place: 'instead of SQL Server',
-    settings: sqlserverOf,
-    mode: 'Basic',
-    serve: answersOnce((text) => text),
-    texts: anyText,
-  },
-  {
-    kind: 'sqlserver',
-    place: 'in its refusal',
-    settings: sqlserverOf,
-    mode: 'Basic',
-    serve: (text) =>
+    'instead of SQL Server': answersOnce((text) => text),
+    'in its refusal': (text) =>
       tdsPeer({ login: () => [{ number: 18_456, message: text.slice(0, 30_000) }], answer: () => ({ rows: [] }) }),
-    texts: anyText,
+    'in many errors': {
+      serve: (text) =>
+        tdsPeer({
+          login: () => Array.from({ length: Math.floor(text.length / 60) }, () => ({ number: 18_456, message: ' ' })),
+          answer: () => ({ rows: [] }),
+        }),
+      texts: { errors: repeated(' ') },
+    },
+    'in many messages': {
+      mode: 'Standard',
+      serve: (text) =>
+        tdsPeer({
+          answer: () =>
+            packets(
+              4,
+              Buffer.concat([...Array.from({ length: Math.floor(text.length / 60) }, () => information(' ')), done()]),
+            ),
+        }),
+      texts: { messages: repeated(' ') },
+    },
+    'in a value': {
+      mode: 'Standard',
+      serve: (text) => tdsPeer({ answer: () => ({ rows: [{ one: text.slice(0, 30_000) }] }) }),
+    },
+    'in packets of one byte': {
+      mode: 'Standard',
+      serve: (text) =>
+        tdsPeer({
+          answer: () => {
+            const body = Buffer.concat([information(text.slice(0, 30_000)), done()])
+            return Buffer.concat(
+              [...body].map((one, at) => Buffer.from([4, at === body.length - 1 ? 1 : 0, 0, 9, 0, 0, 0, 0, one])),
+            )
+          },
+        }),
+      texts: { blanks: repeated(' ') },
+    },
   },
-  {
-    kind: 'sqlserver',
-    place: 'in many errors',
-    settings: sqlserverOf,
-    mode: 'Basic',
-    serve: (text) =>
-      tdsPeer({
-        login: () => Array.from({ length: Math.floor(text.length / 60) }, () => ({ number: 18_456, message: ' ' })),
-        answer: () => ({ rows: [] }),
-      }),
-    texts: { errors: repeated(' ') },
-  },
-  {
-    kind: 'sqlserver',
-    place: 'in many messages',
-    settings: sqlserverOf,
-    mode: 'Standard',
-    serve: (text) =>
-      tdsPeer({
-        answer: () =>
-          packets(
-            4,
-            Buffer.concat([...Array.from({ length: Math.floor(text.length / 60) }, () => information(' ')), done()]),
-          ),
-      }),
-    texts: { messages: repeated(' ') },
-  },
-  {
-    kind: 'sqlserver',
-    place: 'in a value',
-    settings: sqlserverOf,
-    mode: 'Standard',
-    serve: (text) => tdsPeer({ answer: () => ({ rows: [{ one: text.slice(0, 30_000) }] }) }),
-    texts: anyText,
-  },
-  {
-    kind: 'sqlserver',
-    place: 'in packets of one byte',
-    settings: sqlserverOf,
-    mode: 'Standard',
-    serve: (text) =>
-      tdsPeer({
-        answer: () => {
-          const body = Buffer.concat([information(text.slice(0, 30_000)), done()])
-          return Buffer.concat(
-            [...body].map((one, at) => Buffer.from([4, at === body.length - 1 ? 1 : 0, 0, 9, 0, 0, 0, 0, one])),
-          )
-        },
-      }),
-    texts: { blanks: repeated(' ') },
-  },
-]
+)
 
-const dns: readonly HostileCase[] = [
+const dns = cases(
+  'dns',
   {
-    kind: 'dns',
-    place: 'in a text record',
     settings: ({ port }) => ({
       server: `127.0.0.1:${port}`,
       query: 'svc.test',
@@ -1115,31 +831,30 @@ const dns: readonly HostileCase[] = [
       signed: true,
     }),
     mode: 'Advanced',
-    serve: (text) => nameServer(16, textRecords(text.slice(0, 60_000))),
     texts: inLine,
   },
   {
-    kind: 'dns',
-    place: 'in many records',
-    settings: ({ port }) => ({
-      server: `127.0.0.1:${port}`,
-      query: 'svc.test',
-      type: 'A',
-      expect: ['10.0.0.1'],
-      exact: true,
-      signed: true,
-    }),
-    mode: 'Advanced',
-    serve: (text) =>
-      nameServer(
-        1,
-        Array.from({ length: Math.min(3_700, Math.floor(text.length / 16)) }, (_, index) =>
-          Buffer.from([11, 0, index >> 8, index & 255]),
+    'in a text record': (text) => nameServer(16, textRecords(text.slice(0, 60_000))),
+    'in many records': {
+      settings: ({ port }) => ({
+        server: `127.0.0.1:${port}`,
+        query: 'svc.test',
+        type: 'A',
+        expect: ['10.0.0.1'],
+        exact: true,
+        signed: true,
+      }),
+      serve: (text) =>
+        nameServer(
+          1,
+          Array.from({ length: Math.min(3_700, Math.floor(text.length / 16)) }, (_, index) =>
+            Buffer.from([11, 0, index >> 8, index & 255]),
+          ),
         ),
-      ),
-    texts: { records: repeated(' ') },
+      texts: { records: repeated(' ') },
+    },
   },
-]
+)
 
 const grpcOf = ({ port }: HostilePeer): Raw => ({ host: '127.0.0.1', port })
 /** `:status: 200` and `content-type: application/grpc`, packed (RFC 7541). */
@@ -1164,124 +879,86 @@ const dataFrames = (bytes: Buffer, each: number): readonly Buffer[] =>
   Array.from({ length: Math.ceil(bytes.length / each) }, (_, at) =>
     http2Frame(0, 0, 1, bytes.subarray(at * each, (at + 1) * each)),
   )
-const grpc: readonly HostileCase[] = [
+const grpc = cases(
+  'grpc',
+  { settings: grpcOf, mode: 'Standard', texts: inLine },
   {
-    kind: 'grpc',
-    place: 'instead of HTTP/2',
-    settings: grpcOf,
-    mode: 'Standard',
-    serve: answersOnce((text) => text),
-    texts: anyText,
-  },
-  {
-    kind: 'grpc',
-    place: 'in a message',
-    settings: grpcOf,
-    mode: 'Standard',
-    serve: over((text) =>
+    'instead of HTTP/2': { serve: answersOnce((text) => text), texts: anyText },
+    'in a message': over((text) =>
       grpcServer(http2Frame(1, 4, 1, grpcHead), ...dataFrames(Buffer.from(`\0\0\0\x0f\xff${text}`, 'latin1'), 16_000)),
     ),
-    texts: inLine,
-  },
-  {
-    kind: 'grpc',
-    place: 'in frames of one byte',
-    settings: grpcOf,
-    mode: 'Standard',
-    serve: over((text) =>
+    'in frames of one byte': over((text) =>
       grpcServer(http2Frame(1, 4, 1, grpcHead), ...dataFrames(Buffer.from(`\0\0\0\x0f\xff${text}`, 'latin1'), 1)),
     ),
-    texts: inLine,
-  },
-  {
-    kind: 'grpc',
-    place: 'in its status message',
-    settings: grpcOf,
-    mode: 'Standard',
-    serve: over((text) =>
-      grpcServer(
-        http2Frame(
-          1,
-          5,
-          1,
-          Buffer.concat([grpcHead, literal('grpc-status', '13'), literal('grpc-message', text.slice(0, 15_000))]),
+    'in its status message': {
+      serve: over((text) =>
+        grpcServer(
+          http2Frame(
+            1,
+            5,
+            1,
+            Buffer.concat([grpcHead, literal('grpc-status', '13'), literal('grpc-message', text.slice(0, 15_000))]),
+          ),
         ),
       ),
-    ),
-    texts: { ...inLine, percents: repeated('%'), escapes: repeated('%20') },
+      texts: { ...inLine, percents: repeated('%'), escapes: repeated('%20') },
+    },
+    'in many frames': {
+      serve: over((text) =>
+        grpcServer(...Array.from({ length: Math.floor(text.length / 17) }, () => http2Frame(6, 0, 0, Buffer.alloc(8)))),
+      ),
+      texts: { pings: repeated(' ') },
+    },
   },
-  {
-    kind: 'grpc',
-    place: 'in many frames',
-    settings: grpcOf,
-    mode: 'Standard',
-    serve: over((text) =>
-      grpcServer(...Array.from({ length: Math.floor(text.length / 17) }, () => http2Frame(6, 0, 0, Buffer.alloc(8)))),
-    ),
-    texts: { pings: repeated(' ') },
-  },
-]
+)
 
 const tcpOf = ({ port }: HostilePeer): Raw => ({ host: '127.0.0.1', port })
-const tcp: readonly HostileCase[] = [
+const tcp = cases(
+  'tcp',
   {
-    kind: 'tcp',
-    place: 'in an answer that a pattern reads',
     settings: (target) => ({ ...tcpOf(target), expect: '/(a+ +)+\\d$/', maxAnswer: '200KB' }),
     mode: 'Standard',
-    serve: says((text) => text),
     texts: { ...anyText, ...htmlTexts },
   },
   {
-    kind: 'tcp',
-    place: 'in an answer that has a word',
-    settings: (target) => ({ ...tcpOf(target), send: 'x', expect: 'a word', maxAnswer: '200KB' }),
-    mode: 'Standard',
-    serve: says((text) => text),
-    texts: anyText,
-  },
-  {
-    kind: 'tcp',
-    place: 'in XML',
-    settings: (target) => ({
-      ...tcpOf(target),
-      send: 'x',
-      xml: { '/Reply/@Success': 'true' },
-      measure: [{ name: 'jobs', path: '/Reply/Job', count: { limit: 1 } }],
-      maxAnswer: '300KB',
-    }),
-    mode: 'Standard',
-    serve: says((text) => text),
-    texts: {
-      ...inDocument,
-      ...htmlTexts,
-      'many elements': around('<a>', '<b/>', '</a>'),
-      'closing elements': repeated('</a>'),
-      'open elements': repeated('<a>'),
+    'in an answer that a pattern reads': says((text) => text),
+    'in an answer that has a word': {
+      settings: (target) => ({ ...tcpOf(target), send: 'x', expect: 'a word', maxAnswer: '200KB' }),
+      serve: says((text) => text),
+      texts: anyText,
+    },
+    'in XML': {
+      settings: (target) => ({
+        ...tcpOf(target),
+        send: 'x',
+        xml: { '/Reply/@Success': 'true' },
+        measure: [{ name: 'jobs', path: '/Reply/Job', count: { limit: 1 } }],
+        maxAnswer: '300KB',
+      }),
+      serve: says((text) => text),
+      texts: {
+        ...inDocument,
+        ...htmlTexts,
+        'many elements': around('<a>', '<b/>', '</a>'),
+        'closing elements': repeated('</a>'),
+        'open elements': repeated('<a>'),
+      },
     },
   },
-]
+)
 
-const tls: readonly HostileCase[] = [
+const tls = cases(
+  'tls',
+  { settings: tcpOf, mode: 'Standard', texts: anyText },
   {
-    kind: 'tls',
-    place: 'instead of TLS',
-    settings: tcpOf,
-    mode: 'Standard',
-    serve: says((text) => text),
-    texts: anyText,
-    whole: 'TLS reads below the sockets of Node',
+    'instead of TLS': { serve: says((text) => text), whole: 'TLS reads below the sockets of Node' },
+    'in records of a handshake': {
+      serve: says((text) => Buffer.concat([...text].map((one) => Buffer.from([22, 3, 3, 0, 1, one.charCodeAt(0)])))),
+      texts: { records: repeated('\0') },
+      whole: 'TLS reads below the sockets of Node',
+    },
   },
-  {
-    kind: 'tls',
-    place: 'in records of a handshake',
-    settings: tcpOf,
-    mode: 'Standard',
-    serve: says((text) => Buffer.concat([...text].map((one) => Buffer.from([22, 3, 3, 0, 1, one.charCodeAt(0)])))),
-    texts: { records: repeated('\0') },
-    whole: 'TLS reads below the sockets of Node',
-  },
-]
+)
 
 /** A program that prints a text. */
 function printing(text: string, exitCode: number): HostilePeer & { readonly folder: string } {
@@ -1294,29 +971,22 @@ function printing(text: string, exitCode: number): HostilePeer & { readonly fold
     [Symbol.asyncDispose]: () => Promise.resolve(rmSync(folder, { recursive: true, force: true })),
   }
 }
-const exec: readonly HostileCase[] = [
+const exec = cases(
+  'exec',
+  { settings: ({ folder = '' }) => ({ command: join(folder, 'plugin') }), mode: 'Basic', texts: anyText },
   {
-    kind: 'exec',
-    place: 'in the output of a program',
-    settings: ({ folder = '' }) => ({ command: join(folder, 'plugin') }),
-    mode: 'Basic',
-    serve: (text) => Promise.resolve(printing(text, 2)),
-    texts: anyText,
-  },
-  {
-    kind: 'exec',
-    place: 'in performance data',
-    settings: ({ folder = '' }) => ({ command: join(folder, 'plugin') }),
-    mode: 'Basic',
-    serve: (text) => Promise.resolve(printing(`CRITICAL | ${text}`, 2)),
-    texts: {
-      ...anyText,
-      figures: repeated('a=1;2;3 '),
-      'open figures': repeated("'a="),
-      'quoted figures': repeated("'a b'=1 "),
+    'in the output of a program': (text) => Promise.resolve(printing(text, 2)),
+    'in performance data': {
+      serve: (text) => Promise.resolve(printing(`CRITICAL | ${text}`, 2)),
+      texts: {
+        ...anyText,
+        figures: repeated('a=1;2;3 '),
+        'open figures': repeated("'a="),
+        'quoted figures': repeated("'a b'=1 "),
+      },
     },
   },
-]
+)
 
 const host: readonly HostileCase[] = [
   {
