@@ -14,7 +14,8 @@ import { type Call, type Service, serveDefaults } from '../../src/core/protocol/
 import { decodeRun, encodeJson } from '../../src/core/protocol/wire/index.ts'
 import { startServer } from '../../src/core/server/index.ts'
 import { type Core, openCore } from '../../src/core/service/open.ts'
-import { admin, type ServeCommand, startServe } from '../support/program/serve-command.ts'
+import { admin, startServe } from '../support/program/serve-command.ts'
+import type { Serving } from '../support/program/serving.ts'
 import { type Home, svcHome } from '../support/program/svc.ts'
 import { type Certificates, makeCertificates, opensslMissing } from '../support/servers/certs.ts'
 import { type PostgresServer, postgresMissing, startPostgres, tlsSettings } from '../support/servers/postgres.ts'
@@ -203,7 +204,7 @@ suiteWith(
     let primary: PostgresServer
     let standby: PostgresServer
     let home: Home
-    let server: ServeCommand
+    let server: Serving
 
     beforeAll(async () => {
       certificates = makeCertificates()
