@@ -3,10 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { lifetimes, openAccess, Paces, passwordsOfProcess } from '../../src/core/accounts/auth/index.ts'
-import { serveDefaults } from '../../src/core/protocol/service/service.ts'
-import { startServer } from '../../src/core/server/index.ts'
-import { openCore } from '../../src/core/service/open.ts'
 import { openData } from '../../src/core/store/index.ts'
+import { testCore, testServer } from '../support/engine/core.ts'
 import { serving } from '../support/program/serving.ts'
 import { svcHome } from '../support/program/svc.ts'
 import { cheapHash } from '../support/suite/cheap-hash.ts'
@@ -29,14 +27,7 @@ export async function serveBuilt(): Promise<{ readonly url: string; readonly clo
 export async function serveShortLived(accessMs: number) {
   const folder = mkdtempSync(join(tmpdir(), 'svc-interop-'))
   const store = join(folder, 'store', 'svc.db')
-  const { service, runtime } = await openCore({
-    version: '1.2.3',
-    config: { origin: undefined, types: {}, serve: { ...serveDefaults }, warnings: [] },
-    store,
-    shared: true,
-    hashCost: cheapHash,
-    details: 'signed-in',
-  })
+  const { service, runtime } = await testCore({ store })
   await runtime.admin?.users.add(
     { userName: 'Ann', password, roles: ['Admin'] },
     { who: 'local:test', correlationId: 't' },
@@ -50,7 +41,7 @@ export async function serveShortLived(accessMs: number) {
     lifetimes: { ...lifetimes, access: accessMs },
   })
   let renewals = 0
-  const server = await startServer({
+  const server = await testServer({
     service: {
       ...service,
       authenticate: access.authenticate,
@@ -60,10 +51,6 @@ export async function serveShortLived(accessMs: number) {
       },
     },
     runtime,
-    options: serveDefaults,
-    host: '127.0.0.1',
-    port: 0,
-    log: () => {},
     limits: { lingerMs: 200 },
   })
   return {
