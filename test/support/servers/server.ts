@@ -63,7 +63,7 @@ const startMs = 150_000
 /** Starts a server and waits until its log says `ready`. */
 export async function run(program: string, args: readonly string[], ready: RegExp): Promise<Running> {
   const { pid, log, isRunning, stop } = await daemon([program, ...args], {
-    ready: (said) => ready.test(said),
+    ready: (text) => ready.test(text),
     maxMs: startMs,
     stdio: ['ignore', 'pipe', 'pipe'],
     ...asServer,
