@@ -110,18 +110,32 @@ async function planFiles(svc: Svc, kinds: readonly Kind[]): Promise<readonly Fil
 const modes = [...['Basic', 'Standard', 'Advanced'].entries()]
 const rankOf = (depth: string): number => modes.findIndex(([, mode]) => mode === depth)
 
-/** The output of `svc monitors validate` for each document of mistakes/*.yaml, a svc.yaml of its own. */
+/** The exit code of a svc.yaml with a mistake. */
+const refused = 12
+
+/**
+ * The problems that `svc monitors validate` names in each document of mistakes/*.yaml, which is a svc.yaml of its own. The
+ * rest of its screen depends on no kind: the excerpt, the sum of the problems and the next step.
+ */
 async function mistakeFiles(svc: Svc): Promise<readonly File[]> {
   const files: File[] = []
   for (const name of await readdir(join(inputs, 'mistakes'))) {
     if (!name.endsWith('.yaml')) continue
-    const transcripts: string[] = []
+    const screens: string[] = []
     for (const document of (await readText(join('mistakes', name))).split(/^---\n/m)) {
       const [title = ''] = document.split('\n', 1)
-      const output = await svc('monitors', 'validate', ...(await place(document)))
-      transcripts.push(title, transcript(['monitors', 'validate'], output))
+      const { stderr, code } = await svc('monitors', 'validate', ...(await place(document)))
+      if (code !== refused) throw new Error(`${name}, ${title}: exit code ${code}: ${stderr}`)
+      const problems = [...stderr.matchAll(/^(?:Error:)? *<home>.svc\.yaml:(\d+:\d+): (.*)$/gm)].map(
+        ([, ...problem]) => problem,
+      )
+      // Several problems at one place come in the order of the settings, which says nothing.
+      const sorted = problems.toSorted(([place, text = ''], [other, after = '']) =>
+        place === other ? Number(text > after) - Number(text < after) : 0,
+      )
+      screens.push([title, ...sorted.map((problem) => problem.join(': ')), ''].join('\n'))
     }
-    files.push([`mistakes/${name.replace(/\.yaml$/, '.txt')}`, transcripts.join('\n')])
+    files.push([`mistakes/${name.replace(/\.yaml$/, '.txt')}`, screens.join('\n')])
   }
   return files
 }
@@ -143,20 +157,8 @@ async function json(svc: Svc, ...args: readonly string[]): Promise<unknown> {
   return JSON.parse(stdout)
 }
 
-/** Several problems at one place of a file come in the order of the settings, which says nothing: they are sorted. */
-function transcript(args: readonly string[], { stdout, stderr, code }: Outcome): string {
-  const place = (line: string): string | undefined => /^ *<home>.svc\.yaml:\d+:\d+:/.exec(line)?.[0]
-  const lines: string[] = []
-  let samePlace: string[] = []
-  for (const line of `${stdout}${stderr}exit code ${code}`.split('\n')) {
-    if (place(line) === undefined || place(line) !== place(samePlace[0] ?? '')) {
-      lines.push(...samePlace.sort())
-      samePlace = []
-    }
-    samePlace.push(line)
-  }
-  return [`$ svc ${args.join(' ')}`, ...lines, ...samePlace, ''].join('\n')
-}
+const transcript = (args: readonly string[], { stdout, stderr, code }: Outcome): string =>
+  `$ svc ${args.join(' ')}\n${stdout}${stderr}exit code ${code}\n`
 
 /** JSON with each object that holds no other on one line. */
 function layout(value: unknown, indent = ''): string {

@@ -4,14 +4,15 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { exits } from '../../src/core/base/errors.ts'
-import { admin, type ServeCommand, startServe } from '../support/program/serve-command.ts'
+import { admin, startServe } from '../support/program/serve-command.ts'
+import type { Serving } from '../support/program/serving.ts'
 import { type Home, type Ran, svcHome } from '../support/program/svc.ts'
 import { type HealthServer, healthServer } from '../support/simulated/health-answers.ts'
 
 /** Every exit code once, by the built program, at a real `svc serve` where there is one in the name. */
 
 let home: Home
-let serve: ServeCommand
+let serve: Serving
 /** Beside `svc serve`: what it monitors, and the answers that it never gives. */
 let peer: HealthServer
 let keys: { readonly ann: string; readonly bob: string }

@@ -6,7 +6,8 @@ import { serverOutcome } from '../../tools/gates/rules.ts'
 import { runGate } from '../support/gates/commands.ts'
 import { runGates } from '../support/gates/failure.ts'
 import { gateFixture } from '../support/gates/fixture.ts'
-import { type ServeCommand, startServe } from '../support/program/serve-command.ts'
+import { startServe } from '../support/program/serve-command.ts'
+import type { Serving } from '../support/program/serving.ts'
 import { type Home, svcHome } from '../support/program/svc.ts'
 import { buildVersion01, version01Missing } from '../support/program/version-0.1.ts'
 import { answersOf01 } from '../support/simulated/svc-0.1-answers.ts'
@@ -31,14 +32,14 @@ suiteWith(version01Missing, 'svc health at a server of version 0.1', () => {
   let built: ReturnType<typeof buildVersion01>
   let listener: Server
   const homes: Home[] = []
-  let servers: Readonly<Record<'svc 0.1, healthy' | 'svc 0.1 without a configuration', ServeCommand>>
+  let servers: Readonly<Record<'svc 0.1, healthy' | 'svc 0.1 without a configuration', Serving>>
   beforeAll(async () => {
     built = buildVersion01()
     listener = createServer((socket) => socket.end())
     await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve))
     const { port } = listener.address() as { readonly port: number }
     const monitor = `{kind: tcp, name: shop, host: 127.0.0.1, port: ${port}}`
-    const started = async (yaml: string): Promise<ServeCommand> => {
+    const started = async (yaml: string): Promise<Serving> => {
       const home = svcHome(built.program)
       homes.push(home)
       return await startServe(home, yaml)

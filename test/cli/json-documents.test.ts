@@ -7,14 +7,11 @@ import { answersOf } from '../../src/cli/help/records.ts'
 import { integer, string } from '../../src/cli/render/document.ts'
 import { list } from '../../src/cli/render/list.ts'
 import { loadConfig } from '../../src/core/config/index.ts'
-import { serveDefaults } from '../../src/core/protocol/service/service.ts'
-import { startServer } from '../../src/core/server/index.ts'
-import { openCore } from '../../src/core/service/open.ts'
 import { commands } from '../../src/registry.ts'
+import { testCore, testServer } from '../support/engine/core.ts'
 import { capturedIo } from '../support/program/captured-io.ts'
 import { answers, documentOf, schemaErrors } from '../support/program/documents.ts'
 import { type Home, svcHome } from '../support/program/svc.ts'
-import { cheapHash } from '../support/suite/cheap-hash.ts'
 import { atServer, elsewhere, here, type Line, password, writeFiles } from './document-lines.ts'
 
 /** Commands without a document: `api` prints the bytes of the server, `serve` a log. */
@@ -72,17 +69,12 @@ describe('what every command prints with --json', () => {
     folder = mkdtempSync(join(tmpdir(), 'svc-documents-'))
     writeFiles(folder)
     homes.push(svcHome(), svcHome())
-    const { service, runtime } = await openCore({
-      version: '1.2.3',
+    const { service, runtime } = await testCore({
       config: await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder }),
       store: join(folder, 'store', 'svc.db'),
-      shared: true,
-      hashCost: cheapHash,
-      details: 'signed-in',
     })
     await runtime.admin?.users.add({ userName: 'bob', password }, { who: 'local:tester', correlationId: 'documents' })
-    const started = { service, runtime, options: serveDefaults, host: '127.0.0.1', port: 0, tls: undefined }
-    const server = await startServer({ ...started, log: () => {} })
+    const server = await testServer({ service, runtime })
     ends.push(server.stop, runtime.close)
     await printAll(homes[0] as Home, here(folder))
     await printAll(homes[1] as Home, atServer(server.url))

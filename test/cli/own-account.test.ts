@@ -4,12 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { loadConfig } from '../../src/core/config/index.ts'
-import { type Admin, serveDefaults } from '../../src/core/protocol/service/service.ts'
-import { startServer } from '../../src/core/server/index.ts'
-import { openCore } from '../../src/core/service/open.ts'
+import type { Admin } from '../../src/core/protocol/service/service.ts'
 import { onTerminal } from '../../tools/pages/terminal.ts'
+import { testCore, testServer } from '../support/engine/core.ts'
 import { type Home, type Ran, svcHome } from '../support/program/svc.ts'
-import { cheapHash } from '../support/suite/cheap-hash.ts'
 import { suiteWith } from '../support/suite/peer.ts'
 
 const ends: (() => Promise<void> | void)[] = []
@@ -27,18 +25,13 @@ type Own = { readonly url: string; readonly home: Home; readonly admin: Admin; r
 /** A real server with Bob, who has signed in from a home of his own. */
 async function context(): Promise<Own> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-own-'))
-  const { service, runtime } = await openCore({
-    version: '1.2.3',
+  const { service, runtime } = await testCore({
     config: await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder }),
     store: join(folder, 'store', 'svc.db'),
-    shared: true,
-    hashCost: cheapHash,
-    details: 'signed-in',
   })
   const { admin } = runtime
   if (!admin) throw new Error('There is no administration')
-  const started = { service, runtime, options: serveDefaults, host: '127.0.0.1', port: 0, tls: undefined }
-  const server = await startServer({ ...started, log: () => {} })
+  const server = await testServer({ service, runtime })
   const home = svcHome()
   const stop = async (): Promise<void> => {
     await server.stop()

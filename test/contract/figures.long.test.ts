@@ -13,13 +13,14 @@ import { HealthCheckResponse, type RunDocument, runMediaType } from '../../src/c
 import { type Call, type Service, serveDefaults } from '../../src/core/protocol/service/service.ts'
 import { decodeRun, encodeJson } from '../../src/core/protocol/wire/index.ts'
 import { startServer } from '../../src/core/server/index.ts'
-import { type Core, openCore } from '../../src/core/service/open.ts'
-import { admin, type ServeCommand, startServe } from '../support/program/serve-command.ts'
+import type { Core } from '../../src/core/service/open.ts'
+import { testCore } from '../support/engine/core.ts'
+import { admin, startServe } from '../support/program/serve-command.ts'
+import type { Serving } from '../support/program/serving.ts'
 import { type Home, svcHome } from '../support/program/svc.ts'
 import { type Certificates, makeCertificates, opensslMissing } from '../support/servers/certs.ts'
 import { type PostgresServer, postgresMissing, startPostgres, tlsSettings } from '../support/servers/postgres.ts'
 import { serverFolder } from '../support/servers/server.ts'
-import { cheapHash } from '../support/suite/cheap-hash.ts'
 import { suiteWith } from '../support/suite/peer.ts'
 import { until } from '../support/suite/until.ts'
 
@@ -27,13 +28,10 @@ const folder = mkdtempSync(join(tmpdir(), 'svc-figures-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 const core = async (shared: boolean): Promise<Core> =>
-  openCore({
-    version: '1.2.3',
+  testCore({
     config: await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder }),
     store: join(folder, 'svc.db'),
     shared,
-    hashCost: cheapHash,
-    details: 'signed-in',
   })
 
 /** An Advanced run of svc's own SQLite store, in full. */
@@ -203,7 +201,7 @@ suiteWith(
     let primary: PostgresServer
     let standby: PostgresServer
     let home: Home
-    let server: ServeCommand
+    let server: Serving
 
     beforeAll(async () => {
       certificates = makeCertificates()

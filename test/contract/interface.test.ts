@@ -7,10 +7,9 @@ import * as dtos from '../../src/core/protocol/dtos.ts'
 import * as enums from '../../src/core/protocol/enums.ts'
 import { type Dto, type Schema, schemaOf } from '../../src/core/protocol/index.ts'
 import { csv } from '../../src/core/protocol/wire/csv.ts'
-import { openCore } from '../../src/core/service/open.ts'
 import { type Accounts, bearer, password, startAccounts } from '../server/accounts.ts'
 import { ask, failing, startSite, withSite } from '../server/site.ts'
-import { cheapHash } from '../support/suite/cheap-hash.ts'
+import { testCore } from '../support/engine/core.ts'
 
 const page = readFileSync(new URL('../../docs/interface.md', import.meta.url), 'utf8')
 
@@ -73,14 +72,7 @@ describe('operations', () => {
       mode: 0o600,
     })
     const config = await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder })
-    const { service, runtime } = await openCore({
-      version: '1.2.3',
-      config,
-      store: undefined,
-      shared: false,
-      hashCost: cheapHash,
-      details: 'anyone',
-    })
+    const { service, runtime } = await testCore({ version: '1.2.3', config, shared: false, details: 'anyone' })
     const ran = async (ServerType: 'App' | 'Batch'): Promise<readonly (string | undefined)[]> => {
       const answer = await service.healthCheck(
         { ExecutionMode: 'Basic', ServerType },
@@ -308,14 +300,7 @@ describe('endpoints', () => {
       `types:\n  App:\n    host: false\n    monitors:\n      - kind: deployment\n        name: shop\n        expected: '42'\n        versionFile: ${folder}/version\n`,
     )
     const config = await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder })
-    const { service, runtime } = await openCore({
-      version: '1.2.3',
-      config,
-      store: undefined,
-      shared: false,
-      hashCost: cheapHash,
-      details: 'anyone',
-    })
+    const { service, runtime } = await testCore({ version: '1.2.3', config, shared: false, details: 'anyone' })
     const statusFor = async (SuppressDeploymentErrors: boolean): Promise<string | undefined> => {
       const request = { ExecutionMode: 'Advanced', ServerType: 'App', SuppressDeploymentErrors } as const
       const signal = AbortSignal.timeout(20_000)

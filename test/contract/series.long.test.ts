@@ -6,10 +6,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { hostBlock } from '../../src/core/checks/plan/index.ts'
 import { loadConfig } from '../../src/core/config/index.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
-import { type Core, openCore } from '../../src/core/service/open.ts'
+import type { Core } from '../../src/core/service/open.ts'
 import { openData } from '../../src/core/store/index.ts'
+import { testCore } from '../support/engine/core.ts'
 import { backends } from '../support/store/data-fixture.ts'
-import { cheapHash } from '../support/suite/cheap-hash.ts'
 
 const minute = 60_000
 const machine = hostname()
@@ -41,12 +41,10 @@ describe.each(backends)('what runs remember on $name', ({ start, fresh, raw, sto
 
   const opened = async (entry: string, shared: boolean): Promise<Core> => {
     writeFileSync(join(folder, 'svc.yaml'), `types:\n  Batch: [{kind: file-age, ${entry}}]\n`, { mode: 0o600 })
-    return await openCore({
-      version: '1.2.3',
+    return await testCore({
       config: await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder }),
       store,
       shared,
-      hashCost: cheapHash,
       details: 'anyone',
       env: {},
     })

@@ -15,9 +15,8 @@ import {
   serveDefaults,
 } from '../../src/core/protocol/service/service.ts'
 import { startServer } from '../../src/core/server/index.ts'
-import { openCore } from '../../src/core/service/open.ts'
+import { testCore } from '../support/engine/core.ts'
 import { localReader } from '../support/engine/peer-process.ts'
-import { cheapHash } from '../support/suite/cheap-hash.ts'
 
 type Opened = { readonly service: Service; readonly admin: Admin; readonly close: () => Promise<void> }
 
@@ -25,13 +24,10 @@ const folder = mkdtempSync(join(tmpdir(), 'svc-contract-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 const core = async (shared: boolean, store: string) =>
-  openCore({
-    version: '1.2.3',
+  testCore({
     config: await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder }),
     store: join(folder, store, 'svc.db'),
     shared,
-    hashCost: cheapHash,
-    details: 'signed-in',
   })
 
 const by = { who: 'local:tester', correlationId: 'contract' }

@@ -7,14 +7,13 @@ import { setTimeout as pause } from 'node:timers/promises'
 import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
 import { type ExecutionMode, type HealthCheckResponse, ServerType } from '../../src/core/protocol/index.ts'
-import { type Call, serveDefaults } from '../../src/core/protocol/service/service.ts'
+import type { Call } from '../../src/core/protocol/service/service.ts'
 import type { startServer } from '../../src/core/server/index.ts'
-import { openCore } from '../../src/core/service/open.ts'
 import { bearer, by, from, password } from '../accounts/auth/fixture.ts'
 import { serveYaml } from '../server/serve-yaml.ts'
+import { testCore } from '../support/engine/core.ts'
 import { peerProcess } from '../support/engine/peer-process.ts'
 import { blackHole, peer, speaks } from '../support/faults/faults.ts'
-import { cheapHash } from '../support/suite/cheap-hash.ts'
 import { lastsAtLeast } from '../support/suite/deadline.ts'
 import { hungUp, until } from '../support/suite/until.ts'
 
@@ -151,14 +150,7 @@ test('H8 the run of a caller that left is finished, and answers those that ask m
 })
 
 test('S8 exempt and signed-in callers do not wait for the runs of anonymous ones', async () => {
-  const { service, runtime } = await openCore({
-    version: '1.2.3',
-    config: { origin: undefined, types: {}, serve: serveDefaults, warnings: [] },
-    store: join(folder, 'store', 'svc.db'),
-    shared: true,
-    hashCost: cheapHash,
-    details: 'signed-in',
-  })
+  const { service, runtime } = await testCore({ store: join(folder, 'store', 'svc.db') })
   try {
     await runtime.admin?.users.add({ userName: 'Ann', password, roles: ['Editor'] }, by)
     const elsewhere = from('192.0.2.1')

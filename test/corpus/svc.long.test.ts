@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Data, openData } from '../../src/core/store/index.ts'
 import { fileOfAge } from '../support/faults/folder-faults.ts'
-import { admin, type ServeCommand, startServe } from '../support/program/serve-command.ts'
+import { admin, startServe } from '../support/program/serve-command.ts'
+import type { Serving } from '../support/program/serving.ts'
 import { type Home, svcHome } from '../support/program/svc.ts'
 import { remove } from '../support/servers/server.ts'
 import { corpus } from './corpus.ts'
@@ -19,9 +20,9 @@ const done = async (home: Home, args: readonly string[]): Promise<string> => {
 
 type Server = {
   readonly home: Home
-  readonly serve: ServeCommand
+  readonly serve: Serving
   /** A server that has been stopped. */
-  readonly stopped: ServeCommand
+  readonly stopped: Serving
 }
 const minuteMs = 60_000
 const env: Record<string, string> = { WRONG: 'another password', PASSWORD: admin.password }

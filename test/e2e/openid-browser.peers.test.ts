@@ -3,14 +3,15 @@ import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { chromiumMissing, launchChromium, signInOnPages } from '../support/openid/chromium.ts'
 import { type PeopleProvider, startPeopleProvider, svcClient } from '../support/openid/people-provider.ts'
-import { type ServeCommand, startServe } from '../support/program/serve-command.ts'
+import { startServe } from '../support/program/serve-command.ts'
+import type { Serving } from '../support/program/serving.ts'
 import { type Home, svcHome } from '../support/program/svc.ts'
 import { peerSuite } from '../support/suite/peer.ts'
 
 peerSuite(chromiumMissing, 'a real browser at svc serve and a real provider', () => {
   let provider: PeopleProvider
   let home: Home
-  let server: ServeCommand
+  let server: Serving
   let browser: Browser
   beforeAll(async () => {
     provider = await startPeopleProvider()

@@ -2,7 +2,8 @@ import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { chromiumMissing, launchChromium, signInOnPages } from '../support/openid/chromium.ts'
-import { type ServeCommand, startServe } from '../support/program/serve-command.ts'
+import { startServe } from '../support/program/serve-command.ts'
+import type { Serving } from '../support/program/serving.ts'
 import { type Home, svcHome } from '../support/program/svc.ts'
 import {
   type Keycloak,
@@ -18,7 +19,7 @@ const account = { PERSON: keycloakAccount.user, PERSON_PASSWORD: keycloakAccount
 peerSuite(keycloakMissing ?? chromiumMissing, 'svc login --provider at svc serve and a real Keycloak', () => {
   let keycloak: Keycloak
   let home: Home
-  let server: ServeCommand
+  let server: Serving
   let browser: Browser
   beforeAll(async () => {
     keycloak = await startKeycloak()

@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type PeopleProvider, startPeopleProvider, svcClient } from '../support/openid/people-provider.ts'
 import { signInAsPerson } from '../support/openid/person.ts'
-import { admin, type ServeCommand, startServe } from '../support/program/serve-command.ts'
+import { admin, startServe } from '../support/program/serve-command.ts'
+import type { Serving } from '../support/program/serving.ts'
 import { type Home, svcHome } from '../support/program/svc.ts'
 
 /** The program for BROWSER, which signs carol in without showing anything. */
@@ -13,7 +14,7 @@ describe('svc login --provider at svc serve and a real provider', () => {
   let provider: PeopleProvider
   let other: PeopleProvider
   let serverHome: Home
-  let server: ServeCommand
+  let server: Serving
   let home: Home
   beforeAll(async () => {
     provider = await startPeopleProvider()

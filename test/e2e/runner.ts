@@ -1,11 +1,12 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { compiledCode } from '../support/program/compiled-code.ts'
+import { type Serving, serving } from '../support/program/serving.ts'
+import { entry } from '../support/program/svc.ts'
+import type { Ending, NotStarted } from '../support/suite/daemon.ts'
 
 /**
  * Runs end-to-end scripts that read like a manual, over the real binary:
@@ -26,7 +27,6 @@ import { compiledCode } from '../support/program/compiled-code.ts'
  * Lines after `-- name --` are files. Each script has a folder and a home of its own. It stands beside the test of its
  * name, which gives its own address.
  */
-const binary = new URL('../../bin/run.js', import.meta.url).pathname
 
 type Last = { code: number | null; stdout: string; stderr: string }
 type Answer = { status: number; headers: string; body: string }
@@ -43,20 +43,17 @@ export async function runScript(test: string): Promise<void> {
   }
   let last: Last = { code: null, stdout: '', stderr: '' }
   let answer: Answer = { status: 0, headers: '', body: '' }
-  let server: ChildProcess | undefined
+  let server: Serving | undefined
+  /** Of the servers before that one. */
+  let logs = ''
   let input: string | undefined
-  let log = ''
+  const log = (): string => logs + (server?.log() ?? '')
   const secrets = new Set<string>()
   for (const [name, content] of files) {
     mkdirSync(dirname(join(folder, name)), { recursive: true, mode: 0o700 })
     writeFileSync(join(folder, name), content, { mode: 0o600 })
   }
-  const stop = async (): Promise<number | null> => {
-    if (!server || server.exitCode !== null) return server?.exitCode ?? 0
-    server.kill('SIGTERM')
-    await once(server, 'exit')
-    return server.exitCode
-  }
+  const stop = async (): Promise<Ending> => (await server?.stop()) ?? 0
   try {
     for (const { text, number } of lines) {
       const fail = (why: string): never => {
@@ -78,7 +75,7 @@ export async function runScript(test: string): Promise<void> {
         if (last.code !== Number(words[0])) fail(`exit code ${last.code}`)
       } else if (verb === 'stdout') matches(last.stdout)
       else if (verb === 'stderr') matches(last.stderr)
-      else if (verb === 'log') matches(log)
+      else if (verb === 'log') matches(log())
       else if (verb === 'stdin') {
         input = `${words[0] ?? ''}\n`
         secrets.add(words[0] ?? '')
@@ -91,26 +88,11 @@ export async function runScript(test: string): Promise<void> {
         const { chmodSync } = await import('node:fs')
         chmodSync(join(folder, words[1] ?? ''), Number.parseInt(words[0] ?? '', 8))
       } else if (verb === 'serve') {
-        const portFile = join(folder, 'port')
-        rmSync(portFile, { force: true })
-        const child = spawn(process.execPath, [binary, 'serve', '--port', '0', '--port-file', portFile, ...words], {
-          env,
-          cwd: folder,
-          stdio: ['ignore', 'ignore', 'pipe'],
-        })
-        server = child
-        child.stderr?.on('data', (chunk) => {
-          log += String(chunk)
-        })
-        for (let i = 0; i < 200 && !existsSync(portFile); i += 1) {
-          if (child.exitCode !== null) fail(`svc serve exited with ${child.exitCode}:\n${log}`)
-          await pause(50)
-        }
-        if (!existsSync(portFile)) fail(`svc serve did not start:\n${log}`)
-        // Written in one go, but read perhaps between its creation and its content.
-        while (readFileSync(portFile, 'utf8') === '') await pause(10)
-        env.PORT = readFileSync(portFile, 'utf8').trim()
-        env.URL = `http://127.0.0.1:${env.PORT}`
+        logs = log()
+        server = undefined
+        server = await serving(words, { folder, env, cwd: folder }).catch((error: NotStarted) => fail(error.message))
+        env.PORT = String(server.port)
+        env.URL = server.url
       } else if (verb === 'stop') {
         const code = await stop()
         if (code !== 0) fail(`svc serve exited with ${code}`)
@@ -133,7 +115,7 @@ export async function runScript(test: string): Promise<void> {
       else fail(`unknown line: ${verb}`)
     }
     await stop()
-    refuseLeaks(folder, new Set(files.keys()), log, secrets)
+    refuseLeaks(folder, new Set(files.keys()), log(), secrets)
   } finally {
     await stop()
     rmSync(folder, { recursive: true, force: true })
@@ -193,7 +175,7 @@ function run(
 ): Promise<Last> {
   return new Promise((resolve, reject) => {
     const stdin = input === undefined ? 'ignore' : 'pipe'
-    const child = spawn(process.execPath, [binary, ...args], {
+    const child = spawn(process.execPath, [entry, ...args], {
       env,
       cwd,
       stdio: [stdin, 'pipe', 'pipe'],

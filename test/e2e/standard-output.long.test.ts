@@ -17,7 +17,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { compiledCode } from '../support/program/compiled-code.ts'
-import { entry } from '../support/program/serve-child.ts'
+import { entry } from '../support/program/svc.ts'
 
 const root = new URL('../..', import.meta.url).pathname
 const windows = process.platform === 'win32'

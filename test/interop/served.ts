@@ -1,14 +1,11 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { lifetimes, openAccess, Paces, passwordsOfProcess } from '../../src/core/accounts/auth/index.ts'
-import { serveDefaults } from '../../src/core/protocol/service/service.ts'
-import { startServer } from '../../src/core/server/index.ts'
-import { openCore } from '../../src/core/service/open.ts'
 import { openData } from '../../src/core/store/index.ts'
+import { testCore, testServer } from '../support/engine/core.ts'
+import { serving } from '../support/program/serving.ts'
 import { svcHome } from '../support/program/svc.ts'
 import { cheapHash } from '../support/suite/cheap-hash.ts'
 
@@ -21,43 +18,16 @@ export async function serveBuilt(): Promise<{ readonly url: string; readonly clo
     const added = await home.svc(['users', 'add', name, ...more, '--password-stdin'], { stdin: password })
     if (added.code !== 0) throw new Error(added.stderr)
   }
-  const entry = new URL('../../bin/run.js', import.meta.url).pathname
-  const portFile = join(home.folder, 'port')
-  const child = spawn(process.execPath, [entry, 'serve', '--port', '0', '--port-file', portFile], {
-    env: home.env,
-    cwd: home.folder,
-    stdio: ['ignore', 'ignore', 'pipe'],
-  })
-  let log = ''
-  child.stderr.on('data', (chunk) => {
-    log += String(chunk)
-  })
-  const port = (): string => (existsSync(portFile) ? readFileSync(portFile, 'utf8').trim() : '')
-  for (let waited = 0; waited < 600 && child.exitCode === null && port() === ''; waited += 1) await pause(50)
-  if (port() === '') throw new Error(`svc serve did not start: ${log}`)
-  return {
-    url: `http://127.0.0.1:${port()}`,
-    close: async () => {
-      const ended = once(child, 'exit')
-      child.kill('SIGTERM')
-      await ended
-      home.remove()
-    },
-  }
+  const { folder, env, remove } = home
+  const { url, stop } = await serving([], { folder, env, cwd: folder, remove })
+  return { url, close: async () => void (await stop()) }
 }
 
 /** The same server in this process, with access tokens that really expire after `accessMs`. */
 export async function serveShortLived(accessMs: number) {
   const folder = mkdtempSync(join(tmpdir(), 'svc-interop-'))
   const store = join(folder, 'store', 'svc.db')
-  const { service, runtime } = await openCore({
-    version: '1.2.3',
-    config: { origin: undefined, types: {}, serve: { ...serveDefaults }, warnings: [] },
-    store,
-    shared: true,
-    hashCost: cheapHash,
-    details: 'signed-in',
-  })
+  const { service, runtime } = await testCore({ store })
   await runtime.admin?.users.add(
     { userName: 'Ann', password, roles: ['Admin'] },
     { who: 'local:test', correlationId: 't' },
@@ -71,7 +41,7 @@ export async function serveShortLived(accessMs: number) {
     lifetimes: { ...lifetimes, access: accessMs },
   })
   let renewals = 0
-  const server = await startServer({
+  const server = await testServer({
     service: {
       ...service,
       authenticate: access.authenticate,
@@ -81,10 +51,6 @@ export async function serveShortLived(accessMs: number) {
       },
     },
     runtime,
-    options: serveDefaults,
-    host: '127.0.0.1',
-    port: 0,
-    log: () => {},
     limits: { lingerMs: 200 },
   })
   return {

@@ -2,7 +2,8 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { type Peer, peer } from '../support/faults/faults.ts'
-import { admin, type ServeCommand, startServe } from '../support/program/serve-command.ts'
+import { admin, startServe } from '../support/program/serve-command.ts'
+import type { Serving } from '../support/program/serving.ts'
 import { type Home, type Ran, svcHome } from '../support/program/svc.ts'
 import { buildVersion01, everyKind, git, version01, version01Missing } from '../support/program/version-0.1.ts'
 import { suiteWith } from '../support/suite/peer.ts'
@@ -18,7 +19,7 @@ suiteWith(version01Missing, 'svc 0.1 beside this version', () => {
   /** Reports more busy connections than should be: what Sql warns of. */
   let pool: Peer
   /** One of each, with the home that it runs in. */
-  let servers: Readonly<Record<Server, { readonly place: Home; readonly server: ServeCommand }>>
+  let servers: Readonly<Record<Server, { readonly place: Home; readonly server: Serving }>>
   beforeAll(async () => {
     built = buildVersion01()
     pool = await peer((socket) => void socket.write('<Pool><Busy>7</Busy></Pool>'))

@@ -1,15 +1,13 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Admin, serveDefaults } from '../../src/core/protocol/service/service.ts'
 import { startServer } from '../../src/core/server/index.ts'
 import { openCore } from '../../src/core/service/open.ts'
 import { type Break, type CutProxy, cutProxy } from '../support/faults/cut-proxy.ts'
+import { type Serving, serving } from '../support/program/serving.ts'
 import { type PostgresServer, startPostgres } from '../support/servers/postgres.ts'
 import { freshDatabase } from '../support/store/data-fixture.ts'
 import {
@@ -182,45 +180,23 @@ test.runIf(proving)(
       }
       const breaks = Array.from({ length: faults }, () => [() => breakNetwork(proxy, choose), restart]).flat()
       await judge(load, await breakAll(load, breaks), `D3 svc serve, ${faults} restarts and ${faults} breaks`, direct)
-      expect(serve.child.exitCode ?? serve.child.signalCode).toBeNull()
+      expect(serve.isRunning(), serve.log().slice(-4_000)).toBe(true)
     } finally {
       await load.stop()
       const code = await serve.stop()
       await proxy.close()
-      expect(code).toBe(0)
+      expect(code, serve.log().slice(-4_000)).toBe(0)
     }
   },
   3_600_000,
 )
 
 /** The built program, as an operator runs it. */
-async function startServe(store: string) {
+function startServe(store: string): Promise<Serving> {
   const home = mkdtempSync(join(tmpdir(), 'svc-cuts-'))
-  const portFile = join(home, 'port')
-  const program = fileURLToPath(new URL('../../bin/run.js', import.meta.url))
-  const child = spawn(process.execPath, [program, 'serve', '--port', '0', '--port-file', portFile], {
+  return serving([], {
+    folder: home,
     env: { PATH: process.env.PATH ?? '', HOME: home, SVC_HOME: home, SVC_STORE: store },
-    stdio: ['ignore', 'ignore', 'pipe'],
+    remove: () => rmSync(home, { recursive: true, force: true }),
   })
-  const kill = (): void => void child.kill('SIGKILL')
-  process.once('exit', kill)
-  let log = ''
-  child.stderr.on('data', (chunk: Buffer) => {
-    log = `${log}${String(chunk)}`.slice(-4_000)
-  })
-  await until(() => existsSync(portFile) || child.exitCode !== null, 30_000)
-  if (!existsSync(portFile)) throw new Error(`svc serve did not start: ${log}`)
-  return {
-    child,
-    port: Number(readFileSync(portFile, 'utf8')),
-    stop: async (): Promise<number | null> => {
-      const ended = child.exitCode === null && child.signalCode === null ? once(child, 'exit') : undefined
-      child.kill('SIGTERM')
-      await ended
-      process.off('exit', kill)
-      rmSync(home, { recursive: true, force: true })
-      if (child.exitCode !== 0) process.stderr.write(log)
-      return child.exitCode
-    },
-  }
 }

@@ -1,14 +1,15 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { setTimeout as sleep } from 'node:timers/promises'
+import type { Readable } from 'node:stream'
 import { compiledCode } from '../support/program/compiled-code.ts'
+import { serving } from '../support/program/serving.ts'
 import { unwatched } from '../support/program/unwatched.ts'
 import { freePort } from '../support/servers/server.ts'
+import type { Ending } from '../support/suite/daemon.ts'
 import type { Secrets } from './secrets.ts'
 import { ServeLog } from './serve-log.ts'
 import { makeAccounts, renewed } from './signed-in.ts'
@@ -38,7 +39,7 @@ export type CheckContext = {
   /** Measures the resources that it holds after everything that can be freed is free. */
   readonly measure: () => Promise<ProcessResources>
   /** SIGTERM; gives the exit code. */
-  readonly stop: () => Promise<number | null>
+  readonly stop: () => Promise<Ending>
   readonly remove: () => Promise<void>
 }
 
@@ -56,38 +57,33 @@ export async function startFixture(): Promise<CheckContext> {
     unwatched(configuration((peer.address() as { port: number }).port, await freePort(), folder)),
     { mode: 0o600 },
   )
-  const portFile = join(folder, 'port')
-  const child = spawn(
-    process.execPath,
-    ['--expose-gc', '--import', watched, program, 'serve', '--port', '0', '--port-file', portFile, '--store', store],
-    {
-      env: { PATH: process.env.PATH ?? '', HOME: folder, SVC_HOME: folder, ...compiledCode },
-      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
-    },
-  )
+  const serve = await serving(['--store', store], {
+    folder,
+    node: ['--expose-gc', '--import', watched],
+    program,
+    env: { PATH: process.env.PATH ?? '', HOME: folder, SVC_HOME: folder, ...compiledCode },
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+    unread: true,
+  })
   const log = new ServeLog()
-  if (child.stderr) createInterface({ input: child.stderr }).on('line', (line) => log.take(line))
-  const running = (): boolean => child.exitCode === null && child.signalCode === null
+  createInterface({ input: serve.child.stderr as Readable }).on('line', (line) => log.take(line))
   const remove = async (): Promise<void> => {
-    if (running()) await ended(child, 'SIGKILL')
+    await serve.stop('SIGKILL')
     await new Promise((resolve) => peer.close(resolve))
     rmSync(folder, { recursive: true, force: true })
   }
   try {
-    for (let i = 0; i < 600 && running() && !existsSync(portFile); i += 1) await sleep(50)
-    const port = Number(existsSync(portFile) ? readFileSync(portFile, 'utf8') : '')
-    if (!port) throw new Error(`svc serve did not start: ${log.tail()}`)
-    const renew = (): Promise<void> => renewed(port, secrets)
+    const renew = (): Promise<void> => renewed(serve.port, secrets)
     await renew()
     return {
-      port,
+      port: serve.port,
       log,
       secrets,
       folders: [folder],
-      running,
+      running: serve.isRunning,
       renew,
-      measure: () => measured(child),
-      stop: () => ended(child, 'SIGTERM'),
+      measure: async () => ({ ...(await serve.ask<ProcessResources>('measure')), files: files(serve.pid) }),
+      stop: serve.stop,
       remove,
     }
   } catch (error) {
@@ -109,26 +105,10 @@ types:
     - {kind: heartbeat, name: agents}
 `
 
-async function measured(child: ChildProcess): Promise<ProcessResources> {
-  const answer = once(child, 'message')
-  child.send('measure')
-  const [holdings] = (await answer) as [Omit<ProcessResources, 'files'>]
-  return { ...holdings, files: files(child.pid) }
-}
-
 function files(pid: number | undefined): number | undefined {
   try {
     return readdirSync(`/proc/${pid}/fd`).length
   } catch {
     return undefined
   }
-}
-
-async function ended(child: ChildProcess, signal: NodeJS.Signals): Promise<number | null> {
-  const exit = once(child, 'exit')
-  const timer = setTimeout(() => child.kill('SIGKILL'), 15_000)
-  child.kill(signal)
-  await exit
-  clearTimeout(timer)
-  return child.exitCode
 }

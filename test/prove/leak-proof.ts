@@ -138,7 +138,8 @@ export type Measured = {
 /** Runs a kind against all that its row names, and expects that nothing of it is left anywhere. */
 export async function proveKind(kind: KindName, row: Row): Promise<Measured> {
   const started = await row.start()
-  const { cases, env = {}, allow = [], store } = started
+  const { breaks, env = {}, allow = [], store } = started
+  const cases = [...started.cases, ...(breaks?.cases ?? [])]
   const runner = new Runner(started)
   const { well, broken, warm } = counts[row.cost]
   const problems = cases.filter((one) => one.expect !== 'well').length
@@ -185,11 +186,13 @@ export async function proveKind(kind: KindName, row: Row): Promise<Measured> {
     expect(tooMuch(measured, half, fewest(half) + (row.hoards ?? 0))).toEqual([])
     // What ends before it has done anything leaks nothing.
     expect(late).toBeLessThanOrEqual(attempts / 2)
-    expect(await emptied(started.left)).toEqual([])
+    const left = async () => [...((await started.left?.()) ?? []), ...(breaks?.left() ?? [])]
+    expect(await emptied(left)).toEqual([])
     expect(await runner.end()).toBe('exit 0')
     return measured
   } finally {
     runner.kill()
+    await breaks?.stop()
     await started.stop()
   }
 }
@@ -231,7 +234,7 @@ export function tooMuch({ before, after, second }: Measured, half: number, objec
 }
 
 /** The connections that peers still hold, as soon as there are none, or after a while. */
-export async function emptied(left: Started['left']): Promise<readonly string[]> {
+export async function emptied(left: NonNullable<Started['left']>): Promise<readonly string[]> {
   const until = performance.now() + patienceMs
   for (;;) {
     const records = await left()

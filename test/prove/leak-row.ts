@@ -17,9 +17,11 @@ export type Row = {
 }
 export type Started = Partial<Pick<Task, 'env' | 'allow' | 'store'>> & {
   readonly cases: readonly Case[]
+  /** Broken peers: their cases follow, they may hold nothing of ours in the end, and they are the first to stop. */
+  readonly breaks?: Breaks
   /** The connections and sessions of ours that the peers still hold. */
-  readonly left: () => Promise<readonly string[]> | readonly string[]
-  readonly stop: () => Promise<void>
+  readonly left?: () => Promise<readonly string[]> | readonly string[]
+  readonly stop: () => Promise<unknown>
   /** A program with its arguments within which the runner runs. */
   readonly within?: readonly string[] | undefined
 }

@@ -34,11 +34,11 @@ export const databaseRows = {
       const url = server.url('monitor')
       return {
         env,
+        breaks,
         cases: [
           well({ url, password, queries }),
           run('wrong password', ['auth'], { url, password: problems }),
           run('no such database', 'fails', { url: server.url('monitor', 'none'), password }),
-          ...breaks.cases,
         ],
         left: async () => [
           ...rows(
@@ -46,12 +46,8 @@ export const databaseRows = {
               "SELECT pid, usename, state FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()",
             ),
           ),
-          ...breaks.left(),
         ],
-        stop: async () => {
-          await breaks.stop()
-          await server.remove()
-        },
+        stop: async () => await server.remove(),
       }
     },
   },
@@ -72,23 +68,16 @@ export const databaseRows = {
       const url = server.url('monitor')
       return {
         env,
-        cases: [
-          well({ url, password, queries }),
-          run('wrong password', ['auth'], { url, password: problems }),
-          ...breaks.cases,
-        ],
+        breaks,
+        cases: [well({ url, password, queries }), run('wrong password', ['auth'], { url, password: problems })],
         left: async () => [
           ...rows(
             await server.query(
               "SELECT id, user, command FROM information_schema.processlist WHERE user IN ('monitor', 'unauthenticated user')",
             ),
           ),
-          ...breaks.left(),
         ],
-        stop: async () => {
-          await breaks.stop()
-          await server.remove()
-        },
+        stop: async () => await server.remove(),
       }
     },
   },
@@ -100,16 +89,13 @@ export const databaseRows = {
       const breaks = await broken((port) => ({ url: `redis://127.0.0.1:${port}` }), '+PO')
       return {
         env,
+        breaks,
         cases: [
           well({ url: server.url, password, allowWrites: true, queues: [{ key: 'jobs', age: '1h' }] }),
           run('wrong password', ['auth'], { url: server.url, password: problems }),
-          ...breaks.cases,
         ],
-        left: async () => [...(await server.left()), ...breaks.left()],
-        stop: async () => {
-          await breaks.stop()
-          await server.remove()
-        },
+        left: async () => [...(await server.left())],
+        stop: async () => await server.remove(),
       }
     },
   },
@@ -124,10 +110,9 @@ export const databaseRows = {
       const url = bouncer.url('stats', 'pgbouncer')
       return {
         env,
-        cases: [well({ url, password }), run('wrong password', ['auth'], { url, password: problems }), ...breaks.cases],
-        left: breaks.left,
+        breaks,
+        cases: [well({ url, password }), run('wrong password', ['auth'], { url, password: problems })],
         stop: async () => {
-          await breaks.stop()
           await bouncer.remove()
           await server.remove()
         },
@@ -153,17 +138,14 @@ export const databaseRows = {
       const url = at('mongodb', server.port, '/')
       return {
         env,
+        breaks,
         cases: [
           // It answers with too little for most looks, which then say so as a warning.
           well({ url, password }),
           run('wrong password', ['auth'], { url, password: problems }),
-          ...breaks.cases,
         ],
-        left: () => [...open('simulated', server), ...breaks.left()],
-        stop: async () => {
-          await breaks.stop()
-          await server.close()
-        },
+        left: () => open('simulated', server),
+        stop: async () => await server.close(),
       }
     },
   },
@@ -189,17 +171,14 @@ export const databaseRows = {
       const url = at('sqlserver', server.port, '/orders')
       return {
         env,
+        breaks,
         cases: [
           // It refuses what the looks ask, which then say so as a warning.
           well({ url, password, queries }),
           run('wrong password', ['auth'], { url, password: problems }),
-          ...breaks.cases,
         ],
-        left: () => [...open('simulated', server), ...breaks.left()],
-        stop: async () => {
-          await breaks.stop()
-          await server.close()
-        },
+        left: () => open('simulated', server),
+        stop: async () => await server.close(),
       }
     },
   },

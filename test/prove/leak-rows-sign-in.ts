@@ -33,17 +33,16 @@ export const signInRows = {
       const breaks = await broken((port) => ({ host, port }), '220 He', { sendsFirst: true })
       return {
         env: { WORD: vsftpdPassword, WRONG: 'wrong@svc.test' },
+        breaks,
         cases: [
           well({ ...settings, folder: '/incoming', allowWrites: true, probeFolder: 'incoming' }, { atOnce: 4 }),
           run('wrong password', ['auth'], { ...settings, password: { env: 'WRONG' } }, signingIn),
           run('cut data', 'fails', { ...account, port: cutting.port, tls: 'off' }, signingIn),
-          ...breaks.cases,
         ],
-        left: () => [...sessions('vsftpd', server), ...open('cut data', cutting), ...breaks.left()],
+        left: () => [...sessions('vsftpd', server), ...open('cut data', cutting)],
         stop: async () => {
           await server.remove()
           await cutting.close()
-          await breaks.stop()
         },
       }
     },
@@ -62,19 +61,18 @@ export const signInRows = {
       const monitor = { host, port: cutting.port, hostKey: [cutting.hostKey], username: 'monitor' }
       return {
         env: { KEY: server.privateKey, STRANGER: server.strangerKey, WORD: 'correct horse', WRONG: 'wrong horse' },
+        breaks,
         cases: [
           well(settings, { atOnce: 4 }),
           run('wrong key', ['auth'], { ...account, privateKey: { env: 'STRANGER' } }, { ...signingIn, atOnce: 4 }),
           run('wrong password', ['auth'], { ...monitor, password: { env: 'WRONG' } }, signingIn),
           run('another server', ['tls'], { ...settings, hostKey: [cutting.hostKey] }, signingIn),
           run('hang-up in SFTP', 'fails', { ...monitor, password: { env: 'WORD' } }, signingIn),
-          ...breaks.cases,
         ],
-        left: () => [...sessions('sshd', server), ...open('hang-up in SFTP', cutting), ...breaks.left()],
+        left: () => [...sessions('sshd', server), ...open('hang-up in SFTP', cutting)],
         stop: async () => {
           await server.remove()
           await cutting.close()
-          await breaks.stop()
         },
       }
     },
@@ -92,19 +90,16 @@ export const signInRows = {
       const breaks = await broken((port) => ({ url: `ldap://${host}:${port}` }), Buffer.from([0x30, 40, 2, 1, 1]))
       return {
         env: { WORD: probe.password, DEDICATED: dedicated.password, WRONG: 'wrong horse' },
+        breaks,
         cases: [
           well({ url: server.url, ...account, entry, refusesWrongPassword }),
           well({ url: server.ldaps, ...sure, entry }),
           well({ url: server.url, ...sure, startTls: true }),
           run('not trusted', ['tls'], { url: server.ldaps, ...sure, servername: 'elsewhere.test' }, signingIn),
           run('wrong password', ['auth'], { url: server.url, ...account, password: { env: 'WRONG' } }, signingIn),
-          ...breaks.cases,
         ],
-        left: () => [...open('slapd', server), ...breaks.left()],
-        stop: async () => {
-          await server.remove()
-          await breaks.stop()
-        },
+        left: () => open('slapd', server),
+        stop: async () => await server.remove(),
       }
     },
   },
@@ -119,16 +114,13 @@ export const signInRows = {
       const breaks = await broken((port) => ({ issuer: `http://${host}:${port}`, insecureHttp: true }), cut)
       return {
         env: { WORD: client.secret, WRONG: 'wrong horse' },
+        breaks,
         cases: [
           well({ ...settings, refusesWrongSecret: true }),
           run('wrong password', ['auth'], { ...settings, clientSecret: { env: 'WRONG' } }, { modes: ['Advanced'] }),
-          ...breaks.cases,
         ],
-        left: () => [...open('provider', provider), ...breaks.left()],
-        stop: async () => {
-          await provider.close()
-          await breaks.stop()
-        },
+        left: () => open('provider', provider),
+        stop: async () => await provider.close(),
       }
     },
   },
@@ -143,17 +135,14 @@ export const signInRows = {
       const breaks = await broken((port) => ({ host, port }), '220-mail', { sendsFirst: true })
       return {
         env: { WORD: smtpAccount.password, WRONG: 'wrong horse' },
+        breaks,
         cases: [
           well({ ...settings, recipient: 'accepted@svc.test' }),
           run('wrong password', ['auth'], { ...settings, password: { env: 'WRONG' } }, signingIn),
           run('not trusted', ['tls'], { ...settings, servername: 'elsewhere.test' }, signingIn),
-          ...breaks.cases,
         ],
-        left: () => [...open('smtp', server), ...breaks.left()],
-        stop: async () => {
-          await server[Symbol.asyncDispose]()
-          await breaks.stop()
-        },
+        left: () => open('smtp', server),
+        stop: async () => await server[Symbol.asyncDispose](),
       }
     },
   },

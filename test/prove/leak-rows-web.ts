@@ -45,6 +45,7 @@ export const webRows = {
       const breaks = await broken((port) => ({ url: at(port), ...account }), cutAnswer)
       return {
         env: { WORD: administrator.password, WRONG: 'wrong horse' },
+        breaks,
         cases: [
           well({ url: server.url, ...account, queues: [{ name: 'orders', consumers: 0 }] }),
           run(
@@ -53,13 +54,8 @@ export const webRows = {
             { url: server.url, ...account, password: { env: 'WRONG' } },
             { modes: ['Standard'] },
           ),
-          ...breaks.cases,
         ],
-        left: breaks.left,
-        stop: async () => {
-          await breaks.stop()
-          await server.remove()
-        },
+        stop: async () => await server.remove(),
       }
     },
   },
@@ -73,16 +69,15 @@ export const webRows = {
       const settings = (port: number) => ({ host, port, servername: 'svc.test', caFile: made.caFile })
       const breaks = await broken(settings, Buffer.from([0x16, 3, 3, 0, 90, 2]))
       return {
+        breaks,
         cases: [
           well(settings(sound.port)),
           run('not trusted', ['tls'], settings(stranger.port), { modes: ['Standard', 'Advanced'] }),
-          ...breaks.cases,
         ],
-        left: () => [...open('sound', sound), ...open('stranger', stranger), ...breaks.left()],
+        left: () => [...open('sound', sound), ...open('stranger', stranger)],
         stop: async () => {
           await sound.close()
           await stranger.close()
-          await breaks.stop()
         },
       }
     },
@@ -103,6 +98,7 @@ export const webRows = {
       const secure = { caFile: made.caFile, contains: 'works' }
       return {
         env: { WORD: 'wrong horse' },
+        breaks,
         cases: [
           well({ url: at(nginx.port, '/'), contains: 'works' }),
           well({ url: `https://localhost:${nginx.tlsPort}/`, ...secure }),
@@ -114,20 +110,13 @@ export const webRows = {
             { url: at(refusing.port, '/'), token: { env: 'WORD' } },
             { modes: ['Standard'] },
           ),
-          ...breaks.cases,
         ],
-        left: () => [
-          ...open('documents', documents),
-          ...open('refusing', refusing),
-          ...open('not trusted', untrusted),
-          ...breaks.left(),
-        ],
+        left: () => [...open('documents', documents), ...open('refusing', refusing), ...open('not trusted', untrusted)],
         stop: async () => {
           await nginx.remove()
           await documents[Symbol.asyncDispose]()
           await refusing[Symbol.asyncDispose]()
           await untrusted.close()
-          await breaks.stop()
         },
       }
     },
@@ -148,27 +137,25 @@ export const webRows = {
       const breaks = await broken(settings, Buffer.from('000000040000000000', 'hex'), standard)
       return {
         env: { WORD: 'wrong horse' },
+        breaks,
         cases: [
           well({ ...settings(plain.port), services: ['orders'] }),
           well({ ...settings(secure.port), ...trusted }),
           run('not trusted', ['tls'], { ...settings(untrusted.port), ...trusted }),
           run('unknown service', ['data'], { ...settings(plain.port), services: ['missing'] }, standard),
           run('wrong token', ['auth'], { ...settings(refusing.port), token: { env: 'WORD' } }, { modes: ['Standard'] }),
-          ...breaks.cases,
         ],
         left: () => [
           ...open('plain', plain),
           ...open('secure', secure),
           ...open('refusing', refusing),
           ...open('not trusted', untrusted),
-          ...breaks.left(),
         ],
         stop: async () => {
           await plain[Symbol.asyncDispose]()
           await secure[Symbol.asyncDispose]()
           await refusing[Symbol.asyncDispose]()
           await untrusted.close()
-          await breaks.stop()
         },
       }
     },
@@ -197,16 +184,13 @@ export const webRows = {
       const breaks = await broken(settings, cutAnswer, advanced)
       return {
         env: { WORD: 'correct horse', WRONG: 'wrong horse' },
+        breaks,
         cases: [
           well(settings(server.port), advanced),
           run('wrong password', ['auth'], { ...settings(server.port), password: { env: 'WRONG' } }, advanced),
-          ...breaks.cases,
         ],
-        left: () => [...open('orders', server), ...breaks.left()],
-        stop: async () => {
-          await server[Symbol.asyncDispose]()
-          await breaks.stop()
-        },
+        left: () => open('orders', server),
+        stop: async () => await server[Symbol.asyncDispose](),
       }
     },
   },
@@ -218,15 +202,13 @@ export const webRows = {
       const serve = await startServe('types:\n  App:\n    - {kind: process, executable: node}\n')
       const settings = { url: serve.origin, mode: 'Basic' }
       return {
-        cases: [well(settings), ...breaks.cases],
+        breaks,
+        cases: [well(settings)],
         left: async () => {
           const { resources } = await serve.holdings()
-          return [...(resources['TCPSocketWrap'] ? ['svc serve: connections'] : []), ...breaks.left()]
+          return resources['TCPSocketWrap'] ? ['svc serve: connections'] : []
         },
-        stop: async () => {
-          await serve.stop()
-          await breaks.stop()
-        },
+        stop: async () => await serve.stop(),
       }
     },
   },
@@ -246,16 +228,15 @@ export const webRows = {
       })
       const breaks = await broken(requestAt, cutAnswer, { modes: ['Standard'] })
       return {
+        breaks,
         cases: [
           well(requestAt(documents.port), { modes: ['Standard', 'Advanced'] }),
           well({ expected: '1.2.3', versionFile: join(folder, 'version') }, { modes: ['Standard'] }),
-          ...breaks.cases,
           run('missing', 'fails', { expected: '1', versionFile: join(folder, 'none') }, { modes: ['Standard'] }),
         ],
-        left: () => [...open('documents', documents), ...breaks.left()],
+        left: () => open('documents', documents),
         stop: async () => {
           await documents[Symbol.asyncDispose]()
-          await breaks.stop()
           remove(folder)
         },
       }

@@ -1,11 +1,10 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { setTimeout as wait } from 'node:timers/promises'
+import { serving } from '../support/program/serving.ts'
 import { unwatched } from '../support/program/unwatched.ts'
+import type { Ending } from '../support/suite/daemon.ts'
 import type { Holdings, Memory } from './leak-figures.ts'
 
 const program = new URL('../../bin/dev.js', import.meta.url).pathname
@@ -20,60 +19,40 @@ export type Serve = {
   /** The warnings of Node itself: about listeners that pile up, for instance. */
   readonly warnings: () => readonly string[]
   /** SIGTERM: its exit code, and which of the processes that it had started are still there. */
-  readonly stop: () => Promise<{ readonly code: number | null; readonly left: readonly string[] }>
+  readonly stop: () => Promise<{ readonly code: Ending; readonly left: readonly string[] }>
 }
 
 /** A real `svc serve` from the sources, with a home and a store of its own, and with this svc.yaml if there is one. */
 export async function startServe(yaml?: string, env: Readonly<Record<string, string>> = {}): Promise<Serve> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-leaks-'))
   if (yaml !== undefined) writeFileSync(join(folder, 'svc.yaml'), unwatched(yaml), { mode: 0o600 })
-  const portFile = join(folder, 'port')
-  const serving = ['serve', '--port', '0', '--port-file', portFile, '--store', join(folder, 'store', 'svc.db')]
   const options = ['--expose-gc', '--max-semi-space-size=1', '--disable-warning=ExperimentalWarning']
-  const child = spawn(process.execPath, [...options, '--import', watched, program, ...serving], {
-    env: { PATH: process.env.PATH ?? '', HOME: folder, SVC_HOME: folder, NODE_DISABLE_COMPILE_CACHE: '1', ...env },
-    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
-  })
-  let log = ''
-  const warnings: string[] = []
-  if (child.stderr) {
-    createInterface({ input: child.stderr }).on('line', (line) => {
-      log = `${log}${line}\n`.slice(-4_000)
-      if (line.includes('"msg":"(node:')) warnings.push(line)
-    })
-  }
-  const running = (): boolean => child.exitCode === null && child.signalCode === null
-  const kill = (): void => void child.kill('SIGKILL')
-  process.once('exit', kill)
-  for (let round = 0; round < 600 && running() && !existsSync(portFile); round += 1) await wait(50)
-  const port = Number(existsSync(portFile) ? readFileSync(portFile, 'utf8') : '')
-  if (!port || child.pid === undefined) {
-    kill()
-    throw new Error(`svc serve did not start: ${log}`)
-  }
-  const { pid } = child
-  const measurementOf = async <T>(what: 'holdings' | 'memory'): Promise<T> => {
-    const answer = once(child, 'message')
-    child.send(what)
-    return ((await answer) as [T])[0]
-  }
+  const { port, url, pid, ask, log, isRunning, ended, stop } = await serving(
+    ['--store', join(folder, 'store', 'svc.db')],
+    {
+      folder,
+      node: [...options, '--import', watched],
+      program,
+      env: { PATH: process.env.PATH ?? '', HOME: folder, SVC_HOME: folder, NODE_DISABLE_COMPILE_CACHE: '1', ...env },
+      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+      end: 'exit',
+      remove: () => rmSync(folder, { recursive: true, force: true }),
+    },
+  )
   return {
     port,
-    origin: `http://127.0.0.1:${port}`,
+    origin: url,
     pid,
-    holdings: () => measurementOf<Holdings>('holdings'),
-    memory: () => measurementOf<Memory>('memory'),
-    warnings: () => warnings,
+    holdings: () => ask<Holdings>('holdings'),
+    memory: () => ask<Memory>('memory'),
+    warnings: () =>
+      log()
+        .split('\n')
+        .filter((line) => line.includes('"msg":"(node:')),
     stop: async () => {
-      if (!running()) return { code: child.exitCode, left: [] }
+      if (!isRunning()) return { code: await ended, left: [] }
       const started = descendants(pid)
-      const exit = once(child, 'exit')
-      const timer = setTimeout(kill, 15_000)
-      child.kill('SIGTERM')
-      const [code] = (await exit) as [number | null]
-      clearTimeout(timer)
-      process.off('exit', kill)
-      rmSync(folder, { recursive: true, force: true })
+      const code = await stop()
       let left = started.filter(alive)
       for (let round = 0; round < 40 && left.length > 0; round += 1) {
         await wait(50)

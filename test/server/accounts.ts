@@ -10,8 +10,9 @@ import {
   type ServeOptions,
   serveDefaults,
 } from '../../src/core/protocol/service/service.ts'
-import { type LogEntry, type RunningServer, startServer } from '../../src/core/server/index.ts'
+import type { LogEntry, RunningServer } from '../../src/core/server/index.ts'
 import { openCore } from '../../src/core/service/open.ts'
+import { testServer } from '../support/engine/core.ts'
 import { cheapHash } from '../support/suite/cheap-hash.ts'
 import { ask, type Got } from './site.ts'
 
@@ -71,12 +72,11 @@ export async function startAccounts(
   if (!admin) throw new Error('There is no administration')
   await admin.users.add({ userName: 'Ann', displayName: 'Ann Example', password, roles: ['Admin', 'Editor'] }, by)
   await admin.users.add({ userName: 'Ned', email: 'ned@example.com', password }, by)
-  const server = await startServer({
+  const server = await testServer({
     service,
     runtime,
     options: { ...serveDefaults, ...options },
     host,
-    port: 0,
     log: (entry) => log.push(entry),
     limits: { lingerMs: 200, drainDelayMs: 0 },
   })

@@ -4,11 +4,8 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { loadConfig } from '../../src/core/config/index.ts'
-import { serveDefaults } from '../../src/core/protocol/service/service.ts'
-import { startServer } from '../../src/core/server/index.ts'
-import { openCore } from '../../src/core/service/open.ts'
 import { openStore } from '../../src/core/store/index.ts'
-import { cheapHash } from '../support/suite/cheap-hash.ts'
+import { testCore, testServer } from '../support/engine/core.ts'
 import { until } from '../support/suite/until.ts'
 
 const password = 'violet-harbour-42'
@@ -33,24 +30,13 @@ const exec = (sql: string): void => {
 
 async function serving() {
   const log: string[] = []
-  const { service, runtime } = await openCore({
-    version: '1.2.3',
+  const { service, runtime } = await testCore({
     config: await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder }),
     store,
-    shared: true,
-    hashCost: cheapHash,
     details: 'anyone',
     log: ({ level, msg }) => log.push(`${level}: ${msg}`),
   })
-  const server = await startServer({
-    service,
-    runtime,
-    options: serveDefaults,
-    host: '127.0.0.1',
-    port: 0,
-    log: () => {},
-    limits: { drainDelayMs: 0, lingerMs: 0, quietMs: 0 },
-  })
+  const server = await testServer({ service, runtime })
   const status = async (path: string, init?: RequestInit) => (await fetch(new URL(path, server.url), init)).status
   const signIn = () =>
     status('/auth/credentials', {

@@ -15,15 +15,12 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { loadConfig } from '../../src/core/config/index.ts'
-import { serveDefaults } from '../../src/core/protocol/service/service.ts'
-import { startServer } from '../../src/core/server/index.ts'
 import { AuditStream } from '../../src/core/service/accounts/audit-stream.ts'
-import { openCore } from '../../src/core/service/open.ts'
 import { verifyLines } from '../../src/core/store/audit/index.ts'
 import { refusalsKeptMs } from '../../src/core/store/audit-events.ts'
 import { openData } from '../../src/core/store/index.ts'
+import { testCore, testServer } from '../support/engine/core.ts'
 import { actor, newUser } from '../support/store/data-fixture.ts'
-import { cheapHash } from '../support/suite/cheap-hash.ts'
 import { until } from '../support/suite/until.ts'
 
 const password = 'violet-harbour-42'
@@ -56,12 +53,9 @@ async function serving({ stream = file() }: { readonly stream?: string } = {}) {
   const log: string[] = []
   writeFileSync(join(folder, 'svc.yaml'), `serve: {audit: {stream: ${stream}}}\n`, { mode: 0o600 })
   const store = join(folder, 'store', 'svc.db')
-  const { service, runtime } = await openCore({
-    version: '1.2.3',
+  const { service, runtime } = await testCore({
     config: await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder }),
     store,
-    shared: true,
-    hashCost: cheapHash,
     details: 'anyone',
     log: ({ level, msg }) => log.push(`${level}: ${msg}`),
   })
@@ -70,15 +64,7 @@ async function serving({ stream = file() }: { readonly stream?: string } = {}) {
   } catch {
     // She is there after a restart.
   }
-  const server = await startServer({
-    service,
-    runtime,
-    options: serveDefaults,
-    host: '127.0.0.1',
-    port: 0,
-    log: () => {},
-    limits: { drainDelayMs: 0, lingerMs: 0, quietMs: 0 },
-  })
+  const server = await testServer({ service, runtime })
   const post = async (path: string, body: object, token?: string) => {
     const response = await fetch(new URL(path, server.url), {
       method: 'POST',

@@ -1,9 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { serveDefaults } from '../../src/core/protocol/service/service.ts'
-import { startServer } from '../../src/core/server/index.ts'
-import { openCore } from '../../src/core/service/open.ts'
+import { testCore, testServer } from '../support/engine/core.ts'
 import { backends } from '../support/store/data-fixture.ts'
-import { cheapHash } from '../support/suite/cheap-hash.ts'
 import { by, password } from './accounts.ts'
 import { ask, type Got } from './site.ts'
 
@@ -14,24 +12,14 @@ type Node = {
 
 /** A node of `svc serve` behind a trusted proxy, which reports the addresses of its clients. */
 async function startNode(store: string): Promise<Node> {
-  const { service, runtime } = await openCore({
-    version: '9.8.7',
-    config: { origin: undefined, types: {}, serve: { ...serveDefaults }, warnings: [] },
-    store,
-    shared: true,
-    hashCost: cheapHash,
-    details: 'signed-in',
-  })
+  const { service, runtime } = await testCore({ store })
   if (!(await runtime.admin?.users.any().catch(() => false))) {
     await runtime.admin?.users.add({ userName: 'Ann', email: 'ann@example.com', password, roles: ['Admin'] }, by)
   }
-  const { port, stop } = await startServer({
+  const { port, stop } = await testServer({
     service,
     runtime,
     options: { ...serveDefaults, basic: true, trustProxy: ['127.0.0.1'] },
-    host: '127.0.0.1',
-    port: 0,
-    log: () => {},
     limits: { lingerMs: 200, drainDelayMs: 0 },
   })
   return {

@@ -7,10 +7,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Secret } from '../../src/core/base/settings/index.ts'
 import type { Config } from '../../src/core/config/index.ts'
 import { type Admin, serveDefaults } from '../../src/core/protocol/service/service.ts'
-import { type RunningServer, startServer } from '../../src/core/server/index.ts'
-import { openCore } from '../../src/core/service/open.ts'
+import type { RunningServer } from '../../src/core/server/index.ts'
+import { testCore, testServer } from '../support/engine/core.ts'
 import { clientId, clientSecret, erin, type OpenIdServer, startOpenId } from '../support/openid/provider.ts'
-import { cheapHash } from '../support/suite/cheap-hash.ts'
 import { ask, type Got } from './site.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-openid-'))
@@ -21,23 +20,16 @@ const home = `http://${host}`
 type Node = { readonly port: number; readonly admin: Admin; readonly stop: () => Promise<void> }
 
 async function startNode(auth: Config['auth'], store = join(folder, 'svc.db')): Promise<Node> {
-  const { service, runtime } = await openCore({
-    version: '9.8.7',
+  const { service, runtime } = await testCore({
     config: { origin: undefined, types: {}, serve: { ...serveDefaults }, warnings: [], ...(auth ? { auth } : {}) },
     store,
-    shared: true,
-    hashCost: cheapHash,
-    details: 'signed-in',
   })
   const { admin } = runtime
   if (!admin) throw new Error('There is no administration')
-  const server: RunningServer = await startServer({
+  const server: RunningServer = await testServer({
     service,
     runtime,
     options: { ...serveDefaults, allowedHosts: [host] },
-    host: '127.0.0.1',
-    port: 0,
-    log: () => {},
     limits: { lingerMs: 200, drainDelayMs: 0, quietMs: 100 },
   })
   const stop = async (): Promise<void> => {

@@ -3,10 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { loadConfig } from '../../src/core/config/index.ts'
-import { serveDefaults } from '../../src/core/protocol/service/service.ts'
-import { startServer } from '../../src/core/server/index.ts'
-import { openCore } from '../../src/core/service/open.ts'
-import { cheapHash } from '../support/suite/cheap-hash.ts'
+import { testCore, testServer } from '../support/engine/core.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-own-http-'))
 const password = 'violet-harbour-42'
@@ -17,16 +14,11 @@ let add: (userName: string) => Promise<unknown> = async () => {}
 const log: string[] = []
 
 beforeAll(async () => {
-  const { service, runtime } = await openCore({
-    version: '1.2.3',
+  const { service, runtime } = await testCore({
     config: await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder }),
     store: join(folder, 'store', 'svc.db'),
-    shared: true,
-    hashCost: cheapHash,
-    details: 'signed-in',
   })
-  const started = { service, runtime, options: serveDefaults, host: '127.0.0.1', port: 0, tls: undefined }
-  const server = await startServer({ ...started, log: (entry) => log.push(JSON.stringify(entry)) })
+  const server = await testServer({ service, runtime, log: (entry) => log.push(JSON.stringify(entry)) })
   url = server.url
   add = async (userName) =>
     await runtime.admin?.users.add({ userName, password }, { who: 'local:tester', correlationId: 'own' })

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { loadConfig } from '../../src/core/config/index.ts'
-import { type Core, openCore } from '../../src/core/service/open.ts'
+import type { Core } from '../../src/core/service/open.ts'
+import { testCore } from '../support/engine/core.ts'
 import { httpPeer } from '../support/simulated/http-peer.ts'
-import { cheapHash } from '../support/suite/cheap-hash.ts'
 
 let folder: string
 let core: Core | undefined
@@ -27,14 +27,7 @@ async function configured(yaml: string) {
   })
 }
 async function open(yaml: string, store: string | undefined): Promise<Core> {
-  core = await openCore({
-    version: '1',
-    config: await configured(yaml),
-    store,
-    shared: true,
-    hashCost: cheapHash,
-    details: 'anyone',
-  })
+  core = await testCore({ version: '1', config: await configured(yaml), store, details: 'anyone' })
   return core
 }
 /** `MonitorName: message` of each result of Batch at Standard. */

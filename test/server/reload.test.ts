@@ -6,10 +6,9 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { Fault } from '../../src/core/base/errors.ts'
 import { type Config, loadConfig } from '../../src/core/config/index.ts'
 import { runMediaType } from '../../src/core/protocol/index.ts'
-import { serveDefaults } from '../../src/core/protocol/service/service.ts'
 import { decodeRun } from '../../src/core/protocol/wire/index.ts'
-import { startServer } from '../../src/core/server/index.ts'
-import { type Core, openCore } from '../../src/core/service/open.ts'
+import type { Core } from '../../src/core/service/open.ts'
+import { testCore, testServer } from '../support/engine/core.ts'
 import { refusedPort } from '../support/faults/faults.ts'
 
 let folder: string
@@ -36,23 +35,12 @@ beforeEach(async () => {
   }).listen(0, '127.0.0.1')
   await new Promise((resolve) => peer.once('listening', resolve))
   peerPort = (peer.address() as { readonly port: number }).port
-  core = await openCore({
+  core = await testCore({
     version: '1',
     config: await configured(`types: {App: [${tcp('one')}, ${tcp('two')}], Ftp: [${tcp('drop')}]}`),
-    store: undefined,
-    shared: true,
     details: 'anyone',
   })
-  const server = await startServer({
-    service: core.service,
-    runtime: core.runtime,
-    options: serveDefaults,
-    host: '127.0.0.1',
-    port: 0,
-    tls: undefined,
-    log: () => {},
-    limits: { drainDelayMs: 0, lingerMs: 0, quietMs: 0 },
-  })
+  const server = await testServer({ service: core.service, runtime: core.runtime })
   ;({ url } = server)
   close = async () => {
     await server.stop()

@@ -8,7 +8,8 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Peer, peer, speaks } from '../support/faults/faults.ts'
-import { type ServeProcess, startServeProcess } from '../support/program/serve-process.ts'
+import { startServeProcess } from '../support/program/serve-process.ts'
+import type { Serving } from '../support/program/serving.ts'
 import { makeCertificates, opensslMissing } from '../support/servers/certs.ts'
 import { haproxyMissing, nginxMissing, startHaproxy, startNginxProxy } from '../support/servers/reverse-proxy.ts'
 import { peerSuite } from '../support/suite/peer.ts'
@@ -64,7 +65,7 @@ async function fresh(uid: number, url: string): Promise<string> {
 
 peerSuite(missing, 'callers through a reverse proxy on this machine that nobody has named', () => {
   let target: Peer
-  let serve: ServeProcess
+  let serve: Serving
   let url: string
   beforeAll(async () => {
     target = await peer(speaks('hello\n'))

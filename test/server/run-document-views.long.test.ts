@@ -2,7 +2,8 @@ import { networkInterfaces } from 'node:os'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { RunDocument } from '../../src/core/protocol/index.ts'
 import { refusedPort } from '../support/faults/faults.ts'
-import { admin, type ServeCommand, startServe } from '../support/program/serve-command.ts'
+import { admin, startServe } from '../support/program/serve-command.ts'
+import type { Serving } from '../support/program/serving.ts'
 import { type Home, svcHome } from '../support/program/svc.ts'
 import { suiteWith } from '../support/suite/peer.ts'
 
@@ -16,8 +17,8 @@ const missing = address === undefined ? 'this machine has no IPv4 address but lo
 suiteWith(missing, 'the run document at an address that is not loopback', () => {
   const home: Home = svcHome()
   const open: Home = svcHome()
-  let server: ServeCommand
-  let openServer: ServeCommand
+  let server: Serving
+  let openServer: Serving
   let port: number
   const yaml = (more: string): string =>
     `types:\n  App:\n    monitors:\n      - {kind: tcp, name: orders-secret, host: 127.0.0.1, port: ${port}}\n${more}`

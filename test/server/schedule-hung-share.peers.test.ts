@@ -22,7 +22,7 @@ peerSuite(shareMissing, 'W1 a share that hangs, beside a schedule', () => {
           { length: 240 },
           (_, at) => `{kind: file-age, name: f${at}, path: '${join(folder, `file${at}`)}', age: {limit: 1h}}`,
         ),
-        share.mounts.command,
+        ([program = '', ...args]) => share.mounts.command(program, args).flat(),
       )
     },
     maxMs,

@@ -5,9 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../../src/core/config/index.ts'
-import { serveDefaults } from '../../src/core/protocol/service/service.ts'
-import { startServer } from '../../src/core/server/index.ts'
-import { openCore } from '../../src/core/service/open.ts'
+import { testCore, testServer } from '../support/engine/core.ts'
 import { until } from '../support/suite/until.ts'
 import { early } from './scheduled-web.ts'
 
@@ -26,15 +24,11 @@ async function peer(): Promise<{ readonly port: number; readonly count: () => nu
 async function serving(yaml: string | undefined) {
   const folder = mkdtempSync(join(tmpdir(), 'svc-schedule-'))
   if (yaml !== undefined) writeFileSync(join(folder, 'svc.yaml'), yaml, { mode: 0o600 })
-  const { service, runtime } = await openCore({
-    version: '1.2.3',
+  const { service, runtime } = await testCore({
     config: await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder }),
-    store: undefined,
-    shared: true,
     details: 'anyone',
   })
-  const started = { service, runtime, options: serveDefaults, host: '127.0.0.1', port: 0, tls: undefined }
-  const server = await startServer({ ...started, log: () => {}, limits: { drainDelayMs: 0, lingerMs: 0, quietMs: 0 } })
+  const server = await testServer({ service, runtime })
   onTestFinished(async () => {
     await server.stop()
     await runtime.close()

@@ -4,7 +4,8 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, onTestFinished } from 'vitest'
 import { hash } from '../../src/core/watch/schedule/due.ts'
-import { type ServeProcess, type ServeSurroundings, startServeProcess } from '../support/program/serve-process.ts'
+import { type ServeSurroundings, startServeProcess } from '../support/program/serve-process.ts'
+import type { Serving } from '../support/program/serving.ts'
 import { until } from '../support/suite/until.ts'
 
 /** Milliseconds that a test of the schedule may take: a busy machine needs this long for what takes a minute. */
@@ -78,7 +79,7 @@ export const monitorsOf = ({ port, paths }: ScheduledWeb, more: string): string 
  */
 export const mostRuns = (ms: number, everyMs: number): number => Math.floor(ms / everyMs) + 2
 
-export const metricsOf = async ({ port }: ServeProcess): Promise<string> =>
+export const metricsOf = async ({ port }: Serving): Promise<string> =>
   await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
 
 /** The samples of checks that failed, were skipped or not checked. */

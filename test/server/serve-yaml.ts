@@ -3,9 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { loadConfig } from '../../src/core/config/index.ts'
 import { type ServeOptions, serveDefaults } from '../../src/core/protocol/service/service.ts'
-import { startServer } from '../../src/core/server/index.ts'
-import { openCore } from '../../src/core/service/open.ts'
-import { cheapHash } from '../support/suite/cheap-hash.ts'
+import type { startServer } from '../../src/core/server/index.ts'
+import { testCore, testServer } from '../support/engine/core.ts'
 
 type Options = {
   readonly details?: ServeOptions['details']
@@ -35,22 +34,17 @@ export async function serveYaml(
 ) {
   const folder = mkdtempSync(join(tmpdir(), 'svc-yaml-'))
   if (yaml !== undefined) writeFileSync(join(folder, 'svc.yaml'), yaml, { mode: 0o600 })
-  const { service, runtime } = await openCore({
-    version: '1.2.3',
+  const { service, runtime } = await testCore({
     config: await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder }),
     store: withStore ? join(folder, 'store', 'svc.db') : undefined,
-    shared: true,
-    hashCost: cheapHash,
     details,
     requireConfig,
   })
-  const server = await startServer({
+  const server = await testServer({
     service,
     runtime,
     options: { ...serveDefaults, ...options },
     host,
-    port: 0,
-    log: () => {},
     limits: { drainDelayMs: 0, ...limits },
   })
   const close = async (): Promise<void> => {

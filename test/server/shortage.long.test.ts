@@ -5,13 +5,8 @@ import { type AddressInfo, connect, createServer as createTcp, type Server as Tc
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { HealthCheckResponse } from '../../src/core/protocol/index.ts'
 import type { Calls } from '../support/faults/shortage.ts'
-import {
-  NotStarted,
-  password,
-  type ServeProcess,
-  startServeProcess,
-  userName,
-} from '../support/program/serve-program.ts'
+import { password, type ServeProcess, startServeProcess, userName } from '../support/program/serve-program.ts'
+import { NotStarted } from '../support/suite/daemon.ts'
 import { until } from '../support/suite/until.ts'
 
 /** Results grow old by as much before each question, so that each has a run of its own. Milliseconds. */
@@ -399,7 +394,7 @@ test('a start-up that cannot open a file ends with exit code 12 and a message, o
     } catch (error) {
       if (!(error instanceof NotStarted)) throw error
       expect(error.log, `call ${failAt}`).toMatch(/^Error: .*too many files open/)
-      expect(error.code).toBe(12)
+      expect(error.ending).toBe(12)
       ends.refused += 1
     }
   }

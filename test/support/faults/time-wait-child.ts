@@ -1,12 +1,11 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { get } from 'node:http'
 import { type AddressInfo, connect, createServer } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { setTimeout as pause } from 'node:timers/promises'
+import { startServeProcess } from '../program/serve-process.ts'
 
 /**
  * Runs in a network namespace: a real `svc serve`, 30,000 connections in TIME_WAIT that another process could have left, and
@@ -18,7 +17,6 @@ export type TimeWaitAnswer = {
   readonly livezMs: { readonly median: number; readonly worst: number }
 }
 
-const program = new URL('../../../bin/run.js', import.meta.url).pathname
 const sockets = 30_000
 /** Connections from one address to one port, of the about 28,000 that the kernel has ports for. */
 const perAddress = 5_000
@@ -39,28 +37,10 @@ const askLivez = (port: number): string => `
     }).on('error', () => {})
   }`
 
-const folder = mkdtempSync(join(tmpdir(), 'svc-time-wait-'))
-const [config, portFile] = [join(folder, 'svc.yaml'), join(folder, 'port')]
-writeFileSync(config, 'serve: {every: off}\ntypes:\n  App:\n    - {kind: tcp, host: 127.0.0.1, port: 9}\n', {
-  mode: 0o600,
-})
-const args = ['serve', '--only', 'health', '--config', config, '--port', '0', '--port-file', portFile]
-const child = spawn(process.execPath, [program, ...args], {
-  env: { PATH: process.env['PATH'], HOME: folder },
-  stdio: 'ignore',
-})
-try {
-  const until = performance.now() + 30_000
-  while (!existsSync(portFile) || readFileSync(portFile, 'utf8') === '') {
-    if (child.exitCode !== null || performance.now() > until) throw new Error('svc serve did not start')
-    await pause(20)
-  }
-  const port = Number(readFileSync(portFile, 'utf8'))
-  const answer = await measure(port)
-  process.stdout.write(JSON.stringify(answer))
-} finally {
-  child.kill('SIGKILL')
-  rmSync(folder, { recursive: true, force: true })
+const monitor = '{kind: tcp, host: 127.0.0.1, port: 9}'
+{
+  await using serve = await startServeProcess(`serve: {every: off}\ntypes: {App: [${monitor}]}\n`)
+  process.stdout.write(JSON.stringify(await measure(serve.port)))
 }
 
 async function measure(port: number): Promise<TimeWaitAnswer> {

@@ -11,11 +11,9 @@ import { type AddressInfo, createServer as createTcpServer, type Server as TcpSe
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { loadConfig } from '../../../src/core/config/index.ts'
-import { serveDefaults } from '../../../src/core/protocol/service/service.ts'
-import { startServer } from '../../../src/core/server/index.ts'
-import { openCore } from '../../../src/core/service/open.ts'
 import type { Combination, File, PlaceFlag, PlaceVariable, Server } from '../../../tools/gates/dimensions.ts'
 import { endsAtOnce, outcomeOf, placeOf } from '../../../tools/gates/rules.ts'
+import { testCore, testServer } from '../engine/core.ts'
 import { replay } from '../simulated/replay.ts'
 import { answersOf01 } from '../simulated/svc-0.1-answers.ts'
 import type { GateCommand } from './commands.ts'
@@ -196,16 +194,13 @@ async function listening(server: TcpServer | HttpServer, ends: Ends): Promise<{ 
 async function serving(folder: string, yaml: string | undefined, requireConfig: boolean, ends: Ends): Promise<string> {
   const home = mkdtempSync(join(folder, 'serve-'))
   if (yaml !== undefined) writeFileSync(join(home, 'svc.yaml'), yaml, { mode: 0o600 })
-  const { service, runtime } = await openCore({
-    version: '1.2.3',
+  const { service, runtime } = await testCore({
     config: await loadConfig({ env: { SVC_HOME: home }, platform: process.platform, home }),
-    store: undefined,
     shared: false,
     details: 'anyone',
     requireConfig,
   })
-  const started = { service, runtime, options: serveDefaults, host: '127.0.0.1', port: 0, tls: undefined }
-  const server = await startServer({ ...started, log: () => {}, limits: { drainDelayMs: 0, lingerMs: 0, quietMs: 0 } })
+  const server = await testServer({ service, runtime })
   ends.push(async () => {
     await server.stop()
     await runtime.close()

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { until } from '../suite/until.ts'
-import type { ServeProcess } from './serve-process.ts'
+import type { Serving } from './serving.ts'
 
 /** A real TCP server that goes and comes back on its port. */
 export type Listener = {
@@ -98,7 +98,7 @@ function shared<T>(read: () => Promise<T>): () => Promise<T> {
   }
 }
 
-export function watch({ port }: Pick<ServeProcess, 'port'>): Watch {
+export function watch({ port }: Pick<Serving, 'port'>): Watch {
   const get = async (path: string): Promise<Response> => {
     const response = await fetch(`http://127.0.0.1:${port}${path}`)
     if (!response.ok) throw new Error(`${path}: HTTP ${response.status}: ${await response.text()}`)

@@ -1,20 +1,14 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { until } from '../suite/until.ts'
+import type { Ending } from '../suite/daemon.ts'
 import { compiledCode } from './compiled-code.ts'
+import { type Serving, serving } from './serving.ts'
 
-/** The built program. */
-export const entry = new URL('../../../bin/run.js', import.meta.url).pathname
-
-export type ServeProcess = {
-  /** The child process: svc itself, or the program that `command` put before it. */
-  readonly child: ChildProcess
-  readonly url: string
-  /** Sends SIGTERM to svc and waits for its end; gives its exit code, or the signal that ended it. */
-  readonly stop: () => Promise<number | NodeJS.Signals | null>
+export type ServeProcess = Pick<Serving, 'child' | 'url'> & {
+  /** Sends SIGTERM to svc and waits for its end. */
+  readonly stop: () => Promise<Ending>
   /** Kills what still runs, and removes the folder. */
   readonly remove: () => Promise<void>
 }
@@ -32,41 +26,30 @@ type Options = {
 /** Starts `svc serve` on a free port without a store, and waits until it listens. */
 export async function startServe({ stderr, command = [], preload, args = [] }: Options): Promise<ServeProcess> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-serve-'))
-  const portFile = join(folder, 'port')
   const imports = preload === undefined ? [] : ['--import', `data:text/javascript,${encodeURIComponent(preload)}`]
-  const svc = [process.execPath, ...imports, entry, 'serve', '--only', 'health', '--port', '0', '--port-file', portFile]
-  const [program = '', ...rest] = [...command, ...svc, ...args]
-  const child = spawn(program, rest, {
+  const { child, url, pid, ended } = await serving(['--only', 'health', ...args], {
+    folder,
+    node: imports,
+    within: (svc) => [...command, ...svc],
     env: { PATH: process.env.PATH ?? '', HOME: folder, SVC_HOME: folder, ...compiledCode },
     stdio: ['pipe', 'pipe', stderr],
+    unread: true,
+    end: 'exit',
   })
-  const ended = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>
-  const remove = async (): Promise<void> => {
-    // A command in between ends svc when its input ends.
-    child.stdin?.end()
-    if (command.length === 0) child.kill('SIGKILL')
-    await ended
-    rmSync(folder, { recursive: true, force: true })
-  }
-  try {
-    const first = command.length === 0 ? undefined : await once(child.stdout as NodeJS.ReadableStream, 'data')
-    const pid = first === undefined ? Number(child.pid) : Number.parseInt(String(first), 10)
-    await until(() => {
-      if (child.exitCode !== null || child.signalCode !== null) throw new Error(`svc serve ended: ${child.exitCode}`)
-      return existsSync(portFile) && readFileSync(portFile, 'utf8') !== ''
-    })
-    return {
-      child,
-      url: `http://127.0.0.1:${readFileSync(portFile, 'utf8').trim()}`,
-      stop: async () => {
-        process.kill(pid, 'SIGTERM')
-        const [code, signal] = await ended
-        return code ?? signal
-      },
-      remove,
-    }
-  } catch (error) {
-    await remove()
-    throw error
+  const first = command.length === 0 ? pid : await once(child.stdout as NodeJS.ReadableStream, 'data')
+  return {
+    child,
+    url,
+    stop: () => {
+      process.kill(Number.parseInt(String(first), 10), 'SIGTERM')
+      return ended
+    },
+    remove: async () => {
+      // A command in between ends svc when its input ends.
+      child.stdin?.end()
+      if (command.length === 0) child.kill('SIGKILL')
+      await ended
+      rmSync(folder, { recursive: true, force: true })
+    },
   }
 }

@@ -1,31 +1,16 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { until } from '../suite/until.ts'
 import { compiledCode } from './compiled-code.ts'
+import { type Serving, serving } from './serving.ts'
 import { unwatched } from './unwatched.ts'
-
-const built = new URL('../../../bin/run.js', import.meta.url).pathname
 
 export const admin = { userName: 'Ann', password: 'violet-harbour-42' } as const
 
 /** A real `svc serve` of the built program on a store that others may use too. */
-export type ServeNode = {
-  readonly url: string
-  readonly port: number
-  /** Of what was spawned: svc itself, unless a command starts it. */
-  readonly pid: number
-  readonly log: () => string
+export type ServeNode = Serving & {
   /** Its svc.yaml. */
   readonly config: string
-  readonly signal: (name: NodeJS.Signals) => void
-  /** The exit code, or the signal that ended it. */
-  readonly ended: Promise<number | NodeJS.Signals>
-  /** SIGTERM; gives how it ended. */
-  readonly stop: () => Promise<number | NodeJS.Signals>
-  readonly [Symbol.asyncDispose]: () => Promise<void>
 }
 
 export type NodeOptions = {
@@ -44,9 +29,6 @@ export type NodeOptions = {
   readonly port?: number
 }
 
-/** Milliseconds until one that does not end after SIGTERM is killed. */
-const endMs = 15_000
-
 /** The environment of a command or of a server whose home is this folder. */
 export const envOf = (folder: string): Record<string, string> => ({
   PATH: process.env.PATH ?? '',
@@ -63,9 +45,9 @@ export async function startNode({
   env,
   flags = [],
   command = [],
-  program = built,
+  program,
   only,
-  port: listenOn = 0,
+  port,
 }: NodeOptions): Promise<ServeNode> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-node-'))
   mkdirSync(join(folder, 'files'), { mode: 0o700 })
@@ -73,60 +55,23 @@ export async function startNode({
     writeFileSync(join(folder, 'files', name), content, { mode: 0o600 })
     return join(folder, 'files', name)
   }
-  const portFile = file('port', '')
   const config = file('svc.yaml', unwatched(yaml))
   const args = [
-    ...['serve', '--port', String(listenOn), '--port-file', portFile, '--config', config],
+    ...['--config', config],
     ...(only === undefined
       ? ['--bootstrap-admin', admin.userName, '--bootstrap-password-file', file('password', admin.password)]
       : ['--only', only]),
     ...flags,
   ]
-  const [executable = '', ...rest] = [...command, process.execPath, program, ...args]
-  const child = spawn(executable, rest, {
-    env: { ...envOf(folder), SVC_STORE: store, ...env },
-    stdio: ['ignore', 'ignore', 'pipe'],
-  })
-  const kill = (): void => void child.kill('SIGKILL')
-  process.once('exit', kill)
-  let log = ''
-  child.stderr.on('data', (chunk) => {
-    log += String(chunk)
-  })
-  const ended = once(child, 'close').then(([code, signal]) => (code ?? signal) as number | NodeJS.Signals)
-  const stop = async (): Promise<number | NodeJS.Signals> => {
-    const timer = setTimeout(kill, endMs)
-    child.kill('SIGTERM')
-    const how = await ended
-    clearTimeout(timer)
-    process.off('exit', kill)
-    rmSync(folder, { recursive: true, force: true })
-    return how
-  }
-  try {
-    await until(() => {
-      if (child.exitCode !== null || child.signalCode !== null)
-        throw new Error(`svc serve ended with ${child.exitCode ?? child.signalCode}: ${log}`)
-      return readFileSync(portFile, 'utf8') !== ''
-    }, 60_000)
-  } catch (error) {
-    await stop()
-    throw error
-  }
-  const port = Number(readFileSync(portFile, 'utf8'))
-  return {
-    url: `http://127.0.0.1:${port}`,
+  const node = await serving(args, {
+    folder: join(folder, 'files'),
     port,
-    pid: child.pid ?? 0,
-    log: () => log,
-    config,
-    signal: (name) => void child.kill(name),
-    ended,
-    stop,
-    [Symbol.asyncDispose]: async () => {
-      if (existsSync(folder)) await stop()
-    },
-  }
+    program,
+    within: (svc) => [...command, ...svc],
+    env: { ...envOf(folder), SVC_STORE: store, ...env },
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  })
+  return { ...node, config }
 }
 
 export type Answered = { readonly status: number; readonly body: string }

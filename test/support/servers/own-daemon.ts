@@ -1,8 +1,7 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
-import { childrenOf, freezeTree, thawTree } from './process-tree.ts'
+import { daemon } from '../suite/daemon.ts'
+import { childrenOf, freezeTree, killAll, thawTree } from './process-tree.ts'
 
 export type Daemon = {
   readonly log: () => string
@@ -17,43 +16,21 @@ export type Daemon = {
 
 /** Starts a server under the test's own account, and waits until its port accepts connections. */
 export async function startDaemon(program: string, args: readonly string[], port: number): Promise<Daemon> {
-  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], cwd: '/' })
-  let log = ''
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.on('data', (chunk) => {
-      log += String(chunk)
-    })
-  }
-  const { pid } = child
-  if (pid === undefined) throw new Error(`${program} cannot be started`)
-  const kill = (): void => void child.kill('SIGKILL')
-  process.once('exit', kill)
-  child.once('exit', () => process.off('exit', kill))
-  const ended = (): boolean => child.exitCode !== null || child.signalCode !== null
-  for (let round = 0; !(await accepts(port)); round += 1) {
-    if (ended() || round > 400) {
-      kill()
-      throw new Error(`${program} does not listen: ${log}`)
-    }
-    await wait(50)
-  }
+  const { log, pid, isRunning, stop } = await daemon([program, ...args], {
+    ready: () => accepts(port),
+    stdio: ['ignore', 'pipe', 'pipe'],
+    cwd: '/',
+    end: 'exit',
+  })
   return {
-    log: () => log,
+    log,
     freeze: () => freezeTree(pid),
     thaw: () => thawTree(pid),
-    sessions: () => (ended() ? 0 : childrenOf(pid).length),
+    sessions: () => (isRunning() ? childrenOf(pid).length : 0),
     stop: async () => {
-      if (ended()) return
-      const gone = once(child, 'exit')
-      for (const one of childrenOf(pid)) {
-        try {
-          process.kill(one, 'SIGKILL')
-        } catch {
-          // It ended by itself in between.
-        }
-      }
-      kill()
-      await gone
+      if (!isRunning()) return
+      killAll(childrenOf(pid))
+      await stop('SIGKILL')
     },
   }
 }

@@ -1,10 +1,10 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, chownSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { descendantsOf, freezeTree, killAll, thawTree } from './process-tree.ts'
+import { type Daemon, daemon } from '../suite/daemon.ts'
+import { freezeTree, thawTree } from './process-tree.ts'
 
 /** Database servers refuse to run as root: then they run as the account nobody, which owns their folder. */
 const nobody = 65_534
@@ -49,14 +49,11 @@ async function portOf(port: number): Promise<number> {
   return address.port
 }
 
-export type Running = {
-  readonly pid: number
-  /** Everything it has said. */
-  readonly log: () => string
+export type Running = Pick<Daemon, 'pid' | 'log'> & {
   /** SIGSTOP to it and all its children: it accepts connections by its kernel, and never answers. */
   readonly freeze: () => void
   readonly thaw: () => void
-  /** Ends it, at the latest after 5 s. */
+  /** Ends it, with SIGINT unless told otherwise. */
   readonly stop: (signal?: NodeJS.Signals) => Promise<void>
 }
 
@@ -65,50 +62,23 @@ const startMs = 150_000
 
 /** Starts a server and waits until its log says `ready`. */
 export async function run(program: string, args: readonly string[], ready: RegExp): Promise<Running> {
-  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], ...asServer, cwd: '/' })
-  let log = ''
-  const { pid, stdout, stderr } = child
-  if (pid === undefined) throw new Error(`${program} cannot be started`)
-  const listening = new Promise<void>((resolve) => {
-    const listen = (chunk: Buffer): void => {
-      log += String(chunk)
-      if (ready.test(log)) resolve()
-    }
-    stdout.on('data', listen)
-    stderr.on('data', listen)
+  const { pid, log, isRunning, stop } = await daemon([program, ...args], {
+    ready: (text) => ready.test(text),
+    maxMs: startMs,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    ...asServer,
+    cwd: '/',
+    end: 'exit',
   })
-  const kill = (): void => void child.kill('SIGKILL')
-  process.once('exit', kill)
-  child.once('exit', () => process.off('exit', kill))
-  let late = false
-  const timer = setTimeout(() => {
-    late = true
-    // What is a script has started the server itself.
-    killAll(descendantsOf(pid))
-    kill()
-  }, startMs)
-  await Promise.race([listening, once(child, 'exit')])
-  clearTimeout(timer)
-  const why = late ? `was not ready within ${startMs / 1_000} s` : 'ended'
-  if (child.exitCode !== null || child.signalCode !== null) throw new Error(`${program} ${why}: ${log.slice(-2_000)}`)
   return {
     pid,
-    log: () => log,
+    log,
     freeze: () => freezeTree(pid),
     thaw: () => {
-      if (child.exitCode === null && child.signalCode === null) thawTree(pid)
+      if (isRunning()) thawTree(pid)
     },
-    stop: (signal = 'SIGINT') => stop(child, signal),
+    stop: async (signal = 'SIGINT') => void (await stop(signal)),
   }
-}
-
-async function stop(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return
-  const ended = once(child, 'exit')
-  child.kill(signal)
-  const timer = setTimeout(() => child.kill('SIGKILL'), 5_000)
-  await ended
-  clearTimeout(timer)
 }
 
 export const remove = (folder: string): void => rmSync(folder, { recursive: true, force: true })

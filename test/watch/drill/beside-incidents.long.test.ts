@@ -1,7 +1,7 @@
 import { text as textOf } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
-import { openCore } from '../../../src/core/service/open.ts'
 import { load } from '../../config/given.ts'
+import { testCore } from '../../support/engine/core.ts'
 import { httpPeer } from '../../support/simulated/http-peer.ts'
 import { until } from '../../support/suite/until.ts'
 
@@ -27,15 +27,7 @@ notify: [{name: chat, webhook: {url: "${hook.origin}/hook"}}]
 types:
   App: {host: false, monitors: [{kind: http, name: shop, url: "${hook.origin}/shop"}]}
 `)
-  const { service, runtime } = await openCore({
-    version: '1',
-    config,
-    store: undefined,
-    shared: true,
-    details: 'signed-in',
-    requireConfig: true,
-    log: () => {},
-  })
+  const { service, runtime } = await testCore({ version: '1', config, requireConfig: true, log: () => {} })
   onTestFinished(async () => await runtime.close())
   runtime.answersAt?.('http://127.0.0.1:1')
   const signal = AbortSignal.timeout(200_000)

@@ -4,7 +4,8 @@ import { createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { type ServeCommand, startServe } from '../../support/program/serve-command.ts'
+import { startServe } from '../../support/program/serve-command.ts'
+import type { Serving } from '../../support/program/serving.ts'
 import { type Home, svcHome } from '../../support/program/svc.ts'
 import { type AlertmanagerServer, alertmanagerMissing, startAlertmanager } from '../../support/servers/alertmanager.ts'
 import { type HttpPeer, httpPeer } from '../../support/simulated/http-peer.ts'
@@ -26,7 +27,7 @@ const prlimit = (pid: number, ...limits: readonly string[]): void =>
 
 /** The faults of one svc serve. Everything else about it is well. */
 const faults: Readonly<
-  Record<string, (serve: ServeCommand, witness: Server, hold: (timer: NodeJS.Timeout) => void) => void>
+  Record<string, (serve: Serving, witness: Server, hold: (timer: NodeJS.Timeout) => void) => void>
 > = {
   none: () => {},
   hangs: ({ pid }) => void process.kill(pid, 'SIGSTOP'),
@@ -57,7 +58,7 @@ const names = Object.keys(faults)
 
 peerSuite(alertmanagerMissing, 'real processes that cannot watch', () => {
   const homes = new Map<string, Home>()
-  const serves = new Map<string, ServeCommand>()
+  const serves = new Map<string, Serving>()
   const witnesses = new Map<string, Server>()
   const pings = new Map<string, number[]>()
   const timers: NodeJS.Timeout[] = []

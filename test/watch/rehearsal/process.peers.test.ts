@@ -5,7 +5,8 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { folder } from '../../config/given.ts'
 import { ask } from '../../server/site.ts'
-import { type ServeProcess, startServeProcess } from '../../support/program/serve-process.ts'
+import { startServeProcess } from '../../support/program/serve-process.ts'
+import type { Serving } from '../../support/program/serving.ts'
 import { type Home, svcHome } from '../../support/program/svc.ts'
 import { makeCertificates, opensslMissing } from '../../support/servers/certs.ts'
 import { type PrometheusServer, prometheusMissing, startPrometheus } from '../../support/servers/prometheus.ts'
@@ -53,8 +54,8 @@ peerSuite(prometheusMissing, 'Y1 a rehearsal, a real Prometheus with the shipped
   let peer: Counted
   let listener: Counted
   let home: Home
-  let rehearsal: ServeProcess
-  let production: ServeProcess
+  let rehearsal: Serving
+  let production: Serving
   let prometheus: PrometheusServer
   let script: string
 
@@ -152,7 +153,7 @@ peerSuite(prometheusMissing, 'Y1 a rehearsal, a real Prometheus with the shipped
     expect(log).toMatch(/"agent":"Prometheus\/[^"]*","msg":"DRILL: 127\.0\.0\.1 asked GET \/metrics \d+ times from /)
     expect(log).toMatch(/"agent":"svc\/[^"]*","msg":"DRILL: 127\.0\.0\.1 asked GET \/healthcheck \d+ times from /)
     rehearsal.signal('SIGTERM')
-    expect((await rehearsal.ended).code).toBe(0)
+    expect(await rehearsal.ended).toBe(0)
     expect(rehearsal.log()).toContain('DRILL: every fault of the script was polled')
     expect(peer.count()).toBe(0)
     expect(listener.count()).toBeGreaterThan(0)
@@ -208,7 +209,7 @@ describe('Y1 a rehearsal in a process of its own', () => {
     const waiting = ask(stopped.port, '/metrics').then(({ text: body }) => body)
     await until(() => stopped.log().includes('DRILL: http: hang begins'), 10_000, 50)
     stopped.signal('SIGTERM')
-    expect((await stopped.ended).code).toBe(10)
+    expect(await stopped.ended).toBe(10)
     expect(await waiting).toContain('DRILL: ')
     expect(stopped.log()).toContain('was not active for its full time: not proven')
   })

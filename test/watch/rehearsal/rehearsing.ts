@@ -2,9 +2,9 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { rehearse } from '../../../src/cli/serve/rehearse.ts'
 import { loadRehearsal } from '../../../src/core/config/index.ts'
 import { serveDefaults } from '../../../src/core/protocol/service/service.ts'
-import { type LogEntry, type StartOptions, startServer } from '../../../src/core/server/index.ts'
-import { openCore } from '../../../src/core/service/open.ts'
+import type { LogEntry, StartOptions } from '../../../src/core/server/index.ts'
 import { load } from '../../config/given.ts'
+import { testCore, testServer } from '../../support/engine/core.ts'
 
 /** A listener that counts its connections and answers nothing. */
 export type Counted = { readonly port: number; readonly count: () => number; readonly close: () => Promise<void> }
@@ -59,22 +59,17 @@ export async function startRehearsal(
     beatMs: 5,
   })
   const log: LogEntry[] = []
-  const { service, runtime } = await openCore({
-    version: '1.2.3',
+  const { service, runtime } = await testCore({
     config: rehearsal.config,
-    store: undefined,
-    shared: true,
-    details: 'signed-in',
     requireConfig: true,
     rehearses: true,
     log: (entry) => void log.push(entry),
   })
-  const server = await startServer({
+  const server = await testServer({
     service,
     runtime,
     options: { ...serveDefaults, ...rehearsal.config.serve, ...more.options },
     host: more.host ?? '127.0.0.1',
-    port: 0,
     tls: more.tls,
     log: (entry) => void log.push(entry),
     limits: { drainDelayMs: 0 },
