@@ -84,8 +84,11 @@ function attempt<T>(make: () => T): T | undefined {
 
 /** How often a stopping server checks whether every request is answered. Milliseconds. */
 const lookEveryMs = 50
-/** How long new connections may keep a stopping server from closing its listener. Milliseconds. */
-const maxAcceptMs = 1_000
+/**
+ * How many connections a stopping server accepts before it closes its listener in any case: more than wait in the accept
+ * queue and than callers that were answered a moment ago open. A count, since a busy machine takes seconds for them.
+ */
+const maxAccepted = 4_096
 
 /**
  * Stops a server without losing a request that has reached this machine (S9). Resolves when every connection is
@@ -160,12 +163,12 @@ function holdAnswers(server: ServerContext): { readonly release: () => void } {
  * connection, so a turn that accepts none means that none is left.
  */
 async function emptyAcceptQueue({ connections }: ServerContext): Promise<void> {
-  const ends = performance.now() + maxAcceptMs
+  const most = connections.accepted() + maxAccepted
   let before: number
   do {
     before = connections.accepted()
     await turn()
-  } while (connections.accepted() !== before && performance.now() < ends)
+  } while (connections.accepted() !== before && connections.accepted() < most)
 }
 
 /**
