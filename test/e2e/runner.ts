@@ -6,6 +6,7 @@ import { dirname, join, relative } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { compiledCode } from '../support/program/compiled-code.ts'
+import { farMs } from '../support/suite/until.ts'
 
 /**
  * Runs end-to-end scripts that read like a manual, over the real binary:
@@ -102,7 +103,8 @@ export async function runScript(test: string): Promise<void> {
         child.stderr?.on('data', (chunk) => {
           log += String(chunk)
         })
-        for (let i = 0; i < 200 && !existsSync(portFile); i += 1) {
+        const ends = performance.now() + farMs
+        while (performance.now() < ends && !existsSync(portFile)) {
           if (child.exitCode !== null) fail(`svc serve exited with ${child.exitCode}:\n${log}`)
           await pause(50)
         }

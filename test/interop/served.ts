@@ -11,6 +11,7 @@ import { openCore } from '../../src/core/service/open.ts'
 import { openData } from '../../src/core/store/index.ts'
 import { svcHome } from '../support/program/svc.ts'
 import { cheapHash } from '../support/suite/cheap-hash.ts'
+import { farMs } from '../support/suite/until.ts'
 
 export const password = 'violet-harbour-42'
 
@@ -33,7 +34,8 @@ export async function serveBuilt(): Promise<{ readonly url: string; readonly clo
     log += String(chunk)
   })
   const port = (): string => (existsSync(portFile) ? readFileSync(portFile, 'utf8').trim() : '')
-  for (let waited = 0; waited < 600 && child.exitCode === null && port() === ''; waited += 1) await pause(50)
+  const ends = performance.now() + farMs
+  while (performance.now() < ends && child.exitCode === null && port() === '') await pause(50)
   if (port() === '') throw new Error(`svc serve did not start: ${log}`)
   return {
     url: `http://127.0.0.1:${port()}`,

@@ -6,6 +6,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Accounts, startAccounts } from '../server/accounts.ts'
 import { suiteWith } from '../support/suite/peer.ts'
+import { farMs } from '../support/suite/until.ts'
 
 /** Where `.ci/clients` installs it. */
 const bin = join(import.meta.dirname, '../../node_modules/.cache/servicestack-cli/node_modules/@servicestack/cli/bin')
@@ -37,7 +38,7 @@ suiteWith(missing, '@servicestack/cli 1.0.10, unmodified', () => {
       cwd: folder,
       // It otherwise reports its use to its maker.
       env: { SERVICESTACK_TELEMETRY_OPTOUT: '1' },
-      timeout: 60_000,
+      timeout: farMs,
     })
     return stdout.trim()
   }

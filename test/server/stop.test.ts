@@ -148,8 +148,8 @@ describe('S9 shutting down', () => {
   })
 
   test('S9 idle and half-open connections do not delay the stop, and two calls to stop are one stop', async () => {
-    // Neither limit ends within the time of this test.
-    const site = await startSite({ limits: { cancelAfterMs: 120_000, closeAfterMs: 120_000 } })
+    // Neither limit for calls ends within the time of this test.
+    const site = await startSite()
     const idle = connect(site.port, '127.0.0.1').on('error', () => {})
     const slow = connect(site.port, '127.0.0.1').on('error', () => {})
     slow.write('GET /livez HTTP/1.1\r\nHost: loc')
@@ -182,7 +182,7 @@ describe('S9 shutting down', () => {
     ['on a machine with time', 1],
     ['on a machine that takes a second for each millisecond', 1_000],
   ])('S9 callers that ask again at once get an answer or a refused connection, never a reset, %s', async (_, pace) => {
-    const site = await startSite({ limits: { cancelAfterMs: 120_000, closeAfterMs: 120_000 } })
+    const site = await startSite()
     const outcomes = new Map<string, number>()
     const again = async (): Promise<void> => {
       for (;;) {

@@ -27,7 +27,7 @@ function settingsOf(raw: Raw) {
   return values
 }
 const run = (raw: Raw, options: RunKindOptions = {}, mode: ExecutionMode = 'Advanced'): Promise<readonly Result[]> =>
-  runKind(steps, settingsOf(raw), mode, { timeoutMs: 20_000, ...options })
+  runKind(steps, settingsOf(raw), mode, options)
 /** Why svc.yaml is refused: for one of its values, or for what they are together. */
 function problemOf(raw: Raw): string | undefined {
   const { values, problems } = readSettings(steps.settings, raw, { env, folder: '/' })

@@ -34,7 +34,7 @@ describe('sftp with passwords', () => {
     await using server = await startSftpServer(options)
     const more = typeof overrides === 'function' ? overrides(server) : overrides
     const base = { host, port: server.port, username: 'monitor', password: secret(word), hostKey: [server.hostKey] }
-    const results = await runKind(sftp, { ...base, ...more }, mode, { timeoutMs: 6_000, ...context })
+    const results = await runKind(sftp, { ...base, ...more }, mode, context)
     await hungUp(server)
     return { results, server }
   }

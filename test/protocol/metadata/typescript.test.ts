@@ -8,6 +8,7 @@ import { operations } from '../../../src/core/protocol/index.ts'
 import { languages } from '../../../src/core/protocol/metadata/index.ts'
 import { type Accounts, password, startAccounts } from '../../server/accounts.ts'
 import { ask } from '../../server/site.ts'
+import { farMs } from '../../support/suite/until.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-dtos-'))
 const dtos = join(folder, 'dtos.ts')
@@ -24,7 +25,7 @@ afterAll(async () => {
 })
 
 async function run(args: readonly string[]): Promise<{ code: number | null; out: string }> {
-  const child = spawn(process.execPath, args, { cwd: folder, timeout: 60_000 })
+  const child = spawn(process.execPath, args, { cwd: folder, timeout: farMs })
   let out = ''
   child.stdout.on('data', (chunk) => {
     out += String(chunk)
@@ -41,7 +42,7 @@ const tsc = (...args: string[]) =>
 test('R6 it compiles on its own under tsc --strict, also where only erasable syntax is allowed', async () => {
   const strict = ['--strict', '--noEmit', '--noImplicitOverride', '--exactOptionalPropertyTypes']
   expect(await tsc(...strict, '--erasableSyntaxOnly', dtos)).toEqual({ code: 0, out: '' })
-}, 60_000)
+})
 
 test('R6 its types connect each request with its answer, and refuse others', async () => {
   const use = join(folder, 'use.ts')
@@ -59,7 +60,7 @@ ${line}
   expect(await tsc('--strict', '--noEmit', '--module', 'nodenext', use)).toMatchObject({
     out: expect.stringContaining('"Nope"'),
   })
-}, 60_000)
+})
 
 test('R6 R3 the unmodified client works with them, alone and in batches', async () => {
   const child = new URL('client-child.ts', import.meta.url).pathname
@@ -74,7 +75,7 @@ test('R6 R3 the unmodified client works with them, alone and in batches', async 
     ended: { errorCode: 'NotFound', message: 'nobody', errors: [], meta: { autoBatchIndex: '1' } },
     holder: ['One', 'Two', 'Three', 'Five'],
   })
-}, 60_000)
+})
 
 test('R6 it contains the block that typescript-ref keeps, with the address to request again', () => {
   expect(text).toContain('Options:')
@@ -118,4 +119,4 @@ export const answer = (response: dtos.HealthCheckResponse): number | undefined =
   expect(await tsc('--strict', '--noEmit', use)).toEqual({ code: 0, out: '' })
   writeFileSync(use, typed('Nope'))
   expect(await tsc('--strict', '--noEmit', use)).toMatchObject({ out: expect.stringContaining('"Nope"') })
-}, 60_000)
+})

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { until } from '../suite/until.ts'
+import { farMs, until } from '../suite/until.ts'
 import { compiledCode } from './compiled-code.ts'
 import { unwatched } from './unwatched.ts'
 
@@ -108,7 +108,7 @@ export async function startNode({
       if (child.exitCode !== null || child.signalCode !== null)
         throw new Error(`svc serve ended with ${child.exitCode ?? child.signalCode}: ${log}`)
       return readFileSync(portFile, 'utf8') !== ''
-    }, 60_000)
+    })
   } catch (error) {
     await stop()
     throw error
@@ -132,7 +132,7 @@ export async function startNode({
 export type Answered = { readonly status: number; readonly body: string }
 
 export async function ask(url: string, init: RequestInit = {}): Promise<Answered> {
-  const response = await fetch(url, { ...init, signal: AbortSignal.timeout(20_000) })
+  const response = await fetch(url, { ...init, signal: AbortSignal.timeout(farMs) })
   return { status: response.status, body: await response.text() }
 }
 

@@ -7,6 +7,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { serveDefaults } from '../../../src/core/protocol/service/service.ts'
 import { openCore } from '../../../src/core/service/open.ts'
 import type { Order, Report } from '../faults/shortage.ts'
+import { farMs } from '../suite/until.ts'
 import { unwatched } from './unwatched.ts'
 
 const program = new URL('../../../bin/run.js', import.meta.url).pathname
@@ -87,7 +88,7 @@ export async function startServeProcess({ yaml, descriptors, failAt }: ServeOpti
   const closed = once(child, 'close')
   const isRunning = (): boolean => child.exitCode === null && child.signalCode === null
   const end = async (signal: NodeJS.Signals): Promise<number | null> => {
-    const timer = setTimeout(kill, 15_000)
+    const timer = setTimeout(kill, farMs)
     if (isRunning()) child.kill(signal)
     await closed
     clearTimeout(timer)
@@ -95,14 +96,15 @@ export async function startServeProcess({ yaml, descriptors, failAt }: ServeOpti
     rmSync(folder, { recursive: true, force: true })
     return child.exitCode
   }
-  for (let round = 0; round < 400 && isRunning() && !existsSync(portFile); round += 1) await wait(50)
+  const ends = performance.now() + farMs
+  while (performance.now() < ends && isRunning() && !existsSync(portFile)) await wait(50)
   const port = isRunning() && existsSync(portFile) ? Number(readFileSync(portFile, 'utf8')) : 0
   if (port === 0 || child.pid === undefined) throw new NotStarted(await end('SIGKILL'), log)
   return {
     port,
     pid: child.pid,
     order: async (order) => {
-      const answer = once(child, 'message', { signal: AbortSignal.timeout(10_000) })
+      const answer = once(child, 'message', { signal: AbortSignal.timeout(farMs) })
       child.send(order)
       return ((await answer) as [Report])[0]
     },

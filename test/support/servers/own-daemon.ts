@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
+import { farMs } from '../suite/until.ts'
 import { childrenOf, freezeTree, thawTree } from './process-tree.ts'
 
 export type Daemon = {
@@ -68,8 +69,9 @@ const accepts = (port: number): Promise<boolean> =>
     socket.once('error', () => resolve(false))
   })
 
-/** Resolves with the sessions that are left, as soon as there are none, or after 5 s. */
+/** Resolves with the sessions that are left, as soon as there are none, or after `farMs`. */
 export async function sessionsLeft(daemon: { readonly sessions: () => number }): Promise<number> {
-  for (let round = 0; round < 100 && daemon.sessions() > 0; round += 1) await wait(50)
+  const ends = performance.now() + farMs
+  while (performance.now() < ends && daemon.sessions() > 0) await wait(50)
   return daemon.sessions()
 }
