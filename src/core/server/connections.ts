@@ -30,7 +30,7 @@ export type Connections = {
   readonly transports: ReadonlySet<Socket>
   /** The sockets that speak HTTP. Over TLS: the decrypted side, after the handshake. */
   readonly speakers: ReadonlySet<Socket>
-  /** The number of connections accepted so far, with those above the limit of the server, which Node closes at once. */
+  /** The number of connections accepted so far. */
   readonly accepted: () => number
   /** Adds a connection that speaks HTTP and that another listener has accepted. */
   readonly adopt: (socket: Socket) => void
@@ -44,10 +44,9 @@ export function trackConnections(server: Server, secure: boolean): Connections {
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
   }
-  for (const event of ['connection', 'drop'])
-    server.on(event, () => {
-      accepted += 1
-    })
+  server.on('connection', () => {
+    accepted += 1
+  })
   server.on('connection', follow(transports))
   if (secure) server.on('secureConnection', follow(speakers))
   return {
