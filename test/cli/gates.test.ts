@@ -78,9 +78,7 @@ describe('svc health', () => {
     home?.remove()
   })
 
-  test('K10 K12 C9 C10 exits as the table of gates says, in a selection of its combinations', {
-    timeout: 120_000,
-  }, async () => {
+  test('K10 K12 C9 C10 exits as the table of gates says, in a selection of its combinations', async () => {
     expect(await runGates(fixture, selected)).toEqual({ count: selected.length, failures: [] })
   })
 

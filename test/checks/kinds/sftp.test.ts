@@ -110,7 +110,8 @@ describe('sftp with passwords', () => {
     ['opens no folder', 'OPENDIR', 'Standard', 'listing'],
     ['takes no bytes', 'WRITE', 'Advanced', 'round trip'],
   ] as const)('a server that is silent and %s is a timeout on that check', async (_, deafTo, mode, check) => {
-    const { results } = await run({ deafTo }, { allowWrites: true }, mode, { timeoutMs: 1_500 })
+    // Until then a busy machine has signed in.
+    const { results } = await run({ deafTo }, { allowWrites: true }, mode, { timeoutMs: 4_000 })
     expect(checked(results, 'sign-in').status).toBe('ok')
     expect(checked(results, check)).toMatchObject({ status: 'failed', fault: 'timeout' })
     expect(await settled('')).toBe('')
