@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, describe, expect, test } from 'vitest'
 import { filesRun } from '../tools/files-run.ts'
+import { farMs } from './support/suite/until.ts'
 
 const root = new URL('..', import.meta.url).pathname
 const folder = mkdtempSync(join(tmpdir(), 'svc-start-up-'))
@@ -89,7 +90,7 @@ test('P3 svc serve has two threads more than processors, configured before any f
   const child = spawn(process.execPath, ['--import', preload, join(root, 'bin/run.js'), ...args], {
     env: { PATH: process.env.PATH, HOME: folder, SVC_HOME: join(folder, 'home') },
     stdio: ['ignore', 'pipe', 'ignore'],
-    timeout: 20_000,
+    timeout: farMs,
   })
   let text = ''
   child.stdout.on('data', (chunk) => {
@@ -161,9 +162,7 @@ test('svc health of one type executes at most 50 source files', () => {
   expect(filesRun(['health', '--type', 'Sql', '--mode', 'Basic']).length).toBeLessThanOrEqual(50)
 })
 
-test('A12 A13 svc serve loads nothing of other ways to sign in unless svc.yaml turns them on', {
-  timeout: 60_000,
-}, async () => {
+test('A12 A13 svc serve loads nothing of other ways to sign in unless svc.yaml turns them on', async () => {
   const config = join(folder, 'serve.yaml')
   const loadedWith = async (yaml: string): Promise<string> => {
     const portFile = join(folder, 'port')

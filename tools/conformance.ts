@@ -21,7 +21,7 @@ export type SpecTest = { readonly file: string; readonly title: string; readonly
 /** A row of a table of rules: its id, in the first table the sections of the interface, and one sentence. */
 const row = /^\| ([A-Z]\d+) \| (?:[\d., ]+ \| )?(\S.*) \|$/
 
-/** What no row of a rule is, in the lines of the specification that are no prose: a list, or a table of another form. */
+/** The lines of the specification that are neither prose nor rows of a rule: lists, and tables of another form. */
 export const strayRows = (spec: string): readonly string[] =>
   spec
     .split('\n')

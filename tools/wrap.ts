@@ -35,7 +35,7 @@ const isApart = (line: string): boolean =>
 /** The beginning of a paragraph: quotation marks, and the mark of an item of a list. */
 const opening = /^(\s*(?:> ?)*)((?:[-*+]|\d+[.)]) +)?/
 
-/** What would begin a list, a quotation or a heading at the start of a line. */
+/** Whether a word would begin a list, a quotation or a heading at the start of a line. */
 const isMark = (word: string): boolean => /^(?:[-+*>|]|#+|=+|\d+[.)])$/.test(word)
 
 /** The words of a paragraph, each with what must stay on one line with it. */

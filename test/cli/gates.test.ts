@@ -78,13 +78,11 @@ describe('svc health', () => {
     home?.remove()
   })
 
-  test('K10 K12 C9 C10 exits as the table of gates says, in a selection of its combinations', {
-    timeout: 120_000,
-  }, async () => {
+  test('K10 K12 C9 C10 exits as the table of gates says, in a selection of its combinations', async () => {
     expect(await runGates(fixture, selected)).toEqual({ count: selected.length, failures: [] })
   })
 
-  test('K10 exits in the built program as in the process of these tests', { timeout: 60_000 }, async () => {
+  test('K10 exits in the built program as in the process of these tests', async () => {
     const rows = selected.filter((_, at) => at % 95 === 7)
     expect(rows.length).toBeGreaterThan(8)
     const failures: GateFailure[] = []

@@ -32,7 +32,7 @@ const config = (text = ''): readonly string[] => {
   return ['--config', path]
 }
 
-describe('svc heartbeat NAME -- COMMAND', { timeout: 90_000 }, () => {
+describe('svc heartbeat NAME -- COMMAND', () => {
   test('reports the end of a command with its exit code, duration and output, and passes everything through', async () => {
     await makeStore()
     const script = 'echo out; echo err >&2; exit 3'

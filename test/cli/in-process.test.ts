@@ -44,7 +44,7 @@ describe('svc runs in the process of its caller', () => {
     for (const args of commandLines) await home.run(args)
   })
 
-  test('and leaves no listener, timer, variable or exit code behind', { timeout: 60_000 }, async () => {
+  test('and leaves no listener, timer, variable or exit code behind', async () => {
     const [before, timers] = [traces(), await lastingTimers()]
     for (const args of commandLines) await home.run(args)
     expect(traces()).toEqual(before)

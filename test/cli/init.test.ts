@@ -55,7 +55,7 @@ describe.skipIf(process.platform !== 'linux')('svc init, with a simulated list o
     expect(stderr).toContain(`App: http http-${port}`)
     expect(stderr).toContain('svc monitors validate')
     expect((await home.run(['monitors', 'validate'])).code).toBe(0)
-  }, 60_000)
+  })
 
   test('where it recognizes nothing, it writes a valid file that says what to edit, and turns no gate green', async () => {
     const { code, stdout, stderr } = await home.svc(['init', '--yes'], { env: seeing() })
@@ -65,7 +65,7 @@ describe.skipIf(process.platform !== 'linux')('svc init, with a simulated list o
     expect(first).toContain('yaml-language-server')
     expect(third).toBe('types:')
     expect((await home.run(['health'])).code).toBe(3)
-  }, 60_000)
+  })
 
   test('never overwrites a file, and says so before it looks at anything', async () => {
     writeFileSync(path(), '# mine\n', { mode: 0o600 })
@@ -90,7 +90,7 @@ describe.skipIf(process.platform !== 'linux')('svc init, with a simulated list o
     const discovery = await home.svc(['monitors', 'discover', '--json'], { env: seeing(port) })
     expect(documentOf('monitors discover', discovery.stdout)).toMatchObject({ proposals: [{ type: 'App' }] })
     expect([existsSync(other), existsSync(path())]).toEqual([true, false])
-  }, 60_000)
+  })
 
   test('on a terminal it shows the proposals and asks; no is an answer that writes nothing', async () => {
     const { code, stdout } = await home.terminal(
@@ -101,7 +101,7 @@ describe.skipIf(process.platform !== 'linux')('svc init, with a simulated list o
     expect(code).toBe(130)
     expect(stdout).toContain(`App: http http-${port}`)
     expect(existsSync(path())).toBe(false)
-  }, 60_000)
+  })
 
   test('on a terminal yes writes the file', async () => {
     const { code } = await home.terminal(
@@ -111,7 +111,7 @@ describe.skipIf(process.platform !== 'linux')('svc init, with a simulated list o
     )
     expect(code).toBe(0)
     expect(existsSync(path())).toBe(true)
-  }, 60_000)
+  })
 })
 
 test('the file for a machine without known services is valid, and no gate is green with it', async () => {

@@ -78,7 +78,7 @@ describe('what every command prints with --json', () => {
     ends.push(server.stop, runtime.close)
     await printAll(homes[0] as Home, here(folder))
     await printAll(homes[1] as Home, atServer(server.url))
-  }, 60_000)
+  })
   afterAll(async () => {
     for (const end of ends) await end()
     for (const home of homes) home.remove()

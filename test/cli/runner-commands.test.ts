@@ -229,7 +229,7 @@ describe('K6 a tcp server that answers with a command of each runner', () => {
     await once(child, 'close')
     closeSync(file)
     expect(readFileSync(path, 'utf8')).toContain(harmless)
-  }, 30_000)
+  })
 })
 
 describe('K6 the log of svc serve', () => {

@@ -3,12 +3,13 @@ import { Fault } from '../../src/core/base/errors.ts'
 import { type ClientOptions, openClient } from '../../src/core/client/index.ts'
 import type { HealthCheckRequest, HealthCheckResponse } from '../../src/core/protocol/index.ts'
 import type { Call } from '../../src/core/protocol/service/service.ts'
+import { farMs } from '../support/suite/until.ts'
 
 export const callWith = (over: Partial<Call> = {}): Call => ({
   caller: { kind: 'local', account: 'tester' },
   correlationId: 'c0ffee-1',
   signal: new AbortController().signal,
-  timeoutMs: 5_000,
+  timeoutMs: farMs,
   ...over,
 })
 

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { readAddress } from '../../src/core/client/address.ts'
 import { exchangeDirectly, isDirect } from '../../src/core/client/direct.ts'
 import { type ClientAsk, exchange } from '../../src/core/client/exchange.ts'
+import { farMs } from '../support/suite/until.ts'
 
 /** The answer of the server: the pieces that it writes one after another, and whether it then closes. */
 type Script = {
@@ -60,7 +61,7 @@ type Outcome = {
 async function outcomeOf(how: 'directly' | 'over node:http', answer: Script): Promise<Outcome> {
   script = answer
   const progress = { stage: 'connecting' as const }
-  const deadline = AbortSignal.timeout(answer.stalls ? 1_000 : 15_000)
+  const deadline = AbortSignal.timeout(answer.stalls ? 1_000 : farMs)
   const sent =
     how === 'directly'
       ? exchangeDirectly(address(), ask, deadline, progress)

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { appendFile, readFile } from 'node:fs/promises'
+import { appendFile, cp, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -24,7 +24,7 @@ test('docs/reference matches the tables', async () => {
 
 test('a reference that no longer matches the tables is detected', async () => {
   const into = await folder()
-  expect(await reference('--into', into)).toMatchObject({ code: 0 })
+  await cp(fileURLToPath(new URL('../../docs/reference', import.meta.url)), into, { recursive: true })
   await appendFile(join(into, 'errors.md'), 'one more line\n')
   expect(await reference('--check', '--into', into)).toEqual({
     code: 1,

@@ -10,6 +10,7 @@ import { csv } from '../../src/core/protocol/wire/csv.ts'
 import { type Accounts, bearer, password, startAccounts } from '../server/accounts.ts'
 import { ask, failing, startSite, withSite } from '../server/site.ts'
 import { testCore } from '../support/engine/core.ts'
+import { farMs } from '../support/suite/until.ts'
 
 const page = readFileSync(new URL('../../docs/interface.md', import.meta.url), 'utf8')
 
@@ -76,7 +77,7 @@ describe('operations', () => {
     const ran = async (ServerType: 'App' | 'Batch'): Promise<readonly (string | undefined)[]> => {
       const answer = await service.healthCheck(
         { ExecutionMode: 'Basic', ServerType },
-        { caller: { kind: 'local', account: 'tester' }, correlationId: 'i4', signal: AbortSignal.timeout(20_000) },
+        { caller: { kind: 'local', account: 'tester' }, correlationId: 'i4', signal: AbortSignal.timeout(farMs) },
       )
       return (answer.MonitorSummaries ?? []).map(({ MonitorName }) => MonitorName)
     }
@@ -303,7 +304,7 @@ describe('endpoints', () => {
     const { service, runtime } = await testCore({ version: '1.2.3', config, shared: false, details: 'anyone' })
     const statusFor = async (SuppressDeploymentErrors: boolean): Promise<string | undefined> => {
       const request = { ExecutionMode: 'Advanced', ServerType: 'App', SuppressDeploymentErrors } as const
-      const signal = AbortSignal.timeout(20_000)
+      const signal = AbortSignal.timeout(farMs)
       const answer = await service.healthCheck(request, {
         caller: { kind: 'local', account: 'tester' },
         correlationId: 'i19',

@@ -46,7 +46,7 @@ const notRun: Readonly<Record<string, string>> = {
   'docs/serve.md: pg_dump --format=custom --file=svc.dump --host=db.example.com --username=svc --dbname=svc':
     'needs a server; test/store/dump.peers.test.ts runs these commands',
   'docs/clients.md: npx -p @servicestack/cli java-ref http://127.0.0.1:8790     # writes dtos.java':
-    'needs a package index; test/interop/update.test.ts runs the tool',
+    'needs a package index; test/interop/update.peers.test.ts runs the tool',
   'docs/sign-in.md: svc passwd                          # prompts for the current password, and twice for the new one':
     'changes the password that the other blocks need; test/cli/own-account.test.ts runs these commands',
   'docs/sign-in.md: svc users add scanner --digest --permission heartbeat':

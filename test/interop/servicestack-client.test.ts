@@ -188,7 +188,7 @@ describe.concurrent('automatic refresh', () => {
     ['/api', 'api'],
     ['/json/reply', undefined],
   ]
-  test.each(paths)('A11 an unmodified client survives three expiries (%s)', { timeout: 60_000 }, async (_, path) => {
+  test.each(paths)('A11 an unmodified client survives three expiries (%s)', async (_, path) => {
     const server = await serveShortLived(1_500)
     try {
       const client = new JsonServiceClient(server.url).useBasePath(path)
@@ -212,7 +212,7 @@ describe.concurrent('automatic refresh', () => {
     }
   })
 
-  test('A11 after a sign-out nothing is refreshed', { timeout: 60_000 }, async () => {
+  test('A11 after a sign-out nothing is refreshed', async () => {
     const server = await serveShortLived(60_000)
     try {
       const client = new JsonServiceClient(server.url)

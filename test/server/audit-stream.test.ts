@@ -21,7 +21,7 @@ import { refusalsKeptMs } from '../../src/core/store/audit-events.ts'
 import { openData } from '../../src/core/store/index.ts'
 import { testCore, testServer } from '../support/engine/core.ts'
 import { actor, newUser } from '../support/store/data-fixture.ts'
-import { until } from '../support/suite/until.ts'
+import { farMs, until } from '../support/suite/until.ts'
 
 const password = 'violet-harbour-42'
 const by = { who: 'local:tester', correlationId: 'test' }
@@ -221,7 +221,7 @@ describe('the stream of the audit', () => {
     const head = String((body['Meta'] as Record<string, string>)['svc.auditHead'])
     expect(head).toMatch(/^\d+:[0-9a-f]{64}$/)
     const [number = '', hash = ''] = head.split(':')
-    const verdict = await runtime.admin?.audit.verify({ number: Number(number), hash }, AbortSignal.timeout(5_000))
+    const verdict = await runtime.admin?.audit.verify({ number: Number(number), hash }, AbortSignal.timeout(farMs))
     expect(verdict?.problems).toEqual([])
     expect(JSON.stringify((await assign('Ops')).body)).not.toContain('svc.auditHead')
     await close()

@@ -42,7 +42,7 @@ suiteWith(opensslMissing(), 'the certificate of svc serve', () => {
     const pair = ['--tls-cert', join(folder, 'cert.pem'), '--tls-key', join(folder, 'key.pem')]
     const args = ['serve', '--only', 'health', '--port', '0', '--port-file', join(folder, 'port'), ...pair]
     ended = main(serve.io, args)
-    await until(() => serve.stderr().includes('listens on'), 30_000)
+    await until(() => serve.stderr().includes('listens on'))
   })
   afterAll(async () => {
     serve?.signal('SIGTERM')

@@ -5,6 +5,7 @@ import { type HealthCheckRequest, type HealthCheckResponse, operations } from '.
 import { type Call, type Runtime, type Service, serveDefaults } from '../../src/core/protocol/service/service.ts'
 import { type LogEntry, type RunningServer, type StartOptions, startServer } from '../../src/core/server/index.ts'
 import { runtimeFacts } from '../support/page/facts.ts'
+import { farMs } from '../support/suite/until.ts'
 
 const startedAt = new Date('2026-01-02T03:04:05.678Z')
 
@@ -79,6 +80,9 @@ export type SiteOptions = {
   readonly tls?: StartOptions['tls']
 }
 
+/** Limits that a busy machine does not reach. */
+const far = { headersMs: farMs, requestMs: farMs, readyMs: farMs, cancelAfterMs: farMs, closeAfterMs: farMs }
+
 /** Starts a server on a free port, with a Service that answers as configured and records its requests. */
 export async function startSite(over: SiteOptions = {}): Promise<Site> {
   const log: LogEntry[] = []
@@ -118,7 +122,7 @@ export async function startSite(over: SiteOptions = {}): Promise<Site> {
     tls: over.tls,
     log: (entry) => log.push(entry),
     // No balancer watches a test.
-    limits: { lingerMs: 200, drainDelayMs: 0, quietMs: 100, ...over.limits },
+    limits: { lingerMs: 200, drainDelayMs: 0, quietMs: 100, ...far, ...over.limits },
   })
   return { server, port: server.port, log, calls }
 }
@@ -189,7 +193,7 @@ export function ask(
 }
 
 /** Sends bytes as they are and gives everything that came back until the server closed, or `forMs` passed. */
-export function raw(port: number, bytes: string | Buffer, forMs = 3_000): Promise<{ text: string; closed: boolean }> {
+export function raw(port: number, bytes: string | Buffer, forMs = farMs): Promise<{ text: string; closed: boolean }> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     const socket = connect({ host: '127.0.0.1', port })

@@ -129,7 +129,7 @@ describe('O8 an Admin for a time', () => {
     }
     expect(rights()).toEqual(before)
     expect(refusals).toBeGreaterThanOrEqual(requests.length - forms.length)
-  }, 60_000)
+  })
 
   test('O8 is told which field is wrong and until when the own role lasts', async () => {
     const [, headers] = credentials[0] ?? ['', {}]

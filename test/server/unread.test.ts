@@ -58,7 +58,7 @@ test('S3 a connection that reads nothing gets its next answer only when the last
     expect(written(site)).toBe(61)
     socket.destroy()
   })
-}, 20_000)
+})
 
 test('S3 beyond the bytes of all answers that wait, the connection that has waited for longest is closed', async () => {
   const all = 4 * 1024 * 1024
@@ -79,7 +79,7 @@ test('S3 beyond the bytes of all answers that wait, the connection that has wait
     expect(complete).toEqual(sockets.map((_, at) => at >= refused))
     for (const socket of sockets) socket.destroy()
   })
-}, 20_000)
+})
 
 test('S3 the newest probe beyond the limits is answered, whoever holds the 16 connections for probes', async () => {
   await withSite({ limits: { connections: 2, probeMs: 60_000 } }, async (site) => {

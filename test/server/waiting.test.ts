@@ -209,7 +209,7 @@ describe('S3 pipelined requests', () => {
     for (const name of ['a', 'b', 'c']) pipelines.add(socket, answering(name), false)
     expect(log).toEqual(['a'])
     end('a')
-    await vi.waitFor(() => expect(log).toEqual(['a', 'b', 'c']))
+    await expect.poll(() => log).toEqual(['a', 'b', 'c'])
   })
 
   test('S3 a probe waits for no other connection, only for earlier requests of its own', () => {
@@ -245,12 +245,12 @@ describe('S3 pipelined requests', () => {
     pipelines.add(other.socket, answering('other'), false)
     expect(log).toEqual(['a', 'other'])
     capacity.resolve()
-    await vi.waitFor(() =>
-      expect([log, events]).toEqual([
+    await expect
+      .poll(() => [log, events])
+      .toEqual([
         ['a', 'other', 'b'],
         ['waits', 'begins'],
-      ]),
-    )
+      ])
   })
 
   test('S3 a connection that has closed begins no further answer', async () => {

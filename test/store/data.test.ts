@@ -4,7 +4,7 @@ import { Fault } from '../../src/core/base/errors.ts'
 import { type Data, openData, type User } from '../../src/core/store/index.ts'
 import {
   actor,
-  backends,
+  backendsOfTier,
   failed,
   failuresOf,
   faultOf,
@@ -27,7 +27,7 @@ const changesNothing = { clears: undefined, givesBack: undefined, remembers: und
 const remembered = (data: Data, user: User, prefix: string, at: number) =>
   data.settle(user, { ...changesNothing, remembers: { prefix, at } })
 
-describe.each(backends)('the store on $name', ({ start, fresh, raw, stop }) => {
+describe.each(backendsOfTier())('the store on $name', ({ start, fresh, raw, stop }) => {
   let store = ''
   let clock = 1_000
   let data: Data

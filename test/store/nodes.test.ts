@@ -6,6 +6,7 @@ import { openData } from '../../src/core/store/index.ts'
 import { nodeVerdicts, reportedOutMs } from '../../src/core/watch/nodes/index.ts'
 import { type PostgresServer, startPostgres } from '../support/servers/postgres.ts'
 import {
+  answeringNodesOf,
   batchOf,
   type ClockedStore,
   clockedStore,
@@ -13,7 +14,6 @@ import {
   incidentOf,
   joined,
   monitorsOf,
-  nodesOf,
   outboxRowOf,
   renewedBy,
   requestOf,
@@ -66,7 +66,7 @@ test.each([
   ],
   ['more than anybody writes', `"facts" = '{"version":"' || repeat('x', 2000000) || '","startedAt":1}'`],
 ])('W4 one unreadable row of a node disturbs no other node: %s', async (_, change) => {
-  const nodes = nodesOf(store.data)
+  const nodes = answeringNodesOf(store.data)
   const rowsBefore = monitorsOf(['Sql/orders'])
   await nodes.putConfiguration('rowsBefore', rowsBefore)
   const alpha = await renewedBy(nodes, requestOf('alpha', { config: 'rowsBefore' }))
@@ -94,7 +94,7 @@ test.each([
 test.each(['-9223372036854775808', '9223372036854775807'])(
   'W4 a row of a node that was renewed at %s disturbs no other node',
   async (at) => {
-    const nodes = nodesOf(store.data)
+    const nodes = answeringNodesOf(store.data)
     const alpha = await joined(nodes, 'alpha')
     await joined(nodes, 'broken')
     await store.admin.query(`UPDATE "nodes" SET "renewedAt" = ${at} WHERE "node" = 'broken'`)
@@ -108,7 +108,7 @@ test.each(['-9223372036854775808', '9223372036854775807'])(
 )
 
 test('W4 an unreadable configuration leaves those of the other nodes', async () => {
-  const nodes = nodesOf(store.data)
+  const nodes = answeringNodesOf(store.data)
   for (const digest of ['good', 'bad']) await nodes.putConfiguration(digest, monitorsOf(['Sql/orders']))
   await store.admin.query(`UPDATE "nodeConfigurations" SET "body" = '\\x00ff' WHERE "digest" = 'bad'`)
   expect([...(await nodes.configurations(['good', 'bad'])).keys()]).toEqual(['good'])
@@ -123,7 +123,7 @@ test('W4 an embedded store has no nodes', async () => {
 })
 
 test('W4 W6 (simulated) a node takes over what a server of the version before has stored, also after the upgrade', async () => {
-  const nodes = nodesOf(store.data)
+  const nodes = answeringNodesOf(store.data)
   // As that version stores them: without the key beside the body.
   const storeAsBefore = async (count: number, from = 0): Promise<void> => {
     const all = Array.from({ length: count }, (_, at) => `${from + at}`)
@@ -159,7 +159,7 @@ test('W4 W6 (simulated) a node takes over what a server of the version before ha
 })
 
 test('W4 W6 (simulated) while a node renews its row, a server that stores the states of all monitors as a whole does not', async () => {
-  const nodes = nodesOf(store.data)
+  const nodes = answeringNodesOf(store.data)
   const earlier = await openData({ store: store.url, create: false, now: Date.now })
   const isStored = (at: number, claims: 'now' | 'when free') => {
     const own = earlier.states.write(batchOf({ states: [stateOf(orders, `${at}`)], isWhole: true, claims }))
@@ -183,7 +183,7 @@ test('W4 W6 (simulated) while a node renews its row, a server that stores the st
 })
 
 test('W4 W6 (simulated) when such a server has replaced what nodes stored, each of them detects that its writes are lost', async () => {
-  const nodes = nodesOf(store.data)
+  const nodes = answeringNodesOf(store.data)
   const [alpha, beta] = [await joined(nodes, 'alpha'), await joined(nodes, 'beta')]
   await nodes.takeOver(alpha, () => ['Sql/orders'], [])
   const mine = batchOf({ states: [stateOf(orders, 'mine')], incidents: [incidentOf(orders, 'one')] })
@@ -207,7 +207,7 @@ test('W4 W6 (simulated) when such a server has replaced what nodes stored, each 
 })
 
 test('W4 rows of nodes that have been away for a day are deleted, and configurations that no row names', async () => {
-  const nodes = nodesOf(store.data)
+  const nodes = answeringNodesOf(store.data)
   await nodes.putConfiguration('old', monitorsOf(['Sql/orders']))
   await nodes.renew(requestOf('alpha', { config: 'old' }))
   await store.setClock(noon + day - 1)
@@ -222,7 +222,7 @@ test('W4 rows of nodes that have been away for a day are deleted, and configurat
 })
 
 test('W4 a late renewal does not end the epoch of its sender, and does not bring back a node that has left', async () => {
-  const nodes = nodesOf(store.data)
+  const nodes = answeringNodesOf(store.data)
   const before = await joined(nodes, 'alpha')
   await store.setClock(noon + 10_000)
   const late = requestOf('alpha', { claims: false, epoch: before.epoch })
@@ -249,7 +249,7 @@ test('W4 a late renewal does not end the epoch of its sender, and does not bring
 })
 
 test('W4 a row from the future is not live: the clock of the database was set back', async () => {
-  const nodes = nodesOf(store.data)
+  const nodes = answeringNodesOf(store.data)
   const alpha = await joined(nodes, 'alpha')
   await store.setClock(noon - 3_600_000)
   expect(await nodes.list()).toMatchObject([{ isLive: false, silentMs: 0 }])

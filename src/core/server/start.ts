@@ -84,8 +84,11 @@ function attempt<T>(make: () => T): T | undefined {
 
 /** How often a stopping server checks whether every request is answered. Milliseconds. */
 const lookEveryMs = 50
-/** How long new connections may keep a stopping server from closing its listener. Milliseconds. */
-const maxAcceptMs = 1_000
+/**
+ * How many connections a stopping server accepts before it closes its listener in any case: more than the accept queue
+ * contains, and more than callers open that were answered a moment ago. A count, since a busy machine takes seconds.
+ */
+const maxAccepted = 4_096
 
 /**
  * Stops a server without losing a request that has reached this machine (S9). Resolves when every connection is
@@ -114,13 +117,17 @@ export async function drain(server: Server, serverContext: ServerContext): Promi
     for (const { cancel } of open) cancel(stopping())
     serverContext.runtime.cancelRuns?.()
   }, limits.cancelAfterMs)
-  const close = setTimeout(() => closeAll(serverContext), closeAfterMs)
+  let isLate = false
+  const close = setTimeout(() => {
+    isLate = true
+    closeAll(serverContext)
+  }, closeAfterMs)
 
   const quiet = watchForQuiet(serverContext)
   try {
     await pause(limits.drainDelayMs)
     const answers = holdAnswers(serverContext)
-    await emptyAcceptQueue(serverContext)
+    await emptyAcceptQueue(serverContext, () => isLate)
     const closed = Promise.all([stopListening(server), serverContext.localSocket?.close()])
     answers.release()
     while (connections.transports.size > 0) {
@@ -159,13 +166,13 @@ function holdAnswers(server: ServerContext): { readonly release: () => void } {
  * Resolves when the system's accept queue is empty. Every turn of the event loop accepts at least one waiting
  * connection, so a turn that accepts none means that none is left.
  */
-async function emptyAcceptQueue({ connections }: ServerContext): Promise<void> {
-  const ends = performance.now() + maxAcceptMs
+async function emptyAcceptQueue({ connections }: ServerContext, isLate: () => boolean): Promise<void> {
+  const most = connections.accepted() + maxAccepted
   let before: number
   do {
     before = connections.accepted()
     await turn()
-  } while (connections.accepted() !== before && performance.now() < ends)
+  } while (connections.accepted() !== before && connections.accepted() < most && !isLate())
 }
 
 /**

@@ -530,7 +530,7 @@ describe('T7 what svc requests from a provider', () => {
     )
   })
 
-  test('A13 a provider that does not answer within 5 s is a 503', { timeout: 20_000 }, () =>
+  test('A13 a provider that does not answer within 5 s is a 503', () =>
     simulated(
       () => {},
       async (issuer, requests) => {
@@ -545,8 +545,7 @@ describe('T7 what svc requests from a provider', () => {
           { issuer },
         )
       },
-    ),
-  )
+    ))
 
   test('P5 refused tokens count for the address, which is then answered 429', () =>
     withCorp(async (fixture) => {

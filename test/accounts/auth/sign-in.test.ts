@@ -70,7 +70,7 @@ describe('signing in', () => {
       for (let n = 0; n < 10; n += 1) await attempt('Ann', 'not her password', '192.0.2.2')
       expect(await attempt('Ann', password, '192.0.2.2')).toEqual(refusal)
     })
-  }, 30_000)
+  })
 
   test.each([
     ['both', { UserName: '', Password: '' }, ['UserName', 'Password']],
@@ -247,7 +247,7 @@ describe('signing in', () => {
       expect(JSON.stringify(rows)).not.toMatch(/Secret/)
       expect(JSON.stringify(rows)).not.toContain(SessionId)
     })
-  }, 30_000)
+  })
 
   test('P1 the next sign-in replaces a stored hash that has other parameters, and ends nothing', async () => {
     await withFixture(

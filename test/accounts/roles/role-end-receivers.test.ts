@@ -26,7 +26,7 @@ test('O8 the notice that a role ends soon reaches a receiver that starts a progr
   await part.start?.()
   await part.answers?.()
   const body = join(allowed, 'body')
-  await until(() => logs.length > 0 || (existsSync(body) && readFileSync(body, 'utf8').endsWith('\n')), 5_000, 20)
+  await until(() => logs.length > 0 || (existsSync(body) && readFileSync(body, 'utf8').endsWith('\n')))
   await part.close?.()
   expect(logs).toEqual([])
   expect(readFileSync(body, 'utf8')).toContain('role Deploy of bob ends soon')

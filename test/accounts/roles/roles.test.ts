@@ -297,7 +297,7 @@ describe('the guard', () => {
       expect(states).toEqual([undefined, undefined, undefined])
       expect(signedIn.ServerState).toBeDefined()
     })
-  }, 20_000)
+  })
 
   test('S11 beyond loopback an anonymous caller sees no values of the run, one with a role all of them', async () => {
     await withCore(async (core) => {
@@ -322,7 +322,7 @@ describe('the guard', () => {
       expect(Object.keys(stranger ?? {})).not.toContain('node')
       expect(stranger?.serverState).toBeUndefined()
     })
-  }, 20_000)
+  })
 
   test('P6 without a store nobody can sign in, and health still answers', async () => {
     const { service, runtime } = await openCore({

@@ -5,7 +5,7 @@ import { pathProblem, readDate, select } from '../../../src/core/checks/assert/d
 import { evaluateMeasures, type Measure, measureProblem } from '../../../src/core/checks/assert/measure.ts'
 import { readXml, xmlEnd } from '../../../src/core/checks/assert/xml.ts'
 import { givenUp } from '../../support/hostile/given-up.ts'
-import { processorMs } from '../../support/suite/processor-time.ts'
+import { measureWork } from '../../support/suite/processor-time.ts'
 
 const read = (text: string, type?: string) => readXml(Buffer.from(text), type)
 const problem = async (text: string): Promise<string> => {
@@ -42,7 +42,7 @@ describe('XML from a peer', () => {
 
   test('a billion laughs, an external entity and any other document type are refused unread', async () => {
     const laughs = Array.from({ length: 30 }, (_, n) => `<!ENTITY l${n + 1} "${`&l${n};`.repeat(10)}">`).join('')
-    const before = processorMs()
+    const spent = measureWork()
     for (const text of [
       `<?xml version="1.0"?><!DOCTYPE a [<!ENTITY l0 "ha">${laughs}]><a>&l30;</a>`,
       '<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/passwd">]><a>&x;</a>',
@@ -52,7 +52,7 @@ describe('XML from a peer', () => {
     ]) {
       expect(await problem(text)).toMatch(/^declares a document type/)
     }
-    expect(processorMs() - before).toBeLessThan(1_000)
+    expect(spent()).toBeLessThan(1_000)
     expect(await texts('<a><![CDATA[<!DOCTYPE html>]]><!-- <!DOCTYPE --></a>', '/a')).toEqual(['<!DOCTYPE html>'])
   })
 
@@ -75,12 +75,12 @@ describe('XML from a peer', () => {
       'a = ',
       '<a a="x" ',
     ]) {
-      const start = processorMs()
+      const spent = measureWork()
       await read(`<r>${piece.repeat(mib / piece.length)}`)
       await read(`<r ${piece.repeat(mib / piece.length)}`)
-      expect(processorMs() - start, piece).toBeLessThan(6_000)
+      expect(spent(), piece).toBeLessThan(6_000)
     }
-  }, 60_000)
+  })
 
   test('the byte order mark, the header or the declaration sets the encoding', async () => {
     const bytes = Buffer.concat([
@@ -233,11 +233,11 @@ describe('measures', () => {
 
   test('a pattern that backtracks is abandoned for all of a list at once, and is never ok', () => {
     const hostile = { j: Array.from({ length: 500 }, () => ({ s: `${'a'.repeat(40)}!` })) }
-    const start = processorMs()
+    const spent = measureWork()
     expect(evaluate(hostile, { where: { s: '/^(?=a)(a+)+$/' }, count: { limit: 0 } })[0]).toMatch(
       new RegExp(`^failed .*cannot be evaluated: .* ${givenUp}$`),
     )
-    expect(processorMs() - start).toBeLessThan(3_000)
+    expect(spent()).toBeLessThan(3_000)
     const [alone] = evaluate({ j: hostile.j.slice(0, 1) }, { where: { s: '/^(?=a)(a+)+$/' }, count: { limit: 0 } })
     expect(alone).toMatch(new RegExp(`^failed .*cannot be evaluated: .* ${givenUp}`))
     expect(evaluate({ j: [{ s: 'ab' }, { s: 'b' }] }, { where: { s: '/^a/' }, count: { limit: 0 } })).toEqual([

@@ -1,4 +1,4 @@
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { candidatesOf } from '../../../src/core/checks/discover/identify.ts'
 import { discover } from '../../../src/core/checks/discover/index.ts'
 import { parseListening } from '../../../src/core/checks/discover/ports.ts'
@@ -7,8 +7,9 @@ import tcp from '../../../src/core/checks/kinds/tcp.ts'
 import { begins, portEntry, type Recognition } from '../../../src/core/checks/recognition/index.ts'
 import { proposedFile } from '../../../src/core/config/proposed.ts'
 import { type Behaviour, blackHole, echo, http, peer, speaks } from '../../support/faults/faults.ts'
+import { farMs } from '../../support/suite/until.ts'
 
-const signal = (): AbortSignal => AbortSignal.timeout(25_000)
+const signal = (): AbortSignal => AbortSignal.timeout(farMs)
 const here = (...ports: readonly number[]) => ({ ports: ports.map((port) => ({ host: '127.0.0.1', port })) })
 
 describe('peers of no known kind', () => {
@@ -23,7 +24,7 @@ describe('peers of no known kind', () => {
       new Set([silent.port, parrot.port, rude.port, hostile.port]),
     )
     expect(JSON.stringify(others)).not.toContain('owned')
-    await vi.waitFor(() => expect([silent, parrot, rude, hostile].map((one) => one.open())).toEqual([0, 0, 0, 0]))
+    await expect.poll(() => [silent, parrot, rude, hostile].map((one) => one.open())).toEqual([0, 0, 0, 0])
   })
 
   test('ports of svc itself are omitted', async () => {
@@ -67,9 +68,6 @@ describe('kinds declare how discovery recognizes their servers', () => {
         else socket.destroy()
       })
     }
-  /** A machine that is busy may miss the time within which a server has to answer, so that discovery is repeated. */
-  const eventually = { timeout: 20_000 }
-
   /** A kind with these recognitions and standard ports, as its module exports it. */
   const kindWith = (recognition: readonly Recognition[], ports: Readonly<Record<number, string>> = {}) => ({
     load: () => Promise.resolve({ default: { ...tcp, recognition } }),
@@ -88,7 +86,7 @@ describe('kinds declare how discovery recognizes their servers', () => {
     expect(unaware.proposals).toEqual([])
     const candidates = await candidatesOf({ ...monitors, gopher: kindWith([gopher]) })
     await expect
-      .poll(() => discover(signal(), { ...here(menu.port), candidates }), eventually)
+      .poll(() => discover(signal(), { ...here(menu.port), candidates }))
       .toEqual({
         proposals: [
           {
@@ -109,7 +107,7 @@ describe('kinds declare how discovery recognizes their servers', () => {
     const there = await candidatesOf({ gopher: kindWith([only], { [menu.port]: 'gopher' }) })
     const names = async () =>
       (await discover(signal(), { ...here(menu.port), candidates: there })).proposals.map(({ entry }) => entry.name)
-    await expect.poll(names, eventually).toEqual([`gopher-${menu.port}`])
+    await expect.poll(names).toEqual([`gopher-${menu.port}`])
   })
 
   test('the kind with the standard port is tried first, also where two recognize the same reply', async () => {
@@ -120,7 +118,7 @@ describe('kinds declare how discovery recognizes their servers', () => {
     })
     const names = async () =>
       (await discover(signal(), { ...here(menu.port), candidates })).proposals.map(({ entry }) => entry.name)
-    await expect.poll(names, eventually).toEqual([`veronica-${menu.port}`])
+    await expect.poll(names).toEqual([`veronica-${menu.port}`])
   })
 
   test('PgBouncer and the management API of RabbitMQ (simulated) are recognized where their standard ports are', async () => {
@@ -140,10 +138,10 @@ describe('kinds declare how discovery recognizes their servers', () => {
       return proposals.map(({ entry, deeper }) => `${entry.kind} ${entry.name}, ${deeper?.kind}`).sort()
     }
     await expect
-      .poll(() => proposed({ candidates }), eventually)
+      .poll(() => proposed({ candidates }))
       .toEqual([`http cowboy-${management.port}, rabbitmq`, `tcp pgbouncer-${bouncer.port}, pgbouncer`])
     await expect
-      .poll(() => proposed(), eventually)
+      .poll(() => proposed())
       .toEqual([`http cowboy-${management.port}, undefined`, `tcp postgres-${bouncer.port}, postgres`])
   })
 

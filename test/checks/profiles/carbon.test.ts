@@ -18,7 +18,7 @@ type Mode = 'Basic' | 'Standard' | 'Advanced'
 async function ask(
   server: Peer,
   mode: Mode = 'Advanced',
-  timeoutMs = 10_000,
+  timeoutMs?: number,
   more: Pick<RunTypesOptions, 'date' | 'history'> = {},
 ) {
   const reports = await runType(yaml(server.port), 'XcodeC', mode, { timeoutMs, ...more })

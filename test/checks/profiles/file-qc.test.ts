@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { load, problemsOf, refused } from '../../config/given.ts'
 import { complaints, runType } from '../../support/engine/run-types.ts'
 import { badClip, goodClip, type QcState, qc, soundQc } from '../../support/simulated/qc.ts'
+import { unhurried, wallClock } from '../../support/suite/until.ts'
 
 async function look(change: (state: QcState) => void, more = '', env = { QC_KEY: 'qc-key-123' }) {
   const state = soundQc()
@@ -82,7 +83,7 @@ describe('the profile file-qc', () => {
 })
 
 /** Submits clips to a simulated analyser, and nothing else. */
-async function clips(change: (state: QcState) => void, more = '', env = { QC_KEY: 'qc-key-123' }) {
+async function clips(change: (state: QcState) => void, more = '', env = { QC_KEY: 'qc-key-123' }, now = unhurried) {
   const state = soundQc()
   change(state)
   await using server = await qc(state)
@@ -101,7 +102,7 @@ async function clips(change: (state: QcState) => void, more = '', env = { QC_KEY
       jobEvery: 100ms
       clipTimeout: 5s
 ${more}`
-  const reports = await runType(yaml, 'Qc', 'Advanced', { env })
+  const reports = await runType(yaml, 'Qc', 'Advanced', { env, now })
   return {
     reports,
     requests: server.requestLines(),
@@ -169,8 +170,9 @@ describe('the clips of the profile file-qc', () => {
       (s) => Object.assign(s, { verdict: () => 'perhaps' }),
       [/good clip step: job: .*\$\.verdict is "perhaps" and does not match/, /bad clip step: job: .*"perhaps"/],
     ],
-  ])('a simulated analyser that %s fails with that reason, and keeps no job', async (_, change, messages) => {
-    const { failed, left } = await clips(change, remove)
+  ])('a simulated analyser that %s fails with that reason, and keeps no job', async (what, change, messages) => {
+    const now = what === 'never ends a job' ? wallClock : unhurried
+    const { failed, left } = await clips(change, remove, undefined, now)
     expect(failed).toHaveLength(messages.length)
     for (const [index, message] of messages.entries()) expect(failed[index]).toMatch(message)
     expect(left).toEqual([])

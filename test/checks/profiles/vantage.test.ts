@@ -15,6 +15,7 @@ import {
   replies,
 } from '../../support/faults/faults.ts'
 import { soundVantage, testWorkflow, type VantageState, vantage } from '../../support/simulated/vantage.ts'
+import { unhurried, wallClock } from '../../support/suite/until.ts'
 
 const yaml = (port: number, more = ''): string =>
   `types:\n  XcodeV:\n    - profile: vantage\n      host: 127.0.0.1\n      port: ${port}\n${more}`
@@ -194,11 +195,11 @@ const leave =
   '      allowWrites: true\n      without: [failed jobs, active jobs, services, machines, stores, load, version, online]\n'
 
 describe('the test job of the profile vantage', () => {
-  const submit = async (change: (state: VantageState) => void, more = '') => {
+  const submit = async (change: (state: VantageState) => void, more = '', now = unhurried) => {
     const state = soundVantage()
     change(state)
     await using server = await vantage(state)
-    const reports = await runType(yaml(server.port, jobOf(`${leave}${more}`)), 'XcodeV', 'Advanced')
+    const reports = await runType(yaml(server.port, jobOf(`${leave}${more}`)), 'XcodeV', 'Advanced', { now })
     return { state, reports, requests: server.requestLines(), failed: complaints(reports) }
   }
 
@@ -224,7 +225,7 @@ describe('the test job of the profile vantage', () => {
       ),
     ])
     expect(requests.join()).not.toMatch(/stop|remove|delete|put/i)
-    const never = await submit((state) => Object.assign(state, { looks: 1_000 }), '      testTimeout: 2s\n')
+    const never = await submit((state) => Object.assign(state, { looks: 1_000 }), '      testTimeout: 2s\n', wallClock)
     expect(never.failed).toEqual([
       expect.stringMatching(
         /test job step: job: GET \S+ is not finished, .*; last answer: \$\.Job\.State is "0", expected "5"$/,

@@ -8,6 +8,7 @@ import { resolveHost } from '../../../src/core/base/net/connect.ts'
 import { runInChild } from '../../../src/core/checks/child/index.ts'
 import { limits, runMonitors } from '../../../src/core/checks/engine/index.ts'
 import { loadConfig } from '../../../src/core/config/index.ts'
+import { farMs } from '../suite/until.ts'
 import {
   type ClearTextCase,
   type ClearTextRow,
@@ -71,7 +72,7 @@ async function run(row: ClearTextRow, place: Place, index: number): Promise<Clea
         measureState: () => () => ({}),
         limits: limits(),
       },
-      { mode: 'Advanced', signal: new AbortController().signal, timeoutMs: 8_000 },
+      { mode: 'Advanced', signal: new AbortController().signal, timeoutMs: farMs },
     )
     return {
       row: row.name,

@@ -9,26 +9,33 @@ import {
 import { assemble } from '../../../src/core/checks/plan/index.ts'
 import type { Config } from '../../../src/core/config/index.ts'
 import type { ExecutionMode, ServerType } from '../../../src/core/protocol/index.ts'
+import { farMs, unhurried, wallClock } from '../suite/until.ts'
 import { runInChild } from './cached-child.ts'
 
 export type RunConfigOptions = {
   readonly timeoutMs?: number | undefined
   readonly resolve?: EngineContext['resolve']
+  readonly now?: EngineContext['now']
   readonly date?: EngineContext['date']
   readonly history?: EngineContext['history']
   readonly services?: EngineContext['services']
 }
 
-/** Runs the monitors of a type through the real engine; `host` runs the host block of the type instead. */
+/**
+ * Runs the monitors of a type through the real engine. Without `timeoutMs` deadlines are far away, and the clock is one on
+ * which nothing is slow. `host` runs the host block of the type instead.
+ */
 export async function runConfig(
   config: Config,
   type: ServerType,
   mode: ExecutionMode,
   options: RunConfigOptions & { readonly host?: boolean } = {},
 ): Promise<readonly MonitorReport[]> {
-  const planned = options.host ? await hostOf(config, type) : (config.types[type]?.monitors ?? [])
+  const listed = options.host ? await hostOf(config, type) : (config.types[type]?.monitors ?? [])
+  const isTimed = options.timeoutMs !== undefined
+  const planned = isTimed ? listed : listed.map((one) => ({ ...one, timeoutMs: one.timeoutMs ?? farMs }))
   const context: EngineContext = {
-    now: () => performance.now(),
+    now: options.now ?? (isTimed ? wallClock : unhurried),
     date: options.date ?? (() => new Date()),
     resolve: options.resolve ?? resolveHost,
     inChild: runInChild,
@@ -38,7 +45,7 @@ export async function runConfig(
     services: options.services,
   }
   const signal = new AbortController().signal
-  const run = await runMonitors(planned, context, { mode, signal, timeoutMs: options.timeoutMs })
+  const run = await runMonitors(planned, context, { mode, signal, timeoutMs: options.timeoutMs ?? farMs })
   return run.monitors
 }
 

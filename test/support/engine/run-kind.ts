@@ -9,6 +9,7 @@ import {
   runMonitors,
 } from '../../../src/core/checks/engine/index.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
+import { farMs, unhurried, wallClock } from '../suite/until.ts'
 
 export type RunKindOptions = Partial<Omit<EngineContext, 'measureState'>> & {
   readonly timeoutMs?: number
@@ -31,7 +32,10 @@ export function withDefaults<S extends SettingsSpec>(spec: S, overrides: Partial
   return values as Values<S>
 }
 
-/** Runs one kind through the real engine, against the real machine; `options` replaces parts of it. */
+/**
+ * Runs one kind through the real engine, against the real machine. Without `timeoutMs` the deadline is far away, and,
+ * unless the test gives `latency`, the clock one on which nothing is slow. `options` replaces parts of it.
+ */
 export async function reportKind<S extends SettingsSpec>(
   kind: Kind<S>,
   overrides: Partial<Values<S>>,
@@ -39,7 +43,7 @@ export async function reportKind<S extends SettingsSpec>(
   options: RunKindOptions = {},
 ): Promise<MonitorReport> {
   const context: EngineContext = {
-    now: options.now ?? (() => performance.now()),
+    now: options.now ?? (options.timeoutMs === undefined && !('latency' in overrides) ? unhurried : wallClock),
     date: options.date ?? (() => new Date()),
     resolve: options.resolve ?? resolveHost,
     inChild: options.inChild ?? ((probe) => Promise.reject(new Error(`no child was given for ${probe}`))),
@@ -56,7 +60,7 @@ export async function reportKind<S extends SettingsSpec>(
     depth: 'Basic' as const,
     host: false,
     dependsOn: [],
-    timeoutMs: options.timeoutMs,
+    timeoutMs: options.timeoutMs ?? farMs,
     retries: options.retries ?? 0,
     deployment: false,
   }
@@ -64,6 +68,7 @@ export async function reportKind<S extends SettingsSpec>(
     mode,
     signal: options.signal ?? new AbortController().signal,
     cause: options.calledByPeer ? 'peer' : 'caller',
+    timeoutMs: farMs,
   })
   const [report] = run.monitors
   if (!report) throw new Error('the engine ran nothing')

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
+import { farMs } from '../suite/until.ts'
 
 /** The behaviour of a peer on a connection. */
 export type Behaviour = (socket: Socket) => void
@@ -160,9 +161,10 @@ function resources(): string {
     .join(', ')
 }
 
-/** Resolves with the resources as soon as they are as `wanted`, or after 15 s as they are then. */
+/** Resolves with the resources as soon as they are as `expected`, or after `farMs` as they are then. */
 export async function settled(expected: string): Promise<string> {
-  for (let round = 0; round < 750 && resources() !== expected; round += 1) {
+  const ends = performance.now() + farMs
+  while (performance.now() < ends && resources() !== expected) {
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
   return resources()

@@ -4,6 +4,7 @@ import type { Notice, Receiver, ReceiverContext } from '../../../src/core/watch/
 import { openReceiver } from '../../../src/core/watch/notify/index.ts'
 import { folder, load } from '../../config/given.ts'
 import { files } from '../engine/files.ts'
+import { farMs } from '../suite/until.ts'
 
 /** A failure of `Sql/postgres orders`, with changes. */
 export const notice = (changes: Partial<Notice> = {}, subject: Partial<Notice['subject']> = {}): Notice => ({
@@ -21,7 +22,7 @@ export const notice = (changes: Partial<Notice> = {}, subject: Partial<Notice['s
   ...changes,
 })
 
-export const signal = (): AbortSignal => AbortSignal.timeout(60_000)
+export const signal = (): AbortSignal => AbortSignal.timeout(farMs)
 
 export type Opened = { readonly receiver: Receiver; readonly warnings: readonly string[] }
 

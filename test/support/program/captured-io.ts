@@ -6,7 +6,7 @@ import { OutputScreen } from '../../../src/cli/io/terminal.ts'
 
 const entry = new URL('../../../bin/run.js', import.meta.url).pathname
 
-type Options = {
+export type CapturedOptions = {
   readonly env?: ProcessEnvironment
   /** All that the command can read. A stream need not end. */
   readonly stdin?: string | Buffer | Readable
@@ -28,7 +28,13 @@ export type CapturedIo = {
 }
 
 /** An `Io` without a process: what a command writes is captured, and its exit code stays in `io.exitCode`. */
-export function capturedIo({ env = {}, stdin = '', columns, file = false, clock = {} }: Options = {}): CapturedIo {
+export function capturedIo({
+  env = {},
+  stdin = '',
+  columns,
+  file = false,
+  clock = {},
+}: CapturedOptions = {}): CapturedIo {
   const colour = (): ColourFlag => io.colour
   const stdout = new CapturedOutput(env, columns, colour, file)
   const stderr = new CapturedOutput(env, columns, colour)

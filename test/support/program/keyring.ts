@@ -2,6 +2,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { farMs } from '../suite/until.ts'
 
 const programs = ['dbus-run-session', 'gnome-keyring-daemon', 'secret-tool']
 const absent = programs.filter((name) => spawnSync('sh', ['-c', `command -v ${name}`]).status !== 0)
@@ -55,7 +56,7 @@ export async function keyringSession(home: string, state: keyof typeof starts): 
     env,
     lookup: (service, username) => {
       const args = ['lookup', 'service', service, 'username', username]
-      const { status, stdout } = spawnSync('secret-tool', args, { env, encoding: 'utf8', timeout: 10_000 })
+      const { status, stdout } = spawnSync('secret-tool', args, { env, encoding: 'utf8', timeout: farMs })
       return status === 0 ? stdout : undefined
     },
     close: async () => {

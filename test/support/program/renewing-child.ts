@@ -1,6 +1,7 @@
 import { storedCredential } from '../../../src/cli/credentials/credentials.ts'
 import type { StoredSignIn } from '../../../src/cli/credentials/token-store.ts'
 import { openClient } from '../../../src/core/client/index.ts'
+import { farMs } from '../suite/until.ts'
 
 /**
  * One of many svc processes: at every `go` it makes a call as a fresh process would, with what is stored, and tells how
@@ -20,7 +21,7 @@ process.on('message', () => {
     caller: { kind: 'local', account: 'test' },
     correlationId: 'c',
     signal: new AbortController().signal,
-    timeoutMs: 30_000,
+    timeoutMs: farMs,
   } as const
   client.assignRoles({ UserName: 'bob' }, call).then(
     () => process.send?.({ done: true }),

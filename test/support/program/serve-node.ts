@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { farMs } from '../suite/until.ts'
 import { compiledCode } from './compiled-code.ts'
 import { type Serving, serving } from './serving.ts'
 import { unwatched } from './unwatched.ts'
@@ -77,7 +78,7 @@ export async function startNode({
 export type Answered = { readonly status: number; readonly body: string }
 
 export async function ask(url: string, init: RequestInit = {}): Promise<Answered> {
-  const response = await fetch(url, { ...init, signal: AbortSignal.timeout(20_000) })
+  const response = await fetch(url, { ...init, signal: AbortSignal.timeout(farMs) })
   return { status: response.status, body: await response.text() }
 }
 

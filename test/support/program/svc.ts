@@ -3,7 +3,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { main } from '../../../src/main.ts'
-import { capturedIo } from './captured-io.ts'
+import { farMs } from '../suite/until.ts'
+import { type CapturedOptions, capturedIo } from './captured-io.ts'
 import { compiledCode } from './compiled-code.ts'
 
 /** The built program: from its sources every start would cost ten times as much. */
@@ -24,7 +25,7 @@ export type Home = {
    */
   readonly run: (
     args: readonly string[],
-    more?: More & { readonly columns?: number; readonly file?: boolean },
+    more?: More & Pick<CapturedOptions, 'columns' | 'file' | 'clock'>,
   ) => Promise<Ran>
   /** Runs a shell line on a terminal of its own, and types what `answer` gives for what it shows. */
   readonly terminal: (
@@ -94,7 +95,7 @@ function run(
     const child = spawn(program, args, { env, stdio: ['pipe', 'pipe', 'pipe'] })
     let stdout = ''
     let stderr = ''
-    const timer = setTimeout(() => child.kill('SIGKILL'), 25_000)
+    const timer = setTimeout(() => child.kill('SIGKILL'), farMs)
     child.stdout.on('data', (chunk) => {
       stdout += String(chunk)
     })

@@ -1,6 +1,7 @@
 import { connect } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { daemon } from '../suite/daemon.ts'
+import { farMs } from '../suite/until.ts'
 import { childrenOf, freezeTree, killAll, thawTree } from './process-tree.ts'
 
 export type Daemon = {
@@ -45,8 +46,9 @@ const accepts = (port: number): Promise<boolean> =>
     socket.once('error', () => resolve(false))
   })
 
-/** Resolves with the sessions that are left, as soon as there are none, or after 5 s. */
+/** Resolves with the sessions that are left, as soon as there are none, or after `farMs`. */
 export async function sessionsLeft(daemon: { readonly sessions: () => number }): Promise<number> {
-  for (let round = 0; round < 100 && daemon.sessions() > 0; round += 1) await wait(50)
+  const ends = performance.now() + farMs
+  while (performance.now() < ends && daemon.sessions() > 0) await wait(50)
   return daemon.sessions()
 }

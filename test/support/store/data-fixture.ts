@@ -13,7 +13,7 @@ import { type Actor, type Data, type Grants, openData } from '../../../src/core/
 import { compiledCode } from '../program/compiled-code.ts'
 import { type PostgresServer, startPostgres } from '../servers/postgres.ts'
 import { isQuick } from '../suite/tier.ts'
-import { until } from '../suite/until.ts'
+import { farMs, until } from '../suite/until.ts'
 
 /** Two nodes of a new store, which may take the place of `done`. */
 export async function twoNodes(
@@ -134,6 +134,22 @@ export const backends: readonly Backend[] = [sqlite, onPostgres]
 
 /** SQLite in the quick tier. A file of the slow tier that imports the same tests runs them on PostgreSQL. */
 export const backendsOfTier = (): readonly Backend[] => [isQuick() ? sqlite : onPostgres]
+
+/**
+ * Calls until the store answers. It refuses what takes longer than its own limits, and on a busy machine anything may: for
+ * tests of what it answers.
+ */
+export async function answered<T>(call: () => Promise<T>): Promise<T> {
+  const ends = performance.now() + farMs
+  for (;;) {
+    try {
+      return await call()
+    } catch (error) {
+      const isLate = error instanceof Fault && error.fault === 'Unavailable'
+      if (!isLate || performance.now() > ends) throw error
+    }
+  }
+}
 
 export const nobody: Grants = { roles: [], permissions: [] }
 export const actor = (correlationId: string = randomUUID(), more: Partial<Actor> = {}): Actor => ({

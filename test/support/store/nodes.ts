@@ -18,7 +18,7 @@ import type { IncidentRecord, StatesBatch, StoredState, StoredSubject } from '..
 import { newSubject } from '../../../src/core/watch/states/judge.ts'
 import { Chance } from '../../watch/simulate/chance.ts'
 import type { PostgresServer } from '../servers/postgres.ts'
-import { actor, freshDatabase } from './data-fixture.ts'
+import { actor, answered, freshDatabase } from './data-fixture.ts'
 
 export const subjectOf = (key: string, check = 'round trip', item?: string): StoredSubject => ({
   key,
@@ -113,7 +113,7 @@ export type ClockedStore = {
 /** Functions of the schema public go before those of PostgreSQL, so that `clock_timestamp()` is the one made here. */
 export async function clockedStore(server: PostgresServer): Promise<ClockedStore> {
   const url = await freshDatabase(server)
-  await (await openData({ store: url, create: true })).close()
+  await (await answered(() => openData({ store: url, create: true }))).close()
   const database = new URL(url).pathname.slice(1)
   const admin = await server.client(database)
   await admin.query(`CREATE TABLE public.testclock ("at" TIMESTAMPTZ NOT NULL);
@@ -122,7 +122,7 @@ export async function clockedStore(server: PostgresServer): Promise<ClockedStore
     CREATE FUNCTION public.clock_timestamp() RETURNS TIMESTAMPTZ LANGUAGE sql VOLATILE
       AS 'SELECT "at" FROM public.testclock';
     ALTER DATABASE ${database} SET search_path = public, pg_catalog`)
-  const data = await openData({ store: url, create: false, now: Date.now })
+  const data = await answered(() => openData({ store: url, create: false, now: Date.now }))
   return {
     url,
     data,
@@ -149,12 +149,22 @@ const sortedTaken = (taken: Taken | undefined) =>
 const byNode = <T extends { readonly node: string }>(rows: readonly T[]): readonly T[] =>
   rows.toSorted((one, other) => (one.node < other.node ? -1 : 1))
 
+/** The same, each of whose calls is repeated until the store answers it. */
+export const answeringNodesOf = (data: Data): StoredNodes =>
+  new Proxy(nodesOf(data), {
+    get: (nodes, name) => {
+      const method: unknown = Reflect.get(nodes, name)
+      if (typeof method !== 'function') return method
+      return (...args: unknown[]) => answered(async () => (await Reflect.apply(method, nodes, args)) as unknown)
+    },
+  })
+
 /**
  * Carries out the same random operations on the store and on its model in memory, and expects the same answers. Returns how
  * often each answer came.
  */
 export async function compareWithModel({ data, setClock }: ClockedStore, seed: number, steps: number) {
-  const nodes = nodesOf(data)
+  const nodes = answeringNodesOf(data)
   const table = new NodesTable()
   const chance = new Chance(seed)
   const names = ['alpha', 'beta', 'gamma']

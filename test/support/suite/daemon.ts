@@ -2,7 +2,7 @@ import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { basename } from 'node:path'
 import { descendantsOf, killAll } from '../servers/process-tree.ts'
-import { until } from './until.ts'
+import { farMs, until } from './until.ts'
 
 /** The exit code, or the signal that ended it. */
 export type Ending = number | NodeJS.Signals
@@ -54,7 +54,7 @@ export class NotStarted extends Error {
 /** Starts a server, and waits until it is ready. Throws its log when it ends instead. */
 export async function daemon(
   [program = '', ...args]: readonly string[],
-  { ready, name = basename(program), maxMs = 60_000, end = 'close', unread = false, remove, ...how }: DaemonOptions,
+  { ready, name = basename(program), maxMs = farMs, end = 'close', unread = false, remove, ...how }: DaemonOptions,
 ): Promise<Daemon> {
   const child = spawn(program, args, { stdio: ['ignore', 'ignore', 'pipe'], ...how })
   const { pid } = child

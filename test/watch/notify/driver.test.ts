@@ -232,7 +232,7 @@ describe('notifications to a real HTTP server, with a clock that moves and simul
     })
     expect(fixture.bodies[0]).toContain('uncoordinated')
     rows.isFailing = false
-    await until(() => rows.all().some(({ row }) => row?.last !== undefined), 30_000)
+    await until(() => rows.all().some(({ row }) => row?.last !== undefined))
     expect(fixture.logs).toContain('notifications are stored again')
   })
 

@@ -6,23 +6,21 @@ import { shipped, simulate } from './simulated-nodes.ts'
 /** Of the first ten, those that take least time. The slow tier simulates all, and many more. */
 const seeds = [6, 8, 9, 10]
 
-test('W4 simulated nodes keep all of their rules in 4 scenarios with simulated faults', { timeout: 120_000 }, () => {
+test('W4 simulated nodes keep all of their rules in 4 scenarios with simulated faults', () => {
   const broken = seeds.flatMap((seed) =>
     simulate(shipped, seed).violations.map((violation) => `seed ${seed}: ${violation}`),
   )
   expect(broken).toEqual([])
 })
 
-test('W26 simulated nodes keep all of their rules in 4 scenarios in which they lose routes to single peers', {
-  timeout: 120_000,
-}, () => {
+test('W26 simulated nodes keep all of their rules in 4 scenarios in which they lose routes to single peers', () => {
   const outcomes = seeds.map((seed) => simulate(shipped, seed, false, true))
   expect(outcomes.flatMap(({ violations }, at) => violations.map((one) => `seed ${seeds[at]}: ${one}`))).toEqual([])
   expect(outcomes.every(({ counts }) => (counts.look ?? 0) > 0)).toBe(true)
   expect(outcomes.filter(({ counts }) => (counts.disputed ?? 0) > 0).length).toBeGreaterThan(2)
 })
 
-test('W0 the same seed simulates the same nodes, to the byte', { timeout: 60_000 }, () => {
+test('W0 the same seed simulates the same nodes, to the byte', () => {
   const { lines, digest } = simulate(shipped, 9, true)
   const again = simulate(shipped, 9, true)
   expect(again.lines.join('\n')).toBe(lines.join('\n'))

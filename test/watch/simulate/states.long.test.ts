@@ -6,10 +6,10 @@ import { oneForEachRule } from './planted-folder.ts'
 import { firstSeed, planted, plants } from './planted-states.ts'
 import { simulate } from './simulated-states.ts'
 
-const first = 21
-const seeds = Array.from({ length: 980 }, (_, at) => first + at)
+const first = 11
+const seeds = Array.from({ length: 990 }, (_, at) => first + at)
 
-test('W18 simulated states keep all of their rules in 980 more scenarios of two hours', { timeout: 1_800_000 }, () => {
+test('W18 simulated states keep all of their rules in 990 more scenarios of two hours', { timeout: 1_800_000 }, () => {
   const shipped = { Schedule, States, Ledger, StatesTable }
   const broken = seeds.flatMap((seed) => simulate(shipped, seed).violations.map((one) => `seed ${seed}: ${one}`))
   expect(broken).toEqual([])

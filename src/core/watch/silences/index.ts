@@ -21,7 +21,7 @@ export type {
   HandMade,
   HandSilence,
   Silence,
+  SilenceCause,
   SilenceEnding,
-  SilenceSource,
   StoredSilence,
 } from './types.ts'

@@ -59,11 +59,11 @@ export type StoredSilence = HandMade & {
 }
 
 /** Where a silence comes from. */
-export type SilenceSource = 'hand' | 'clock' | 'ack'
+export type SilenceCause = 'hand' | 'clock' | 'ack'
 
 /** Why notifications about a subject wait. */
 export type Silence = {
-  readonly source: SilenceSource
+  readonly source: SilenceCause
   /** Of an entry that somebody made. */
   readonly id?: string | undefined
   /** Exclusive, in milliseconds since 1970. */

@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Accounts, startAccounts } from '../server/accounts.ts'
-import { suiteWith } from '../support/suite/peer.ts'
+import { peerSuite } from '../support/suite/peer.ts'
+import { farMs } from '../support/suite/until.ts'
 
 /** Where `.ci/clients` installs it. */
 const bin = join(import.meta.dirname, '../../node_modules/.cache/servicestack-cli/node_modules/@servicestack/cli/bin')
@@ -20,7 +21,7 @@ const tools = [
   ['typescriptd-ref', 'dtos.d.ts', 'MakePropertiesOptional: True', 'ExecutionMode?:'],
 ] as const
 
-suiteWith(missing, '@servicestack/cli 1.0.10, unmodified', () => {
+peerSuite(missing, '@servicestack/cli 1.0.10, unmodified', () => {
   let server: Accounts
   let folder = ''
   beforeAll(async () => {
@@ -37,7 +38,7 @@ suiteWith(missing, '@servicestack/cli 1.0.10, unmodified', () => {
       cwd: folder,
       // It otherwise reports its use to its maker.
       env: { SERVICESTACK_TELEMETRY_OPTOUT: '1' },
-      timeout: 60_000,
+      timeout: farMs,
     })
     return stdout.trim()
   }

@@ -1,0 +1,2 @@
+// Those tests with a store on PostgreSQL.
+import './data.test.ts'
