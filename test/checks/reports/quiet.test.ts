@@ -1,18 +1,12 @@
 import { expect, test } from 'vitest'
-import type { MonitorReport, Result, Run } from '../../../src/core/checks/engine/index.ts'
-import { healthCheckResponse, read, runDocument, selectRun, withQuiet } from '../../../src/core/checks/reports/index.ts'
+import type { MonitorReport, Result } from '../../../src/core/checks/engine/index.ts'
+import { healthCheckResponse, read, selectRun, withQuiet } from '../../../src/core/checks/reports/index.ts'
 import type { RunQuiet } from '../../../src/core/protocol/index.ts'
+import { document as documentOf, report as reportOf, run } from './runs.ts'
 
-const report = (name: string, ...results: readonly Result[]): MonitorReport => ({
-  ...{ name, kind: 'tcp', depth: 'Basic', runsOn: 'network', host: false, checks: [], durationMs: 1, attempts: 1 },
-  results,
-})
-const run = (...monitors: readonly MonitorReport[]): Run => ({
-  ...{ id: 'r', mode: 'Basic', startedAt: new Date(1_000), endedAt: new Date(2_000), durationMs: 1, monitors },
-  serverState: { ServerName: 'db1', TotalRamInMb: 64, AvailableRamInMb: 32, UsedCpuPercent: 5 },
-})
+const report = (name: string, ...results: readonly Result[]) => reportOf(name, results)
 const document = (view: 'full' | 'brief', ...monitors: readonly MonitorReport[]) =>
-  runDocument(run(...monitors), { type: 'Sql', correlationId: 'c', flags: {}, view })
+  documentOf(run(...monitors), { view })
 
 const refused: Result = { check: 'connect', status: 'failed', fault: 'refused', message: 'refused' }
 const starved: Result = {
