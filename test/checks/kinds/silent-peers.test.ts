@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { readSettings, type SettingsSpec } from '../../../src/core/base/settings/index.ts'
-import type { AnyKind, Kind } from '../../../src/core/checks/engine/index.ts'
+import type { AnyKind, Kind, Result } from '../../../src/core/checks/engine/index.ts'
 import http from '../../../src/core/checks/kinds/http/index.ts'
 import httpSteps from '../../../src/core/checks/kinds/http-steps/index.ts'
 import { type KindName, monitors } from '../../../src/core/checks/kinds/index.ts'
@@ -8,8 +8,9 @@ import smtp from '../../../src/core/checks/kinds/smtp/index.ts'
 import tls from '../../../src/core/checks/kinds/tls.ts'
 import { kindsWithRows, type SilentRow } from '../../support/engine/kind-rows.ts'
 import { runKind, secret } from '../../support/engine/run-kind.ts'
-import { blackHole, type Peer, peer } from '../../support/faults/faults.ts'
+import { blackHole, peer, refusedPort } from '../../support/faults/faults.ts'
 import { makeCertificates } from '../../support/servers/certs.ts'
+import { hungUp } from '../../support/suite/until.ts'
 
 const host = '127.0.0.1'
 const account = { username: 'monitor', password: secret('wrong-horse-7') }
@@ -67,19 +68,26 @@ test('H21 every kind is in the table of silent peers, or speaks over no TCP conn
   expect([...Object.keys(silent), ...others].toSorted()).toEqual(Object.keys(monitors).toSorted())
 })
 
-describe('H21 a peer that accepts the connection and sends nothing', () => {
-  let hole: Peer
-  beforeAll(async () => {
-    hole = await peer(blackHole)
-  })
-  afterAll(() => hole.close())
+/** What fails in a run of a kind of the table against a port. */
+async function failuresAt(name: string, port: number): Promise<readonly Result[]> {
+  const { mode = 'Basic', settings } = silent[name as KindName] ?? { settings: () => ({}) }
+  const kind = (await monitors[name as KindName].load()).default as AnyKind as Kind<SettingsSpec>
+  // A driver that is loaded during the run takes of its time.
+  await kind.preload?.()
+  const results = await runKind(kind, settings(port) as never, mode, { timeoutMs: 2_000 })
+  return results.filter(({ status }) => status === 'failed')
+}
 
-  test.concurrent.each(Object.entries(silent))('H21 %s says so, with the time', async (name, { mode, settings }) => {
-    const kind = (await monitors[name as KindName].load()).default as AnyKind as Kind<SettingsSpec>
-    // A driver that is loaded during the run takes of its time.
-    await kind.preload?.()
-    const results = await runKind(kind, settings(hole.port) as never, mode ?? 'Basic', { timeoutMs: 2_000 })
-    const failed = results.filter(({ status }) => status === 'failed')
+test.concurrent.each(Object.keys(silent))('%s calls a port without a listener refused', async (name) => {
+  const [first] = await failuresAt(name, await refusedPort())
+  expect(first).toMatchObject({ fault: 'refused', message: expect.stringContaining('refused the connection') })
+})
+
+describe('H21 a peer that accepts the connection and sends nothing', () => {
+  test.concurrent.each(Object.keys(silent))('H21 %s says so, with the time, and leaves no socket', async (name) => {
+    await using hole = await peer(blackHole)
+    const failed = await failuresAt(name, hole.port)
+    await hungUp(hole)
     expect(failed.map(({ fault }) => fault)).toContain('timeout')
     const text = failed.map(({ message }) => message).join('\n')
     expect(text).toMatch(
