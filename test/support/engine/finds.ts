@@ -3,9 +3,9 @@ import type { Result } from '../../../src/core/checks/engine/index.ts'
 import { checked, checksOf } from './run-kind.ts'
 
 /**
- * The result of one check, written as `CHECK STATUS (FAULT): MESSAGE`. All after the check may be left out; `…` in the
- * message stands for any text, and `not checked (REASON)` for a check without a verdict. What such a line cannot express
- * follows it: a text or a pattern of the message, or fields of the result.
+ * The result of one check, written as `CHECK STATUS (FAULT): MESSAGE`. Everything after the check may be left out.
+ * In the message, `…` stands for any text. The status `not checked (REASON)` is that of a check without a verdict.
+ * A text or a pattern of the message, or fields of the result, may follow the line.
  */
 export type Finding = string | readonly [line: string, ...more: readonly (string | RegExp | object)[]]
 
@@ -41,19 +41,24 @@ function compare(result: Result, { fields, more }: ReturnType<typeof parse>): vo
   }
 }
 
-/** Expects each finding among the results of a run, and returns the run. Of several results of a check, the first counts. */
-export async function finds<R extends Run>(run: R | Promise<R>, ...findings: readonly Finding[]): Promise<R> {
+/**
+ * Expects each finding among the results of a run, and resolves with the run. Of several results of a check, the first
+ * counts.
+ */
+export async function expectFindings<R extends Run>(run: R | Promise<R>, ...findings: readonly Finding[]): Promise<R> {
   const ran = await run
   for (const one of findings.map(parse)) compare(checked(resultsOf(ran), one.check), one)
   return ran
 }
 
-/** Expects that these findings are all results of a run, in their order, and returns the run. */
-export async function findsOnly<R extends Run>(run: R | Promise<R>, ...findings: readonly Finding[]): Promise<R> {
-  const ran = await run
-  const results = resultsOf(ran)
+/** As `expectFindings`, for a test that expects nothing else of the run. */
+export const finds = async (run: Run | Promise<Run>, ...findings: readonly Finding[]): Promise<void> =>
+  void (await expectFindings(run, ...findings))
+
+/** Expects that these findings are all results of a run, in their order. */
+export async function findsOnly(run: Run | Promise<Run>, ...findings: readonly Finding[]): Promise<void> {
+  const results = resultsOf(await run)
   const all = findings.map(parse)
   expect(checksOf(results)).toEqual(all.map(({ check }) => check))
   for (const [at, one] of all.entries()) if (results[at]) compare(results[at], one)
-  return ran
 }
