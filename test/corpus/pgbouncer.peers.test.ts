@@ -125,7 +125,7 @@ const rows: readonly Row<Fixture>[] = [
       state: 'unhealthy',
       check: 'query',
       fault: 'timeout',
-      says: /accepted the connection.*, but (its server|the server behind it) does not answer/,
+      says: /accepted the connection as PgBouncer does, but the server behind it does not answer$/,
       never: /does not accept|refused/,
     },
     peers: others('postgres'),
@@ -161,7 +161,12 @@ const rows: readonly Row<Fixture>[] = [
     fault: 'a database that it does not have',
     env,
     monitor: behind('nowhere'),
-    expected: { state: 'unhealthy', check: 'connect', fault: 'data', says: /no such database: nowhere/ },
+    expected: {
+      state: 'unhealthy',
+      check: 'connect',
+      fault: 'data',
+      says: /have this database: no such database: nowhere$/,
+    },
     peers: others('nowhere'),
   },
   {
@@ -249,11 +254,7 @@ const rows: readonly Row<Fixture>[] = [
         fixture.server = await fixture.server.restart()
       }
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'query',
-      says: /^PgBouncer at .* accepted the connection, but/,
-    },
+    expected: { state: 'unhealthy', check: 'query', says: /^PgBouncer at .* accepted the connection, but/ },
     peers: others('postgres', 'impatient'),
   },
 ]

@@ -433,7 +433,7 @@ const rows: readonly Row<Fixture>[] = [
       await until(async () => (await primary.query('SELECT 1 FROM pg_stat_archiver WHERE failed_count > 0')).length)
       return () => archiveAll(primary)
     },
-    expected: { state: 'unhealthy', check: 'archiver', fault: 'data', says: /archiv/ },
+    expected: { state: 'unhealthy', check: 'archiver', fault: 'data', says: /^archiving is failing: \d+ failures?, / },
     peers: ({ primary }) => others(primary, 'archive_ready', '-w', '10', '-c', '100'),
   },
   {
@@ -473,7 +473,12 @@ const rows: readonly Row<Fixture>[] = [
       await wait(50)
       return async () => void (await primary.query("ROLLBACK PREPARED 'order-7'"))
     },
-    expected: { state: 'unhealthy', check: 'prepared transactions', fault: 'threshold', says: /order-7 of postgres/ },
+    expected: {
+      state: 'unhealthy',
+      check: 'prepared transactions',
+      fault: 'threshold',
+      says: /\(order-7 of postgres in /,
+    },
   },
   {
     fault: 'a sequence is near its end',

@@ -39,7 +39,7 @@ const rows: readonly Row<RabbitmqServer>[] = [
     fault: 'the password was changed',
     env,
     monitor: monitor({ password: { env: 'WRONG' } }),
-    expected: { state: 'unhealthy', check: 'sign-in', fault: 'auth', says: /refused/ },
+    expected: { state: 'unhealthy', check: 'sign-in', fault: 'auth', says: /"administrator": Login failed/ },
   },
   {
     fault: 'the account is not a monitoring user',
@@ -49,7 +49,7 @@ const rows: readonly Row<RabbitmqServer>[] = [
       ctl('add_user', 'limited', env.LIMITED)
       return () => void ctl('delete_user', 'limited')
     },
-    expected: { state: 'not checked', check: 'sign-in', says: /monitoring|management|not authorised/i },
+    expected: { state: 'not checked', check: 'sign-in', says: /to read overview: Not management user$/ },
     before: 'warning, exit code 0',
   },
   {
@@ -71,7 +71,7 @@ const rows: readonly Row<RabbitmqServer>[] = [
     fault: 'a configured queue is missing',
     env,
     monitor: monitor({ queues: [{ name: 'missing' }] }),
-    expected: { state: 'unhealthy', check: 'queue', says: /no queue "missing"/ },
+    expected: { state: 'unhealthy', check: 'queue', says: / has no queue "missing" in the vhost "\/"/ },
   },
   {
     fault: 'a queue without a consumer',
@@ -82,7 +82,7 @@ const rows: readonly Row<RabbitmqServer>[] = [
       await reported(api, 'orders')
       return async () => void (await api('DELETE', queue('orders')))
     },
-    expected: { state: 'unhealthy', check: 'consumers', says: /"orders": 0 consumers/ },
+    expected: { state: 'unhealthy', check: 'consumers', says: /"orders": 0 consumers .*: check the workers/ },
   },
   {
     fault: 'a queue with too many messages',
@@ -94,7 +94,7 @@ const rows: readonly Row<RabbitmqServer>[] = [
       await until(async () => ((await api('GET', queue('full'))) as { messages_ready?: number }).messages_ready === 4)
       return async () => void (await api('DELETE', queue('full')))
     },
-    expected: { state: 'unhealthy', check: 'queue', fault: 'threshold', says: /\b4\b/ },
+    expected: { state: 'unhealthy', check: 'queue', fault: 'threshold', says: /ready: 4 \(warn 1, fail 2\)$/ },
   },
   {
     fault: 'a memory alarm blocks publishers',
@@ -110,7 +110,7 @@ const rows: readonly Row<RabbitmqServer>[] = [
         )
       }
     },
-    expected: { state: 'unhealthy', check: 'alarms', says: /memory/ },
+    expected: { state: 'unhealthy', check: 'alarms', says: /^memory alarm on .*: all publishers .* blocked/ },
     peers: ({ port }) => [{ program: 'check_tcp', args: ['-H', '127.0.0.1', '-p', String(port)] }],
   },
   {

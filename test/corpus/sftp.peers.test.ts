@@ -40,20 +40,20 @@ const rows: readonly Row<Servers>[] = [
     fault: 'the account accepts another key only',
     env,
     monitor: monitor({ privateKey: { env: 'STRANGER' } }),
-    expected: { state: 'unhealthy', check: 'sign-in', fault: 'auth', says: /refused/ },
+    expected: { state: 'unhealthy', check: 'sign-in', fault: 'auth', says: /refused .* by publickey$/ },
     peers: ({ open }) => [{ program: 'check_ssh', args: ['-p', String(open.port), '127.0.0.1'] }],
   },
   {
     fault: 'the host key has changed',
     env,
     monitor: monitor({ hostKey: ['SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA'] }),
-    expected: { state: 'unhealthy', check: 'host key', says: /SHA256:/ },
+    expected: { state: 'unhealthy', check: 'host key', fault: 'tls', says: /SHA256:.*not in hostKey/ },
   },
   {
     fault: 'the drop folder is missing',
     env,
     monitor: (servers) => monitor({ folder: join(servers.open.files, 'missing') })(servers),
-    expected: { state: 'unhealthy', check: 'oldest file', says: /does not exist|no such/i },
+    expected: { state: 'unhealthy', check: 'oldest file', fault: 'data', says: /refused opening .*: "No such file/ },
   },
   {
     fault: 'a file waits for two hours',
@@ -104,7 +104,8 @@ const rows: readonly Row<Servers>[] = [
     expected: {
       state: 'unhealthy',
       check: 'banner',
-      says: /MaxStartups|too many/i,
+      fault: 'refused',
+      says: /it sent "Exceeded MaxStartups"/,
       never: /not SSH|not an SSH/,
     },
     before: 'not an SSH server',

@@ -8,7 +8,6 @@ import { testCore, testServer } from '../support/engine/core.ts'
 import { serving } from '../support/program/serving.ts'
 import { svcHome } from '../support/program/svc.ts'
 import { cheapHash } from '../support/suite/cheap-hash.ts'
-import { farMs } from '../support/suite/until.ts'
 
 export const password = 'violet-harbour-42'
 

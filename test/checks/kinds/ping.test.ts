@@ -54,12 +54,9 @@ describe('ping evaluations', () => {
     evaluated(loss, { ip: '192.0.2.1', sent, received, averageMs: 3 })[0]
 
   test('the boundaries of loss and round trip are ok', () => {
-    expect([lossOf(10, 9), lossOf(10, 8), lossOf(10, 5), lossOf(10, 4)].map((one) => one?.status)).toEqual([
-      'ok',
-      'warning',
-      'warning',
-      'failed',
-    ])
+    expect([lossOf(10, 9), lossOf(10, 8), lossOf(10, 5), lossOf(10, 4)].map((one) => one?.status).join(' ')).toBe(
+      'ok warning warning failed',
+    )
     expect(lossOf(5, 0)).toMatchObject({ status: 'failed', fault: 'timeout', measurement: { value: 100 } })
     const timeOf = (averageMs: number) =>
       evaluated(roundTrip, { ip: '192.0.2.1', sent: 1, received: 1, averageMs })[0]?.status

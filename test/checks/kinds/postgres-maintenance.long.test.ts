@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Values } from '../../../src/core/base/settings/index.ts'
 import type { Result } from '../../../src/core/checks/engine/index.ts'
 import postgres from '../../../src/core/checks/kinds/postgres/index.ts'
+import { finds } from '../../support/engine/finds.ts'
 import { checked, runKind, secret } from '../../support/engine/run-kind.ts'
 import { configured, deadRows } from '../../support/faults/postgres-faults.ts'
 import { type PostgresServer, postgresMissing, startPostgres } from '../../support/servers/postgres.ts'
@@ -23,94 +24,34 @@ suiteWith(postgresMissing, 'PostgreSQL: maintenance', () => {
   })
   afterAll(() => server.remove())
 
-  test('PostgreSQL: a session that is idle in a transaction is found, with its process and account', async () => {
-    expect(await one('idle in transaction')).toMatchObject({
-      status: 'ok',
-      message: 'no session is idle in a transaction',
-    })
-    const session = await server.client()
-    await session.query('BEGIN; SELECT 1')
-    try {
-      expect(await one('idle in transaction')).toMatchObject({
-        status: 'ok',
-        measurement: { warn: 300_000, limit: 1_800_000 },
-      })
-      const result = await one('idle in transaction', { idleInTransaction: { limit: 0 } })
-      expect(result).toMatchObject({ status: 'failed', fault: 'threshold' })
-      expect(result.message).toMatch(/^1 session is idle in a transaction, the longest \(pid \d+, user postgres\) for /)
-      expect(await limited('idle in transaction')).toMatchObject({
-        notChecked: 'permission',
-        details: ['GRANT pg_monitor TO "limited"'],
-      })
-    } finally {
-      await session.end()
-    }
-  })
-
-  test('PostgreSQL: WAL files that wait to be archived are counted', async () => {
-    for (let n = 0; n < 3; n += 1) await server.query(`CREATE TABLE wal${n} (); SELECT pg_switch_wal()`)
-    const result = await one('archive backlog', { archiveBacklog: { warn: 2, limit: 100 } })
-    expect(result).toMatchObject({ status: 'warning', message: expect.stringMatching(/^WAL files that wait: [3-9] /) })
-    expect(await one('archive backlog')).toMatchObject({ status: 'ok', measurement: { warn: 10, limit: 100 } })
-    expect(await limited('archive backlog')).toMatchObject({
-      notChecked: 'permission',
-      details: ['GRANT pg_monitor TO "limited"', 'SQLSTATE 42501'],
-    })
-  })
-
   test('PostgreSQL: a large table of dead tuples fails, and a small one does not count', async () => {
-    expect(await one('dead tuples')).toMatchObject({
-      status: 'ok',
-      message: 'no table of this database has more than 10000 rows',
-    })
+    await finds(run(), 'dead tuples ok: no table of this database has more than 10000 rows')
     const fault = await deadRows(server, 'orders', 20_000, 0.3)
-    expect(await one('dead tuples')).toMatchObject({
-      status: 'warning',
-      message: expect.stringMatching(/^most dead tuples, in public\.orders: 30 % /),
-      measurement: { unit: 'percent', warn: 20, limit: 40 },
-    })
-    expect((await one('dead tuples', { largeTables: 30_000 })).status).toBe('ok')
+    await finds(run(), [
+      'dead tuples warning',
+      /^most dead tuples, in public\.orders: 30 % /,
+      { measurement: { unit: 'percent', warn: 20, limit: 40 } },
+    ])
+    await finds(run({ largeTables: 30_000 }), 'dead tuples ok')
     expect(await limited('dead tuples')).toMatchObject({ status: 'warning', measurement: { unit: 'percent' } })
     await fault.end()
   })
 
-  test('PostgreSQL: a table that is due for VACUUM and does not get it is found by the time since the last one', async () => {
-    expect(await one('last vacuum')).toMatchObject({ status: 'ok' })
+  test('PostgreSQL: figures that the server does not count are not checked, and a table after VACUUM is not due', async () => {
     const fault = await deadRows(server, 'visits', 30_000, 0.5)
-    expect(await one('last vacuum')).toMatchObject({ status: 'ok', measurement: { warn: 7 * 86_400_000 } })
-    expect(await one('last vacuum', { lastVacuum: { limit: 0 } })).toMatchObject({
-      fault: 'threshold',
-      message: expect.stringMatching(/^due and not vacuumed for longest, public\.visits: /),
-    })
+    await finds(run(), ['last vacuum ok', { measurement: { warn: 7 * 86_400_000 } }])
     await server.query('VACUUM visits')
-    expect((await one('last vacuum', { lastVacuum: { limit: 0 } })).message).toBe('none of 1 large table is due')
-    const off = await configured(server, { autovacuum: 'off' })
-    expect(await one('last vacuum')).toMatchObject({
-      status: 'warning',
-      message: 'autovacuum is off; none of 1 large table is due',
-    })
-    await off.end()
+    await finds(run({ lastVacuum: { limit: 0 } }), 'last vacuum: none of 1 large table is due')
     const uncounted = await configured(server, { track_counts: 'off' })
-    for (const check of ['dead tuples', 'last vacuum']) {
-      expect(await one(check)).toMatchObject({ notChecked: 'missing' })
-    }
+    await finds(run(), 'dead tuples not checked (missing)', 'last vacuum not checked (missing)')
     await uncounted.end()
     await fault.end()
   })
 
-  test('PostgreSQL: transaction IDs that autovacuum does not freeze are found long before they run out', async () => {
-    expect(await one('freeze age')).toMatchObject({
-      status: 'ok',
-      message: expect.stringMatching(/^oldest (transaction|multixact) ID, in \w+, is at 0/),
-      measurement: { unit: 'percent', warn: 150, limit: 400 },
-    })
-    expect(await one('freeze age', { freezeAge: { limit: -1 } })).toMatchObject({ fault: 'threshold' })
-  })
-
   test('PostgreSQL: a sequence that has nearly used up its values, or those of its column, fails', async () => {
-    expect(await one('sequences')).toMatchObject({ status: 'ok', message: 'none' })
+    await finds(run(), 'sequences ok: none')
     await server.query('CREATE SEQUENCE unlimited; CREATE TABLE fresh (id serial)')
-    expect(await one('sequences')).toMatchObject({ status: 'ok', message: 'none has been used' })
+    await finds(run(), 'sequences ok: none has been used')
     await server.query('CREATE SEQUENCE unused AS int')
     const grant = checked(await run(), 'sequences')
     expect(grant).toMatchObject({
@@ -121,7 +62,7 @@ suiteWith(postgresMissing, 'PostgreSQL: maintenance', () => {
     })
     const granted = (): Promise<unknown> => server.query(String(grant.details?.[0]))
     await granted()
-    expect(await one('sequences')).toMatchObject({ status: 'ok', message: 'none has been used' })
+    await finds(run(), 'sequences ok: none has been used')
     const sequence = async (make: string, name: string, value: string): Promise<Result> => {
       await server.query(make)
       await server.query(`SELECT setval('${name}', ${value})`)
@@ -151,6 +92,6 @@ suiteWith(postgresMissing, 'PostgreSQL: maintenance', () => {
       await sequence('CREATE SEQUENCE countdown INCREMENT -1 MINVALUE 1 MAXVALUE 100 START 100', 'countdown', '96'),
     ).toMatchObject({ message: expect.stringMatching(/^public\.old is at 1600000000/) })
     expect(await sequence('CREATE TABLE used (id serial)', 'used_id_seq', '1')).toMatchObject({ status: 'warning' })
-    expect(await one('sequences', { url: server.url('limited') })).toMatchObject({ notChecked: 'permission' })
+    await finds(run({ url: server.url('limited') }), ['sequences', { notChecked: 'permission' }])
   })
 })

@@ -3,10 +3,9 @@ import type { Values } from '../../../src/core/base/settings/index.ts'
 import type { Result } from '../../../src/core/checks/engine/index.ts'
 import postgres from '../../../src/core/checks/kinds/postgres/index.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
+import { finds } from '../../support/engine/finds.ts'
 import { checked, runKind, secret } from '../../support/engine/run-kind.ts'
-import { peer } from '../../support/faults/faults.ts'
 import { type PostgresServer, postgresMissing, startPostgres } from '../../support/servers/postgres.ts'
-import { postgresAnswering } from '../../support/simulated/simulated-postgres.ts'
 import { suiteWith } from '../../support/suite/peer.ts'
 import { until } from '../../support/suite/until.ts'
 import { word } from './sql/suite.ts'
@@ -20,7 +19,8 @@ suiteWith(postgresMissing, 'PostgreSQL: a primary and its standby', () => {
   let standby: PostgresServer
   beforeAll(async () => {
     const fresh = await startPostgres(['archive_mode=on', 'archive_command=false'])
-    await fresh.query(`CREATE ROLE monitor LOGIN PASSWORD '${word}'; GRANT pg_monitor TO monitor`)
+    await fresh.query(`CREATE ROLE monitor LOGIN PASSWORD '${word}'; GRANT pg_monitor TO monitor;
+      CREATE ROLE limited LOGIN PASSWORD '${word}'`)
     ;({ primary, standby } = await fresh.standby())
     await until(async () => (await primary.query("SELECT 1 FROM pg_stat_replication WHERE state = 'streaming'")).length)
   })
@@ -40,37 +40,17 @@ suiteWith(postgresMissing, 'PostgreSQL: a primary and its standby', () => {
     expect(await at(standby, 'role', { role: 'standby' })).toMatchObject({ status: 'ok' })
     expect(await at(standby, 'role', { role: 'primary' })).toMatchObject({ fault: 'data' })
   })
-  test('PostgreSQL: the primary knows its replicas by name, and counts them', async () => {
-    await until(async () => (await at(primary, 'replication lag', { replicationLag: { limit: 0 } })).status === 'ok')
-    expect((await at(primary, 'replication lag')).message).toContain('reporting-1 lags by')
-    expect(await at(primary, 'replicas', { replicas: 1 })).toMatchObject({ status: 'ok' })
-    expect(await at(primary, 'replicas', { replicas: 2 })).toMatchObject({
-      fault: 'threshold',
-      message: '1 of 2 expected replicas is streaming',
-      details: ['reporting-1: streaming'],
-    })
+  test('PostgreSQL: all checks of a healthy standby are well', async () => {
+    const results = await run({ url: standby.url('monitor'), restarted: {}, allowWrites: true }, 'Advanced')
+    expect(results.filter(({ status }) => status !== 'ok')).toEqual([])
+    const reported = results.map(({ check }) => check)
+    expect(reported).toEqual(expect.arrayContaining(['wal receiver', 'replication lag', 'replication backlog']))
+    for (const onPrimary of ['synchronous standbys', 'commit wait', 'dead tuples', 'subscriptions', 'write'])
+      expect(reported).not.toContain(onPrimary)
   })
-  test('PostgreSQL: a standby that does not replay is behind, as seen from both ends', async () => {
-    await standby.query('SELECT pg_wal_replay_pause()')
-    await primary.query('CREATE TABLE later AS SELECT generate_series(1, 100)')
-    const outcome = await until(async () => {
-      const result = await at(standby, 'replication lag', { replicationLag: { limit: 100 } })
-      return result.fault === 'threshold' && result
-    })
-    expect(outcome).toMatchObject({ fault: 'threshold', message: expect.stringMatching(/; replay is paused$/) })
-    expect(outcome.details).toEqual([expect.stringContaining('pg_wal_replay_resume()')])
-    expect((await at(primary, 'replication lag')).details?.[0]).toMatch(/^reporting-1: streaming, [1-9]/)
-    for (const [which, message] of [
-      [standby, /^received and not replayed: [1-9][\d.]* /],
-      [primary, /^reporting-1 has not replayed [1-9][\d.]* /],
-    ] as const) {
-      expect(await at(which, 'replication backlog')).toMatchObject({ status: 'ok', measurement: { unit: 'bytes' } })
-      expect(await at(which, 'replication backlog', { replicationBacklog: { limit: 0 } })).toMatchObject({
-        fault: 'threshold',
-        message: expect.stringMatching(message),
-      })
-    }
-    await standby.query('SELECT pg_wal_replay_resume()')
+  test('PostgreSQL: figures of the WAL receiver that are hidden from the account are not checked', async () => {
+    const hidden = { notChecked: 'permission', details: ['GRANT pg_monitor TO "limited"'] }
+    await finds(run({ url: standby.url('limited') }, 'Advanced'), ['wal receiver', hidden], ['replication lag', hidden])
   })
   test('PostgreSQL: standbys that commits wait for are counted, and missing ones are reported before anybody notices', async () => {
     const check = 'synchronous standbys'
@@ -96,7 +76,6 @@ suiteWith(postgresMissing, 'PostgreSQL: a primary and its standby', () => {
       await configure({ synchronous_standby_names: 'ANY 1 (*)' }, `${states} = 'quorum'`)
       expect(await at(primary, check)).toMatchObject({ status: 'ok', measurement: { value: 1, limit: 1 } })
 
-      await primary.query(`CREATE ROLE limited LOGIN PASSWORD '${word}'`)
       // Each process of the server reads its settings in its own time. A sender that still has the ones before confirms the
       // commit, and the new priority shows that it has read these.
       const priority = '(SELECT sync_priority FROM pg_stat_replication)'
@@ -134,31 +113,5 @@ suiteWith(postgresMissing, 'PostgreSQL: a primary and its standby', () => {
       await primary.query('ALTER SYSTEM RESET ALL')
       await primary.query('SELECT pg_reload_conf()')
     }
-  })
-  test('PostgreSQL: a server that reports no figures of its standbys (simulated) is not taken for sound', async () => {
-    await using silent = await peer(postgresAnswering('one', 23, '1'))
-    const results = await run({ url: `postgres://monitor@127.0.0.1:${silent.port}/d` }, 'Standard')
-    expect(checked(results, 'query').status).toBe('ok')
-    expect(checked(results, 'synchronous standbys')).toMatchObject({
-      fault: 'protocol',
-      message: expect.stringContaining('the server does not report its synchronous standbys'),
-    })
-  })
-  test('PostgreSQL: an archiver that fails on the primary', async () => {
-    await primary.query('SELECT pg_switch_wal()')
-    await until(async () => (await at(primary, 'archiver')).status === 'failed')
-    const result = await at(primary, 'archiver')
-    expect(result).toMatchObject({ fault: 'data' })
-    expect(result.message).toMatch(
-      /^archiving is failing: \d+ failures?, most recently for [0-9A-F]{24}; never succeeded$/,
-    )
-  })
-  test('PostgreSQL: a standby that has lost its primary fails, although it has replayed everything that it received', async () => {
-    await primary.stop()
-    await until(async () => (await at(standby, 'replication lag')).status === 'failed')
-    expect(await at(standby, 'replication lag')).toMatchObject({
-      fault: 'data',
-      message: expect.stringMatching(/^not connected to its primary \(no WAL receiver\); last replay .* ago$/),
-    })
   })
 })

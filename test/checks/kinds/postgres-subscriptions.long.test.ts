@@ -47,27 +47,6 @@ suiteWith(postgresMissing, 'PostgreSQL: logical subscriptions', () => {
     expect(result.message).toMatch(/^events in postgres: last message from its publisher .* ago/)
     expect(await check({ subscriptions: { limit: -1 } })).toMatchObject({ status: 'failed', fault: 'threshold' })
   })
-  test('PostgreSQL: a disabled subscription is a warning', async () => {
-    await subscriber.query('ALTER SUBSCRIPTION events DISABLE')
-    expect(await check()).toMatchObject({ status: 'warning', message: 'events in postgres is disabled' })
-    await subscriber.query('ALTER SUBSCRIPTION events ENABLE')
-    await until(async () => (await check()).status === 'ok')
-  })
-  test('PostgreSQL: a subscription whose worker fails again and again fails, and one that has recovered does not', async () => {
-    const conflict = await conflictingRow(publisher, subscriber)
-    try {
-      for (let round = 0; round < 5; round += 1) {
-        expect(await check()).toMatchObject({
-          status: 'failed',
-          fault: 'data',
-          message: expect.stringMatching(/events in postgres.*, \d+ errors? since the statistics were reset$/),
-        })
-      }
-    } finally {
-      await conflict.end()
-    }
-    await until(async () => (await check()).status === 'ok')
-  })
   test('PostgreSQL: errors of a subscription that grow from run to run warn once, and fail when they grow again', async () => {
     let at = Date.now()
     let id = 2

@@ -3,7 +3,7 @@ import type { Values } from '../../../src/core/base/settings/index.ts'
 import type { Result } from '../../../src/core/checks/engine/index.ts'
 import postgres from '../../../src/core/checks/kinds/postgres/index.ts'
 import { checked, type RunKindOptions, runKind, secret } from '../../support/engine/run-kind.ts'
-import { configured, fullTablespace, hangingCommits, tablespaceMissing } from '../../support/faults/postgres-faults.ts'
+import { fullTablespace, hangingCommits, tablespaceMissing } from '../../support/faults/postgres-faults.ts'
 import { type PostgresServer, postgresMissing, startPostgres } from '../../support/servers/postgres.ts'
 import { suiteWith } from '../../support/suite/peer.ts'
 import { until } from '../../support/suite/until.ts'
@@ -84,19 +84,6 @@ suiteWith(postgresMissing, 'PostgreSQL: writes', () => {
       await run({ write: { limit: 60_000 } }, { timeoutMs: 1_500 })
       const waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
       await until(async () => (await server.query(waiting)).length === 1)
-    } finally {
-      await fault.end()
-    }
-  })
-  test('PostgreSQL: a server whose transactions only read fails', async () => {
-    const fault = await configured(server, { default_transaction_read_only: 'on' })
-    try {
-      expect(await write()).toMatchObject({
-        status: 'failed',
-        fault: 'data',
-        message: expect.stringMatching(/^the write failed: cannot execute .* in a read-only transaction$/),
-      })
-      expect(checked(await run(), 'role').status).toBe('warning')
     } finally {
       await fault.end()
     }

@@ -1,11 +1,10 @@
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import type { Values } from '../../../src/core/base/settings/index.ts'
 import { databaseTarget, PeerSocket } from '../../../src/core/checks/database/index.ts'
 import type { Result } from '../../../src/core/checks/engine/index.ts'
 import {
+  checksumFailures,
   connections,
   lockWait,
   preparedTransactions,
@@ -262,7 +261,7 @@ sqlSuite(
       ],
     },
   },
-  ({ ask, asking, opened, nothingOpen }) => {
+  ({ ask, opened, nothingOpen }) => {
     test('PostgreSQL: what stands in the environment and in no setting is not used', async () => {
       process.env.PGPASSWORD = word
       process.env.PGSSLMODE = 'require'
@@ -303,24 +302,6 @@ sqlSuite(
       await session.close()
       expect(await query).toBeInstanceOf(Error)
       await until(async () => (await sessions("state = 'active'")).length === 0)
-    })
-
-    test('PostgreSQL: it only reads, and under the name svc-health', async () => {
-      const ask = async (sql: string): Promise<Result | undefined> =>
-        (
-          await runKind(
-            asking(sql, (msLeft) => msLeft),
-            {},
-            'Basic',
-          )
-        )[0]
-      expect(await ask('CREATE TABLE x (y int)')).toMatchObject({
-        fault: 'protocol',
-        message: expect.stringContaining('in a read-only transaction'),
-      })
-      expect(await ask("SELECT current_setting('application_name') AS name")).toMatchObject({
-        message: '[{"name":"svc-health"}]',
-      })
     })
 
     test('PostgreSQL: a view that somebody holds locked is that check only; the others go on', async () => {
@@ -365,32 +346,6 @@ sqlSuite(
       }
     })
 
-    test('PostgreSQL: sessions that are hidden from this account are told, and not taken for healthy', async () => {
-      const other = await server.client()
-      await other.query('BEGIN')
-      const results = await run({ url: server.url('stranger') }, 'Standard')
-      await other.end()
-      expect(checked(results, 'longest transaction')).toMatchObject({
-        status: 'warning',
-        notChecked: 'permission',
-        message: expect.stringMatching(/^not checked: .*hidden from this account/),
-        details: ['GRANT pg_monitor TO "stranger"'],
-      })
-      expect(checked(results, 'connections').measurement?.value).toBeGreaterThan(100 / 17)
-    })
-
-    test('PostgreSQL: a transaction that is open for too long, and who has it', async () => {
-      const other = await server.client()
-      await other.query('BEGIN; SELECT 1')
-      await wait(80)
-      const result = await one('longest transaction', { longestTransaction: { warn: 10, limit: 60 } }, 'Standard')
-      await other.end()
-      expect(result).toMatchObject({ status: 'failed', fault: 'threshold' })
-      expect(result.message).toMatch(
-        /^pid \d+, user postgres, idle in transaction, for [\d.]+ m?s \(warn 10 ms, fail 60 ms\)$/,
-      )
-    })
-
     test('PostgreSQL: a session that waits for a lock for too long', async () => {
       const [holder, waiter] = [await server.client(), await server.client()]
       await holder.query('CREATE TABLE wanted ()')
@@ -425,58 +380,6 @@ sqlSuite(
       expect(await one('role', { role: 'primary' }, 'Standard')).toMatchObject({ fault: 'data' })
       expect(await one('role', {}, 'Standard')).toMatchObject({ status: 'warning' })
       await server.query('ALTER ROLE monitor RESET default_transaction_read_only')
-    })
-
-    test('PostgreSQL: a slot without a consumer, and one that holds back too much', async () => {
-      await server.query("SELECT pg_create_physical_replication_slot('forgotten', true)")
-      try {
-        await wait(20)
-        const result = await one('slots', { inactiveSlots: { warn: 10 } }, 'Advanced')
-        expect(result.status).toBe('warning')
-        expect(result.message).toMatch(/^forgotten has had no consumer for [\d.]+ m?s and retains .* \(warn 10 ms\)$/)
-        await server.query('CREATE TABLE much AS SELECT generate_series(1, 5000) AS x; DROP TABLE much')
-        expect(await one('slots', { slots: { limit: 10_000 } }, 'Advanced')).toMatchObject({ fault: 'threshold' })
-      } finally {
-        await server.query("SELECT pg_drop_replication_slot('forgotten')")
-      }
-    })
-
-    test('PostgreSQL: an archiver that fails', async () => {
-      await server.query("ALTER SYSTEM SET archive_command = 'false'")
-      await server.query('SELECT pg_reload_conf()')
-      // The command line goes before the file: nothing changes there until it is left out.
-      await server.query('SELECT pg_switch_wal()')
-      expect(await one('archiver', {}, 'Advanced')).toMatchObject({ status: 'ok' })
-    })
-
-    test('PostgreSQL: a prepared transaction that is forgotten', async () => {
-      await server.query("BEGIN; CREATE TABLE p (); PREPARE TRANSACTION 'order-7'")
-      await wait(30)
-      const result = await one('prepared transactions', { preparedTransactions: { limit: 20 } }, 'Advanced')
-      await server.query("ROLLBACK PREPARED 'order-7'")
-      expect(result).toMatchObject({ fault: 'threshold' })
-      expect(result.message).toMatch(
-        /^1 transaction is waiting for the second phase, the oldest \(order-7 of postgres in postgres\) for/,
-      )
-    })
-
-    test('PostgreSQL: a page with a wrong checksum', async () => {
-      await server.query('CREATE TABLE page AS SELECT 1 AS x; CHECKPOINT')
-      const [row] = await server.query("SELECT pg_relation_filepath('page') AS path")
-      server = await server.restart()
-      const file = join(server.folder, 'data', String(row?.path))
-      const bytes = readFileSync(file)
-      bytes.fill(0x55, 8_000, 8_100)
-      writeFileSync(file, bytes)
-      await expect(server.query('SELECT * FROM page')).rejects.toThrow(/invalid page/)
-      const outcome = await until(async () => {
-        const result = await one('checksum failures', {}, 'Advanced')
-        return result.status === 'failed' && result
-      })
-      await server.query('DROP TABLE page')
-      await server.query('SELECT pg_stat_reset()')
-      expect(outcome).toMatchObject({ status: 'failed', fault: 'data' })
-      expect(outcome.message).toContain('postgres: 1')
     })
     test('PostgreSQL: dates are read whatever the session shows them like', async () => {
       await server.query(
@@ -555,6 +458,9 @@ describe('postgres: figures against limits', () => {
     const prepared = (oldestMs: number) => status(evaluated(preparedTransactions, { prepared: 1, who: 'x', oldestMs }))
     expect(prepared(1_000)).toBe('ok')
     expect(prepared(30_001)).toBe('failed')
+    const pages = { on: true, isCounted: true }
+    expect(status(evaluated(checksumFailures, { ...pages, failures: [] }))).toBe('ok')
+    expect(evaluated(checksumFailures, { ...pages, failures: ['postgres: 1'] })[0]).toMatchObject({ fault: 'data' })
   })
   test('PostgreSQL: hidden sessions are not checked, but never hide a transaction that is too long', () => {
     const hidden = { user: 'monitor', hidden: 2 }

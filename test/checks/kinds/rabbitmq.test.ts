@@ -8,17 +8,14 @@ import * as ofQueues from '../../../src/core/checks/kinds/rabbitmq/queues.ts'
 import { checked, evaluated, runKind, secret, withDefaults } from '../../support/engine/run-kind.ts'
 import {
   type Behaviour,
-  blackHole,
   cutAfter,
   endless,
   escapeSequences,
   http,
   hugeHeaders,
   peer,
-  refusedPort,
   replies,
   reset,
-  settled,
 } from '../../support/faults/faults.ts'
 import { administrator } from '../../support/servers/rabbitmq.ts'
 import { hungUp } from '../../support/suite/until.ts'
@@ -51,14 +48,6 @@ describe('rabbitmq peers that misbehave', () => {
       return typeof body === 'string' ? body : body(/^GET (\S+)/.exec(text)?.[1] ?? '')
     })
   const json = (value: unknown): string => http(200, JSON.stringify(value))
-
-  test('a refused port and a black hole are distinguished, and no socket is left', async () => {
-    const port = await refusedPort()
-    const refused = await runKind(rabbitmq, withAccount({ url: `http://127.0.0.1:${port}` }))
-    expect(checked(refused, 'management')).toMatchObject({ status: 'failed', fault: 'refused' })
-    expect(checked(await resultsOf(blackHole, 'Basic', 300), 'management')).toMatchObject({ fault: 'timeout' })
-    expect(await settled('')).toBe('')
-  })
   test('another server on that port is reported', async () => {
     const at = async (answer: string): Promise<string> =>
       checked(await resultsOf(replies(answer)), 'management').message

@@ -1,20 +1,18 @@
-import { chmodSync, chownSync, writeFileSync } from 'node:fs'
+import { chmodSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Values } from '../../../src/core/base/settings/index.ts'
 import { limits, type Result } from '../../../src/core/checks/engine/index.ts'
 import redis from '../../../src/core/checks/kinds/redis/index.ts'
+import { finds } from '../../support/engine/finds.ts'
 import { checked, type RunKindOptions, runKind, secret } from '../../support/engine/run-kind.ts'
-import { blackHole, peer, refusedPort, replies, settled } from '../../support/faults/faults.ts'
+import { peer, replies } from '../../support/faults/faults.ts'
 import { proxy } from '../../support/faults/proxy.ts'
-import { silenceOf } from '../../support/faults/silence.ts'
 import { svcHome } from '../../support/program/svc.ts'
 import { type Certificates, makeCertificates, opensslMissing } from '../../support/servers/certs.ts'
 import { type RedisServer, redisMissing, startRedis } from '../../support/servers/redis.ts'
 import { sentinelMissing, startSentinel, startSentinelGroup } from '../../support/servers/sentinel.ts'
-import { asServer } from '../../support/servers/server.ts'
-import { endsByDeadline } from '../../support/suite/deadline.ts'
 import { peerSuite } from '../../support/suite/peer.ts'
 import { until } from '../../support/suite/until.ts'
 
@@ -22,12 +20,10 @@ const word = 'correct-horse-7'
 type Overrides = Partial<Values<typeof redis.settings>>
 type Mode = 'Basic' | 'Standard' | 'Advanced'
 const quiet: Overrides = { restarted: {}, pings: {} }
-const one = async (
-  check: string,
-  overrides: Overrides,
-  mode: Mode = 'Basic',
-  options: RunKindOptions = {},
-): Promise<Result> => checked(await runKind(redis, overrides, mode, options), check)
+const ask = (overrides: Overrides, mode: Mode = 'Basic', options: RunKindOptions = {}) =>
+  runKind(redis, overrides, mode, options)
+const one = async (check: string, ...args: Parameters<typeof ask>): Promise<Result> =>
+  checked(await ask(...args), check)
 
 peerSuite(redisMissing, 'redis', () => {
   let server: RedisServer
@@ -161,40 +157,15 @@ peerSuite(redisMissing, 'redis', () => {
   })
 
   describe('a server that cannot be reached', () => {
-    test('refused: nothing listens', async () => {
-      const url = `redis://127.0.0.1:${await refusedPort()}`
-      expect(await one('connect', { url })).toMatchObject({ status: 'failed', fault: 'refused' })
-    })
-    test('black hole: accepted and never answered ends at the deadline, and leaves no socket', async () => {
-      await using hole = await peer(blackHole)
-      const ping = one('ping', { url: `redis://127.0.0.1:${hole.port}` }, 'Basic', { timeoutMs: 400 })
-      const result = await endsByDeadline(400, ping)
-      expect(result).toMatchObject({ fault: 'timeout', message: silenceOf(`127.0.0.1:${hole.port}`) })
-      await hole.close()
-      expect(await settled('')).toBe('')
-    })
-    test('a frozen server ends at the deadline', async () => {
-      server.freeze()
-      try {
-        expect(await one('ping', { url: server.url }, 'Basic', { timeoutMs: 300 })).toMatchObject({ fault: 'timeout' })
-      } finally {
-        server.thaw()
-      }
-      expect(await server.left()).toEqual([])
-    })
     test('slow: answers that are each 150 ms late exceed the threshold, with the value', async () => {
       await using slow = await proxy(server.port, 150)
       const url = `redis://127.0.0.1:${slow.port}`
       const results = await run({ url, latency: { warn: 50, limit: 120 }, pings: { warn: 50 } }, 'Advanced')
-      expect(checked(results, 'ping')).toMatchObject({
-        status: 'failed',
-        fault: 'threshold',
-        measurement: { limit: 120 },
-      })
+      await finds(results, ['ping failed (threshold)', { measurement: { limit: 120 } }])
       expect(checked(results, 'ping').measurement?.value).toBeGreaterThan(145)
-      expect(checked(results, 'latency')).toMatchObject({ status: 'warning' })
+      await finds(results, 'latency warning')
     })
-    test('a full server reports that, and its rejected connections are counted', async () => {
+    test('a full server reports that', async () => {
       const small = await startRedis({ settings: ['--maxclients', '2'] })
       try {
         const sockets = [connect(small.port, '127.0.0.1'), connect(small.port, '127.0.0.1')]
@@ -204,10 +175,6 @@ peerSuite(redisMissing, 'redis', () => {
         // The refusal is unsolicited; where our PING comes first, the server resets.
         expect(match?.message).toMatch(/has reached its maximum number of clients|instead of answering PING/)
         for (const socket of sockets) socket.destroy()
-        await until(() => small.cli('INFO', 'clients').includes('connected_clients:1'))
-        const rejected = await one('rejected', { url: small.url }, 'Standard')
-        expect(rejected).toMatchObject({ status: 'warning' })
-        expect(rejected.message).toMatch(/connections? of \d+ rejected in the last \d+ (ms|s): \d/)
       } finally {
         await small.remove()
       }
@@ -220,15 +187,13 @@ peerSuite(redisMissing, 'redis', () => {
     beforeAll(async () => {
       locked = await startRedis({ settings: ['--requirepass', word], password: word })
       locked.cli('ACL', 'SETUSER', 'monitor', 'on', `>${word}`, '~svc:probe:*', '+@all')
-      locked.cli('ACL', 'SETUSER', 'stranger', 'on', `>${word}`, '+ping', '-info')
-      locked.cli('ACL', 'SETUSER', 'gone', 'off', `>${word}`)
     })
     afterAll(() => locked.remove())
     const as = (user: string): string => `redis://${user}@127.0.0.1:${locked.port}`
 
     test('the password of the server, and a user of its own, sign in', async () => {
       expect((await runKind(redis, { url: locked.url, ...auth })).map(({ status }) => status)).toEqual(['ok', 'ok'])
-      expect((await one('connect', { url: as('monitor'), ...auth })).message).toMatch(/^signed in to \S+ as monitor in/)
+      await finds(ask({ url: as('monitor'), ...auth }), ['connect', /^signed in to \S+ as monitor in/])
       expect(await locked.left()).toEqual([])
     })
     test('H11 a wrong password stays in the message of svc health, and the command that it offers ends the pause', async () => {
@@ -264,53 +229,17 @@ peerSuite(redisMissing, 'redis', () => {
       expect(JSON.stringify(result)).not.toContain('hunter2')
       const stats = (): string => /cmdstat_auth:calls=(\d+)/.exec(locked.cli('INFO', 'commandstats'))?.[1] ?? ''
       const before = Number(stats())
-      expect((await one('sign-in', invalid, 'Basic', { limits: shared })).message).toMatch(
-        /^refused: wrong password, or /,
-      )
+      await finds(ask(invalid, 'Basic', { limits: shared }), ['sign-in', /^refused: wrong password, or /])
       // redis-cli signs in too, once for each command.
       expect(Number(stats())).toBe(before + 1)
     })
-    test('a disabled user, and a missing password, are auth', async () => {
-      expect(await one('connect', { url: as('gone'), ...auth })).toMatchObject({ fault: 'auth' })
-      const result = await one('ping', { url: locked.url })
-      expect(result).toMatchObject({ status: 'failed', fault: 'auth' })
-      expect(result.message).toContain('requires a sign-in: set password')
-    })
-    test('a password for a server without one is reported: anyone can connect', async () => {
-      const result = await one('connect', { url: server.url, ...auth })
-      expect(result).toMatchObject({ status: 'failed', fault: 'data' })
-      expect(result.message).toContain('has no password although one is configured here')
-    })
-    test('an account with too few permissions is reported with what it lacks, and PING is still ok', async () => {
-      const results = await runKind(redis, { url: as('stranger'), ...auth }, 'Standard')
-      expect(checked(results, 'ping').status).toBe('ok')
-      expect(checked(results, 'info')).toMatchObject({
-        status: 'failed',
-        notChecked: 'permission',
-        details: ['ACL SETUSER stranger +info', expect.stringContaining('NOPERM')],
-      })
-      expect(checked(results, 'info').message).toBe(
-        'not checked: "stranger" lacks a permission for this check, which ACL SETUSER stranger +info grants',
-      )
-    })
-    test('a key that the account may not access is reported', async () => {
-      const result = await one(
-        'queue',
-        { url: as('monitor'), ...auth, queues: [{ key: 'jobs', length: {} }] },
-        'Standard',
-      )
-      expect(result).toMatchObject({
-        status: 'failed',
-        notChecked: 'permission',
-        details: ['ACL SETUSER monitor ~<key>', expect.stringContaining('NOPERM')],
-      })
-      expect(result.message).toContain('"monitor" lacks a permission for this check')
-    })
-    test('an account with access to its own keys only completes the round trip', async () => {
-      expect(await one('round trip', { url: as('monitor'), ...auth, allowWrites: true }, 'Advanced')).toMatchObject({
-        status: 'ok',
-      })
-    })
+    test('a key that the account may not access is reported', () =>
+      finds(ask({ url: as('monitor'), ...auth, queues: [{ key: 'jobs', length: {} }] }, 'Standard'), [
+        'queue not checked (permission): …"monitor" lacks a permission for this check…',
+        { details: ['ACL SETUSER monitor ~<key>', expect.stringContaining('NOPERM')] },
+      ]))
+    test('an account with access to its own keys only completes the round trip', () =>
+      finds(ask({ url: as('monitor'), ...auth, allowWrites: true }, 'Advanced'), 'round trip ok'))
     test('an account with only the privileges that the checks declare is denied nothing', async () => {
       locked.cli('ACL', 'SETUSER', 'limited', 'reset', 'on', `>${word}`)
       const { host, pathname } = new URL(`${as('limited')}/2`)
@@ -340,9 +269,10 @@ peerSuite(redisMissing, 'redis', () => {
     })
     test('a password does not leave this machine without TLS', async () => {
       const resolve = () => Promise.resolve(['192.0.2.1'])
-      const result = await one('connect', { url: 'redis://cache.test', ...auth }, 'Basic', { resolve })
-      expect(result).toMatchObject({ status: 'failed', fault: 'data' })
-      expect(result.message).toContain('the password is not sent to 192.0.2.1:6379 without TLS: use rediss://')
+      await finds(
+        ask({ url: 'redis://cache.test', ...auth }, 'Basic', { resolve }),
+        'connect failed (data): …the password is not sent to 192.0.2.1:6379 without TLS: use rediss://…',
+      )
     })
   })
 
@@ -356,133 +286,12 @@ peerSuite(redisMissing, 'redis', () => {
       const loading = await startRedis({ folder: first.folder, settings: slow, ready: /Loading RDB|RDB age/ })
       try {
         await until(() => loading.cli('PING').includes('LOADING'))
-        const result = await one('ping', { url: loading.url })
-        expect(result).toMatchObject({ status: 'failed', fault: 'data' })
-        expect(result.message).toMatch(/is still loading its data after a start .*; [\d.]+ % loaded, about \d+ s/)
+        await finds(ask({ url: loading.url }), [
+          'ping failed (data)',
+          /is still loading its data after a start .*; [\d.]+ % loaded, about \d+ s/,
+        ])
       } finally {
         await loading.remove()
-      }
-    })
-    test('a server that a script blocks reports that', async () => {
-      server.cli('CONFIG', 'SET', 'busy-reply-threshold', '50')
-      const end = server.cliAside('EVAL', 'while true do end', '0')
-      try {
-        await until(() => server.cli('PING').includes('BUSY'))
-        const result = await one('ping', { url: server.url })
-        expect(result).toMatchObject({ status: 'failed', fault: 'data' })
-        expect(result.message).toContain('is busy with a script')
-      } finally {
-        server.cli('SCRIPT', 'KILL')
-        end()
-      }
-    })
-    test('a memory that is nearly full fails, unless the server is a cache that evicts', async () => {
-      const full = await startRedis({ settings: ['--maxmemory', '2mb', '--enable-debug-command', 'yes'] })
-      try {
-        full.cli('SET', 'large', 'x'.repeat(100_000))
-        full.cli('EVAL', "redis.call('SET', 'x', string.rep('x', 900000))", '0')
-        full.cli(
-          'CONFIG',
-          'SET',
-          'maxmemory',
-          String(Number(/used_memory:(\d+)/.exec(full.cli('INFO', 'memory'))?.[1])),
-        )
-        const result = await one('memory', { url: full.url }, 'Standard')
-        expect(result).toMatchObject({ status: 'failed', fault: 'threshold', measurement: { limit: 95 } })
-        expect(result.message).toMatch(
-          /^[\d.]+ MiB of [\d.]+ MiB used \(noeviction\): 10\d(\.\d)? % \(warn 80 %, fail 95 %\)$/,
-        )
-        const write = await one('round trip', { url: full.url, allowWrites: true }, 'Advanced')
-        expect(write).toMatchObject({ status: 'failed', fault: 'data' })
-        expect(write.message).toContain('accepts no writes: its memory is full')
-        full.cli('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru')
-        expect(await one('memory', { url: full.url }, 'Standard')).toMatchObject({ status: 'ok' })
-      } finally {
-        await full.remove()
-      }
-    })
-    test('a failed save is reported, with what it blocks', async () => {
-      const unsaved = await startRedis({ settings: ['--save', '3600', '1000'] })
-      try {
-        if (asServer.uid !== undefined) chownSync(unsaved.folder, 0, 0)
-        chmodSync(unsaved.folder, 0o555)
-        unsaved.cli('SET', 'a', 'b')
-        unsaved.cli('BGSAVE')
-        await until(() => unsaved.cli('INFO', 'persistence').includes('rdb_last_bgsave_status:err'))
-        const result = await one('persistence', { url: unsaved.url }, 'Standard')
-        expect(result).toMatchObject({ status: 'failed', fault: 'data' })
-        expect(result.message).toContain('the last save to disk failed, 1 change is unsaved')
-        const results = await run({ url: unsaved.url, allowWrites: true }, 'Advanced')
-        // Redis answers PING with that too.
-        expect(results.filter(({ status }) => status === 'failed').map(({ check }) => check)).toEqual([
-          'ping',
-          'persistence',
-          'round trip',
-        ])
-        expect(checked(results, 'round trip').message).toContain('accepts no writes: its last save to disk failed')
-      } finally {
-        chmodSync(unsaved.folder, 0o755)
-        await unsaved.remove()
-      }
-    })
-    test('a primary that refuses writes for lack of healthy replicas fails without writing to it', async () => {
-      const alone = await startRedis({ settings: ['--min-replicas-to-write', '1'] })
-      try {
-        expect(await one('min replicas', { url: alone.url }, 'Standard')).toMatchObject({
-          status: 'failed',
-          fault: 'data',
-          message: '0 healthy replicas (fail below 1): the server refuses writes (min-replicas-to-write)',
-          measurement: { value: 0, limit: 1, bound: 'atLeast' },
-        })
-        const trip = await one('round trip', { url: alone.url, allowWrites: true }, 'Advanced')
-        expect(trip.message).toContain('accepts no writes: it has too few healthy replicas')
-        const replica = await startRedis({ settings: ['--replicaof', '127.0.0.1', String(alone.port)] })
-        await until(() => alone.cli('INFO', 'replication').includes('min_slaves_good_slaves:1'))
-        expect(await one('min replicas', { url: alone.url }, 'Standard')).toMatchObject({ status: 'ok' })
-        alone.cli('CONFIG', 'SET', 'min-replicas-to-write', '2')
-        expect(await one('min replicas', { url: alone.url }, 'Standard')).toMatchObject({ status: 'failed' })
-        alone.cli('ACL', 'SETUSER', 'blind', 'on', `>${word}`, '+ping', '+info')
-        const blind = { url: alone.url.replace('//', '//blind@'), password: secret(word) }
-        expect(await one('min replicas', blind, 'Standard')).toMatchObject({
-          status: 'warning',
-          notChecked: 'permission',
-        })
-        await replica.remove()
-        await until(() => alone.cli('INFO', 'replication').includes('min_slaves_good_slaves:0'))
-        expect(await one('min replicas', blind, 'Standard')).toMatchObject({ status: 'failed', fault: 'data' })
-        alone.cli('CONFIG', 'SET', 'min-replicas-to-write', '0')
-        const names = (await runKind(redis, { url: alone.url }, 'Standard')).map(({ check }) => check)
-        expect(names).not.toContain('min replicas')
-      } finally {
-        await alone.remove()
-      }
-    })
-    test('a cluster without all its slots fails; one with all of them is ok', async () => {
-      const node = await startRedis({ settings: ['--cluster-enabled', 'yes', '--cluster-require-full-coverage', 'no'] })
-      try {
-        const overrides = { url: node.url, allowWrites: true }
-        node.cli('CLUSTER', 'ADDSLOTSRANGE', '0', '16383')
-        await until(() => node.cli('CLUSTER', 'INFO').includes('cluster_state:ok'))
-        const well = await runKind(redis, overrides, 'Advanced')
-        expect(checked(well, 'cluster')).toMatchObject({
-          status: 'ok',
-          message: '1 node, 16384 of 16384 slots assigned',
-        })
-        expect(checked(well, 'round trip')).toMatchObject({ status: 'ok' })
-        node.cli('CLUSTER', 'DELSLOTSRANGE', '8192', '16383')
-        await until(() => node.cli('CLUSTER', 'INFO').includes('cluster_slots_assigned:8192'))
-        expect(checked(await runKind(redis, overrides, 'Advanced'), 'cluster')).toMatchObject({
-          status: 'failed',
-          message: '1 node, 8192 of 16384 slots assigned: the others are served by no node',
-        })
-        node.cli('CONFIG', 'SET', 'cluster-require-full-coverage', 'yes')
-        node.cli('CLUSTER', 'DELSLOTSRANGE', '0', '8191')
-        await until(() => node.cli('CLUSTER', 'INFO').includes('cluster_state:fail'))
-        const broken = await runKind(redis, overrides, 'Advanced')
-        expect(checked(broken, 'cluster')).toMatchObject({ status: 'failed', fault: 'data' })
-        expect(checked(broken, 'round trip').message).toContain('its cluster is down')
-      } finally {
-        await node.remove()
       }
     })
   })
@@ -501,36 +310,16 @@ peerSuite(redisMissing, 'redis', () => {
     test('each has its expected role, and they are connected', async () => {
       const primary = await run({ role: 'primary', replicas: 1 }, 'Advanced')
       expect(primary.filter(({ status }) => status !== 'ok')).toEqual([])
-      expect(checked(primary, 'role').message).toBe('primary with 1 replica')
+      await finds(primary, 'role: primary with 1 replica')
       expect(checked(primary, 'replicas').details).toEqual([`127.0.0.1:${replica.port} is online`])
-      expect(checked(primary, 'replication lag').message).toMatch(/^last heard from replica 127\.0\.0\.1:\d+ /)
-      expect(checked(primary, 'replication offset').status).toBe('ok')
+      await finds(primary, ['replication lag', /^last heard from replica 127\.0\.0\.1:\d+ /], 'replication offset ok')
       const follows = await run({ url: replica.url, role: 'replica', allowWrites: true }, 'Advanced')
       expect(follows.filter(({ status }) => status !== 'ok')).toEqual([])
-      expect(checked(follows, 'replica link').message).toBe(`up, to 127.0.0.1:${server.port}`)
-      expect(checked(follows, 'round trip').message).toBe('skipped: a replica accepts no writes')
-    })
-    test('the wrong role, and too few replicas, fail', async () => {
-      expect(checked(await run({ role: 'replica' }, 'Standard'), 'role')).toMatchObject({
-        status: 'failed',
-        message: 'is a primary with 1 replica, expected a replica: was it promoted?',
-      })
-      const few = checked(await run({ replicas: 2 }, 'Advanced'), 'replicas')
-      expect(few).toMatchObject({ status: 'failed', message: '1 replica is online (fail below 2)' })
-    })
-    test('a replica that has lost its primary fails, and reports why it serves nothing', async () => {
-      replica.cli('CONFIG', 'SET', 'replica-serve-stale-data', 'no')
-      replica.cli('REPLICAOF', '127.0.0.1', String(await refusedPort()))
-      await until(() => replica.cli('INFO', 'replication').includes('master_link_status:down'))
-      const results = await run({ url: replica.url, queues: [{ key: 'jobs', length: {} }] }, 'Standard')
-      const lost = results.filter(({ status }) => status === 'failed')
-      expect(lost.map(({ message }) => message).join(' | ')).toMatch(
-        /is a replica that has lost its primary and serves no requests until it is back/,
+      await finds(
+        follows,
+        `replica link: up, to 127.0.0.1:${server.port}`,
+        'round trip: skipped: a replica accepts no writes',
       )
-      replica.cli('CONFIG', 'SET', 'replica-serve-stale-data', 'yes')
-      const stale = checked(await run({ url: replica.url }, 'Standard'), 'replica link')
-      expect(stale).toMatchObject({ status: 'failed', fault: 'data' })
-      expect(stale.message).toMatch(/^the link to its primary 127\.0\.0\.1:\d+ is down.*: its data is out of date$/)
     })
   })
 })
@@ -561,40 +350,14 @@ peerSuite(redisMissing ?? opensslMissing(), 'redis over TLS', () => {
   test('a valid certificate is ok, and its remaining days are evaluated', async () => {
     const results = await runKind(redis, tls(quiet), 'Advanced')
     expect(results.filter(({ status }) => status !== 'ok')).toEqual([])
-    expect(checked(results, 'connect').message).toMatch(/^connected to \S+ over TLSv1\.3 in/)
-    expect(checked(results, 'certificate').message).toMatch(/in 89\.9 d/)
+    await finds(results, ['connect', /^connected to \S+ over TLSv1\.3 in/], ['certificate', /in 89\.9 d/])
     expect(await server.left()).toEqual([])
   })
-  test('an unknown CA and a wrong name are tls, before a password is sent', async () => {
-    const overrides = { password: secret(word) }
-    expect(await one('connect', tls({ ...overrides, caFile: undefined }))).toMatchObject({
-      status: 'failed',
-      fault: 'tls',
-    })
-    const withServername = await one('connect', tls({ ...overrides, servername: 'elsewhere.test' }))
-    expect(withServername).toMatchObject({ status: 'failed', fault: 'tls' })
-    expect(withServername.message).toContain('the certificate is not for elsewhere.test')
-    expect(server.cli('INFO', 'commandstats')).not.toContain('cmdstat_auth')
-  })
   test('redis:// to a port that requires TLS, and rediss:// to one without, are reported as such', async () => {
-    const plain = await one('ping', { url: server.url.replace('rediss', 'redis') })
-    expect(plain).toMatchObject({ status: 'failed', fault: 'protocol' })
+    await finds(ask({ url: server.url.replace('rediss', 'redis') }), 'ping failed (protocol)')
     await using clear = await peer(replies('-ERR unknown command\r\n'))
     const url = `rediss://127.0.0.1:${clear.port}`
-    expect(await one('connect', tls({ url }))).toMatchObject({
-      fault: 'tls',
-      message: expect.stringContaining('does not speak TLS'),
-    })
-  })
-  test('five days are a warning; an expired certificate is dated', async () => {
-    const five = await start('fiveDays')
-    expect(await one('certificate', tls({ url: five.url }), 'Advanced')).toMatchObject({ status: 'warning' })
-    await five.remove()
-    const expired = await start('expired')
-    const result = await one('connect', tls({ url: expired.url }))
-    expect(result).toMatchObject({ status: 'failed', fault: 'tls' })
-    expect(result.message).toMatch(/expired on \d{4}-/)
-    await expired.remove()
+    await finds(ask(tls({ url })), 'connect (tls): …does not speak TLS…')
   })
   test('a server that requires client certificates is reported as such', async () => {
     const strict = await start('good', '--tls-auth-clients', 'yes')
@@ -628,88 +391,31 @@ peerSuite(redisMissing ?? sentinelMissing, 'redis: a Sentinel', () => {
       'sentinel quorum',
       'sentinel replicas',
     ])
-    expect(checked(results, 'sentinel master')).toMatchObject({
-      subject: 'orders',
-      message: `orders (127.0.0.1:${group.primary.port}) is up, monitored with 1 other Sentinel`,
-    })
-    expect(checked(results, 'sentinel quorum')).toMatchObject({
-      subject: 'orders',
-      message: 'orders: 2 Sentinels can agree on a failover',
-    })
-    expect(checked(results, 'sentinel replicas').message).toBe('orders: 1 of 1 replica can take over')
-  })
-  test('that monitors nothing fails', async () => {
-    const idle = await startSentinel(group.primary, 1)
-    idle.cli('SENTINEL', 'REMOVE', 'orders')
-    expect(checked(await at(idle), 'sentinel master')).toMatchObject({
-      status: 'failed',
-      message: 'this Sentinel monitors no primary',
-    })
-    await idle.remove()
+    await finds(
+      results,
+      [
+        `sentinel master: orders (127.0.0.1:${group.primary.port}) is up, monitored with 1 other Sentinel`,
+        { subject: 'orders' },
+      ],
+      ['sentinel quorum: orders: 2 Sentinels can agree on a failover', { subject: 'orders' }],
+      'sentinel replicas: orders: 1 of 1 replica can take over',
+    )
   })
   test('an account with only the privileges that the checks declare is denied nothing, and without them a Sentinel is not checked', async () => {
     const locked = await startSentinel(group.primary, 1, [`user limited on >${word} -@all +ping`])
     const overrides: Overrides = { url: locked.url.replace('//', '//limited@'), password: secret(word) }
-    expect(checked(await at(locked, overrides), 'info')).toMatchObject({ notChecked: 'permission' })
+    await finds(at(locked, overrides), 'info not checked (permission)')
     for (const { name, privilege = '' } of redis.checks.filter(({ name }) => name.startsWith('sentinel '))) {
       expect(locked.cli(...privilege.replace('<account>', 'limited').split(' ')), name).toBe('OK')
     }
     expect((await at(locked, overrides)).filter(({ notChecked }) => notChecked)).toEqual([])
     await locked.remove()
   })
-  test('that cannot reach enough others fails, because there would be no failover', async () => {
-    const [sentinel, other] = group.sentinels
-    other.freeze()
-    try {
-      const quorum = async (): Promise<Result> => checked(await at(sentinel), 'sentinel quorum')
-      await until(async () => (await quorum()).status === 'failed')
-      expect(await quorum()).toMatchObject({
-        fault: 'data',
-        message: 'orders: too few Sentinels can be reached: no failover is possible',
-        details: [expect.stringMatching(/^NOQUORUM 1 usable/)],
-      })
-      expect(checked(await at(sentinel), 'sentinel master').status).toBe('ok')
-    } finally {
-      other.thaw()
-    }
-    await until(async () => checked(await at(sentinel), 'sentinel quorum').status === 'ok')
-  })
-  test('whose only replica is down fails; too few replicas fail as well', async () => {
-    const [sentinel] = group.sentinels
-    const replicas = async (overrides: Overrides = {}): Promise<Result> =>
-      checked(await at(sentinel, overrides), 'sentinel replicas')
-    expect(await replicas({ replicas: 1 })).toMatchObject({ status: 'ok', measurement: { value: 1, limit: 1 } })
-    expect(await replicas({ replicas: 2 })).toMatchObject({ status: 'failed', fault: 'data' })
-    group.replica.freeze()
-    try {
-      await until(async () => (await replicas()).status === 'failed')
-      expect(await replicas()).toMatchObject({
-        message: 'orders: 0 of 1 replica can take over',
-        details: [`127.0.0.1:${group.replica.port} is down`],
-      })
-    } finally {
-      group.replica.thaw()
-    }
-    await until(async () => (await replicas()).status === 'ok')
-  })
   test('whose primary has no replica warns', async () => {
     const alone = await startRedis()
     const sentinel = await startSentinel(alone, 1)
-    expect(checked(await at(sentinel), 'sentinel replicas')).toMatchObject({
-      status: 'warning',
-      message: 'orders has no replica: no failover is possible',
-    })
+    await finds(at(sentinel), 'sentinel replicas warning: orders has no replica: no failover is possible')
     await sentinel.remove()
     await alone.remove()
-  })
-  test('a primary that is down fails', async () => {
-    group.primary.freeze()
-    try {
-      const [sentinel] = group.sentinels
-      await until(async () => checked(await at(sentinel), 'sentinel master').status === 'failed')
-      expect(checked(await at(sentinel), 'sentinel master')).toMatchObject({ fault: 'data', subject: 'orders' })
-    } finally {
-      group.primary.thaw()
-    }
   })
 })

@@ -13,6 +13,7 @@ import redis from '../../../src/core/checks/kinds/redis/index.ts'
 import * as info from '../../../src/core/checks/kinds/redis/info.ts'
 import { queue } from '../../../src/core/checks/kinds/redis/queues.ts'
 import { RespReader } from '../../../src/core/checks/kinds/redis/resp.ts'
+import { finds } from '../../support/engine/finds.ts'
 import {
   checked,
   evaluated,
@@ -124,6 +125,31 @@ describe('redis peers that misbehave', () => {
     const result = checked(await runKind(redis, { url: `redis://127.0.0.1:${there.port}` }, 'Standard'), 'clients')
     expect(result).toMatchObject(more)
     expect(result.message).toMatch(message)
+  })
+  test.each([
+    ['MISCONF', 'PING', 'ping', 'accepts no writes: its last save to disk failed'],
+    ['MISCONF', 'SET', 'round trip', 'accepts no writes: its last save to disk failed'],
+    ['OOM', 'SET', 'round trip', 'accepts no writes: its memory is full (maxmemory)'],
+    ['NOREPLICAS', 'SET', 'round trip', 'accepts no writes: it has too few healthy replicas (min-replicas-to-write)'],
+    ['CLUSTERDOWN', 'SET', 'round trip', 'serves no requests: its cluster is down'],
+    ['MASTERDOWN', 'TYPE', 'queue', 'is a replica that has lost its primary and serves no requests until it is back'],
+    ['NOAUTH', 'PING', 'ping', 'requires a sign-in: set password (and the user in url)'],
+  ])('the answer %s to %s fails the check %s, in words (simulated)', async (code, command, check, words) => {
+    const info = 'role:master'
+    await using there = await peer((socket) => {
+      socket.on('data', (chunk) => {
+        const request = chunk.toString('latin1')
+        if (request.includes(`\r\n${command}\r\n`)) socket.write(`-${code} as it is\r\n`)
+        else if (request.includes('INFO')) socket.write(`$${info.length}\r\n${info}\r\n`)
+        else socket.write('+PONG\r\n')
+      })
+    })
+    const settings = {
+      url: `redis://127.0.0.1:${there.port}`,
+      allowWrites: true,
+      queues: [{ key: 'jobs', length: {} }],
+    }
+    await finds(runKind(redis, settings, 'Advanced'), [`${check} failed`, words])
   })
   test('a TLS alert names the scheme that is required', async () => {
     const result = await pinged(replies(Buffer.from([0x15, 3, 1, 0, 2, 2, 40])))
@@ -271,18 +297,12 @@ describe('redis evaluation', () => {
     return checked(evaluate(observation, overrides), check).status
   }
   test('values are ok at their boundaries', () => {
-    expect([800, 801, 950, 951].map((used) => status('memory', { used_memory: used }))).toEqual([
-      'ok',
-      'warning',
-      'warning',
-      'failed',
-    ])
-    expect([80, 81, 95, 96].map((n) => status('clients', { connected_clients: n }))).toEqual([
-      'ok',
-      'warning',
-      'warning',
-      'failed',
-    ])
+    expect([800, 801, 950, 951].map((used) => status('memory', { used_memory: used })).join(' ')).toBe(
+      'ok warning warning failed',
+    )
+    expect([80, 81, 95, 96].map((n) => status('clients', { connected_clients: n })).join(' ')).toBe(
+      'ok warning warning failed',
+    )
     expect(status('restarted', {})).toBe('ok')
     expect(status('restarted', { uptime_in_seconds: '59' })).toBe('warning')
     expect(status('blocked', {}, { blocked: { limit: 3 } })).toBe('ok')
@@ -358,6 +378,10 @@ describe('redis evaluation', () => {
       cluster_slots_pfail: '0',
     }
     expect(evaluated(cluster, whole)[0]).toMatchObject({ status: 'ok' })
+    expect(evaluated(cluster, { ...whole, cluster_slots_assigned: '8192' })[0]).toMatchObject({
+      status: 'failed',
+      message: expect.stringMatching(/8192 of 16384 slots assigned: the others are served by no node$/),
+    })
     for (const name of ['cluster_slots_assigned', 'cluster_slots_fail', 'cluster_slots_pfail'])
       expect(evaluated(cluster, { ...whole, [name]: undefined })[0]).toMatchObject({ notChecked: 'missing' })
     expect(evaluated(cluster, 'unknown')[0]).toMatchObject({ status: 'failed', notChecked: 'missing' })

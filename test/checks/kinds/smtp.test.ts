@@ -14,18 +14,7 @@ import {
   secret,
   withDefaults,
 } from '../../support/engine/run-kind.ts'
-import {
-  type Behaviour,
-  blackHole,
-  cutAfter,
-  echo,
-  endless,
-  escapeSequences,
-  peer,
-  refusedPort,
-  settled,
-  speaks,
-} from '../../support/faults/faults.ts'
+import { type Behaviour, cutAfter, echo, endless, escapeSequences, peer, speaks } from '../../support/faults/faults.ts'
 import { proxy } from '../../support/faults/proxy.ts'
 import {
   type Certificates,
@@ -297,12 +286,6 @@ describe('smtp faults', () => {
     if (!bad) throw new Error(JSON.stringify(results))
     return bad
   }
-  test('a refused port, a black hole and a server that falls silent are distinguished; no socket is left', async () => {
-    expect(checked(await at(await refusedPort()), 'banner')).toMatchObject({ status: 'failed', fault: 'refused' })
-    expect(await fault(blackHole, 'Basic', {}, 300)).toMatchObject({ check: 'banner', fault: 'timeout' })
-    expect(await fault(speaks('220 x\r\n'), 'Standard', {}, 300)).toMatchObject({ check: 'hello', fault: 'timeout' })
-    expect(await settled('')).toBe('')
-  })
   test('a banner of several lines is one banner; a slow one exceeds the threshold', async () => {
     await using many = await peer(script({}, '220-mail\r\n220-no spam\r\n220 ready\r\n'))
     expect(checked(await at(many.port), 'banner').message).toContain('sent "220 mail no spam ready"')
@@ -396,11 +379,6 @@ describe('the answer to MAIL FROM', () => {
     const result = await answered('250 ok', { RSET: '502 unknown\r\n' })
     expect(result).toMatchObject({ status: 'warning' })
     expect(result.message).toContain('refused RSET: "502 unknown"')
-  })
-  test('comes for the configured sender', async () => {
-    await using server = await startSmtp({ hideSTARTTLS: true })
-    await at(server.port, { sender: 'monitor@svc.test' }, 'Standard')
-    expect(server.requests).toEqual(['MAIL monitor@svc.test'])
   })
 })
 

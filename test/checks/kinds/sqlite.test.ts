@@ -185,35 +185,6 @@ describe('a file that is not a sound database', () => {
     expect(result?.message).toMatch(/is damaged: its pages are inconsistent$/)
     expect(result?.details?.at(-1)).toBe('next: restore it from a backup')
   })
-  test('SQLite: rows that break their own rules are found by the quick check, one by one', async () => {
-    plain()
-    const database = new DatabaseSync(path)
-    database.exec(`PRAGMA ignore_check_constraints = ON;
-      CREATE TABLE a (x CHECK (x > 0)); INSERT INTO a VALUES (-1);
-      CREATE TABLE b (x CHECK (x > 0)); INSERT INTO b VALUES (-1)`)
-    database.close()
-    expect(checked(await run({}, 'Advanced'), 'quick check')).toMatchObject({
-      fault: 'data',
-      message: 'the database is damaged: CHECK constraint failed in b',
-      details: ['CHECK constraint failed in a', 'next: restore it from a backup'],
-    })
-  })
-  test('SQLite: an unfinished write of a process that died is reported, and reading does not roll it back', async () => {
-    plain()
-    const insert = 'INSERT INTO songs SELECT hex(zeroblob(2000)) FROM n'
-    const kill = await holding(`PRAGMA cache_size = 2; BEGIN IMMEDIATE;
-      WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 300) ${insert}`)
-    await kill()
-    expect(readdirSync(dirname(path))).toEqual(['svc.db', 'svc.db-journal'])
-    expect(bad(await run({}, 'Advanced'))).toMatchObject([
-      {
-        check: 'open',
-        fault: 'data',
-        message: expect.stringContaining('has an unfinished write from a crashed process'),
-      },
-    ])
-    expect(readdirSync(dirname(path))).toEqual(['svc.db', 'svc.db-journal'])
-  })
 })
 
 describe('a database that others use', () => {

@@ -17,6 +17,7 @@ import { openSqlserver } from '../../../src/core/checks/kinds/sqlserver/driver.t
 import sqlserver from '../../../src/core/checks/kinds/sqlserver/index.ts'
 import { dataSpace, logSpace, spaces, tempdb } from '../../../src/core/checks/kinds/sqlserver/space.ts'
 import { files } from '../../support/engine/files.ts'
+import { finds } from '../../support/engine/finds.ts'
 import {
   checked,
   evaluated,
@@ -57,12 +58,10 @@ async function using<T>(options: Partial<TdsOptions>, use: (server: TdsPeer) => 
   await hungUp(server)
   return result
 }
-const one = (
-  check: string,
-  options: Partial<TdsOptions>,
-  mode: Mode = 'Basic',
-  settings: Settings = {},
-): Promise<Result> => using(options, async (server) => checked(await run(server.port, mode, settings), check))
+const look = (options: Partial<TdsOptions>, mode: Mode = 'Basic', settings: Settings = {}) =>
+  using(options, (server) => run(server.port, mode, settings))
+const one = async (check: string, ...args: Parameters<typeof look>): Promise<Result> =>
+  checked(await look(...args), check)
 
 /** The answers to the queries of the suite, and to those below: a part of each query, and the first column. */
 const values: Readonly<Record<string, readonly (string | number | null)[]>> = {
@@ -330,10 +329,11 @@ describe('SQL Server (simulated): what it is asked', () => {
     expect(target('mssql://m@db1:14330')).toMatchObject({ host: 'db1', port: 14_330 })
     expect(target('nonsense')).toEqual({})
   })
-  test('SQL Server (simulated): a server that gives no time is a failure', async () => {
-    const mute = await one('clock', { answer: answers({ 'SYSUTCDATETIME()': { rows: [] } }) }, 'Advanced')
-    expect(mute).toMatchObject({ status: 'failed', message: 'the server returned no time' })
-  })
+  test('SQL Server (simulated): a server that gives no time is a failure', () =>
+    finds(
+      look({ answer: answers({ 'SYSUTCDATETIME()': { rows: [] } }) }, 'Advanced'),
+      'clock failed: the server returned no time',
+    ))
 })
 
 describe('SQL Server (simulated): the sign-in', () => {
@@ -384,17 +384,16 @@ describe('SQL Server (simulated): the sign-in', () => {
 
   test('SQL Server (simulated): a server that sends its clients on gets the password carried nowhere else', async () => {
     await using other = await tdsPeer({ answer: answers() })
-    const result = await one('connect', { route: { host: '127.0.0.1', port: other.port } })
-    expect(result).toMatchObject({ status: 'failed', fault: 'data' })
-    expect(result.message).toContain(`redirects its clients to "127.0.0.1:${other.port}"`)
+    await finds(
+      look({ route: { host: '127.0.0.1', port: other.port } }),
+      `connect failed (data): …redirects its clients to "127.0.0.1:${other.port}"…`,
+    )
     expect(other.connections()).toBe(0)
   })
 
   test('SQL Server (simulated): what comes before the sign-in is bounded: a flood ends at 128 KiB, not at the deadline', async () => {
     await using flood = await peer(endless('', '\x04\x00\x00\x09\x00\x00\x01\x00\x07'.repeat(400)))
-    const result = checked(await run(flood.port), 'connect')
-    expect(result).toMatchObject({ fault: 'protocol' })
-    expect(result.message).toBe('the peer sent more than 128 KiB before the sign-in completed')
+    await finds(run(flood.port), 'connect (protocol): the peer sent more than 128 KiB before the sign-in completed')
   })
 })
 
@@ -433,8 +432,7 @@ describe('a simulated server that answers badly', () => {
       const kinds = [0x81, 0xaa, 0xd1, 0xd2, 0xe3, 0xad, 0xac, 0xa9, 0xa5, 0x79, 0xfd]
       bytes[0] = kinds[round % kinds.length] ?? 0
       await using server = await tdsPeer({ answer: answers({ 'SELECT 1': packets(4, bytes) }) })
-      const result = checked(await run(server.port, 'Basic', {}, { timeoutMs: 400 }), 'query')
-      expect(result.status).toBe('failed')
+      await finds(run(server.port, 'Basic', {}, { timeoutMs: 400 }), 'query failed')
     }
   }, 60_000)
   test('SQL Server (simulated): what the server says is shown without escapes, is cut, and never holds the password', async () => {
@@ -460,8 +458,7 @@ describe('a simulated server that answers badly', () => {
     more[1] = 0
     const flood = Buffer.concat([first, ...Array.from({ length: 3_000 }, () => more)])
     await using server = await tdsPeer({ answer: answers({ 'SELECT 1': flood }) })
-    const result = checked(await run(server.port, 'Basic', {}, { timeoutMs: 4_000 }), 'query')
-    expect(result).toMatchObject({ status: 'failed', message: expect.stringMatching(/more than 8 MiB|did not answer/) })
+    await finds(run(server.port, 'Basic', {}, { timeoutMs: 4_000 }), ['query failed', /more than 8 MiB|did not answer/])
     await hungUp(server)
   })
   test('SQL Server (simulated): one question that fails hides none of the others', async () => {
@@ -469,17 +466,16 @@ describe('a simulated server that answers badly', () => {
     await using({ answer: answers({ 'sys.dm_exec_sessions': broken }) }, async (server) => {
       const results = await run(server.port, 'Standard')
       expect(results.filter(({ status }) => status !== 'ok').map(({ check }) => check)).toEqual(['sessions'])
-      expect(checked(results, 'sessions')).toMatchObject({
-        fault: 'protocol',
-        message: 'the query failed: Divide by zero error encountered.',
-      })
+      await finds(results, 'sessions (protocol): the query failed: Divide by zero error encountered.')
       expect(results).toHaveLength(8)
     })
   })
   test('SQL Server (simulated): a lock that is not released in time is reported', async () => {
     const locked = { error: { number: 1_222, message: 'Lock request time out period exceeded.' } }
-    const result = await one('failed jobs', { answer: answers({ sysjobs: locked }) }, 'Advanced')
-    expect(result).toMatchObject({ fault: 'timeout', message: 'timed out waiting for a lock' })
+    await finds(
+      look({ answer: answers({ sysjobs: locked }) }, 'Advanced'),
+      'failed jobs (timeout): timed out waiting for a lock',
+    )
   })
 })
 
@@ -503,19 +499,20 @@ describe('the round trip of allowWrites with a simulated server', () => {
       expect((await run(server.port, 'Advanced')).map(({ check }) => check)).not.toContain('write')
       const writes = (): readonly string[] => server.batches().filter((sql) => /INSERT|CREATE|DELETE/.test(sql))
       expect(writes()).toEqual([])
-      const results = await run(server.port, 'Advanced', { allowWrites: true })
-      expect(checked(results, 'write')).toMatchObject({ status: 'ok', measurement: { warn: 1_000, limit: 5_000 } })
+      await finds(run(server.port, 'Advanced', { allowWrites: true }), [
+        'write ok',
+        { measurement: { warn: 1_000, limit: 5_000 } },
+      ])
       expect(writes().map((sql) => /CREATE|INSERT|DELETE/.exec(sql)?.[0])).toEqual(['CREATE', 'INSERT', 'DELETE'])
     })
   })
   test('SQL Server (simulated): nothing is written to a table that svc has not created', async () => {
     await using({ answer: answers({ ...over, 'sys.key_constraints': { rows: [{ own: 0 }] } }) }, async (server) => {
       const settings = { allowWrites: true, probeTable: 'orders' }
-      expect(checked(await run(server.port, 'Advanced', settings), 'write')).toMatchObject({
-        status: 'failed',
-        fault: 'data',
-        message: 'svc has not created the table orders, and does not write to it',
-      })
+      await finds(
+        run(server.port, 'Advanced', settings),
+        'write failed (data): svc has not created the table orders, and does not write to it',
+      )
       expect(server.batches().filter((sql) => /INSERT|DELETE/.test(sql))).toEqual([])
     })
   })
@@ -622,11 +619,7 @@ describe('what runs on the simulated server ends with the run', () => {
     const started = performance.now()
     const results = await run(server.port, 'Standard', {}, { timeoutMs: 1_200 })
     expect(performance.now() - started).toBeLessThan(9_000)
-    expect(checked(results, 'blocked')).toMatchObject({
-      fault: 'timeout',
-      message: `127.0.0.1:${server.port} did not answer within 1.2 s`,
-    })
-    expect(checked(results, 'sessions').status).toBe('ok')
+    await finds(results, `blocked (timeout): 127.0.0.1:${server.port} did not answer within 1.2 s`, 'sessions ok')
     expect(server.attentions()).toBe(1)
     expect(server.running()).toBe(0)
     await hungUp(server)
@@ -701,8 +694,7 @@ suiteWith(opensslMissing(), 'TLS with a simulated server', () => {
   test('SQL Server (simulated): a query that hangs is called off by an attention over TLS as well', async () => {
     const answer = answers({ 'sys.dm_exec_requests': 'hang' })
     await using server = await tdsPeer({ answer, tls: certificates.good })
-    const results = await run(server.port, 'Standard', { tls: verify() }, { timeoutMs: 1_200 })
-    expect(checked(results, 'blocked')).toMatchObject({ fault: 'timeout' })
+    await finds(run(server.port, 'Standard', { tls: verify() }, { timeoutMs: 1_200 }), 'blocked (timeout)')
     expect([server.attentions(), server.running()]).toEqual([1, 0])
     await hungUp(server)
   })

@@ -11,11 +11,9 @@ import {
   refusedPort,
   replies,
   reset,
-  settled,
   speaks,
 } from '../../support/faults/faults.ts'
 import { givenUp } from '../../support/hostile/given-up.ts'
-import { endsByDeadline } from '../../support/suite/deadline.ts'
 import { measureWork } from '../../support/suite/processor-time.ts'
 import { farMs } from '../../support/suite/until.ts'
 
@@ -117,17 +115,6 @@ describe('tcp answer', () => {
     const result = await answer(reset, { send: 'x', expect: 'y' })
     expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
     expect(result.message).toMatch(/closed the connection after .*, before it answered/)
-  })
-
-  test('a black hole ends at its deadline and leaves nothing open', async () => {
-    expect(await settled('')).toBe('')
-    await using there = await peer(blackHole)
-    const run = runKind(tcp, { host, port: there.port, expect: 'x' }, 'Basic', { timeoutMs: 300 })
-    const results = await endsByDeadline(300, run)
-    expect(checked(results, 'connect').status).toBe('ok')
-    expect(checked(results, 'answer')).toMatchObject({ status: 'failed', fault: 'timeout' })
-    expect(checked(results, 'answer').message).toMatch(/accepted the connection but sent nothing for [\d.]+ m?s/)
-    expect(await settled('TCPServerWrap 1')).toBe('TCPServerWrap 1')
   })
 
   test('an endless answer is read up to maxAnswer', async () => {

@@ -3,8 +3,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Threshold } from '../../../src/core/base/settings/index.ts'
 import { certificateSetting, evaluateExpiry } from '../../../src/core/checks/engine/index.ts'
 import tls from '../../../src/core/checks/kinds/tls.ts'
+import { finds, findsOnly } from '../../support/engine/finds.ts'
 import { checked, type RunKindOptions, runKind } from '../../support/engine/run-kind.ts'
-import { blackHole, peer, refusedPort, replies, reset, settled, speaks } from '../../support/faults/faults.ts'
+import { blackHole, peer, replies, reset, settled, speaks } from '../../support/faults/faults.ts'
 import {
   type Certificates,
   makeCertificates,
@@ -31,16 +32,8 @@ suiteWith(opensslMissing(), 'tls', () => {
   describe('tls certificates', () => {
     test('a valid chain is ok in each check', async () => {
       const results = await look(made.good)
-      expect(results.map((result) => [result.check, result.status])).toEqual([
-        ['handshake', 'ok'],
-        ['expiry', 'ok'],
-        ['trust', 'ok'],
-        ['host name', 'ok'],
-        ['protocol', 'ok'],
-      ])
-      expect(checked(results, 'expiry').message).toMatch(
-        /certificate "svc.test" expires on \d{4}-\d\d-\d\d \d\d:\d\d UTC, in 89.9 d/,
-      )
+      await findsOnly(results, 'handshake ok', 'expiry ok', 'trust ok', 'host name ok', 'protocol ok')
+      await finds(results, ['expiry', /certificate "svc.test" expires on \d{4}-\d\d-\d\d \d\d:\d\d UTC, in 89.9 d/])
       expect(checked(results, 'expiry').details).toEqual([
         expect.stringContaining('issuer certificate "Svc Test Issuer" expires on'),
       ])
@@ -48,70 +41,58 @@ suiteWith(opensslMissing(), 'tls', () => {
 
     test('Basic only completes the handshake', async () => {
       await using there = await peer(blackHole, { tls: made.expired })
-      const results = await runKind(tls, { host, port: there.port })
-      expect(results.map((result) => [result.check, result.status])).toEqual([['handshake', 'ok']])
+      await findsOnly(runKind(tls, { host, port: there.port }), 'handshake ok')
     })
 
     test('an expired certificate is dated, and its trust is evaluated without its dates', async () => {
       const results = await look(made.expired)
-      expect(checked(results, 'expiry')).toMatchObject({ status: 'failed', fault: 'tls' })
-      expect(checked(results, 'expiry').message).toMatch(/: certificate "svc.test" expired on \d{4}-.* UTC, 2 d ago$/)
+      await finds(results, ['expiry failed (tls)', /: certificate "svc.test" expired on \d{4}-.* UTC, 2 d ago$/])
       expect(checked(results, 'expiry').measurement?.value).toBeLessThan(0)
-      expect(checked(results, 'trust')).toMatchObject({ status: 'ok' })
-      expect(checked(results, 'trust').message).toContain('ignoring dates')
+      await finds(results, 'trust ok: …ignoring dates…')
     })
 
-    test('an expired certificate of an unknown CA fails in trust too', async () => {
-      const results = await look(made.expired, { caFile: undefined })
-      expect(checked(results, 'expiry').status).toBe('failed')
-      expect(checked(results, 'trust')).toMatchObject({ status: 'failed', fault: 'tls' })
-    })
+    test('an expired certificate of an unknown CA fails in trust too', () =>
+      finds(look(made.expired, { caFile: undefined }), 'expiry failed', 'trust failed (tls)'))
 
-    test('an expired intermediate is found behind a valid certificate', async () => {
-      const results = await look(made.expiredIntermediate)
-      expect(checked(results, 'expiry')).toMatchObject({ status: 'failed', fault: 'tls' })
-      expect(checked(results, 'expiry').message).toMatch(/issuer certificate "Svc Old Issuer" expired on .* 7 d ago/)
-    })
+    test('an expired intermediate is found behind a valid certificate', () =>
+      finds(look(made.expiredIntermediate), [
+        'expiry failed (tls)',
+        /issuer certificate "Svc Old Issuer" expired on .* 7 d ago/,
+      ]))
 
-    test('a certificate that is not valid yet reports its first day', async () => {
-      const result = checked(await look(made.notYetValid), 'expiry')
-      expect(result).toMatchObject({ status: 'failed', fault: 'tls' })
-      expect(result.message).toContain('is not valid before')
-    })
+    test('a certificate that is not valid yet reports its first day', () =>
+      finds(look(made.notYetValid), 'expiry failed (tls): …is not valid before…'))
 
     test('five days left warn, two fail', async () => {
-      expect(checked(await look(made.fiveDays), 'expiry')).toMatchObject({
-        status: 'warning',
-        measurement: { unit: 'days' },
-      })
-      const result = checked(await look(made.twoDays), 'expiry')
-      expect(result).toMatchObject({ status: 'failed', fault: 'threshold', measurement: { limit: 3 } })
-      expect(result.message).toMatch(/, in 2\.4 d \(warn below 20 d, fail below 3 d\)$/)
+      await finds(look(made.fiveDays), ['expiry warning', { measurement: { unit: 'days' } }])
+      await finds(look(made.twoDays), [
+        'expiry failed (threshold)',
+        /, in 2\.4 d \(warn below 20 d, fail below 3 d\)$/,
+        { measurement: { limit: 3 } },
+      ])
     })
 
-    test('a wrong host name is reported with the names of the certificate', async () => {
-      const result = checked(await look(made.otherHost), 'host name')
-      expect(result).toMatchObject({ status: 'failed', fault: 'tls' })
-      expect(result.message).toContain('is not for svc.test, but for elsewhere.test')
-    })
+    test('a wrong host name is reported with the names of the certificate', () =>
+      finds(look(made.otherHost), 'host name failed (tls): …is not for svc.test, but for elsewhere.test…'))
 
     test('an address is compared with the addresses of the certificate', async () => {
-      expect(checked(await look(made.good, { servername: undefined }), 'host name').status).toBe('ok')
-      expect(checked(await look(made.otherHost, { servername: undefined }), 'host name').status).toBe('failed')
+      await finds(look(made.good, { servername: undefined }), 'host name ok')
+      await finds(look(made.otherHost, { servername: undefined }), 'host name failed')
     })
 
     test('a self-signed certificate is reported as such, and trusted when caFile contains it', async () => {
-      const result = checked(await look(made.selfSigned), 'trust')
-      expect(result).toMatchObject({ status: 'failed', fault: 'tls', details: ['DEPTH_ZERO_SELF_SIGNED_CERT'] })
-      expect(result.message).toContain('"self.test" is self-signed')
-      expect(checked(await look(made.selfSigned, { caFile: made.selfSignedFile }), 'trust').status).toBe('ok')
+      await finds(look(made.selfSigned), [
+        'trust failed (tls): …"self.test" is self-signed…',
+        { details: ['DEPTH_ZERO_SELF_SIGNED_CERT'] },
+      ])
+      await finds(look(made.selfSigned, { caFile: made.selfSignedFile }), 'trust ok')
     })
 
-    test('a missing intermediate is distinguished from a certificate that is not trusted', async () => {
-      const result = checked(await look(made.withoutIntermediate), 'trust')
-      expect(result).toMatchObject({ status: 'failed', fault: 'tls' })
-      expect(result.message).toContain('issuer "Svc Test Issuer" is unknown here and not sent by the server')
-    })
+    test('a missing intermediate is distinguished from a certificate that is not trusted', () =>
+      finds(
+        look(made.withoutIntermediate),
+        'trust failed (tls): …issuer "Svc Test Issuer" is unknown here and not sent by the server…',
+      ))
 
     test('verify: false leaves the dates and the version', async () => {
       const results = await look(made.selfSigned, { verify: false })
@@ -122,18 +103,18 @@ suiteWith(opensslMissing(), 'tls', () => {
       const before = getCACertificates('default')
       try {
         setDefaultCACertificates([made.ca])
-        expect(checked(await look(made.good, { caFile: made.selfSignedFile }), 'trust').status).toBe('ok')
-        expect(checked(await look(made.good, { caFile: undefined }), 'trust').status).toBe('ok')
-        expect(checked(await look(made.expired, { caFile: made.selfSignedFile }), 'trust').status).toBe('ok')
+        await finds(look(made.good, { caFile: made.selfSignedFile }), 'trust ok')
+        await finds(look(made.good, { caFile: undefined }), 'trust ok')
+        await finds(look(made.expired, { caFile: made.selfSignedFile }), 'trust ok')
       } finally {
         setDefaultCACertificates(before)
       }
-      expect(checked(await look(made.good, { caFile: made.selfSignedFile }), 'trust').status).toBe('failed')
+      await finds(look(made.good, { caFile: made.selfSignedFile }), 'trust failed')
     })
 
     test('a subject with escape sequences never reaches a terminal unescaped', async () => {
       const results = await look(made.hostile)
-      expect(checked(results, 'expiry').message).toContain('evil')
+      await finds(results, 'expiry: …evil…')
       expect(JSON.stringify(results)).not.toMatch(/\\u00(?:0|1|9)|\x1b/)
     })
 
@@ -180,14 +161,7 @@ suiteWith(opensslMissing(), 'tls', () => {
 
     test('H18 the default limits of a certificate for less than 30 days are parts of its lifetime', () => {
       const ofTenDays = (days: number) => expiryOf(10, days, certificateSetting.default)
-      expect([9, 2, 1.999, 0.5, 0.499, 0].map(ofTenDays)).toEqual([
-        'ok',
-        'ok',
-        'warning',
-        'warning',
-        'failed',
-        'failed',
-      ])
+      expect([9, 2, 1.999, 0.5, 0.499, 0].map(ofTenDays).join(' ')).toBe('ok ok warning warning failed failed')
       const ofAnHour = (minutes: number) => expiryOf(1 / 24, minutes / 1_440, certificateSetting.default)
       expect([59, 12, 11.9, 3, 2.9].map(ofAnHour)).toEqual(['ok', 'ok', 'warning', 'warning', 'failed'])
       expect([9, 2.9].map((days) => expiryOf(10, days, { warn: 20, limit: 3 }))).toEqual(['warning', 'failed'])
@@ -195,51 +169,37 @@ suiteWith(opensslMissing(), 'tls', () => {
   })
 
   describe('tls protocol', () => {
-    test('a server that only supports TLS 1.1 is reported as such', async () => {
-      const results = await look({ ...made.good, minVersion: 'TLSv1', maxVersion: 'TLSv1.1' } as ServerCertificate)
-      expect(checked(results, 'protocol')).toMatchObject({ status: 'failed', fault: 'tls' })
-      expect(checked(results, 'protocol').message).toMatch(/highest TLS version TLSv1\.1 \(fail below TLSv1\.2\)$/)
-      expect(checked(results, 'expiry').status).toBe('ok')
-    })
+    test('a server that only supports TLS 1.1 is reported as such', () =>
+      finds(
+        look({ ...made.good, minVersion: 'TLSv1', maxVersion: 'TLSv1.1' } as ServerCertificate),
+        ['protocol failed (tls)', /highest TLS version TLSv1\.1 \(fail below TLSv1\.2\)$/],
+        'expiry ok',
+      ))
 
     test('TLS 1.2 is enough unless 1.3 is required', async () => {
       const server = { ...made.good, maxVersion: 'TLSv1.2' } as ServerCertificate
-      expect(checked(await look(server), 'protocol').status).toBe('ok')
-      expect(checked(await look(server, { minVersion: 'TLSv1.3' }), 'protocol').status).toBe('failed')
+      await finds(look(server), 'protocol ok')
+      await finds(look(server, { minVersion: 'TLSv1.3' }), 'protocol failed')
     })
 
     test('a port without TLS is reported as such', async () => {
       for (const behave of [replies('HTTP/1.1 400 Bad Request\r\n\r\n'), speaks('220 Ready\r\n')]) {
         await using there = await peer(behave)
-        const result = checked(await runKind(tls, { host, port: there.port }), 'handshake')
-        expect(result).toMatchObject({ status: 'failed', fault: 'tls' })
-        expect(result.message).toContain('does not speak TLS on this port')
+        await finds(
+          runKind(tls, { host, port: there.port }),
+          'handshake failed (tls): …does not speak TLS on this port…',
+        )
       }
     })
 
     test('a reset and a hang-up during the handshake are reported', async () => {
       for (const behave of [reset, replies('')]) {
         await using there = await peer(behave)
-        const result = checked(await runKind(tls, { host, port: there.port }), 'handshake')
-        expect(result).toMatchObject({ status: 'failed', fault: 'tls' })
-        expect(result.message).toContain('closed the connection during the TLS handshake')
+        await finds(
+          runKind(tls, { host, port: there.port }),
+          'handshake failed (tls): …closed the connection during the TLS handshake…',
+        )
       }
-    })
-
-    test('a refused port is refused, not a TLS fault', async () => {
-      const result = checked(await runKind(tls, { host, port: await refusedPort() }), 'handshake')
-      expect(result).toMatchObject({ status: 'failed', fault: 'refused' })
-    })
-
-    test('a black hole ends at its deadline and leaves nothing open', async () => {
-      expect(await settled('')).toBe('')
-      await using there = await peer(blackHole)
-      const results = await runKind(tls, { host, port: there.port }, 'Basic', { timeoutMs: 300 })
-      expect(results).toEqual([expect.objectContaining({ check: 'handshake', status: 'failed', fault: 'timeout' })])
-      expect(results[0]?.message).toMatch(
-        new RegExp(`^127.0.0.1:${there.port} accepted the connection but sent nothing for [\\d.]+ m?s$`),
-      )
-      expect(await settled('TCPServerWrap 1')).toBe('TCPServerWrap 1')
     })
 
     test('repeated handshakes leave nothing open', async () => {
@@ -256,10 +216,8 @@ suiteWith(opensslMissing(), 'tls', () => {
       expect(await settled('TCPServerWrap 1')).toBe('TCPServerWrap 1')
     })
 
-    test('a slow handshake warns', async () => {
-      const results = await look(made.good, { latency: { warn: 0.01, limit: 5_000 } })
-      expect(checked(results, 'handshake').status).toBe('warning')
-    })
+    test('a slow handshake warns', () =>
+      finds(look(made.good, { latency: { warn: 0.01, limit: 5_000 } }), 'handshake warning'))
   })
 
   describe('tls addresses', () => {

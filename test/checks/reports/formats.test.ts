@@ -6,6 +6,7 @@ import type { Family } from '../../../src/core/protocol/service/family.ts'
 import { overHttp } from '../../../src/core/server/routes.ts'
 import { prtgSchema } from '../../support/simulated/prtg.ts'
 import { nagiosLine, prometheusSeries, workflowCommand, xmlElements } from './grammar.ts'
+import { monitor } from './many.ts'
 import { render } from './render.ts'
 import {
   broken,
@@ -14,6 +15,7 @@ import {
   healthy,
   hostile,
   measured,
+  measuredWith,
   partlyChecked,
   refused,
   samples,
@@ -27,6 +29,27 @@ const withStatus = (exit: number): Entry => ({
   ExitCode: exit,
   Error: { code: 'X', exitCode: exit, message: 'it failed', hints: [] },
 })
+
+type Prtg = {
+  readonly error?: number
+  readonly text: string
+  readonly result?: readonly { readonly channel: string; readonly value: number }[]
+}
+const prtg = async (entries: readonly Entry[]): Promise<Prtg> =>
+  (JSON.parse(await render('prtg', entries)) as { readonly prtg: Prtg }).prtg
+const seriesOf = async (...entries: readonly Entry[]) => prometheusSeries(await render('prometheus', entries))
+/** The annotations of GitHub, one a line. */
+const annotationsOf = async (...entries: readonly Entry[]) =>
+  (await render('github', entries)).split('\n').filter(Boolean).map(workflowCommand)
+const firstLine = async (name: Parameters<typeof render>[0], ...entries: readonly Entry[]): Promise<string> =>
+  (await render(name, entries)).split('\n')[0] ?? ''
+const rowsOf = async (...entries: readonly Entry[]) =>
+  (await render('ndjson', entries))
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+/** A Failure without monitors. */
+const bare: Entry = { ...failing, Response: { Status: 'Failure', StatusMessage: 'all is lost' } }
 
 describe('nagios', () => {
   test.each([
@@ -67,7 +90,7 @@ describe('nagios', () => {
   test('the status line contains a long message whole, up to its last word', async () => {
     const message = `https://${'orders.'.repeat(40)}example.com/checkout did not answer, last byte after 29 s`
     const entry: Entry = { ...unreachable, Error: { code: 'Unreachable', exitCode: 6, message, hints: [] } }
-    const [line = ''] = (await render('nagios', [entry])).split('\n')
+    const line = await firstLine('nagios', entry)
     expect(message.length).toBeGreaterThan(300)
     expect(line).toBe(`SVC CRITICAL - Mongo: ${message}`)
   })
@@ -88,16 +111,13 @@ describe('nagios', () => {
   )
 
   test('performance data has a label for a value whose server has an empty name', async () => {
-    const run = measured.Run
-    if (!run) throw new Error('the sample has no run')
     const result = { check: '', status: 'ok', measurement: { value: 5, unit: 'count' } } as const
-    const entry = { ...measured, Run: { ...run, monitors: [{ kind: '', status: 'ok', results: [result] } as const] } }
-    const [line = ''] = (await render('nagios', [entry])).split('\n')
+    const line = await firstLine('nagios', measuredWith({ kind: '', status: 'ok', results: [result] }))
     expect(nagiosLine(line).data.at(-1)).toEqual({ label: 'figure', value: 5, unit: '' })
   })
 
   test('performance data contains the counts, the duration and the server', async () => {
-    const [line = ''] = (await render('nagios', [failing])).split('\n')
+    const line = await firstLine('nagios', failing)
     expect(nagiosLine(line).data).toEqual([
       { label: 'failed', value: 1, unit: '' },
       { label: 'not_checked', value: 0, unit: '' },
@@ -109,7 +129,7 @@ describe('nagios', () => {
   })
 
   test('labels differ when one type is checked at two targets', async () => {
-    const [line = ''] = (await render('nagios', [healthy, { ...healthy, Target: "lab's = b|ox" }])).split('\n')
+    const line = await firstLine('nagios', healthy, { ...healthy, Target: "lab's = b|ox" })
     const labels = nagiosLine(line).data.map(({ label }) => label)
     expect(new Set(labels).size).toBe(labels.length)
     expect(labels).toHaveLength(8)
@@ -128,16 +148,6 @@ describe('nagios', () => {
 })
 
 describe('prtg', () => {
-  type Prtg = {
-    readonly prtg: {
-      readonly error?: number
-      readonly text: string
-      readonly result?: readonly { readonly channel: string; readonly value: number }[]
-    }
-  }
-  const prtg = async (entries: readonly Entry[]): Promise<Prtg['prtg']> =>
-    (JSON.parse(await render('prtg', entries)) as Prtg).prtg
-
   test('F5 it implies SuppressErrorCodes, and no other format does', async () => {
     const implied = await Promise.all(
       Object.entries(reports).map(async ([name, { load }]) => [name, 'impliesSuppress' in (await load()).default]),
@@ -224,19 +234,14 @@ describe('prtg', () => {
 })
 
 describe('prometheus', () => {
-  const seriesOf = async (...entries: readonly Entry[]) => prometheusSeries(await render('prometheus', entries))
-
   test.each(Object.keys(samples))('Prometheus would accept the scrape of %s', async (sample) => {
     const series = await seriesOf(...(samples[sample] ?? []))
     expect(series.filter(({ name }) => name === 'svc_type_success')).toHaveLength(samples[sample]?.length ?? 0)
   })
 
   test('labels survive a round trip, backslashes and quotes included', async () => {
-    const [monitor, ...others] = measured.Run?.monitors ?? []
-    if (!measured.Run || !monitor) throw new Error('The sample has no run')
-    const results = [{ check: 'disk D:\\Data', slug: 'disk', subject: 'D:\\Data', status: 'ok' as const }]
-    const entry: Entry = { ...measured, Run: { ...measured.Run, monitors: [{ ...monitor, results }, ...others] } }
-    const series = await seriesOf(entry, hostile)
+    const result = { check: 'disk D:\\Data', slug: 'disk', subject: 'D:\\Data', status: 'ok' } as const
+    const series = await seriesOf(measuredWith(monitor('postgres orders', [result])), hostile)
     expect(series).toContainEqual({
       name: 'svc_check_success',
       labels: { type: 'Sql', monitor: 'postgres orders', check: 'disk', item: 'D:\\Data' },
@@ -279,21 +284,13 @@ describe('prometheus', () => {
   })
 
   test('a monitor that did not run is neither up nor down: skipped after another failure, or not checked before the end', async () => {
-    const [monitor] = measured.Run?.monitors ?? []
-    if (!measured.Run || !monitor) throw new Error('The sample has no run')
-    const notRun = (
-      name: string,
-      more: { readonly fault: string; readonly cause?: string; readonly notChecked?: string },
-    ) => ({
-      ...monitor,
-      name,
-      results: [{ check: 'not run', slug: 'not_run', status: 'failed' as const, message: 'not run', ...more }],
-    })
-    const monitors = [
-      notRun('http shop', { fault: 'dependency', cause: 'postgres orders' }),
-      notRun('tcp queue', { fault: 'timeout', notChecked: 'starved' }),
-    ]
-    const series = await seriesOf({ ...measured, Run: { ...measured.Run, monitors } })
+    const notRun = { check: 'not run', slug: 'not_run', status: 'failed', message: 'not run' } as const
+    const series = await seriesOf(
+      measuredWith(
+        monitor('http shop', [{ ...notRun, fault: 'dependency', cause: 'postgres orders' }]),
+        monitor('tcp queue', [{ ...notRun, fault: 'timeout', notChecked: 'starved' }]),
+      ),
+    )
     const states = series.filter(({ name }) => /^svc_check_(?!items)/.test(name))
     expect(states).toEqual([
       {
@@ -310,14 +307,12 @@ describe('prometheus', () => {
   })
 
   test('a check exports 50 items, failed ones first, and counts the others', async () => {
-    const [monitor] = measured.Run?.monitors ?? []
-    if (!measured.Run || !monitor) throw new Error('The sample has no run')
     const results = Array.from({ length: 60 }, (_, at) => ({
       check: 'queue',
       subject: `q${at}`,
       status: at === 59 ? ('failed' as const) : ('ok' as const),
     }))
-    const series = await seriesOf({ ...measured, Run: { ...measured.Run, monitors: [{ ...monitor, results }] } })
+    const series = await seriesOf(measuredWith(monitor('postgres orders', results)))
     const exported = series.filter(({ name }) => name === 'svc_check_success')
     expect(exported).toHaveLength(50)
     expect(exported.find(({ value }) => value === 0)?.labels['item']).toBe('q59')
@@ -358,7 +353,6 @@ describe('junit', () => {
   })
 
   test('an unhealthy answer without monitors is a failure, not an empty report of success', async () => {
-    const bare: Entry = { ...failing, Response: { Status: 'Failure', StatusMessage: 'all is lost' } }
     const elements = xmlElements(await render('junit', [bare]))
     expect(elements.find(({ name }) => name === 'failure')?.attributes['message']).toBe('all is lost')
   })
@@ -419,8 +413,7 @@ describe('junit', () => {
 
 describe('github', () => {
   test.each(Object.keys(samples))('each line of %s is one annotation of svc', async (sample) => {
-    const lines = (await render('github', samples[sample] ?? [])).split('\n').filter(Boolean)
-    const commands = lines.map(workflowCommand)
+    const commands = await annotationsOf(...(samples[sample] ?? []))
     expect(commands.map((command) => command?.command ?? 'none')).toEqual(
       commands.map(() => expect.stringMatching(/^(error|warning|notice)$/)),
     )
@@ -428,8 +421,7 @@ describe('github', () => {
   })
 
   test('a hostile message arrives as text', async () => {
-    const [, line = ''] = (await render('github', [hostile])).split('\n')
-    const command = workflowCommand(line)
+    const [, command] = await annotationsOf(hostile)
     expect(command?.properties).toEqual({
       title: `App =cmd|' /C calc'!A0 "q" <b>&amp; a:b,c -1+1gnp.exe\ufffd`,
     })
@@ -437,8 +429,7 @@ describe('github', () => {
   })
 
   test('the verdict is an error and comes first, then root causes; checks that were skipped because of them are a notice', async () => {
-    const lines = (await render('github', [broken])).split('\n').filter(Boolean)
-    const annotations = lines.map(workflowCommand).map((command) => [command?.command, command?.properties['title']])
+    const annotations = (await annotationsOf(broken)).map((one) => [one?.command, one?.properties['title']])
     expect(annotations).toEqual([
       ['error', 'Ftp health'],
       ['error', 'Ftp tcp 10.1.2.3:5432 connect'],
@@ -450,10 +441,8 @@ describe('github', () => {
   })
 
   test('the verdict has the command of its state, and that of a failure where warnings fail the step', async () => {
-    const verdictOf = async (entry: Entry) => {
-      const lines = (await render('github', [entry])).split('\n').filter(Boolean).map(workflowCommand)
-      return lines.find((command) => command?.properties['title'] === `${entry.ServerType} health`)?.command
-    }
+    const verdictOf = async (entry: Entry) =>
+      (await annotationsOf(entry)).find((one) => one?.properties['title'] === `${entry.ServerType} health`)?.command
     expect(await verdictOf(healthy)).toBe('notice')
     expect(await verdictOf(warning)).toBe('warning')
     expect(await verdictOf({ ...warning, ExitCode: 3 })).toBe('error')
@@ -470,7 +459,6 @@ describe('github', () => {
   })
 
   test('an unhealthy answer always has an error', async () => {
-    const bare: Entry = { ...failing, Response: { Status: 'Failure', StatusMessage: 'all is lost' } }
     const output = await render('github', [bare])
     expect(workflowCommand(output)).toMatchObject({ command: 'error', data: expect.stringContaining('all is lost') })
   })
@@ -510,27 +498,10 @@ describe('health+json', () => {
 })
 
 describe('csv, tsv and ndjson', () => {
-  const header = [
-    'Target',
-    'ServerType',
-    'ExecutionMode',
-    'MonitorName',
-    'MonitoringName',
-    'Status',
-    'StatusMessage',
-    'ErrorMessages',
-    'Level',
-    'Value',
-    'Unit',
-    'Warn',
-    'Limit',
-    'Bound',
-    'Item',
-    'DurationMs',
-    'Host',
-    'Fault',
-    'NotChecked',
-  ]
+  const header =
+    'Target ServerType ExecutionMode MonitorName MonitoringName Status StatusMessage ErrorMessages Level Value Unit Warn Limit Bound Item DurationMs Host Fault NotChecked'.split(
+      ' ',
+    )
 
   test('csv is read back by a CSV reader, line feeds within cells included', async () => {
     const text = await render('csv', [failing, hostile])
@@ -570,10 +541,7 @@ describe('csv, tsv and ndjson', () => {
   })
 
   test('ndjson keeps the warning prefix, the fault class and the list', async () => {
-    const rows = (await render('ndjson', [warning, failing]))
-      .trimEnd()
-      .split('\n')
-      .map((line) => JSON.parse(line))
+    const rows = await rowsOf(warning, failing)
     expect(rows[0]).toMatchObject({
       StatusMessage: "warning: Sql: no server configured; svc's own store was checked",
       ErrorMessages: [],
@@ -583,10 +551,7 @@ describe('csv, tsv and ndjson', () => {
 
   test('no entry is lost: an error and an answer without results are one record each', async () => {
     const bare: Entry = { ...foreign, Response: { Status: 'Failure', StatusMessage: 'Batch node 3 is down' } }
-    const rows = (await render('ndjson', [unreachable, bare, foreign]))
-      .trimEnd()
-      .split('\n')
-      .map((line) => JSON.parse(line))
+    const rows = await rowsOf(unreachable, bare, foreign)
     expect(rows.map((row) => [row.MonitorName, row.Status, row.StatusMessage, row.ErrorMessages.at(-1)])).toEqual([
       ['', 'Failure', '10.9.9.9:8443 refused the connection in 3 ms', 'error: Unreachable'],
       ['', 'Failure', 'Batch is unhealthy; Batch node 3 is down', undefined],
@@ -598,7 +563,7 @@ describe('csv, tsv and ndjson', () => {
 
 describe('values', () => {
   test('performance data has ranges on the side of the limits', async () => {
-    const [line = ''] = (await render('nagios', [measured])).split('\n')
+    const line = await firstLine('nagios', measured)
     expect(line).toContain("'postgres orders round trip'=0.000413s;;3 ")
     expect(line).toContain("'postgres orders connections'=85%;80;95 ")
     expect(line).toContain("'host disk /var'=41.3%;10:;5: ")
@@ -606,7 +571,7 @@ describe('values', () => {
   })
 
   test('a prtg channel has the unit of its value, and its limits on their side', async () => {
-    const { result } = JSON.parse(await render('prtg', [measured])).prtg
+    const { result } = await prtg([measured])
     expect(result).toContainEqual({
       channel: 'postgres orders connections',
       value: 85,
@@ -623,8 +588,6 @@ describe('values', () => {
   })
 
   test('of more than 50 prtg channels the failed values stay, and the text counts the omitted ones', async () => {
-    const [monitor] = measured.Run?.monitors ?? []
-    if (!measured.Run || !monitor) throw new Error('The sample has no run')
     const results = Array.from({ length: 60 }, (_, n) => ({
       check: 'queue',
       status: n === 59 ? ('failed' as const) : ('ok' as const),
@@ -632,8 +595,7 @@ describe('values', () => {
       subject: `q${n}`,
       measurement: { value: n, unit: 'count', limit: 58, bound: 'atMost' as const },
     }))
-    const entry: Entry = { ...measured, Run: { ...measured.Run, monitors: [{ ...monitor, results }] } }
-    const { result, text } = JSON.parse(await render('prtg', [entry])).prtg
+    const { result, text } = await prtg([measuredWith(monitor('postgres orders', results))])
     expect(result).toHaveLength(50)
     expect(result).toContainEqual(expect.objectContaining({ channel: 'postgres orders queue q59' }))
     expect(text).toMatch(/ \(16 channels omitted\)$/)
@@ -647,7 +609,7 @@ describe('values', () => {
   })
 
   test('prometheus has each value in its base unit, instants in Unix time, and the thresholds beside them', async () => {
-    const series = prometheusSeries(await render('prometheus', [measured]))
+    const series = await seriesOf(measured)
     const of = (name: string, check: string) =>
       series
         .filter((one) => one.name === name && one.labels['check'] === check)
@@ -679,8 +641,6 @@ describe('values', () => {
   })
 
   test('results of one check at several addresses are distinguished by the address', async () => {
-    const [monitor] = measured.Run?.monitors ?? []
-    if (!measured.Run || !monitor) throw new Error('The sample has no run')
     const results = ['10.0.0.5:25', '10.0.0.6:25'].map((address, at) => ({
       check: 'connect',
       status: 'ok' as const,
@@ -688,8 +648,7 @@ describe('values', () => {
       address,
       measurement: { value: at, unit: 'count' },
     }))
-    const entry: Entry = { ...measured, Run: { ...measured.Run, monitors: [{ ...monitor, results }] } }
-    const series = prometheusSeries(await render('prometheus', [entry]))
+    const series = await seriesOf(measuredWith(monitor('postgres orders', results)))
     const values = series.filter(({ name }) => name === 'svc_check_value')
     expect(values.map(({ labels }) => labels['item'])).toEqual(['10.0.0.5:25', '10.0.0.6:25'])
   })

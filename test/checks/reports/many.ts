@@ -26,7 +26,8 @@ export function runOf(type: string, monitors: readonly Monitor[], exitCode: numb
   return { Target: 'web1', ServerType: type, ExecutionMode: 'Standard', ExitCode: exitCode, Response, Run: run }
 }
 
-const monitor = (name: string, results: readonly Result[], more: Partial<Monitor> = {}): Monitor => ({
+/** A monitor of a run, with the worst status of its results. */
+export const monitor = (name: string, results: readonly Result[], more: Partial<Monitor> = {}): Monitor => ({
   scope: 'network',
   depth: 'Basic',
   host: false,

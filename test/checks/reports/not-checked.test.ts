@@ -1,71 +1,47 @@
 import { describe, expect, test } from 'vitest'
-import { type MonitorReport, notChecked, type Result, type Run } from '../../../src/core/checks/engine/index.ts'
+import { notChecked, type Result, type Run } from '../../../src/core/checks/engine/index.ts'
 import {
-  type Entry,
   healthCheckResponse,
   loadPrometheus,
   type RunView,
   read,
   records,
-  reports,
-  runDocument,
   selectRun,
 } from '../../../src/core/checks/reports/index.ts'
 import { decodeRun, encodeRun } from '../../../src/core/protocol/wire/index.ts'
+import { render } from './render.ts'
+import { document, report, run } from './runs.ts'
 import { partlyChecked, unchecked } from './samples.ts'
 
-const monitor = (name: string, ...results: readonly Result[]): MonitorReport => ({
-  name,
-  kind: 'made',
-  depth: 'Basic',
-  runsOn: 'network',
-  host: false,
-  checks: [],
-  durationMs: 1,
-  attempts: 1,
-  results,
-})
-const runOf = (...monitors: readonly MonitorReport[]): Run => ({
-  id: 'r',
-  mode: 'Basic',
-  startedAt: new Date(1_000),
-  endedAt: new Date(2_000),
-  durationMs: 1_000,
-  monitors,
-  serverState: { ServerName: 'db1', TotalRamInMb: 64, AvailableRamInMb: 32, UsedCpuPercent: 5 },
-})
-const documentOf = (run: Run, view: RunView = 'full', flags = {}) =>
-  runDocument(run, { type: 'Sql', correlationId: 'c', flags, view })
+const monitor = (name: string, ...results: readonly Result[]) => report(name, results, { kind: 'made' })
+const documentOf = (of: Run, view: RunView = 'full', flags = {}) => document(of, { view, flags })
 
 const passes: Result = { check: 'connect', status: 'ok', message: '1 ms' }
 const fails: Result = { check: 'connect', status: 'failed', fault: 'refused', message: 'refused' }
 const starved = notChecked('connect', 'starved', 'waited 8 s for http slow')
 
-const render = async (name: keyof typeof reports, entries: readonly Entry[]): Promise<string> =>
-  (await reports[name].load()).default.render(entries)
-
 describe('the headline', () => {
   test('counts what was not checked apart from what failed, and names what failed first', () => {
-    const run = runOf(monitor('a', starved), monitor('b', fails), monitor('c', passes))
-    expect(documentOf(run).message).toBe(
+    const made = run(monitor('a', starved), monitor('b', fails), monitor('c', passes))
+    expect(documentOf(made).message).toBe(
       'Sql is unhealthy: 1 of 3 monitors failed, 1 not checked: b connect: refused; a connect: not checked: waited 8 s for http slow',
     )
-    expect(documentOf(run, 'brief').message).toBe('Sql is unhealthy: 1 of 3 monitors failed, 1 not checked')
+    expect(documentOf(made, 'brief').message).toBe('Sql is unhealthy: 1 of 3 monitors failed, 1 not checked')
   })
 
   test('does not call anything unhealthy when nothing really failed', () => {
-    const run = runOf(monitor('a', starved, passes), monitor('b', passes))
-    expect(documentOf(run).message).toBe(
+    const made = run(monitor('a', starved, passes), monitor('b', passes))
+    expect(documentOf(made).message).toBe(
       'Sql is not fully checked: 1 of 2 monitors not checked: a connect: not checked: waited 8 s for http slow',
     )
   })
 
   test('of a selection counts in the same way', () => {
-    const run = documentOf(runOf(monitor('a', starved), monitor('b', fails), monitor('c', passes)))
-    expect(selectRun(run, { only: ['a', 'b'], skip: [] }).message).toMatch(
+    const made = documentOf(run(monitor('a', starved), monitor('b', fails), monitor('c', passes)))
+    expect(selectRun(made, { only: ['a', 'b'], skip: [] }).message).toMatch(
       /^unhealthy: 1 of 2 selected monitors failed, 1 not checked: /,
     )
-    expect(selectRun(run, { only: ['a'], skip: [] }).message).toMatch(
+    expect(selectRun(made, { only: ['a'], skip: [] }).message).toMatch(
       /^not fully checked: 1 of 1 selected monitors not checked: a connect: not checked: waited/,
     )
   })
@@ -73,8 +49,8 @@ describe('the headline', () => {
 
 describe('H10 what was not checked is shown apart from what failed', () => {
   test('is a failure: a run without monitors, and a monitor without results', () => {
-    expect(documentOf(runOf())).toMatchObject({ status: 'failed', message: 'Sql is unhealthy' })
-    expect(documentOf(runOf(monitor('a'), monitor('b', passes)))).toMatchObject({
+    expect(documentOf(run())).toMatchObject({ status: 'failed', message: 'Sql is unhealthy' })
+    expect(documentOf(run(monitor('a'), monitor('b', passes)))).toMatchObject({
       status: 'failed',
       monitors: [{ status: 'failed' }, { status: 'ok' }],
     })
@@ -83,7 +59,7 @@ describe('H10 what was not checked is shown apart from what failed', () => {
 
 describe('what was not checked', () => {
   test("is Failure in the interface's document, with its reason as the message", () => {
-    const response = healthCheckResponse(documentOf(runOf(monitor('a', starved), monitor('b', passes))))
+    const response = healthCheckResponse(documentOf(run(monitor('a', starved), monitor('b', passes))))
     expect([response.Status, response.FailedMonitorCount]).toEqual(['Failure', 1])
     expect(response.MonitorSummaries?.[0]?.Results?.[0]).toMatchObject({
       Status: 'Failure',
@@ -93,28 +69,24 @@ describe('what was not checked', () => {
 
   test('stays a failure when failures of deployments are suppressed', () => {
     const during = monitor('a', { ...starved, deployment: true })
-    expect(documentOf(runOf(during), 'full', { SuppressDeploymentErrors: true }).status).toBe('failed')
+    expect(documentOf(run(during), 'full', { SuppressDeploymentErrors: true }).status).toBe('failed')
   })
 
   test('shows its reason, but no message, to anonymous callers', () => {
-    const document = documentOf(runOf(monitor('secret', starved)), 'brief')
-    expect(JSON.stringify(document)).not.toMatch(/secret|waited/)
-    expect(healthCheckResponse(document).MonitorSummaries?.[0]?.Results?.[0]?.StatusMessage).toBe(
-      'not checked: starved',
-    )
+    const brief = documentOf(run(monitor('secret', starved)), 'brief')
+    expect(JSON.stringify(brief)).not.toMatch(/secret|waited/)
+    expect(healthCheckResponse(brief).MonitorSummaries?.[0]?.Results?.[0]?.StatusMessage).toBe('not checked: starved')
   })
 
   test('travels between two svc, and is never ok there', () => {
-    const sent = documentOf(runOf(monitor('a', starved), monitor('b', passes)))
+    const sent = documentOf(run(monitor('a', starved), monitor('b', passes)))
     const received = decodeRun(encodeRun(sent) ?? '')
     expect(received.monitors[0]?.results[0]).toMatchObject({ status: 'failed', notChecked: 'starved' })
     const forged = { ...sent, status: 'ok', monitors: sent.monitors.map((one) => forgedAsOk(one)) }
     const read = decodeRun(JSON.stringify(forged))
-    expect([read.status, read.monitors[0]?.status, read.monitors[0]?.results[0]?.status]).toEqual([
-      'failed',
-      'failed',
-      'failed',
-    ])
+    expect([read.status, read.monitors[0]?.status, read.monitors[0]?.results[0]?.status].join(' ')).toBe(
+      'failed failed failed',
+    )
   })
 
   const forgedAsOk = (one: object) => ({
@@ -131,7 +103,7 @@ describe('what was not checked', () => {
     expect([partly.level, partly.failed, partly.unchecked]).toEqual(['fail', 1, 2])
     expect(partly.headline).toBe('Sql is unhealthy: 1 of 4 monitors failed, 2 not checked')
     expect(partly.causes[0]).toMatch(/^tcp db connect: /)
-    const both = documentOf(runOf(monitor('a', starved, fails)))
+    const both = documentOf(run(monitor('a', starved, fails)))
     const entry = { ...unchecked, Run: both, Response: healthCheckResponse(both) }
     expect(read(entry).monitors.map(({ level }) => level)).toEqual(['fail'])
   })

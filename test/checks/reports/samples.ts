@@ -1,5 +1,8 @@
 import { type Entry, healthCheckResponse } from '../../../src/core/checks/reports/index.ts'
 import type { HealthCheckResponse, RunDocument } from '../../../src/core/protocol/index.ts'
+import { monitor } from './many.ts'
+
+type Result = RunDocument['monitors'][number]['results'][number]
 
 const metrics = {
   StartDateTime: new Date('2026-03-01T03:00:00.000Z'),
@@ -16,156 +19,119 @@ const entry = (ServerType: string, ExecutionMode: string, ExitCode: number, Resp
   Response,
 })
 
-export const failing = entry('Sql', 'Advanced', 3, {
-  ServerState: { ServerName: 'SQL-PROD-02', TotalRamInMb: 65_536, AvailableRamInMb: 9_830.4, UsedCpuPercent: 37.2 },
-  Status: 'Failure',
-  StatusMessage: 'Sql is unhealthy: 1 of 2 monitors failed: sqlserver orders last full backup: 53 h old (fail 48 h)',
-  CorrelationId: correlation,
-  FailedMonitorCount: 1,
-  MonitorSummaries: [
-    {
-      MonitorName: 'sqlserver orders',
-      Status: 'Failure',
-      Results: [
-        {
-          MonitoringName: 'round trip',
-          Status: 'Success',
-          StatusMessage: '14 ms (warn 1 s, fail 3 s)',
-          ErrorMessages: [],
-        },
-        {
-          MonitoringName: 'last full backup',
-          Status: 'Failure',
-          StatusMessage: '53 h old (fail 48 h)',
-          ErrorMessages: ['started 2026-02-26 22:00, job "nightly full"', 'fault: threshold'],
-        },
-      ],
-      ErrorMessages: ['last full backup: 53 h old (fail 48 h)'],
-    },
-    {
-      MonitorName: 'host',
-      Status: 'Success',
-      Results: [{ MonitoringName: 'disk D:\\Data', Status: 'Success', StatusMessage: '41 % free', ErrorMessages: [] }],
-      ErrorMessages: [],
-    },
-  ],
-  ExecutionMetrics: metrics,
-})
+type Answered = Pick<HealthCheckResponse, 'ServerState' | 'StatusMessage' | 'MonitorSummaries'>
+type Summary = NonNullable<HealthCheckResponse['MonitorSummaries']>[number]
+type Line = NonNullable<Summary['Results']>[number]
 
-export const healthy = entry('App', 'Standard', 0, {
-  Status: 'Success',
-  StatusMessage: 'App is healthy: 1 monitor passed',
-  CorrelationId: correlation,
-  FailedMonitorCount: 0,
-  MonitorSummaries: [
-    {
-      MonitorName: 'http shop',
-      Status: 'Success',
-      Results: [{ MonitoringName: 'status', Status: 'Success', StatusMessage: '200 in 43 ms', ErrorMessages: [] }],
-      ErrorMessages: [],
-    },
-  ],
-  ExecutionMetrics: { ...metrics, Duration: 43 },
+/** A result of the interface's document: a Success, or a Failure with its messages. */
+const passed = (MonitoringName: string, StatusMessage: string): Line => ({
+  ...{ MonitoringName, Status: 'Success', StatusMessage },
 })
+const failed = (MonitoringName: string, StatusMessage: string, ...ErrorMessages: readonly string[]): Line => ({
+  ...{ MonitoringName, Status: 'Failure', StatusMessage, ErrorMessages },
+})
+const summary = (MonitorName: string, ...Results: readonly Line[]): Summary => ({
+  MonitorName,
+  Status: Results.some(({ Status }) => Status === 'Failure') ? 'Failure' : 'Success',
+  Results,
+})
+/** The interface's document of a run that took so many milliseconds. */
+const answered = (Duration: number, { MonitorSummaries = [], ...more }: Answered): HealthCheckResponse => {
+  const FailedMonitorCount = MonitorSummaries.filter(({ Status }) => Status === 'Failure').length
+  const Status = FailedMonitorCount > 0 ? 'Failure' : 'Success'
+  const ExecutionMetrics = { ...metrics, Duration }
+  return { Status, CorrelationId: correlation, FailedMonitorCount, MonitorSummaries, ExecutionMetrics, ...more }
+}
 
-export const warning = entry('Sql', 'Standard', 0, {
-  Status: 'Success',
-  StatusMessage: "Sql is healthy, 1 warning: no server configured; svc's own store was checked",
-  CorrelationId: correlation,
-  FailedMonitorCount: 0,
-  MonitorSummaries: [
-    {
-      MonitorName: 'Configuration',
-      Status: 'Success',
-      Results: [
-        {
-          MonitoringName: 'configured',
-          Status: 'Success',
-          StatusMessage: "warning: Sql: no server configured; svc's own store was checked",
-          ErrorMessages: [],
-        },
-      ],
-      ErrorMessages: [],
-    },
-    {
-      MonitorName: 'sqlite own store',
-      Status: 'Success',
-      Results: [{ MonitoringName: 'select 1', Status: 'Success', StatusMessage: '1 ms (warn 1 s, fail 3 s)' }],
-    },
-  ],
-  ExecutionMetrics: { ...metrics, Duration: 61.4 },
-})
+export const failing = entry(
+  'Sql',
+  'Advanced',
+  3,
+  answered(1_280, {
+    ServerState: { ServerName: 'SQL-PROD-02', TotalRamInMb: 65_536, AvailableRamInMb: 9_830.4, UsedCpuPercent: 37.2 },
+    StatusMessage: 'Sql is unhealthy: 1 of 2 monitors failed: sqlserver orders last full backup: 53 h old (fail 48 h)',
+    MonitorSummaries: [
+      {
+        ...summary(
+          'sqlserver orders',
+          passed('round trip', '14 ms (warn 1 s, fail 3 s)'),
+          failed(
+            'last full backup',
+            '53 h old (fail 48 h)',
+            'started 2026-02-26 22:00, job "nightly full"',
+            'fault: threshold',
+          ),
+        ),
+        ErrorMessages: ['last full backup: 53 h old (fail 48 h)'],
+      },
+      summary('host', passed('disk D:\\Data', '41 % free')),
+    ],
+  }),
+)
+
+export const healthy = entry(
+  'App',
+  'Standard',
+  0,
+  answered(43, {
+    StatusMessage: 'App is healthy: 1 monitor passed',
+    MonitorSummaries: [summary('http shop', passed('status', '200 in 43 ms'))],
+  }),
+)
+
+export const warning = entry(
+  'Sql',
+  'Standard',
+  0,
+  answered(61.4, {
+    StatusMessage: "Sql is healthy, 1 warning: no server configured; svc's own store was checked",
+    MonitorSummaries: [
+      summary('Configuration', passed('configured', "warning: Sql: no server configured; svc's own store was checked")),
+      summary('sqlite own store', passed('select 1', '1 ms (warn 1 s, fail 3 s)')),
+    ],
+  }),
+)
 
 /** Root causes, their consequences, long messages and names, a warning, all at once. */
-export const broken = entry('Ftp', 'Advanced', 3, {
-  Status: 'Failure',
-  StatusMessage: 'Ftp is unhealthy: 4 of 5 monitors failed: …',
-  CorrelationId: correlation,
-  FailedMonitorCount: 4,
-  MonitorSummaries: [
-    {
-      MonitorName: 'tcp 10.1.2.3:5432',
-      Status: 'Failure',
-      Results: [
-        {
-          MonitoringName: 'connect',
-          Status: 'Failure',
-          StatusMessage: '10.1.2.3:5432 refused the connection in 2 ms: host up, nothing listens on that port',
-          ErrorMessages: ['fault: refused'],
-        },
-      ],
-    },
-    {
-      MonitorName: 'postgres orders-replica-eu-central',
-      Status: 'Failure',
-      Results: [
-        {
-          MonitoringName: 'not run',
-          Status: 'Failure',
-          StatusMessage: 'not run: tcp 10.1.2.3:5432 failed',
-          ErrorMessages: ['fault: dependency'],
-        },
-      ],
-    },
-    {
-      MonitorName: 'ftp ftp1',
-      Status: 'Failure',
-      Results: [
-        { MonitoringName: 'banner', Status: 'Success', StatusMessage: '220 in 12 ms' },
-        {
-          MonitoringName: 'data connection',
-          Status: 'Failure',
-          StatusMessage:
-            'signed in after 41 ms, PASV said 10.0.0.5:50021, connect timed out after 3 s (control peer 203.0.113.9): passive address or firewall range, not the account',
-          ErrorMessages: ['> PASV', '< 227 Entering Passive Mode (10,0,0,5,195,101)', 'fault: timeout'],
-        },
-        {
-          MonitoringName: 'certificate chain',
-          Status: 'Success',
-          StatusMessage: 'warning: ftp1.example.com expires in 12 d (warn below 20 d)',
-        },
-      ],
-    },
-    {
-      MonitorName: 'http 管理画面',
-      Status: 'Failure',
-      Results: [
-        {
-          MonitoringName: '応答',
-          Status: 'Failure',
-          StatusMessage: 'サービスが応答しません: 503 が返されました (予想: 200)',
-          ErrorMessages: ['fault: protocol'],
-        },
-      ],
-    },
-    {
-      MonitorName: 'host',
-      Status: 'Success',
-      Results: [{ MonitoringName: 'disk /', Status: 'Success', StatusMessage: '41 % free' }],
-    },
-  ],
-  ExecutionMetrics: { ...metrics, Duration: 3_112 },
-})
+export const broken = entry(
+  'Ftp',
+  'Advanced',
+  3,
+  answered(3_112, {
+    StatusMessage: 'Ftp is unhealthy: 4 of 5 monitors failed: …',
+    MonitorSummaries: [
+      summary(
+        'tcp 10.1.2.3:5432',
+        failed(
+          'connect',
+          '10.1.2.3:5432 refused the connection in 2 ms: host up, nothing listens on that port',
+          'fault: refused',
+        ),
+      ),
+      summary(
+        'postgres orders-replica-eu-central',
+        failed('not run', 'not run: tcp 10.1.2.3:5432 failed', 'fault: dependency'),
+      ),
+      summary(
+        'ftp ftp1',
+        passed('banner', '220 in 12 ms'),
+        failed(
+          'data connection',
+          'signed in after 41 ms, PASV said 10.0.0.5:50021, connect timed out after 3 s (control peer 203.0.113.9): passive address or firewall range, not the account',
+          '> PASV',
+          '< 227 Entering Passive Mode (10,0,0,5,195,101)',
+          'fault: timeout',
+        ),
+        passed('certificate chain', 'warning: ftp1.example.com expires in 12 d (warn below 20 d)'),
+      ),
+      summary(
+        'http 管理画面',
+        failed('応答', 'サービスが応答しません: 503 が返されました (予想: 200)', 'fault: protocol'),
+      ),
+      summary('host', passed('disk /', '41 % free')),
+    ],
+  }),
+)
 
 /** Text of somebody who wants to be obeyed: by a terminal, a parser, a runner or a spreadsheet. */
 export const hostile = entry('App', 'Basic', 3, {
@@ -174,22 +140,16 @@ export const hostile = entry('App', 'Basic', 3, {
   CorrelationId: 'id\n::set-output name=a::b',
   FailedMonitorCount: 1,
   MonitorSummaries: [
-    {
-      MonitorName: '=cmd|\' /C calc\'!A0 "q" <b>&amp; a:b,c',
-      Status: 'Failure',
-      Results: [
-        {
-          MonitoringName: '-1+1\u202egnp.exe\u0000\ud800',
-          Status: 'Failure',
-          StatusMessage: 'line one\r\n::add-mask::x\n##[error]y %0A::stop-commands::z ]]> \ufffe\u009b31mred\u009b0m',
-          ErrorMessages: [
-            'tab\there | pipe # hash \\ back',
-            'postgres://svc:hunter2@db1.internal/orders',
-            'fault: protocol',
-          ],
-        },
-      ],
-    },
+    summary(
+      '=cmd|\' /C calc\'!A0 "q" <b>&amp; a:b,c',
+      failed(
+        '-1+1\u202egnp.exe\u0000\ud800',
+        'line one\r\n::add-mask::x\n##[error]y %0A::stop-commands::z ]]> \ufffe\u009b31mred\u009b0m',
+        'tab\there | pipe # hash \\ back',
+        'postgres://svc:hunter2@db1.internal/orders',
+        'fault: protocol',
+      ),
+    ),
   ],
   ExecutionMetrics: metrics,
 })
@@ -225,6 +185,14 @@ export const foreign = entry('Batch', 'Standard', 3, {
   ],
 })
 
+/** A result with a figure, which is bounded from above unless it says otherwise. */
+const figure = (
+  check: string,
+  status: Result['status'],
+  message: string,
+  { bound = 'atMost', at, ...figures }: NonNullable<Result['measurement']>,
+): Result => ({ check, status, message, measurement: { ...figures, bound, ...(at && { at }) } })
+
 const run: RunDocument = {
   version: 1,
   type: 'Sql',
@@ -239,45 +207,21 @@ const run: RunDocument = {
   endedAt: metrics.EndDateTime,
   durationMs: metrics.Duration,
   monitors: [
-    {
-      name: 'postgres orders',
-      kind: 'postgres',
-      scope: 'network',
-      status: 'failed',
-      depth: 'Basic',
-      host: false,
-      durationMs: 1_204.51,
-      attempts: 1,
-      results: [
+    monitor(
+      'postgres orders',
+      [
+        figure('round trip', 'ok', '0.4 ms (fail 3 s)', { value: 0.4127341, unit: 'milliseconds', limit: 3_000 }),
+        figure('connections', 'warning', '85 % (warn 80 %, fail 95 %)', {
+          ...{ value: 85, unit: 'percent', warn: 80, limit: 95 },
+        }),
         {
-          check: 'round trip',
-          status: 'ok',
-          message: '0.4 ms (fail 3 s)',
-          address: '10.0.0.5:5432',
-          measurement: { value: 0.4127341, unit: 'milliseconds', limit: 3_000, bound: 'atMost' },
+          ...figure('replication lag', 'failed', '12 s (warn 5 s, fail 10 s)', {
+            ...{ value: 12_000, unit: 'milliseconds', warn: 5_000, limit: 10_000 },
+          }),
+          ...{ fault: 'threshold', subject: 'standby eu' },
         },
-        {
-          check: 'connections',
-          status: 'warning',
-          message: '85 % (warn 80 %, fail 95 %)',
-          address: '10.0.0.5:5432',
-          measurement: { value: 85, unit: 'percent', warn: 80, limit: 95, bound: 'atMost' },
-        },
-        {
-          check: 'replication lag',
-          status: 'failed',
-          fault: 'threshold',
-          message: '12 s (warn 5 s, fail 10 s)',
-          subject: 'standby eu',
-          address: '10.0.0.5:5432',
-          measurement: { value: 12_000, unit: 'milliseconds', warn: 5_000, limit: 10_000, bound: 'atMost' },
-        },
-        {
-          check: 'certificate',
-          status: 'ok',
-          message: '41 d left (warn below 20 d, fail below 7 d)',
-          address: '10.0.0.5:5432',
-          measurement: {
+        figure('certificate', 'ok', '41 d left (warn below 20 d, fail below 7 d)', {
+          ...{
             value: 41,
             unit: 'days',
             warn: 20,
@@ -285,82 +229,57 @@ const run: RunDocument = {
             bound: 'atLeast',
             at: new Date('2026-04-11T03:00:00.000Z'),
           },
-        },
-        { check: 'version', status: 'ok', message: '18.1', address: '10.0.0.5:5432', facts: { version: '18.1' } },
-      ],
-    },
-    {
-      name: 'host',
-      kind: 'host',
-      scope: 'machine',
-      status: 'ok',
-      depth: 'Basic',
-      host: true,
-      durationMs: 0.61,
-      attempts: 1,
-      results: [
+        }),
+        { check: 'version', status: 'ok', message: '18.1', facts: { version: '18.1' } },
+      ].map((result) => ({ ...result, address: '10.0.0.5:5432' }) as Result),
+      { durationMs: 1_204.51 },
+    ),
+    monitor(
+      'host',
+      [
         {
-          check: 'disk /var',
-          slug: 'disk',
-          status: 'ok',
-          message: '41 % free',
-          subject: '/var',
-          measurement: { value: 41.3, unit: 'percent', warn: 10, limit: 5, bound: 'atLeast' },
+          ...figure('disk /var', 'ok', '41 % free', {
+            ...{ value: 41.3, unit: 'percent', warn: 10, limit: 5, bound: 'atLeast' },
+          }),
+          ...{ slug: 'disk', subject: '/var' },
         },
         { check: 'memory', status: 'ok', message: '2.4 GiB', measurement: { value: 2_576_980_378, unit: 'bytes' } },
         { check: 'clock', status: 'ok', message: '-2', measurement: { value: -2, unit: 'count' } },
         { check: 'cache', status: 'ok', message: '0.98', measurement: { value: 0.98, unit: 'ratio' } },
       ],
-    },
+      { scope: 'machine', host: true, durationMs: 0.61 },
+    ),
   ],
 }
 
 /** Figures of every unit, with limits on either side and without. */
 export const measured: Entry = { ...entry('Sql', 'Advanced', 3, healthCheckResponse(run)), Run: run }
 
-const starvedResult = {
-  check: 'not run',
-  slug: 'not_run',
-  status: 'failed',
-  fault: 'timeout',
-  message: 'not checked: waited 8 s for a place at 10.0.0.9, taken by http slow-1 and 3 more',
-  notChecked: 'starved',
-} as const
-const monitorDefaults = { scope: 'network', depth: 'Basic', host: false, durationMs: 4, attempts: 1 } as const
+/** The same entry, whose run has these monitors alone. */
+export const measuredWith = (...monitors: RunDocument['monitors']): Entry => ({
+  ...measured,
+  Run: { ...run, monitors },
+})
+
+const notRun = { check: 'not run', slug: 'not_run', status: 'failed', notChecked: 'starved' } as const
 const uncheckedMonitors: RunDocument['monitors'] = [
-  { ...monitorDefaults, name: 'http orders', kind: 'http', status: 'failed', results: [starvedResult] },
-  {
-    ...monitorDefaults,
-    name: 'http basket',
-    kind: 'http',
-    status: 'failed',
-    results: [
-      {
-        check: 'not run',
-        slug: 'not_run',
-        status: 'failed',
-        fault: 'dependency',
-        cause: 'http orders',
-        message: 'not run: http orders was not checked',
-        notChecked: 'starved',
-      },
-    ],
-  },
-  {
-    ...monitorDefaults,
-    name: 'postgres orders',
-    kind: 'postgres',
-    status: 'warning',
-    results: [
-      { check: 'connect', status: 'ok', message: '3 ms' },
-      {
-        check: 'replication lag',
-        status: 'warning',
-        message: 'not checked: GRANT pg_monitor TO monitor',
-        notChecked: 'permission',
-      },
-    ],
-  },
+  monitor('http orders', [
+    {
+      ...notRun,
+      fault: 'timeout',
+      message: 'not checked: waited 8 s for a place at 10.0.0.9, taken by http slow-1 and 3 more',
+    },
+  ]),
+  monitor('http basket', [
+    { ...notRun, fault: 'dependency', cause: 'http orders', message: 'not run: http orders was not checked' },
+  ]),
+  monitor('postgres orders', [
+    { check: 'connect', status: 'ok', message: '3 ms' },
+    {
+      ...{ check: 'replication lag', status: 'warning', notChecked: 'permission' },
+      message: 'not checked: GRANT pg_monitor TO monitor',
+    },
+  ]),
 ]
 const uncheckedRun: RunDocument = {
   ...run,
@@ -374,20 +293,12 @@ const partlyRun: RunDocument = {
     'Sql is unhealthy: 1 of 4 monitors failed, 2 not checked: tcp db connect: 10.0.0.9:5432 refused the connection in 2 ms',
   monitors: [
     ...uncheckedMonitors,
-    {
-      ...monitorDefaults,
-      name: 'tcp db',
-      kind: 'tcp',
-      status: 'failed',
-      results: [
-        {
-          check: 'connect',
-          status: 'failed',
-          fault: 'refused',
-          message: '10.0.0.9:5432 refused the connection in 2 ms',
-        },
-      ],
-    },
+    monitor('tcp db', [
+      {
+        ...{ check: 'connect', status: 'failed', fault: 'refused' },
+        message: '10.0.0.9:5432 refused the connection in 2 ms',
+      },
+    ]),
   ],
 }
 
