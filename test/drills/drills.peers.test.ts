@@ -1,8 +1,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { deadlines } from '../../src/core/checks/engine/observe.ts'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import { svcHome } from '../support/program/svc.ts'
 import { makeCertificates, opensslMissing } from '../support/servers/certs.ts'
 import { peerSuite } from '../support/suite/peer.ts'
 import type { DrillRecord } from './record.ts'
@@ -11,8 +11,13 @@ import { type DrillServer, drills, environment, type Fault, faults, output, wait
 /** Where `npm run drills` collects the records for the page. */
 const folder = process.env.SVC_DRILLS_OUT
 
+const home = svcHome()
+const file = join(home.folder, 'svc.yaml')
 const certificates = opensslMissing() === undefined ? makeCertificates() : undefined
-afterAll(() => certificates?.remove())
+afterAll(() => {
+  home.remove()
+  certificates?.remove()
+})
 
 /** The true cause, where a drill does not name another one. */
 const causes: Readonly<Record<Fault, RegExp>> = {
@@ -34,12 +39,10 @@ type Answer = {
   readonly step: string
 }
 
-const fileOf = (home: Home): string => join(home.folder, 'svc.yaml')
-
 /** `svc health` as an operator runs it, and its first failure. */
-async function health(home: Home): Promise<Answer> {
+async function health(): Promise<Answer> {
   const since = performance.now()
-  const args = ['health', '--type', 'App', '--only', 'drill', '--config', fileOf(home), '--output', 'tsv']
+  const args = ['health', '--type', 'App', '--only', 'drill', '--config', file, '--output', 'tsv']
   const { code, stdout } = await home.svc(args, { env: environment })
   const seconds = (performance.now() - since) / 1_000
   const [header = [], ...rows] = stdout.split('\n').map((line) => line.split('\t'))
@@ -64,20 +67,20 @@ function ownCommand(step: string): readonly string[] {
 }
 
 /** Takes the steps that look alike on all servers, and returns what they show. */
-const helps: Readonly<Record<Fault, (home: Home, step: string, port: string, corrected: string) => Promise<void>>> = {
+const helps: Readonly<Record<Fault, (step: string, port: string, corrected: string) => Promise<void>>> = {
   limit: () => Promise.reject(new Error('each server has its own')),
-  'wrong password': async (home, step, _, corrected) => {
+  'wrong password': async (step, _, corrected) => {
     const [, name = ''] =
       /^next: correct \{env: (WRONG|WRONG_KEY)\} or the account; then try now: svc monitors test /.exec(step) ?? []
     const { code } = await home.svc(ownCommand(step), { env: { ...environment, [name]: corrected } })
     expect(code).toBe(0)
   },
-  'expired certificate': async (home, step) => {
+  'expired certificate': async (step) => {
     expect(step).toMatch(/^next: renew the certificate, and make the server load it; then try now: svc monitors test /)
     const still = await home.svc(ownCommand(step), { env: environment })
     expect([still.code, still.stdout]).toEqual([3, expect.stringContaining('expired on')])
   },
-  freeze: async (_, step, port) => {
+  freeze: async (step, port) => {
     expect(step).toContain('ss -ltnp')
     expect(step).toContain('ps -o stat,args -p PID')
     const report = output('ss', '-ltnp', `sport = :${port}`)
@@ -85,65 +88,58 @@ const helps: Readonly<Record<Fault, (home: Home, step: string, port: string, cor
     const [, pid = ''] = /pid=(\d+)/.exec(report) ?? []
     expect(output('ps', '-o', 'stat,args', '-p', pid)).toMatch(/^T/m)
   },
-  stop: async (_, step, port) => {
+  stop: async (step, port) => {
     expect(step).toContain('ss -ltn ')
     expect(output('ss', '-ltn')).not.toContain(`:${port} `)
   },
 }
 
-// Each server has its faults one after the other, beside those of other servers: nearly all of it waits. The page has
-// times, so that nothing runs beside them.
-const all = folder === undefined ? describe.concurrent : describe
-all('drills', () => {
-  for (const { server: name, kind, missing, planted, start } of drills) {
-    peerSuite(missing ?? opensslMissing(), `drill: ${name}`, () => {
-      const home = svcHome()
-      let server: DrillServer | undefined
-      const records: DrillRecord[] = []
-      beforeAll(async () => {
-        if (certificates) server = await start(certificates)
-      }, 180_000)
-      afterAll(async () => {
-        await server?.remove()
-        home.remove()
-        if (folder === undefined) return
-        mkdirSync(folder, { recursive: true })
-        writeFileSync(join(folder, `${kind}.json`), JSON.stringify(records))
-      })
-
-      test.each(faults)(
-        `H40 ${name}, %s: svc health names the cause in time and offers a step that helps`,
-        { timeout: 90_000, concurrent: false },
-        async (fault) => {
-          if (server === undefined) throw new Error('the server is not running')
-          const { monitor, says = causes[fault], step: own, corrected = '', cure } = await server.plant[fault]()
-          try {
-            writeFileSync(fileOf(home), JSON.stringify({ types: { App: [{ name: 'drill', ...monitor }] } }))
-            const { code, seconds, ms, sentence, step } = await health(home)
-            records.push({
-              server: name,
-              kind,
-              fault,
-              planted: planted[fault] ?? '',
-              seconds,
-              exit: code,
-              sentence,
-              step,
-            })
-            expect(code).toBe(3)
-            expect(ms).toBeLessThan(deadlineMs + graceMs)
-            expect(sentence).toMatch(says)
-            expect(step).not.toBe('')
-            const [, port = ''] = /:(\d+)/.exec(sentence) ?? []
-            if (own === undefined) return await helps[fault](home, step, port, corrected)
-            expect(step).toMatch(own.command)
-            const report = await own.run()
-            expect(typeof report === 'string' ? report : JSON.stringify(report)).toMatch(own.shows)
-          } finally {
-            await cure?.()
-          }
-        },
-      )
+for (const { server: name, kind, missing, planted, start } of drills) {
+  peerSuite(missing ?? opensslMissing(), `drill: ${name}`, () => {
+    let server: DrillServer | undefined
+    const records: DrillRecord[] = []
+    beforeAll(async () => {
+      if (certificates) server = await start(certificates)
+    }, 180_000)
+    afterAll(async () => {
+      await server?.remove()
+      if (folder === undefined) return
+      mkdirSync(folder, { recursive: true })
+      writeFileSync(join(folder, `${kind}.json`), JSON.stringify(records))
     })
-  }
-})
+
+    test.each(faults)(
+      `H40 ${name}, %s: svc health names the cause in time and offers a step that helps`,
+      { timeout: 90_000 },
+      async (fault) => {
+        if (server === undefined) throw new Error('the server is not running')
+        const { monitor, says = causes[fault], step: own, corrected = '', cure } = await server.plant[fault]()
+        try {
+          writeFileSync(file, JSON.stringify({ types: { App: [{ name: 'drill', ...monitor }] } }))
+          const { code, seconds, ms, sentence, step } = await health()
+          records.push({
+            server: name,
+            kind,
+            fault,
+            planted: planted[fault] ?? '',
+            seconds,
+            exit: code,
+            sentence,
+            step,
+          })
+          expect(code).toBe(3)
+          expect(ms).toBeLessThan(deadlineMs + graceMs)
+          expect(sentence).toMatch(says)
+          expect(step).not.toBe('')
+          const [, port = ''] = /:(\d+)/.exec(sentence) ?? []
+          if (own === undefined) return await helps[fault](step, port, corrected)
+          expect(step).toMatch(own.command)
+          const report = await own.run()
+          expect(typeof report === 'string' ? report : JSON.stringify(report)).toMatch(own.shows)
+        } finally {
+          await cure?.()
+        }
+      },
+    )
+  })
+}

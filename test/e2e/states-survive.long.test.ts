@@ -36,8 +36,7 @@ const listen = async (port: number): Promise<Server> => {
   return server
 }
 
-// At the same time, since nearly all of it waits.
-describe.concurrent.each(backends)('W18 incidents over a restart, on $name', ({ name, start, fresh, stop }) => {
+describe.each(backends)('W18 incidents over a restart, on $name', ({ name, start, fresh, stop }) => {
   const isMissing = name === 'PostgreSQL' && postgresMissing !== undefined
   beforeAll(async () => void (isMissing || (await start())))
   afterAll(async () => void (isMissing || (await stop())))
@@ -45,7 +44,7 @@ describe.concurrent.each(backends)('W18 incidents over a restart, on $name', ({ 
   test.skipIf(isMissing)(
     'W18 an incident keeps its id and its beginning over kill -9, a stop, and a start under a new name; it ends when its peer is back',
     { timeout: 6 * waitMs },
-    async ({ onTestFinished }) => {
+    async () => {
       const store = await fresh()
       const port = await freePort()
       const running: ServeNode[] = []
