@@ -78,6 +78,12 @@ test('npm test runs the quick tier, test:peers the slow one, and what prove and 
   expect([...proved, ...Object.keys(slowFiles)].filter((file) => !existsSync(`${cwd}${file}`))).toEqual([])
 })
 
+test('docs/slow-tests.md says what each file proves that takes a minute', () => {
+  const rows = [...sourceOf('docs/slow-tests.md').matchAll(/^\| `([^`]+)` \|/gm)].map(([, file = '']) => file)
+  const long = Object.entries(slowFiles).flatMap(([file, seconds]) => (seconds >= 60 ? [file] : []))
+  expect(long.filter((file) => !rows.includes(file))).toEqual([])
+})
+
 test('each script of test/e2e has one test, and each test there a script', () => {
   const namesOf = (pattern: string, end: RegExp) => globSync(pattern, { cwd }).map((file) => file.replace(end, ''))
   const scripts = namesOf('test/e2e/scripts/*.txt', /\.txt$/)

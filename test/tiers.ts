@@ -28,7 +28,7 @@ export const tiers = {
   slow: {
     include: [slow],
     exclude: [],
-    env: {},
+    env: compiledCode,
     execArgv: [],
     alone: [
       'test/**/hostile-text.long.test.ts',

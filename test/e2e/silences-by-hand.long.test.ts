@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text as textOf } from 'node:stream/consumers'
 import { setTimeout as pause } from 'node:timers/promises'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, type TestContext, test } from 'vitest'
 import { ask, type ServeNode, signIn, startNode, tokenOf } from '../support/program/serve-node.ts'
 import { type Home, svcHome } from '../support/program/svc.ts'
 import { freePort } from '../support/servers/server.ts'
@@ -14,6 +14,7 @@ import { httpPeer } from '../support/simulated/http-peer.ts'
 import { until } from '../support/suite/until.ts'
 
 const waitMs = 180_000
+// The tests of this file run at the same time: nearly all of what they take is waiting.
 
 type Alert = {
   readonly status: string
@@ -22,7 +23,7 @@ type Alert = {
 }
 
 /** A server with a receiver of webhooks, and what it was sent: `firing tcp shop critical refused`. */
-async function watched(monitors: string) {
+async function watched(monitors: string, { onTestFinished }: Pick<TestContext, 'onTestFinished'>) {
   const sent: string[] = []
   const hook = await httpPeer((request, response) => {
     void textOf(request).then((body) => {
@@ -59,10 +60,10 @@ const tcp = (name: string, port: number): string =>
 const health = async (home: Home, { url }: ServeNode, ...args: readonly string[]) =>
   await home.run(['health', '-t', 'App', '--server', url, ...args])
 
-test('M8 M11 a gate during a silence fails and says until when and why, passes with --honor-silences, and the fault is sent when the silence ends', {
+test.concurrent('M8 M11 a gate during a silence fails and says until when and why, passes with --honor-silences, and the fault is sent when the silence ends', {
   timeout: 4 * waitMs,
-}, async () => {
-  const { sent, node, home, svc } = await watched(tcp('shop', await freePort()))
+}, async (context) => {
+  const { sent, node, home, svc } = await watched(tcp('shop', await freePort()), context)
   const made = await svc('silence', 'App/*', '--for', '30d', '--reason', 'patch night', '--json')
   expect(made.stderr).toBe('')
   const [{ id }] = (JSON.parse(made.stdout) as { silences: [{ id: string }] }).silences
@@ -90,10 +91,10 @@ test('M8 M11 a gate during a silence fails and says until when and why, passes w
   expect(sent).toEqual(['firing tcp shop failed refused'])
 })
 
-test('M8 at a server, the permission silence allows to silence, and a silence that ends by its time sends what still stands', {
+test.concurrent('M8 at a server, the permission silence allows to silence, and a silence that ends by its time sends what still stands', {
   timeout: 4 * waitMs,
-}, async () => {
-  const { sent, node } = await watched(tcp('shop', await freePort()))
+}, async (context) => {
+  const { sent, node } = await watched(tcp('shop', await freePort()), context)
   const token = tokenOf(await signIn(node))
   const post = async (path: string, body: object, bearer?: string) =>
     await ask(`${node.url}${path}`, {
@@ -119,16 +120,17 @@ test('M8 at a server, the permission silence allows to silence, and a silence th
   expect(sent).toEqual(['firing tcp shop failed refused'])
 })
 
-test('M9 an acknowledged fault is silent while it is the same, and loud once its class changes', {
+test.concurrent('M9 an acknowledged fault is silent while it is the same, and loud once its class changes', {
   timeout: 6 * waitMs,
-}, async () => {
+}, async (context) => {
   let status = 500
   const server = createServer((_request, response) => response.writeHead(status).end()).listen(0, '127.0.0.1')
-  onTestFinished(() => void server.close())
+  context.onTestFinished(() => void server.close())
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   const { sent, home, store, svc, isSilencedNow } = await watched(
     `  App:\n    host: false\n    monitors: [{kind: http, name: shop, url: "http://127.0.0.1:${port}/", every: 10s}]\n`,
+    context,
   )
   await until(() => sent.length > 0, waitMs)
   const [first = ''] = sent
@@ -148,11 +150,12 @@ test('M9 an acknowledged fault is silent while it is the same, and loud once its
   await until(async () => (await audit()).includes('the fault became another one'), waitMs)
 })
 
-test('M9 an acknowledged warning that becomes a failure is loud, and its recovery is sent', {
+test.concurrent('M9 an acknowledged warning that becomes a failure is loud, and its recovery is sent', {
   timeout: 6 * waitMs,
-}, async () => {
+}, async (context) => {
   const { sent, svc, isSilencedNow } = await watched(
     `  Agents:\n    host: false\n    monitors: [{kind: heartbeat, name: jobs, agents: [nightly], every: 10s}]\n`,
+    context,
   )
   const report = async (status: string): Promise<void> =>
     expect((await svc('heartbeat', 'nightly', '--status', status)).code).toBe(0)

@@ -11,6 +11,8 @@ import { suiteWith } from '../support/suite/peer.ts'
 import { until } from '../support/suite/until.ts'
 
 const ready = async (node: ServeNode): Promise<number> => (await ask(`${node.url}/readyz`)).status
+// The tests of this file run at the same time: nearly all of what they take is waiting.
+
 /** Longer than the pause between two attempts to write. */
 const provenMs = 20_000
 
@@ -34,7 +36,7 @@ suiteWith(mountNamespaceMissing, 'W10 an embedded store that cannot be written',
     return { node, folder }
   }
 
-  test('W10 with a full disk the server is not ready after the sign-in that failed, and ready again without any request once there is room', async () => {
+  test.concurrent('W10 with a full disk the server is not ready after the sign-in that failed, and ready again without any request once there is room', async () => {
     const { node, folder } = await serverOnOwnDisk(12)
     await using _ = node
     expect((await signIn(node)).status).toBe(200)
@@ -60,7 +62,7 @@ suiteWith(mountNamespaceMissing, 'W10 an embedded store that cannot be written',
     expect(node.log()).toMatch(/the store can be written again/)
   }, 180_000)
 
-  test('W10 on a file system that has become read-only the server is not ready, and ends with 0 at SIGTERM', async () => {
+  test.concurrent('W10 on a file system that has become read-only the server is not ready, and ends with 0 at SIGTERM', async () => {
     const { node, folder } = await serverOnOwnDisk(16)
     await using _ = node
     expect((await signIn(node)).status).toBe(200)
@@ -73,7 +75,7 @@ suiteWith(mountNamespaceMissing, 'W10 an embedded store that cannot be written',
     expect(await node.stop()).toBe(0)
   }, 120_000)
 
-  test('W10 while another process holds the lock of the store, a server without requests is not ready, and ready again when the lock ends', async () => {
+  test.concurrent('W10 while another process holds the lock of the store, a server without requests is not ready, and ready again when the lock ends', async () => {
     const { node, folder } = await serverOnOwnDisk(16)
     await using _ = node
     const [program, args] = mounts.command(process.execPath, [
@@ -98,7 +100,7 @@ suiteWith(postgresMissing, 'W10 a database that cannot be written', () => {
   })
   afterAll(async () => await server?.remove())
 
-  test('W10 when the database becomes read-only, a server without requests is not ready, and ready again when it can be written', async () => {
+  test.concurrent('W10 when the database becomes read-only, a server without requests is not ready, and ready again when it can be written', async () => {
     const store = await freshDatabase(server)
     await using node = await startNode({ store })
     expect(await ready(node)).toBe(200)

@@ -34,7 +34,8 @@ async function needing(node: ServeNode, token: string) {
   return Object.entries(answers)
 }
 
-describe.each(backends)('W6 svc serve on a store in $name that is too new', (backend: Backend) => {
+// Nearly all of it waits.
+describe.concurrent.each(backends)('W6 svc serve on a store in $name that is too new', (backend: Backend) => {
   beforeAll(async () => await backend.start())
   afterAll(async () => await backend.stop())
 
@@ -129,7 +130,7 @@ types:
 
 type Alert = { readonly status: 'firing' | 'resolved'; readonly annotations: Readonly<Record<string, string>> }
 
-describe('W6 a node that is too old, beside nodes of the new version', () => {
+describe.concurrent('W6 a node that is too old, beside nodes of the new version', () => {
   let server: PostgresServer
   beforeAll(async () => {
     server = await startPostgres(['max_connections=60'])

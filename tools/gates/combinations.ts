@@ -35,10 +35,22 @@ export function* everyCombination(): Generator<Combination> {
   yield* product(here(choicesAt('this machine').filter(isSimple)))
 }
 
+/** A selection in which every three values of different dimensions meet, of the same choices. */
+export function everyThree(): readonly Combination[] {
+  return [atServers(choicesAt('server').filter(isSimple)), here(choicesAt('this machine').filter(isSimple))].flatMap(
+    (dimensions) => covering(dimensions, threesOf(Object.keys(dimensions) as Name[])),
+  )
+}
+
+const threesOf = (names: readonly Name[]): readonly (readonly Name[])[] =>
+  names.flatMap((one, at) =>
+    names.slice(at + 1).flatMap((two, next) => names.slice(at + next + 2).map((three) => [one, two, three])),
+  )
+
 /**
  * A selection that contains each server and each file with every requirement and way to name types, with and without `--wait`,
  * and with every format, and each choice of a place with every way to name types. Choices of two flags or variables occur
- * once each. The slow tier runs every combination of the other choices.
+ * once each. The slow tier has `everyThree` of the other choices, and `npm run prove` every combination of them.
  */
 export function selection(): readonly Combination[] {
   const others = (at: Place['at']) => choicesAt(at).filter((choice) => !isSimple(choice))

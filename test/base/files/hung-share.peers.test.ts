@@ -17,6 +17,8 @@ import { until } from '../../support/suite/until.ts'
 /** Milliseconds of a monitor, and what its process may take beyond that and its own start. */
 const deadline = 3_000
 const grace = 1_000
+/** Processes at a time. */
+const atOnce = 4
 /** Milliseconds after which a process counts as one that does not end: a busy machine may take seconds to start it. */
 const patience = 60_000
 vi.setConfig({ testTimeout: 5 * patience })
@@ -41,6 +43,84 @@ const rows: Readonly<Record<string, (at: (name: string) => string) => string>> =
   'sqlite backup, in Advanced': (at) => `{kind: sqlite, path: LOCAL/db, backup: ${at('version')}}`,
   'sqlite folder of backups, in Advanced': (at) => `{kind: sqlite, path: LOCAL/db, backup: ${at('in')}}`,
   'postgres pgbackrest, in Advanced': (at) => `{kind: postgres, url: 'POSTGRES', pgbackrest: ${at('version')}}`,
+}
+
+type Ran = { readonly code: number | null; readonly output: string; readonly ms: number }
+/** The outcome of the run with this name. Throws the error of that run. */
+type Outcomes = (name: string) => Ran
+
+/** A command line that reads a file of the share, beside those that have a test of their own. */
+type Command = {
+  readonly args: (at: (name: string) => string, home: string) => readonly string[]
+  readonly env?: (at: (name: string) => string) => Home['env']
+  /** While the share answers: its exit code, or what it says. Absent: not run. */
+  readonly well?: number | RegExp
+  /** While it does not: what it says of the time, and its exit code. */
+  readonly within?: string
+  readonly code?: number
+}
+const https = ['--server', 'https://localhost:9']
+const http = ['--server', 'http://localhost:9']
+const basic = ['health', '-t', 'App', '-m', 'Basic']
+const serve = ['serve', '--port', '0']
+const ofHealth = [...serve, '--only', 'health']
+const distant = 'postgres://svc@localhost:9/svc?sslmode=verify-full'
+const commands: Readonly<Record<string, Command>> = {
+  'svc.yaml': { args: (at) => [...basic, '--config', at('svc.yaml')], well: 3 },
+  '--tls-cert of svc serve': {
+    args: (at) => [...ofHealth, '--tls-key', '/etc/hostname', '--tls-cert', at('password')],
+  },
+  '--tls-key of svc serve': { args: (at) => [...ofHealth, '--tls-cert', '/etc/hostname', '--tls-key', at('password')] },
+  'the password file of the first Admin': {
+    args: (at, home) => [
+      ...[...serve, '--store', join(home, 'first', 'svc.db')],
+      ...['--bootstrap-admin', 'ann', '--bootstrap-password-file', at('password')],
+    ],
+  },
+  'the store of a command': {
+    args: (at) => ['users', 'list', '--store', at('store/svc.db')],
+    well: /No store exists/,
+  },
+  'the store of svc serve': { args: (at) => [...serve, '--store', at('store/svc.db')] },
+  '--ca-file of a client': {
+    args: (at) => [...basic, ...https, '--ca-file', at('ca.pem')],
+    env: (at) => ({ SVC_CA_FILE: at('ca.pem') }),
+  },
+  'SVC_CA_FILE of a client': { args: () => [...basic, ...https], env: (at) => ({ SVC_CA_FILE: at('ca.pem') }) },
+  'the password file of a store in PostgreSQL': {
+    args: () => ['users', 'list', '--store', distant],
+    env: (at) => ({ SVC_STORE_PASSWORD_FILE: at('password') }),
+  },
+  'the CA of a store in PostgreSQL': {
+    args: (at) => ['users', 'list', '--store', `${distant}&sslrootcert=${at('ca.pem')}`],
+  },
+  'the file of --data @FILE': {
+    args: (at) => ['api', 'POST', '/x', ...http, '--data', `@${at('password')}`],
+    well: 6,
+  },
+  ...Object.fromEntries(
+    ['assign', 'unassign'].map((action): [string, Command] => [
+      `the table of svc roles ${action} --from-file`,
+      { args: (at) => ['roles', action, '--from-file', at('roles.csv'), ...http], well: 6 },
+    ]),
+  ),
+  'the folder of svc heartbeat --disk': { args: (at) => ['heartbeat', 'agent', '--disk', at(''), ...http], well: 6 },
+  ...Object.fromEntries(
+    ['profile list', 'whoami', 'secrets list', 'logout --all', 'profile use other'].map((line): [string, Command] => [
+      `the settings in the home folder, for svc ${line}`,
+      { args: () => line.split(' '), env: (at) => ({ SVC_HOME: at('home') }), well: /^/ },
+    ]),
+  ),
+  'the look at svc.yaml by svc config list': {
+    args: (at) => ['config', 'list', '--config', at('svc.yaml')],
+    within: '0.5 s',
+    code: 0,
+  },
+  'the look at the store by svc config list': {
+    args: (at) => ['config', 'list', '--store', at('store/svc.db')],
+    within: '0.5 s',
+    code: 0,
+  },
 }
 
 peerSuite(shareMissing, 'H30 a share that does not answer', () => {
@@ -79,7 +159,7 @@ peerSuite(shareMissing, 'H30 a share that does not answer', () => {
   })
 
   /** Runs svc in these mounts. A process that does not end by itself is killed, and has no exit code. */
-  async function svc(args: readonly string[], env: Home['env'] = {}) {
+  async function svc(args: readonly string[], env: Home['env'] = {}): Promise<Ran> {
     const [file, all] = share.mounts.command(process.execPath, [home.program, ...args])
     const start = performance.now()
     const child = spawn(file, [...all], { env: { ...home.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
@@ -94,7 +174,7 @@ peerSuite(shareMissing, 'H30 a share that does not answer', () => {
    * A run that takes at most so many milliseconds beyond what this machine takes for processes at the time: repeated
    * where it takes longer, because other work may begin between the two.
    */
-  async function inTime(ms: number, run: () => ReturnType<typeof svc>): ReturnType<typeof svc> {
+  async function inTime(ms: number, run: () => Promise<Ran>): Promise<Ran> {
     for (let attempt = 1; ; attempt += 1) {
       const before = await svc(['version'])
       const ran = await run()
@@ -102,6 +182,32 @@ peerSuite(shareMissing, 'H30 a share that does not answer', () => {
       if (ran.ms >= limit && attempt < 5) continue
       expect(ran.ms).toBeLessThan(limit)
       return ran
+    }
+  }
+  /** Runs so many of them at a time, since nearly all of what one takes is waiting. What fails is left to its test. */
+  async function several(runs: ReadonlyMap<string, () => Promise<Ran>>): Promise<Outcomes> {
+    const outcomes = new Map<string, PromiseSettledResult<Ran>>()
+    const left = runs.entries()
+    const work = async (): Promise<void> => {
+      for (const [name, run] of left) {
+        const [outcome] = await Promise.allSettled([run()])
+        outcomes.set(name, outcome)
+      }
+    }
+    await Promise.all(Array.from({ length: atOnce }, work))
+    return (name) => {
+      const outcome = outcomes.get(name)
+      if (outcome?.status === 'fulfilled') return outcome.value
+      throw outcome?.reason ?? new Error(`${name} did not run`)
+    }
+  }
+  /** The same while the share does not answer. */
+  async function severalStopped(runs: ReadonlyMap<string, () => Promise<Ran>>): Promise<Outcomes> {
+    await share.stop()
+    try {
+      return await several(runs)
+    } finally {
+      share.go()
     }
   }
   const yaml = (name: string, content: string): string => {
@@ -121,95 +227,71 @@ peerSuite(shareMissing, 'H30 a share that does not answer', () => {
       .replace('POSTGRES', postgres?.url('postgres') ?? '')
   const silence = (): string => `the share ${share.point} (fuse from ${share.real}) did not answer within`
 
-  describe.each(Object.entries(rows))('%s', (name, monitor) => {
-    const on = (folder: string) =>
-      health(
-        name,
-        monitor((file) => join(folder, file)),
-      )
+  const on = (place: string) => (name: string) => () => health(name, rows[name]?.((file) => join(place, file)) ?? '')
+  const each = (
+    names: readonly string[],
+    runOf: (name: string) => () => Promise<Ran>,
+  ): ReadonlyMap<string, () => Promise<Ran>> => new Map(names.map((name) => [name, runOf(name)]))
 
-    test('names no share while it answers, and the share when it does not, in time', async () => {
-      const well = await on(share.point)
-      expect(well.output).not.toContain('the share')
-      await share.stop()
-      try {
-        const hung = await inTime(deadline, () => on(share.point))
-        expect(hung.code).toBe(3)
-        expect(hung.output).toContain(`${silence()} ${deadline / 1_000} s`)
-      } finally {
-        share.go()
-      }
+  describe('of a monitor', () => {
+    const names = Object.keys(rows)
+    let well: Outcomes
+    let hung: Outcomes
+    let pipe: Outcomes
+    beforeAll(async () => {
+      const limitedOn = (place: string) => (name: string) => () => inTime(deadline, on(place)(name))
+      well = await several(each(names, on(share.point)))
+      hung = await severalStopped(each(names, limitedOn(share.point)))
+      pipe = await several(each(names, limitedOn(join(share.mounts.folder, 'pipes'))))
+    }, 10 * patience)
+
+    test.each(names)('%s names no share while it answers, and the share when it does not, in time', (name) => {
+      expect(well(name).output).not.toContain('the share')
+      expect(hung(name).code).toBe(3)
+      expect(hung(name).output).toContain(`${silence()} ${deadline / 1_000} s`)
     })
 
-    test('a named pipe without a writer is not waited for', async () => {
-      const ran = await inTime(deadline, () => on(join(share.mounts.folder, 'pipes')))
-      expect(ran.code).not.toBeNull()
-      expect(ran.output).toMatch(/not a regular file|is neither a file nor a folder|is not a file|exists/)
+    test.each(names)('%s does not wait for a named pipe without a writer', (name) => {
+      expect(pipe(name).code).not.toBeNull()
+      expect(pipe(name).output).toMatch(/not a regular file|is neither a file nor a folder|is not a file|exists/)
+    })
+  })
+
+  describe('of a command', () => {
+    const names = Object.keys(commands)
+    let well: Outcomes
+    let hung: Outcomes
+    beforeAll(async () => {
+      const at = (name: string): string => join(share.point, name)
+      const run = (name: string) => (): Promise<Ran> => {
+        const { args = () => [], env } = commands[name] ?? {}
+        return svc(args(at, home.folder), env?.(at))
+      }
+      well = await several(
+        each(
+          names.filter((name) => commands[name]?.well !== undefined),
+          run,
+        ),
+      )
+      hung = await severalStopped(each(names, (name) => () => inTime(5_000, run(name))))
+    }, 10 * patience)
+
+    test.each(Object.entries(commands))('%s', (name, { well: expected, within = '5 s', code = 12 }) => {
+      if (typeof expected === 'number') expect(well(name).code).toBe(expected)
+      else if (expected)
+        expect(well(name)).toMatchObject({ code: expect.any(Number), output: expect.stringMatching(expected) })
+      expect(hung(name).output).toContain(`${silence()} ${within}`)
+      // A command that waits for ever is killed, and has no exit code.
+      expect(hung(name).code).toBe(code)
     })
   })
 
   describe('outside of monitors', () => {
-    const stopped = async (args: readonly string[], within: string, code: number, env: Home['env'] = {}) => {
-      await share.stop()
-      try {
-        const ran = await inTime(5_000, () => svc(args, env))
-        expect(ran.output).toContain(`${silence()} ${within}`)
-        // A command that waits for ever is killed, and has no exit code.
-        expect(ran.code).toBe(code)
-      } finally {
-        share.go()
-      }
-    }
-
-    test('svc.yaml', async () => {
-      const args = ['health', '-t', 'App', '-m', 'Basic', '--config', join(share.point, 'svc.yaml')]
-      expect((await svc(args)).code).toBe(3)
-      await stopped(args, '5 s', 12)
-    })
-
     test('svc.yaml as a named pipe', async () => {
       const path = join(share.mounts.folder, 'pipes', 'svc.yaml')
       const ran = await svc(['health', '-t', 'App', '--config', path])
       expect(ran.output).toContain('is not a regular file')
       expect(ran.code).toBe(12)
-    })
-
-    test.each(['tls-cert', 'tls-key'])('--%s of svc serve', async (flag) => {
-      const other = flag === 'tls-cert' ? 'tls-key' : 'tls-cert'
-      const args = ['serve', '--only', 'health', '--port', '0', `--${other}`, '/etc/hostname']
-      await stopped([...args, `--${flag}`, join(share.point, 'password')], '5 s', 12)
-    })
-
-    test('the password file of the first Admin', async () => {
-      const args = ['serve', '--port', '0', '--store', join(home.folder, 'first', 'svc.db'), '--bootstrap-admin', 'ann']
-      await stopped([...args, '--bootstrap-password-file', join(share.point, 'password')], '5 s', 12)
-    })
-
-    test('the store', async () => {
-      const store = join(share.point, 'store', 'svc.db')
-      expect((await svc(['users', 'list', '--store', store])).output).toContain('No store exists')
-      await stopped(['users', 'list', '--store', store], '5 s', 12)
-      await stopped(['serve', '--port', '0', '--store', store], '5 s', 12)
-    })
-
-    test.each(['--ca-file', 'SVC_CA_FILE'])('%s of a client', async (place) => {
-      const path = join(share.point, 'ca.pem')
-      const args = ['health', '-t', 'App', '-m', 'Basic', '--server', 'https://localhost:9']
-      await stopped(place === '--ca-file' ? [...args, place, path] : args, '5 s', 12, { SVC_CA_FILE: path })
-    })
-
-    test('the password file and the CA of a store in PostgreSQL', async () => {
-      const url = 'postgres://svc@localhost:9/svc?sslmode=verify-full'
-      const file = join(share.point, 'password')
-      await stopped(['users', 'list', '--store', url], '5 s', 12, { SVC_STORE_PASSWORD_FILE: file })
-      await stopped(['users', 'list', '--store', `${url}&sslrootcert=${join(share.point, 'ca.pem')}`], '5 s', 12)
-    })
-
-    test('the file of --data @FILE', async () => {
-      const file = join(share.point, 'password')
-      const args = ['api', 'POST', '/x', '--server', 'http://localhost:9', '--data', `@${file}`]
-      expect((await svc(args)).code).toBe(6)
-      await stopped(args, '5 s', 12)
     })
 
     test('ctrl-C ends the wait for the file of --data @FILE', async () => {
@@ -230,33 +312,6 @@ peerSuite(shareMissing, 'H30 a share that does not answer', () => {
       } finally {
         share.go()
       }
-    })
-
-    test.each(['assign', 'unassign'])('the table of svc roles %s --from-file', async (action) => {
-      const args = ['roles', action, '--from-file', join(share.point, 'roles.csv'), '--server', 'http://localhost:9']
-      expect((await svc(args)).code).toBe(6)
-      await stopped(args, '5 s', 12)
-    })
-
-    test('the folder of svc heartbeat --disk', async () => {
-      const args = ['heartbeat', 'agent', '--disk', share.point, '--server', 'http://localhost:9']
-      expect((await svc(args)).code).toBe(6)
-      await stopped(args, '5 s', 12)
-    })
-
-    test.each([['profile', 'list'], ['whoami'], ['secrets', 'list'], ['logout', '--all'], ['profile', 'use', 'other']])(
-      'the settings in the home folder, for svc %s %s',
-      async (...args) => {
-        const env = { SVC_HOME: join(share.point, 'home') }
-        const words = args.filter((one) => typeof one === 'string')
-        expect((await svc(words, env)).code).not.toBeNull()
-        await stopped(words, '5 s', 12, env)
-      },
-    )
-
-    test('the look at svc.yaml and at the store by svc config list', async () => {
-      await stopped(['config', 'list', '--config', join(share.point, 'svc.yaml')], '0.5 s', 0)
-      await stopped(['config', 'list', '--store', join(share.point, 'store', 'svc.db')], '0.5 s', 0)
     })
 
     test('the names of the store while a command line is completed', async () => {

@@ -1,7 +1,7 @@
 import type { MonitorReport, Result, Run } from '../../../src/core/checks/engine/index.ts'
 import { type RunDocumentOptions, runDocument } from '../../../src/core/checks/reports/index.ts'
 
-/** What the engine reports of a monitor with these results. */
+/** The report of a monitor with these results. */
 export const report = (name: string, results: readonly Result[], more: Partial<MonitorReport> = {}): MonitorReport => ({
   ...{ name, kind: name.split(' ')[0] ?? name, depth: 'Basic', runsOn: 'network', host: false, checks: [] },
   ...{ durationMs: 1, attempts: 1, results },

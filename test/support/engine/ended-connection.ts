@@ -106,7 +106,8 @@ export const kindsInPeers: readonly KindName[] = ['ldap', 'mysql', 'pgbouncer', 
 
 /** Tests each row: the server ends the connection after each step in turn. */
 export function describeEnds(rows: readonly EndedRow[]): void {
-  test.each(rows)(
+  // Nearly all of it waits.
+  test.concurrent.each(rows)(
     'H22 $name: wherever the server ends the connection, a run that lacks a check fails and names it',
     async ({ kind: name, opening, reconnects, start, settings }) => {
       const kind = (await monitors[name].load()).default as AnyKind as Kind<SettingsSpec>

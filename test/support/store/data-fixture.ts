@@ -65,8 +65,9 @@ export const storePassword = 'pa55/word-of-the-store'
 /** A database that an account with a password owns; gives its URL, with the password. */
 export async function freshDatabase(server: PostgresServer): Promise<string> {
   const name = `s${randomBytes(6).toString('hex')}`
-  const [role] = await server.query("SELECT 1 FROM pg_roles WHERE rolname = 'svc'")
-  if (!role) await server.query(`CREATE ROLE svc LOGIN PASSWORD '${storePassword}'`)
+  // Tests that run at the same time may both be the first.
+  await server.query(`DO $$ BEGIN CREATE ROLE svc LOGIN PASSWORD '${storePassword}';
+    EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$`)
   await server.query(`CREATE DATABASE ${name} OWNER svc`)
   return `postgres://svc:${encodeURIComponent(storePassword)}@127.0.0.1:${server.port}/${name}`
 }

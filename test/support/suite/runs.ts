@@ -1,8 +1,14 @@
 import { isQuick } from './tier.ts'
 
+/** Whether this is `npm run prove`, which does everything as often as the specification asks for. */
+export const proving = process.env['SVC_PROVE'] === '1'
+
 /**
  * How many runs a property of fast-check has: the whole number in `npm run prove` and in the slow tier, and a sixteenth of it in the
  * quick one, which draws others each time.
  */
-export const runsOf = (whole: number): number =>
-  process.env['SVC_PROVE'] === '1' || !isQuick() ? whole : Math.ceil(whole / 16)
+export const runsOf = (whole: number): number => (proving || !isQuick() ? whole : Math.ceil(whole / 16))
+
+/** The seeds from the first one on: as many as the slow tier simulates, and in `npm run prove` all of them. */
+export const seedsFrom = (first: number, { slow, whole }: { slow: number; whole: number }): readonly number[] =>
+  Array.from({ length: proving ? whole : slow }, (_, at) => first + at)

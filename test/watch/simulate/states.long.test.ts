@@ -1,15 +1,17 @@
 import { expect, test } from 'vitest'
 import { Schedule } from '../../../src/core/watch/schedule/index.ts'
 import { Ledger, States, StatesTable } from '../../../src/core/watch/states/index.ts'
+import { seedsFrom } from '../../support/suite/runs.ts'
 import { plantsByOthers } from './planted-by-others.ts'
 import { oneForEachRule } from './planted-folder.ts'
 import { firstSeed, planted, plants } from './planted-states.ts'
 import { simulate } from './simulated-states.ts'
 
-const first = 11
-const seeds = Array.from({ length: 990 }, (_, at) => first + at)
+const seeds = seedsFrom(11, { slow: 190, whole: 990 })
 
-test('W18 simulated states keep all of their rules in 990 more scenarios of two hours', { timeout: 1_800_000 }, () => {
+test(`W18 simulated states keep all of their rules in ${seeds.length} more scenarios of two hours`, {
+  timeout: 1_800_000,
+}, () => {
   const shipped = { Schedule, States, Ledger, StatesTable }
   const broken = seeds.flatMap((seed) => simulate(shipped, seed).violations.map((one) => `seed ${seed}: ${one}`))
   expect(broken).toEqual([])
