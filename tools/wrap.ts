@@ -1,5 +1,5 @@
 /**
- * Wraps the prose of the Markdown that people write at 120 columns.
+ * Wraps the prose of the Markdown that people write at 120 columns, as `test/docs/wrap.test.ts` demands.
  *
  *     npm run wrap
  *

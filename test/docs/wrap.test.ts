@@ -1,5 +1,12 @@
 import { expect, test } from 'vitest'
-import { wrapped } from '../../tools/wrap.ts'
+import { proseFiles, wrapped } from '../../tools/wrap.ts'
+import { read } from '../support/suite/repository.ts'
+
+test('prose of Markdown that people write has at most 120 columns; `npm run wrap` wraps it', () => {
+  const files = proseFiles()
+  expect(files.length).toBeGreaterThan(60)
+  expect(files.filter((file) => wrapped(read(file)) !== read(file))).toEqual([])
+})
 
 const long = Array.from({ length: 30 }, (_, index) => `word${index}`).join(' ')
 
