@@ -64,7 +64,7 @@ describe('code that is compiled eagerly', () => {
 test.each(['start', 'command', 'client', 'answer'])(
   'the chunk "%s" declares no function that is compiled lazily',
   (name) => {
-    const files = readdirSync(dist).filter((file) => new RegExp(`^${name}-[\\w-]{8}\\.cjs$`).test(file))
+    const files = readdirSync(dist).filter((file) => new RegExp(`^eager-${name}-[\\w-]{8}\\.cjs$`).test(file))
     expect(files).toHaveLength(1)
     const code = readFileSync(new URL(files[0] ?? '', dist), 'utf8')
     expect(code).toMatch(/^[\0-\x7f]*$/)

@@ -56,16 +56,20 @@ const { output } = await bundle.write({
   codeSplitting: {
     // Finding and opening a file costs as much as what is in it, so what is loaded together lies together: each
     // group takes these modules and what they import, as far as no group before it has taken it.
+    // What the name of a group begins with is no name of a module, after which all other chunks are named.
     groups: [
-      { name: 'start', test: modules('src/cli/io/process.ts', '\0rolldown/runtime.js') },
+      { name: 'eager-start', test: modules('src/cli/io/process.ts', '\0rolldown/runtime.js') },
       // Apart from the core: a command line that needs no oclif must not load it with another module.
       { name: 'oclif', test: /[\\/]node_modules[\\/]/ },
       {
-        name: 'command',
+        name: 'eager-command',
         test: modules('src/cli/command/base.ts', 'src/commands/health.ts', 'src/core/base/loopback.ts'),
       },
-      { name: 'client', test: modules('src/core/client/index.ts') },
-      { name: 'answer', test: modules('src/core/protocol/wire/index.ts', 'src/core/checks/reports/index.ts') },
+      { name: 'eager-client', test: modules('src/core/client/index.ts') },
+      {
+        name: 'eager-answer',
+        test: modules('src/core/protocol/wire/index.ts', 'src/core/checks/reports/index.ts'),
+      },
     ],
   },
   minify: { compress: true, mangle: false, codegen: { removeWhitespace: true } },
@@ -82,10 +86,9 @@ for (const file of readdirSync(`${root}src/core/checks/profiles`)) {
 const shipped = driverNames.map((name) => [name, installation(name, drivers[name])])
 writeFileSync(`${root}dist/drivers.json`, JSON.stringify(Object.fromEntries(shipped)))
 
-/** The chunks of a health check at a server, which is asked for every few seconds: most of their functions are called. */
-const eager = new Set(['start', 'command', 'client', 'answer'])
+// The chunks of a health check at a server, which is asked for every few seconds: most of their functions are called.
 for (const file of output) {
-  if (file.type !== 'chunk' || !eager.has(file.name)) continue
+  if (file.type !== 'chunk' || !file.name.startsWith('eager-')) continue
   const path = `${root}dist/${file.fileName}`
   writeFileSync(path, compiledEagerly(readFileSync(path, 'utf8')))
 }

@@ -44,12 +44,25 @@ describe.each(commands.map((args) => ({ args, line: args.join(' ') })))('svc $li
 })
 
 test('at 80 columns, the longest texts get the width that the other columns do not need', async () => {
-  const lines = (await screen(['monitors', 'kinds', 'http'], 80)).split('\n')
-  const header = lines.find((line) => line.includes('MEANING')) ?? expect.fail('no settings')
-  expect(80 - header.indexOf('MEANING')).toBeGreaterThan(35)
-  const list = (await screen(['monitors', 'list', '-t', 'Sql', '-m', 'Advanced'], 80)).split('\n')
-  const title = list.find((line) => line.includes('LOOKS AT')) ?? expect.fail('no list')
-  expect(80 - title.indexOf('LOOKS AT')).toBeGreaterThan(35)
+  for (const [args, last] of [
+    [['monitors', 'kinds', 'http'], 'MEANING'],
+    [['monitors', 'list', '-t', 'Sql', '-m', 'Advanced'], 'LOOKS AT'],
+  ] as const) {
+    const lines = (await screen(args, 80)).split('\n')
+    const from = lines.findIndex((line) => line.endsWith(`  ${last}`))
+    const rows = lines.slice(from, lines.indexOf('', from) < 0 ? undefined : lines.indexOf('', from))
+    const starts = [...(rows[0] ?? expect.fail(`no ${last}`)).matchAll(/(?<= {2})\S/g)].map(({ index }) => index)
+    // The widest text of each other column, and a gap of three columns or two.
+    const needed = starts.slice(1).map((end, at) => {
+      const cells = rows.map((line) => line.slice(starts[at], end).trimEnd())
+      return end - (starts[at] ?? 0) - Math.max(...cells.map(width))
+    })
+    expect(new Set(needed).size).toBe(1)
+    expect(needed[0]).toBeLessThanOrEqual(3)
+    expect(80 - (starts.at(-1) ?? 0)).toBeGreaterThan(
+      2 * Math.max(...starts.slice(1).map((end, at) => end - (starts[at] ?? 0) - 3)),
+    )
+  }
 })
 
 test('a list that fits has the widths of its content', async () => {

@@ -313,7 +313,7 @@ describe('an unexpected exception', () => {
     const copy = mkdtempSync(join(folder, 'chunks-'))
     for (const part of ['bin', 'dist', 'package.json']) cpSync(join(root, part), join(copy, part), { recursive: true })
     for (const chunk of readdirSync(join(copy, 'dist'))) {
-      if (/^(?!main\.|start-|rolldown-runtime-).*\.cjs$/.test(chunk))
+      if (/^(?!main\.|eager-start-|rolldown-runtime-).*\.cjs$/.test(chunk))
         writeFileSync(join(copy, 'dist', chunk), 'const x = {')
     }
     const ran = spawnSync(process.execPath, [join(copy, 'bin/run.js'), 'version'], { encoding: 'utf8', env: env() })

@@ -152,23 +152,3 @@ export const otherCase = (
     const other = current.includes(name) ? undefined : current.find((each) => sameExceptCase(each, name))
     return other === undefined ? [] : [[name, other] as const]
   })
-
-/** The permission to silence and to acknowledge, and to end both (M8). There is none for less. */
-export const silencePermission = 'silence'
-/** Its name in earlier versions, whose nodes may still grant it. */
-export const formerSilencePermission = 'quiet'
-
-/**
- * The present name of a permission that a store contains or an audit entry records.
- *
- * @example
- * ```ts
- * presentPermission('quiet') // 'silence'
- * presentPermission('health') // 'health'
- * ```
- */
-export const presentPermission = (name: string): string => (name === formerSilencePermission ? silencePermission : name)
-
-/** Every name under which a store may contain a permission. */
-export const storedPermissions = (name: string): readonly string[] =>
-  name === silencePermission ? [silencePermission, formerSilencePermission] : [name]

@@ -11,6 +11,7 @@ import {
   SilenceSource,
 } from './enums.ts'
 import { isExpiresKey } from './grants.ts'
+import { formerSilencePermission } from './permissions.ts'
 import {
   date,
   dto,
@@ -27,6 +28,7 @@ import {
   number,
   numberOf,
   required,
+  type Text,
   text,
   textOf,
 } from './schema.ts'
@@ -155,26 +157,29 @@ export type EndSessionResponse = Infer<typeof EndSessionResponse>
 
 /** One shape under two names (Interface 2.3). */
 /** Of a role or a permission that is granted: as visible as the name of a user (O2). */
-const grantedName = name({
+const grantedRole = name({
   max: limits.nameCharacters,
   pattern:
     /^[^\s\u2800\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}](?:[^\u2800\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]*[^\s\u2800\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}])?$/u,
 })
 /** Of one that is removed: a store may hold some that nobody could grant today. */
-const removedName = name({ max: limits.nameCharacters, pattern: filled })
+const removedRole = name({ max: limits.nameCharacters, pattern: filled })
+/** Refused also where it is removed: an answer 200 would suggest that it was held (O8). */
+const grantedPermission: Text = { ...grantedRole, not: formerSilencePermission }
+const removedPermission: Text = { ...removedRole, not: formerSilencePermission }
 const changedUser = { UserName: name({ max: limits.nameCharacters, needed: true, pattern: filled }) }
 export const AssignRoles = dto('AssignRoles', {
   ...changedUser,
-  Permissions: list(grantedName),
-  Roles: list(grantedName),
+  Permissions: list(grantedPermission),
+  Roles: list(grantedRole),
   // A caller who computed an end and got null must not grant for ever.
   Meta: { ...map, neverNull: isExpiresKey },
 })
 export type AssignRoles = Infer<typeof AssignRoles>
 export const UnAssignRoles = dto('UnAssignRoles', {
   ...changedUser,
-  Permissions: list(removedName),
-  Roles: list(removedName),
+  Permissions: list(removedPermission),
+  Roles: list(removedRole),
   Meta: map,
 })
 export type UnAssignRoles = Infer<typeof UnAssignRoles>
@@ -188,8 +193,8 @@ export type UnAssignRolesResponse = Infer<typeof UnAssignRolesResponse>
 
 /** Removes own roles and permissions of the signed-in user (O8). Our own addition to the interface. */
 export const GiveBackRoles = dto('GiveBackRoles', {
-  Permissions: list(removedName),
-  Roles: list(removedName),
+  Permissions: list(removedPermission),
+  Roles: list(removedRole),
   Meta: map,
 })
 export type GiveBackRoles = Infer<typeof GiveBackRoles>

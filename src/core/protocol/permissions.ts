@@ -1,4 +1,3 @@
-import { formerSilencePermission, silencePermission } from '../base/names.ts'
 import { ServerType } from './enums.ts'
 
 /** The permission to read the details of health answers. `health:Sql` is the same for one server type. */
@@ -12,6 +11,27 @@ const heartbeatPermission = 'heartbeat'
 
 /** The permission to drill. There is no part of it. */
 export const drillPermission = 'drill'
+
+/** The permission to silence and to acknowledge, and to end both (M8). There is none for less. */
+export const silencePermission = 'silence'
+/** Its name in earlier versions, whose nodes may still grant it. */
+export const formerSilencePermission = 'quiet'
+
+/**
+ * The present name of a permission that a store contains or an audit entry records.
+ *
+ * @example
+ * ```ts
+ * presentPermission('quiet') // 'silence'
+ * presentPermission('health') // 'health'
+ * ```
+ */
+export const presentPermission = (name: string): string => (name === formerSilencePermission ? silencePermission : name)
+
+/** Every name under which a store may contain a permission. */
+export const storedPermissions = (name: string): readonly string[] =>
+  name === silencePermission ? [silencePermission, formerSilencePermission] : [name]
+
 /** The roles and permissions of a caller. */
 type Grants = { readonly roles: readonly string[]; readonly permissions: readonly string[] }
 

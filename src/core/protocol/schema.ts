@@ -10,6 +10,8 @@ export type Text = {
   readonly max?: number
   /** The pattern that a text in a request must match, with the flag `u`. */
   readonly pattern?: RegExp
+  /** The text that a text in a request must not be. The operation checks it. */
+  readonly not?: string
   /**
    * The operation itself refuses a request without this field, after it has authorized the caller. A `required` field is
    * refused on arrival.

@@ -46,6 +46,8 @@ const resolved = (schema: Schema): Schema =>
 const meaningful: Readonly<Record<string, readonly string[]>> = {
   UserName: ['Ned', 'Ann', 'nobody'],
   Password: [password, 'wrong'],
+  // Of the permission to silence, the present name and the former one, which is refused.
+  Permissions: ['silence', 'quiet'],
   provider: ['credentials', 'login', 'logout', 'nope', ' '],
 }
 
@@ -70,7 +72,7 @@ function ofType(type: string, schema: Schema, name: string): fc.Arbitrary<unknow
     case 'number':
       return fc.double({ ...(min === undefined ? {} : { min }), ...(max === undefined ? {} : { max }), noNaN: true })
     case 'array':
-      return fc.array(arbitraryFor(items ?? {}), { maxLength: 4 })
+      return fc.array(arbitraryFor(items ?? {}, name), { maxLength: 4 })
     case 'object':
       return properties === undefined
         ? fc.dictionary(fc.string({ minLength: 1, maxLength: 9 }), fc.string({ unit: 'grapheme', maxLength: 40 }))
@@ -93,7 +95,7 @@ function ofType(type: string, schema: Schema, name: string): fc.Arbitrary<unknow
 const invalid = fc.constantFrom<unknown>(
   ...[0, -1, 1.5, 1e300, true, [], {}, [null], [0], [[]], { a: 1 }, { constructor: 'x' }],
   ...['', ' ', '\u0000', 'a\u200b', 'P', 'PT', 'PT0.5S', 'P101D', '2026-02-30', '/Date(x)/', 'x'.repeat(129)],
-  ...['x'.repeat(1_001), 'x'.repeat(4_001), ['x'.repeat(129)], [''], ['\u0000'], Array(257).fill('x'), null],
+  ...['x'.repeat(1_001), 'x'.repeat(4_001), ['x'.repeat(129)], [''], ['\u0000'], ['quiet'], Array(257).fill('x'), null],
   ...[Object.fromEntries(Array.from({ length: 65 }, (_, at) => [`k${at}`, ''])), { a: 'x'.repeat(1_025) }],
   { ['k'.repeat(129)]: '' },
 )
@@ -160,9 +162,11 @@ const bodyOf = (operation: Operation): Schema | undefined =>
   (operation['requestBody'] as { content: Record<string, { schema: Schema }> } | undefined)?.content['application/json']
     ?.schema
 
-/** Bodies that succeed, tried before the generated ones, of which few sign somebody in: not every seed has such a one. */
+/** Bodies that succeed, tried before the generated ones: not every seed names a user who exists. */
 const successful: Readonly<Record<string, object>> = {
   Authenticate: { provider: 'credentials', UserName: 'Ned', Password: password },
+  AssignRoles: { UserName: 'Ned', Permissions: ['silence'] },
+  UnAssignRoles: { UserName: 'Ned', Permissions: ['silence'] },
 }
 
 describe('R6 requests made from openapi.json', () => {

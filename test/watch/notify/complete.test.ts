@@ -83,7 +83,7 @@ test('M1 everything that a new kind of receiver lacks is in one list', () => {
     doc: 'A kind without anything',
     settings: {
       token: { type: 'secret', required: true, doc: 'Token' },
-      quiet: { type: 'flag', doc: 'Without sound' },
+      silences: { type: 'flag', doc: 'Without sound' },
     },
     needsStore: false,
     mistakes: () => [],

@@ -1,16 +1,18 @@
 import { emptyField, Fault, type FieldFault, invalidField } from '../../base/errors.ts'
-import { formerSilencePermission, nameMistake, otherCase, silencePermission } from '../../base/names.ts'
+import { nameMistake, otherCase } from '../../base/names.ts'
 import {
   type AssignRoles,
   auditHeadKey,
   changesRequest,
   expiresKey,
   extensionOnly,
+  formerSilencePermission,
   type GiveBackRoles,
   grantsRequest,
   otherCaseCode,
   permissionsBefore,
   rolesBefore,
+  silencePermission,
   writeGrants,
 } from '../../protocol/index.ts'
 import {

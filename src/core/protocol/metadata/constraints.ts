@@ -10,6 +10,7 @@ import {
   ReportHeartbeat,
   type Schema,
   schemaOf,
+  type Text,
 } from '../index.ts'
 import { type JsonSchema, refTo } from './schemas.ts'
 
@@ -113,7 +114,7 @@ function requestSchema(schema: Schema, notation: Notation): JsonSchema {
       return {
         type: schema.needed ? 'string' : orNull('string'),
         ...(schema.max === undefined ? {} : { maxLength: schema.max }),
-        ...textPattern(schema.pattern, notation),
+        ...textPattern(schema, notation),
       }
     case 'flag':
       return notation === 'body'
@@ -162,9 +163,10 @@ const flagTexts = ['t', 'y', '1', 'on', 'f', 'n', '0', 'off']
 /** No target may hold a control character, encoded or not (S2). */
 export const textOfTarget = { pattern: '^[^\\u0000-\\u001f\\u007f]*$' } as const
 
-function textPattern(pattern: RegExp | undefined, notation: Notation): JsonSchema {
-  if (pattern !== undefined) return { pattern: portable(pattern) }
-  return notation === 'parameter' ? textOfTarget : {}
+function textPattern({ pattern, not }: Text, notation: Notation): JsonSchema {
+  const without = not === undefined ? {} : { not: { const: not } }
+  if (pattern !== undefined) return { pattern: portable(pattern), ...without }
+  return { ...(notation === 'parameter' ? textOfTarget : {}), ...without }
 }
 
 const bounds = ({ min, max }: Range, integer: boolean): JsonSchema => ({
@@ -175,7 +177,7 @@ const bounds = ({ min, max }: Range, integer: boolean): JsonSchema => ({
 /** The items of a list are not null, and those of a list of text are names. */
 function itemSchema(item: Schema, notation: Notation): JsonSchema {
   return item.kind === 'text'
-    ? { type: 'string', maxLength: item.max ?? limits.nameCharacters, ...textPattern(item.pattern, notation) }
+    ? { type: 'string', maxLength: item.max ?? limits.nameCharacters, ...textPattern(item, notation) }
     : requestSchema(item, notation)
 }
 

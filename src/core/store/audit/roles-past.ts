@@ -1,5 +1,5 @@
 import { isObject, member } from '../../base/json.ts'
-import { presentPermission } from '../../base/names.ts'
+import { presentPermission } from '../../protocol/index.ts'
 
 /** Who held which role, from the audit entries (O9). Pure: the entries come in the order of their ids. */
 

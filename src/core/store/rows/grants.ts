@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { isStoreFailure } from '../../base/errors.ts'
-import { presentPermission } from '../../base/names.ts'
+import { presentPermission } from '../../protocol/index.ts'
 import type { Actor, Data, EndingGrant, User } from '../data.ts'
 import { later } from '../dialect.ts'
 import { hasEnded, mostNoticeMs, noticeAt } from '../grants.ts'

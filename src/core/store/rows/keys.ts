@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type Selectable, sql } from 'kysely'
 import { Fault, invalidField } from '../../base/errors.ts'
-import { presentPermission } from '../../base/names.ts'
+import { presentPermission } from '../../protocol/index.ts'
 import type { Data, KeyRow, User } from '../data.ts'
 import { compiledOnce } from '../dialect.ts'
 import { adminGrant, keyEnd } from '../grants.ts'

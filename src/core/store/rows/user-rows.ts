@@ -1,5 +1,5 @@
 import type { Updateable } from 'kysely'
-import { presentPermission } from '../../base/names.ts'
+import { presentPermission } from '../../protocol/index.ts'
 import type { Grant, Holdings, User } from '../data.ts'
 import { compiledOnce, type Rows } from '../dialect.ts'
 import { admin, holdingsOf } from '../grants.ts'
