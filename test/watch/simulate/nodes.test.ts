@@ -4,16 +4,24 @@ import { plants } from './planted-nodes.ts'
 import { shipped, simulate } from './simulated-nodes.ts'
 
 /** Of the first ten, those that take least time. The slow tier simulates all, and many more. */
-const seeds = [6, 8, 9, 10]
+const seeds = [8, 9, 10]
 
-test('W4 simulated nodes keep all of their rules in 4 scenarios with simulated faults', () => {
-  const broken = seeds.flatMap((seed) =>
-    simulate(shipped, seed).violations.map((violation) => `seed ${seed}: ${violation}`),
-  )
+/** Each is simulated once, for all tests that compare it. */
+const outcomes = new Map<number, ReturnType<typeof simulate>>()
+function faulty(seed: number): ReturnType<typeof simulate> {
+  const outcome = outcomes.get(seed) ?? simulate(shipped, seed)
+  outcomes.set(seed, outcome)
+  return outcome
+}
+
+test('W4 simulated nodes keep all of their rules in two scenarios with simulated faults', () => {
+  const broken = seeds
+    .slice(0, 2)
+    .flatMap((seed) => faulty(seed).violations.map((violation) => `seed ${seed}: ${violation}`))
   expect(broken).toEqual([])
 })
 
-test('W26 simulated nodes keep all of their rules in 4 scenarios in which they lose routes to single peers', () => {
+test('W26 simulated nodes keep all of their rules in three scenarios in which they lose routes to single peers', () => {
   const outcomes = seeds.map((seed) => simulate(shipped, seed, false, true))
   expect(outcomes.flatMap(({ violations }, at) => violations.map((one) => `seed ${seeds[at]}: ${one}`))).toEqual([])
   expect(outcomes.every(({ counts }) => (counts.look ?? 0) > 0)).toBe(true)
@@ -26,7 +34,7 @@ test('W0 the same seed simulates the same nodes, to the byte', () => {
   expect(again.lines.join('\n')).toBe(lines.join('\n'))
   expect(again.digest).toBe(digest)
   expect(lines.length).toBeGreaterThan(100)
-  expect(simulate(shipped, 8).digest).not.toBe(digest)
+  expect(faulty(8).digest).not.toBe(digest)
 })
 
 test('docs/simulation.md lists each defect planted in the nodes with its rule', () => {

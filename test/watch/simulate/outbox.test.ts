@@ -31,7 +31,8 @@ test('W0 the same seed simulates the same notifications, to the byte', () => {
 test.each(oneForEachRule(plants))('the simulated receivers find a planted defect by its rule: $what', async (plant) => {
   const { subject, remove } = await planted(plant)
   try {
-    expect(firstSeed(subject, plant, seeds)).toBeDefined()
+    // A recorded seed that no longer shows the defect costs hundreds of scenarios each time.
+    expect(firstSeed(subject, plant, seeds)).toEqual(plant.seed ?? expect.any(Number))
   } finally {
     remove()
   }

@@ -186,4 +186,4 @@ export async function planted(plant: Plant): Promise<{ subject: Subject; remove:
 
 /** The first seed in which the rule of a defect is broken. */
 export const firstSeed = (subject: Subject, plant: Plant, seeds: readonly number[]): number | undefined =>
-  firstSeedOf(plant, seeds, (seed) => simulate(subject, seed).violations)
+  firstSeedOf(plant, seeds, (seed) => simulate(subject, seed, false, plant.rule).violations)

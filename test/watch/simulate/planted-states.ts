@@ -198,7 +198,7 @@ export const plants: readonly Plant[] = [
     from: 'for (const watched of this.#watched.values()) this.#wasAway(watched)',
     to: '',
     rule: 'unknown after a long absence',
-    seed: 36,
+    seed: 56,
   },
   {
     what: 'a long absence of svc is a recovery',

@@ -214,8 +214,11 @@ function receiversOf(chance: Chance, endAt: number): readonly Receiver[] {
   })
 }
 
-/** One process with its outbox, its store and its receivers, for 6 hours to 9 days. */
-export function simulate(subject: Subject, seed: number, keepLines = false): Outcome {
+/**
+ * One process with its outbox, its store and its receivers, for 6 hours to 9 days. `lastRule`: it ends as soon as this rule
+ * is broken.
+ */
+export function simulate(subject: Subject, seed: number, keepLines = false, lastRule?: string): Outcome {
   const queue = new Queue()
   const chance = new Chance(seed)
   // Most are short, so that many fit into a second.
@@ -239,6 +242,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
   const broken = (rule: string, text: string): void => {
     trace(`BROKEN ${rule}: ${text}`)
     if (violations.length < 20) violations.push(`${rule}: ${text} (${(queue.now / minute).toFixed(1)} min)`)
+    if (rule === lastRule) queue.stop()
   }
   const count = (what: string): void => {
     counts[what] = (counts[what] ?? 0) + 1

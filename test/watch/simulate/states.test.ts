@@ -11,9 +11,9 @@ const shipped = { Schedule, States, Ledger, StatesTable }
 /** Those that may show a planted defect. */
 const seeds = Array.from({ length: 200 }, (_, at) => at + 1)
 /** The slow tier simulates those that follow. */
-const quick = seeds.slice(0, 10)
+const quick = seeds.slice(0, 5)
 
-test('W18 simulated states keep all of their rules in 10 scenarios of two hours', () => {
+test('W18 simulated states keep all of their rules in five scenarios of two hours', () => {
   const broken = quick.flatMap((seed) => {
     const { violations } = simulate(shipped, seed)
     return violations.slice(0, 2).map((violation) => `seed ${seed}: ${violation}`)
@@ -42,7 +42,8 @@ test('the simulation detects more than 40 planted defects, 20 of them planted by
 test.each(oneForEachRule(all))('the simulation finds a planted defect by its rule: $what', async (plant) => {
   const { subject, remove } = await planted(plant)
   try {
-    expect(firstSeed(subject, plant, seeds)).toBeDefined()
+    // A recorded seed that no longer shows the defect costs hundreds of scenarios each time.
+    expect(firstSeed(subject, plant, seeds)).toEqual(plant.seed ?? expect.any(Number))
   } finally {
     remove()
   }
