@@ -31,8 +31,13 @@ suiteWith(mountNamespaceMissing, 'W16 svc serve starts while its embedded store 
     const marker = join(disk, 'store', 'svc.db.serve.json')
     await mounts.shell(`mkdir ${disk} && mount -t tmpfs -o size=3m,mode=700 none ${disk}`)
     const [program, args] = mounts.command('env', [])
-    const start = async (store = join(disk, 'store', 'svc.db'), home = disk): Promise<ServeNode> =>
-      await startNode({ store, yaml: yaml(), env: { SVC_HOME: home, HOME: home }, command: [program, ...args] })
+    const start = async (store = join(disk, 'store', 'svc.db'), settings = ''): Promise<ServeNode> =>
+      await startNode({
+        store,
+        yaml: settings + yaml(),
+        env: { SVC_HOME: disk, HOME: disk },
+        command: [program, ...args],
+      })
     const has = async (path: string): Promise<boolean> =>
       (await mounts.shell(`test -e ${path} && echo yes || true`)) !== ''
     return { disk, marker, start, has }
@@ -74,17 +79,25 @@ suiteWith(mountNamespaceMissing, 'W16 svc serve starts while its embedded store 
   })
 
   test.concurrent('W16 a read-only disk: it names the file system, and uses the store of the killed server before it once that can be written', async () => {
-    const { disk, start } = await diskNamed('read-only')
+    const { disk, start, has } = await diskNamed('read-only')
+    const settings = `serve: {socket: ${disk}/svc.sock, audit: {stream: ${disk}/audit.log}}\n`
+    const startBoth = async (): Promise<ServeNode> => await start(undefined, settings)
     {
-      await using before = await start()
+      await using before = await startBoth()
       expect((await signIn(before)).status).toBe(200)
       await before.stop('SIGKILL')
     }
-    await mounts.shell(`mount -o remount,ro ${disk}`)
-    await using node = await start()
+    // The last server has left the socket, and the first one to come would make the stream.
+    await mounts.shell(`rm ${disk}/audit.log && mount -o remount,ro ${disk}`)
+    await using node = await startBoth()
     await watchesWithout(node, new RegExp(`the file system is read-only: .*The file system is ${disk} \\(tmpfs`))
+    expect(node.log()).toMatch(/"level":"warn"[^\n]*audit\.log is on a read-only file system/)
+    expect(node.log()).toMatch(/"level":"warn"[^\n]*svc tries again until it can be made/)
     await mounts.shell(`mount -o remount,rw ${disk}`)
     await usesIt(node)
+    expect(await has(`${disk}/audit.log`)).toBe(true)
+    const socket = `curl --silent --unix-socket ${disk}/svc.sock http://localhost/livez > /dev/null && echo answers`
+    await until(async () => (await mounts.shell(`${socket} || true`)) === 'answers\n')
     expect(await node.stop()).toBe(0)
   })
 

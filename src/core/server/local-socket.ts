@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { chmodSync, chownSync, lstatSync, rmSync, type Stats } from 'node:fs'
+import { chmodSync, chownSync, lstatSync, type Stats, unlinkSync } from 'node:fs'
 import type { Server } from 'node:http'
 import { connect, Server as NetServer, type Socket } from 'node:net'
 import { dirname } from 'node:path'
@@ -138,7 +138,8 @@ async function removeStale(path: string): Promise<void> {
   if (await answers(path))
     throw unusable(path, 'is in use by another process', 'Each svc serve needs a path of its own.')
   try {
-    rmSync(path)
+    // rmSync of Node 24 loses the code of the error.
+    unlinkSync(path)
   } catch (error) {
     throw unusable(path, `is left over and cannot be removed: it ${fileProblem(error)}`, 'Remove it.', error)
   }
