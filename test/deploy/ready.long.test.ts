@@ -73,6 +73,20 @@ describe('deploy/ready.mjs, which systemd and containers ask', () => {
   })
 })
 
+test('W16 after its wait, systemd keeps a server that lives and is not ready, and none that does not live (simulated)', async () => {
+  let lives = true
+  const server = createServer(({ url }, response) => response.writeHead(lives && url === '/livez' ? 200 : 503).end())
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const port = String((server.address() as AddressInfo).port)
+  const watching = ready(port, '--wait', '1')
+  expect(await watching.ended).toBe(0)
+  expect(watching.log).toContain('/readyz answers 503')
+  expect(await ready(port).ended).toBe(1)
+  lives = false
+  expect(await ready(port, '--wait', '1').ended).toBe(1)
+  server.close()
+})
+
 suiteWith(opensslMissing(), 'deploy/ready.mjs at a server with TLS', () => {
   test('accepts its certificate for another name: it asks this machine', async () => {
     const certificates = makeCertificates()

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { exits } from '../../src/core/base/errors.ts'
 import { blocksOf, commandsOf } from '../../tools/pages/page.ts'
+import { serveEnds } from '../support/program/serve-ends.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const read = (path: string): string => readFileSync(join(root, path), 'utf8')
@@ -41,6 +42,30 @@ test('the README has two commands in a clone: one installs svc and checks the ma
 })
 
 test('the systemd unit does not restart svc serve after a mistake that no restart mends', () => {
-  const [, codes = ''] = /^RestartPreventExitStatus=(.*)$/m.exec(read('deploy/systemd/svc.service')) ?? []
-  expect(codes.split(' ').map(Number)).toEqual([exits.usage.code, exits.local.code])
+  expect(notStartedAgain()).toEqual([exits.usage.code, exits.local.code])
 })
+
+test('W16 serve.md has each way in which svc serve ends by itself, and whether the systemd unit starts it again', () => {
+  const [, section = ''] = /^### When it ends by itself\n(.*?)^## /ms.exec(read('docs/serve.md')) ?? []
+  const rows = section
+    .split('\n')
+    .filter((line) => line.startsWith('| '))
+    .slice(1)
+    .map((line) => line.split('|').map((cell) => cell.trim()))
+  expect(/^Restart=on-failure$/m.test(read('deploy/systemd/svc.service'))).toBe(true)
+  const finals = notStartedAgain()
+  const expected = serveEnds.map(({ way, exit }) => [
+    way,
+    String(exit),
+    exit === 'signal' || !finals.includes(exit) ? 'yes' : 'no',
+  ])
+  expect(rows.map(([, ...cells]) => cells.slice(0, 3))).toEqual(expected)
+  expect(rows.filter(([, , , , why = '']) => why === '')).toEqual([])
+  for (const { by } of serveEnds) if (typeof by !== 'function') expect(read(by.test)).toContain('svc serve')
+})
+
+/** The exit codes after which the systemd unit leaves it at that. */
+function notStartedAgain(): readonly number[] {
+  const [, codes = ''] = /^RestartPreventExitStatus=(.*)$/m.exec(read('deploy/systemd/svc.service')) ?? []
+  return codes.split(' ').map(Number)
+}

@@ -12,7 +12,7 @@ import { packageJson, thisMachine } from '../io/process.ts'
 import type { ListOutput } from '../render/list.ts'
 import type { Mark } from '../render/table.ts'
 import { waysToConfigure } from '../session/first-config.ts'
-import { configuration, mistakesOf, refusalStore, storePath } from '../session/session.ts'
+import { configuration, mistakesOf, refusalStore, storePath, usedStores } from '../session/session.ts'
 import { findings } from './lists.ts'
 
 export type NamedMonitor = { readonly type: ServerType; readonly monitor: string }
@@ -103,6 +103,7 @@ export async function tryMonitor(
     shared: false,
     details: 'anyone',
     refusals: refusalStore(env),
+    usedStores: usedStores(env),
   })
   try {
     return {

@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs'
 import { readFile, stat, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { Fault } from '../../core/base/errors.ts'
-import { fileProblem } from '../../core/base/file-errors.ts'
+import { fileProblem, isFileOutage } from '../../core/base/file-errors.ts'
 import { filesWithin, patienceMs, readNamed, shareOf } from '../../core/base/files/index.ts'
 import { preload } from '../../core/base/preload.ts'
 import { type Config, type InvalidEntry, loadReading, loadRestartSettings } from '../../core/config/index.ts'
@@ -13,7 +13,7 @@ import type { Io } from '../io/io.ts'
 import { homeOf, machine } from '../io/process.ts'
 import { testCommand } from '../render/hints.ts'
 import { announce, type Reloads, takeEmptyInclude } from '../session/running.ts'
-import { localCall, refusalStore } from '../session/session.ts'
+import { localCall, refusalStore, usedStores } from '../session/session.ts'
 import { replaceFile } from '../settings/private-file.ts'
 import type { Rehearsal } from './rehearse.ts'
 import { type ReloadWork, reloader } from './reload.ts'
@@ -63,6 +63,33 @@ export type ServeRequest = {
   /** Entries of svc.yaml with mistakes: their types are unhealthy until the file is corrected and svc restarted. */
   readonly mistakes: readonly InvalidEntry[]
 }
+
+/** Milliseconds until a file that a full or read-only file system has refused is written again. */
+const writeAgainMs = 5_000
+
+/**
+ * The work of writing a file, which no full or read-only file system ends (W16): it is logged once, with `effect`, and
+ * tried again until it succeeds. `now` rejects with any other error of the first attempt.
+ */
+function despiteOutages(effect: string, log: Log, work: () => Promise<void>) {
+  let timer: NodeJS.Timeout | undefined
+  let hasFailed = false
+  const now = async (): Promise<void> => {
+    clearTimeout(timer)
+    try {
+      await work()
+      hasFailed = false
+    } catch (error) {
+      if (!isFileOutage(error) && !hasFailed) throw error
+      if (!hasFailed) log({ level: 'warn', msg: `${reasonOf(error)}: ${effect}` })
+      hasFailed = true
+      timer = setTimeout(() => void now(), writeAgainMs).unref()
+    }
+  }
+  return { now, end: (): void => clearTimeout(timer) }
+}
+
+const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 /** Milliseconds within which the server ends after a signal to stop, with some left for Node's own exit (S9). */
 const maxStopMs = 9_900
@@ -199,6 +226,7 @@ async function answer(
       ? {}
       : {
           refusals: refusalStore(env),
+          usedStores: usedStores(env),
           // Callers read it on other machines, and a sign-in by another account does not end the pause here.
           tryNow: async (...monitor: Parameters<NonNullable<OpenOptions['tryNow']>>) => {
             const command = testCommand({ config: request.config.origin }, ...monitor)
@@ -216,8 +244,8 @@ async function answer(
     details: options.details,
     firstUse: async (accounts) => await firstAdmin(request, accounts),
   })
-  const { store, unusableStore } = runtime.facts
-  const markedStore = store === undefined || isUrl(store) || unusableStore !== undefined ? undefined : store
+  const { store, storeFiles } = runtime.facts
+  const markedStore = store === undefined || isUrl(store) ? undefined : store
   try {
     const { host, port, drainDelayMs } = request
     const limits = drainDelayMs === undefined ? {} : { drainDelayMs }
@@ -225,11 +253,15 @@ async function answer(
     let undeclaredProxy = false
     let reloads: Reloads | undefined = hangup.ends ? undefined : { latest: 0 }
     // Other commands must not take a rehearsal for the server of this account.
-    const register = (): (() => void) => {
-      if (rehearsal) return () => {}
+    let forget = (): void => {}
+    const register = despiteOutages('commands do not find this server yet', log, async () => {
+      if (rehearsal) return
       const { store = 'none', configuration } = runtime.facts
-      return announce({ pid: machine.pid, url, store, undeclaredProxy, configuration, reloads }, homeOf(env))
-    }
+      forget = announce({ pid: machine.pid, url, store, undeclaredProxy, configuration, reloads }, homeOf(env))
+    })
+    const writePort = despiteOutages('those who wait for the port go on waiting', log, async () => {
+      if (request.portFile !== undefined) await write(request.portFile, `${server.port}\n`, 'port-file')
+    })
     const server = await startServer({
       service,
       runtime,
@@ -243,24 +275,23 @@ async function answer(
       rehearsal: rehearsal?.server,
       undeclaredProxy: () => {
         undeclaredProxy = true
-        if (url !== '') register()
+        if (url !== '') void register.now()
       },
     })
     runtime.answersAt?.(server.url)
     rehearsal?.begin(log)
     url = server.url
-    let forget = (): void => {}
     let unmark = (): void => {}
     try {
-      if (markedStore !== undefined) {
+      if (markedStore !== undefined && storeFiles) {
         const { loadMarkers } = await import('../../core/store/index.ts')
         const keepMarker = await loadMarkers()
-        unmark = keepMarker(markedStore, { url: server.url, files: runtime.facts.storeFiles })
+        unmark = await keepMarker(markedStore, { url: server.url, files: storeFiles, log })
       }
       const { facts } = runtime
-      forget = register()
+      await register.now()
       // Last, because programs that wait for this file then use the server.
-      if (request.portFile !== undefined) await write(request.portFile, `${server.port}\n`, 'port-file')
+      await writePort.now()
       log({
         level: 'info',
         msg: `svc ${request.version} listens on ${server.url}`,
@@ -277,7 +308,7 @@ async function answer(
         const report = (now: Reloads): void => {
           reloads = now
           // A server that stops is about to remove its entry.
-          if (!signal.aborted) register()
+          if (!signal.aborted) void register.now()
         }
         const emptyInclude = (): boolean => takeEmptyInclude(homeOf(env))
         hangup.reloadWith(
@@ -290,7 +321,9 @@ async function answer(
       log({ level: 'info', msg: 'stopping: finishing requests in progress' })
     } finally {
       await server.stop()
-      forget()
+      register.end()
+      writePort.end()
+      unlessImpossible('the entry of this server cannot be removed', forget, log)
       unlessImpossible('the marker of this server cannot be removed', unmark, log)
       // Only its own: another server may have replaced it.
       if (request.portFile !== undefined)
@@ -340,7 +373,7 @@ function unlessImpossible(what: string, work: () => void, log: Log): void {
   try {
     work()
   } catch (error) {
-    log({ level: 'warn', msg: `${what}: ${error instanceof Error ? error.message : String(error)}` })
+    log({ level: 'warn', msg: `${what}: ${reasonOf(error)}` })
   }
 }
 
@@ -366,4 +399,4 @@ async function write(file: string, content: string, flag: string): Promise<void>
 }
 
 const unusable = (file: string, flag: string, error: unknown): Fault =>
-  new Fault('Local', `--${flag}: ${file} ${fileProblem(error)}`)
+  new Fault('Local', `--${flag}: ${file} ${fileProblem(error)}`, { cause: error })

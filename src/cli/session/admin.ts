@@ -4,7 +4,7 @@ import type { Admin, AdminActor, DigestConsent, UserFacts, ValueProblem } from '
 import { custom, localFlag, reasonFlag, text } from '../command/flags.ts'
 import type { ProcessEnvironment } from '../io/io.ts'
 import { packageJson } from '../io/process.ts'
-import { commandPatienceMs, localCall, storePath } from './session.ts'
+import { commandPatienceMs, localCall, storePath, usedStores } from './session.ts'
 import { TargetCommand } from './target-command.ts'
 
 /** Users, keys and the audit belong to a store: these commands have no server as a target. */
@@ -56,6 +56,7 @@ export async function openAdmin(
     env,
     shared: false,
     patienceMs: commandPatienceMs,
+    usedStores: usedStores(env),
     details: 'anyone',
   })
   const { caller, correlationId } = localCall(signal)

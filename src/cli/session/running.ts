@@ -3,6 +3,7 @@ import { readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { basename, join } from 'node:path'
 import type { FilePlace } from '../../core/base/errors.ts'
+import { isFileOutage } from '../../core/base/file-errors.ts'
 import { hasIdentity, identityOf, isAlive, isRunning, type ProcessIdentity } from '../../core/base/running-process.ts'
 import { machine } from '../io/process.ts'
 import { ownFolder, readPrivate, replaceFile } from '../settings/private-file.ts'
@@ -72,14 +73,18 @@ function signed<T extends { readonly pid: number }>(entry: T): T & Partial<Proce
   return { ...entry, ...identity }
 }
 
-/** Registers a server. Returns a function that removes the entry. Ignores a home folder that is not writable or not its own. */
+/**
+ * Registers a server. Returns a function that removes the entry. Ignores a home folder that is not writable or not its own.
+ * Throws the error of a file system that is full, read-only or out of order.
+ */
 export function announce(serve: RunningServe, home: string): () => void {
   const file = entryFile(home, serve.pid)
   try {
     ownFolder(folder(home))
     // Whole at any time: others read it meanwhile.
     replaceFile(file, JSON.stringify(signed(serve)), 0o600)
-  } catch {
+  } catch (error) {
+    if (isFileOutage(error)) throw error
     return () => {}
   }
   return () => rmSync(file, { force: true })

@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { lazy } from '../../core/base/lazy.ts'
 import type { Client, CredentialSource } from '../../core/client/index.ts'
 import type { LoadedConfig, LoadOptions } from '../../core/config/index.ts'
@@ -99,6 +101,7 @@ export async function openSession(
     details: 'anyone',
     requireConfig,
     refusals: refusalStore(env),
+    usedStores: usedStores(env),
     patienceMs: readsConfig ? undefined : commandPatienceMs,
     tryNow: async (...monitor) => {
       const { testCommand } = await import('../render/hints.ts')
@@ -223,6 +226,30 @@ export function refusalStore(env: ProcessEnvironment): NonNullable<OpenOptions['
       await files.awaitShare(fileIn(files))
       files.ownFolder(folderIn(files))
       files.writePrivate(fileIn(files), text)
+    },
+  }
+}
+
+/** The notes about the stores that `svc serve` of this account uses: each a file, which somebody may remove. */
+export function usedStores(env: ProcessEnvironment): NonNullable<OpenOptions['usedStores']> {
+  const place = async (store: string) => {
+    const files = await import('../settings/private-file.ts')
+    const folder = `${files.settingsFolder(env)}/state`
+    const name = createHash('sha256').update(store).digest('hex').slice(0, 16)
+    const file = `${folder}/store-${name}.json`
+    await files.awaitShare(file)
+    return { files, folder, file }
+  }
+  return {
+    noteOf: async (store) => {
+      const { file } = await place(store)
+      return existsSync(file) ? file : undefined
+    },
+    note: async (store) => {
+      const { files, folder, file } = await place(store)
+      if (existsSync(file)) return
+      files.ownFolder(folder)
+      files.writePrivate(file, `${JSON.stringify({ store })}\n`)
     },
   }
 }

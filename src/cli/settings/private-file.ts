@@ -25,7 +25,7 @@ const windows = machine.platform === 'win32'
 const code = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? 'unknown'
 /** The fault for a file that this account cannot use. */
 export const trouble = (path: string, does: string, error: unknown): Fault =>
-  new Fault('Local', `${path} cannot be ${does}: ${reason(error)}`)
+  new Fault('Local', `${path} cannot be ${does}: ${reason(error)}`, { cause: error })
 
 function reason(error: unknown): string {
   const meaning = fileMeaning(error)

@@ -248,6 +248,24 @@ export class AlteredStore extends Fault {
   }
 }
 
+/**
+ * A store in a file that cannot be used at the moment, for a reason that no setting of svc can be blamed for: its file
+ * system is full or read-only or reports errors, another process has locked it, or its file is gone. A command ends with
+ * it; `svc serve` goes on without the store and tries again (W16).
+ */
+export class FileStoreOutage extends Fault {
+  /** Continues the sentence "The store …". Callers may see it: it does not say where the store is. */
+  readonly why: string
+  constructor(
+    store: string,
+    why: string,
+    { hints, cause }: { readonly hints: readonly string[]; readonly cause?: unknown },
+  ) {
+    super('Local', `${store} ${why}`, { hints, ...(cause === undefined ? {} : { cause }) })
+    this.why = why
+  }
+}
+
 /** The store cannot be used at the moment. Whoever tries again later may succeed. */
 export class StoreOutage extends Fault {
   /** Continues the sentence "The store …". Callers may see it: it does not say where the store is. */

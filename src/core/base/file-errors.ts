@@ -41,6 +41,15 @@ export function fileMeaning(error: unknown): string | undefined {
   return Object.hasOwn(meanings, code) ? meanings[code] : undefined
 }
 
+/** The errors that end when somebody makes room, repairs a disk or mounts it: no path and no permission is at fault. */
+const outages: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT', 'EROFS', 'EIO', 'ESTALE'])
+
+/** Whether an error, or the cause of a Fault, comes from a file system that is full, read-only or out of order. */
+export function isFileOutage(error: unknown): boolean {
+  const { code, cause } = (error ?? {}) as { readonly code?: unknown; readonly cause?: unknown }
+  return outages.has(code) || (cause !== undefined && isFileOutage(cause))
+}
+
 /** Why a program cannot be started, in words that continue `cannot be started: `. */
 export function programProblem(error: unknown): string {
   const { code } = (error ?? {}) as { code?: unknown }

@@ -216,7 +216,8 @@ export function placeOf(path: string): PathPlace {
   }
 }
 
-function isReadOnly(path: string): boolean {
+/** Whether the file system at a path is read-only, whatever the permissions there. False if nothing is at the path. */
+export function isReadOnly(path: string): boolean {
   try {
     accessSync(path, constants.W_OK)
     return false

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { chmodSync, chownSync, lstatSync, rmSync, type Stats } from 'node:fs'
+import { chmodSync, chownSync, lstatSync, type Stats, unlinkSync } from 'node:fs'
 import type { Server } from 'node:http'
 import { connect, Server as NetServer, type Socket } from 'node:net'
 import { dirname } from 'node:path'
@@ -96,7 +96,7 @@ export function answerOn(server: Server, event: 'connection' | 'secureConnection
 /** Nobody else can connect before the permissions are set: the system call applies this mask. */
 function bind(server: NetServer, path: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    const failed = (error: unknown): void => reject(unusable(path, fileProblem(error), 'Choose another path.'))
+    const failed = (error: unknown): void => reject(unusable(path, fileProblem(error), 'Choose another path.', error))
     server.once('error', failed)
     const mask = process.umask(0o177)
     try {
@@ -138,9 +138,10 @@ async function removeStale(path: string): Promise<void> {
   if (await answers(path))
     throw unusable(path, 'is in use by another process', 'Each svc serve needs a path of its own.')
   try {
-    rmSync(path)
+    // rmSync of Node 24 loses the code of the error.
+    unlinkSync(path)
   } catch (error) {
-    throw unusable(path, `is left over and cannot be removed: it ${fileProblem(error)}`, 'Remove it.')
+    throw unusable(path, `is left over and cannot be removed: it ${fileProblem(error)}`, 'Remove it.', error)
   }
 }
 
@@ -173,5 +174,5 @@ async function groupNumber(group: string): Promise<number> {
   })
 }
 
-const unusable = (path: string, problem: string, hint: string): Fault =>
-  new Fault('Local', `serve.socket: ${path} ${problem}`, { hints: [hint] })
+const unusable = (path: string, problem: string, hint: string, cause?: unknown): Fault =>
+  new Fault('Local', `serve.socket: ${path} ${problem}`, { hints: [hint], cause })

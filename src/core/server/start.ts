@@ -6,6 +6,7 @@ import { performance } from 'node:perf_hooks'
 import { setTimeout as pause, setImmediate as turn } from 'node:timers/promises'
 import { createSecureContext } from 'node:tls'
 import { Fault } from '../base/errors.ts'
+import { isFileOutage } from '../base/file-errors.ts'
 import { isLoopback, isLoopbackHost } from '../base/loopback.ts'
 import { preload } from '../base/preload.ts'
 import { preloadReports } from '../checks/reports/index.ts'
@@ -478,8 +479,37 @@ function busyConnections({ open }: ServerContext): (socket: Socket) => boolean {
   return (socket) => peers.has(peerOf(socket))
 }
 
-/** Requests over the Unix socket are plain HTTP, whatever the port speaks. */
+/** Milliseconds until the Unix socket is made again that a full or read-only file system has refused. */
+const socketAgainMs = 5_000
+
+/** The Unix socket, at once or as soon as its file system takes it: everything else works without it (W16). */
 async function localSocket(server: Server, serverContext: ServerContext): Promise<ServerContext['localSocket']> {
+  const ended = new AbortController()
+  let socket: ServerContext['localSocket']
+  const later = async (): Promise<void> => {
+    while (socket === undefined) {
+      await pause(socketAgainMs, undefined, { signal: ended.signal, ref: false })
+      socket = await openLocalSocket(server, serverContext).catch(() => undefined)
+    }
+  }
+  let opening: Promise<void> | undefined
+  try {
+    socket = await openLocalSocket(server, serverContext)
+  } catch (error) {
+    if (!isFileOutage(error)) throw error
+    serverContext.log({ level: 'warn', msg: `${(error as Error).message}: svc tries again until it can be made` })
+    opening = later().catch(() => {})
+  }
+  const close = async (): Promise<void> => {
+    ended.abort()
+    await opening
+    await socket?.close()
+  }
+  return { close }
+}
+
+/** Requests over the Unix socket are plain HTTP, whatever the port speaks. */
+async function openLocalSocket(server: Server, serverContext: ServerContext): Promise<ServerContext['localSocket']> {
   const { options, limits, connections, secure, metrics } = serverContext
   if (options.socket === undefined) return undefined
   return await listenLocally({

@@ -42,7 +42,7 @@ export type Core = {
 export async function openCore(options: OpenOptions): Promise<Core> {
   const ground = await groundOf(options)
   const opened = options.shared ? await openServer(ground) : partsOfCommand(ground)
-  const facts = factsOf(ground, opened, await opened.storeFiles?.())
+  const facts = factsOf(ground, opened)
   const local = answersOf(ground, opened, facts)
   const { store, inForce } = ground
   const { health, parts } = opened
@@ -112,7 +112,7 @@ async function groundStore(options: OpenOptions, url: string): Promise<GroundSto
     label,
     storePath,
     holder: holder.get,
-    prepareStore: storePath === undefined ? undefined : async () => await prepareStore(storePath),
+    prepareStore: storePath === undefined ? undefined : async () => await prepareStore(storePath, options.usedStores),
     data,
     rows,
     accounts: lazyMethods(accounts),
@@ -169,11 +169,7 @@ async function openServer(ground: Ground): Promise<Opened> {
 }
 
 /** The facts of this core. Those that change while it runs are read at each use. */
-const factsOf = (
-  { options: { config }, store }: Ground,
-  { health, facts }: Opened,
-  storeFiles: RuntimeFacts['storeFiles'],
-): RuntimeFacts => ({
+const factsOf = ({ options: { config }, store }: Ground, { health, facts, storeFiles }: Opened): RuntimeFacts => ({
   get configuration() {
     return health.facts().configuration
   },

@@ -4,7 +4,7 @@ import type { Config } from '../config/index.ts'
 import type { ServerType } from '../protocol/index.ts'
 import type { Family } from '../protocol/service/family.ts'
 import type { Runtime, ServeOptions } from '../protocol/service/service.ts'
-import type { Data, KeeperLog } from '../store/index.ts'
+import type { Data, KeeperLog, UsedStores } from '../store/index.ts'
 
 /**
  * A contribution of a feature to the composition: `serve.ts` lists the parts, and `open.ts` calls each of these functions for
@@ -74,6 +74,8 @@ export type OpenOptions = {
    * of this name.
    */
   readonly tryNow?: ((monitor: string, type: ServerType | undefined) => Promise<string>) | undefined
+  /** The stores in files that are not made again once they are missing. Absent: any store is made. */
+  readonly usedStores?: UsedStores | undefined
   /** In `svc serve`: prepares the accounts of the store before anybody can sign in. Rejects if nobody may. */
   readonly firstUse?: ((accounts: OwnAccounts) => Promise<void>) | undefined
   /** In `svc serve`: what happens to the store beside the requests. */

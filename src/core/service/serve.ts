@@ -58,8 +58,7 @@ export type Opened = Pick<Parts, 'history' | 'silences' | 'silencesIn'> &
     readonly facts?: Pick<RuntimeFacts, 'node' | 'unusableStore'> & {
       readonly [F in 'schedule' | 'notKept']: () => string | undefined
     }
-    /** Called once the parts are open. */
-    readonly storeFiles?: (() => Promise<RuntimeFacts['storeFiles']>) | undefined
+    readonly storeFiles?: RuntimeFacts['storeFiles']
   }
 
 /** The parts of `svc serve`, none of them open yet, over a store that is. */

@@ -1,5 +1,13 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { AlteredStore, Fault, isStoreFailure, NewerStore, StoreOutage, shuttingDown } from '../base/errors.ts'
+import {
+  AlteredStore,
+  Fault,
+  FileStoreOutage,
+  isStoreFailure,
+  NewerStore,
+  StoreOutage,
+  shuttingDown,
+} from '../base/errors.ts'
 import { lazy } from '../base/lazy.ts'
 import type { Data } from './data.ts'
 import { type DataOptions, openData } from './open-data.ts'
@@ -8,8 +16,12 @@ import type { KeeperLog } from './upkeep/keeper.ts'
 
 /** Milliseconds between two attempts to open a store that did not answer at the start. */
 const tryAgainMs = 2_000
+/** Milliseconds that such an attempt may wait for the lock of an embedded store: monitors run in the same process. */
+const laterBusyMs = 20
+/** Milliseconds between two attempts to write the note about a store. */
+const noteAgainMs = 10_000
 
-export type HoldOptions = Pick<DataOptions, 'env' | 'patienceMs'> & {
+export type HoldOptions = Pick<DataOptions, 'env' | 'patienceMs' | 'usedStores'> & {
   /** Once it aborts, nothing is opened, and attempts to do so end. An open store can still be used. */
   readonly signal: AbortSignal
   readonly log?: KeeperLog | undefined
@@ -21,7 +33,7 @@ export type Newer = { readonly what: 'store' | 'history'; readonly fault: NewerS
 export type StoreHolder = {
   /**
    * In `svc serve`: opens the store, and makes it if it does not exist. With a schema that is too new it is left alone. If
-   * PostgreSQL does not answer, `begin` opens it later.
+   * it cannot be used at the moment, `begin` opens it later.
    */
   readonly open: () => Promise<Newer | undefined>
   /**
@@ -38,15 +50,18 @@ export type StoreHolder = {
 /** A store that is opened on first use. */
 export function holdStore(
   store: string,
-  { env = process.env, patienceMs, signal, log = () => {} }: HoldOptions,
+  { env = process.env, patienceMs, signal, usedStores, log = () => {} }: HoldOptions,
 ): StoreHolder {
   const isEmbedded = storeKind(store) === 'sqlite'
-  const opened = lazy((create: boolean) => openData({ store, create, env, patienceMs, signal }))
+  const opened = lazy((create: boolean) => {
+    const busyMs = outage === undefined ? undefined : laterBusyMs
+    return openData({ store, create, env, patienceMs, signal, usedStores, busyMs })
+  })
   let closed = false
   /** Why the store is not used. */
   let refusal: Fault | undefined
   /** Why it could not be opened at the start, and the attempts to open it since then. */
-  let outage: StoreOutage | AlteredStore | undefined
+  let outage: Fault | undefined
   let opening: Promise<void> | undefined
   const data = async (create: boolean): Promise<Data> => {
     if (closed) throw shuttingDown()
@@ -81,33 +96,63 @@ export function holdStore(
       }
     }
   }
+  const away = (error: unknown, isOutage: (error: unknown) => error is Fault): Fault => {
+    if (signal.aborted || !isOutage(error)) throw error
+    outage = error
+    refusal = refusalOf(error)
+    const isAltered = error instanceof AlteredStore
+    warn(
+      error,
+      `${effectOf.store} until ${isAltered ? 'that is removed' : isEmbedded ? 'that has changed' : 'the store answers'}`,
+    )
+    return error
+  }
+  /** Once this server uses a store in a file, none is made in its place. */
+  const remember = async (): Promise<void> => {
+    if (!isEmbedded || usedStores === undefined) return
+    for (let attempt = 0; !signal.aborted; attempt += 1) {
+      try {
+        return await usedStores.note(store)
+      } catch (error) {
+        const effect = 'if the file of the store goes missing, the next svc serve makes an empty one'
+        if (attempt === 0) log({ level: 'warn', msg: `${reasonOf(error)}: ${effect}` })
+      }
+      await wait(noteAgainMs, undefined, { signal, ref: false }).catch(() => {})
+    }
+  }
   return {
     open: async () => {
       try {
         return settle(await newerIn(opened.get, isEmbedded))
       } catch (error) {
-        const isAltered = error instanceof AlteredStore
-        if (!isAltered && (isEmbedded || !(error instanceof StoreOutage))) throw error
+        away(error, isAway)
         // Nothing has to be loaded when the store answers.
         await Promise.all([import('./results-link.ts'), import('./rows/nodes.ts')])
-        outage = error
-        refusal = refusalOf(error)
-        warn(error, `${effectOf.store} until ${isAltered ? 'that is removed' : 'the store answers'}`)
         return undefined
       }
     },
     begin: async (useFirst) => {
-      if (!outage) return await useFirst(await data(false))
+      const first =
+        outage ??
+        (await data(false)
+          .then(useFirst)
+          .then(
+            () => undefined,
+            // Whatever is unavailable before the first use, such as a stream on a full disk, is tried again too.
+            (error: unknown) => away(error, isUnavailable),
+          ))
+      if (!first) return void remember()
       const attempt = async (): Promise<void> => {
         const newer = await newerIn(opened.get, isEmbedded)
         if (newer?.what !== 'store') {
           await useFirst(await opened.get(false))
           refusal = undefined
+          void remember()
           log({ level: 'info', msg: `The store ${shownStore(store)} answers: this server uses it from now on` })
         }
         settle(newer)
       }
-      opening = openLater(attempt, outage)
+      opening = openLater(attempt, first)
     },
     data,
     close: async () => {
@@ -140,9 +185,17 @@ async function newerIn(opened: (create: boolean) => Promise<Data>, isEmbedded: b
   return undefined
 }
 
+/** Whether a server goes on without the store, and tries again: whatever else it is, it is no mistake in a setting. */
+const isAway = (error: unknown): error is Fault =>
+  error instanceof StoreOutage || error instanceof FileStoreOutage || error instanceof AlteredStore
+const isUnavailable = (error: unknown): error is Fault =>
+  isAway(error) || (error instanceof Fault && error.fault === 'Unavailable')
+
 /** The answer to callers while the store is not used. */
-const refusalOf = (error: unknown): Fault =>
-  new StoreOutage(error instanceof StoreOutage ? error.why : 'is not used: the log of svc serve has the reason', {})
+const refusalOf = (error: unknown): Fault => {
+  const isNamed = error instanceof StoreOutage || error instanceof FileStoreOutage
+  return new StoreOutage(isNamed ? error.why : 'is not used: the log of svc serve has the reason', {})
+}
 
 function reasonOf(error: unknown): string {
   if (error instanceof Fault) return [error.message, ...(error.details.hints ?? [])].join('. ')

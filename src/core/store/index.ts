@@ -35,7 +35,7 @@ export type {
 } from './data.ts'
 export { adminGrant } from './grants.ts'
 export type { Newer, StoreHolder } from './hold.ts'
-export { openStore, prepareStore, refuseUnopenable, type Store, type StoreOptions } from './open.ts'
+export { openStore, prepareStore, refuseUnopenable, type Store, type StoreOptions, type UsedStores } from './open.ts'
 export type { Backup } from './upkeep/backup.ts'
 export type { Keeper, KeeperLog } from './upkeep/keeper.ts'
 // Loaded on demand: only `svc serve` needs the keeper and the marker, only completion the names, only root the store of the

@@ -3,7 +3,7 @@ import { Fault } from '../base/errors.ts'
 import { lazy } from '../base/lazy.ts'
 import type { Data } from './data.ts'
 import type { StoreLink } from './link.ts'
-import { refuseUnopenable } from './open.ts'
+import { openingFault, refuseGone, refuseUnopenable, type UsedStores } from './open.ts'
 import { storeKind } from './path.ts'
 
 export type DataOptions = {
@@ -22,6 +22,10 @@ export type DataOptions = {
   readonly env?: Readonly<Record<string, string | undefined>>
   /** Ends an attempt to open a database, which rejects then. */
   readonly signal?: AbortSignal | undefined
+  /** How long opening an embedded store may block this process, in milliseconds. */
+  readonly busyMs?: number | undefined
+  /** A store in a file that it remembers is not created again. Absent: any store is. */
+  readonly usedStores?: UsedStores | undefined
 }
 
 /**
@@ -30,10 +34,10 @@ export type DataOptions = {
  * method throws StoreOutage while the store is unreachable.
  */
 export async function openData(options: DataOptions): Promise<Data> {
-  const { store, create, now, env = process.env, patienceMs, signal } = options
+  const { store, now, env = process.env, patienceMs } = options
   // Before the database answers: a server that has to wait for it may be unable to load anything later.
   const [{ dataOver }, { fixedClock, storeClock }] = await Promise.all([import('./data-over.ts'), import('./clock.ts')])
-  const link = await linkStore({ store, create, env, patienceMs, signal })
+  const link = await linkStore({ ...options, env })
   try {
     const history = lazy(async () => {
       const { historyInFile, historyInTables } = await import('./results-link.ts')
@@ -56,19 +60,26 @@ async function linkStore({
   env,
   patienceMs,
   signal,
-}: Pick<DataOptions, 'store' | 'create' | 'patienceMs' | 'signal'> & {
+  busyMs,
+  usedStores,
+}: DataOptions & {
   readonly env: NonNullable<DataOptions['env']>
 }): Promise<StoreLink> {
   if (storeKind(store) === 'postgres') {
     const { linkPostgres } = await import('./postgres/link.ts')
     return await linkPostgres({ url: store, create, env, signal })
   }
-  await refuseUnopenable(store)
+  try {
+    await refuseUnopenable(store)
+    if (create) await refuseGone(store, usedStores)
+  } catch (error) {
+    throw openingFault(store, error)
+  }
   const { backOffMs, isBusy, linkSqlite } = await import('./sqlite-link.ts')
   const deadline = performance.now() + (patienceMs ?? 0)
   for (let attempt = 0; ; attempt++) {
     try {
-      return linkSqlite({ path: store, create, patienceMs })
+      return linkSqlite({ path: store, create, patienceMs, busyMs })
     } catch (error) {
       if (!(error instanceof Fault) || !isBusy(error.cause) || performance.now() > deadline) throw error
     }

@@ -2,14 +2,16 @@ import { randomUUID } from 'node:crypto'
 import { closeSync, fsyncSync, linkSync, openSync, readdirSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
-import { Fault, NewerStore } from '../base/errors.ts'
+import { Fault, FileStoreOutage, NewerStore } from '../base/errors.ts'
+import { isFileOutage } from '../base/file-errors.ts'
 import { sqlite } from '../base/lazy.ts'
-import { makeFolder, quoted } from '../base/own-files.ts'
+import { isReadOnly, makeFolder, quoted } from '../base/own-files.ts'
 import { alteredStore, compareSchema, type ForeignObject, sqliteObjects } from './own-schema.ts'
 import {
   companions,
   fullFileSystem,
-  hasNoInode,
+  obstacleAt,
+  outageAt,
   reason,
   refuseSilentShare,
   refuseUnsafe,
@@ -28,32 +30,32 @@ const waysOut = (path: string): readonly string[] => [
 export const damaged = (path: string, what: string, cause?: unknown): Fault =>
   new Fault('Local', `The store ${path} ${what}`, { hints: waysOut(path), cause })
 
-/** SQLite's primary result codes that an operator can act on. */
+/** SQLite's primary result codes that an operator can act on. A full or read-only file system shows itself in several. */
 const meanings: Readonly<Record<number, (path: string, cause: unknown) => Fault>> = {
   5: locked,
   6: locked,
-  8: (path) => new Fault('Local', `The store ${path} cannot be written by this account`),
-  10: (path) => new Fault('Local', `The store ${path} cannot be read or written: the disk reports an error`),
+  8: (path, cause) => outageOrAccount(path, 'cannot be written', cause),
+  10: (path, cause) => {
+    const obstacle = obstacleAt(path)
+    const why = obstacle === undefined ? 'read or written: the disk reports an error' : `written: ${obstacle}`
+    return outageAt(path, `cannot be ${why}`, cause)
+  },
   11: (path) => damaged(path, 'is damaged: the database file is corrupt'),
-  13: (path) => new Fault('Local', `The store ${path} cannot be written: ${fullFileSystem(dirname(path))}`),
+  13: (path, cause) => outageAt(path, `cannot be written: ${fullFileSystem(dirname(path))}`, cause),
   // SQLite also says this when it cannot create its files beside the store.
-  14: (path) =>
-    new Fault(
-      'Local',
-      `The store ${path} cannot be opened${hasNoInode(dirname(path)) ? `: ${fullFileSystem(dirname(path))}` : ' by this account'}`,
-    ),
+  14: (path, cause) => outageOrAccount(path, 'cannot be opened', cause),
   26: (path) => damaged(path, 'is damaged or is not a SQLite database'),
 }
 
-/** The folder of a file, or the nearest one above it that exists. */
-function existingFolder(path: string): string {
-  let folder = dirname(path)
-  while (!statOf(folder) && folder !== dirname(folder)) folder = dirname(folder)
-  return folder
+/** An outage where the file system is the reason. Otherwise it is the account, by owner or mode. */
+function outageOrAccount(path: string, what: string, cause: unknown): Fault {
+  const obstacle = obstacleAt(path)
+  if (obstacle !== undefined) return outageAt(path, `${what}: ${obstacle}`, cause)
+  return new Fault('Local', `The store ${path} ${what} by this account`, { cause })
 }
 
 function locked(path: string, cause: unknown): Fault {
-  return new Fault('Local', `The store ${path} is locked by another process`, {
+  return new FileStoreOutage(`The store ${path}`, 'is locked by another process', {
     hints: ['A database tool may hold the lock: stop it and try again.'],
     cause,
   })
@@ -70,14 +72,15 @@ export const primaryCode = (error: unknown): number | undefined => {
   return code === undefined ? undefined : code & 0xff
 }
 
-/** Translates an error from opening a store. A Fault stays as it is. */
+/** Translates an error from opening a store. A Fault stays as it is, unless a file system in trouble is its cause. */
 export function openingFault(path: string, error: unknown): Fault {
-  if (error instanceof Fault) return error
-  const meaning = meanings[primaryCode(error) ?? 0]
+  if (error instanceof FileStoreOutage) return error
+  const meaning = error instanceof Fault ? undefined : meanings[primaryCode(error) ?? 0]
   if (meaning) return meaning(path, error)
-  const isFull = (error as { code?: unknown }).code === 'ENOSPC'
-  const why = isFull ? fullFileSystem(existingFolder(path)) : reason(error)
-  return new Fault('Local', `The store ${path} cannot be opened: ${why}`, { cause: error })
+  const cause = error instanceof Fault ? error.details.cause : error
+  if (isFileOutage(cause)) return outageAt(path, `cannot be opened: ${obstacleAt(path) ?? reason(cause)}`, cause)
+  if (error instanceof Fault) return error
+  return new Fault('Local', `The store ${path} cannot be opened: ${reason(error)}`, { cause: error })
 }
 
 /**
@@ -181,10 +184,37 @@ export type StoreOptions = {
   readonly path: string
   /** Creates the store when there is none. If false, a missing store is a Fault. */
   readonly create: boolean
+  /** Milliseconds to wait for another process's write, which usually takes a few. Node blocks meanwhile. */
+  readonly busyMs?: number | undefined
 }
 
-/** Milliseconds to wait for another process's write, which usually takes a few. Node blocks meanwhile. */
-const busyMs = 2_000
+const usualBusyMs = 2_000
+
+/** The stores in files that `svc serve` of this account has used, remembered in a place that is not beside them. */
+export type UsedStores = {
+  /** The path of the note about a store. Undefined: there is none. */
+  readonly noteOf: (store: string) => Promise<string | undefined>
+  /** Writes it. */
+  readonly note: (store: string) => Promise<void>
+}
+
+/**
+ * Throws FileStoreOutage for a store that `svc serve` has used and whose file is missing: an unmounted disk, for example. What
+ * was in it may come back, and an empty store in its place would have no users, no roles and no silences.
+ */
+export async function refuseGone(path: string, used: UsedStores | undefined): Promise<void> {
+  if (used === undefined || statOf(path)) return
+  const note = await used.noteOf(path).catch((error: unknown) => {
+    throw outageAt(path, `cannot be made: whether it was used before is unknown: ${reason(error)}`, error)
+  })
+  if (note === undefined) return
+  throw new FileStoreOutage(`The store ${path}`, 'is gone: svc serve has used it, and there is no such file now', {
+    hints: [
+      'Mount its disk, move it back, or restore a backup: svc restore FILE',
+      `To start with an empty store instead: rm ${quoted(note)}`,
+    ],
+  })
+}
 
 /**
  * Throws Fault `Local` for a store that must not even be opened: on a share that does not answer, because SQLite would
@@ -198,9 +228,10 @@ export async function refuseUnopenable(path: string): Promise<void> {
 }
 
 /** Creates an embedded store as `svc serve` would. Resolves with the error message when it cannot be opened. */
-export async function prepareStore(path: string): Promise<string | undefined> {
+export async function prepareStore(path: string, used?: UsedStores): Promise<string | undefined> {
   try {
     await refuseUnopenable(path)
+    await refuseGone(path, used)
     openStore({ path, create: true }).close()
     return undefined
   } catch (error) {
@@ -211,7 +242,8 @@ export async function prepareStore(path: string): Promise<string | undefined> {
 
 /**
  * Opens the store and brings its schema up to date (D1, D2). Throws Fault `Local`, with the cause and the remedy, for a
- * store that is unsafe, missing, damaged, foreign, newer or locked.
+ * store that is unsafe, missing, damaged, foreign or newer, and FileStoreOutage for one that is locked or whose file system
+ * is full, read-only or out of order.
  *
  * Only SQLite may open the file: closing any other descriptor of it would release this process's locks on it, also
  * those of another connection (POSIX locks belong to a process).
@@ -229,11 +261,15 @@ export function openStore(
       if (!options.create) throw missing(path)
       createStore(path, steps, id)
     }
-    return openExisting(path, steps, id)
+    // SQLite would open it for reading, and not notice when it can be written.
+    else if (options.create && isReadOnly(dirname(path))) throw outageAt(path, readOnlyStore, undefined)
+    return openExisting(options, steps, id)
   } catch (error) {
     throw openingFault(path, error)
   }
 }
+
+const readOnlyStore = 'cannot be written: the file system is read-only'
 
 export const missing = (path: string): Fault =>
   new Fault('Local', `No store exists at ${path}`, {
@@ -244,7 +280,7 @@ export const missing = (path: string): Fault =>
     ],
   })
 
-function openExisting(path: string, steps: readonly string[], own: number): Store {
+function openExisting({ path, busyMs = usualBusyMs }: StoreOptions, steps: readonly string[], own: number): Store {
   if (statOf(path)?.size === 0) throw damaged(path, 'is empty (0 bytes): its contents are lost')
   const { database: opened } = storeFiles(path)
   const database = new (sqlite().DatabaseSync)(path, { timeout: busyMs })

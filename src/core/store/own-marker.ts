@@ -3,7 +3,8 @@ import { lstatSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { Fault } from '../base/errors.ts'
 import { isRunning, startTicks } from '../base/running-process.ts'
 import { markerPath, readMarker } from '../base/system/serve-marker.ts'
-import { changeOf, storeFiles } from './path.ts'
+import { changeOf, reason, type StoreFiles, storeFiles } from './path.ts'
+import type { KeeperLog } from './upkeep/keeper.ts'
 
 /** How often a server looks whether its store still has a marker. Milliseconds. */
 const lookEveryMs = 5_000
@@ -11,31 +12,40 @@ const lookEveryMs = 5_000
 /**
  * Keeps a marker beside the store of a running server, with which `svc health` of this store finds the server and other
  * svc processes notice that the store was replaced. Several servers may use a store: the first one has the marker, and
- * when it has ended, or somebody has removed the marker, another one writes its own. Throws file system errors if there is
- * no marker and it cannot be written. Returns a function that ends this and removes the own marker; it throws the same.
+ * when it has ended, or somebody has removed the marker, another one writes its own. There is none while a server does not
+ * use the store. The server works without a marker: one that cannot be written is logged once, and tried again. Resolves
+ * with a function that ends this and removes the own marker; it throws file system errors.
  */
-export function keepMarker(
+export async function keepMarker(
   storePath: string,
-  server: { readonly url: string; readonly files: Readonly<Record<string, string | undefined>> | undefined },
-): () => void {
+  server: {
+    readonly url: string
+    /** The files that the server has opened. Undefined while it does not use the store. */
+    readonly files: () => Promise<Partial<StoreFiles> | undefined>
+    readonly log: KeeperLog
+  },
+): Promise<() => void> {
   const path = markerPath(storePath)
   const { pid } = process
-  const content = JSON.stringify({ pid, url: server.url, started: startTicks(pid), files: server.files })
-  const look = (): void => {
+  let hasEnded = false
+  let hasFailed = false
+  const look = async (): Promise<void> => {
+    const files = await server.files().catch(() => undefined)
     const marker = readMarker(storePath)
-    if (marker && (marker.pid === pid || isRunning(marker))) return
-    replace(path, content)
-  }
-  look()
-  const timer = setInterval(() => {
+    if (hasEnded || !files || (marker && (marker.pid === pid || isRunning(marker)))) return
     try {
-      look()
-    } catch {
-      // The server works without a marker, and the next attempt follows soon.
+      replace(path, JSON.stringify({ pid, url: server.url, started: startTicks(pid), files }))
+    } catch (error) {
+      const effect = 'other commands do not find this server by its store'
+      if (!hasFailed) server.log({ level: 'warn', msg: `${path} cannot be written: ${reason(error)}: ${effect}` })
+      hasFailed = true
     }
-  }, lookEveryMs)
+  }
+  await look()
+  const timer = setInterval(() => void look(), lookEveryMs)
   timer.unref()
   return () => {
+    hasEnded = true
     clearInterval(timer)
     if (readMarker(storePath)?.pid === pid) rmSync(path, { force: true })
   }

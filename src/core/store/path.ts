@@ -1,9 +1,9 @@
 import { lstatSync, type Stats, statfsSync, statSync } from 'node:fs'
 import { dirname, type PlatformPath, posix, win32 } from 'node:path'
-import { asAccount, Fault } from '../base/errors.ts'
+import { asAccount, Fault, FileStoreOutage } from '../base/errors.ts'
 import { fileMeaning } from '../base/file-errors.ts'
-import { filesWithin, isOnShare, patienceMs, SilentShareError } from '../base/files/index.ts'
-import { accountNamed, quoted } from '../base/own-files.ts'
+import { fileSystemOf, filesWithin, isOnShare, patienceMs, SilentShareError } from '../base/files/index.ts'
+import { accountNamed, isReadOnly, quoted } from '../base/own-files.ts'
 import { shownPostgresUrl } from './postgres/address.ts'
 
 type Env = Readonly<Record<string, string | undefined>>
@@ -137,7 +137,7 @@ function look(path: string, stat: typeof lstatSync): Stats | undefined {
 }
 
 /**
- * Throws Fault `Local` for a store on a share that does not answer: SQLite would block this process for as long. Every
+ * Throws FileStoreOutage for a store on a share that does not answer: SQLite would block this process for as long. Every
  * other problem is found when the store is opened.
  */
 export async function refuseSilentShare(path: string): Promise<void> {
@@ -146,7 +146,7 @@ export async function refuseSilentShare(path: string): Promise<void> {
     await filesWithin(patienceMs)('status', { path })
   } catch (error) {
     if (!(error instanceof SilentShareError)) return
-    throw new Fault('Local', `The store ${path} cannot be opened: ${error.message}`, {
+    throw new FileStoreOutage(`The store ${path}`, `cannot be opened: ${error.message}`, {
       hints: ['Keep the store on a disk of this machine, or in PostgreSQL.'],
       cause: error,
     })
@@ -198,6 +198,35 @@ function refuseMode(place: string, stat: Stats, expected: '600' | '700'): void {
   })
 }
 
+/** The folder of a file, or the nearest one above it that exists, even if its disk does not say what it is. */
+function existingFolder(path: string): string {
+  let folder = dirname(path)
+  while (isMissing(folder) && folder !== dirname(folder)) folder = dirname(folder)
+  return folder
+}
+
+function isMissing(path: string): boolean {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false }) === undefined
+  } catch {
+    return false
+  }
+}
+
+/** Why nothing can be written beside a file, whatever its permissions. Undefined: its file system takes more. */
+export function obstacleAt(path: string): string | undefined {
+  const folder = existingFolder(path)
+  if (isReadOnly(folder)) return 'the file system is read-only'
+  return hasNoInode(folder) || hasNoSpace(folder) ? fullFileSystem(folder) : undefined
+}
+
+/** The outage of a store in a file. Names its file system, which is what somebody has to look at. */
+export function outageAt(path: string, why: string, cause: unknown): FileStoreOutage {
+  const place = fileSystemOf(existingFolder(path))
+  const hints = place === undefined ? [] : [`The file system is ${place}.`]
+  return new FileStoreOutage(`The store ${path}`, why, { hints, cause })
+}
+
 /** Why nothing more can be written to the file system of a folder, after it said that it has no space. */
 export const fullFileSystem = (folder: string): string =>
   hasNoInode(folder) ? 'no inode is left on its file system' : 'the disk is full'
@@ -208,6 +237,15 @@ export function hasNoInode(folder: string): boolean {
     const { files, ffree } = statfsSync(folder)
     // Btrfs and others make inodes as needed, and report none.
     return files > 0 && ffree === 0
+  } catch {
+    return false
+  }
+}
+
+function hasNoSpace(folder: string): boolean {
+  try {
+    const { blocks, bavail } = statfsSync(folder)
+    return blocks > 0 && bavail === 0
   } catch {
     return false
   }

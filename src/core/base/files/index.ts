@@ -1,4 +1,4 @@
-import { lstatSync, readFileSync, readlinkSync } from 'node:fs'
+import { lstatSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
 import { dirname, isAbsolute } from 'node:path'
 import { decodeText } from '../encoding.ts'
 import { fileProblem } from '../file-errors.ts'
@@ -140,6 +140,23 @@ export async function readText(
 
 /** The share that a path leads to, for messages: `/mnt/media (nfs4 from nas:/media)`. Undefined for a local path. */
 export const shareOf = (path: string): string | undefined => shareAt(path)?.name
+
+/**
+ * The file system that has a path, in the same words. Undefined where the system does not list its mounts, and for a
+ * path that leads to nothing.
+ */
+export function fileSystemOf(path: string): string | undefined {
+  try {
+    const tree = process.platform === 'linux' ? mountTree() : undefined
+    if (tree === undefined) return undefined
+    const parts = realpathSync(path).split('/').filter(Boolean)
+    const places = parts.map((_, at) => `/${parts.slice(0, at + 1).join('/')}`)
+    const mount = ['/', ...places].reduce<Mount | undefined>((below, place) => mountedOn(below, place, tree), undefined)
+    return mount && nameOf(mount)
+  } catch {
+    return undefined
+  }
+}
 
 /** Whether a path leads to a share, where a program or a library that opens it needs a process of its own. */
 export const isOnShare = (path: string): boolean => shareAt(path) !== undefined

@@ -318,8 +318,8 @@ export type RuntimeFacts = {
   readonly unusableStore?: string | undefined
   /** The svc.yaml in use, or undefined. */
   readonly configuration: string | undefined
-  /** The files of an embedded store that were opened, by name. Only in `svc serve`. */
-  readonly storeFiles?: Readonly<Record<string, string | undefined>> | undefined
+  /** The files of an embedded store that were opened, by name; undefined while it is not used. Only in `svc serve`. */
+  readonly storeFiles?: (() => Promise<Readonly<Record<string, string | undefined>> | undefined>) | undefined
   /** The name of this node among those that share the store. Undefined: it shares none. */
   readonly node?: string | undefined
   /** The load of the monitors that svc runs by itself, in a sentence. Undefined if it runs none. */

@@ -1,7 +1,7 @@
 import { type FileHandle, open, stat } from 'node:fs/promises'
 import { setTimeout as wait } from 'node:timers/promises'
 import { Fault } from '../../base/errors.ts'
-import { fileMeaning } from '../../base/file-errors.ts'
+import { fileMeaning, isFileOutage } from '../../base/file-errors.ts'
 
 /** Milliseconds that a change waits for its line. A request must be answered within 2 s. */
 const maxWaitMs = 1_000
@@ -36,11 +36,15 @@ export class AuditStream {
     return this.#problem
   }
 
-  /** Opens the file. Throws Fault Local if that is impossible. */
+  /** Opens the file. Throws Fault Local if that is impossible; on a full or read-only disk, the next write tries again. */
   async open(): Promise<void> {
     try {
       await this.#reopened()
     } catch (error) {
+      if (isFileOutage(error)) {
+        this.#problem = this.#reason(error)
+        return
+      }
       throw new Fault('Local', `The audit stream cannot be written: ${this.#reason(error)}`, {
         hints: ['serve.audit.stream in svc.yaml names its file.'],
         cause: error,
@@ -48,9 +52,13 @@ export class AuditStream {
     }
   }
 
-  /** The end of the file, at least the last lines of it. Throws errors of the file system. */
+  /** The end of the file, at least the last lines of it; nothing if it could not be made yet. Throws errors of the file system. */
   async tail(): Promise<string> {
-    const handle = await open(this.#path, 'r')
+    const handle = await open(this.#path, 'r').catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return undefined
+      throw error
+    })
+    if (handle === undefined) return ''
     try {
       const { size } = await handle.stat()
       const end = Buffer.alloc(Math.min(size, maxTailBytes))

@@ -146,9 +146,10 @@ class Follower {
     return this.#stream.problem
   }
 
-  /** Throws Fault Local if the file cannot be written. */
+  /** Throws Fault Local if the file cannot be written, unless that is for lack of room. */
   async open(): Promise<void> {
     await this.#stream.open()
+    this.#report()
   }
 
   /** Finds where the stream continues. */
@@ -226,16 +227,19 @@ class Follower {
       await this.#stream.write([...withdrawn, ...lines])
       for (const line of withdrawn) this.#withdrawn.delete(line)
     } finally {
-      const { problem } = this.#stream
-      if (problem !== this.#reported) {
-        this.#reported = problem
-        this.#log(
-          problem === undefined
-            ? { level: 'info', msg: 'the audit stream can be written again' }
-            : { level: 'warn', msg: `${problem}: changes are refused until the audit stream can be written` },
-        )
-      }
+      this.#report()
     }
+  }
+
+  #report(): void {
+    const { problem } = this.#stream
+    if (problem === this.#reported) return
+    this.#reported = problem
+    this.#log(
+      problem === undefined
+        ? { level: 'info', msg: 'the audit stream can be written again' }
+        : { level: 'warn', msg: `${problem}: changes are refused until the audit stream can be written` },
+    )
   }
 
   async #notePosition(head: ChainHead): Promise<void> {
