@@ -226,7 +226,10 @@ describe('svc health --failed', () => {
   let server: Awaited<ReturnType<typeof httpPeer>>
   beforeAll(async () => {
     server = await httpPeer((_, response) => response.end('ready'))
-    const monitors = Array.from({ length: 32 }, (_, at) => `{kind: http, name: shop-${at + 1}, url: ${server.origin}/}`)
+    const monitors = Array.from(
+      { length: 32 },
+      (_, at) => `{kind: http, name: shop-${at + 1}, url: ${server.origin}/, latency: {warn: 5m}}`,
+    )
     const closed = '{kind: tcp, name: worker, host: 127.0.0.1, port: 1}'
     const behind = '{kind: http, name: jobs, url: http://127.0.0.1:1/, dependsOn: [worker]}'
     const yaml = `types:\n  App: {host: false, monitors: [${[...monitors, closed, behind].join(', ')}]}\n`

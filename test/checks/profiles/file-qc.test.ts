@@ -172,7 +172,9 @@ describe('the clips of the profile file-qc', () => {
     ],
   ])('a simulated analyser that %s fails with that reason, and keeps no job', async (what, change, messages) => {
     const now = what === 'never ends a job' ? wallClock : unhurried
-    const { failed, left } = await clips(change, remove, undefined, now)
+    const { failed: all, left } = await clips(change, remove, undefined, now)
+    // By the wall clock, a busy machine is slow besides.
+    const failed = all.filter((line) => !/ in [\d.]+ m?s \(warn/.test(line))
     expect(failed).toHaveLength(messages.length)
     for (const [index, message] of messages.entries()) expect(failed[index]).toMatch(message)
     expect(left).toEqual([])
