@@ -38,7 +38,9 @@ acknowledged, and svc silence end takes an acknowledgement back.`
     const Reason = required(flags.reason, '--reason')
     return await this.inSession(
       flags,
-      async ({ service }, target) => {
+      async (session, target) => {
+        this.sayConfig(session)
+        const { service } = session
         const request = { Monitor, MonitoringName: flags.check, Item: flags.item, Reason, ...length }
         const { Silences: entries = [], NotSilenced } = await service.acknowledge(request, localCall(signal))
         const { silenceRow, renderSilences } = await load()

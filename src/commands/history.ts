@@ -2,6 +2,7 @@ import { lists } from '../cli/command/base.ts'
 import { connectionFlags, custom, oneOf, sinceFlag, text } from '../cli/command/flags.ts'
 import { localCall } from '../cli/session/session.ts'
 import { TargetCommand } from '../cli/session/target-command.ts'
+import { count } from '../core/base/net/text.ts'
 import { ExecutionMode, ServerType } from '../core/protocol/index.ts'
 
 export default class History extends TargetCommand {
@@ -58,7 +59,8 @@ A server without a store (svc serve --only health) remembers 24 hours: --server 
         if (left > 0) this.print(`and ${left} earlier ones: --json lists them`)
       }
       if (notKept !== undefined) this.say(`Note: ${notKept}`)
-      if (hiddenMonitors !== undefined) this.say(`Note: ${hiddenMonitors} monitors are of types that you may not read`)
+      if (hiddenMonitors !== undefined)
+        this.say(`Note: ${count(hiddenMonitors, 'monitor is', 'monitors are')} of types that you may not read`)
     })
   }
 }

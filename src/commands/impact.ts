@@ -24,7 +24,9 @@ account which other monitors cannot be reached now.`
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(Impact)
     const monitor = required(args.monitor, 'MONITOR')
-    const work = async ({ service }: CommandSession, target: string): Promise<void> => {
+    const work = async (session: CommandSession, target: string): Promise<void> => {
+      this.sayConfig(session)
+      const { service } = session
       const answer = await service.impact({ Monitor: monitor }, localCall(signal))
       const { Causes = [], Monitors = [], HiddenMonitors: hiddenMonitors } = answer
       const { causeName, causeNow, impact, impactRow } = await import('../cli/health/impact-lists.ts')

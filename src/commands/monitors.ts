@@ -16,7 +16,9 @@ import type { ProcessEnvironment } from '../cli/io/io.ts'
 import { packageJson, thisMachine } from '../cli/io/process.ts'
 import { waysToConfigure } from '../cli/session/first-config.ts'
 import { configuration, loadWarnings, mistakesOf, storePath } from '../cli/session/session.ts'
+import { configNote } from '../cli/session/target-command.ts'
 import { exits, Fault } from '../core/base/errors.ts'
+import { sanitizeLine } from '../core/base/sanitize.ts'
 import type { LoadedConfig } from '../core/config/index.ts'
 import { ServerType } from '../core/protocol/index.ts'
 
@@ -182,7 +184,9 @@ export class MonitorsTest extends SvcCommand {
     '<%= config.bin %> monitors test "postgres orders"',
     '<%= config.bin %> monitors test orders --mode Basic --config ./svc.yaml',
   ]
-  static override args = { name: requiredArgument('NAME', 'Name of the monitor: "postgres orders", or orders') }
+  static override args = {
+    name: requiredArgument('NAME', 'Name of the monitor: "postgres orders", orders, or Sql/orders'),
+  }
   static override flags = {
     type: custom<ServerType>({
       char: 't',
@@ -205,6 +209,7 @@ export class MonitorsTest extends SvcCommand {
     const name = required(args.name, 'NAME')
     const { hasPassed, renderTrial, tryMonitor } = await import('../cli/monitors/monitor-test.ts')
     const trial = await tryMonitor(name, flags, this.io.env, signal)
+    if (!this.isJsonRequested()) this.say(sanitizeLine(configNote(trial)))
     for (const mistake of trial.mistakes) this.say(`Warning: ${mistake}`)
     if (trial.dependsOn.length > 0)
       this.say(`Note: not run here, although it depends on it: ${trial.dependsOn.join(', ')}`)

@@ -5,6 +5,7 @@ import { localCall } from '../cli/session/session.ts'
 import { TargetCommand } from '../cli/session/target-command.ts'
 import { orUsage, SilenceCommand } from '../cli/silences/silence-command.ts'
 import { Fault } from '../core/base/errors.ts'
+import { count } from '../core/base/net/text.ts'
 
 const load = () => import('../cli/silences/lists.ts')
 const answers = { '': prints(async () => (await load()).silences) }
@@ -56,7 +57,9 @@ silenced what, and why. svc silence list shows what is silenced, and svc silence
     const Reason = required(flags.reason, '--reason')
     return await this.inSession(
       flags,
-      async ({ service }, target) => {
+      async (session, target) => {
+        this.sayConfig(session)
+        const { service } = session
         const request = { Monitors: monitors, Reason, ...length }
         const answer = await orUsage(service.silenceMonitors(request, localCall(signal)))
         const { monitorName, silenceRow, renderSilences } = await load()
@@ -90,7 +93,8 @@ export class SilenceList extends TargetCommand {
             this.output,
           ),
         )
-        if (hidden !== undefined) this.say(`Note: ${hidden} more are about types that you may not read`)
+        if (hidden !== undefined)
+          this.say(`Note: ${count(hidden, 'more is', 'more are')} about types that you may not read`)
       },
       { readsConfig: true, tolerant: true },
     )

@@ -205,7 +205,7 @@ describe('a hint that suggests a command', () => {
     writeFileSync(config, `types:\n  App: ${monitor}\n  Sql: ${monitor}\n`, { mode: 0o600 })
     const ran = await home.run(['monitors', 'test', 'tcp a', '--config', config])
     expect(ran.code).toBe(2)
-    expect(ran.stderr).toContain(`svc monitors test --config '${config}' "KIND NAME" --type TYPE`)
+    expect(ran.stderr).toContain(`svc monitors test --config '${config}' "TYPE/KIND NAME"`)
   })
 
   test('never repeats a password of a URL', async () => {

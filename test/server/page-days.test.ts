@@ -25,6 +25,7 @@ test('W25 the bars of 90 days are one line for each stretch of equal days, and t
   expect(markup).toContain('<path class="none" d="M891 16h8"/>')
   expect(markup).toContain('aria-label="90 days: 1 with failures, 88 healthy, 1 not observed"')
   expect(markup.length).toBeLessThan(400)
+  expect(barsOfDays(['failed']).markup).toContain('aria-label="1 day: 1 with failures"')
 })
 
 test('W25 the days of monitors have the worst of each day, the last one is today, and they are read again after half a minute', async () => {

@@ -1,6 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { Fault, StoreOutage } from '../../src/core/base/errors.ts'
-import { NoConnection, openingFault, ReadOnlyHost } from '../../src/core/store/postgres/faults.ts'
+import {
+  NoConnection,
+  NotCommitted,
+  openingFault,
+  ReadOnlyHost,
+  runningFault,
+} from '../../src/core/store/postgres/faults.ts'
 import { postgresTarget } from '../../src/core/store/postgres/url.ts'
 
 const store = 'postgres://svc@db1.example.com,db2.example.com/svc'
@@ -57,3 +63,19 @@ describe('W16 simulated errors while the store is opened', () => {
     expect(fault.details.hints).toHaveLength(1)
   })
 })
+
+test.each([
+  ['nothing arrived in time', new NoConnection(), 'does not answer in time'],
+  ['a statement had no answer in time', new Error('Query read timeout'), 'does not answer in time'],
+  ['a statement took too long', withCode('57014'), 'does not answer in time'],
+  ['the connection broke', withCode('ECONNRESET'), 'cannot be reached'],
+  ['the connection broke before COMMIT', new NotCommitted(), 'cannot be reached'],
+  ['nothing listens', withCode('ECONNREFUSED'), 'cannot be reached'],
+  ['the database system is starting up', withCode('57P03'), 'accepts no connections at the moment'],
+  ['too many connections', withCode('53300'), 'accepts no more connections'],
+])(
+  'W16 an open store that is late, one that cannot be reached and one that refuses differ in their reasons: %s',
+  (_, error, why) => {
+    expect(runningFault(error).message).toBe(`The store ${why}`)
+  },
+)

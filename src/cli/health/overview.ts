@@ -1,7 +1,7 @@
 import { showBytes, showDuration } from '../../core/base/format.ts'
+import { count } from '../../core/base/net/text.ts'
 import {
   bySeverity,
-  count,
   type EntryReading,
   isConsequence,
   type MonitorReading,

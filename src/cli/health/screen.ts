@@ -1,7 +1,7 @@
 import { exits } from '../../core/base/errors.ts'
 import { showDuration } from '../../core/base/format.ts'
+import { count } from '../../core/base/net/text.ts'
 import {
-  count,
   type Entry,
   type EntryReading,
   isBad,

@@ -1,10 +1,10 @@
 import { Fault } from '../../core/base/errors.ts'
 import { showDuration } from '../../core/base/format.ts'
 import { didYouMean } from '../../core/base/suggest.ts'
-import { dependenciesOf, ownNameOf } from '../../core/checks/plan/index.ts'
+import { dependenciesOf } from '../../core/checks/plan/index.ts'
 import { isBad, worst } from '../../core/checks/reports/index.ts'
 import type { Config, LoadedConfig } from '../../core/config/index.ts'
-import type { ExecutionMode, ServerType } from '../../core/protocol/index.ts'
+import { type ExecutionMode, monitorsNamed, ownNameIn, type ServerType, writeNamed } from '../../core/protocol/index.ts'
 import type { Trial } from '../../core/protocol/service/service.ts'
 import { openCore } from '../../core/service/open.ts'
 import type { ProcessEnvironment } from '../io/io.ts'
@@ -18,8 +18,8 @@ import { findings } from './lists.ts'
 export type NamedMonitor = { readonly type: ServerType; readonly monitor: string }
 
 /**
- * Finds a configured monitor by its MonitorName (`postgres orders`) or its own name (`orders`). Throws `Fault` Usage,
- * with the nearest name and all names, for an unknown or ambiguous name.
+ * Finds a configured monitor by one of its names. Throws `Fault` Usage, with the nearest name and all names, for an
+ * unknown or ambiguous name.
  */
 export function monitorNamed(
   config: Config,
@@ -28,17 +28,15 @@ export function monitorNamed(
   env: ProcessEnvironment,
 ): NamedMonitor {
   const all = Object.entries(config.types).flatMap(([name, entry]) =>
-    entry.monitors.map((monitor) => ({ type: name as ServerType, monitor: monitor.name, own: ownNameOf(monitor) })),
+    entry.monitors.map((monitor) => ({ type: name as ServerType, name: monitor.name })),
   )
   const here = all.filter((one) => type === undefined || one.type === type)
-  const exact = here.filter(({ monitor }) => monitor === requestedName)
-  const matches = exact.length > 0 ? exact : here.filter(({ own }) => own === requestedName)
+  const matches = monitorsNamed(requestedName, here)
   const [only, another] = matches
-  if (only && !another) return only
-  if (only && another) {
-    const which = matches.map((one) => `${one.type}: ${one.monitor}`).join(', ')
-    throw new Fault('Usage', `"${requestedName}" names several monitors: ${which}`, {
-      hints: ['Add the type and use the full name: svc monitors test "KIND NAME" --type TYPE'],
+  if (only && !another) return { type: only.type, monitor: only.name }
+  if (another) {
+    throw new Fault('Usage', `"${requestedName}" names several monitors: ${matches.map(writeNamed).join(', ')}`, {
+      hints: ['Put the type in front, and use the full name: svc monitors test "TYPE/KIND NAME"'],
     })
   }
   const where = type === undefined ? '' : ` of ${type}`
@@ -47,11 +45,12 @@ export function monitorNamed(
       hints: ['svc monitors kinds   lists the kinds of monitors', ...waysToConfigure(config.origin, env)],
     })
   }
-  const nearest = didYouMean(requestedName, [...here.map(({ monitor }) => monitor), ...here.map(({ own }) => own)])
+  const names = here.map(({ name }) => name)
+  const nearest = didYouMean(requestedName, [...names, ...names.map(ownNameIn)])
   throw new Fault('Usage', `no monitor${where} is called "${requestedName}"`, {
     hints: [
       ...(nearest === undefined ? [] : [`Did you mean "${nearest}"?`]),
-      `Monitors: ${here.map(({ monitor }) => monitor).join(', ')}`,
+      `Monitors of ${config.origin ?? 'svc.yaml'}: ${names.join(', ')}`,
     ],
   })
 }
@@ -72,6 +71,8 @@ export type MonitorTrial = NamedMonitor & {
   readonly trial: Trial
   /** The monitors on which it depends, which do not run. */
   readonly dependsOn: readonly string[]
+  /** The svc.yaml that has it. */
+  readonly origin: string | undefined
   /** The mistakes in other entries of svc.yaml, one line each. */
   readonly mistakes: readonly string[]
 }
@@ -108,6 +109,7 @@ export async function tryMonitor(
   try {
     return {
       ...target,
+      origin: config.origin,
       mode,
       dependsOn: (config.types[target.type]?.monitors ?? []).flatMap((one) =>
         one.name === target.monitor ? dependenciesOf(one, target.type) : [],

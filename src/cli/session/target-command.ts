@@ -3,6 +3,10 @@ import { SvcCommand } from '../command/base.ts'
 import { homeOf } from '../io/process.ts'
 import { type CommandSession, type OpeningOptions, openSession, placeOf, type SessionFlags } from './session.ts'
 
+/** Which svc.yaml a command in process reads. */
+export const configNote = ({ origin }: { readonly origin: string | undefined }): string =>
+  `Note: ${origin === undefined ? 'there is no svc.yaml' : `monitors of ${origin}`}`
+
 /** A command that says what it acts on where that is easily mistaken. */
 export abstract class TargetCommand extends SvcCommand {
   readonly #warnings = new Set<string>()
@@ -29,6 +33,11 @@ export abstract class TargetCommand extends SvcCommand {
     this.target = target
     await this.warnOfOtherStore(session.runtime?.facts.store)
     return await work(session, target)
+  }
+
+  /** Says which svc.yaml has the monitors that the command line names. Silent at a server, which reads its own. */
+  protected sayConfig({ config }: Pick<CommandSession, 'config'>): void {
+    if (config && !this.isJsonRequested()) this.say(sanitizeLine(configNote(config)))
   }
 
   /**

@@ -50,7 +50,7 @@ export const commonSettings = {
   },
   dependsOn: {
     type: 'texts',
-    doc: 'Monitors on which this one depends; it is skipped while one of them cannot be reached: `postgres orders`, or just `orders`; of another type with the type in front: `Sql/postgres orders`. A group is `{any: […]}` or `{atLeast: 2, of: […]}`',
+    doc: 'Monitors on which this one depends; it is skipped while one of them cannot be reached: `postgres orders`, or just `orders`; of another type with the type in front: `Sql/postgres orders`, `Sql/orders`. A group is `{any: […]}` or `{atLeast: 2, of: […]}`',
   },
   formerly: {
     type: 'texts',

@@ -1,7 +1,7 @@
 import type { At } from '../base/settings/index.ts'
 import { didYouMean } from '../base/suggest.ts'
 import { plannedNames } from '../checks/plan/index.ts'
-import { isMonitor } from '../watch/notify/index.ts'
+import { patternFor } from '../watch/notify/index.ts'
 import type { readTypes } from './types.ts'
 
 /** The monitors that other sections of svc.yaml may name. */
@@ -19,15 +19,20 @@ export const monitorsOf = ({ types }: Configured): readonly MonitorName[] =>
 export const invalidOf = ({ invalid }: Configured): readonly MonitorName[] =>
   Object.entries(invalid).flatMap(([type, list]) => list.map(({ name }) => ({ type, monitor: name, tags: [] })))
 
-/** Reports the patterns that match no monitor. `at`: the list of the patterns. */
-export function refuseIdle(patterns: readonly string[], at: At, configured: Configured): void {
+/** The patterns for what is written. Reports what matches no monitor or is ambiguous. `at`: the list that is written. */
+export function patternsFor(written: readonly string[], at: At, configured: Configured): readonly string[] {
   const entries = [...monitorsOf(configured), ...invalidOf(configured)]
   const all = [...entries, ...plannedNames.map((monitor) => ({ monitor, tags: [] }))]
-  for (const [index, pattern] of patterns.entries()) {
-    if (all.some((one) => isMonitor(pattern, one))) continue
+  return written.flatMap((one, index) => {
+    const meant = patternFor(one, all)
+    if (meant && 'pattern' in meant) return [meant.pattern]
     const names = entries.flatMap(({ type, monitor }) => [monitor, `${type}/${monitor}`])
-    at.in(index).report(unknown('a monitor of this file', pattern, names))
-  }
+    const mistake = meant
+      ? `is ${JSON.stringify(one)}, which is ambiguous: write ${meant.ambiguous.map((name) => `\`${name}\``).join(' or ')}`
+      : unknown('a monitor of this file', one, names)
+    at.in(index).report(mistake)
+    return []
+  })
 }
 
 /** The message about a name that does not exist: `is "Sqll", which is not a server type: did you mean `Sql`?` */

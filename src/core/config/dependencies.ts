@@ -7,7 +7,7 @@ import {
   type PlannedMonitor,
   writeMonitorOfType,
 } from '../checks/engine/index.ts'
-import { ServerType } from '../protocol/index.ts'
+import { namedIn, ownNameIn, ServerType } from '../protocol/index.ts'
 import type { MonitorRead } from './monitors.ts'
 
 /** A mistake in the entry of a monitor. */
@@ -172,16 +172,9 @@ function parse(written: string, type: ServerType, all: ReadsOfType): Reference {
   return { type: before, name: written.slice(slash + 1) }
 }
 
-/** Finds monitors by MonitorName, else by their own name, including monitors with other problems. */
-function find({ type, name: written }: Reference, all: ReadsOfType): readonly MonitorOfType[] {
-  const reads = all.get(type) ?? []
-  const by = (nameOf: (read: MonitorRead) => string | undefined): readonly MonitorOfType[] => {
-    const names = reads.flatMap((read) => (read.name !== undefined && nameOf(read) === written ? [read.name] : []))
-    return [...new Set(names)].map((name) => ({ type, name }))
-  }
-  const full = by(({ name }) => name)
-  return full.length > 0 ? full : by(({ plainName }) => plainName)
-}
+/** Finds monitors of one type, including those with other problems. */
+const find = ({ type, name: written }: Reference, all: ReadsOfType): readonly MonitorOfType[] =>
+  namedIn(written, monitorsOf(type, all))
 
 /** More names would hide the message. */
 const maxNames = 8
@@ -247,7 +240,7 @@ const monitorsOf = (type: ServerType, all: ReadsOfType): readonly MonitorOfType[
 /** The monitor of a type whose name was probably meant. */
 function nearestOf(name: string, type: ServerType, all: ReadsOfType): MonitorOfType | undefined {
   const reads = all.get(type) ?? []
-  const candidates = reads.flatMap((read) => [read.name, read.plainName].filter((one) => one !== undefined))
+  const candidates = reads.flatMap(({ name: one }) => (one === undefined ? [] : [one, ownNameIn(one)]))
   const nearest = didYouMean(name, candidates)
   const [only, another] = nearest === undefined ? [] : find({ type, name: nearest }, all)
   return another === undefined ? only : undefined

@@ -31,8 +31,6 @@ import { asWritten, type Grammar, kindIn, type LongForm, longForm, sectionOf } f
 export type MonitorRead = {
   /** The MonitorName, if the entry states it, even when the rest is invalid. */
   readonly name: string | undefined
-  /** The monitor's own name, without the kind. */
-  readonly plainName: string | undefined
   /** Whether no kind has the name that it states. */
   readonly isUnknownKind?: boolean
   /** As written: own names or MonitorNames. */
@@ -77,7 +75,6 @@ export async function readMonitor(
 ): Promise<MonitorRead> {
   const refused = (problem: Problem | readonly Problem[], names: Partial<MonitorRead> = {}): MonitorRead => ({
     name: undefined,
-    plainName: undefined,
     dependsOn: [],
     tags: inherited.tags,
     ...names,
@@ -97,7 +94,7 @@ export async function readMonitor(
   if (typeof kindName !== 'string')
     return refused({ path: ['kind'], message: 'must be text: the name of a monitor kind' })
   const plainName = typeof name === 'string' ? name : undefined
-  const names = { plainName, name: plainName === undefined ? undefined : monitorName(kindName, plainName) }
+  const names = { name: plainName === undefined ? undefined : monitorName(kindName, plainName) }
   const long = await longMonitor(raw)
   if (!long) {
     const problem = { path: [section ?? 'kind'], message: await kindProblem(kindName) }

@@ -12,7 +12,7 @@ import {
 import { didYouMean } from '../base/suggest.ts'
 import { ServerType } from '../protocol/index.ts'
 import { notifySettings, type ReceiverConfig, receiverKinds } from '../watch/notify/index.ts'
-import { type Configured, invalidOf, monitorsOf, refuseIdle, unknown } from './configured.ts'
+import { type Configured, invalidOf, monitorsOf, patternsFor, unknown } from './configured.ts'
 import { asWritten, type Grammar, kindIn, type LongForm, longForm, sectionOf } from './long-form.ts'
 
 /** The receivers of notifications, in the order of the file. */
@@ -68,11 +68,12 @@ function readReceiver(raw: unknown, at: At, index: number, configured: Configure
   )
   target = kind.target(settings)
   problems.push(...inEntry(asWritten(kind.mistakes(settings, values), form.written)))
+  const monitors = values.only.monitors && patternsFor(values.only.monitors, at.in('only').in('monitors'), configured)
   refuseUnknown(values.only, at.in('only'), configured)
-  const { name, only, remind, details, silences, volatile } = values
+  const { name, remind, details, silences, volatile } = values
   return {
     name,
-    only,
+    only: { ...values.only, ...(monitors ? { monitors } : {}) },
     details,
     silences,
     volatile,
@@ -102,14 +103,13 @@ function withoutKind(raw: unknown): { readonly entry: unknown } & Omit<LongForm,
 }
 
 /** Reports what no incident can ever match: an alert must not be lost to a typing error. */
-function refuseUnknown({ types, monitors, tags }: ReceiverConfig['only'], at: At, configured: Configured): void {
+function refuseUnknown({ types, tags }: ReceiverConfig['only'], at: At, configured: Configured): void {
   for (const [index, type] of (types ?? []).entries()) {
     const here = at.in('types').in(index)
     if (!ServerType.values.some((one) => one === type)) here.report(unknown('a server type', type, ServerType.values))
     else if (configured.types[type as ServerType] === undefined)
       here.report(`is ${type}, for which this file has no monitors`)
   }
-  refuseIdle(monitors ?? [], at.in('monitors'), configured)
   // The tags of an entry with mistakes are unknown.
   if (invalidOf(configured).length > 0) return
   const everyTag = [...new Set(monitorsOf(configured).flatMap((one) => one.tags))]

@@ -1,6 +1,6 @@
 import { type At, isMap, type Problem, place, readSettings, type SettingsReading } from '../base/settings/index.ts'
 import { writeMonitorOfType } from '../checks/engine/index.ts'
-import { ServerType } from '../protocol/index.ts'
+import { monitorsNamed, ServerType } from '../protocol/index.ts'
 import {
   declarationOf,
   type FaultsNow,
@@ -123,25 +123,27 @@ function doesOf(step: RawStep, types: Types, at: At): ScriptStep['does'] | undef
 }
 
 type Planned = TypeConfig['monitors'][number]
-type OfType = { readonly type: ServerType; readonly planned: Planned }
+type OfType = { readonly type: ServerType; readonly name: string; readonly planned: Planned }
 
-/** The monitor of that name: `Sql/postgres orders`, or `postgres orders` where only one type has it. */
+/** The only monitor of that name. */
 function monitorIn(written: string, types: Types, at: At): OfType | undefined {
   const all = ServerType.values.flatMap((type): readonly OfType[] =>
-    (types[type]?.monitors ?? []).map((planned) => ({ type, planned })),
+    (types[type]?.monitors ?? []).map((planned) => ({ type, name: planned.name, planned })),
   )
-  const nameOf = ({ type, planned: { name } }: OfType): string => writeMonitorOfType({ type, name })
-  const [only, another] = all.filter((one) => nameOf(one) === written || one.planned.name === written)
+  const matches = monitorsNamed(written, all)
+  const [only, another] = matches
   if (only && !another) return only
-  if (only && another)
-    return at.in('monitor').report(`is a monitor of several types: write \`${nameOf(only)}\` or \`${nameOf(another)}\``)
+  if (another)
+    return at
+      .in('monitor')
+      .report(`is ambiguous: write ${matches.map((one) => `\`${writeMonitorOfType(one)}\``).join(' or ')}`)
   if (all.length === 0)
     return at.in('monitor').report('is not in svc.yaml, which has no monitors: name the file with --config')
   return at.in('monitor').report(
     `${unknown(
       'a monitor of svc.yaml',
       written,
-      all.flatMap((one) => [nameOf(one), one.planned.name]),
+      all.flatMap((one) => [writeMonitorOfType(one), one.name]),
     )}; svc monitors list shows them`,
   )
 }

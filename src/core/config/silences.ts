@@ -1,6 +1,6 @@
 import { type Problem, place, readSettings, type SettingsContext } from '../base/settings/index.ts'
 import { type ClockSilence, clockProblem, silenceSettings } from '../watch/silences/index.ts'
-import { type Configured, refuseIdle } from './configured.ts'
+import { type Configured, patternsFor } from './configured.ts'
 
 /** When notifications wait, in the order of the file. */
 export type SilenceConfig = readonly ClockSilence[]
@@ -31,8 +31,7 @@ export function readSilences(
     const problem = clockProblem(silence)
     if (problem !== undefined) at.report(`cannot be used: ${problem}`)
     if (silence.monitors.length === 0) at.in('monitors').report('is empty: name a monitor')
-    refuseIdle(silence.monitors, at.in('monitors'), configured)
-    return [silence]
+    return [{ ...silence, monitors: patternsFor(silence.monitors, at.in('monitors'), configured) }]
   })
   return { values, problems, warnings }
 }

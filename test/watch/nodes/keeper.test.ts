@@ -16,17 +16,20 @@ test('W4 a node that does not reach the store says that states are not stored, a
     write: async () => 'stored',
     problem: () => why,
     log: ({ msg }) => void logs.push(msg),
+    patience: { failedMs: 0, wellMs: 0 },
   })
   onTestFinished(async () => await keeper.close())
   keeper.begin()
   expect(keeper.notKept()).toBeUndefined()
-  why = 'this node does not reach the store'
+  why = 'this node is without the store, which cannot be reached'
   await until(() => keeper.notKept() !== undefined)
-  expect(keeper.notKept()).toBe('States and incidents are not stored now: this node does not reach the store')
+  expect(keeper.notKept()).toBe(
+    'States and incidents are not stored now: this node is without the store, which cannot be reached',
+  )
   why = undefined
   await until(() => keeper.notKept() === undefined)
   expect(logs).toEqual([
-    'states and incidents are not stored: this node does not reach the store',
+    'states and incidents are not stored: this node is without the store, which cannot be reached',
     'states and incidents are stored again',
   ])
 })

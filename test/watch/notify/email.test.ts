@@ -86,6 +86,19 @@ describe('mail', () => {
     expect(many.filter(({ subject }) => !body.includes(`${subject.monitor}: connect`))).toEqual([])
   })
 
+  test('M4 the subject of a mail about several faults counts one warning as one', async () => {
+    const { peer, mails, receiver } = await mailServer()
+    await using _ = peer
+    const mail = await opened(receiver())
+    const of = (monitor: string, level: 'failed' | 'warning') => notice({ id: monitor, level }, { monitor })
+    await mail.receiver.send([of('tcp a', 'failed'), of('tcp b', 'warning')], signal())
+    await mail.receiver.send([of('tcp a', 'warning'), of('tcp b', 'warning')], signal())
+    expect(mails.map((one) => header(one, 'Subject'))).toEqual([
+      '[prod] 1 failed, 1 warning: Sql/tcp a, Sql/tcp b',
+      '[prod] 2 warnings: Sql/tcp a, Sql/tcp b',
+    ])
+  })
+
   test('M4 text of a peer starts no header and no second mail', async () => {
     const { peer, mails, receiver } = await mailServer()
     await using _ = peer

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { watchFrom } from '../../../src/core/watch/schedule/due.ts'
 import { intervalsOf, runsPerMinute } from '../../../src/core/watch/schedule/index.ts'
 
 const takes = { Basic: 5_000, Standard: 10_000, Advanced: 30_000 }
@@ -33,4 +34,13 @@ describe('W1 the intervals of a monitor', () => {
     expect(runsPerMinute({ Standard: 60_000, Advanced: 3_600_000 })).toBeCloseTo(1 + 1 / 60)
     expect(runsPerMinute({})).toBe(0)
   })
+})
+
+test('W1 of a process that is killed every 8 s, every monitor runs within a minute', () => {
+  const never = Array.from({ length: 200 }, (_, at) => `App/tcp/${at}`).filter((key) =>
+    Array.from({ length: 7 }, (_, life) => life * 8_000).every(
+      (now) => watchFrom({ key, every: { Standard: 10_000 } }, now).firstAt - now > 7_000,
+    ),
+  )
+  expect(never).toEqual([])
 })

@@ -62,8 +62,8 @@ export const plants: readonly Plant[] = [
   {
     what: 'first runs begin at once',
     file: 'due.ts',
-    from: 'now + shareOf(shortest, key,',
-    to: 'now + 0 * shareOf(shortest, key,',
+    from: '(untilShare < 0 ? untilShare + shortest : untilShare)',
+    to: '0 * untilShare',
     rule: 'first runs',
     seed: 54,
   },

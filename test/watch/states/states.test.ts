@@ -256,7 +256,11 @@ test('W18 an incident goes on under a new name, starts its confirmation anew und
 })
 
 /** A server that is killed after each of its runs: `levels` of the runs, by seconds since the start. */
-function killedAfterEachRun(levels: Readonly<Record<number, Partial<Verdict>>>, more: Partial<WatchedMonitor> = {}) {
+function killedAfterEachRun(
+  levels: Readonly<Record<number, Partial<Verdict>>>,
+  more: Partial<WatchedMonitor> = {},
+  fingerprintAt: (at: number) => string = () => 'own',
+) {
   const stored = new Map<string, Parameters<States['restore']>[0][number]>()
   const log: string[] = []
   let asks: number[] = []
@@ -264,7 +268,7 @@ function killedAfterEachRun(levels: Readonly<Record<number, Partial<Verdict>>>, 
     const now = origin + Number(at) * second
     const states = new States(now)
     states.restore([...stored.values()], now, now - second)
-    const started = states.configure([monitor('a', more)], now)
+    const started = states.configure([monitor('a', { fingerprint: fingerprintAt(Number(at)), ...more })], now)
     asks = started.flatMap((effect) => (effect.type === 'ask' ? [(effect.at - origin) / second] : []))
     const verdicts: Verdict[] = [{ check: 'connect', level: 'ok', message: 'm', depth: 'Basic', ...verdict }]
     const run = { key: 'a', depth: 'Standard' as const, beganAt: now, endedAt: now, verdicts }
@@ -296,6 +300,11 @@ test.each<[what: string, runs: Parameters<typeof killedAfterEachRun>[0], transit
   ],
 ])('W18 what waits for its second run survives restarts: %s', (_, runs, transitions) => {
   expect(killedAfterEachRun(runs).log).toEqual(transitions)
+})
+
+test('W18 under other settings after a restart, what waited for its second run begins anew', () => {
+  const runs = { 0: refused, 20: refused, 40: refused }
+  expect(killedAfterEachRun(runs, {}, (at) => (at < 20 ? 'before' : 'after')).log).toEqual(['begin 20'])
 })
 
 test('W18 with long intervals, what waits for its second run does so for less than 10 min', () => {

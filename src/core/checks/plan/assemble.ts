@@ -161,10 +161,6 @@ export function depthOf(kind: AnyKind, expected: ExecutionMode): ExecutionMode {
 /** The kind of all notices. */
 export const noticeKind = 'configuration' satisfies KindName
 
-/** The name of a monitor without its kind. An entry with mistakes has the name that it would have, but another kind. */
-export const ownNameOf = ({ name, kind }: Pick<PlannedMonitor, 'name' | 'kind'>): string =>
-  kind.name === noticeKind ? name.slice(name.indexOf(' ') + 1) : name.slice(kind.name.length + 1)
-
 /** A monitor with a fixed message: what the configuration lacks, or why a part could not be checked. */
 export async function staticMonitor(
   name: string,

@@ -8,7 +8,6 @@ export type { LiveOptions, LiveText } from './live.ts'
 export { type ResultRecord, read, readMonitor, records, renderPlain } from './read.ts'
 export {
   bySeverity,
-  count,
   describeResult,
   type Entry,
   type EntryReading,

@@ -1,6 +1,7 @@
+import { count } from '../../base/net/text.ts'
 import { type MeasuredReading, measuredResults } from './figure.ts'
 import { read } from './read.ts'
-import { bySeverity, count, type EntryReading, figureName, type Level, type Report, shorten, worst } from './reading.ts'
+import { bySeverity, type EntryReading, figureName, type Level, type Report, shorten, worst } from './reading.ts'
 
 type Channel = { readonly channel: string; readonly value: number } & Readonly<Record<string, string | number>>
 

@@ -1,4 +1,5 @@
 import { oncePerObject } from '../../base/lazy.ts'
+import { count } from '../../base/net/text.ts'
 import { sanitizeLine, sanitizeText } from '../../base/sanitize.ts'
 import {
   faultPrefix,
@@ -18,7 +19,6 @@ import { fromForeignDocument } from './foreign.ts'
 import {
   type Answered,
   bySeverity,
-  count,
   describeResult,
   type Entry,
   type EntryReading,

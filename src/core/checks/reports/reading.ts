@@ -1,3 +1,4 @@
+import { count } from '../../base/net/text.ts'
 import { sanitizeLine } from '../../base/sanitize.ts'
 import type {
   ExecutionMode,
@@ -75,16 +76,6 @@ export function shorten(text: string, length: number): string {
   const start = text.slice(0, Math.max(0, length - 3))
   return `${start.replace(/[\ud800-\udbff]$/, '').trimEnd()}...`
 }
-
-/**
- * `1 monitor`, `2 monitors`.
- *
- * @example
- * ```ts
- * count(2, 'monitor') // '2 monitors'
- * ```
- */
-export const count = (n: number, noun: string): string => `${n} ${noun}${n === 1 ? '' : 's'}`
 
 export type MachineState = {
   readonly name: string

@@ -1,4 +1,5 @@
 import { showAvailability } from '../../base/format.ts'
+import { count } from '../../base/net/text.ts'
 import type { DayStatus, DaysOfMonitor } from '../../protocol/service/service.ts'
 import { html, type Markup } from '../html.ts'
 import { type MonitorId, monitorIdOf } from './page-words.ts'
@@ -17,7 +18,7 @@ const classes: Readonly<Record<DayStatus, string>> = {
 export function daysCells(days: DaysById | undefined, id: MonitorId): Markup {
   const history = days?.get(monitorIdOf(id))
   if (!history) return html`<span class="days"></span><span class="share"></span>`
-  return html`${barsOfDays(history.days)}<span class="share" title="available in the last ${history.days.length} days">${history.availabilityPercent === undefined ? '' : showAvailability(history.availabilityPercent)}</span>`
+  return html`${barsOfDays(history.days)}<span class="share" title="available in the last ${count(history.days.length, 'day')}">${history.availabilityPercent === undefined ? '' : showAvailability(history.availabilityPercent)}</span>`
 }
 
 /**
@@ -45,5 +46,5 @@ function textOfDays(days: readonly DayStatus[]): string {
     [countOf('ok'), 'healthy'],
     [countOf('unobserved'), 'not observed'],
   ] as const
-  return `${days.length} days: ${parts.flatMap(([n, words]) => (n > 0 ? [`${n} ${words}`] : [])).join(', ')}`
+  return `${count(days.length, 'day')}: ${parts.flatMap(([n, words]) => (n > 0 ? [`${n} ${words}`] : [])).join(', ')}`
 }

@@ -1,4 +1,5 @@
-import { count, type Level, shorten } from '../../checks/reports/index.ts'
+import { count } from '../../base/net/text.ts'
+import { type Level, shorten } from '../../checks/reports/index.ts'
 import type { ServerType } from '../../protocol/index.ts'
 import type { EndedIncident, Incidents, OpenFault, TroubledMonitor, Victim } from '../../protocol/service/service.ts'
 import { html, type Markup, trusted } from '../html.ts'
@@ -169,7 +170,7 @@ export function incidentsMarkup(
 <h2>Incidents</h2>
 ${isIsolated ? html`<p class="refusal" role="alert">No witness answers: svc knows nothing of other machines.</p>` : undefined}
 ${open.length === 0 ? html`<p class="muted">None is open${hidden > 0 ? ' that you may read' : ''}.</p>` : visible.map((one) => monitorMarkup(one, { now, opened, silences }))}
-${open.length > visible.length ? html`<p class="muted">${open.length - visible.length} more monitors have open incidents: <a href="/metrics">metrics</a> list all of them.</p>` : undefined}
+${open.length > visible.length ? html`<p class="muted">${count(open.length - visible.length, 'more monitor has', 'more monitors have')} open incidents: <a href="/metrics">metrics</a> list all of them.</p>` : undefined}
 ${hidden > 0 ? html`<p class="muted">${count(hidden, 'monitor')} of types that you may not read ${hidden === 1 ? 'has' : 'have'} an open incident.</p>` : undefined}
 ${ended.length > 0 ? endedMarkup(ended, now) : undefined}
 </section>

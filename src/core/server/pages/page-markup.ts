@@ -1,4 +1,5 @@
-import { count, type Level, worstFirst } from '../../checks/reports/index.ts'
+import { count } from '../../base/net/text.ts'
+import { type Level, worstFirst } from '../../checks/reports/index.ts'
 import type { ServerType } from '../../protocol/index.ts'
 import type { Incidents } from '../../protocol/service/service.ts'
 import { html, type Markup, trusted } from '../html.ts'

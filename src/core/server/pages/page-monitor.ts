@@ -8,7 +8,7 @@ import type {
   HistoryStatus,
   MonitorHistory,
 } from '../../protocol/index.ts'
-import { ServerType } from '../../protocol/index.ts'
+import { monitorsNamed, ServerType } from '../../protocol/index.ts'
 import type { Call, EndedIncident, Incidents, Service } from '../../protocol/service/service.ts'
 import { html, type Markup } from '../html.ts'
 import { visibleFault } from '../response.ts'
@@ -42,8 +42,13 @@ export type HistoryOfWindows = readonly GetHistoryResponse[]
 /** How many figures the page shows of one monitor. */
 const mostFigures = 40
 
-/** The monitor that the query names: `Sql/postgres orders`, or `/host`. */
-export function monitorIn(text: string | undefined): MonitorId | undefined {
+/** The monitor that the query names, which may be none of these: `Sql/postgres orders`, `orders`, or `/host`. */
+export function monitorIn(
+  text: string | undefined,
+  all: readonly { readonly type: ServerType; readonly name: string }[] = [],
+): MonitorId | undefined {
+  const [only, another] = text === undefined ? [] : monitorsNamed(text, all)
+  if (only && !another) return { type: only.type, monitor: only.name }
   const slash = text?.indexOf('/') ?? -1
   if (text === undefined || slash < 0) return undefined
   const [typeName, monitor] = [text.slice(0, slash), text.slice(slash + 1)]
@@ -65,7 +70,12 @@ export async function historyOf(
   try {
     for (const { minutes } of historyWindows) {
       const request = { ServerType: type, MonitorName: monitor, SinceMinutes: minutes }
-      windows.push(await service.history(request, call))
+      const answer = await service.history(request, call)
+      // It also knows others by this name, if this monitor has no history.
+      windows.push({
+        ...answer,
+        Monitors: (answer.Monitors ?? []).filter(({ MonitorName }) => MonitorName === monitor),
+      })
     }
     return { windows }
   } catch (error) {

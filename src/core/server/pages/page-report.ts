@@ -1,12 +1,6 @@
 import { oncePerObject } from '../../base/lazy.ts'
-import {
-  bySeverity,
-  count,
-  isConsequence,
-  type MonitorReading,
-  readMonitor,
-  stateWord,
-} from '../../checks/reports/index.ts'
+import { count } from '../../base/net/text.ts'
+import { bySeverity, isConsequence, type MonitorReading, readMonitor, stateWord } from '../../checks/reports/index.ts'
 import type { ExecutionMode, RunMonitor, ServerType } from '../../protocol/index.ts'
 import { html, type Markup, trusted } from '../html.ts'
 import type { Card, CardRun } from './cards.ts'

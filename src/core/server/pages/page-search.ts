@@ -1,4 +1,5 @@
-import { count, type Level } from '../../checks/reports/index.ts'
+import { count } from '../../base/net/text.ts'
+import type { Level } from '../../checks/reports/index.ts'
 import { ServerType } from '../../protocol/index.ts'
 import { html, type Markup, trusted } from '../html.ts'
 import { byUrgency, type Card, type CardMonitor } from './cards.ts'

@@ -1,4 +1,5 @@
-import { count, type Level, worst } from '../../checks/reports/index.ts'
+import { count } from '../../base/net/text.ts'
+import { type Level, worst } from '../../checks/reports/index.ts'
 import { ExecutionMode, type ServerType } from '../../protocol/index.ts'
 import { html, type Markup, trusted } from '../html.ts'
 import type { Card } from './cards.ts'

@@ -1,7 +1,8 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { performance } from 'node:perf_hooks'
-import { Fault, isStoreFailure } from '../../base/errors.ts'
+import { Fault, isStoreFailure, StoreOutage } from '../../base/errors.ts'
 import { entryOf } from '../../base/lazy.ts'
+import { Steady, storePatience } from '../../base/steady.ts'
 import type { Config } from '../../config/index.ts'
 import type { ServerType } from '../../protocol/index.ts'
 import type { Family } from '../../protocol/service/family.ts'
@@ -11,6 +12,7 @@ import {
   type Configurations,
   type Fenced,
   groupsOf,
+  isByItself,
   type MemberEffect,
   type MemberSettings,
   Membership,
@@ -95,6 +97,10 @@ export function nodesPart({
   let writing: Promise<unknown> = Promise.resolve()
   let isClosed = false
   let hasOthers = false
+  /** Why the last question to the store failed. Undefined: it did not, or there is no answer yet. */
+  let storeFault: string | undefined
+  /** Whether this node has the store, as the log has it. */
+  const steady = new Steady(storePatience)
 
   const happened = (event: (membership: Membership, at: number) => readonly MemberEffect[]): void => {
     if (member && !isClosed) carryOut(member, event(member, now()))
@@ -139,7 +145,9 @@ export function nodesPart({
         work?.schedule.reshare()
         return
       case 'mode':
-        sayMode(effect.mode, effect.before)
+        // Between having the store and not, a node at load may change several times a minute.
+        if (effect.mode !== 'cut off' && !(effect.mode === 'member' && isByItself(effect.before)))
+          sayMode(effect.mode, effect.before)
         return
       case 'look':
         void look(membership, effect.question)
@@ -155,8 +163,11 @@ export function nodesPart({
   /** Undefined if the store fails, which the mode of the node shows. A defect is logged as well. */
   const answered = async <T>(question: (store: NodesRows) => Promise<T>): Promise<T | undefined> => {
     try {
-      return await question(await rows())
+      const answer = await question(await rows())
+      storeFault = undefined
+      return answer
     } catch (error) {
+      storeFault = error instanceof StoreOutage ? error.why : undefined
       if (!isStoreFailure(error))
         log({ level: 'warn', msg: `svc failed unexpectedly: ${error instanceof Error ? error.stack : String(error)}` })
       return undefined
@@ -229,8 +240,9 @@ export function nodesPart({
   const problem = (): string | undefined => {
     const present = mode()
     if (present === 'displaced') return `another svc serve has the name of this node, ${node}: set serve.node`
-    return present === 'cut off' || present === 'alone' ? 'this node does not reach the store' : undefined
+    return isByItself(present) ? `this node is without the store, which ${whyWithout()}` : undefined
   }
+  const whyWithout = (): string => storeFault ?? 'does not answer in time'
 
   const sayMode = (present: Mode, before: Mode): void => {
     const others = member?.rows(now()).rows.filter((row) => row.isLive && row.node !== node) ?? []
@@ -238,8 +250,9 @@ export function nodesPart({
     const say = (level: 'info' | 'warn', msg: string): void => log({ level, msg: `node ${node} ${msg}` })
     if (present === 'member')
       say('info', others.length === 0 ? 'runs all monitors' : `shares the monitors with ${names}`)
-    else if (present === 'cut off') say('warn', 'does not reach the store: it runs every monitor and stores nothing')
-    else if (present === 'alone') say('warn', 'still does not reach the store: it sends messages by itself from now on')
+    else if (present === 'cut off')
+      say('warn', `is without the store, which ${whyWithout()}: it runs every monitor and stores nothing`)
+    else if (present === 'alone') say('warn', 'is still without the store: it sends messages by itself from now on')
     else if (present === 'displaced')
       say('warn', 'runs only what looks at this machine: another svc serve has its name')
     else if (before !== 'joining') say('info', 'stood still: it asks the store before it goes on')
@@ -289,6 +302,10 @@ export function nodesPart({
     happened((membership, at) => membership.isolated(work?.states.isIsolated() === true, at))
     member?.asks(work?.states.questions() ?? [])
     happened((membership, at) => membership.tick(at))
+    const present = mode()
+    if (present !== 'member' && !isByItself(present)) return
+    const news = steady.observe(present === 'member' ? undefined : whyWithout(), now())
+    if (news) sayMode(news.what === 'well' ? 'member' : 'cut off', present)
   }
 
   return {

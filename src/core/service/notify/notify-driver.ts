@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { count } from '../../base/net/text.ts'
 import type { ExecutionMode, NotSilenced } from '../../protocol/index.ts'
 import type { Voice } from '../../watch/nodes/index.ts'
 import type { Delivery, Mute, MuteFailure, Notice, Receiver } from '../../watch/notify/index.ts'
@@ -213,9 +214,12 @@ export class NotifyDriver {
     }
   }
 
-  #gaveUp(receiver: string, count: number): void {
-    this.#countsOf(receiver).given_up += count
-    this.#log('warn', `receiver ${receiver}: ${count} ends of incidents are given up after 7 days`)
+  #gaveUp(receiver: string, ends: number): void {
+    this.#countsOf(receiver).given_up += ends
+    this.#log(
+      'warn',
+      `receiver ${receiver}: ${count(ends, 'end of an incident is', 'ends of incidents are')} given up after 7 days`,
+    )
   }
 
   #log(level: 'info' | 'warn', msg: string): void {

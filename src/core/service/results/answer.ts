@@ -7,6 +7,7 @@ import {
   type HistoryPeriod,
   type HistoryStatus,
   type MonitorHistory,
+  monitorsNamed,
   ServerType,
 } from '../../protocol/index.ts'
 import type { HistorySource, MonitorPeriods, Pack, Period, Rank } from '../../watch/periods/index.ts'
@@ -61,9 +62,13 @@ export async function answerOf({
   const step = library.stepFor(SinceMinutes * minute)
   const visible = (one: { readonly type: string }): boolean =>
     ServerType.values.includes(one.type as ServerType) && reads(one.type as ServerType)
-  const isRequested = (one: { readonly type: string; readonly name: string }): boolean =>
-    (type === undefined || one.type === type) && (name === undefined || one.name.toLowerCase() === name.toLowerCase())
-  const includes = (one: { readonly type: string; readonly name: string }): boolean => visible(one) && isRequested(one)
+  const [shown, hidden] = [true, false].map((isShown) => {
+    const known = source.recorder.monitors.filter(
+      (one) => visible(one) === isShown && (type === undefined || one.type === type),
+    )
+    return new Set((name === undefined ? known : named(name, known)).map(({ key }) => key))
+  })
+  const includes = ({ key }: { readonly key: string }): boolean => shown?.has(key) === true
   const query = { from, to: now, step, figures: name !== undefined, includes }
   const all = await library.periodsOf(source, query, now)
   if (name !== undefined && all.length === 0) {
@@ -80,16 +85,25 @@ export async function answerOf({
       return { ...history, Incidents: incidentsOf(monitor) }
     })
     .filter(({ From, To, Incidents }) => Incidents.length > 0 || (From !== undefined && To !== undefined && To > From))
-  const hidden = source.recorder.monitors.filter((one) => isRequested(one) && !visible(one))
   return {
     From: new Date(library.startOf(from, now)),
     To: new Date(now),
     ExecutionMode: depth,
     NotKept: notKept,
-    HiddenMonitors: hidden.length === 0 ? undefined : hidden.length,
+    HiddenMonitors: hidden?.size || undefined,
     Monitors: monitors,
   }
 }
+
+/** The monitors that have this name, in any letter case. A list shows all of them. */
+const named = (
+  written: string,
+  all: readonly { readonly key: string; readonly type: string; readonly name: string }[],
+) =>
+  monitorsNamed(
+    written.toLowerCase(),
+    all.map(({ key, type, name }) => ({ key, type: type.toLowerCase(), name: name.toLowerCase() })),
+  )
 
 /** Throws Fault BadRequest for a time that history cannot have. */
 function refuseOutside(minutes: number): void {

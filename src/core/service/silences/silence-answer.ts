@@ -13,7 +13,7 @@ import {
   type SilencedMonitor,
   type SilenceEntry,
 } from '../../protocol/index.ts'
-import { isMonitor } from '../../watch/notify/index.ts'
+import { isMonitor, patternFor } from '../../watch/notify/index.ts'
 import type { Acknowledgement, HandSilence, StoredSilence } from '../../watch/silences/index.ts'
 import type { Incident, StoredSubject, SubjectState } from '../../watch/states/index.ts'
 import type { SilenceOperations, SilenceReader } from '../local.ts'
@@ -52,12 +52,12 @@ export function silenceOperations({ keeper, config, subjects, mute }: SilenceWor
   }
   return {
     silenceMonitors: async (request, actor) => {
-      const monitors = [...new Set(request.Monitors ?? [])]
-      if (monitors.length === 0) throw invalid('Monitors', 'names no monitor')
-      if (monitors.length > maxPatterns) throw invalid('Monitors', `has more than ${maxPatterns} entries`)
+      const written = [...new Set(request.Monitors ?? [])]
+      if (written.length === 0) throw invalid('Monitors', 'names no monitor')
+      if (written.length > maxPatterns) throw invalid('Monitors', `has more than ${maxPatterns} entries`)
       const reason = reasonIn(request)
       const all = monitorsIn(config())
-      for (const pattern of monitors) refuseIdle(pattern, all)
+      const monitors = [...new Set(written.map((one) => patternIn(one, all)))]
       const entry: HandSilence = { what: 'silence', ...wish(request), monitors, by: actor.who, reason }
       await keeper.add([entry], { ...actor, reason })
       const covered = all.filter((one) => monitors.some((pattern) => isMonitor(pattern, one)))
@@ -175,17 +175,23 @@ const monitorsIn = ({ types }: Config): readonly MonitorName[] => [
 const namesOf = ({ type, monitor }: MonitorName): readonly string[] =>
   type === undefined ? [monitor] : [monitor, writeMonitorOfType({ type, name: monitor })]
 
-/** Throws a Fault for a pattern that covers no monitor. */
-function refuseIdle(pattern: string, all: readonly MonitorName[]): void {
-  if (all.some((one) => isMonitor(pattern, one))) return
-  const meant = didYouMean(pattern, all.flatMap(namesOf))
-  const message = `No monitor matches "${pattern}"${meant === undefined ? '' : `: did you mean "${meant}"?`}`
+/** The pattern for what is written. Throws a Fault if that covers no monitor or is ambiguous. */
+function patternIn(written: string, all: readonly MonitorName[]): string {
+  const found = patternFor(written, all)
+  if (found && 'pattern' in found) return found.pattern
+  const meant = didYouMean(written, all.flatMap(namesOf))
+  const message = found
+    ? severalText(written, found.ambiguous)
+    : `No monitor matches "${written}"${meant === undefined ? '' : `: did you mean "${meant}"?`}`
   throw new Fault('BadRequest', message, {
     errorCode: coversNothingCode,
     fields: [{ ErrorCode: coversNothingCode, FieldName: 'Monitors', Message: message }],
     hints: ['svc monitors list shows the names; * matches any characters.'],
   })
 }
+
+const severalText = (written: string, names: readonly string[]): string =>
+  `"${written}" names several monitors: ${names.join(', ')}`
 
 /** The open incidents that a request means. Throws a Fault if there are none. */
 function openIncidents(
@@ -198,14 +204,16 @@ function openIncidents(
   // Somebody works on one fault. A pattern would also silence faults that nobody has seen.
   if (written.includes('*') && !all.flatMap(namesOf).includes(written))
     throw invalid('Monitor', 'must name one monitor: only svc silence takes patterns with *')
-  const own = subjects.filter(({ subject }) => isMonitor(written, subject))
-  if (own.length === 0 && !all.some((one) => isMonitor(written, one))) {
+  const found = patternFor(written, [...subjects.map(({ subject }) => subject), ...all])
+  if (!found) {
     const meant = didYouMean(written, all.flatMap(namesOf))
     const advice = meant === undefined ? '' : `: did you mean "${meant}"?`
     throw new Fault('NotFound', `No monitor is called "${written}"${advice}`, {
       hints: ['svc monitors list shows the names.'],
     })
   }
+  if ('ambiguous' in found) throw invalid('Monitor', `must name one monitor: ${severalText(written, found.ambiguous)}`)
+  const own = subjects.filter(({ subject }) => isMonitor(found.pattern, subject))
   const open = own.flatMap((one) => (one.state.incident ? [{ ...one, incident: one.state.incident }] : []))
   const meant = open.filter(
     ({ subject }) => (check === undefined || subject.check === check) && (item === undefined || subject.item === item),

@@ -1,9 +1,15 @@
 import { Fault } from '../../base/errors.ts'
 import { didYouMean } from '../../base/suggest.ts'
 import { type MonitorOfType, type PlannedMonitor, writeMonitorOfType } from '../../checks/engine/index.ts'
-import { loadImpact, ownNameOf } from '../../checks/plan/index.ts'
+import { loadImpact } from '../../checks/plan/index.ts'
 import type { Config } from '../../config/index.ts'
-import { type GetImpactResponse, type HistoryStatus, type ImpactMonitor, ServerType } from '../../protocol/index.ts'
+import {
+  type GetImpactResponse,
+  type HistoryStatus,
+  type ImpactMonitor,
+  monitorsNamed,
+  ServerType,
+} from '../../protocol/index.ts'
 import type { ConfirmedCheck } from '../../protocol/service/service.ts'
 import { isUnreachable } from '../../watch/states/index.ts'
 
@@ -87,17 +93,7 @@ const tagPrefix = 'tag:'
 /** The monitors that a text means, as `dependsOn` would. */
 function meant(written: string, all: readonly Typed[]): readonly MonitorOfType[] {
   if (written.trim() === '') throw refused("'Monitor' names no monitor")
-  const slash = written.indexOf('/')
-  const type = ServerType.values.find((one) => one === written.slice(0, slash))
-  const rest = written.slice(slash + 1)
-  const byName = withName(written, all)
-  const matches =
-    byName.length > 0 || type === undefined
-      ? byName
-      : withName(
-          rest,
-          all.filter((one) => one.type === type),
-        )
+  const matches = monitorsNamed(written, all)
   const [only, another] = matches
   if (only && !another) return [only]
   if (another) {
@@ -109,12 +105,6 @@ function meant(written: string, all: readonly Typed[]): readonly MonitorOfType[]
     : []
   if (tagged.length > 0) return tagged
   throw new Fault('NotFound', unknown(written, all), { hints: ['svc monitors list shows the names and the tags.'] })
-}
-
-/** By MonitorName, else by own names. */
-function withName(written: string, all: readonly Typed[]): readonly Typed[] {
-  const full = all.filter(({ name }) => name === written)
-  return full.length > 0 ? full : all.filter((one) => ownNameOf(one) === written)
 }
 
 function unknown(written: string, all: readonly Typed[]): string {

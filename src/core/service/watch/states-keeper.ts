@@ -1,5 +1,6 @@
 import { performance } from 'node:perf_hooks'
 import { isStoreFailure } from '../../base/errors.ts'
+import { type Patience, Steady, storePatience } from '../../base/steady.ts'
 import type { KeeperLog } from '../../store/index.ts'
 import { nameWithNode, nodeOfKey } from '../../watch/nodes/index.ts'
 import { timelineOf } from '../../watch/schedule/index.ts'
@@ -66,6 +67,7 @@ export function statesKeeper({
   write,
   problem,
   log = () => {},
+  patience = storePatience,
 }: {
   readonly rows?: (() => Promise<StatesRows>) | undefined
   /**
@@ -76,6 +78,8 @@ export function statesKeeper({
   /** Beside `write`: why nothing could be stored now, also while there is nothing to store. Undefined: it could. */
   readonly problem?: (() => string | undefined) | undefined
   readonly log?: KeeperLog | undefined
+  /** Of the log. */
+  readonly patience?: Patience
 }): StatesKeeper {
   const now = timelineOf({ wall: Date.now, monotonic: () => performance.now() })
   const ledger = new Ledger({ isShared: write !== undefined })
@@ -86,23 +90,26 @@ export function statesKeeper({
   let closed = false
   let fault: string | undefined
 
-  const failed = (reason: string): void => {
-    if (reason !== fault) log({ level: 'warn', msg: `states and incidents are not stored: ${reason}` })
+  const steady = new Steady(patience)
+  const judge = (reason: string | undefined): void => {
     fault = reason
+    const news = steady.observe(reason, performance.now())
+    if (news?.what === 'failed') log({ level: 'warn', msg: `states and incidents are not stored: ${news.why}` })
+    else if (news) log({ level: 'info', msg: 'states and incidents are stored again' })
   }
 
   const flush = async (): Promise<boolean> => {
     const batch = ledger.batch(now())
     if (!batch && problem) {
       const why = problem()
-      if (why !== undefined) failed(why)
+      if (why !== undefined) judge(why)
       return why === undefined
     }
     if (!batch) return fault === undefined
     const outcome = write ? await write(batch) : await writeAlone(batch)
     if (outcome === 'stored') ledger.stored(batch, now())
     else ledger.refused()
-    if (typeof outcome === 'object') failed(outcome.why)
+    if (typeof outcome === 'object') judge(outcome.why)
     return outcome === 'stored' || outcome === 'again'
   }
 
@@ -116,14 +123,11 @@ export function statesKeeper({
     timer = setTimeout(() => {
       working = flush().then(
         (isStored) => {
-          if (isStored && fault !== undefined) {
-            log({ level: 'info', msg: 'states and incidents are stored again' })
-            fault = undefined
-          }
+          if (isStored) judge(undefined)
           arm(isStored || write ? writeEveryMs : failureMs)
         },
         (error: unknown) => {
-          failed(isStoreFailure(error) ? messageOf(error) : `svc failed unexpectedly: ${stackOf(error)}`)
+          judge(isStoreFailure(error) ? messageOf(error) : `svc failed unexpectedly: ${stackOf(error)}`)
           arm(write ? sharedFailureMs : failureMs)
         },
       )
@@ -182,7 +186,7 @@ export function statesKeeper({
         return before
       } catch (error) {
         if (!isStoreFailure(error)) throw error
-        failed(messageOf(error))
+        judge(messageOf(error))
         return { ageMs: undefined, states: [] }
       }
     },

@@ -64,6 +64,7 @@ const meanings: Readonly<Record<string, (error: unknown) => Fault>> = {
   '23503': () => gone(),
   '40001': (error) => unavailable('is too busy', bare(error)),
   '40P01': (error) => unavailable('is too busy', bare(error)),
+  '57P03': (error) => unavailable('accepts no connections at the moment', bare(error)),
   '57014': (error) => unavailable('does not answer in time', bare(error)),
   '55P03': (error) => unavailable('does not answer in time', bare(error)),
   '25006': (error) => unavailable('is read-only at the moment', bare(error)),
@@ -85,12 +86,18 @@ export function runningFault(error: unknown): Error {
   if (meaning) return meaning(error)
   if (isLimit(error)) return unavailable('accepts no more connections', bare(error))
   if (error instanceof ReadOnlyHost) return unavailable('is on no server that accepts writes', bare(error))
+  if (isLate(error)) return unavailable('does not answer in time', bare(error))
   if (isConnectionLost(error)) return unavailable('cannot be reached', bare(error))
   // An error that does not come from the driver is a defect of ours, and its stack is needed.
   return code === '' && error instanceof Error ? error : bare(error)
 }
 
 const ofTheDriver = /^(Connection terminated|Query read timeout|Client has encountered a connection|Client was closed)/
+
+/** True when nothing was heard of a server in time: it may be busy, and nobody has refused anything. */
+const isLate = (error: unknown): boolean =>
+  (error instanceof NoConnection && !(error instanceof NotCommitted)) ||
+  (error instanceof Error && error.message.startsWith('Query read timeout'))
 
 /** True when the connection broke, or there was none. */
 export function isConnectionLost(error: unknown): boolean {

@@ -9,7 +9,14 @@ export {
   modeOf,
   noLease,
 } from './lease.ts'
-export { type MemberEffect, type MemberSettings, Membership, type Voice, type WritePermit } from './member.ts'
+export {
+  isByItself,
+  type MemberEffect,
+  type MemberSettings,
+  Membership,
+  type Voice,
+  type WritePermit,
+} from './member.ts'
 export { afterLook, type OtherNodes, sendsAlone, unknownNodes } from './outdated.ts'
 export { type NodesOverview, overviewOf, type ViewedNode } from './overview.ts'
 export { machineKey, nameWithNode, nodeOfKey, ownersOf, plainKey, secondFor } from './owner.ts'

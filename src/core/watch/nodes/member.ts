@@ -678,7 +678,7 @@ const takeOverAgainMs = 1_000
 const handOverAgainMs = 60_000
 
 /** A node that does not reach the store acts by itself. */
-const isByItself = (mode: Mode): boolean => mode === 'cut off' || mode === 'alone'
+export const isByItself = (mode: Mode): boolean => mode === 'cut off' || mode === 'alone'
 
 /** Whatever decides about owners. */
 const signatureOf = (rows: readonly NodeRow[], { digest, own }: MemberSettings): string =>

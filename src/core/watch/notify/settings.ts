@@ -1,5 +1,5 @@
 import type { SettingsSpec, Values } from '../../base/settings/index.ts'
-import { fitsWhole, ServerType } from '../../protocol/index.ts'
+import { fitsWhole, monitorsNamed, ServerType, writeNamed } from '../../protocol/index.ts'
 import type { NoticeLevel } from './receiver.ts'
 
 /** The settings of every receiver in `notify:` of svc.yaml, whatever its kind. */
@@ -18,7 +18,7 @@ export const notifySettings = {
       types: { type: 'texts', doc: `Server types: ${ServerType.values.join(', ')}` },
       monitors: {
         type: 'texts',
-        doc: 'Monitors by name, with or without their type: `postgres orders`, `Sql/postgres orders`, `Sql/*`; `*` matches any characters',
+        doc: 'Monitors by name, with or without their type: `postgres orders`, `Sql/postgres orders`, `Sql/orders`, `Sql/*`; `*` matches any characters of the name with its kind',
       },
       tags: { type: 'texts', doc: 'Tags, of which a monitor has at least one' },
       severity: {
@@ -66,6 +66,34 @@ export type ReceiverConfig = Values<typeof notifySettings> & {
 /** Whether a pattern of `only.monitors` matches the name of a monitor, alone or after its type. */
 export const isMonitor = (pattern: string, { type, monitor }: Pick<Concern, 'type' | 'monitor'>): boolean =>
   [monitor, ...(type === undefined ? [] : [`${type}/${monitor}`])].some((name) => fitsWhole(pattern, name))
+
+/**
+ * The pattern for what a person wrote. A pattern that matches stays as it is; an own name becomes the whole name, which all
+ * who compare patterns know, in svc and in Alertmanager. `ambiguous`: the monitors that have this own name. Undefined: it
+ * matches nothing.
+ *
+ * @example
+ * ```ts
+ * const all = [{ type: 'Ftp', monitor: 'tcp t13' }]
+ * patternFor('Ftp/*', all) // { pattern: 'Ftp/*' }
+ * patternFor('t13', all) // { pattern: 'Ftp/tcp t13' }
+ * ```
+ */
+export function patternFor(
+  written: string,
+  all: readonly Pick<Concern, 'type' | 'monitor'>[],
+): { readonly pattern: string } | { readonly ambiguous: readonly string[] } | undefined {
+  if (all.some((one) => isMonitor(written, one))) return { pattern: written }
+  const folded = all.map(({ type, monitor }) => ({
+    type: type?.toLowerCase(),
+    name: monitor.toLowerCase(),
+    whole: writeNamed({ type, name: monitor }),
+  }))
+  const names = [...new Set(monitorsNamed(written.toLowerCase(), folded).map(({ whole }) => whole))]
+  const [only, another] = names
+  if (only === undefined) return undefined
+  return another === undefined ? { pattern: only } : { ambiguous: names }
+}
 
 /** The properties of an incident by which a receiver may be limited. */
 export type Concern = {

@@ -28,7 +28,10 @@ const stepSettings = {
     max: maxScriptMs,
     doc: 'How long it lasts. Default: until a later step of the same monitor and check, or of http, or the end',
   },
-  monitor: { type: 'text', doc: 'Monitor of svc.yaml that fails: Sql/postgres orders' },
+  monitor: {
+    type: 'text',
+    doc: 'Monitor of svc.yaml that fails: Sql/postgres orders, or just orders where only one has this name',
+  },
   fault: {
     type: 'choice',
     values: [...scriptedFaults, 'none'],

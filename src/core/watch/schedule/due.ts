@@ -77,7 +77,9 @@ export const spreadMs = 30_000
 /** A monitor that nothing has run yet. `now`: when the schedule begins with it. */
 export function watchFrom({ key, every }: Scheduled, now: number, spread = spreadMs): MonitorRow {
   const shortest = Math.min(spread, ...depths.flatMap((depth) => every[depth] ?? []))
-  const firstAt = now + shareOf(shortest, key, 'first')
+  // Not always as long after a start: of a process that is killed every few seconds, the same monitors would never run.
+  const untilShare = (shareOf(shortest, key, 'first') - now) % shortest
+  const firstAt = now + (untilShare < 0 ? untilShare + shortest : untilShare)
   return {
     key,
     every,

@@ -6,7 +6,7 @@ export const silenceSettings = {
   monitors: {
     type: 'texts',
     required: true,
-    doc: 'Monitors by name, with or without their type: `postgres orders`, `Sql/postgres orders`, `Sql/*`; `*` matches any characters',
+    doc: 'Monitors by name, with or without their type: `postgres orders`, `Sql/postgres orders`, `Sql/orders`, `Sql/*`; `*` matches any characters of the name with its kind',
   },
   when: {
     type: 'text',

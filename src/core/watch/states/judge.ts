@@ -38,7 +38,7 @@ export type Judgement =
 export type Judged = { readonly state: SubjectState; readonly effects: readonly Judgement[] }
 
 /** The rules by which a verdict is judged. */
-export type JudgeRules = Pick<WatchedMonitor, 'confirmMs' | 'flapping' | 'every'> & {
+export type JudgeRules = Pick<WatchedMonitor, 'confirmMs' | 'flapping' | 'every' | 'fingerprint'> & {
   /** Whether the line of this machine was proved by a try that began after this time. */
   readonly isLineProved: (since: number) => boolean
   /** Whether no other node may still say that it reaches the peer. */
@@ -119,12 +119,14 @@ function repeated(state: SubjectState, doubt: FaultInDoubt, depth: ExecutionMode
 
 /**
  * A fault in doubt, or a recovery, goes on with the first run after a start. After a pause of three intervals it begins
- * anew: svc did not look for too long for both runs to show one fault.
+ * anew, because svc did not look for too long for both runs to show one fault, and under other settings, because the first
+ * run proves nothing of them.
  */
-function goneOn(state: SubjectState, beganAt: number, { every }: JudgeRules): SubjectState {
-  const { latest, depth } = state
+function goneOn(state: SubjectState, beganAt: number, { every, fingerprint }: JudgeRules): SubjectState {
+  const { latest, depth, settings } = state
   const isLate = latest === undefined || beganAt - latest.at >= waitsForMs(every, depth)
-  return { ...state, isRestored: undefined, ...(isLate ? { doubt: undefined, healing: undefined } : {}) }
+  const isAnew = isLate || settings !== fingerprint
+  return { ...state, isRestored: undefined, ...(isAnew ? { doubt: undefined, healing: undefined } : {}) }
 }
 
 /** Milliseconds for which a first run waits for the second, over a restart. */

@@ -345,9 +345,10 @@ export class States {
     const before = watched.monitor
     watched.monitor = monitor
     if (before.fingerprint === monitor.fingerprint) return
-    // Under other settings, earlier runs prove nothing.
+    // Under other settings, earlier runs prove nothing. What is restored knows its settings, and its first run compares them.
     watched.anewAt = this.#now
     for (const place of watched.places.values()) {
+      if (place.state.isRestored) continue
       place.crossCheck = undefined
       this.#put(watched, place, anew(place.state, this.#now))
     }
@@ -448,7 +449,7 @@ export class States {
       isLineProved,
       isAgreed,
     })
-    this.#put(watched, place, state)
+    this.#put(watched, place, { ...state, settings: state.doubt || state.healing ? monitor.fingerprint : undefined })
     for (const effect of effects) this.#judged(watched, place, before, effect, run)
     this.#advance(watched, place)
   }

@@ -196,6 +196,8 @@ export type SubjectState = {
   /** The latest run that was shallower than the fault was better. */
   readonly isReached?: true | undefined
   readonly incident?: Incident | undefined
+  /** The fingerprint of the settings under which something began to wait for a second run. */
+  readonly settings?: string | undefined
   /** It comes from the store, and no run has shown yet whether what waits for a second run goes on. */
   readonly isRestored?: true | undefined
 }

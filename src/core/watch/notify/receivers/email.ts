@@ -1,4 +1,4 @@
-import { createRedactor, quote, type Redact } from '../../../base/net/text.ts'
+import { count, createRedactor, quote, type Redact } from '../../../base/net/text.ts'
 import { readTrust } from '../../../base/net/trust.ts'
 import { hostOf, portOf } from '../../../base/net/url.ts'
 import type { Problem, SettingsSpec, Values } from '../../../base/settings/index.ts'
@@ -282,7 +282,9 @@ function subjectOf(notices: readonly Notice[], { server, isTest }: ReceiverConte
   if (first === undefined) return `[${server}] nothing to report`
   if (isDrill(first)) return `[${server}] ${summaryOf(first)}`
   if (notices.length === 1) return cut(`[${server}] ${stateText(first).toUpperCase()}: ${subjectText(first.subject)}`)
-  const counts = [...Map.groupBy(notices, groupOf)].map(([group, members]) => `${members.length} ${group}`)
+  const counts = [...Map.groupBy(notices, groupOf)].map(([group, { length }]) =>
+    group === 'warning' ? count(length, group) : `${length} ${group}`,
+  )
   const names = [...new Set(notices.map(({ subject }) => monitorIn(subject)))]
   const more = names.length > maxInSubject ? ` and ${names.length - maxInSubject} more` : ''
   return cut(`[${server}] ${counts.join(', ')}: ${names.slice(0, maxInSubject).join(', ')}${more}`)
@@ -295,7 +297,7 @@ const groupOf = (notice: Notice): string =>
       ? 'failed'
       : notice.what === 'flapping'
         ? 'flapping'
-        : 'warnings'
+        : 'warning'
 
 const cut = (text: string): string => (text.length > maxSubject ? `${text.slice(0, maxSubject - 1)}…` : text)
 
