@@ -5,6 +5,7 @@ import type * as ShippedStates from '../../../src/core/watch/states/index.ts'
 import { Chance } from './chance.ts'
 import { Evidence, subjectId } from './evidence.ts'
 import { Queue } from './queue.ts'
+import { Texts } from './texts.ts'
 
 /** The subject of the simulation: the shipped schedule and states, or copies with a defect. */
 export type Subject = {
@@ -376,6 +377,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
   const isDisturbed = (peer: string, from: number, to: number): boolean =>
     disturbances.some((one) => (one.peer === undefined || one.peer === peer) && one.from <= to && one.to >= from)
 
+  const texts = new Texts(broken)
   const evidence = new Evidence({
     broken,
     now: () => queue.now,
@@ -639,7 +641,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       running.add(`${key} ${by}`)
       count('runs')
       schedule.began({ key, depth, by, now: now() })
-      const verdicts = verdictsOf(peer, depth, at, repeats)
+      const said = (one: ShippedStates.Verdict): ShippedStates.Verdict => texts.of(peer.name, one, at)
+      const verdicts = verdictsOf(peer, depth, at, repeats).map(said)
       const isTimeout = verdicts.some(({ fault }) => fault === 'timeout')
       const failsIfFrozen = chance.is(0.6)
       after(isTimeout ? deadlineMs[depth] : peer.latencyMs, () => {
@@ -647,7 +650,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
         const wasFrozen = lastThawAt > at && lastThawAt - lastFrozeAt > second
         const verdictsThen: readonly ShippedStates.Verdict[] =
           wasFrozen && failsIfFrozen
-            ? [{ check: 'connect', level: 'failed', fault: 'timeout', message: 'frozen', depth: 'Basic' }]
+            ? [said({ check: 'connect', level: 'failed', fault: 'timeout', message: 'frozen', depth: 'Basic' })]
             : verdicts
         const failed = verdictsThen.some(({ level }) => level === 'failed')
         const ended = { key, depth, by, now: now(), beganAt, failed, hadTime: true }
@@ -662,6 +665,10 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
             evidence.observed(peer.name, { ...run, beganAt: at, endedAt })
             carryOut(states.ran({ ...run, key, beganAt, endedAt: beganAt + endedAt - at }, now()))
             evidence.settled(peer.name)
+            for (const one of verdictsThen) {
+              const state = states.stateOf({ key, check: one.check, item: one.item })
+              if (typeof state === 'object') texts.takeState(peer.name, one, state)
+            }
           }
           report()
           if (failed && extra.is(0.01)) after(extra.between(3 * second, 18 * second), () => change(peer))
@@ -891,6 +898,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     const before = open.get(id)
     const at = began - origin - shift
     evidence.takeTransition(peer.name, one, at, text)
+    // Texts name the time of the simulation, and a clock that was set back is another one.
+    texts.takeTransition(peer.name, one, whole, shift === 0 ? at : Number.NEGATIVE_INFINITY, text)
     if (before && isBlamable(before)) blamableAt.set(peer.name, queue.now)
     if (what === 'begin' && cause) expectIncidentOf(cause.key, peer, text)
     if (what === 'freed' && before?.cause !== undefined) checkFreed(peer, before.cause, text)
@@ -1234,7 +1243,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       if (causeOut(peer, at)) return true
       if (peer.runsOn === 'network' && isCut(at)) return true
     }
-    if (fault.kind === 'auth' || fault.check === 'connect') return false
+    // A run that paused may have been the first one to show that only deeper ones see it.
+    if (fault.kind === 'auth' || (fault.check === 'connect' && fault.kind !== 'deepConnect')) return false
     return pauses.has(peer.name) || (pausedUntil.get(peer.name) ?? Number.NEGATIVE_INFINITY) > from
   }
   const checkEnd = (states: InstanceType<Subject['States']>, asksOf: ReadonlyMap<string, number>): void => {

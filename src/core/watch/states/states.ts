@@ -532,9 +532,11 @@ export class States {
     }
   }
 
-  #observed(watched: Watched, place: Place, { message, unobservedSince = this.#now }: SubjectState): void {
+  #observed(watched: Watched, place: Place, { unobservedSince = this.#now }: SubjectState): void {
     const { state } = place
-    const { incident, level } = state
+    const { incident, level, latest } = state
+    // What the state says may be older than the time in which nothing observed it.
+    const message = latest?.level === level ? state.message : 'it is checked again'
     this.#report(place, { what: 'observed', at: state.observedAt, from: 'unobserved', to: level, message }, incident)
     if (incident?.isUnobserved)
       this.#put(watched, place, {
