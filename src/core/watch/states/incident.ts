@@ -106,7 +106,7 @@ function followFlapping(state: SubjectState, situation: Situation): IncidentStep
   const fault = lastBad?.fault ?? state.fault
   // Of an incident that is over, an earlier fault may have been the beginning, and the last one if it was a victim.
   const isOver = level === 'ok' && latest?.level === 'ok'
-  const beganAt = isOver ? latest.at : (faults.at(-1) ?? now)
+  const beganAt = isOver ? latest.since : (faults.at(-1) ?? now)
   const next: Incident = incident
     ? { ...incident, isFlapping: true, level: worstBad, message }
     : opened(subject, { beganAt, confirmedAt: now, level: worstBad, fault, message, isFlapping: true })
