@@ -7,6 +7,12 @@ export type EvidenceContext = {
   readonly now: () => number
   /** Whether neither svc, its line nor its configuration was disturbed, and every run came to a verdict. */
   readonly isQuiet: (peer: string, from: number, to: number) => boolean
+  /** Whether nothing but one start of svc keeps runs of a peer from verdicts. */
+  readonly isUndisturbed: (peer: string, from: number, to: number) => boolean
+  readonly isRemoved: (peer: string) => boolean
+  /** The intervals of a peer. */
+  readonly everyOf: (peer: string) => readonly number[]
+  readonly at: (time: number, run: () => void) => void
   /** Whether the faults of a peer are all its own. */
   readonly isFree: (peer: string) => boolean
   /** Whether the clock of the wall was never set back, so that an hour by it is an hour. */
@@ -35,6 +41,8 @@ type Streak = {
   readonly firstAt: number
   firstFailedAt: number | undefined
   lastAt: number
+  /** When the store had it first. */
+  storedAt: number | undefined
   deepest: ExecutionMode
   isHeld: boolean
 }
@@ -59,6 +67,11 @@ type SubjectEvidence = {
 }
 
 const hour = 3_600_000
+/** A deep run takes so long at most. */
+const deadlineMs = 30_000
+/** The promises of svc: for how long a first run waits for the second over a start, and how old the run of a cause may be. */
+const lapseMs = 600_000
+const causeFreshMs = 10_000
 const depths: readonly ExecutionMode[] = ['Basic', 'Standard', 'Advanced']
 const covers = (depth: ExecutionMode, other: ExecutionMode): boolean => depths.indexOf(depth) >= depths.indexOf(other)
 const deeper = (a: ExecutionMode, b: ExecutionMode): ExecutionMode => (covers(a, b) ? a : b)
@@ -80,13 +93,66 @@ export class Evidence {
   /** Since when observations of a peer prove anything: its last change of settings, or the start of svc. */
   readonly #anewAt = new Map<string, number>()
   #startedAt = 0
+  /** Before which the store has everything. */
+  #storedAt = 0
+  /** When the latest run of a peer began that came to a verdict. */
+  readonly #seenAt = new Map<string, number>()
 
   constructor(context: EvidenceContext) {
     this.#context = context
   }
 
+  /** svc goes on with what waits for its second run: it asks for that run, whatever the interval. */
   started(): void {
-    this.#startedAt = this.#context.now()
+    const { now, at, isFree, isUndisturbed, isRemoved, broken, confirmMs, everyOf } = this.#context
+    const start = now()
+    const stored = this.#storedAt
+    this.#startedAt = start
+    for (const [peer, ids] of this.#ofPeer) {
+      for (const id of ids) {
+        const subject = this.#subjects.get(id)
+        const streak = subject?.streak
+        const latest = subject?.all.at(-1)
+        if (!subject || !streak || !latest || latest.level === 'ok' || latest.reportedAt > stored) continue
+        const isYoung = start - latest.beganAt < Math.min(lapseMs, 3 * Math.min(...everyOf(peer))) - 30_000
+        if (!isYoung || !isFree(peer) || this.#isBeforeAnew(peer, streak.firstAt)) continue
+        const [first, known] = [streak.firstFailedAt ?? streak.firstAt, subject.all.length]
+        if (latest.beganAt >= first + confirmMs) continue
+        // It may cut the run short that asked, and a sign-in has to wait for none.
+        at(Math.max(first + confirmMs, start) + 2 * deadlineMs + 10_000, () => {
+          const since = subject.all.slice(known).some(({ beganAt }) => beganAt >= first + confirmMs)
+          const isOver = this.#startedAt !== start || isRemoved(peer) || this.#subjects.get(id) !== subject
+          if (!since && !isOver && isUndisturbed(peer, start, now()))
+            broken(
+              'asks again after a start',
+              `${id} has been bad since ${first}, and no run has looked since ${start}`,
+            )
+        })
+      }
+    }
+  }
+
+  stored(): void {
+    this.#storedAt = this.#context.now()
+    for (const { streak } of this.#subjects.values()) if (streak) streak.storedAt ??= this.#storedAt
+  }
+
+  /** However often svc is killed: what was seen once, and stands, is an incident soon. */
+  isOverdue(id: string, ms: number): boolean {
+    const storedAt = this.#subjects.get(id)?.streak?.storedAt
+    return storedAt !== undefined && this.#context.now() - storedAt > ms && this.#context.openAs(id) === undefined
+  }
+
+  /** A victim is one of a cause that a run has seen just before the fault was confirmed. */
+  blames(peer: string, id: string, at: number, causes: readonly string[], text: string): void {
+    const { broken, confirmMs } = this.#context
+    const confirming = this.#subjects
+      .get(id)
+      ?.all.find((one) => one.beganAt >= at + confirmMs - 1 && one.level !== 'ok')
+    if (!confirming || this.#isBeforeAnew(peer, at)) return
+    const seen = Math.max(...causes.map((cause) => this.#seenAt.get(cause) ?? Number.NEGATIVE_INFINITY))
+    if (seen < confirming.beganAt - causeFreshMs - 1)
+      broken('a cause is seen', `${text}: no run has seen one for ${confirming.beganAt - seen} ms`)
   }
 
   changed(peer: string): void {
@@ -98,6 +164,8 @@ export class Evidence {
     peer: string,
     { depth, beganAt, endedAt, verdicts }: Pick<Shipped.RunOfStates, 'depth' | 'beganAt' | 'endedAt' | 'verdicts'>,
   ): void {
+    if (verdicts.some(({ level }) => level !== undefined))
+      this.#seenAt.set(peer, Math.max(beganAt, this.#seenAt.get(peer) ?? beganAt))
     const reported = new Set<string>()
     for (const { check, item, level, depth: checkDepth, isHeld } of verdicts) {
       const id = subjectId(peer, check, item)
@@ -160,6 +228,7 @@ export class Evidence {
       subject.blips.push(at)
     }
     if (what === 'end') this.#ends(peer, subject, at, text)
+    if (what === 'change' && to === 'warning' && !isFlapping) this.#eases(peer, subject, at, text)
     if (what === 'end' && isFlapping) this.#calms(peer, subject, text)
     if (isFlapping && (what === 'end' || what === 'settled')) subject.onsets = []
     if (what === 'flapping') this.#flaps(peer, subject, text)
@@ -216,7 +285,14 @@ export class Evidence {
       streak.isHeld ||= isHeld
       return
     }
-    subject.streak = { firstAt: beganAt, firstFailedAt: failedAt, lastAt: beganAt, deepest: depth, isHeld }
+    subject.streak = {
+      firstAt: beganAt,
+      firstFailedAt: failedAt,
+      lastAt: beganAt,
+      storedAt: undefined,
+      deepest: depth,
+      isHeld,
+    }
     subject.onsets.push(beganAt)
     subject.hasBegun = true
   }
@@ -235,7 +311,12 @@ export class Evidence {
       if (isQuietNow) broken('right beginning', `${text}: no bad run began then`)
       return
     }
-    if (this.#isBeforeAnew(peer, at)) broken('right beginning', `${text}: it began under other settings`)
+    if (at < (this.#anewAt.get(peer) ?? 0)) broken('right beginning', `${text}: it began under other settings`)
+    this.#checkLapse(
+      peer,
+      all.filter(({ beganAt, isLate }) => beganAt >= at - 1 && !isLate),
+      text,
+    )
     const confirms = ({ beganAt }: Observation): boolean => beganAt >= at + confirmMs - 1
     if (!first.isHeld && !all.some((one) => isBad(one) && confirms(one)))
       broken('confirmed by time', `${text}: no second run was bad`)
@@ -249,6 +330,26 @@ export class Evidence {
       broken('right beginning', `${text}: it failed ${at - earlier.beganAt} ms before`)
     const runMs = Math.max(...all.filter(({ beganAt }) => beganAt >= at).map((one) => one.endedAt - one.beganAt))
     if (now() - at > confirmMs + 2 * runMs + 10_000) broken('confirmed soon', `${text} after ${now() - at} ms`)
+  }
+
+  /** Before a start, a first run waits for the second only for so long. */
+  #checkLapse(peer: string, since: readonly Observation[], text: string): void {
+    const { everyOf, broken } = this.#context
+    const mostMs = Math.min(lapseMs, 3 * Math.max(...everyOf(peer)))
+    for (const [index, { beganAt }] of since.entries()) {
+      const gap = (since[index + 1]?.beganAt ?? beganAt) - beganAt
+      const hadStart = this.#startedAt > beganAt && this.#startedAt < beganAt + gap
+      if (hadStart && gap > mostMs + 1) broken('doubts lapse', `${text}: between two of its runs were ${gap} ms`)
+    }
+  }
+
+  /** Of a recovery in steps, the worst run counts. */
+  #eases(peer: string, { all }: SubjectEvidence, at: number, text: string): void {
+    const { isQuiet, isFree, broken, now } = this.#context
+    if (!isFree(peer) || !isQuiet(peer, at - 1_000, now())) return
+    const since = all.filter(({ beganAt, isLate }) => beganAt >= at - 1 && !isLate)
+    if (since.some(({ level }) => level === 'failed')) broken('recovery in steps', `${text}: a run failed since`)
+    if (!since.some(({ level }) => level === 'warning')) broken('recovery in steps', `${text}: no run warned since`)
   }
 
   #ends(peer: string, { all }: SubjectEvidence, at: number, text: string): void {

@@ -286,6 +286,43 @@ const patterns: readonly ((peer: string, chance: Chance) => readonly Fault[])[] 
   },
 ]
 
+/** Every fourth scenario has the edges of a process and of a fault. */
+const hasEdges = (seed: number): boolean => seed % 4 === 0
+const killEvery = 8 * second
+
+/** Recoveries in steps, causes that nothing observes any more, and an outage under kills. Returns when those begin. */
+function addEdges(peers: readonly Peer[], chance: Chance): number {
+  const from = chance.between(10 * minute, 50 * minute)
+  for (const [at, { name, faults, runsOn, dependsOn }] of peers.entries()) {
+    if (runsOn === 'machine' || dependsOn.length > 0) continue
+    const others = peers.filter(({ dependsOn: [one, more] }) => !more && one?.of.length === 1 && one.of[0] === name)
+    if (at === 0) {
+      // As if it were restarted again and again, for want of memory.
+      const begin = from + chance.between(0, 10 * second)
+      const outage = { ...faultOf('outage', name, begin, begin + 100 * second, chance), fault: 'refused' as const }
+      faults.splice(0, faults.length, outage)
+    } else if (chance.is(0.6) && others.length > 0) {
+      const begin = chance.between(5 * minute, 20 * minute)
+      const blind = begin + chance.between(3 * minute, 5 * minute)
+      const seen = blind + 20 * minute
+      const cause = { ...faultOf('outage', name, begin, blind, chance), fault: 'refused' as const }
+      faults.splice(0, faults.length, cause, faultOf('starved', name, blind, seen, chance))
+      for (const other of others) {
+        const own = faultOf('outage', other.name, begin + 30 * second, seen + 10 * minute, chance)
+        other.faults.splice(0, other.faults.length, { ...own, fault: 'refused' })
+      }
+    } else if (chance.is(0.6)) {
+      faults.splice(0)
+      for (let begin = chance.between(5 * minute, 15 * minute); begin < faultsUntil; begin += 9 * minute) {
+        const eases = begin + chance.between(3 * minute, 4 * minute)
+        const ends = eases + chance.between(5 * second, chance.of([40 * second, 3 * minute]))
+        faults.push(faultOf('data', name, begin, eases, chance), faultOf('warning', name, eases, ends, chance))
+      }
+    }
+  }
+  return from
+}
+
 type Open = {
   readonly id: string
   readonly beganAt: number
@@ -317,6 +354,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
   // What is newer than the first scenarios has chances of its own, so that those stay as they were.
   const extra = new Chance(seed + 1_000_003)
   addPatterns(peers, extra)
+  const edges = new Chance(seed + 3_000_017)
+  const killedFrom = hasEdges(seed) ? addEdges(peers, edges) : Number.POSITIVE_INFINITY
   /** How far the clock of the wall was set when svc started. */
   let shift = 0
   const now = (): number => origin + shift + queue.now
@@ -388,6 +427,17 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       const isPaused = pauses.has(name) || (pausedUntil.get(name) ?? Number.NEGATIVE_INFINITY) >= from
       return !isDisturbed(name, from, to) && !wasCut(from - minute, to) && !faults.some(hides) && !isPaused
     },
+    isUndisturbed: (name, from, to) => {
+      const { faults = [] } = byName.get(name) ?? {}
+      const isAway = ({ kind, begin, end }: Fault): boolean =>
+        (kind === 'starved' || kind === 'auth' || kind === 'loss') && begin <= to && end >= from
+      const isPaused = pauses.has(name) || (pausedUntil.get(name) ?? Number.NEGATIVE_INFINITY) >= from
+      const isOther = disturbances.some((one) => one.from > from && (one.peer ?? name) === name && one.from <= to)
+      return !isOther && !wasCut(from - minute, to) && !faults.some(isAway) && !isPaused && !failsNow()
+    },
+    isRemoved: (name) => name === removed,
+    everyOf: (name) => Object.values(byName.get(name)?.every ?? {}),
+    at: (time, run) => queue.at(time, run),
     isFree: (name) => byName.get(name)?.dependsOn.length === 0,
     hasRealHours: () => shift === 0,
     flappingOf: (name) => byName.get(name)?.flapping ?? 0,
@@ -485,6 +535,21 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
   let frozenUntil = 0
   let startedAt = 0
   let kill = (): void => {}
+  let restartNow = (_ms: number): void => {}
+  for (let at = killedFrom; at < killedFrom + 2 * minute; at += killEvery)
+    queue.at(at, () => restartNow(edges.between(200, 900)))
+  for (const { faults, name } of killedFrom < endAt ? peers.slice(0, 1) : []) {
+    const [{ begin, end } = { begin: 0, end: 0 }] = faults
+    queue.at(end - second, () => {
+      const what = disturbances.some(
+        (one) => one.what !== 'kill in doubt' && one.from <= end && one.to >= begin - minute,
+      )
+      const isOverdue = evidence.isOverdue(subjectId(name, 'connect', undefined), confirmMs + 3 * killEvery)
+      if (isOverdue && !what && !wasCut(begin - minute, end) && (begin > storeFailsUntil || end < storeFails))
+        broken('told in spite of kills', `an outage of ${name} since ${begin} has no incident`)
+    })
+  }
+  let killsInDoubt = hasEdges(seed) ? 6 : 0
 
   const live = (): void => {
     let isDead = false
@@ -531,6 +596,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       openInStore = new Map(open)
       overInStore = new Map(over)
       isAllStored = true
+      evidence.stored()
       if (hasReloaded) checkStored('after a reload')
       hasReloaded = false
       if (storeChance.is(0.9)) ledger.stored(batch, now())
@@ -671,6 +737,11 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
             }
           }
           report()
+          if (failed && killsInDoubt > 0 && edges.is(0.05) && Math.abs(at - killedFrom) > 5 * minute) {
+            killsInDoubt -= 1
+            const ms = edges.of([500, 30 * second, 4 * minute, 9.5 * minute, 12 * minute])
+            after(edges.between(1_500, 4_000), () => restartNow(ms))
+          }
           if (failed && extra.is(0.01)) after(extra.between(3 * second, 18 * second), () => change(peer))
           // Another run has shared this observation, and ends later.
           if (extra.is(0.05))
@@ -794,7 +865,17 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     if (chance.is(0.4)) after(chance.between(5 * minute, 50 * minute), freeze)
     if (chance.is(0.4)) after(chance.between(5 * minute, 50 * minute), reload)
     beat()
-    if (chance.is(0.4)) queue.after(chance.between(10 * minute, 60 * minute), restart)
+    restartNow = (ms) => {
+      if (isDead) return
+      kill()
+      disturb('kill in doubt', ms)
+      queue.after(ms, live)
+    }
+    if (chance.is(0.4)) {
+      queue.after(chance.between(10 * minute, 60 * minute), () => {
+        if (!isDead) restart()
+      })
+    }
     queue.at(endAt - 1, () => {
       if (isDead) return
       flush()
@@ -902,6 +983,15 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     texts.takeTransition(peer.name, one, whole, shift === 0 ? at : Number.NEGATIVE_INFINITY, text)
     if (before && isBlamable(before)) blamableAt.set(peer.name, queue.now)
     if (what === 'begin' && cause) expectIncidentOf(cause.key, peer, text)
+    if (what === 'begin' && cause && !isDisturbed(peer.name, queue.now - 2 * minute, queue.now))
+      evidence.blames(
+        peer.name,
+        id,
+        at,
+        peer.dependsOn.flatMap(({ of }) => of),
+        text,
+      )
+    if (what === 'unobserved') expectNoVictims(peer)
     if (what === 'freed' && before?.cause !== undefined) checkFreed(peer, before.cause, text)
     if (
       what === 'unobserved' &&
@@ -969,6 +1059,23 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     queue.at(from + 50 * second, () => {
       if (!was(peer.name) && !isDisturbed(peer.name, from - 3 * minute, queue.now))
         broken('a cause has an incident', text)
+    })
+  }
+  /** A cause that nothing observes explains nothing: its victims soon speak for themselves. */
+  const expectNoVictims = (peer: Peer): void => {
+    const from = queue.now
+    queue.at(from + 7 * minute, () => {
+      const { name } = peer
+      if (!hasOpen(name, ({ level, knownAt }) => level === 'unobserved' && knownAt <= from)) return
+      for (const [id, { cause, since }] of open) {
+        const victim = peerOfId(id)
+        if (!victim || cause === undefined || peerOf(cause) !== peer || since > from - minute) continue
+        const isSteady = victim.faults.some(
+          ({ kind, begin, end }) => kind === 'outage' && begin < from && end > queue.now,
+        )
+        if (isSteady && !isDisturbed(victim.name, from - 3 * minute, queue.now) && !wasCut(from, queue.now))
+          broken('a cause is observed', `${id} because of ${cause}, which nothing has observed for 7 min`)
+      }
     })
   }
   const closedAt = new Map<string, number>()
@@ -1085,9 +1192,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
         broken('no flapping without many faults', `${text} ${faults.length}`)
     }
     if (what === 'unobserved') {
+      // A refusal that is known counts as observed, for as long as its pauses take.
       const starved = peer.faults.some(
-        ({ kind, begin, end }) =>
-          (kind === 'starved' || kind === 'auth') && begin <= confirmed && end >= confirmed - 35 * minute,
+        ({ kind, begin, end }) => kind === 'starved' && begin <= confirmed && end >= confirmed - 35 * minute,
       )
       const isCalm = !disturbances.some((one) => one.from >= confirmed - 40 * minute && one.from <= confirmed)
       if (!starved && isCalm) broken('unobserved only without verdicts', text)
@@ -1220,7 +1327,11 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     if (again < fault.end && again < endAt) queue.at(again, () => checkOwn(fault, peer))
     const { cause } = open.get(JSON.stringify([peer.name, fault.check, fault.item ?? ''])) ?? {}
     const from = queue.now - Math.max(...Object.values(peer.every)) - 4 * minute
-    if (cause === undefined || isDisturbed(peer.name, from, queue.now) || couldBeOut(peer, from, queue.now)) return
+    const isBlind = causesOf(peer).some((name) =>
+      byName.get(name)?.faults.some((one) => one.kind === 'starved' && one.begin <= queue.now && one.end >= from),
+    )
+    if (cause === undefined || isBlind || isDisturbed(peer.name, from, queue.now) || couldBeOut(peer, from, queue.now))
+      return
     if (fault.kind === 'auth' || pauses.has(peer.name) || (pausedUntil.get(peer.name) ?? 0) > from) return
     broken('no blame without a cause', `${fault.kind} of ${peer.name} because of ${cause}, which is well`)
   }
