@@ -11,7 +11,7 @@ export type EvidenceContext = {
   readonly isUndisturbed: (peer: string, from: number, to: number) => boolean
   readonly isRemoved: (peer: string) => boolean
   /** The intervals of a peer. */
-  readonly everyOf: (peer: string) => readonly number[]
+  readonly everyOf: (peer: string) => { readonly [D in ExecutionMode]?: number }
   readonly at: (time: number, run: () => void) => void
   /** Whether the faults of a peer are all its own. */
   readonly isFree: (peer: string) => boolean
@@ -114,7 +114,8 @@ export class Evidence {
         const streak = subject?.streak
         const latest = subject?.all.at(-1)
         if (!subject || !streak || !latest || latest.level === 'ok' || latest.reportedAt > stored) continue
-        const isYoung = start - latest.beganAt < Math.min(lapseMs, 3 * Math.min(...everyOf(peer))) - 30_000
+        const isYoung =
+          start - latest.beganAt < Math.min(lapseMs, 3 * Math.min(...Object.values(everyOf(peer)))) - 30_000
         if (!isYoung || !isFree(peer) || this.#isBeforeAnew(peer, streak.firstAt)) continue
         const [first, known] = [streak.firstFailedAt ?? streak.firstAt, subject.all.length]
         if (latest.beganAt >= first + confirmMs) continue
@@ -335,9 +336,11 @@ export class Evidence {
   /** Before a start, a first run waits for the second only for so long. */
   #checkLapse(peer: string, since: readonly Observation[], text: string): void {
     const { everyOf, broken } = this.#context
-    const mostMs = Math.min(lapseMs, 3 * Math.max(...everyOf(peer)))
-    for (const [index, { beganAt }] of since.entries()) {
+    const every = everyOf(peer)
+    for (const [index, { beganAt, depth }] of since.entries()) {
       const gap = (since[index + 1]?.beganAt ?? beganAt) - beganAt
+      const own = depths.flatMap((one) => (covers(one, depth) ? (every[one] ?? []) : []))
+      const mostMs = Math.min(lapseMs, 3 * Math.min(...own))
       const hadStart = this.#startedAt > beganAt && this.#startedAt < beganAt + gap
       if (hadStart && gap > mostMs + 1) broken('doubts lapse', `${text}: between two of its runs were ${gap} ms`)
     }

@@ -297,9 +297,8 @@ function addEdges(peers: readonly Peer[], chance: Chance): number {
     if (runsOn === 'machine' || dependsOn.length > 0) continue
     const others = peers.filter(({ dependsOn: [one, more] }) => !more && one?.of.length === 1 && one.of[0] === name)
     if (at === 0) {
-      // As if it were restarted again and again, for want of memory.
-      const begin = from + chance.between(0, 10 * second)
-      const outage = { ...faultOf('outage', name, begin, begin + 100 * second, chance), fault: 'refused' as const }
+      // svc is killed then as if it were restarted again and again, for want of memory.
+      const outage = { ...faultOf('outage', name, from, from + 4 * minute, chance), fault: 'refused' as const }
       faults.splice(0, faults.length, outage)
     } else if (chance.is(0.6) && others.length > 0) {
       const begin = chance.between(5 * minute, 20 * minute)
@@ -355,7 +354,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
   const extra = new Chance(seed + 1_000_003)
   addPatterns(peers, extra)
   const edges = new Chance(seed + 3_000_017)
-  const killedFrom = hasEdges(seed) ? addEdges(peers, edges) : Number.POSITIVE_INFINITY
+  const huntedSince = hasEdges(seed) ? addEdges(peers, edges) : Number.POSITIVE_INFINITY
   /** How far the clock of the wall was set when svc started. */
   let shift = 0
   const now = (): number => origin + shift + queue.now
@@ -436,7 +435,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       return !isOther && !wasCut(from - minute, to) && !faults.some(isAway) && !isPaused && !failsNow()
     },
     isRemoved: (name) => name === removed,
-    everyOf: (name) => Object.values(byName.get(name)?.every ?? {}),
+    everyOf: (name) => byName.get(name)?.every ?? {},
     at: (time, run) => queue.at(time, run),
     isFree: (name) => byName.get(name)?.dependsOn.length === 0,
     hasRealHours: () => shift === 0,
@@ -536,17 +535,19 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
   let startedAt = 0
   let kill = (): void => {}
   let restartNow = (_ms: number): void => {}
-  for (let at = killedFrom; at < killedFrom + 2 * minute; at += killEvery)
-    queue.at(at, () => restartNow(edges.between(200, 900)))
-  for (const { faults, name } of killedFrom < endAt ? peers.slice(0, 1) : []) {
-    const [{ begin, end } = { begin: 0, end: 0 }] = faults
-    queue.at(end - second, () => {
-      const what = disturbances.some(
-        (one) => one.what !== 'kill in doubt' && one.from <= end && one.to >= begin - minute,
-      )
+  const isKill = (what: string): boolean => what === 'kill in doubt' || what === 'restart of svc'
+  /** From the first run that shows it on, svc is killed again and again. */
+  let isHunted = false
+  const hunt = ({ name }: Peer, from: number): void => {
+    isHunted = true
+    for (let at = from + 2 * second; at < from + 90 * second; at += killEvery)
+      queue.at(at, () => restartNow(edges.between(200, 900)))
+    queue.at(from + 80 * second, () => {
+      const isOther = disturbances.some((one) => !isKill(one.what) && one.to >= from - minute)
       const isOverdue = evidence.isOverdue(subjectId(name, 'connect', undefined), confirmMs + 3 * killEvery)
-      if (isOverdue && !what && !wasCut(begin - minute, end) && (begin > storeFailsUntil || end < storeFails))
-        broken('told in spite of kills', `an outage of ${name} since ${begin} has no incident`)
+      const isStored = from > storeFailsUntil || queue.now < storeFails
+      if (isOverdue && isStored && !isOther && !wasCut(from - minute, queue.now))
+        broken('told in spite of kills', `an outage of ${name} since ${from} has no incident`)
     })
   }
   let killsInDoubt = hasEdges(seed) ? 6 : 0
@@ -737,7 +738,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
             }
           }
           report()
-          if (failed && killsInDoubt > 0 && edges.is(0.05) && Math.abs(at - killedFrom) > 5 * minute) {
+          const isKilled = failed && edges.is(0.5) && !hasOpen(peer.name, () => true)
+          if (failed && peer === peers[0] && ownFault(peer, at)?.begin === huntedSince && !isHunted) hunt(peer, endedAt)
+          else if (isKilled && killsInDoubt > 0 && Math.abs(at - huntedSince) > 5 * minute) {
             killsInDoubt -= 1
             const ms = edges.of([500, 30 * second, 4 * minute, 9.5 * minute, 12 * minute])
             after(edges.between(1_500, 4_000), () => restartNow(ms))
@@ -843,9 +846,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
         of === key && state.incident ? [state.incident.id] : [],
       )
     const reconfigure = (): void => {
-      carryOut(states.configure(monitors(), now()))
       for (const peer of peers)
         if (peer.name !== removed) schedule.watch({ key: keyOf(peer), every: peer.every }, now())
+      carryOut(states.configure(monitors(), now()))
       hasReloaded = true
     }
 
@@ -868,7 +871,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     restartNow = (ms) => {
       if (isDead) return
       kill()
-      disturb('kill in doubt', ms)
+      disturb('kill in doubt', ms + 30 * second)
       queue.after(ms, live)
     }
     if (chance.is(0.4)) {

@@ -23,7 +23,7 @@ const monitor = (key: string, more: Partial<WatchedMonitor> = {}): WatchedMonito
   confirmMs: 20 * second,
   flapping: 6,
   formerly: [],
-  fingerprint: '',
+  fingerprint: 'settings',
   ...more,
 })
 

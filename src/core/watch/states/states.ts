@@ -354,7 +354,8 @@ export class States {
     }
     const before = watched.monitor
     watched.monitor = monitor
-    if (before.fingerprint === monitor.fingerprint) return
+    // Of what was restored, nobody knows under which settings it was found: a restart continues it.
+    if (before.fingerprint === monitor.fingerprint || watched.watchedUntil !== undefined) return
     // Under other settings, earlier runs prove nothing.
     watched.anewAt = this.#now
     for (const place of watched.places.values()) {
