@@ -7,12 +7,6 @@ export type EvidenceContext = {
   readonly now: () => number
   /** Whether neither svc, its line nor its configuration was disturbed, and every run came to a verdict. */
   readonly isQuiet: (peer: string, from: number, to: number) => boolean
-  /** Whether nothing but one start of svc keeps runs of a peer from verdicts. */
-  readonly isUndisturbed: (peer: string, from: number, to: number) => boolean
-  readonly isRemoved: (peer: string) => boolean
-  /** The intervals of a peer. */
-  readonly everyOf: (peer: string) => { readonly [D in ExecutionMode]?: number }
-  readonly at: (time: number, run: () => void) => void
   /** Whether the faults of a peer are all its own. */
   readonly isFree: (peer: string) => boolean
   /** Whether the clock of the wall was never set back, so that an hour by it is an hour. */
@@ -67,10 +61,7 @@ type SubjectEvidence = {
 }
 
 const hour = 3_600_000
-/** A deep run takes so long at most. */
-const deadlineMs = 30_000
-/** The promises of svc: for how long a first run waits for the second over a start, and how old the run of a cause may be. */
-const lapseMs = 600_000
+/** The promise of svc: how old the run of a cause may be. */
 const causeFreshMs = 10_000
 const depths: readonly ExecutionMode[] = ['Basic', 'Standard', 'Advanced']
 const covers = (depth: ExecutionMode, other: ExecutionMode): boolean => depths.indexOf(depth) >= depths.indexOf(other)
@@ -93,8 +84,6 @@ export class Evidence {
   /** Since when observations of a peer prove anything: its last change of settings, or the start of svc. */
   readonly #anewAt = new Map<string, number>()
   #startedAt = 0
-  /** Before which the store has everything. */
-  #storedAt = 0
   /** When the latest run of a peer began that came to a verdict. */
   readonly #seenAt = new Map<string, number>()
 
@@ -102,40 +91,13 @@ export class Evidence {
     this.#context = context
   }
 
-  /** svc goes on with what waits for its second run: it asks for that run, whatever the interval. */
   started(): void {
-    const { now, at, isFree, isUndisturbed, isRemoved, broken, confirmMs, everyOf } = this.#context
-    const start = now()
-    const stored = this.#storedAt
-    this.#startedAt = start
-    for (const [peer, ids] of this.#ofPeer) {
-      for (const id of ids) {
-        const subject = this.#subjects.get(id)
-        const streak = subject?.streak
-        const latest = subject?.all.at(-1)
-        if (!subject || !streak || !latest || latest.level === 'ok' || latest.reportedAt > stored) continue
-        const isYoung =
-          start - latest.beganAt < Math.min(lapseMs, 3 * Math.min(...Object.values(everyOf(peer)))) - 30_000
-        if (!isYoung || !isFree(peer) || this.#isBeforeAnew(peer, streak.firstAt)) continue
-        const [first, known] = [streak.firstFailedAt ?? streak.firstAt, subject.all.length]
-        if (latest.beganAt >= first + confirmMs) continue
-        // It may cut the run short that asked, and a sign-in has to wait for none.
-        at(Math.max(first + confirmMs, start) + 2 * deadlineMs + 10_000, () => {
-          const since = subject.all.slice(known).some(({ beganAt }) => beganAt >= first + confirmMs)
-          const isOver = this.#startedAt !== start || isRemoved(peer) || this.#subjects.get(id) !== subject
-          if (!since && !isOver && isUndisturbed(peer, start, now()))
-            broken(
-              'asks again after a start',
-              `${id} has been bad since ${first}, and no run has looked since ${start}`,
-            )
-        })
-      }
-    }
+    this.#startedAt = this.#context.now()
   }
 
   stored(): void {
-    this.#storedAt = this.#context.now()
-    for (const { streak } of this.#subjects.values()) if (streak) streak.storedAt ??= this.#storedAt
+    const now = this.#context.now()
+    for (const { streak } of this.#subjects.values()) if (streak) streak.storedAt ??= now
   }
 
   /** However often svc is killed: what was seen once, and stands, is an incident soon. */
@@ -225,7 +187,9 @@ export class Evidence {
     const isFlapping = openAs(id) === 'flapping'
     if (what === 'begin') this.#begins(peer, subject, at, to === 'failed' ? 'failed' : 'warning', text)
     if (what === 'blip') {
-      if (subject.blips.some((one) => isNear(one, at))) broken('each restart is one blip', `${text} twice`)
+      // The store has none, so that one right before a kill is reported again.
+      const isAgain = subject.blips.some((one) => isNear(one, at))
+      if (isAgain && at >= this.#startedAt) broken('each restart is one blip', `${text} twice`)
       subject.blips.push(at)
     }
     if (what === 'end') this.#ends(peer, subject, at, text)
@@ -312,12 +276,9 @@ export class Evidence {
       if (isQuietNow) broken('right beginning', `${text}: no bad run began then`)
       return
     }
-    if (at < (this.#anewAt.get(peer) ?? 0)) broken('right beginning', `${text}: it began under other settings`)
-    this.#checkLapse(
-      peer,
-      all.filter(({ beganAt, isLate }) => beganAt >= at - 1 && !isLate),
-      text,
-    )
+    const anewAt = this.#anewAt.get(peer) ?? 0
+    // Over a start, nobody knows the settings of before.
+    if (at < anewAt && this.#startedAt < anewAt) broken('right beginning', `${text}: it began under other settings`)
     const confirms = ({ beganAt }: Observation): boolean => beganAt >= at + confirmMs - 1
     if (!first.isHeld && !all.some((one) => isBad(one) && confirms(one)))
       broken('confirmed by time', `${text}: no second run was bad`)
@@ -331,19 +292,6 @@ export class Evidence {
       broken('right beginning', `${text}: it failed ${at - earlier.beganAt} ms before`)
     const runMs = Math.max(...all.filter(({ beganAt }) => beganAt >= at).map((one) => one.endedAt - one.beganAt))
     if (now() - at > confirmMs + 2 * runMs + 10_000) broken('confirmed soon', `${text} after ${now() - at} ms`)
-  }
-
-  /** Before a start, a first run waits for the second only for so long. */
-  #checkLapse(peer: string, since: readonly Observation[], text: string): void {
-    const { everyOf, broken } = this.#context
-    const every = everyOf(peer)
-    for (const [index, { beganAt, depth }] of since.entries()) {
-      const gap = (since[index + 1]?.beganAt ?? beganAt) - beganAt
-      const own = depths.flatMap((one) => (covers(one, depth) ? (every[one] ?? []) : []))
-      const mostMs = Math.min(lapseMs, 3 * Math.min(...own))
-      const hadStart = this.#startedAt > beganAt && this.#startedAt < beganAt + gap
-      if (hadStart && gap > mostMs + 1) broken('doubts lapse', `${text}: between two of its runs were ${gap} ms`)
-    }
   }
 
   /** Of a recovery in steps, the worst run counts. */

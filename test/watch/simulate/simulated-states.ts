@@ -426,17 +426,6 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       const isPaused = pauses.has(name) || (pausedUntil.get(name) ?? Number.NEGATIVE_INFINITY) >= from
       return !isDisturbed(name, from, to) && !wasCut(from - minute, to) && !faults.some(hides) && !isPaused
     },
-    isUndisturbed: (name, from, to) => {
-      const { faults = [] } = byName.get(name) ?? {}
-      const isAway = ({ kind, begin, end }: Fault): boolean =>
-        (kind === 'starved' || kind === 'auth' || kind === 'loss') && begin <= to && end >= from
-      const isPaused = pauses.has(name) || (pausedUntil.get(name) ?? Number.NEGATIVE_INFINITY) >= from
-      const isOther = disturbances.some((one) => one.from > from && (one.peer ?? name) === name && one.from <= to)
-      return !isOther && !wasCut(from - minute, to) && !faults.some(isAway) && !isPaused && !failsNow()
-    },
-    isRemoved: (name) => name === removed,
-    everyOf: (name) => byName.get(name)?.every ?? {},
-    at: (time, run) => queue.at(time, run),
     isFree: (name) => byName.get(name)?.dependsOn.length === 0,
     hasRealHours: () => shift === 0,
     flappingOf: (name) => byName.get(name)?.flapping ?? 0,
@@ -906,9 +895,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
   let awayMs = 0
   const checkRestored = (states: InstanceType<Subject['States']>): void => {
     const restored = new Map(
-      [...states.views(now())].flatMap(({ key, check, item, state: { incident } }) =>
+      [...states.views(now())].flatMap(({ key, check, item, state: { incident, depth } }) =>
         incident && key !== '/svc/'
-          ? [[JSON.stringify([peerOf(key)?.name ?? key, check, item ?? '']), incident] as const]
+          ? [[JSON.stringify([peerOf(key)?.name ?? key, check, item ?? '']), { ...incident, depth }] as const]
           : [],
       ),
     )
@@ -916,7 +905,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       const one = restored.get(id)
       if (one?.id !== incident || one.beganAt !== beganAt)
         broken('stands after a kill', `${id} began at ${beganAt}, and after the kill at ${one?.beganAt}`)
-      const every = Object.values(peerOfId(id)?.every ?? {})
+      // What only deeper runs than those of the schedule have shown, no schedule observes.
+      const { every: all = {} } = peerOfId(id) ?? {}
+      const every = depths.flatMap((depth) => (includes(depth, one?.depth ?? depth) ? (all[depth] ?? []) : []))
       const isLong = every.length > 0 && awayMs > Math.max(10 * minute, 3 * Math.max(...every)) + second
       if (isLong && open.get(id)?.level !== 'unobserved' && !open.get(id)?.isUnobserved)
         broken('unknown after a long absence', `${id} after ${awayMs} ms`)
