@@ -58,6 +58,20 @@ test('W3 a victim of an earlier incident of its cause belongs to that one', () =
   ])
 })
 
+test('G3 of several incidents of a cause at a time, only the one that keeps it from being reached has victims', () => {
+  const disk = record('Sql', 'db', { id: 'disk', check: 'disk', fault: 'threshold', beganAt: noon - hour })
+  const slow = record('Sql', 'db', { id: 'slow', check: 'lag', level: 'warning', fault: undefined, ...ended })
+  const late = record('App', 'late', { ...causeOf(db), id: 'late', beganAt: noon + 2 * hour })
+  const again = record('Sql', 'db', { id: 'again', beganAt: noon + 2 * hour })
+  const victims = answer([late, again, shop, orders, db, slow, disk], () => true)('Sql', 'tcp db')
+  expect(victims.map(({ Id, Victims }) => [Id, Victims])).toEqual([
+    ['again', ['App/tcp late']],
+    ['db', ['App/tcp shop', 'App/tcp orders']],
+    ['slow', []],
+    ['disk', []],
+  ])
+})
+
 test('W3 two monitors that rest on each other are victims of each other, once', () => {
   const cycle = [record('App', 'shop', causeOf(db)), record('Sql', 'db', causeOf(shop))]
   const of = answer(cycle, () => true)

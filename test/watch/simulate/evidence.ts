@@ -35,6 +35,8 @@ type Streak = {
   readonly firstAt: number
   firstFailedAt: number | undefined
   lastAt: number
+  /** When the store had it first. */
+  storedAt: number | undefined
   deepest: ExecutionMode
   isHeld: boolean
 }
@@ -59,6 +61,8 @@ type SubjectEvidence = {
 }
 
 const hour = 3_600_000
+/** The promise of svc: how old the run of a cause may be. */
+const causeFreshMs = 10_000
 const depths: readonly ExecutionMode[] = ['Basic', 'Standard', 'Advanced']
 const covers = (depth: ExecutionMode, other: ExecutionMode): boolean => depths.indexOf(depth) >= depths.indexOf(other)
 const deeper = (a: ExecutionMode, b: ExecutionMode): ExecutionMode => (covers(a, b) ? a : b)
@@ -80,6 +84,8 @@ export class Evidence {
   /** Since when observations of a peer prove anything: its last change of settings, or the start of svc. */
   readonly #anewAt = new Map<string, number>()
   #startedAt = 0
+  /** When the latest run of a peer began that came to a verdict. */
+  readonly #seenAt = new Map<string, number>()
 
   constructor(context: EvidenceContext) {
     this.#context = context
@@ -87,6 +93,29 @@ export class Evidence {
 
   started(): void {
     this.#startedAt = this.#context.now()
+  }
+
+  stored(): void {
+    const now = this.#context.now()
+    for (const { streak } of this.#subjects.values()) if (streak) streak.storedAt ??= now
+  }
+
+  /** However often svc is killed: what was seen once, and stands, is an incident soon. */
+  isOverdue(id: string, ms: number): boolean {
+    const storedAt = this.#subjects.get(id)?.streak?.storedAt
+    return storedAt !== undefined && this.#context.now() - storedAt > ms && this.#context.openAs(id) === undefined
+  }
+
+  /** A victim is one of a cause that a run has seen just before the fault was confirmed. */
+  blames(peer: string, id: string, at: number, causes: readonly string[], text: string): void {
+    const { broken, confirmMs } = this.#context
+    const confirming = this.#subjects
+      .get(id)
+      ?.all.find((one) => one.beganAt >= at + confirmMs - 1 && one.level !== 'ok')
+    if (!confirming || this.#isBeforeAnew(peer, at)) return
+    const seen = Math.max(...causes.map((cause) => this.#seenAt.get(cause) ?? Number.NEGATIVE_INFINITY))
+    if (seen < confirming.beganAt - causeFreshMs - 1)
+      broken('a cause is seen', `${text}: no run has seen one for ${confirming.beganAt - seen} ms`)
   }
 
   changed(peer: string): void {
@@ -98,6 +127,8 @@ export class Evidence {
     peer: string,
     { depth, beganAt, endedAt, verdicts }: Pick<Shipped.RunOfStates, 'depth' | 'beganAt' | 'endedAt' | 'verdicts'>,
   ): void {
+    if (verdicts.some(({ level }) => level !== undefined))
+      this.#seenAt.set(peer, Math.max(beganAt, this.#seenAt.get(peer) ?? beganAt))
     const reported = new Set<string>()
     for (const { check, item, level, depth: checkDepth, isHeld } of verdicts) {
       const id = subjectId(peer, check, item)
@@ -156,10 +187,13 @@ export class Evidence {
     const isFlapping = openAs(id) === 'flapping'
     if (what === 'begin') this.#begins(peer, subject, at, to === 'failed' ? 'failed' : 'warning', text)
     if (what === 'blip') {
-      if (subject.blips.some((one) => isNear(one, at))) broken('each restart is one blip', `${text} twice`)
+      // The store has none, so that one right before a kill is reported again.
+      const isAgain = subject.blips.some((one) => isNear(one, at))
+      if (isAgain && at >= this.#startedAt) broken('each restart is one blip', `${text} twice`)
       subject.blips.push(at)
     }
     if (what === 'end') this.#ends(peer, subject, at, text)
+    if (what === 'change' && to === 'warning' && !isFlapping) this.#eases(peer, subject, at, text)
     if (what === 'end' && isFlapping) this.#calms(peer, subject, text)
     if (isFlapping && (what === 'end' || what === 'settled')) subject.onsets = []
     if (what === 'flapping') this.#flaps(peer, subject, text)
@@ -216,7 +250,14 @@ export class Evidence {
       streak.isHeld ||= isHeld
       return
     }
-    subject.streak = { firstAt: beganAt, firstFailedAt: failedAt, lastAt: beganAt, deepest: depth, isHeld }
+    subject.streak = {
+      firstAt: beganAt,
+      firstFailedAt: failedAt,
+      lastAt: beganAt,
+      storedAt: undefined,
+      deepest: depth,
+      isHeld,
+    }
     subject.onsets.push(beganAt)
     subject.hasBegun = true
   }
@@ -235,7 +276,9 @@ export class Evidence {
       if (isQuietNow) broken('right beginning', `${text}: no bad run began then`)
       return
     }
-    if (this.#isBeforeAnew(peer, at)) broken('right beginning', `${text}: it began under other settings`)
+    const anewAt = this.#anewAt.get(peer) ?? 0
+    // Over a start, nobody knows the settings of before.
+    if (at < anewAt && this.#startedAt < anewAt) broken('right beginning', `${text}: it began under other settings`)
     const confirms = ({ beganAt }: Observation): boolean => beganAt >= at + confirmMs - 1
     if (!first.isHeld && !all.some((one) => isBad(one) && confirms(one)))
       broken('confirmed by time', `${text}: no second run was bad`)
@@ -249,6 +292,15 @@ export class Evidence {
       broken('right beginning', `${text}: it failed ${at - earlier.beganAt} ms before`)
     const runMs = Math.max(...all.filter(({ beganAt }) => beganAt >= at).map((one) => one.endedAt - one.beganAt))
     if (now() - at > confirmMs + 2 * runMs + 10_000) broken('confirmed soon', `${text} after ${now() - at} ms`)
+  }
+
+  /** Of a recovery in steps, the worst run counts. */
+  #eases(peer: string, { all }: SubjectEvidence, at: number, text: string): void {
+    const { isQuiet, isFree, broken, now } = this.#context
+    if (!isFree(peer) || !isQuiet(peer, at - 1_000, now())) return
+    const since = all.filter(({ beganAt, isLate }) => beganAt >= at - 1 && !isLate)
+    if (since.some(({ level }) => level === 'failed')) broken('recovery in steps', `${text}: a run failed since`)
+    if (!since.some(({ level }) => level === 'warning')) broken('recovery in steps', `${text}: no run warned since`)
   }
 
   #ends(peer: string, { all }: SubjectEvidence, at: number, text: string): void {

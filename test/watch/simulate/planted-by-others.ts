@@ -151,8 +151,8 @@ export const plantsByOthers: readonly Plant[] = [
   {
     what: 'what other settings had shown counts after a reload',
     file: 'states.ts',
-    from: 'if (before.fingerprint === monitor.fingerprint) return',
-    to: "if (before.fingerprint !== '') return",
+    from: 'before.fingerprint === monitor.fingerprint ||',
+    to: "before.fingerprint !== '' ||",
     rule: 'right beginning',
   },
   {

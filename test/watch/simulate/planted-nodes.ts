@@ -271,6 +271,33 @@ export const plants: readonly NodesPlant[] = [
     rule: 'nodes that do not agree warn',
     losesRoutes: true,
   },
+  {
+    what: 'a node without the store sends alone after 20 s',
+    folder: 'nodes',
+    file: 'policy.ts',
+    from: 'aloneMs = 60_000',
+    to: 'aloneMs = 20_000',
+    rule: 'alone after a minute',
+    seed: 1,
+  },
+  {
+    what: 'a lease is renewed every 9 s',
+    folder: 'nodes',
+    file: 'policy.ts',
+    from: 'renewEveryMs = 3_000',
+    to: 'renewEveryMs = 9_000',
+    rule: 'a lease is renewed',
+    seed: 1,
+  },
+  {
+    what: 'a standstill of 9.5 s is not noticed',
+    folder: 'nodes',
+    file: 'policy.ts',
+    from: 'standstillMs = 5_000',
+    to: 'standstillMs = 9_500',
+    rule: 'a standstill is noticed',
+    seed: 8,
+  },
 ]
 
 /** Loads the folder that has the defect. */

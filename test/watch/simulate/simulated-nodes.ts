@@ -290,6 +290,10 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
   const left = new Set<string>()
   /** Processes that ended in order, and those that were killed. */
   const leavers = new Set<string>()
+  /** When a process last got an answer of the store to a renewal. */
+  const answeredAt = new Map<string, number>()
+  /** When a process that works last asked for one. */
+  const renewedAt = new Map<string, number>()
   const killed = new Set<string>()
   /** For how long the store has been there since then: a node that renews its row without it is not out. */
   const renewableMs = new Map<string, number>()
@@ -523,6 +527,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
     freeze(ms: number): void {
       this.frozenUntil = queue.now + ms
       queue.after(ms, () => {
+        if (!this.isDead && ms >= 5 * second && this.member.mode(queue.now) === 'member')
+          broken('a standstill is noticed', `${this.name} goes on after ${ms} ms`)
         for (const run of this.#deferred.splice(0)) this.#enter(run)
       })
     }
@@ -617,6 +623,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
       switch (effect.type) {
         case 'renew': {
           const { id, request, publishes } = effect
+          renewedAt.set(this.process, queue.now)
           const renew = () => {
             if (publishes) table.putConfiguration(request.config, publishes)
             const answer = table.renew(request, now())
@@ -641,6 +648,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
             return answer
           }
           this.#transaction(renew, (answer) => {
+            if (answer) answeredAt.set(this.process, queue.now)
             if (answer) this.obey(member.renewed(id, answer.value, queue.now))
             else this.obey(member.renewalFailed(id, queue.now))
           })
@@ -715,6 +723,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
         case 'mode':
           trace(`${this.name} is ${effect.mode}`)
           count(effect.mode)
+          if (effect.mode === 'alone' && queue.now - (answeredAt.get(this.process) ?? 0) < minute)
+            broken('alone after a minute', `${this.name} after ${queue.now - (answeredAt.get(this.process) ?? 0)} ms`)
           break
         case 'leave': {
           const { fence } = effect
@@ -1208,7 +1218,12 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
     const awake = [...live.values()].filter(({ isAwake }) => isAwake)
     const time = queue.now
     if (!store.isOut()) for (const name of names) renewableMs.set(name, (renewableMs.get(name) ?? 0) + second)
-    for (const { name, member } of awake) {
+    for (const { isAwake, process } of live.values()) if (!isAwake) renewedAt.set(process, time)
+    for (const { name, member, process } of awake) {
+      // An answer may take 5 s, and the next renewal follows it after 3 s.
+      const silentMs = time - (renewedAt.get(process) ?? time)
+      if (silentMs > 8_500 && member.mode(time) === 'member')
+        broken('a lease is renewed', `${name} has not asked for ${silentMs} ms`)
       const row = renewals.get(name)
       const isMember = member.mode(time) === 'member'
       if (isMember && row && time - row.at >= outMs && time > failedOverAt + 20 * second)

@@ -111,6 +111,11 @@ type OwnIncident = {
   isTroubled: boolean
 }
 
+/** What a run says at a level: a text of another level, or of another subject, was taken from another run. */
+const textOf = (key: string, level: string): string => `${key} is ${level}`
+/** What svc says where no run does. */
+const ownText = /^(it ended before the next fault began|it no longer exists)$/
+
 const idOf = ({ key, check, item }: StoredSubject): string => JSON.stringify([key, check, item])
 const isWithin = (spans: readonly Span[], at: number): boolean => spans.some(({ from, to }) => from <= at && at < to)
 
@@ -369,7 +374,12 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       const silences = silencesOf(peer.subject, state, rules, now())
       return {
         subject: peer.subject,
-        state: { ...state, latest: latestOf(peer), message: incident ? 'it fails' : 'fine', depth: 'Basic' },
+        state: {
+          ...state,
+          latest: latestOf(peer),
+          message: textOf(peer.subject.key, incident?.level ?? 'ok'),
+          depth: 'Basic',
+        },
         isSilenced: isSilenced(peer) || silences.length > 0,
         lapsedAcks: lapsedAcks(incident?.id, entries),
       }
@@ -568,7 +578,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
         ...peer.subject,
         from: before?.level ?? 'ok',
         to: level,
-        message: what,
+        message: textOf(peer.subject.key, level),
         incident: (incident ?? before)?.id,
         depth: 'Basic',
       }
@@ -643,7 +653,16 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     const id = before?.id ?? `${peer.subject.monitor}-${begin}`
     const beganAt = before?.beganAt ?? origin + begin
     const cause = peer.isVictim ? { key: 'Sql/postgres/0', monitor: 'postgres 0' } : undefined
-    return { id, beganAt, confirmedAt: now(), level, message: 'it fails', isFlapping, isUnobserved: false, cause }
+    return {
+      id,
+      beganAt,
+      confirmedAt: now(),
+      level,
+      message: textOf(peer.subject.key, level),
+      isFlapping,
+      isUnobserved: false,
+      cause,
+    }
   }
   const changeState = (peer: Peer, incident: Incident | undefined): void => {
     trace(`${peer.subject.key}: ${incident ? `${incident.level} ${incident.id}` : 'ok'}`)
@@ -688,7 +707,11 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     const peer = byId.get(idOf(item.subject))
     if (!peer) return
     const { incident } = peer
-    if (item.what === 'end' || item.what === 'removed') {
+    const isOver = item.what === 'end' || item.what === 'removed'
+    const isOwn = isOver && ownText.test(item.text)
+    if (!isOwn && item.text !== textOf(item.subject.key, isOver ? 'ok' : item.level))
+      broken('texts', `${text} says "${item.text}"`)
+    if (isOver) {
       if (incident?.id === item.incident) broken('ends are true', text)
       if (now() - (item.endedAt ?? 0) > giveUpMs + minute) broken('given up by age', text)
       return
@@ -706,9 +729,26 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     if (isAcked(peer) && queue.now - (peer.acked?.from ?? 0) > second) broken('what was acknowledged is silenced', text)
     const isRise = item.what === 'change' && item.level === 'failed' && item.before === 'warning'
     const isNews = item.what === 'begin' || isRise
+    const latest = latestOf(peer)
+    if (isNews && !incident.isFlapping && latest?.level === 'ok' && latest.at < now() - second)
+      broken('no begin while it heals', `${text}: a run was healthy ${now() - latest.at} ms ago`)
+    if (item.what === 'begin') checkFirst(receiver, peer, text)
     const wasStarved = peer.starved.some(({ from, to }) => from <= queue.now && to >= queue.now - 5 * minute)
     if (isNews && now() - item.observedAt > minute + 2 * second && !wasStarved)
       broken('young verdicts', `${text} rests on a verdict of ${now() - item.observedAt} ms ago`)
+  }
+
+  /** A receiver that works gets the first message as soon as a run has shown the fault again, or a minute after its last one. */
+  const checkFirst = (receiver: Receiver, peer: Peer, text: string): void => {
+    const { rules, isSlow, messageAt } = receiver
+    const from = peer.changedAt
+    const isOther = isSlow || from < Math.max(calmSince(receiver), disturbedUntil) + 5 * minute
+    const isHeld = [...peer.silences, ...peer.starved].some((one) => one.from <= queue.now && one.to >= from - minute)
+    const wasAcked = peer.acksAt.some((at) => at <= queue.now && at >= (peer.incident?.beganAt ?? 0) - origin)
+    if (isOther || isHeld || wasAcked || !rules.accepts(peer.subject, 'warning')) return
+    const due = rules.folds ? Math.max(from + 10 * second, messageAt + minute) : from
+    // A run takes up to 5 s, and svc looks every 30 s.
+    if (queue.now - due > 40 * second) broken('first message in time', `${text} after ${queue.now - from} ms`)
   }
 
   /** A kill leaves what the receiver has perhaps received. */

@@ -112,6 +112,7 @@ type Facts = {
   readonly running: Set<Run>
   /** The verdict of its latest run did not count, since this time. */
   repeatSince: number | undefined
+  repeatDepth: ExecutionMode
   /** How long runs have been in progress since the latest beginning, at each depth. */
   readonly busyMs: Map<ExecutionMode, number>
 }
@@ -185,6 +186,7 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
           freeAt: queue.now,
           running: new Set(),
           repeatSince: undefined,
+          repeatDepth: 'Basic',
           busyMs: new Map(),
         },
       ]),
@@ -245,7 +247,8 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
       ) {
         broken('repeated', `${peer.key} was repeated after ${at - facts.repeatSince} ms`)
       }
-      if (by === 'schedule') facts.repeatSince = undefined
+      // A caller's run repeats it as well.
+      if (by === 'schedule' || includes(depth, facts.repeatDepth)) facts.repeatSince = undefined
       for (const one of depths) if (includes(depth, one)) checkGap(peer, one, facts, at, late ?? at - readyOf(peer, at))
       facts.running.add(run)
       const observation: Observed = { depth, begunAt: at, endedAt: undefined, verdict: undefined }
@@ -280,8 +283,10 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
         if (!counts && failed && !isStarved && !(lastThawAt > at))
           broken('verdicts count', `${peer.key} failed and was not believed`)
         if (!counts && !failed && !isStarved) broken('verdicts count', `${peer.key} passed and was not believed`)
-        if (!counts && depths.some((one) => includes(depth, one) && peer.every[one] !== undefined))
+        if (!counts && depths.some((one) => includes(depth, one) && peer.every[one] !== undefined)) {
           facts.repeatSince = endedAt
+          facts.repeatDepth = depth
+        }
         for (const one of depths)
           facts.busyMs.set(one, (facts.busyMs.get(one) ?? 0) + endedAt - Math.max(at, facts.began.get(one) ?? at))
         facts.freeAt = endedAt
@@ -308,7 +313,7 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
       if (late === undefined || Math.abs(late - expected) > toleranceMs) {
         broken('lateness', `${order.key} was ${expected} ms late, and ${late} ms were reported`)
       }
-      if (!isSlow && lastThawAt < readyAt && frozenUntil <= queue.now && expected > second) {
+      if (!isSlow && lastThawAt < readyAt && frozenIn(readyAt, queue.now) === 0 && expected > second) {
         broken('on time', `${order.key} was ${expected} ms late on an idle machine`)
       }
     }

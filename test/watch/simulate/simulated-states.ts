@@ -5,6 +5,7 @@ import type * as ShippedStates from '../../../src/core/watch/states/index.ts'
 import { Chance } from './chance.ts'
 import { Evidence, subjectId } from './evidence.ts'
 import { Queue } from './queue.ts'
+import { Texts } from './texts.ts'
 
 /** The subject of the simulation: the shipped schedule and states, or copies with a defect. */
 export type Subject = {
@@ -285,6 +286,42 @@ const patterns: readonly ((peer: string, chance: Chance) => readonly Fault[])[] 
   },
 ]
 
+/** Every fourth scenario has the edges of a process and of a fault. */
+const hasEdges = (seed: number): boolean => seed % 4 === 0
+const killEvery = 8 * second
+
+/** Recoveries in steps, causes that nothing observes any more, and an outage under kills. Returns when those begin. */
+function addEdges(peers: readonly Peer[], chance: Chance): number {
+  const from = chance.between(10 * minute, 50 * minute)
+  for (const [at, { name, faults, runsOn, dependsOn }] of peers.entries()) {
+    if (runsOn === 'machine' || dependsOn.length > 0) continue
+    const others = peers.filter(({ dependsOn: [one, more] }) => !more && one?.of.length === 1 && one.of[0] === name)
+    if (at === 0) {
+      // svc is killed then as if it were restarted again and again, for want of memory.
+      const outage = { ...faultOf('outage', name, from, from + 4 * minute, chance), fault: 'refused' as const }
+      faults.splice(0, faults.length, outage)
+    } else if (chance.is(0.6) && others.length > 0) {
+      const begin = chance.between(5 * minute, 20 * minute)
+      const blind = begin + chance.between(3 * minute, 5 * minute)
+      const seen = blind + 20 * minute
+      const cause = { ...faultOf('outage', name, begin, blind, chance), fault: 'refused' as const }
+      faults.splice(0, faults.length, cause, faultOf('starved', name, blind, seen, chance))
+      for (const other of others) {
+        const own = faultOf('outage', other.name, begin + 30 * second, seen + 10 * minute, chance)
+        other.faults.splice(0, other.faults.length, { ...own, fault: 'refused' })
+      }
+    } else if (chance.is(0.6)) {
+      faults.splice(0)
+      for (let begin = chance.between(5 * minute, 15 * minute); begin < faultsUntil; begin += 9 * minute) {
+        const eases = begin + chance.between(3 * minute, 4 * minute)
+        const ends = eases + chance.between(5 * second, chance.of([40 * second, 3 * minute]))
+        faults.push(faultOf('data', name, begin, eases, chance), faultOf('warning', name, eases, ends, chance))
+      }
+    }
+  }
+  return from
+}
+
 type Open = {
   readonly id: string
   readonly beganAt: number
@@ -316,6 +353,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
   // What is newer than the first scenarios has chances of its own, so that those stay as they were.
   const extra = new Chance(seed + 1_000_003)
   addPatterns(peers, extra)
+  const edges = new Chance(seed + 3_000_017)
+  const huntedSince = hasEdges(seed) ? addEdges(peers, edges) : Number.POSITIVE_INFINITY
   /** How far the clock of the wall was set when svc started. */
   let shift = 0
   const now = (): number => origin + shift + queue.now
@@ -376,6 +415,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
   const isDisturbed = (peer: string, from: number, to: number): boolean =>
     disturbances.some((one) => (one.peer === undefined || one.peer === peer) && one.from <= to && one.to >= from)
 
+  const texts = new Texts(broken)
   const evidence = new Evidence({
     broken,
     now: () => queue.now,
@@ -483,6 +523,23 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
   let frozenUntil = 0
   let startedAt = 0
   let kill = (): void => {}
+  let restartNow = (_ms: number): void => {}
+  const isKill = (what: string): boolean => what === 'kill in doubt' || what === 'restart of svc'
+  /** From the first run that shows it on, svc is killed again and again. */
+  let isHunted = false
+  const hunt = ({ name }: Peer, from: number): void => {
+    isHunted = true
+    for (let at = from + 2 * second; at < from + 90 * second; at += killEvery)
+      queue.at(at, () => restartNow(edges.between(200, 900)))
+    queue.at(from + 80 * second, () => {
+      const isOther = disturbances.some((one) => !isKill(one.what) && one.to >= from - minute)
+      const isOverdue = evidence.isOverdue(subjectId(name, 'connect', undefined), confirmMs + 3 * killEvery)
+      const isStored = from > storeFailsUntil || queue.now < storeFails
+      if (isOverdue && isStored && !isOther && !wasCut(from - minute, queue.now))
+        broken('told in spite of kills', `an outage of ${name} since ${from} has no incident`)
+    })
+  }
+  let killsInDoubt = hasEdges(seed) ? 6 : 0
 
   const live = (): void => {
     let isDead = false
@@ -529,6 +586,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       openInStore = new Map(open)
       overInStore = new Map(over)
       isAllStored = true
+      evidence.stored()
       if (hasReloaded) checkStored('after a reload')
       hasReloaded = false
       if (storeChance.is(0.9)) ledger.stored(batch, now())
@@ -639,7 +697,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       running.add(`${key} ${by}`)
       count('runs')
       schedule.began({ key, depth, by, now: now() })
-      const verdicts = verdictsOf(peer, depth, at, repeats)
+      const said = (one: ShippedStates.Verdict): ShippedStates.Verdict => texts.of(peer.name, one, at)
+      const verdicts = verdictsOf(peer, depth, at, repeats).map(said)
       const isTimeout = verdicts.some(({ fault }) => fault === 'timeout')
       const failsIfFrozen = chance.is(0.6)
       after(isTimeout ? deadlineMs[depth] : peer.latencyMs, () => {
@@ -647,7 +706,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
         const wasFrozen = lastThawAt > at && lastThawAt - lastFrozeAt > second
         const verdictsThen: readonly ShippedStates.Verdict[] =
           wasFrozen && failsIfFrozen
-            ? [{ check: 'connect', level: 'failed', fault: 'timeout', message: 'frozen', depth: 'Basic' }]
+            ? [said({ check: 'connect', level: 'failed', fault: 'timeout', message: 'frozen', depth: 'Basic' })]
             : verdicts
         const failed = verdictsThen.some(({ level }) => level === 'failed')
         const ended = { key, depth, by, now: now(), beganAt, failed, hadTime: true }
@@ -662,8 +721,19 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
             evidence.observed(peer.name, { ...run, beganAt: at, endedAt })
             carryOut(states.ran({ ...run, key, beganAt, endedAt: beganAt + endedAt - at }, now()))
             evidence.settled(peer.name)
+            for (const one of verdictsThen) {
+              const state = states.stateOf({ key, check: one.check, item: one.item })
+              if (typeof state === 'object') texts.takeState(peer.name, one, state)
+            }
           }
           report()
+          const isKilled = failed && edges.is(0.5) && !hasOpen(peer.name, () => true)
+          if (failed && peer === peers[0] && ownFault(peer, at)?.begin === huntedSince && !isHunted) hunt(peer, endedAt)
+          else if (isKilled && killsInDoubt > 0 && Math.abs(at - huntedSince) > 5 * minute) {
+            killsInDoubt -= 1
+            const ms = edges.of([500, 30 * second, 4 * minute, 9.5 * minute, 12 * minute])
+            after(edges.between(1_500, 4_000), () => restartNow(ms))
+          }
           if (failed && extra.is(0.01)) after(extra.between(3 * second, 18 * second), () => change(peer))
           // Another run has shared this observation, and ends later.
           if (extra.is(0.05))
@@ -765,9 +835,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
         of === key && state.incident ? [state.incident.id] : [],
       )
     const reconfigure = (): void => {
-      carryOut(states.configure(monitors(), now()))
       for (const peer of peers)
         if (peer.name !== removed) schedule.watch({ key: keyOf(peer), every: peer.every }, now())
+      carryOut(states.configure(monitors(), now()))
       hasReloaded = true
     }
 
@@ -787,7 +857,17 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     if (chance.is(0.4)) after(chance.between(5 * minute, 50 * minute), freeze)
     if (chance.is(0.4)) after(chance.between(5 * minute, 50 * minute), reload)
     beat()
-    if (chance.is(0.4)) queue.after(chance.between(10 * minute, 60 * minute), restart)
+    restartNow = (ms) => {
+      if (isDead) return
+      kill()
+      disturb('kill in doubt', ms + 30 * second)
+      queue.after(ms, live)
+    }
+    if (chance.is(0.4)) {
+      queue.after(chance.between(10 * minute, 60 * minute), () => {
+        if (!isDead) restart()
+      })
+    }
     queue.at(endAt - 1, () => {
       if (isDead) return
       flush()
@@ -815,9 +895,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
   let awayMs = 0
   const checkRestored = (states: InstanceType<Subject['States']>): void => {
     const restored = new Map(
-      [...states.views(now())].flatMap(({ key, check, item, state: { incident } }) =>
+      [...states.views(now())].flatMap(({ key, check, item, state: { incident, depth } }) =>
         incident && key !== '/svc/'
-          ? [[JSON.stringify([peerOf(key)?.name ?? key, check, item ?? '']), incident] as const]
+          ? [[JSON.stringify([peerOf(key)?.name ?? key, check, item ?? '']), { ...incident, depth }] as const]
           : [],
       ),
     )
@@ -825,7 +905,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       const one = restored.get(id)
       if (one?.id !== incident || one.beganAt !== beganAt)
         broken('stands after a kill', `${id} began at ${beganAt}, and after the kill at ${one?.beganAt}`)
-      const every = Object.values(peerOfId(id)?.every ?? {})
+      // What only deeper runs than those of the schedule have shown, no schedule observes.
+      const { every: all = {} } = peerOfId(id) ?? {}
+      const every = depths.flatMap((depth) => (includes(depth, one?.depth ?? depth) ? (all[depth] ?? []) : []))
       const isLong = every.length > 0 && awayMs > Math.max(10 * minute, 3 * Math.max(...every)) + second
       if (isLong && open.get(id)?.level !== 'unobserved' && !open.get(id)?.isUnobserved)
         broken('unknown after a long absence', `${id} after ${awayMs} ms`)
@@ -891,8 +973,19 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     const before = open.get(id)
     const at = began - origin - shift
     evidence.takeTransition(peer.name, one, at, text)
+    // Texts name the time of the simulation, and a clock that was set back is another one.
+    texts.takeTransition(peer.name, one, whole, shift === 0 ? at : Number.NEGATIVE_INFINITY, text)
     if (before && isBlamable(before)) blamableAt.set(peer.name, queue.now)
     if (what === 'begin' && cause) expectIncidentOf(cause.key, peer, text)
+    if (what === 'begin' && cause && !isDisturbed(peer.name, queue.now - 2 * minute, queue.now))
+      evidence.blames(
+        peer.name,
+        id,
+        at,
+        peer.dependsOn.flatMap(({ of }) => of),
+        text,
+      )
+    if (what === 'unobserved') expectNoVictims(peer)
     if (what === 'freed' && before?.cause !== undefined) checkFreed(peer, before.cause, text)
     if (
       what === 'unobserved' &&
@@ -960,6 +1053,23 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     queue.at(from + 50 * second, () => {
       if (!was(peer.name) && !isDisturbed(peer.name, from - 3 * minute, queue.now))
         broken('a cause has an incident', text)
+    })
+  }
+  /** A cause that nothing observes explains nothing: its victims soon speak for themselves. */
+  const expectNoVictims = (peer: Peer): void => {
+    const from = queue.now
+    queue.at(from + 7 * minute, () => {
+      const { name } = peer
+      if (!hasOpen(name, ({ level, knownAt }) => level === 'unobserved' && knownAt <= from)) return
+      for (const [id, { cause, since }] of open) {
+        const victim = peerOfId(id)
+        if (!victim || cause === undefined || peerOf(cause) !== peer || since > from - minute) continue
+        const isSteady = victim.faults.some(
+          ({ kind, begin, end }) => kind === 'outage' && begin < from && end > queue.now,
+        )
+        if (isSteady && !isDisturbed(victim.name, from - 3 * minute, queue.now) && !wasCut(from, queue.now))
+          broken('a cause is observed', `${id} because of ${cause}, which nothing has observed for 7 min`)
+      }
     })
   }
   const closedAt = new Map<string, number>()
@@ -1076,9 +1186,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
         broken('no flapping without many faults', `${text} ${faults.length}`)
     }
     if (what === 'unobserved') {
+      // A refusal that is known counts as observed, for as long as its pauses take.
       const starved = peer.faults.some(
-        ({ kind, begin, end }) =>
-          (kind === 'starved' || kind === 'auth') && begin <= confirmed && end >= confirmed - 35 * minute,
+        ({ kind, begin, end }) => kind === 'starved' && begin <= confirmed && end >= confirmed - 35 * minute,
       )
       const isCalm = !disturbances.some((one) => one.from >= confirmed - 40 * minute && one.from <= confirmed)
       if (!starved && isCalm) broken('unobserved only without verdicts', text)
@@ -1211,7 +1321,11 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     if (again < fault.end && again < endAt) queue.at(again, () => checkOwn(fault, peer))
     const { cause } = open.get(JSON.stringify([peer.name, fault.check, fault.item ?? ''])) ?? {}
     const from = queue.now - Math.max(...Object.values(peer.every)) - 4 * minute
-    if (cause === undefined || isDisturbed(peer.name, from, queue.now) || couldBeOut(peer, from, queue.now)) return
+    const isBlind = causesOf(peer).some((name) =>
+      byName.get(name)?.faults.some((one) => one.kind === 'starved' && one.begin <= queue.now && one.end >= from),
+    )
+    if (cause === undefined || isBlind || isDisturbed(peer.name, from, queue.now) || couldBeOut(peer, from, queue.now))
+      return
     if (fault.kind === 'auth' || pauses.has(peer.name) || (pausedUntil.get(peer.name) ?? 0) > from) return
     broken('no blame without a cause', `${fault.kind} of ${peer.name} because of ${cause}, which is well`)
   }
@@ -1234,7 +1348,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       if (causeOut(peer, at)) return true
       if (peer.runsOn === 'network' && isCut(at)) return true
     }
-    if (fault.kind === 'auth' || fault.check === 'connect') return false
+    // A run that paused may have been the first one to show that only deeper ones see it.
+    if (fault.kind === 'auth' || (fault.check === 'connect' && fault.kind !== 'deepConnect')) return false
     return pauses.has(peer.name) || (pausedUntil.get(peer.name) ?? Number.NEGATIVE_INFINITY) > from
   }
   const checkEnd = (states: InstanceType<Subject['States']>, asksOf: ReadonlyMap<string, number>): void => {

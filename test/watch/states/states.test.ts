@@ -2,8 +2,10 @@ import { expect, test } from 'vitest'
 import {
   type Effect,
   States,
+  subjectId,
   type Transition,
   type Verdict,
+  victimsBySubject,
   type WatchedMonitor,
 } from '../../../src/core/watch/states/index.ts'
 
@@ -21,7 +23,7 @@ const monitor = (key: string, more: Partial<WatchedMonitor> = {}): WatchedMonito
   confirmMs: 20 * second,
   flapping: 6,
   formerly: [],
-  fingerprint: '',
+  fingerprint: 'settings',
   ...more,
 })
 
@@ -454,11 +456,44 @@ test('G3 a cause that was down earlier and of which nothing has been seen since 
   run('shop', 621, refused)
   expect(asks.filter(({ key, at }) => key === 'db' && at >= origin + 600 * second)).not.toHaveLength(0)
   run('db', 622, { level: undefined, reason: 'remembered' })
-  tick(640)
+  for (let at = 623; at < 652; at += 1) tick(at)
   expect(log()).toHaveLength(1)
   tick(652)
   expect(log().slice(1)).toEqual(['begin shop connect ok → failed'])
   expect(transitions.at(-1)?.cause).toBeUndefined()
+})
+
+test('G3 a fault waits anew for its cause after the process stood still, in which nothing could show it', () => {
+  const { run, tick, log, transitions } = watching([monitor('db'), monitor('shop', on('db'))])
+  run('db', 0, ok)
+  run('shop', 0, ok)
+  run('shop', 60, refused)
+  run('db', 79, refused)
+  run('shop', 81, refused)
+  for (let at = 82; at < 90; at += 1) tick(at)
+  tick(175)
+  expect(log()).toEqual([])
+  run('db', 176, refused)
+  tick(177)
+  expect(transitions.map(({ what, key, cause }) => `${what} ${key}: ${cause?.key}`)).toEqual([
+    'begin db: undefined',
+    'begin shop: db',
+  ])
+})
+
+test('G3 the victims of a monitor stand once, under the check that keeps it from being reached', () => {
+  const { run, states, tick } = watching([monitor('db'), monitor('shop', on('db')), monitor('cart', on('db'))])
+  const disk = { check: 'disk', level: 'failed', fault: 'threshold', isHeld: true } as const
+  run('db', 0, [ok, disk])
+  for (const at of [60, 81]) {
+    run('db', at, [refused, { ...disk, item: '/a' }])
+    for (const key of ['shop', 'cart']) run(key, at, refused)
+  }
+  for (let at = 82; at < 90; at += 1) tick(at)
+  const victims = victimsBySubject(states.views(origin + 90 * second))
+  expect([...victims].map(([id, of]) => [id, of.map(({ key }) => key)])).toEqual([
+    [subjectId({ key: 'db', check: 'connect' }), ['shop', 'cart']],
+  ])
 })
 
 test('G3 what shallower runs reach takes no blame for a fault that only deeper runs show', () => {

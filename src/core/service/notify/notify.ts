@@ -8,7 +8,7 @@ import { isFor, type Mute, type Notice, needsStore, type ReceiverConfig } from '
 import type { NoticeItem, OutboxRows, Present, StoredRow } from '../../watch/outbox/index.ts'
 import { timelineOf } from '../../watch/schedule/index.ts'
 import { mutesOf } from '../../watch/silences/index.ts'
-import type { StoredSubject } from '../../watch/states/index.ts'
+import { type StoredSubject, subjectId, victimsBySubject } from '../../watch/states/index.ts'
 import type { Part } from '../part.ts'
 import type { SilenceKeeper } from '../silences/silence-keeper.ts'
 import { noticeSubject } from '../watch/notice-subject.ts'
@@ -79,12 +79,10 @@ export function notifyPart({
     return isGone ? 'removed' : 'unknown'
   }
 
-  /** The monitors that fail because of this one. */
-  const victimsOf = (key: string): Notice['victims'] => {
-    const names = new Set(
-      states.views().flatMap(({ state, monitor }) => (state.incident?.cause?.key === key ? [monitor] : [])),
-    )
-    return { count: names.size, names: [...names].slice(0, maxVictims) }
+  /** The monitors that fail because of this fault. */
+  const victimsOf = (subject: StoredSubject): Notice['victims'] => {
+    const victims = victimsBySubject(states.views()).get(subjectId(subject)) ?? []
+    return { count: victims.length, names: victims.slice(0, maxVictims).map(({ monitor }) => monitor) }
   }
 
   const noticeOf = (item: NoticeItem, marks: readonly string[]): Notice => {
@@ -93,7 +91,7 @@ export function notifyPart({
       ...facts,
       subject: noticeSubject(server, subject),
       text: marks.length === 0 ? text : `${text} (${marks.join(', ')})`,
-      victims: facts.endedAt === undefined ? victimsOf(subject.key) : { count: 0, names: [] },
+      victims: facts.endedAt === undefined ? victimsOf(subject) : { count: 0, names: [] },
       tags: [...tagsOf(subject), ...marks],
       url: config.serve.url,
     }

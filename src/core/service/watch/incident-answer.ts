@@ -1,5 +1,5 @@
 import type { HistoryIncident, ServerType } from '../../protocol/index.ts'
-import type { IncidentRecord } from '../../watch/states/index.ts'
+import { explaining, type IncidentRecord } from '../../watch/states/index.ts'
 
 /** How many incidents of each monitor an answer lists, and how many victims of each by name. */
 const mostOfMonitor = 100
@@ -69,7 +69,7 @@ const overlap = (one: IncidentRecord, other: IncidentRecord, now: number): boole
 
 /**
  * The monitors with an incident that rests on another one, also those behind one of them: each once, by the incident that
- * began last. `records`: the latest first.
+ * began last. Of several incidents of a monitor, the one that explains them has them. `records`: the latest first.
  */
 export function victimsAmong(
   records: readonly IncidentRecord[],
@@ -79,12 +79,19 @@ export function victimsAmong(
     records.filter(({ cause }) => cause !== undefined),
     ({ cause }) => cause?.key ?? '',
   )
+  const byMonitor = Map.groupBy(records, ({ key }) => key)
+  const explains = (incident: IncidentRecord, victim: IncidentRecord): boolean => {
+    const ofMonitor = byMonitor.get(incident.key) ?? []
+    const open = ofMonitor.filter((one) => overlap(one, victim, now) && overlap(one, incident, now))
+    return explaining(open)?.id === incident.id
+  }
   return (incident) => {
     const victims = new Map<string, IncidentRecord>()
     const waiting = [incident.key]
     for (let key = waiting.pop(); key !== undefined; key = waiting.pop()) {
       for (const one of byCause.get(key) ?? []) {
         if (one.key === incident.key || victims.has(one.key) || !overlap(incident, one, now)) continue
+        if (key === incident.key && !explains(incident, one)) continue
         victims.set(one.key, one)
         waiting.push(one.key)
       }

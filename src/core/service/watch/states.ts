@@ -34,8 +34,10 @@ import {
   type Subject,
   type SubjectState,
   type SubjectView,
+  subjectId,
   type Transition,
   type Verdict,
+  victimsBySubject,
   type WatchedMonitor,
 } from '../../watch/states/index.ts'
 import type { Part } from '../part.ts'
@@ -350,11 +352,7 @@ function* checksFor(
     silencing,
   }: { readonly slugFor: (view: SubjectView) => string; readonly silencing: Silencing | undefined },
 ): Generator<ConfirmedCheck> {
-  const victims = new Map<string, Set<string>>()
-  for (const { key, incident } of states.incidents()) {
-    const cause = incident.cause?.key
-    if (cause !== undefined) victims.set(cause, (victims.get(cause) ?? new Set()).add(key))
-  }
+  const victims = victimsBySubject(states.views(now, ({ incident }) => incident !== undefined))
   const ofMonitors = new Map<string, readonly Silence[]>()
   // The checks of a monitor share what silences it; only an incident may have more.
   const silencesFor = (view: SubjectView, keeper: Silencing): readonly Silence[] =>
@@ -362,7 +360,7 @@ function* checksFor(
       ? keeper.of(view, view.state).silences
       : entryOf(ofMonitors, view.key, () => keeper.ofMonitors([view]))
   for (const view of states.views(now)) {
-    const { type, monitor, check, item, state, isObserved, key } = view
+    const { type, monitor, check, item, state, isObserved } = view
     if (views(type) !== 'full') continue
     const { level, levelSince, fault, message, doubt, reason, blips, incident } = state
     yield {
@@ -380,7 +378,7 @@ function* checksFor(
       doubtSince: doubt && (doubt.failed ?? doubt.warning),
       blips,
       silences: silencing ? shownSilences(silencesFor(view, silencing), views) : [],
-      incident: incident && shownIncident(incident, victims.get(key)?.size ?? 0, views),
+      incident: incident && shownIncident(incident, victims.get(subjectId(view))?.length ?? 0, views),
     }
   }
 }

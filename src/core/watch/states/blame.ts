@@ -15,6 +15,8 @@ export type CauseView = {
   readonly isSettled: boolean
   /** When its last run with a verdict began. */
   readonly seenAt: number
+  /** Nobody can wait for what it shows. */
+  readonly isUnobserved: boolean
 }
 
 /** On whom the fault of a subject rests. */
@@ -56,6 +58,7 @@ export const viewOf = (cause: Cause, subjects: Iterable<SubjectState>, seenAt: n
     isDoubtful: all.some(isDoubtful),
     isSettled: settled.length > 0,
     seenAt,
+    isUnobserved: all.some(({ unobservedSince }) => unobservedSince !== undefined),
   }
 }
 
@@ -83,7 +86,7 @@ export function blame(
       waits = true
     }
     if (of.length - down.length - doubtful.length < atLeast) waits = true
-    for (const { key, seenAt } of views) if (seenAt < since) stale.add(key)
+    for (const { key, seenAt, isUnobserved } of views) if (seenAt < since && !isUnobserved) stale.add(key)
   }
   return mayWait && (waits || stale.size > 0) ? { type: 'wait', rerun: [...stale] } : { type: 'own' }
 }

@@ -88,8 +88,9 @@ export const opened = (
   id: incidentId(subject, facts.beganAt),
 })
 
-/** A subject that flaps because of its cause says nothing by itself. */
-function followFlapping(state: SubjectState, { subject, blame, now }: Situation): IncidentStep | undefined {
+/** A subject that flaps because of its cause says nothing by itself, and is a victim while it fails. */
+function followFlapping(state: SubjectState, situation: Situation): IncidentStep | undefined {
+  const { subject, blame, now } = situation
   const { incident, latest, lastBad, level, faults } = state
   if (incident?.isFlapping) {
     const rises = incident.level === 'warning' && level === 'failed'
@@ -97,14 +98,15 @@ function followFlapping(state: SubjectState, { subject, blame, now }: Situation)
       ? changed(state, { ...incident, level, fault: state.fault, message: state.message }, 'warning')
       : undefined
   }
-  if (incident === undefined && blame.type !== 'own') return undefined
+  if (incident === undefined && blame.type !== 'own') return begin(state, situation)
   // The run that makes it certain may be healthy: its faults say how bad it is.
   const worst = worse(worse(lastBad?.level ?? 'warning', level), incident?.level ?? 'warning')
   const worstBad = worst === 'failed' ? 'failed' : 'warning'
   const message = `${faults.length} faults within an hour: ${lastBad?.message ?? state.message}`
   const fault = lastBad?.fault ?? state.fault
-  // Of an incident that is over, an earlier fault may have been the beginning.
-  const beganAt = faults.at(-1) ?? now
+  // Of an incident that is over, an earlier fault may have been the beginning, and the last one if it was a victim.
+  const isOver = level === 'ok' && latest?.level === 'ok'
+  const beganAt = isOver ? latest.since : (faults.at(-1) ?? now)
   const next: Incident = incident
     ? { ...incident, isFlapping: true, level: worstBad, message }
     : opened(subject, { beganAt, confirmedAt: now, level: worstBad, fault, message, isFlapping: true })

@@ -14,3 +14,4 @@ export { type Effect, lineKey, monitorOfSvc, States, type StoredSubject, type Su
 export { subjectId, subjectOf } from './subject.ts'
 export { StatesTable } from './table.ts'
 export type * from './types.ts'
+export { explaining, victimsBySubject } from './victims.ts'

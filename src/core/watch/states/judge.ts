@@ -208,6 +208,7 @@ function doubted(
     failed: level === 'failed' ? (before?.failed ?? beganAt) : undefined,
     fault,
     message,
+    mild: level === 'warning' ? message : before?.mild,
     answered: level === 'failed' && !isUnreachable(fault) ? { at: beganAt, fault, message } : before?.answered,
     repeatsAt: before?.repeatsAt,
   }
@@ -236,7 +237,7 @@ function doubted(
           levelSince: since,
           confirmedAt: beganAt,
           fault: isWhole ? verdict.fault : undefined,
-          message: verdict.message,
+          message: isWhole ? verdict.message : (doubt.mild ?? verdict.message),
           doubt: isWhole ? undefined : doubt,
         },
         effects: !isFirst

@@ -17,6 +17,8 @@ export const flapDownMs = 300_000
 export const causeWaitMs = 30_000
 /** The last run of a cause decides only if it began at most this long before the fault was confirmed. */
 export const causeFreshMs = 10_000
+/** A process that is called every second stood still if it was not called for longer than this. */
+export const standstillMs = 5_000
 /** A check is unobserved after this many intervals without a verdict, and after this time at the earliest. */
 export const unobservedIntervals = 3
 export const unobservedMinMs = 600_000

@@ -21,6 +21,7 @@ import {
   isUnreachable,
   missingRuns,
   rank,
+  standstillMs,
   unobservedIntervals,
   unobservedMinMs,
   witnessEveryMs,
@@ -318,10 +319,19 @@ export class States {
   // Each call of the table collects its effects.
 
   #during(now: number, work: () => void): readonly Effect[] {
+    if (now - this.#now > standstillMs) this.#stoodStill()
     this.#now = Math.max(this.#now, now)
     this.#effects = []
     work()
     return this.#effects
+  }
+
+  /** While this process stood still, no cause could show anything: what waits for its causes waits anew. */
+  #stoodStill(): void {
+    for (const place of this.#busy) {
+      place.waitingSince = undefined
+      place.hasAskedCauses = false
+    }
   }
 
   #take(monitor: WatchedMonitor, now: number): Watched {
@@ -523,9 +533,11 @@ export class States {
     }
   }
 
-  #observed(watched: Watched, place: Place, { message, unobservedSince = this.#now }: SubjectState): void {
+  #observed(watched: Watched, place: Place, { unobservedSince = this.#now }: SubjectState): void {
     const { state } = place
-    const { incident, level } = state
+    const { incident, level, latest } = state
+    // What the state says may be older than the time in which nothing observed it.
+    const message = latest?.level === level ? state.message : 'it is checked again'
     this.#report(place, { what: 'observed', at: state.observedAt, from: 'unobserved', to: level, message }, incident)
     if (incident?.isUnobserved)
       this.#put(watched, place, {

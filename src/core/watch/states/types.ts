@@ -208,6 +208,8 @@ export type FaultInDoubt = {
   /** The class of the latest bad verdict. */
   readonly fault?: FaultClass | undefined
   readonly message: string
+  /** What the latest run says that was only a warning. */
+  readonly mild?: string | undefined
   /** The latest failure that the peer answered with. */
   readonly answered?:
     | { readonly at: number; readonly fault?: FaultClass | undefined; readonly message: string }

@@ -1,0 +1,107 @@
+import type * as Shipped from '../../../src/core/watch/states/index.ts'
+
+/** What one run says of one check, which its text names: whoever shows the text claims all of it. */
+type Said = {
+  readonly peer: string
+  readonly check: string
+  readonly item: string | undefined
+  readonly level: Shipped.CheckLevel | undefined
+  readonly fault: string | undefined
+  /** In the time of the simulation. */
+  readonly beganAt: number
+}
+
+const flapping = /^\d+ faults within an hour: /
+/** What svc says where no run does. */
+const ownTexts: { readonly [W in Shipped.TransitionKind]?: RegExp } = {
+  unobserved: /^(no run reports it|not checked: (svc did not run|[a-z]+))$/,
+  removed: /^it no longer exists$/,
+}
+/** A fault that has no other name is over once a whole run does not report it. */
+const goneText = 'no longer reported'
+/** A verdict came again, which is in doubt. */
+const againText = 'it is checked again'
+
+/** The texts of all simulated verdicts. Each is of one run only, so that nobody can show it for another one. */
+export class Texts {
+  readonly #said = new Map<string, Said>()
+  readonly #broken: (rule: string, text: string) => void
+
+  constructor(broken: (rule: string, text: string) => void) {
+    this.#broken = broken
+  }
+
+  /** A verdict with the text of its run. */
+  of(peer: string, verdict: Shipped.Verdict, beganAt: number): Shipped.Verdict {
+    const { check, item, level, fault } = verdict
+    const message = `${peer} ${check} ${item ?? ''} is ${level} ${fault ?? ''} at ${beganAt}`
+    this.#said.set(message, { peer, check, item, level, fault, beganAt })
+    return { ...verdict, message }
+  }
+
+  /** A transition and its incident say what a run of that time has shown. `at`: when it says that it began. */
+  takeTransition(
+    peer: string,
+    { what, check, item, to, fault, message }: Shipped.Transition,
+    incident: Shipped.Incident | undefined,
+    at: number,
+    text: string,
+  ): void {
+    const broken = (why: string): void => this.#broken('texts', `${text} says "${message}": ${why}`)
+    const own = ownTexts[what]
+    if (own) {
+      if (!own.test(message)) broken('that is no reason')
+      return
+    }
+    const level = to === 'removed' || to === 'unobserved' ? undefined : to
+    const why = this.#wrong({ peer, check, item }, { level, fault, message, since: at, what })
+    if (why !== undefined) broken(why)
+    if (!incident || what === 'end' || what === 'observed' || incident.isUnobserved) return
+    const shown = { level: incident.level, fault: undefined, message: incident.message, since: undefined, what }
+    const whole = this.#wrong({ peer, check, item }, shown)
+    if (whole !== undefined) broken(`its incident is ${incident.level} and says "${incident.message}": ${whole}`)
+  }
+
+  /** A state says what a run showed at which it had this level. */
+  takeState(peer: string, { check, item }: Pick<Shipped.Verdict, 'check' | 'item'>, state: Shipped.SubjectState): void {
+    const { level, message, fault } = state
+    // Before its first run was healthy, nothing else is known of a check than that one.
+    const said = this.#said.get(message)
+    if (level === 'ok' && said?.beganAt !== undefined && state.levelSince === state.confirmedAt) return
+    const why = this.#wrong(
+      { peer, check, item },
+      { level, fault: level === 'failed' ? fault : undefined, message, since: undefined, what: 'change' },
+    )
+    if (why !== undefined) this.#broken('texts', `${peer} ${check} ${item ?? ''} shows "${message}": ${why}`)
+  }
+
+  #wrong(
+    { peer, check, item }: Pick<Said, 'peer' | 'check' | 'item'>,
+    {
+      level,
+      fault,
+      message,
+      since,
+      what,
+    }: {
+      readonly level: Said['level']
+      readonly fault: string | undefined
+      readonly message: string
+      readonly since: number | undefined
+      readonly what: Shipped.TransitionKind
+    },
+  ): string | undefined {
+    if (message === againText) return what === 'observed' ? undefined : 'that is no verdict'
+    if (message === goneText) return level === 'ok' ? undefined : `it is ${level}`
+    const said = this.#said.get(message.replace(flapping, ''))
+    if (!said) return 'no run said that'
+    if (said.peer !== peer || said.check !== check || said.item !== item) return 'that was another check'
+    // Of what flaps, the latest bad run speaks, whichever level is the worst.
+    const isFlapping = flapping.test(message)
+    if (isFlapping ? said.level === 'ok' : said.level !== level) return `it is ${level}`
+    if (fault !== undefined && !isFlapping && said.fault !== fault) return `it is ${fault}`
+    // While what a victim shows turns into another kind of fault, its text is that of the confirmed one.
+    const isDated = what !== 'flapping' && what !== 'freed' && since !== undefined
+    return isDated && said.beganAt < since - 1 ? `that run began ${since - said.beganAt} ms before` : undefined
+  }
+}
