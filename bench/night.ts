@@ -142,7 +142,7 @@ for (const [fault, all] of messagesOf) {
     continue
   }
   row.hits += 1
-  if (first.at - began - fault.from > lateMs) mark('late', `${((first.at - began - fault.from) / second).toFixed(1)} s`)
+  if (first.at - began - fault.from > lateMs) row.late += 1
   // A message whose answer was lost is repeated with its id, by which receivers recognize it.
   const ids = Map.groupBy(all, keyOf)
   const isSteps = fault.what === 'steps'
