@@ -26,7 +26,7 @@ export type Fault = {
   /** Since the night began. */
   readonly from: number
   readonly to: number
-  /** What the listener does, and from when on. */
+  /** The behaviour of the listener, and from when on. */
   readonly steps: readonly { readonly at: number; readonly behaves: Behaviour }[]
 }
 

@@ -31,13 +31,13 @@ const settleMs = 60 * second
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-night-'))
 const certificates = makeCertificates()
-type Told = ReceivedAlert & { readonly startsAt: string; readonly at: number; readonly id: string }
-const told: Told[] = []
+type Message = ReceivedAlert & { readonly startsAt: string; readonly at: number; readonly id: string }
+const messages: Message[] = []
 await using hook = await httpPeer((request, response) => {
   const id = String(request.headers['webhook-id'])
   void textOf(request).then((body) => {
-    const { alerts } = JSON.parse(body) as { alerts: readonly Omit<Told, 'at' | 'id'>[] }
-    told.push(...alerts.map((alert) => ({ ...alert, id, at: Date.now() })))
+    const { alerts } = JSON.parse(body) as { alerts: readonly Omit<Message, 'at' | 'id'>[] }
+    messages.push(...alerts.map((alert) => ({ ...alert, id, at: Date.now() })))
     response.writeHead(204).end()
   })
 })
@@ -102,24 +102,24 @@ listeners.disconnect()
 // What the receiver was told of each fault: an alert belongs to the fault that its `startsAt` lies in.
 const fromNight = (text: string): number => Date.parse(text) - began
 const marginMs = 2 * second
-const faultOf = ({ labels, startsAt }: Told): Fault | undefined => {
+const faultOf = ({ labels, startsAt }: Message): Fault | undefined => {
   const at = fromNight(startsAt)
   return faults.find(
     ({ peer, from, to }) =>
       String(labels['monitor']).endsWith(` ${peer}`) && at >= from - marginMs && at <= to + marginMs,
   )
 }
-const toldOf = new Map(faults.map((fault) => [fault, [] as Told[]]))
-const strangers: Told[] = []
-for (const one of told) (toldOf.get(faultOf(one) as Fault) ?? strangers).push(one)
+const messagesOf = new Map(faults.map((fault) => [fault, [] as Message[]]))
+const strangers: Message[] = []
+for (const one of messages) (messagesOf.get(faultOf(one) as Fault) ?? strangers).push(one)
 
-type Row = { planted: number; told: number; late: number; twice: number; lost: number; untold: number; false: number }
+type Row = { planted: number; hits: number; late: number; twice: number; lost: number; untold: number; false: number }
 const rows = new Map<string, Row>()
 const remarks: string[] = []
-const keyOf = ({ labels, status }: Told): string =>
+const keyOf = ({ labels, status }: Message): string =>
   [status, labels['check'], labels['item'], labels['severity']].join(' ')
-for (const [fault, all] of toldOf) {
-  const row = rows.get(fault.what) ?? { planted: 0, told: 0, late: 0, twice: 0, lost: 0, untold: 0, false: 0 }
+for (const [fault, all] of messagesOf) {
+  const row = rows.get(fault.what) ?? { planted: 0, hits: 0, late: 0, twice: 0, lost: 0, untold: 0, false: 0 }
   rows.set(fault.what, row)
   row.planted += 1
   // A fault that is over before the next message of a receiver is one line there, about its end.
@@ -141,8 +141,8 @@ for (const [fault, all] of toldOf) {
     mark('untold', 'no message')
     continue
   }
-  row.told += 1
-  if (first.at - began - fault.from > lateMs) mark('late', `${((first.at - began - fault.from) / second).toFixed(1)} s`)
+  row.hits += 1
+  if (first.at - began - fault.from > lateMs) row.late += 1
   // A message whose answer was lost is repeated with its id, by which receivers recognize it.
   const ids = Map.groupBy(all, keyOf)
   const isSteps = fault.what === 'steps'
@@ -157,10 +157,10 @@ for (const one of strangers)
     `false: ${one.labels['monitor']} ${keyOf(one)} from ${fromNight(one.startsAt) / second} s: ${one.annotations['summary']}`,
   )
 
-const total: Row = { planted: 0, told: 0, late: 0, twice: 0, lost: 0, untold: 0, false: strangers.length }
+const total: Row = { planted: 0, hits: 0, late: 0, twice: 0, lost: 0, untold: 0, false: strangers.length }
 for (const row of rows.values()) for (const [name, value] of Object.entries(row)) total[name as keyof Row] += value
-const cells = ({ planted, told: some, untold, late, twice, lost, false: wrong }: Row): string =>
-  [planted, some, untold, late, twice, lost, wrong].join(' | ')
+const cells = ({ planted, hits: some, untold, late, twice, lost, false: strange }: Row): string =>
+  [planted, some, untold, late, twice, lost, strange].join(' | ')
 const lines = [
   '# A night of faults',
   '',
@@ -179,7 +179,7 @@ const results = new URL('results/', import.meta.url)
 mkdirSync(results, { recursive: true })
 writeFileSync(new URL('night.md', results), `${lines.join('\n').trimEnd()}\n`)
 const keep = process.env['KEEP_NIGHT']
-if (keep !== undefined) writeFileSync(keep, JSON.stringify({ began, told, logs, remarks }, undefined, 1))
+if (keep !== undefined) writeFileSync(keep, JSON.stringify({ began, messages, logs, remarks }, undefined, 1))
 home.remove()
 certificates.remove()
 rmSync(folder, { recursive: true, force: true })

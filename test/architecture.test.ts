@@ -43,6 +43,7 @@ const innerLaw: Readonly<Record<string, Readonly<Record<string, readonly string[
     'probe-error': [],
     'running-process': [],
     sanitize: [],
+    steady: [],
     suggest: [],
     preload: ['errors', 'file-errors'],
     // Below everything that reads a path of the configuration.

@@ -3,15 +3,15 @@ import { type News, Steady } from '../../src/core/base/steady.ts'
 
 const second = 1_000
 
-/** What is said of these observations, one for each second: `-` is well, any other letter a reason. */
+/** The words about these observations, one for each second: `-` is well, any other letter a reason. */
 function saidOf(observations: string): readonly string[] {
   const steady = new Steady({ failedMs: 3 * second, wellMs: 5 * second })
   const text = (news: News | undefined): string =>
     news === undefined ? '' : news.what === 'failed' ? news.why : 'well'
   return Array.from(observations, (one, at) => {
-    const said = text(steady.observe(one === '-' ? undefined : one, at * second))
-    return said === '' ? '' : `${at} ${said}`
-  }).filter((said) => said !== '')
+    const words = text(steady.observe(one === '-' ? undefined : one, at * second))
+    return words === '' ? '' : `${at} ${words}`
+  }).filter((line) => line !== '')
 }
 
 test.for([
@@ -22,6 +22,6 @@ test.for([
   ['another reason once it has lasted', '-lllllrrlrrrrr', ['4 l', '12 r']],
   ['that it is well once nothing has failed for long', 'llll--l----l------', ['3 l', '17 well']],
   ['the next failure like the first', 'llll------llll', ['3 l', '9 well', '13 l']],
-] as const)('W4 of a store, svc says %s', ([, observations, said]) => {
-  expect(saidOf(observations)).toEqual(said)
+] as const)('W4 of a store, svc says %s', ([, observations, lines]) => {
+  expect(saidOf(observations)).toEqual(lines)
 })

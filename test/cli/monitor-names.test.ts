@@ -52,7 +52,7 @@ beforeAll(async () => {
 })
 afterAll(() => home.remove())
 
-/** What a name means at a place, as text, or why it is refused. */
+/** The meaning of a name at a place, as text, or why it is refused. */
 type Meaning = (written: string) => Promise<string>
 
 const ran =
@@ -132,7 +132,7 @@ const places: Readonly<Record<string, Meaning>> = {
   'page monitor': async (written) => JSON.stringify(monitorIn(written, monitors) ?? 'several: tcp both, http both'),
 }
 
-/** What speaks of monitors and takes the name of none, with the reason. */
+/** The places that speak of monitors and take the name of none, with the reason. */
 const others: Readonly<Record<string, string>> = {
   'svc ack check': 'the name of a check',
   'svc health only': 'a pattern of monitors and checks of the types of --type',
@@ -180,9 +180,9 @@ const inRehearsals = (): readonly string[] =>
   Object.keys(rehearsalSettings.steps.fields).flatMap((name) => (name === 'monitor' ? [`rehearsal ${name}`] : []))
 
 test('M8 the table of the places that take the name of a monitor has all of commands, operations, svc.yaml and scripts', async () => {
-  const found = [...(await inCommands()), ...inOperations(), ...inSchema(await configSchema()), ...inRehearsals()]
-  const known = [...Object.keys(places).filter((place) => !place.startsWith('page ')), ...Object.keys(others)]
-  expect([...new Set(found)].toSorted()).toEqual(known.toSorted())
+  const all = [...(await inCommands()), ...inOperations(), ...inSchema(await configSchema()), ...inRehearsals()]
+  const listed = [...Object.keys(places).filter((place) => !place.startsWith('page ')), ...Object.keys(others)]
+  expect([...new Set(all)].toSorted()).toEqual(listed.toSorted())
   expect(ServerType.values).toContain('Ftp')
 })
 

@@ -3,11 +3,11 @@ export type Patience = { readonly failedMs: number; readonly wellMs: number }
 /** That with a store: at load, it is late several times a minute, and then answers again. */
 export const storePatience: Patience = { failedMs: 10_000, wellMs: 120_000 }
 
-/** What there is to say: that it has failed, and why, or that it is well again. */
+/** The news: that it has failed, and why, or that it is well again. */
 export type News = { readonly what: 'failed'; readonly why: string } | { readonly what: 'well' }
 
 /**
- * What is said of something that may change many times a minute, such as a store at load: a failure that has lasted, a reason
+ * The words about something that may change many times a minute, such as a store at load: a failure that has lasted, a reason
  * that has lasted and differs from the one that was said, and that it is well once nothing has failed for long. It decides
  * about words only. It has no clock.
  *
@@ -22,7 +22,7 @@ export type News = { readonly what: 'failed'; readonly why: string } | { readonl
  */
 export class Steady {
   readonly #patience: Patience
-  #said: string | undefined
+  #latest: string | undefined
   /** Since when it has been well or failed, for whatever reason, and since when for this one. */
   #since: { readonly isWell: boolean; readonly at: number } | undefined
   #reason: { readonly why: string | undefined; readonly since: number } | undefined
@@ -38,9 +38,9 @@ export class Steady {
     if (!this.#reason || this.#reason.why !== why) this.#reason = { why, since: now }
     const { failedMs, wellMs } = this.#patience
     // One failure may have many reasons, none of which lasts.
-    const since = isWell || this.#said === undefined ? this.#since.at : this.#reason.since
-    if (why === this.#said || now - since < (isWell ? wellMs : failedMs)) return undefined
-    this.#said = why
+    const since = isWell || this.#latest === undefined ? this.#since.at : this.#reason.since
+    if (why === this.#latest || now - since < (isWell ? wellMs : failedMs)) return undefined
+    this.#latest = why
     return why === undefined ? { what: 'well' } : { what: 'failed', why }
   }
 }

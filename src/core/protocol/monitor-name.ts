@@ -1,14 +1,14 @@
 /** A monitor by its names. `type`: absent for the monitors of the machine, which belong to none. */
-type Named = { readonly type?: string | undefined; readonly name: string }
+type MonitorNames = { readonly type?: string | undefined; readonly name: string }
 
 /** The own name in a MonitorName: what follows the kind. A monitor that has none is called like its kind. */
 export const ownNameIn = (name: string): string => name.slice(name.indexOf(' ') + 1)
 
 /** A name as svc writes it: the MonitorName, after the type if the monitor has one. */
-export const writeNamed = ({ type, name }: Named): string => (type === undefined ? name : `${type}/${name}`)
+export const writeNamed = ({ type, name }: MonitorNames): string => (type === undefined ? name : `${type}/${name}`)
 
 /** The monitors of a list with this MonitorName, else those with this own name. */
-export function namedIn<M extends Named>(written: string, all: readonly M[]): readonly M[] {
+export function namedIn<M extends MonitorNames>(written: string, all: readonly M[]): readonly M[] {
   const full = all.filter(({ name }) => name === written)
   return full.length > 0 ? full : all.filter(({ name }) => ownNameIn(name) === written)
 }
@@ -25,7 +25,7 @@ export function namedIn<M extends Named>(written: string, all: readonly M[]): re
  * monitorsNamed('Sql/t13', all) // []
  * ```
  */
-export function monitorsNamed<M extends Named>(written: string, all: readonly M[]): readonly M[] {
+export function monitorsNamed<M extends MonitorNames>(written: string, all: readonly M[]): readonly M[] {
   const slash = written.indexOf('/')
   const plain = namedIn(written, all)
   if (plain.length > 0 || slash < 0) return plain

@@ -117,10 +117,10 @@ async function show(server: ServerContext, context: RequestContext, query: PageQ
     // A browser that is at a fragment of the page does not load it again unless the URL is named without the fragment.
     reloadAs: written === undefined ? undefined : `/?${written}`,
   }
-  const named = cards.flatMap(({ type, monitors }) =>
+  const names = cards.flatMap(({ type, monitors }) =>
     type && reads(type) ? monitors.map(({ name }) => ({ type, name })) : [],
   )
-  const id = monitorIn(monitor, named)
+  const id = monitorIn(monitor, names)
   const ofMonitor =
     id && reads(id.type) ? monitorMarkup(id, cards, await historyOf(server.service, id, call), pageFacts) : undefined
   const notice = monitor === undefined || ofMonitor ? undefined : 'Nothing that you may read is known of this monitor.'

@@ -62,13 +62,13 @@ export async function answerOf({
   const step = library.stepFor(SinceMinutes * minute)
   const visible = (one: { readonly type: string }): boolean =>
     ServerType.values.includes(one.type as ServerType) && reads(one.type as ServerType)
-  const [shown, hidden] = [true, false].map((isShown) => {
-    const known = source.recorder.monitors.filter(
+  const [visibleKeys, hidden] = [true, false].map((isShown) => {
+    const ofType = source.recorder.monitors.filter(
       (one) => visible(one) === isShown && (type === undefined || one.type === type),
     )
-    return new Set((name === undefined ? known : named(name, known)).map(({ key }) => key))
+    return new Set((name === undefined ? ofType : withName(name, ofType)).map(({ key }) => key))
   })
-  const includes = ({ key }: { readonly key: string }): boolean => shown?.has(key) === true
+  const includes = ({ key }: { readonly key: string }): boolean => visibleKeys?.has(key) === true
   const query = { from, to: now, step, figures: name !== undefined, includes }
   const all = await library.periodsOf(source, query, now)
   if (name !== undefined && all.length === 0) {
@@ -96,7 +96,7 @@ export async function answerOf({
 }
 
 /** The monitors that have this name, in any letter case. A list shows all of them. */
-const named = (
+const withName = (
   written: string,
   all: readonly { readonly key: string; readonly type: string; readonly name: string }[],
 ) =>

@@ -177,11 +177,11 @@ const namesOf = ({ type, monitor }: MonitorName): readonly string[] =>
 
 /** The pattern for what is written. Throws a Fault if that covers no monitor or is ambiguous. */
 function patternIn(written: string, all: readonly MonitorName[]): string {
-  const found = patternFor(written, all)
-  if (found && 'pattern' in found) return found.pattern
+  const match = patternFor(written, all)
+  if (match && 'pattern' in match) return match.pattern
   const meant = didYouMean(written, all.flatMap(namesOf))
-  const message = found
-    ? severalText(written, found.ambiguous)
+  const message = match
+    ? severalText(written, match.ambiguous)
     : `No monitor matches "${written}"${meant === undefined ? '' : `: did you mean "${meant}"?`}`
   throw new Fault('BadRequest', message, {
     errorCode: coversNothingCode,
@@ -204,16 +204,16 @@ function openIncidents(
   // Somebody works on one fault. A pattern would also silence faults that nobody has seen.
   if (written.includes('*') && !all.flatMap(namesOf).includes(written))
     throw invalid('Monitor', 'must name one monitor: only svc silence takes patterns with *')
-  const found = patternFor(written, [...subjects.map(({ subject }) => subject), ...all])
-  if (!found) {
+  const match = patternFor(written, [...subjects.map(({ subject }) => subject), ...all])
+  if (!match) {
     const meant = didYouMean(written, all.flatMap(namesOf))
     const advice = meant === undefined ? '' : `: did you mean "${meant}"?`
     throw new Fault('NotFound', `No monitor is called "${written}"${advice}`, {
       hints: ['svc monitors list shows the names.'],
     })
   }
-  if ('ambiguous' in found) throw invalid('Monitor', `must name one monitor: ${severalText(written, found.ambiguous)}`)
-  const own = subjects.filter(({ subject }) => isMonitor(found.pattern, subject))
+  if ('ambiguous' in match) throw invalid('Monitor', `must name one monitor: ${severalText(written, match.ambiguous)}`)
+  const own = subjects.filter(({ subject }) => isMonitor(match.pattern, subject))
   const open = own.flatMap((one) => (one.state.incident ? [{ ...one, incident: one.state.incident }] : []))
   const meant = open.filter(
     ({ subject }) => (check === undefined || subject.check === check) && (item === undefined || subject.item === item),
