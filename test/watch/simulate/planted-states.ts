@@ -261,6 +261,14 @@ export const plants: readonly Plant[] = [
     seed: 7,
   },
   {
+    what: 'a cause that nothing observes any more still explains its victims',
+    file: 'blame.ts',
+    from: 'return isReached || unobservedSince !== undefined || isUnseenVictim(state)',
+    to: 'return isReached || isUnseenVictim(state)',
+    rule: 'a cause is observed',
+    seed: 216,
+  },
+  {
     what: 'of a recovery in steps, the last run counts',
     file: 'judge.ts',
     from: 'const worst = before && rank(before.level) > rank(observed.level) ? before : observed',
@@ -274,7 +282,7 @@ export const plants: readonly Plant[] = [
     from: "const isExplained = reason === 'remembered' && (",
     to: "const isExplained = reason === 'forgotten' && (",
     rule: 'unobserved only without verdicts',
-    seed: 64,
+    seed: 7,
   },
   {
     what: 'a cause is kept four times too long',
