@@ -1,3 +1,5 @@
+import type { Shift } from '../schedule/index.ts'
+import { shiftedRecord } from './shifted.ts'
 import type { Effect, StoredSubject } from './states.ts'
 import { subjectId, subjectOf } from './subject.ts'
 import type { Incident, SubjectState, Transition } from './types.ts'
@@ -138,6 +140,19 @@ export class Ledger {
       stored.incidents.filter(({ id }) => !this.#open.has(id)),
       lostAt,
     )
+  }
+
+  /**
+   * The line that people read has shifted: open incidents, and those that have ended and are not stored yet, are stored
+   * with their new times. To be called before the effects of the states are taken.
+   */
+  shift(shift: Shift): void {
+    this.#touchedAt = shift.move(this.#touchedAt)
+    this.#deletedAt = shift.move(this.#deletedAt)
+    for (const { incidents } of this.#pending.values())
+      for (const [id, record] of incidents) incidents.set(id, shiftedRecord(record, shift))
+    for (const record of this.#open.values())
+      this.#keep(this.#pendingOf(subjectOf(record)), shiftedRecord(record, shift))
   }
 
   /** Takes effects of the states, in their order. */
