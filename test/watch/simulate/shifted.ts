@@ -31,8 +31,8 @@ class Jumps {
   readonly toTruth = (at: number): number => at - this.ahead
 }
 
-const by = (move: (at: number) => number) => ({ ms: 0, move, correct: move })
-const all = (ms: number) => ({ ms, move: (at: number) => at + ms, correct: (at: number) => at + ms })
+const by = (move: (at: number) => number) => ({ move, correct: move })
+const all = (ms: number) => ({ ms, wrongMs: ms, move: (at: number) => at + ms, correct: (at: number) => at + ms })
 
 /**
  * States on a line that jumps while a fault stands, is in doubt or ends. Outside, all times are the truth: whoever uses them

@@ -31,8 +31,9 @@ export const shiftsAboveMs = 10_000
 
 /** How far two instants of the present move when the line that people read shifts. */
 export type Shift = {
-  /** Milliseconds by which now moves. */
+  /** Milliseconds by which now moves, and by which it was wrong before: the rest is the time that the machine slept. */
   readonly ms: number
+  readonly wrongMs: number
   /**
    * Of an instant that svc decides by: as far from now as before. So a shift begins, ends and delays nothing.
    */
@@ -122,7 +123,7 @@ export class ProcessLine {
     this.#startedAt += due.wrongMs
     const latest = this.now()
     return {
-      ms: due.ms,
+      ...due,
       move: (at) => at + due.ms,
       correct: (at) => Math.min(at >= startedAt && at <= now ? at + due.wrongMs : at, latest),
     }
