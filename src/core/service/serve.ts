@@ -50,7 +50,7 @@ export type GroundStore = {
 
 /** The parts of a core, and those of its answers that a command and `svc serve` find in different ways. */
 export type Opened = Pick<Parts, 'history' | 'silences' | 'silencesIn'> &
-  Pick<Runtime, 'confirmed' | 'incidents' | 'days' | 'elsewhere'> & {
+  Pick<Runtime, 'now' | 'confirmed' | 'incidents' | 'days' | 'elsewhere'> & {
     /** In the order in which they open. Each may use those before it. */
     readonly parts: readonly Part[]
     readonly health: HealthPart
@@ -78,7 +78,7 @@ export async function partsOfServer({ options, services, store }: Ground): Promi
   const past = store?.rows('history')
   const results = resultHistoryPart({ config, rows: past, shared: true, incidents, notStored, node, time, log })
   const own = store && { storePath: store.storePath }
-  const health = healthPart(options, { services, history: store?.history, onReport: results.record }, own)
+  const health = healthPart(options, { services, history: store?.history, onReport: results.record, told: time.now }, own)
   const states = statesPart(keeper, log, nodes?.share, time)
   const schedule = schedulePart(health.scheduleWork(options), states, nodes?.share, time)
   const isStored = (): boolean => store === undefined || notStored() === undefined
@@ -133,6 +133,7 @@ export async function partsOfServer({ options, services, store }: Ground): Promi
   }
   return {
     parts,
+    now: time.now,
     health,
     drills: async () => drills,
     history: results.history,

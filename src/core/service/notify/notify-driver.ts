@@ -167,6 +167,7 @@ export class NotifyDriver {
   /** The line that people read has shifted. */
   shift(shift: Shift): void {
     const { move, correct } = shift
+    for (const { receiver } of this.#receivers.values()) receiver.shifted?.(shift.ms)
     this.#carryOut(this.#outbox.shift(shift))
     for (const [name, at] of this.#renewedAt) this.#renewedAt.set(name, move(at))
     for (const counts of this.#counts.values()) counts.successAt &&= correct(counts.successAt)
