@@ -27,7 +27,10 @@ const clocksOfMachine: Clocks = {
 export function processTime({
   log = () => {},
   clocks = clocksOfMachine,
-}: { readonly log?: KeeperLog | undefined; readonly clocks?: Clocks | undefined } = {}): ProcessTime {
+}: {
+  readonly log?: KeeperLog | undefined
+  readonly clocks?: Clocks | undefined
+} = {}): ProcessTime {
   const line = new ProcessLine(clocks)
   const listeners: ((shift: Shift) => void)[] = []
   let clock = 'the clock of this machine'

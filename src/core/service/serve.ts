@@ -73,12 +73,22 @@ export async function partsOfServer({ options, services, store }: Ground): Promi
   const time = processTime({ log })
   const nodes = store && (await nodesOf(options, store, newer))
   const node = nodes?.share.node
-  const keeper = statesKeeper({ rows: store?.rows('states'), write: nodes?.writeStates, problem: nodes?.problem, time, log })
+  const keeper = statesKeeper({
+    rows: store?.rows('states'),
+    write: nodes?.writeStates,
+    problem: nodes?.problem,
+    time,
+    log,
+  })
   const { incidents, notKept: notStored } = keeper
   const past = store?.rows('history')
   const results = resultHistoryPart({ config, rows: past, shared: true, incidents, notStored, node, time, log })
   const own = store && { storePath: store.storePath }
-  const health = healthPart(options, { services, history: store?.history, onReport: results.record, told: time.now }, own)
+  const health = healthPart(
+    options,
+    { services, history: store?.history, onReport: results.record, told: time.now },
+    own,
+  )
   const states = statesPart(keeper, log, nodes?.share, time)
   const schedule = schedulePart(health.scheduleWork(options), states, nodes?.share, time)
   const isStored = (): boolean => store === undefined || notStored() === undefined

@@ -1,6 +1,5 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
-import { performance } from 'node:perf_hooks'
 import { Fault, isStoreFailure } from '../../base/errors.ts'
 import type { Config } from '../../config/index.ts'
 import type { DrillLinks, LinkOfDrill } from '../../protocol/service/service.ts'

@@ -143,7 +143,9 @@ export function watchingPart({
             } as const,
           ]
         : []),
-      ...(url === undefined ? [] : pingFamilies(counts, succeededAt === undefined ? undefined : time.told(succeededAt))),
+      ...(url === undefined
+        ? []
+        : pingFamilies(counts, succeededAt === undefined ? undefined : time.told(succeededAt))),
     ],
     cancel: () => {
       stop.abort(new Error('svc is shutting down'))

@@ -1,4 +1,3 @@
-import { performance } from 'node:perf_hooks'
 import { isStoreFailure } from '../../base/errors.ts'
 import { entryOf, lazy } from '../../base/lazy.ts'
 import { type LatestOptions, type MonitorReport, monitorKey, type Unit } from '../../checks/engine/index.ts'
