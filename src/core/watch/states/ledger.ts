@@ -1,5 +1,4 @@
 import type { Shift } from '../schedule/index.ts'
-import { shiftedRecord } from './shifted.ts'
 import type { Effect, StoredSubject } from './states.ts'
 import { subjectId, subjectOf } from './subject.ts'
 import type { Incident, SubjectState, Transition } from './types.ts'
@@ -292,5 +291,18 @@ function recordOf(row: StoredSubject, incident: Incident, before: IncidentRecord
     cause,
     isFlapping: isFlapping || before?.isFlapping === true,
     isUnobserved,
+  }
+}
+
+/** The record of an incident of this process after the line that people read has shifted. */
+function shiftedRecord(record: IncidentRecord, { correct }: Shift): IncidentRecord {
+  const { endedAt } = record
+  const beganAt = correct(record.beganAt)
+  return {
+    ...record,
+    beganAt,
+    confirmedAt: correct(record.confirmedAt),
+    // Of one that began before this process, the beginning stays.
+    ...(endedAt === undefined ? {} : { endedAt: Math.max(beganAt, correct(endedAt)) }),
   }
 }

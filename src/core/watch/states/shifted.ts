@@ -1,5 +1,4 @@
 import type { Shift } from '../schedule/index.ts'
-import type { IncidentRecord } from './ledger.ts'
 import type { FaultInDoubt, Incident, SubjectState } from './types.ts'
 
 type Shifting = Pick<Shift, 'move' | 'correct'>
@@ -48,18 +47,5 @@ export function shiftedState(state: SubjectState, shift: Shifting): SubjectState
     unobservedSince: unobservedSince === undefined ? undefined : move(unobservedSince),
     looked: looked && { ...looked, at: move(looked.at) },
     incident: incident && shiftedIncident(incident, shift),
-  }
-}
-
-/** The record of an incident of this process after the line that people read has shifted. */
-export function shiftedRecord(record: IncidentRecord, { correct }: Shifting): IncidentRecord {
-  const { endedAt } = record
-  const beganAt = correct(record.beganAt)
-  return {
-    ...record,
-    beganAt,
-    confirmedAt: correct(record.confirmedAt),
-    // Of one that began before this process, the beginning stays.
-    ...(endedAt === undefined ? {} : { endedAt: Math.max(beganAt, correct(endedAt)) }),
   }
 }
