@@ -49,6 +49,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
   const runtime: Runtime = {
     version: options.version,
     facts,
+    now: opened.now,
     ready: async (signal) => {
       for (const part of parts) await part.ready?.(signal)
     },

@@ -16,6 +16,7 @@ import { notifyPart } from './notify/notify.ts'
 import { roleEndsPart } from './notify/role-ends.ts'
 import { watchingPart } from './notify/watching.ts'
 import type { OpenOptions, Part } from './part.ts'
+import { processTime } from './process-time.ts'
 import { type ReloadPart, reloadPart } from './reload.ts'
 import type { historyPart } from './results/readings.ts'
 import { resultHistoryPart } from './results/results.ts'
@@ -49,7 +50,7 @@ export type GroundStore = {
 
 /** The parts of a core, and those of its answers that a command and `svc serve` find in different ways. */
 export type Opened = Pick<Parts, 'history' | 'silences' | 'silencesIn'> &
-  Pick<Runtime, 'confirmed' | 'incidents' | 'days' | 'elsewhere'> & {
+  Pick<Runtime, 'now' | 'confirmed' | 'incidents' | 'days' | 'elsewhere'> & {
     /** In the order in which they open. Each may use those before it. */
     readonly parts: readonly Part[]
     readonly health: HealthPart
@@ -68,19 +69,30 @@ export async function partsOfServer({ options, services, store }: Ground): Promi
   const newer = await holder?.open()
   const inUse = newer?.what === 'store' ? undefined : store
 
+  const time = processTime({ log })
   const nodes = store && (await nodesOf(options, store, newer))
   const node = nodes?.share.node
-  const keeper = statesKeeper({ rows: store?.rows('states'), write: nodes?.writeStates, problem: nodes?.problem, log })
+  const keeper = statesKeeper({
+    rows: store?.rows('states'),
+    write: nodes?.writeStates,
+    problem: nodes?.problem,
+    time,
+    log,
+  })
   const { incidents, notKept: notStored } = keeper
   const past = store?.rows('history')
-  const results = resultHistoryPart({ config, rows: past, shared: true, incidents, notStored, node, log })
+  const results = resultHistoryPart({ config, rows: past, shared: true, incidents, notStored, node, time, log })
   const own = store && { storePath: store.storePath }
-  const health = healthPart(options, { services, history: store?.history, onReport: results.record }, own)
-  const states = statesPart(keeper, log, nodes?.share)
-  const schedule = schedulePart(health.scheduleWork(options), states, nodes?.share)
+  const health = healthPart(
+    options,
+    { services, history: store?.history, onReport: results.record, told: time.now },
+    own,
+  )
+  const states = statesPart(keeper, log, nodes?.share, time)
+  const schedule = schedulePart(health.scheduleWork(options), states, nodes?.share, time)
   const isStored = (): boolean => store === undefined || notStored() === undefined
-  const watching = watchingPart({ config, version, schedule, states, isStored, log })
-  const silences = silencePart({ options, store: store?.data, states })
+  const watching = watchingPart({ config, version, schedule, states, isStored, time, log })
+  const silences = silencePart({ options, store: store?.data, states, time })
   const rows = store?.rows('outbox')
   const notify = notifyPart({
     config,
@@ -90,15 +102,17 @@ export async function partsOfServer({ options, services, store }: Ground): Promi
     silences: silences.keeper,
     watching,
     node: nodes?.sending,
+    time,
     log,
   })
   silences.muteBy(notify.mute)
   nodes?.follow({ schedule, states, keeper, notify })
-  const drills = drillPart({ config, version, store: store?.rows('drills'), watching: watching.reason, log })
+  const drills = drillPart({ config, version, store: store?.rows('drills'), watching: watching.reason, time, log })
   const reloads = reloadPart(() => Date.now() / 1_000)
   const audit = inUse && auditPart(() => inUse.data(false), { stream: config.serve.audit?.stream, log })
 
   const entries: readonly (Part | undefined)[] = [
+    time.part,
     store?.part,
     health,
     schedule,
@@ -113,7 +127,7 @@ export async function partsOfServer({ options, services, store }: Ground): Promi
     states,
     silences,
     notify,
-    store && roleEndsPart({ config, version, data: () => store.data(false), log }),
+    store && roleEndsPart({ config, version, now: time.now, data: () => store.data(false), log }),
     watching,
     drills,
     inUse && { start: async () => await holder?.begin(useFirst) },
@@ -128,6 +142,7 @@ export async function partsOfServer({ options, services, store }: Ground): Promi
   }
   return {
     parts,
+    now: time.now,
     health,
     drills: async () => drills,
     history: results.history,

@@ -157,6 +157,8 @@ export type Runtime = {
   readonly ready: (signal: AbortSignal) => Promise<void>
   /** Facts for the start line and the status page. */
   readonly facts: RuntimeFacts
+  /** The time that people read, in milliseconds since 1970. Absent: that of the wall clock. */
+  readonly now?: (() => number) | undefined
   /** Administration on this machine; undefined without a store. */
   readonly admin: Admin | undefined
   /** Whether an enabled user holds Admin (P6). False without a store. */

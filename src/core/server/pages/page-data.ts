@@ -59,7 +59,7 @@ export async function pageData(server: ServerContext, context: RequestContext): 
     reads,
     user,
     signInHref: runtime.facts.store === undefined ? undefined : signInHref(context.request.url),
-    at: new Date(),
+    at: new Date(runtime.now?.() ?? Date.now()),
     silences: await silenceFacts(server, { call, views, isSignedIn: user !== undefined }),
   }
 }

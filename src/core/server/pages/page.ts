@@ -148,7 +148,7 @@ export const plainAnswer = (
   frame: Pick<Frame, 'title' | 'notice' | 'place'> & Partial<PageReader>,
 ): HttpAnswer => {
   const still = { user: undefined, base: baseUrl(server, context), level: undefined, reloadEvery: undefined }
-  return pageAnswer(framed(main, { ...still, ...frame, at: new Date() }))
+  return pageAnswer(framed(main, { ...still, ...frame, at: new Date(server.runtime.now?.() ?? Date.now()) }))
 }
 
 /** When the page reloads, and the cookies of a session that lasts, as a flat list. */

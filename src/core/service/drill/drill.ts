@@ -1,6 +1,5 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
-import { performance } from 'node:perf_hooks'
 import { Fault, isStoreFailure } from '../../base/errors.ts'
 import type { Config } from '../../config/index.ts'
 import type { DrillLinks, LinkOfDrill } from '../../protocol/service/service.ts'
@@ -19,9 +18,9 @@ import {
 } from '../../watch/drill/index.ts'
 import { drillMistake, type ReceiverConfig } from '../../watch/notify/index.ts'
 import type { OutboxRows } from '../../watch/outbox/index.ts'
-import { timelineOf } from '../../watch/schedule/index.ts'
 import { openFor } from '../notify/open-receiver.ts'
 import type { Part } from '../part.ts'
+import { type ProcessTime, processTime } from '../process-time.ts'
 import { leftovers } from './drill-leftovers.ts'
 import { drillMetrics } from './drill-metrics.ts'
 import { type DrillReceiver, DrillRun, type DrillSpans } from './drill-run.ts'
@@ -62,16 +61,24 @@ export type DrillPartOptions = {
   readonly store: ((create: boolean) => Promise<DrillStore>) | undefined
   /** Why the running svc does not monitor as it should. Absent in a command. */
   readonly watching?: (() => string | undefined) | undefined
+  readonly time?: ProcessTime | undefined
   readonly log?: KeeperLog | undefined
   /** Shorter in tests. */
   readonly spans?: Partial<DrillSpans> | undefined
 }
 
 /** Drills: by schedule, and on request. */
-export function drillPart({ config, version, store, watching, log = () => {}, spans }: DrillPartOptions): DrillPart {
-  const time = timelineOf({ wall: Date.now, monotonic: () => performance.now() })
+export function drillPart({
+  config,
+  version,
+  store,
+  watching,
+  time = processTime(),
+  log = () => {},
+  spans,
+}: DrillPartOptions): DrillPart {
   // The columns of a store hold integers.
-  const now = (): number => Math.round(time())
+  const now = (): number => Math.round(time.now())
   const startedAt = now()
   const stop = new AbortController()
   const memory = drillsInMemory()
@@ -179,13 +186,15 @@ export function drillPart({ config, version, store, watching, log = () => {}, sp
     const ways = await Promise.all(
       receivers.map(async (one) => await opened(one, tokens.get(one.name), (name) => links.get(name))),
     )
+    // Its minutes are as long as others, whatever happens to the wall clock meanwhile.
+    const ahead = time.now() - time.steady()
     const run = new DrillRun({
       server: server(),
       by,
       receivers: ways,
       spans: whole,
       rows: outbox,
-      now,
+      now: () => Math.round(time.steady() + ahead),
       watching,
       log,
       signal: stop.signal,

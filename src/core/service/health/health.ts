@@ -145,7 +145,9 @@ export function healthPart(
     services,
     history,
     onReport: onLatest,
-  }: Pick<EngineContext, 'services' | 'history'> & Pick<LatestOptions, 'onReport'>,
+    told = Date.now,
+  }: Pick<EngineContext, 'services' | 'history'> &
+    Pick<LatestOptions, 'onReport'> & { /** The time that people read. */ readonly told?: (() => number) | undefined },
   ownStore: Pick<OwnParts, 'storePath' | 'prepareStore'> | undefined,
 ): HealthPart {
   const { shared, refusals, tryNow, rehearses = false } = options
@@ -243,7 +245,7 @@ export function healthPart(
     latest: () => latest,
     open: async () => {
       const { RecentRuns } = await import('./recent.ts')
-      latest = new (await loadLatest()).LatestReports({ now, date: context.date, onReport: onLatest })
+      latest = new (await loadLatest()).LatestReports({ now, date: () => new Date(told()), onReport: onLatest })
       serving = (await loadServing()).servingFrom(context, isDeclaredBy)
       recent = new RecentRuns(latest, context)
       for (const type of current.facts.types) {

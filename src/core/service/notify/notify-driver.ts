@@ -12,6 +12,7 @@ import {
   type ReceiverRules,
   type StoredRow,
 } from '../../watch/outbox/index.ts'
+import type { Shift } from '../../watch/schedule/index.ts'
 import type { StoredSubject, Transition } from '../../watch/states/index.ts'
 
 /** How often time passes for the outbox. Milliseconds. */
@@ -162,6 +163,16 @@ export class NotifyDriver {
     if (isHealthy && !this.#wasHealthy) this.#renewedAt.clear()
     this.#wasHealthy = isHealthy
     for (const [name, one] of this.#receivers) this.#renew(name, one, isHealthy)
+  }
+
+  /** The line that people read has shifted. */
+  shift(shift: Shift): void {
+    const { move, correct } = shift
+    for (const { receiver } of this.#receivers.values()) receiver.shifted?.(shift.ms)
+    this.#carryOut(this.#outbox.shift(shift))
+    for (const [name, at] of this.#renewedAt) this.#renewedAt.set(name, move(at))
+    for (const counts of this.#counts.values()) counts.successAt &&= correct(counts.successAt)
+    if (this.#storeFailingSince !== undefined) this.#storeFailingSince = move(this.#storeFailingSince)
   }
 
   /** Brings the silences of receivers up to date. Resolves with the places where that failed. */

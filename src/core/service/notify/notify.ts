@@ -6,10 +6,10 @@ import type { Family } from '../../protocol/service/family.ts'
 import type { KeeperLog } from '../../store/index.ts'
 import { isFor, type Mute, type Notice, needsStore, type ReceiverConfig } from '../../watch/notify/index.ts'
 import type { NoticeItem, OutboxRows, Present, StoredRow } from '../../watch/outbox/index.ts'
-import { timelineOf } from '../../watch/schedule/index.ts'
 import { mutesOf } from '../../watch/silences/index.ts'
 import { type StoredSubject, subjectId, victimsBySubject } from '../../watch/states/index.ts'
 import type { Part } from '../part.ts'
+import { type ProcessTime, processTime } from '../process-time.ts'
 import type { SilenceKeeper } from '../silences/silence-keeper.ts'
 import { noticeSubject } from '../watch/notice-subject.ts'
 import type { StatesPart } from '../watch/states.ts'
@@ -43,6 +43,7 @@ export function notifyPart({
   silences,
   watching,
   node,
+  time = processTime(),
   log = () => {},
 }: {
   readonly config: Config
@@ -55,10 +56,11 @@ export function notifyPart({
   readonly silences: SilenceKeeper
   /** Whether svc may say that it watches. Takes what it has to know of the outbox. */
   readonly watching: Pick<WatchingPart, 'isSteady' | 'followBacklog'>
+  readonly time?: ProcessTime | undefined
   readonly log?: KeeperLog | undefined
 }): NotifyPart {
-  const now = timelineOf({ wall: Date.now, monotonic: () => performance.now() })
-  const startedAt = now()
+  const { now, steady } = time
+  const startedAt = steady()
   const server = config.serve.name ?? hostname()
   /** When this node took monitors over from another one. */
   const takenAt = new Map<string, number>()
@@ -75,7 +77,7 @@ export function notifyPart({
     const { intervals = {} } = states.monitors().get(subject.key) ?? {}
     const every = Object.values(intervals).map((ms) => ms ?? 0)
     const isGone =
-      now() - (takenAt.get(subject.key) ?? startedAt) > Math.max(goneMs, goneIntervals * Math.max(0, ...every))
+      steady() - (takenAt.get(subject.key) ?? startedAt) > Math.max(goneMs, goneIntervals * Math.max(0, ...every))
     return isGone ? 'removed' : 'unknown'
   }
 
@@ -163,6 +165,8 @@ export function notifyPart({
   })
   const withIncidents = (): readonly StoredSubject[] =>
     states.views().flatMap((view) => (view.state.incident ? [view] : []))
+  // After the states, which the outbox asks.
+  time.onShift((shift) => driver.shift(shift))
   watching.followBacklog(() => driver.backlog())
   states.follow((transition) => driver.transition(transition))
   return {
@@ -191,7 +195,7 @@ export function notifyPart({
     metrics: async () => notifyMetrics(driver.figures()),
     mute: () => driver.mute(),
     takeOver: (keys, stored, open) => {
-      for (const key of keys) takenAt.set(key, now())
+      for (const key of keys) takenAt.set(key, steady())
       driver.takeOver(keys, stored, open)
     },
     release: (keys) => {

@@ -28,11 +28,14 @@ export function roleEndsPart({
   config,
   version,
   data,
+  now = Date.now,
   log = () => {},
 }: {
   readonly config: Config
   readonly version: string
   readonly data: () => Promise<Data>
+  /** The time that people read. */
+  readonly now?: (() => number) | undefined
   readonly log?: KeeperLog | undefined
 }): Part {
   const server = config.serve.name ?? hostname()
@@ -50,7 +53,7 @@ export function roleEndsPart({
         .filter(({ only }) => isFor(only, { monitor, tags: [], level: 'warning' }))
         .map(async (one) => ({
           config: one,
-          receiver: await openFor({ server, url, version, programs, now: Date.now, log }, one),
+          receiver: await openFor({ server, url, version, programs, now, log }, one),
         })),
     )
 
@@ -63,7 +66,7 @@ export function roleEndsPart({
   }
 
   const send = async (one: Pending): Promise<void> => {
-    const notice = noticeOf(one.grant, { server, url, now: Date.now() })
+    const notice = noticeOf(one.grant, { server, url, now: now() })
     for (const { config: own, receiver } of receivers) {
       if (!one.receivers.has(own.name) || stopping.signal.aborted) continue
       const limit = AbortSignal.any([stopping.signal, AbortSignal.timeout(maxSendMs)])

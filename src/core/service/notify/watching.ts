@@ -2,7 +2,6 @@ import { filesWithin } from '../../base/files/index.ts'
 import type { Config } from '../../config/index.ts'
 import type { Family } from '../../protocol/service/family.ts'
 import type { KeeperLog } from '../../store/index.ts'
-import { timelineOf } from '../../watch/schedule/index.ts'
 import {
   afterPing,
   afterSample,
@@ -14,6 +13,7 @@ import {
   type Vigil,
 } from '../../watch/watching/index.ts'
 import type { Part } from '../part.ts'
+import { type ProcessTime, processTime } from '../process-time.ts'
 import type { StatesPart } from '../watch/states.ts'
 import type { NotifyDriver } from './notify-driver.ts'
 
@@ -48,6 +48,7 @@ export function watchingPart({
   schedule,
   states,
   isStored,
+  time = processTime(),
   log = () => {},
 }: {
   readonly config: Pick<Config, 'serve'>
@@ -56,9 +57,10 @@ export function watchingPart({
   readonly states: Pick<StatesPart, 'isIsolated'>
   /** Whether states are stored. True without a store. */
   readonly isStored: () => boolean
+  readonly time?: ProcessTime | undefined
   readonly log?: KeeperLog | undefined
 }): WatchingPart {
-  const now = timelineOf({ wall: Date.now, monotonic: () => performance.now() })
+  const now = time.steady
   const stop = new AbortController()
   const { ping: url, witness: witnesses } = config.serve
   const counts = { accepted: 0, failed: 0 }
@@ -87,7 +89,7 @@ export function watchingPart({
       keepsUp: schedule.keepsUp(),
       isStored: isStored() && backlog.isStored,
       isIsolated: isCutOff || states.isIsolated() === true,
-      waitingSince: backlog.waitingSince,
+      waitingSince: backlog.waitingSince === undefined ? undefined : time.steadyAt(backlog.waitingSince),
     }
     vigil = afterSample(vigil, condition, now())
     const { reason } = vigil
@@ -104,7 +106,7 @@ export function watchingPart({
     pinging = { ...pinging, isUnderWay: true }
     const { ping } = await import('../../watch/notify/index.ts')
     const files = filesWithin(maxFileMs)
-    const delivery = await ping(secret, { version, files, now }, stop.signal)
+    const delivery = await ping(secret, { version, files, now: time.now }, stop.signal)
     if (stop.signal.aborted) return
     const isAccepted = delivery.what === 'accepted'
     pinging = afterPing(beganAt, isAccepted)
@@ -141,7 +143,9 @@ export function watchingPart({
             } as const,
           ]
         : []),
-      ...(url === undefined ? [] : pingFamilies(counts, succeededAt)),
+      ...(url === undefined
+        ? []
+        : pingFamilies(counts, succeededAt === undefined ? undefined : time.told(succeededAt))),
     ],
     cancel: () => {
       stop.abort(new Error('svc is shutting down'))

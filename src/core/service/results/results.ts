@@ -1,4 +1,3 @@
-import { performance } from 'node:perf_hooks'
 import { isStoreFailure } from '../../base/errors.ts'
 import { entryOf, lazy } from '../../base/lazy.ts'
 import { type LatestOptions, type MonitorReport, monitorKey, type Unit } from '../../checks/engine/index.ts'
@@ -11,10 +10,11 @@ import type { MonitorOfPage, Runtime } from '../../protocol/service/service.ts'
 import type { KeeperLog } from '../../store/index.ts'
 import { machineKey, nameWithNode, plainKey } from '../../watch/nodes/index.ts'
 import type { HistoryRows, HistorySource, ObservedCheck, ObservedRun, Rank } from '../../watch/periods/index.ts'
-import { type Intervals, timelineOf } from '../../watch/schedule/index.ts'
+import type { Intervals } from '../../watch/schedule/index.ts'
 import type { IncidentRecord, IncidentsQuery } from '../../watch/states/index.ts'
 import type { Parts } from '../local.ts'
 import type { Part } from '../part.ts'
+import { type ProcessTime, processTime } from '../process-time.ts'
 import { type MonitorName, type Rename, renamesIn } from '../watch/renames.ts'
 import { scheduledMonitors } from '../watch/scheduled-monitors.ts'
 
@@ -62,6 +62,7 @@ export function resultHistoryPart({
   incidents,
   notStored = () => undefined,
   node,
+  time = processTime(),
   log = () => {},
 }: {
   readonly config: Config
@@ -74,10 +75,14 @@ export function resultHistoryPart({
   readonly notStored?: (() => string | undefined) | undefined
   /** Of several nodes that share the store, this one: the history has the monitors of each machine apart. */
   readonly node?: string | undefined
+  readonly time?: ProcessTime | undefined
   readonly log?: KeeperLog | undefined
 }): ResultHistoryPart {
-  const timeline = timelineOf({ wall: Date.now, monotonic: () => performance.now() })
-  const now = (): number => Math.floor(timeline())
+  const now = (): number => Math.floor(time.now())
+  time.onShift((shift) => {
+    ready?.keeper.shift(shift)
+    early = early.map(({ identity, run }) => ({ identity, run: { ...run, at: shift.correct(run.at) } }))
+  })
   let current: Configured = { config, intervals: new Map(), hosts: new Map(), machine: [], onMachine: new Set() }
   let early: { readonly identity: MonitorName; readonly run: ObservedRun }[] = []
   let ready: Open | undefined

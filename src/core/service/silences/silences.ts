@@ -5,7 +5,6 @@ import type { Run } from '../../checks/engine/index.ts'
 import { documentOf, readMonitor, type SilencedResults } from '../../checks/reports/index.ts'
 import { type NotSilenced, type RunSilence, ServerType } from '../../protocol/index.ts'
 import type { Data } from '../../store/index.ts'
-import { timelineOf } from '../../watch/schedule/index.ts'
 import {
   ackEnding,
   mutesOf,
@@ -17,6 +16,7 @@ import {
 import type { StoredStates, StoredSubject } from '../../watch/states/index.ts'
 import type { SilenceOperations } from '../local.ts'
 import type { OpenOptions, Part } from '../part.ts'
+import { type ProcessTime, processTime } from '../process-time.ts'
 import { noticeSubject } from '../watch/notice-subject.ts'
 import type { StatesPart } from '../watch/states.ts'
 import { silenceOperations } from './silence-answer.ts'
@@ -47,12 +47,14 @@ export function silencePart({
   options: { config, version, log },
   store,
   states,
+  time = processTime(),
 }: {
   readonly options: Pick<OpenOptions, 'config' | 'version' | 'log'>
   readonly store: ((create: boolean) => Promise<Data>) | undefined
   readonly states: StatesPart | undefined
+  readonly time?: ProcessTime | undefined
 }): SilencePart {
-  const now = timelineOf({ wall: Date.now, monotonic: () => performance.now() })
+  const { now } = time
   let current = config
   let opened: Data | undefined
   let muteReceivers = async (): Promise<readonly NotSilenced[]> => await muteOnce(current, keeper, version)

@@ -10,8 +10,9 @@ import {
 import type { Config } from '../../config/index.ts'
 import type { ExecutionMode, ServerType } from '../../protocol/index.ts'
 import type { Family } from '../../protocol/service/family.ts'
-import { beatMs, depths, type Order, runsPerMinute, Schedule, timelineOf } from '../../watch/schedule/index.ts'
+import { beatMs, depths, type Order, runsPerMinute, Schedule } from '../../watch/schedule/index.ts'
 import type { Part } from '../part.ts'
+import { type ProcessTime, processTime } from '../process-time.ts'
 import { type CostOf, keysOf, loadLine, type ScheduledMonitor, scheduledMonitors } from './scheduled-monitors.ts'
 import type { NodeMonitors } from './share.ts'
 import type { StatesClock, StatesPart } from './states.ts'
@@ -72,9 +73,15 @@ export type SchedulePart = Part & {
  * Runs the monitors when the schedule says so, with real timers, and tells it what callers run. `share`: the monitors of this
  * node. Absent: all.
  */
-export function schedulePart(work: ScheduleWork, states: StatesPart, share?: NodeMonitors): SchedulePart {
+export function schedulePart(
+  work: ScheduleWork,
+  states: StatesPart,
+  share?: NodeMonitors,
+  time: ProcessTime = processTime(),
+): SchedulePart {
   const monotonic = (): number => performance.now()
-  const now = timelineOf({ wall: Date.now, monotonic })
+  // A wall clock that is set makes nothing due.
+  const now = time.steady
   const running = new Map<string, Running>()
   let monitors = new Map<string, ScheduledMonitor>()
   let byName = new Map<string, ScheduledMonitor>()
@@ -150,10 +157,10 @@ export function schedulePart(work: ScheduleWork, states: StatesPart, share?: Nod
     arm()
   }
 
-  /** When the results of a report were observed, by the time line. */
+  /** When the results of a report were observed, by the line that people read. */
   const timesOf = ({ observed }: MonitorReport, otherwise: NonNullable<MonitorReport['observed']>) => {
     const { beganAt, endedAt } = observed ?? otherwise
-    const ahead = now() - monotonic()
+    const ahead = time.now() - monotonic()
     return { beganAt: beganAt + ahead, endedAt: endedAt + ahead }
   }
 
@@ -163,7 +170,7 @@ export function schedulePart(work: ScheduleWork, states: StatesPart, share?: Nod
     if (!schedule || closed || !one || report.observed === undefined) return
     const times = timesOf(report, report.observed)
     const hasFailed = report.results.some(({ status }) => status === 'failed')
-    if (hasFailed && schedule.stoodStillSince(times.beganAt, now())) return
+    if (hasFailed && schedule.stoodStillSince(time.steadyAt(times.beganAt), now())) return
     states.ran(one.key, mode, report, times)
     arm()
   }
@@ -231,11 +238,11 @@ export function schedulePart(work: ScheduleWork, states: StatesPart, share?: Nod
       else table.watch({ key, every: intervals }, now(), share?.spreadMs())
     }
     const ask = ({ key, depth, at, repeatsRefused }: Parameters<StatesClock['ask']>[0]): void => {
-      table.ask(key, { depth, at, repeatsRefused }, now())
+      table.ask(key, { depth, at: time.steadyAt(at), repeatsRefused }, now())
       arm()
     }
     const own = [...monitors.values()].filter(({ key }) => share?.has(key) ?? true)
-    states.watch(own, config, { now, ask })
+    states.watch(own, config, { now: time.now, ask })
     beat ??= setInterval(() => table.beat(now()), beatMs)
     arm()
   }

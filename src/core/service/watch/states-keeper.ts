@@ -3,7 +3,6 @@ import { isStoreFailure } from '../../base/errors.ts'
 import { type Patience, Steady, storePatience } from '../../base/steady.ts'
 import type { KeeperLog } from '../../store/index.ts'
 import { nameWithNode, nodeOfKey } from '../../watch/nodes/index.ts'
-import { timelineOf } from '../../watch/schedule/index.ts'
 import {
   type Effect,
   type IncidentRecord,
@@ -15,6 +14,7 @@ import {
   type StoredState,
   type StoredStates,
 } from '../../watch/states/index.ts'
+import { type ProcessTime, processTime } from '../process-time.ts'
 
 /** How often the store gets what is new, in milliseconds: in one transaction. */
 const writeEveryMs = 1_000
@@ -66,6 +66,7 @@ export function statesKeeper({
   rows: stored,
   write,
   problem,
+  time = processTime(),
   log = () => {},
   patience = storePatience,
 }: {
@@ -77,12 +78,14 @@ export function statesKeeper({
   readonly write?: ((batch: StatesBatch) => Promise<'stored' | 'again' | { readonly why: string }>) | undefined
   /** Beside `write`: why nothing could be stored now, also while there is nothing to store. Undefined: it could. */
   readonly problem?: (() => string | undefined) | undefined
+  readonly time?: ProcessTime | undefined
   readonly log?: KeeperLog | undefined
   /** Of the log. */
   readonly patience?: Patience
 }): StatesKeeper {
-  const now = timelineOf({ wall: Date.now, monotonic: () => performance.now() })
+  const { now } = time
   const ledger = new Ledger({ isShared: write !== undefined })
+  time.onShift((shift) => ledger.shift(shift))
   const memory = new StatesTable()
   const rows = stored ?? (async () => inMemory(memory, now))
   let timer: NodeJS.Timeout | undefined

@@ -41,6 +41,7 @@ import {
   type WatchedMonitor,
 } from '../../watch/states/index.ts'
 import type { Part } from '../part.ts'
+import { type ProcessTime, processTime } from '../process-time.ts'
 import { incidentLine } from './incident-log.ts'
 import { Blips, endedIncidents, isTroubled, mostRecords, openIncidents, type TroubledSubject } from './incidents.ts'
 import type { ScheduledMonitor } from './scheduled-monitors.ts'
@@ -52,7 +53,7 @@ const tickMs = 1_000
 
 /** The functions of the schedule that the states use. */
 export type StatesClock = {
-  /** Milliseconds of the time line of the schedule. */
+  /** Milliseconds of the line that people read. */
   readonly now: () => number
   /** Asks for a run besides those that are due. */
   readonly ask: (effect: Extract<Effect, { type: 'ask' }>) => void
@@ -112,6 +113,7 @@ export function statesPart(
   keeper: StatesKeeper = statesKeeper({}),
   log: KeeperLog = () => {},
   share?: NodeMonitors,
+  time: ProcessTime = processTime(),
 ): StatesPart {
   const stop = new AbortController()
   let states: States | undefined
@@ -146,11 +148,11 @@ export function statesPart(
   const tryWitness = (witness: string): void => {
     if (!clock) return
     const { now } = clock
-    const at = now()
+    const at = time.steady()
     const attempt = import('./witnesses.ts').then(({ answers }) => answers(witness, stop.signal))
     attempt.then(
       (isUp) => {
-        if (!stop.signal.aborted) carryOut(states?.witnessed(witness, { at, isUp }, now()) ?? [])
+        if (!stop.signal.aborted) carryOut(states?.witnessed(witness, { at: time.told(at), isUp }, now()) ?? [])
       },
       () => {},
     )
@@ -163,6 +165,9 @@ export function statesPart(
     return made
   }
 
+  // After the keeper, whose incidents are those of the present line by now.
+  time.onShift((shift) => carryOut(states?.shift(shift) ?? []))
+
   return {
     preload: async () => {
       await import('./witnesses.ts')
@@ -170,16 +175,16 @@ export function statesPart(
     start: async () => {
       before = await keeper.restore()
     },
-    watch: (scheduled, config, time) => {
-      clock = time
+    watch: (scheduled, config, ofSchedule) => {
+      clock = ofSchedule
       witnesses = config.serve.witness
       monitors = new Map(scheduled.map((one) => [one.key, one]))
-      const current = states ?? restored(time.now())
+      const current = states ?? restored(clock.now())
       states = current
       const reports = share?.has(share.reports.key) ? [share.reports] : []
       const watched = [...watchedMonitors(scheduled, config), ...reports]
-      carryOut(current.configure(watched, time.now(), witnesses, share?.isElsewhere))
-      timer ??= setInterval(() => carryOut(current.tick(time.now())), tickMs)
+      carryOut(current.configure(watched, clock.now(), witnesses, share?.isElsewhere))
+      timer ??= setInterval(() => carryOut(current.tick(ofSchedule.now())), tickMs)
     },
     ran: (key, depth, report, { beganAt, endedAt }) => {
       if (!clock || !states) return
@@ -216,7 +221,7 @@ export function statesPart(
     views: () => (states && clock ? [...states.views(clock.now())] : []),
     monitors: () => monitors,
     takeOver: ({ keys, states: stored, incidents }) => {
-      const now = clock?.now() ?? Date.now()
+      const now = time.now()
       states?.release(keys)
       keeper.takeOver(new Set(keys), { states: stored, incidents }, now)
       for (const { silentMs, ...one } of stored) states?.restore([one], now, now - (silentMs ?? now))

@@ -118,8 +118,8 @@ export async function storeStates(tx: Db, { states, gone, incidents, deleteBefor
     await laterSql(
       tx,
       sql`INSERT INTO "historyIncidents" ("id", "key", "beganAt", "endedAt", "ending", "body") VALUES ${sql.join(rows)}
-        ON CONFLICT ("id") DO UPDATE SET "key" = excluded."key", "endedAt" = excluded."endedAt",
-          "ending" = excluded."ending", "body" = excluded."body"`,
+        ON CONFLICT ("id") DO UPDATE SET "key" = excluded."key", "beganAt" = excluded."beganAt",
+          "endedAt" = excluded."endedAt", "ending" = excluded."ending", "body" = excluded."body"`,
     )
   }
   if (deleteBefore !== undefined) await deleteOld(tx, deleteBefore)

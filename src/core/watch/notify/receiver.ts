@@ -142,6 +142,8 @@ export interface Receiver {
    * that remember. Never rejects.
    */
   renew?(standing: readonly Notice[], isHealthy: boolean, signal: AbortSignal): Promise<Delivery>
+  /** The time that svc tells has shifted by so many milliseconds. For a receiver that keeps instants of its own. */
+  shifted?(ms: number): void
   /** Absent: nothing behind the acceptance can be looked up. */
   trace?(): DrillTrace
   /**

@@ -1,5 +1,5 @@
 import type { Delivery } from '../notify/index.ts'
-import { hash } from '../schedule/index.ts'
+import { hash, type Shift } from '../schedule/index.ts'
 import {
   type Effect,
   type Incident,
@@ -36,6 +36,9 @@ import {
   type ReceiverRules,
   restoredRow,
   type SentPart,
+  shiftedRow,
+  shiftedWord,
+  type Word,
   withEnd,
   withLostEnd,
   withNews,
@@ -109,8 +112,9 @@ type Address = {
   failures: number
   failingSince: number | undefined
   failure: string
-  /** Since when it has an incident of its own. */
+  /** Since when it has an incident of its own, and the id of that. */
   brokenSince: number | undefined
+  brokenAs: string
   /** Since when something could be sent. */
   readySince: number | undefined
   messageAt: number
@@ -276,6 +280,39 @@ export class Outbox {
     }).effects
   }
 
+  /** The line that people read has shifted. Nothing is due earlier or later by that, and rows are stored with their new times. */
+  shift(shift: Shift): readonly OutboxEffect[] {
+    const { move } = shift
+    const moved = (at: number | undefined): number | undefined => (at === undefined ? undefined : move(at))
+    // What was sent is recognized in its row.
+    const words = new Map<Word, Word>()
+    const ofRow = (row: OutboxRow): OutboxRow => shiftedRow(row, shift, words)
+    this.#now = move(this.#now)
+    for (const [id, { since, at }] of this.#looks) this.#looks.set(id, { since: move(since), at: move(at) })
+    for (const rows of this.#orphans.values()) for (const [id, row] of rows) rows.set(id, ofRow(row))
+    for (const [name, one] of this.#taken) this.#taken.set(name, { ...one, row: one.row && ofRow(one.row) })
+    return this.#during(this.#now, () => {
+      for (const address of this.#addresses.values()) {
+        for (const id of address.rows.keys()) this.#change(address, id, ofRow)
+        address.sending &&= {
+          ...address.sending,
+          parts: address.sending.parts.map((part) => ({
+            ...part,
+            word: part.word && shiftedWord(part.word, shift, words),
+            before: ofRow(part.before),
+          })),
+        }
+        address.nextTryAt = move(address.nextTryAt)
+        address.failingSince = moved(address.failingSince)
+        address.brokenSince = moved(address.brokenSince)
+        address.readySince = moved(address.readySince)
+        address.messageAt = move(address.messageAt)
+        address.pendingSince = moved(address.pendingSince)
+        for (const [id, until] of address.refused) address.refused.set(id, move(until))
+      }
+    }).effects
+  }
+
   /** Something happened to a subject. */
   transition({ what, incident, at, message, ...subject }: Transition, now: number): readonly OutboxEffect[] {
     return this.#during(now, () => {
@@ -384,6 +421,7 @@ export class Outbox {
       failingSince: undefined,
       failure: '',
       brokenSince: undefined,
+      brokenAs: '',
       readySince: undefined,
       messageAt: Number.NEGATIVE_INFINITY,
       refused: new Map(),
@@ -596,7 +634,7 @@ export class Outbox {
   }
 
   #works(address: Address): void {
-    const { failingSince, brokenSince, rules } = address
+    const { failingSince, brokenSince, brokenAs: incident, rules } = address
     address.failures = 0
     address.failingSince = undefined
     address.brokenSince = undefined
@@ -604,7 +642,6 @@ export class Outbox {
       this.#effects.push({ type: 'log', level: 'info', receiver: rules.name, message: 'accepts messages again' })
     if (brokenSince === undefined) return
     const subject = this.#receiverSubject(rules.name)
-    const incident = receiverIncident(rules.name, brokenSince)
     this.#end(subject, { incident, what: 'end', endedAt: this.#now, text: 'it accepts messages again' })
   }
 
@@ -657,6 +694,7 @@ export class Outbox {
       return
     }
     address.brokenSince = failingSince
+    address.brokenAs = receiverIncident(rules.name, failingSince)
     this.watch(this.#receiverSubject(rules.name))
     this.#nextAt = this.#now
   }
@@ -668,13 +706,13 @@ export class Outbox {
   #receiverAsPresent(subject: StoredSubject): ReturnType<Lookup> {
     const address = this.#addresses.get(subject.item ?? '')
     if (!address) return 'removed'
-    const { brokenSince, failure, rules } = address
+    const { brokenSince, brokenAs, failure, rules } = address
     const text = `the receiver ${rules.name} fails: ${failure}`
     const incident: Incident | undefined =
       brokenSince === undefined
         ? undefined
         : {
-            id: receiverIncident(rules.name, brokenSince),
+            id: brokenAs,
             beganAt: brokenSince,
             confirmedAt: brokenSince,
             level: 'failed',
@@ -696,6 +734,7 @@ export class Outbox {
         const broken = subject?.key === this.#receiverKey && names.has(subject.item ?? '') ? subject.item : undefined
         const address = broken === undefined ? undefined : this.#addresses.get(broken)
         if (address && about) {
+          if (address.brokenSince === undefined) address.brokenAs = about.incident
           address.brokenSince ??= about.beganAt
           address.failingSince ??= about.beganAt
         }
@@ -734,7 +773,7 @@ function itemsOf(
   const { fault, message } = due.what === 'change' && present.state.level === level ? present.state : incident
   const before = last && last.level !== level ? last.level : undefined
   const item: NoticeItem = {
-    id: digestOf([id, of, due.what, level, String(last?.at ?? 0)]),
+    id: digestOf([id, of, due.what, level, String(last?.stamp ?? last?.at ?? 0)]),
     subject,
     what: due.what,
     level,

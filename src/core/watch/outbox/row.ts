@@ -1,4 +1,6 @@
+import { entryOf } from '../../base/lazy.ts'
 import type { FaultClass } from '../../base/probe-error.ts'
+import type { Shift } from '../schedule/index.ts'
 import type { Incident, StoredSubject, SubjectState } from '../states/index.ts'
 import { freshMs, giveUpMs, mostEnds, wellMs } from './policy.ts'
 
@@ -13,6 +15,8 @@ export type Word = {
   readonly observedAt: number
   /** When the attempt began. */
   readonly at: number
+  /** The same as it was before any shift of the line: the ids of later messages follow from it. Absent: there was none. */
+  readonly stamp?: number | undefined
   /** The acknowledgements that had lapsed by then. Absent: none. */
   readonly lapsedAcks?: readonly string[] | undefined
   /** A node without the store sent it, and the owner of the subject has got it from the store. */
@@ -283,17 +287,35 @@ export function afterFailure(row: OutboxRow, { word, before }: SentPart, isPerha
   return { ...row, attempt: before.attempt }
 }
 
+/** A message after the line that people read has shifted. The same word stays the same in `words`. */
+export function shiftedWord(word: Word, { move, correct }: Shifting, words: Map<Word, Word>): Word {
+  const { at, observedAt, beganAt, stamp = at } = word
+  const shifted = { ...word, at: move(at), observedAt: move(observedAt), beganAt: correct(beganAt) }
+  return entryOf(words, word, () => (shifted.at === stamp ? shifted : { ...shifted, stamp }))
+}
+
+/** A row after the line that people read has shifted. */
+export function shiftedRow(row: OutboxRow, shift: Shifting, words = new Map<Word, Word>()): OutboxRow {
+  const { move, correct } = shift
+  const { last, attempt, need, ends, others } = row
+  const of = (word: Word): Word => shiftedWord(word, shift, words)
+  return {
+    ...row,
+    ...(last ? { last: of(last) } : {}),
+    ...(attempt ? { attempt: of(attempt) } : {}),
+    ...(need ? { need: { ...need, since: move(need.since), beganAt: correct(need.beganAt) } } : {}),
+    ends: ends.map((end) => {
+      const beganAt = correct(end.beganAt)
+      return { ...end, beganAt, endedAt: Math.max(beganAt, correct(end.endedAt)) }
+    }),
+    ...(others ? { others: others.map(of) } : {}),
+  }
+}
+
+type Shifting = Pick<Shift, 'move' | 'correct'>
+
 /** After a restart no instant may lie in the future: the clock of the wall may have been set back meanwhile. */
 export function restoredRow(row: OutboxRow, now: number): OutboxRow {
   const past = (at: number): number => Math.min(at, now)
-  const of = (word: Word | undefined): Word | undefined =>
-    word && { ...word, at: past(word.at), observedAt: past(word.observedAt), beganAt: past(word.beganAt) }
-  return {
-    last: of(row.last),
-    attempt: of(row.attempt),
-    need: row.need && { ...row.need, since: past(row.need.since) },
-    ends: row.ends.map((end) => ({ ...end, endedAt: past(end.endedAt) })),
-    ...othersOf((row.others ?? []).flatMap((word) => of(word) ?? [])),
-    ...(row.isInDoubt ? { isInDoubt: true } : {}),
-  }
+  return shiftedRow(row, { move: past, correct: past })
 }

@@ -1,3 +1,4 @@
+import type { Shift } from '../schedule/index.ts'
 import type { HistorySource } from './reader.ts'
 import { dueBlocks } from './repack.ts'
 
@@ -37,6 +38,12 @@ export class HistoryKeeper {
     }
     // What is not stored yet would be missing in the longer periods.
     if (!recorder.isBehind && now >= this.#repackAt) await this.#repack(now)
+  }
+
+  /** The line that people read has shifted. */
+  shift(shift: Shift): void {
+    this.source.recorder.shift(shift)
+    this.#repackAt = Number.NEGATIVE_INFINITY
   }
 
   async #repack(now: number): Promise<void> {

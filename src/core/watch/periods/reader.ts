@@ -101,7 +101,9 @@ export async function periodsOf(
       const own = blocks.map((ofTier) => ofTier.filter(({ monitor }) => monitor === number))
       const nameOf = (number: number): string | undefined => names.get(number)
       const periods = assembled(own, recorder.recent(key, now), { ...query, nameOf }, now)
-      all.push({ key, type, name, firstAt, periods })
+      // A clock that was ahead may have shown the first of them.
+      const since = firstAt <= now ? firstAt : (periods[0]?.from ?? now)
+      all.push({ key, type, name, firstAt: since, periods })
     }
     await nextTurn()
   }

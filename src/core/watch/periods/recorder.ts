@@ -1,3 +1,4 @@
+import type { Shift } from '../schedule/index.ts'
 import { encodeBlock } from './block.ts'
 import { addPack, emptyPack, type Pack } from './pack.ts'
 import type { BlockRow, HistoryBatch, HistoryMonitor, Numbered, Unnumbered } from './rows.ts'
@@ -9,7 +10,7 @@ import { type ObservedRun, Timeline } from './timeline.ts'
 export type MonitorIdentity = Pick<HistoryMonitor, 'key' | 'type' | 'name'>
 
 type Watched = { -readonly [Name in keyof MonitorIdentity]: MonitorIdentity[Name] } & {
-  readonly firstAt: number
+  firstAt: number
   number: number | undefined
   readonly timeline: Timeline
 }
@@ -66,7 +67,7 @@ export class Recorder {
   adopt({ names, monitors }: Numbered): void {
     this.numbered({ names, monitors: [] })
     for (const row of monitors)
-      if (!this.#watched.has(row.key)) this.#watched.set(row.key, { ...row, timeline: new Timeline(row.firstAt) })
+      if (!this.#watched.has(row.key)) this.#watched.set(row.key, { ...row, timeline: new Timeline(0) })
   }
 
   /** Continues the history under a key as that of another monitor, unless that monitor is known already. */
@@ -101,6 +102,19 @@ export class Recorder {
       if (figure) this.#name(figure.name)
       if (level === 'failed') this.#name(check)
     }
+  }
+
+  /** The line that people read has shifted. What is stored, and the blocks that are complete, stay as they are. */
+  shift(shift: Shift): void {
+    const { wrongMs, correct } = shift
+    for (const { timeline } of this.#watched.values()) timeline.shift(shift)
+    this.#waiting = this.#waiting.map(({ monitor, run }) => ({ monitor, run: { ...run, at: correct(run.at) } }))
+    this.#newMonitors.forEach((monitor) => {
+      monitor.firstAt = correct(monitor.firstAt)
+    })
+    this.#closed = this.#closed.map((one) => ({ ...one, since: one.since + wrongMs }))
+    if (this.#usedSaidAt !== undefined) this.#usedSaidAt += wrongMs
+    if (wrongMs < 0) this.#closedUntil = Number.NEGATIVE_INFINITY
   }
 
   /** Takes a run that is stored already. */

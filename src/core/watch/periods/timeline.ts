@@ -1,4 +1,5 @@
-import { addFailing, type ByDepth, emptyPack, measure, type Pack } from './pack.ts'
+import type { Shift } from '../schedule/index.ts'
+import { addFailing, addPack, type ByDepth, emptyPack, measure, type Pack } from './pack.ts'
 
 /** Basic, Standard, Advanced. */
 export type Rank = 0 | 1 | 2
@@ -100,6 +101,22 @@ export class Timeline {
       this.#at = next
       for (const [check, { until }] of this.#failing) if (until <= next) this.#failing.delete(check)
     }
+  }
+
+  /**
+   * The line that people read has shifted: what is not complete moves with it, to the nearest period. After a sleep of the
+   * machine nothing moves, and verdicts become too old.
+   */
+  shift({ wrongMs, correct }: Pick<Shift, 'wrongMs' | 'correct'>): void {
+    const packs = [...this.#packs]
+    this.#packs.clear()
+    for (const [slot, pack] of packs) {
+      const at = Math.min(slot + slotMs - 1, this.#at)
+      addPack(this.#packAt(slot + correct(at) - at + slotMs / 2), pack)
+    }
+    this.#at += wrongMs
+    for (const [check, { rank, until }] of this.#failing) this.#failing.set(check, { rank, until: until + wrongMs })
+    for (const rank of ranks) this.#healthyUntil[rank] += wrongMs
   }
 
   /** Removes and returns the packs of the periods that begin before this time. */

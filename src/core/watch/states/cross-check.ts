@@ -72,6 +72,17 @@ export const answered = (crossCheck: CrossCheck, node: string, reaches: boolean)
   answer: { node, reaches },
 })
 
+/** The report after all instants have moved. */
+export const shiftedCheck = (
+  crossCheck: CrossCheck | undefined,
+  move: (at: number) => number,
+): CrossCheck | undefined => {
+  if (!crossCheck) return undefined
+  const { question } = crossCheck
+  const moved = { ...crossCheck, since: move(crossCheck.since) }
+  return question ? { ...moved, question: { ...question, until: move(question.until) } } : moved
+}
+
 /** The message of a contested fault, for people. */
 export const contestedMessage = ({ own, answer }: CrossCheck, message: string): string =>
   `${own} cannot reach it, ${answer?.node} can: ${message}`.slice(0, mostCharacters)

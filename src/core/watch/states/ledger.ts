@@ -1,3 +1,4 @@
+import type { Shift } from '../schedule/index.ts'
 import type { Effect, StoredSubject } from './states.ts'
 import { subjectId, subjectOf } from './subject.ts'
 import type { Incident, SubjectState, Transition } from './types.ts'
@@ -140,6 +141,19 @@ export class Ledger {
     )
   }
 
+  /**
+   * The line that people read has shifted: open incidents, and those that have ended and are not stored yet, are stored
+   * with their new times. To be called before the effects of the states are taken.
+   */
+  shift(shift: Shift): void {
+    this.#touchedAt = shift.move(this.#touchedAt)
+    this.#deletedAt = shift.move(this.#deletedAt)
+    for (const { incidents } of this.#pending.values())
+      for (const [id, record] of incidents) incidents.set(id, shiftedRecord(record, shift))
+    for (const record of this.#open.values())
+      this.#keep(this.#pendingOf(subjectOf(record)), shiftedRecord(record, shift))
+  }
+
   /** Takes effects of the states, in their order. */
   take(effects: readonly Effect[]): void {
     for (const effect of effects) {
@@ -277,5 +291,18 @@ function recordOf(row: StoredSubject, incident: Incident, before: IncidentRecord
     cause,
     isFlapping: isFlapping || before?.isFlapping === true,
     isUnobserved,
+  }
+}
+
+/** The record of an incident of this process after the line that people read has shifted. */
+function shiftedRecord(record: IncidentRecord, { correct }: Shift): IncidentRecord {
+  const { endedAt } = record
+  const beganAt = correct(record.beganAt)
+  return {
+    ...record,
+    beganAt,
+    confirmedAt: correct(record.confirmedAt),
+    // Of one that began before this process, the beginning stays.
+    ...(endedAt === undefined ? {} : { endedAt: Math.max(beganAt, correct(endedAt)) }),
   }
 }

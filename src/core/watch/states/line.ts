@@ -48,6 +48,22 @@ export function afterTry(line: NetworkLine, witness: string, at: number, isUp: b
   return { ...line, tries, isolatedSince: line.isolatedSince ?? since }
 }
 
+/** The line after all instants have moved. */
+export function shiftedLine(line: NetworkLine, move: (at: number) => number): NetworkLine {
+  const { tries, isolatedSince, wasIsolated } = line
+  return {
+    ...line,
+    tries: new Map(
+      [...tries].map(([witness, { at, isUp, downSince }]) => [
+        witness,
+        { at: move(at), isUp, downSince: downSince === undefined ? undefined : move(downSince) },
+      ]),
+    ),
+    isolatedSince: isolatedSince === undefined ? undefined : move(isolatedSince),
+    wasIsolated: wasIsolated && { from: move(wasIsolated.from), until: move(wasIsolated.until) },
+  }
+}
+
 /** Whether a witness has answered a try that began after this time. Without witnesses nothing can prove the line. */
 export const isProvedSince = ({ witnesses, tries }: NetworkLine, since: number): boolean =>
   witnesses.length === 0 || [...tries.values()].some(({ at, isUp }) => isUp && at >= since)

@@ -1,5 +1,5 @@
 import type { ExecutionMode } from '../../protocol/index.ts'
-import { covers, depths } from '../schedule/index.ts'
+import { covers, depths, type Shift } from '../schedule/index.ts'
 import { type Blame, blame, type CauseView, suspect, viewOf } from './blame.ts'
 import {
   afterUnreachable,
@@ -11,10 +11,11 @@ import {
   type NodeAnswer,
   type OtherNode,
   type Question,
+  shiftedCheck,
 } from './cross-check.ts'
 import { follow, type IncidentStep, needsBlame, opened, parts, underCause } from './incident.ts'
 import { asksAfterStart, intervalAt, type Judgement, judge, newSubject } from './judge.ts'
-import { afterTry, failsNow, isBlind, isProvedSince, lineWith, type NetworkLine } from './line.ts'
+import { afterTry, failsNow, isBlind, isProvedSince, lineWith, type NetworkLine, shiftedLine } from './line.ts'
 import {
   causeWaitMs,
   isRetried,
@@ -26,6 +27,7 @@ import {
   unobservedMinMs,
   witnessEveryMs,
 } from './policy.ts'
+import { shiftedState } from './shifted.ts'
 import type {
   Cause,
   Incident,
@@ -209,6 +211,31 @@ export class States {
       this.#release(key)
       this.#watched.delete(key)
     }
+  }
+
+  /** The line that people read has shifted. Nothing begins or ends by that, and what is stored is stored again. */
+  shift(shift: Shift): readonly Effect[] {
+    const { move } = shift
+    const moved = (at: number | undefined): number | undefined => (at === undefined ? undefined : move(at))
+    this.#scannedAt = move(this.#scannedAt)
+    this.#witnessedAt = move(this.#witnessedAt)
+    this.#line = shiftedLine(this.#line, move)
+    this.#now = move(this.#now)
+    return this.#during(this.#now, () => {
+      for (const watched of this.#watched.values()) {
+        watched.seenAt = move(watched.seenAt)
+        watched.since = move(watched.since)
+        watched.watchedUntil = moved(watched.watchedUntil)
+        watched.anewAt = move(watched.anewAt)
+        for (const place of watched.places.values()) {
+          place.state = shiftedState(place.state, shift)
+          place.waitingSince = moved(place.waitingSince)
+          place.partsAt = moved(place.partsAt)
+          place.crossCheck = shiftedCheck(place.crossCheck, move)
+          if (place.isStored) this.#effects.push({ type: 'store', row: place.row, state: place.state })
+        }
+      }
+    })
   }
 
   /** A run of a monitor has ended, whoever asked for it. */
@@ -964,27 +991,16 @@ const anew = (state: SubjectState, now: number): SubjectState => ({
 })
 
 /** After a restart no instant may lie in the future: the clock of the wall may have been set back meanwhile. */
-function restored(state: SubjectState, now: number): SubjectState {
-  const past = (at: number): number => Math.min(at, now)
-  const { latest, incident, unobservedSince, doubt, healing } = state
-  const freedAt = incident?.freedAt
+function restored(stored: SubjectState, now: number): SubjectState {
+  // The id and the beginning of an incident stay as they were reported.
+  const state = shiftedState(stored, { move: (at) => Math.min(at, now), correct: (at) => at })
+  const { doubt, healing } = state
   return {
     ...anew(state, now),
-    doubt: doubt && {
-      ...doubt,
-      warning: past(doubt.warning),
-      failed: doubt.failed === undefined ? undefined : past(doubt.failed),
-      // That run is lost.
-      repeatsAt: undefined,
-    },
-    healing: healing && { ...healing, since: past(healing.since) },
+    // The run that was asked for is lost.
+    doubt: doubt && { ...doubt, repeatsAt: undefined },
+    healing,
     isRestored: doubt || healing ? true : undefined,
-    levelSince: past(state.levelSince),
-    confirmedAt: past(state.confirmedAt),
-    latest: latest && { ...latest, at: past(latest.at), since: past(latest.since) },
-    faults: state.faults.filter((at) => at <= now),
-    unobservedSince: unobservedSince === undefined ? undefined : past(unobservedSince),
-    // The id and the beginning of an incident stay as they were reported.
-    incident: incident && freedAt !== undefined && freedAt > now ? { ...incident, freedAt: now } : incident,
+    faults: stored.faults.filter((at) => at <= now),
   }
 }

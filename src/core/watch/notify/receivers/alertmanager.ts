@@ -144,7 +144,7 @@ class Alertmanager implements Receiver {
   readonly #values: Settings
   readonly #context: ReceiverContext
   readonly #instances: readonly Instance[]
-  readonly #openedAt: number
+  #openedAt: number
   readonly #silences: Silences
 
   constructor(config: ReceiverConfig, values: Settings, context: ReceiverContext) {
@@ -224,6 +224,15 @@ class Alertmanager implements Receiver {
 
   async mute(mutes: readonly Mute[], signal: AbortSignal): Promise<readonly MuteFailure[]> {
     return await this.#silences.make(mutes, signal)
+  }
+
+  shifted(ms: number): void {
+    this.#openedAt += ms
+    for (const instance of this.#instances) {
+      // By how much it differs from the time of svc is no longer known.
+      instance.skew = undefined
+      for (const ending of instance.endings.values()) if (ending.until !== undefined) ending.until += ms
+    }
   }
 
   async close(): Promise<void> {}

@@ -1,0 +1,36 @@
+import { expect, test } from 'vitest'
+import { Outbox } from '../../../src/core/watch/outbox/index.ts'
+import { Schedule } from '../../../src/core/watch/schedule/index.ts'
+import { Ledger, States, StatesTable } from '../../../src/core/watch/states/index.ts'
+import { jumpingOutbox, jumpingStates } from './shifted.ts'
+import { simulate as simulateOutbox } from './simulated-outbox.ts'
+import { simulate as simulateStates } from './simulated-states.ts'
+
+test.each([1, 2, 3, 7, 9])(
+  'W18 a line that shifts by hours and days begins, ends and delays no incident of scenario %i',
+  (seed) => {
+    const { Subject, count } = jumpingStates(seed)
+    const others = { Schedule, Ledger, StatesTable }
+    const shifted = simulateStates({ ...others, States: Subject }, seed, true)
+    const { lines } = simulateStates({ ...others, States }, seed, true)
+    expect(count()).toBeGreaterThan(20)
+    expect(shifted.violations).toEqual([])
+    expect(shifted.lines.join('\n')).toBe(lines.join('\n'))
+  },
+)
+
+/** The id of an incident of a receiver follows from its beginning as people read it then. */
+const withoutIds = (lines: readonly string[]): string =>
+  lines.join('\n').replaceAll(/(\/svc\/receivers\S+) \S{12} /g, '$1 ')
+
+test.each([1, 2, 3, 7, 9])(
+  'W23 a line that shifts by hours and days sends, repeats and delays no message of scenario %i',
+  (seed) => {
+    const { Subject, count } = jumpingOutbox(seed)
+    const shifted = simulateOutbox({ Outbox: Subject }, seed, true)
+    const { lines } = simulateOutbox({ Outbox }, seed, true)
+    expect(count()).toBeGreaterThan(10)
+    expect(shifted.violations).toEqual([])
+    expect(withoutIds(shifted.lines)).toBe(withoutIds(lines))
+  },
+)
