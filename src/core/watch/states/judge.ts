@@ -95,7 +95,7 @@ export function judge(before: SubjectState, verdict: Verdict, run: Run, rules: J
       : rank(level) < rank(before.level)
         ? improved(state, { level, fault, message }, run)
         : unchanged(state, { level, fault, message }, run, rules)
-  return { state: flapped(step.state, beganAt, rules), effects: [...observed, ...step.effects] }
+  return { state: flapped(step.state, { at: beganAt, message }, rules), effects: [...observed, ...step.effects] }
 }
 
 /** A run that could not look proves nothing. If it was to confirm a fault, another one does. */
@@ -370,7 +370,7 @@ function blipOf(
 /** Flapping begins with one fault too many that is not that of the line, and ends once it stays healthy, or bad, for long enough. */
 function flapped(
   state: SubjectState,
-  at: number,
+  { at, message }: { readonly at: number; readonly message: string },
   { flapping: most, isLineProved, isAgreed }: JudgeRules,
 ): SubjectState {
   const { isFlapping, faults, latest } = state
@@ -389,6 +389,7 @@ function flapped(
     levelSince: latest.since,
     confirmedAt: isSame ? state.confirmedAt : at,
     fault: latest.level === 'failed' ? latest.fault : undefined,
+    message,
     doubt: undefined,
     healing: undefined,
   }
