@@ -113,9 +113,9 @@ export class Evidence {
       .get(id)
       ?.all.find((one) => one.beganAt >= at + confirmMs - 1 && one.level !== 'ok')
     if (!confirming || this.#isBeforeAnew(peer, at)) return
-    const seen = Math.max(...causes.map((cause) => this.#seenAt.get(cause) ?? Number.NEGATIVE_INFINITY))
-    if (seen < confirming.beganAt - causeFreshMs - 1)
-      broken('a cause is seen', `${text}: no run has seen one for ${confirming.beganAt - seen} ms`)
+    const seenLast = Math.max(...causes.map((cause) => this.#seenAt.get(cause) ?? Number.NEGATIVE_INFINITY))
+    if (seenLast < confirming.beganAt - causeFreshMs - 1)
+      broken('a cause is seen', `${text}: no run has seen one for ${confirming.beganAt - seenLast} ms`)
   }
 
   changed(peer: string): void {

@@ -111,9 +111,9 @@ type OwnIncident = {
   isTroubled: boolean
 }
 
-/** What a run says at a level: a text of another level, or of another subject, was taken from another run. */
+/** The text of a run at a level: a text of another level, or of another subject, is that of another run. */
 const textOf = (key: string, level: string): string => `${key} is ${level}`
-/** What svc says where no run does. */
+/** The texts of svc itself, where no run has one. */
 const ownText = /^(it ended before the next fault began|it no longer exists)$/
 
 const idOf = ({ key, check, item }: StoredSubject): string => JSON.stringify([key, check, item])

@@ -303,11 +303,11 @@ function addEdges(peers: readonly Peer[], chance: Chance): number {
     } else if (chance.is(0.6) && others.length > 0) {
       const begin = chance.between(5 * minute, 20 * minute)
       const blind = begin + chance.between(3 * minute, 5 * minute)
-      const seen = blind + 20 * minute
+      const observedAt = blind + 20 * minute
       const cause = { ...faultOf('outage', name, begin, blind, chance), fault: 'refused' as const }
-      faults.splice(0, faults.length, cause, faultOf('starved', name, blind, seen, chance))
+      faults.splice(0, faults.length, cause, faultOf('starved', name, blind, observedAt, chance))
       for (const other of others) {
-        const own = faultOf('outage', other.name, begin + 30 * second, seen + 10 * minute, chance)
+        const own = faultOf('outage', other.name, begin + 30 * second, observedAt + 10 * minute, chance)
         other.faults.splice(0, other.faults.length, { ...own, fault: 'refused' })
       }
     } else if (chance.is(0.6)) {
@@ -697,8 +697,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       running.add(`${key} ${by}`)
       count('runs')
       schedule.began({ key, depth, by, now: now() })
-      const said = (one: ShippedStates.Verdict): ShippedStates.Verdict => texts.of(peer.name, one, at)
-      const verdicts = verdictsOf(peer, depth, at, repeats).map(said)
+      const withText = (one: ShippedStates.Verdict): ShippedStates.Verdict => texts.of(peer.name, one, at)
+      const verdicts = verdictsOf(peer, depth, at, repeats).map(withText)
       const isTimeout = verdicts.some(({ fault }) => fault === 'timeout')
       const failsIfFrozen = chance.is(0.6)
       after(isTimeout ? deadlineMs[depth] : peer.latencyMs, () => {
@@ -706,7 +706,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
         const wasFrozen = lastThawAt > at && lastThawAt - lastFrozeAt > second
         const verdictsThen: readonly ShippedStates.Verdict[] =
           wasFrozen && failsIfFrozen
-            ? [said({ check: 'connect', level: 'failed', fault: 'timeout', message: 'frozen', depth: 'Basic' })]
+            ? [withText({ check: 'connect', level: 'failed', fault: 'timeout', message: 'frozen', depth: 'Basic' })]
             : verdicts
         const failed = verdictsThen.some(({ level }) => level === 'failed')
         const ended = { key, depth, by, now: now(), beganAt, failed, hadTime: true }

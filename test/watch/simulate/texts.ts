@@ -1,7 +1,7 @@
 import type * as Shipped from '../../../src/core/watch/states/index.ts'
 
-/** What one run says of one check, which its text names: whoever shows the text claims all of it. */
-type Said = {
+/** The result of one check in one run, which its text names: whoever shows the text claims all of it. */
+type Claim = {
   readonly peer: string
   readonly check: string
   readonly item: string | undefined
@@ -12,7 +12,7 @@ type Said = {
 }
 
 const flapping = /^\d+ faults within an hour: /
-/** What svc says where no run does. */
+/** The texts of svc itself, where no run has one. */
 const ownTexts: { readonly [W in Shipped.TransitionKind]?: RegExp } = {
   unobserved: /^(no run reports it|not checked: (svc did not run|[a-z]+))$/,
   removed: /^it no longer exists$/,
@@ -24,7 +24,7 @@ const againText = 'it is checked again'
 
 /** The texts of all simulated verdicts. Each is of one run only, so that nobody can show it for another one. */
 export class Texts {
-  readonly #said = new Map<string, Said>()
+  readonly #claims = new Map<string, Claim>()
   readonly #broken: (rule: string, text: string) => void
 
   constructor(broken: (rule: string, text: string) => void) {
@@ -35,7 +35,7 @@ export class Texts {
   of(peer: string, verdict: Shipped.Verdict, beganAt: number): Shipped.Verdict {
     const { check, item, level, fault } = verdict
     const message = `${peer} ${check} ${item ?? ''} is ${level} ${fault ?? ''} at ${beganAt}`
-    this.#said.set(message, { peer, check, item, level, fault, beganAt })
+    this.#claims.set(message, { peer, check, item, level, fault, beganAt })
     return { ...verdict, message }
   }
 
@@ -54,11 +54,11 @@ export class Texts {
       return
     }
     const level = to === 'removed' || to === 'unobserved' ? undefined : to
-    const why = this.#wrong({ peer, check, item }, { level, fault, message, since: at, what })
+    const why = this.#problem({ peer, check, item }, { level, fault, message, since: at, what })
     if (why !== undefined) broken(why)
     if (!incident || what === 'end' || what === 'observed' || incident.isUnobserved) return
-    const shown = { level: incident.level, fault: undefined, message: incident.message, since: undefined, what }
-    const whole = this.#wrong({ peer, check, item }, shown)
+    const claimed = { level: incident.level, fault: undefined, message: incident.message, since: undefined, what }
+    const whole = this.#problem({ peer, check, item }, claimed)
     if (whole !== undefined) broken(`its incident is ${incident.level} and says "${incident.message}": ${whole}`)
   }
 
@@ -66,17 +66,17 @@ export class Texts {
   takeState(peer: string, { check, item }: Pick<Shipped.Verdict, 'check' | 'item'>, state: Shipped.SubjectState): void {
     const { level, message, fault } = state
     // Before its first run was healthy, nothing else is known of a check than that one.
-    const said = this.#said.get(message)
-    if (level === 'ok' && said?.beganAt !== undefined && state.levelSince === state.confirmedAt) return
-    const why = this.#wrong(
+    const claim = this.#claims.get(message)
+    if (level === 'ok' && claim?.beganAt !== undefined && state.levelSince === state.confirmedAt) return
+    const why = this.#problem(
       { peer, check, item },
       { level, fault: level === 'failed' ? fault : undefined, message, since: undefined, what: 'change' },
     )
     if (why !== undefined) this.#broken('texts', `${peer} ${check} ${item ?? ''} shows "${message}": ${why}`)
   }
 
-  #wrong(
-    { peer, check, item }: Pick<Said, 'peer' | 'check' | 'item'>,
+  #problem(
+    { peer, check, item }: Pick<Claim, 'peer' | 'check' | 'item'>,
     {
       level,
       fault,
@@ -84,7 +84,7 @@ export class Texts {
       since,
       what,
     }: {
-      readonly level: Said['level']
+      readonly level: Claim['level']
       readonly fault: string | undefined
       readonly message: string
       readonly since: number | undefined
@@ -93,15 +93,15 @@ export class Texts {
   ): string | undefined {
     if (message === againText) return what === 'observed' ? undefined : 'that is no verdict'
     if (message === goneText) return level === 'ok' ? undefined : `it is ${level}`
-    const said = this.#said.get(message.replace(flapping, ''))
-    if (!said) return 'no run said that'
-    if (said.peer !== peer || said.check !== check || said.item !== item) return 'that was another check'
+    const claim = this.#claims.get(message.replace(flapping, ''))
+    if (!claim) return 'no run claim that'
+    if (claim.peer !== peer || claim.check !== check || claim.item !== item) return 'that was another check'
     // Of what flaps, the latest bad run speaks, whichever level is the worst.
     const isFlapping = flapping.test(message)
-    if (isFlapping ? said.level === 'ok' : said.level !== level) return `it is ${level}`
-    if (fault !== undefined && !isFlapping && said.fault !== fault) return `it is ${fault}`
+    if (isFlapping ? claim.level === 'ok' : claim.level !== level) return `it is ${level}`
+    if (fault !== undefined && !isFlapping && claim.fault !== fault) return `it is ${fault}`
     // While what a victim shows turns into another kind of fault, its text is that of the confirmed one.
     const isDated = what !== 'flapping' && what !== 'freed' && since !== undefined
-    return isDated && said.beganAt < since - 1 ? `that run began ${since - said.beganAt} ms before` : undefined
+    return isDated && claim.beganAt < since - 1 ? `that run began ${since - claim.beganAt} ms before` : undefined
   }
 }

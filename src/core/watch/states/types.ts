@@ -208,7 +208,7 @@ export type FaultInDoubt = {
   /** The class of the latest bad verdict. */
   readonly fault?: FaultClass | undefined
   readonly message: string
-  /** What the latest run says that was only a warning. */
+  /** The message of the latest run that was only a warning. */
   readonly mild?: string | undefined
   /** The latest failure that the peer answered with. */
   readonly answered?:
