@@ -80,6 +80,8 @@ type View = {
   isFlapping: boolean
   beganAt: number
   at: number
+  /** When it received the message for the first time. */
+  firstAt: number
 }
 type Receiver = {
   readonly rules: Shipped.ReceiverRules
@@ -92,11 +94,15 @@ type Receiver = {
   readonly incidents: Set<string>
   /** Items that it accepted, of which svc has stored the answer. */
   readonly certain: Set<string>
+  /** The lines of each message that it received, by the id of the message. */
+  readonly messages: Map<string, { readonly at: number; readonly lines: ReadonlySet<string> }>
   readonly poisoned: string
   /** It always takes seconds to answer, so that what it is told ends meanwhile. */
   readonly isSlow: boolean
   gaveUp: boolean
   messageAt: number
+  /** When the sender last gave up waiting for its answer. */
+  unansweredAt: number
   attemptAt: number
   attempts: number
   failingSince: number | undefined
@@ -202,10 +208,12 @@ function receiversOf(chance: Chance, endAt: number): readonly Receiver[] {
       over: new Set(),
       incidents: new Set(),
       certain: new Set(),
+      messages: new Map(),
       poisoned: 'Sql/postgres/0',
       isSlow: chance.is(0.4),
       gaveUp: false,
       messageAt: Number.NEGATIVE_INFINITY,
+      unansweredAt: Number.NEGATIVE_INFINITY,
       attemptAt: Number.NEGATIVE_INFINITY,
       attempts: 0,
       failingSince: undefined,
@@ -436,9 +444,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
           if (receiver) receiver.gaveUp = true
           count('given up')
         } else if (effect.type === 'send') {
-          const { receiver, attempt, items, rows } = effect
+          const { receiver, attempt, message, items, rows } = effect
           store(rows, (isStored) => {
-            if (isStored) send(receiver, attempt, items)
+            if (isStored) send(receiver, attempt, items, message)
             else {
               carryOut(outbox.withheld(receiver, attempt, now()))
               tick()
@@ -448,7 +456,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
       }
     }
 
-    const send = (name: string, attempt: number, items: readonly Shipped.NoticeItem[]): void => {
+    const send = (name: string, attempt: number, items: readonly Shipped.NoticeItem[], message: string): void => {
       const receiver = byName.get(name)
       if (!receiver) return
       count('attempt')
@@ -468,6 +476,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
         after(ms, () => {
           if (delivery.what === 'accepted') receiver.failingSince = undefined
           else if (delivery.what === 'later' || delivery.ids === undefined) receiver.failingSince ??= queue.now
+          if (delivery.what === 'later' && delivery.isPerhapsReceived) receiver.unansweredAt = queue.now
           if (delivery.what === 'later' && delivery.afterMs !== undefined)
             receiver.notBefore = queue.now + Math.min(hour, delivery.afterMs)
           if (delivery.what === 'refused' && delivery.ids === undefined) receiver.notBefore = queue.now + 5 * minute
@@ -488,7 +497,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
           if (isDead && !isDown) return
           if (sentAt - receiver.messageAt < minute && receiver.rules.folds && receiver.messageAt > startedAt)
             broken('one message a minute', `${name} after ${sentAt - receiver.messageAt} ms`)
-          for (const item of some) observe(receiver, item)
+          const isAgain = receiver.messages.has(message)
+          observeMessage(receiver, message, items, sentAt)
+          for (const item of some) observe(receiver, item, isAgain)
           if (!isDead && chance.is(0.02)) kill('before the answer')
         })
       }
@@ -717,7 +728,35 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     if (!isStored) broken('stored before it is sent', `${name} ${item.what} ${item.incident} ${item.level}`)
   }
 
-  const observe = (receiver: Receiver, item: Shipped.NoticeItem): void => {
+  /** A message that is sent again has the id and no other lines, so that a receiver that had it can leave it out. */
+  const observeMessage = (
+    { rules: { name, folds }, messages, unansweredAt, poisoned }: Receiver,
+    message: string,
+    items: readonly Shipped.NoticeItem[],
+    sentAt: number,
+  ): void => {
+    if (!folds || items.length === 0) return
+    const before = messages.get(message)
+    if (before && items.some(({ id }) => !before.lines.has(id)))
+      broken('one id for the same lines', `${name} gets other lines under ${message}`)
+    messages.set(message, { at: queue.now, lines: new Set(items.map(({ id }) => id)) })
+    if (sentAt - unansweredAt < minute && unansweredAt > startedAt)
+      broken('one message a minute', `${name} ${sentAt - unansweredAt} ms after one without an answer`)
+    for (const { id, subject: of, incident, what } of items) {
+      const peer = byId.get(idOf(of))
+      for (const [other, { at, lines }] of messages) {
+        // It did not hold for a while, or was refused alone.
+        const wasOver =
+          peer === undefined ||
+          of.key === poisoned ||
+          Math.max(peer.changedAt, segmentAt(peer, queue.now).begin) >= at - second
+        if (other !== message && lines.has(id) && !wasOver)
+          broken('one id for the same lines', `${name} ${what} of ${incident}`)
+      }
+    }
+  }
+
+  const observe = (receiver: Receiver, item: Shipped.NoticeItem, isAgain: boolean): void => {
     const { name } = receiver.rules
     const id = idOf(item.subject)
     const text = `${name} ${item.what} ${item.subject.key}${item.subject.item ?? ''} ${item.incident} ${item.level}`
@@ -726,7 +765,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     const view = receiver.views.get(id)
     if (receiver.certain.has(item.id)) broken('nothing twice', text)
     const isEnd = item.what === 'end' || item.what === 'removed'
-    checkReason(receiver, item)
+    if (!isAgain) checkReason(receiver, item)
     if (!isEnd && receiver.over.has(item.incident)) broken('order', `${text} after its end`)
     if (view && !receiver.over.has(item.incident) && item.beganAt < view.beganAt && view.incident !== item.incident)
       broken('order', `${text} after ${view.incident}`)
@@ -744,6 +783,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
         item.what === 'flapping' || (view?.isFlapping === true && byId.get(id)?.incident?.isFlapping === true),
       beganAt: item.beganAt,
       at: queue.now,
+      firstAt: isAgain && view ? view.firstAt : queue.now,
     })
   }
 
@@ -754,12 +794,14 @@ export function simulate(subject: Subject, seed: number, keepLines = false): Out
     if (item.what !== 'change' || view?.incident !== item.incident || !view.isOpen || !peer) return
     // Its level may have changed back before it was sent.
     if (view.level !== item.level || peer.changedAt >= view.at || view.isFlapping || disturbedUntil >= view.at) return
-    if (receiver.windows.some(({ from, to }) => from <= queue.now && to >= view.at - minute)) return
-    if (queue.now - view.at < minute) return
     const acked = ackOf(peer)
+    // What was sent again knew no more acknowledgements than at first.
+    const firstAt = Math.min(view.firstAt, acked?.brokenAt ?? view.at)
+    if (receiver.windows.some(({ from, to }) => from <= queue.now && to >= firstAt - minute)) return
+    if (queue.now - view.at < minute) return
     // It was on its way when somebody acknowledged the fault once more.
     if (acked && queue.now - acked.from < minute) return
-    if (acked?.brokenAt === undefined || view.at > acked.brokenAt + minute)
+    if (acked?.brokenAt === undefined || view.firstAt > acked.brokenAt + minute)
       broken('nothing without a reason', `${receiver.rules.name} gets ${item.what} of ${item.incident} again`)
   }
 

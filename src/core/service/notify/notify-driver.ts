@@ -222,7 +222,8 @@ export class NotifyDriver {
     this.#options.log({ level, msg })
   }
 
-  async #send({ receiver: name, attempt, rows, items }: Extract<OutboxEffect, { type: 'send' }>): Promise<void> {
+  async #send(effect: Extract<OutboxEffect, { type: 'send' }>): Promise<void> {
+    const { receiver: name, attempt, message, rows, items } = effect
     const { now, noticeOf } = this.#options
     const isStored = await this.#store(rows)
     const { signal } = this.#stop
@@ -250,7 +251,7 @@ export class NotifyDriver {
         items.map(({ incident }) => incident),
       )
     const notices = items.map((item) => noticeOf(item, marks))
-    const delivery = await sent(() => open.receiver.send(notices, signal))
+    const delivery = await sent(() => open.receiver.send(notices, signal, message))
     // A receiver that was interrupted says nothing about itself.
     if (signal.aborted) return
     this.#count(name, delivery)

@@ -17,6 +17,15 @@ export type Word = {
   readonly lapsedAcks?: readonly string[] | undefined
   /** A node without the store sent it, and the owner of the subject has got it from the store. */
   readonly isNews?: true | undefined
+  /** Set while nobody knows whether the receiver has accepted it. */
+  readonly line?: Line | undefined
+}
+
+/** A line of a message without an answer: it is sent again as part of the same message. */
+export type Line = {
+  /** The id of the message. */
+  readonly message: string
+  readonly what: DueMessage['what'] | 'end' | 'removed'
 }
 
 /** An incident that is over, which a receiver does not know. */
@@ -34,6 +43,8 @@ export type End = {
   readonly isAssumed?: true | undefined
   /** As in a word. */
   readonly isNews?: true | undefined
+  /** As in a word. */
+  readonly line?: Line | undefined
 }
 
 /**
@@ -234,15 +245,48 @@ export function dueFor(present: Present, row: OutboxRow, receiver: ReceiverRules
   const isOther = incident.isFlapping ? rises : incident.level !== last.level || last.isFlapping
   if (isOther) return { what: 'change', needsVerdict: restsOnVerdict && rises }
   // Nobody knows which message arrived last: the present state is told once more.
-  if (attempt) {
-    const differs = attempt.level !== incident.level || attempt.isFlapping !== incident.isFlapping
-    return { what: differs ? 'change' : 'reminder', needsVerdict: false }
-  }
+  if (attempt) return { what: isSameWord(attempt, incident) ? againOf(attempt) : 'change', needsVerdict: false }
   if (isHealing) return undefined
   if (row.isInDoubt) return { what: 'reminder', needsVerdict: restsOnVerdict }
   if (hasLapsedSince(present, last)) return { what: 'change', needsVerdict: restsOnVerdict }
   if (now - last.at < receiver.remindMs) return undefined
   return { what: 'reminder', needsVerdict: restsOnVerdict }
+}
+
+/** Whether what was sent of an incident still holds. */
+const isSameWord = (word: Word, { level, isFlapping }: Pick<Incident, 'level' | 'isFlapping'>): boolean =>
+  word.level === level && word.isFlapping === isFlapping
+
+/** What a message says that is sent again: the same, so that its line keeps its id. */
+const againOf = ({ line }: Word): DueMessage['what'] =>
+  line === undefined || line.what === 'end' || line.what === 'removed' ? 'reminder' : line.what
+
+/**
+ * The message without an answer that the lines of a row belong to, and those of its lines that still hold. Undefined:
+ * all that it has to say is new.
+ */
+export function unansweredIn(
+  { attempt, ends, isInDoubt }: OutboxRow,
+  { due, incident }: { readonly due: DueMessage | undefined; readonly incident: Incident | undefined },
+): { readonly message: string; readonly ends: readonly End[]; readonly hasWord: boolean } | undefined {
+  const holds = attempt !== undefined && due !== undefined && incident?.id === attempt.incident
+  const line = holds && isSameWord(attempt, incident) && attempt.line?.what === due.what ? attempt.line : undefined
+  const message = ends.find((end) => end.line)?.line?.message ?? line?.message
+  const hasWord = line?.message === message
+  // If it still fails, its end must not arrive without that message.
+  if (message === undefined || (isInDoubt && due !== undefined && !hasWord)) return undefined
+  return { message, ends: ends.filter((end) => end.line?.message === message), hasWord }
+}
+
+/** The row, after its message was sent again without these lines: they are new from then on. */
+export const withoutLine = (row: OutboxRow, message: string): OutboxRow => {
+  const isOf = ({ line }: { readonly line?: Line | undefined }): boolean => line?.message === message
+  if (!(row.attempt && isOf(row.attempt)) && !row.ends.some(isOf)) return row
+  return {
+    ...row,
+    attempt: row.attempt && isOf(row.attempt) ? { ...row.attempt, line: undefined } : row.attempt,
+    ends: row.ends.map((end) => (isOf(end) ? { ...end, line: undefined } : end)),
+  }
 }
 
 /** Whether an acknowledgement has lapsed of which a message knew nothing. */
@@ -266,7 +310,7 @@ export const wordOf = ({ state: { incident, latest }, lapsedAcks = [] }: Present
     ...(lapsedAcks.length === 0 ? {} : { lapsedAcks }),
   }
 
-/** The part of one row that was sent. */
+/** The part of one row that was sent. `before`: the row without it. */
 export type SentPart = { readonly ends: readonly End[]; readonly word: Word | undefined; readonly before: OutboxRow }
 
 /** The receiver has it. The row may have changed since it was sent. */
@@ -274,13 +318,19 @@ export function afterAccepted(row: OutboxRow, { ends, word }: SentPart): OutboxR
   const left = row.ends.filter((end) => !ends.some((one) => one.incident === end.incident))
   // It ended meanwhile.
   if (word === undefined || aboutIn(row)?.incident !== word.incident) return { ...row, ends: left }
-  return { last: word, ends: left, ...othersOf(row.others ?? []) }
+  const { line: _, ...last } = word
+  return { last, ends: left, ...othersOf(row.others ?? []) }
 }
 
 /** The attempt failed. Unless the receiver perhaps has the message, it knows what it knew before. */
-export function afterFailure(row: OutboxRow, { word, before }: SentPart, isPerhapsReceived: boolean): OutboxRow {
-  if (isPerhapsReceived || word === undefined || row.attempt !== word) return row
-  return { ...row, attempt: before.attempt }
+export function afterFailure(row: OutboxRow, { ends, word, before }: SentPart, isPerhapsReceived: boolean): OutboxRow {
+  if (isPerhapsReceived) return row
+  const lineBefore = new Map(ends.map(({ incident, line }) => [incident, line]))
+  const left = row.ends.map((end) =>
+    lineBefore.has(end.incident) ? { ...end, line: lineBefore.get(end.incident) } : end,
+  )
+  if (word === undefined || row.attempt !== word) return ends.length === 0 ? row : { ...row, ends: left }
+  return { ...row, attempt: before.attempt, ends: left }
 }
 
 /** After a restart no instant may lie in the future: the clock of the wall may have been set back meanwhile. */
