@@ -14,6 +14,7 @@ import { type NodesPart, nodesPart } from './nodes/nodes.ts'
 import { outdatedNodePart } from './nodes/outdated-node.ts'
 import { notifyPart } from './notify/notify.ts'
 import { roleEndsPart } from './notify/role-ends.ts'
+import { SentWithoutStore } from './notify/sent-without-store.ts'
 import { watchingPart } from './notify/watching.ts'
 import type { OpenOptions, Part } from './part.ts'
 import { type ReloadPart, reloadPart } from './reload.ts'
@@ -69,7 +70,8 @@ export async function partsOfServer({ options, services, store }: Ground): Promi
   const newer = await holder?.open()
   const inUse = newer?.what === 'store' ? undefined : store
 
-  const nodes = store && (await nodesOf(options, store, newer))
+  const sentWithoutStore = store && sentWithoutStoreOf(options, store)
+  const nodes = store && (await nodesOf(options, store, { newer, sentWithoutStore }))
   const node = nodes?.share.node
   const keeper = statesKeeper({ rows: store?.rows('states'), write: nodes?.writeStates, problem: nodes?.problem, log })
   const { incidents, notKept: notStored } = keeper
@@ -91,6 +93,7 @@ export async function partsOfServer({ options, services, store }: Ground): Promi
     silences: silences.keeper,
     watching,
     node: nodes?.sending,
+    sentWithoutStore,
     log,
   })
   silences.muteBy(notify.mute)
@@ -158,7 +161,10 @@ function unlessAway(error: unknown): undefined {
 async function nodesOf(
   { config, version, node = hostname(), log, store: url = '', env = process.env }: OpenOptions,
   { storePath, rows }: GroundStore,
-  newer: Newer | undefined,
+  {
+    newer,
+    sentWithoutStore,
+  }: { readonly newer: Newer | undefined; readonly sentWithoutStore: SentWithoutStore | undefined },
 ): Promise<NodesPart | undefined> {
   if (storePath !== undefined) return undefined
   if (newer) {
@@ -170,8 +176,15 @@ async function nodesOf(
     if (!nodes) throw new Error('a store in PostgreSQL has nodes')
     return nodes
   }
-  return nodesPart({ config, node, version, rows: shared, log })
+  return nodesPart({ config, node, version, rows: shared, sentWithoutStore, log })
 }
+
+const sentWithoutStoreOf = (
+  { node = hostname(), sentFile, log = () => {} }: OpenOptions,
+  { rows }: GroundStore,
+): SentWithoutStore | undefined =>
+  sentFile &&
+  new SentWithoutStore({ file: sentFile(node), node, storeId: async () => await (await rows('identity')()).id(), log })
 
 /** The preparation of the accounts, over a store that nobody else uses yet. */
 const accountsFirst = (options: OpenOptions, label: string): Part => ({

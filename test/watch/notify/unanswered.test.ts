@@ -160,7 +160,7 @@ describe('a message without an answer', () => {
   })
 })
 
-/** What the other end of a receiver gets of a message, as text. */
+/** Sends a message, and resolves with the text that the other end of the receiver gets. */
 type Sent = (notices: readonly Notice[], message: string) => Promise<string>
 
 const overHttp = async (

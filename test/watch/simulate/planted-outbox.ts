@@ -4,6 +4,13 @@ import { type Subject, simulate } from './simulated-outbox.ts'
 
 export const plants: readonly Plant[] = [
   {
+    what: 'what was sent without the store is lost with the process',
+    file: 'sent-without-store.ts',
+    from: 'return { rows, passedOver: rest.length - lines.length }',
+    to: 'return { rows: rows.slice(rows.length), passedOver: 0 }',
+    rule: 'each end is told',
+  },
+  {
     what: 'what is new goes into a message without an answer that is sent again',
     file: 'outbox.ts',
     from: 'if (!first || (isAgain && added.length > 0)) return { lines: added }\n    const [id, lines] = first',
@@ -209,7 +216,7 @@ export const plants: readonly Plant[] = [
 /** Loads the outbox with a defect. */
 export async function planted(plant: Plant): Promise<{ subject: Subject; remove: () => void }> {
   const { index, remove } = await plantedFolder<typeof Shipped>('outbox', plant)
-  return { subject: { Outbox: index.Outbox }, remove }
+  return { subject: index, remove }
 }
 
 /** The first seed in which the rule of a defect is broken. */

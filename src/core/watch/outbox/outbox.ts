@@ -180,14 +180,19 @@ export class Outbox {
     this.#isShared = ownKey !== undefined
   }
 
-  /** Takes back what was stored. To be called before `configure`, which forgets the rows of other receivers. */
+  /**
+   * Takes back what was stored. To be called before `configure`, which forgets the rows of other receivers; or, if the
+   * store did not answer then, as soon as it does.
+   */
   restore(rows: readonly StoredRow[], now: number): void {
     for (const { receiver, subject, row } of rows) {
       if (!row) continue
       const id = subjectId(subject)
-      const own = this.#orphans.get(receiver) ?? new Map<string, OutboxRow>()
-      own.set(id, restoredRow(row, now))
-      this.#orphans.set(receiver, own)
+      const address = this.#addresses.get(receiver)
+      const own = address?.rows ?? this.#orphans.get(receiver) ?? new Map<string, OutboxRow>()
+      const since = own.get(id)
+      own.set(id, since ? withNews(restoredRow(row, now), since) : restoredRow(row, now))
+      if (!address) this.#orphans.set(receiver, own)
       this.#subjects.set(id, subject)
     }
   }

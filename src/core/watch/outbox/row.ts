@@ -18,11 +18,15 @@ export type Word = {
   /** A node without the store sent it, and the owner of the subject has got it from the store. */
   readonly isNews?: true | undefined
   /** Set while nobody knows whether the receiver has accepted it. */
-  readonly line?: Line | undefined
+  readonly line?: LineOfMessage | undefined
+  /** A process without the store has sent its end. */
+  readonly isOver?: true | undefined
+  /** A process without the store tried to send it, and nobody knows how that ended. */
+  readonly isUnsure?: true | undefined
 }
 
 /** A line of a message without an answer: it is sent again as part of the same message. */
-export type Line = {
+export type LineOfMessage = {
   /** The id of the message. */
   readonly message: string
   readonly what: DueMessage['what'] | 'end' | 'removed'
@@ -44,7 +48,7 @@ export type End = {
   /** As in a word. */
   readonly isNews?: true | undefined
   /** As in a word. */
-  readonly line?: Line | undefined
+  readonly line?: LineOfMessage | undefined
 }
 
 /**
@@ -141,7 +145,7 @@ export function withEnd(
   const earlier = row.ends.map((one) =>
     what === 'removed' && one.isAssumed ? { ...one, what, endedAt, text, isAssumed: undefined } : one,
   )
-  return { ends: [...earlier, ...others, end].slice(-mostEnds) }
+  return { ends: [...earlier, ...others, ...(row.last?.isOver ? [] : [end])].slice(-mostEnds) }
 }
 
 /**
@@ -181,13 +185,14 @@ const othersOf = (others: readonly Word[]): Pick<OutboxRow, 'others'> =>
  * another incident of the same fault, from its owner or from a further node. The receiver knows each of them by its id
  * and has to get all ends.
  */
-export function withNews(row: OutboxRow, news: OutboxRow): OutboxRow {
+export function withNews(stored: OutboxRow, news: OutboxRow): OutboxRow {
+  const row = withSentEnds(stored, news)
   const about = row.attempt ?? row.last
   const isKnown = ({ incident }: Pick<Word, 'incident'>): boolean =>
     [about, ...(row.others ?? []), ...row.ends].some((one) => one?.incident === incident)
   const newOf = <T extends Pick<Word, 'incident'>>(all: readonly T[]): readonly (T & { readonly isNews: true })[] =>
     all.flatMap((one) => (isKnown(one) ? [] : [{ ...one, isNews: true }]))
-  const words = newOf([...wordsIn(news), ...(news.others ?? [])])
+  const words = newOf([...wordsIn(news), ...(news.others ?? [])].filter(({ isOver }) => !isOver))
   // Whether the incident of the row is over is known by its owner alone.
   const over = newOf(news.ends.filter(({ incident }) => incident !== row.need?.incident))
   if (words.length === 0 && over.length === 0) return row
@@ -197,13 +202,44 @@ export function withNews(row: OutboxRow, news: OutboxRow): OutboxRow {
   const isInDoubt = row.isInDoubt || ends.length > 0
   return {
     ...row,
-    ...(first === undefined ? {} : { last: first }),
+    ...firstWord(first),
     ends,
     ...othersOf(others),
     // While it stands, nobody must believe after such an end that it is over.
     ...(isInDoubt ? { isInDoubt } : {}),
   }
 }
+
+/**
+ * The stored row, without the ends that a process without the store has sent. The state of an incident that the store
+ * knew is still open: if the subject fails once more, that is sent.
+ */
+function withSentEnds(row: OutboxRow, news: OutboxRow): OutboxRow {
+  const over = new Set([...wordsIn(news), ...(news.others ?? [])].flatMap((one) => (one.isOver ? [one.incident] : [])))
+  const isSent = ({ incident }: Pick<Word, 'incident'>): boolean => over.has(incident)
+  const [about] = wordsIn(row)
+  const { others = [], ends } = row
+  if (!(about && isSent(about)) && !others.some(isSent) && !ends.some(isSent)) return row
+  const { others: _, ...rest } = row
+  const left = {
+    ...rest,
+    ends: ends.filter((one) => !isSent(one)),
+    ...othersOf(others.filter((one) => !isSent(one))),
+  }
+  if (!about || !isSent(about)) return left
+  return { ...left, last: { ...about, line: undefined, isOver: true }, attempt: undefined, isInDoubt: true }
+}
+
+/** The row of a process without the store, where the store has none: what is over by now needs no more messages. */
+export function withoutSentEnds(news: OutboxRow): OutboxRow {
+  const words = [...wordsIn(news), ...(news.others ?? [])]
+  if (words.every(({ isOver, isUnsure }) => !isOver && !isUnsure)) return news
+  const [last, ...others] = words.filter(({ isOver }) => !isOver)
+  return { ...firstWord(last), ends: news.ends, ...othersOf(others) }
+}
+
+const firstWord = (word: Word | undefined): Pick<OutboxRow, 'last' | 'attempt'> =>
+  word === undefined ? {} : word.isUnsure ? { attempt: word } : { last: word }
 
 /** The part of a row that came from nodes without the store. */
 export const newsIn = (row: OutboxRow): OutboxRow => {
@@ -257,7 +293,7 @@ export function dueFor(present: Present, row: OutboxRow, receiver: ReceiverRules
 const isSameWord = (word: Word, { level, isFlapping }: Pick<Incident, 'level' | 'isFlapping'>): boolean =>
   word.level === level && word.isFlapping === isFlapping
 
-/** What a message says that is sent again: the same, so that its line keeps its id. */
+/** The kind of a message that is sent again: the same, so that its line keeps its id. */
 const againOf = ({ line }: Word): DueMessage['what'] =>
   line === undefined || line.what === 'end' || line.what === 'removed' ? 'reminder' : line.what
 
@@ -280,7 +316,7 @@ export function unansweredIn(
 
 /** The row, after its message was sent again without these lines: they are new from then on. */
 export const withoutLine = (row: OutboxRow, message: string): OutboxRow => {
-  const isOf = ({ line }: { readonly line?: Line | undefined }): boolean => line?.message === message
+  const isOf = ({ line }: { readonly line?: LineOfMessage | undefined }): boolean => line?.message === message
   if (!(row.attempt && isOf(row.attempt)) && !row.ends.some(isOf)) return row
   return {
     ...row,
