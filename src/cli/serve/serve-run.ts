@@ -17,6 +17,7 @@ import { localCall, refusalStore, usedStores } from '../session/session.ts'
 import { replaceFile } from '../settings/private-file.ts'
 import type { Rehearsal } from './rehearse.ts'
 import { type ReloadWork, reloader } from './reload.ts'
+import { sentFile } from './sent-file.ts'
 import { openServeLog, type ServeLog } from './serve-log.ts'
 
 /**
@@ -227,6 +228,7 @@ async function answer(
       : {
           refusals: refusalStore(env),
           usedStores: usedStores(env),
+          sentFile: sentFile(env),
           // Callers read it on other machines, and a sign-in by another account does not end the pause here.
           tryNow: async (...monitor: Parameters<NonNullable<OpenOptions['tryNow']>>) => {
             const command = testCommand({ config: request.config.origin }, ...monitor)

@@ -133,7 +133,34 @@ export function writePrivate(path: string, text: string): void {
   }
 }
 
-/** The same for any mode. Throws file system errors and leaves nothing behind then. */
+/**
+ * Adds text at the end of a file of mode 0600, which it makes if there is none. Returns once the disk has it. Follows no
+ * link. Throws `Fault` Local.
+ */
+export function appendPrivate(path: string, text: string): void {
+  let descriptor: number
+  try {
+    const noLink = windows ? 0 : constants.O_NOFOLLOW | constants.O_NONBLOCK
+    const { O_WRONLY, O_APPEND, O_CREAT } = constants
+    descriptor = openSync(path, O_WRONLY | O_APPEND | O_CREAT | noLink, 0o600)
+  } catch (error) {
+    if (code(error) === 'ELOOP') throw new Fault('Local', `${path} is a symbolic link, which svc does not write`)
+    throw trouble(path, 'written', error)
+  }
+  try {
+    const stat = fstatSync(descriptor)
+    if (!stat.isFile()) throw new Fault('Local', `${path} is not a regular file`)
+    refuse(path, stat, 'unreadable', '600')
+    writeSync(descriptor, text)
+    fsyncSync(descriptor)
+  } catch (error) {
+    throw error instanceof Fault ? error : trouble(path, 'written', error)
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
+/** As `writePrivate`, for any mode. Throws file system errors and leaves nothing behind then. */
 export function replaceFile(path: string, text: string, mode: number): void {
   const made = `${path}.${machine.pid}-${Math.random().toString(36).slice(2)}`
   try {

@@ -43,6 +43,17 @@ export type Part = {
   readonly close?: (() => Promise<void>) | undefined
 }
 
+/** A private file of this account, in the state folder. Each function rejects if its owner or mode is wrong. */
+export type PrivateFile = {
+  /** For messages of the log. */
+  readonly path: string
+  /** Undefined: there is none. */
+  readonly read: () => Promise<string | undefined>
+  /** Adds text at the end. Resolves once the disk has it. */
+  readonly append: (text: string) => Promise<void>
+  readonly remove: () => Promise<void>
+}
+
 /** The accounts of a store that is about to be used. */
 export type OwnAccounts = Pick<Runtime, 'anyAdmin'> & Pick<NonNullable<Runtime['admin']>, 'users'>
 
@@ -76,6 +87,8 @@ export type OpenOptions = {
   readonly tryNow?: ((monitor: string, type: ServerType | undefined) => Promise<string>) | undefined
   /** The stores in files that are not made again once they are missing. Absent: any store is made. */
   readonly usedStores?: UsedStores | undefined
+  /** In `svc serve`: the file of what a node sends without the store. Absent: it ends with the process. */
+  readonly sentFile?: ((node: string) => PrivateFile) | undefined
   /** In `svc serve`: prepares the accounts of the store before anybody can sign in. Rejects if nobody may. */
   readonly firstUse?: ((accounts: OwnAccounts) => Promise<void>) | undefined
   /** In `svc serve`: what happens to the store beside the requests. */

@@ -14,6 +14,7 @@ import { type NodesPart, nodesPart } from './nodes/nodes.ts'
 import { outdatedNodePart } from './nodes/outdated-node.ts'
 import { notifyPart } from './notify/notify.ts'
 import { roleEndsPart } from './notify/role-ends.ts'
+import { SentWithoutStore } from './notify/sent-without-store.ts'
 import { watchingPart } from './notify/watching.ts'
 import type { OpenOptions, Part } from './part.ts'
 import { processTime } from './process-time.ts'
@@ -70,7 +71,8 @@ export async function partsOfServer({ options, services, store }: Ground): Promi
   const inUse = newer?.what === 'store' ? undefined : store
 
   const time = processTime({ log })
-  const nodes = store && (await nodesOf(options, store, newer))
+  const sentWithoutStore = store && sentWithoutStoreOf(options, store)
+  const nodes = store && (await nodesOf(options, store, { newer, sentWithoutStore }))
   const node = nodes?.share.node
   const keeper = statesKeeper({
     rows: store?.rows('states'),
@@ -103,6 +105,7 @@ export async function partsOfServer({ options, services, store }: Ground): Promi
     watching,
     node: nodes?.sending,
     time,
+    sentWithoutStore,
     log,
   })
   silences.muteBy(notify.mute)
@@ -172,7 +175,10 @@ function unlessAway(error: unknown): undefined {
 async function nodesOf(
   { config, version, node = hostname(), log, store: url = '', env = process.env }: OpenOptions,
   { storePath, rows }: GroundStore,
-  newer: Newer | undefined,
+  {
+    newer,
+    sentWithoutStore,
+  }: { readonly newer: Newer | undefined; readonly sentWithoutStore: SentWithoutStore | undefined },
 ): Promise<NodesPart | undefined> {
   if (storePath !== undefined) return undefined
   if (newer) {
@@ -184,8 +190,15 @@ async function nodesOf(
     if (!nodes) throw new Error('a store in PostgreSQL has nodes')
     return nodes
   }
-  return nodesPart({ config, node, version, rows: shared, log })
+  return nodesPart({ config, node, version, rows: shared, sentWithoutStore, log })
 }
+
+const sentWithoutStoreOf = (
+  { node = hostname(), sentFile, log = () => {} }: OpenOptions,
+  { rows }: GroundStore,
+): SentWithoutStore | undefined =>
+  sentFile &&
+  new SentWithoutStore({ file: sentFile(node), node, storeId: async () => await (await rows('identity')()).id(), log })
 
 /** The preparation of the accounts, over a store that nobody else uses yet. */
 const accountsFirst = (options: OpenOptions, label: string): Part => ({

@@ -13,6 +13,7 @@ import { type EndMemory, endsOver } from './rows/grants.ts'
 import { guessesOver } from './rows/guesses.ts'
 import { heartbeatsOver } from './rows/heartbeats.ts'
 import { identitiesOver, type SealingKey } from './rows/identities.ts'
+import { identityOver } from './rows/identity.ts'
 import { keysOver } from './rows/keys.ts'
 import { knownPrefixesOver, type PrefixMemory } from './rows/known-prefixes.ts'
 import { outboxOver } from './rows/outbox.ts'
@@ -93,6 +94,7 @@ export function dataOver(opened: StoreLink, clock: StoreClock, openedHistory: Sh
     silences: (own) => silencesOver(own, now),
     history: () => historyOver(history.link, now),
     states: () => statesOver(history.link, now),
+    identity: identityOver,
     outbox: () => outboxOver(history.link),
     drills: () => drillsOver(history.link),
     nodes: (own) =>

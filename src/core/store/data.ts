@@ -599,6 +599,8 @@ export type Data = {
   readonly history: HistoryRows
   /** Confirmed states and incidents, in the database of the history. Its writes say nothing about the store, either. */
   readonly states: StatesRows
+  /** Tells stores apart. Made on first use. */
+  readonly identity: { readonly id: () => Promise<string> }
   /** The state of the notifications by receiver, in the database of the history, too. */
   readonly outbox: OutboxRows
   /**

@@ -177,17 +177,12 @@ describe('notifications to a real HTTP server, with a clock that moves and simul
     const next = await fixture.start()
     for (let passed = 0; passed < 24; passed += 1) fixture.pass(next, hour)
     isAway = false
+    const all = (): readonly string[] => fixture.bodies.flatMap(alertsIn)
     await until(() => {
       fixture.pass(next, 11 * second)
-      return fixture.bodies.length > 0
+      return all().includes('resolved billing') && all().includes('firing orders')
     })
-    const all = fixture.bodies.flatMap(alertsIn)
-    expect(all).toContain('resolved billing')
-    expect(all).not.toContain('firing billing')
-    await until(() => {
-      fixture.pass(next, 11 * second)
-      return fixture.bodies.flatMap(alertsIn).includes('firing orders')
-    })
+    expect(all()).not.toContain('firing billing')
     expect(fixture.looks).toContain('Sql/orders')
   })
 

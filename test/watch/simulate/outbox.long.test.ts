@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Outbox } from '../../../src/core/watch/outbox/index.ts'
+import * as outbox from '../../../src/core/watch/outbox/index.ts'
 import { seedsFrom } from '../../support/suite/runs.ts'
 import { oneForEachRule } from './planted-folder.ts'
 import { firstSeed, planted, plants } from './planted-outbox.ts'
@@ -12,7 +12,7 @@ test(`W23 a simulated outbox keeps all of its rules in ${seeds.length} more scen
 }, () => {
   const broken: string[] = []
   for (const seed of seeds) {
-    const { violations } = simulate({ Outbox }, seed)
+    const { violations } = simulate(outbox, seed)
     broken.push(...violations.slice(0, 2).map((violation) => `seed ${seed}: ${violation}`))
     if (broken.length >= 10) break
   }

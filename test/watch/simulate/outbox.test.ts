@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { Outbox } from '../../../src/core/watch/outbox/index.ts'
+import * as outbox from '../../../src/core/watch/outbox/index.ts'
 import { oneForEachRule } from './planted-folder.ts'
 import { firstSeed, planted, plants } from './planted-outbox.ts'
 import { simulate } from './simulated-outbox.ts'
@@ -12,19 +12,19 @@ const quick = seeds.slice(0, 12)
 
 test('W23 a simulated outbox keeps all of its rules in 12 scenarios with simulated receivers', () => {
   const broken = quick.flatMap((seed) => {
-    const { violations } = simulate({ Outbox }, seed)
+    const { violations } = simulate(outbox, seed)
     return violations.slice(0, 2).map((violation) => `seed ${seed}: ${violation}`)
   })
   expect(broken).toEqual([])
 })
 
 test('W0 the same seed simulates the same notifications, to the byte', () => {
-  const { lines, digest } = simulate({ Outbox }, 9, true)
-  const again = simulate({ Outbox }, 9, true)
+  const { lines, digest } = simulate(outbox, 9, true)
+  const again = simulate(outbox, 9, true)
   expect(again.lines.join('\n')).toBe(lines.join('\n'))
   expect(again.digest).toBe(digest)
   expect(lines.length).toBeGreaterThan(100)
-  expect(simulate({ Outbox }, 8).digest).not.toBe(digest)
+  expect(simulate(outbox, 8).digest).not.toBe(digest)
 })
 
 /** The slow tier has the others. */

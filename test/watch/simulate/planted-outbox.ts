@@ -4,6 +4,41 @@ import { type Subject, simulate } from './simulated-outbox.ts'
 
 export const plants: readonly Plant[] = [
   {
+    what: 'what was sent without the store is lost with the process',
+    file: 'sent-without-store.ts',
+    from: 'return { rows, passedOver: rest.length - lines.length }',
+    to: 'return { rows: rows.slice(rows.length), passedOver: 0 }',
+    rule: 'each end is told',
+  },
+  {
+    what: 'what is new goes into a message without an answer that is sent again',
+    file: 'outbox.ts',
+    from: 'if (!first || (isAgain && added.length > 0)) return { lines: added }\n    const [id, lines] = first',
+    to: 'if (!first) return { lines: added }\n    const [id] = first\n    const lines = [...first[1], ...added.filter((one) => !first[1].some((other) => other.id === one.id))]',
+    rule: 'one id for the same lines',
+  },
+  {
+    what: 'a message that is sent again has another id',
+    file: 'outbox.ts',
+    from: 'const message = again ??',
+    to: 'const message =',
+    rule: 'one id for the same lines',
+  },
+  {
+    what: 'what did not hold for a while is part of the same message again',
+    file: 'outbox.ts',
+    from: 'if (!contained.has(id)) this',
+    to: 'if (contained.size === 0) this',
+    rule: 'one id for the same lines',
+  },
+  {
+    what: 'the next message follows one without an answer at once',
+    file: 'outbox.ts',
+    from: 'if (delivery.isPerhapsReceived) address.messageAt',
+    to: 'if (address.rows.size < 0) address.messageAt',
+    rule: 'one message a minute',
+  },
+  {
     what: 'a receiver that was only tried does not get the end',
     file: 'row.ts',
     from: '  attempt ?? last ?? need\n',
@@ -140,8 +175,8 @@ export const plants: readonly Plant[] = [
   {
     what: 'a lost answer counts as not received',
     file: 'row.ts',
-    from: 'if (isPerhapsReceived || word === undefined || row.attempt !== word) return row',
-    to: 'if (word === undefined || row.attempt !== word) return row',
+    from: 'if (isPerhapsReceived) return row',
+    to: '',
     rule: 'right level',
     seed: 15,
   },
@@ -237,7 +272,7 @@ export const plants: readonly Plant[] = [
 /** Loads the outbox with a defect. */
 export async function planted(plant: Plant): Promise<{ subject: Subject; remove: () => void }> {
   const { index, remove } = await plantedFolder<typeof Shipped>('outbox', plant)
-  return { subject: { Outbox: index.Outbox }, remove }
+  return { subject: index, remove }
 }
 
 /** The first seed in which the rule of a defect is broken. */

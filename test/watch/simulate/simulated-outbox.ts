@@ -1,5 +1,6 @@
 import type { Delivery } from '../../../src/core/watch/notify/receiver.ts'
 import type * as Shipped from '../../../src/core/watch/outbox/index.ts'
+import { headOf, linesOf } from '../../../src/core/watch/outbox/sent-without-store.ts'
 import {
   acksThatEnd,
   lapsedAcks,
@@ -12,7 +13,7 @@ import { Chance } from './chance.ts'
 import { Queue } from './queue.ts'
 
 /** The subject of the simulation: the shipped outbox, or a copy with a defect. */
-export type Subject = { readonly Outbox: typeof Shipped.Outbox }
+export type Subject = Pick<typeof Shipped, 'Outbox' | 'rowsOfSent' | 'withNews' | 'withoutSentEnds'>
 
 export type Outcome = {
   /** A digest of the trace. */
@@ -80,6 +81,8 @@ type View = {
   isFlapping: boolean
   beganAt: number
   at: number
+  /** When it received the message for the first time. */
+  firstAt: number
 }
 type Receiver = {
   readonly rules: Shipped.ReceiverRules
@@ -92,11 +95,15 @@ type Receiver = {
   readonly incidents: Set<string>
   /** Items that it accepted, of which svc has stored the answer. */
   readonly certain: Set<string>
+  /** The lines of each message that it received, by the id of the message. */
+  readonly messages: Map<string, { readonly at: number; readonly lines: ReadonlySet<string> }>
   readonly poisoned: string
   /** It always takes seconds to answer, so that what it is told ends meanwhile. */
   readonly isSlow: boolean
   gaveUp: boolean
   messageAt: number
+  /** When the sender last gave up waiting for its answer. */
+  unansweredAt: number
   attemptAt: number
   attempts: number
   failingSince: number | undefined
@@ -141,7 +148,7 @@ function segmentsOf(chance: Chance, endAt: number): readonly Segment[] {
   return segments
 }
 
-function spansOf(chance: Chance, endAt: number, probability: number, lengths: readonly number[]): readonly Span[] {
+function spansOf(chance: Chance, endAt: number, probability: number, lengths: readonly number[]): Span[] {
   const spans: Span[] = []
   if (!chance.is(probability)) return spans
   for (let at = chance.between(0, endAt / 2); at < endAt - 3 * hour; at += chance.between(hour, endAt / 2)) {
@@ -207,10 +214,12 @@ function receiversOf(chance: Chance, endAt: number): readonly Receiver[] {
       over: new Set(),
       incidents: new Set(),
       certain: new Set(),
+      messages: new Map(),
       poisoned: 'Sql/postgres/0',
       isSlow: chance.is(0.4),
       gaveUp: false,
       messageAt: Number.NEGATIVE_INFINITY,
+      unansweredAt: Number.NEGATIVE_INFINITY,
       attemptAt: Number.NEGATIVE_INFINITY,
       attempts: 0,
       failingSince: undefined,
@@ -332,14 +341,22 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     )
 
   const storeDown = spansOf(chance, endAt, 0.3, [5 * second, 45 * second])
+  // Some stay away for so long that messages leave without the store.
+  if (seed % 4 === 1 && endAt < day)
+    storeDown.push(...spansOf(new Chance(seed + 2_000_003), endAt, 1, [3 * minute, 12 * minute, 40 * minute]))
   for (const { from, to } of storeDown) queue.at(from, () => disturb('store down', to - from))
 
   // What is stored, and what a kill leaves.
 
   const stored = new Map<string, Shipped.StoredRow>()
+  /** The file of what was sent without the store. */
+  let file = ''
   const own = new Map<string, OwnIncident>()
   let startedAt = 0
   let isDown = true
+  /** Whether the process has not read yet what is stored: it may say again what was said before. */
+  let isUnaware = false
+  let unawareUntil = Number.NEGATIVE_INFINITY
   let kill = (_what: string, _ms?: number): void => {}
   let evaluate = (_peer: Peer): void => {}
 
@@ -405,12 +422,15 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     }
     const outbox = new subject.Outbox(now(), lookup)
     const dirty = new Map<string, Shipped.StoredRow>()
+    let isRestored = false
+    let failingSince: number | undefined
     let waiters: ((isStored: boolean) => void)[] = []
     let isWriting = false
 
     const write = (): void => {
       if (isWriting) return
       isWriting = true
+      if (!isWithin(storeDown, queue.now)) restore()
       const batch = [...dirty]
       const calls = waiters
       waiters = []
@@ -423,7 +443,12 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
             else stored.delete(key)
             if (dirty.get(key) === row) dirty.delete(key)
           }
-        } else after(second, write)
+          failingSince = undefined
+          if (isRestored && dirty.size === 0) file = ''
+        } else {
+          failingSince ??= queue.now
+          after(second, write)
+        }
         for (const call of calls) call(isStored)
         if (waiters.length > 0) write()
       })
@@ -432,6 +457,12 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       for (const row of rows) dirty.set(`${row.receiver} ${idOf(row.subject)}`, row)
       waiters.push(done)
       write()
+    }
+
+    const note = (receiver: string, items: readonly Shipped.NoticeItem[], isEnds: boolean): void => {
+      const some = items.filter(({ endedAt }) => (endedAt !== undefined) === isEnds)
+      if (file === '') file = headOf('store', 'node')
+      file += linesOf(receiver, some, now()).join('')
     }
 
     const carryOut = (effects: readonly Shipped.OutboxEffect[]): void => {
@@ -450,9 +481,14 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
           if (receiver) receiver.gaveUp = true
           count('given up')
         } else if (effect.type === 'send') {
-          const { receiver, attempt, items, rows } = effect
+          const { receiver, attempt, message, items, rows } = effect
           store(rows, (isStored) => {
-            if (isStored) send(receiver, attempt, items)
+            const isAlone = !isStored && failingSince !== undefined && queue.now - failingSince >= minute
+            if (isAlone) {
+              count('alone')
+              note(receiver, items, false)
+            }
+            if (isStored || isAlone) send(receiver, attempt, items, { message, isAlone })
             else {
               carryOut(outbox.withheld(receiver, attempt, now()))
               tick()
@@ -462,7 +498,12 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       }
     }
 
-    const send = (name: string, attempt: number, items: readonly Shipped.NoticeItem[]): void => {
+    const send = (
+      name: string,
+      attempt: number,
+      items: readonly Shipped.NoticeItem[],
+      { message, isAlone }: { readonly message: string; readonly isAlone: boolean },
+    ): void => {
       const receiver = byName.get(name)
       if (!receiver) return
       count('attempt')
@@ -471,7 +512,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       if (new Set(ids).size < ids.length) broken('nothing twice', `${name} gets an item twice in one message`)
       for (const item of items) {
         checkTruth(receiver, item)
-        checkStored(receiver, item)
+        if (!isAlone) checkStored(receiver, item)
       }
       if (chance.is(0.01)) {
         kill('before sending')
@@ -482,15 +523,17 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
         after(ms, () => {
           if (delivery.what === 'accepted') receiver.failingSince = undefined
           else if (delivery.what === 'later' || delivery.ids === undefined) receiver.failingSince ??= queue.now
+          if (delivery.what === 'later' && delivery.isPerhapsReceived) receiver.unansweredAt = queue.now
           if (delivery.what === 'later' && delivery.afterMs !== undefined)
             receiver.notBefore = queue.now + Math.min(hour, delivery.afterMs)
           if (delivery.what === 'refused' && delivery.ids === undefined) receiver.notBefore = queue.now + 5 * minute
           trace(`answer of ${name}: ${delivery.what}`)
+          if (isAlone && delivery.what === 'accepted') note(name, items, true)
           carryOut(outbox.answered(name, attempt, delivery, now()))
           if (delivery.what === 'accepted') {
             receiver.messageAt = queue.now
             store([], (isStored) => {
-              if (isStored) for (const { id } of items) receiver.certain.add(id)
+              if (isStored && !isAlone) for (const { id } of items) receiver.certain.add(id)
             })
           }
           tick()
@@ -502,7 +545,10 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
           if (isDead && !isDown) return
           if (sentAt - receiver.messageAt < minute && receiver.rules.folds && receiver.messageAt > startedAt)
             broken('one message a minute', `${name} after ${sentAt - receiver.messageAt} ms`)
-          for (const item of some) observe(receiver, item)
+          const isAgain = receiver.messages.has(message)
+          // What leaves without the store may come twice, from this process or from the next one.
+          if (!isAlone) observeMessage(receiver, message, items, sentAt)
+          for (const item of some) observe(receiver, item, { isAgain, isAlone })
           if (!isDead && chance.is(0.02)) kill('before the answer')
         })
       }
@@ -607,7 +653,29 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       queue.after(ms, live)
     }
 
-    outbox.restore([...stored.values()], now())
+    /** Once, as soon as the store answers. */
+    const restore = (): void => {
+      if (isRestored) return
+      isRestored = true
+      if (isUnaware) unawareUntil = queue.now
+      isUnaware = false
+      const rows = new Map(stored)
+      const sent = subject.rowsOfSent(file, { store: 'store', node: 'node', now: now() }).rows
+      for (const one of sent) {
+        const key = `${one.receiver} ${idOf(one.subject)}`
+        const before = rows.get(key)?.row
+        const row = one.row && (before ? subject.withNews(before, one.row) : subject.withoutSentEnds(one.row))
+        if (row) rows.set(key, { ...one, row })
+        if (row && row !== before) dirty.set(key, { ...one, row })
+      }
+      outbox.restore([...rows.values()], now())
+      for (const row of outbox.rows()) dirty.set(`${row.receiver} ${idOf(row.subject)}`, row)
+    }
+    if (isWithin(storeDown, queue.now)) {
+      isUnaware = true
+      failingSince = queue.now
+      after(second, write)
+    } else restore()
     carryOut(
       outbox.configure(
         receivers.map(({ rules }) => rules),
@@ -761,18 +829,56 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     if (!isStored) broken('stored before it is sent', `${name} ${item.what} ${item.incident} ${item.level}`)
   }
 
-  const observe = (receiver: Receiver, item: Shipped.NoticeItem): void => {
+  /** A message that is sent again has the id and no other lines, so that a receiver that had it can leave it out. */
+  const observeMessage = (
+    { rules: { name, folds }, messages, unansweredAt, poisoned }: Receiver,
+    message: string,
+    items: readonly Shipped.NoticeItem[],
+    sentAt: number,
+  ): void => {
+    if (!folds || items.length === 0 || isUnaware) return
+    const before = messages.get(message)
+    if (before && items.some(({ id }) => !before.lines.has(id)))
+      broken('one id for the same lines', `${name} gets other lines under ${message}`)
+    messages.set(message, { at: queue.now, lines: new Set(items.map(({ id }) => id)) })
+    if (sentAt - unansweredAt < minute && unansweredAt > startedAt)
+      broken('one message a minute', `${name} ${sentAt - unansweredAt} ms after one without an answer`)
+    for (const { id, subject: of, incident, what } of items) {
+      const peer = byId.get(idOf(of))
+      for (const [other, { at, lines }] of messages) {
+        // It did not hold for a while, or was refused alone.
+        const wasOver =
+          peer === undefined ||
+          of.key === poisoned ||
+          Math.max(peer.changedAt, segmentAt(peer, queue.now).begin) >= at - second
+        if (other !== message && lines.has(id) && !wasOver && at > unawareUntil)
+          broken('one id for the same lines', `${name} ${what} of ${incident}`)
+      }
+    }
+  }
+
+  const observe = (
+    receiver: Receiver,
+    item: Shipped.NoticeItem,
+    { isAgain, isAlone }: { readonly isAgain: boolean; readonly isAlone: boolean },
+  ): void => {
     const { name } = receiver.rules
     const id = idOf(item.subject)
     const text = `${name} ${item.what} ${item.subject.key}${item.subject.item ?? ''} ${item.incident} ${item.level}`
     trace(`received ${text}`)
     count(item.what)
     const view = receiver.views.get(id)
-    if (receiver.certain.has(item.id)) broken('nothing twice', text)
+    if (receiver.certain.has(item.id) && !isAlone) broken('nothing twice', text)
     const isEnd = item.what === 'end' || item.what === 'removed'
-    checkReason(receiver, item)
+    if (!isAgain) checkReason(receiver, item)
     if (!isEnd && receiver.over.has(item.incident)) broken('order', `${text} after its end`)
-    if (view && !receiver.over.has(item.incident) && item.beganAt < view.beganAt && view.incident !== item.incident)
+    if (
+      view &&
+      view.beganAt - origin > unawareUntil &&
+      !receiver.over.has(item.incident) &&
+      item.beganAt < view.beganAt &&
+      view.incident !== item.incident
+    )
       broken('order', `${text} after ${view.incident}`)
     if (item.what === 'change' && view?.incident === item.incident && view.isOpen)
       if (view.level === item.level && receiver.certain.size > 0 && item.before === item.level)
@@ -788,6 +894,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
         item.what === 'flapping' || (view?.isFlapping === true && byId.get(id)?.incident?.isFlapping === true),
       beganAt: item.beganAt,
       at: queue.now,
+      firstAt: isAgain && view ? view.firstAt : queue.now,
     })
   }
 
@@ -798,12 +905,14 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     if (item.what !== 'change' || view?.incident !== item.incident || !view.isOpen || !peer) return
     // Its level may have changed back before it was sent.
     if (view.level !== item.level || peer.changedAt >= view.at || view.isFlapping || disturbedUntil >= view.at) return
-    if (receiver.windows.some(({ from, to }) => from <= queue.now && to >= view.at - minute)) return
-    if (queue.now - view.at < minute) return
     const acked = ackOf(peer)
+    // What was sent again knew no more acknowledgements than at first.
+    const firstAt = Math.min(view.firstAt, acked?.brokenAt ?? view.at)
+    if (receiver.windows.some(({ from, to }) => from <= queue.now && to >= firstAt - minute)) return
+    if (queue.now - view.at < minute) return
     // It was on its way when somebody acknowledged the fault once more.
     if (acked && queue.now - acked.from < minute) return
-    if (acked?.brokenAt === undefined || view.at > acked.brokenAt + minute)
+    if (acked?.brokenAt === undefined || view.firstAt > acked.brokenAt + minute)
       broken('nothing without a reason', `${receiver.rules.name} gets ${item.what} of ${item.incident} again`)
   }
 
@@ -835,8 +944,10 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     const text = `${name} shows ${peer.subject.key} ${view?.isOpen ? view.level : 'well'} of ${view?.incident}`
     if (queue.now - since < boundMs) return
     const { incident } = peer
+    // For a process that did not know the one before, both are incidents of the same fault, which end together.
+    const isSame = incident !== undefined && incident.beganAt - origin <= unawareUntil
     for (const [id, of] of receiver.begins)
-      if (of === idOf(peer.subject) && id !== incident?.id && !receiver.over.has(id) && !receiver.gaveUp)
+      if (of === idOf(peer.subject) && id !== incident?.id && !receiver.over.has(id) && !receiver.gaveUp && !isSame)
         broken('each end is told', `${name} knows ${id}, and not its end`)
     if (!incident) {
       if (view?.isOpen && !receiver.gaveUp) broken('each end is told', text)

@@ -31,6 +31,7 @@ import { receiverKey, type StoredRow } from '../../watch/outbox/index.ts'
 import { lineKey, monitorOfSvc, reaches, type StatesBatch, type Verdict } from '../../watch/states/index.ts'
 import type { NotifyPart } from '../notify/notify.ts'
 import type { SendingNode } from '../notify/notify-driver.ts'
+import type { SentWithoutStore } from '../notify/sent-without-store.ts'
 import type { Part } from '../part.ts'
 import type { SchedulePart } from '../watch/schedule.ts'
 import type { ScheduledMonitor } from '../watch/scheduled-monitors.ts'
@@ -80,9 +81,12 @@ export function nodesPart({
   node,
   version,
   rows,
+  sentWithoutStore,
   log = () => {},
 }: {
   readonly config: Config
+  /** The file of what this and earlier processes of the node have sent without the store. */
+  readonly sentWithoutStore?: SentWithoutStore | undefined
   /** Its name. */
   readonly node: string
   readonly version: string
@@ -212,10 +216,19 @@ export function nodesPart({
   }
 
   const takeOver = async ({ id, fence, choose, news }: Extract<MemberEffect, { type: 'take over' }>): Promise<void> => {
-    const notices = news()
-    const answer = await answered(async (store) => ({ stored: await store.takeOver(fence, choose, notices) }))
-    if (answer) happened((membership, at) => membership.taken(id, answer.stored, at))
-    else happened((membership, at) => membership.takeOverFailed(id, at))
+    const answer = await answered(async (store) => {
+      // An earlier process of this node may have sent it.
+      for (const one of (await sentWithoutStore?.rows()) ?? []) {
+        const words = [one.row?.attempt, ...(one.row?.others ?? [])].flatMap((word) => word?.incident ?? [])
+        member?.sentAlone(one.receiver, words)
+        member?.released([one])
+      }
+      return { stored: await store.takeOver(fence, choose, news()) }
+    })
+    if (answer) {
+      await sentWithoutStore?.forget()
+      happened((membership, at) => membership.taken(id, answer.stored, at))
+    } else happened((membership, at) => membership.takeOverFailed(id, at))
   }
 
   /** One write at a time. Resolves to undefined if this node may not write now. */

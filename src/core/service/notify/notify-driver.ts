@@ -11,9 +11,12 @@ import {
   type OutboxRows,
   type ReceiverRules,
   type StoredRow,
+  withNews,
+  withoutSentEnds,
 } from '../../watch/outbox/index.ts'
 import type { Shift } from '../../watch/schedule/index.ts'
 import type { StoredSubject, Transition } from '../../watch/states/index.ts'
+import type { SentWithoutStore } from './sent-without-store.ts'
 
 /** How often time passes for the outbox. Milliseconds. */
 const tickMs = 1_000
@@ -44,6 +47,8 @@ export type ReceiverFigures = {
 export type DriverOptions = {
   /** Absent without a store. */
   readonly rows: (() => Promise<OutboxRows>) | undefined
+  /** The file of what it sends without the store. Absent: that ends with this process. */
+  readonly sentWithoutStore?: SentWithoutStore | undefined
   readonly lookup: Lookup
   /** Where several nodes share the store. Absent: this process alone sends. */
   readonly node?: SendingNode | undefined
@@ -97,6 +102,7 @@ export class NotifyDriver {
   #receivers = new Map<string, OpenedReceiver>()
   #writing: Promise<boolean> | undefined
   #hasNew = false
+  #isRestored = false
   #wasHealthy = false
   #storeFailingSince: number | undefined
   #timer: NodeJS.Timeout | undefined
@@ -109,14 +115,32 @@ export class NotifyDriver {
 
   /** Takes back what an earlier process stored. A store that cannot be read leaves nothing to take back. */
   async restore(): Promise<void> {
-    const { rows, now, node } = this.#options
     // Of several nodes, each takes over what it runs.
-    if (!rows || node) return
+    if (!this.#options.rows || this.#options.node) this.#isRestored = true
     try {
-      this.#outbox.restore(await (await rows()).read(), now())
+      await this.#restoreOnce()
     } catch (error) {
       this.#storeFailed(error)
     }
+  }
+
+  async #restoreOnce(): Promise<void> {
+    const { rows, sentWithoutStore, now } = this.#options
+    if (this.#isRestored || !rows) return
+    const stored = new Map((await (await rows()).read()).map((one) => [rowKey(one), one]))
+    const sent = (await sentWithoutStore?.rows()) ?? []
+    for (const one of sent) {
+      const before = stored.get(rowKey(one))?.row
+      const row = one.row && (before ? withNews(before, one.row) : withoutSentEnds(one.row))
+      if (row && row !== before) stored.set(rowKey(one), { ...one, row })
+    }
+    this.#outbox.restore([...stored.values()], now())
+    this.#isRestored = true
+    for (const one of sent) {
+      const row = stored.get(rowKey(one))
+      if (row) this.#dirty.set(rowKey(one), row)
+    }
+    for (const one of this.#outbox.rows()) this.#dirty.set(rowKey(one), one)
   }
 
   /** Goes on with what another node has stored, of these monitors. `open`: what has an incident, also one that nobody knows. */
@@ -147,6 +171,7 @@ export class NotifyDriver {
 
   /** Begins to send. `everyMs`: how often time passes. */
   begin(subjects: readonly StoredSubject[], everyMs = tickMs): void {
+    if (this.#dirty.size > 0) void this.#store([])
     for (const subject of subjects) this.#outbox.watch(subject)
     this.#timer ??= setInterval(() => this.tick(), everyMs)
   }
@@ -237,7 +262,8 @@ export class NotifyDriver {
     this.#options.log({ level, msg })
   }
 
-  async #send({ receiver: name, attempt, rows, items }: Extract<OutboxEffect, { type: 'send' }>): Promise<void> {
+  async #send(effect: Extract<OutboxEffect, { type: 'send' }>): Promise<void> {
+    const { receiver: name, attempt, message, rows, items } = effect
     const { now, noticeOf } = this.#options
     const isStored = await this.#store(rows)
     const { signal } = this.#stop
@@ -259,17 +285,27 @@ export class NotifyDriver {
       this.#carryOut(this.#outbox.withheld(name, attempt, now()))
       return
     }
-    if (needed === 'alone')
+    if (needed === 'alone') {
       node?.sentAlone(
         name,
         items.map(({ incident }) => incident),
       )
+      await this.#note(name, items, false)
+      if (signal.aborted) return
+    }
     const notices = items.map((item) => noticeOf(item, marks))
-    const delivery = await sent(() => open.receiver.send(notices, signal))
+    const delivery = await sent(() => open.receiver.send(notices, signal, message))
     // A receiver that was interrupted says nothing about itself.
     if (signal.aborted) return
     this.#count(name, delivery)
+    if (needed === 'alone' && delivery.what === 'accepted') await this.#note(name, items, true)
     this.#carryOut(this.#outbox.answered(name, attempt, delivery, now()))
+  }
+
+  /** Begins count before they leave, because they may arrive; ends once the receiver has them. */
+  async #note(receiver: string, items: readonly NoticeItem[], isEnds: boolean): Promise<void> {
+    const some = items.filter(({ endedAt }) => (endedAt !== undefined) === isEnds)
+    if (this.#options.rows && some.length > 0) await this.#options.sentWithoutStore?.note(receiver, some)
   }
 
   #count(name: string, { what }: Delivery): void {
@@ -372,8 +408,7 @@ export class NotifyDriver {
   /** Stores rows, with those that could not be stored before. Resolves to whether that succeeded. */
   async #store(rows: readonly StoredRow[]): Promise<boolean> {
     if (!this.#options.rows) return false
-    for (const row of rows)
-      this.#dirty.set(JSON.stringify([row.receiver, row.subject.key, row.subject.check, row.subject.item]), row)
+    for (const row of rows) this.#dirty.set(rowKey(row), row)
     this.#hasNew = true
     // A write in progress may lack these rows.
     await this.#writing
@@ -388,14 +423,17 @@ export class NotifyDriver {
 
   async #write(): Promise<boolean> {
     this.#hasNew = false
-    const batch = [...this.#dirty]
     try {
+      await this.#restoreOnce()
+      const batch = [...this.#dirty]
       // Without anything to store, a store that failed shows only by a write whether it works again.
       const tries = batch.length > 0 || this.#storeFailingSince !== undefined
       if (tries && !(await this.#writeRows(batch.map(([, row]) => row)))) return false
       for (const [key, row] of batch) if (this.#dirty.get(key) === row) this.#dirty.delete(key)
       if (this.#storeFailingSince !== undefined) this.#log('info', 'notifications are stored again')
       this.#storeFailingSince = undefined
+      // Of several nodes, whoever takes over has the store get it.
+      if (!this.#options.node && this.#dirty.size === 0) void this.#options.sentWithoutStore?.forget()
       return true
     } catch (error) {
       this.#storeFailed(error)
@@ -426,6 +464,9 @@ export class NotifyDriver {
     this.#retry.unref()
   }
 }
+
+const rowKey = ({ receiver, subject: { key, check, item } }: StoredRow): string =>
+  JSON.stringify([receiver, key, check, item])
 
 /** Receivers never reject; a defect of one must not end svc. */
 async function sent(send: () => Promise<Delivery>): Promise<Delivery> {

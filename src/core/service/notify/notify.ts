@@ -15,6 +15,7 @@ import { noticeSubject } from '../watch/notice-subject.ts'
 import type { StatesPart } from '../watch/states.ts'
 import { NotifyDriver, type OpenedReceiver, type ReceiverFigures, type SendingNode } from './notify-driver.ts'
 import { isFolding, openFor } from './open-receiver.ts'
+import type { SentWithoutStore } from './sent-without-store.ts'
 import type { WatchingPart } from './watching.ts'
 
 /** Victims that a message names. */
@@ -44,6 +45,7 @@ export function notifyPart({
   watching,
   node,
   time = processTime(),
+  sentWithoutStore,
   log = () => {},
 }: {
   readonly config: Config
@@ -52,6 +54,8 @@ export function notifyPart({
   readonly node?: SendingNode | undefined
   /** Where rows are stored. Absent without a store. */
   readonly rows: (() => Promise<OutboxRows>) | undefined
+  /** `DriverOptions.sentWithoutStore` */
+  readonly sentWithoutStore?: SentWithoutStore | undefined
   readonly states: StatesPart
   readonly silences: SilenceKeeper
   /** Whether svc may say that it watches. Takes what it has to know of the outbox. */
@@ -155,6 +159,7 @@ export function notifyPart({
   const driver = new NotifyDriver({
     mutes,
     rows,
+    sentWithoutStore,
     lookup,
     node,
     look: states.look,

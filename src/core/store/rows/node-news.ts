@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { type StoredRow, withNews } from '../../watch/outbox/index.ts'
+import { type StoredRow, withNews, withoutSentEnds } from '../../watch/outbox/index.ts'
 import type { Db } from '../tables.ts'
 import { chunked, idOf, storeRows } from './outbox.ts'
 
@@ -26,4 +26,4 @@ export async function addNews(tx: Db, news: readonly StoredRow[]): Promise<reado
 }
 
 const joined = (before: StoredRow | undefined, one: StoredRow): StoredRow =>
-  before?.row && one.row ? { ...one, row: withNews(before.row, one.row) } : one
+  one.row ? { ...one, row: before?.row ? withNews(before.row, one.row) : withoutSentEnds(one.row) } : one

@@ -135,8 +135,12 @@ export interface Receiver {
   readonly sendsEach?: boolean | undefined
   /** For lists, log and audit: scheme and host, without secrets. */
   describe(): { readonly name: string; readonly kind: string; readonly to: string }
-  /** Sends what changed. In order for each subject; the caller sends one batch at a time to each receiver. Never rejects. */
-  send(notices: readonly Notice[], signal: AbortSignal): Promise<Delivery>
+  /**
+   * Sends what changed. In order for each subject; the caller sends one batch at a time to each receiver. `message`: the
+   * id of the message, for receivers by which several notices are one; by default, it follows from those of the notices.
+   * Never rejects.
+   */
+  send(notices: readonly Notice[], signal: AbortSignal, message?: string): Promise<Delivery>
   /**
    * Repeats everything that stands for this receiver, every 30 s, with the watchdog if `isHealthy`. Absent for receivers
    * that remember. Never rejects.

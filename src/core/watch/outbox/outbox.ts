@@ -1,3 +1,4 @@
+import { entryOf } from '../../base/lazy.ts'
 import type { Delivery } from '../notify/index.ts'
 import { hash, type Shift } from '../schedule/index.ts'
 import {
@@ -26,6 +27,7 @@ import {
   afterFailure,
   type DueMessage,
   dueFor,
+  type End,
   emptyRow,
   isEmpty,
   isFresh,
@@ -38,10 +40,12 @@ import {
   type SentPart,
   shiftedRow,
   shiftedWord,
+  unansweredIn,
   type Word,
   withEnd,
   withLostEnd,
   withNews,
+  withoutLine,
   withoutOldEnds,
   wordOf,
 } from './row.ts'
@@ -84,6 +88,8 @@ export type OutboxEffect =
       readonly type: 'send'
       readonly receiver: string
       readonly attempt: number
+      /** The id of the message: the same in each attempt, of which the later ones have no other lines. */
+      readonly message: string
       readonly rows: readonly StoredRow[]
       readonly items: readonly NoticeItem[]
     }
@@ -103,7 +109,7 @@ export type OutboxStep = {
 }
 
 type Part = SentPart & { readonly id: string; readonly items: readonly NoticeItem[] }
-type Sending = { readonly attempt: number; readonly parts: readonly Part[] }
+type Sending = { readonly attempt: number; readonly message: string; readonly parts: readonly Part[] }
 type Address = {
   rules: ReceiverRules
   readonly rows: Map<string, OutboxRow>
@@ -117,7 +123,10 @@ type Address = {
   brokenAs: string
   /** Since when something could be sent. */
   readySince: number | undefined
+  /** When it last accepted a message, or gave no answer to one. */
   messageAt: number
+  /** Whether the last attempt sent a message again: what is new has its turn then. */
+  isAgain: boolean
   /** Rows that it refuses, and until when they wait. */
   readonly refused: Map<string, number>
   pending: number
@@ -129,7 +138,13 @@ type Candidate = {
   readonly row: OutboxRow
   readonly present: Present | undefined
   readonly due: DueMessage | undefined
+  /** Whether it may be sent now. Otherwise its verdict is too old. */
+  readonly isReady: boolean
 }
+/** The lines of a message that is about to be sent. `ends`: those of a row that it contains. */
+type Lines = readonly (Candidate & { readonly ends: readonly End[] })[]
+/** Without an id, it is a new one. */
+type Message = { readonly id?: string; readonly lines: Lines }
 
 /** The key of what svc says of its own receivers. */
 export const receiverKey = '/svc/receivers'
@@ -169,14 +184,19 @@ export class Outbox {
     this.#isShared = ownKey !== undefined
   }
 
-  /** Takes back what was stored. To be called before `configure`, which forgets the rows of other receivers. */
+  /**
+   * Takes back what was stored. To be called before `configure`, which forgets the rows of other receivers; or, if the
+   * store did not answer then, as soon as it does.
+   */
   restore(rows: readonly StoredRow[], now: number): void {
     for (const { receiver, subject, row } of rows) {
       if (!row) continue
       const id = subjectId(subject)
-      const own = this.#orphans.get(receiver) ?? new Map<string, OutboxRow>()
-      own.set(id, restoredRow(row, now))
-      this.#orphans.set(receiver, own)
+      const address = this.#addresses.get(receiver)
+      const own = address?.rows ?? this.#orphans.get(receiver) ?? new Map<string, OutboxRow>()
+      const since = own.get(id)
+      own.set(id, since ? withNews(restoredRow(row, now), since) : restoredRow(row, now))
+      if (!address) this.#orphans.set(receiver, own)
       this.#subjects.set(id, subject)
     }
   }
@@ -383,7 +403,7 @@ export class Outbox {
       const subject = this.#subjects.get(id)
       const present = subject && this.#presentOf(subject)
       if (typeof present !== 'object' || !present.state.incident || !(row.last ?? row.attempt)) return []
-      return itemsOf(id, present, { ...row, ends: [] }, { what: 'reminder', needsVerdict: false })
+      return itemsOf(id, present, { ends: [], row, due: { what: 'reminder', needsVerdict: false } })
     })
   }
 
@@ -424,6 +444,7 @@ export class Outbox {
       brokenAs: '',
       readySince: undefined,
       messageAt: Number.NEGATIVE_INFINITY,
+      isAgain: false,
       refused: new Map(),
       pending: 0,
       pendingSince: undefined,
@@ -519,7 +540,8 @@ export class Outbox {
       const lost = before.ends.length - row.ends.length
       if (lost > 0) this.#effects.push({ type: 'given up', receiver: address.rules.name, count: lost })
       for (const { endedAt } of row.ends) isPending(endedAt)
-      if (row.ends.length > 0 && !presents.has(id)) candidates.push({ id, row, present: undefined, due: undefined })
+      if (row.ends.length > 0 && !presents.has(id))
+        candidates.push({ id, row, present: undefined, due: undefined, isReady: true })
     }
     for (const [id, present] of presents) {
       const due = this.#dueAt(address, id, present)
@@ -528,13 +550,44 @@ export class Outbox {
       const row = address.rows.get(id) ?? emptyRow
       // Nobody must believe meanwhile that it is well.
       const endsWait = due !== undefined && row.isInDoubt === true
-      if (isReady || (row.ends.length > 0 && !endsWait))
-        candidates.push({ id, row, present, due: isReady ? due : undefined })
+      if (due || (row.ends.length > 0 && !endsWait))
+        candidates.push({ id, row, present, due, isReady: isReady || !due })
     }
     this.#send(
       address,
-      candidates.filter(({ id }) => !this.#isRefused(address, id)),
+      this.#next(
+        address,
+        candidates.filter(({ id }) => !this.#isRefused(address, id)),
+      ),
     )
+  }
+
+  /**
+   * The next message: one without an answer, with the lines that still hold, or what is new. They take turns, so that a
+   * receiver that never answers gets both. Empty: none, or not yet.
+   */
+  #next({ rules, isAgain }: Address, candidates: readonly Candidate[]): Message {
+    const again = new Map<string, Lines[number][]>()
+    const added: Lines[number][] = []
+    for (const one of candidates) {
+      const { row, present, due } = one
+      const part = rules.folds ? unansweredIn(row, { due, incident: present?.state.incident }) : undefined
+      if (part)
+        entryOf(again, part.message, (): Lines[number][] => []).push({
+          ...one,
+          ...part,
+          due: part.hasWord ? due : undefined,
+        })
+      const isWordNew = due !== undefined && one.isReady && !part?.hasWord
+      const ends = row.isInDoubt && due && !one.isReady ? [] : row.ends.filter((end) => !part?.ends.includes(end))
+      // What precedes it is sent first.
+      const waits = part !== undefined && part.ends.length > 0
+      if (!waits && (isWordNew || ends.length > 0)) added.push({ ...one, ends, due: isWordNew ? due : undefined })
+    }
+    const [first] = again
+    if (!first || (isAgain && added.length > 0)) return { lines: added }
+    const [id, lines] = first
+    return { id, lines: lines.every(({ due, isReady }) => isReady || !due) ? lines : [] }
   }
 
   #isRefused({ refused }: Address, id: string): boolean {
@@ -593,9 +646,9 @@ export class Outbox {
     return false
   }
 
-  #send(address: Address, candidates: readonly Candidate[]): void {
+  #send(address: Address, { id: again, lines }: Message): void {
     if (address.sending) return
-    if (candidates.length === 0) {
+    if (lines.length === 0) {
       address.readySince = undefined
       return
     }
@@ -609,22 +662,47 @@ export class Outbox {
     }
     address.readySince = undefined
     this.#attempts += 1
-    const parts = candidates.map((one) => this.#claim(address, one))
-    address.sending = { attempt: this.#attempts, parts }
+    const claims = lines.map((one) => ({
+      ...one,
+      items: itemsOf(one.id, one.present, one, this.#subjects.get(one.id)),
+    }))
+    const ids = claims.flatMap(({ items }) => items.map(({ id }) => id))
+    // Another message with the same lines is another one.
+    const message = again ?? digestOf([name, String(this.#now), ...ids.toSorted()])
+    const parts = claims.map((one) => this.#claim(address, one, message))
+    address.sending = { attempt: this.#attempts, message, parts }
+    address.isAgain = again !== undefined
+    // What no longer holds is not part of the message any more, should it hold again.
+    const contained = new Set(parts.map(({ id }) => id))
+    for (const id of again === undefined ? [] : [...address.rows.keys()])
+      if (!contained.has(id)) this.#change(address, id, (row) => withoutLine(row, message))
     const keys = parts.map(({ id }) => `${name} ${id}`)
     const rows = keys.flatMap((key) => this.#changes.get(key) ?? [])
     for (const key of keys) this.#changes.delete(key)
     const items = parts.flatMap((part) => part.items)
-    this.#effects.push({ type: 'send', receiver: name, attempt: this.#attempts, rows, items })
+    this.#effects.push({ type: 'send', receiver: name, attempt: this.#attempts, message, rows, items })
   }
 
   /** From now on the receiver has perhaps received it. */
-  #claim(address: Address, { id, row: before, present, due }: Candidate): Part {
-    const word = due && present && wordOf(present, this.#now)
-    const subject = this.#subjects.get(id)
-    const items = itemsOf(id, present, before, due, subject)
-    if (word) this.#change(address, id, (row) => ({ ...row, attempt: word }))
-    return { id, items, ends: before.ends, word, before }
+  #claim(
+    address: Address,
+    { id, row, present, due, ends, items }: Lines[number] & { readonly items: readonly NoticeItem[] },
+    message: string,
+  ): Part {
+    const own = due && present && wordOf(present, this.#now)
+    // What is sent again knows no more acknowledgements than before.
+    const isAgain = row.attempt?.line?.message === message
+    const lapsedAcks = isAgain ? row.attempt?.lapsedAcks : own?.lapsedAcks
+    const word = own && due && { ...own, lapsedAcks, line: { message, what: due.what } }
+    const incidents = new Set(ends.map(({ incident }) => incident))
+    this.#change(address, id, (before) => {
+      const left = isAgain && !word ? withoutLine(before, message) : before
+      const marked = left.ends.map((end) =>
+        incidents.has(end.incident) ? { ...end, line: { message, what: end.what } } : end,
+      )
+      return word || ends.length > 0 ? { ...left, ...(word ? { attempt: word } : {}), ends: marked } : left
+    })
+    return { id, items, ends, word, before: row }
   }
 
   #accepted(address: Address, parts: readonly Part[]): void {
@@ -655,6 +733,8 @@ export class Outbox {
   #failed(address: Address, { parts }: Sending, delivery: Extract<Delivery, { what: 'later' }>): void {
     for (const part of parts)
       this.#change(address, part.id, (row) => afterFailure(row, part, delivery.isPerhapsReceived))
+    // The receiver perhaps has it: it gets the next one no sooner than after one that it accepted.
+    if (delivery.isPerhapsReceived) address.messageAt = this.#now
     this.#fails(address, delivery.message)
     const pauseMs = Math.min(maxPauseMs, firstPauseMs * 2 ** Math.min(address.failures, 16))
     const demandedMs = Math.min(delivery.afterMs ?? 0, maxRetryAfterMs)
@@ -663,11 +743,20 @@ export class Outbox {
     if (this.#isShared) this.#leaveToOthers(address)
   }
 
-  #refused(address: Address, { parts }: Sending, { message, ids }: Extract<Delivery, { what: 'refused' }>): void {
+  #refused(
+    address: Address,
+    { message: sent, parts }: Sending,
+    { message, ids }: Extract<Delivery, { what: 'refused' }>,
+  ): void {
     const isBad = ({ items }: Part): boolean => ids === undefined || items.some(({ id }) => ids.includes(id))
+    const refusedRow = (row: OutboxRow, part: Part): OutboxRow => {
+      const after = afterFailure(row, part, false)
+      // The message is accepted without it.
+      return ids === undefined ? after : withoutLine(after, sent)
+    }
     for (const part of parts) {
       const bad = isBad(part)
-      this.#change(address, part.id, (row) => (bad ? afterFailure(row, part, false) : afterAccepted(row, part)))
+      this.#change(address, part.id, (row) => (bad ? refusedRow(row, part) : afterAccepted(row, part)))
       if (bad && ids) address.refused.set(part.id, this.#now + refusedEveryMs)
     }
     const { name } = address.rules
@@ -753,13 +842,16 @@ const digestOf = (parts: readonly string[]): string =>
 function itemsOf(
   id: string,
   present: Present | undefined,
-  { ends, last }: OutboxRow,
-  due: DueMessage | undefined,
+  {
+    ends,
+    row: { last },
+    due,
+  }: { readonly ends: readonly End[]; readonly row: OutboxRow; readonly due: DueMessage | undefined },
   subject = present?.subject,
 ): readonly NoticeItem[] {
   if (!subject) return []
   const over = ends.map(
-    ({ isAssumed, isNews, ...end }): NoticeItem => ({
+    ({ isAssumed, isNews, line, ...end }): NoticeItem => ({
       id: digestOf([id, end.incident, end.what, end.level]),
       subject,
       observedAt: end.endedAt,

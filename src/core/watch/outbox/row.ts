@@ -21,6 +21,19 @@ export type Word = {
   readonly lapsedAcks?: readonly string[] | undefined
   /** A node without the store sent it, and the owner of the subject has got it from the store. */
   readonly isNews?: true | undefined
+  /** Set while nobody knows whether the receiver has accepted it. */
+  readonly line?: LineOfMessage | undefined
+  /** A process without the store has sent its end. */
+  readonly isOver?: true | undefined
+  /** A process without the store tried to send it, and nobody knows how that ended. */
+  readonly isUnsure?: true | undefined
+}
+
+/** A line of a message without an answer: it is sent again as part of the same message. */
+export type LineOfMessage = {
+  /** The id of the message. */
+  readonly message: string
+  readonly what: DueMessage['what'] | 'end' | 'removed'
 }
 
 /** An incident that is over, which a receiver does not know. */
@@ -38,6 +51,8 @@ export type End = {
   readonly isAssumed?: true | undefined
   /** As in a word. */
   readonly isNews?: true | undefined
+  /** As in a word. */
+  readonly line?: LineOfMessage | undefined
 }
 
 /**
@@ -134,7 +149,7 @@ export function withEnd(
   const earlier = row.ends.map((one) =>
     what === 'removed' && one.isAssumed ? { ...one, what, endedAt, text, isAssumed: undefined } : one,
   )
-  return { ends: [...earlier, ...others, end].slice(-mostEnds) }
+  return { ends: [...earlier, ...others, ...(row.last?.isOver ? [] : [end])].slice(-mostEnds) }
 }
 
 /**
@@ -174,13 +189,14 @@ const othersOf = (others: readonly Word[]): Pick<OutboxRow, 'others'> =>
  * another incident of the same fault, from its owner or from a further node. The receiver knows each of them by its id
  * and has to get all ends.
  */
-export function withNews(row: OutboxRow, news: OutboxRow): OutboxRow {
+export function withNews(stored: OutboxRow, news: OutboxRow): OutboxRow {
+  const row = withSentEnds(stored, news)
   const about = row.attempt ?? row.last
   const isKnown = ({ incident }: Pick<Word, 'incident'>): boolean =>
     [about, ...(row.others ?? []), ...row.ends].some((one) => one?.incident === incident)
   const newOf = <T extends Pick<Word, 'incident'>>(all: readonly T[]): readonly (T & { readonly isNews: true })[] =>
     all.flatMap((one) => (isKnown(one) ? [] : [{ ...one, isNews: true }]))
-  const words = newOf([...wordsIn(news), ...(news.others ?? [])])
+  const words = newOf([...wordsIn(news), ...(news.others ?? [])].filter(({ isOver }) => !isOver))
   // Whether the incident of the row is over is known by its owner alone.
   const over = newOf(news.ends.filter(({ incident }) => incident !== row.need?.incident))
   if (words.length === 0 && over.length === 0) return row
@@ -190,13 +206,44 @@ export function withNews(row: OutboxRow, news: OutboxRow): OutboxRow {
   const isInDoubt = row.isInDoubt || ends.length > 0
   return {
     ...row,
-    ...(first === undefined ? {} : { last: first }),
+    ...firstWord(first),
     ends,
     ...othersOf(others),
     // While it stands, nobody must believe after such an end that it is over.
     ...(isInDoubt ? { isInDoubt } : {}),
   }
 }
+
+/**
+ * The stored row, without the ends that a process without the store has sent. The state of an incident that the store
+ * knew is still open: if the subject fails once more, that is sent.
+ */
+function withSentEnds(row: OutboxRow, news: OutboxRow): OutboxRow {
+  const over = new Set([...wordsIn(news), ...(news.others ?? [])].flatMap((one) => (one.isOver ? [one.incident] : [])))
+  const isSent = ({ incident }: Pick<Word, 'incident'>): boolean => over.has(incident)
+  const [about] = wordsIn(row)
+  const { others = [], ends } = row
+  if (!(about && isSent(about)) && !others.some(isSent) && !ends.some(isSent)) return row
+  const { others: _, ...rest } = row
+  const left = {
+    ...rest,
+    ends: ends.filter((one) => !isSent(one)),
+    ...othersOf(others.filter((one) => !isSent(one))),
+  }
+  if (!about || !isSent(about)) return left
+  return { ...left, last: { ...about, line: undefined, isOver: true }, attempt: undefined, isInDoubt: true }
+}
+
+/** The row of a process without the store, where the store has none: what is over by now needs no more messages. */
+export function withoutSentEnds(news: OutboxRow): OutboxRow {
+  const words = [...wordsIn(news), ...(news.others ?? [])]
+  if (words.every(({ isOver, isUnsure }) => !isOver && !isUnsure)) return news
+  const [last, ...others] = words.filter(({ isOver }) => !isOver)
+  return { ...firstWord(last), ends: news.ends, ...othersOf(others) }
+}
+
+const firstWord = (word: Word | undefined): Pick<OutboxRow, 'last' | 'attempt'> =>
+  word === undefined ? {} : word.isUnsure ? { attempt: word } : { last: word }
 
 /** The part of a row that came from nodes without the store. */
 export const newsIn = (row: OutboxRow): OutboxRow => {
@@ -238,15 +285,48 @@ export function dueFor(present: Present, row: OutboxRow, receiver: ReceiverRules
   const isOther = incident.isFlapping ? rises : incident.level !== last.level || last.isFlapping
   if (isOther) return { what: 'change', needsVerdict: restsOnVerdict && rises }
   // Nobody knows which message arrived last: the present state is told once more.
-  if (attempt) {
-    const differs = attempt.level !== incident.level || attempt.isFlapping !== incident.isFlapping
-    return { what: differs ? 'change' : 'reminder', needsVerdict: false }
-  }
+  if (attempt) return { what: isSameWord(attempt, incident) ? againOf(attempt) : 'change', needsVerdict: false }
   if (isHealing) return undefined
   if (row.isInDoubt) return { what: 'reminder', needsVerdict: restsOnVerdict }
   if (hasLapsedSince(present, last)) return { what: 'change', needsVerdict: restsOnVerdict }
   if (now - last.at < receiver.remindMs) return undefined
   return { what: 'reminder', needsVerdict: restsOnVerdict }
+}
+
+/** Whether what was sent of an incident still holds. */
+const isSameWord = (word: Word, { level, isFlapping }: Pick<Incident, 'level' | 'isFlapping'>): boolean =>
+  word.level === level && word.isFlapping === isFlapping
+
+/** The kind of a message that is sent again: the same, so that its line keeps its id. */
+const againOf = ({ line }: Word): DueMessage['what'] =>
+  line === undefined || line.what === 'end' || line.what === 'removed' ? 'reminder' : line.what
+
+/**
+ * The message without an answer that the lines of a row belong to, and those of its lines that still hold. Undefined:
+ * all that it has to say is new.
+ */
+export function unansweredIn(
+  { attempt, ends, isInDoubt }: OutboxRow,
+  { due, incident }: { readonly due: DueMessage | undefined; readonly incident: Incident | undefined },
+): { readonly message: string; readonly ends: readonly End[]; readonly hasWord: boolean } | undefined {
+  const holds = attempt !== undefined && due !== undefined && incident?.id === attempt.incident
+  const line = holds && isSameWord(attempt, incident) && attempt.line?.what === due.what ? attempt.line : undefined
+  const message = ends.find((end) => end.line)?.line?.message ?? line?.message
+  const hasWord = line?.message === message
+  // If it still fails, its end must not arrive without that message.
+  if (message === undefined || (isInDoubt && due !== undefined && !hasWord)) return undefined
+  return { message, ends: ends.filter((end) => end.line?.message === message), hasWord }
+}
+
+/** The row, after its message was sent again without these lines: they are new from then on. */
+export const withoutLine = (row: OutboxRow, message: string): OutboxRow => {
+  const isOf = ({ line }: { readonly line?: LineOfMessage | undefined }): boolean => line?.message === message
+  if (!(row.attempt && isOf(row.attempt)) && !row.ends.some(isOf)) return row
+  return {
+    ...row,
+    attempt: row.attempt && isOf(row.attempt) ? { ...row.attempt, line: undefined } : row.attempt,
+    ends: row.ends.map((end) => (isOf(end) ? { ...end, line: undefined } : end)),
+  }
 }
 
 /** Whether an acknowledgement has lapsed of which a message knew nothing. */
@@ -270,7 +350,7 @@ export const wordOf = ({ state: { incident, latest }, lapsedAcks = [] }: Present
     ...(lapsedAcks.length === 0 ? {} : { lapsedAcks }),
   }
 
-/** The part of one row that was sent. */
+/** The part of one row that was sent. `before`: the row without it. */
 export type SentPart = { readonly ends: readonly End[]; readonly word: Word | undefined; readonly before: OutboxRow }
 
 /** The receiver has it. The row may have changed since it was sent. */
@@ -278,13 +358,19 @@ export function afterAccepted(row: OutboxRow, { ends, word }: SentPart): OutboxR
   const left = row.ends.filter((end) => !ends.some((one) => one.incident === end.incident))
   // It ended meanwhile.
   if (word === undefined || aboutIn(row)?.incident !== word.incident) return { ...row, ends: left }
-  return { last: word, ends: left, ...othersOf(row.others ?? []) }
+  const { line: _, ...last } = word
+  return { last, ends: left, ...othersOf(row.others ?? []) }
 }
 
 /** The attempt failed. Unless the receiver perhaps has the message, it knows what it knew before. */
-export function afterFailure(row: OutboxRow, { word, before }: SentPart, isPerhapsReceived: boolean): OutboxRow {
-  if (isPerhapsReceived || word === undefined || row.attempt !== word) return row
-  return { ...row, attempt: before.attempt }
+export function afterFailure(row: OutboxRow, { ends, word, before }: SentPart, isPerhapsReceived: boolean): OutboxRow {
+  if (isPerhapsReceived) return row
+  const lineBefore = new Map(ends.map(({ incident, line }) => [incident, line]))
+  const left = row.ends.map((end) =>
+    lineBefore.has(end.incident) ? { ...end, line: lineBefore.get(end.incident) } : end,
+  )
+  if (word === undefined || row.attempt !== word) return ends.length === 0 ? row : { ...row, ends: left }
+  return { ...row, attempt: before.attempt, ends: left }
 }
 
 /** A message after the line that people read has shifted. The same word stays the same in `words`. */

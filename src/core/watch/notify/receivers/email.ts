@@ -6,10 +6,10 @@ import { type Delivery, isOver, type Notice, type Receiver } from '../receiver.t
 import type { ReceiverConfig } from '../settings.ts'
 import { type ReceiverContext, receiverKind, receiverTrust } from './kind.ts'
 import {
-  digest,
   isDrill,
   keyOf,
   linesOf,
+  messageDigest,
   monitorIn,
   stateText,
   subjectText,
@@ -119,7 +119,7 @@ class Email implements Receiver {
     return { name: this.#config.name, kind: email.name, to: email.to(this.#values) }
   }
 
-  async send(notices: readonly Notice[], stop: AbortSignal): Promise<Delivery> {
+  async send(notices: readonly Notice[], stop: AbortSignal, id?: string): Promise<Delivery> {
     const { server: written, username, password, servername, caFile, fingerprint, from, to } = this.#values
     const origin = addressOf(written)
     const signal = AbortSignal.any([stop, AbortSignal.timeout(sendMs)])
@@ -138,7 +138,7 @@ class Email implements Receiver {
         trust: await readTrust(this.#values, files),
         servername,
       }
-      const message = await this.#compose(notices)
+      const message = await this.#compose(notices, id)
       const credentials = username === undefined || secret === undefined ? undefined : { user: username, pass: secret }
       const { rejected, response } = await this.#transfer(server, { message, credentials, from, to }, signal, progress)
       if (rejected.length > 0) {
@@ -164,13 +164,11 @@ class Email implements Receiver {
 
   async close(): Promise<void> {}
 
-  async #compose(notices: readonly Notice[]): Promise<Buffer> {
+  async #compose(notices: readonly Notice[], id: string | undefined): Promise<Buffer> {
     const { from, to } = this.#values
     const { isTest, now } = this.#context
     const domain = from.slice(from.lastIndexOf('@') + 1)
-    const ids = notices.map(({ id }) => id).sort()
-    // The same in each attempt, so that mail programs show a repeated mail once.
-    const messageId = `<svc.${digest(32, this.#config.name, ...ids)}@${domain}>`
+    const messageId = `<svc.${messageDigest(this.#config.name, notices, id)}@${domain}>`
     const threads = [...new Set(notices.map(({ subject }) => keyOf(subject, 32)))].slice(0, maxThreads)
     const references = threads.map((key) => `<svc.thread.${key}@${domain}>`)
     const [thread] = references

@@ -34,6 +34,10 @@ export function identityOf(subject: NoticeSubject): Readonly<Record<string, stri
 export const digest = (length: number, ...texts: readonly string[]): string =>
   createHash('sha256').update(JSON.stringify(texts)).digest('hex').slice(0, length)
 
+/** The part of the id of a message that is the same in each attempt, so that receivers show a repeated one once. */
+export const messageDigest = (receiver: string, notices: readonly Notice[], message: string | undefined): string =>
+  digest(32, receiver, ...(message === undefined ? notices.map(({ id }) => id).toSorted() : [message]))
+
 /** The key of a subject, by which receivers recognize what belongs together. */
 export const keyOf = (subject: NoticeSubject, length = 16): string =>
   digest(length, ...Object.entries(identityOf(subject)).flat())

@@ -6,7 +6,7 @@ import type { Delivery, Notice, Receiver } from '../receiver.ts'
 import type { ReceiverConfig } from '../settings.ts'
 import { bodyOf } from './body.ts'
 import { type ReceiverContext, receiverKind, receiverTrust, urlTarget } from './kind.ts'
-import { digest, withReceipt } from './message.ts'
+import { messageDigest, withReceipt } from './message.ts'
 import {
   deliveryOf,
   failureOf,
@@ -70,9 +70,9 @@ class Webhook implements Receiver {
     return { name: this.#config.name, kind: webhook.name, to: this.#origin ?? webhook.to(this.#values) }
   }
 
-  async send(notices: readonly Notice[], signal: AbortSignal): Promise<Delivery> {
+  async send(notices: readonly Notice[], signal: AbortSignal, message?: string): Promise<Delivery> {
     const { now, files } = this.#context
-    const id = `svc_${digest(32, this.#config.name, ...notices.map((notice) => notice.id).sort())}`
+    const id = `svc_${messageDigest(this.#config.name, notices, message)}`
     const timestamp = String(Math.floor(now() / 1_000))
     const body = JSON.stringify(bodyOf(notices, this.#config, this.#context))
     let place: PostTarget

@@ -1,0 +1,102 @@
+import type { StoredSubject } from '../states/index.ts'
+import type { NoticeItem, StoredRow } from './outbox.ts'
+import type { Word } from './row.ts'
+
+/**
+ * The file of what a process sends without the store: the next process adds it to the rows of the outbox, so that the
+ * receivers get the ends. Pure.
+ */
+
+/** Lines and bytes of the file. */
+export const [mostLines, mostBytes] = [10_000, 4 * 1_024 * 1_024]
+/** Ends are given up after this time. Milliseconds. */
+const oldMs = 7 * 86_400_000
+const format = 'svc sent without store 1'
+
+/** The first line. `store`: the id of the store; null while the process has not reached it. */
+export const headOf = (store: string | undefined, node: string): string =>
+  `${JSON.stringify({ format, store: store ?? null, node })}\n`
+
+/** The lines about the notices of a message that is about to leave. */
+export const linesOf = (receiver: string, items: readonly NoticeItem[], at: number): readonly string[] =>
+  items.map(({ incident, subject, what, level, beganAt }) => {
+    const isEnd = what === 'end' || what === 'removed'
+    return `${JSON.stringify({ receiver, incident, subject, level: isEnd ? 'ok' : level, beganAt, at })}\n`
+  })
+
+type SentLine = {
+  readonly receiver: string
+  readonly incident: string
+  readonly subject: StoredSubject
+  readonly level: 'ok' | 'warning' | 'failed'
+  readonly beganAt: number
+  readonly at: number
+}
+
+/** The rows to add to those of a store, and how many lines are passed over. */
+export function rowsOfSent(
+  text: string,
+  { store, node, now }: { readonly store: string; readonly node: string; readonly now: number },
+): { readonly rows: readonly StoredRow[]; readonly passedOver: number } {
+  const [head = '', ...rest] = text.split('\n').filter((line) => line !== '')
+  if (!isHeadOf(parsed(head), store, node)) return { rows: [], passedOver: rest.length }
+  const lines = rest.flatMap((line) => {
+    const value = parsed(line)
+    return isLine(value) && now - value.at <= oldMs ? [value] : []
+  })
+  const byRow = new Map<string, { readonly first: SentLine; readonly words: Map<string, Word> }>()
+  for (const line of lines) {
+    const { receiver, subject } = line
+    const id = JSON.stringify([receiver, subject.key, subject.check, subject.item])
+    const { words } = byRow.get(id) ?? { words: new Map<string, Word>() }
+    words.set(line.incident, wordOfLine(line, words.get(line.incident)))
+    byRow.set(id, { first: line, words })
+  }
+  const rows = [...byRow.values()].map(({ first: { receiver, subject }, words }): StoredRow => {
+    const [last, ...others] = [...words.values()].reverse()
+    return { receiver, subject, row: { attempt: last, ends: [], ...(others.length > 0 ? { others } : {}) } }
+  })
+  return { rows, passedOver: rest.length - lines.length }
+}
+
+const wordOfLine = ({ incident, level, beganAt, at }: SentLine, before: Word | undefined): Word => ({
+  incident,
+  level: level === 'ok' ? (before?.level ?? 'failed') : level,
+  isFlapping: false,
+  beganAt,
+  observedAt: at,
+  at,
+  ...(level === 'ok' ? { isOver: true } : { isUnsure: true }),
+})
+
+function parsed(line: string): unknown {
+  try {
+    return JSON.parse(line)
+  } catch {
+    return undefined
+  }
+}
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null
+
+const isHeadOf = (value: unknown, store: string, node: string): boolean =>
+  isObject(value) &&
+  value['format'] === format &&
+  value['node'] === node &&
+  (value['store'] === store || value['store'] === null)
+
+function isLine(value: unknown): value is SentLine {
+  if (!isObject(value) || !isObject(value['subject'])) return false
+  const { receiver, incident, subject, level, beganAt, at } = value
+  const texts = [receiver, incident, subject['key'], subject['monitor'], subject['check']]
+  const isOptional = (one: unknown): boolean => one === undefined || typeof one === 'string'
+  return (
+    texts.every((one) => typeof one === 'string') &&
+    isOptional(subject['item']) &&
+    isOptional(subject['type']) &&
+    (level === 'ok' || level === 'warning' || level === 'failed') &&
+    Number.isFinite(beganAt) &&
+    Number.isFinite(at)
+  )
+}

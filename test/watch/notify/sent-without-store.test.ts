@@ -1,0 +1,266 @@
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { NotifyDriver } from '../../../src/core/service/notify/notify-driver.ts'
+import { SentWithoutStore } from '../../../src/core/service/notify/sent-without-store.ts'
+import type { PrivateFile } from '../../../src/core/service/part.ts'
+import type { Receiver } from '../../../src/core/watch/notify/index.ts'
+import {
+  mostLines,
+  type NoticeItem,
+  type OutboxRows,
+  type Present,
+  rowsOfSent,
+} from '../../../src/core/watch/outbox/index.ts'
+import type { Incident, StoredSubject } from '../../../src/core/watch/states/index.ts'
+import { notice } from '../../support/notify/notice.ts'
+import { outboxRows } from '../../support/notify/outbox-rows.ts'
+import { until } from '../../support/suite/until.ts'
+
+const second = 1_000
+const day = 86_400 * second
+const subject: StoredSubject = { key: 'Sql/orders', type: 'Sql', monitor: 'orders', check: 'connect' }
+const incidentAt = (id: string, beganAt: number): Incident => ({
+  id,
+  beganAt,
+  confirmedAt: beganAt,
+  level: 'failed',
+  message: 'it is down',
+  isFlapping: false,
+  isUnobserved: false,
+})
+
+/** A file that outlives the processes of a test. `problem`: why it cannot be used. */
+function fileInMemory() {
+  const file = { text: undefined as string | undefined, problem: undefined as string | undefined }
+  const fails = (): void => {
+    if (file.problem !== undefined) throw new Error(file.problem)
+  }
+  const own: PrivateFile = {
+    path: '/state/told-a.jsonl',
+    read: async () => {
+      fails()
+      return file.text
+    },
+    append: async (text) => {
+      fails()
+      file.text = `${file.text ?? ''}${text}`
+    },
+    remove: async () => {
+      file.text = undefined
+    },
+  }
+  return { file, own }
+}
+
+/** Processes one after the other on one store, with one receiver, and a clock that the test moves. */
+function processes() {
+  let now = Date.UTC(2026, 10, 24, 12)
+  const rows = outboxRows()
+  let isAway = false
+  const store: OutboxRows = {
+    read: async () => {
+      if (isAway) throw new Error('the store is away')
+      return await rows.read()
+    },
+    write: async (some) => {
+      if (isAway) throw new Error('the store is away')
+      await rows.write(some)
+    },
+  }
+  const { file, own } = fileInMemory()
+  const got: string[] = []
+  const logs: string[] = []
+  /** The file when a message left. */
+  const filed: (string | undefined)[] = []
+  const receiver: Receiver = {
+    describe: () => ({ name: 'pager', kind: 'test', to: 'nowhere' }),
+    send: async (notices) => {
+      filed.push(file.text)
+      got.push(...notices.map(({ what, incident, endedAt }) => `${what} ${incident}${endedAt ? ` ${endedAt}` : ''}`))
+      return { what: 'accepted' }
+    },
+    close: async () => {},
+  }
+  let present: Present['state'] = {
+    level: 'ok',
+    message: 'fine',
+    depth: 'Basic',
+    latest: { level: 'ok', at: 0, since: 0 },
+  }
+  const log = ({ msg }: { readonly msg: string }): void => void logs.push(msg)
+  const start = async (): Promise<NotifyDriver> => {
+    const sentWithoutStore = new SentWithoutStore({
+      file: own,
+      node: 'a',
+      storeId: async () => {
+        if (isAway) throw new Error('the store is away')
+        return 'store-1'
+      },
+      now: () => now,
+      log,
+    })
+    const driver = new NotifyDriver({
+      rows: async () => store,
+      sentWithoutStore,
+      lookup: (one) => ({ subject: one, state: present, isSilenced: false }),
+      look: () => {},
+      noticeOf: ({ subject: { type, monitor, check }, ...facts }) => notice(facts, { type, monitor, check }),
+      now: () => now,
+      isHealthy: () => true,
+      log,
+    })
+    await driver.restore()
+    const rules = { name: 'pager', folds: false, remindMs: Number.POSITIVE_INFINITY, accepts: () => true }
+    driver.use([{ receiver, rules }])
+    driver.begin(present.incident ? [subject] : [], 1_000_000)
+    onTestFinished(async () => await driver.close())
+    return driver
+  }
+  const settle = async (): Promise<void> => await new Promise((resolve) => setTimeout(resolve, 2))
+  return {
+    ...{ start, file, got, logs, filed, rows, settle },
+    now: () => now,
+    away: (is: boolean) => {
+      isAway = is
+    },
+    fails: (id: string) => {
+      const latest = { level: 'failed', at: now, since: now } as const
+      present = { level: 'failed', message: 'it is down', depth: 'Basic', latest, incident: incidentAt(id, now) }
+    },
+    /** Lets time pass, in which a run shows the present state each second. */
+    pass: async (driver: NotifyDriver, seconds: number) => {
+      for (let at = 0; at < seconds; at += 1) {
+        now += second
+        const { latest } = present
+        if (latest) present = { ...present, latest: { ...latest, at: now } }
+        driver.tick()
+        await settle()
+      }
+    },
+    recovers: () => {
+      present = { level: 'ok', message: 'fine', depth: 'Basic', latest: { level: 'ok', at: now, since: now } }
+    },
+    transition: (driver: NotifyDriver, what: 'begin' | 'end', incident: string) => {
+      const [from, to] = what === 'begin' ? (['ok', 'failed'] as const) : (['failed', 'ok'] as const)
+      driver.transition({
+        what,
+        from,
+        to,
+        ...subject,
+        incident,
+        at: now,
+        confirmedAt: now,
+        depth: 'Basic',
+        message: what,
+      })
+      driver.tick()
+    },
+  }
+}
+
+describe('what a process sends without the store', () => {
+  test.each(['SIGTERM', 'SIGKILL'])(
+    'W23 gets its end from the process after a %s, although that one never knew the fault',
+    async (signal) => {
+      const fixture = processes()
+      const first = await fixture.start()
+      fixture.away(true)
+      fixture.fails('i-1')
+      fixture.transition(first, 'begin', 'i-1')
+      await fixture.pass(first, 70)
+      expect(fixture.got).toEqual(['begin i-1'])
+      // It was in the file before it left.
+      expect(fixture.filed[0]).toContain('"incident":"i-1"')
+      if (signal === 'SIGTERM') await first.close()
+      else first.cancel()
+      const next = await fixture.start()
+      fixture.recovers()
+      await fixture.pass(next, 20)
+      expect(fixture.got).toEqual(['begin i-1'])
+      fixture.away(false)
+      await until(async () => {
+        await fixture.pass(next, 1)
+        return fixture.got.length > 1
+      })
+      await fixture.pass(next, 30)
+      expect(fixture.got).toEqual(['begin i-1', expect.stringMatching(/^end i-1 \d+$/)])
+      await until(() => fixture.file.text === undefined)
+      expect(fixture.rows.all()).toEqual([])
+    },
+  )
+
+  test('W23 an end that left without the store, of an incident that the store knows, comes once', async () => {
+    const fixture = processes()
+    const first = await fixture.start()
+    fixture.fails('i-1')
+    fixture.transition(first, 'begin', 'i-1')
+    await fixture.pass(first, 5)
+    fixture.away(true)
+    const open = fixture.fails
+    fixture.recovers()
+    fixture.transition(first, 'end', 'i-1')
+    await fixture.pass(first, 70)
+    expect(fixture.got).toEqual(['begin i-1', expect.stringMatching(/^end i-1 \d+$/)])
+    first.cancel()
+    fixture.away(false)
+    // The store has the state of before, so that the next process confirms the recovery once more.
+    open('i-1')
+    const next = await fixture.start()
+    fixture.recovers()
+    fixture.transition(next, 'end', 'i-1')
+    await fixture.pass(next, 30)
+    expect(fixture.got).toHaveLength(2)
+    await until(() => fixture.file.text === undefined && fixture.rows.all().length === 0)
+  })
+
+  test('W23 leaves also where the file cannot be used, and the log says why', async () => {
+    const fixture = processes()
+    const first = await fixture.start()
+    fixture.file.problem = '/state/told-a.jsonl has the wrong owner'
+    fixture.away(true)
+    fixture.fails('i-1')
+    fixture.transition(first, 'begin', 'i-1')
+    await fixture.pass(first, 70)
+    expect(fixture.got).toEqual(['begin i-1'])
+    expect(fixture.logs.filter((line) => line.includes('wrong owner'))).toHaveLength(1)
+  })
+
+  test('W23 what the file has too much is not written, with a warning', async () => {
+    const { file, own } = fileInMemory()
+    const logs: string[] = []
+    const sent = new SentWithoutStore({
+      file: own,
+      node: 'a',
+      storeId: async () => 'store-1',
+      log: ({ msg }) => void logs.push(msg),
+    })
+    const item = {
+      id: 'n',
+      subject,
+      what: 'begin',
+      level: 'failed',
+      incident: 'i',
+      beganAt: 0,
+      observedAt: 0,
+      text: '',
+    }
+    const items = Array.from({ length: mostLines }, (_, at) => ({ ...item, incident: `i-${at}` }) as NoticeItem)
+    await sent.note('pager', items)
+    const size = file.text?.length
+    await sent.note('pager', items.slice(0, 1))
+    expect(file.text?.length).toBe(size)
+    expect(logs).toEqual([expect.stringContaining('it is full')])
+  })
+})
+
+test('W23 lines of another store, of more than seven days and damaged ones are passed over and counted', () => {
+  const head = JSON.stringify({ format: 'svc sent without store 1', store: 'store-1', node: 'a' })
+  const line = (incident: string, at: number): string =>
+    JSON.stringify({ receiver: 'pager', incident, subject, level: 'failed', beganAt: at, at })
+  const now = 10 * day
+  const text = [head, line('old', 2 * day), line('young', 9 * day), '{"receiver":"pa', '7', ''].join('\n')
+  const { rows, passedOver } = rowsOfSent(text, { store: 'store-1', node: 'a', now })
+  expect(rows.map(({ row }) => row?.attempt?.incident)).toEqual(['young'])
+  expect(passedOver).toBe(3)
+  expect(rowsOfSent(text, { store: 'store-2', node: 'a', now })).toEqual({ rows: [], passedOver: 4 })
+  expect(rowsOfSent(text, { store: 'store-1', node: 'b', now })).toEqual({ rows: [], passedOver: 4 })
+})

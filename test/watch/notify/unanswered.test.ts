@@ -1,0 +1,247 @@
+import { readFileSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
+import { text as textOf } from 'node:stream/consumers'
+import { SMTPServer } from 'smtp-server'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { NotifyDriver } from '../../../src/core/service/notify/notify-driver.ts'
+import { type Notice, receiverKinds } from '../../../src/core/watch/notify/index.ts'
+import { Outbox, type Present } from '../../../src/core/watch/outbox/index.ts'
+import type { StoredSubject } from '../../../src/core/watch/states/index.ts'
+import { notice, opened, openedProgram, signal } from '../../support/notify/notice.ts'
+import { outboxRows } from '../../support/notify/outbox-rows.ts'
+import { httpPeer } from '../../support/simulated/http-peer.ts'
+import { until } from '../../support/suite/until.ts'
+
+const second = 1_000
+const subjectOf = (name: string): StoredSubject => ({
+  key: `Sql/${name}`,
+  type: 'Sql',
+  monitor: name,
+  check: 'connect',
+})
+const failing = (name: string, now: number): Present => ({
+  subject: subjectOf(name),
+  state: {
+    level: 'failed',
+    message: 'it is down',
+    depth: 'Basic',
+    latest: { level: 'failed', at: now, since: 0 },
+    incident: {
+      id: `${name}-1`,
+      beganAt: 0,
+      confirmedAt: 0,
+      level: 'failed',
+      message: 'it is down',
+      isFlapping: false,
+      isUnobserved: false,
+    },
+  },
+  isSilenced: false,
+})
+
+const mailTo = (port: number): string =>
+  `{name: mail, email: {server: "smtp://127.0.0.1:${port}", from: svc@svc.test, to: [ops@svc.test]}}`
+
+/** An SMTP server that takes mail, and closes the connection without an answer while `isMute`. */
+async function muteSmtp() {
+  const mails: { readonly id: string; readonly text: string }[] = []
+  let isMute = true
+  const server = new SMTPServer({
+    disableReverseLookup: true,
+    authOptional: true,
+    disabledCommands: ['AUTH', 'STARTTLS'],
+    logger: false,
+    onData: (stream, _, done) => {
+      void textOf(stream).then((text) => {
+        mails.push({ id: /^Message-ID: (.*)$/im.exec(text)?.[1] ?? '', text })
+        if (isMute) for (const one of sockets) one.destroy()
+        else done()
+      })
+    },
+  })
+  const sockets = new Set<{ destroy: () => void }>()
+  server.server.on('connection', (socket) => {
+    sockets.add(socket)
+    socket.on('close', () => sockets.delete(socket))
+    socket.on('error', () => {})
+  })
+  server.on('error', () => {})
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(async () => await new Promise<void>((resolve) => server.close(resolve)))
+  return {
+    port: (server.server.address() as AddressInfo).port,
+    mails,
+    answer: () => {
+      isMute = false
+    },
+  }
+}
+
+describe('a message without an answer', () => {
+  test('M4 mails without an answer for 100 s have one Message-ID for the same lines, and a minute between them', async () => {
+    const smtp = await muteSmtp()
+    let now = Date.UTC(2026, 10, 24, 12)
+    const names: string[] = []
+    const { receiver } = await opened(mailTo(smtp.port), { now: () => now })
+    const driver = new NotifyDriver({
+      rows: async () => outboxRows(),
+      lookup: ({ monitor }) => (names.includes(monitor) ? failing(monitor, now) : 'removed'),
+      look: () => {},
+      noticeOf: ({ subject: { type, monitor, check }, ...facts }) => notice(facts, { type, monitor, check }),
+      now: () => now,
+      isHealthy: () => true,
+      log: () => {},
+    })
+    onTestFinished(async () => await driver.close())
+    await driver.restore()
+    const rules = { name: 'mail', folds: true, remindMs: Number.POSITIVE_INFINITY, accepts: () => true }
+    driver.use([{ receiver, rules }])
+    const fail = (name: string): void => {
+      names.push(name)
+      driver.begin([subjectOf(name)], 1_000_000)
+    }
+    const sentAt: number[] = []
+    /** Lets time pass, and each attempt end. */
+    const pass = async (seconds: number): Promise<void> => {
+      for (let at = 0; at < seconds; at += 1) {
+        now += second
+        const before = smtp.mails.length
+        const attempts = driver.figures()[0]?.results
+        driver.tick()
+        await new Promise((resolve) => setTimeout(resolve, 5))
+        if (smtp.mails.length === before && driver.figures()[0]?.pending === 0) continue
+        await new Promise((resolve) => setTimeout(resolve, 5))
+        if (smtp.mails.length > before) {
+          sentAt.push(now)
+          await until(() => JSON.stringify(driver.figures()[0]?.results) !== JSON.stringify(attempts))
+        }
+      }
+    }
+    fail('orders')
+    await pass(30)
+    fail('billing')
+    await pass(70)
+    fail('stock')
+    smtp.answer()
+    await pass(200)
+    const lines = smtp.mails.map(({ id, text }) => ({
+      id,
+      names: ['orders', 'billing', 'stock'].filter((name) => new RegExp(`\\b${name}\\b`).test(text)).join(' '),
+    }))
+    expect(lines.map((one) => one.names)).toEqual(['orders', 'orders', 'billing stock', 'orders'])
+    expect(new Set(lines.map(({ id }) => id)).size).toBe(2)
+    expect(lines[3]?.id).toBe(lines[0]?.id)
+    for (const [at, time] of sentAt.slice(1).entries()) expect(time - (sentAt[at] ?? 0)).toBeGreaterThanOrEqual(60_000)
+  })
+
+  test('W23 a change because of an acknowledgement that lapsed is sent again as the same line', () => {
+    let now = 0
+    let lapsedAcks: readonly string[] = []
+    const outbox = new Outbox(0, () => ({ ...failing('orders', now), lapsedAcks }))
+    outbox.configure([{ name: 'mail', folds: true, remindMs: Number.POSITIVE_INFINITY, accepts: () => true }], 0)
+    outbox.watch(subjectOf('orders'))
+    const sends = (isAnswered: boolean) => {
+      const at = now
+      for (; now < at + 120 * second; now += second) {
+        for (const effect of outbox.tick(now).effects) {
+          if (effect.type !== 'send') continue
+          const lost = { what: 'later', message: 'no answer', isPerhapsReceived: true } as const
+          outbox.answered('mail', effect.attempt, isAnswered ? { what: 'accepted' } : lost, now)
+          return { message: effect.message, lines: effect.items.map(({ what, id }) => `${what} ${id}`) }
+        }
+      }
+      throw new Error('nothing is sent')
+    }
+    expect(sends(true).lines).toEqual([expect.stringMatching(/^begin /)])
+    lapsedAcks = ['ack-1']
+    const change = sends(false)
+    expect(change.lines).toEqual([expect.stringMatching(/^change /)])
+    expect(sends(true)).toEqual(change)
+  })
+})
+
+/** Sends a message, and resolves with the text that the other end of the receiver gets. */
+type Sent = (notices: readonly Notice[], message: string) => Promise<string>
+
+const overHttp = async (
+  yaml: (origin: string) => string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Sent> => {
+  let got = ''
+  const peer = await httpPeer((request, response) => {
+    void textOf(request).then((body) => {
+      got = `${String(request.headers['webhook-id'])} ${body}`
+      response.writeHead(request.url === '/v2/enqueue' ? 202 : 200, { 'content-type': 'application/json' }).end('[]')
+    })
+  })
+  onTestFinished(async () => await peer[Symbol.asyncDispose]())
+  const { receiver } = await opened(yaml(peer.origin), { env })
+  return async (notices, message) => {
+    expect(await receiver.send(notices, signal(), message)).toMatchObject({ what: 'accepted' })
+    return got
+  }
+}
+
+/** By the name of the kind: what its other end recognizes a repetition by, and how it gets a message. */
+const kinds: Readonly<
+  Record<string, { readonly by: RegExp; readonly isOfMessage: boolean; readonly sent: () => Promise<Sent> }>
+> = {
+  alertmanager: {
+    by: /"labels":\{[^}]*\}/,
+    isOfMessage: false,
+    sent: async () => await overHttp((origin) => `{name: am, alertmanager: {urls: ["${origin}"]}}`),
+  },
+  webhook: {
+    by: /svc_[0-9a-f]{32}/,
+    isOfMessage: true,
+    sent: async () => await overHttp((origin) => `{name: chat, webhook: {url: "${origin}/hook"}}`),
+  },
+  pagerduty: {
+    by: /"dedup_key":"[0-9a-f]+"/,
+    isOfMessage: false,
+    sent: async () =>
+      await overHttp((origin) => `{name: pd, pagerduty: {url: "${origin}", routingKey: {env: PD}}}`, { PD: 'key' }),
+  },
+  email: {
+    by: /Message-ID: \S+/i,
+    isOfMessage: true,
+    sent: async () => {
+      const smtp = await muteSmtp()
+      smtp.answer()
+      const { receiver } = await opened(mailTo(smtp.port))
+      return async (notices, message) => {
+        expect(await receiver.send(notices, signal(), message)).toMatchObject({ what: 'accepted' })
+        return smtp.mails.at(-1)?.text ?? ''
+      }
+    },
+  },
+  exec: {
+    by: /"fingerprint":"[0-9a-f]+"/,
+    isOfMessage: false,
+    sent: async () => {
+      const { receiver, allowed } = await openedProgram(`cat > "$(dirname "$0")/got"`)
+      return async (notices, message) => {
+        expect(await receiver.send(notices, signal(), message)).toMatchObject({ what: 'accepted' })
+        return readFileSync(`${allowed}/got`, 'utf8')
+      }
+    },
+  },
+}
+
+test.each(receiverKinds.map(({ name }) => name))(
+  'M1 the other end of %s recognizes a message that is sent again, also if a line of it no longer holds',
+  async (name) => {
+    const kind = kinds[name]
+    if (!kind) throw new Error(`${name} has no row`)
+    const sent = await kind.sent()
+    const [one, other] = [notice({ id: 'n-1' }), notice({ id: 'n-2' }, { monitor: 'other' })]
+    const recognizedBy = async (notices: readonly Notice[], message: string): Promise<string> =>
+      kind.by.exec(await sent(notices, message))?.[0] ?? 'nothing'
+    const first = await recognizedBy([one, other], 'm-1')
+    expect(first).not.toBe('nothing')
+    // PagerDuty gets an event for each notice, and the last one is that of the other.
+    const left = name === 'pagerduty' ? other : one
+    expect(await recognizedBy([left], 'm-1')).toBe(first)
+    expect((await recognizedBy([left], 'm-2')) === first).toBe(!kind.isOfMessage)
+  },
+)
