@@ -105,7 +105,7 @@ peerSuite(postgresMissing ?? fakeTimeMissing, 'W18 W3 W23 the times of svc, and 
       expect(isNear(new Date((accepted ?? 0) * 1_000).toISOString())).toBe(true)
       const history = await until(async () => {
         const shown = await shownBy(['history', '--since', '6h'], store, node, at.folder)
-        return shown.includes('"endedAt":"') ? shown : false
+        return /"incidents":\[\{[^\]]*"to":"/.test(shown) ? shown : false
       }, maxMs)
       const times = history.match(/2\d{3}-\d\d-\d\dT[^"]+/g) ?? []
       expect(times.length).toBeGreaterThan(3)
