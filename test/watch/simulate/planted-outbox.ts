@@ -114,8 +114,8 @@ export const plants: readonly Plant[] = [
   {
     what: 'nothing is restored after a restart',
     file: 'outbox.ts',
-    from: 'own.set(id, restoredRow(row, now))',
-    to: 'if (now < 0) own.set(id, restoredRow(row, now))',
+    from: 'own.set(id, since ?',
+    to: 'if (now < 0) own.set(id, since ?',
     rule: 'each end is told',
   },
   {
