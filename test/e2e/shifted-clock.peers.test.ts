@@ -19,7 +19,7 @@ import { until } from '../support/suite/until.ts'
 const maxMs = 240_000
 const program = new URL('../../bin/run.js', import.meta.url).pathname
 
-type Told = { readonly status: string; readonly startsAt: string; readonly endsAt: string }
+type Alert = { readonly status: string; readonly startsAt: string; readonly endsAt: string }
 type Cleanup = (clean: OnTestFinishedHandler) => void
 
 /** A peer that is down until it starts, a webhook, and a clock that a file sets. */
@@ -27,10 +27,10 @@ async function surroundings(onEnd: Cleanup) {
   const folder = mkdtempSync(join(tmpdir(), 'svc-shifted-'))
   onEnd(() => rmSync(folder, { recursive: true, force: true }))
   const clock = join(folder, 'clock')
-  const all: Told[] = []
+  const all: Alert[] = []
   const hook = await httpPeer((request, response) => {
     void textOf(request).then((body) => {
-      all.push(...(JSON.parse(body) as { alerts: readonly Told[] }).alerts)
+      all.push(...(JSON.parse(body) as { alerts: readonly Alert[] }).alerts)
       response.writeHead(204).end()
     })
   })
@@ -58,7 +58,7 @@ types:
       await new Promise<void>((resolve) => peer.listen(port, '127.0.0.1', resolve))
     },
     /** The first alert with this status. */
-    told: async (status: string): Promise<Told> =>
+    alert: async (status: string): Promise<Alert> =>
       await until(() => all.find((one) => one.status === status) ?? false, maxMs, 100),
     node: async (store: string, env: Record<string, string>): Promise<ServeNode> => {
       const node = await startNode({ store, yaml, env })
@@ -76,7 +76,7 @@ const nearMs = 500_000
 const isNear = (at: string, aheadMs = 0): boolean => Math.abs(Date.parse(at) - Date.now() - aheadMs) < nearMs
 const hours = 3_600_000
 
-/** What a command says whose clock is ahead by what this environment says. */
+/** The output of a command whose clock is ahead, as this environment says. */
 async function shownBy(args: readonly string[], store: string, node: ServeNode, folder: string): Promise<string> {
   const { stdout } = await promisify(execFile)(
     process.execPath,
@@ -94,18 +94,18 @@ peerSuite(postgresMissing ?? fakeTimeMissing, 'W18 W3 W23 the times of svc, and 
       at.set(7_200)
       const store = join(at.folder, 'svc.db')
       const node = await at.node(store, at.env)
-      expect(isNear((await at.told('firing')).startsAt, 2 * hours)).toBe(true)
+      expect(isNear((await at.alert('firing')).startsAt, 2 * hours)).toBe(true)
       at.set(0)
       expect(await shiftOf(node)).toMatch(/shift back by 7\d\d\d s: they follow the clock of this machine/)
       await at.start()
-      const end = await at.told('resolved')
+      const end = await at.alert('resolved')
       expect([isNear(end.startsAt), isNear(end.endsAt)]).toEqual([true, true])
       expect(Date.parse(end.endsAt)).toBeGreaterThan(Date.parse(end.startsAt))
       const accepted = await figure(node, 'svc_notify_last_success_timestamp_seconds')
       expect(isNear(new Date((accepted ?? 0) * 1_000).toISOString())).toBe(true)
       const history = await until(async () => {
-        const shown = await shownBy(['history', '--since', '6h'], store, node, at.folder)
-        return /"incidents":\[\{[^\]]*"to":"/.test(shown) ? shown : false
+        const listed = await shownBy(['history', '--since', '6h'], store, node, at.folder)
+        return /"incidents":\[\{[^\]]*"to":"/.test(listed) ? listed : false
       }, maxMs)
       const times = history.match(/2\d{3}-\d\d-\d\dT[^"]+/g) ?? []
       expect(times.length).toBeGreaterThan(3)
@@ -120,11 +120,11 @@ peerSuite(postgresMissing ?? fakeTimeMissing, 'W18 W3 W23 the times of svc, and 
       const at = await surroundings(onTestFinished)
       at.set(0)
       const node = await at.node(join(at.folder, 'svc.db'), at.env)
-      const begin = await at.told('firing')
+      const begin = await at.alert('firing')
       at.set(-7_200)
       expect(await shiftOf(node)).toMatch(/shift back by 7\d\d\d s/)
       await at.start()
-      const end = await at.told('resolved')
+      const end = await at.alert('resolved')
       expect([isNear(end.startsAt, -2 * hours), isNear(end.endsAt, -2 * hours)]).toEqual([true, true])
       expect(Date.parse(begin.startsAt) - Date.parse(end.startsAt)).toBeGreaterThan(1.9 * hours)
       expect(Date.parse(end.endsAt)).toBeGreaterThan(Date.parse(end.startsAt))
@@ -141,9 +141,9 @@ peerSuite(postgresMissing ?? fakeTimeMissing, 'W18 W3 W23 the times of svc, and 
       onTestFinished(async () => void (await server.remove()))
       const node = await at.node(await freshDatabase(server), aheadBy('600'))
       expect(await shiftOf(node)).toMatch(/shift back by (5\d\d|6\d\d) s: they follow the clock of the store/)
-      await at.told('firing')
+      await at.alert('firing')
       await at.start()
-      const end = await at.told('resolved')
+      const end = await at.alert('resolved')
       const now = Date.now()
       expect(Date.parse(end.startsAt)).toBeLessThan(Date.parse(end.endsAt))
       // No end lies in the future. The clock of a database server is read over a network.

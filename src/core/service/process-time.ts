@@ -47,7 +47,7 @@ export function processTime({
     now: line.now,
     steady: line.steady,
     steadyAt: line.steadyAt,
-    told: line.told,
+    civilAt: line.civilAt,
     onShift: (shifted) => void listeners.push(shifted),
     part: {
       start: async () => {

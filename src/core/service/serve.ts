@@ -87,7 +87,7 @@ export async function partsOfServer({ options, services, store }: Ground): Promi
   const own = store && { storePath: store.storePath }
   const health = healthPart(
     options,
-    { services, history: store?.history, onReport: results.record, told: time.now },
+    { services, history: store?.history, onReport: results.record, civilNow: time.now },
     own,
   )
   const states = statesPart(keeper, log, nodes?.share, time)

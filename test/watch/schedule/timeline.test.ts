@@ -22,7 +22,7 @@ test('W18 the line that people read follows a wall clock that is set by more tha
   const began = line.now()
   at.wall -= 2 * hour
   const shift = line.look()
-  expect([line.now(), shift?.ms, shift?.wrongMs]).toEqual([noon + 60_000 - 2 * hour, -2 * hour, -2 * hour])
+  expect([line.now(), shift?.ms, shift?.errorMs]).toEqual([noon + 60_000 - 2 * hour, -2 * hour, -2 * hour])
   expect(shift?.correct(began)).toBe(began - 2 * hour)
   expect(line.look()).toBeUndefined()
 })
@@ -42,7 +42,7 @@ test('W1 a wall clock that is set leaves the line of the schedule as it is', () 
   line.look()
   pass(1_000)
   expect(line.steady()).toBe(noon + 1_000)
-  expect(line.told(line.steady())).toBe(line.now())
+  expect(line.civilAt(line.steady())).toBe(line.now())
   expect(line.steadyAt(line.now())).toBe(line.steady())
 })
 
@@ -61,7 +61,7 @@ test('W18 after a sleep of the machine the line shifts, and what was told before
   at.wall += 2 * hour
   at.uptime += 2 * hour - 40
   const shift = line.look()
-  expect([shift?.ms, shift?.wrongMs, shift?.correct(noon), shift?.move(noon)]).toEqual([
+  expect([shift?.ms, shift?.errorMs, shift?.correct(noon), shift?.move(noon)]).toEqual([
     2 * hour,
     0,
     noon,
@@ -73,7 +73,7 @@ test('W18 a clock that is corrected while the machine sleeps shifts by the rest'
   const { at, line } = clocks()
   at.wall += 3 * hour
   at.uptime += 2 * hour
-  expect(line.look()?.wrongMs).toBe(hour)
+  expect(line.look()?.errorMs).toBe(hour)
 })
 
 test('W18 a clock that is read while the process stands still shifts nothing', () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Outbox } from '../../../src/core/watch/outbox/index.ts'
+import * as outbox from '../../../src/core/watch/outbox/index.ts'
 import { Schedule } from '../../../src/core/watch/schedule/index.ts'
 import { Ledger, States, StatesTable } from '../../../src/core/watch/states/index.ts'
 import { jumpingOutbox, jumpingStates } from './shifted.ts'
@@ -27,8 +27,8 @@ test.each([1, 2, 3, 7, 9])(
   'W23 a line that shifts by hours and days sends, repeats and delays no message of scenario %i',
   (seed) => {
     const { Subject, count } = jumpingOutbox(seed)
-    const shifted = simulateOutbox({ Outbox: Subject }, seed, true)
-    const { lines } = simulateOutbox({ Outbox }, seed, true)
+    const shifted = simulateOutbox({ ...outbox, Outbox: Subject }, seed, true)
+    const { lines } = simulateOutbox(outbox, seed, true)
     expect(count()).toBeGreaterThan(10)
     expect(shifted.violations).toEqual([])
     expect(withoutIds(shifted.lines)).toBe(withoutIds(lines))

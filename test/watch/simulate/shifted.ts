@@ -32,7 +32,7 @@ class Jumps {
 }
 
 const by = (move: (at: number) => number) => ({ move, correct: move })
-const all = (ms: number) => ({ ms, wrongMs: ms, move: (at: number) => at + ms, correct: (at: number) => at + ms })
+const all = (ms: number) => ({ ms, errorMs: ms, move: (at: number) => at + ms, correct: (at: number) => at + ms })
 
 /**
  * States on a line that jumps while a fault stands, is in doubt or ends. Outside, all times are the truth: whoever uses them

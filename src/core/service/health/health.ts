@@ -145,9 +145,11 @@ export function healthPart(
     services,
     history,
     onReport: onLatest,
-    told = Date.now,
+    civilNow = Date.now,
   }: Pick<EngineContext, 'services' | 'history'> &
-    Pick<LatestOptions, 'onReport'> & { /** The time that people read. */ readonly told?: (() => number) | undefined },
+    Pick<LatestOptions, 'onReport'> & {
+      /** The time that people read. */ readonly civilNow?: (() => number) | undefined
+    },
   ownStore: Pick<OwnParts, 'storePath' | 'prepareStore'> | undefined,
 ): HealthPart {
   const { shared, refusals, tryNow, rehearses = false } = options
@@ -245,7 +247,7 @@ export function healthPart(
     latest: () => latest,
     open: async () => {
       const { RecentRuns } = await import('./recent.ts')
-      latest = new (await loadLatest()).LatestReports({ now, date: () => new Date(told()), onReport: onLatest })
+      latest = new (await loadLatest()).LatestReports({ now, date: () => new Date(civilNow()), onReport: onLatest })
       serving = (await loadServing()).servingFrom(context, isDeclaredBy)
       recent = new RecentRuns(latest, context)
       for (const type of current.facts.types) {

@@ -106,15 +106,15 @@ export class Recorder {
 
   /** The line that people read has shifted. What is stored, and the blocks that are complete, stay as they are. */
   shift(shift: Shift): void {
-    const { wrongMs, correct } = shift
+    const { errorMs, correct } = shift
     for (const { timeline } of this.#watched.values()) timeline.shift(shift)
     this.#waiting = this.#waiting.map(({ monitor, run }) => ({ monitor, run: { ...run, at: correct(run.at) } }))
     this.#newMonitors.forEach((monitor) => {
       monitor.firstAt = correct(monitor.firstAt)
     })
-    this.#closed = this.#closed.map((one) => ({ ...one, since: one.since + wrongMs }))
-    if (this.#usedSaidAt !== undefined) this.#usedSaidAt += wrongMs
-    if (wrongMs < 0) this.#closedUntil = Number.NEGATIVE_INFINITY
+    this.#closed = this.#closed.map((one) => ({ ...one, since: one.since + errorMs }))
+    if (this.#usedSaidAt !== undefined) this.#usedSaidAt += errorMs
+    if (errorMs < 0) this.#closedUntil = Number.NEGATIVE_INFINITY
   }
 
   /** Takes a run that is stored already. */

@@ -107,16 +107,16 @@ export class Timeline {
    * The line that people read has shifted: what is not complete moves with it, to the nearest period. After a sleep of the
    * machine nothing moves, and verdicts become too old.
    */
-  shift({ wrongMs, correct }: Pick<Shift, 'wrongMs' | 'correct'>): void {
+  shift({ errorMs, correct }: Pick<Shift, 'errorMs' | 'correct'>): void {
     const packs = [...this.#packs]
     this.#packs.clear()
     for (const [slot, pack] of packs) {
       const at = Math.min(slot + slotMs - 1, this.#at)
       addPack(this.#packAt(slot + correct(at) - at + slotMs / 2), pack)
     }
-    this.#at += wrongMs
-    for (const [check, { rank, until }] of this.#failing) this.#failing.set(check, { rank, until: until + wrongMs })
-    for (const rank of ranks) this.#healthyUntil[rank] += wrongMs
+    this.#at += errorMs
+    for (const [check, { rank, until }] of this.#failing) this.#failing.set(check, { rank, until: until + errorMs })
+    for (const rank of ranks) this.#healthyUntil[rank] += errorMs
   }
 
   /** Removes and returns the packs of the periods that begin before this time. */

@@ -33,7 +33,7 @@ export const shiftsAboveMs = 10_000
 export type Shift = {
   /** Milliseconds by which now moves, and by which it was wrong before: the rest is the time that the machine slept. */
   readonly ms: number
-  readonly wrongMs: number
+  readonly errorMs: number
   /**
    * Of an instant that svc decides by: as far from now as before. So a shift begins, ends and delays nothing.
    */
@@ -61,12 +61,12 @@ export type ClocksApart = {
 export function shiftDue(
   line: ClocksApart,
   clocks: ClocksApart,
-): { readonly ms: number; readonly wrongMs: number } | undefined {
+): { readonly ms: number; readonly errorMs: number } | undefined {
   const ms = clocks.wall - line.wall
   if (Math.abs(ms) <= shiftsAboveMs) return undefined
   const sleptMs = Math.min(Math.max(0, clocks.uptime - line.uptime), Math.max(0, ms))
-  const wrongMs = ms - sleptMs
-  return { ms, wrongMs: Math.abs(wrongMs) > Math.min(shiftsAboveMs, sleptMs) ? wrongMs : 0 }
+  const errorMs = ms - sleptMs
+  return { ms, errorMs: Math.abs(errorMs) > Math.min(shiftsAboveMs, sleptMs) ? errorMs : 0 }
 }
 
 /** Both clocks are read in less than this, unless the process stood still in between. Milliseconds. */
@@ -96,11 +96,11 @@ export class ProcessLine {
   /** Nothing shifts this one: for due times and for everything that lasts. */
   readonly steady = (): number => this.#origin + this.#monotonic()
 
-  /** What people read, in messages, rows and pages. */
-  readonly now = (): number => this.told(this.steady())
+  /** The time that people read, in messages, rows and pages. */
+  readonly now = (): number => this.civilAt(this.steady())
 
   /** An instant of the steady line as people read it. */
-  readonly told = (steadyAt: number): number => steadyAt + this.#rests.wall - this.#origin
+  readonly civilAt = (steadyAt: number): number => steadyAt + this.#rests.wall - this.#origin
 
   /** An instant that people read, by the steady line. */
   readonly steadyAt = (at: number): number => at - this.#rests.wall + this.#origin
@@ -120,12 +120,12 @@ export class ProcessLine {
     const startedAt = this.#startedAt
     const now = this.now()
     this.#rests = clocks
-    this.#startedAt += due.wrongMs
+    this.#startedAt += due.errorMs
     const latest = this.now()
     return {
       ...due,
       move: (at) => at + due.ms,
-      correct: (at) => Math.min(at >= startedAt && at <= now ? at + due.wrongMs : at, latest),
+      correct: (at) => Math.min(at >= startedAt && at <= now ? at + due.errorMs : at, latest),
     }
   }
 }
