@@ -8,7 +8,7 @@ import type { Part } from './part.ts'
 const lookEveryMs = 1_000
 
 /** The time of this process, one for all parts. */
-export type ProcessTime = Pick<ProcessLine, 'now' | 'steady' | 'steadyAt' | 'told'> & {
+export type ProcessTime = Pick<ProcessLine, 'now' | 'steady' | 'steadyAt' | 'civilAt'> & {
   /** Calls this whenever the line that people read shifts, in the order in which it was given. */
   readonly onShift: (shifted: (shift: Shift) => void) => void
   readonly part: Part & { readonly firstUse: (store: Pick<Data, 'clock'>) => Promise<void> }

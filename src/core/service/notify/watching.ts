@@ -145,7 +145,7 @@ export function watchingPart({
         : []),
       ...(url === undefined
         ? []
-        : pingFamilies(counts, succeededAt === undefined ? undefined : time.told(succeededAt))),
+        : pingFamilies(counts, succeededAt === undefined ? undefined : time.civilAt(succeededAt))),
     ],
     cancel: () => {
       stop.abort(new Error('svc is shutting down'))

@@ -152,7 +152,7 @@ export function statesPart(
     const attempt = import('./witnesses.ts').then(({ answers }) => answers(witness, stop.signal))
     attempt.then(
       (isUp) => {
-        if (!stop.signal.aborted) carryOut(states?.witnessed(witness, { at: time.told(at), isUp }, now()) ?? [])
+        if (!stop.signal.aborted) carryOut(states?.witnessed(witness, { at: time.civilAt(at), isUp }, now()) ?? [])
       },
       () => {},
     )
