@@ -46,7 +46,7 @@ peerSuite(chromiumMissing, 'the incidents of the status page in a real browser w
       let listener = await listen()
       onTestFinished(async () => await listener.close())
       const { port } = listener
-      const name = early('Sql', 'tcp')
+      const name = early('Sql', 'tcp', 10_000)
       const yaml = (confirm: string): string => `serve: {every: 10s}
 types:
   Sql: {host: false, monitors: [{kind: tcp, name: ${name}, host: 127.0.0.1, port: ${port}, timeout: 2s, confirm: ${confirm}}]}

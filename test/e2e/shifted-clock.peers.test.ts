@@ -45,7 +45,7 @@ types:
   App:
     host: false
     monitors:
-      - {kind: tcp, name: ${early('App', 'tcp')}, host: 127.0.0.1, port: ${port}, timeout: 5s, expect: hello}
+      - {kind: tcp, name: ${early('App', 'tcp', 10_000)}, host: 127.0.0.1, port: ${port}, timeout: 5s, expect: hello}
 `
   return {
     folder,

@@ -40,7 +40,7 @@ async function serving(yaml: string | undefined) {
 
 test('W1 a server runs its monitors by itself, once it answers and without a caller', async () => {
   const { port, count } = await peer()
-  const name = early('App', 'tcp')
+  const name = early('App', 'tcp', 5_000)
   const { begin, metrics } = await serving(
     `types: {App: [{kind: tcp, name: ${name}, host: 127.0.0.1, port: ${port}, timeout: 5s, every: 5s}]}\n`,
   )
@@ -100,7 +100,7 @@ test('W1 a server that stops ends the runs of the schedule at their peers, and s
 
 test('W1 a monitor runs by itself although the monitor on which it depends fails', async () => {
   const { port, count } = await peer()
-  const name = early('App', 'tcp')
+  const name = early('App', 'tcp', 5_000)
   const { begin } = await serving(`types:
   App:
     - {kind: tcp, name: cause, host: 127.0.0.1, port: 1, every: off}
@@ -130,7 +130,7 @@ test('W1 the start says what the schedule costs the watched servers, and how to 
 
 test('W2 a caller gets what the schedule has found, without a run; with no-cache it gets a run', async () => {
   const { port, count } = await peer()
-  const name = early('App', 'tcp')
+  const name = early('App', 'tcp', 5_000)
   const { begin, metrics, server } = await serving(
     `types: {App: {host: false, monitors: [{kind: tcp, name: ${name}, host: 127.0.0.1, port: ${port}, timeout: 5s, every: {Standard: 5s, Advanced: off}}]}}\n`,
   )

@@ -3,7 +3,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, onTestFinished } from 'vitest'
-import { hash } from '../../src/core/watch/schedule/due.ts'
+import { hash, spreadMs } from '../../src/core/watch/schedule/due.ts'
 import { type ServeSurroundings, startServeProcess } from '../support/program/serve-process.ts'
 import type { Serving } from '../support/program/serving.ts'
 import { until } from '../support/suite/until.ts'
@@ -56,11 +56,17 @@ export async function startScheduledWeb(count: number, delayMs = 0): Promise<Sch
   }
 }
 
-/** A name for a monitor whose first run is due soon after the start. */
-export function early(type: string, kind: string): string {
+/**
+ * A name for a monitor whose first run is due soon after a server starts that this test is about to start. `everyMs`: the
+ * shortest interval of the monitor. A start that takes longer costs a turn, and fails nothing.
+ */
+export function early(type: string, kind: string, everyMs = spreadMs): string {
+  const turnMs = Math.min(everyMs, spreadMs)
+  const share = ((Date.now() + 1_500) % turnMs) / turnMs
   for (let at = 0; ; at += 1) {
     const name = `n${at}`
-    if (hash(`${type}/${kind}/${name}`, 'first') / 2 ** 32 < 0.02) return name
+    const after = hash(`${type}/${kind}/${name}`, 'first') / 2 ** 32 - share
+    if (after >= 0 && after < 0.02) return name
   }
 }
 

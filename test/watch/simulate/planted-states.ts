@@ -295,8 +295,8 @@ export const plants: readonly Plant[] = [
   {
     what: 'what is in doubt is dropped at a start',
     file: 'states.ts',
-    from: 'doubt: doubt && {\n      ...doubt,\n      warning: past',
-    to: 'doubt: doubt && now > 0 ? undefined : doubt && {\n      ...doubt,\n      warning: past',
+    from: 'doubt: doubt && { ...doubt, repeatsAt: undefined },',
+    to: 'doubt: undefined,',
     rule: 'told in spite of kills',
     seed: 8,
   },
