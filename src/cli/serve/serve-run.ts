@@ -219,7 +219,10 @@ async function answer(
   // Loaded now, because every run of a monitor with a keychain secret needs it.
   if (!rehearsal) await preload(() => import('../keychain/secrets.ts'))
   // A reload needs them.
-  await preload(async () => await (await loadReading())())
+  await preload(
+    async () => await (await loadReading())(),
+    () => import('../settings/private-file.ts'),
+  )
   const restartSettings = await loadRestartSettings()
   const { service, runtime, reload } = await openCore({
     rehearses: rehearsal !== undefined,

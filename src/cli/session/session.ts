@@ -1,6 +1,4 @@
-import { createHash } from 'node:crypto'
-import { existsSync } from 'node:fs'
-import { lazy } from '../../core/base/lazy.ts'
+import { lazy, lazyMethods } from '../../core/base/lazy.ts'
 import type { Client, CredentialSource } from '../../core/client/index.ts'
 import type { LoadedConfig, LoadOptions } from '../../core/config/index.ts'
 import type { Call, Runtime, Service } from '../../core/protocol/service/service.ts'
@@ -230,30 +228,6 @@ export function refusalStore(env: ProcessEnvironment): NonNullable<OpenOptions['
   }
 }
 
-/** The notes about the stores that `svc serve` of this account uses: each a file, which somebody may remove. */
-export function usedStores(env: ProcessEnvironment): NonNullable<OpenOptions['usedStores']> {
-  const place = async (store: string) => {
-    const files = await import('../settings/private-file.ts')
-    const folder = `${files.settingsFolder(env)}/state`
-    const name = createHash('sha256').update(store).digest('hex').slice(0, 16)
-    const file = `${folder}/store-${name}.json`
-    await files.awaitShare(file)
-    return { files, folder, file }
-  }
-  return {
-    noteOf: async (store) => {
-      const { file } = await place(store)
-      return existsSync(file) ? file : undefined
-    },
-    note: async (store) => {
-      const { files, folder, file } = await place(store)
-      if (existsSync(file)) return
-      files.ownFolder(folder)
-      files.writePrivate(file, `${JSON.stringify({ store })}\n`)
-    },
-  }
-}
-
 /**
  * The embedded store's file: `--store`, `SVC_STORE`, `SVC_HOME`, or the platform's folder. Throws Usage for a variable
  * that is set but empty: a missing CI secret must not select another store.
@@ -279,3 +253,7 @@ const localCaller: Call['caller'] = {
 }
 
 export const shownUrl = (url: string): string => url.replace(/(?<!\/)\/+$/, '').replace(/\/\/[^/@]*@/, '//')
+
+/** The notes about the stores that `svc serve` of this account uses. Loaded where there is a store. */
+export const usedStores = (env: ProcessEnvironment): NonNullable<OpenOptions['usedStores']> =>
+  lazyMethods(async () => (await import('../settings/private-file.ts')).usedStores(env))

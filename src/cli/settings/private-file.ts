@@ -1,6 +1,8 @@
+import { createHash } from 'node:crypto'
 import {
   closeSync,
   constants,
+  existsSync,
   fstatSync,
   fsyncSync,
   lstatSync,
@@ -17,6 +19,7 @@ import { Fault } from '../../core/base/errors.ts'
 import { fileMeaning, fileProblem } from '../../core/base/file-errors.ts'
 import { sqlite } from '../../core/base/lazy.ts'
 import { makeFolder, othersMayWrite } from '../../core/base/own-files.ts'
+import type { OpenOptions } from '../../core/service/open.ts'
 import { variable } from '../command/flags.ts'
 import type { ProcessEnvironment } from '../io/io.ts'
 import { homeOf, machine } from '../io/process.ts'
@@ -270,4 +273,27 @@ export function settingsFolder(env: ProcessEnvironment, platform: NodeJS.Platfor
   const xdg = env['XDG_CONFIG_HOME']
   // The XDG specification says to ignore an empty or relative path.
   return posix.join(xdg !== undefined && posix.isAbsolute(xdg) ? xdg : posix.join(home, '.config'), 'svc')
+}
+
+/** The notes about the stores that `svc serve` of this account uses: each a file, which somebody may remove. */
+export function usedStores(env: ProcessEnvironment): NonNullable<OpenOptions['usedStores']> {
+  const place = async (store: string) => {
+    const folder = `${settingsFolder(env)}/state`
+    const name = createHash('sha256').update(store).digest('hex').slice(0, 16)
+    const file = `${folder}/store-${name}.json`
+    await awaitShare(file)
+    return { folder, file }
+  }
+  return {
+    noteOf: async (store) => {
+      const { file } = await place(store)
+      return existsSync(file) ? file : undefined
+    },
+    note: async (store) => {
+      const { folder, file } = await place(store)
+      if (existsSync(file)) return
+      ownFolder(folder)
+      writePrivate(file, `${JSON.stringify({ store })}\n`)
+    },
+  }
 }

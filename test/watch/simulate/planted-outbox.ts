@@ -170,7 +170,7 @@ export const plants: readonly Plant[] = [
       return { ...row, last: of(row.last), attempt: of(row.attempt), need: of(row.need) }
     }`,
     rule: 'each end is told',
-    seed: 6,
+    seed: 10,
   },
   {
     what: 'a lost answer counts as not received',
@@ -217,7 +217,7 @@ export const plants: readonly Plant[] = [
     from: '    if (isHealing) return undefined\n    return { what: incident.isFlapping',
     to: '    return { what: incident.isFlapping',
     rule: 'no begin while it heals',
-    seed: 4,
+    seed: 12,
   },
   {
     what: 'a rise is sent while the fault already heals',
@@ -257,7 +257,7 @@ export const plants: readonly Plant[] = [
     from: 'messageEveryMs = 60_000',
     to: 'messageEveryMs = 300_000',
     rule: 'first message in time',
-    seed: 2,
+    seed: 4,
   },
   {
     what: 'a verdict of three minutes ago is young enough',

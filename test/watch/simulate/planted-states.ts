@@ -198,7 +198,7 @@ export const plants: readonly Plant[] = [
     from: 'for (const watched of this.#watched.values()) this.#wasAway(watched)',
     to: '',
     rule: 'unknown after a long absence',
-    seed: 56,
+    seed: 8,
   },
   {
     what: 'a long absence of svc is a recovery',
@@ -206,7 +206,7 @@ export const plants: readonly Plant[] = [
     from: 'if (state.incident === undefined || state.unobservedSince !== undefined) continue',
     to: "this.#put(watched, place, { ...place.state, level: 'ok', levelSince: this.#now })\n      this.#advance(watched, place)\n      continue",
     rule: 'no recovery while it stands',
-    seed: 78,
+    seed: 20,
   },
   {
     what: 'an end is not stored',
@@ -228,7 +228,7 @@ export const plants: readonly Plant[] = [
     from: 'else this.#states.delete(name)',
     to: '',
     rule: 'stands after a kill',
-    seed: 10,
+    seed: 24,
   },
   {
     what: 'the loss of the own line is the fault of the peers',
@@ -258,7 +258,7 @@ export const plants: readonly Plant[] = [
     from: 'if (isBlind || explaining.length > 0) {',
     to: 'if (isBlind) {',
     rule: 'unobserved only without verdicts',
-    seed: 7,
+    seed: 11,
   },
   {
     what: 'a cause that nothing observes any more still explains its victims',
@@ -266,7 +266,7 @@ export const plants: readonly Plant[] = [
     from: 'return isReached || unobservedSince !== undefined || isUnseenVictim(state)',
     to: 'return isReached || isUnseenVictim(state)',
     rule: 'a cause is observed',
-    seed: 216,
+    seed: 64,
   },
   {
     what: 'of a recovery in steps, the last run counts',
@@ -290,7 +290,7 @@ export const plants: readonly Plant[] = [
     from: 'causeFreshMs = 10_000',
     to: 'causeFreshMs = 40_000',
     rule: 'a cause is seen',
-    seed: 116,
+    seed: 10,
   },
   {
     what: 'what is in doubt is dropped at a start',
@@ -307,22 +307,6 @@ export const plants: readonly Plant[] = [
     to: '    message: observed.message,\n',
     rule: 'texts',
     seed: 8,
-  },
-  {
-    what: 'the second run is not asked for after a start',
-    file: 'states.ts',
-    from: 'if (state.isRestored) this.#goOn(monitor, state)',
-    to: 'if (state.isRestored && monitor.confirmMs < 0) this.#goOn(monitor, state)',
-    rule: 'told in spite of kills',
-    seed: 8,
-  },
-  {
-    what: 'the second run after a start comes after minutes',
-    file: 'judge.ts',
-    from: '    return [lastAsk({ fault: doubt.fault, depth, at: (doubt.failed ?? doubt.warning) + confirmMs })]',
-    to: '    return [lastAsk({ fault: doubt.fault, depth, at: (doubt.failed ?? doubt.warning) + 20 * confirmMs })]',
-    rule: 'told in spite of kills',
-    seed: 4,
   },
   {
     what: 'a warning says what a failed run has shown',
@@ -379,14 +363,6 @@ export const plants: readonly Plant[] = [
     to: 'fault: isWhole ? verdict.fault : undefined,\n          message: state.message.length > 0 ? state.message : isWhole',
     rule: 'texts',
     seed: 4,
-  },
-  {
-    what: 'a cause that nothing observes is waited for after a start',
-    file: 'blame.ts',
-    from: 'if (seenAt < since && !isUnobserved) stale.add(key)',
-    to: 'if (seenAt < since || (isUnobserved && seenAt < since)) stale.add(key)',
-    rule: 'a cause is observed',
-    seed: 216,
   },
   {
     what: 'a restart is a reload with other settings',
