@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { closeSync, fsyncSync, linkSync, openSync, readdirSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
-import { Fault, FileStoreOutage, NewerStore } from '../base/errors.ts'
+import { Fault, FileStoreOutage, isSystemError, NewerStore } from '../base/errors.ts'
 import { isFileOutage } from '../base/file-errors.ts'
 import { sqlite } from '../base/lazy.ts'
 import { isReadOnly, makeFolder, quoted } from '../base/own-files.ts'
@@ -205,6 +205,7 @@ export type UsedStores = {
 export async function refuseGone(path: string, used: UsedStores | undefined): Promise<void> {
   if (used === undefined || statOf(path)) return
   const note = await used.noteOf(path).catch((error: unknown) => {
+    if (!(error instanceof Fault) && !isSystemError(error)) throw error
     throw outageAt(path, `cannot be made: whether it was used before is unknown: ${reason(error)}`, error)
   })
   if (note === undefined) return
