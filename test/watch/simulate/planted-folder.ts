@@ -15,10 +15,6 @@ export type Plant = {
   readonly seed?: number
 }
 
-/** One for each rule: the quick tier shows that the rules find something, the slow one that they find all of these. */
-export const oneForEachRule = (plants: readonly Plant[]): readonly Plant[] =>
-  plants.filter(({ rule }, at) => plants.findIndex((other) => other.rule === rule) === at)
-
 const watch = new URL('../../../src/core/watch/', import.meta.url)
 
 /**

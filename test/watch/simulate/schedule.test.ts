@@ -2,24 +2,19 @@ import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { sourceFor } from '../../../src/core/checks/engine/callers.ts'
 import * as schedule from '../../../src/core/watch/schedule/index.ts'
-import { firstSeed, planted, plants } from './planted.ts'
+import { plants } from './planted.ts'
 import { scenarioOf, simulate } from './simulated-schedule.ts'
 
 const shipped = { ...schedule, sourceFor }
-const sizeOf = (seed: number): number => scenarioOf(seed).monitors * scenarioOf(seed).minutes
-/** Those that may show a planted defect. */
-const seeds = Array.from({ length: 200 }, (_, at) => at + 1)
-/** Those with the least to compute first: a defect shows in most of them, and the first one that shows it is enough. */
-const smallest = seeds.toSorted((one, other) => sizeOf(one) - sizeOf(other))
-/** The slow tier simulates those that follow. */
-const quick = seeds.slice(0, 12)
+/** The slow tier simulates those that follow, and shows that the rules find planted defects. */
+const quick = Array.from({ length: 12 }, (_, at) => at + 1)
 
 // A test of its own for each seed: a simulation only computes, so on a busy machine its time grows, and a limit of time applies to one.
 test.each(quick)('W1 a simulated schedule keeps all of its rules: scenario %i', (seed) => {
   expect(simulate(shipped, seed, scenarioOf(seed)).violations.slice(0, 2)).toEqual([])
 })
 
-test.each(seeds.slice(0, 10))(
+test.each(quick.slice(0, 10))(
   'W1 a simulated wall clock that jumps by days and hours changes no run: scenario %i',
   (seed) => {
     const scenario = { ...scenarioOf(seed), restarts: false }
@@ -36,15 +31,6 @@ test('W0 the same seed simulates the same trace, to the byte', () => {
   expect(again.digest).toBe(digest)
   expect(lines.length).toBeGreaterThan(100)
   expect(simulate(shipped, 8, scenarioOf(8)).digest).not.toBe(digest)
-})
-
-test.each(plants)('the simulation finds a planted defect by its rule: $what', async (plant) => {
-  const { subject, remove } = await planted(plant)
-  try {
-    expect(firstSeed(subject, plant, smallest)).toBeDefined()
-  } finally {
-    remove()
-  }
 })
 
 test('docs/simulation.md lists each planted defect with its rule', () => {

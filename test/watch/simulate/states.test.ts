@@ -3,15 +3,12 @@ import { expect, test } from 'vitest'
 import { Schedule } from '../../../src/core/watch/schedule/index.ts'
 import { Ledger, States, StatesTable } from '../../../src/core/watch/states/index.ts'
 import { plantsByOthers } from './planted-by-others.ts'
-import { oneForEachRule } from './planted-folder.ts'
-import { firstSeed, planted, plants } from './planted-states.ts'
+import { plants } from './planted-states.ts'
 import { simulate } from './simulated-states.ts'
 
 const shipped = { Schedule, States, Ledger, StatesTable }
-/** Those that may show a planted defect. */
-const seeds = Array.from({ length: 200 }, (_, at) => at + 1)
-/** The slow tier simulates those that follow. */
-const quick = seeds.slice(0, 5)
+/** The slow tier simulates those that follow, and shows that the rules find planted defects. */
+const quick = [1, 2, 3, 4, 5]
 
 test('W18 simulated states keep all of their rules in five scenarios of two hours', () => {
   const broken = quick.flatMap((seed) => {
@@ -36,17 +33,6 @@ test('the simulation detects more than 40 planted defects, 20 of them planted by
   expect(new Set(all.map(({ file, from, to }) => JSON.stringify([file, from, to]))).size).toBe(all.length)
   expect(all.length).toBeGreaterThan(40)
   expect(plantsByOthers.length).toBeGreaterThanOrEqual(20)
-})
-
-/** The slow tier has the others. */
-test.each(oneForEachRule(all))('the simulation finds a planted defect by its rule: $what', async (plant) => {
-  const { subject, remove } = await planted(plant)
-  try {
-    // A recorded seed that no longer shows the defect costs hundreds of scenarios each time.
-    expect(firstSeed(subject, plant, seeds)).toEqual(plant.seed ?? expect.any(Number))
-  } finally {
-    remove()
-  }
 })
 
 test('docs/simulation.md lists each defect planted in the states with its rule', () => {

@@ -1,0 +1,2 @@
+// Those tests at more moments.
+import './shifted.test.ts'
