@@ -79,8 +79,8 @@ const rows: readonly Row<Server>[] = [
       url: `${serve.url}/healthcheck?ServerType=Sql&ExecutionMode=Standard&format=json`,
       health: true,
     }),
-    // The next line names the monitor.
-    expected: { state: 'unhealthy', check: 'status', says: /answered 503/ },
+    // The status is that of a server that is not healthy; its document says why.
+    expected: { state: 'unhealthy', check: 'health', says: /reports Failure/ },
   },
   {
     fault: 'healthy, asked by the kind http',

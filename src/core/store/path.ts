@@ -137,7 +137,7 @@ function look(path: string, stat: typeof lstatSync): Stats | undefined {
 }
 
 /**
- * Throws FileStoreOutage for a store on a share that does not answer: SQLite would block this process for as long. Every
+ * Throws Fault `Local` for a store on a share that does not answer: SQLite would block this process for as long. Every
  * other problem is found when the store is opened.
  */
 export async function refuseSilentShare(path: string): Promise<void> {
@@ -146,7 +146,7 @@ export async function refuseSilentShare(path: string): Promise<void> {
     await filesWithin(patienceMs)('status', { path })
   } catch (error) {
     if (!(error instanceof SilentShareError)) return
-    throw new FileStoreOutage(`The store ${path}`, `cannot be opened: ${error.message}`, {
+    throw new Fault('Local', `The store ${path} cannot be opened: ${error.message}`, {
       hints: ['Keep the store on a disk of this machine, or in PostgreSQL.'],
       cause: error,
     })

@@ -151,8 +151,8 @@ export const plantsByOthers: readonly Plant[] = [
   {
     what: 'what other settings had shown counts after a reload',
     file: 'states.ts',
-    from: 'before.fingerprint === monitor.fingerprint ||',
-    to: "before.fingerprint !== '' ||",
+    from: 'if (before.fingerprint === monitor.fingerprint) return',
+    to: "if (before.fingerprint !== '') return",
     rule: 'right beginning',
   },
   {
@@ -179,11 +179,11 @@ export const plantsByOthers: readonly Plant[] = [
   },
   {
     what: 'after a clock was set back, verdicts count only when it has caught up',
-    file: 'states.ts',
-    from: 'latest: latest && { ...latest, at: past(latest.at), since: past(latest.since) },\n',
+    file: 'shifted.ts',
+    from: '    latest: latest && { ...latest, at: move(latest.at), since: move(latest.since) },\n',
     to: '',
     rule: 'known in time',
-    seed: 33,
+    seed: 52,
   },
   {
     what: 'each check without a verdict is an incident of its own',

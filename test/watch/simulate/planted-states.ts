@@ -37,8 +37,8 @@ export const plants: readonly Plant[] = [
   {
     what: 'no run is asked for to confirm a fault',
     file: 'judge.ts',
-    from: "    ...tries.map((after): Judgement => ({ type: 'ask', depth, at: from + after })),\n    last,\n",
-    to: "    ...tries.slice(0, 0).map((after): Judgement => ({ type: 'ask', depth, at: from + after })),\n    ...(last.type === 'ask' ? [] : [last]),\n",
+    from: "    ...tries.map((after): Judgement => ({ type: 'ask', depth, at: from + after })),\n    lastAsk({ fault, depth, at: from + holdMs }),\n",
+    to: '',
     rule: 'known in time',
   },
   {
@@ -367,8 +367,8 @@ export const plants: readonly Plant[] = [
   {
     what: 'a restart is a reload with other settings',
     file: 'states.ts',
-    from: ' || watched.watchedUntil !== undefined) return',
-    to: ') return',
+    from: '      if (place.state.isRestored) continue\n',
+    to: '',
     rule: 'told in spite of kills',
     seed: 8,
   },

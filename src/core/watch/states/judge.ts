@@ -33,7 +33,7 @@ export type Judgement =
   /** A fault is over that was never confirmed. */
   | { readonly type: 'blip'; readonly at: number; readonly level: CheckLevel; readonly doubt: FaultInDoubt }
   /** There is a verdict again. */
-  | { readonly type: 'observed' }
+  | { readonly type: 'observed'; readonly message: string }
 
 export type Judged = { readonly state: SubjectState; readonly effects: readonly Judgement[] }
 
@@ -88,7 +88,7 @@ export function judge(before: SubjectState, verdict: Verdict, run: Run, rules: J
       fault,
     },
   }
-  const observed: Judgement[] = before.unobservedSince === undefined ? [] : [{ type: 'observed' }]
+  const observed: Judgement[] = before.unobservedSince === undefined ? [] : [{ type: 'observed', message }]
   const step =
     rank(level) > rank(before.level)
       ? worsened(state, { level, fault, message, isHeld: verdict.isHeld === true }, run, rules)
@@ -125,8 +125,13 @@ function repeated(state: SubjectState, doubt: FaultInDoubt, depth: ExecutionMode
 function goneOn(state: SubjectState, beganAt: number, { every, fingerprint }: JudgeRules): SubjectState {
   const { latest, depth, settings } = state
   const isLate = latest === undefined || beganAt - latest.at >= waitsForMs(every, depth)
-  const isAnew = isLate || settings !== fingerprint
-  return { ...state, isRestored: undefined, ...(isAnew ? { doubt: undefined, healing: undefined } : {}) }
+  if (isLate || settings !== fingerprint)
+    return { ...state, isRestored: undefined, doubt: undefined, healing: undefined }
+  const { doubt } = state
+  // Nobody looked since: the answer of the last run counts as one of just now.
+  const answered =
+    doubt?.answered && doubt.answered.at >= latest.at ? { ...doubt.answered, at: beganAt } : doubt?.answered
+  return { ...state, isRestored: undefined, doubt: doubt && { ...doubt, answered } }
 }
 
 /** Milliseconds for which a first run waits for the second, over a restart. */

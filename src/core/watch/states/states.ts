@@ -556,15 +556,16 @@ export class States {
         return
       }
       case 'observed':
-        this.#observed(watched, place, before)
+        this.#observed(watched, place, before, effect.message)
     }
   }
 
-  #observed(watched: Watched, place: Place, { unobservedSince = this.#now }: SubjectState): void {
+  /** `text`: the message of the run that observed it. */
+  #observed(watched: Watched, place: Place, { unobservedSince = this.#now }: SubjectState, text: string): void {
     const { state } = place
     const { incident, level, latest } = state
-    // What the state says may be older than the time in which nothing observed it.
-    const message = latest?.level === level ? state.message : 'it is checked again'
+    // The message of the state may be older than the time in which nothing observed it.
+    const message = latest?.level === level ? text : 'it is checked again'
     this.#report(place, { what: 'observed', at: state.observedAt, from: 'unobserved', to: level, message }, incident)
     if (incident?.isUnobserved)
       this.#put(watched, place, {
