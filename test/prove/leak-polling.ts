@@ -36,7 +36,7 @@ types:
     monitors:
       - {kind: http, name: well, url: '${at(sound.port)}', json: {$.state: ready}, latency: off}
       - {kind: tcp, name: port, host: 127.0.0.1, port: ${sound.port}, latency: off}
-      - {kind: process, name: this, executable: node}
+      - {kind: process, name: this, executable: node, openFiles: off}
       - {kind: file-age, name: folder, path: /proc, depth: Standard, age: off}
   Ftp:
     - {kind: tcp, name: refused, host: 127.0.0.1, port: ${refusedAt}, retries: 1}
@@ -54,7 +54,7 @@ types:
     - {kind: heartbeat, name: agents, agents: [nobody]}
   App:
     - {kind: http, name: page, url: '${at(sound.port)}', json: {$.state: ready}, latency: off}
-    - {kind: process, name: this, executable: node}
+    - {kind: process, name: this, executable: node, openFiles: off}
   Identity:
     - {kind: oidc, name: provider, issuer: '${provider.issuer}', insecureHttp: true, latency: off}
 `

@@ -45,7 +45,8 @@ export async function endAfterEachStep(
   const run = async (pieces: number, pauses: boolean) => {
     await using proxy = await endingProxy(port, pieces)
     const one = pauses ? pausing(kind, proxy.ended) : kind
-    const results = await runKind(one, settings(proxy.port) as never, mode)
+    // A run that waits for the rest of an answer ends at its deadline.
+    const results = await runKind(one, settings(proxy.port) as never, mode, { timeoutMs: 10_000 })
     return { results, ended: proxy.ended() }
   }
   const { results: whole } = await run(Number.POSITIVE_INFINITY, false)
