@@ -115,7 +115,7 @@ export const plantsByOthers: readonly Plant[] = [
     from: 'return { ...incident, cause: blame.of, freedAt: undefined }',
     to: 'return { ...incident, cause: blame.of }',
     rule: 'freed when the cause is gone',
-    seed: 80,
+    seed: 142,
   },
   {
     what: 'one silent witness of two is an isolation',
@@ -138,7 +138,7 @@ export const plantsByOthers: readonly Plant[] = [
     from: 'if (isolatedSince !== undefined || this.#linePlace()',
     to: 'if (this.#linePlace()',
     rule: 'isolated',
-    seed: 13,
+    seed: 6,
   },
   {
     what: 'what was in doubt when the line went stays in doubt',
@@ -146,7 +146,7 @@ export const plantsByOthers: readonly Plant[] = [
     from: 'if (before.isolatedSince === undefined && isolatedSince !== undefined) this.#leftLine()\n',
     to: '',
     rule: 'isolated',
-    seed: 69,
+    seed: 8,
   },
   {
     what: 'what other settings had shown counts after a reload',

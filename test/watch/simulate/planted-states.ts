@@ -319,10 +319,10 @@ export const plants: readonly Plant[] = [
   {
     what: 'what is observed again is told with the text of before',
     file: 'states.ts',
-    from: "place: Place, { unobservedSince = this.#now }: SubjectState): void {\n    const { state } = place\n    const { incident, level, latest } = state\n    // What the state says may be older than the time in which nothing observed it.\n    const message = latest?.level === level ? state.message : 'it is checked again'",
-    to: 'place: Place, { message, unobservedSince = this.#now }: SubjectState): void {\n    const { state } = place\n    const { incident, level } = state',
+    from: "const message = latest?.level === level ? text : 'it is checked again'",
+    to: 'const message = latest?.level === level ? state.message : text',
     rule: 'texts',
-    seed: 67,
+    seed: 2,
   },
   {
     what: 'a cause that flaps has no incident while it is a victim',
