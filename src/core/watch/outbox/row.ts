@@ -108,7 +108,7 @@ export type ReceiverRules = {
   readonly remindMs: number
   /** Whether it is told of this subject at this level. What it was told once, it is told to the end. */
   readonly accepts: (subject: StoredSubject, level: 'warning' | 'failed') => boolean
-  /** Whether it is told what is silenced. */
+  /** Whether it gets messages about what is silenced. */
   readonly ignoresSilences?: boolean | undefined
 }
 

@@ -3,7 +3,7 @@ import type { FaultInDoubt, Incident, SubjectState } from './types.ts'
 
 type Shifting = Pick<Shift, 'move' | 'correct'>
 
-/** The beginning of an incident is told and stored; the rest decides. An incident whose instants stay is the same object. */
+/** Receivers and the store have the beginning of an incident; the rest decides. An incident whose instants stay is the same object. */
 function shiftedIncident(incident: Incident, { move, correct }: Shifting): Incident {
   const { beganAt, confirmedAt, freedAt } = incident
   const shifted = {

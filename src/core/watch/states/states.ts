@@ -486,7 +486,8 @@ export class States {
       isLineProved,
       isAgreed,
     })
-    this.#put(watched, place, { ...state, settings: state.doubt || state.healing ? monitor.fingerprint : undefined })
+    const settings = state.doubt || state.healing ? monitor.fingerprint : undefined
+    this.#put(watched, place, state.settings === settings ? state : { ...state, settings })
     for (const effect of effects) this.#judged(watched, place, before, effect, run)
     this.#advance(watched, place)
   }
