@@ -211,7 +211,7 @@ export const mistakesOf = ({ mistakeLines, invalidEntries }: LoadedConfig): read
 export function refusalStore(env: ProcessEnvironment): NonNullable<OpenOptions['refusals']> {
   const load = () => import('../settings/private-file.ts')
   type ConfiguredFiles = Awaited<ReturnType<typeof load>>
-  const folderIn = ({ settingsFolder }: ConfiguredFiles): string => `${settingsFolder(env)}/state`
+  const folderIn = ({ stateFolder }: ConfiguredFiles): string => stateFolder(env)
   const fileIn = (files: ConfiguredFiles): string => `${folderIn(files)}/refused-sign-ins.json`
   return {
     read: async () => {

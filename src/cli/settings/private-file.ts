@@ -275,10 +275,13 @@ export function settingsFolder(env: ProcessEnvironment, platform: NodeJS.Platfor
   return posix.join(xdg !== undefined && posix.isAbsolute(xdg) ? xdg : posix.join(home, '.config'), 'svc')
 }
 
+/** The folder of what `svc` notes for its later processes: refusals, stores in use, what was sent without the store. */
+export const stateFolder = (env: ProcessEnvironment): string => `${settingsFolder(env)}/state`
+
 /** The notes about the stores that `svc serve` of this account uses: each a file, which somebody may remove. */
 export function usedStores(env: ProcessEnvironment): NonNullable<OpenOptions['usedStores']> {
   const place = async (store: string) => {
-    const folder = `${settingsFolder(env)}/state`
+    const folder = stateFolder(env)
     const name = createHash('sha256').update(store).digest('hex').slice(0, 16)
     const file = `${folder}/store-${name}.json`
     await awaitShare(file)
