@@ -6,7 +6,7 @@ export const plants: readonly Plant[] = [
   {
     what: 'what was sent without the store is lost with the process',
     file: 'sent-without-store.ts',
-    from: 'return { rows, passedOver: rest.length - lines.length }',
+    from: 'return { rows, passedOver }',
     to: 'return { rows: rows.slice(rows.length), passedOver: 0 }',
     rule: 'each end is told',
   },
@@ -79,7 +79,7 @@ export const plants: readonly Plant[] = [
     what: 'each incident has a message of its own, however many there are',
     file: 'outbox.ts',
     from: 'address.messageAt + messageEveryMs)',
-    to: 'address.readySince)',
+    to: 'since)',
     rule: 'one message a minute',
   },
   {
