@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type Notice, receiverKinds } from '../../../src/core/watch/notify/index.ts'
 import { summaryOf } from '../../../src/core/watch/notify/receivers/message.ts'
+import { headOf, linesOf, rowsOfSent } from '../../../src/core/watch/outbox/index.ts'
 import { signal } from '../../support/notify/notice.ts'
 import { receiverRows } from '../../support/notify/receiver-rows.ts'
 import { monitorOf, RenamedMonitor } from '../../support/notify/renamed-monitor.ts'
@@ -193,6 +194,23 @@ test('W18 what an earlier version has renamed, or told under the new name, gets 
     'begin warning tcp b',
     'end warning tcp b',
   ])
+})
+
+test('W16 what was sent without the store is ended by the next process under the name that it was sent by', () => {
+  const world = warned()
+  world.reload(b)
+  world.pass(120)
+  const items = world.outbox.openFor('r')
+  expect(items.map(({ as }) => as?.monitor)).toEqual(['tcp a'])
+  const text = [headOf('store', 'node'), ...linesOf('r', items, world.now)].join('')
+  const { rows, passedOver } = rowsOfSent(text, { store: 'store', node: 'node', now: world.now })
+  expect([rows.map(({ row }) => row?.attempt?.as?.monitor), passedOver]).toEqual([['tcp a'], 0])
+  const damaged = text.replace('"as":{"key":"Sql/tcp/a"', '"as":{"key":1')
+  expect(rowsOfSent(damaged, { store: 'store', node: 'node', now: world.now }).passedOver).toBe(1)
+  // An earlier version writes no name: it sent the present one.
+  const earlier = text.replace(/"as":\{[^}]*\},/, '')
+  const [word] = rowsOfSent(earlier, { store: 'store', node: 'node', now: world.now }).rows
+  expect([word?.subject.monitor, word?.row?.attempt?.as]).toEqual(['tcp b', undefined])
 })
 
 test('M4 people read both names, the present one first', () => {
