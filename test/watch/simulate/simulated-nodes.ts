@@ -372,6 +372,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
     }
     receiver.tales.set(item.incident, tale)
     if (tale.subject !== name) broken('one name', `${text}: it began as ${tale.subject}`)
+    if (!isEnd && tale.ends > 0 && !tale.isAlone && !isAlone) broken('one name', `${text}: it has ended before`)
     tale.isAlone ||= isAlone
     if (isEnd) tale.ends += 1
     else {
