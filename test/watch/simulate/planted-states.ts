@@ -163,6 +163,14 @@ export const plants: readonly Plant[] = [
     seed: 10,
   },
   {
+    what: 'a renamed incident does not know its first name',
+    file: 'states.ts',
+    from: 'const state = withFormerName(place.state, place.row)',
+    to: 'const state = place.state',
+    rule: 'renamed',
+    seed: 14,
+  },
+  {
     what: 'a renamed monitor begins anew',
     file: 'states.ts',
     from: 'if (renamed) this.#rename(renamed, monitor.key)',

@@ -810,6 +810,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
         reconfigure()
         const lost = before.filter((id) => !incidentsOf(keyOf(peer)).includes(id))
         if (lost.length > 0) broken('renamed', `${lost.join(' ')} of ${former} did not go on`)
+        for (const { incident } of states.incidents())
+          if (before.includes(incident.id) && incident.formerly?.[0]?.key !== former)
+            broken('renamed', `nobody knows that ${incident.id} began as ${former}`)
       } else if (what === 'changed') {
         change(peer)
       } else if (

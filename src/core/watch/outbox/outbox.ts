@@ -4,6 +4,7 @@ import { hash, type Shift } from '../schedule/index.ts'
 import {
   type Effect,
   type Incident,
+  type MonitorName,
   type StoredSubject,
   subjectId,
   subjectOf,
@@ -32,10 +33,14 @@ import {
   isEmpty,
   isFresh,
   isWell,
+  joinedRow,
+  nameIn,
   newsIn,
   type OutboxRow,
   type Present,
   type ReceiverRules,
+  renamedPart,
+  renamedRow,
   restoredRow,
   type SentPart,
   shiftedRow,
@@ -46,6 +51,7 @@ import {
   waitingSince,
   withEnd,
   withLostEnd,
+  withLostName,
   withNews,
   withoutLine,
   withoutOldEnds,
@@ -72,6 +78,8 @@ export type NoticeItem = {
   /** Stable over retries of the same state. */
   readonly id: string
   readonly subject: StoredSubject
+  /** The name by which the receiver knows the monitor. Absent: the present one. */
+  readonly as?: MonitorName | undefined
   readonly what: DueMessage['what'] | 'end' | 'removed'
   readonly level: 'warning' | 'failed'
   readonly before?: 'warning' | 'failed' | undefined
@@ -343,6 +351,7 @@ export class Outbox {
       if (incident === undefined || (what !== 'end' && what !== 'removed' && what !== 'observed')) return
       const present = this.#lookup(row)
       if (typeof present === 'object' && present.state.incident?.id === incident) return
+      this.#joinFormer(new Map([[incident, row]]))
       this.#end(row, { incident, what: what === 'removed' ? 'removed' : 'end', endedAt: at, text: message })
     }).effects
   }
@@ -355,8 +364,13 @@ export class Outbox {
   /** To be called when `nextAt` is reached, and after anything has changed. */
   tick(now: number): OutboxStep {
     return this.#during(now, () => {
-      const presents = new Map<string, Present>()
-      for (const [id, subject] of this.#subjects) this.#follow(id, subject, presents)
+      const all = [...this.#subjects].map(([id, subject]) => [id, this.#presentOf(subject)] as const)
+      const presents = new Map(all.flatMap(([id, one]) => (typeof one === 'object' ? [[id, one] as const] : [])))
+      const open = [...presents.values()].flatMap(({ subject, state: { incident } }) =>
+        incident ? [[incident.id, subject] as const] : [],
+      )
+      this.#joinFormer(new Map(open))
+      for (const [id, present] of all) this.#follow(id, present)
       for (const address of this.#addresses.values()) this.#advance(address, presents)
       for (const address of this.#addresses.values()) this.#noteBroken(address)
     })
@@ -409,7 +423,7 @@ export class Outbox {
       const { last, attempt } = leaving.get(id) ?? row
       const isKnown = attempt !== undefined || (last !== undefined && !last.isOver)
       if (typeof present !== 'object' || !present.state.incident || !isKnown) return []
-      return itemsOf(id, present, { ends: [], row, due: { what: 'reminder', needsVerdict: false } })
+      return itemsOf(present, { ends: [], row, due: { what: 'reminder', needsVerdict: false } })
     })
   }
 
@@ -495,8 +509,7 @@ export class Outbox {
   }
 
   /** Rows follow the state of a subject where no transition did. */
-  #follow(id: string, subject: StoredSubject, presents: Map<string, Present>): void {
-    const present = this.#presentOf(subject)
+  #follow(id: string, present: ReturnType<Lookup>): void {
     let isUsed = false
     for (const address of this.#addresses.values()) {
       const { rows } = address
@@ -504,9 +517,39 @@ export class Outbox {
       const row = this.#change(address, id, (before) => this.#followed(before, present))
       isUsed ||= !isEmpty(row)
     }
-    if (typeof present === 'object') presents.set(id, present)
     const isOver = present === 'removed' || (present !== 'unknown' && present.state.incident === undefined)
     if (!isUsed && isOver) this.#drop(id)
+  }
+
+  /** What receivers know of an incident follows it to another name of its monitor. `open`: subjects by their incidents. */
+  #joinFormer(open: ReadonlyMap<string, StoredSubject>): void {
+    for (const address of this.#addresses.values()) {
+      for (const [former, row] of address.rows) {
+        const about = aboutIn(row)
+        const name = this.#subjects.get(former)
+        const subject = about && open.get(about.incident)
+        if (!subject || !name || subjectId(subject) === former) continue
+        const id = subjectId(subject)
+        const parts = new Map<object, object>()
+        const moved = renamedRow(row, name, parts)
+        this.#change(address, former, () => emptyRow)
+        this.#change(address, id, (own) => joinedRow(own, moved, { id: about.incident, beganAt: about.beganAt }))
+        address.sending &&= {
+          ...address.sending,
+          parts: address.sending.parts.map((part) =>
+            part.id === former
+              ? {
+                  ...part,
+                  id,
+                  ends: part.ends.map((end) => renamedPart(end, name, parts)),
+                  word: part.word && renamedPart(part.word, name, parts),
+                  before: renamedRow(part.before, name, parts),
+                }
+              : part,
+          ),
+        }
+      }
+    }
   }
 
   #drop(id: string): void {
@@ -525,7 +568,7 @@ export class Outbox {
     // Nobody would be told that a victim still fails: the end of what was sent before waits until it has recovered or is
     // told again. A node without the store may have sent it as a fault of its own.
     if (current?.cause !== undefined) return row
-    if (current) return withLostEnd(row, current)
+    if (current) return withLostName(withLostEnd(row, current), present, current, now)
     if (present.needsNoVerdict || isWell(present, row.last?.observedAt ?? about.beganAt)) {
       const { latest, message } = present.state
       return withEnd(row, { incident, what: 'end', endedAt: latest?.since ?? now, text: message })
@@ -624,7 +667,7 @@ export class Outbox {
     const { id: of, level, beganAt, fault } = incident
     this.#change(address, id, (before) => ({
       ...before,
-      need: { incident: of, level, beganAt, since: this.#now, fault },
+      need: { incident: of, ...nameIn(incident), level, beganAt, since: this.#now, fault },
     }))
     return due
   }
@@ -666,7 +709,7 @@ export class Outbox {
     this.#attempts += 1
     const claims = lines.map((one) => ({
       ...one,
-      items: itemsOf(one.id, one.present, one, this.#subjects.get(one.id)),
+      items: itemsOf(one.present, one, this.#subjects.get(one.id)),
     }))
     const ids = claims.flatMap(({ items }) => items.map(({ id }) => id))
     // Another message with the same lines is another one.
@@ -842,7 +885,6 @@ const digestOf = (parts: readonly string[]): string =>
 
 /** The lines about one subject: what is over, and then what stands. */
 function itemsOf(
-  id: string,
   present: Present | undefined,
   {
     ends,
@@ -852,9 +894,11 @@ function itemsOf(
   subject = present?.subject,
 ): readonly NoticeItem[] {
   if (!subject) return []
+  // The ids of what a receiver knows stay.
+  const idOf = (as: MonitorName | undefined): string => subjectId({ ...subject, ...as })
   const over = ends.map(
     ({ isAssumed, isNews, line, since, ...end }): NoticeItem => ({
-      id: digestOf([id, end.incident, end.what, end.level]),
+      id: digestOf([idOf(end.as), end.incident, end.what, end.level]),
       subject,
       observedAt: end.endedAt,
       ...end,
@@ -866,9 +910,11 @@ function itemsOf(
   // A change of the fault alone leaves the incident as it began.
   const { fault, message } = due.what === 'change' && present.state.level === level ? present.state : incident
   const before = last && last.level !== level ? last.level : undefined
+  const name = nameIn(incident)
   const item: NoticeItem = {
-    id: digestOf([id, of, due.what, level, String(last?.stamp ?? last?.at ?? 0)]),
+    id: digestOf([idOf(name.as), of, due.what, level, String(last?.stamp ?? last?.at ?? 0)]),
     subject,
+    ...name,
     what: due.what,
     level,
     before,

@@ -1,4 +1,4 @@
-import type { StoredSubject } from '../states/index.ts'
+import type { MonitorName, StoredSubject } from '../states/index.ts'
 import type { NoticeItem, StoredRow } from './outbox.ts'
 import type { Word } from './row.ts'
 
@@ -19,15 +19,16 @@ export const headOf = (store: string | undefined, node: string): string =>
 
 /** The lines about the notices of a message that is about to leave. */
 export const linesOf = (receiver: string, items: readonly NoticeItem[], at: number): readonly string[] =>
-  items.map(({ incident, subject, what, level, beganAt }) => {
+  items.map(({ incident, subject, as, what, level, beganAt }) => {
     const isEnd = what === 'end' || what === 'removed'
-    return `${JSON.stringify({ receiver, incident, subject, level: isEnd ? 'ok' : level, beganAt, at })}\n`
+    return `${JSON.stringify({ receiver, incident, subject, as, level: isEnd ? 'ok' : level, beganAt, at })}\n`
   })
 
 type SentLine = {
   readonly receiver: string
   readonly incident: string
   readonly subject: StoredSubject
+  readonly as?: MonitorName | undefined
   readonly level: 'ok' | 'warning' | 'failed'
   readonly beganAt: number
   readonly at: number
@@ -64,8 +65,9 @@ export function rowsOfSent(
   return { rows, passedOver }
 }
 
-const wordOfLine = ({ incident, level, beganAt, at }: SentLine, before: Word | undefined): Word => ({
+const wordOfLine = ({ incident, as, level, beganAt, at }: SentLine, before: Word | undefined): Word => ({
   incident,
+  ...(as === undefined ? {} : { as }),
   level: level === 'ok' ? (before?.level ?? 'failed') : level,
   isFlapping: false,
   beganAt,
@@ -90,13 +92,15 @@ const isHeadOf = (value: Readonly<Record<string, unknown>>, store: string, node:
 
 function isLine(value: unknown): value is SentLine {
   if (!isObject(value) || !isObject(value['subject'])) return false
-  const { receiver, incident, subject, level, beganAt, at } = value
-  const texts = [receiver, incident, subject['key'], subject['monitor'], subject['check']]
+  const { receiver, incident, subject, as = subject, level, beganAt, at } = value
+  if (!isObject(as)) return false
+  const texts = [receiver, incident, subject['key'], subject['monitor'], subject['check'], as['key'], as['monitor']]
   const isOptional = (one: unknown): boolean => one === undefined || typeof one === 'string'
   return (
     texts.every((one) => typeof one === 'string') &&
     isOptional(subject['item']) &&
     isOptional(subject['type']) &&
+    isOptional(as['type']) &&
     (level === 'ok' || level === 'warning' || level === 'failed') &&
     Number.isFinite(beganAt) &&
     Number.isFinite(at)

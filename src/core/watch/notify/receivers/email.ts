@@ -10,7 +10,7 @@ import {
   keyOf,
   linesOf,
   messageDigest,
-  monitorIn,
+  monitorText,
   stateText,
   subjectText,
   summaryOf,
@@ -283,7 +283,7 @@ function subjectOf(notices: readonly Notice[], { server, isTest }: ReceiverConte
   const counts = [...Map.groupBy(notices, groupOf)].map(([group, { length }]) =>
     group === 'warning' ? count(length, group) : `${length} ${group}`,
   )
-  const names = [...new Set(notices.map(({ subject }) => monitorIn(subject)))]
+  const names = [...new Set(notices.map(({ subject }) => monitorText(subject)))]
   const more = names.length > maxInSubject ? ` and ${names.length - maxInSubject} more` : ''
   return cut(`[${server}] ${counts.join(', ')}: ${names.slice(0, maxInSubject).join(', ')}${more}`)
 }

@@ -42,17 +42,23 @@ export const messageDigest = (receiver: string, notices: readonly Notice[], mess
 export const keyOf = (subject: NoticeSubject, length = 16): string =>
   digest(length, ...Object.entries(identityOf(subject)).flat())
 
-/** `Sql/postgres orders` */
+/** `Sql/postgres orders`, by the name of the identity. */
 export const monitorIn = (subject: NoticeSubject): string => {
   const { type, monitor = '' } = identityOf(subject)
   return type === undefined ? monitor : `${type}/${monitor}`
 }
 
+/** The monitor as people read it: `Sql/postgres orders (formerly Sql/postgres orders-old)` after it was renamed. */
+export const monitorText = (subject: NoticeSubject): string =>
+  subject.now === undefined
+    ? monitorIn(subject)
+    : `${monitorIn({ ...subject, ...subject.now })} (formerly ${monitorIn(subject)})`
+
 /** `Sql/postgres orders: replication lag (replica 2), on web1` */
 export function subjectText(subject: NoticeSubject): string {
   const { check, item, node } = identityOf(subject)
   const of = check === undefined ? '' : `: ${check}`
-  return `${monitorIn(subject)}${of}${item === undefined ? '' : ` (${item})`}${node === undefined ? '' : `, on ${node}`}`
+  return `${monitorText(subject)}${of}${item === undefined ? '' : ` (${item})`}${node === undefined ? '' : `, on ${node}`}`
 }
 
 /** The state that a notice reports, in one or a few words. */
