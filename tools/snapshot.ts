@@ -1,7 +1,7 @@
 /**
- * Writes test/snapshot: what svc prints about its commands, its kinds of monitors, its plans and the mistakes in a
- * svc.yaml. It runs no monitor, and it uses nothing of the program but its commands: the files show whether a
- * reorganisation of the sources changes what users see.
+ * Writes test/snapshot: what svc prints about its commands, its profiles, its plans and the mistakes in a svc.yaml. It
+ * runs no monitor, and it uses nothing of the program but its commands: the files show whether a reorganisation of the
+ * sources changes what users see. What it prints about kinds is in docs/reference/monitors.md.
  *
  *     node tools/snapshot.ts [--into FOLDER]
  *
@@ -21,7 +21,6 @@ type Svc = (...args: readonly string[]) => Promise<Outcome>
 /** The parts of what `svc monitors … --json` prints that this tool rearranges. */
 type Kind = {
   readonly name: string
-  readonly settings: readonly { readonly name: string }[]
   readonly checks: readonly { readonly name: string; readonly doc: string }[]
 }
 type Plan = { readonly type: string; readonly monitors: readonly Monitor[] }
@@ -53,13 +52,6 @@ async function helpTexts(svc: Svc): Promise<readonly File[]> {
   return files
 }
 
-/** The settings of a kind are a set, so they are sorted; its checks stand in the order of their results. */
-const kindFiles = (kinds: readonly Kind[]): readonly File[] =>
-  kinds.map((kind) => {
-    const settings = kind.settings.toSorted((a, b) => (a.name < b.name ? -1 : 1))
-    return [`kinds/${kind.name}.json`, layout({ ...kind, settings })]
-  })
-
 async function profileFiles(svc: Svc): Promise<readonly File[]> {
   const profiles = (
     (await json(svc, 'monitors', 'profiles')) as { readonly profiles: readonly { readonly name: string }[] }
@@ -68,31 +60,36 @@ async function profileFiles(svc: Svc): Promise<readonly File[]> {
 }
 
 /**
- * Every server type in every mode, without a svc.yaml and with the one that sets every kind. `monitors` has each monitor once, with
- * its checks of all depths; a plan names it where it has those that its mode is deep enough for, and has it whole otherwise.
+ * Every server type in every mode, without a svc.yaml and with the one that sets every kind. `monitors` has each monitor
+ * once, with the names of its checks by depth; a plan names it where it has those that its mode is deep enough for, and
+ * has it whole otherwise.
  */
 async function planFiles(svc: Svc, kinds: readonly Kind[]): Promise<readonly File[]> {
   const documented = new Set(
     kinds.flatMap(({ name, checks }) => checks.map((check) => JSON.stringify([name, check.name, check.doc]))),
   )
-  // A sentence that kinds/ holds for the same check is not repeated for each plan.
-  const brief = (monitor: Monitor): Monitor => ({
-    ...monitor,
-    Checks: monitor.Checks.map(({ Doc, ...check }) =>
-      documented.has(JSON.stringify([monitor.Kind, check.Name, Doc])) ? check : { ...check, Doc },
-    ) as Monitor['Checks'],
-  })
+  // docs/reference/monitors.md has the sentences of the checks of kinds.
+  const brief = ({ Kind, Checks, ...monitor }: Monitor, rank = modes.length): object => {
+    const named = Checks.filter(({ Depth }) => rankOf(Depth) <= rank).map(({ Depth, Name, Doc }) => ({
+      Depth,
+      it: documented.has(JSON.stringify([Kind, Name, Doc])) ? Name : { Name, Doc },
+    }))
+    const depths = modes.map(
+      ([, mode]) => [mode, named.filter(({ Depth }) => Depth === mode).map(({ it }) => it)] as const,
+    )
+    return { Kind, ...monitor, Checks: Object.fromEntries(depths.filter(([, checks]) => checks.length > 0)) }
+  }
   const monitors: Record<string, Monitor> = {}
   const plans = async (...config: readonly string[]): Promise<object> => {
     const types: Record<string, Record<string, readonly unknown[]>> = {}
     for (const [rank, mode] of modes.toReversed()) {
       const listed = (await json(svc, 'monitors', 'list', '-t', 'all', '--mode', mode, ...config)) as readonly Plan[]
       for (const plan of listed) {
-        const entries = plan.monitors.map(brief).map((monitor) => {
-          const { MonitorName: name } = monitor
-          monitors[name] ??= monitor
-          const checks = monitors[name].Checks.filter(({ Depth }) => rankOf(Depth) <= rank)
-          return JSON.stringify({ ...monitors[name], Checks: checks }) === JSON.stringify(monitor) ? name : monitor
+        const entries = plan.monitors.map((monitor) => {
+          const first = monitors[monitor.MonitorName] ?? monitor
+          monitors[monitor.MonitorName] = first
+          const isPart = JSON.stringify(brief(first, rank)) === JSON.stringify(brief(monitor))
+          return isPart ? monitor.MonitorName : brief(monitor)
         })
         types[plan.type] = { [mode]: entries, ...types[plan.type] }
       }
@@ -102,8 +99,9 @@ async function planFiles(svc: Svc, kinds: readonly Kind[]): Promise<readonly Fil
   const unconfigured = await plans()
   const config = await place(await readText('svc.yaml'))
   const configured = await plans(...config)
+  const listed = Object.fromEntries(Object.entries(monitors).map(([name, monitor]) => [name, brief(monitor)]))
   return [
-    ['plans.json', layout({ monitors, unconfigured, configured })],
+    ['plans.json', layout({ monitors: listed, unconfigured, configured })],
     ['svc.txt', transcript(['monitors', 'validate'], await svc('monitors', 'validate', ...config))],
   ]
 }
@@ -208,7 +206,6 @@ async function writeSnapshot(): Promise<void> {
   const kinds = ((await json(svc, 'monitors', 'kinds')) as { readonly kinds: readonly Kind[] }).kinds
   await replaceFiles([
     ...(await helpTexts(svc)),
-    ...kindFiles(kinds),
     ...(await profileFiles(svc)),
     ...(await planFiles(svc, kinds)),
     ...(await mistakeFiles(svc)),
