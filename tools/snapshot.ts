@@ -36,20 +36,35 @@ const home = await realpath(await mkdtemp(join(tmpdir(), 'svc-snapshot-')))
 
 type File = readonly [path: string, text: string]
 
+/** The helps that have every form between them: the program, a topic, arguments, flags, the target, and a subject. */
+const helpSamples = ['--help', 'users --help', 'users add --help', 'health --help', 'help exit-codes']
+
+/** Some helps as they are, and of every command the parts that no source has in one place: its usage and its flags. */
 async function helpTexts(svc: Svc): Promise<readonly File[]> {
-  const { commands, topics } = await import('../src/registry.ts')
-  const { helpTopics } = await import('../src/cli/help/help.ts')
-  const help = async (name: string, ...args: readonly string[]): Promise<File> => [
-    `help/${name}.txt`,
-    transcript(args, await svc(...args)),
+  const { commands } = await import('../src/registry.ts')
+  const samples = helpSamples.map(async (line) => transcript(line.split(' '), await svc(...line.split(' '))))
+  const entries = Object.keys(commands).map(async (id) => {
+    const { stdout } = await svc(...id.split(':'), '--help')
+    const usage = stdout.split('\n').filter((line) => line.startsWith('  $ svc ') && line.endsWith(' [flags]'))
+    const [, common = ''] = /\nCOMMON FLAGS\n([\s\S]*?)\s+\(svc\s+help\s+flags\)/.exec(stdout) ?? []
+    const own = ['FLAGS', 'TARGET FLAGS'].map((title) =>
+      [
+        ...(new RegExp(`\\n${title}\\n([\\s\\S]*?)\\n\\n`).exec(stdout)?.[1] ?? '').matchAll(
+          /^ {2,6}(-\S.*?)(?: {2}|$)/gm,
+        ),
+      ].map(([, flag]) => flag),
+    )
+    const lists = [...own.map((flags) => flags.join(' ')), common.replaceAll(/,?\s+/g, ' ').trim()]
+    return [
+      ...usage.map((line) => line.slice(4)),
+      ...lists.filter((list) => list !== '').map((list) => `  ${list}`),
+      '',
+    ].join('\n')
+  })
+  return [
+    ['help.txt', (await Promise.all(samples)).join('\n')],
+    ['commands.txt', (await Promise.all(entries)).join('')],
   ]
-  const files = [await help('svc', '--help')]
-  for (const id of [...Object.keys(topics), ...Object.keys(commands)]) {
-    const words = id.split(':')
-    files.push(await help(words.join('-'), ...words, '--help'))
-  }
-  for (const subject of Object.keys(helpTopics)) files.push(await help(`help-${subject}`, 'help', subject))
-  return files
 }
 
 async function profileFiles(svc: Svc): Promise<readonly File[]> {
@@ -70,14 +85,14 @@ async function planFiles(svc: Svc, kinds: readonly Kind[]): Promise<readonly Fil
   )
   // docs/reference/monitors.md has the sentences of the checks of kinds.
   const brief = ({ Kind, Checks, ...monitor }: Monitor, rank = modes.length): object => {
-    const named = Checks.filter(({ Depth }) => rankOf(Depth) <= rank).map(({ Depth, Name, Doc }) => ({
+    const checks = Checks.filter(({ Depth }) => rankOf(Depth) <= rank).map(({ Depth, Name, Doc }) => ({
       Depth,
       it: documented.has(JSON.stringify([Kind, Name, Doc])) ? Name : { Name, Doc },
     }))
     const depths = modes.map(
-      ([, mode]) => [mode, named.filter(({ Depth }) => Depth === mode).map(({ it }) => it)] as const,
+      ([, mode]) => [mode, checks.filter(({ Depth }) => Depth === mode).map(({ it }) => it)] as const,
     )
-    return { Kind, ...monitor, Checks: Object.fromEntries(depths.filter(([, checks]) => checks.length > 0)) }
+    return { Kind, ...monitor, Checks: Object.fromEntries(depths.filter(([, names]) => names.length > 0)) }
   }
   const monitors: Record<string, Monitor> = {}
   const plans = async (...config: readonly string[]): Promise<object> => {

@@ -9,7 +9,7 @@ import {
 import { configurableKinds, loadKind } from '../../src/core/checks/plan/index.ts'
 
 /** A wrong value, and what svc says of it: below the setting itself, or below a part of it. */
-type Wrong = readonly [value: unknown, message: string, part?: string]
+type Mistake = readonly [value: unknown, message: string, part?: string]
 
 const withoutUnit = {
   duration: [5, 'is 5, without a unit: write 5s or 5ms'],
@@ -23,11 +23,11 @@ const likes: Readonly<Record<ThresholdUnit, string>> = {
   count: '100',
   ratio: '0.5',
 }
-const figures = (unit: ThresholdUnit): readonly Wrong[] => [
+const figures = (unit: ThresholdUnit): readonly Mistake[] => [
   ['much', `must be written like ${likes[unit]}, not "much"`],
   ...(unit === 'duration' || unit === 'bytes' ? [withoutUnit[unit]] : []),
 ]
-const within = ({ min, max }: { readonly min?: number; readonly max?: number }): readonly Wrong[] => {
+const within = ({ min, max }: { readonly min?: number; readonly max?: number }): readonly Mistake[] => {
   const range = max === undefined ? `${min} or more` : min === undefined ? `${max} or less` : `${min} to ${max}`
   return [
     ...(min === undefined ? [] : [[min - 1, `is ${min - 1}: give ${range}`] as const]),
@@ -39,21 +39,21 @@ const unitOf: Readonly<Record<ThresholdUnit, string>> = {
   ...{ count: '', ratio: '' },
 }
 /** Warn and limit in the opposite order of the default. */
-function crossed(unit: ThresholdUnit, { warn, limit }: Threshold): readonly Wrong[] {
+function crossed(unit: ThresholdUnit, { warn, limit }: Threshold): readonly Mistake[] {
   if (warn === undefined || limit === undefined || warn === limit) return []
   const [first, second] = [9, 2].map((figure) => (unitOf[unit] === '' ? figure : `${figure}${unitOf[unit]}`))
   const value = warn < limit ? { warn: first, limit: second } : { warn: second, limit: first }
   return [[value, 'would fail before it warns: swap warn and limit']]
 }
 
-const texts: readonly Wrong[] = [
+const texts: readonly Mistake[] = [
   [{ a: 1 }, 'must be text, not a map'],
   [1.1, 'must be text: put it in quotes'],
   [' ', 'is empty: give it a value'],
 ]
 
 /** The wrong values of each type of setting. */
-const wrongs: { readonly [T in Setting['type']]: (setting: Extract<Setting, { type: T }>) => readonly Wrong[] } = {
+const mistakes: { readonly [T in Setting['type']]: (setting: Extract<Setting, { type: T }>) => readonly Mistake[] } = {
   text: ({ pattern, doc }) => [
     ...texts,
     ...(pattern?.test('\u0007') === false ? [['\u0007', `has the invalid value "\\u0007": ${doc}`] as const] : []),
@@ -108,8 +108,8 @@ type Round = { readonly raw: unknown; readonly problems: readonly string[] }
 
 const noValue = 'has no value: give it one, or remove the line'
 function roundsOf(name: string, setting: Setting): readonly Round[] {
-  const own = (wrongs[setting.type] as (setting: Setting) => readonly Wrong[])(setting)
-  const rounds = [...own, [null, noValue] as const].map(([raw, message, part = '']: Wrong) => ({
+  const own = (mistakes[setting.type] as (setting: Setting) => readonly Mistake[])(setting)
+  const rounds = [...own, [null, noValue] as const].map(([raw, message, part = '']: Mistake) => ({
     raw,
     problems: [`${name}${part} ${message}`],
   }))
@@ -144,11 +144,11 @@ test.each([await loadKind('host'), ...(await configurableKinds())])(
   ({ settings }) => {
     for (const { raw, problems } of allRounds('', settings)) {
       const read = readSettings(settings, raw, { env: {}, folder: '/', listing: 'LISTING' })
-      const found = read.problems.map(
+      const messages = read.problems.map(
         ({ path, message }) =>
           `${path.map((key) => (typeof key === 'number' ? `[${key}]` : `.${key}`)).join('')} ${message}`,
       )
-      expect(found.toSorted()).toEqual(problems.toSorted())
+      expect(messages.toSorted()).toEqual(problems.toSorted())
     }
   },
 )
