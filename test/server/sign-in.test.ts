@@ -235,14 +235,15 @@ describe('A1 signing in', () => {
   })
 
   test('T5 fields that no caller may set have no effect', async () => {
-    const { Roles, UserId } = await site.signIn({
+    const { Roles, Permissions, UserId } = await site.signIn({
       UserName: 'Ned',
       Roles: ['Admin'],
+      Permissions: ['All'],
       UserId: 'root',
       isAdmin: true,
       Meta: { Roles: 'Admin' },
     })
-    expect(Roles).toEqual([])
+    expect([Roles, Permissions]).toEqual([[], []])
     expect(UserId).not.toBe('root')
   })
 })
@@ -316,10 +317,12 @@ describe('A11 refresh', () => {
     for (const [body, headers] of [
       [{}, {}],
       [{}, { cookie: `ss-reftok=${RefreshToken}` }],
+      [{ RefreshToken: '' }, {}],
       [{ RefreshToken: 'garbage' }, {}],
       [{ RefreshToken: BearerToken }, {}],
     ] as const) {
       const got = await site.post('/access-token', body, headers)
+      expect(got.text).not.toContain('garbage')
       expect([got.status, got.json.ResponseStatus?.Errors[0]?.FieldName]).toEqual([400, 'RefreshToken'])
     }
   })

@@ -56,18 +56,6 @@ describe('a fixed family', () => {
     },
   )
 
-  test.each([
-    ['none', undefined],
-    ['an empty one', ''],
-    ['garbage', 'garbage'],
-  ])('A11 %s is a 400 naming RefreshToken', async (_, token) => {
-    await withFixture(async (fixture) => {
-      const fault = await faultOf(ask(fixture, token))
-      expect([fault.status, fault.details.fields?.map(({ FieldName }) => FieldName)]).toEqual([400, ['RefreshToken']])
-      if (token) expect(JSON.stringify(fault.details)).not.toContain(token)
-    })
-  })
-
   test('A10 T5 an access token, a session and a key are not refresh tokens', async () => {
     await withFixture(async (fixture) => {
       const { BearerToken, SessionId } = await fixture.signIn()

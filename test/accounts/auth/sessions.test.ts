@@ -144,18 +144,4 @@ describe('who is signed in', () => {
       }
     })
   })
-
-  test('T2 O5 a role change applies to credentials from before it', async () => {
-    await withFixture(async ({ access, data, signIn }) => {
-      const { SessionId, BearerToken } = await signIn()
-      const user = await data.users.find('Ann')
-      const none = { roles: [], permissions: [] }
-      const change = { add: { roles: ['Auditor'], permissions: ['Read'] }, remove: { ...none, roles: ['Editor'] } }
-      await data.users.changeGrants(user?.id ?? '', change, { who: 'local:tester', correlationId: 'test' })
-      for (const credential of [session(SessionId), bearer(BearerToken)]) {
-        const identity = await access.identify(credential)
-        expect([identity?.roles, identity?.permissions]).toEqual([['Admin', 'Auditor'], ['Read']])
-      }
-    })
-  })
 })

@@ -5,43 +5,6 @@ import { bearer, by, faultFields, faultOf, from, password, session, withFixture 
 const address = '192.0.2.1'
 
 describe('signing in', () => {
-  test.each([
-    ['a provider in the request', { provider: 'credentials' }],
-    ['its alias', { provider: 'login' }],
-    ['any letter case', { provider: 'CreDentials' }],
-    ['no provider but a user name', { provider: undefined }],
-    ['an empty provider and a user name', { provider: '' }],
-  ])('A1 %s signs in with credentials', async (_, name) => {
-    await withFixture(async ({ signIn, access }) => {
-      const { BearerToken } = await signIn(name)
-      expect((await access.identify(bearer(BearerToken)))?.user.userName).toBe('Ann')
-    })
-  })
-
-  test('A1 a request without provider and user name asks who is signed in', async () => {
-    await withFixture(async ({ access }) => {
-      expect((await faultOf(access.authenticate({}, from(address)))).fault).toBe('Unauthorized')
-    })
-  })
-
-  test('A2 the answer holds the session, both tokens and the roles of the user, and nothing else', async () => {
-    await withFixture(async ({ signIn, admin }) => {
-      const [ann] = await admin.users.list()
-      const answer = await signIn({ UserName: 'aNN' })
-      expect(answer).toEqual({
-        UserId: ann?.id,
-        SessionId: expect.stringMatching(/^svc_ss_[\w-]{49}$/),
-        UserName: 'aNN',
-        DisplayName: 'Ann',
-        BearerToken: expect.stringMatching(/^svc_at_[\w-]{49}$/),
-        RefreshToken: expect.stringMatching(/^svc_rt_[\w-]{49}$/),
-        Roles: ['Admin', 'Editor'],
-        Permissions: [],
-      })
-      expect(ann?.id).toMatch(/^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/)
-    })
-  })
-
   test('A2 O4 the e-mail address signs in as well, and an exact name takes precedence', async () => {
     await withFixture(async ({ signIn, admin }) => {
       const [ann] = await admin.users.list()
@@ -101,49 +64,6 @@ describe('signing in', () => {
     },
   )
 
-  test('A5 GET with a provider is 405 NotSupportedException, and signs nobody in', async () => {
-    await withFixture(async ({ access }) => {
-      const request = { provider: 'credentials', UserName: 'Ann', Password: password }
-      const fault = await faultOf(access.authenticate(request, from(address, { verb: 'GET' })))
-      expect([fault.status, fault.errorCode]).toEqual([405, 'NotSupportedException'])
-      const unknown = await faultOf(access.authenticate({ provider: 'nope' }, from(address, { verb: 'GET' })))
-      expect(unknown.status).toBe(404)
-    })
-  })
-
-  test('A6 GET shows the details of the session and no token, and SessionId only to the caller that presents it', async () => {
-    await withFixture(async ({ access, signIn }) => {
-      const { SessionId, BearerToken, UserId } = await signIn()
-      const facts = { UserId, UserName: 'Ann', DisplayName: 'Ann', Roles: ['Admin', 'Editor'], Permissions: [] }
-      const ask = (credential = session(SessionId)) =>
-        access.authenticate({}, from(address, { verb: 'GET', credential }))
-      expect(await ask()).toEqual({ ...facts, SessionId })
-      expect(await ask(bearer(BearerToken))).toEqual(facts)
-      const fault = await faultOf(access.authenticate({}, from(address, { verb: 'GET' })))
-      expect([fault.status, fault.errorCode, fault.message]).toEqual([401, 'Unauthorized', 'Not Authenticated'])
-    })
-  })
-
-  test.each([
-    ['provider logout', { provider: 'logout' }, {}],
-    ['provider LOGOUT', { provider: 'LOGOUT' }, {}],
-    ['GET /auth/logout', { provider: 'logout' }, { verb: 'GET' }],
-    ['DELETE /auth', {}, { verb: 'DELETE' }],
-    ['DELETE /auth/credentials', { provider: 'credentials' }, { verb: 'DELETE' }],
-  ] as const)('A7 %s ends the session and its family at once', async (_, request, call) => {
-    await withFixture(async ({ access, signIn }) => {
-      const { SessionId, BearerToken, RefreshToken } = await signIn()
-      const other = await signIn()
-      const out = () => access.authenticate(request, from(address, { ...call, credential: session(SessionId) }))
-      expect(await out()).toEqual({})
-      expect(await access.identify(session(SessionId))).toBeUndefined()
-      expect(await access.identify(bearer(BearerToken))).toBeUndefined()
-      expect((await faultOf(access.getAccessToken({ RefreshToken }, from(address)))).status).toBe(401)
-      expect(await out()).toEqual({})
-      expect(await access.identify(session(other.SessionId))).toBeDefined()
-    })
-  })
-
   test('A7 a bearer token signs out too, even an expired one, and an anonymous caller may sign out', async () => {
     await withFixture(async ({ access, signIn, clock }) => {
       const { SessionId, BearerToken } = await signIn()
@@ -154,35 +74,6 @@ describe('signing in', () => {
       expect(await access.identify(session(SessionId))).toBeUndefined()
       expect(await out()).toEqual({})
       expect(await out(bearer('nonsense'))).toEqual({})
-    })
-  })
-
-  test('A7 a failed sign-in leaves the current session alone', async () => {
-    await withFixture(async ({ access, signIn }) => {
-      const { SessionId } = await signIn()
-      const credential = session(SessionId)
-      await faultOf(signIn({ Password: 'not her password' }, { credential }))
-      expect(await access.identify(credential)).toBeDefined()
-    })
-  })
-
-  test('A8 a sign-in ends the session that the request presents and creates a new one', async () => {
-    await withFixture(async ({ access, signIn }) => {
-      const first = await signIn()
-      const second = await signIn({}, { credential: session(first.SessionId) })
-      expect(second.SessionId).not.toBe(first.SessionId)
-      expect(await access.identify(session(first.SessionId))).toBeUndefined()
-      expect(await access.identify(session(second.SessionId))).toBeDefined()
-    })
-  })
-
-  test('A8 the server never adopts a session id that a client chose', async () => {
-    await withFixture(async ({ access, signIn }) => {
-      for (const chosen of ['chosen', `svc_ss_${'A'.repeat(49)}`]) {
-        const { SessionId } = await signIn({}, { credential: session(chosen) })
-        expect(SessionId).not.toBe(chosen)
-        expect(await access.identify(session(chosen))).toBeUndefined()
-      }
     })
   })
 
@@ -213,21 +104,6 @@ describe('signing in', () => {
     await withFixture(async ({ signIn }) => {
       const answer = await signIn({}, { continueTo: { url, origin: 'https://svc.example' } })
       expect(answer.ReferrerUrl).toBe(expected)
-    })
-  })
-
-  test('T5 fields such as Roles, UserId and isAdmin in a sign-in have no effect', async () => {
-    await withFixture(async ({ signIn, admin, access }) => {
-      await admin.users.add({ userName: 'Bob', password }, by)
-      const answer = await signIn({
-        UserName: 'Bob',
-        Roles: ['Admin'],
-        UserId: 'x',
-        isAdmin: true,
-        Permissions: ['All'],
-      })
-      expect([answer.Roles, answer.Permissions]).toEqual([[], []])
-      expect((await access.identify(bearer(answer.BearerToken)))?.roles).toEqual([])
     })
   })
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import type { AssignRoles, RunDocument } from '../../../src/core/protocol/index.ts'
+import type { RunDocument } from '../../../src/core/protocol/index.ts'
 import {
   type Admin,
   type Call,
@@ -13,7 +13,7 @@ import {
 } from '../../../src/core/protocol/service/service.ts'
 import { openCore } from '../../../src/core/service/open.ts'
 import { cheapHash } from '../../support/suite/cheap-hash.ts'
-import { bearer, by, faultOf, from, password, session } from '../auth/fixture.ts'
+import { bearer, by, faultOf, from, password } from '../auth/fixture.ts'
 
 type Core = { readonly service: Service; readonly runtime: Runtime; readonly admin: Admin; readonly store: string }
 
@@ -51,29 +51,6 @@ const here: Call = { ...over(), caller: { kind: 'local', account: 'alice' } }
 const both = ['assignRoles', 'unAssignRoles'] as const
 
 describe.each(both)('%s', (operation) => {
-  test('O1 401 precedes 403, which precedes a missing user name, which precedes an unknown one', async () => {
-    await withCore(async (core) => {
-      const { service } = core
-      const [ann, ned] = [await signIn(core, 'Ann'), await signIn(core, 'Ned')]
-      const refused = async (request: AssignRoles, credential?: Credential) => {
-        const { status, errorCode, message } = await faultOf(service[operation](request, over(credential)))
-        return [status, errorCode, message]
-      }
-      const invalid = { UserName: '', Roles: [''] }
-      const nobody = [401, 'Unauthorized', 'Not Authenticated']
-      expect(await refused(invalid)).toEqual(nobody)
-      expect(await refused(invalid, bearer('nonsense'))).toEqual(nobody)
-      expect(await refused(invalid, session(ann.token))).toEqual(nobody)
-      expect(await refused(invalid, ned)).toEqual([403, 'Forbidden', 'Invalid Role'])
-      expect(await refused({ UserName: 'nobody' }, ned)).toEqual([403, 'Forbidden', 'Invalid Role'])
-      expect(await refused(invalid, ann)).toEqual([400, 'ArgumentNullException', 'Value cannot be null.'])
-      expect(await refused({}, ann)).toEqual([400, 'ArgumentNullException', 'Value cannot be null.'])
-      expect(await refused({ UserName: 'nobody', Roles: ['x'] }, ann)).toEqual([404, 'NotFound', 'nobody'])
-      const fault = await faultOf(service[operation]({}, over(ann)))
-      expect(fault.details.fields?.map(({ FieldName }) => FieldName)).toEqual(['UserName'])
-    })
-  })
-
   test.each([
     ['Roles', { Roles: ['Editor', ' '] }],
     ['Permissions', { Permissions: [''] }],
@@ -97,18 +74,6 @@ describe.each(both)('%s', (operation) => {
 })
 
 describe('roles', () => {
-  test('O2 the lists are complete, in the order granted, without duplicates, in their letter case', async () => {
-    await withCore(async (core) => {
-      const ann = await signIn(core, 'Ann')
-      const assign = (Roles: readonly string[], Permissions: readonly string[] = []) =>
-        core.service.assignRoles({ UserName: 'Ned', Roles, Permissions }, over(ann))
-      expect(await assign(['R2', 'R1', 'R2'], ['P'])).toEqual({ AllRoles: ['R2', 'R1'], AllPermissions: ['P'] })
-      expect(await assign(['r1', 'R2', 'R0'])).toEqual({ AllRoles: ['R2', 'R1', 'r1', 'R0'], AllPermissions: ['P'] })
-      const answer = await core.service.unAssignRoles({ UserName: 'Ned', Roles: ['R1', 'R9'] }, over(ann))
-      expect(answer).toEqual({ AllRoles: ['R2', 'r1', 'R0'], AllPermissions: ['P'] })
-    })
-  })
-
   test('O3 assigning a role that the user has, or unassigning one that it lacks, is not an error', async () => {
     await withCore(async ({ service }) => {
       const request = { UserName: 'Ned', Roles: ['Editor'] }
@@ -127,30 +92,6 @@ describe('roles', () => {
     })
   })
 
-  test('O5 a grant and a revocation apply from the next request on, with the same token', async () => {
-    await withCore(async (core) => {
-      const { service } = core
-      const ned = await signIn(core, 'Ned')
-      const asNed = () => service.assignRoles({ UserName: 'Ned', Roles: [] }, over(ned))
-      expect((await faultOf(asNed())).status).toBe(403)
-      await service.assignRoles({ UserName: 'Ned', Roles: ['Admin'] }, here)
-      expect(await asNed()).toEqual({ AllRoles: ['Admin'], AllPermissions: [] })
-      await service.unAssignRoles({ UserName: 'Ned', Roles: ['Admin'] }, here)
-      expect((await faultOf(asNed())).status).toBe(403)
-    })
-  })
-
-  test('O6 the last Admin keeps Admin, whoever makes the request', async () => {
-    await withCore(async (core) => {
-      const { service, runtime } = core
-      const request = { UserName: 'Ann', Roles: ['Admin'] }
-      const ann = await signIn(core, 'Ann')
-      expect((await faultOf(service.unAssignRoles(request, over(ann)))).status).toBe(409)
-      expect((await faultOf(service.unAssignRoles(request, here))).errorCode).toBe('Conflict')
-      expect(await runtime.anyAdmin()).toBe(true)
-    })
-  })
-
   test('O6 when two Admins remove each other concurrently, one remains', async () => {
     await withCore(async (core) => {
       const { service, admin } = core
@@ -165,21 +106,6 @@ describe('roles', () => {
         expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
         expect(await admin.roles.holders('Admin')).toHaveLength(1)
       }
-    })
-  })
-
-  test('O6 S10 each change is one audit entry: who, from which address, before, after and why', async () => {
-    await withCore(async (core) => {
-      const { service, admin } = core
-      const ann = await signIn(core, 'Ann')
-      const before = (await admin.audit.list({ limit: 100 })).length
-      const call = over(ann, { correlationId: 'c-42' })
-      await service.assignRoles({ UserName: 'Ned', Roles: ['Editor'], Meta: { reason: 'ticket 7', other: 'x' } }, call)
-      const rows = await admin.audit.list({ limit: 100 })
-      expect(rows.length).toBe(before + 1)
-      expect(rows[0]).toMatchObject({ who: 'Ann', address: '192.0.2.1', target: 'Ned', correlationId: 'c-42' })
-      expect(rows[0]).toMatchObject({ reason: 'ticket 7', after: expect.stringContaining('Editor') })
-      expect(rows[0]?.before ?? '').not.toContain('Editor')
     })
   })
 
