@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { hashCost } from '../../src/core/accounts/auth/passwords.ts'
 import { type Accounts, bearer, password, startAccounts } from './accounts.ts'
 import { cert, key } from './certificate.ts'
-import { ask, question, raw, withSite } from './site.ts'
+import { ask, openSite, question, raw, withSite } from './site.ts'
 
 let site: Accounts
 beforeAll(async () => {
@@ -105,11 +105,10 @@ describe('A1 signing in', () => {
       const got = await ask(port, '/auth?UserName=x', { method: 'POST', headers: proto })
       expect(got.headers['set-cookie']).toEqual(expect.arrayContaining(secure))
     })
-    await withSite({ service }, async ({ port }) => {
-      const proto = { 'x-forwarded-proto': 'https' }
-      const got = await ask(port, '/auth?UserName=x', { method: 'POST', headers: proto })
-      expect(got.headers['set-cookie']?.join()).not.toContain('Secure')
-    })
+    const { port } = await openSite({ service })
+    const proto = { 'x-forwarded-proto': 'https' }
+    const got = await ask(port, '/auth?UserName=x', { method: 'POST', headers: proto })
+    expect(got.headers['set-cookie']?.join()).not.toContain('Secure')
   })
 
   test('A2 only a sign-in and a sign-out set a cookie', async () => {
