@@ -27,6 +27,7 @@ type Plan = { readonly type: string; readonly monitors: readonly Monitor[] }
 type Monitor = {
   readonly MonitorName: string
   readonly Kind: string
+  readonly Host: boolean
   readonly Checks: readonly { readonly Name: string; readonly Depth: string; readonly Doc: string }[]
 }
 
@@ -84,7 +85,7 @@ async function planFiles(svc: Svc, kinds: readonly Kind[]): Promise<readonly Fil
     kinds.flatMap(({ name, checks }) => checks.map((check) => JSON.stringify([name, check.name, check.doc]))),
   )
   // docs/reference/monitors.md has the sentences of the checks of kinds.
-  const brief = ({ Kind, Checks, ...monitor }: Monitor, rank = modes.length): object => {
+  const brief = ({ MonitorName: _, Kind, Checks, Host, ...monitor }: Monitor, rank = modes.length): object => {
     const checks = Checks.filter(({ Depth }) => rankOf(Depth) <= rank).map(({ Depth, Name, Doc }) => ({
       Depth,
       it: documented.has(JSON.stringify([Kind, Name, Doc])) ? Name : { Name, Doc },
@@ -92,7 +93,12 @@ async function planFiles(svc: Svc, kinds: readonly Kind[]): Promise<readonly Fil
     const depths = modes.map(
       ([, mode]) => [mode, checks.filter(({ Depth }) => Depth === mode).map(({ it }) => it)] as const,
     )
-    return { Kind, ...monitor, Checks: Object.fromEntries(depths.filter(([, names]) => names.length > 0)) }
+    return {
+      Kind,
+      ...monitor,
+      ...(Host ? { Host } : {}),
+      Checks: Object.fromEntries(depths.filter(([, names]) => names.length > 0)),
+    }
   }
   const monitors: Record<string, Monitor> = {}
   const plans = async (...config: readonly string[]): Promise<object> => {
@@ -104,7 +110,7 @@ async function planFiles(svc: Svc, kinds: readonly Kind[]): Promise<readonly Fil
           const first = monitors[monitor.MonitorName] ?? monitor
           monitors[monitor.MonitorName] = first
           const isPart = JSON.stringify(brief(first, rank)) === JSON.stringify(brief(monitor))
-          return isPart ? monitor.MonitorName : brief(monitor)
+          return isPart ? monitor.MonitorName : { [monitor.MonitorName]: brief(monitor) }
         })
         types[plan.type] = { [mode]: entries, ...types[plan.type] }
       }
