@@ -11,6 +11,7 @@ import type { AuthenticateResponse } from '../../../src/core/protocol/index.ts'
 import type { Admin, AdminActor, Call, Credential } from '../../../src/core/protocol/service/service.ts'
 import { auditAdmin } from '../../../src/core/service/accounts/audit-admin.ts'
 import { type Data, openData } from '../../../src/core/store/index.ts'
+import { placeStore } from '../../support/store/embedded.ts'
 import { cheapHash } from '../../support/suite/cheap-hash.ts'
 
 export const by: AdminActor = { who: 'local:tester', correlationId: 'test' }
@@ -40,7 +41,8 @@ export async function openFixture(ways?: WaysToSignIn, cost: HashCost = cheapHas
   const store = join(folder, 'store', 'svc.db')
   const clock = { at: 1_800_000_000_000 }
   const now = (): number => clock.at
-  const data = await openData({ store, create: true, now })
+  placeStore(store)
+  const data = await openData({ store, create: false, now })
   onTestFinished(async () => {
     await data.close()
     rmSync(folder, { recursive: true, force: true })
