@@ -192,6 +192,26 @@ const rows: readonly Row<Fixture>[] = [
     peers: ({ primary }) => others(primary, 'connection'),
   },
   {
+    fault: 'only the role of svc has read-only transactions',
+    env,
+    monitor: ({ primary }) => ask(primary, { role: 'primary', allowWrites: true }),
+    plant: async ({ primary }) => {
+      await primary.query('ALTER ROLE monitor SET default_transaction_read_only = on')
+      return async () => void (await primary.query('ALTER ROLE monitor RESET default_transaction_read_only'))
+    },
+    client: {
+      asks: async ({ primary }) => {
+        await primary.query('CREATE TABLE written (id int); DROP TABLE written')
+        return 'written'
+      },
+      gets: /^written$/,
+    },
+    expected: { state: 'healthy' },
+    shallower: { Basic: { state: 'healthy' }, Standard: { state: 'healthy' } },
+    before: 'primary, but read-only',
+    peers: ({ primary }) => others(primary, 'connection'),
+  },
+  {
     fault: 'the account lacks a privilege',
     env,
     monitor: ({ primary }) => ask(primary, {}, 'limited'),

@@ -376,11 +376,29 @@ sqlSuite(
         fault: 'data',
         message: 'role is primary, expected standby',
       })
-      await server.query('ALTER ROLE monitor SET default_transaction_read_only = on')
+      await server.query('ALTER DATABASE postgres SET default_transaction_read_only = on')
       expect(await one('role', { role: 'primary' }, 'Standard')).toMatchObject({ fault: 'data' })
       expect(await one('role', {}, 'Standard')).toMatchObject({ status: 'warning' })
-      await server.query('ALTER ROLE monitor RESET default_transaction_read_only')
+      await server.query('BEGIN READ WRITE; ALTER DATABASE postgres RESET default_transaction_read_only; COMMIT')
     })
+
+    test.each(['ALTER ROLE monitor', 'ALTER ROLE monitor IN DATABASE postgres'])(
+      'H44 PostgreSQL: read-only transactions of the role of svc alone (%s) are a note',
+      async (alter) => {
+        await server.query('CREATE SCHEMA svc_probe AUTHORIZATION monitor')
+        await server.query(`${alter} SET default_transaction_read_only = on`)
+        try {
+          const results = await run({ role: 'primary', allowWrites: true, restarted: {} }, 'Advanced')
+          expect(checked(results, 'role')).toMatchObject({ status: 'ok', details: [expect.stringContaining('role')] })
+          expect(checked(results, 'write')).toMatchObject({ status: 'ok' })
+          expect(await server.query('SELECT FROM svc_probe.round_trip')).toEqual([])
+        } finally {
+          await server.query(`${alter} RESET default_transaction_read_only`)
+          await server.query('DROP SCHEMA svc_probe CASCADE')
+        }
+      },
+    )
+
     test('PostgreSQL: dates are read whatever the session shows them like', async () => {
       await server.query(
         "ALTER ROLE monitor SET DateStyle = 'German'; ALTER ROLE monitor SET TimeZone = 'Asia/Kathmandu'",
