@@ -96,6 +96,7 @@ const open: Readonly<Record<string, Partial<Record<Reason, readonly string[]>>>>
       'pending restart',
       'checkpoint age',
       'connection limits',
+      'password expiry',
       'exclusive backup',
       'prepared transactions',
       'checksum failures',

@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import type { Values } from '../../../src/core/base/settings/index.ts'
 import { databaseTarget, PeerSocket } from '../../../src/core/checks/database/index.ts'
@@ -399,6 +400,56 @@ sqlSuite(
       },
     )
 
+    test('H45 PostgreSQL: a password that expires warns, then fails, and one that nobody asks for does not', async () => {
+      const expiry = () => one('password expiry', {}, 'Standard')
+      const until = (when: string) => server.query(`ALTER ROLE monitor VALID UNTIL '${when}'`)
+      const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString()
+      expect(await expiry()).toMatchObject({ status: 'ok', message: 'the password of "monitor" does not expire' })
+      try {
+        await until(inDays(15))
+        expect(await expiry()).toMatchObject({ status: 'ok' })
+        await until(inDays(10))
+        expect(await expiry()).toMatchObject({
+          status: 'warning',
+          message: expect.stringMatching(/^the password of "monitor" expires in (?:10|9(?:\.\d+)?) d/),
+        })
+        await until(inDays(0.1))
+        expect(await expiry()).toMatchObject({
+          status: 'failed',
+          fault: 'threshold',
+          measurement: { unit: 'milliseconds' },
+        })
+      } finally {
+        await until('infinity')
+      }
+      expect(await expiry()).toMatchObject({ status: 'ok' })
+    })
+
+    test('H45 PostgreSQL: a role whose password has expired and that has sessions open is a warning', async () => {
+      const open = new pg.Client({
+        host: '127.0.0.1',
+        port: server.port,
+        user: 'stranger',
+        password: word,
+        database: 'postgres',
+      })
+      await open.connect()
+      await server.query("ALTER ROLE stranger VALID UNTIL '2020-01-01'")
+      try {
+        const results = await run({}, 'Standard')
+        expect(results.filter(({ check }) => check === 'password expiry')).toMatchObject([
+          { status: 'ok' },
+          {
+            status: 'warning',
+            message: expect.stringMatching(/^the password of "stranger", which has 1 session open/),
+          },
+        ])
+      } finally {
+        await open.end()
+        await server.query("ALTER ROLE stranger VALID UNTIL 'infinity'")
+      }
+    })
+
     test('PostgreSQL: dates are read whatever the session shows them like', async () => {
       await server.query(
         "ALTER ROLE monitor SET DateStyle = 'German'; ALTER ROLE monitor SET TimeZone = 'Asia/Kathmandu'",
@@ -448,7 +499,7 @@ test('PostgreSQL: a server that reports none of its figures (simulated) passes n
 
 describe('postgres: figures against limits', () => {
   const status = (results: readonly Result[]): string => results.map((result) => result.status).join(' ')
-  const server = { isStandby: false, readOnly: false, version: '17.2', upMs: 3_600_000 } as const
+  const server = { isStandby: false, readOnly: false, roleReadsOnly: false, version: '17.2', upMs: 3_600_000 } as const
   const replica = { name: 'r1', state: 'streaming', logical: false, bytes: 0, lagMs: undefined, silentMs: 1_000 }
   const primary = { user: 'monitor', hidden: 0, replay: undefined }
   const lag = (...list: { readonly bytes: number; readonly lagMs: number; readonly silentMs?: number }[]) =>

@@ -5,6 +5,7 @@ import { loadMysql, openMysql } from './driver.ts'
 import { errantTransactions } from './errant-transactions.ts'
 import { flowControl, galera, nodes } from './galera.ts'
 import { groupReplication } from './group-replication.ts'
+import { passwordExpiry } from './passwords.ts'
 import { replicas, replication, replicationFilters, role, semiSync, sourceHeartbeat } from './replication.ts'
 import { write } from './write.ts'
 
@@ -25,8 +26,8 @@ export default databaseKind({
   cost: {
     unit: 'statements',
     Basic: [1, 1, 1],
-    Standard: [1, 16, 1],
-    Advanced: [1, 24, 1],
+    Standard: [1, 17, 1],
+    Advanced: [1, 25, 1],
     adds: queriesCost(3),
     besides:
       'The figures are those of MariaDB; the number of statements varies with the release and the role of the server. On a replica, comparing the transactions adds a connection and a sign-in at the source.',
@@ -55,6 +56,7 @@ export default databaseKind({
   },
   checks: [
     threads,
+    passwordExpiry,
     galera,
     groupReplication,
     nodes,
