@@ -13,6 +13,7 @@ import {
   transactionDuration,
   wraparound,
 } from '../../../src/core/checks/kinds/postgres/checks.ts'
+import { librariesOf, placesOf } from '../../../src/core/checks/kinds/postgres/configuration.ts'
 import { openPostgres } from '../../../src/core/checks/kinds/postgres/driver.ts'
 import postgres from '../../../src/core/checks/kinds/postgres/index.ts'
 import { replicationLag } from '../../../src/core/checks/kinds/postgres/replication.ts'
@@ -38,7 +39,17 @@ const one = async (check: string, ...args: Parameters<typeof run>): Promise<Resu
 const sessions = (which: string): Promise<Record<string, unknown>[]> =>
   server.query(`SELECT pid, state, query FROM pg_stat_activity WHERE application_name = 'svc-health' AND ${which}`)
 // It is a primary of a recent version without TLS, and what these need is not configured.
-const absentHere = ['certificate', 'queries', 'wal receiver', 'newest wal', 'exclusive backup', 'write', 'backup age']
+const absentHere = [
+  'configuration files',
+  'preload libraries',
+  'certificate',
+  'queries',
+  'wal receiver',
+  'newest wal',
+  'exclusive backup',
+  'write',
+  'backup age',
+]
 const all = postgres.checks.map(({ name }) => name).filter((name) => !absentHere.includes(name))
 const atStandard = (name: string): boolean =>
   postgres.checks.some((check) => check.name === name && check.depth !== 'Advanced')
@@ -486,6 +497,12 @@ sqlSuite(
   },
 )
 
+test('H47 PostgreSQL: a library is looked for in each folder of the path, with and without its ending', () => {
+  expect(librariesOf('pg_stat_statements, "$libdir/other",')).toEqual(['pg_stat_statements', '$libdir/other'])
+  expect(placesOf('a', '$libdir:/opt/$x', '/lib')).toEqual(['/lib/a.so', '/lib/a', '/opt/$x/a.so', '/opt/$x/a'])
+  expect(placesOf('$libdir/plugins/a', '/opt', '/lib')).toEqual(['/lib/plugins/a.so', '/lib/plugins/a'])
+})
+
 test('PostgreSQL: a server that reports none of its figures (simulated) passes no check of them', async () => {
   await using silent = await peer(postgresAnswering('one', 23, '1'))
   const url = `postgres://monitor@127.0.0.1:${silent.port}/d`
@@ -493,7 +510,18 @@ test('PostgreSQL: a server that reports none of its figures (simulated) passes n
   expect(results.filter(({ status }) => status === 'ok').map(({ check }) => check)).toEqual(['connect', 'query'])
   const reported = results.map(({ check }) => check)
   // It is without TLS, writes and queries are not configured, and one result reports the failure of what three share.
-  const absent = ['certificate', 'newest wal', 'replication backlog', 'replicas', 'backup age', 'write', 'queries']
+  // The account may not read the files of the server.
+  const absent = [
+    'configuration files',
+    'preload libraries',
+    'certificate',
+    'newest wal',
+    'replication backlog',
+    'replicas',
+    'backup age',
+    'write',
+    'queries',
+  ]
   expect(postgres.checks.map(({ name }) => name).filter((name) => !reported.includes(name))).toEqual(absent)
 })
 

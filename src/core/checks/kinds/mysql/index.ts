@@ -7,6 +7,7 @@ import { flowControl, galera, nodes } from './galera.ts'
 import { groupReplication } from './group-replication.ts'
 import { passwordExpiry } from './passwords.ts'
 import { replicas, replication, replicationFilters, role, semiSync, sourceHeartbeat } from './replication.ts'
+import { tables } from './tables.ts'
 import { write } from './write.ts'
 
 export default databaseKind({
@@ -27,10 +28,10 @@ export default databaseKind({
     unit: 'statements',
     Basic: [1, 1, 1],
     Standard: [1, 17, 1],
-    Advanced: [1, 25, 1],
+    Advanced: [1, 27, 1],
     adds: queriesCost(3),
     besides:
-      'The figures are those of MariaDB; the number of statements varies with the release and the role of the server. On a replica, comparing the transactions adds a connection and a sign-in at the source.',
+      'The figures are those of MariaDB; the number of statements varies with the release and the role of the server, and with the tables in the database of the url: one statement for 25 of them. On a replica, comparing the transactions adds a connection and a sign-in at the source.',
   },
   settings: {
     url: {
@@ -72,6 +73,7 @@ export default databaseKind({
     transactions,
     historyList,
     autoIncrement,
+    tables,
     write,
   ],
 })

@@ -2,6 +2,7 @@ import { databaseKind, queriesCost, truth } from '../../database/index.ts'
 import { behindSignIn, bytes } from '../../recognition/index.ts'
 import { archiveBacklog, backupAge } from './backups.ts'
 import { connectionLimits, connections, maintenanceChecks, server, sessionChecks } from './checks.ts'
+import { configurationChecks } from './configuration.ts'
 import { loadPg, openPostgres } from './driver.ts'
 import { passwordExpiry } from './passwords.ts'
 import { replicationChecks } from './replication.ts'
@@ -38,7 +39,7 @@ export default databaseKind({
     unit: 'statements',
     Basic: [1, 1, 1],
     Standard: [1, 14, 1],
-    Advanced: [1, 35, 1],
+    Advanced: [1, 42, 1],
     adds: queriesCost(4),
     besides: 'The number of statements varies with the release and the role of the server.',
   },
@@ -74,6 +75,7 @@ export default databaseKind({
     sequences,
     archiveBacklog,
     ...upkeepChecks,
+    ...configurationChecks,
     backupAge,
     write,
   ],
