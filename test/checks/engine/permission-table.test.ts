@@ -22,7 +22,7 @@ const open: Readonly<Record<string, Partial<Record<Reason, readonly string[]>>>>
   deployment: { file: ['deployment', 'version'] },
   dns: { 'no account': ['answer', 'latency', 'expected', 'records', 'targets', 'serial', 'signatures'] },
   exec: { file: ['result', 'figure'] },
-  'file-age': { file: ['there', 'age', 'newest', 'size', 'backlog'] },
+  'file-age': { file: ['there', 'age', 'newest', 'size', 'backlog', 'zeros'] },
   ftp: { 'no account': ['banner', 'TLS', 'certificate', 'data connection'], 'sign-in': ['sign-in', 'PWD'] },
   grpc: { 'no account': ['connect', 'certificate', 'addresses'], request: ['health', 'latency'] },
   heartbeat: {
