@@ -96,6 +96,8 @@ export type DatabaseConnection = Connection & {
   readonly user: string
   /** The account and the encryption, for messages. */
   readonly as: string
+  /** Whether the server has asked for a password. */
+  readonly askedForPassword: boolean
   /** The certificates that the server presented. Undefined without TLS. */
   readonly chain: Chain | undefined
   /** Runs one read-only statement. Throws ProbeError, or a socket's error. */
@@ -211,6 +213,7 @@ export async function connectDatabase(
       user: target.user,
       as: sanitize(as, 80),
       chain: session.secured && describeSecured(session.secured, address, target, context),
+      askedForPassword: session.askedForPassword,
       ask: session.ask,
       read: session.read,
       commit: session.commit,

@@ -359,11 +359,17 @@ type Reported = { readonly by: unknown; readonly settings: Set<string> }
  */
 export function decideDenied(
   results: readonly Result[],
-  about: { readonly check: unknown; readonly demands: readonly string[]; readonly obstacles: Map<string, Reported> },
+  about: {
+    readonly check: unknown
+    readonly demands: readonly string[]
+    readonly obstacles: Map<string, Reported>
+    readonly isOptional?: boolean
+  },
 ): readonly Result[] {
-  const { check, demands, obstacles } = about
+  const { check, demands, obstacles, isOptional = false } = about
   return results.flatMap((result) => {
     if (!isDenied(result)) return [result]
+    if (isOptional && demands.length === 0) return []
     const before = obstacles.get(result.message)
     const { by, settings } = before ?? { by: check, settings: new Set() }
     const isNew = demands.some((setting) => !settings.has(setting))

@@ -84,8 +84,10 @@ async function queryRecords(
     const code = await readableCode(resolver, failure, { name, type, signal })
     const message = code === 'ENODATA' ? await messageOf(resolver, { name, type, signal }) : undefined
     const alias = message && aliasElsewhere(message)
-    if (alias !== undefined) return { server: servers, ms, records, elsewhere: alias }
+    // A server without recursion may answer a loop like an alias of another zone: with the first alias alone.
     const aliases = await aliasesOf(resolver, name, code)
+    signal.throwIfAborted()
+    if (alias !== undefined && !aliases.loops) return { server: servers, ms, records, elsewhere: alias }
     throw dnsFault(code, { name, type, servers, afterMs: ms, aliases, referral: message && referralIn(message) })
   } finally {
     signal.removeEventListener('abort', cancel)
@@ -527,7 +529,7 @@ export default machineKind({
     Advanced: [2, 2],
     adds: [{ setting: 'nameServers', each: true, from: 'Advanced', connections: 1, requests: 1 }],
     besides:
-      'With type MX, NS or SRV, each host in the answer adds queries for its addresses. With type SOA or NS, each name server of the zone adds one query.',
+      'With type MX, NS or SRV, each host in the answer adds queries for its addresses. With type SOA or NS, each name server of the zone adds one query. For an alias that the server leaves to others, up to eight queries follow it.',
   },
   settings,
   target: ({ server }) => (server === undefined ? {} : { host: server }),

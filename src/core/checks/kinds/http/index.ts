@@ -106,12 +106,14 @@ function validate(settings: HttpSettings): string | undefined {
 }
 
 function documentProblem(settings: HttpSettings): string | undefined {
-  const { links = [], linkHosts, matches, header } = settings
+  const { links = [], linkHosts, matches, header, version } = settings
   const linkMistake = links.map(linkProblem).find((problem) => problem !== undefined)
   if (linkMistake !== undefined) return linkMistake
   if (linkHosts !== undefined && links.length === 0) return 'linkHosts needs links'
   const pattern = matches === undefined ? undefined : patternProblem(matches)
   if (pattern !== undefined) return `matches: ${pattern}`
+  const running = version === undefined ? undefined : expectationProblem(version.expected)
+  if (running !== undefined) return `version: ${running}`
   for (const [name, expectation] of Object.entries(header ?? {})) {
     const problem = expectationProblem(expectation)
     if (problem !== undefined) return `header ${sanitize(name, 64)}: ${problem}`

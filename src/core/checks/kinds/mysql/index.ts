@@ -5,7 +5,9 @@ import { loadMysql, openMysql } from './driver.ts'
 import { errantTransactions } from './errant-transactions.ts'
 import { flowControl, galera, nodes } from './galera.ts'
 import { groupReplication } from './group-replication.ts'
+import { passwordExpiry } from './passwords.ts'
 import { replicas, replication, replicationFilters, role, semiSync, sourceHeartbeat } from './replication.ts'
+import { tables } from './tables.ts'
 import { write } from './write.ts'
 
 export default databaseKind({
@@ -25,11 +27,11 @@ export default databaseKind({
   cost: {
     unit: 'statements',
     Basic: [1, 1, 1],
-    Standard: [1, 16, 1],
-    Advanced: [1, 24, 1],
+    Standard: [1, 17, 1],
+    Advanced: [1, 27, 1],
     adds: queriesCost(3),
     besides:
-      'The figures are those of MariaDB; the number of statements varies with the release and the role of the server. On a replica, comparing the transactions adds a connection and a sign-in at the source.',
+      'The figures are those of MariaDB; the number of statements varies with the release and the role of the server, and with the tables in the database of the url: one statement for 25 of them. On a replica, comparing the transactions adds a connection and a sign-in at the source.',
   },
   settings: {
     url: {
@@ -55,6 +57,7 @@ export default databaseKind({
   },
   checks: [
     threads,
+    passwordExpiry,
     galera,
     groupReplication,
     nodes,
@@ -70,6 +73,7 @@ export default databaseKind({
     transactions,
     historyList,
     autoIncrement,
+    tables,
     write,
   ],
 })

@@ -291,6 +291,9 @@ export const role = onDatabase({
     const from = count(sources, 'source')
     if (readOnly.length > 0) {
       if (expected === 'replica') return ok('role', `accepts no writes of clients, as a replica: ${on}`, finding)
+      if (readOnly.includes('innodb_read_only')) {
+        return fail('role', 'data', `accepts no writes at all, of nobody: ${on}`, finding)
+      }
       if (expected !== 'any') {
         return fail('role', 'data', `accepts no writes, expected a source${of}: ${on}`, finding)
       }
