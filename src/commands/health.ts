@@ -28,6 +28,7 @@ import {
   type Output,
   outputs,
   type Presentation,
+  parseNagiosSize,
   parseOutput,
   requestedReport,
   showHealth,
@@ -81,6 +82,11 @@ is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help exit-codes li
       description: 'With --output nagios: the state after a timeout (default critical)',
       parse: async (input) => oneOf('nagios-timeout', timeoutStates, input, 'States'),
     })(),
+    'nagios-size': custom<number>({
+      helpValue: '<64k>',
+      description: 'With --output nagios: the size of the output at most (default 4000 bytes)',
+      parse: async (input) => parseNagiosSize(input),
+    })(),
     verbose: boolean({ char: 'v', description: 'Show every check with its figures' }),
     failed: boolean({
       description: 'Show only results that are not ok: failed, not checked, skipped, warnings (also in a pipe)',
@@ -121,9 +127,10 @@ is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help exit-codes li
     const { flags, args } = await this.parse(Health)
     const output = chooseOutput(flags)
     const detail = chooseDetail(flags, output)
-    if (flags['nagios-timeout'] !== undefined && output !== 'nagios') {
-      throw new Fault('Usage', '--nagios-timeout has an effect only with --output nagios', {
-        hints: ['Add --output nagios, or omit --nagios-timeout.'],
+    for (const flag of ['nagios-timeout', 'nagios-size'] as const) {
+      if (flags[flag] === undefined || output === 'nagios') continue
+      throw new Fault('Usage', `--${flag} has an effect only with --output nagios`, {
+        hints: [`Add --output nagios, or omit --${flag}.`],
       })
     }
     const requested = [...(flags.type ?? []).flat(), ...(args.types ?? []).flatMap(parseTypes)]
@@ -193,6 +200,7 @@ is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help exit-codes li
       detail,
       header: this.output.header ?? true,
       timeoutState: flags['nagios-timeout'],
+      size: flags['nagios-size'],
     })
     if (gaveUp !== undefined) this.say(gaveUp)
     return code

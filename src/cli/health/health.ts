@@ -383,6 +383,20 @@ export const isReport = (output: Output | undefined): output is ReportName =>
 export const timeoutStates = ['critical', 'unknown'] as const
 export type TimeoutState = (typeof timeoutStates)[number]
 
+/**
+ * `64k`, `64KiB` or `65536` → bytes, from 1 KiB to 1 MiB.
+ *
+ * @throws a mistake in the usage for anything else
+ */
+export async function parseNagiosSize(input: string): Promise<number> {
+  const { parseBytes } = await import('../../core/base/settings/units.ts')
+  const bytes = parseBytes(/^\d+$/.test(input) ? `${input}B` : input.replace(/^(\d+)k$/i, '$1KiB'))
+  if (bytes !== undefined && bytes >= 1_024 && bytes <= 1_048_576) return bytes
+  throw new Fault('Usage', `--nagios-size "${input}" is no size from 1k to 1024k`, {
+    hints: ['Write bytes or KiB: 4000, 64k.'],
+  })
+}
+
 /** The exit code of a Nagios plugin that could not find out. */
 export const nagiosUnknown = 3
 
@@ -398,6 +412,8 @@ export type Presentation = {
   readonly header: boolean
   /** For nagios. */
   readonly timeoutState: TimeoutState | undefined
+  /** For nagios: bytes. */
+  readonly size: number | undefined
 }
 
 type DisplayOptions = {

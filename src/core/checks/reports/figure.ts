@@ -12,13 +12,26 @@ export const measuredResults = ({ monitors }: EntryReading): readonly MeasuredRe
 
 const hasFigure = (reading: Reading): reading is MeasuredReading => reading.measurement !== undefined
 
-/** Divides a figure and its limits. Rounds them to remove floating-point noise. */
+/** Divides a figure and its limits. */
 export function divided({ value, warn, limit, bound }: Measured, by: number): Figure {
-  const scale = (number: number): number => Number((number / by).toFixed(9))
-  return {
-    value: scale(value),
-    warn: warn === undefined ? undefined : scale(warn),
-    limit: limit === undefined ? undefined : scale(limit),
-    bound,
-  }
+  const scaled = (number: number | undefined): number | undefined => number && number / by
+  return withoutNoise({ value: value / by, warn: scaled(warn), limit: scaled(limit), bound })
+}
+
+/**
+ * A figure without floating-point noise: 15 significant digits of what is no integer, unless the value then lies on the
+ * other side of a limit.
+ *
+ * @example
+ * ```ts
+ * withoutNoise({ value: 0.1 + 0.2, warn: undefined, limit: 1, bound: 'atMost' }).value // 0.3
+ * ```
+ */
+export function withoutNoise<One extends Figure>(figure: One): One {
+  const edges = [figure.warn, figure.limit].filter((edge) => edge !== undefined)
+  // Adding 0 turns -0 into 0.
+  const value = (Number.isInteger(figure.value) ? figure.value : Number(figure.value.toPrecision(15))) + 0
+  return edges.every((edge) => Math.sign(value - edge) === Math.sign(figure.value - edge))
+    ? { ...figure, value }
+    : figure
 }

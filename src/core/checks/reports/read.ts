@@ -15,6 +15,7 @@ import {
   warningPrefix,
   withoutMark,
 } from '../../protocol/index.ts'
+import { withoutNoise } from './figure.ts'
 import { fromForeignDocument } from './foreign.ts'
 import {
   type Answered,
@@ -134,16 +135,21 @@ function itemsOf(results: readonly RunResult[]): (result: RunResult) => string |
   }
 }
 
-/** The largest figure that every format writes without an exponent. */
-const maxFigure = 1e18
+/** The largest figure that stays finite in every unit. */
+const maxFigure = 1e100
 
 function measuredOf({ value, unit, warn, limit, bound, at }: RunMeasurement): Measured | undefined {
-  // Adding 0 turns -0 into 0.
-  const rounded = (number: number | undefined): number | undefined =>
-    number !== undefined && Math.abs(number) <= maxFigure ? Number(number.toFixed(6)) + 0 : undefined
-  const figure = rounded(value)
-  if (figure === undefined) return undefined
-  return { value: figure, unit: sanitizeLine(unit), warn: rounded(warn), limit: rounded(limit), bound, at: valid(at) }
+  const finite = (number: number | undefined): number | undefined =>
+    number !== undefined && Math.abs(number) <= maxFigure ? number : undefined
+  if (finite(value) === undefined) return undefined
+  return withoutNoise({
+    value,
+    unit: sanitizeLine(unit),
+    warn: finite(warn),
+    limit: finite(limit),
+    bound,
+    at: valid(at),
+  })
 }
 
 function readResult(monitor: string, result: RunResult, item: string | undefined): Reading {

@@ -49,6 +49,8 @@ export type Entry = {
 export type ReportOptions = {
   /** For nagios: the state of a target that did not answer in time. */
   readonly timeoutState?: 'critical' | 'unknown' | undefined
+  /** For nagios: bytes of the output at most. */
+  readonly size?: number | undefined
 }
 
 /** A report format of health answers: a pure function, shared by `--output` and the server's `?format=`. */
@@ -136,7 +138,7 @@ export type Reading = {
   readonly notChecked: string | undefined
 }
 
-/** A figure and its limits in a form that tools accept: finite, without an exponent, at most six decimals. */
+/** A figure and its limits in a form that tools accept: finite numbers without floating-point noise. */
 export type Measured = RunMeasurement
 
 export type MonitorReading = {
