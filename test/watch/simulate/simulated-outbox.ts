@@ -1,3 +1,4 @@
+import { entryOf } from '../../../src/core/base/lazy.ts'
 import type { Delivery } from '../../../src/core/watch/notify/receiver.ts'
 import type * as Shipped from '../../../src/core/watch/outbox/index.ts'
 import { headOf, linesOf } from '../../../src/core/watch/outbox/sent-without-store.ts'
@@ -81,7 +82,7 @@ type View = {
   isFlapping: boolean
   beganAt: number
   at: number
-  /** When it received the message for the first time. */
+  /** When the message was tried first: what is sent again knows no more acknowledgements than it did then. */
   firstAt: number
 }
 type Receiver = {
@@ -97,6 +98,8 @@ type Receiver = {
   readonly certain: Set<string>
   /** The lines of each message that it received, by the id of the message. */
   readonly messages: Map<string, { readonly at: number; readonly lines: ReadonlySet<string> }>
+  /** When each message was tried first, by its id. */
+  readonly triedAt: Map<string, number>
   readonly poisoned: string
   /** It always takes seconds to answer, so that what it is told ends meanwhile. */
   readonly isSlow: boolean
@@ -215,6 +218,7 @@ function receiversOf(chance: Chance, endAt: number): readonly Receiver[] {
       incidents: new Set(),
       certain: new Set(),
       messages: new Map(),
+      triedAt: new Map(),
       poisoned: 'Sql/postgres/0',
       isSlow: chance.is(0.4),
       gaveUp: false,
@@ -436,7 +440,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       waiters = []
       after(chance.between(2, 30), () => {
         isWriting = false
-        const isStored = !isWithin(storeDown, queue.now)
+        // Nothing replaces what was not read yet.
+        const isStored = isRestored && !isWithin(storeDown, queue.now)
         if (isStored) {
           for (const [key, row] of batch) {
             if (row.row) stored.set(key, JSON.parse(JSON.stringify(row)) as Shipped.StoredRow)
@@ -482,13 +487,15 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
           count('given up')
         } else if (effect.type === 'send') {
           const { receiver, attempt, message, items, rows } = effect
+          const wasRestored = isRestored
           store(rows, (isStored) => {
-            const isAlone = !isStored && failingSince !== undefined && queue.now - failingSince >= minute
+            const isOutdated = !wasRestored && isRestored
+            const isAlone = !isOutdated && !isStored && failingSince !== undefined && queue.now - failingSince >= minute
             if (isAlone) {
               count('alone')
               note(receiver, items, false)
             }
-            if (isStored || isAlone) send(receiver, attempt, items, { message, isAlone })
+            if (!isOutdated && (isStored || isAlone)) send(receiver, attempt, items, { message, isAlone })
             else {
               carryOut(outbox.withheld(receiver, attempt, now()))
               tick()
@@ -519,6 +526,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
         return
       }
       const sentAt = queue.now
+      const firstAt = entryOf(receiver.triedAt, message, () => sentAt)
       const answer = (ms: number, delivery: Delivery): void => {
         after(ms, () => {
           if (delivery.what === 'accepted') receiver.failingSince = undefined
@@ -548,7 +556,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
           const isAgain = receiver.messages.has(message)
           // What leaves without the store may come twice, from this process or from the next one.
           if (!isAlone) observeMessage(receiver, message, items, sentAt)
-          for (const item of some) observe(receiver, item, { isAgain, isAlone })
+          for (const item of some) observe(receiver, item, { isAgain, isAlone, firstAt })
           if (!isDead && chance.is(0.02)) kill('before the answer')
         })
       }
@@ -860,7 +868,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
   const observe = (
     receiver: Receiver,
     item: Shipped.NoticeItem,
-    { isAgain, isAlone }: { readonly isAgain: boolean; readonly isAlone: boolean },
+    { isAgain, isAlone, firstAt }: { readonly isAgain: boolean; readonly isAlone: boolean; readonly firstAt: number },
   ): void => {
     const { name } = receiver.rules
     const id = idOf(item.subject)
@@ -894,7 +902,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
         item.what === 'flapping' || (view?.isFlapping === true && byId.get(id)?.incident?.isFlapping === true),
       beganAt: item.beganAt,
       at: queue.now,
-      firstAt: isAgain && view ? view.firstAt : queue.now,
+      firstAt,
     })
   }
 

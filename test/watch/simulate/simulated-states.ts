@@ -433,6 +433,13 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     confirmMs,
     recoverMs,
   })
+  /** Since when all runs of a peer have reached it. */
+  const reachedSince = new Map<string, number>()
+  const observeReach = (peer: string, verdicts: readonly ShippedStates.Verdict[]): void => {
+    const { level } = verdicts.find(({ check }) => check === 'connect') ?? {}
+    if (level === 'ok') reachedSince.set(peer, reachedSince.get(peer) ?? queue.now)
+    else if (level !== undefined) reachedSince.delete(peer)
+  }
   /** When a peer last had an incident that takes the blame for others. */
   const blamableAt = new Map<string, number>()
   const isBlamable = ({ level, fault, what }: Open): boolean =>
@@ -522,6 +529,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
 
   let frozenUntil = 0
   let startedAt = 0
+  /** When svc did not run. */
+  const absences: { readonly from: number; to: number }[] = []
   let kill = (): void => {}
   let restartNow = (_ms: number): void => {}
   const isKill = (what: string): boolean => what === 'kill in doubt' || what === 'restart of svc'
@@ -719,6 +728,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
           const report = (): void => {
             const run = { depth, verdicts: verdictsThen }
             evidence.observed(peer.name, { ...run, beganAt: at, endedAt })
+            observeReach(peer.name, verdictsThen)
             carryOut(states.ran({ ...run, key, beganAt, endedAt: beganAt + endedAt - at }, now()))
             evidence.settled(peer.name)
             for (const one of verdictsThen) {
@@ -845,11 +855,14 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       checkStored('before a restart')
       isDead = true
       frozenUntil = 0
+      absences.push({ from: queue.now, to: Number.POSITIVE_INFINITY })
       disturb('restart of svc', 0)
     }
     trace('started')
     evidence.started()
     startedAt = queue.now
+    const absence = absences.at(-1)
+    if (absence) absence.to = queue.now
     restore(states, ledger)
     reconfigure()
     checkRestored(states)
@@ -1080,9 +1093,11 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     // What answers some runs is reached without a transition.
     const isWavering = cause?.faults.some(({ kind }) => kind === 'wavering' || kind === 'deepConnect') === true
     if (!cause || !isOnly || isWavering || isDisturbed(name, queue.now - 2 * minute, queue.now)) return
-    const goneAt = hasOpen(cause.name, isBlamable)
+    const endedAt = hasOpen(cause.name, isBlamable)
       ? queue.now
       : (blamableAt.get(cause.name) ?? Number.NEGATIVE_INFINITY)
+    // What shallower runs reach takes no blame, although its incident goes on until deeper ones reach it.
+    const goneAt = Math.min(endedAt, reachedSince.get(cause.name) ?? endedAt)
     if (queue.now - goneAt < confirmMs)
       broken('freed when the cause is gone', `${text}: ${queue.now - goneAt} ms after the cause`)
   }
@@ -1108,7 +1123,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       const lasts = own.some(
         (one) =>
           (one.begin <= at + 2 && one.end >= at + confirmMs - 2 && (one.level === to || one.level === 'failed')) ||
-          lastsTogether(own, at, to),
+          lastsTogether(own, at, to) ||
+          isBeforeAndAfterAbsence(own, at, confirmed, to),
       )
       const isUnsteady = own.some(({ kind }) => kind === 'flaky' || kind === 'diskGone')
       if (what !== 'freed' && !lasts && !byCause && !isHeld && !isUnsteady && !wasCut(at, confirmed)) {
@@ -1202,6 +1218,14 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     for (let time = at; time <= at + confirmMs; time += second)
       if (!bad.some(({ begin, end }) => begin <= time + 2 && end >= time - 2)) return false
     return true
+  }
+  /** Over a start, the runs before and after it show one fault, if they are not too far apart. */
+  const isBeforeAndAfterAbsence = (faults: readonly Fault[], at: number, confirmed: number, to: string): boolean => {
+    const isBadAt = (time: number): boolean =>
+      faults.some(({ level, begin, end }) => (level === to || level === 'failed') && begin <= time + 2 && end >= time - 2)
+    const absence = absences.find((one) => one.from > at && one.from < at + confirmMs && one.to <= confirmed)
+    // The run began before its verdict confirms the fault.
+    return absence !== undefined && confirmed - at < 10 * minute && isBadAt(at) && isBadAt(confirmed - second)
   }
   const hasSteadyCause = (peer: Peer, at: number, confirmed: number): boolean => {
     for (let time = at; time <= confirmed; time += second) if (!steadyOut(peer, time, true)) return false
