@@ -318,8 +318,9 @@ export class Evidence {
   #flaps(peer: string, { changes }: SubjectEvidence, text: string): void {
     const { now, broken, flappingOf, hasRealHours } = this.#context
     if (!hasRealHours()) return
-    // With half a minute for what was reported after its beginning.
-    const inAnHour = changes.filter((at) => at > now() - hour - 30_000).length
+    // With half a minute for what was reported after its beginning. What flaps because of its cause is told once that is over.
+    const hourBefore = (end: number): number => changes.filter((at) => at > end - hour - 30_000 && at <= end).length
+    const inAnHour = Math.max(0, ...changes.filter((at) => at > now() - hour).map(hourBefore))
     if (inAnHour <= flappingOf(peer)) broken('no flapping without many faults', `${text}: ${inAnHour} in an hour`)
   }
 

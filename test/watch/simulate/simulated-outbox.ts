@@ -507,6 +507,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     }
 
     const carryOut = (effects: readonly Shipped.OutboxEffect[]): void => {
+      const wasRestored = isRestored
       for (const effect of effects) {
         if (effect.type === 'store') store(effect.rows)
         else if (effect.type === 'ask') {
@@ -523,7 +524,6 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
           count('given up')
         } else if (effect.type === 'send') {
           const { receiver, attempt, message, items, rows } = effect
-          const wasRestored = isRestored
           store(rows, (isStored) => {
             const isOutdated = !wasRestored && isRestored
             const isAlone = !isOutdated && !isStored && failingSince !== undefined && queue.now - failingSince >= minute
@@ -741,6 +741,12 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     }
     const beat = (): void => {
       tick()
+      if (keepLines) {
+        for (const { rules: one } of receivers) {
+          const { count: waiting, since } = outbox.pendingFor(one.name)
+          if (since !== undefined) trace(`${waiting} wait for ${one.name} since ${since - origin}`)
+        }
+      }
       after(endAt > day ? 5 * minute : minute, beat)
     }
     beat()
@@ -914,7 +920,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     const { name } = receiver.rules
     const id = idOf(item.subject)
     const text = `${name} ${item.what} ${item.subject.key}${item.subject.item ?? ''} ${item.incident} ${item.level}`
-    trace(`received ${text}`)
+    trace(`received ${text} ${item.beganAt - origin} ${(item.endedAt ?? origin) - origin}`)
     count(item.what)
     const view = receiver.views.get(id)
     if (receiver.certain.has(item.id) && !isAlone) broken('nothing twice', text)

@@ -544,7 +544,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       const isOther = disturbances.some((one) => !isKill(one.what) && one.to >= from - minute)
       const isOverdue = evidence.isOverdue(subjectId(name, 'connect', undefined), confirmMs + 3 * killEvery)
       const isStored = from > storeFailsUntil || queue.now < storeFails
-      if (isOverdue && isStored && !isOther && !wasCut(from - minute, queue.now))
+      const stands = byName.get(name)?.faults.some(({ begin, end }) => begin === huntedSince && end > queue.now)
+      if (isOverdue && stands && isStored && !isOther && !wasCut(from - minute, queue.now))
         broken('told in spite of kills', `an outage of ${name} since ${from} has no incident`)
     })
   }
@@ -970,7 +971,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
   const observeTransition = (one: ShippedStates.Transition, whole: ShippedStates.Incident | undefined): void => {
     const { what, key, check, item, from, to, at: began, confirmedAt, fault, incident, cause } = one
     const text = `${what} ${key} ${check}${item ?? ''} ${from} → ${to} ${fault ?? ''} ${cause ? `because of ${cause.key}` : ''}`
-    trace(`transition ${text} ${incident ?? ''} ${began - origin} ${one.depth}`)
+    trace(`transition ${text} ${incident ?? ''} ${began - origin} ${(whole?.confirmedAt ?? origin) - origin} ${one.depth}`)
     count(what)
     if (Math.abs(confirmedAt - now()) > 1) broken('in order', `${text} was confirmed at another time`)
     if (key === '/svc/') {
@@ -1112,13 +1113,16 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     const confirmed = queue.now
     if (what === 'begin' || what === 'freed' || (what === 'change' && to === 'failed')) {
       const { own, byCause } = reasons(peer, check, item, at - 2, confirmed)
-      if (own.length === 0 && !byCause) broken('no transition without a fault', text)
-      // With the time for which an incident waits for its causes.
-      const hadLeft = leftLineAt.some((left) => at < left && left < confirmed - 35 * second)
+      // A short cut is all that a victim shows after a pause of its sign-in, which hid that it was well.
+      const isCutAfterPause = what === 'freed' && pauses.has(peer.name) && wasCut(at - minute, confirmed)
+      if (own.length === 0 && !byCause && !isCutAfterPause) broken('no transition without a fault', text)
+      // With the time for which an incident waits for its causes, anew after each start.
+      const wasAway = absences.some(({ from, to }) => from <= confirmed && to >= at)
+      const hadLeft = !wasAway && leftLineAt.some((left) => at < left && left < confirmed - 35 * second)
       if (what === 'begin' && hadLeft && peer.runsOn === 'network' && unreachable.includes(fault ?? 'data'))
         broken('isolated', `${text} with what was seen before the line went`)
       const isHeld = own.some(({ kind }) => kind === 'threshold')
-      if (what === 'begin' && !isHeld && confirmed - at < confirmMs)
+      if (what === 'begin' && !isHeld && confirmed - at < confirmMs && !isClamped(at))
         broken('confirmed by time', `${text} after ${confirmed - at} ms`)
       const lasts = own.some(
         (one) =>
@@ -1177,7 +1181,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       if (
         own.length === 0 &&
         !byCause &&
-        !cutAt.some(({ from, to: until }) => from <= confirmed && until >= at - minute)
+        !cutAt.some(({ from, to: until }) => from <= confirmed && until >= at - minute) &&
+        !isClamped(at)
       )
         broken('no transition without a fault', text)
     }
@@ -1212,6 +1217,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     }
   }
 
+  /** No instant of before a start lies in the future, where the clock was set back. */
+  const isClamped = (at: number): boolean => shift !== 0 && Math.abs(at - startedAt) <= 1
   /** Whether several faults, one after the other, are at least this bad for the time of a confirmation. */
   const lastsTogether = (faults: readonly Fault[], at: number, to: string): boolean => {
     const bad = faults.filter(({ level }) => level === to || level === 'failed')
@@ -1257,7 +1264,10 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     for (let time = from; time <= to; time += second) if (isOut(peer.name, time) || isCut(time)) return true
     return peer.faults.some(
       ({ kind, begin, end }) =>
-        (kind === 'loss' || kind === 'flaky' || kind === 'deepConnect') && begin <= to && end >= from,
+        // Until it counts as unobserved, nobody knows how it is.
+        (kind === 'loss' || kind === 'flaky' || kind === 'deepConnect' || kind === 'starved') &&
+        begin <= to &&
+        end >= from,
     )
   }
 
@@ -1296,7 +1306,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     const interval = Math.min(
       ...depths.flatMap((depth) => (includes(depth, fault.depth) ? (peer.every[depth] ?? []) : [])),
     )
-    const boundMs = interval + confirmMs + deadlineMs[fault.depth] + 45 * second
+    // A deeper run may be due before the one that confirms it, and a fault without an answer takes until its deadline.
+    const slowest = fault.fault === 'timeout' && peer.every.Advanced !== undefined ? 'Advanced' : fault.depth
+    const boundMs = interval + confirmMs + deadlineMs[slowest] + 45 * second
     const from = Math.max(fault.begin, calmSince(peer.name))
     // The beginning of a sign-in that was refused before a restart is not known: its pauses decide.
     const wasDisturbed = from > fault.begin
@@ -1305,7 +1317,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     if (dueAt >= fault.end || dueAt >= endAt || peer.name === removed) return
     queue.at(dueAt, () => {
       if (peer.name === removed) return
-      if (calmSince(peer.name) + boundMs > queue.now) {
+      if (calmSince(peer.name) + boundMs + pausedMs > queue.now) {
         expectReport(fault, peer)
         return
       }
