@@ -8,6 +8,10 @@ import { Chance } from './chance.ts'
 const hour = 3_600_000
 const jumps = [-2 * hour, 2 * hour, -960 * hour, 960 * hour, 11_000, -11_000]
 
+/** The id of an incident of a receiver follows from its beginning as people read it then. */
+export const withoutIds = (lines: readonly string[]): string =>
+  lines.join('\n').replaceAll(/(\/svc\/receivers\S+) \S{12} /g, '$1 ')
+
 /** A line that jumps by hours and days, and the truth behind it. */
 class Jumps {
   readonly #chance: Chance

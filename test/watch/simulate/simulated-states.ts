@@ -435,10 +435,13 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
   })
   /** Since when all runs of a peer have reached it. */
   const reachedSince = new Map<string, number>()
+  const reachedAt = new Map<string, number>()
   const observeReach = (peer: string, verdicts: readonly ShippedStates.Verdict[]): void => {
     const { level } = verdicts.find(({ check }) => check === 'connect') ?? {}
-    if (level === 'ok') reachedSince.set(peer, reachedSince.get(peer) ?? queue.now)
-    else if (level !== undefined) reachedSince.delete(peer)
+    if (level === 'ok') {
+      reachedSince.set(peer, reachedSince.get(peer) ?? queue.now)
+      reachedAt.set(peer, queue.now)
+    } else if (level !== undefined) reachedSince.delete(peer)
   }
   /** When a peer last had an incident that takes the blame for others. */
   const blamableAt = new Map<string, number>()
@@ -971,7 +974,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
   const observeTransition = (one: ShippedStates.Transition, whole: ShippedStates.Incident | undefined): void => {
     const { what, key, check, item, from, to, at: began, confirmedAt, fault, incident, cause } = one
     const text = `${what} ${key} ${check}${item ?? ''} ${from} → ${to} ${fault ?? ''} ${cause ? `because of ${cause.key}` : ''}`
-    trace(`transition ${text} ${incident ?? ''} ${began - origin} ${(whole?.confirmedAt ?? origin) - origin} ${one.depth}`)
+    trace(
+      `transition ${text} ${incident ?? ''} ${began - origin} ${(whole?.confirmedAt ?? origin) - origin} ${one.depth}`,
+    )
     count(what)
     if (Math.abs(confirmedAt - now()) > 1) broken('in order', `${text} was confirmed at another time`)
     if (key === '/svc/') {
@@ -1114,7 +1119,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     if (what === 'begin' || what === 'freed' || (what === 'change' && to === 'failed')) {
       const { own, byCause } = reasons(peer, check, item, at - 2, confirmed)
       // A short cut is all that a victim shows after a pause of its sign-in, which hid that it was well.
-      const isCutAfterPause = what === 'freed' && pauses.has(peer.name) && wasCut(at - minute, confirmed)
+      const wasHidden = pauses.has(peer.name) && (reachedAt.get(peer.name) ?? 0) < since
+      const isCutAfterPause = what === 'freed' && wasHidden && wasCut(at - minute, confirmed)
       if (own.length === 0 && !byCause && !isCutAfterPause) broken('no transition without a fault', text)
       // With the time for which an incident waits for its causes, anew after each start.
       const wasAway = absences.some(({ from, to }) => from <= confirmed && to >= at)
@@ -1229,7 +1235,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
   /** Over a start, the runs before and after it show one fault, if they are not too far apart. */
   const isBeforeAndAfterAbsence = (faults: readonly Fault[], at: number, confirmed: number, to: string): boolean => {
     const isBadAt = (time: number): boolean =>
-      faults.some(({ level, begin, end }) => (level === to || level === 'failed') && begin <= time + 2 && end >= time - 2)
+      faults.some(
+        ({ level, begin, end }) => (level === to || level === 'failed') && begin <= time + 2 && end >= time - 2,
+      )
     const absence = absences.find((one) => one.from > at && one.from < at + confirmMs && one.to <= confirmed)
     // The run began before its verdict confirms the fault.
     return absence !== undefined && confirmed - at < 10 * minute && isBadAt(at) && isBadAt(confirmed - second)
