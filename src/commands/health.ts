@@ -42,6 +42,7 @@ import type { Io } from '../cli/io/io.ts'
 import { progress } from '../cli/io/terminal.ts'
 import { type CommandSession, localCall, openSession } from '../cli/session/session.ts'
 import { Fault } from '../core/base/errors.ts'
+import { count } from '../core/base/net/text.ts'
 import type { ServerType } from '../core/protocol/index.ts'
 
 export default class Health extends SvcCommand {
@@ -276,4 +277,4 @@ function nextSteps({ env }: Io): string {
 
 /** `10 types not configured (FtpApi, Ftp, …)`: no failure of a check of everything. */
 const notConfiguredLine = (types: readonly ServerType[]): string =>
-  `${types.length} ${types.length === 1 ? 'type' : 'types'} not configured (${types.join(', ')})`
+  `${count(types.length, 'type')} not configured (${types.join(', ')})`

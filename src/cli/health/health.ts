@@ -1,5 +1,6 @@
 import { exits, Fault } from '../../core/base/errors.ts'
 import { showDuration } from '../../core/base/format.ts'
+import { count } from '../../core/base/net/text.ts'
 import { sanitizeLine, type TextForm } from '../../core/base/sanitize.ts'
 import {
   type Entry,
@@ -289,7 +290,7 @@ export async function waitUntilHealthy(
       continue
     }
     if (leftMs === 0) {
-      const times = `${attempt} attempt${attempt === 1 ? '' : 's'} in ${showDuration(now - began)}`
+      const times = `${count(attempt, 'attempt')} in ${showDuration(now - began)}`
       onGivingUp(`Gave up after ${times}: ${firstProblem(outcomes)}`)
       return answers
     }

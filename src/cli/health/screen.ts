@@ -132,7 +132,7 @@ function monitorCounts(readings: readonly EntryReading[]): {
 
 function failedText(failed: number, total: number): string {
   if (failed === 0) return count(total, 'monitor')
-  return total === 1 ? '1 monitor failed' : `${failed} of ${count(total, 'monitor')} failed`
+  return total === 1 ? `${count(failed, 'monitor')} failed` : `${failed} of ${count(total, 'monitor')} failed`
 }
 
 /** Beside the monitors that failed, only their number. */

@@ -1,4 +1,5 @@
 import { showDuration } from '../../core/base/format.ts'
+import { count } from '../../core/base/net/text.ts'
 import type { GetNodesResponse, NodeEntry } from '../../core/protocol/index.ts'
 import { dateTime, document, flag, integer, oneOf, orNull, string, strings } from '../render/document.ts'
 import { type Headline, type ListOutput, list } from '../render/list.ts'
@@ -163,7 +164,7 @@ function differText(differing: readonly string[], live: number): readonly string
   return [`${names(differing)} ${differing.length === 1 ? 'has' : 'have'} another configuration than most`]
 }
 
-const counted = (count: number): string => (count === 1 ? '1 network monitor' : `${count} network monitors`)
+const counted = (n: number): string => count(n, 'network monitor')
 
 /** `2 network monitors have no owner: Sql/postgres/orders, App/http/shop` */
 function problemOf(

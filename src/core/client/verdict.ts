@@ -1,4 +1,5 @@
 import { Fault } from '../base/errors.ts'
+import { count as counted } from '../base/net/text.ts'
 import {
   type Dto,
   ErrorResponse,
@@ -167,7 +168,7 @@ function worstPart(answer: HealthCheckResponse): HealthCheckResponse {
   const contradiction =
     count === 0
       ? 'the server reports Success, but no monitor: nothing was checked'
-      : `the server reports Success, but also ${count} failed ${count === 1 ? 'monitor' : 'monitors'}`
+      : `the server reports Success, but also ${counted(count, 'failed monitor')}`
   const { StatusMessage: message = '' } = answer
   return {
     ...corrected,

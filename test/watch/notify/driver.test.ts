@@ -280,6 +280,33 @@ describe('notifications to a real HTTP server, with a clock that moves and simul
     expect(fixture.logs).toEqual(['notifications are not stored: no store', 'notifications are stored again'])
   })
 
+  test('W23 what is about to leave when the store answers at last does not leave if the receiver knows it from before', async () => {
+    const rows = outboxRows()
+    const fixture = await started({ rows })
+    const before = await fixture.start()
+    fixture.fail(before, 'orders')
+    fixture.pass(before, 11 * second)
+    await until(() => rows.all().some(({ row }) => row?.last !== undefined))
+    await before.close()
+    let isGone = true
+    const read = async () => {
+      if (isGone) throw new Error('no store')
+      return await rows.read()
+    }
+    const driver = await fixture.start({ ...rows, read })
+    fixture.fail(driver, 'orders')
+    isGone = false
+    // In the same instant, so that the store answers while the message waits to be stored.
+    fixture.pass(driver, 11 * second)
+    await until(() => fixture.logs.includes('notifications are stored again'))
+    fixture.recover(driver, 'orders')
+    await until(() => {
+      fixture.pass(driver, 10 * second)
+      return fixture.bodies.length > 1
+    })
+    expect(fixture.bodies.flatMap(alertsIn)).toEqual(['firing orders', 'resolved orders'])
+  })
+
   test('W23 what a receiver refuses is logged, and sent again after five minutes', async () => {
     const fixture = await started({ rows: outboxRows(), answer: () => (_, response) => response.writeHead(403).end() })
     const driver = await fixture.start()

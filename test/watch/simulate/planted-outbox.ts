@@ -1,6 +1,5 @@
-import type * as Shipped from '../../../src/core/watch/outbox/index.ts'
 import { firstSeedOf, type Plant, plantedFolder } from './planted-folder.ts'
-import { type Subject, simulate } from './simulated-outbox.ts'
+import { type Subject, shipped, simulate } from './simulated-outbox.ts'
 
 export const plants: readonly Plant[] = [
   {
@@ -267,12 +266,73 @@ export const plants: readonly Plant[] = [
     rule: 'young verdicts',
     seed: 1,
   },
+  {
+    what: 'a silence by hand ends a minute early',
+    file: 'silence.ts',
+    from: 'from <= now && now < until',
+    to: 'from <= now && now < until - 60_000',
+    rule: 'silences',
+  },
+  {
+    what: 'a silence by the clock ends a minute early',
+    file: 'clock.ts',
+    from: 'now >= last + this.rule.forMs)',
+    to: 'now >= last + this.rule.forMs - 60_000)',
+    rule: 'silences',
+  },
+  {
+    what: 'a silence by hand does not end in time',
+    file: 'silence.ts',
+    from: 'from <= now && now < until',
+    to: 'from <= now && now < until + 1_800_000',
+    rule: 'what stands is told',
+  },
+  {
+    what: 'an acknowledgement holds although the fault becomes worse',
+    file: 'acknowledge.ts',
+    from: "if (rank(state.incident.level) > rank(ack.level)) return 'worse'",
+    to: '',
+    rule: 'what was not acknowledged is told',
+    seed: 57,
+  },
+  {
+    what: 'an acknowledgement holds although the fault becomes another one',
+    file: 'acknowledge.ts',
+    from: "return 'other fault'",
+    to: 'return undefined',
+    rule: 'what was not acknowledged is told',
+  },
+  {
+    what: 'a refused message is tried again at once',
+    file: 'outbox.ts',
+    from: 'address.nextTryAt = this.#now + refusedEveryMs',
+    to: 'address.nextTryAt = this.#now + withheldMs',
+    rule: 'pauses',
+  },
+  {
+    what: 'the end of a fault of a receiver that one of the others got counts for that one only',
+    file: 'sent-without-store.ts',
+    from: 'isOwn && !word.isOver ?',
+    to: 'isOwn && word.isOver && !word.isOver ?',
+    rule: 'order',
+    seed: 101_305,
+  },
+  {
+    what: 'what was only tried without the store counts as received',
+    file: 'row.ts',
+    from: 'return { ...firstWord(word), ends, ...othersOf([...rest',
+    to: 'return { last: word, ends, ...othersOf([...rest',
+    rule: 'what stands is told',
+    seed: 106_265,
+  },
 ]
 
-/** Loads the outbox with a defect. */
+const isOfSilences = ({ file }: Plant): boolean => ['silence.ts', 'clock.ts', 'acknowledge.ts'].includes(file)
+
+/** Loads the outbox or the silences with a defect. */
 export async function planted(plant: Plant): Promise<{ subject: Subject; remove: () => void }> {
-  const { index, remove } = await plantedFolder<typeof Shipped>('outbox', plant)
-  return { subject: index, remove }
+  const { index, remove } = await plantedFolder<Subject>(isOfSilences(plant) ? 'silences' : 'outbox', plant)
+  return { subject: { ...shipped, ...index }, remove }
 }
 
 /** The first seed in which the rule of a defect is broken. */

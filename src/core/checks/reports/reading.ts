@@ -296,7 +296,7 @@ export function describeResult(reading: Reading): string {
 export function unhealthySentence(type: string, failed: number, unchecked: number, total: number): string {
   // A server may call an answer unhealthy although all its monitors passed.
   if (failed + unchecked === 0) return `${type} is unhealthy`
-  const all = `${total} ${total === 1 ? 'monitor' : 'monitors'}`
+  const all = `${count(total, 'monitor')}`
   if (failed === 0 && unchecked > 0) return `${type} is not fully checked: ${unchecked} of ${all} not checked`
   return `${type} is unhealthy: ${failed} of ${all} failed${unchecked > 0 ? `, ${unchecked} not checked` : ''}`
 }

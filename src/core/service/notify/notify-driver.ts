@@ -272,10 +272,13 @@ export class NotifyDriver {
   async #send(effect: Extract<OutboxEffect, { type: 'send' }>): Promise<void> {
     const { receiver: name, attempt, message, rows, items } = effect
     const { now, noticeOf } = this.#options
+    const wasRestored = this.#isRestored
     const isStored = await this.#store(rows)
     const { signal } = this.#stop
     if (signal.aborted) return
-    if (!isStored && !this.#isAlone()) {
+    // With what an earlier process stored, read only now, the receiver may know it already.
+    const isOutdated = !wasRestored && this.#isRestored
+    if (isOutdated || (!isStored && !this.#isAlone())) {
       this.#carryOut(this.#outbox.withheld(name, attempt, now()))
       return
     }

@@ -157,6 +157,8 @@ type Message = { readonly id?: string; readonly lines: Lines }
 
 /** The key of what svc says of its own receivers. */
 export const receiverKey = '/svc/receivers'
+/** The text of the end of such an incident. */
+export const worksAgain = 'it accepts messages again'
 
 /**
  * The state of each incident at each receiver, and the next messages. Decides over time and has none of its own: no
@@ -765,7 +767,7 @@ export class Outbox {
       this.#effects.push({ type: 'log', level: 'info', receiver: rules.name, message: 'accepts messages again' })
     if (brokenSince === undefined) return
     const subject = this.#receiverSubject(rules.name)
-    this.#end(subject, { incident, what: 'end', endedAt: this.#now, text: 'it accepts messages again' })
+    this.#end(subject, { incident, what: 'end', endedAt: this.#now, text: worksAgain })
   }
 
   #fails(address: Address, message: string): void {
@@ -855,19 +857,22 @@ export class Outbox {
             isUnobserved: false,
           }
     const level = incident ? 'failed' : 'ok'
-    const message = incident ? text : 'it accepts messages again'
+    const message = incident ? text : worksAgain
     return { subject, state: { level, message, depth: 'Basic', incident }, isSilenced: false, needsNoVerdict: true }
   }
 
   /** The incident of a receiver stands until the receiver accepts something, also after a restart. */
   #restoreBroken(names: ReadonlySet<string>): void {
+    const all = [...this.#addresses.values()].flatMap(({ rows }) => [...rows.values()])
+    // A process without the store has told the end.
+    const over = new Set(all.flatMap(({ last }) => (last?.isOver ? [last.incident] : [])))
     for (const { rows } of this.#addresses.values()) {
       for (const [id, row] of rows) {
         const subject = this.#subjects.get(id)
         const about = aboutIn(row)
         const broken = subject?.key === this.#receiverKey && names.has(subject.item ?? '') ? subject.item : undefined
         const address = broken === undefined ? undefined : this.#addresses.get(broken)
-        if (address && about) {
+        if (address && about && !over.has(about.incident)) {
           if (address.brokenSince === undefined) address.brokenAs = about.incident
           address.brokenSince ??= about.beganAt
           address.failingSince ??= about.beganAt

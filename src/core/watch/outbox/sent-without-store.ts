@@ -1,6 +1,6 @@
 import type { MonitorName, StoredSubject } from '../states/index.ts'
-import type { NoticeItem, StoredRow } from './outbox.ts'
-import type { Word } from './row.ts'
+import { type NoticeItem, receiverKey, type StoredRow, worksAgain } from './outbox.ts'
+import type { End, Word } from './row.ts'
 
 /**
  * The file of what a process sends without the store: the next process adds it to the rows of the outbox, so that the
@@ -58,12 +58,34 @@ export function rowsOfSent(
     words.set(line.incident, wordOfLine(line, words.get(line.incident)))
     byRow.set(id, { first: line, words })
   }
+  // How a receiver is, only the process knew: an end that one of them got is news for the others.
+  const over = new Map(lines.flatMap(({ level, incident, at }) => (level === 'ok' ? [[incident, at] as const] : [])))
   const rows = [...byRow.values()].map(({ first: { receiver, subject }, words }): StoredRow => {
-    const [last, ...others] = [...words.values()].reverse()
-    return { receiver, subject, row: { attempt: last, ends: [], ...(others.length > 0 ? { others } : {}) } }
+    const isOwn = subject.key.endsWith(receiverKey)
+    const ends: End[] = []
+    const left: Word[] = []
+    for (const word of [...words.values()].reverse()) {
+      const endedAt = isOwn && !word.isOver ? over.get(word.incident) : undefined
+      if (endedAt === undefined) left.push(word)
+      else ends.unshift({ ...endOf(word), endedAt })
+    }
+    const [last, ...others] = left
+    return {
+      receiver,
+      subject,
+      row: { ...(last ? { attempt: last } : {}), ends, ...(others.length > 0 ? { others } : {}) },
+    }
   })
   return { rows, passedOver }
 }
+
+const endOf = ({ incident, level, beganAt }: Word): Omit<End, 'endedAt'> => ({
+  what: 'end',
+  incident,
+  level,
+  beganAt,
+  text: worksAgain,
+})
 
 const wordOfLine = ({ incident, as, level, beganAt, at }: SentLine, before: Word | undefined): Word => ({
   incident,

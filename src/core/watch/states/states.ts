@@ -588,9 +588,12 @@ export class States {
     // The message of the state may be older than the time in which nothing observed it.
     const message = latest?.level === level ? text : 'it is checked again'
     this.#report(place, { what: 'observed', at: state.observedAt, from: 'unobserved', to: level, message }, incident)
+    // Where no run was healthy yet, that of a run without a verdict is no text of it.
+    const shown = level === 'ok' ? { ...state, message } : state
+    if (shown !== state) this.#put(watched, place, shown)
     if (incident?.isUnobserved)
       this.#put(watched, place, {
-        ...state,
+        ...shown,
         incident: undefined,
         levelSince: Math.max(state.levelSince, unobservedSince),
       })

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { showDuration } from '../../../base/format.ts'
-import { sanitize } from '../../../base/net/text.ts'
+import { count, sanitize } from '../../../base/net/text.ts'
 import { type Delivery, isOver, type Notice, type NoticeSubject } from '../receiver.ts'
 import type { ReceiverConfig } from '../settings.ts'
 
@@ -115,12 +115,12 @@ export const detailOf = ({ text, fault }: Notice, details: ReceiverConfig['detai
   details === 'full' ? boundedText(text) : fault === undefined ? '' : sanitize(fault, 64)
 
 /** `3 monitors: App/http shop, App/http cart, Batch/process jobs`. Undefined without victims. */
-export function victimsText({ victims: { count, names } }: Notice): string | undefined {
-  if (count === 0) return undefined
+export function victimsText({ victims: { count: all, names } }: Notice): string | undefined {
+  if (all === 0) return undefined
   const listed = names.slice(0, maxVictims).map((name) => sanitize(name, 200))
-  const more = count - listed.length
-  const all = [...listed, ...(more > 0 && listed.length > 0 ? [`and ${more} more`] : [])].join(', ')
-  return `${count} ${count === 1 ? 'monitor' : 'monitors'}${all === '' ? '' : `: ${all}`}`
+  const more = all - listed.length
+  const known = [...listed, ...(more > 0 && listed.length > 0 ? [`and ${more} more`] : [])].join(', ')
+  return `${count(all, 'monitor')}${known === '' ? '' : `: ${known}`}`
 }
 
 /** Everything that a message says about an incident besides its identity. Members without a value are left out. */
