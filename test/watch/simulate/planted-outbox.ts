@@ -79,7 +79,7 @@ export const plants: readonly Plant[] = [
     what: 'each incident has a message of its own, however many there are',
     file: 'outbox.ts',
     from: 'address.messageAt + messageEveryMs)',
-    to: 'address.readySince)',
+    to: 'since)',
     rule: 'one message a minute',
   },
   {

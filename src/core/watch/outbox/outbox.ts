@@ -40,13 +40,16 @@ import {
   type SentPart,
   shiftedRow,
   shiftedWord,
+  toldAt,
   unansweredIn,
   type Word,
+  waitingSince,
   withEnd,
   withLostEnd,
   withNews,
   withoutLine,
   withoutOldEnds,
+  withWaitingEnds,
   wordOf,
 } from './row.ts'
 
@@ -121,9 +124,7 @@ type Address = {
   /** Since when it has an incident of its own, and the id of that. */
   brokenSince: number | undefined
   brokenAs: string
-  /** Since when something could be sent. */
-  readySince: number | undefined
-  /** When it last accepted a message, or gave no answer to one. */
+  /** When it last accepted a message, or gave no answer to one, as far as this process or its rows know. */
   messageAt: number
   /** Whether the last attempt sent a message again: what is new has its turn then. */
   isAgain: boolean
@@ -195,8 +196,10 @@ export class Outbox {
       const address = this.#addresses.get(receiver)
       const own = address?.rows ?? this.#orphans.get(receiver) ?? new Map<string, OutboxRow>()
       const since = own.get(id)
-      own.set(id, since ? withNews(restoredRow(row, now), since) : restoredRow(row, now))
+      const restored = restoredRow(row, now)
+      own.set(id, since ? withNews(restored, since) : restored)
       if (!address) this.#orphans.set(receiver, own)
+      else address.messageAt = Math.max(address.messageAt, toldAt(restored))
       this.#subjects.set(id, subject)
     }
   }
@@ -212,6 +215,7 @@ export class Outbox {
       if (!address) this.#orphans.set(receiver, rows)
       const own = restoredRow(row, now)
       rows.set(id, own)
+      if (address) address.messageAt = Math.max(address.messageAt, toldAt(own))
       this.#subjects.set(id, subjectOf(subject))
       // Noted by the membership, and not stored yet.
       if (own.isInDoubt) this.#taken.set(`${receiver} ${id}`, { receiver, subject: subjectOf(subject), row: own })
@@ -325,7 +329,6 @@ export class Outbox {
         address.nextTryAt = move(address.nextTryAt)
         address.failingSince = moved(address.failingSince)
         address.brokenSince = moved(address.brokenSince)
-        address.readySince = moved(address.readySince)
         address.messageAt = move(address.messageAt)
         address.pendingSince = moved(address.pendingSince)
         for (const [id, until] of address.refused) address.refused.set(id, move(until))
@@ -432,9 +435,10 @@ export class Outbox {
   }
 
   #address(rules: ReceiverRules): Address {
+    const rows = this.#orphans.get(rules.name) ?? new Map<string, OutboxRow>()
     const address: Address = {
       rules,
-      rows: this.#orphans.get(rules.name) ?? new Map(),
+      rows,
       sending: undefined,
       nextTryAt: this.#now,
       failures: 0,
@@ -442,8 +446,7 @@ export class Outbox {
       failure: '',
       brokenSince: undefined,
       brokenAs: '',
-      readySince: undefined,
-      messageAt: Number.NEGATIVE_INFINITY,
+      messageAt: Math.max(...[...rows.values()].map(toldAt)),
       isAgain: false,
       refused: new Map(),
       pending: 0,
@@ -462,9 +465,10 @@ export class Outbox {
 
   #change(address: Address, id: string, change: (row: OutboxRow) => OutboxRow): OutboxRow {
     const before = address.rows.get(id) ?? emptyRow
-    const row = change(before)
+    const changed = change(before)
     const subject = this.#subjects.get(id)
-    if (row === before || !subject) return row
+    if (changed === before || !subject) return changed
+    const row = withWaitingEnds(changed, this.#now)
     if (isEmpty(row)) address.rows.delete(id)
     else address.rows.set(id, row)
     const receiver = address.rules.name
@@ -647,20 +651,15 @@ export class Outbox {
   }
 
   #send(address: Address, { id: again, lines }: Message): void {
-    if (address.sending) return
-    if (lines.length === 0) {
-      address.readySince = undefined
-      return
-    }
-    address.readySince ??= this.#now
+    if (address.sending || lines.length === 0) return
     const { folds, name } = address.rules
-    const foldedAt = folds ? Math.max(address.readySince + foldMs, address.messageAt + messageEveryMs) : this.#now
+    const since = Math.min(...lines.map((one) => waitingSince(one, this.#now)))
+    const foldedAt = folds ? Math.max(since + foldMs, address.messageAt + messageEveryMs) : this.#now
     const at = Math.max(address.nextTryAt, foldedAt)
     if (at > this.#now) {
       this.#wakeAt(at)
       return
     }
-    address.readySince = undefined
     this.#attempts += 1
     const claims = lines.map((one) => ({
       ...one,
@@ -851,7 +850,7 @@ function itemsOf(
 ): readonly NoticeItem[] {
   if (!subject) return []
   const over = ends.map(
-    ({ isAssumed, isNews, line, ...end }): NoticeItem => ({
+    ({ isAssumed, isNews, line, since, ...end }): NoticeItem => ({
       id: digestOf([id, end.incident, end.what, end.level]),
       subject,
       observedAt: end.endedAt,

@@ -49,6 +49,8 @@ export type End = {
   readonly text: string
   /** Nobody recorded it: another incident of the subject has begun since. */
   readonly isAssumed?: true | undefined
+  /** Since when the receiver has to know it. Absent until it is first stored. */
+  readonly since?: number | undefined
   /** As in a word. */
   readonly isNews?: true | undefined
   /** As in a word. */
@@ -258,6 +260,25 @@ export const withoutOldEnds = (row: OutboxRow, now: number): OutboxRow =>
     ? { ...row, ends: row.ends.filter(({ endedAt }) => now - endedAt <= giveUpMs) }
     : row
 
+/** The row, whose ends wait from now on, if they did not before. */
+export const withWaitingEnds = (row: OutboxRow, now: number): OutboxRow =>
+  row.ends.every(({ since }) => since !== undefined)
+    ? row
+    : { ...row, ends: row.ends.map((end) => ({ ...end, since: end.since ?? now })) }
+
+/** Since when the lines of a row wait to be sent, also before this process began: kills must not put them off. */
+export function waitingSince(
+  { row, due, ends }: { readonly row: OutboxRow; readonly due: DueMessage | undefined; readonly ends: readonly End[] },
+  now: number,
+): number {
+  const needed = due && row.need ? [row.need.since] : []
+  return Math.min(now, ...needed, ...ends.flatMap(({ since }) => since ?? []))
+}
+
+/** When its receiver got the last message that the row knows, or perhaps got it. */
+export const toldAt = ({ last, attempt, others = [] }: OutboxRow): number =>
+  Math.max(...[last, attempt, ...others].map((word) => word?.at ?? Number.NEGATIVE_INFINITY))
+
 /** Whether a subject is well whose incident the states do not have, so that only its verdicts show the end. */
 export function isWell({ state: { level, latest, doubt } }: Present, sinceAt: number): boolean {
   if (level !== 'ok' || doubt !== undefined || latest?.level !== 'ok') return false
@@ -392,7 +413,8 @@ export function shiftedRow(row: OutboxRow, shift: Shifting, words = new Map<Word
     ...(need ? { need: { ...need, since: move(need.since), beganAt: correct(need.beganAt) } } : {}),
     ends: ends.map((end) => {
       const beganAt = correct(end.beganAt)
-      return { ...end, beganAt, endedAt: Math.max(beganAt, correct(end.endedAt)) }
+      const endedAt = Math.max(beganAt, correct(end.endedAt))
+      return { ...end, beganAt, endedAt, ...(end.since === undefined ? {} : { since: move(end.since) }) }
     }),
     ...(others ? { others: others.map(of) } : {}),
   }
