@@ -165,6 +165,7 @@ export function notifyPart({
     look: states.look,
     noticeOf,
     now,
+    steady,
     isHealthy: watching.isSteady,
     log,
   })
