@@ -6,7 +6,7 @@ export const plants: readonly Plant[] = [
   {
     what: 'what was sent without the store is lost with the process',
     file: 'sent-without-store.ts',
-    from: 'return { rows, passedOver: rest.length - lines.length }',
+    from: 'return { rows, passedOver }',
     to: 'return { rows: rows.slice(rows.length), passedOver: 0 }',
     rule: 'each end is told',
   },

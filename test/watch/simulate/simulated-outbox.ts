@@ -436,7 +436,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       waiters = []
       after(chance.between(2, 30), () => {
         isWriting = false
-        const isStored = !isWithin(storeDown, queue.now)
+        // Nothing is written before everything has been read.
+        const isStored = isRestored && !isWithin(storeDown, queue.now)
         if (isStored) {
           for (const [key, row] of batch) {
             if (row.row) stored.set(key, JSON.parse(JSON.stringify(row)) as Shipped.StoredRow)
@@ -444,7 +445,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
             if (dirty.get(key) === row) dirty.delete(key)
           }
           failingSince = undefined
-          if (isRestored && dirty.size === 0) file = ''
+          if (dirty.size === 0) file = ''
         } else {
           failingSince ??= queue.now
           after(second, write)

@@ -1,4 +1,4 @@
-import { type StoredRow, withNews } from '../outbox/index.ts'
+import { type StoredRow, withNews, withoutSentEnds } from '../outbox/index.ts'
 import {
   type IncidentRecord,
   type StatesBatch,
@@ -181,7 +181,7 @@ export class NodesTable {
     if (!this.#mayWrite(fence, now)) return undefined
     for (const one of news) {
       const before = this.#outbox.get(rowName(one))?.row
-      const row = before && one.row ? withNews(before, one.row) : one.row
+      const row = one.row && (before ? withNews(before, one.row) : withoutSentEnds(one.row))
       if (!row || row === before) continue
       this.#outbox.set(rowName(one), { ...one, row })
       this.#revoke(one.subject.key)

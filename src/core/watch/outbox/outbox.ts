@@ -402,10 +402,14 @@ export class Outbox {
   openFor(receiver: string): readonly NoticeItem[] {
     const address = this.#addresses.get(receiver)
     if (!address) return []
+    // What is about to leave is not known yet: it may have to wait for the store.
+    const leaving = new Map((address.sending?.parts ?? []).map(({ id, before }) => [id, before]))
     return [...address.rows].flatMap(([id, row]) => {
       const subject = this.#subjects.get(id)
       const present = subject && this.#presentOf(subject)
-      if (typeof present !== 'object' || !present.state.incident || !(row.last ?? row.attempt)) return []
+      const { last, attempt } = leaving.get(id) ?? row
+      const isKnown = attempt !== undefined || (last !== undefined && !last.isOver)
+      if (typeof present !== 'object' || !present.state.incident || !isKnown) return []
       return itemsOf(id, present, { ends: [], row, due: { what: 'reminder', needsVerdict: false } })
     })
   }

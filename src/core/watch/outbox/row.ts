@@ -174,7 +174,7 @@ export function withLostEnd(row: OutboxRow, next: Pick<Incident, 'id' | 'beganAt
 function aboutAnother(row: OutboxRow, word: Word): OutboxRow {
   const rest = (row.others ?? []).filter((one) => one !== word)
   const { ends, isInDoubt } = row
-  return { last: word, ends, ...othersOf([...rest, ...wordsIn(row)]), ...(isInDoubt ? { isInDoubt } : {}) }
+  return { ...firstWord(word), ends, ...othersOf([...rest, ...wordsIn(row)]), ...(isInDoubt ? { isInDoubt } : {}) }
 }
 
 /** The message that the receiver got, or perhaps got, about the incident of the row. Empty: none. */

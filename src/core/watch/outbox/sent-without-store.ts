@@ -13,7 +13,7 @@ export const [mostLines, mostBytes] = [10_000, 4 * 1_024 * 1_024]
 const oldMs = 7 * 86_400_000
 const format = 'svc sent without store 1'
 
-/** The first line. `store`: the id of the store; null while the process has not reached it. */
+/** The line before those of a process. `store`: the id of the store; null while the process has not reached it. */
 export const headOf = (store: string | undefined, node: string): string =>
   `${JSON.stringify({ format, store: store ?? null, node })}\n`
 
@@ -35,15 +35,20 @@ type SentLine = {
 
 /** The rows to add to those of a store, and how many lines are passed over. */
 export function rowsOfSent(
-  text: string,
+  file: string,
   { store, node, now }: { readonly store: string; readonly node: string; readonly now: number },
 ): { readonly rows: readonly StoredRow[]; readonly passedOver: number } {
-  const [head = '', ...rest] = text.split('\n').filter((line) => line !== '')
-  if (!isHeadOf(parsed(head), store, node)) return { rows: [], passedOver: rest.length }
-  const lines = rest.flatMap((line) => {
-    const value = parsed(line)
-    return isLine(value) && now - value.at <= oldMs ? [value] : []
-  })
+  let isOwn = false
+  let passedOver = 0
+  const lines: SentLine[] = []
+  for (const text of file.split('\n')) {
+    if (text === '') continue
+    const value = parsed(text)
+    const isHead = isObject(value) && 'format' in value
+    if (isHead) isOwn = isHeadOf(value, store, node)
+    else if (isOwn && isLine(value) && now - value.at <= oldMs) lines.push(value)
+    else passedOver += 1
+  }
   const byRow = new Map<string, { readonly first: SentLine; readonly words: Map<string, Word> }>()
   for (const line of lines) {
     const { receiver, subject } = line
@@ -56,7 +61,7 @@ export function rowsOfSent(
     const [last, ...others] = [...words.values()].reverse()
     return { receiver, subject, row: { attempt: last, ends: [], ...(others.length > 0 ? { others } : {}) } }
   })
-  return { rows, passedOver: rest.length - lines.length }
+  return { rows, passedOver }
 }
 
 const wordOfLine = ({ incident, level, beganAt, at }: SentLine, before: Word | undefined): Word => ({
@@ -80,11 +85,8 @@ function parsed(line: string): unknown {
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null
 
-const isHeadOf = (value: unknown, store: string, node: string): boolean =>
-  isObject(value) &&
-  value['format'] === format &&
-  value['node'] === node &&
-  (value['store'] === store || value['store'] === null)
+const isHeadOf = (value: Readonly<Record<string, unknown>>, store: string, node: string): boolean =>
+  value['format'] === format && value['node'] === node && (value['store'] === store || value['store'] === null)
 
 function isLine(value: unknown): value is SentLine {
   if (!isObject(value) || !isObject(value['subject'])) return false
