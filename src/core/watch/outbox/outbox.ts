@@ -215,7 +215,6 @@ export class Outbox {
       if (!address) this.#orphans.set(receiver, rows)
       const own = restoredRow(row, now)
       rows.set(id, own)
-      if (address) address.messageAt = Math.max(address.messageAt, toldAt(own))
       this.#subjects.set(id, subjectOf(subject))
       // Noted by the membership, and not stored yet.
       if (own.isInDoubt) this.#taken.set(`${receiver} ${id}`, { receiver, subject: subjectOf(subject), row: own })
