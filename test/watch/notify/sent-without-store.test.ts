@@ -6,6 +6,7 @@ import type { Receiver } from '../../../src/core/watch/notify/index.ts'
 import {
   mostLines,
   type NoticeItem,
+  Outbox,
   type OutboxRows,
   type Present,
   rowsOfSent,
@@ -250,6 +251,49 @@ describe('what a process sends without the store', () => {
     await sent.note('pager', items.slice(0, 1))
     expect(file.text?.length).toBe(size)
     expect(logs).toEqual([expect.stringContaining('it is full')])
+  })
+})
+
+describe('a receiver that forgets', () => {
+  const now = 100 * second
+  const incident = incidentAt('i-1', 50 * second)
+  const present: Present = {
+    subject,
+    state: {
+      level: 'failed',
+      message: 'it is down',
+      depth: 'Basic',
+      latest: { level: 'failed', at: now, since: 0 },
+      incident,
+    },
+    isSilenced: false,
+  }
+  const rules = { name: 'am', folds: false, remindMs: Number.POSITIVE_INFINITY, accepts: () => true }
+  const word = {
+    incident: 'i-1',
+    level: 'failed',
+    isFlapping: false,
+    beganAt: 50 * second,
+    observedAt: 60 * second,
+    at: 60 * second,
+  } as const
+
+  test('W23 is not told again what it knows to be over', () => {
+    const outbox = new Outbox(now, () => present)
+    outbox.restore([{ receiver: 'am', subject, row: { last: { ...word, isOver: true }, ends: [] } }], now)
+    outbox.configure([rules], now)
+    expect(outbox.openFor('am')).toEqual([])
+  })
+
+  test('W23 is told nothing that waits for the store, and then what it accepted', () => {
+    const outbox = new Outbox(now, () => present)
+    outbox.configure([rules], now)
+    outbox.watch(subject)
+    const sent = outbox.tick(now).effects.flatMap((effect) => (effect.type === 'send' ? [effect.attempt] : []))
+    expect(sent).toHaveLength(1)
+    expect(outbox.openFor('am')).toEqual([])
+    outbox.answered('am', sent[0] ?? 0, { what: 'accepted' }, now)
+    expect(outbox.openFor('am').map((one) => one.incident)).toEqual(['i-1'])
   })
 })
 
