@@ -475,6 +475,40 @@ describe('grpc answers that are incomplete', () => {
     expect(await settled(listening)).toBe(listening)
   })
 
+  test.each([1, 2])(
+    'H50 a server that ends the connection after %d calls without an error gets another one',
+    async (each) => {
+      let calls = 0
+      let connections = 0
+      const seen = new WeakMap<object, number>()
+      await using server = await http2Server((stream) => {
+        calls += 1
+        const { session } = stream
+        const before = (session && seen.get(session)) ?? 0
+        if (before === 0) connections += 1
+        if (session) seen.set(session, before + 1)
+        says({ body: serving })(stream)
+        if (before + 1 >= each) session?.close()
+      })
+      const services = ['a', 'b', 'c', 'd', 'e']
+      const results = await look(server.port, { services })
+      expect(results.filter(({ check }) => check === 'health').map(({ status }) => status)).toEqual(
+        services.map(() => 'ok'),
+      )
+      expect({ calls, connections }).toEqual({ calls: 5, connections: Math.ceil(5 / each) })
+      expect(await settled(listening)).toBe(listening)
+    },
+  )
+
+  test('H50 a server that ends the connection between two calls with an error fails', async () => {
+    await using server = await http2Server((stream) => {
+      says({ body: serving })(stream)
+      stream.session?.goaway(11)
+    })
+    const results = await look(server.port, { services: ['a', 'b'] })
+    expect(results.some(({ status, message }) => status === 'failed' && /ENHANCE_YOUR_CALM/.test(message))).toBe(true)
+  })
+
   test('a connection that is closed or reset in mid answer is a separate failure', async () => {
     const cuts: readonly ((socket: Socket) => void)[] = [
       (socket) => void socket.end(answer),

@@ -131,16 +131,18 @@ async function open(
         ? { authorization: `Bearer ${token}` }
         : { [tokenHeader.toLowerCase()]: token }
   const plain = Object.entries(settings.headers ?? {}).map(([key, value]) => [key.toLowerCase(), value] as const)
-  return await GrpcConnection.open({
-    ...(settings.tls
-      ? await openTls(at, { host, ...trust, verify: settings.verify, date: context.date })
-      : { socket: await connectTcp(at.ip, at.port, at.signal), chain: undefined }),
+  const link = {
     address,
     authority: settings.authority ?? hostPort(host, settings.port),
     metadata: { ...Object.fromEntries(plain), ...credentials },
     secretNames: Object.keys(credentials),
     redact: createRedactor(token === undefined ? [] : [token]),
-  })
+  }
+  return await GrpcConnection.open(link, async () =>
+    settings.tls
+      ? await openTls(at, { host, ...trust, verify: settings.verify, date: context.date })
+      : { socket: await connectTcp(at.ip, at.port, at.signal), chain: undefined },
+  )
 }
 
 type TlsSettings = TlsTrust & {
@@ -318,7 +320,8 @@ export default networkKind({
       { setting: 'token', from: 'Standard', signIns: 1 },
     ],
     eachAddressFrom: 'Basic',
-    besides: 'With a token, each call is a sign-in.',
+    besides:
+      'With a token, each call is a sign-in. A server that ends the connection between two calls gets another one.',
   },
   settings: connectSettings,
   target: ({ host, port }) => ({ host, port }),
