@@ -11,7 +11,7 @@ import { dtos } from './arbitrary.ts'
 
 const json = await formats.json()
 const csv = await formats.csv()
-/** A reader that is slower than linear would take minutes over this; in the quick tier, where each row is read too, seconds. */
+/** A reader that is slower than linear would take minutes over this, and seconds over the part of the quick tier. */
 const size = isQuick() ? 1 << 15 : 1 << 17
 const boundary = 'multipart/form-data; boundary=b'
 const part = '--b\r\nContent-Disposition: form-data; name="UserName"\r\n\r\n'

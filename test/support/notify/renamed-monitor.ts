@@ -43,7 +43,7 @@ export class RenamedMonitor {
   now = 1_700_000_000_000
   states: States
   outbox: Outbox
-  /** What is stored, as text. */
+  /** The stored states and rows, as text. */
   readonly #storedStates = new Map<string, string>()
   readonly #storedRows = new Map<string, string>()
   #sending: { readonly attempt: number } | undefined

@@ -319,7 +319,7 @@ test('W23 the end of a fault of a receiver that one of the others got without th
     JSON.stringify({ receiver, incident: 'mail-1', subject: broken, level, beganAt: 0, at: day })
   const head = JSON.stringify({ format: 'svc sent without store 1', store: 'store-1', node: 'a' })
   const word = { incident: 'mail-1', level: 'failed', isFlapping: false, beganAt: 0, observedAt: 0, at: 1 } as const
-  const told = (stored: readonly StoredRow[], lines: readonly string[]): readonly string[] => {
+  const messagesAfter = (stored: readonly StoredRow[], lines: readonly string[]): readonly string[] => {
     const { rows } = rowsOfSent([head, ...lines].join('\n'), { store: 'store-1', node: 'a', now: 2 * day })
     const all = new Map(stored.map((one) => [one.receiver, one]))
     for (const one of rows) {
@@ -341,7 +341,7 @@ test('W23 the end of a fault of a receiver that one of the others got without th
       )
   }
   const lines = [line('pager', 'failed'), line('chat', 'failed'), line('pager', 'ok')]
-  expect(told([], lines)).toEqual(['chat end'])
+  expect(messagesAfter([], lines)).toEqual(['chat end'])
   const stored = ['pager', 'chat'].map((receiver) => ({ receiver, subject: broken, row: { last: word, ends: [] } }))
-  expect(told(stored, [line('pager', 'ok')])).toEqual(['chat end'])
+  expect(messagesAfter(stored, [line('pager', 'ok')])).toEqual(['chat end'])
 })

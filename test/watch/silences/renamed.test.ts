@@ -19,28 +19,28 @@ import { monitorOf, RenamedMonitor } from '../../support/notify/renamed-monitor.
 
 /** `Sql/tcp a` with an open incident, which is called `tcp b` and then `tcp c`. */
 function renamed() {
-  const world = new RenamedMonitor('a')
-  world.level = 'failed'
-  world.pass(60)
-  world.reload(monitorOf('b', ['a']))
-  world.reload(monitorOf('c', ['b']))
-  const views = () => [...world.states.views(world.now)]
+  const fixture = new RenamedMonitor('a')
+  fixture.level = 'failed'
+  fixture.pass(60)
+  fixture.reload(monitorOf('b', ['a']))
+  fixture.reload(monitorOf('c', ['b']))
+  const views = () => [...fixture.states.views(fixture.now)]
   const [view] = views()
   if (!view?.state.incident) throw new Error('no incident is open')
   const { incident } = view.state
-  const [begin] = world.sent.flat()
+  const [begin] = fixture.sent.flat()
   if (!begin) throw new Error('nothing was sent')
   const open = (): readonly RenamedSubject[] => renamedAmong(views().map((one) => ({ subject: one, state: one.state })))
-  return { world, subject: subjectOf(view), state: view.state, incident, labels: labelsOf(begin), open }
+  return { fixture, subject: subjectOf(view), state: view.state, incident, labels: labelsOf(begin), open }
 }
 
 const entryFor = ({ now }: RenamedMonitor, pattern: string): HandSilence => ({
   ...{ what: 'silence', id: 'h1', monitors: [pattern], by: 'alice', reason: 'patches' },
   ...{ from: now - 3_600_000, until: now + 3_600_000 },
 })
-const ackOf = ({ world, subject, incident: { id } }: ReturnType<typeof renamed>, name: string): Acknowledgement => ({
+const ackOf = ({ fixture, subject, incident: { id } }: ReturnType<typeof renamed>, name: string): Acknowledgement => ({
   ...{ what: 'ack', id: 'k1', incident: id, level: 'failed', by: 'alice', reason: 'INC-7' },
-  ...{ from: world.now - 1_000, until: world.now + 3_600_000 },
+  ...{ from: fixture.now - 1_000, until: fixture.now + 3_600_000 },
   subject: { ...subject, key: `Sql/tcp/${name}`, monitor: `tcp ${name}` },
 })
 
@@ -71,36 +71,36 @@ test.each([
 ])(
   'M8 M10 a silence by %s covers the open incident of a renamed monitor here and in Alertmanager: %s',
   (_, pattern, covers) => {
-    const { world, subject, state, labels, open } = renamed()
-    const entries = [entryFor(world, pattern)]
-    expect(silencesOf(subject, state, { clock: [], entries }, world.now).length).toBe(covers ? 1 : 0)
+    const { fixture, subject, state, labels, open } = renamed()
+    const entries = [entryFor(fixture, pattern)]
+    expect(silencesOf(subject, state, { clock: [], entries }, fixture.now).length).toBe(covers ? 1 : 0)
     const { type, monitor, check } = subject
     const result = { type, monitor, check, level: 'failed', formerly: state.incident?.formerly } as const
-    expect(silencesOfResult(result, { clock: [], entries }, world.now).length).toBe(covers ? 1 : 0)
-    expect(isSilenced(labels, mutesWith(entries, world.now, open()))).toBe(covers)
+    expect(silencesOfResult(result, { clock: [], entries }, fixture.now).length).toBe(covers ? 1 : 0)
+    expect(isSilenced(labels, mutesWith(entries, fixture.now, open()))).toBe(covers)
   },
 )
 
 test('M8 a silence by a former name ends with the incident, and covers the next one no longer', () => {
-  const { world, subject, labels, open } = renamed()
-  const entries = [entryFor(world, 'tcp b')]
-  world.level = 'ok'
-  world.pass(60)
-  world.level = 'failed'
-  world.pass(60)
-  const state = world.states.stateOf(subject)
+  const { fixture, subject, labels, open } = renamed()
+  const entries = [entryFor(fixture, 'tcp b')]
+  fixture.level = 'ok'
+  fixture.pass(60)
+  fixture.level = 'failed'
+  fixture.pass(60)
+  const state = fixture.states.stateOf(subject)
   if (typeof state !== 'object' || !state.incident) throw new Error('no incident is open')
-  expect(silencesOf(subject, state, { clock: [], entries }, world.now)).toEqual([])
-  expect(isSilenced(labels, mutesWith(entries, world.now, open()))).toBe(false)
+  expect(silencesOf(subject, state, { clock: [], entries }, fixture.now)).toEqual([])
+  expect(isSilenced(labels, mutesWith(entries, fixture.now, open()))).toBe(false)
 })
 
 test.each(['a', 'b', 'c'])(
   'M9 M10 an acknowledgement that was made as tcp %s goes on under every name, also in Alertmanager',
   async (name) => {
     const one = renamed()
-    const { world, subject, state, labels, open } = one
+    const { fixture, subject, state, labels, open } = one
     const ack = ackOf(one, name)
-    expect(isSilenced(labels, mutesWith([ack], world.now, open()))).toBe(true)
+    expect(isSilenced(labels, mutesWith([ack], fixture.now, open()))).toBe(true)
     const endings: string[] = []
     const end: SilenceRows['end'] = async (id) => {
       endings.push(id)
@@ -113,9 +113,9 @@ test.each(['a', 'b', 'c'])(
     )
     const keeper = new SilenceKeeper({
       config,
-      store: { rows: async () => rows, now: () => world.now },
-      now: () => world.now,
-      stateOf: (of, incident) => world.states.stateOf(of, incident),
+      store: { rows: async () => rows, now: () => fixture.now },
+      now: () => fixture.now,
+      stateOf: (of, incident) => fixture.states.stateOf(of, incident),
     })
     onTestFinished(() => keeper.close())
     await keeper.read()
@@ -124,10 +124,10 @@ test.each(['a', 'b', 'c'])(
     keeper.begin()
     vi.advanceTimersByTime(1_000)
     expect(keeper.of(subject, state).silences).toMatchObject([{ source: 'ack', id: 'k1' }])
-    world.level = 'ok'
-    world.pass(60)
+    fixture.level = 'ok'
+    fixture.pass(60)
     vi.advanceTimersByTime(1_000)
-    const after = world.states.stateOf(subject)
+    const after = fixture.states.stateOf(subject)
     expect([keeper.of(subject, after).silences, keeper.inForce, endings]).toEqual([[], [], []])
   },
 )

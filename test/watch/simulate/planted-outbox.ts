@@ -40,8 +40,8 @@ export const plants: readonly Plant[] = [
   {
     what: 'a receiver that was only tried does not get the end',
     file: 'row.ts',
-    from: '  attempt ?? last ?? need\n',
-    to: '  last ?? (need && attempt ? undefined : need)\n',
+    from: ' attempt ?? last ?? need\n',
+    to: ' last ?? (need && attempt ? undefined : need)\n',
     rule: 'each end is told',
     seed: 40,
   },
@@ -106,8 +106,8 @@ export const plants: readonly Plant[] = [
   {
     what: 'what began and ended while a receiver was away is forgotten',
     file: 'row.ts',
-    from: '  attempt ?? last ?? need\n',
-    to: '  attempt ?? last\n',
+    from: ' attempt ?? last ?? need\n',
+    to: ' attempt ?? last\n',
     rule: 'nothing is lost',
   },
   {
@@ -163,7 +163,7 @@ export const plants: readonly Plant[] = [
   {
     what: 'an incident whose end is lost goes on as the next one',
     file: 'outbox.ts',
-    from: 'if (current) return withLostEnd(row, current)',
+    from: 'if (current) return withLostName(withLostEnd(row, current), present, current, now)',
     to: `if (current) {
       const of = <T>(one: T | undefined) => one && { ...one, incident: current.id }
       return { ...row, last: of(row.last), attempt: of(row.attempt), need: of(row.need) }

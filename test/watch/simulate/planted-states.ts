@@ -346,7 +346,7 @@ export const plants: readonly Plant[] = [
     from: 'if (now - this.#now > standstillMs) this.#stoodStill()',
     to: '',
     rule: 'freed when the cause is gone',
-    seed: 10413,
+    seed: 436,
   },
   {
     what: 'the end of an incident says what its fault was',

@@ -16,7 +16,7 @@ const traces = {
   states: (seed: number, Subject = States) =>
     simulateStates({ ...others, States: Subject }, seed, true).lines.join('\n'),
 }
-const known = new Map<string, string>()
+const cache = new Map<string, string>()
 
 test.each(forgottenShifts.filter(({ what }) => !unseen.has(what)))(
   'W18 an instant that does not move with the others changes what svc decides: $what',
@@ -26,8 +26,8 @@ test.each(forgottenShifts.filter(({ what }) => !unseen.has(what)))(
     const { folder } = plant
     const changes = (seed: number): boolean => {
       const name = `${folder} ${seed}`
-      const trace = known.get(name) ?? traces[folder](seed)
-      known.set(name, trace)
+      const trace = cache.get(name) ?? traces[folder](seed)
+      cache.set(name, trace)
       const shifted =
         folder === 'outbox'
           ? traces.outbox(seed, jumpingOutbox(seed, index.Outbox).Subject)

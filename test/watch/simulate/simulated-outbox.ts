@@ -240,7 +240,7 @@ function receiversOf(chance: Chance, endAt: number): readonly Receiver[] {
   })
 }
 
-/** What silences the peers, as svc knows it: half of them are silenced by hand, the others by the clock. */
+/** The silences of the peers, as svc has them: half of them are silenced by hand, the others by the clock. */
 function silencesIn(
   { ClockWindows }: Subject,
   peers: readonly Peer[],

@@ -73,9 +73,9 @@ export function silencePart({
     // Never during a decision of the outbox.
     onChange: () => void setImmediate(() => void (states ? muteReceivers() : undefined)),
   })
-  const known = () => (states?.views() ?? []).map((view) => ({ subject: view, state: view.state }))
+  const ofSchedule = () => (states?.views() ?? []).map((view) => ({ subject: view, state: view.state }))
   const subjects = async () => {
-    if (states || !data) return known()
+    if (states || !data) return ofSchedule()
     const { states: stored } = await (await data()).states.read()
     return stored.map(({ row, state }) => ({ subject: row, state }))
   }
@@ -94,7 +94,7 @@ export function silencePart({
     run: Run,
     type: ServerType,
     rules = keeper.rules,
-    renamed = (): readonly RenamedSubject[] => renamedAmong(known()),
+    renamed = (): readonly RenamedSubject[] => renamedAmong(ofSchedule()),
   ): SilencedResults | undefined =>
     keeper.isIdle ? undefined : silencedResults(run, type, { rules, renamed, now: keeper.now })
   /** Of what the store has, what a command may rely on. Without the store, only silences by the clock are known. */

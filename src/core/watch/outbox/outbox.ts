@@ -4,7 +4,7 @@ import { hash, type Shift } from '../schedule/index.ts'
 import {
   type Effect,
   type Incident,
-  type MonitorName,
+  type KeyedMonitor,
   type StoredSubject,
   subjectId,
   subjectOf,
@@ -79,7 +79,7 @@ export type NoticeItem = {
   readonly id: string
   readonly subject: StoredSubject
   /** The name by which the receiver knows the monitor. Absent: the present one. */
-  readonly as?: MonitorName | undefined
+  readonly as?: KeyedMonitor | undefined
   readonly what: DueMessage['what'] | 'end' | 'removed'
   readonly level: 'warning' | 'failed'
   readonly before?: 'warning' | 'failed' | undefined
@@ -523,7 +523,7 @@ export class Outbox {
     if (!isUsed && isOver) this.#drop(id)
   }
 
-  /** What receivers know of an incident follows it to another name of its monitor. `open`: subjects by their incidents. */
+  /** Moves what receivers know of an incident to the present name of its monitor. `open`: subjects by their incidents. */
   #joinFormer(open: ReadonlyMap<string, StoredSubject>): void {
     for (const address of this.#addresses.values()) {
       for (const [former, row] of address.rows) {
@@ -900,7 +900,7 @@ function itemsOf(
 ): readonly NoticeItem[] {
   if (!subject) return []
   // The ids of what a receiver knows stay.
-  const idOf = (as: MonitorName | undefined): string => subjectId({ ...subject, ...as })
+  const idOf = (as: KeyedMonitor | undefined): string => subjectId({ ...subject, ...as })
   const over = ends.map(
     ({ isAssumed, isNews, line, since, ...end }): NoticeItem => ({
       id: digestOf([idOf(end.as), end.incident, end.what, end.level]),

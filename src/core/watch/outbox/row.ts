@@ -1,7 +1,7 @@
 import { entryOf } from '../../base/lazy.ts'
 import type { FaultClass } from '../../base/probe-error.ts'
 import type { Shift } from '../schedule/index.ts'
-import type { Incident, MonitorName, StoredSubject, SubjectState } from '../states/index.ts'
+import type { Incident, KeyedMonitor, StoredSubject, SubjectState } from '../states/index.ts'
 import { freshMs, giveUpMs, mostEnds, wellMs } from './policy.ts'
 
 /** The content of a message about an incident that stands. Instants are milliseconds since 1970. */
@@ -9,7 +9,7 @@ export type Word = {
   /** The id of the incident. */
   readonly incident: string
   /** The name by which the receiver knows the monitor. Absent: its present one. */
-  readonly as?: MonitorName | undefined
+  readonly as?: KeyedMonitor | undefined
   readonly level: 'warning' | 'failed'
   readonly isFlapping: boolean
   readonly beganAt: number
@@ -43,7 +43,7 @@ export type End = {
   readonly what: 'end' | 'removed'
   readonly incident: string
   /** As in a word. */
-  readonly as?: MonitorName | undefined
+  readonly as?: KeyedMonitor | undefined
   readonly level: 'warning' | 'failed'
   /** The level that the receiver accepted, if a later one may have arrived. */
   readonly before?: 'warning' | 'failed' | undefined
@@ -197,22 +197,22 @@ const asOf = ({ as }: Pick<Word, 'as'>): Pick<Word, 'as'> => (as === undefined ?
  * under that name is sent first.
  */
 export function withLostName(row: OutboxRow, { subject }: Present, incident: Incident, now: number): OutboxRow {
-  const told = row.attempt ?? row.last
-  if (told?.incident !== incident.id) return row
+  const word = row.attempt ?? row.last
+  if (word?.incident !== incident.id) return row
   const keyOf = ({ as }: Pick<Word, 'as'>): string => as?.key ?? subject.key
-  if (keyOf(told) === keyOf(nameIn(incident))) return row
+  if (keyOf(word) === keyOf(nameIn(incident))) return row
   return withEnd(row, { incident: incident.id, what: 'removed', endedAt: now, text: 'it goes on under another name' })
 }
 
 /** A part of a row after its monitor got another name. The same one stays the same in `parts`. */
 export const renamedPart = <T extends Pick<Word, 'as'>>(
   part: T,
-  { key, type, monitor }: MonitorName,
+  { key, type, monitor }: KeyedMonitor,
   parts: Map<object, object>,
 ): T => entryOf(parts, part, () => (part.as ? part : { ...part, as: { key, type, monitor } })) as T
 
 /** A row after its monitor got another name. */
-export function renamedRow(row: OutboxRow, name: MonitorName, parts: Map<object, object>): OutboxRow {
+export function renamedRow(row: OutboxRow, name: KeyedMonitor, parts: Map<object, object>): OutboxRow {
   const { last, attempt, need, ends, others } = row
   const of = <T extends Pick<Word, 'as'>>(part: T): T => renamedPart(part, name, parts)
   return {

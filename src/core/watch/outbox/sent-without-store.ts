@@ -1,4 +1,4 @@
-import type { MonitorName, StoredSubject } from '../states/index.ts'
+import type { KeyedMonitor, StoredSubject } from '../states/index.ts'
 import { type NoticeItem, receiverKey, type StoredRow, worksAgain } from './outbox.ts'
 import type { End, Word } from './row.ts'
 
@@ -28,7 +28,7 @@ type SentLine = {
   readonly receiver: string
   readonly incident: string
   readonly subject: StoredSubject
-  readonly as?: MonitorName | undefined
+  readonly as?: KeyedMonitor | undefined
   readonly level: 'ok' | 'warning' | 'failed'
   readonly beganAt: number
   readonly at: number

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Mute, NoticeSubject } from '../notify/index.ts'
 import {
   type Incident,
-  type MonitorName,
+  type KeyedMonitor,
   namesOf,
   type StoredSubject,
   type SubjectState,
@@ -35,15 +35,15 @@ export function mutesOf(
 ): readonly Mute[] {
   const covering = coveringIn(rules)
   const targetsOf = (patterns: readonly string[], rule: ClockWindows | HandSilence): Mute['targets'] => {
-    const isCovered = (name: MonitorName): boolean => {
+    const isCovered = (name: KeyedMonitor): boolean => {
       const { clock, byHand } = covering(name)
       return [...clock, ...byHand].includes(rule)
     }
-    const told = renamed.flatMap(({ subject, incident }) => {
+    const exact = renamed.flatMap(({ subject, incident }) => {
       const one = toldAs(subject, incident)
       return !isCovered(one) && namesOf(subject, incident).some(isCovered) ? [{ subject: subjectOf(one) }] : []
     })
-    return [...patterns.map((pattern) => ({ pattern })), ...told]
+    return [...patterns.map((pattern) => ({ pattern })), ...exact]
   }
   const acknowledged = ({ subject, incident: id }: Acknowledgement): StoredSubject => {
     const one = renamed.find(({ incident }) => incident.id === id)

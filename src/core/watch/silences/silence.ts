@@ -1,4 +1,4 @@
-import { type MonitorName as FullName, namesOf, type StoredSubject } from '../states/index.ts'
+import { type KeyedMonitor, namesOf, type StoredSubject } from '../states/index.ts'
 import { ackEnding, isAcknowledged, type StateOfSubject } from './acknowledge.ts'
 import { coveringIn } from './covering.ts'
 import type { SilenceRules } from './rules.ts'
@@ -72,7 +72,7 @@ export type ResultOfRun = Pick<StoredSubject, 'type' | 'monitor' | 'check' | 'it
   readonly level: 'warning' | 'failed'
   readonly fault?: string | undefined
   /** The names that its monitor has had since its incident began. */
-  readonly formerly?: readonly FullName[] | undefined
+  readonly formerly?: readonly KeyedMonitor[] | undefined
   /** The one monitor because of which it did not run. */
   readonly cause?: MonitorName | undefined
 }

@@ -31,7 +31,7 @@ import { shiftedState } from './shifted.ts'
 import type {
   Cause,
   Incident,
-  MonitorName,
+  KeyedMonitor,
   RunOfStates,
   Subject,
   SubjectState,
@@ -202,10 +202,8 @@ export class States {
         else for (const place of watched.places.values()) this.#remove(watched, place)
         this.#watched.delete(key)
       }
-      for (const watched of this.#watched.values()) {
-        this.#keepNames(watched, keys)
-        this.#wasAway(watched)
-      }
+      for (const watched of this.#watched.values()) this.#keepNames(watched, keys)
+      for (const watched of this.#watched.values()) this.#wasAway(watched)
     })
   }
 
@@ -415,8 +413,8 @@ export class States {
       }
       this.#busy.delete(place)
       if (other) this.#busy.delete(other)
-      if (place.isStored) this.#effects.push({ type: 'store', row: place.row, state: undefined })
       const state = withFormerName(place.state, place.row)
+      if (place.isStored) this.#effects.push({ type: 'store', row: place.row, state: undefined })
       this.#put(watched, this.#place(watched, row, state, false), state)
     }
     this.#watched.delete(renamed.monitor.key)
@@ -424,7 +422,7 @@ export class States {
 
   /** Once another monitor has a former name, receivers must not take the incident for one of that monitor. */
   #keepNames(watched: Watched, keys: ReadonlySet<string>): void {
-    const isTaken = ({ key }: MonitorName): boolean => key !== watched.monitor.key && keys.has(key)
+    const isTaken = ({ key }: KeyedMonitor): boolean => key !== watched.monitor.key && keys.has(key)
     for (const place of watched.places.values()) {
       const { incident } = place.state
       if (incident?.formerly?.some(isTaken))
@@ -589,11 +587,11 @@ export class States {
     const message = latest?.level === level ? text : 'it is checked again'
     this.#report(place, { what: 'observed', at: state.observedAt, from: 'unobserved', to: level, message }, incident)
     // Where no run was healthy yet, that of a run without a verdict is no text of it.
-    const shown = level === 'ok' ? { ...state, message } : state
-    if (shown !== state) this.#put(watched, place, shown)
+    const next = level === 'ok' ? { ...state, message } : state
+    if (next !== state) this.#put(watched, place, next)
     if (incident?.isUnobserved)
       this.#put(watched, place, {
-        ...shown,
+        ...next,
         incident: undefined,
         levelSince: Math.max(state.levelSince, unobservedSince),
       })
@@ -896,7 +894,7 @@ export class States {
 }
 
 /** The state with an incident that goes on under another name. */
-function withFormerName(state: SubjectState, { key, type, monitor }: MonitorName): SubjectState {
+function withFormerName(state: SubjectState, { key, type, monitor }: KeyedMonitor): SubjectState {
   const { incident } = state
   if (!incident) return state
   const before = incident.formerly ?? []

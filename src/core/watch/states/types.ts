@@ -71,14 +71,14 @@ export type WatchedMonitor = {
 export type Dependency = { readonly atLeast: number; readonly of: readonly string[] }
 
 /** A monitor by its key, its type and its MonitorName. */
-export type MonitorName = {
+export type KeyedMonitor = {
   readonly key: string
   readonly type?: ServerType | undefined
   readonly monitor: string
 }
 
 /** The monitor on which the fault of another one rests. */
-export type Cause = MonitorName
+export type Cause = KeyedMonitor
 
 /** A fault of a subject from its first bad run to its end. */
 export type Incident = {
@@ -96,7 +96,7 @@ export type Incident = {
   /** Since when the cause of a victim is gone. */
   readonly freedAt?: number | undefined
   /** The names that its monitor has had before since it began. Receivers know it by the first one until it ends. */
-  readonly formerly?: readonly MonitorName[] | undefined
+  readonly formerly?: readonly KeyedMonitor[] | undefined
   readonly isFlapping: boolean
   /** It began because nothing was observed. */
   readonly isUnobserved: boolean

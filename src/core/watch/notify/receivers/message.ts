@@ -119,8 +119,8 @@ export function victimsText({ victims: { count: all, names } }: Notice): string 
   if (all === 0) return undefined
   const listed = names.slice(0, maxVictims).map((name) => sanitize(name, 200))
   const more = all - listed.length
-  const known = [...listed, ...(more > 0 && listed.length > 0 ? [`and ${more} more`] : [])].join(', ')
-  return `${count(all, 'monitor')}${known === '' ? '' : `: ${known}`}`
+  const list = [...listed, ...(more > 0 && listed.length > 0 ? [`and ${more} more`] : [])].join(', ')
+  return `${count(all, 'monitor')}${list === '' ? '' : `: ${list}`}`
 }
 
 /** Everything that a message says about an incident besides its identity. Members without a value are left out. */
