@@ -177,7 +177,7 @@ export const plants: readonly NodesPlant[] = [
     what: 'what a second node sent of the same fault by itself is forgotten',
     folder: 'nodes',
     file: 'table.ts',
-    from: 'const row = before && one.row ? withNews(before, one.row) : one.row',
+    from: 'const row = one.row && (before ? withNews(before, one.row) : withoutSentEnds(one.row))',
     to: 'const row = before ?? one.row',
     rule: 'each incident ends',
     seed: 1,
