@@ -480,13 +480,13 @@ describe('grpc answers that are incomplete', () => {
     async (each) => {
       let calls = 0
       let connections = 0
-      const seen = new WeakMap<object, number>()
+      const callsOf = new WeakMap<object, number>()
       await using server = await http2Server((stream) => {
         calls += 1
         const { session } = stream
-        const before = (session && seen.get(session)) ?? 0
+        const before = (session && callsOf.get(session)) ?? 0
         if (before === 0) connections += 1
-        if (session) seen.set(session, before + 1)
+        if (session) callsOf.set(session, before + 1)
         says({ body: serving })(stream)
         if (before + 1 >= each) session?.close()
       })

@@ -195,7 +195,7 @@ async function list(
   let oldest: ListedFile | undefined
   let newest: ListedFile | undefined
   let entries = 0
-  const wantsTemporary = temporary.test(ending) || temporary.test(pattern ?? '')
+  const asksForTemporary = temporary.test(ending) || temporary.test(pattern ?? '')
   // Ends with the loop, however that ends.
   for await (const entry of await opendir(path, { bufferSize: 256 })) {
     if (entries >= maxEntries || files >= maxFiles) return { files, oldest, newest, more: true }
@@ -210,7 +210,7 @@ async function list(
     if (file === undefined) continue
     files += 1
     if (oldest === undefined || file.modified < oldest.modified) oldest = file
-    if (!wantsTemporary && temporary.test(name)) continue
+    if (!asksForTemporary && temporary.test(name)) continue
     if (newest === undefined || file.modified > newest.modified) newest = file
   }
   return { files, oldest, newest, more: false }

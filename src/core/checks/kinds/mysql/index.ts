@@ -28,7 +28,7 @@ export default databaseKind({
     unit: 'statements',
     Basic: [1, 1, 1],
     Standard: [1, 17, 1],
-    Advanced: [1, 27, 1],
+    Advanced: [1, 26, 1],
     adds: queriesCost(3),
     besides:
       'The figures are those of MariaDB; the number of statements varies with the release and the role of the server, and with the tables in the database of the url: one statement for 25 of them. On a replica, comparing the transactions adds a connection and a sign-in at the source.',

@@ -20,31 +20,31 @@ type Readings = { readonly broken: string[]; looked: number; denied: unknown }
 
 /** Reads tables until the time is over, and those of a statement that fails one by one. */
 async function readTables(
-  { ask, usable }: DatabaseConnection,
+  connection: DatabaseConnection,
   tables: readonly string[],
   { now, msLeft, signal }: CheckContext,
 ): Promise<Readings> {
   const end = now() + msLeft() / 4
-  const found: Readings = { broken: [], looked: 0, denied: undefined }
+  const readings: Readings = { broken: [], looked: 0, denied: undefined }
   const waiting: string[][] = []
   for (let first = 0; first < tables.length; first += portion) waiting.push(tables.slice(first, first + portion))
   while (waiting.length > 0 && now() < end) {
     const some = waiting.shift() ?? []
     try {
-      await ask(readEach(some))
-      found.looked += some.length
+      await connection.ask(readEach(some))
+      readings.looked += some.length
     } catch (error) {
-      if (signal.aborted || !usable) throw error
+      if (signal.aborted || !connection.usable) throw error
       if (some.length > 1) waiting.unshift(...some.map((one) => [one]))
       else if (!(error instanceof ProbeError) || error.details.some((one) => deniedErrors.has(one)))
-        found.denied ??= error
+        readings.denied ??= error
       else if (error.fault !== 'timeout') {
-        found.looked += 1
-        found.broken.push(`${sanitize(some[0] ?? '', 64)}: ${error.message.replace(/^the query failed: /, '')}`)
+        readings.looked += 1
+        readings.broken.push(`${sanitize(some[0] ?? '', 64)}: ${error.message.replace(/^the query failed: /, '')}`)
       }
     }
   }
-  return found
+  return readings
 }
 
 export const tables = onDatabase({

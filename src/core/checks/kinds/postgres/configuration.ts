@@ -5,7 +5,7 @@ import { type CheckContext, fail, notChecked, ok, warn } from '../../engine/inde
 
 type Ask = DatabaseConnection['ask']
 
-/** What an account needs to read the files as the server does: no superuser, and none of the rows of a table. */
+/** The grants by which an account reads the files as the server does: no superuser, and none of the rows of a table. */
 const readsFiles =
   'GRANT SELECT ON pg_file_settings, pg_hba_file_rules, pg_config TO <account>; GRANT EXECUTE ON FUNCTION pg_show_all_file_settings(), pg_hba_file_rules(), pg_config() TO <account>'
 
@@ -116,8 +116,8 @@ export const preloadLibraries = onDatabase({
     if (!isAbsolute(libdir) || (await exists(context, libdir)) !== true) return undefined
     const missing: string[] = []
     for (const library of libraries) {
-      const found = await Promise.all(placesOf(library, path, libdir).map((place) => exists(context, place)))
-      if (found.every((one) => one === false)) missing.push(sanitize(library, 64))
+      const present = await Promise.all(placesOf(library, path, libdir).map((place) => exists(context, place)))
+      if (present.every((one) => one === false)) missing.push(sanitize(library, 64))
     }
     return { libraries, missing }
   },

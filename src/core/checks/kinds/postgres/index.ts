@@ -39,7 +39,7 @@ export default databaseKind({
     unit: 'statements',
     Basic: [1, 1, 1],
     Standard: [1, 14, 1],
-    Advanced: [1, 42, 1],
+    Advanced: [1, 40, 1],
     adds: queriesCost(4),
     besides: 'The number of statements varies with the release and the role of the server.',
   },

@@ -354,7 +354,12 @@ async function offerRecipient(smtp: SmtpConnection, from: string, to: string): P
   const opened = await smtp.ask(`MAIL FROM:<${from}>`, 'MAIL FROM')
   const verdict = verdictOf(opened)
   if (verdict !== 'accepted') {
-    return { verdict, code: opened.code, answer: `sender <${from}> not accepted: ${smtp.quote(opened)}`, isSenderRefused: true }
+    return {
+      verdict,
+      code: opened.code,
+      answer: `sender <${from}> not accepted: ${smtp.quote(opened)}`,
+      isSenderRefused: true,
+    }
   }
   const reply = await smtp.ask(`RCPT TO:<${to}>`, 'RCPT TO')
   const reset = await askReset(smtp)
