@@ -172,6 +172,8 @@ export type CheckContext = {
    * store fails. Never rejects.
    */
   readonly history: (series: string, value: number, everyMs: number) => Promise<readonly HistoryReading[] | undefined>
+  /** True where the schedule leaves `samples` to the runs in Advanced. */
+  readonly sparesSamples?: boolean | undefined
   /** Whether svc.yaml gives a setting of this monitor. A default is not given: nobody asked for it. */
   readonly isConfigured: (setting: string) => boolean
 }

@@ -12,9 +12,6 @@ import { holdsNonce, newNonce, valuesWithNonce, withNonce } from '../assert/nonc
 import { loadXmlParser, readXml, xmlEnd } from '../assert/xml.ts'
 import {
   type AddressTurn,
-  addressesIn,
-  addressesResult,
-  addressesSetting,
   atMost,
   type Connection,
   checksOn,
@@ -223,16 +220,13 @@ export default networkKind({
     Standard: [1, 0],
     Advanced: [1, 0],
     adds: [{ setting: 'send', from: 'Basic', requests: 1 }],
-    eachAddressFrom: 'Basic',
   },
   settings: {
     host: { type: 'text', observed: true, required: true, mistake: hostMistake, doc: 'Host name or address' },
     port: { type: 'integer', observed: true, required: true, min: 1, max: 65_535, doc: 'TCP port' },
     latency,
-    addresses: addressesSetting,
   },
   target: ({ host, port }) => ({ host, port }),
-  addresses: addressesIn,
   validate: ({ lead, send, expect, xml, measure }) => {
     if (lead !== undefined && send === undefined) return 'lead requires send'
     if (holdsNonce(expect, xml) && !holdsNonce(send)) {
@@ -250,5 +244,5 @@ export default networkKind({
     open: connect,
     evaluate: evaluateConnect,
   },
-  checks: [answer, document, open, addressesResult('Advanced')],
+  checks: [answer, document, open],
 })

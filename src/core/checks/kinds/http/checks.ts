@@ -18,7 +18,6 @@ import { jsonText, parseJsonPath, readJsonPath } from '../../assert/document.ts'
 import { describeMismatch, patternMismatch } from '../../assert/expectation.ts'
 import { valuesWithNonce, withNonce } from '../../assert/nonce.ts'
 import {
-  addressesResult,
   atMost,
   type CheckContext,
   certificateCheck,
@@ -570,7 +569,6 @@ export const checks = [
   health,
   version,
   cache,
-  addressesResult('Standard', 'Each address is tested separately; reported only if there are too many'),
   sameVersion,
   certificate,
   clock,

@@ -10,7 +10,6 @@ import { newNonce } from '../../assert/nonce.ts'
 import { readXml } from '../../assert/xml.ts'
 import {
   type AddressTurn,
-  addressChoices,
   type CheckContext,
   checksOn,
   includes,
@@ -69,11 +68,6 @@ export const connectionSettings = {
   status: statusSetting,
   judgeFrom,
   maxBody: { type: 'bytes', default: 1024 * 1024, doc: 'Maximum bytes of the answer that are read and evaluated' },
-  addresses: {
-    type: 'choice',
-    values: addressChoices,
-    doc: 'Which addresses of the name to test: `first`, `all` (each separately) or `any` (in order, until one accepts). By default `first` in Basic, `all` from Standard on',
-  },
 } as const satisfies SettingsSpec
 type ConnectionSettings = Values<typeof connectionSettings>
 
