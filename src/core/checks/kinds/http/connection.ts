@@ -173,7 +173,7 @@ export const documentResults = {
 
 /** The head of the answer, and its final URL after redirects. */
 export const response = sharedRead('status', statusDoc, async (http: Http, context) => {
-  const { head, url, hops, sent, receivedAt } = await http.request(context)
+  const { head, url, hops, chains, sent, receivedAt } = await http.request(context)
   const { status, headers, read } = head
   const { route } = http
   return {
@@ -185,6 +185,7 @@ export const response = sharedRead('status', statusDoc, async (http: Http, conte
     received: receivedAt,
     signedIn: route.signsIn && url.origin === route.url.origin,
     redirects: hops.length - 1,
+    chains,
     location: headers['location'] === undefined ? undefined : shownLocation(headers['location'], url),
   }
 })
