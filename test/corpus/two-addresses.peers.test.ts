@@ -38,7 +38,10 @@ type Monitor = (servers: Servers, host: string) => Readonly<Record<string, unkno
 const secret = { password: { env: 'SVC_TWO_ADDRESSES' } }
 /** The monitor of each server, and the check that meets the dead address. */
 const monitors: Readonly<Record<string, readonly [check: string, monitor: Monitor]>> = {
-  'a Redis': ['connect', ({ redis: { port } }, host) => ({ kind: 'redis', url: `redis://${host}:${port}` })],
+  'a Redis': [
+    'connect',
+    ({ redis: { port } }, host) => ({ kind: 'redis', url: `redis://${host}:${port}`, restarted: '0s' }),
+  ],
   'a PostgreSQL': [
     'connect',
     ({ postgres: { port } }, host) => ({
@@ -124,7 +127,7 @@ corpus<Servers>({
     ])
     await postgres.query(`CREATE ROLE monitor LOGIN PASSWORD '${password}'; GRANT pg_monitor TO monitor`)
     await mariadb.query(`CREATE USER monitor@'127.0.0.1' IDENTIFIED BY '${password}'`)
-    await mariadb.query("GRANT SLAVE MONITOR, BINLOG MONITOR, PROCESS ON *.* TO monitor@'127.0.0.1'")
+    await mariadb.query("GRANT SELECT, SLAVE MONITOR, BINLOG MONITOR, PROCESS ON *.* TO monitor@'127.0.0.1'")
     const databases = { postgres: `host=127.0.0.1 port=${postgres.port} dbname=postgres` }
     const pgbouncer = await startPgbouncer({ users: { stats: password }, databases })
     const path = join(mounts.folder, 'hosts')

@@ -20,6 +20,7 @@ import {
   networkKind,
   ok,
   type Result,
+  runIncludes,
   warn,
 } from '../engine/index.ts'
 
@@ -59,6 +60,9 @@ const documentSettings = {
 
 const check = checksOn<TcpConnection>()
 
+/** The settings of which one lets a run see more than the port. */
+const enough = ['send', 'expect', 'xml', 'measure'] as const
+
 const answer = check({
   depth: 'Basic',
   results: { answer: 'The peer sends the expected answer in time; needs `send` or `expect`' },
@@ -81,7 +85,7 @@ const answer = check({
     ...documentSettings,
     maxAnswer: { type: 'bytes', default: 4096, doc: 'Maximum size of the answer; svc reads no more' },
   },
-  when: ['send', 'expect', 'xml', 'measure'],
+  when: enough,
   applies: (_, { send, expect, xml, measure = [] }) =>
     send !== undefined || expect !== undefined || xml !== undefined || measure.length > 0,
   async observe(connection, { lead = '', maxAnswer, xml, measure = [], ...settings }, { now, msLeft }) {
@@ -126,12 +130,15 @@ const openMs = 250
 function observeOpen({ address, socket }: TcpConnection, now: () => number): Promise<OpenState> {
   const since = now()
   return new Promise((resolve) => {
-    const settle = (isOpen: boolean) => (): void => {
-      clearTimeout(timer)
-      for (const [event, listener] of listeners) socket.off(event, listener)
-      socket.pause()
-      resolve({ address, isOpen, ms: now() - since })
-    }
+    const settle =
+      (isOpen: boolean) =>
+      (data?: unknown): void => {
+        clearTimeout(timer)
+        for (const [event, listener] of listeners) socket.off(event, listener)
+        socket.pause()
+        const greeting = Buffer.isBuffer(data) ? data : undefined
+        resolve({ address, isOpen, ms: now() - since, greeting })
+      }
     const [open, closed] = [settle(true), settle(false)]
     const listeners = [
       ['data', open],
@@ -139,21 +146,44 @@ function observeOpen({ address, socket }: TcpConnection, now: () => number): Pro
       ['close', closed],
       ['error', closed],
     ] as const
-    const timer = setTimeout(open, openMs)
+    const timer = setTimeout(() => open(), openMs)
     for (const [event, listener] of listeners) socket.on(event, listener)
     if (socket.destroyed) closed()
   })
 }
-type OpenState = { readonly address: string; readonly isOpen: boolean; readonly ms: number }
+type OpenState = {
+  readonly address: string
+  readonly isOpen: boolean
+  readonly ms: number
+  /** The first bytes of a server that speaks first. */
+  readonly greeting: Buffer | undefined
+}
+
+/** What to add so that a run sees more than the port. */
+function toSeeMore(greeting: Buffer | undefined): string {
+  const more = 'use the kind of its server, or send and expect'
+  if (greeting === undefined) return `next: ${more}`
+  const [word] = /^[!-~]{3,}?(?=[ -]|$)/.exec(greeting.toString('latin1').split(/\r?\n/, 1)[0] ?? '') ?? []
+  return word === undefined
+    ? `next: it speaks first, but no text; ${more}`
+    : `next: expect: ${quote(sanitize(word, 24))}`
+}
 
 const open = check({
   depth: 'Standard',
   results: { open: 'The peer does not close the connection at once; without `send` and `expect`' },
   applies: ({ answer }) => answer === undefined,
-  observe: (connection, _, { now }) => observeOpen(connection, now),
-  evaluate: ({ address, isOpen, ms }) =>
+  observe: async (connection, _, context) => ({
+    ...(await observeOpen(connection, context.now)),
+    isDeep: runIncludes(context, 'Advanced'),
+  }),
+  evaluate: ({ address, isOpen, ms, greeting, isDeep }) =>
     isOpen
-      ? ok('open', `${address} keeps the connection open`)
+      ? ok(
+          'open',
+          `${address} keeps the connection open${isDeep ? '; only the port was tested, which a frozen server keeps open, too' : ''}`,
+          isDeep ? { details: [toSeeMore(greeting)] } : {},
+        )
       : warn(
           'open',
           `${address} accepted the connection and closed it after ${showDuration(ms)} without sending anything`,
@@ -213,6 +243,7 @@ export default networkKind({
   title: 'A TCP port accepts connections and answers',
   // A connection says nothing about the protocol.
   recognition: 'none',
+  onlyPortWithout: enough,
   preload: loadXmlParser,
   cost: {
     unit: 'messages',
