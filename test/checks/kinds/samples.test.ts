@@ -1,7 +1,9 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { expect, test } from 'vitest'
+import { costOf } from '../../../src/core/checks/engine/cost.ts'
 import { limits, runMonitors } from '../../../src/core/checks/engine/index.ts'
+import http from '../../../src/core/checks/kinds/http/index.ts'
 import redis from '../../../src/core/checks/kinds/redis/index.ts'
 import { engineFixture } from '../../support/engine/engine-fixture.ts'
 import { checked, runKind, secret, withDefaults } from '../../support/engine/run-kind.ts'
@@ -51,7 +53,7 @@ test('H48 one member of a pool that refuses is found, whichever connection gets 
     const results = await runKind(redis, { url: servers.url, samples: 6 }, 'Standard')
     expect(checked(results, 'samples')).toMatchObject({ status: 'failed', fault: 'data' })
     expect(checked(results, 'samples').message).toMatch(/^2 of 6 refused: 127\.0\.0\.1:\d+ is still loading/)
-    expect(servers.connections()).toBe(6)
+    expect(servers.connections()).toBe(costOf(redis, 'Standard', { samples: 6 })?.connections)
   }
 })
 
@@ -113,4 +115,9 @@ test('H48 the schedule takes samples in Advanced, and in Standard only where the
 test('H48 samples beside addresses: all is a mistake', () => {
   const settings = withDefaults(redis.settings, { url: 'redis://two.test', samples: 3, addresses: 'all' })
   expect(redis.validate?.(settings as never)).toMatch(/^samples tests what is behind one address/)
+})
+
+test('H48 samples would send a POST several times, which is a mistake', () => {
+  const settings = withDefaults(http.settings, { url: 'http://two.test/', method: 'POST', samples: 2 })
+  expect(http.validate?.(settings as never)).toMatch(/^samples would send the POST several times/)
 })

@@ -159,7 +159,7 @@ type OpenState = {
   readonly greeting: Buffer | undefined
 }
 
-/** What to add so that a run sees more than the port. */
+/** The setting that lets a run see more than the port. */
 function toSeeMore(greeting: Buffer | undefined): string {
   const more = 'use the kind of its server, or send and expect'
   if (greeting === undefined) return `next: ${more}`
