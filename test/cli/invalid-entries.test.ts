@@ -87,7 +87,7 @@ test.each([
   expect(stderr).toMatch(message)
 })
 
-test('H51 svc monitors validate names the monitors that see only that a port listens, once', async () => {
+test('H55 svc monitors validate names the monitors that see only that a port listens, once', async () => {
   const config = join(home.folder, 'ports.yaml')
   const at = 'host: 127.0.0.1, port: 9'
   const entries = [

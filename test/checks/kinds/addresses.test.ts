@@ -79,7 +79,7 @@ async function deadIn(name: KindName, mode: ExecutionMode): Promise<readonly (Re
   return statuses
 }
 
-test('H47 every kind that takes a host has the setting addresses', async () => {
+test('H51 every kind that takes a host has the setting addresses', async () => {
   const declared = await Promise.all(
     (Object.keys(monitors) as KindName[]).map(async (name) =>
       'addresses' in (await kindOf(name)).settings ? [name] : [],
@@ -88,7 +88,7 @@ test('H47 every kind that takes a host has the setting addresses', async () => {
   expect(declared.flat().toSorted()).toEqual([...kinds, ...others].toSorted())
 })
 
-describe.each(kinds)('H47 %s', (name) => {
+describe.each(kinds)('H51 %s', (name) => {
   test.each(ExecutionMode.values)(
     'sees that one of two addresses is dead, whatever their order, in %s',
     async (mode) => {
@@ -101,7 +101,7 @@ describe.each(kinds)('H47 %s', (name) => {
 })
 
 test.each(ExecutionMode.values)(
-  'H47 a sign-in that one address refuses is repeated at no other, in %s',
+  'H51 a sign-in that one address refuses is repeated at no other, in %s',
   async (mode) => {
     await using redis = await refusingRedis()
     const settings = { url: `redis://two.test:${redis.port}`, password: secret('wrong'), insecure: true }
@@ -113,7 +113,7 @@ test.each(ExecutionMode.values)(
   },
 )
 
-test('H47 a dead address does not hide that the sign-in was refused: it is not repeated in the next run', async () => {
+test('H51 a dead address does not hide that the sign-in was refused: it is not repeated in the next run', async () => {
   await using redis = await refusingRedis()
   const settings = { url: `redis://two.test:${redis.port}`, password: secret('wrong'), insecure: true }
   const options = { limits: limits(), resolve: () => Promise.resolve(['127.0.3.9', '127.0.3.1']) }
@@ -124,7 +124,7 @@ test('H47 a dead address does not hide that the sign-in was refused: it is not r
 })
 
 test.each(orders)(
-  'H47 localhost is one machine, whose servers may listen at one of its addresses only: %s, %s',
+  'H51 localhost is one machine, whose servers may listen at one of its addresses only: %s, %s',
   async (...order) => {
     const { port } = server.address() as AddressInfo
     for (const mode of ExecutionMode.values) {

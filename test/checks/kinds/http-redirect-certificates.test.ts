@@ -39,7 +39,7 @@ const certificatesOf = async (url: string) => {
   return results.filter(({ check }) => check === 'certificate').map(({ address, status }) => [address, status])
 }
 
-test('H49 the certificate behind a redirect from https counts as that of the first server', async () => {
+test('H53 the certificate behind a redirect from https counts as that of the first server', async () => {
   await using target = await secure('twoDays', well)
   await using first = await secure('good', to(target.origin))
   expect(await certificatesOf(first.origin)).toEqual([
@@ -48,7 +48,7 @@ test('H49 the certificate behind a redirect from https counts as that of the fir
   ])
 })
 
-test('H49 the certificate behind a redirect from http counts, although the first server has none', async () => {
+test('H53 the certificate behind a redirect from http counts, although the first server has none', async () => {
   await using target = await secure('twoDays', well)
   await using middle = await secure('good', to(target.origin))
   await using first = await serving(createHttp(to(middle.origin)), 'http')

@@ -5,7 +5,7 @@ import { mariadbMissing, startMariadb } from '../../support/servers/mariadb.ts'
 import { peerSuite } from '../../support/suite/peer.ts'
 
 peerSuite(mariadbMissing, 'MariaDB under a name with two addresses', () => {
-  test('H47 a run in Basic aborts no connection, which the server would count until it blocks this machine', async () => {
+  test('H51 a run in Basic aborts no connection, which the server would count until it blocks this machine', async () => {
     const server = await startMariadb(['--bind-address=0.0.0.0'])
     try {
       await server.query("CREATE USER monitor@'%' IDENTIFIED BY 'horse'")

@@ -38,7 +38,7 @@ suiteWith(missing, 'the real program ping', () => {
     expect(await addresses('Standard')).toEqual(['127.0.0.1', '127.0.0.1', '::1', '::1'])
   })
 
-  test('H50 a machine without a route for IPv6 tests the IPv4 addresses of a name', async () => {
+  test('H54 a machine without a route for IPv6 tests the IPv4 addresses of a name', async () => {
     const resolve = () => Promise.resolve(['127.0.0.1', '2001:db8::1'])
     const { networkInterfaces } = os
     os.networkInterfaces = () => ({})

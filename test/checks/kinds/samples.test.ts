@@ -44,7 +44,7 @@ const well = '+PONG\r\n'
 const loading = '-LOADING Redis is loading the dataset in memory\r\n'
 const refusal = '-WRONGPASS invalid username-password pair\r\n'
 
-test('H48 one member of a pool that refuses is found, whichever connection gets it', async () => {
+test('H52 one member of a pool that refuses is found, whichever connection gets it', async () => {
   for (const answers of [
     [well, well, loading],
     [loading, well, well],
@@ -57,7 +57,7 @@ test('H48 one member of a pool that refuses is found, whichever connection gets 
   }
 })
 
-test('H48 the connections are open at the same time, and Basic opens one only', async () => {
+test('H52 the connections are open at the same time, and Basic opens one only', async () => {
   await using servers = await pool([well])
   expect((await runKind(redis, { url: servers.url, samples: 5 }, 'Basic')).map(({ check }) => check)).not.toContain(
     'samples',
@@ -68,28 +68,28 @@ test('H48 the connections are open at the same time, and Basic opens one only', 
   expect(servers.most()).toBe(5)
 })
 
-test('H48 a silent member is found within the time of a run in Basic', async () => {
+test('H52 a silent member is found within the time of a run in Basic', async () => {
   await using servers = await pool([well, ''])
   const results = await runKind(redis, { url: servers.url, samples: 4 }, 'Standard', { timeoutMs: 1_500 })
   expect(checked(results, 'samples')).toMatchObject({ status: 'failed', fault: 'timeout' })
   expect(checked(results, 'samples').message).toMatch(/^2 of 4 silent: /)
 })
 
-test('H48 without an accepted sign-in no other connection follows', async () => {
+test('H52 without an accepted sign-in no other connection follows', async () => {
   await using servers = await pool([refusal])
   const results = await runKind(redis, { url: servers.url, password: secret('x'), samples: 5 }, 'Standard')
   expect(results.map(({ fault }) => fault)).toEqual(['auth'])
   expect(servers.connections()).toBe(1)
 })
 
-test('H48 a refused sign-in of another connection is a failure of the pool', async () => {
+test('H52 a refused sign-in of another connection is a failure of the pool', async () => {
   await using servers = await pool([well, refusal])
   const results = await runKind(redis, { url: servers.url, password: secret('x'), samples: 2 }, 'Standard')
   expect(checked(results, 'samples')).toMatchObject({ status: 'failed', fault: 'auth' })
   expect(checked(results, 'samples').message).toMatch(/^1 of 2 refused: /)
 })
 
-test('H48 the schedule takes samples in Advanced, and in Standard only where the monitor has an interval for it', async () => {
+test('H52 the schedule takes samples in Advanced, and in Standard only where the monitor has an interval for it', async () => {
   const connections = async (mode: 'Standard' | 'Advanced', every?: { readonly Standard: number }): Promise<number> => {
     await using servers = await pool([well])
     const monitor = {
@@ -112,12 +112,12 @@ test('H48 the schedule takes samples in Advanced, and in Standard only where the
   expect(await connections('Advanced')).toBe(3)
 })
 
-test('H48 samples beside addresses: all is a mistake', () => {
+test('H52 samples beside addresses: all is a mistake', () => {
   const settings = withDefaults(redis.settings, { url: 'redis://two.test', samples: 3, addresses: 'all' })
   expect(redis.validate?.(settings as never)).toMatch(/^samples tests what is behind one address/)
 })
 
-test('H48 samples would send a POST several times, which is a mistake', () => {
+test('H52 samples would send a POST several times, which is a mistake', () => {
   const settings = withDefaults(http.settings, { url: 'http://two.test/', method: 'POST', samples: 2 })
   expect(http.validate?.(settings as never)).toMatch(/^samples would send the POST several times/)
 })

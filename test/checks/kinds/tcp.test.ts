@@ -157,7 +157,7 @@ test.each([
   ['SSH-2.0-OpenSSH_9.2p1\r\n', 'next: expect: "SSH"'],
   ['220 mx.example.org ESMTP\r\n', 'next: expect: "220"'],
   [undefined, 'next: use the kind of its server, or send and expect'],
-])('H51 Advanced says that only the port was tested, and what to add for the greeting %j', async (greeting, next) => {
+])('H55 Advanced says that only the port was tested, and what to add for the greeting %j', async (greeting, next) => {
   await using there = await peer((socket) => void (greeting && socket.write(greeting)))
   const open = async (mode: 'Standard' | 'Advanced') =>
     checked(await runKind(tcp, { host, port: there.port }, mode), 'open')
