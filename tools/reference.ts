@@ -189,10 +189,14 @@ function costParts(cost: KindCost = { unknown: '' }): readonly string[] {
   ].filter(Boolean)
 }
 
-function addressesSentence({ eachAddressFrom }: MeasuredCost): readonly string[] {
+function addressesSentence({ eachAddressFrom, samples }: MeasuredCost): readonly string[] {
   if (eachAddressFrom === undefined) return []
-  const sentence = 'name with several addresses costs as much for each address that is tested.'
-  return [eachAddressFrom === 'Basic' ? `A ${sentence}` : `From ${eachAddressFrom} on, a ${sentence}`]
+  const sentence = 'name with several addresses costs as much for each address that is tested'
+  if (eachAddressFrom === 'Basic') return [`A ${sentence}.`]
+  return [
+    `From ${eachAddressFrom} on, a ${sentence}; before, each further address costs a connection.`,
+    ...(samples ? ['Each of `samples` but the first costs as much as a run in Standard.'] : []),
+  ]
 }
 
 /** The privileges that an account needs, by the statement that grants each. */

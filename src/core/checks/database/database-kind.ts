@@ -22,6 +22,7 @@ import {
   latencySetting,
   networkKind,
   ok,
+  type ReachSettings,
   type Result,
   withThreshold,
 } from '../engine/index.ts'
@@ -260,6 +261,7 @@ export function databaseKind<
 >(
   declaration: KindFacts & {
     readonly name: Name
+    readonly knock?: 'signs in'
     readonly port: number
     /** `url`, `password` and the other settings that decide how to connect. */
     readonly settings: O
@@ -312,7 +314,7 @@ type DatabaseKind<O, Checks extends readonly Check<DatabaseConnection>[]> = Kind
       readonly latency: typeof databaseLatency
       readonly clock: typeof clockSetting
       readonly queries: typeof queriesSetting
-    },
+    } & ReachSettings,
     Checks
   > &
     SettingsSpec

@@ -9,9 +9,6 @@ import { ProbeError } from '../../../base/probe-error.ts'
 import { hostMistake, type SettingsSpec, type Values } from '../../../base/settings/index.ts'
 import {
   type AddressTurn,
-  addressesIn,
-  addressesResult,
-  addressesSetting,
   atMost,
   type CheckContext,
   certificateCheck,
@@ -51,7 +48,6 @@ const connectSettings = {
   tokenHeader: { type: 'text', doc: 'Metadata key that takes the bare token instead of authorization, e.g. x-api-key' },
   insecureGrpc: { type: 'flag', default: false, doc: 'Send the token without TLS to other machines too' },
   latency: connectLatency,
-  addresses: addressesSetting,
 } as const satisfies SettingsSpec
 type ConnectSettings = Values<typeof connectSettings>
 
@@ -319,13 +315,11 @@ export default networkKind({
       { setting: 'services', each: true, from: 'Standard', requests: 1 },
       { setting: 'token', from: 'Standard', signIns: 1 },
     ],
-    eachAddressFrom: 'Basic',
     besides:
       'With a token, each call is a sign-in. A server that ends the connection between two calls gets another one.',
   },
   settings: connectSettings,
   target: ({ host, port }) => ({ host, port }),
-  addresses: addressesIn,
   signsIn: ({ token }, mode) =>
     token !== undefined && includes(mode, 'Standard')
       ? { account: 'token', secrets: [token], result: 'health' }
@@ -340,5 +334,5 @@ export default networkKind({
       return atMost({ check: 'connect', what, value, unit: 'duration', threshold })
     },
   },
-  checks: [certificate, health, latency, addressesResult('Advanced')],
+  checks: [certificate, health, latency],
 })

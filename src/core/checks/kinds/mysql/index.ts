@@ -12,6 +12,8 @@ import { write } from './write.ts'
 
 export default databaseKind({
   name: 'mysql',
+  // max_connect_errors: the host cache counts a connection without a sign-in as an error.
+  knock: 'signs in',
   title: 'A MySQL or MariaDB server works and has no condition that will fail soon',
   exposure:
     'PROCESS shows the statements of all sessions, with their values. SELECT on a database reads its rows: grant it only for the check that needs it. Without both, positions of replication and status variables.',
