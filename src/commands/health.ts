@@ -42,7 +42,7 @@ import type { Io } from '../cli/io/io.ts'
 import { progress } from '../cli/io/terminal.ts'
 import { type CommandSession, localCall, openSession } from '../cli/session/session.ts'
 import { Fault } from '../core/base/errors.ts'
-import { count } from '../core/base/net/text.ts'
+import { count } from '../core/base/format.ts'
 import type { ServerType } from '../core/protocol/index.ts'
 
 export default class Health extends SvcCommand {

@@ -2,7 +2,7 @@ import { prints, SvcCommand } from '../cli/command/base.ts'
 import { boolean, connectionFlags } from '../cli/command/flags.ts'
 import { thisMachine } from '../cli/io/process.ts'
 import { Fault } from '../core/base/errors.ts'
-import { count } from '../core/base/net/text.ts'
+import { count } from '../core/base/format.ts'
 
 export default class Init extends SvcCommand {
   static override summary = 'Write a svc.yaml for this machine, step by step'

@@ -3,7 +3,7 @@ import { optionalArgument, text, unknownName } from '../cli/command/flags.ts'
 import { thisMachine } from '../cli/io/process.ts'
 import { configuration } from '../cli/session/session.ts'
 import { Fault } from '../core/base/errors.ts'
-import { count } from '../core/base/net/text.ts'
+import { count } from '../core/base/format.ts'
 
 const load = () => import('../cli/notify/lists.ts')
 

@@ -5,7 +5,7 @@ import { type CommandSession, localCall } from '../cli/session/session.ts'
 import { TargetCommand } from '../cli/session/target-command.ts'
 import { orUnknownUser } from '../cli/session/unknown-user.ts'
 import { Fault } from '../core/base/errors.ts'
-import { count } from '../core/base/net/text.ts'
+import { count } from '../core/base/format.ts'
 import type { UserSession } from '../core/protocol/index.ts'
 
 const otherUser = text('user')({ char: 'u', description: 'Another user, by name or e-mail; for Admins' })

@@ -60,7 +60,7 @@ function noted() {
 }
 
 const isRoot = process.getuid?.() === 0
-/** What makes the file, or its folder, one that svc does not write. */
+/** The ways in which the file, or its folder, is one that svc does not write. */
 const refusals: readonly {
   readonly what: string
   readonly reason: RegExp

@@ -22,7 +22,7 @@ type Alert = {
 
 /** A simulated Alertmanager, which knows incidents by their ids, and a simulated PagerDuty, which gets each event once. */
 export async function receivers(onEnd: Cleanup) {
-  const begun = new Map<string, Set<string>>()
+  const begins = new Map<string, Set<string>>()
   const ended = new Map<string, Set<string>>()
   const events: string[] = []
   const peer = await httpPeer(async (request, response) => {
@@ -35,7 +35,7 @@ export async function receivers(onEnd: Cleanup) {
     }
     for (const { labels, annotations, endsAt } of request.method === 'POST' ? (JSON.parse(body) as Alert[]) : []) {
       if (labels['alertname'] !== 'SvcFailed') continue
-      const of = Date.parse(endsAt) > Date.now() ? begun : ended
+      const of = Date.parse(endsAt) > Date.now() ? begins : ended
       const id = `${labels['monitor']} ${annotations['incident']}`
       of.set(id, (of.get(id) ?? new Set()).add(endsAt))
     }
@@ -50,11 +50,11 @@ export async function receivers(onEnd: Cleanup) {
   - {name: pager, pagerduty: {url: "${peer.origin}", routingKey: {env: PAGER_KEY}}}
 `,
     /** The incidents of a monitor that Alertmanager was told of, and those of which it got the end. */
-    begun: (monitor: string) => of(begun, monitor),
+    begins: (monitor: string) => of(begins, monitor),
     ended: (monitor: string) => of(ended, monitor),
     /** The ends of incidents, each with the times that Alertmanager got for it. */
     ends: () => [...ended].map(([id, times]) => [id, [...times]] as const),
-    /** What PagerDuty got, by its key. */
+    /** The events that PagerDuty got, by their key. */
     pages: () =>
       [...Map.groupBy(events, (event) => event.split(' ')[1])].map(([, all]) => all.map((one) => one.split(' ')[0])),
   }
@@ -92,7 +92,7 @@ export function nodeNamed(name: string, options: NodeOptions, onEnd: Cleanup) {
   return {
     home,
     file,
-    told: (): string => (existsSync(file) ? readFileSync(file, 'utf8') : ''),
+    text: (): string => (existsSync(file) ? readFileSync(file, 'utf8') : ''),
     files: (): readonly string[] => (existsSync(join(home, 'state')) ? readdirSync(join(home, 'state')) : []),
     start: async (): Promise<ServeNode> => {
       const node = await startNode({ ...options, yaml, env })
@@ -123,21 +123,25 @@ export async function outlivesTheProcess({
   const node = nodeNamed('a', { ...options, yaml: `${got.yaml}${peers.yaml}` }, onEnd)
   const logs: string[] = []
   let serve = await node.start()
-  const seen = async (holds: () => boolean): Promise<void> => {
+  const happens = async (holds: () => boolean): Promise<void> => {
     await until(holds, hangMs, 200).catch((error: unknown) => expect.fail(`${error}\n${logs.join('')}\n${serve.log()}`))
   }
   peers.of('known').fail()
-  await seen(() => got.begun('known').length === 1 && got.pages().length === 1)
+  await happens(() => got.begins('known').length === 1 && got.pages().length === 1)
   await away(serve)
   peers.of('known').recover()
   for (const name of ['new', 'over', 'lasting']) peers.of(name).fail()
-  await seen(() => ['new', 'over', 'lasting'].every((name) => got.begun(name).length === 1) && got.pages().length === 4)
+  await happens(
+    () => ['new', 'over', 'lasting'].every((name) => got.begins(name).length === 1) && got.pages().length === 4,
+  )
   peers.of('over').recover()
-  await seen(() => ['known', 'over'].every((name) => got.ended(name).length === 1) && got.pages().flat().length === 6)
-  await seen(
+  await happens(
+    () => ['known', 'over'].every((name) => got.ended(name).length === 1) && got.pages().flat().length === 6,
+  )
+  await happens(
     () =>
       node
-        .told()
+        .text()
         .split('\n')
         .filter((line) => line.includes('"level":"ok"')).length === 4,
   )
@@ -149,18 +153,18 @@ export async function outlivesTheProcess({
   serve = await node.start()
   expect(got.ended('new')).toEqual([])
   await back()
-  await seen(() => got.ended('new').length > 0)
+  await happens(() => got.ended('new').length > 0)
   peers.of('lasting').recover()
-  await seen(() => got.ended('lasting').length > 0 && got.begun('lasting').length === got.ended('lasting').length)
-  await seen(
+  await happens(() => got.ended('lasting').length > 0 && got.begins('lasting').length === got.ended('lasting').length)
+  await happens(
     () =>
       got
         .pages()
         .flat()
         .filter((action) => action === 'resolve').length >= 4,
   )
-  await seen(() => node.told() === '')
-  for (const name of ['known', 'new', 'over']) expect(got.ended(name), name).toEqual(got.begun(name))
+  await happens(() => node.text() === '')
+  for (const name of ['known', 'new', 'over']) expect(got.ended(name), name).toEqual(got.begins(name))
   for (const [id, times] of got.ends()) expect(times, id).toHaveLength(1)
   const pages = got.pages()
   expect(pages).toHaveLength(4)

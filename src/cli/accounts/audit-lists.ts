@@ -1,4 +1,4 @@
-import { count } from '../../core/base/net/text.ts'
+import { count } from '../../core/base/format.ts'
 import type { AuditFacts, AuditHead, AuditVerdict, PastHolder } from '../../core/protocol/service/service.ts'
 import type { Screen } from '../io/io.ts'
 import {

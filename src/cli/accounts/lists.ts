@@ -1,5 +1,5 @@
+import { count } from '../../core/base/format.ts'
 import { isObject, type JsonObject } from '../../core/base/json.ts'
-import { count } from '../../core/base/net/text.ts'
 import type { UserSession } from '../../core/protocol/index.ts'
 import type { AuditFacts, KeyFacts, UserFacts } from '../../core/protocol/service/service.ts'
 import type { Screen } from '../io/io.ts'

@@ -1,5 +1,4 @@
-import { showBytes } from '../../core/base/format.ts'
-import { count } from '../../core/base/net/text.ts'
+import { count, showBytes } from '../../core/base/format.ts'
 import type { Backup, Restored, RolledBack } from '../../core/store/index.ts'
 import { flag, integer, oneOf, orNull, string, strings } from '../render/document.ts'
 import { type ListOutput, list } from '../render/list.ts'

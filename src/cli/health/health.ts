@@ -1,6 +1,5 @@
 import { exits, Fault } from '../../core/base/errors.ts'
-import { showDuration } from '../../core/base/format.ts'
-import { count } from '../../core/base/net/text.ts'
+import { count, showDuration } from '../../core/base/format.ts'
 import { sanitizeLine, type TextForm } from '../../core/base/sanitize.ts'
 import {
   type Entry,
@@ -390,7 +389,7 @@ export type TimeoutState = (typeof timeoutStates)[number]
  * @throws a mistake in the usage for anything else
  */
 export async function parseNagiosSize(input: string): Promise<number> {
-  const { parseBytes } = await import('../../core/base/settings/units.ts')
+  const { parseBytes } = await import('../../core/base/settings/index.ts')
   const bytes = parseBytes(/^\d+$/.test(input) ? `${input}B` : input.replace(/^(\d+)k$/i, '$1KiB'))
   if (bytes !== undefined && bytes >= 1_024 && bytes <= 1_048_576) return bytes
   throw new Fault('Usage', `--nagios-size "${input}" is no size from 1k to 1024k`, {

@@ -1,4 +1,4 @@
-import { count } from '../../core/base/net/text.ts'
+import { count } from '../../core/base/format.ts'
 import type { HistoryStatus, ImpactCause, ImpactMonitor } from '../../core/protocol/index.ts'
 import { flag, integer, oneOf, optional, orNull, string, strings } from '../render/document.ts'
 import { type Headline, list } from '../render/list.ts'

@@ -1,5 +1,4 @@
-import { showAvailability, showDuration, showFigure } from '../../core/base/format.ts'
-import { count } from '../../core/base/net/text.ts'
+import { count, showAvailability, showDuration, showFigure } from '../../core/base/format.ts'
 import type { HistoryIncident, HistoryPeriod, HistoryStatus, MonitorHistory } from '../../core/protocol/index.ts'
 import {
   dateTime,

@@ -1,6 +1,5 @@
 import { exits } from '../../core/base/errors.ts'
-import { showDuration } from '../../core/base/format.ts'
-import { count } from '../../core/base/net/text.ts'
+import { count, showDuration } from '../../core/base/format.ts'
 import {
   type Entry,
   type EntryReading,

@@ -1,5 +1,4 @@
-import { showDuration } from '../../core/base/format.ts'
-import { count } from '../../core/base/net/text.ts'
+import { count, showDuration } from '../../core/base/format.ts'
 import type { GetNodesResponse, NodeEntry } from '../../core/protocol/index.ts'
 import { dateTime, document, flag, integer, oneOf, orNull, string, strings } from '../render/document.ts'
 import { type Headline, type ListOutput, list } from '../render/list.ts'

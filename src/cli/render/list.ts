@@ -1,4 +1,4 @@
-import { count } from '../../core/base/net/text.ts'
+import { count } from '../../core/base/format.ts'
 import { sanitizeLine } from '../../core/base/sanitize.ts'
 import type { Screen } from '../io/io.ts'
 import { painter } from '../io/terminal.ts'

@@ -1,5 +1,5 @@
 import type { Fault } from '../../core/base/errors.ts'
-import { count } from '../../core/base/net/text.ts'
+import { count } from '../../core/base/format.ts'
 import type { GrantFacts } from '../../core/protocol/index.ts'
 import { dateTime, integer, listOf, objectOf, oneOf, optional, string, strings } from '../render/document.ts'
 import { errorShape, renderError } from '../render/errors.ts'

@@ -1,7 +1,7 @@
 import { accessSync, constants, readFileSync, realpathSync, statSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
 import { exits, Fault } from '../../core/base/errors.ts'
-import { count } from '../../core/base/net/text.ts'
+import { count } from '../../core/base/format.ts'
 import { othersMayWrite } from '../../core/base/own-files.ts'
 import type { Io, ProcessEnvironment } from '../io/io.ts'
 import { homeOf, machine, packageRoot } from '../io/process.ts'

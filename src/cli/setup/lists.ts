@@ -1,4 +1,4 @@
-import { count } from '../../core/base/net/text.ts'
+import { count } from '../../core/base/format.ts'
 import type { Proposal } from '../../core/checks/discover/index.ts'
 import { ServerType } from '../../core/protocol/index.ts'
 import { thisMachine } from '../io/process.ts'

@@ -1,4 +1,4 @@
-import { count } from '../../core/base/net/text.ts'
+import { count } from '../../core/base/format.ts'
 import type { NotSilenced, SilencedMonitor, SilenceEntry } from '../../core/protocol/index.ts'
 import { dateTime, oneOf, optional, orNull, string, strings } from '../render/document.ts'
 import { type ListOutput, list } from '../render/list.ts'

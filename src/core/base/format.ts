@@ -110,3 +110,14 @@ export const showFigure = (value: number, unit: string | undefined): string =>
       ? unit
       : 'duration',
   )
+
+/**
+ * A count with its noun: `1 address`, `3 addresses`.
+ *
+ * @example
+ * ```ts
+ * count(1, 'key') // '1 key'
+ * count(2, 'query', 'queries') // '2 queries'
+ * ```
+ */
+export const count = (n: number, one: string, many = `${one}s`): string => `${n} ${n === 1 ? one : many}`

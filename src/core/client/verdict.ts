@@ -1,5 +1,5 @@
 import { Fault } from '../base/errors.ts'
-import { count } from '../base/net/text.ts'
+import { count } from '../base/format.ts'
 import {
   type Dto,
   ErrorResponse,

@@ -1,6 +1,6 @@
 import { Fault, type FilePlace } from '../base/errors.ts'
 import { filesWithin } from '../base/files/index.ts'
-import { count } from '../base/net/text.ts'
+import { count } from '../base/format.ts'
 import {
   isMap,
   isPlainKey,

@@ -81,9 +81,9 @@ describe('the size of the output for nagios', () => {
       3,
     )
     const text = nagios.render([all], {})
-    const shown = text.split('\n').filter((line) => line.startsWith('FAIL ')).length
+    const lines = text.split('\n').filter((line) => line.startsWith('FAIL ')).length
     expect(Buffer.byteLength(text)).toBeLessThanOrEqual(4_000)
-    expect(text).toContain(`and ${300 - shown} other results that are not ok\n`)
+    expect(text).toContain(`and ${300 - lines} other results that are not ok\n`)
   })
 
   test('has the figures of failures first where not all fit', async () => {

@@ -315,7 +315,7 @@ export const plants: readonly Plant[] = [
     from: 'isOwn && !word.isOver ?',
     to: 'isOwn && word.isOver && !word.isOver ?',
     rule: 'order',
-    seed: 101_305,
+    seed: 104_797,
   },
   {
     what: 'what was only tried without the store counts as received',

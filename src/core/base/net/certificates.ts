@@ -4,8 +4,9 @@ import { isIP } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { fileProblem } from '../file-errors.ts'
 import { type ConfiguredFiles, readText } from '../files/index.ts'
+import { count } from '../format.ts'
 import { ProbeError } from '../probe-error.ts'
-import { count, sanitize } from './text.ts'
+import { sanitize } from './text.ts'
 
 /** Bytes. The bundle of a distribution has 250 KB. */
 const maxCaFile = 8 * 1024 * 1024

@@ -1,4 +1,4 @@
-import { count } from '../../base/net/text.ts'
+import { count } from '../../base/format.ts'
 import type { Target } from '../../base/settings/index.ts'
 import { type ExecutionMode, lifeFor } from '../../protocol/index.ts'
 import type { Result } from './result.ts'

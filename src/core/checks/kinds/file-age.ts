@@ -1,7 +1,8 @@
 import { basename, dirname, isAbsolute, join } from 'node:path'
 import { fileProblem } from '../../base/file-errors.ts'
 import type { ListedFile } from '../../base/files/index.ts'
-import { count, sanitize } from '../../base/net/text.ts'
+import { count } from '../../base/format.ts'
+import { sanitize } from '../../base/net/text.ts'
 import type { SettingsSpec, Values } from '../../base/settings/index.ts'
 import { limitsOn } from '../assert/limit-check.ts'
 import {

@@ -73,7 +73,7 @@ function suites(reading: EntryReading): readonly Suite[] {
     ...base,
     name: `${place}: ${monitor.name}`,
     seconds: secondsOf(monitor.duration),
-    cases: named(monitor).map(({ result, name }, at) => ({
+    cases: withNames(monitor).map(({ result, name }, at) => ({
       // Readers treat the part before the last dot as a package.
       classname: `${place}.${monitor.name.replaceAll('.', '_')}`,
       name,
@@ -95,7 +95,7 @@ function suites(reading: EntryReading): readonly Suite[] {
  * The results with a name that no other of the monitor has: readers take a second test case of one name for a repetition
  * of the first, and drop its failure.
  */
-function named({ name: monitor, results: all }: MonitorReading): readonly { result: Reading; name: string }[] {
+function withNames({ name: monitor, results: all }: MonitorReading): readonly { result: Reading; name: string }[] {
   const taken = new Set<string>()
   return all.map((result) => {
     const plain = figureName({ ...result, monitor: '' }) || monitor

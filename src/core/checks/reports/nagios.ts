@@ -1,5 +1,4 @@
-import { plainNumber } from '../../base/format.ts'
-import { count } from '../../base/net/text.ts'
+import { count, plainNumber } from '../../base/format.ts'
 import { markText } from '../../protocol/index.ts'
 import { divided, type MeasuredReading, measuredResults } from './figure.ts'
 import { read } from './read.ts'
@@ -71,11 +70,11 @@ function fitting(data: readonly Datum[], size: number): readonly Datum[] {
   const leftOut = (values: number): string => `perfdata_left_out=${values}`
   // The separator, and a blank before each value.
   let left = size - ' |'.length - bytes(leftOut(data.length)) - 1
-  const kept = data.toSorted(bySeverity).filter(({ text }) => {
+  const whole = data.toSorted(bySeverity).filter(({ text }) => {
     left -= bytes(text) + 1
     return left >= 0
   })
-  return [...kept, { level: 'ok', text: leftOut(data.length - kept.length) }]
+  return [...whole, { level: 'ok', text: leftOut(data.length - whole.length) }]
 }
 
 /** The exit codes of a Nagios plugin: OK, WARNING, CRITICAL, UNKNOWN. */
@@ -159,12 +158,12 @@ function longOutput(reading: EntryReading, budget?: { left: number }): readonly 
   const base = [head, ...more.flatMap(indented), ...correlation].map(plain)
   if (!isThere(base)) return []
   const listed = all.filter(({ level }) => budget === undefined || level !== 'ok').map(resultLines)
-  const kept = listed.filter(isThere)
-  const left = listed.length - kept.length
+  const lines = listed.filter(isThere)
+  const left = listed.length - lines.length
   const healthy = all.length - listed.length
   return [
     ...base.slice(0, base.length - correlation.length),
-    ...kept.flat(),
+    ...lines.flat(),
     ...(left > 0 ? [`and ${count(left, 'other result')} that are not ok`] : []),
     ...(healthy > 0 ? [`and ${count(healthy, 'healthy result')}`] : []),
     ...correlation.map(plain),

@@ -1,5 +1,5 @@
+import { count } from '../../base/format.ts'
 import { oncePerObject } from '../../base/lazy.ts'
-import { count } from '../../base/net/text.ts'
 import { sanitizeLine, sanitizeText } from '../../base/sanitize.ts'
 import {
   faultPrefix,
@@ -15,7 +15,6 @@ import {
   warningPrefix,
   withoutMark,
 } from '../../protocol/index.ts'
-import { withoutNoise } from './figure.ts'
 import { fromForeignDocument } from './foreign.ts'
 import {
   type Answered,
@@ -35,6 +34,7 @@ import {
   silencedSentence,
   unhealthySentence,
   valid,
+  withoutNoise,
   worst,
 } from './reading.ts'
 import { messageOf, slugOf } from './run-document.ts'

@@ -1,4 +1,4 @@
-import { count } from '../../base/net/text.ts'
+import { count } from '../../base/format.ts'
 import { sanitizeLine } from '../../base/sanitize.ts'
 import type {
   ExecutionMode,
@@ -140,6 +140,24 @@ export type Reading = {
 
 /** A figure and its limits in a form that tools accept: finite numbers without floating-point noise. */
 export type Measured = RunMeasurement
+
+/**
+ * A figure without floating-point noise: 15 significant digits of what is no integer, unless the value then lies on the
+ * other side of a limit.
+ *
+ * @example
+ * ```ts
+ * withoutNoise({ value: 0.1 + 0.2, warn: undefined, limit: 1, bound: 'atMost' }).value // 0.3
+ * ```
+ */
+export function withoutNoise<One extends Omit<Measured, 'unit'>>(figure: One): One {
+  const edges = [figure.warn, figure.limit].filter((edge) => edge !== undefined)
+  // Adding 0 turns -0 into 0.
+  const value = (Number.isInteger(figure.value) ? figure.value : Number(figure.value.toPrecision(15))) + 0
+  return edges.every((edge) => Math.sign(value - edge) === Math.sign(figure.value - edge))
+    ? { ...figure, value }
+    : figure
+}
 
 export type MonitorReading = {
   readonly name: string

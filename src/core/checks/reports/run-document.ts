@@ -1,5 +1,5 @@
+import { count } from '../../base/format.ts'
 import { oncePerObject } from '../../base/lazy.ts'
-import { count } from '../../base/net/text.ts'
 import {
   briefMessage,
   ExecutionMode,

@@ -1,4 +1,4 @@
-import { count } from '../../base/net/text.ts'
+import { count } from '../../base/format.ts'
 import {
   bySeverity,
   describeResult,

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { count } from '../../base/net/text.ts'
+import { count } from '../../base/format.ts'
 import { Steady, storePatience } from '../../base/steady.ts'
 import type { ExecutionMode, NotSilenced } from '../../protocol/index.ts'
 import type { Voice } from '../../watch/nodes/index.ts'
@@ -110,7 +110,7 @@ export class NotifyDriver {
   #storeFailingSince: number | undefined
   #storeFault: string | undefined
   /** Whether rows are stored, as the log has it. */
-  readonly #said = new Steady(storePatience)
+  readonly #storing = new Steady(storePatience)
   #timer: NodeJS.Timeout | undefined
   #retry: NodeJS.Timeout | undefined
 
@@ -475,7 +475,7 @@ export class NotifyDriver {
 
   #sayStored(): void {
     const { steady = () => performance.now() } = this.#options
-    const news = this.#said.observe(this.#storeFault, steady())
+    const news = this.#storing.observe(this.#storeFault, steady())
     if (news?.what === 'failed') this.#log('warn', `notifications are not stored: ${news.why}`)
     else if (news) this.#log('info', 'notifications are stored again')
   }

@@ -1,4 +1,4 @@
-import { count } from '../../base/net/text.ts'
+import { count } from '../../base/format.ts'
 import type { Every } from '../../base/settings/index.ts'
 import { fingerprint, type loadCosts, monitorKey, type PlannedMonitor } from '../../checks/engine/index.ts'
 import { hostBlock, isConfigured, ofType } from '../../checks/plan/index.ts'

@@ -1,4 +1,4 @@
-import { count } from '../../../base/net/text.ts'
+import { count } from '../../../base/format.ts'
 import { figure, limitOnDatabase, onDatabase, type Row, text } from '../../database/index.ts'
 import { atLeast, atMost, notChecked, ok, warn } from '../../engine/index.ts'
 

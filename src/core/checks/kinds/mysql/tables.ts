@@ -1,4 +1,5 @@
-import { count, sanitize } from '../../../base/net/text.ts'
+import { count } from '../../../base/format.ts'
+import { sanitize } from '../../../base/net/text.ts'
 import { ProbeError } from '../../../base/probe-error.ts'
 import { type DatabaseConnection, figure, onDatabase } from '../../database/index.ts'
 import { type CheckContext, fail, ok, type Result } from '../../engine/index.ts'

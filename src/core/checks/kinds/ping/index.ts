@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
-import { count, sanitize } from '../../../base/net/text.ts'
+import { count } from '../../../base/format.ts'
+import { sanitize } from '../../../base/net/text.ts'
 import { ProbeError } from '../../../base/probe-error.ts'
 import { hostMistake, type SettingsSpec, type Threshold, type Values } from '../../../base/settings/index.ts'
 import { system32File } from '../../../base/system/end-process.ts'

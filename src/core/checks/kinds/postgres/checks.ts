@@ -1,5 +1,4 @@
-import { showDuration } from '../../../base/format.ts'
-import { count } from '../../../base/net/text.ts'
+import { count, showDuration } from '../../../base/format.ts'
 import type { SettingsSpec } from '../../../base/settings/index.ts'
 import { figure, flag, limitOnDatabase, onDatabase, text, truth } from '../../database/index.ts'
 import { atLeast, atMost, fail, notChecked, ok, type Result, warn } from '../../engine/index.ts'

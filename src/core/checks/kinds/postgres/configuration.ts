@@ -1,5 +1,6 @@
 import { basename, isAbsolute, join } from 'node:path'
-import { count, sanitize } from '../../../base/net/text.ts'
+import { count } from '../../../base/format.ts'
+import { sanitize } from '../../../base/net/text.ts'
 import { type DatabaseConnection, figure, onDatabase, text, truth } from '../../database/index.ts'
 import { type CheckContext, fail, notChecked, ok, warn } from '../../engine/index.ts'
 

@@ -1,5 +1,5 @@
-import { showDuration } from '../../../base/format.ts'
-import { count, quote } from '../../../base/net/text.ts'
+import { count, showDuration } from '../../../base/format.ts'
+import { quote } from '../../../base/net/text.ts'
 import { figure, limitOnDatabase, text, truth } from '../../database/index.ts'
 import { notChecked, ok, warn } from '../../engine/index.ts'
 import { inMs } from './checks.ts'

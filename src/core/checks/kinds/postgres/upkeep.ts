@@ -1,5 +1,4 @@
-import { showBytes, showDuration } from '../../../base/format.ts'
-import { count } from '../../../base/net/text.ts'
+import { count, showBytes, showDuration } from '../../../base/format.ts'
 import { figure, flag, limitOnDatabase, onDatabase, text, truth } from '../../database/index.ts'
 import { notChecked, ok, warn } from '../../engine/index.ts'
 import { hiddenFrom, inMs, privilege } from './checks.ts'

@@ -1,5 +1,5 @@
-import { showBytes, showDuration } from '../../../base/format.ts'
-import { count, type Redact } from '../../../base/net/text.ts'
+import { count, showBytes, showDuration } from '../../../base/format.ts'
+import type { Redact } from '../../../base/net/text.ts'
 import { ProbeError } from '../../../base/probe-error.ts'
 import type { SettingsSpec } from '../../../base/settings/index.ts'
 import { figure, type Row, text } from '../../database/index.ts'

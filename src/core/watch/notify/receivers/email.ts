@@ -1,4 +1,5 @@
-import { count, createRedactor, quote, type Redact } from '../../../base/net/text.ts'
+import { count } from '../../../base/format.ts'
+import { createRedactor, quote, type Redact } from '../../../base/net/text.ts'
 import { readTrust } from '../../../base/net/trust.ts'
 import { hostOf, portOf } from '../../../base/net/url.ts'
 import type { Problem, SettingsSpec, Values } from '../../../base/settings/index.ts'

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { showDuration } from '../../../base/format.ts'
-import { count, sanitize } from '../../../base/net/text.ts'
+import { count, showDuration } from '../../../base/format.ts'
+import { sanitize } from '../../../base/net/text.ts'
 import { type Delivery, isOver, type Notice, type NoticeSubject } from '../receiver.ts'
 import type { ReceiverConfig } from '../settings.ts'
 

@@ -1,15 +1,15 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { count } from '../../../src/core/base/net/text.ts'
+import { count } from '../../src/core/base/format.ts'
 
-const src = new URL('../../../src/', import.meta.url)
+const src = new URL('../../src/', import.meta.url)
 const sources = readdirSync(src, { recursive: true, encoding: 'utf8' })
   .filter((file) => file.endsWith('.ts'))
   .map((file) => ({ file, text: readFileSync(new URL(file, src), 'utf8') }))
 
 /** Every count that svc prints: the words after one, and after more, where the code states them. */
 const counted = sources
-  .filter(({ text }) => /\bcount\b.* from '.*\/text\.ts'/.test(text))
+  .filter(({ text }) => /\bcount\b.* from '.*\/format\.ts'/.test(text))
   .flatMap(({ file, text }) =>
     [...text.matchAll(/\bcount(?:ed)?\(((?:[^()']|\([^()]*\))+), '([^']+)'(?:, '([^']+)')?,?\s*\)/g)].map(
       ([, , one = '', many]) => ({ file, one, many }),
@@ -32,7 +32,7 @@ test('every count in messages, pages, logs and on the terminal has a word for on
 })
 
 /** The one place, and a list in which one is another sentence. */
-const allowed: ReadonlySet<string> = new Set(['core/base/net/text.ts', 'cli/nodes/lists.ts'])
+const allowed: ReadonlySet<string> = new Set(['core/base/format.ts', 'cli/nodes/lists.ts'])
 
 test('no count is written by hand: one place knows when a word is plural', () => {
   // `${n} ${n === 1 ? 'key' : 'keys'}`, `${n} key${n === 1 ? '' : 's'}`, and `n === 1 ? '1 key' : …`.
