@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { ObservedCheck, ObservedRun, Pack, Rank } from '../../../src/core/watch/periods/index.ts'
 import { codeOf, maxCode, packed, slotMs, Timeline, valueOfCode } from '../../../src/core/watch/periods/index.ts'
+import { decodeRuns, encodeRuns, layoutOf } from '../../../src/core/watch/periods/runs.ts'
 import { Chance } from '../simulate/chance.ts'
 
 const second = 1_000
@@ -202,4 +203,17 @@ test('a figure keeps three significant digits, its sign and its order', () => {
   ).sort((a, b) => a - b)
   const codes = values.map(codeOf)
   expect(codes).toEqual(codes.toSorted((a, b) => a - b))
+})
+
+test('W3 the stored form of runs has the words that versions before and after this one read', () => {
+  const check: ObservedCheck = { check: 'connect', rank: 0, level: 'failed', figure: { name: 'connect s', value: 2 } }
+  const stored = run(noon, [check])
+  const layout = '{"rank":1,"stands":[120000,120000,7200000],"checks":[["connect",0,"connect s"]]}'
+  expect(layoutOf(stored)).toBe(layout)
+  const bytes = encodeRuns([{ monitor: 3, run: stored }], noon, () => 7)
+  expect(decodeRuns(bytes, noon, (number) => (number === 7 ? layout : undefined))).toEqual([
+    { monitor: 3, run: stored },
+  ])
+  // What cannot be read is as if it had not been stored.
+  expect(decodeRuns(bytes, noon, () => layout.replace('stands', 'lasts'))).toEqual([])
 })

@@ -9,10 +9,13 @@ export type NumberedRun = { readonly monitor: number; readonly run: ObservedRun 
 
 const levels = [undefined, 'ok', 'warning', 'failed'] as const
 
-/** The part that is the same in most runs of a monitor: as a name, it takes a number. */
+/**
+ * The part that is the same in most runs of a monitor: as a name, it takes a number. It is stored, and read by versions
+ * before and after this one, so its words never change: `stands` is the `validMs` of a run.
+ */
 type Layout = {
   readonly rank: Rank
-  readonly validMs: ObservedRun['validMs']
+  readonly stands: ObservedRun['validMs']
   readonly checks: readonly (readonly [check: string, rank: Rank, figure: string | null])[]
 }
 
@@ -20,7 +23,7 @@ type Layout = {
 export const layoutOf = ({ rank, validMs, checks }: ObservedRun): string => {
   const layout: Layout = {
     rank,
-    validMs,
+    stands: validMs,
     checks: checks.map(({ check, rank: own, figure }) => [check, own, figure?.name ?? null] as const),
   }
   return JSON.stringify(layout)
@@ -60,10 +63,13 @@ export function decodeRuns(bytes: Uint8Array, from: number, nameOf: NameOf): rea
       const figure = name === null ? undefined : { name, value: valueOfCode(reader.short()) }
       return { check, rank, level: ownLevels[index], figure }
     })
-    runs.push({ monitor, run: { at, rank: layout.rank, validMs: layout.validMs, checks } })
+    runs.push({ monitor, run: { at, rank: layout.rank, validMs: layout.stands, checks } })
   }
   return runs
 }
 
-const parsed = (text: string | undefined): Layout | undefined =>
-  text === undefined ? undefined : (JSON.parse(text) as Layout)
+/** Undefined for a name that is none, or whose words are others. */
+function parsed(text: string | undefined): Layout | undefined {
+  const layout = text === undefined ? undefined : (JSON.parse(text) as Partial<Layout>)
+  return layout?.stands === undefined ? undefined : (layout as Layout)
+}
