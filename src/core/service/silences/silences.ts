@@ -47,11 +47,14 @@ export function silencePart({
   options: { config, version, log },
   store,
   states,
+  isStandby = () => false,
   time = processTime(),
 }: {
   readonly options: Pick<OpenOptions, 'config' | 'version' | 'log'>
   readonly store: ((create: boolean) => Promise<Data>) | undefined
   readonly states: StatesPart | undefined
+  /** Whether another node confirms what is known of the monitors of the network. */
+  readonly isStandby?: (() => boolean) | undefined
   readonly time?: ProcessTime | undefined
 }): SilencePart {
   const { now } = time
@@ -74,9 +77,11 @@ export function silencePart({
       keeper,
       config: () => current,
       subjects: async () => {
-        if (states) return states.views().map((view) => ({ subject: view, state: view.state }))
+        const own = states?.views().map((view) => ({ subject: view, state: view.state })) ?? []
+        if (states && !isStandby()) return own
         const { states: stored } = await (await data()).states.read()
-        return stored.map(({ row, state }) => ({ subject: row, state }))
+        const others = stored.filter(({ row }) => states?.stateOf(row) === undefined)
+        return [...own, ...others.map(({ row, state }) => ({ subject: row, state }))]
       },
       mute: async () => {
         if (!states) await keeper.read()

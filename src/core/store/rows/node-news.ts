@@ -1,13 +1,10 @@
 import { sql } from 'kysely'
-import { type StoredRow, withNews, withoutSentEnds } from '../../watch/outbox/index.ts'
+import { type StoredRow, withNews } from '../../watch/outbox/index.ts'
 import type { Db } from '../tables.ts'
 import { chunked, idOf, storeRows } from './outbox.ts'
 
-/**
- * Adds what nodes without the store have sent to what is stored (`withNews`). Returns the keys of the rows that have changed.
- * To be called with the locks of their stamps, so that nobody else writes them meanwhile.
- */
-export async function addNews(tx: Db, news: readonly StoredRow[]): Promise<readonly string[]> {
+/** Adds what nodes without the store have sent to what is stored (`withNews`), so that a holder recognizes it. */
+export async function addNews(tx: Db, news: readonly StoredRow[]): Promise<void> {
   const byId = new Map<string, StoredRow>()
   for (const one of news) byId.set(idOf(one), joined(byId.get(idOf(one)), one))
   const stored = new Map<string, StoredRow>()
@@ -19,11 +16,12 @@ export async function addNews(tx: Db, news: readonly StoredRow[]): Promise<reado
   const changed = [...byId].flatMap(([id, one]): readonly StoredRow[] => {
     const before = stored.get(id)
     const row = joined(before, one)
-    return row.row === undefined || row.row === before?.row ? [] : [row]
+    return row.row === undefined || row.row === (before?.row ?? nothing) ? [] : [row]
   })
   await storeRows(tx, 'notifyRows', changed)
-  return changed.map(({ subject: { key } }) => key)
 }
 
 const joined = (before: StoredRow | undefined, one: StoredRow): StoredRow =>
-  one.row ? { ...one, row: before?.row ? withNews(before.row, one.row) : withoutSentEnds(one.row) } : one
+  one.row ? { ...one, row: withNews(before?.row ?? nothing, one.row) } : one
+
+const nothing = { ends: [] }
