@@ -130,7 +130,7 @@ const depthsOf = <Server>(row: Row<Server>): readonly Row<Server>[] => {
 
 async function reportOf<Server>(
   { mounts, context }: Group<Server>,
-  { monitor, mode = 'Advanced', env = {}, history }: Row<Server>,
+  { monitor, mode = 'Advanced', env = {}, history, now }: Row<Server>,
   server: Server,
 ): Promise<MonitorReport> {
   const { kind, ...settings } = monitor(server)
@@ -138,7 +138,7 @@ async function reportOf<Server>(
   const yaml = JSON.stringify({ types: { App: host ? { host: settings } : [{ kind, ...settings }] } })
   const [report] = mounts
     ? await mounts(server).run(yaml, mode, host)
-    : await runType(yaml, 'App', mode, { env, host, history, ...context?.(server) })
+    : await runType(yaml, 'App', mode, { env, host, history, now, ...context?.(server) })
   if (!report) throw new Error('no monitor ran')
   return report
 }

@@ -15,7 +15,7 @@ import {
 import { type MariadbServer, mariadbMissing, startMariadb } from '../support/servers/mariadb.ts'
 import { plainReply } from '../support/servers/plain-mysql.ts'
 import { findProgram } from '../support/servers/server.ts'
-import { until } from '../support/suite/until.ts'
+import { until, wallClock } from '../support/suite/until.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
 import type { Cure, Row } from './row.ts'
@@ -285,6 +285,7 @@ const rows: readonly Row<Pair>[] = [
   {
     fault: 'the source of the replica is frozen, and the lag stays 0',
     env,
+    now: wallClock,
     monitor: replica(),
     plant: async ({ source: server }) => {
       server.freeze()

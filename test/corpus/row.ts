@@ -51,6 +51,8 @@ export type Row<Server> = {
   readonly mode?: ExecutionMode
   /** The readings of earlier runs. */
   readonly history?: EngineContext['history']
+  /** The clock of the run, where a check judges how long it waits; otherwise one on which nothing is slow. */
+  readonly now?: EngineContext['now'] | undefined
   readonly plant?: (server: Server) => Promise<Cure | undefined>
   readonly expected: Expected
   /** The reports of the shallower modes on the same fault, while it is planted. `mode` is Advanced then. */

@@ -15,7 +15,7 @@ import { runInChild } from './cached-child.ts'
 export type RunConfigOptions = {
   readonly timeoutMs?: number | undefined
   readonly resolve?: EngineContext['resolve']
-  readonly now?: EngineContext['now']
+  readonly now?: EngineContext['now'] | undefined
   readonly date?: EngineContext['date']
   readonly history?: EngineContext['history']
   readonly services?: EngineContext['services']

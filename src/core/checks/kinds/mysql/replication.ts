@@ -432,8 +432,9 @@ async function waitForAll(
   const silent = new Map<string, number>()
   const awaited = new Map(channels.map((one) => [one.name, one]))
   while (awaited.size > 0) {
-    const elapsed = now() - since
     const current = new Map((await readChannels(ask)).map((one) => [one.name, one]))
+    // After the answer: a server that answers late shows nothing of the time before it.
+    const elapsed = now() - since
     for (const [name, { received }] of awaited) {
       silent.set(name, elapsed)
       const one = current.get(name)
