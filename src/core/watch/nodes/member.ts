@@ -749,11 +749,7 @@ const inDoubt = (taken: Taken): Taken => ({
   outbox: taken.outbox.map((one) => (one.row?.last ? { ...one, row: { ...one.row, isInDoubt: true } } : one)),
 })
 
-const takenOf = (
-  { states, incidents, outbox }: Stored,
-  keys: ReadonlySet<string>,
-  silentMs?: number,
-): Taken => ({
+const takenOf = ({ states, incidents, outbox }: Stored, keys: ReadonlySet<string>, silentMs?: number): Taken => ({
   keys: [...keys],
   states: states.filter(({ row }) => keys.has(row.key)).map((one) => ({ ...one, silentMs })),
   incidents: incidents.filter(({ key }) => keys.has(key)),
