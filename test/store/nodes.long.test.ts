@@ -178,7 +178,7 @@ test('W4 forget removes what is stored of the machine of a node, also beside a w
   expect(await Promise.all([late, other.forget('gone', actor())])).toEqual([{ refused: ['machine'] }, true])
   expect(await rows.forget('gone', actor())).toBe(false)
   expect(await rows.list()).toMatchObject([{ node: 'beta' }])
-  expect(await rows.stored()).toEqual({ states: [], incidents: [], outbox: [] })
+  expect(await rows.stored()).toMatchObject({ states: [], incidents: [], outbox: [] })
   const [incident] = await server.query('SELECT "ending", "endedAt" FROM "historyIncidents"', database())
   expect(incident).toMatchObject({ ending: 'unknown', endedAt: expect.anything() })
 })

@@ -153,6 +153,9 @@ test('W4 W6 (simulated) while a node holds the lease, a server that stores the s
   // A server of that kind that is running stores states, until the first node starts.
   expect(await isStored(1, 'now')).toBe(true)
   const alpha = await taken(nodes, 'alpha')
+  // Who takes the lease reads when that server was last there.
+  expect((await nodes.stored()).ageMs).toBeLessThan(60_000)
+  await renewed(nodes, alpha)
   expect(await earlier.states.write(batchOf({ states: [stateOf(orders, '2')] }))).toBe(false)
   expect((await nodes.stored()).states).toMatchObject([{ state: { message: '1' } }])
   // It waits until nobody else stores states, while renewals say that somebody does.

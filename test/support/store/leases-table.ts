@@ -178,7 +178,7 @@ export class LeasesTable {
   /** The stored data of all monitors. */
   get stored(): Stored {
     const incidents = [...this.#incidents.values()].filter(({ endedAt }) => endedAt === undefined)
-    return { states: [...this.#states.values()], incidents, outbox: [...this.#outbox.values()] }
+    return { ageMs: undefined, states: [...this.#states.values()], incidents, outbox: [...this.#outbox.values()] }
   }
 
   /** Everything as it is now, for a failover that goes back to it. */

@@ -50,7 +50,7 @@ export function nodesOver(
           if (ask.type !== 'read') done.set(shard, await laterSql(tx, leaseChange(ask, nameOf(shard, node), request)))
         }
         if (asks.network.type === 'take') await laterSql(tx, voidStamps(request))
-        if (asks.network.type !== 'read') await laterSql(tx, noteWatch(request))
+        if (asks.network.type === 'renew') await laterSql(tx, noteWatch(request))
         await laterSql(tx, renewRow(request, nameOf('machine', node)))
         return { done, leases: await laterSql(tx, leasesQuery(names)), members: await laterSql(tx, membersQuery) }
       })
@@ -73,8 +73,8 @@ export function nodesOver(
       return rows.find(({ hasLeft }) => !hasLeft)?.node
     },
     stored: async () => {
-      const [{ states: all, incidents }, rows] = await Promise.all([states.read(), outbox.read()])
-      return { states: all, incidents, outbox: rows }
+      const [all, rows] = await Promise.all([states.read(), outbox.read()])
+      return { ...all, outbox: rows }
     },
     writeStates: async (fences, batch) => await fenced(await opened(), fences, (tx) => storeStates(tx, batch)),
     writeOutbox: async (fences, rows) =>

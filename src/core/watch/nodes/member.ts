@@ -687,7 +687,7 @@ export class Membership {
     if (part.isKnown) this.#effects.push({ type: 'write again', stored: takenOf(stored, new Set(configured)) })
     const keys = new Set([...(part.isKnown ? [] : configured), ...(settled ? strange : [])])
     if (keys.size > 0) {
-      const silentMs = part.silentMs
+      const silentMs = part.silentMs ?? (shard === 'network' ? stored.ageMs : undefined)
       const taken = takenOf(stored, keys, silentMs)
       const isInDoubt = (silentMs ?? 0) >= aloneMs || now < this.#doubtsUntil
       this.#effects.push({ type: 'adopt', keys, stored: isInDoubt ? inDoubt(taken) : taken })

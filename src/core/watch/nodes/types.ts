@@ -80,13 +80,15 @@ export type Fenced = 'stored' | { readonly refused: readonly Shard[] }
 
 /** The stored data of monitors. */
 export type Stored = {
+  /** For how long nobody had stored that it watches the network. Undefined: nobody ever did. */
+  readonly ageMs: number | undefined
   readonly states: readonly StoredState[]
   /** The open ones. */
   readonly incidents: readonly IncidentRecord[]
   readonly outbox: readonly StoredRow[]
 }
 /** The stored data of the monitors that a node takes. */
-export type Taken = Omit<Stored, 'states'> & {
+export type Taken = Omit<Stored, 'states' | 'ageMs'> & {
   readonly keys: readonly string[]
   /** `silentMs`: for how long the holder before had not renewed its lease. Undefined: nobody knows. */
   readonly states: readonly (StoredState & { readonly silentMs: number | undefined })[]
