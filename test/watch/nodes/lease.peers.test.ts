@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type CutProxy, cutProxy } from '../../support/faults/cut-proxy.ts'
 import { maxGap, type ProbedPeer, probedPeer } from '../../support/faults/probed-peers.ts'
 import { type AlertSink, alertSink } from '../../support/notify/alert-sink.ts'
-import { ask, figure, type ServeNode, startNode } from '../../support/program/serve-node.ts'
+import { ask, figure, type ServeNode, signIn, startNode, tokenOf } from '../../support/program/serve-node.ts'
 import { type PostgresServer, postgresMissing, startPostgres } from '../../support/servers/postgres.ts'
 import { freePort } from '../../support/servers/server.ts'
 import { freshDatabase } from '../../support/store/data-fixture.ts'
@@ -46,6 +46,24 @@ types:
     return all.flat()
   }
   const holder = async (): Promise<string> => (await wait(async () => (await holders())[0])) ?? ''
+  /** Acknowledges the fault at a node that stands by, and waits until the holder knows. */
+  const acknowledged = async (own: string): Promise<void> => {
+    const other = [...nodes.keys()].find((name) => name !== own) ?? own
+    const headers = async (name: string) => ({
+      authorization: `Bearer ${tokenOf(await signIn(node(name)))}`,
+      accept: 'application/json',
+      'content-type': 'application/json',
+    })
+    const body = JSON.stringify({ Monitor: 'tcp shop', Reason: 'we know', For: 'PT1H' })
+    const answer = await ask(`${node(other).url}/silences/acknowledge`, {
+      method: 'POST',
+      headers: await headers(other),
+      body,
+    })
+    expect([answer.status, answer.body]).toEqual([200, expect.stringContaining('"Source":"Ack"')])
+    const all = { headers: await headers(own) }
+    await wait(async () => (await ask(`${node(own).url}/silences`, all)).body.includes('"Source":"Ack"'), 10_000)
+  }
   const end = async (name: string, signal: 'SIGKILL' | 'SIGTERM'): Promise<void> => {
     const one = node(name)
     nodes.delete(name)
@@ -100,6 +118,7 @@ types:
     peer.fail()
     await wait(() => chat.of('firing', /shop/).length > 0)
     const own = await holder()
+    await acknowledged(own)
     const from = performance.now()
     await end(own, 'SIGKILL')
     const next = await holder()

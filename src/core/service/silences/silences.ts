@@ -80,7 +80,7 @@ export function silencePart({
         const own = states?.views().map((view) => ({ subject: view, state: view.state })) ?? []
         if (states && !isStandby()) return own
         const { states: stored } = await (await data()).states.read()
-        const others = stored.filter(({ row }) => states?.stateOf(row) === undefined)
+        const others = stored.filter(({ row }) => typeof states?.stateOf(row) !== 'object')
         return [...own, ...others.map(({ row, state }) => ({ subject: row, state }))]
       },
       mute: async () => {

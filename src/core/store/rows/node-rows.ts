@@ -80,7 +80,8 @@ WITH ${withClock},
 "renewed" AS (
   UPDATE "nodes" SET "renewedAt" = "now", "leftAt" = NULL, "isIsolated" = ${isIsolated}::int::bigint,
     "facts" = ${JSON.stringify(facts)} FROM "clock"
-  WHERE "node" = ${node} AND "process" = ${process} AND EXISTS (SELECT 1 FROM "holder") RETURNING 1),
+  WHERE "process" = ${process} AND "epoch" = (SELECT max("epoch") FROM "nodes" WHERE "node" = ${node})
+    AND EXISTS (SELECT 1 FROM "holder") RETURNING 1),
 "forgotten" AS (
   DELETE FROM "nodes" WHERE "epoch" IN (
     SELECT "epoch" FROM "nodes", "clock" WHERE "renewedAt" < "now" - ${sql.lit(keptMs)} AND "process" <> ${process}

@@ -96,12 +96,15 @@ export function nodesOver(
         await laterSql(tx, sql`WITH ${withClock} UPDATE "nodes" ${left}`)
       })
     },
-    forget: async (node, actor) =>
-      await audited.write(async (tx) => {
+    forget: async (node, actor) => {
+      // The tables of the history exist after that.
+      await opened()
+      return await audited.write(async (tx) => {
         const isForgotten = await forget(tx, node)
         if (isForgotten) await note(tx, now(), actor, { event: 'node.forgotten', target: node })
         return isForgotten
-      }),
+      })
+    },
   }
 }
 
