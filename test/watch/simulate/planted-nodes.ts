@@ -42,6 +42,7 @@ export const plants: readonly NodesPlant[] = [
     from: 'return isAlone || this.#isolatedSince === undefined || this.#keepsIsolated(now)',
     to: 'return isAlone || now >= 0',
     rule: 'somebody runs it',
+    seed: 2,
   },
   {
     what: 'what a node told by itself is forgotten',
@@ -52,21 +53,13 @@ export const plants: readonly NodesPlant[] = [
     rule: 'each incident ends',
   },
   {
-    what: 'what a failover took from a holder that lost the lease is forgotten',
-    folder: 'nodes',
-    file: 'member.ts',
-    from: '(answer.row?.base ?? 0) < part.acknowledged',
-    to: '(answer.row?.base ?? 0) < 0',
-    rule: 'each incident ends',
-    seed: 6,
-  },
-  {
     what: 'a monitor that only other nodes know is removed',
     folder: 'nodes',
     file: 'member.ts',
     from: 'return this.#differSince === undefined || now - this.#differSince >= rolloutMs',
     to: 'return this.#differSince === undefined || now >= 0',
     rule: 'no end while it stands',
+    seed: 12,
   },
   {
     what: 'a node that could not reach the store is out',
@@ -75,14 +68,6 @@ export const plants: readonly NodesPlant[] = [
     from: 'if (isOut && memberMs >= reportedOutMs)',
     to: 'if (isOut && memberMs >= 0)',
     rule: 'nothing false',
-  },
-  {
-    what: 'what a node drops with a svc.yaml that comes without the store is forgotten',
-    folder: 'nodes',
-    file: 'member.ts',
-    from: '(this.#isLost || this.#dropped.has(one.subject.key))',
-    to: 'this.#isLost',
-    rule: 'each incident ends',
   },
   {
     what: 'a node asks one that is isolated',
@@ -126,16 +111,7 @@ export const plants: readonly NodesPlant[] = [
     from: 'standstillMs = 5_000',
     to: 'standstillMs = 9_500',
     rule: 'a standstill is noticed',
-    seed: 8,
-  },
-  {
-    what: 'a renamed incident is lost where the new name is known already',
-    folder: 'states',
-    file: 'states.ts',
-    from: 'if (other && (other.state.incident || !place.state.incident)) {\n        this.#remove(renamed, place)\n        continue\n      }',
-    to: "if (other) {\n        this.#effects.push({ type: 'store', row: place.row, state: undefined })\n        continue\n      }",
-    rule: 'memory and store agree',
-    seed: 6,
+    seed: 38,
   },
   {
     what: 'a failure that another node contests counts as a failure',

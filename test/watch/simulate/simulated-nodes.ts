@@ -820,7 +820,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
           const { what, key, check, item, incident } = effect.transition
           trace(`${this.name}: ${what} ${subjectName({ key, check, item })} ${incident ?? ''}`)
           count(what)
-          if (key === nodesKey && what === 'begin' && !wasOut(item ?? ''))
+          if (key === nodesKey && what === 'begin' && item !== 'old' && !wasOut(item ?? ''))
             broken('nothing false', `${this.name}: ${item} is out, which could not renew its row`)
           this.carryOut(this.outbox.transition(effect.transition, this.now))
         } else if (effect.type === 'witness') {
@@ -1390,7 +1390,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
     for (const [name, view] of receiver.views) {
       const machine = nodeOfKey(name)
       const isAway = machine !== undefined && gone.has(machine)
-      const isOut = name.startsWith(`${nodesKey} `) && [...gone].some((node) => name.endsWith(` ${node}`))
+      // The one of a version before may have ended while the store was away.
+      const isOut = name.startsWith(`${nodesKey} `) && [...gone, 'old'].some((node) => name.endsWith(` ${node}`))
       if (!view.isOpen || isAway || isOut) continue
       // Sent by a process without the store that ended before it reached the store again: a known limit.
       if (view.senders.size === 0) count('orphan')

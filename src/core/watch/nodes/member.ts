@@ -461,8 +461,9 @@ export class Membership {
   /** Whether others take care of what is known of a key that this node does not watch, or may still do so. */
   isElsewhere(key: string): boolean {
     if (nodeOfKey(key) !== undefined) return nodeOfKey(key) !== this.#node || !this.#parts.machine.isKnown
-    if (isByItself(this.#mode) || !this.#parts.network.isKnown) return true
-    return !this.#settings.network.has(key) && !this.#isSettled(this.#seenAt)
+    if (!this.#parts.network.isKnown) return true
+    // A former name is its own as well.
+    return !this.#settings.network.has(key) && (isByItself(this.#mode) || !this.#isSettled(this.#seenAt))
   }
 
   /** To be asked right before a message leaves. */
