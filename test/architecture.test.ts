@@ -52,7 +52,7 @@ const innerLaw: Readonly<Record<string, Readonly<Record<string, readonly string[
     format: ['settings'],
     net: ['encoding', 'file-errors', 'files', 'format', 'json', 'loopback', 'probe-error', 'sanitize', 'settings'],
     system: ['file-errors', 'files', 'loopback', 'own-files', 'probe-error'],
-    cron: ['net', 'suggest'],
+    cron: ['format', 'net', 'suggest'],
   },
   protocol: { '.': [], wire: ['.'], metadata: ['.'], service: ['.'] },
   checks: {

@@ -189,10 +189,14 @@ function costParts(cost: KindCost = { unknown: '' }): readonly string[] {
   ].filter(Boolean)
 }
 
-function addressesSentence({ eachAddressFrom }: MeasuredCost): readonly string[] {
+function addressesSentence({ eachAddressFrom, samples }: MeasuredCost): readonly string[] {
   if (eachAddressFrom === undefined) return []
-  const sentence = 'name with several addresses costs as much for each address that is tested.'
-  return [eachAddressFrom === 'Basic' ? `A ${sentence}` : `From ${eachAddressFrom} on, a ${sentence}`]
+  const sentence = 'name with several addresses costs as much for each address that is tested'
+  if (eachAddressFrom === 'Basic') return [`A ${sentence}.`]
+  return [
+    `From ${eachAddressFrom} on, a ${sentence}; before, each further address costs a connection.`,
+    ...(samples ? ['Each of `samples` but the first costs as much as a run in Standard.'] : []),
+  ]
 }
 
 /** The privileges that an account needs, by the statement that grants each. */
@@ -218,7 +222,7 @@ async function leastPrivilegePage(): Promise<string> {
   return page(
     '# Least privilege',
     'What svc signs in with is worth stealing: it is stored where svc runs, and works at every server that svc watches. This page says what each account opens for a thief, if it has the privileges that its checks need and no others. Give each server an account of its own, used by svc alone, from the addresses of svc alone, and with a limit on its connections where the server has one.',
-    'A check whose privilege is missing is *not checked* and says which statement grants it, so begin with none and add what you want checked. Checks that write need `allowWrites: true` and the privilege for it; without them svc writes nothing at a server.',
+    'A check whose privilege is missing is *not checked* and says which statement grants it, so begin with none and add what you want checked. Where it is a small one that nobody demands (the files of a PostgreSQL server, the lifetime of a password of MySQL, reading each table), the check is left out instead. Checks that write need `allowWrites: true` and the privilege for it; without them svc writes nothing at a server.',
     '## Accounts at the servers',
     ...(withSecrets ?? []).flatMap((kind) => [
       `### ${kind.name}`,

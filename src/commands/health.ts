@@ -28,6 +28,7 @@ import {
   type Output,
   outputs,
   type Presentation,
+  parseNagiosSize,
   parseOutput,
   requestedReport,
   showHealth,
@@ -41,6 +42,7 @@ import type { Io } from '../cli/io/io.ts'
 import { progress } from '../cli/io/terminal.ts'
 import { type CommandSession, localCall, openSession } from '../cli/session/session.ts'
 import { Fault } from '../core/base/errors.ts'
+import { count } from '../core/base/format.ts'
 import type { ServerType } from '../core/protocol/index.ts'
 
 export default class Health extends SvcCommand {
@@ -80,6 +82,11 @@ is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help exit-codes li
       helpValue: `<${timeoutStates.join('|')}>`,
       description: 'With --output nagios: the state after a timeout (default critical)',
       parse: async (input) => oneOf('nagios-timeout', timeoutStates, input, 'States'),
+    })(),
+    'nagios-size': custom<number>({
+      helpValue: '<64k>',
+      description: 'With --output nagios: the size of the output at most (default 4000 bytes)',
+      parse: async (input) => parseNagiosSize(input),
     })(),
     verbose: boolean({ char: 'v', description: 'Show every check with its figures' }),
     failed: boolean({
@@ -121,9 +128,10 @@ is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help exit-codes li
     const { flags, args } = await this.parse(Health)
     const output = chooseOutput(flags)
     const detail = chooseDetail(flags, output)
-    if (flags['nagios-timeout'] !== undefined && output !== 'nagios') {
-      throw new Fault('Usage', '--nagios-timeout has an effect only with --output nagios', {
-        hints: ['Add --output nagios, or omit --nagios-timeout.'],
+    for (const flag of ['nagios-timeout', 'nagios-size'] as const) {
+      if (flags[flag] === undefined || output === 'nagios') continue
+      throw new Fault('Usage', `--${flag} has an effect only with --output nagios`, {
+        hints: [`Add --output nagios, or omit --${flag}.`],
       })
     }
     const requested = [...(flags.type ?? []).flat(), ...(args.types ?? []).flatMap(parseTypes)]
@@ -193,6 +201,7 @@ is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help exit-codes li
       detail,
       header: this.output.header ?? true,
       timeoutState: flags['nagios-timeout'],
+      size: flags['nagios-size'],
     })
     if (gaveUp !== undefined) this.say(gaveUp)
     return code
@@ -268,4 +277,4 @@ function nextSteps({ env }: Io): string {
 
 /** `10 types not configured (FtpApi, Ftp, …)`: no failure of a check of everything. */
 const notConfiguredLine = (types: readonly ServerType[]): string =>
-  `${types.length} ${types.length === 1 ? 'type' : 'types'} not configured (${types.join(', ')})`
+  `${count(types.length, 'type')} not configured (${types.join(', ')})`

@@ -2,7 +2,7 @@ import { lists } from '../cli/command/base.ts'
 import { connectionFlags, custom, oneOf, sinceFlag, text } from '../cli/command/flags.ts'
 import { localCall } from '../cli/session/session.ts'
 import { TargetCommand } from '../cli/session/target-command.ts'
-import { count } from '../core/base/net/text.ts'
+import { count } from '../core/base/format.ts'
 import { ExecutionMode, ServerType } from '../core/protocol/index.ts'
 
 export default class History extends TargetCommand {

@@ -2,6 +2,7 @@ import { prints, SvcCommand } from '../cli/command/base.ts'
 import { boolean, connectionFlags } from '../cli/command/flags.ts'
 import { thisMachine } from '../cli/io/process.ts'
 import { Fault } from '../core/base/errors.ts'
+import { count } from '../core/base/format.ts'
 
 export default class Init extends SvcCommand {
   static override summary = 'Write a svc.yaml for this machine, step by step'
@@ -54,7 +55,7 @@ whose only monitor fails until you edit it.`
       )
       return
     }
-    this.print(`${path} is written and valid: ${monitors} ${monitors === 1 ? 'monitor' : 'monitors'}`)
+    this.print(`${path} is written and valid: ${count(monitors, 'monitor')}`)
     if (!isStarter) await init.runHealth(path, flags.config !== undefined, this.io)
     this.say(init.nextCommands(path, { isStarter, isNamed: flags.config !== undefined }))
   }

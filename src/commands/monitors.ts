@@ -233,6 +233,13 @@ export class MonitorsValidate extends SvcCommand {
     const warnings = [...config.warnings, ...(await loadWarnings(config, this.io.env))]
     for (const warning of warnings) this.say(`Warning: ${warning}`)
     demandMonitors(config, this.io.env)
+    const shallow = Object.values(config.types).flatMap(({ monitors }) => monitors.filter(seesOnlyPort))
+    if (shallow.length > 0) {
+      const names = shallow.map(({ name }) => name).join(', ')
+      this.say(
+        `Note: ${names}: only the port is tested, which a frozen server keeps open: use its kind, or send and expect`,
+      )
+    }
     const types = Object.entries(config.types).map(([type, entry]) => ({ type, monitors: entry.monitors.length }))
     if (flags.json) {
       const { origin: file, included } = config
@@ -246,6 +253,12 @@ export class MonitorsValidate extends SvcCommand {
     this.print(`${config.origin}${more} is valid: ${counted || 'no types'}`)
   }
 }
+
+type ConfiguredMonitor = NonNullable<LoadedConfig['types'][ServerType]>['monitors'][number]
+
+/** Whether a monitor sees only that a port listens. */
+const seesOnlyPort = ({ kind, settings }: ConfiguredMonitor): boolean =>
+  kind.onlyPortWithout?.every((name) => (settings as Readonly<Record<string, unknown>>)[name] === undefined) ?? false
 
 /** Throws Local without a file, for one that configures nothing, and for entries that cannot run here. */
 function demandMonitors(

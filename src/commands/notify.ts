@@ -3,6 +3,7 @@ import { optionalArgument, text, unknownName } from '../cli/command/flags.ts'
 import { thisMachine } from '../cli/io/process.ts'
 import { configuration } from '../cli/session/session.ts'
 import { Fault } from '../core/base/errors.ts'
+import { count } from '../core/base/format.ts'
 
 const load = () => import('../cli/notify/lists.ts')
 
@@ -69,7 +70,7 @@ some receivers accept, and otherwise that of the first reason: 6 not reachable, 
     const tests = await testReceivers(chosen, sender, signal)
     const accepted = tests.filter(({ result }) => result === 'accepted').length
     const mark = accepted === tests.length ? 'ok' : 'fail'
-    const sentence = `${accepted} of ${tests.length} ${tests.length === 1 ? 'receiver' : 'receivers'} accepted the test message`
+    const sentence = `${accepted} of ${count(tests.length, 'receiver')} accepted the test message`
     this.printList(
       receiverTests.render(tests, { target: thisMachine }, { ...this.output, headline: { mark, sentence } }),
     )

@@ -5,6 +5,7 @@ import { type CommandSession, localCall } from '../cli/session/session.ts'
 import { TargetCommand } from '../cli/session/target-command.ts'
 import { orUnknownUser } from '../cli/session/unknown-user.ts'
 import { Fault } from '../core/base/errors.ts'
+import { count } from '../core/base/format.ts'
 import type { UserSession } from '../core/protocol/index.ts'
 
 const otherUser = text('user')({ char: 'u', description: 'Another user, by name or e-mail; for Admins' })
@@ -53,7 +54,7 @@ required.`
       const request = { ...(one ? { Id: one.Id } : { Others: others, All: all }), UserName: flags.user }
       const ending = session.service.endSession(request, localCall(signal))
       const { Ended = 0 } = await orUnknownUser(ending, flags.user, session)
-      const sentence = `${Ended === 1 ? '1 session has' : `${Ended} sessions have`} ended`
+      const sentence = `${count(Ended, 'session has', 'sessions have')} ended`
       this.print(flags.json ? endings.text({ target }, [{ ended: Ended }]) : sentence)
       const own = session.target.kind === 'server' && flags.user === undefined
       if (own && (all || one?.Current)) this.say('Note: your present session has ended too: svc login')

@@ -5,7 +5,7 @@ import { localCall } from '../cli/session/session.ts'
 import { TargetCommand } from '../cli/session/target-command.ts'
 import { orUsage, SilenceCommand } from '../cli/silences/silence-command.ts'
 import { Fault } from '../core/base/errors.ts'
-import { count } from '../core/base/net/text.ts'
+import { count } from '../core/base/format.ts'
 
 const load = () => import('../cli/silences/lists.ts')
 const answers = { '': prints(async () => (await load()).silences) }

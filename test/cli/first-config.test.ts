@@ -29,7 +29,7 @@ describe('the next step where nothing is configured', () => {
     writeFileSync(join(home.folder, 'svc.yaml'), 'types: {}\n', { mode: 0o600 })
     for (const args of [['health'], ['monitors', 'validate']]) {
       const { code, stderr } = await home.run(args)
-      expect(code).toBe(12)
+      expect([code, stderr]).toEqual([12, expect.stringContaining('configure')])
       expect(lastLine(stderr)).toBe('  svc monitors discover   proposes monitors for this file')
     }
   })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Fault } from '../../src/core/base/errors.ts'
 import type { HealthCheckRequest } from '../../src/core/protocol/index.ts'
-import { failing, healthy, withSite } from '../server/site.ts'
+import { failing, healthy, openSite, withSite } from '../server/site.ts'
 import { callWith, clientOf, faultOf } from './asking.ts'
 
 const request: HealthCheckRequest = {
@@ -28,13 +28,12 @@ test('H1 a failing answer of the server is an answer, with the age of its run', 
     call.note?.({ ageSeconds: 4, runId: 'run-1' })
     return failing(call)
   }
-  await withSite({ health }, async ({ port }) => {
-    const ages: number[] = []
-    const call = callWith({ note: ({ ageSeconds }) => void ages.push(ageSeconds) })
-    expect(await clientOf(at(port)).healthCheck(request, call)).toEqual(failing(call))
-    expect(await clientOf(at(port)).healthCheck({ ...request, SuppressErrorCodes: true }, call)).toEqual(failing(call))
-    expect(ages).toEqual([4, 4])
-  })
+  const { port } = await openSite({ health })
+  const ages: number[] = []
+  const call = callWith({ note: ({ ageSeconds }) => void ages.push(ageSeconds) })
+  expect(await clientOf(at(port)).healthCheck(request, call)).toEqual(failing(call))
+  expect(await clientOf(at(port)).healthCheck({ ...request, SuppressErrorCodes: true }, call)).toEqual(failing(call))
+  expect(ages).toEqual([4, 4])
 })
 
 test.each([
@@ -47,19 +46,17 @@ test.each([
   const health = async (): Promise<never> => {
     throw thrown
   }
-  await withSite({ health }, async ({ port }) => {
-    const error = await faultOf(clientOf(at(port)).healthCheck(request, callWith()))
-    expect([error.fault, error.exitCode]).toEqual([fault, exit])
-    expect(error.details.retryAfter).toBe(thrown instanceof Fault ? thrown.details.retryAfter : undefined)
-    expect(error.message).not.toContain('secret-path')
-  })
+  const { port } = await openSite({ health })
+  const error = await faultOf(clientOf(at(port)).healthCheck(request, callWith()))
+  expect([error.fault, error.exitCode]).toEqual([fault, exit])
+  expect(error.details.retryAfter).toBe(thrown instanceof Fault ? thrown.details.retryAfter : undefined)
+  expect(error.message).not.toContain('secret-path')
 })
 
 test('C7 a wrong path and operations that are missing are reported as such', async () => {
-  await withSite({}, async ({ port }) => {
-    const lost = await faultOf(clientOf(`${at(port)}/nowhere`).healthCheck(request, callWith()))
-    expect([lost.fault, lost.exitCode]).toEqual(['NoSuchOperation', 9])
-    const absent = await faultOf(clientOf(at(port)).assignRoles({ UserName: 'bob' }, callWith()))
-    expect([absent.fault, absent.exitCode]).toEqual(['NotImplemented', 9])
-  })
+  const { port } = await openSite({})
+  const lost = await faultOf(clientOf(`${at(port)}/nowhere`).healthCheck(request, callWith()))
+  expect([lost.fault, lost.exitCode]).toEqual(['NoSuchOperation', 9])
+  const absent = await faultOf(clientOf(at(port)).assignRoles({ UserName: 'bob' }, callWith()))
+  expect([absent.fault, absent.exitCode]).toEqual(['NotImplemented', 9])
 })

@@ -42,54 +42,6 @@ test('H23 a monitor of the same type whose name looks like that of another type 
   expect(types.App?.monitors[1]?.dependsOnElsewhere).toBeUndefined()
 })
 
-test.each([
-  [
-    'a monitor that the type does not have, with the nearest',
-    'Sql/ordrs',
-    { Sql: [tcp('orders'), tcp('archive')] },
-    'names "Sql/ordrs", which is not a monitor of Sql: did you mean `Sql/tcp orders`?',
-  ],
-  [
-    'a monitor that resembles none of the type',
-    'Sql/gateway',
-    { Sql: [tcp('orders'), tcp('archive')] },
-    'names "Sql/gateway", which is not a monitor of Sql: write `Sql/tcp orders` or `Sql/tcp archive`, or remove it',
-  ],
-  [
-    'a type without monitors',
-    'Mongo/orders',
-    { Sql: [tcp('orders')] },
-    'names "Mongo/orders", but Mongo has no monitors: remove it',
-  ],
-  [
-    'a type that does not exist',
-    'Sqll/orders',
-    { Sql: [tcp('orders')] },
-    'names "Sqll/orders", but `Sqll` is not a server type: did you mean `Sql/orders`?',
-  ],
-  [
-    'a type in other letters',
-    'sql/orders',
-    { Sql: [tcp('orders')] },
-    'names "sql/orders", but `sql` is not a server type: did you mean `Sql/orders`?',
-  ],
-  [
-    'several monitors of the type',
-    'Sql/orders',
-    { Sql: [tcp('orders'), '{kind: tls, name: orders, host: a}'] },
-    'names "Sql/orders", which is ambiguous: write `Sql/tcp orders` or `Sql/tls orders`',
-  ],
-  [
-    'a monitor of another type without its type',
-    'orders',
-    { Sql: [tcp('orders')], Ftp: [tcp('orders')] },
-    'names "orders", which is not a monitor of this type: write `Sql/tcp orders` or `Ftp/tcp orders` for a monitor of another type',
-  ],
-])('H23 dependsOn of %s is a mistake that says what to write', async (_, written, others, message) => {
-  const fault = await refused(yamlOf({ App: [tcp('web', written)], ...others }))
-  expect(problemsOf(fault)).toEqual([`3:48: types.App[0].dependsOn ${message}`])
-})
-
 test('H23 a loop across types is a mistake with the line of each of its members', async () => {
   const yaml = yamlOf({
     App: [tcp('free'), tcp('web', 'Sql/orders')],

@@ -6,7 +6,7 @@ import { kindProblem, readMonitor } from '../../src/core/config/monitors.ts'
 import { readNotify } from '../../src/core/config/notify.ts'
 import { notifySettings, receiverKinds } from '../../src/core/watch/notify/index.ts'
 import { receiverRows } from '../support/notify/receiver-rows.ts'
-import { load, problemsOf, refused } from './given.ts'
+import { load } from './given.ts'
 
 const kinds = await configurableKinds()
 const context = { env: {}, folder: '/' }
@@ -112,129 +112,6 @@ test('K11 no name has two meanings: not those of kinds, of their settings and of
   // A kind that has a setting has no common one of that name; `deployment: true` is the flag, `deployment: {…}` the kind.
   expect(twice.sort()).toEqual(['deployment', 'heartbeat.flapping', 'service.service'])
   expect(Object.keys(notifySettings).filter(isKindName)).toEqual([])
-})
-
-const monitors = (...entries: readonly string[]): string =>
-  `types:\n  App:\n${entries.map((one) => `    - ${one}\n`).join('')}`
-const receivers = (...entries: readonly string[]): string => `notify:\n${entries.map((one) => `  - ${one}\n`).join('')}`
-
-test.for([
-  [
-    'in a section',
-    monitors('{name: a, tcp: {host: h, port: no}}'),
-    ['3:32: types.App[0].tcp.port must be a number, not "no"'],
-  ],
-  [
-    'beside a section',
-    monitors('{tcp: {host: h, port: 1}, timeout: 5}'),
-    ['3:33: types.App[0].timeout is 5, without a unit'],
-  ],
-  ['that is missing', monitors('{tcp: {host: h}}'), ['3:8: types.App[0].tcp.port is missing: add `port:`']],
-  [
-    'of both forms',
-    monitors('{kind: tcp, tcp: {host: h, port: 1}, host: h, port: 1}'),
-    ['3:19: types.App[0].tcp is there beside `kind: tcp`: write its settings beside `kind:`, or remove `kind:`'],
-  ],
-  [
-    'of two kinds in the long form',
-    monitors('{kind: tcp, host: h, port: 1, http: {url: "https://a.example"}}'),
-    ['3:37: types.App[0].http is there beside `kind: tcp`: make it a monitor of its own'],
-  ],
-  [
-    'of two kinds in the short form',
-    monitors('{tcp: {host: h, port: 1}, http: {url: "https://a.example"}}'),
-    ['3:33: types.App[0].http is there beside tcp: make it a monitor of its own'],
-  ],
-  [
-    'that belongs into the section',
-    monitors('{tcp: {host: h}, port: 1}'),
-    [
-      '3:8: types.App[0].tcp.port is missing',
-      '3:24: types.App[0].port is not a setting of every monitor: write it under `tcp:`, or remove it',
-    ],
-  ],
-  [
-    'that is misspelt beside the section',
-    monitors('{tcp: {host: h, port: 1}, timeuot: 5s}'),
-    ['3:33: types.App[0].timeuot is not a setting here: did you mean `timeout`?'],
-  ],
-  [
-    'that belongs beside the section',
-    monitors('{tcp: {host: h, port: 1, name: a, timeout: 5s}}'),
-    [
-      '3:32: types.App[0].tcp.name is a setting of every monitor: write it beside `tcp:`',
-      '3:41: types.App[0].tcp.timeout is a setting of every monitor: write it beside `tcp:`',
-    ],
-  ],
-  [
-    'of an unknown kind',
-    monitors('{tpc: {host: h}}'),
-    ['3:8: types.App[0].tpc is not a monitor kind: did you mean `tcp`?'],
-  ],
-  [
-    'of the name of a member of every object',
-    monitors('{constructor: {host: h}}', '{__proto__: {host: h}}'),
-    [
-      'types.App[0].constructor is not a monitor kind: use one of',
-      'types.App[1].__proto__ is not a monitor kind: use one of',
-    ],
-  ],
-  ['of an empty section', monitors('tcp:'), ['3:7: types.App[0].tcp has no value: write `name: value` under it']],
-  ['of a text for a section', monitors('tcp: h'), ['3:7: types.App[0].tcp must be the settings of the monitor']],
-  ['of a block', monitors('host: {disk: 1}'), ['3:7: types.App[0].host runs automatically for every type']],
-  [
-    'of the name of a setting, which is that of a kind too',
-    monitors('{host: h, port: 1, tls: off}'),
-    ['3:7: types.App[0].kind is missing: add `kind:`'],
-  ],
-  [
-    'of two monitors of one name in both forms',
-    monitors('{kind: tcp, host: h, port: 1}', '{tcp: {host: h, port: 2}}'),
-    ['4:7: types.App[1] has the same name as another monitor, `tcp`'],
-  ],
-  [
-    'of a former key that exists',
-    monitors('{tcp: {host: h, port: 1}, formerly: [App/tcp/b]}', '{name: b, tcp: {host: h, port: 1}}'),
-    ['3:44: types.App[0].formerly[0] is the key of a monitor that exists, in line 4'],
-  ],
-  [
-    'in the definition of a profile',
-    'profiles:\n  mine:\n    monitors:\n      - {name: a, tcp: {host: h, port: no}}\n',
-    ['4:34: profiles.mine.monitors[0].tcp.port must be a number, not "no"'],
-  ],
-  [
-    'of a receiver',
-    receivers('{name: a, webhook: {url: "ftp://x"}}'),
-    ['2:25: notify[0].webhook.url begins with ftp:'],
-  ],
-  [
-    'of a receiver, too',
-    receivers('{name: a, kind: webhook, url: "ftp://x"}'),
-    ['2:30: notify[0].url begins with ftp:'],
-  ],
-  [
-    'of a receiver in both forms',
-    receivers('{name: a, kind: webhook, webhook: {url: "https://a.example"}, url: "https://a.example"}'),
-    ['2:30: notify[0].webhook is there beside `kind: webhook`: write its settings beside `kind:`, or remove `kind:`'],
-  ],
-  [
-    'of an unknown kind of receiver',
-    receivers('{name: a, kind: webhok, url: "https://a.example"}'),
-    ['2:15: notify[0].kind is not a kind of receiver: did you mean `webhook`?'],
-  ],
-  [
-    'of an unknown kind of receiver in the short form',
-    receivers('{name: a, webhok: {url: "https://a.example"}}'),
-    ['2:15: notify[0].webhok is not a kind of receiver: did you mean `webhook`?'],
-  ],
-  [
-    'of the remark of a kind',
-    receivers('{name: a, kind: alertmanager, urls: ["https://am1"], remind: 4h}'),
-    ['2:5: notify[0] repeats by itself: remove remind'],
-  ],
-] as const)('K11 a mistake %s is where it was written', async ([, text, expected]) => {
-  const problems = problemsOf(await refused(text))
-  expect(problems).toEqual(expected.map((one) => expect.stringContaining(one)))
 })
 
 test('K11 profiles, `dependsOn` and `change` work with both forms', async () => {

@@ -112,81 +112,6 @@ describe('a profile in svc.yaml', () => {
   })
 })
 
-describe('mistakes in the use of a profile', () => {
-  test.each([
-    ['      profil: x\n', '5:7: types.XcodeV[0].profil is not a setting here: did you mean `profile`?'],
-    ['      prot: 5\n', '5:7: types.XcodeV[0].prot is not a setting here: did you mean `port`?'],
-    ['      port: 0\n', '5:7: types.XcodeV[0].port is 0: give 1 to 65535'],
-    ['      port: "99"\n', '5:7: types.XcodeV[0].port must be a number: remove the quotes'],
-    ['      activeFor: {limit: 5}\n', '5:19: types.XcodeV[0].activeFor.limit is 5, without a unit: write 5s or 5ms'],
-    [
-      '      without: onlin\n',
-      '5:7: types.XcodeV[0].without names "onlin", which is not a known monitor of the profile: did you mean `online`?',
-    ],
-    [
-      '      change: {onlin: {}}\n',
-      '5:16: types.XcodeV[0].change.onlin names "onlin", which is not a known monitor of the profile: did you mean `online`?',
-    ],
-    [
-      '      change: {online: {methd: GET}}\n',
-      '5:25: types.XcodeV[0].change.online.methd is not a setting here: did you mean `method`?',
-    ],
-    [
-      '      change: {online: {kind: tcp}}\n',
-      '5:25: types.XcodeV[0].change.online.kind cannot be changed: exclude the monitor, and add your own',
-    ],
-    [
-      '      change: {load: {}}\n      without: load\n',
-      '5:16: types.XcodeV[0].change.load changes a monitor that `without:` excludes: remove one of the two',
-    ],
-    [
-      '      change: {watch folder: {files: 3}}\n',
-      '5:16: types.XcodeV[0].change.watch folder changes a monitor that is not included: set `folder:`',
-    ],
-    ['      kind: tcp\n', '5:7: types.XcodeV[0].kind cannot be combined with `profile:`: write one entry for each'],
-    [
-      '      dependsOn: nobody\n',
-      /^5:7: types\.XcodeV\[0\]\.dependsOn names "nobody", which is not a monitor of this type/,
-    ],
-    [
-      '    - {profile: vantage, host: h2}\n',
-      /^5:7: types\.XcodeV\[1\] has the same name as another monitor, `tcp vantage port`: give it another `name:`/,
-    ],
-  ])('%j is reported with its place', async (more, expected) => {
-    const [line] = problemsOf(await refused(use(more)))
-    if (typeof expected === 'string') expect(line).toBe(expected)
-    else expect(line).toMatch(expected)
-  })
-
-  test('an unknown profile and a missing required parameter are reported', async () => {
-    expect(problemsOf(await refused('types: {XcodeV: [{profile: vantag, host: h}]}'))).toEqual([
-      '1:19: types.XcodeV[0].profile names "vantag", which is not a known profile: did you mean `vantage`?',
-    ])
-    expect(problemsOf(await refused('types: {XcodeV: [{profile: x}]}'))[0]).toMatch(
-      /is not a known profile: use one of carbon, file-qc, vantage, vast$/,
-    )
-    expect(problemsOf(await refused('types: {XcodeV: [{profile: vantage}]}'))).toEqual([
-      '1:18: types.XcodeV[0].host is missing: add `host:` (Host name or address of the domain controller)',
-    ])
-  })
-
-  test('a value that is valid for its parameter and not for the setting is reported at the parameter', async () => {
-    const yaml = 'types:\n  MsgVast:\n    - profile: vast\n      url: "ftp://h/"\n'
-    expect(problemsOf(await refused(yaml))[0]).toMatch(/^4:7: types\.MsgVast\[0\]\.url begins with ftp:/)
-    expect(problemsOf(await refused(own('', 'host: "a b"')))).toEqual([
-      '15:7: types.App[0].host is not a host: write a name or an address without scheme, port, path or blanks, like db1.internal or 10.0.0.7 (in its monitor `port`)',
-      '15:7: types.App[0].host is not a URL: write it like http://host:port/path (in its monitor `web`)',
-    ])
-  })
-
-  test('a profile without remaining monitors is reported', async () => {
-    const without = '[port, online, version, load, services, machines, stores, failed jobs, active jobs]'
-    expect(problemsOf(await refused(use(`      without: ${without}\n`)))).toEqual([
-      '3:7: types.XcodeV[0] excludes every monitor of the profile: nothing would be checked',
-    ])
-  })
-})
-
 describe('profiles of the file', () => {
   test('are used like those of svc', async () => {
     const config = await load(own('', '{host: h1, slow: 3s}').replace('- profile: mine\n      {', '- {profile: mine, '))
@@ -285,14 +210,6 @@ types:
     ])
   })
 
-  test('an item that names an unknown parameter is reported', async () => {
-    expect(problemsOf(await refused(own(withSteps('slw'))))).toEqual([
-      expect.stringMatching(
-        /profiles\.mine\.monitors\[2\]\.cleanup names "slw", which is not a known parameter: did you mean `slow`\?$/,
-      ),
-    ])
-  })
-
   test('a parameter may require others, and a flag that it requires must be on', async () => {
     const needing = (all: string): string =>
       own('', all).replace(
@@ -309,86 +226,6 @@ types:
     ).toEqual([expect.stringMatching(/types\.App\[0\]\.slow requires `sure: true`$/)])
     await load(needing('host: h1\n      slow: 3s\n      token: {env: T}\n      sure: true'))
     await load(needing('host: h1'))
-  })
-
-  test.each(['hots', 'slow'])(
-    'a parameter that requires %s, which is not a known another parameter, is reported',
-    async (needed) => {
-      const yaml = own().replace('slow: {type: duration,', `slow: {type: duration, needs: ${needed},`)
-      expect(problemsOf(await refused(yaml))[0]).toMatch(
-        new RegExp(
-          `profiles\\.mine\\.parameters\\.slow\\.needs names "${needed}", which is not a known other parameter`,
-        ),
-      )
-    },
-  )
-
-  test.each([
-    [
-      '      - {kind: tcp, name: port, host: h, port: 1}\n',
-      '12:21: profiles.mine.monitors[2].name is already used by another monitor: `port`',
-    ],
-    [
-      '      - {kind: tpc, name: x, host: h, port: 1}\n',
-      '12:10: profiles.mine.monitors[2].kind is not a monitor kind: did you mean `tcp`?',
-    ],
-    [
-      '      - {kind: tcp, name: x, host: h, prot: 1, port: 1}\n',
-      '12:39: profiles.mine.monitors[2].prot is not a setting here: did you mean `port`?',
-    ],
-    [
-      '      - {kind: tcp, name: x, host: "\x24{hots}", port: 1}\n',
-      '12:30: profiles.mine.monitors[2].host names "hots", which is not a known parameter: did you mean `host`?',
-    ],
-    [
-      '      - {kind: tcp, name: x, host: h, port: 1, dependsOn: prot}\n',
-      '12:48: profiles.mine.monitors[2].dependsOn names "prot", which is not a known monitor: did you mean `port`?',
-    ],
-    [
-      '      - {kind: tcp, name: x, host: h, port: 1, when: hots}\n',
-      '12:48: profiles.mine.monitors[2].when names "hots", which is not a known parameter: did you mean `host`?',
-    ],
-    [
-      '      - {kind: http, name: x, url: "http://h/\x24{token}"}\n',
-      '12:31: profiles.mine.monitors[2].url inserts the secret `token` into a text: use a secret only as the whole value of a setting',
-    ],
-    [
-      '      - {kind: http, name: x, url: "http://h/\x24{slow}"}\n',
-      '12:31: profiles.mine.monitors[2].url inserts `slow` into a text, but it is optional: make it required, or give it a default',
-    ],
-    [
-      '      - {kind: tcp, host: h, port: 1}\n',
-      '12:9: profiles.mine.monitors[2].name is missing: each monitor of a profile needs its own `name:`',
-    ],
-    ['    monitor: []\n', '12:5: profiles.mine.monitor is not a setting here: did you mean `monitors`?'],
-    [
-      '  other: {monitors: [], parameters: {}}\n',
-      '12:11: profiles.other.monitors must be a list of monitors: write "- kind: …" under it',
-    ],
-    [
-      '  other: {monitors: [{kind: tcp, name: x, host: h, port: 1}], parameters: {kind: {type: text, doc: K}}}\n',
-      '12:76: profiles.other.parameters.kind is reserved for entries that use a profile: choose another name',
-    ],
-    [
-      '  other: {monitors: [{kind: tcp, name: x, host: h, port: 1}], parameters: {p: {type: integer, doc: P, default: x}}}\n',
-      '12:103: profiles.other.parameters.p.default must be a number, not "x"',
-    ],
-    [
-      '  other: {monitors: [{kind: tcp, name: x, host: h, port: 1}], parameters: {p: {type: secret, doc: P, default: {env: A}}}}\n',
-      /default is not allowed: users of the profile provide the secret$/,
-    ],
-  ])('an invalid definition is reported with its place, used or not: %j', async (more, expected) => {
-    const [line, ...others] = problemsOf(await refused(own(more)))
-    expect(others).toEqual([])
-    if (typeof expected === 'string') expect(line).toBe(expected)
-    else expect(line).toMatch(expected)
-  })
-
-  test('the name of a member of the prototype is an ordinary name', async () => {
-    expect(problemsOf(await refused('types: {App: [{profile: constructor}]}'))[0]).toMatch(
-      /which is not a known profile/,
-    )
-    expect(problemsOf(await refused('types: {App: [{profile: __proto__}]}'))[0]).toMatch(/which is not a known profile/)
   })
 })
 

@@ -72,55 +72,26 @@ describe('Y1 the script of a rehearsal', () => {
   })
 
   test.each([
+    ['{at: 1s, monitor: Sql/postgres order, fault: refused}', 'did you mean `Sql/postgres orders`?'],
+    ['{at: 1s, monitor: tcp queue, fault: refused}', 'write `App/tcp queue` or `Sql/tcp queue`'],
+    ['{at: 1s, monitor: QUEUE, fault: refusd}', 'did you mean refused?'],
+    ['{at: 1s, monitor: QUEUE, fault: dependency}', 'must be one of dns, refused'],
     [
-      'a monitor that svc.yaml lacks',
-      '{at: 1s, monitor: Sql/postgres order, fault: refused}',
-      'did you mean `Sql/postgres orders`?',
-    ],
-    [
-      'a name that two types have',
-      '{at: 1s, monitor: tcp queue, fault: refused}',
-      'write `App/tcp queue` or `Sql/tcp queue`',
-    ],
-    ['an unknown fault', '{at: 1s, monitor: Sql/tcp queue, fault: refusd}', 'did you mean refused?'],
-    [
-      'a consequence as the fault',
-      '{at: 1s, monitor: Sql/tcp queue, fault: dependency}',
-      'must be one of dns, refused',
-    ],
-    [
-      'an unknown check',
-      '{at: 1s, monitor: Sql/tcp queue, fault: refused, check: conect}',
+      '{at: 1s, monitor: QUEUE, fault: refused, check: conect}',
       'did you mean `connect`?; svc monitors kinds tcp lists its checks',
     ],
-    [
-      'a time without a unit',
-      '{at: 5, monitor: Sql/tcp queue, fault: refused}',
-      'steps[0].at is 5, without a unit: write 5s or 5ms',
-    ],
-    ['a time after the end', '{at: 10m, monitor: Sql/tcp queue, fault: refused}', 'steps[0].at is not before `ends:`'],
-    [
-      'a fault too short to show',
-      '{at: 1s, for: 9s, monitor: Sql/tcp queue, fault: refused}',
-      'steps[0].for is 9s: give 10s',
-    ],
-    ['an unknown fault of http', '{at: 1s, http: 404}', 'must be one of 503, hang, reset, ok'],
-    [
-      'a monitor and http at once',
-      '{at: 1s, monitor: Sql/tcp queue, fault: refused, http: hang}',
-      'make it a step of its own',
-    ],
-    ['a step that does nothing', '{at: 1s}', 'steps[0] does nothing: add `monitor:` and `fault:`, or `http:`'],
-    ['a monitor without a fault', '{at: 1s, monitor: Sql/tcp queue}', 'does not say what fails: add `fault: refused`'],
-    [
-      'a fault without a monitor',
-      '{at: 1s, http: hang, fault: refused}',
-      'belongs to a step with `monitor:`: remove it',
-    ],
-    ['a duration of an end', '{at: 1s, http: ok, for: 10s}', 'has no meaning here'],
-    ['a script without a fault', '{at: 1s, http: ok}', 'steps has no fault: add a step'],
-  ])('%s is a mistake with its line and the way out', async (_, step, message) => {
-    const text = await refusal(steps(step))
+    ['{at: 5, monitor: QUEUE, fault: refused}', 'steps[0].at is 5, without a unit: write 5s or 5ms'],
+    ['{at: 10m, monitor: QUEUE, fault: refused}', 'steps[0].at is not before `ends:`'],
+    ['{at: 1s, for: 9s, monitor: QUEUE, fault: refused}', 'steps[0].for is 9s: give 10s'],
+    ['{at: 1s, http: 404}', 'must be one of 503, hang, reset, ok'],
+    ['{at: 1s, monitor: QUEUE, fault: refused, http: hang}', 'make it a step of its own'],
+    ['{at: 1s}', 'steps[0] does nothing: add `monitor:` and `fault:`, or `http:`'],
+    ['{at: 1s, monitor: QUEUE}', 'does not say what fails: add `fault: refused`'],
+    ['{at: 1s, http: hang, fault: refused}', 'belongs to a step with `monitor:`: remove it'],
+    ['{at: 1s, http: ok, for: 10s}', 'has no meaning here'],
+    ['{at: 1s, http: ok}', 'steps has no fault: add a step'],
+  ])('%s is a mistake with its line and the way out', async (step, message) => {
+    const text = await refusal(steps(step.replace('QUEUE', 'Sql/tcp queue')))
     expect(text).toContain(message)
     expect(text).toMatch(/drill\.yaml:[23]:\d+: /)
     expect(text).toMatch(/^3 \| {3}- |^2 \| steps/m)

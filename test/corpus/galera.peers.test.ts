@@ -1,8 +1,16 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { type GaleraCluster, galeraMissing, startGalera } from '../support/servers/galera.ts'
+import type { MariadbServer } from '../support/servers/mariadb.ts'
 import { plainPassword, plainReply } from '../support/servers/plain-mysql.ts'
+import { findProgram, freePort, remove, run, serverFolder } from '../support/servers/server.ts'
+import { haproxy } from '../support/servers/web-servers.ts'
 import { until } from '../support/suite/until.ts'
 import { corpus } from './corpus.ts'
 import type { Expected, PlainClient, Row } from './row.ts'
+
+/** The cluster, and a balancer before it. */
+type Pool = GaleraCluster & { readonly pool: { readonly port: number; readonly stop: () => Promise<void> } }
 
 const password = plainPassword
 const env = { PASSWORD: password }
@@ -49,6 +57,60 @@ async function locksOut({ nodes: [writer, , slow], status }: GaleraCluster) {
   }
 }
 
+/** HAProxy, whose TCP checks find all nodes well, in their turn. */
+const balanced =
+  (more: object = {}) =>
+  ({ pool }: Pool) => ({
+    kind: 'mysql',
+    url: `mysql://monitor@127.0.0.1:${pool.port}/orders`,
+    password: { env: 'PASSWORD' },
+    restarted: '0s',
+    ...more,
+  })
+
+const refuses = async ({ nodes: [, , third] }: GaleraCluster) => {
+  await third.query('SET GLOBAL wsrep_reject_queries = ALL')
+  return async () => void (await third.query('SET GLOBAL wsrep_reject_queries = NONE'))
+}
+
+const freezes = ({ nodes: [, , third], status }: GaleraCluster) => {
+  process.kill(third.pid, 'SIGSTOP')
+  return Promise.resolve(async () => {
+    process.kill(third.pid, 'SIGCONT')
+    await status(third, 'wsrep_local_state_comment', 'Synced')
+    await status(third, 'wsrep_cluster_size', '3')
+  })
+}
+
+async function startPool(nodes: readonly MariadbServer[]): Promise<Pool['pool']> {
+  const folder = serverFolder('haproxy')
+  const port = await freePort()
+  const lines = nodes.map(({ port: to }, at) => `  server n${at} 127.0.0.1:${to} check`)
+  writeFileSync(
+    join(folder, 'haproxy.cfg'),
+    `global
+  log stderr format raw local0 notice
+defaults
+  mode tcp
+  timeout client 30s
+  timeout server 30s
+  timeout connect 5s
+listen galera
+  bind 127.0.0.1:${port}
+  balance roundrobin
+${lines.join('\n')}
+`,
+  )
+  const running = await run(findProgram('haproxy') ?? '', ['-W', '-f', join(folder, 'haproxy.cfg')], /Loading success/)
+  return {
+    port,
+    stop: async () => {
+      await running.stop('SIGTERM')
+      remove(folder)
+    },
+  }
+}
+
 const refusesAll: Expected = { state: 'unhealthy', check: 'galera', fault: 'data', says: /^refuses all queries/ }
 const paused: Expected = {
   state: 'unhealthy',
@@ -57,7 +119,7 @@ const paused: Expected = {
   says: /^writes of the cluster paused for \d+(?:\.\d+)? % of the time/,
 }
 
-const rows: readonly Row<GaleraCluster>[] = [
+const rows: readonly Row<Pool>[] = [
   {
     fault: 'a healthy node of three',
     env,
@@ -75,13 +137,55 @@ const rows: readonly Row<GaleraCluster>[] = [
     client: client(2, read, /^ok$/),
   },
   {
+    fault: 'a healthy pool of three nodes behind HAProxy',
+    env,
+    monitor: balanced({ samples: 6 }),
+    expected: healthy,
+    shallower: { Basic: healthy, Standard: healthy },
+  },
+  {
+    fault: 'one of three nodes behind HAProxy refuses queries, asked with six samples',
+    env,
+    monitor: balanced({ samples: 6 }),
+    plant: refuses,
+    expected: {
+      state: 'unhealthy',
+      check: 'samples',
+      orCheck: 'galera',
+      fault: 'data',
+      says: /^(?:2 of 6 refused: )?refuses all/,
+    },
+    shallower: {
+      Basic: healthy,
+      Standard: {
+        state: 'unhealthy',
+        check: 'samples',
+        orCheck: 'galera',
+        fault: 'data',
+        says: /^(?:2 of 6 refused: )?refuses all/,
+      },
+    },
+    before: 'healthy, or failed once in three runs',
+  },
+  {
+    fault: 'one of three nodes behind HAProxy is frozen, asked with six samples',
+    env,
+    monitor: balanced({ samples: 6, timeout: '8s' }),
+    plant: freezes,
+    expected: {
+      state: 'unhealthy',
+      check: 'samples',
+      orCheck: 'connect',
+      fault: 'timeout',
+      says: /silent|did not answer|sent nothing/,
+    },
+    before: 'healthy, or failed once in three runs',
+  },
+  {
     fault: 'a node refuses the queries of clients',
     env,
     monitor: node(2),
-    plant: async ({ nodes: [, , third] }) => {
-      await third.query('SET GLOBAL wsrep_reject_queries = ALL')
-      return async () => void (await third.query('SET GLOBAL wsrep_reject_queries = NONE'))
-    },
+    plant: refuses,
     expected: refusesAll,
     shallower: { Basic: healthy, Standard: refusesAll },
     client: client(2, read, /WSREP has not yet prepared node/),
@@ -184,9 +288,9 @@ const rows: readonly Row<GaleraCluster>[] = [
   },
 ]
 
-corpus<GaleraCluster>({
+corpus<Pool>({
   server: 'MariaDB, a Galera cluster of three nodes',
-  missing: galeraMissing,
+  missing: galeraMissing ?? haproxy.missing,
   start: async () => {
     const cluster = await startGalera()
     const [first, , third] = cluster.nodes
@@ -196,8 +300,11 @@ corpus<GaleraCluster>({
       GRANT SELECT ON orders.* TO ${account};
       GRANT CREATE, DROP, SELECT, INSERT, DELETE ON orders.svc_probe TO ${account}`)
     await until(async () => (await third.query(`SHOW GRANTS FOR ${account}`).catch(() => [])).length >= 3)
-    return cluster
+    return { ...cluster, pool: await startPool(cluster.nodes) }
   },
-  stop: (cluster) => cluster.remove(),
+  stop: async ({ pool, remove: removeNodes }) => {
+    await pool.stop()
+    await removeNodes()
+  },
   rows,
 })

@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process'
+import { rmSync, truncateSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Connection } from 'mysql2/promise'
 import {
@@ -90,7 +91,61 @@ async function replicating(server: MariadbServer): Promise<void> {
   })
 }
 
+/** Plants by statements of root, with FLUSH TABLES so that the server opens its files again. */
+const brokenTables: readonly Row<Pair>[] = (
+  [
+    [
+      'a table whose file is gone',
+      'CREATE TABLE orders.lost (id int) ENGINE=Aria',
+      (folder: string) => rmSync(`${folder}/data/orders/lost.MAD`),
+      /^lost: File '\.\/orders\/lost\.MAD' not found/,
+      /not found/,
+    ],
+    [
+      'a damaged MyISAM table',
+      'CREATE TABLE orders.damaged (id int, KEY(id)) ENGINE=MyISAM; INSERT INTO orders.damaged VALUES (1), (2)',
+      (folder: string) => truncateSync(`${folder}/data/orders/damaged.MYI`, 700),
+      /^damaged: Index for table '\.\/orders\/damaged\.MYI' is corrupt/,
+      /corrupt/,
+    ],
+    [
+      'an InnoDB table without its file',
+      'CREATE TABLE orders.empty (id int); ALTER TABLE orders.empty DISCARD TABLESPACE',
+      () => {},
+      /^empty: Tablespace has been discarded/,
+      /discarded/,
+    ],
+  ] as const
+).map(([fault, create, damage, says, gets]) => ({
+  fault,
+  env,
+  monitor: source(),
+  plant: async ({ source: server }) => {
+    const [, table = ''] = /TABLE (\S+)/.exec(create) ?? []
+    const one = await server.client()
+    await one.query(`USE orders; ${create}; FLUSH TABLES`)
+    damage(server.folder)
+    await one.query('FLUSH TABLES')
+    await one.end()
+    return async () => void (await server.query(`DROP TABLE ${table}`).catch(() => server.query(`DROP TABLE ${table}`)))
+  },
+  client: {
+    asks: async ({ source: server }) => {
+      const [, table = ''] = /TABLE (\S+)/.exec(create) ?? []
+      return await server.query(`SELECT * FROM ${table}`).then(
+        () => 'ok',
+        (error: Error) => error.message,
+      )
+    },
+    gets,
+  },
+  expected: { state: 'unhealthy', check: 'tables', fault: 'data', says },
+  shallower: { Basic: { state: 'healthy' }, Standard: { state: 'healthy' } },
+  before: 'healthy',
+}))
+
 const rows: readonly Row<Pair>[] = [
+  ...brokenTables,
   {
     fault: 'a healthy source',
     env,

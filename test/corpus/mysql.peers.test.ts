@@ -76,6 +76,35 @@ const groupRows: readonly Row<MysqlGroup>[] = [
     shallower: { Basic: healthy, Standard: healthy },
     client: clientOf(0, write, /^ok$/),
   },
+  ...(
+    [
+      ['10 DAY', 'warning', { state: 'warning', check: 'password expiry', says: /expires in (?:10|9(?:\.\d+)?) d/ }],
+      [
+        '1 DAY',
+        'failure',
+        { state: 'unhealthy', check: 'password expiry', fault: 'threshold', says: /expires in (?:1 d|2\d)/ },
+      ],
+    ] as const
+  ).map(
+    ([left, , expected]): Row<MysqlGroup> => ({
+      fault: `the password of the account of svc expires in ${left}`,
+      env,
+      monitor: member(0, { allowWrites: true }),
+      // A client of the same account is refused on the day after.
+      plant: async ({ members: [first] }) => {
+        await first.query(
+          `GRANT SELECT ON mysql.user TO monitor@${here}; ALTER USER monitor@${here} PASSWORD EXPIRE INTERVAL ${left}`,
+        )
+        return async () =>
+          void (await first.query(
+            `REVOKE SELECT ON mysql.user FROM monitor@${here}; ALTER USER monitor@${here} PASSWORD EXPIRE NEVER`,
+          ))
+      },
+      expected,
+      shallower: { Basic: healthy, Standard: expected },
+      before: 'healthy',
+    }),
+  ),
   {
     fault: 'a healthy secondary',
     env,

@@ -354,6 +354,39 @@ const rows: readonly Row<Fixture>[] = [
       says: /^the last checkpoint began [\d.]+ s ago/,
     },
   }),
+  {
+    fault: 'an idle primary after a burst of writes while a checkpoint ran',
+    env,
+    // In percent of 5 min: 1 s.
+    monitor: ask('primary', { checkpointAge: { warn: '0.3%', limit: '0.4%' } }),
+    client: { asks: answer('SELECT FROM jobs LIMIT 1'), gets: /rows?$/ },
+    plant: async ({ primary }) => {
+      const aside = await primary.client()
+      // Pages for the checkpoint to write slowly, and WAL that no page belongs to.
+      await primary.query(
+        'CREATE TABLE pages AS SELECT g, repeat(chr(65), 2000) AS t FROM generate_series(1, 200) AS g',
+      )
+      await primary.query('ALTER SYSTEM SET checkpoint_completion_target = 0.01')
+      await primary.query('SELECT pg_reload_conf()')
+      const done = aside.query("SELECT pg_backup_start('svc', false)")
+      const slow = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'CheckpointWriteDelay'"
+      await until(async () => (await primary.query(slow)).length > 0)
+      await primary.query(
+        "SELECT pg_logical_emit_message(false, 'svc', repeat('x', 1000000)) FROM generate_series(1, 33)",
+      )
+      await done
+      await aside.end()
+      await wait(2_500)
+      return async () => {
+        await primary.query('DROP TABLE pages')
+        await primary.query('ALTER SYSTEM RESET checkpoint_completion_target')
+        await primary.query('SELECT pg_reload_conf()')
+      }
+    },
+    expected: { state: 'healthy' },
+    shallower: { Basic: { state: 'healthy' }, Standard: { state: 'healthy' } },
+    before: 'checkpoint age 1000 %',
+  },
   inEachMode<Fixture>('Advanced', {
     fault: 'a changed setting waits for a restart: a client sees the old value',
     monitor: ask('primary'),

@@ -1,3 +1,5 @@
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type pg from 'pg'
 import { type CutProxy, cutProxy } from '../support/faults/cut-proxy.ts'
@@ -105,7 +107,98 @@ const streaming = async (primary: PostgresServer): Promise<unknown> =>
     30_000,
   )
 
+/** With the statements that the reference names, for the time of a row. */
+const readingFiles = async (primary: PostgresServer): Promise<Cure> => {
+  const views = 'pg_file_settings, pg_hba_file_rules, pg_config'
+  const calls = 'pg_show_all_file_settings(), pg_hba_file_rules(), pg_config()'
+  await primary.query(`GRANT SELECT ON ${views} TO monitor; GRANT EXECUTE ON FUNCTION ${calls} TO monitor`)
+  return async () =>
+    void (await primary.query(
+      `REVOKE SELECT ON ${views} FROM monitor; REVOKE EXECUTE ON FUNCTION ${calls} FROM monitor`,
+    ))
+}
+
+/** Adds lines to a file of the server, which reads it again. */
+const withLines =
+  (file: string, lines: string) =>
+  async ({ primary }: Fixture): Promise<Cure> => {
+    const revoke = await readingFiles(primary)
+    const path = join(primary.folder, 'data', file)
+    const before = readFileSync(path, 'utf8')
+    appendFileSync(path, lines)
+    await primary.query('SELECT pg_reload_conf()')
+    return async () => {
+      // A setting that is removed from the file waits for a restart, too.
+      const none = file === 'postgresql.auto.conf' ? "shared_preload_libraries = ''\n" : ''
+      writeFileSync(path, `${before}${none}`)
+      await primary.query('SELECT pg_reload_conf()')
+      await revoke()
+    }
+  }
+
+const nextStartFails: readonly Row<Fixture>[] = (
+  [
+    [
+      'pg_hba.conf',
+      'host all all 10.0.0.0/40 trust\n',
+      'configuration files',
+      'warning',
+      /^pg_hba\.conf line \d+: invalid CIDR/,
+    ],
+    ['postgresql.conf', 'nonsense = 3\n', 'configuration files', 'warning', /^postgresql\.conf line \d+: unrecognized/],
+    [
+      'postgresql.auto.conf',
+      "shared_preload_libraries = 'gone'\n",
+      'preload libraries',
+      'unhealthy',
+      /^gone does not exist: the server does not start again/,
+    ],
+  ] as const
+).map(([file, lines, check, state, says]) => ({
+  fault: `a mistake in ${file}: ${lines.trim()}`,
+  env,
+  monitor: ({ primary }) => ask(primary),
+  plant: withLines(file, lines),
+  expected: { state, check, says },
+  shallower: { Basic: { state: 'healthy' }, Standard: { state: 'healthy' } },
+  before: 'healthy',
+}))
+
 const rows: readonly Row<Fixture>[] = [
+  ...nextStartFails,
+  {
+    fault: 'an account that may read the files of the server, which have no mistake',
+    env,
+    monitor: ({ primary }) => ask(primary),
+    plant: async ({ primary }) => await readingFiles(primary),
+    expected: { state: 'healthy' },
+    peers: ({ primary }) => others(primary, 'connection'),
+  },
+  {
+    fault: 'a database whose collation has another version than the system has now',
+    env,
+    monitor: ({ primary }) => ask(primary),
+    plant: async ({ primary }) => {
+      await primary.query("CREATE DATABASE sorted TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en' LOCALE 'C'")
+      await primary.query("UPDATE pg_database SET datcollversion = '1.1' WHERE datname = 'sorted'")
+      return async () => void (await primary.query('DROP DATABASE sorted'))
+    },
+    client: {
+      asks: async ({ primary }) =>
+        await primary.query('CREATE DATABASE copied TEMPLATE sorted').then(
+          () => 'ok',
+          (error: Error) => error.message,
+        ),
+      gets: /collation version mismatch/,
+    },
+    expected: {
+      state: 'warning',
+      check: 'collation versions',
+      says: /^sorted: the system sorts text differently since/,
+    },
+    shallower: { Basic: { state: 'healthy' }, Standard: { state: 'healthy' } },
+    before: 'healthy',
+  },
   {
     fault: 'a healthy primary',
     env,
@@ -189,6 +282,26 @@ const rows: readonly Row<Fixture>[] = [
     monitor: ({ primary }) => ask(primary, { role: 'primary' }),
     plant: ({ primary }) => planted(configured(primary, { default_transaction_read_only: 'on' })),
     expected: { state: 'unhealthy', check: 'role', fault: 'data', says: /read-only \(default_transaction_read_only\)/ },
+    peers: ({ primary }) => others(primary, 'connection'),
+  },
+  {
+    fault: 'only the role of svc has read-only transactions',
+    env,
+    monitor: ({ primary }) => ask(primary, { role: 'primary', allowWrites: true }),
+    plant: async ({ primary }) => {
+      await primary.query('ALTER ROLE monitor SET default_transaction_read_only = on')
+      return async () => void (await primary.query('ALTER ROLE monitor RESET default_transaction_read_only'))
+    },
+    client: {
+      asks: async ({ primary }) => {
+        await primary.query('CREATE TABLE written (id int); DROP TABLE written')
+        return 'written'
+      },
+      gets: /^written$/,
+    },
+    expected: { state: 'healthy' },
+    shallower: { Basic: { state: 'healthy' }, Standard: { state: 'healthy' } },
+    before: 'primary, but read-only',
     peers: ({ primary }) => others(primary, 'connection'),
   },
   {

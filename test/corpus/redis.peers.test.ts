@@ -441,18 +441,30 @@ const sentinelRows: readonly Row<SentinelGroup>[] = [
 
 const noQuorum = (one: Sentinel): boolean => one.cli('SENTINEL', 'CKQUORUM', 'orders').includes('NOQUORUM')
 
-corpus<SentinelGroup>({
-  server: redisMissing === undefined ? `Redis Sentinel ${version()}` : 'Redis Sentinel',
-  missing: redisMissing ?? sentinelMissing,
-  start: async () => {
-    const group = await startSentinelGroup()
-    const idle = await startSentinel(group.primary, 1)
-    idle.cli('SENTINEL', 'REMOVE', 'orders')
-    return { ...group, idle }
-  },
-  stop: async ({ idle, remove }) => {
-    await idle.remove()
-    await remove()
-  },
-  rows: sentinelRows,
-})
+const valkey = findProgram('valkey-server')
+for (const [name, program, missing] of [
+  [redisMissing === undefined ? `Redis Sentinel ${version()}` : 'Redis Sentinel', undefined, undefined],
+  [
+    'Valkey Sentinel beside one of Redis',
+    valkey,
+    valkey === undefined
+      ? 'Valkey (valkey-server) is not installed: it is in no package index of Debian 12'
+      : undefined,
+  ],
+] as const) {
+  corpus<SentinelGroup>({
+    server: name,
+    missing: missing ?? redisMissing ?? sentinelMissing,
+    start: async () => {
+      const group = await startSentinelGroup(program)
+      const idle = await startSentinel(group.primary, 1, [], program)
+      idle.cli('SENTINEL', 'REMOVE', 'orders')
+      return { ...group, idle }
+    },
+    stop: async ({ idle, remove }) => {
+      await idle.remove()
+      await remove()
+    },
+    rows: sentinelRows,
+  })
+}

@@ -31,6 +31,8 @@ const certificateNames = [
   'forClients',
   'underLeaf',
   'tooDeep',
+  'withOldRoot',
+  'withEndingRoot',
 ] as const
 type Name = (typeof certificateNames)[number] | 'oldVersion' | 'mutual' | 'namesOnly'
 type Servers = Readonly<Record<Name, OpensslServer>>
@@ -85,6 +87,25 @@ const tlsRows: readonly Row<Servers>[] = [
     expected: { state: 'unhealthy', check: 'trust', fault: 'tls', says: /fingerprint/ },
     peers: ask('good'),
   },
+  ...(['withOldRoot', 'withEndingRoot'] as const).map(
+    (name): Row<Servers> => ({
+      fault: `an old root that the server adds to its chain (${name})`,
+      monitor: handshake(name),
+      client: {
+        asks: (servers) =>
+          execFileSync(
+            'openssl',
+            ['s_client', '-connect', `127.0.0.1:${servers[name].port}`, '-CAfile', certificates?.caFile ?? ''],
+            { encoding: 'utf8', input: '', stdio: ['pipe', 'pipe', 'ignore'] },
+          ),
+        gets: /Verify return code: 0 \(ok\)/,
+      },
+      expected: { state: 'healthy' },
+      shallower: { Basic: { state: 'healthy' }, Standard: { state: 'healthy' } },
+      before: 'failed, "renew the certificate"',
+      peers: ask(name),
+    }),
+  ),
   {
     fault: 'an expired certificate',
     monitor: handshake('expired'),

@@ -186,6 +186,13 @@ const rows: readonly Row<WebServer>[] = [
     peers: askSecure('fiveDays'),
   },
   {
+    fault: 'the page redirects to https, whose certificate ends in 2 days',
+    monitor: plain('/moved', { redirects: 1, caFile: certificates?.caFile }),
+    expected: { state: 'unhealthy', check: 'certificate', fault: 'threshold', says: /in [12](?:\.\d)? d/ },
+    shallower: { Basic: { state: 'healthy' }, Standard: { state: 'healthy' } },
+    before: 'healthy',
+  },
+  {
     fault: 'the certificate ends in 2 days',
     monitor: secure('twoDays'),
     expected: { state: 'unhealthy', check: 'certificate', fault: 'threshold', says: /in [12](?:\.\d)? d/ },

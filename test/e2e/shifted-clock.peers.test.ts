@@ -11,6 +11,7 @@ import { aheadBy, aheadByFile, fakeTimeMissing } from '../support/faults/clock.t
 import { envOf, figure, type ServeNode, startNode } from '../support/program/serve-node.ts'
 import { postgresMissing, startPostgres } from '../support/servers/postgres.ts'
 import { freePort } from '../support/servers/server.ts'
+import { startSmtp } from '../support/servers/smtp.ts'
 import { httpPeer } from '../support/simulated/http-peer.ts'
 import { freshDatabase } from '../support/store/data-fixture.ts'
 import { peerSuite } from '../support/suite/peer.ts'
@@ -35,12 +36,23 @@ async function surroundings(onEnd: Cleanup) {
     })
   })
   onEnd(async () => await hook[Symbol.asyncDispose]())
+  const mailDates: string[] = []
+  const smtp = await startSmtp({
+    onData: (stream, _, done) => {
+      void textOf(stream).then((mail) => {
+        mailDates.push(/^Date: (.*?)\r$/m.exec(mail)?.[1] ?? '')
+        done()
+      })
+    },
+  })
+  onEnd(async () => await smtp[Symbol.asyncDispose]())
   const port = await freePort()
   const peer = createServer((socket) => socket.end('hello\n'))
   onEnd(() => void peer.close())
   const yaml = `serve: {confirm: 5s, every: {Standard: 10s, Advanced: off}}
 notify:
   - {kind: webhook, name: hook, url: "${hook.origin}/hook"}
+  - {kind: email, name: mail, server: "smtp://127.0.0.1:${smtp.port}", from: svc@svc.test, to: [accepted@svc.test]}
 types:
   App:
     host: false
@@ -51,6 +63,7 @@ types:
     folder,
     yaml,
     all,
+    mailDates,
     env: aheadByFile(clock),
     set: (seconds: number): void => writeFileSync(clock, `${seconds < 0 ? '' : '+'}${seconds}\n`),
     /** The peer works from now on. */
@@ -88,7 +101,7 @@ async function shownBy(args: readonly string[], store: string, node: ServeNode, 
 
 peerSuite(postgresMissing ?? fakeTimeMissing, 'W18 W3 W23 the times of svc, and a clock that is wrong', () => {
   test.concurrent(
-    'W18 W23 W3 after a start two hours ahead, messages, incidents and history have the right times once the clock is right',
+    'W18 W23 W3 after a start two hours ahead, messages, the dates of mails, incidents and history have the right times once the clock is right',
     async ({ onTestFinished }) => {
       const at = await surroundings(onTestFinished)
       at.set(7_200)
@@ -101,6 +114,8 @@ peerSuite(postgresMissing ?? fakeTimeMissing, 'W18 W3 W23 the times of svc, and 
       const end = await at.alert('resolved')
       expect([isNear(end.startsAt), isNear(end.endsAt)]).toEqual([true, true])
       expect(Date.parse(end.endsAt)).toBeGreaterThan(Date.parse(end.startsAt))
+      await until(() => at.mailDates.length === 2, maxMs)
+      expect(at.mailDates.map((date, nth) => isNear(date, nth === 0 ? 2 * hours : 0))).toEqual([true, true])
       const accepted = await figure(node, 'svc_notify_last_success_timestamp_seconds')
       expect(isNear(new Date((accepted ?? 0) * 1_000).toISOString())).toBe(true)
       const history = await until(async () => {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Accounts, bearer, by, startAccounts } from './accounts.ts'
-import { ask, failing, type Got, healthy, type SiteOptions, withSite } from './site.ts'
+import { ask, failing, type Got, healthy, openSite, type SiteOptions } from './site.ts'
 
 const send = (port: number, path: string, body: unknown, headers: Record<string, string> = {}): Promise<Got> =>
   ask(port, path, {
@@ -128,37 +128,34 @@ describe('R3 accepted bodies', () => {
   test.each(['Authenticate', 'GetAccessToken', 'ReportHeartbeat'])(
     'R3 %s is a 400 before anything is read or executed',
     async (name) => {
-      await withSite({}, async ({ port, calls }) => {
-        for (const path of [`/api/${name}[]`, `/json/reply/${name}%5B%5D`]) {
-          const got = await send(port, path, Array(64).fill({ UserName: 'a', Password: 'b' }))
-          expect(got.status).toBe(400)
-          expect(got.json.ResponseStatus?.Message).toMatch(/AssignRoles, UnAssignRoles, HealthCheckRequest$/)
-        }
-        expect(calls).toEqual([])
-      })
+      const { port, calls } = await openSite({})
+      for (const path of [`/api/${name}[]`, `/json/reply/${name}%5B%5D`]) {
+        const got = await send(port, path, Array(64).fill({ UserName: 'a', Password: 'b' }))
+        expect(got.status).toBe(400)
+        expect(got.json.ResponseStatus?.Message).toMatch(/AssignRoles, UnAssignRoles, HealthCheckRequest$/)
+      }
+      expect(calls).toEqual([])
     },
   )
 
   test('R3 64 requests are accepted; 65 are a 400, and none of them is executed', async () => {
-    await withSite({}, async ({ port, calls }) => {
-      expect(done(await send(port, '/api/HealthCheckRequest[]', Array(64).fill(health())))).toEqual([200, '64'])
-      expect(calls).toHaveLength(64)
-      expect((await send(port, '/api/HealthCheckRequest[]', Array(65).fill(health()))).status).toBe(400)
-      expect(calls).toHaveLength(64)
-    })
+    const { port, calls } = await openSite({})
+    expect(done(await send(port, '/api/HealthCheckRequest[]', Array(64).fill(health())))).toEqual([200, '64'])
+    expect(calls).toHaveLength(64)
+    expect((await send(port, '/api/HealthCheckRequest[]', Array(65).fill(health()))).status).toBe(400)
+    expect(calls).toHaveLength(64)
   })
 
   test('R3 an empty array is answered with an empty array, and anything but an array is a 400', async () => {
-    await withSite({}, async ({ port, calls }) => {
-      for (const none of ['[]', '']) {
-        const got = await send(port, '/api/HealthCheckRequest[]', none)
-        expect([...done(got), got.text]).toEqual([200, '0', '[]'])
-      }
-      for (const bad of ['{}', 'null', '[', '[{"__proto__":1}]']) {
-        expect((await send(port, '/api/HealthCheckRequest[]', bad)).status).toBe(400)
-      }
-      expect(calls).toEqual([])
-    })
+    const { port, calls } = await openSite({})
+    for (const none of ['[]', '']) {
+      const got = await send(port, '/api/HealthCheckRequest[]', none)
+      expect([...done(got), got.text]).toEqual([200, '0', '[]'])
+    }
+    for (const bad of ['{}', 'null', '[', '[{"__proto__":1}]']) {
+      expect((await send(port, '/api/HealthCheckRequest[]', bad)).status).toBe(400)
+    }
+    expect(calls).toEqual([])
   })
 
   test.each([
@@ -167,24 +164,22 @@ describe('R3 accepted bodies', () => {
     ['POST', '/api/Foo[]', "The operation 'Foo[]' does not exist for this service"],
     ['POST', '/api/AssignRoles[][]', "The operation 'AssignRoles[][]' does not exist for this service"],
   ])('R3 %s %s is a 405', async (method, path, message) => {
-    await withSite({}, async ({ port }) => {
-      const got = await ask(port, path, { method })
-      expect([got.status, got.json.ResponseStatus?.ErrorCode]).toEqual([405, 'NotImplementedException'])
-      expect(got.json.ResponseStatus?.Message).toContain(message)
-    })
+    const { port } = await openSite({})
+    const got = await ask(port, path, { method })
+    expect([got.status, got.json.ResponseStatus?.ErrorCode]).toEqual([405, 'NotImplementedException'])
+    expect(got.json.ResponseStatus?.Message).toContain(message)
   })
 
   test('R3 a batch is answered in the format of its path whatever Accept says, and reads plain text as JSON', async () => {
-    await withSite({}, async ({ port }) => {
-      const headers = { 'content-type': 'text/plain;charset=UTF-8', accept: 'text/csv' }
-      for (const query of ['', '?format=csv', '?format=prtg', '?callback=cb']) {
-        const got = await send(port, `/api/HealthCheckRequest[]${query}`, [health()], headers)
-        expect(done(got)).toEqual([200, '1'])
-        expect(got.headers['content-type']).toBe('application/json; charset=utf-8')
-      }
-      const xml = { 'content-type': 'application/xml' }
-      expect((await send(port, '/api/HealthCheckRequest[]', '<a/>', xml)).status).toBe(415)
-    })
+    const { port } = await openSite({})
+    const headers = { 'content-type': 'text/plain;charset=UTF-8', accept: 'text/csv' }
+    for (const query of ['', '?format=csv', '?format=prtg', '?callback=cb']) {
+      const got = await send(port, `/api/HealthCheckRequest[]${query}`, [health()], headers)
+      expect(done(got)).toEqual([200, '1'])
+      expect(got.headers['content-type']).toBe('application/json; charset=utf-8')
+    }
+    const xml = { 'content-type': 'application/xml' }
+    expect((await send(port, '/api/HealthCheckRequest[]', '<a/>', xml)).status).toBe(415)
   })
 
   test.each([
@@ -192,97 +187,89 @@ describe('R3 accepted bodies', () => {
     ['/csv/oneway/HealthCheckRequest%5B%5D', 'application/json', [health(), health('Mongo')]],
     ['/api/HealthCheckRequest[].csv', 'application/json', [health(), health('Mongo')]],
   ])('R3 POST %s answers a header row and a row for each request', async (path, type, body) => {
-    await withSite({}, async ({ port, calls }) => {
-      const got = await send(port, path, body, { 'content-type': type })
-      expect(done(got)).toEqual([200, '2'])
-      expect(got.headers['content-type']).toBe('text/csv; charset=utf-8')
-      expect(got.headers['content-disposition']).toBe('attachment;filename="HealthCheckRequest.csv"')
-      expect(got.text).toMatch(/^ServerState,Status,.*\r\n,Success,.*\r\n,Success,.*\r\n$/)
-      expect(calls.map(({ request }) => request)).toEqual([health(), health('Mongo')])
-    })
+    const { port, calls } = await openSite({})
+    const got = await send(port, path, body, { 'content-type': type })
+    expect(done(got)).toEqual([200, '2'])
+    expect(got.headers['content-type']).toBe('text/csv; charset=utf-8')
+    expect(got.headers['content-disposition']).toBe('attachment;filename="HealthCheckRequest.csv"')
+    expect(got.text).toMatch(/^ServerState,Status,.*\r\n,Success,.*\r\n,Success,.*\r\n$/)
+    expect(calls.map(({ request }) => request)).toEqual([health(), health('Mongo')])
   })
 
   test.each([
     ['/jsv/reply/HealthCheckRequest[]', 'application/jsv', '[{ExecutionMode:Basic,ServerType:Sql},{ServerType:App}]'],
     ['/api/HealthCheckRequest[].jsv', 'application/json', [health(), { ServerType: 'App' }]],
   ])('R3 POST %s reads a list and answers the first failure in JSV', async (path, type, body) => {
-    await withSite({}, async ({ port }) => {
-      const got = await send(port, path, body, { 'content-type': type })
-      expect(done(got)).toEqual([400, '1'])
-      expect(got.text).toMatch(/^\{ResponseStatus:\{ErrorCode:NotEmpty,.*Meta:\{AutoBatchIndex:1\}\}\}$/)
-      const one = await send(port, path, [health()], {})
-      expect([one.status, one.headers['content-type']]).toEqual([200, 'application/jsv; charset=utf-8'])
-      expect(one.text).toMatch(/^\[\{Status:Success,.*\}\]$/)
-    })
+    const { port } = await openSite({})
+    const got = await send(port, path, body, { 'content-type': type })
+    expect(done(got)).toEqual([400, '1'])
+    expect(got.text).toMatch(/^\{ResponseStatus:\{ErrorCode:NotEmpty,.*Meta:\{AutoBatchIndex:1\}\}\}$/)
+    const one = await send(port, path, [health()], {})
+    expect([one.status, one.headers['content-type']]).toEqual([200, 'application/jsv; charset=utf-8'])
+    expect(one.text).toMatch(/^\[\{Status:Success,.*\}\]$/)
   })
 
   test('R3 a batch by GET is empty, whatever its query and its body contain', async () => {
-    await withSite({}, async ({ port, calls }) => {
-      for (const [path, text] of [
-        ['/api/AssignRoles[]', '[]'],
-        ['/json/reply/HealthCheckRequest[]?ExecutionMode=Basic&ServerType=Sql&callback=cb', '[]'],
-        ['/jsv/reply/UnAssignRoles[]?UserName=Ann', '[]'],
-        ['/csv/reply/AssignRoles[]', 'AllRoles,AllPermissions,Meta,ResponseStatus\r\n'],
-      ] as const) {
-        const body = JSON.stringify([{ UserName: 'Ann', Roles: ['Admin'] }])
-        const got = await ask(port, path, { headers: { 'content-type': 'application/json' }, body })
-        expect([...done(got), got.text]).toEqual([200, '0', text])
-      }
-      expect((await ask(port, '/api/Authenticate[]')).status).toBe(400)
-      expect(calls).toEqual([])
-    })
+    const { port, calls } = await openSite({})
+    for (const [path, text] of [
+      ['/api/AssignRoles[]', '[]'],
+      ['/json/reply/HealthCheckRequest[]?ExecutionMode=Basic&ServerType=Sql&callback=cb', '[]'],
+      ['/jsv/reply/UnAssignRoles[]?UserName=Ann', '[]'],
+      ['/csv/reply/AssignRoles[]', 'AllRoles,AllPermissions,Meta,ResponseStatus\r\n'],
+    ] as const) {
+      const body = JSON.stringify([{ UserName: 'Ann', Roles: ['Admin'] }])
+      const got = await ask(port, path, { headers: { 'content-type': 'application/json' }, body })
+      expect([...done(got), got.text]).toEqual([200, '0', text])
+    }
+    expect((await ask(port, '/api/Authenticate[]')).status).toBe(400)
+    expect(calls).toEqual([])
   })
 
   test('R5 OPTIONS allows GET and POST', async () => {
-    await withSite({}, async ({ port }) => {
-      const got = await ask(port, '/api/HealthCheckRequest[]', { method: 'OPTIONS' })
-      expect([got.status, got.headers.allow, got.text]).toEqual([200, 'GET, HEAD, POST, OPTIONS', ''])
-    })
+    const { port } = await openSite({})
+    const got = await ask(port, '/api/HealthCheckRequest[]', { method: 'OPTIONS' })
+    expect([got.status, got.headers.allow, got.text]).toEqual([200, 'GET, HEAD, POST, OPTIONS', ''])
   })
 })
 
 describe('R3 health', () => {
   test('R3 an unhealthy answer ends the batch with the error that it has alone, and carries its index', async () => {
-    await withSite(mongoDown, async ({ port, calls }) => {
-      const got = await send(port, '/api/HealthCheckRequest[]', [health(), health('Mongo'), health('App')])
-      expect(done(got)).toEqual([503, '1'])
-      expect(got.json).toMatchObject({
-        Status: 'Failure',
-        ResponseStatus: { ErrorCode: 'HealthCheckFailed', Meta: { AutoBatchIndex: '1' } },
-      })
-      expect(calls).toHaveLength(2)
-      // Alone it has no index.
-      const alone = await ask(port, '/healthcheck?ExecutionMode=Basic&ServerType=Mongo')
-      expect([alone.status, metaOf(alone)]).toEqual([503, undefined])
+    const { port, calls } = await openSite(mongoDown)
+    const got = await send(port, '/api/HealthCheckRequest[]', [health(), health('Mongo'), health('App')])
+    expect(done(got)).toEqual([503, '1'])
+    expect(got.json).toMatchObject({
+      Status: 'Failure',
+      ResponseStatus: { ErrorCode: 'HealthCheckFailed', Meta: { AutoBatchIndex: '1' } },
     })
+    expect(calls).toHaveLength(2)
+    // Alone it has no index.
+    const alone = await ask(port, '/healthcheck?ExecutionMode=Basic&ServerType=Mongo')
+    expect([alone.status, metaOf(alone)]).toEqual([503, undefined])
   })
 
   test('R3 H2 with SuppressErrorCodes every request is executed, and the bodies show which failed', async () => {
-    await withSite(mongoDown, async ({ port }) => {
-      const types = ['Sql', 'Mongo', 'App']
-      const requests = types.map((type) => health(type, { SuppressErrorCodes: true }))
-      const got = await send(port, '/api/HealthCheckRequest[]', requests)
-      expect(done(got)).toEqual([200, '3'])
-      const answers = got.json as unknown as { Status: string }[]
-      expect(answers.map(({ Status }) => Status)).toEqual(['Success', 'Failure', 'Success'])
-    })
+    const { port } = await openSite(mongoDown)
+    const types = ['Sql', 'Mongo', 'App']
+    const requests = types.map((type) => health(type, { SuppressErrorCodes: true }))
+    const got = await send(port, '/api/HealthCheckRequest[]', requests)
+    expect(done(got)).toEqual([200, '3'])
+    const answers = got.json as unknown as { Status: string }[]
+    expect(answers.map(({ Status }) => Status)).toEqual(['Success', 'Failure', 'Success'])
   })
 
   test('R3 H3 a missing field is named together with the index of its request', async () => {
-    await withSite({}, async ({ port }) => {
-      const got = await send(port, '/api/HealthCheckRequest[]', [health(), { ServerType: 'Sql' }])
-      expect(done(got)).toEqual([400, '1'])
-      expect(got.json.ResponseStatus?.Errors[0]?.FieldName).toBe('ExecutionMode')
-      expect(metaOf(got)).toEqual({ AutoBatchIndex: '1' })
-    })
+    const { port } = await openSite({})
+    const got = await send(port, '/api/HealthCheckRequest[]', [health(), { ServerType: 'Sql' }])
+    expect(done(got)).toEqual([400, '1'])
+    expect(got.json.ResponseStatus?.Errors[0]?.FieldName).toBe('ExecutionMode')
+    expect(metaOf(got)).toEqual({ AutoBatchIndex: '1' })
   })
 
   test('R3 S11 a page of another site is refused', async () => {
-    await withSite({}, async ({ port, calls }) => {
-      const got = await send(port, '/api/HealthCheckRequest[]', [health()], { 'sec-fetch-site': 'cross-site' })
-      expect(got.status).toBe(403)
-      expect(calls).toEqual([])
-    })
+    const { port, calls } = await openSite({})
+    const got = await send(port, '/api/HealthCheckRequest[]', [health()], { 'sec-fetch-site': 'cross-site' })
+    expect(got.status).toBe(403)
+    expect(calls).toEqual([])
   })
 
   test('R3 S3 a batch may last longer than a silent connection is kept open, as long as none of its requests does', async () => {
@@ -291,20 +278,18 @@ describe('R3 health', () => {
       limits: { silenceMs },
       health: (_request, call) => sleep(silenceMs / 2, healthy(call)),
     }
-    await withSite(slow, async ({ port }) => {
-      const got = await send(port, '/api/HealthCheckRequest[]', Array(5).fill(health()))
-      expect(done(got)).toEqual([200, '5'])
-    })
+    const { port } = await openSite(slow)
+    const got = await send(port, '/api/HealthCheckRequest[]', Array(5).fill(health()))
+    expect(done(got)).toEqual([200, '5'])
   })
 
   test('R3 S6 an internal error shows nothing but its index and its correlation id', async () => {
     const broken: SiteOptions = { health: () => Promise.reject(new TypeError('secret detail')) }
-    await withSite(broken, async ({ port, log }) => {
-      const got = await send(port, '/api/HealthCheckRequest[]', [health()])
-      expect(done(got)).toEqual([500, '0'])
-      expect(got.text).not.toContain('secret detail')
-      expect(metaOf(got)).toEqual({ AutoBatchIndex: '0', CorrelationId: got.headers['x-correlation-id'] })
-      expect(log.at(-1)?.stack).toContain('TypeError')
-    })
+    const { port, log } = await openSite(broken)
+    const got = await send(port, '/api/HealthCheckRequest[]', [health()])
+    expect(done(got)).toEqual([500, '0'])
+    expect(got.text).not.toContain('secret detail')
+    expect(metaOf(got)).toEqual({ AutoBatchIndex: '0', CorrelationId: got.headers['x-correlation-id'] })
+    expect(log.at(-1)?.stack).toContain('TypeError')
   })
 })

@@ -4,7 +4,7 @@ import type { Call } from '../../src/core/protocol/service/service.ts'
 import { type CallerRequest, callerOf, trustedProxies } from '../../src/core/server/hosts.ts'
 import { type Parts, viewOf } from '../../src/core/service/local.ts'
 import { localReader } from '../support/engine/peer-process.ts'
-import { ask, question, withSite } from './site.ts'
+import { ask, openSite, question, withSite } from './site.ts'
 
 const processOf = () => localReader
 
@@ -105,15 +105,14 @@ describe('the address of the caller', () => {
         return () => 'brief' as const
       },
     }
-    await withSite({ runtime, options: { trustProxy: ['127.0.0.1'] } }, async ({ port, calls, log }) => {
-      const headers = { 'x-forwarded-for': '198.51.100.4' }
-      await ask(port, question, { headers })
-      expect(calls[0]?.call.caller).toEqual(stranger('198.51.100.4'))
-      expect(log[0]?.address).toBe('198.51.100.4')
-      await ask(port, '/', { headers })
-      await ask(port, '/metrics', { headers })
-      expect(callers).toEqual([stranger('198.51.100.4'), stranger('198.51.100.4')])
-    })
+    const { port, calls, log } = await openSite({ runtime, options: { trustProxy: ['127.0.0.1'] } })
+    const headers = { 'x-forwarded-for': '198.51.100.4' }
+    await ask(port, question, { headers })
+    expect(calls[0]?.call.caller).toEqual(stranger('198.51.100.4'))
+    expect(log[0]?.address).toBe('198.51.100.4')
+    await ask(port, '/', { headers })
+    await ask(port, '/metrics', { headers })
+    expect(callers).toEqual([stranger('198.51.100.4'), stranger('198.51.100.4')])
   })
 
   test.each(['localhost', '10.0.0.0/33', '10.0.0.0/8/8', '10.0.0.0/', '10.0.0.0/x', 'fd00::/129', ''])(

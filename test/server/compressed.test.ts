@@ -1,7 +1,7 @@
 import { connect } from 'node:net'
 import { constants, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { ask, raw, type Site, startSite, withSite } from './site.ts'
+import { ask, openSite, raw, type Site, startSite } from './site.ts'
 
 let site: Site
 beforeAll(async () => {
@@ -80,19 +80,18 @@ describe('N10 compressed bodies', () => {
   })
 
   test('S3 the limit holds for the expanded body: just below it is read, above it is a 413', async () => {
-    await withSite({ options: { maxBody: 1_000 } }, async ({ port, calls }) => {
-      const text = (size: number) => `{"ExecutionMode":"Basic","ServerType":"Sql"}`.padEnd(size)
-      for (const compress of [gzipSync, deflateSync, deflateRawSync]) {
-        const encoding = compress === gzipSync ? 'gzip' : 'deflate'
-        expect((await post(encoding, compress(text(1_000)), port)).status).toBe(200)
-        const got = await post(encoding, compress(text(1_001)), port)
-        expect([got.status, got.json.ResponseStatus?.ErrorCode]).toEqual([413, 'RequestEntityTooLarge'])
-      }
-      // The compressed form is longer than the limit.
-      const stored = gzipSync(text(1_000), { level: constants.Z_NO_COMPRESSION })
-      expect((await post('gzip', stored, port)).status).toBe(413)
-      expect(calls).toHaveLength(3)
-    })
+    const { port, calls } = await openSite({ options: { maxBody: 1_000 } })
+    const text = (size: number) => `{"ExecutionMode":"Basic","ServerType":"Sql"}`.padEnd(size)
+    for (const compress of [gzipSync, deflateSync, deflateRawSync]) {
+      const encoding = compress === gzipSync ? 'gzip' : 'deflate'
+      expect((await post(encoding, compress(text(1_000)), port)).status).toBe(200)
+      const got = await post(encoding, compress(text(1_001)), port)
+      expect([got.status, got.json.ResponseStatus?.ErrorCode]).toEqual([413, 'RequestEntityTooLarge'])
+    }
+    // The compressed form is longer than the limit.
+    const stored = gzipSync(text(1_000), { level: constants.Z_NO_COMPRESSION })
+    expect((await post('gzip', stored, port)).status).toBe(413)
+    expect(calls).toHaveLength(3)
   })
 
   test('S3 a body of a few bytes that expands to 100 MB is a 413, and nothing is executed', async () => {
@@ -114,27 +113,26 @@ describe('N10 compressed bodies', () => {
   })
 
   test('S3 an endless compressed body is cut off', async () => {
-    await withSite({ limits: { lingerBytes: 100_000 } }, async ({ port, calls }) => {
-      const socket = connect(port, '127.0.0.1')
-      const closed = new Promise<void>((resolve) => {
-        socket.on('close', () => resolve())
-        socket.on('error', () => {})
-      })
-      socket.resume()
-      socket.write(
-        'POST /api/HealthCheckRequest HTTP/1.1\r\nHost: localhost\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n',
-      )
-      // Members of gzip that expand to nothing: only the compressed bytes count.
-      const empty = Buffer.concat(Array.from({ length: 2_000 }, () => gzipSync('')))
-      let sent = 0
-      for (let i = 0; i < 2_000 && socket.writable; i += 1) {
-        sent += empty.length
-        const chunk = Buffer.concat([Buffer.from(`${empty.length.toString(16)}\r\n`), empty, Buffer.from('\r\n')])
-        if (!socket.write(chunk)) await Promise.race([closed, new Promise((resolve) => socket.once('drain', resolve))])
-      }
-      await closed
-      expect(sent).toBeLessThan(64 * 1024 * 1024)
-      expect(calls).toEqual([])
+    const { port, calls } = await openSite({ limits: { lingerBytes: 100_000 } })
+    const socket = connect(port, '127.0.0.1')
+    const closed = new Promise<void>((resolve) => {
+      socket.on('close', () => resolve())
+      socket.on('error', () => {})
     })
+    socket.resume()
+    socket.write(
+      'POST /api/HealthCheckRequest HTTP/1.1\r\nHost: localhost\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n',
+    )
+    // Members of gzip that expand to nothing: only the compressed bytes count.
+    const empty = Buffer.concat(Array.from({ length: 2_000 }, () => gzipSync('')))
+    let sent = 0
+    for (let i = 0; i < 2_000 && socket.writable; i += 1) {
+      sent += empty.length
+      const chunk = Buffer.concat([Buffer.from(`${empty.length.toString(16)}\r\n`), empty, Buffer.from('\r\n')])
+      if (!socket.write(chunk)) await Promise.race([closed, new Promise((resolve) => socket.once('drain', resolve))])
+    }
+    await closed
+    expect(sent).toBeLessThan(64 * 1024 * 1024)
+    expect(calls).toEqual([])
   })
 })

@@ -3,7 +3,7 @@ import { gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { operations } from '../../src/core/protocol/index.ts'
 import { DescribedInterface } from '../../src/core/server/documents.ts'
-import { ask, raw, type Site, startSite, withSite } from './site.ts'
+import { ask, openSite, raw, type Site, startSite } from './site.ts'
 
 let site: Site
 beforeAll(async () => {
@@ -67,26 +67,24 @@ describe('R6 descriptions of the interface', () => {
       readonly paths: Readonly<Record<string, { readonly post: { readonly security?: readonly object[] } }>>
     }
     for (const basic of [true, false]) {
-      await withSite({ options: { basic } }, async ({ port }) => {
-        const { components, paths } = (await ask(port, '/openapi-all.json')).json as unknown as Described
-        expect(components.securitySchemes['basic']).toEqual(
-          basic ? { type: 'http', scheme: 'basic', description: expect.any(String) } : undefined,
-        )
-        const ways = (path: string) => paths[path]?.post.security?.some((way) => 'basic' in way)
-        expect([ways('/assignroles'), ways('/api/AssignRoles[]')]).toEqual([basic, basic])
-      })
+      const { port } = await openSite({ options: { basic } })
+      const { components, paths } = (await ask(port, '/openapi-all.json')).json as unknown as Described
+      expect(components.securitySchemes['basic']).toEqual(
+        basic ? { type: 'http', scheme: 'basic', description: expect.any(String) } : undefined,
+      )
+      const ways = (path: string) => paths[path]?.post.security?.some((way) => 'basic' in way)
+      expect([ways('/assignroles'), ways('/api/AssignRoles[]')]).toEqual([basic, basic])
     }
   })
 
   test('R6 each caller sees the address that it used', async () => {
-    await withSite({ options: { trustProxy: ['127.0.0.1'], allowedHosts: ['svc.example'] } }, async ({ port }) => {
-      const textFor = async (headers: Record<string, string>) =>
-        /Base(?:Url|URL): (\S+)/.exec((await ask(port, '/types/typescript', { headers })).text)?.[1]
-      expect(await textFor({ host: 'svc.example', 'x-forwarded-proto': 'https' })).toBe('https://svc.example')
-      expect(await textFor({ host: 'svc.example' })).toBe('http://svc.example')
-      expect(await textFor({ host: `localhost:${port}` })).toBe(`http://localhost:${port}`)
-      expect(await textFor({ host: 'svc.example', 'x-forwarded-proto': 'https' })).toBe('https://svc.example')
-    })
+    const { port } = await openSite({ options: { trustProxy: ['127.0.0.1'], allowedHosts: ['svc.example'] } })
+    const textFor = async (headers: Record<string, string>) =>
+      /Base(?:Url|URL): (\S+)/.exec((await ask(port, '/types/typescript', { headers })).text)?.[1]
+    expect(await textFor({ host: 'svc.example', 'x-forwarded-proto': 'https' })).toBe('https://svc.example')
+    expect(await textFor({ host: 'svc.example' })).toBe('http://svc.example')
+    expect(await textFor({ host: `localhost:${port}` })).toBe(`http://localhost:${port}`)
+    expect(await textFor({ host: 'svc.example', 'x-forwarded-proto': 'https' })).toBe('https://svc.example')
   })
 
   test('R6 S3 each description is rendered once for all callers, and its bytes do not depend on the Host', async () => {

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Fault } from '../../src/core/base/errors.ts'
 import type { HealthCheckResponse } from '../../src/core/protocol/index.ts'
 import { until } from '../support/suite/until.ts'
-import { ask, failing, healthy, question, type Site, startSite, withSite } from './site.ts'
+import { ask, failing, healthy, openSite, question, type Site, startSite, type withSite } from './site.ts'
 
 let site: Site
 let sick: Site
@@ -59,11 +59,10 @@ describe('H2 SuppressErrorCodes', () => {
     const health = async (): Promise<HealthCheckResponse> => {
       throw new Fault('Unavailable', 'Too many runs', { retryAfter: 7 })
     }
-    await withSite({ health }, async ({ port }) => {
-      const got = await ask(port, `${question}&SuppressErrorCodes=true`)
-      expect(got.status).toBe(503)
-      expect(got.headers['retry-after']).toBe('7')
-    })
+    const { port } = await openSite({ health })
+    const got = await ask(port, `${question}&SuppressErrorCodes=true`)
+    expect(got.status).toBe(503)
+    expect(got.headers['retry-after']).toBe('7')
   })
 })
 
@@ -126,9 +125,8 @@ describe('H8 the age of an answer', () => {
       },
     })
     for (const shape of [healthy, failing]) {
-      await withSite(siteAnswering(shape), async ({ port }) => {
-        expect((await ask(port, `${question}${query}`)).headers.age).toBe('3')
-      })
+      const { port } = await openSite(siteAnswering(shape))
+      expect((await ask(port, `${question}${query}`)).headers.age).toBe('3')
     }
     expect((await ask(site.port, `${question}${query}`)).headers.age).toBe('0')
   })
@@ -141,19 +139,18 @@ describe('H6 the correlation id', () => {
       call.note?.(run)
       return healthy(call)
     }
-    await withSite({ health }, async ({ port, log }) => {
-      const got = await ask(port, question)
-      const id = got.json.CorrelationId
-      expect(id).toMatch(/^[0-9a-f-]{36}$/)
-      expect(got.headers['x-correlation-id']).toBe(id)
-      expect(got.headers.age).toBe('3')
-      expect(log).toEqual([
-        expect.objectContaining({ correlationId: id, runId: 'run-1', status: 200, method: 'GET', path: question }),
-      ])
-      // Two answers from one run are distinguished.
-      expect((await ask(port, question)).json.CorrelationId).not.toBe(id)
-      expect(log.map((entry) => entry.runId)).toEqual(['run-1', 'run-1'])
-    })
+    const { port, log } = await openSite({ health })
+    const got = await ask(port, question)
+    const id = got.json.CorrelationId
+    expect(id).toMatch(/^[0-9a-f-]{36}$/)
+    expect(got.headers['x-correlation-id']).toBe(id)
+    expect(got.headers.age).toBe('3')
+    expect(log).toEqual([
+      expect.objectContaining({ correlationId: id, runId: 'run-1', status: 200, method: 'GET', path: question }),
+    ])
+    // Two answers from one run are distinguished.
+    expect((await ask(port, question)).json.CorrelationId).not.toBe(id)
+    expect(log.map((entry) => entry.runId)).toEqual(['run-1', 'run-1'])
   })
 
   const trace = '0af7651916cd43dd8448eb211c80319c'
@@ -191,15 +188,14 @@ describe('answers that share a run', () => {
         MonitorSummaries: [{ MonitorName: 'tcp', Status: 'Success', Results: [result as never], ErrorMessages: [] }],
       })
     }
-    await withSite({ health }, async ({ port }) => {
-      const relayed = { headers: { 'x-forwarded-for': '192.0.2.7' } }
-      for (let round = 0; round < 3; round += 1) {
-        expect((await ask(port, question)).text).toContain('10.1.2.3 in 2 ms')
-        const stranger = await ask(port, question, relayed)
-        expect(stranger.text).not.toContain('10.1.2.3')
-        expect(stranger.json.CorrelationId).toBe(stranger.headers['x-correlation-id'])
-      }
-    })
+    const { port } = await openSite({ health })
+    const relayed = { headers: { 'x-forwarded-for': '192.0.2.7' } }
+    for (let round = 0; round < 3; round += 1) {
+      expect((await ask(port, question)).text).toContain('10.1.2.3 in 2 ms')
+      const stranger = await ask(port, question, relayed)
+      expect(stranger.text).not.toContain('10.1.2.3')
+      expect(stranger.json.CorrelationId).toBe(stranger.headers['x-correlation-id'])
+    }
   })
 
   test('a failed one has its ResponseStatus whether or not another caller suppressed it', async () => {
@@ -207,12 +203,11 @@ describe('answers that share a run', () => {
       call.note?.({ ageSeconds: 0, runId: 'shared' })
       return failing(call)
     }
-    await withSite({ health }, async ({ port }) => {
-      for (let round = 0; round < 2; round += 1) {
-        expect((await ask(port, question)).json.ResponseStatus?.ErrorCode).toBe('HealthCheckFailed')
-        expect((await ask(port, `${question}&SuppressErrorCodes=true`)).json.ResponseStatus).toBeUndefined()
-      }
-    })
+    const { port } = await openSite({ health })
+    for (let round = 0; round < 2; round += 1) {
+      expect((await ask(port, question)).json.ResponseStatus?.ErrorCode).toBe('HealthCheckFailed')
+      expect((await ask(port, `${question}&SuppressErrorCodes=true`)).json.ResponseStatus).toBeUndefined()
+    }
   })
 })
 
@@ -261,14 +256,13 @@ describe('the input of a call', () => {
           reject(call.signal.reason)
         })
       })
-    await withSite({ health }, async ({ port, calls, log }) => {
-      const socket = connect(port, '127.0.0.1')
-      socket.write(`GET ${question} HTTP/1.1\r\nHost: localhost\r\n\r\n`)
-      await until(() => calls.length === 1)
-      socket.destroy()
-      await until(() => log.length === 1)
-      expect(reason).toBeInstanceOf(Fault)
-      expect(log[0]).toMatchObject({ status: 499, level: 'info', msg: 'client disconnected' })
-    })
+    const { port, calls, log } = await openSite({ health })
+    const socket = connect(port, '127.0.0.1')
+    socket.write(`GET ${question} HTTP/1.1\r\nHost: localhost\r\n\r\n`)
+    await until(() => calls.length === 1)
+    socket.destroy()
+    await until(() => log.length === 1)
+    expect(reason).toBeInstanceOf(Fault)
+    expect(log[0]).toMatchObject({ status: 499, level: 'info', msg: 'client disconnected' })
   })
 })

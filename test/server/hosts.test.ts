@@ -2,7 +2,7 @@ import { hostname, networkInterfaces } from 'node:os'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hostCheck } from '../../src/core/server/hosts.ts'
 import { cert, key } from './certificate.ts'
-import { ask, question, type Site, startSite, withSite } from './site.ts'
+import { ask, openSite, question, type Site, startSite, withSite } from './site.ts'
 
 let site: Site
 beforeAll(async () => {
@@ -113,8 +113,7 @@ describe('S1 listening beyond loopback', () => {
     const check = hostCheck({ bound: '127.0.0.1', allowedHosts: [], certificate: cert })
     expect(() => check('svc.example.test:8443', '127.0.0.1')).not.toThrow()
     expect(() => check('other.example.test', '127.0.0.1')).toThrow()
-    await withSite({ tls: { cert, key } }, async ({ server }) => {
-      expect(server.url).toBe(`https://127.0.0.1:${server.port}`)
-    })
+    const { server } = await openSite({ tls: { cert, key } })
+    expect(server.url).toBe(`https://127.0.0.1:${server.port}`)
   })
 })

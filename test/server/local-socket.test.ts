@@ -11,7 +11,7 @@ import type { Call } from '../../src/core/protocol/service/service.ts'
 import { suiteWith } from '../support/suite/peer.ts'
 import { until } from '../support/suite/until.ts'
 import { cert, key } from './certificate.ts'
-import { healthy, question, startSite, withSite } from './site.ts'
+import { healthy, openSite, question, startSite, withSite } from './site.ts'
 
 let folder = ''
 let socket = ''
@@ -37,44 +37,38 @@ suiteWith(missing, 'serve.socket', () => {
   ])(
     'S11 who connects to the socket of a server with %s reads details, and is exempt from nothing',
     async (_what, more) => {
-      await withSite(
-        { ...more, options: { ...('options' in more ? more.options : {}), socket } },
-        async ({ calls }) => {
-          expect((await ask(question)).status).toBe(200)
-          const caller = calls[0]?.call.caller
-          expect(caller).toMatchObject({ kind: 'http', loopback: true, address: '127.0.0.1' })
-          const process = caller?.kind === 'http' ? caller.process : undefined
-          expect([await process?.reads(), await process?.isOwn(), await process?.account()]).toEqual([
-            true,
-            false,
-            undefined,
-          ])
-          expect((await ask('/livez')).text).toBe('alive\n')
-        },
-      )
+      const { calls } = await openSite({ ...more, options: { ...('options' in more ? more.options : {}), socket } })
+      expect((await ask(question)).status).toBe(200)
+      const caller = calls[0]?.call.caller
+      expect(caller).toMatchObject({ kind: 'http', loopback: true, address: '127.0.0.1' })
+      const process = caller?.kind === 'http' ? caller.process : undefined
+      expect([await process?.reads(), await process?.isOwn(), await process?.account()]).toEqual([
+        true,
+        false,
+        undefined,
+      ])
+      expect((await ask('/livez')).text).toBe('alive\n')
     },
   )
 
   test('S3 beyond all connections, the socket answers probes only, and no other connection of it is affected', async () => {
-    await withSite({ limits: { connections: 2 }, options: { socket } }, async ({ port }) => {
-      const first = connect(socket)
-      await once(first, 'connect')
-      const other = connect(port, '127.0.0.1')
-      await once(other, 'connect')
-      expect((await ask('/livez')).text).toBe('alive\n')
-      await expect(ask(question)).rejects.toThrow()
-      first.write(`GET ${question} HTTP/1.1\r\nHost: localhost\r\n\r\n`)
-      const [answer] = await once(first, 'data')
-      expect(String(answer)).toContain('HTTP/1.1 200')
-      for (const open of [first, other]) open.destroy()
-    })
+    const { port } = await openSite({ limits: { connections: 2 }, options: { socket } })
+    const first = connect(socket)
+    await once(first, 'connect')
+    const other = connect(port, '127.0.0.1')
+    await once(other, 'connect')
+    expect((await ask('/livez')).text).toBe('alive\n')
+    await expect(ask(question)).rejects.toThrow()
+    first.write(`GET ${question} HTTP/1.1\r\nHost: localhost\r\n\r\n`)
+    const [answer] = await once(first, 'data')
+    expect(String(answer)).toContain('HTTP/1.1 200')
+    for (const open of [first, other]) open.destroy()
   })
 
   test('S11 what a relay sends through the socket is not local', async () => {
-    await withSite({ options: { socket } }, async ({ calls }) => {
-      await ask(question, { 'x-forwarded-for': '192.0.2.7' })
-      expect(calls[0]?.call.caller).toMatchObject({ kind: 'http', loopback: false, relayed: true })
-    })
+    const { calls } = await openSite({ options: { socket } })
+    await ask(question, { 'x-forwarded-for': '192.0.2.7' })
+    expect(calls[0]?.call.caller).toMatchObject({ kind: 'http', loopback: false, relayed: true })
   })
 
   test('S11 the socket has mode 0600, whatever the umask, and serve.socketGroup makes it 0660', async () => {
@@ -110,14 +104,13 @@ suiteWith(missing, 'serve.socket', () => {
       await promise
       return healthy(call)
     }
-    await withSite({ ...more, health, options: { socket } }, async ({ server, calls }) => {
-      const answer = ask(question)
-      await until(() => calls.length === 1)
-      const stopped = server.stop()
-      resolve()
-      expect((await answer).status).toBe(200)
-      await stopped
-    })
+    const { server, calls } = await openSite({ ...more, health, options: { socket } })
+    const answer = ask(question)
+    await until(() => calls.length === 1)
+    const stopped = server.stop()
+    resolve()
+    expect((await answer).status).toBe(200)
+    await stopped
   })
 
   test('S11 the socket of a process that was killed is replaced', async () => {
@@ -131,13 +124,12 @@ suiteWith(missing, 'serve.socket', () => {
   })
 
   test('S11 a second server does not take the socket of the first one, which goes on', async () => {
-    await withSite({ options: { socket } }, async () => {
-      await expect(startSite({ options: { socket } })).rejects.toMatchObject({
-        fault: 'Local',
-        message: `serve.socket: ${socket} is in use by another process`,
-      })
-      expect((await ask('/livez')).status).toBe(200)
+    await openSite({ options: { socket } })
+    await expect(startSite({ options: { socket } })).rejects.toMatchObject({
+      fault: 'Local',
+      message: `serve.socket: ${socket} is in use by another process`,
     })
+    expect((await ask('/livez')).status).toBe(200)
   })
 
   test('a server whose port is in use leaves no socket', async () => {
@@ -186,10 +178,9 @@ suiteWith(missing, 'serve.socket', () => {
         const child = spawn(process.execPath, ['-e', program], { uid, gid, stdio: ['ignore', 'pipe', 'inherit'] })
         return (await text(child.stdout)).trim()
       }
-      await withSite({ options: { socket, socketGroup: '23458' } }, async () => {
-        expect(await connecting(23_457, 23_457)).toBe('EACCES')
-        expect(await connecting(23_457, 23_458)).toBe('connected')
-      })
+      await openSite({ options: { socket, socketGroup: '23458' } })
+      expect(await connecting(23_457, 23_457)).toBe('EACCES')
+      expect(await connecting(23_457, 23_458)).toBe('connected')
     })
   })
 })

@@ -7,7 +7,7 @@ import { connectionsToClose, type LocalConnection, limitLocal } from '../../src/
 import { suiteWith } from '../support/suite/peer.ts'
 import { until } from '../support/suite/until.ts'
 import { cert, key } from './certificate.ts'
-import { withSite } from './site.ts'
+import { openSite } from './site.ts'
 
 type TestConnection = LocalConnection & { readonly name: string }
 
@@ -223,35 +223,33 @@ suiteWith(missing, 'the connections of two accounts from loopback', () => {
     ['half a request', 'GET /livez HTTP/1.1\r\n'],
     ['a request without its body', 'POST /auth HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n'],
   ])('S3 512 connections of another account that have sent %s shut nobody out', async (_what, first) => {
-    await withSite({}, async ({ port, server }) => {
-      const child = await hog(port, 512, first)
-      try {
-        const answers = await Promise.all(
-          Array.from({ length: 20 }, async () => (await fetch(`${server.url}/livez`)).status),
-        )
-        expect(answers).toEqual(Array.from({ length: 20 }, () => 200))
-      } finally {
-        child.kill('SIGKILL')
-        await once(child, 'exit')
-      }
-    })
+    const { port, server } = await openSite({})
+    const child = await hog(port, 512, first)
+    try {
+      const answers = await Promise.all(
+        Array.from({ length: 20 }, async () => (await fetch(`${server.url}/livez`)).status),
+      )
+      expect(answers).toEqual(Array.from({ length: 20 }, () => 200))
+    } finally {
+      child.kill('SIGKILL')
+      await once(child, 'exit')
+    }
   })
 
   test('S3 over TLS, connections without a ClientHello are closed after 2 s once half are in use', async () => {
-    await withSite({ tls: { cert, key }, limits: { connectionsPerAddress: 8 } }, async ({ port }) => {
-      let ended = 0
-      const sockets = Array.from({ length: 6 }, () =>
-        connect(port, '127.0.0.1')
-          .on('error', () => {})
-          .on('close', () => {
-            ended += 1
-          }),
-      )
-      for (const socket of sockets) socket.write(Buffer.from([22, 3, 1, 2, 0]))
-      const began = performance.now()
-      await until(() => ended >= 3)
-      expect(performance.now() - began).toBeGreaterThan(1_900)
-      for (const socket of sockets) socket.destroy()
-    })
+    const { port } = await openSite({ tls: { cert, key }, limits: { connectionsPerAddress: 8 } })
+    let ended = 0
+    const sockets = Array.from({ length: 6 }, () =>
+      connect(port, '127.0.0.1')
+        .on('error', () => {})
+        .on('close', () => {
+          ended += 1
+        }),
+    )
+    for (const socket of sockets) socket.write(Buffer.from([22, 3, 1, 2, 0]))
+    const began = performance.now()
+    await until(() => ended >= 3)
+    expect(performance.now() - began).toBeGreaterThan(1_900)
+    for (const socket of sockets) socket.destroy()
   })
 })

@@ -11,7 +11,7 @@ import { prometheusSeries } from '../checks/reports/grammar.ts'
 import { runtimeFacts } from '../support/page/facts.ts'
 import { password, startAccounts } from './accounts.ts'
 import { recentRun } from './recent.ts'
-import { ask, type SiteOptions, withSite } from './site.ts'
+import { ask, openSite, type SiteOptions, withSite } from './site.ts'
 
 const endedAt = new Date('2026-01-02T03:04:05.678Z')
 
@@ -273,19 +273,18 @@ describe('other metrics of /metrics', () => {
       },
       () => undefined,
     )
-    await withSite(showing([], { metrics }), async ({ port }) => {
-      const up = async (): Promise<readonly number[]> =>
-        prometheusSeries((await ask(port, '/metrics')).text).flatMap(({ name, value }) =>
-          name === 'svc_store_up' ? [value] : [],
-        )
-      expect(await up()).toEqual([1])
-      // This query does not end yet: the scrape repeats the outcome of the one before.
-      expect(await up()).toEqual([1])
-      hangs[0].reject(new Error('gone'))
-      expect(await up()).toEqual([0])
-      hangs[1].resolve()
-      await expect.poll(up).toEqual([1])
-    })
+    const { port } = await openSite(showing([], { metrics }))
+    const up = async (): Promise<readonly number[]> =>
+      prometheusSeries((await ask(port, '/metrics')).text).flatMap(({ name, value }) =>
+        name === 'svc_store_up' ? [value] : [],
+      )
+    expect(await up()).toEqual([1])
+    // This query does not end yet: the scrape repeats the outcome of the one before.
+    expect(await up()).toEqual([1])
+    hangs[0].reject(new Error('gone'))
+    expect(await up()).toEqual([0])
+    hangs[1].resolve()
+    await expect.poll(up).toEqual([1])
   })
 
   test('W22 the text of health is written again only when a run has ended', async () => {
@@ -324,16 +323,15 @@ describe('other metrics of /metrics', () => {
       'application/openmetrics-text; version=1.0.0; charset=utf-8',
     ],
   ])('Accept: %s is answered as %s', async (accept, type) => {
-    await withSite(showing([recent('Basic', 1, [result('connect', 'Basic')])]), async ({ port }) => {
-      await ask(port, '/livez')
-      const { headers, text } = await ask(port, '/metrics', { headers: accept === undefined ? {} : { accept } })
-      expect(headers['content-type']).toBe(type)
-      const open = type.startsWith('application/openmetrics')
-      expect(text.endsWith('# EOF\n')).toBe(open)
-      expect(text).toContain(open ? '# TYPE svc_http_requests counter\n' : '# TYPE svc_http_requests_total counter\n')
-      expect(text).toContain(open ? '# TYPE svc_build info\n' : '# TYPE svc_build_info gauge\n')
-      expect(text.includes('# UNIT svc_type_duration_seconds seconds\n')).toBe(open)
-    })
+    const { port } = await openSite(showing([recent('Basic', 1, [result('connect', 'Basic')])]))
+    await ask(port, '/livez')
+    const { headers, text } = await ask(port, '/metrics', { headers: accept === undefined ? {} : { accept } })
+    expect(headers['content-type']).toBe(type)
+    const open = type.startsWith('application/openmetrics')
+    expect(text.endsWith('# EOF\n')).toBe(open)
+    expect(text).toContain(open ? '# TYPE svc_http_requests counter\n' : '# TYPE svc_http_requests_total counter\n')
+    expect(text).toContain(open ? '# TYPE svc_build info\n' : '# TYPE svc_build_info gauge\n')
+    expect(text.includes('# UNIT svc_type_duration_seconds seconds\n')).toBe(open)
   })
 })
 
@@ -392,20 +390,17 @@ test('S11 beyond loopback an anonymous caller gets the same sums of notification
     () =>
       call.credential ? 'full' : 'brief'
   const runtime = { metrics: async () => families, viewOf: async (call: Pick<Call, 'credential'>) => views(call) }
-  await withSite({ options: { trustProxy: ['127.0.0.1'] }, runtime }, async ({ port }) => {
-    const elsewhere = { 'x-forwarded-for': '198.51.100.4' }
-    const linesFor = async (headers: Readonly<Record<string, string>>) =>
-      (await ask(port, '/metrics', { headers })).text
-        .split('\n')
-        .filter((line) => /^svc_(notif|of_tomorrow)/.test(line))
-    expect(await linesFor(elsewhere)).toEqual([
-      'svc_notifications_total{result="accepted"} 5',
-      'svc_notifications_total{result="failed"} 1',
-      'svc_notify_last_success_timestamp_seconds 5000',
-      'svc_of_tomorrow 4',
-    ])
-    const withKey = await linesFor({ ...elsewhere, authorization: 'Bearer key' })
-    expect(withKey).toContain('svc_notifications_total{receiver="mail of Ann",result="accepted"} 2')
-    expect(withKey).toContain('svc_of_tomorrow{host="db-17"} 4')
-  })
+  const { port } = await openSite({ options: { trustProxy: ['127.0.0.1'] }, runtime })
+  const elsewhere = { 'x-forwarded-for': '198.51.100.4' }
+  const linesFor = async (headers: Readonly<Record<string, string>>) =>
+    (await ask(port, '/metrics', { headers })).text.split('\n').filter((line) => /^svc_(notif|of_tomorrow)/.test(line))
+  expect(await linesFor(elsewhere)).toEqual([
+    'svc_notifications_total{result="accepted"} 5',
+    'svc_notifications_total{result="failed"} 1',
+    'svc_notify_last_success_timestamp_seconds 5000',
+    'svc_of_tomorrow 4',
+  ])
+  const withKey = await linesFor({ ...elsewhere, authorization: 'Bearer key' })
+  expect(withKey).toContain('svc_notifications_total{receiver="mail of Ann",result="accepted"} 2')
+  expect(withKey).toContain('svc_of_tomorrow{host="db-17"} 4')
 })

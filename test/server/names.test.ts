@@ -3,7 +3,7 @@ import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { describedBy } from '../support/wire/openapi.ts'
 import { type Accounts, bearer, password, startAccounts } from './accounts.ts'
-import { ask, failing, healthy, withSite } from './site.ts'
+import { ask, failing, healthy, openSite, withSite } from './site.ts'
 
 const health = '/healthcheck?ServerType=Sql&ExecutionMode=Basic'
 const keys = (body: string): readonly string[] => Object.keys(JSON.parse(body) as object)
@@ -117,22 +117,20 @@ describe('N9 ?jsconfig=', () => {
         return healthy(call)
       },
     }
-    await withSite({ service }, async ({ port }) => {
-      for (const [style, first] of [
-        ['', 'Status'],
-        ['&jsconfig=eccn', 'status'],
-        ['', 'Status'],
-        ['&jsconfig=eccn', 'status'],
-      ]) {
-        expect(keys((await ask(port, `${health}${style}`)).text)[0]).toBe(first)
-      }
-    })
+    const { port } = await openSite({ service })
+    for (const [style, first] of [
+      ['', 'Status'],
+      ['&jsconfig=eccn', 'status'],
+      ['', 'Status'],
+      ['&jsconfig=eccn', 'status'],
+    ]) {
+      expect(keys((await ask(port, `${health}${style}`)).text)[0]).toBe(first)
+    }
   })
 
   test('N9 on a server with other names, it selects those of the interface', async () => {
-    await withSite({ options: { names: 'camelCase' } }, async ({ port }) => {
-      expect(keys((await ask(port, health)).text)[1]).toBe('statusMessage')
-      expect(keys((await ask(port, `${health}&jsconfig=TextCase:PascalCase`)).text)[1]).toBe('StatusMessage')
-    })
+    const { port } = await openSite({ options: { names: 'camelCase' } })
+    expect(keys((await ask(port, health)).text)[1]).toBe('statusMessage')
+    expect(keys((await ask(port, `${health}&jsconfig=TextCase:PascalCase`)).text)[1]).toBe('StatusMessage')
   })
 })

@@ -4,7 +4,7 @@ import type { RunDocument, ServerType } from '../../src/core/protocol/index.ts'
 import type { RecentRun, Runtime } from '../../src/core/protocol/service/service.ts'
 import { runtimeFacts } from '../support/page/facts.ts'
 import { recentRun } from './recent.ts'
-import { ask, type Got, withSite } from './site.ts'
+import { ask, type Got, openSite, withSite } from './site.ts'
 import { serveMonitors } from './with-monitors.ts'
 
 const form = { 'content-type': 'application/x-www-form-urlencoded' }
@@ -59,52 +59,48 @@ describe('S12 a form of another page', () => {
     ['a page that hides its origin', { origin: 'null' }],
     ['a bookmark, which cannot send a form', { 'sec-fetch-site': 'none' }],
   ] as const)('S12 of %s starts no check, with a cookie or without', async (_, headers) => {
-    await withSite({ runtime: configured(['Sql']) }, async ({ port, calls }) => {
-      for (const more of [headers, { ...headers, cookie: 'ss-id=x; ss-opt=temp' }]) {
-        const got = await press(port, basic, more)
-        expect([got.status, got.headers.location]).toEqual([403, undefined])
-        expect(calls.filter(({ operation }) => operation === 'healthCheck')).toEqual([])
-      }
-    })
+    const { port, calls } = await openSite({ runtime: configured(['Sql']) })
+    for (const more of [headers, { ...headers, cookie: 'ss-id=x; ss-opt=temp' }]) {
+      const got = await press(port, basic, more)
+      expect([got.status, got.headers.location]).toEqual([403, undefined])
+      expect(calls.filter(({ operation }) => operation === 'healthCheck')).toEqual([])
+    }
   })
 
   test('S12 a form of the page itself, of a listed origin, and a client that is not a browser start one', async () => {
     const options = { origins: ['https://ops.example'] }
-    await withSite({ runtime: configured(['Sql']), options }, async ({ port, calls }) => {
-      for (const headers of [
-        { 'sec-fetch-site': 'same-origin' },
-        { origin: `http://127.0.0.1:${port}` },
-        { origin: 'https://ops.example', 'sec-fetch-site': 'cross-site' },
-        {},
-      ] as readonly Readonly<Record<string, string>>[]) {
-        expect((await press(port, basic, headers)).status).toBe(303)
-      }
-      expect(calls.map(({ operation }) => operation)).toEqual(Array.from({ length: 4 }, () => 'healthCheck'))
-    })
+    const { port, calls } = await openSite({ runtime: configured(['Sql']), options })
+    for (const headers of [
+      { 'sec-fetch-site': 'same-origin' },
+      { origin: `http://127.0.0.1:${port}` },
+      { origin: 'https://ops.example', 'sec-fetch-site': 'cross-site' },
+      {},
+    ] as readonly Readonly<Record<string, string>>[]) {
+      expect((await press(port, basic, headers)).status).toBe(303)
+    }
+    expect(calls.map(({ operation }) => operation)).toEqual(Array.from({ length: 4 }, () => 'healthCheck'))
   })
 
   test('S12 a GET starts no check, whatever it names', async () => {
-    await withSite({ runtime: configured(['Sql']) }, async ({ port, calls }) => {
-      for (const query of [basic, 'report=Sql-Basic', 'report=%3Cscript%3E-Basic', 'report=']) {
-        const { status, text } = await ask(port, `/?${query}`)
-        expect(status).toBe(200)
-        expect(text).not.toContain('<script')
-      }
-      expect(calls).toEqual([])
-    })
+    const { port, calls } = await openSite({ runtime: configured(['Sql']) })
+    for (const query of [basic, 'report=Sql-Basic', 'report=%3Cscript%3E-Basic', 'report=']) {
+      const { status, text } = await ask(port, `/?${query}`)
+      expect(status).toBe(200)
+      expect(text).not.toContain('<script')
+    }
+    expect(calls).toEqual([])
   })
 
   test('S12 no frame, script or base of another page is allowed, and forms go to this server only', async () => {
-    await withSite({ runtime: configured(['Sql']) }, async ({ port }) => {
-      const { headers, text } = await ask(port, '/')
-      const policy = headers['content-security-policy']
-      for (const rule of ["default-src 'none'", "form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'"]) {
-        expect(policy).toContain(rule)
-      }
-      // Otherwise browsers send the form with the Origin null.
-      expect(text).toContain('<meta name="referrer" content="same-origin">')
-      expect(text).not.toMatch(/<script| on[a-z]+=/)
-    })
+    const { port } = await openSite({ runtime: configured(['Sql']) })
+    const { headers, text } = await ask(port, '/')
+    const policy = headers['content-security-policy']
+    for (const rule of ["default-src 'none'", "form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'"]) {
+      expect(policy).toContain(rule)
+    }
+    // Otherwise browsers send the form with the Origin null.
+    expect(text).toContain('<meta name="referrer" content="same-origin">')
+    expect(text).not.toMatch(/<script| on[a-z]+=/)
   })
 })
 
@@ -114,13 +110,12 @@ describe('S12 a check that did not run', () => {
     ['a missing mode', 'ServerType=Sql', 400],
     ['an empty body', '', 400],
   ] as const)('S12 says so on the page, for %s', async (_, body, status) => {
-    await withSite({ runtime: configured(['Sql']) }, async ({ port, calls }) => {
-      const got = await press(port, body)
-      expect(got.status).toBe(status)
-      expect(got.text).toContain('The check did not run: ')
-      expect(got.text).not.toContain('<script')
-      expect(calls).toEqual([])
-    })
+    const { port, calls } = await openSite({ runtime: configured(['Sql']) })
+    const got = await press(port, body)
+    expect(got.status).toBe(status)
+    expect(got.text).toContain('The check did not run: ')
+    expect(got.text).not.toContain('<script')
+    expect(calls).toEqual([])
   })
 
   test('S12 a limit and its Retry-After reach the page, and a defect reveals nothing', async () => {
@@ -132,12 +127,11 @@ describe('S12 a check that did not run', () => {
       expect(got.text).toContain('aria-label="Run Basic of Sql"')
     })
     const broken = () => Promise.reject(new TypeError('orders-db is undefined'))
-    await withSite({ runtime: configured(['Sql']), health: broken }, async ({ port, log }) => {
-      const got = await press(port, basic)
-      expect(got.status).toBe(500)
-      expect(got.text).not.toContain('orders-db')
-      expect(log[0]?.stack).toContain('orders-db')
-    })
+    const { port, log } = await openSite({ runtime: configured(['Sql']), health: broken })
+    const got = await press(port, basic)
+    expect(got.status).toBe(500)
+    expect(got.text).not.toContain('orders-db')
+    expect(log[0]?.stack).toContain('orders-db')
   })
 })
 

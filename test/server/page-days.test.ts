@@ -7,7 +7,7 @@ import * as library from '../../src/core/watch/periods/index.ts'
 import { memorySource, periodsOf } from '../../src/core/watch/periods/index.ts'
 import { runtimeFacts } from '../support/page/facts.ts'
 import { recentRun, runOfResponse } from './recent.ts'
-import { ask, healthy, withSite } from './site.ts'
+import { ask, healthy, openSite, withSite } from './site.ts'
 
 const day = 86_400_000
 const now = Date.UTC(2026, 2, 1, 12)
@@ -86,19 +86,14 @@ test('W25 a history that hangs or fails costs the page its bars and nothing else
       ])
     })
     const brief = { ...runtime, days, viewOf: async () => () => 'brief' as const }
-    await withSite({ runtime: brief }, async ({ port }) => {
-      expect((await ask(port, '/')).status).toBe(200)
-    })
+    const { port } = await openSite({ runtime: brief })
+    expect((await ask(port, '/')).status).toBe(200)
   }
   expect(reads).toBe(answers.length)
 })
 
 test('W25 a store that hangs costs the page what is silenced and nothing else', async () => {
   const confirmed: Runtime['confirmed'] = () => ({ checks: [], isIsolated: undefined })
-  await withSite(
-    { service: { getSilences: () => new Promise(() => {}) }, runtime: { confirmed } },
-    async ({ port }) => {
-      for (const path of ['/', '/board']) expect((await ask(port, path)).status).toBe(200)
-    },
-  )
+  const { port } = await openSite({ service: { getSilences: () => new Promise(() => {}) }, runtime: { confirmed } })
+  for (const path of ['/', '/board']) expect((await ask(port, path)).status).toBe(200)
 })

@@ -6,7 +6,7 @@ import { historyMarkup, monitorIn } from '../../src/core/server/pages/page-monit
 import { pageFacts } from '../support/page/facts.ts'
 import { until } from '../support/suite/until.ts'
 import { recentRun } from './recent.ts'
-import { ask, withSite } from './site.ts'
+import { ask, openSite } from './site.ts'
 import { serveMonitors } from './with-monitors.ts'
 
 const textOf = (page: string): string =>
@@ -88,11 +88,10 @@ describe('the page of a monitor', () => {
 
 test('S11 W20 a reader who may not read a type gets no page of its monitors, no links, and no history', async () => {
   const runtime = { viewOf: async () => () => 'brief' as const }
-  await withSite({ runtime }, async ({ port, calls }) => {
-    expect((await ask(port, pathOf('Sql/postgres orders'))).status).toBe(404)
-    expect(calls).toEqual([])
-    expect((await ask(port, '/')).text).not.toContain('?monitor=')
-  })
+  const { port, calls } = await openSite({ runtime })
+  expect((await ask(port, pathOf('Sql/postgres orders'))).status).toBe(404)
+  expect(calls).toEqual([])
+  expect((await ask(port, '/')).text).not.toContain('?monitor=')
 })
 
 test.each([

@@ -4,7 +4,7 @@ import type { ExecutionMode, HealthCheckResponse, MonitoringStatus, ServerType }
 import type { Call, RecentRun, Runtime } from '../../src/core/protocol/service/service.ts'
 import { runtimeFacts } from '../support/page/facts.ts'
 import { recentRun, runOfResponse } from './recent.ts'
-import { ask, failing, healthy, type SiteOptions, withSite } from './site.ts'
+import { ask, failing, healthy, openSite, type SiteOptions, withSite } from './site.ts'
 
 const call = { correlationId: 'run-7' } as Call
 const recent = (
@@ -50,33 +50,30 @@ const heading = (text: string): string | undefined => /<h1>(.*?)<\/h1>/.exec(tex
 describe('/livez and /readyz', () => {
   test('liveness does not query the store', async () => {
     const ready = () => Promise.reject(new Fault('Unavailable', 'gone'))
-    await withSite({ runtime: { ready } }, async ({ port, calls }) => {
-      const got = await ask(port, '/livez')
-      expect([got.status, got.text]).toEqual([200, 'alive\n'])
-      expect(calls).toEqual([])
-    })
+    const { port, calls } = await openSite({ runtime: { ready } })
+    const got = await ask(port, '/livez')
+    expect([got.status, got.text]).toEqual([200, 'alive\n'])
+    expect(calls).toEqual([])
   })
 
   test('readiness is 200 while the store answers, and does not run monitors', async () => {
-    await withSite({}, async ({ port, calls }) => {
-      const got = await ask(port, '/readyz')
-      expect([got.status, got.text]).toEqual([200, 'ready\n'])
-      expect(calls).toEqual([])
-    })
+    const { port, calls } = await openSite({})
+    const got = await ask(port, '/readyz')
+    expect([got.status, got.text]).toEqual([200, 'ready\n'])
+    expect(calls).toEqual([])
   })
 
   test('readiness is 503 with Retry-After when the store fails, and only this machine sees the reason', async () => {
     const ready = () => Promise.reject(new Fault('Local', '/var/lib/svc/store.db is locked'))
-    await withSite({ runtime: { ready } }, async ({ port }) => {
-      const here = await ask(port, '/readyz')
-      expect(here.status).toBe(503)
-      expect(here.headers['retry-after']).toBe('5')
-      expect(here.json.ResponseStatus?.Message).toBe('Not ready: /var/lib/svc/store.db is locked')
-      for (const headers of [{ host: 'evil.example' }, { 'x-forwarded-for': '192.0.2.7' }]) {
-        const there = await ask(port, '/readyz', { headers: headers as Record<string, string> })
-        expect(there.json.ResponseStatus?.Message).toBe('Not ready: sign-in does not work at the moment')
-      }
-    })
+    const { port } = await openSite({ runtime: { ready } })
+    const here = await ask(port, '/readyz')
+    expect(here.status).toBe(503)
+    expect(here.headers['retry-after']).toBe('5')
+    expect(here.json.ResponseStatus?.Message).toBe('Not ready: /var/lib/svc/store.db is locked')
+    for (const headers of [{ host: 'evil.example' }, { 'x-forwarded-for': '192.0.2.7' }]) {
+      const there = await ask(port, '/readyz', { headers: headers as Record<string, string> })
+      expect(there.json.ResponseStatus?.Message).toBe('Not ready: sign-in does not work at the moment')
+    }
   })
 
   test('D3 readiness is 503 when the store does not answer in time', async () => {
@@ -86,50 +83,47 @@ describe('/livez and /readyz', () => {
       signal = input
       return never
     }
-    await withSite({ runtime: { ready }, limits: { readyMs: 100 } }, async ({ port }) => {
-      const got = await ask(port, '/readyz')
-      expect(got.status).toBe(503)
-      expect(got.json.ResponseStatus?.Message).toContain('within 100 ms')
-      expect(signal?.aborted).toBe(true)
-    })
+    const { port } = await openSite({ runtime: { ready }, limits: { readyMs: 100 } })
+    const got = await ask(port, '/readyz')
+    expect(got.status).toBe(503)
+    expect(got.json.ResponseStatus?.Message).toContain('within 100 ms')
+    expect(signal?.aborted).toBe(true)
   })
 
   test('S6 an internal error behind readiness is a 500 without detail', async () => {
     const ready = () => Promise.reject(new TypeError('x is not a function'))
-    await withSite({ runtime: { ready } }, async ({ port, log }) => {
-      const got = await ask(port, '/readyz')
-      expect(got.status).toBe(500)
-      expect(got.text).not.toContain('function')
-      expect(log[0]?.stack).toContain('TypeError')
-    })
+    const { port, log } = await openSite({ runtime: { ready } })
+    const got = await ask(port, '/readyz')
+    expect(got.status).toBe(500)
+    expect(got.text).not.toContain('function')
+    expect(log[0]?.stack).toContain('TypeError')
   })
 })
 
 describe('/metrics', () => {
   test('shows the latest runs, the requests by status, and the process', async () => {
-    await withSite(showing([recent('Sql', 'Basic', 3, failing(call))]), async ({ port, calls }) => {
-      for (const path of ['/nothing', '/nothing/else', '/livez']) await ask(port, path)
-      await ask(port, '/livez', { method: 'PROPFIND' })
-      const got = await ask(port, '/metrics')
-      expect(got.headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8')
-      for (const line of [
-        /^svc_type_success\{type="Sql",depth="Basic"\} 0$/m,
-        /^svc_http_requests_total\{route="other",method="GET",status="404"\} 2$/m,
-        /^svc_http_requests_total\{route="\/livez",method="GET",status="200"\} 1$/m,
-        /^svc_http_requests_total\{route="\/livez",method="other",status="405"\} 1$/m,
-        /^svc_http_requests_in_flight 1$/m,
-        /^process_resident_memory_bytes \d{7,}$/m,
-        /^process_cpu_seconds_total [\d.]+$/m,
-        /^process_start_time_seconds \d{10}/m,
-      ]) {
-        expect(got.text).toMatch(line)
-      }
-      // Every line is a comment or a sample, and every family is announced once.
-      for (const line of got.text.trimEnd().split('\n')) expect(line).toMatch(/^(?:# |[a-z_]+(?:\{.*\})? -?[\d.e+-]+$)/)
-      const families = got.text.match(/^# TYPE \S+/gm) ?? []
-      expect(new Set(families).size).toBe(families.length)
-      expect(calls).toEqual([])
-    })
+    const { port, calls } = await openSite(showing([recent('Sql', 'Basic', 3, failing(call))]))
+    for (const path of ['/nothing', '/nothing/else', '/livez']) await ask(port, path)
+    await ask(port, '/livez', { method: 'PROPFIND' })
+    const got = await ask(port, '/metrics')
+    expect(got.headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8')
+    for (const line of [
+      /^svc_type_success\{type="Sql",depth="Basic"\} 0$/m,
+      /^svc_http_requests_total\{route="other",method="GET",status="404"\} 2$/m,
+      /^svc_http_requests_total\{route="\/livez",method="GET",status="200"\} 1$/m,
+      /^svc_http_requests_total\{route="\/livez",method="other",status="405"\} 1$/m,
+      /^svc_http_requests_in_flight 1$/m,
+      /^process_resident_memory_bytes \d{7,}$/m,
+      /^process_cpu_seconds_total [\d.]+$/m,
+      /^process_start_time_seconds \d{10}/m,
+    ]) {
+      expect(got.text).toMatch(line)
+    }
+    // Every line is a comment or a sample, and every family is announced once.
+    for (const line of got.text.trimEnd().split('\n')) expect(line).toMatch(/^(?:# |[a-z_]+(?:\{.*\})? -?[\d.e+-]+$)/)
+    const families = got.text.match(/^# TYPE \S+/gm) ?? []
+    expect(new Set(families).size).toBe(families.length)
+    expect(calls).toEqual([])
   })
 
   test('callers cannot invent labels', async () => {
@@ -251,9 +245,8 @@ describe('the status page', () => {
   })
 
   test('viewing it starts no run', async () => {
-    await withSite(showing([]), async ({ port, calls }) => {
-      await ask(port, '/')
-      expect(calls).toEqual([])
-    })
+    const { port, calls } = await openSite(showing([]))
+    await ask(port, '/')
+    expect(calls).toEqual([])
   })
 })

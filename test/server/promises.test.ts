@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { ask, question, type Site, startSite, withSite } from './site.ts'
+import { ask, openSite, question, type Site, startSite } from './site.ts'
 
 let site: Site
 beforeAll(async () => {
@@ -18,20 +18,18 @@ test.each([
 
 test('S5 where JSONP is turned off, a callback is a 403 in plain JSON that names the option', async () => {
   for (const over of [{ options: { jsonp: false } }, { host: '0.0.0.0' }]) {
-    await withSite(over, async ({ port, calls }) => {
-      const got = await ask(port, `${question}&callback=cb`, { headers: { 'sec-fetch-site': 'same-origin' } })
-      expect([got.status, got.headers['content-type']]).toEqual([403, 'application/json; charset=utf-8'])
-      expect(got.json.ResponseStatus?.Message).toContain('serve.jsonp')
-      expect(calls).toEqual([])
-    })
+    const { port, calls } = await openSite(over)
+    const got = await ask(port, `${question}&callback=cb`, { headers: { 'sec-fetch-site': 'same-origin' } })
+    expect([got.status, got.headers['content-type']]).toEqual([403, 'application/json; charset=utf-8'])
+    expect(got.json.ResponseStatus?.Message).toContain('serve.jsonp')
+    expect(calls).toEqual([])
   }
 })
 
 test('S5 a server beyond loopback answers callbacks only where the configuration turns JSONP on', async () => {
-  await withSite({ host: '0.0.0.0', options: { jsonp: true } }, async ({ port }) => {
-    const got = await ask(port, `${question}&callback=cb`, { headers: { 'sec-fetch-site': 'same-origin' } })
-    expect([got.status, got.text.slice(0, 3)]).toEqual([200, 'cb('])
-  })
+  const { port } = await openSite({ host: '0.0.0.0', options: { jsonp: true } })
+  const got = await ask(port, `${question}&callback=cb`, { headers: { 'sec-fetch-site': 'same-origin' } })
+  expect([got.status, got.text.slice(0, 3)]).toEqual([200, 'cb('])
 })
 
 test('S8 no request names a target: unknown fields never reach the checks', async () => {

@@ -6,7 +6,7 @@ import type { Call } from '../../src/core/protocol/service/service.ts'
 import { admit } from '../../src/core/server/connections.ts'
 import { until } from '../support/suite/until.ts'
 import { get, openConnection } from '../support/wire/exchange.ts'
-import { ask, healthy, question, raw, type Site, startSite, withSite } from './site.ts'
+import { ask, healthy, openSite, question, raw, type Site, startSite, withSite } from './site.ts'
 
 let site: Site
 beforeAll(async () => {
@@ -197,15 +197,11 @@ describe('S2 ambiguous requests', () => {
 
   test('E2 garbage after an unanswered request neither changes its answer nor keeps the connection open', async () => {
     const { promise: answered, resolve: letGo } = Promise.withResolvers<void>()
-    await withSite(
-      { health: () => answered.then(() => Promise.reject(new Error('late'))) },
-      async ({ port, calls }) => {
-        const got = raw(port, `GET ${question} HTTP/1.1\r\nHost: localhost\r\n\r\nGARBAGE\r\n\r\n`)
-        await until(() => calls.length === 1)
-        expect(await got).toEqual({ text: '', closed: true })
-        letGo()
-      },
-    )
+    const { port, calls } = await openSite({ health: () => answered.then(() => Promise.reject(new Error('late'))) })
+    const got = raw(port, `GET ${question} HTTP/1.1\r\nHost: localhost\r\n\r\nGARBAGE\r\n\r\n`)
+    await until(() => calls.length === 1)
+    expect(await got).toEqual({ text: '', closed: true })
+    letGo()
   })
 })
 
@@ -245,22 +241,21 @@ describe('S3 bounds', () => {
   })
 
   test('S3 an endless body is cut off', async () => {
-    await withSite({ options: { maxBody: 1_000 }, limits: { lingerBytes: 100_000 } }, async ({ port }) => {
-      const socket = connect(port, '127.0.0.1')
-      let sent = 0
-      const closed = new Promise<void>((resolve) => {
-        socket.on('close', () => resolve())
-        socket.on('error', () => {})
-      })
-      socket.write('POST /auth HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n')
-      const chunk = `${(65_536).toString(16)}\r\n${'a'.repeat(65_536)}\r\n`
-      for (let i = 0; i < 10_000 && socket.writable; i += 1) {
-        sent += chunk.length
-        if (!socket.write(chunk)) await Promise.race([closed, new Promise((resolve) => socket.once('drain', resolve))])
-      }
-      await closed
-      expect(sent).toBeLessThan(64 * 1024 * 1024)
+    const { port } = await openSite({ options: { maxBody: 1_000 }, limits: { lingerBytes: 100_000 } })
+    const socket = connect(port, '127.0.0.1')
+    let sent = 0
+    const closed = new Promise<void>((resolve) => {
+      socket.on('close', () => resolve())
+      socket.on('error', () => {})
     })
+    socket.write('POST /auth HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n')
+    const chunk = `${(65_536).toString(16)}\r\n${'a'.repeat(65_536)}\r\n`
+    for (let i = 0; i < 10_000 && socket.writable; i += 1) {
+      sent += chunk.length
+      if (!socket.write(chunk)) await Promise.race([closed, new Promise((resolve) => socket.once('drain', resolve))])
+    }
+    await closed
+    expect(sent).toBeLessThan(64 * 1024 * 1024)
   })
 
   test('S3 100-continue is sent only when the server wants the body', async () => {
@@ -277,17 +272,16 @@ describe('S3 bounds', () => {
 
   test('S3 slow headers, a slow body and a silent connection each end in a 408', async () => {
     const limits = { headersMs: 300, requestMs: 600, checkEveryMs: 100 }
-    await withSite({ limits }, async ({ port, log }) => {
-      const [headers, body, silent] = await Promise.all([
-        raw(port, 'GET /livez HTTP/1.1\r\nHost: loc'),
-        raw(port, 'POST /auth HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nabc'),
-        raw(port, ''),
-      ])
-      refused(headers, 408, 'RequestTimeout')
-      refused(body, 408, 'RequestTimeout')
-      refused(silent, 408, 'RequestTimeout')
-      await until(() => log.filter((entry) => entry.status === 408).length === 3)
-    })
+    const { port, log } = await openSite({ limits })
+    const [headers, body, silent] = await Promise.all([
+      raw(port, 'GET /livez HTTP/1.1\r\nHost: loc'),
+      raw(port, 'POST /auth HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nabc'),
+      raw(port, ''),
+    ])
+    refused(headers, 408, 'RequestTimeout')
+    refused(body, 408, 'RequestTimeout')
+    refused(silent, 408, 'RequestTimeout')
+    await until(() => log.filter((entry) => entry.status === 408).length === 3)
   })
 
   test('S3 an honest caller is answered while 50 slow ones hang', async () => {
@@ -330,24 +324,23 @@ describe('S3 bounds', () => {
       await promise
       return healthy(call)
     }
-    await withSite({ health }, async (site) => {
-      const greedy = await openConnection(site.port)
-      greedy.socket.write(get(question).repeat(20_000))
-      expect((await greedy.outcome).answers).toEqual([])
-      expect(site.calls.length).toBeLessThanOrEqual(64)
-      await until(() => site.calls.every(({ call }) => call.signal.aborted))
+    const site = await openSite({ health })
+    const greedy = await openConnection(site.port)
+    greedy.socket.write(get(question).repeat(20_000))
+    expect((await greedy.outcome).answers).toEqual([])
+    expect(site.calls.length).toBeLessThanOrEqual(64)
+    await until(() => site.calls.every(({ call }) => call.signal.aborted))
 
-      const before = site.calls.length
-      const { socket, outcome } = await openConnection(site.port)
-      socket.write(get(question).repeat(64))
-      await until(() => site.calls.length === before + 64)
-      letGo()
-      socket.end()
-      expect((await outcome).answers.map(({ status }) => status)).toEqual(Array.from({ length: 64 }, () => 200))
-      const { text } = await ask(site.port, '/metrics', { headers: { host: 'localhost' } })
-      expect(text).toContain('\nsvc_http_connections_refused_total 1\n')
-      expect(text).toContain('\nsvc_http_requests_in_flight 1\n')
-    })
+    const before = site.calls.length
+    const { socket, outcome } = await openConnection(site.port)
+    socket.write(get(question).repeat(64))
+    await until(() => site.calls.length === before + 64)
+    letGo()
+    socket.end()
+    expect((await outcome).answers.map(({ status }) => status)).toEqual(Array.from({ length: 64 }, () => 200))
+    const { text } = await ask(site.port, '/metrics', { headers: { host: 'localhost' } })
+    expect(text).toContain('\nsvc_http_connections_refused_total 1\n')
+    expect(text).toContain('\nsvc_http_requests_in_flight 1\n')
   })
 
   test.each([
@@ -369,23 +362,22 @@ describe('S3 bounds', () => {
       for (const until = performance.now() + 6; performance.now() < until; );
       return healthy(call)
     }
-    await withSite({ health }, async (site) => {
-      const outcomes = await Promise.all(
-        Array.from({ length: 4 }, async (_, connection) => {
-          const { socket, outcome } = await openConnection(site.port)
-          const requests = bodies(connection).map((body, at) => post(body, at === 2 ? 'Connection: close\r\n' : ''))
-          socket.write(Buffer.concat(requests))
-          return await outcome
-        }),
-      )
-      expect(outcomes.map(({ answers }) => answers.map(({ status }) => status))).toEqual(
-        Array.from({ length: 4 }, () => [200, 200, 200]),
-      )
-      const types = site.calls.map(({ request }) => (request as { ServerType: string }).ServerType)
-      expect(types.toSorted()).toEqual(
-        ['App', 'Identity', 'Sql'].flatMap((type) => Array.from({ length: 4 }, () => type)),
-      )
-    })
+    const site = await openSite({ health })
+    const outcomes = await Promise.all(
+      Array.from({ length: 4 }, async (_, connection) => {
+        const { socket, outcome } = await openConnection(site.port)
+        const requests = bodies(connection).map((body, at) => post(body, at === 2 ? 'Connection: close\r\n' : ''))
+        socket.write(Buffer.concat(requests))
+        return await outcome
+      }),
+    )
+    expect(outcomes.map(({ answers }) => answers.map(({ status }) => status))).toEqual(
+      Array.from({ length: 4 }, () => [200, 200, 200]),
+    )
+    const types = site.calls.map(({ request }) => (request as { ServerType: string }).ServerType)
+    expect(types.toSorted()).toEqual(
+      ['App', 'Identity', 'Sql'].flatMap((type) => Array.from({ length: 4 }, () => type)),
+    )
   })
 
   test('S3 an address with too many connections gets no more, other addresses do', async () => {
@@ -435,11 +427,10 @@ describe('S3 bounds', () => {
 
   test('S3 an idle connection is closed', async () => {
     const { promise: never } = Promise.withResolvers<never>()
-    await withSite({ limits: { silenceMs: 200 }, health: () => never }, async ({ port, calls }) => {
-      const got = await raw(port, `GET ${question} HTTP/1.1\r\nHost: localhost\r\n\r\n`)
-      expect(got).toEqual({ text: '', closed: true })
-      await until(() => calls[0]?.call.signal.aborted === true)
-    })
+    const { port, calls } = await openSite({ limits: { silenceMs: 200 }, health: () => never })
+    const got = await raw(port, `GET ${question} HTTP/1.1\r\nHost: localhost\r\n\r\n`)
+    expect(got).toEqual({ text: '', closed: true })
+    await until(() => calls[0]?.call.signal.aborted === true)
   })
 
   test('requests on one connection are answered one after another', async () => {

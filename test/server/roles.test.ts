@@ -80,14 +80,6 @@ describe('the answer to a change', () => {
     })
   })
 
-  test('O3 empty lists show the current roles, and Meta is not echoed', async () => {
-    await assign({ UserName: someone, Roles: ['Reader'] })
-    const listing = await unassign({ UserName: someone, Roles: [], Meta: { reason: 'look' } })
-    expect(listing.json).toEqual({ AllRoles: ['Reader'], AllPermissions: [] })
-    expect((await assign({ UserName: someone, Roles: ['Reader'] })).json['AllRoles']).toEqual(['Reader'])
-    expect((await unassign({ UserName: someone, Roles: ['Other'] })).json['AllRoles']).toEqual(['Reader'])
-  })
-
   test('O2 a blank role is a 400 naming the list', async () => {
     const got = await assign({ UserName: someone, Roles: ['x'], Permissions: [' '] })
     expect([got.status, got.json.ResponseStatus?.Errors.map(({ FieldName }) => FieldName)]).toEqual([

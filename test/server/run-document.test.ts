@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { measured } from '../checks/reports/samples.ts'
-import { ask, failing, healthy, question, withSite } from './site.ts'
+import { ask, failing, healthy, openSite, question, withSite } from './site.ts'
 
 const run = measured.Run
 if (!run) throw new Error('The sample has no run')
@@ -28,20 +28,18 @@ test.each([
   [`application/json, ${runType}`],
   [`${runType};q=0.5, application/json`],
 ])('F5 Accept: %s is answered with the document of the interface', async (accept) => {
-  await withSite({ health }, async ({ port }) => {
-    const got = await ask(port, question, { headers: { accept } })
-    expect(got.headers['content-type']).toBe('application/json; charset=utf-8')
-    expect(got.json.Status).toBe('Failure')
-  })
+  const { port } = await openSite({ health })
+  const got = await ask(port, question, { headers: { accept } })
+  expect(got.headers['content-type']).toBe('application/json; charset=utf-8')
+  expect(got.json.Status).toBe('Failure')
 })
 
 test('a format in the path or the query overrides Accept', async () => {
-  await withSite({ health }, async ({ port }) => {
-    const csv = await ask(port, `${question}&format=csv`, { headers: { accept: runType } })
-    expect(csv.headers['content-type']).toContain('text/csv')
-    const json = await ask(port, question.replace('?', '.json?'), { headers: { accept: runType } })
-    expect(json.headers['content-type']).toContain('application/json')
-  })
+  const { port } = await openSite({ health })
+  const csv = await ask(port, `${question}&format=csv`, { headers: { accept: runType } })
+  expect(csv.headers['content-type']).toContain('text/csv')
+  const json = await ask(port, question.replace('?', '.json?'), { headers: { accept: runType } })
+  expect(json.headers['content-type']).toContain('application/json')
 })
 
 test('an answer without a run uses the document of the interface', async () => {

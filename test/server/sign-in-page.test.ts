@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { safeTarget } from '../../src/core/server/pages/sign-in-page.ts'
 import { type Accounts, by, password, startAccounts } from './accounts.ts'
-import { ask, type Got, withSite } from './site.ts'
+import { ask, type Got, openSite } from './site.ts'
 
 /** As a proxy relays a caller of another machine. */
 const far = { 'x-forwarded-for': '203.0.113.9' }
@@ -96,8 +96,7 @@ test.each([
 })
 
 test('W25 a server without a store offers no sign-in', async () => {
-  await withSite({}, async ({ port }) => {
-    expect((await ask(port, '/')).text).not.toContain('Sign in')
-    expect((await ask(port, '/sign-in')).text).toContain('This server has no store, so it has no users')
-  })
+  const { port } = await openSite({})
+  expect((await ask(port, '/')).text).not.toContain('Sign in')
+  expect((await ask(port, '/sign-in')).text).toContain('This server has no store, so it has no users')
 })

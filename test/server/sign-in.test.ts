@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { hashCost } from '../../src/core/accounts/auth/passwords.ts'
 import { type Accounts, bearer, password, startAccounts } from './accounts.ts'
 import { cert, key } from './certificate.ts'
-import { ask, question, raw, withSite } from './site.ts'
+import { ask, openSite, question, raw, withSite } from './site.ts'
 
 let site: Accounts
 beforeAll(async () => {
@@ -105,11 +105,10 @@ describe('A1 signing in', () => {
       const got = await ask(port, '/auth?UserName=x', { method: 'POST', headers: proto })
       expect(got.headers['set-cookie']).toEqual(expect.arrayContaining(secure))
     })
-    await withSite({ service }, async ({ port }) => {
-      const proto = { 'x-forwarded-proto': 'https' }
-      const got = await ask(port, '/auth?UserName=x', { method: 'POST', headers: proto })
-      expect(got.headers['set-cookie']?.join()).not.toContain('Secure')
-    })
+    const { port } = await openSite({ service })
+    const proto = { 'x-forwarded-proto': 'https' }
+    const got = await ask(port, '/auth?UserName=x', { method: 'POST', headers: proto })
+    expect(got.headers['set-cookie']?.join()).not.toContain('Secure')
   })
 
   test('A2 only a sign-in and a sign-out set a cookie', async () => {
@@ -235,14 +234,15 @@ describe('A1 signing in', () => {
   })
 
   test('T5 fields that no caller may set have no effect', async () => {
-    const { Roles, UserId } = await site.signIn({
+    const { Roles, Permissions, UserId } = await site.signIn({
       UserName: 'Ned',
       Roles: ['Admin'],
+      Permissions: ['All'],
       UserId: 'root',
       isAdmin: true,
       Meta: { Roles: 'Admin' },
     })
-    expect(Roles).toEqual([])
+    expect([Roles, Permissions]).toEqual([[], []])
     expect(UserId).not.toBe('root')
   })
 })
@@ -316,10 +316,12 @@ describe('A11 refresh', () => {
     for (const [body, headers] of [
       [{}, {}],
       [{}, { cookie: `ss-reftok=${RefreshToken}` }],
+      [{ RefreshToken: '' }, {}],
       [{ RefreshToken: 'garbage' }, {}],
       [{ RefreshToken: BearerToken }, {}],
     ] as const) {
       const got = await site.post('/access-token', body, headers)
+      expect(got.text).not.toContain('garbage')
       expect([got.status, got.json.ResponseStatus?.Errors[0]?.FieldName]).toEqual([400, 'RefreshToken'])
     }
   })

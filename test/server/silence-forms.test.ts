@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { Fault } from '../../src/core/base/errors.ts'
 import { type SilenceFacts, silenceMarkup } from '../../src/core/server/pages/page-silences.ts'
 import type { MonitorId } from '../../src/core/server/pages/page-words.ts'
-import { ask, type Got, type SiteOptions, withSite } from './site.ts'
+import { ask, type Got, openSite, type SiteOptions, withSite } from './site.ts'
 
 const done = async () => ({})
 const service: SiteOptions['service'] = { silenceMonitors: done, acknowledge: done, endSilence: done }
@@ -60,17 +60,16 @@ test.each([
   ['another port of this host', { 'sec-fetch-site': 'same-site', origin: 'http://127.0.0.1:1' }],
   ['a page that hides its origin', { origin: 'null' }],
 ] as const)('T6 W25 a form of %s silences nothing and ends nothing', async (_, headers) => {
-  await withSite({ service }, async ({ port, calls }) => {
-    for (const [path, fields] of [
-      ['/forms/silence', { Monitors: '*', For: 'P7D', Reason: 'x' }],
-      ['/forms/acknowledge', { Monitor: 'Sql/tcp orders', Reason: 'x' }],
-      ['/forms/end-silence', { Id: 'abc' }],
-    ] as const) {
-      expect((await press(port, path, fields, { ...headers, cookie: 'ss-id=x; ss-opt=temp' })).status).toBe(403)
-      expect((await ask(port, `${path}?Monitors=*&Reason=x&Id=abc`)).text).toContain('on the page of each monitor')
-    }
-    expect(calls).toEqual([])
-  })
+  const { port, calls } = await openSite({ service })
+  for (const [path, fields] of [
+    ['/forms/silence', { Monitors: '*', For: 'P7D', Reason: 'x' }],
+    ['/forms/acknowledge', { Monitor: 'Sql/tcp orders', Reason: 'x' }],
+    ['/forms/end-silence', { Id: 'abc' }],
+  ] as const) {
+    expect((await press(port, path, fields, { ...headers, cookie: 'ss-id=x; ss-opt=temp' })).status).toBe(403)
+    expect((await ask(port, `${path}?Monitors=*&Reason=x&Id=abc`)).text).toContain('on the page of each monitor')
+  }
+  expect(calls).toEqual([])
 })
 
 test('W25 a form that changes nothing says why, and one that is not complete everywhere says where it is not', async () => {
@@ -84,13 +83,12 @@ test('W25 a form that changes nothing says why, and one that is not complete eve
     expect([lasting.status, lasting.text.includes('Nothing has changed: ')]).toEqual([400, true])
   })
   const partly = async () => ({ NotSilenced: [{ Receiver: 'ops', Place: 'http://am:9093', Message: 'no answer' }] })
-  await withSite({ service: { ...service, silenceMonitors: partly } }, async ({ port }) => {
-    const { status, text } = await press(port, '/forms/silence', { Monitors: 'a', For: 'PT1H', Reason: 'x' })
-    expect(status).toBe(200)
-    expect(text).toContain(
-      'It is silenced, but not everywhere. These go on sending what fires: ops at http://am:9093: no answer',
-    )
-  })
+  const { port } = await openSite({ service: { ...service, silenceMonitors: partly } })
+  const { status, text } = await press(port, '/forms/silence', { Monitors: 'a', For: 'PT1H', Reason: 'x' })
+  expect(status).toBe(200)
+  expect(text).toContain(
+    'It is silenced, but not everywhere. These go on sending what fires: ops at http://am:9093: no answer',
+  )
 })
 
 test('W25 a reader who may not silence sees what is silenced and no form', () => {

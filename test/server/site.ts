@@ -1,5 +1,6 @@
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http'
 import { connect } from 'node:net'
+import { onTestFinished } from 'vitest'
 import { Fault } from '../../src/core/base/errors.ts'
 import { type HealthCheckRequest, type HealthCheckResponse, operations } from '../../src/core/protocol/index.ts'
 import { type Call, type Runtime, type Service, serveDefaults } from '../../src/core/protocol/service/service.ts'
@@ -127,7 +128,14 @@ export async function startSite(over: SiteOptions = {}): Promise<Site> {
   return { server, port: server.port, log, calls }
 }
 
-/** Starts a site for one test and stops it afterwards. */
+/** Starts a site that stops at the end of the test. */
+export async function openSite(over: SiteOptions): Promise<Site> {
+  const site = await startSite(over)
+  onTestFinished(() => site.server.stop())
+  return site
+}
+
+/** Starts a site for a part of a test. */
 export async function withSite(over: SiteOptions, use: (site: Site) => Promise<void>): Promise<void> {
   const site = await startSite(over)
   try {

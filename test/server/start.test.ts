@@ -1,7 +1,7 @@
 import { request } from 'node:https'
 import { describe, expect, test } from 'vitest'
 import { cert, key } from './certificate.ts'
-import { question, startSite, withSite } from './site.ts'
+import { openSite, question, startSite, withSite } from './site.ts'
 
 describe('starting', () => {
   test('reports the address at which it listens', async () => {
@@ -10,10 +10,9 @@ describe('starting', () => {
       expect(server.host).toBe('127.0.0.1')
       expect(server.port).toBeGreaterThan(0)
     })
-    await withSite({ host: '0.0.0.0' }, async ({ server }) => {
-      expect(server.url).toBe(`http://127.0.0.1:${server.port}`)
-      expect(server.host).toBe('0.0.0.0')
-    })
+    const { server } = await openSite({ host: '0.0.0.0' })
+    expect(server.url).toBe(`http://127.0.0.1:${server.port}`)
+    expect(server.host).toBe('0.0.0.0')
   })
 
   test('writes an IPv6 address in brackets', async () => {
@@ -24,13 +23,12 @@ describe('starting', () => {
   })
 
   test('a port in use is a fault that names it', async () => {
-    await withSite({}, async ({ port }) => {
-      const second = startSite({ port })
-      await expect(second).rejects.toMatchObject({
-        name: 'Fault',
-        fault: 'Local',
-        message: `Cannot listen on 127.0.0.1:${port}: the address is already in use`,
-      })
+    const { port } = await openSite({})
+    const second = startSite({ port })
+    await expect(second).rejects.toMatchObject({
+      name: 'Fault',
+      fault: 'Local',
+      message: `Cannot listen on 127.0.0.1:${port}: the address is already in use`,
     })
   })
 
@@ -55,15 +53,14 @@ describe('starting', () => {
   })
 
   test('answers over TLS', async () => {
-    await withSite({ tls: { cert, key } }, async ({ server }) => {
-      const status = await new Promise((resolve, reject) => {
-        request({ host: '127.0.0.1', port: server.port, path: question, ca: cert, agent: false }, (incoming) =>
-          resolve(incoming.resume().statusCode),
-        )
-          .on('error', reject)
-          .end()
-      })
-      expect(status).toBe(200)
+    const { server } = await openSite({ tls: { cert, key } })
+    const status = await new Promise((resolve, reject) => {
+      request({ host: '127.0.0.1', port: server.port, path: question, ca: cert, agent: false }, (incoming) =>
+        resolve(incoming.resume().statusCode),
+      )
+        .on('error', reject)
+        .end()
     })
+    expect(status).toBe(200)
   })
 })

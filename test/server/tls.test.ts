@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Certificates, makeCertificates, opensslMissing } from '../support/servers/certs.ts'
 import { suiteWith } from '../support/suite/peer.ts'
-import { ask, question, withSite } from './site.ts'
+import { ask, openSite, question, withSite } from './site.ts'
 
 /** The cipher that a client of OpenSSL agrees on with the server at a port, or undefined without one. */
 async function cipher(port: number, ...options: readonly string[]): Promise<string | undefined> {
@@ -66,33 +66,29 @@ suiteWith(opensslMissing(), 'TLS of svc serve', () => {
   })
 
   test('S2 TLS 1.3 is accepted, TLS 1.1 is not', async () => {
-    await withSite({ tls: certificates.good }, async ({ port }) => {
-      expect(await cipher(port, '-tls1_3')).toMatch(/^TLS_(?:AES|CHACHA20)/)
-      expect(await cipher(port, '-tls1_1', '-cipher', 'ALL:@SECLEVEL=0')).toBeUndefined()
-    })
+    const { port } = await openSite({ tls: certificates.good })
+    expect(await cipher(port, '-tls1_3')).toMatch(/^TLS_(?:AES|CHACHA20)/)
+    expect(await cipher(port, '-tls1_1', '-cipher', 'ALL:@SECLEVEL=0')).toBeUndefined()
   })
 
   test('S6 over TLS every answer has Strict-Transport-Security, for this host name only', async () => {
-    await withSite({ tls: certificates.good }, async ({ port }) => {
-      for (const path of ['/livez', question, '/nothing']) {
-        expect([path, await header(port, certificates.ca, path)]).toEqual([path, 'max-age=31536000'])
-      }
-    })
+    const { port } = await openSite({ tls: certificates.good })
+    for (const path of ['/livez', question, '/nothing']) {
+      expect([path, await header(port, certificates.ca, path)]).toEqual([path, 'max-age=31536000'])
+    }
   })
 
   test('S6 where the configuration turns it off, answers end what browsers remember', async () => {
-    await withSite({ tls: certificates.good, options: { hsts: false } }, async ({ port }) => {
-      expect(await header(port, certificates.ca)).toBe('max-age=0')
-    })
+    const { port } = await openSite({ tls: certificates.good, options: { hsts: false } })
+    expect(await header(port, certificates.ca)).toBe('max-age=0')
   })
 
   test('S6 a self-signed certificate gets no Strict-Transport-Security, and neither does plain http', async () => {
     await withSite({ tls: certificates.selfSigned }, async ({ port }) => {
       expect(await header(port, certificates.selfSigned.cert)).toBeUndefined()
     })
-    await withSite({}, async ({ port }) => {
-      const relayed = { headers: { 'x-forwarded-proto': 'https' } }
-      expect((await ask(port, '/livez', relayed)).headers['strict-transport-security']).toBeUndefined()
-    })
+    const { port } = await openSite({})
+    const relayed = { headers: { 'x-forwarded-proto': 'https' } }
+    expect((await ask(port, '/livez', relayed)).headers['strict-transport-security']).toBeUndefined()
   })
 })

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { operations } from '../../src/core/protocol/index.ts'
-import { ask, type Site, startSite, withSite } from './site.ts'
+import { ask, openSite, type Site, startSite } from './site.ts'
 
 let site: Site
 beforeAll(async () => {
@@ -208,14 +208,13 @@ test.each(['swift', 'fsharp', 'typescript.json', 'java.csv', 'typescript.d.ts', 
 )
 
 test('N9 names in camelCase: fields of Java, Kotlin and TypeScript follow, Python has snake_case, C# keeps its own', async () => {
-  await withSite({ options: { names: 'camelCase' } }, async ({ port }) => {
-    const source = async (language: string) => (await ask(port, `/types/${language}`)).text
-    expect(await source('java')).toContain('public String userName = null;')
-    expect(await source('kotlin')).toContain('var userName:String? = null')
-    expect(await source('typescript.d')).toContain('userName?: string')
-    expect(await source('python')).toContain('user_name: Optional[str] = None')
-    expect(await source('csharp')).toContain('string StatusMessage { get; set; }')
-  })
+  const { port } = await openSite({ options: { names: 'camelCase' } })
+  const source = async (language: string) => (await ask(port, `/types/${language}`)).text
+  expect(await source('java')).toContain('public String userName = null;')
+  expect(await source('kotlin')).toContain('var userName:String? = null')
+  expect(await source('typescript.d')).toContain('userName?: string')
+  expect(await source('python')).toContain('user_name: Optional[str] = None')
+  expect(await source('csharp')).toContain('string StatusMessage { get; set; }')
 })
 
 test('R6 R1 /types alone is a 404', async () => {

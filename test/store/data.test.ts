@@ -814,7 +814,7 @@ describe.each(backendsOfTier())('the store on $name', ({ start, fresh, raw, stop
     }
   })
   test('D2 without create, a missing store is a Fault', async () => {
-    const place = await fresh()
+    const place = (await fresh()).replace(/svc\.db$/, 'missing.db')
     const fault = await faultOf(openData({ store: place, create: false }))
     expect([fault.fault, fault.message]).toEqual(['Local', expect.stringMatching(/[Nn]o store exists/)])
   })

@@ -1,3 +1,4 @@
+import { count } from '../../core/base/format.ts'
 import type { AuditFacts, AuditHead, AuditVerdict, PastHolder } from '../../core/protocol/service/service.ts'
 import type { Screen } from '../io/io.ts'
 import {
@@ -43,7 +44,7 @@ export const pastHolders = list<PastHolder>()({
 export const pastHoldersHeadline = (total: number, role: string, at: Date): Headline =>
   total === 0
     ? { mark: 'warn', sentence: `No user had "${role}" on ${precise(at)}` }
-    : { mark: 'ok', sentence: `${total === 1 ? '1 user' : `${total} users`} had "${role}" on ${precise(at)}` }
+    : { mark: 'ok', sentence: `${count(total, 'user')} had "${role}" on ${precise(at)}` }
 
 /** To the second: an audit log has several entries in a minute. */
 const precise = (at: Date): string => `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`
@@ -52,7 +53,7 @@ const precise = (at: Date): string => `${at.toISOString().slice(0, 19).replace('
 export const notCovered = (linkedUsers: number): string | undefined =>
   linkedUsers === 0
     ? undefined
-    : `roles from claims of an OpenID provider, to which ${linkedUsers === 1 ? '1 user is' : `${linkedUsers} users are`} linked`
+    : `roles from claims of an OpenID provider, to which ${count(linkedUsers, 'user is', 'users are')} linked`
 
 /** The changes of a user's roles, oldest first. */
 export const roleHistory = list<RoleHistoryRow>()({
@@ -61,7 +62,7 @@ export const roleHistory = list<RoleHistoryRow>()({
   rows: 'changes',
   headline: (rows, { userName }) => ({
     mark: 'ok',
-    sentence: `${rows.length === 1 ? '1 change' : `${rows.length || 'No'} changes`} of the roles of ${userName}, oldest first`,
+    sentence: `${rows.length === 0 ? 'No changes' : count(rows.length, 'change')} of the roles of ${userName}, oldest first`,
   }),
   columns: [
     { key: 'id', is: integer },
@@ -190,29 +191,27 @@ function onTerminal(
       )
     : headline(
         'ok',
-        `The audit is intact: ${counted(entries, 'entry', 'entries')} in ${counted(seals, 'seal', 'seals')}`,
+        `The audit is intact: ${count(entries, 'entry', 'entries')} in ${count(seals, 'seal', 'seals')}`,
         screen,
       )
   const others = problems.slice(1).map(({ seal, sentence }) => `  seal ${seal}: ${sentence}`)
   const facts: FactRows = [
     ['Head', head ?? 'none: the audit has no entry'],
-    ['Not sealed yet', unsealed === 0 ? '' : counted(unsealed, 'entry', 'entries')],
-    ['Deleted by age', pruned === 0 ? '' : counted(pruned, 'refusal', 'refusals')],
-    ['Repeated', repeated === 0 ? '' : counted(repeated, 'line', 'lines')],
-    ['Torn', torn === 0 ? '' : counted(torn, 'line', 'lines')],
-    ['Withdrawn', withdrawn === 0 ? '' : `${counted(withdrawn, 'entry', 'entries')} whose change was refused`],
-    ['In an earlier part', earlier === 0 ? '' : counted(earlier, 'entry', 'entries')],
+    ['Not sealed yet', unsealed === 0 ? '' : count(unsealed, 'entry', 'entries')],
+    ['Deleted by age', pruned === 0 ? '' : count(pruned, 'refusal', 'refusals')],
+    ['Repeated', repeated === 0 ? '' : count(repeated, 'line', 'lines')],
+    ['Torn', torn === 0 ? '' : count(torn, 'line', 'lines')],
+    ['Withdrawn', withdrawn === 0 ? '' : `${count(withdrawn, 'entry', 'entries')} whose change was refused`],
+    ['In an earlier part', earlier === 0 ? '' : count(earlier, 'entry', 'entries')],
     [
       'Covers',
       began
-        ? `what was done since ${precise(new Date(began.at))}, when seal ${began.number} was made${entriesBefore === 0 ? '' : `, also to the ${counted(entriesBefore, 'entry', 'entries')} from before`}`
+        ? `what was done since ${precise(new Date(began.at))}, when seal ${began.number} was made${entriesBefore === 0 ? '' : `, also to the ${count(entriesBefore, 'entry', 'entries')} from before`}`
         : '',
     ],
     ['End', isCompared ? '' : 'not compared: entries that were cut from the end show only with --head'],
     ['Audit', target],
   ]
-  const rest = more === 0 ? [] : [`  and ${counted(more, 'more problem', 'more problems')}`]
+  const rest = more === 0 ? [] : [`  and ${count(more, 'more problem', 'more problems')}`]
   return [top, ...others, ...rest, pairs(facts, screen)].join('\n')
 }
-
-const counted = (number: number, one: string, many: string): string => `${number} ${number === 1 ? one : many}`

@@ -1,3 +1,4 @@
+import { count } from '../../core/base/format.ts'
 import { isObject, type JsonObject } from '../../core/base/json.ts'
 import type { UserSession } from '../../core/protocol/index.ts'
 import type { AuditFacts, KeyFacts, UserFacts } from '../../core/protocol/service/service.ts'
@@ -220,7 +221,7 @@ export const userOutcomes = {
 export const holdersHeadline = (total: number, role: string): Headline =>
   total === 0
     ? { mark: 'warn', sentence: `No user has "${role}"` }
-    : { mark: 'ok', sentence: `${total === 1 ? '1 user has' : `${total} users have`} "${role}"` }
+    : { mark: 'ok', sentence: `${count(total, 'user has', 'users have')} "${role}"` }
 
 /** The users with a role. */
 export const holders = list<UserFacts>()({
@@ -322,7 +323,7 @@ export const sessions = list<InDocument<UserSession>>()({
   rows: 'sessions',
   headline: (rows, { userName }) => ({
     mark: 'ok',
-    sentence: `${userName} has ${rows.length === 1 ? '1 session' : `${rows.length || 'no'} sessions`}`,
+    sentence: `${userName} has ${rows.length === 0 ? 'no sessions' : count(rows.length, 'session')}`,
   }),
   columns: [
     { key: 'id', is: string, title: 'ID', cell: ({ id = '' }) => id.slice(0, 8) },

@@ -1,4 +1,4 @@
-import { showBytes } from '../../core/base/format.ts'
+import { count, showBytes } from '../../core/base/format.ts'
 import type { Backup, Restored, RolledBack } from '../../core/store/index.ts'
 import { flag, integer, oneOf, orNull, string, strings } from '../render/document.ts'
 import { type ListOutput, list } from '../render/list.ts'
@@ -21,7 +21,7 @@ export const backups = list<Backup>()({
 export function backupText(backup: Backup, store: string, output: ListOutput): string {
   if (output.json || !output.screen.isTTY) return backups.render([backup], { store }, output)
   const { file, users, keys, bytes } = backup
-  const contents = `${counted(users, 'user')}, ${counted(keys, 'key')}, ${showBytes(bytes)}`
+  const contents = `${count(users, 'user')}, ${count(keys, 'key')}, ${showBytes(bytes)}`
   return headline('ok', `${file} is written and verified: ${contents}`, output.screen)
 }
 
@@ -77,7 +77,7 @@ export function restoreNotes({
 }: Restored): readonly string[] {
   return [
     ...(keptAs === undefined ? [] : [`The previous store is kept as ${keptAs}`]),
-    ...(sessions === 0 ? [] : [`${counted(sessions, 'sign-in')} of the backup ended: these users sign in again`]),
+    ...(sessions === 0 ? [] : [`${count(sessions, 'sign-in')} of the backup ended: these users sign in again`]),
     ...(unreadable === undefined
       ? []
       : [`What has changed since the backup is unknown, because the previous store cannot be read: ${unreadable}`]),
@@ -85,7 +85,7 @@ export function restoreNotes({
       ? ['The previous store is not a later state of this backup, so nothing was disabled or revoked']
       : []),
     ...(comparison?.auditEntries
-      ? [`Only the previous store has ${counted(comparison.auditEntries, 'entry', 'entries')} of the audit log`]
+      ? [`Only the previous store has ${count(comparison.auditEntries, 'entry', 'entries')} of the audit log`]
       : []),
     ...(comparison?.changes.some(({ what, action }) => what === 'user' && action === 'disabled')
       ? ['To let a disabled user sign in again:   svc users enable NAME']
@@ -100,5 +100,3 @@ export function restoreNotes({
 const maxNamed = 3
 const inSentence = (labels: readonly string[]): string =>
   [...labels.slice(0, maxNamed), ...(labels.length > maxNamed ? [`${labels.length - maxNamed} more`] : [])].join(', ')
-
-const counted = (number: number, one: string, many = `${one}s`): string => `${number} ${number === 1 ? one : many}`

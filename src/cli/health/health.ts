@@ -1,5 +1,5 @@
 import { exits, Fault } from '../../core/base/errors.ts'
-import { showDuration } from '../../core/base/format.ts'
+import { count, showDuration } from '../../core/base/format.ts'
 import { sanitizeLine, type TextForm } from '../../core/base/sanitize.ts'
 import {
   type Entry,
@@ -289,7 +289,7 @@ export async function waitUntilHealthy(
       continue
     }
     if (leftMs === 0) {
-      const times = `${attempt} attempt${attempt === 1 ? '' : 's'} in ${showDuration(now - began)}`
+      const times = `${count(attempt, 'attempt')} in ${showDuration(now - began)}`
       onGivingUp(`Gave up after ${times}: ${firstProblem(outcomes)}`)
       return answers
     }
@@ -383,6 +383,20 @@ export const isReport = (output: Output | undefined): output is ReportName =>
 export const timeoutStates = ['critical', 'unknown'] as const
 export type TimeoutState = (typeof timeoutStates)[number]
 
+/**
+ * `64k`, `64KiB` or `65536` → bytes, from 1 KiB to 1 MiB.
+ *
+ * @throws a mistake in the usage for anything else
+ */
+export async function parseNagiosSize(input: string): Promise<number> {
+  const { parseBytes } = await import('../../core/base/settings/index.ts')
+  const bytes = parseBytes(/^\d+$/.test(input) ? `${input}B` : input.replace(/^(\d+)k$/i, '$1KiB'))
+  if (bytes !== undefined && bytes >= 1_024 && bytes <= 1_048_576) return bytes
+  throw new Fault('Usage', `--nagios-size "${input}" is no size from 1k to 1024k`, {
+    hints: ['Write bytes or KiB: 4000, 64k.'],
+  })
+}
+
 /** The exit code of a Nagios plugin that could not find out. */
 export const nagiosUnknown = 3
 
@@ -398,6 +412,8 @@ export type Presentation = {
   readonly header: boolean
   /** For nagios. */
   readonly timeoutState: TimeoutState | undefined
+  /** For nagios: bytes. */
+  readonly size: number | undefined
 }
 
 type DisplayOptions = {

@@ -1,3 +1,4 @@
+import { count } from '../../core/base/format.ts'
 import type { HistoryStatus, ImpactCause, ImpactMonitor } from '../../core/protocol/index.ts'
 import { flag, integer, oneOf, optional, orNull, string, strings } from '../render/document.ts'
 import { type Headline, list } from '../render/list.ts'
@@ -66,16 +67,15 @@ function throughText({ through, members, left, needed }: ImpactRow): string {
 function headlineOf(rows: readonly ImpactRow[], of: string): Headline {
   const skipped = rows.filter(({ runs }) => !runs).length
   const others = rows.length - skipped
-  const counted = (count: number): string => `${count} ${count === 1 ? 'monitor' : 'monitors'}`
   if (skipped === 0)
     return {
       mark: 'ok',
-      sentence: `without ${of}, ${counted(others)} that ${others === 1 ? 'depends' : 'depend'} on it still ${others === 1 ? 'runs' : 'run'}`,
+      sentence: `without ${of}, ${count(others, 'monitor')} that ${others === 1 ? 'depends' : 'depend'} on it still ${others === 1 ? 'runs' : 'run'}`,
     }
   const rest = others === 0 ? '' : `, and ${others} still ${others === 1 ? 'runs' : 'run'}`
   return {
     mark: 'warn',
-    sentence: `without ${of}, ${counted(skipped)} ${skipped === 1 ? 'does' : 'do'} not run${rest}`,
+    sentence: `without ${of}, ${count(skipped, 'monitor')} ${skipped === 1 ? 'does' : 'do'} not run${rest}`,
   }
 }
 

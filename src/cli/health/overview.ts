@@ -1,5 +1,4 @@
-import { showBytes, showDuration } from '../../core/base/format.ts'
-import { count } from '../../core/base/net/text.ts'
+import { count, showBytes, showDuration } from '../../core/base/format.ts'
 import {
   bySeverity,
   type EntryReading,

@@ -1,4 +1,4 @@
-import { showAvailability, showDuration, showFigure } from '../../core/base/format.ts'
+import { count, showAvailability, showDuration, showFigure } from '../../core/base/format.ts'
 import type { HistoryIncident, HistoryPeriod, HistoryStatus, MonitorHistory } from '../../core/protocol/index.ts'
 import {
   dateTime,
@@ -109,7 +109,7 @@ const figureTexts = ({ figures }: HistoryRow): string =>
 function headlineOf(rows: readonly HistoryRow[]): Headline {
   const monitors = new Set(rows.map(({ type, monitor }) => `${type} ${monitor}`))
   const down = new Set(rows.flatMap(({ type, monitor, downMs }) => (downMs > 0 ? `${type} ${monitor}` : [])))
-  const counted = `${monitors.size} ${monitors.size === 1 ? 'monitor' : 'monitors'}`
+  const counted = `${count(monitors.size, 'monitor')}`
   if (down.size === 0) return { mark: 'ok', sentence: `${counted}, never down` }
   const sentence = monitors.size === 1 ? `${counted}, which was down` : `${counted}, ${down.size} of them was down`
   return { mark: 'warn', sentence: down.size > 1 ? sentence.replace(' was ', ' were ') : sentence }
@@ -177,7 +177,7 @@ const endingText = ({ to, ending }: IncidentRow): CellText => {
 const victimsText = ({ victims, victimCount, cause }: IncidentRow): string => {
   if (cause !== undefined) return `victim of ${cause}`
   if (victimCount === 0) return ''
-  const counted = `${victimCount} ${victimCount === 1 ? 'victim' : 'victims'}`
+  const counted = `${count(victimCount, 'victim')}`
   return victims.length === 0 ? counted : `${counted}: ${victims.join(', ')}`
 }
 

@@ -1,6 +1,5 @@
 import { exits } from '../../core/base/errors.ts'
-import { showDuration } from '../../core/base/format.ts'
-import { count } from '../../core/base/net/text.ts'
+import { count, showDuration } from '../../core/base/format.ts'
 import {
   type Entry,
   type EntryReading,
@@ -132,7 +131,7 @@ function monitorCounts(readings: readonly EntryReading[]): {
 
 function failedText(failed: number, total: number): string {
   if (failed === 0) return count(total, 'monitor')
-  return total === 1 ? '1 monitor failed' : `${failed} of ${count(total, 'monitor')} failed`
+  return total === 1 ? `${count(failed, 'monitor')} failed` : `${failed} of ${count(total, 'monitor')} failed`
 }
 
 /** Beside the monitors that failed, only their number. */

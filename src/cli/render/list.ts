@@ -1,3 +1,4 @@
+import { count } from '../../core/base/format.ts'
 import { sanitizeLine } from '../../core/base/sanitize.ts'
 import type { Screen } from '../io/io.ts'
 import { painter } from '../io/terminal.ts'
@@ -271,7 +272,7 @@ export const list =
       const { headline: wording, empty } = declaration
       if (total === 0 && empty) return { mark: 'warn', sentence: empty.sentence }
       if (wording === undefined || typeof wording === 'function') return wording?.(rows, common)
-      return { mark: 'ok', sentence: total === 1 ? `1 ${wording[0]}` : `${total} ${wording[1]}` }
+      return { mark: 'ok', sentence: count(total, ...wording) }
     }
 
     const onTerminal = (rows: readonly Row[], common: Common<Place>, output: ListOutput, head?: Headline): string => {

@@ -1,4 +1,5 @@
 import type { Fault } from '../../core/base/errors.ts'
+import { count } from '../../core/base/format.ts'
 import type { GrantFacts } from '../../core/protocol/index.ts'
 import { dateTime, integer, listOf, objectOf, oneOf, optional, string, strings } from '../render/document.ts'
 import { errorShape, renderError } from '../render/errors.ts'
@@ -168,7 +169,7 @@ function rowsHeadline(rows: readonly RowOutcome[]): Headline {
   const parts = counts.filter(([count]) => count > 0).map(([count, word]) => `${count} ${word}`)
   return {
     mark: rows.some(({ done }) => !done) ? 'fail' : 'ok',
-    sentence: `${rows.length} row${rows.length === 1 ? '' : 's'}: ${parts.join(', ')}`,
+    sentence: `${count(rows.length, 'row')}: ${parts.join(', ')}`,
   }
 }
 

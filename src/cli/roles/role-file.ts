@@ -2,6 +2,7 @@ import { open } from 'node:fs/promises'
 import { Fault, type FieldFault } from '../../core/base/errors.ts'
 import { fileProblem } from '../../core/base/file-errors.ts'
 import { copyOfShare, isOnShare, problemOnShare, readFromShare } from '../../core/base/files/index.ts'
+import { count } from '../../core/base/format.ts'
 import { nameMistake } from '../../core/base/names.ts'
 import { nearestHint } from '../../core/base/suggest.ts'
 import { neverExpires } from '../../core/protocol/index.ts'
@@ -234,9 +235,9 @@ function refused(file: string, problems: readonly Problem[], unit: string): Faul
       Message: message,
     }),
   )
-  const count = problems.length
-  const more = count > maxReported ? [`… and ${count - maxReported} more.`] : []
-  return new Fault('Local', `${file} has ${count === 1 ? '1 error' : `${count} errors`}`, {
+  const { length } = problems
+  const more = length > maxReported ? [`… and ${length - maxReported} more.`] : []
+  return new Fault('Local', `${file} has ${count(length, 'error')}`, {
     fields: lines,
     hints: [...more, 'Nothing was changed.'],
   })

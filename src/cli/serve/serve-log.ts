@@ -4,6 +4,7 @@ import type { Writable } from 'node:stream'
 import { isatty } from 'node:tty'
 import { getSystemErrorMessage } from 'node:util'
 import sonicBoom from 'sonic-boom'
+import { count } from '../../core/base/format.ts'
 import { sanitizeText, withoutCommands } from '../../core/base/sanitize.ts'
 import type { Log, LogEntry } from '../../core/server/index.ts'
 import type { Io } from '../io/io.ts'
@@ -186,7 +187,7 @@ export async function openServeLog({ stderr }: Pick<Io, 'stderr'>): Promise<Serv
 
 const gap = (lines: number, reason: string): LogEntry => ({
   level: 'warn',
-  msg: `${lines} log ${lines === 1 ? 'line was' : 'lines were'} dropped because the log could not be written`,
+  msg: `${count(lines, 'log line was', 'log lines were')} dropped because the log could not be written`,
   droppedLines: lines,
   reason,
 })

@@ -5,6 +5,7 @@ import {
   existsSync,
   fstatSync,
   fsyncSync,
+  ftruncateSync,
   lstatSync,
   openSync,
   readFileSync,
@@ -137,8 +138,8 @@ export function writePrivate(path: string, text: string): void {
 }
 
 /**
- * Adds text at the end of a file of mode 0600, which it makes if there is none. Returns once the disk has it. Follows no
- * link. Throws `Fault` Local.
+ * Adds text at the end of a file of mode 0600, which it makes if there is none. Returns once the disk has it; a full disk
+ * leaves the file as it was. Follows no link. Throws `Fault` Local.
  */
 export function appendPrivate(path: string, text: string): void {
   let descriptor: number
@@ -154,8 +155,15 @@ export function appendPrivate(path: string, text: string): void {
     const stat = fstatSync(descriptor)
     if (!stat.isFile()) throw new Fault('Local', `${path} is not a regular file`)
     refuse(path, stat, 'unreadable', '600')
-    writeSync(descriptor, text)
-    fsyncSync(descriptor)
+    try {
+      // Where only a part fits, that is all that is written, and the next write fails.
+      const bytes = Buffer.from(text)
+      for (let at = 0; at < bytes.length; ) at += writeSync(descriptor, bytes, at)
+      fsyncSync(descriptor)
+    } catch (error) {
+      ftruncateSync(descriptor, stat.size)
+      throw error
+    }
   } catch (error) {
     throw error instanceof Fault ? error : trouble(path, 'written', error)
   } finally {

@@ -1,6 +1,7 @@
 import { accessSync, constants, readFileSync, realpathSync, statSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
 import { exits, Fault } from '../../core/base/errors.ts'
+import { count } from '../../core/base/format.ts'
 import { othersMayWrite } from '../../core/base/own-files.ts'
 import type { Io, ProcessEnvironment } from '../io/io.ts'
 import { homeOf, machine, packageRoot } from '../io/process.ts'
@@ -125,7 +126,7 @@ function checkSettings(env: ProcessEnvironment, settings: Settings | undefined):
   }
   if (!settings) return failed(`the settings in ${folder} cannot be read`, 'svc profile list shows why.')
   const { length } = settings.profiles
-  return ok(`${folder}: ${length} ${length === 1 ? 'profile' : 'profiles'}`)
+  return ok(`${folder}: ${count(length, 'profile')}`)
 }
 
 async function readInForce({ flags, env, settings }: Examination, key: string): Promise<Omit<InForce, 'key'>> {
@@ -142,7 +143,7 @@ async function checkConfig(examination: Examination): Promise<Outcome> {
   if (monitors === 0) return warning(`${value} configures no monitor`, waysToConfigure(value, env).at(-1))
   const [first] = warnings
   if (first !== undefined) return warning(first, 'svc monitors validate shows all warnings.')
-  return ok(`${value}: ${monitors} ${monitors === 1 ? 'monitor' : 'monitors'}`)
+  return ok(`${value}: ${count(monitors, 'monitor')}`)
 }
 
 /** How many foreign objects are named. */

@@ -1,3 +1,4 @@
+import { count } from '../../core/base/format.ts'
 import type { Proposal } from '../../core/checks/discover/index.ts'
 import { ServerType } from '../../core/protocol/index.ts'
 import { thisMachine } from '../io/process.ts'
@@ -147,7 +148,7 @@ export const installation = list<InstallationFinding>()({
     const [failures, warnings, unchecked] = [of('failed'), of('warning'), of('not checked')]
     const parts = [
       ...(failures > 0 ? [`${failures} failed`] : []),
-      ...(warnings > 0 ? [`${warnings} ${warnings === 1 ? 'warning' : 'warnings'}`] : []),
+      ...(warnings > 0 ? [`${count(warnings, 'warning')}`] : []),
       ...(unchecked > 0 ? [`${unchecked} not checked`] : []),
     ]
     const mark = failures > 0 ? 'fail' : parts.length > 0 ? 'warn' : 'ok'

@@ -1,3 +1,4 @@
+import { count } from '../../core/base/format.ts'
 import type { NotSilenced, SilencedMonitor, SilenceEntry } from '../../core/protocol/index.ts'
 import { dateTime, oneOf, optional, orNull, string, strings } from '../render/document.ts'
 import { type ListOutput, list } from '../render/list.ts'
@@ -93,8 +94,8 @@ export function renderSilences(rows: readonly SilenceRow[], target: string, outp
   const until = first.until ? moment(first.until) : ''
   const isAck = first.source === 'ack'
   const sentence = isAck
-    ? `${rows.length === 1 ? '1 fault is' : `${rows.length} faults are`} acknowledged`
-    : `${covers.length + more === 1 ? '1 monitor is' : `${covers.length + more} monitors are`} silenced until ${until}`
+    ? `${count(rows.length, 'fault is', 'faults are')} acknowledged`
+    : `${count(covers.length + more, 'monitor is', 'monitors are')} silenced until ${until}`
   const facts: FactRows = [
     ['Target', target],
     ...(isAck

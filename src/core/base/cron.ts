@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module'
 import type * as Croner from 'croner'
-import { count, quote, sanitize } from './net/text.ts'
+import { count } from './format.ts'
+import { quote, sanitize } from './net/text.ts'
 import { didYouMean } from './suggest.ts'
 
 /** The time zone of expressions that name none. */

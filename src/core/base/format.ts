@@ -54,10 +54,34 @@ const round = (value: number, digits: number): number => Number(value.toFixed(di
 export function show(value: number, unit: ThresholdUnit): string {
   if (unit === 'duration') return showDuration(value)
   if (unit === 'bytes') return showBytes(value)
-  if (unit === 'percent') return `${round(value, 1)} %`
+  if (unit === 'percent') return `${decimals(value, 1)} %`
   if (unit === 'days')
     return Math.abs(value) < 1 && value !== 0 ? showDuration(value * 86_400_000) : `${round(value, 1)} d`
-  return String(round(value, 2))
+  return decimals(value, 2)
+}
+
+/** A number with at most so many decimals; a smaller one keeps two significant digits, and never becomes 0. */
+function decimals(value: number, digits: number): string {
+  if (value === 0 || Math.abs(value) >= 10 ** -digits) return plainNumber(round(value, digits))
+  return plainNumber(Number(value.toPrecision(2)))
+}
+
+/**
+ * A number without an exponent, in the shortest form that reads back as the same number.
+ *
+ * @example
+ * ```ts
+ * plainNumber(5e-7) // '0.0000005'
+ * plainNumber(3e22) // '30000000000000000000000'
+ * ```
+ */
+export function plainNumber(value: number): string {
+  const [digits = '', exponent] = String(value).split('e')
+  if (exponent === undefined) return digits
+  const [, sign = '', whole = '', fraction = ''] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(digits) ?? []
+  const point = whole.length + Number(exponent)
+  const all = whole + fraction
+  return point > 0 ? `${sign}${all.padEnd(point, '0')}` : `${sign}0.${'0'.repeat(-point)}${all}`
 }
 
 /**
@@ -86,3 +110,14 @@ export const showFigure = (value: number, unit: string | undefined): string =>
       ? unit
       : 'duration',
   )
+
+/**
+ * A count with its noun: `1 address`, `3 addresses`.
+ *
+ * @example
+ * ```ts
+ * count(1, 'key') // '1 key'
+ * count(2, 'query', 'queries') // '2 queries'
+ * ```
+ */
+export const count = (n: number, one: string, many = `${one}s`): string => `${n} ${n === 1 ? one : many}`

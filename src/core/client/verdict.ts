@@ -1,4 +1,5 @@
 import { Fault } from '../base/errors.ts'
+import { count } from '../base/format.ts'
 import {
   type Dto,
   ErrorResponse,
@@ -158,16 +159,16 @@ function worstPart(answer: HealthCheckResponse): HealthCheckResponse {
   const summaries = answer.MonitorSummaries ?? []
   const MonitorSummaries = summaries.some(hides) ? summaries.map(asBadAsItsResults) : summaries
   const failed = MonitorSummaries.filter(hasFailed).length
-  const count = Math.max(failed, answer.FailedMonitorCount ?? 0)
-  if (MonitorSummaries === summaries && (answer.Status !== 'Success' || (count === 0 && summaries.length > 0))) {
+  const all = Math.max(failed, answer.FailedMonitorCount ?? 0)
+  if (MonitorSummaries === summaries && (answer.Status !== 'Success' || (all === 0 && summaries.length > 0))) {
     return answer
   }
-  const corrected = { ...answer, MonitorSummaries, FailedMonitorCount: count }
+  const corrected = { ...answer, MonitorSummaries, FailedMonitorCount: all }
   if (answer.Status !== 'Success') return corrected
   const contradiction =
-    count === 0
+    all === 0
       ? 'the server reports Success, but no monitor: nothing was checked'
-      : `the server reports Success, but also ${count} failed ${count === 1 ? 'monitor' : 'monitors'}`
+      : `the server reports Success, but also ${count(all, 'failed monitor')}`
   const { StatusMessage: message = '' } = answer
   return {
     ...corrected,

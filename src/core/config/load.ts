@@ -1,5 +1,6 @@
 import { Fault, type FilePlace } from '../base/errors.ts'
 import { filesWithin } from '../base/files/index.ts'
+import { count } from '../base/format.ts'
 import {
   isMap,
   isPlainKey,
@@ -581,11 +582,7 @@ function listed<P extends Placed>(problems: readonly P[]): Listed<P> {
 const others = (left: number, hasRoot: boolean): readonly string[] =>
   left === 0
     ? []
-    : [
-        hasRoot
-          ? `and ${left} more ${left === 1 ? 'problem' : 'problems'}, which may follow from the first`
-          : `… and ${left} more`,
-      ]
+    : [hasRoot ? `and ${count(left, 'more problem')}, which may follow from the first` : `… and ${left} more`]
 
 function inWords(problems: readonly Placed[]): Pick<InvalidEntry, 'mistakes' | 'lines'> {
   const { all: sorted, count, hasRoot } = listed(problems)

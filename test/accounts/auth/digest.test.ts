@@ -6,7 +6,7 @@ import { openAccess, Paces } from '../../../src/core/accounts/auth/index.ts'
 import { HashQueue, passwords } from '../../../src/core/accounts/auth/passwords.ts'
 import { recorded } from '../../support/store/recorded-store.ts'
 import { cheapHash } from '../../support/suite/cheap-hash.ts'
-import { by, type Fixture, faultOf, from, password, withFixture } from './fixture.ts'
+import { by, type Fixture, faultOf, from, openFixture, password } from './fixture.ts'
 
 const ways = { digest: true, digestMd5: true }
 const uri = '/auth/digest'
@@ -37,45 +37,43 @@ async function addUser({ admin }: Fixture, userName: string): Promise<void> {
 
 describe('sign-in by digest', () => {
   test('A12 a nonce is accepted for five minutes, and is then stale for whoever knows the secret', async () => {
-    await withFixture(async (fixture) => {
-      await addUser(fixture, 'Dora')
-      // A nonce from before the secret is never accepted.
-      fixture.clock.at += 10 * minute
-      const fresh = await nonceAt(fixture, 5 * minute - 1)
-      expect(await signIn(fixture, { name: 'Dora', nonce: fresh })).toMatchObject({ UserName: 'Dora' })
-      const old = await nonceAt(fixture, 5 * minute + 1)
-      const stale = await faultOf(signIn(fixture, { name: 'Dora', nonce: old }))
-      expect([stale.status, stale.details.challenge]).toEqual([401, 'stale'])
-      const refusal = await faultOf(signIn(fixture, { name: 'Dora', nonce: old, secretOf: 'another-password' }))
-      expect([refusal.status, refusal.details.challenge]).toEqual([401, 'digest'])
-      const future = await faultOf(signIn(fixture, { name: 'Dora', nonce: await nonceAt(fixture, -2 * minute) }))
-      expect(future.status).toBe(401)
-    }, ways)
+    const fixture = await openFixture(ways)
+    await addUser(fixture, 'Dora')
+    // A nonce from before the secret is never accepted.
+    fixture.clock.at += 10 * minute
+    const fresh = await nonceAt(fixture, 5 * minute - 1)
+    expect(await signIn(fixture, { name: 'Dora', nonce: fresh })).toMatchObject({ UserName: 'Dora' })
+    const old = await nonceAt(fixture, 5 * minute + 1)
+    const stale = await faultOf(signIn(fixture, { name: 'Dora', nonce: old }))
+    expect([stale.status, stale.details.challenge]).toEqual([401, 'stale'])
+    const refusal = await faultOf(signIn(fixture, { name: 'Dora', nonce: old, secretOf: 'another-password' }))
+    expect([refusal.status, refusal.details.challenge]).toEqual([401, 'digest'])
+    const future = await faultOf(signIn(fixture, { name: 'Dora', nonce: await nonceAt(fixture, -2 * minute) }))
+    expect(future.status).toBe(401)
   })
 
   test('P2 wrong, unknown, disabled and without a secret: each refusal makes the same calls of the store', async () => {
-    await withFixture(async (fixture) => {
-      for (const name of ['Wrong', 'Off']) await addUser(fixture, name)
-      await fixture.admin.users.disable('Off', by)
-      await fixture.admin.users.add({ userName: 'Plain', password }, by)
-      const calls: string[] = []
-      const access = openAccess({
-        data: recorded(fixture.data, calls),
-        passwords: passwords(new HashQueue(2), cheapHash),
-        paces: new Paces(),
-        now: () => fixture.clock.at,
-        ways,
-      })
-      const work: unknown[] = []
-      for (const name of ['Wrong', 'Nobody', 'Off', 'Plain']) {
-        const nonce = await nonceAt(fixture)
-        calls.length = 0
-        const secretOf = name === 'Wrong' ? 'another-password' : password
-        const fault = await faultOf(signIn({ access }, { name, nonce, secretOf }))
-        work.push([fault.status, fault.message, fault.details.challenge, ...calls])
-      }
-      expect(work[0]).toEqual(expect.arrayContaining([401, 'data.digest.secret', 'data.failures.add']))
-      for (const one of work) expect(one).toEqual(work[0])
-    }, ways)
+    const fixture = await openFixture(ways)
+    for (const name of ['Wrong', 'Off']) await addUser(fixture, name)
+    await fixture.admin.users.disable('Off', by)
+    await fixture.admin.users.add({ userName: 'Plain', password }, by)
+    const calls: string[] = []
+    const access = openAccess({
+      data: recorded(fixture.data, calls),
+      passwords: passwords(new HashQueue(2), cheapHash),
+      paces: new Paces(),
+      now: () => fixture.clock.at,
+      ways,
+    })
+    const work: unknown[] = []
+    for (const name of ['Wrong', 'Nobody', 'Off', 'Plain']) {
+      const nonce = await nonceAt(fixture)
+      calls.length = 0
+      const secretOf = name === 'Wrong' ? 'another-password' : password
+      const fault = await faultOf(signIn({ access }, { name, nonce, secretOf }))
+      work.push([fault.status, fault.message, fault.details.challenge, ...calls])
+    }
+    expect(work[0]).toEqual(expect.arrayContaining([401, 'data.digest.secret', 'data.failures.add']))
+    for (const one of work) expect(one).toEqual(work[0])
   })
 })

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { type Access, administration, type HashCost, openAccess, Paces } from '../../../src/core/accounts/auth/index.ts'
 import { HashQueue, type Passwords, passwords } from '../../../src/core/accounts/auth/passwords.ts'
 import type { WaysToSignIn } from '../../../src/core/accounts/auth/providers/provider.ts'
@@ -11,6 +11,7 @@ import type { AuthenticateResponse } from '../../../src/core/protocol/index.ts'
 import type { Admin, AdminActor, Call, Credential } from '../../../src/core/protocol/service/service.ts'
 import { auditAdmin } from '../../../src/core/service/accounts/audit-admin.ts'
 import { type Data, openData } from '../../../src/core/store/index.ts'
+import { placeStore } from '../../support/store/embedded.ts'
 import { cheapHash } from '../../support/suite/cheap-hash.ts'
 
 export const by: AdminActor = { who: 'local:tester', correlationId: 'test' }
@@ -35,49 +36,45 @@ type Secrets = { readonly SessionId: string; readonly BearerToken: string; reado
 type SignedIn = Omit<AuthenticateResponse, keyof Secrets> & Secrets
 
 /** `ways`: the ways to sign in besides passwords. `cost`: of a hash. */
-export async function withFixture(
-  use: (fixture: Fixture) => Promise<void>,
-  ways?: WaysToSignIn,
-  cost: HashCost = cheapHash,
-): Promise<void> {
+export async function openFixture(ways?: WaysToSignIn, cost: HashCost = cheapHash): Promise<Fixture> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-auth-'))
   const store = join(folder, 'store', 'svc.db')
   const clock = { at: 1_800_000_000_000 }
   const now = (): number => clock.at
-  const data = await openData({ store, create: true, now })
-  try {
-    const hashes = { count: 0 }
-    const real = passwords(new HashQueue(2, 20_000), cost)
-    const counting: Passwords = {
-      ...real,
-      check: async (...parts) => {
-        const checked = await real.check(...parts)
-        hashes.count += 1
-        return checked
-      },
-    }
-    const opened = openAccess({ data, passwords: counting, paces: new Paces(), now, ways })
-    const access: Fixture['access'] = {
-      ...opened,
-      identify: (credential) => opened.identifyCaller(from('192.0.2.1', { credential })),
-    }
-    const own = administration({ label: store, data: async () => data, passwords: real })
-    const { audit, roles } = auditAdmin(store, async () => data)
-    const admin = { ...own, audit, roles: { ...own.roles, ...roles } }
-    await admin.users.add({ userName: 'Ann', email: 'ann@example.com', password, roles: ['Admin', 'Editor'] }, by)
-    const signIn: Fixture['signIn'] = async (more = {}, call = {}) => {
-      const answer = await access.authenticate(
-        { provider: 'credentials', UserName: 'Ann', Password: password, ...more },
-        from('192.0.2.1', call),
-      )
-      const { SessionId = '', BearerToken = '', RefreshToken = '' } = answer
-      return { ...answer, SessionId, BearerToken, RefreshToken }
-    }
-    await use({ data, access, admin, clock, hashes, store, signIn })
-  } finally {
+  placeStore(store)
+  const data = await openData({ store, create: false, now })
+  onTestFinished(async () => {
     await data.close()
     rmSync(folder, { recursive: true, force: true })
+  })
+  const hashes = { count: 0 }
+  const real = passwords(new HashQueue(2, 20_000), cost)
+  const counting: Passwords = {
+    ...real,
+    check: async (...parts) => {
+      const checked = await real.check(...parts)
+      hashes.count += 1
+      return checked
+    },
   }
+  const opened = openAccess({ data, passwords: counting, paces: new Paces(), now, ways })
+  const access: Fixture['access'] = {
+    ...opened,
+    identify: (credential) => opened.identifyCaller(from('192.0.2.1', { credential })),
+  }
+  const own = administration({ label: store, data: async () => data, passwords: real })
+  const { audit, roles } = auditAdmin(store, async () => data)
+  const admin = { ...own, audit, roles: { ...own.roles, ...roles } }
+  await admin.users.add({ userName: 'Ann', email: 'ann@example.com', password, roles: ['Admin', 'Editor'] }, by)
+  const signIn: Fixture['signIn'] = async (more = {}, call = {}) => {
+    const answer = await access.authenticate(
+      { provider: 'credentials', UserName: 'Ann', Password: password, ...more },
+      from('192.0.2.1', call),
+    )
+    const { SessionId = '', BearerToken = '', RefreshToken = '' } = answer
+    return { ...answer, SessionId, BearerToken, RefreshToken }
+  }
+  return { data, access, admin, clock, hashes, store, signIn }
 }
 
 /** A call over HTTP from an address. */

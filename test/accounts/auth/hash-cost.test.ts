@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { cheapHash } from '../../support/suite/cheap-hash.ts'
-import { withFixture } from './fixture.ts'
+import { openFixture } from './fixture.ts'
 
 const cwd = new URL('../../..', import.meta.url).pathname
 const sources = globSync('{src,bin}/**/*.{ts,js}', { cwd })
@@ -39,8 +39,7 @@ test('P1 no variable, flag or setting changes what a hash costs: only the compos
 })
 
 test('tests that sign in use a cheap hash', async () => {
-  await withFixture(async ({ data }) => {
-    const { memory, passes, parallelism } = cheapHash
-    expect((await data.users.find('Ann'))?.passwordHash).toContain(`$m=${memory},t=${passes},p=${parallelism}$`)
-  })
+  const { data } = await openFixture()
+  const { memory, passes, parallelism } = cheapHash
+  expect((await data.users.find('Ann'))?.passwordHash).toContain(`$m=${memory},t=${passes},p=${parallelism}$`)
 })

@@ -15,7 +15,7 @@ import {
   otherClient,
   startOpenId,
 } from '../../support/openid/provider.ts'
-import { bearer, by, type Fixture, faultFields, faultOf, from, session, withFixture } from './fixture.ts'
+import { bearer, by, type Fixture, faultFields, faultOf, from, openFixture, session } from './fixture.ts'
 
 let provider: OpenIdServer
 beforeAll(async () => {
@@ -37,14 +37,11 @@ const settings = (more: Partial<OpenIdSettings> = {}): OpenIdSettings => ({
 })
 
 /** A fixture in which the provider corp is turned on, at the present time. */
-const withCorp = (use: (fixture: Fixture) => Promise<void>, more: Partial<OpenIdSettings> = {}): Promise<void> =>
-  withFixture(
-    async (fixture) => {
-      fixture.clock.at = Date.now()
-      await use(fixture)
-    },
-    { digest: false, digestMd5: true, openid: [settings(more)] },
-  )
+async function withCorp(use: (fixture: Fixture) => Promise<void>, more: Partial<OpenIdSettings> = {}): Promise<void> {
+  const fixture = await openFixture({ digest: false, digestMd5: true, openid: [settings(more)] })
+  fixture.clock.at = Date.now()
+  await use(fixture)
+}
 
 const signIn = (fixture: Fixture, token: string, call: Partial<Call> = {}, address = '192.0.2.1') =>
   fixture.access.authenticate({ provider: 'corp', AccessToken: token }, from(address, call))

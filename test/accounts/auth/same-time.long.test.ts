@@ -6,7 +6,7 @@ import { limitsOf } from '../../../src/core/accounts/auth/attempts.ts'
 import { openAccess, Paces } from '../../../src/core/accounts/auth/index.ts'
 import { HashQueue, hashCost, passwords } from '../../../src/core/accounts/auth/passwords.ts'
 import { recorded } from '../../support/store/recorded-store.ts'
-import { type Fixture, faultFields, faultOf, from, password, withFixture } from './fixture.ts'
+import { type Fixture, faultFields, faultOf, from, openFixture, password } from './fixture.ts'
 
 const address = (n: number): string => `198.51.${(n >> 8) & 255}.${n & 255}`
 const actor = { who: '-', correlationId: 'test' }
@@ -47,68 +47,66 @@ const signIn = async ({ access }: Pick<Fixture, 'access'>, { userName, place }: 
 
 describe('the work of a refused sign-in', () => {
   test('P2 each kind of refusal makes the same calls of the store, in the same order, and one hash', async () => {
-    await withFixture(async (fixture) => {
-      const calls: string[] = []
-      const real = passwords(new HashQueue(2, 20_000))
-      const access = openAccess({
-        data: recorded(fixture.data, calls),
-        passwords: {
-          ...real,
-          check: (...parts) => {
-            calls.push('hash')
-            return real.check(...parts)
-          },
+    const fixture = await openFixture()
+    const calls: string[] = []
+    const real = passwords(new HashQueue(2, 20_000))
+    const access = openAccess({
+      data: recorded(fixture.data, calls),
+      passwords: {
+        ...real,
+        check: (...parts) => {
+          calls.push('hash')
+          return real.check(...parts)
         },
-        paces: new Paces(),
-        now: () => fixture.clock.at,
-      })
-      const work = new Map<Kind, unknown>()
-      for (const [n, kind] of kinds.entries()) {
-        const one = await victim(fixture, kind, n)
-        calls.length = 0
-        const answer = await signIn(
-          { access: { ...fixture.access, ...access } },
-          one,
-          kind === 'a wrong password' ? 'wrong' : password,
-        )
-        work.set(kind, { answer, calls: [...calls] })
-      }
-      const refusal = work.get('a wrong password') as { readonly calls: readonly string[] }
-      expect(refusal.calls.filter((call) => call === 'hash')).toHaveLength(1)
-      expect(refusal.calls.length).toBeGreaterThan(6)
-      for (const kind of kinds) expect({ kind, work: work.get(kind) }).toEqual({ kind, work: refusal })
+      },
+      paces: new Paces(),
+      now: () => fixture.clock.at,
     })
+    const work = new Map<Kind, unknown>()
+    for (const [n, kind] of kinds.entries()) {
+      const one = await victim(fixture, kind, n)
+      calls.length = 0
+      const answer = await signIn(
+        { access: { ...fixture.access, ...access } },
+        one,
+        kind === 'a wrong password' ? 'wrong' : password,
+      )
+      work.set(kind, { answer, calls: [...calls] })
+    }
+    const refusal = work.get('a wrong password') as { readonly calls: readonly string[] }
+    expect(refusal.calls.filter((call) => call === 'hash')).toHaveLength(1)
+    expect(refusal.calls.length).toBeGreaterThan(6)
+    for (const kind of kinds) expect({ kind, work: work.get(kind) }).toEqual({ kind, work: refusal })
   })
 
   test('P2 P5 when the limit of a name is reached, every kind makes the same calls and no hash', async () => {
-    await withFixture(async (fixture) => {
-      const work = new Map<Kind, unknown>()
-      for (const [n, kind] of kinds.entries()) {
-        const { userName } = await victim(fixture, kind, n)
-        const [name = ''] = limitsOf([userName]).guesses
-        for (let guess = 0; guess < 20; guess += 1) {
-          await fixture.data.guesses.take(name, fixture.clock.at, { capacity: 20, everyMs: 18 * 60_000 })
-        }
-        const calls: string[] = []
-        const access = openAccess({
-          data: recorded(fixture.data, calls),
-          passwords: passwords(new HashQueue(2)),
-          paces: new Paces(),
-          now: () => fixture.clock.at,
-        })
-        const before = fixture.hashes.count
-        const answer = await signIn(
-          { access: { ...fixture.access, ...access } },
-          { userName, place: '192.0.2.99' },
-          password,
-        )
-        expect(answer.status).toBe(429)
-        expect(fixture.hashes.count).toBe(before)
-        work.set(kind, { answer, calls })
+    const fixture = await openFixture()
+    const work = new Map<Kind, unknown>()
+    for (const [n, kind] of kinds.entries()) {
+      const { userName } = await victim(fixture, kind, n)
+      const [name = ''] = limitsOf([userName]).guesses
+      for (let guess = 0; guess < 20; guess += 1) {
+        await fixture.data.guesses.take(name, fixture.clock.at, { capacity: 20, everyMs: 18 * 60_000 })
       }
-      for (const kind of kinds)
-        expect({ kind, work: work.get(kind) }).toEqual({ kind, work: work.get('a wrong password') })
-    })
+      const calls: string[] = []
+      const access = openAccess({
+        data: recorded(fixture.data, calls),
+        passwords: passwords(new HashQueue(2)),
+        paces: new Paces(),
+        now: () => fixture.clock.at,
+      })
+      const before = fixture.hashes.count
+      const answer = await signIn(
+        { access: { ...fixture.access, ...access } },
+        { userName, place: '192.0.2.99' },
+        password,
+      )
+      expect(answer.status).toBe(429)
+      expect(fixture.hashes.count).toBe(before)
+      work.set(kind, { answer, calls })
+    }
+    for (const kind of kinds)
+      expect({ kind, work: work.get(kind) }).toEqual({ kind, work: work.get('a wrong password') })
   }, 60_000)
 })
 
@@ -137,28 +135,23 @@ describe.runIf(proving)('the time of a refused sign-in', () => {
 /** The median over all pairs of the time of this kind, divided by that of a wrong password. */
 async function medianRatio(kind: Kind): Promise<number> {
   const ratios: number[] = []
-  await withFixture(
-    async (fixture) => {
-      const timed = async (one: Victim): Promise<number> => {
-        const started = performance.now()
-        expect((await signIn(fixture, one, 'wrong')).status).toBe(401)
-        return performance.now() - started
-      }
-      for (let n = 0; n < pairs; n += 1) {
-        const refusal = [
-          await victim(fixture, 'a wrong password', 4 * n),
-          await victim(fixture, 'a wrong password', 4 * n + 1),
-        ]
-        const other = [await victim(fixture, kind, 4 * n + 2), await victim(fixture, kind, 4 * n + 3)]
-        // A B B A: what grows or shrinks with time touches both alike.
-        const [a, b, c, d] = [refusal[0], other[0], other[1], refusal[1]] as [Victim, Victim, Victim, Victim]
-        const [first, second, third, fourth] = [await timed(a), await timed(b), await timed(c), await timed(d)]
-        ratios.push((second + third) / (first + fourth))
-      }
-    },
-    undefined,
-    hashCost,
-  )
+  const fixture = await openFixture(undefined, hashCost)
+  const timed = async (one: Victim): Promise<number> => {
+    const started = performance.now()
+    expect((await signIn(fixture, one, 'wrong')).status).toBe(401)
+    return performance.now() - started
+  }
+  for (let n = 0; n < pairs; n += 1) {
+    const refusal = [
+      await victim(fixture, 'a wrong password', 4 * n),
+      await victim(fixture, 'a wrong password', 4 * n + 1),
+    ]
+    const other = [await victim(fixture, kind, 4 * n + 2), await victim(fixture, kind, 4 * n + 3)]
+    // A B B A: what grows or shrinks with time touches both alike.
+    const [a, b, c, d] = [refusal[0], other[0], other[1], refusal[1]] as [Victim, Victim, Victim, Victim]
+    const [first, second, third, fourth] = [await timed(a), await timed(b), await timed(c), await timed(d)]
+    ratios.push((second + third) / (first + fourth))
+  }
   return ratios.sort((a, b) => a - b)[Math.floor(pairs / 2)] ?? 0
 }
 

@@ -1,75 +1,36 @@
 import { describe, expect, test } from 'vitest'
 import { hashCost } from '../../../src/core/accounts/auth/passwords.ts'
-import { bearer, by, faultFields, faultOf, from, password, session, withFixture } from './fixture.ts'
+import { bearer, by, faultFields, faultOf, from, openFixture, password, session } from './fixture.ts'
 
 const address = '192.0.2.1'
 
 describe('signing in', () => {
-  test.each([
-    ['a provider in the request', { provider: 'credentials' }],
-    ['its alias', { provider: 'login' }],
-    ['any letter case', { provider: 'CreDentials' }],
-    ['no provider but a user name', { provider: undefined }],
-    ['an empty provider and a user name', { provider: '' }],
-  ])('A1 %s signs in with credentials', async (_, name) => {
-    await withFixture(async ({ signIn, access }) => {
-      const { BearerToken } = await signIn(name)
-      expect((await access.identify(bearer(BearerToken)))?.user.userName).toBe('Ann')
-    })
-  })
-
-  test('A1 a request without provider and user name asks who is signed in', async () => {
-    await withFixture(async ({ access }) => {
-      expect((await faultOf(access.authenticate({}, from(address)))).fault).toBe('Unauthorized')
-    })
-  })
-
-  test('A2 the answer holds the session, both tokens and the roles of the user, and nothing else', async () => {
-    await withFixture(async ({ signIn, admin }) => {
-      const [ann] = await admin.users.list()
-      const answer = await signIn({ UserName: 'aNN' })
-      expect(answer).toEqual({
-        UserId: ann?.id,
-        SessionId: expect.stringMatching(/^svc_ss_[\w-]{49}$/),
-        UserName: 'aNN',
-        DisplayName: 'Ann',
-        BearerToken: expect.stringMatching(/^svc_at_[\w-]{49}$/),
-        RefreshToken: expect.stringMatching(/^svc_rt_[\w-]{49}$/),
-        Roles: ['Admin', 'Editor'],
-        Permissions: [],
-      })
-      expect(ann?.id).toMatch(/^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/)
-    })
-  })
-
   test('A2 O4 the e-mail address signs in as well, and an exact name takes precedence', async () => {
-    await withFixture(async ({ signIn, admin }) => {
-      const [ann] = await admin.users.list()
-      expect((await signIn({ UserName: 'ANN@example.com' })).UserId).toBe(ann?.id)
-    })
+    const { signIn, admin } = await openFixture()
+    const [ann] = await admin.users.list()
+    expect((await signIn({ UserName: 'ANN@example.com' })).UserId).toBe(ann?.id)
   })
 
   test('A3 P2 a wrong password, an unknown or disabled user, one without a password and a locked one get the same Fault, byte for byte', async () => {
-    await withFixture(async ({ access, admin }) => {
-      await admin.users.add({ userName: 'Gone', password }, by)
-      await admin.users.disable('Gone', by)
-      await admin.users.add({ userName: 'Nopass' }, by)
-      const attempt = async (UserName: string, Password: string, place = address) =>
-        faultFields(await faultOf(access.authenticate({ provider: 'credentials', UserName, Password }, from(place))))
-      const refusal = await attempt('Ann', 'not her password')
-      expect(refusal).toEqual({
-        fault: 'Unauthorized',
-        status: 401,
-        errorCode: 'Unauthorized',
-        message: 'Invalid Username or Password',
-        details: {},
-      })
-      expect(await attempt('Nobody', 'not a password')).toEqual(refusal)
-      expect(await attempt('Gone', password)).toEqual(refusal)
-      expect(await attempt('Nopass', password)).toEqual(refusal)
-      for (let n = 0; n < 10; n += 1) await attempt('Ann', 'not her password', '192.0.2.2')
-      expect(await attempt('Ann', password, '192.0.2.2')).toEqual(refusal)
+    const { access, admin } = await openFixture()
+    await admin.users.add({ userName: 'Gone', password }, by)
+    await admin.users.disable('Gone', by)
+    await admin.users.add({ userName: 'Nopass' }, by)
+    const attempt = async (UserName: string, Password: string, place = address) =>
+      faultFields(await faultOf(access.authenticate({ provider: 'credentials', UserName, Password }, from(place))))
+    const refusal = await attempt('Ann', 'not her password')
+    expect(refusal).toEqual({
+      fault: 'Unauthorized',
+      status: 401,
+      errorCode: 'Unauthorized',
+      message: 'Invalid Username or Password',
+      details: {},
     })
+    expect(await attempt('Nobody', 'not a password')).toEqual(refusal)
+    expect(await attempt('Gone', password)).toEqual(refusal)
+    expect(await attempt('Nopass', password)).toEqual(refusal)
+    for (let n = 0; n < 10; n += 1) await attempt('Ann', 'not her password', '192.0.2.2')
+    expect(await attempt('Ann', password, '192.0.2.2')).toEqual(refusal)
   })
 
   test.each([
@@ -78,112 +39,35 @@ describe('signing in', () => {
     ['the name', { UserName: undefined, Password: 'x' }, ['UserName']],
     ['the password', { UserName: 'Ann', Password: undefined }, ['Password']],
   ])('A4 empty %s is a 400 that names each field', async (_, input, names) => {
-    await withFixture(async ({ access }) => {
-      const fault = await faultOf(access.authenticate({ provider: 'credentials', ...input }, from(address)))
-      expect([fault.status, fault.errorCode]).toEqual([400, 'ValidationException'])
-      expect(fault.details.fields?.map(({ FieldName }) => FieldName)).toEqual(names)
-      expect(fault.details.fields?.every(({ ErrorCode }) => ErrorCode === 'NotEmpty')).toBe(true)
-      if (names.includes('UserName')) expect(fault.message).toContain("'User Name' must not be empty.")
-      if (names.includes('Password')) expect(fault.message).toContain("'Password' must not be empty.")
-    })
+    const { access } = await openFixture()
+    const fault = await faultOf(access.authenticate({ provider: 'credentials', ...input }, from(address)))
+    expect([fault.status, fault.errorCode]).toEqual([400, 'ValidationException'])
+    expect(fault.details.fields?.map(({ FieldName }) => FieldName)).toEqual(names)
+    expect(fault.details.fields?.every(({ ErrorCode }) => ErrorCode === 'NotEmpty')).toBe(true)
+    if (names.includes('UserName')) expect(fault.message).toContain("'User Name' must not be empty.")
+    if (names.includes('Password')) expect(fault.message).toContain("'Password' must not be empty.")
   })
 
   test.each(['nope', 'digest', 'constructor', '__proto__', 'toString'])(
     'A5 the provider %s is unknown',
     async (provider) => {
-      await withFixture(async ({ access }) => {
-        const fault = await faultOf(
-          access.authenticate({ provider, UserName: 'Ann', Password: password }, from(address)),
-        )
-        expect([fault.status, fault.errorCode]).toEqual([404, 'NotFound'])
-        expect(fault.message).toBe(`No configuration was added for OAuth provider '${provider}'`)
-      })
+      const { access } = await openFixture()
+      const fault = await faultOf(access.authenticate({ provider, UserName: 'Ann', Password: password }, from(address)))
+      expect([fault.status, fault.errorCode]).toEqual([404, 'NotFound'])
+      expect(fault.message).toBe(`No configuration was added for OAuth provider '${provider}'`)
     },
   )
 
-  test('A5 GET with a provider is 405 NotSupportedException, and signs nobody in', async () => {
-    await withFixture(async ({ access }) => {
-      const request = { provider: 'credentials', UserName: 'Ann', Password: password }
-      const fault = await faultOf(access.authenticate(request, from(address, { verb: 'GET' })))
-      expect([fault.status, fault.errorCode]).toEqual([405, 'NotSupportedException'])
-      const unknown = await faultOf(access.authenticate({ provider: 'nope' }, from(address, { verb: 'GET' })))
-      expect(unknown.status).toBe(404)
-    })
-  })
-
-  test('A6 GET shows the details of the session and no token, and SessionId only to the caller that presents it', async () => {
-    await withFixture(async ({ access, signIn }) => {
-      const { SessionId, BearerToken, UserId } = await signIn()
-      const facts = { UserId, UserName: 'Ann', DisplayName: 'Ann', Roles: ['Admin', 'Editor'], Permissions: [] }
-      const ask = (credential = session(SessionId)) =>
-        access.authenticate({}, from(address, { verb: 'GET', credential }))
-      expect(await ask()).toEqual({ ...facts, SessionId })
-      expect(await ask(bearer(BearerToken))).toEqual(facts)
-      const fault = await faultOf(access.authenticate({}, from(address, { verb: 'GET' })))
-      expect([fault.status, fault.errorCode, fault.message]).toEqual([401, 'Unauthorized', 'Not Authenticated'])
-    })
-  })
-
-  test.each([
-    ['provider logout', { provider: 'logout' }, {}],
-    ['provider LOGOUT', { provider: 'LOGOUT' }, {}],
-    ['GET /auth/logout', { provider: 'logout' }, { verb: 'GET' }],
-    ['DELETE /auth', {}, { verb: 'DELETE' }],
-    ['DELETE /auth/credentials', { provider: 'credentials' }, { verb: 'DELETE' }],
-  ] as const)('A7 %s ends the session and its family at once', async (_, request, call) => {
-    await withFixture(async ({ access, signIn }) => {
-      const { SessionId, BearerToken, RefreshToken } = await signIn()
-      const other = await signIn()
-      const out = () => access.authenticate(request, from(address, { ...call, credential: session(SessionId) }))
-      expect(await out()).toEqual({})
-      expect(await access.identify(session(SessionId))).toBeUndefined()
-      expect(await access.identify(bearer(BearerToken))).toBeUndefined()
-      expect((await faultOf(access.getAccessToken({ RefreshToken }, from(address)))).status).toBe(401)
-      expect(await out()).toEqual({})
-      expect(await access.identify(session(other.SessionId))).toBeDefined()
-    })
-  })
-
   test('A7 a bearer token signs out too, even an expired one, and an anonymous caller may sign out', async () => {
-    await withFixture(async ({ access, signIn, clock }) => {
-      const { SessionId, BearerToken } = await signIn()
-      clock.at += 16 * 60_000
-      const out = (credential?: ReturnType<typeof bearer>) =>
-        access.authenticate({ provider: 'logout' }, from(address, { credential }))
-      expect(await out(bearer(BearerToken))).toEqual({})
-      expect(await access.identify(session(SessionId))).toBeUndefined()
-      expect(await out()).toEqual({})
-      expect(await out(bearer('nonsense'))).toEqual({})
-    })
-  })
-
-  test('A7 a failed sign-in leaves the current session alone', async () => {
-    await withFixture(async ({ access, signIn }) => {
-      const { SessionId } = await signIn()
-      const credential = session(SessionId)
-      await faultOf(signIn({ Password: 'not her password' }, { credential }))
-      expect(await access.identify(credential)).toBeDefined()
-    })
-  })
-
-  test('A8 a sign-in ends the session that the request presents and creates a new one', async () => {
-    await withFixture(async ({ access, signIn }) => {
-      const first = await signIn()
-      const second = await signIn({}, { credential: session(first.SessionId) })
-      expect(second.SessionId).not.toBe(first.SessionId)
-      expect(await access.identify(session(first.SessionId))).toBeUndefined()
-      expect(await access.identify(session(second.SessionId))).toBeDefined()
-    })
-  })
-
-  test('A8 the server never adopts a session id that a client chose', async () => {
-    await withFixture(async ({ access, signIn }) => {
-      for (const chosen of ['chosen', `svc_ss_${'A'.repeat(49)}`]) {
-        const { SessionId } = await signIn({}, { credential: session(chosen) })
-        expect(SessionId).not.toBe(chosen)
-        expect(await access.identify(session(chosen))).toBeUndefined()
-      }
-    })
+    const { access, signIn, clock } = await openFixture()
+    const { SessionId, BearerToken } = await signIn()
+    clock.at += 16 * 60_000
+    const out = (credential?: ReturnType<typeof bearer>) =>
+      access.authenticate({ provider: 'logout' }, from(address, { credential }))
+    expect(await out(bearer(BearerToken))).toEqual({})
+    expect(await access.identify(session(SessionId))).toBeUndefined()
+    expect(await out()).toEqual({})
+    expect(await out(bearer('nonsense'))).toEqual({})
   })
 
   test.each([
@@ -198,11 +82,10 @@ describe('signing in', () => {
     ['a user of this origin', 'https://someone@svc.example/'],
     ['nonsense', 'https://['],
   ])('A14 a continue URL of %s is refused before the sign-in', async (_, url) => {
-    await withFixture(async ({ signIn }) => {
-      const continueTo = { url, origin: 'https://svc.example' }
-      const fault = await faultOf(signIn({ Password: 'not her password' }, { continueTo }))
-      expect([fault.status, fault.message]).toEqual([400, 'External Redirects are not permitted'])
-    })
+    const { signIn } = await openFixture()
+    const continueTo = { url, origin: 'https://svc.example' }
+    const fault = await faultOf(signIn({ Password: 'not her password' }, { continueTo }))
+    expect([fault.status, fault.message]).toEqual([400, 'External Redirects are not permitted'])
   })
 
   test.each([
@@ -210,62 +93,40 @@ describe('signing in', () => {
     ['https://svc.example/status', 'https://svc.example/status'],
     ['/x/..//evil.example/', 'https://svc.example//evil.example/'],
   ])('A14 A2 a continue URL of %s is returned as an absolute URL', async (url, expected) => {
-    await withFixture(async ({ signIn }) => {
-      const answer = await signIn({}, { continueTo: { url, origin: 'https://svc.example' } })
-      expect(answer.ReferrerUrl).toBe(expected)
-    })
-  })
-
-  test('T5 fields such as Roles, UserId and isAdmin in a sign-in have no effect', async () => {
-    await withFixture(async ({ signIn, admin, access }) => {
-      await admin.users.add({ userName: 'Bob', password }, by)
-      const answer = await signIn({
-        UserName: 'Bob',
-        Roles: ['Admin'],
-        UserId: 'x',
-        isAdmin: true,
-        Permissions: ['All'],
-      })
-      expect([answer.Roles, answer.Permissions]).toEqual([[], []])
-      expect((await access.identify(bearer(answer.BearerToken)))?.roles).toEqual([])
-    })
+    const { signIn } = await openFixture()
+    const answer = await signIn({}, { continueTo: { url, origin: 'https://svc.example' } })
+    expect(answer.ReferrerUrl).toBe(expected)
   })
 
   test("S10 the audit records a sign-in, a failed one, a locked one and a sign-out, without the user's input", async () => {
-    await withFixture(async ({ access, signIn, admin }) => {
-      const { SessionId } = await signIn()
-      await access.authenticate({ provider: 'logout' }, from(address, { credential: session(SessionId) }))
-      await faultOf(signIn({ UserName: 'my-Secret-typed-here', Password: 'other-Secret' }))
-      for (let n = 0; n < 10; n += 1) await faultOf(signIn({ Password: 'other-Secret' }))
-      const rows = await admin.audit.list({ limit: 100 })
-      const events = rows.map(({ event, target }) => `${event} ${target ?? '-'}`)
-      expect(events[0]).toBe('signin.locked Ann')
-      expect(events.filter((event) => event === 'signin.failed Ann')).toHaveLength(9)
-      expect(events).toContain('signin.failed -')
-      expect(rows.filter(({ who }) => who === 'Ann')).toHaveLength(2)
-      expect(rows.every((row) => row.who.startsWith('local:') || row.address === address)).toBe(true)
-      expect(JSON.stringify(rows)).not.toMatch(/Secret/)
-      expect(JSON.stringify(rows)).not.toContain(SessionId)
-    })
+    const { access, signIn, admin } = await openFixture()
+    const { SessionId } = await signIn()
+    await access.authenticate({ provider: 'logout' }, from(address, { credential: session(SessionId) }))
+    await faultOf(signIn({ UserName: 'my-Secret-typed-here', Password: 'other-Secret' }))
+    for (let n = 0; n < 10; n += 1) await faultOf(signIn({ Password: 'other-Secret' }))
+    const rows = await admin.audit.list({ limit: 100 })
+    const events = rows.map(({ event, target }) => `${event} ${target ?? '-'}`)
+    expect(events[0]).toBe('signin.locked Ann')
+    expect(events.filter((event) => event === 'signin.failed Ann')).toHaveLength(9)
+    expect(events).toContain('signin.failed -')
+    expect(rows.filter(({ who }) => who === 'Ann')).toHaveLength(2)
+    expect(rows.every((row) => row.who.startsWith('local:') || row.address === address)).toBe(true)
+    expect(JSON.stringify(rows)).not.toMatch(/Secret/)
+    expect(JSON.stringify(rows)).not.toContain(SessionId)
   })
 
   test('P1 the next sign-in replaces a stored hash that has other parameters, and ends nothing', async () => {
-    await withFixture(
-      async ({ access, data, signIn }) => {
-        const user = await data.users.find('Ann')
-        if (!user) throw new Error('Ann is gone')
-        // Made by the reference implementation of argon2 for the word `password`.
-        const foreign = '$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc'
-        await data.users.setPassword(user.id, foreign, { who: 'local:tester', correlationId: 'test' })
-        const { BearerToken } = await signIn({ Password: 'password' })
-        const after = await data.users.find('Ann')
-        expect(after?.passwordHash).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
-        expect(await access.identify(bearer(BearerToken))).toBeDefined()
-        await signIn({ Password: 'password' })
-        expect((await data.users.find('Ann'))?.passwordHash).toBe(after?.passwordHash)
-      },
-      undefined,
-      hashCost,
-    )
+    const { access, data, signIn } = await openFixture(undefined, hashCost)
+    const user = await data.users.find('Ann')
+    if (!user) throw new Error('Ann is gone')
+    // Made by the reference implementation of argon2 for the word `password`.
+    const foreign = '$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc'
+    await data.users.setPassword(user.id, foreign, { who: 'local:tester', correlationId: 'test' })
+    const { BearerToken } = await signIn({ Password: 'password' })
+    const after = await data.users.find('Ann')
+    expect(after?.passwordHash).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
+    expect(await access.identify(bearer(BearerToken))).toBeDefined()
+    await signIn({ Password: 'password' })
+    expect((await data.users.find('Ann'))?.passwordHash).toBe(after?.passwordHash)
   })
 })

@@ -10,6 +10,7 @@ import type { Call, Credential, Service } from '../../../src/core/protocol/servi
 import { localService } from '../../../src/core/service/local.ts'
 import type { Data, Grant } from '../../../src/core/store/index.ts'
 import { openData } from '../../../src/core/store/index.ts'
+import { placeStore } from '../../support/store/embedded.ts'
 import { cheapHash } from '../../support/suite/cheap-hash.ts'
 import { bearer, faultOf, from, password, session } from '../auth/fixture.ts'
 
@@ -28,7 +29,9 @@ const by = { who: 'local:test', correlationId: 'test' }
 beforeEach(async () => {
   now = start
   folder = mkdtempSync(join(tmpdir(), 'svc-role-ends-'))
-  data = await openData({ store: join(folder, 'store', 'svc.db'), create: true, now: () => now })
+  const store = join(folder, 'store', 'svc.db')
+  placeStore(store)
+  data = await openData({ store, create: false, now: () => now })
   const passwords = passwordsOfProcess(cheapHash)
   const passwordHash = await passwords.hash(password, new AbortController().signal)
   const user = { email: undefined, displayName: undefined, passwordHash, roles: [], permissions: [] }

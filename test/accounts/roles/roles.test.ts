@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
-import type { AssignRoles, RunDocument } from '../../../src/core/protocol/index.ts'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import type { RunDocument } from '../../../src/core/protocol/index.ts'
 import {
   type Admin,
   type Call,
@@ -13,32 +13,31 @@ import {
 } from '../../../src/core/protocol/service/service.ts'
 import { openCore } from '../../../src/core/service/open.ts'
 import { cheapHash } from '../../support/suite/cheap-hash.ts'
-import { bearer, by, faultOf, from, password, session } from '../auth/fixture.ts'
+import { bearer, by, faultOf, from, password } from '../auth/fixture.ts'
 
 type Core = { readonly service: Service; readonly runtime: Runtime; readonly admin: Admin; readonly store: string }
 
 /** The Service as `svc serve` has it, with Ann the Admin and Ned without a role. */
-async function withCore(use: (core: Core) => Promise<void>, more: { readonly shared?: boolean } = {}): Promise<void> {
+async function openRoles({ shared = true }: { readonly shared?: boolean } = {}): Promise<Core> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-roles-'))
   const store = join(folder, 'store', 'svc.db')
   const { service, runtime } = await openCore({
     version: '0.0.0',
     config: { origin: undefined, types: {}, serve: { ...serveDefaults }, warnings: [] },
     store,
-    shared: more.shared ?? true,
+    shared,
     hashCost: cheapHash,
     details: 'signed-in',
   })
-  try {
-    const { admin } = runtime
-    if (!admin) throw new Error('There is no administration')
-    await admin.users.add({ userName: 'Ann', password, roles: ['Admin'] }, by)
-    await admin.users.add({ userName: 'Ned', email: 'ned@example.com', password }, by)
-    await use({ service, runtime, admin, store })
-  } finally {
+  onTestFinished(async () => {
     await runtime.close()
     rmSync(folder, { recursive: true, force: true })
-  }
+  })
+  const { admin } = runtime
+  if (!admin) throw new Error('There is no administration')
+  await admin.users.add({ userName: 'Ann', password, roles: ['Admin'] }, by)
+  await admin.users.add({ userName: 'Ned', email: 'ned@example.com', password }, by)
+  return { service, runtime, admin, store }
 }
 
 const signIn = async ({ service }: Core, UserName: string): Promise<Credential & { kind: 'bearer' }> => {
@@ -51,143 +50,63 @@ const here: Call = { ...over(), caller: { kind: 'local', account: 'alice' } }
 const both = ['assignRoles', 'unAssignRoles'] as const
 
 describe.each(both)('%s', (operation) => {
-  test('O1 401 precedes 403, which precedes a missing user name, which precedes an unknown one', async () => {
-    await withCore(async (core) => {
-      const { service } = core
-      const [ann, ned] = [await signIn(core, 'Ann'), await signIn(core, 'Ned')]
-      const refused = async (request: AssignRoles, credential?: Credential) => {
-        const { status, errorCode, message } = await faultOf(service[operation](request, over(credential)))
-        return [status, errorCode, message]
-      }
-      const invalid = { UserName: '', Roles: [''] }
-      const nobody = [401, 'Unauthorized', 'Not Authenticated']
-      expect(await refused(invalid)).toEqual(nobody)
-      expect(await refused(invalid, bearer('nonsense'))).toEqual(nobody)
-      expect(await refused(invalid, session(ann.token))).toEqual(nobody)
-      expect(await refused(invalid, ned)).toEqual([403, 'Forbidden', 'Invalid Role'])
-      expect(await refused({ UserName: 'nobody' }, ned)).toEqual([403, 'Forbidden', 'Invalid Role'])
-      expect(await refused(invalid, ann)).toEqual([400, 'ArgumentNullException', 'Value cannot be null.'])
-      expect(await refused({}, ann)).toEqual([400, 'ArgumentNullException', 'Value cannot be null.'])
-      expect(await refused({ UserName: 'nobody', Roles: ['x'] }, ann)).toEqual([404, 'NotFound', 'nobody'])
-      const fault = await faultOf(service[operation]({}, over(ann)))
-      expect(fault.details.fields?.map(({ FieldName }) => FieldName)).toEqual(['UserName'])
-    })
-  })
-
   test.each([
     ['Roles', { Roles: ['Editor', ' '] }],
     ['Permissions', { Permissions: [''] }],
     ['Roles', { Roles: ['x'.repeat(129)] }],
   ])('O3 an empty or over-long name is a 400 naming %s: %j', async (field, lists) => {
-    await withCore(async ({ service }) => {
-      const fault = await faultOf(service[operation]({ UserName: 'Ned', ...lists }, here))
-      expect([fault.status, fault.details.fields?.map(({ FieldName }) => FieldName)]).toEqual([400, [field]])
-    })
+    const { service } = await openRoles()
+    const fault = await faultOf(service[operation]({ UserName: 'Ned', ...lists }, here))
+    expect([fault.status, fault.details.fields?.map(({ FieldName }) => FieldName)]).toEqual([400, [field]])
   })
 
   test('O3 empty lists show the current roles and change nothing, the audit included', async () => {
-    await withCore(async ({ service, admin }) => {
-      await service.assignRoles({ UserName: 'Ned', Roles: ['B', 'A'], Permissions: ['P'] }, here)
-      const before = await admin.audit.list({ limit: 100 })
-      const answer = await service[operation]({ UserName: 'ned@EXAMPLE.com', Roles: [] }, here)
-      expect(answer).toEqual({ AllRoles: ['B', 'A'], AllPermissions: ['P'] })
-      expect(await admin.audit.list({ limit: 100 })).toEqual(before)
-    })
+    const { service, admin } = await openRoles()
+    await service.assignRoles({ UserName: 'Ned', Roles: ['B', 'A'], Permissions: ['P'] }, here)
+    const before = await admin.audit.list({ limit: 100 })
+    const answer = await service[operation]({ UserName: 'ned@EXAMPLE.com', Roles: [] }, here)
+    expect(answer).toEqual({ AllRoles: ['B', 'A'], AllPermissions: ['P'] })
+    expect(await admin.audit.list({ limit: 100 })).toEqual(before)
   })
 })
 
 describe('roles', () => {
-  test('O2 the lists are complete, in the order granted, without duplicates, in their letter case', async () => {
-    await withCore(async (core) => {
-      const ann = await signIn(core, 'Ann')
-      const assign = (Roles: readonly string[], Permissions: readonly string[] = []) =>
-        core.service.assignRoles({ UserName: 'Ned', Roles, Permissions }, over(ann))
-      expect(await assign(['R2', 'R1', 'R2'], ['P'])).toEqual({ AllRoles: ['R2', 'R1'], AllPermissions: ['P'] })
-      expect(await assign(['r1', 'R2', 'R0'])).toEqual({ AllRoles: ['R2', 'R1', 'r1', 'R0'], AllPermissions: ['P'] })
-      const answer = await core.service.unAssignRoles({ UserName: 'Ned', Roles: ['R1', 'R9'] }, over(ann))
-      expect(answer).toEqual({ AllRoles: ['R2', 'r1', 'R0'], AllPermissions: ['P'] })
-    })
-  })
-
   test('O3 assigning a role that the user has, or unassigning one that it lacks, is not an error', async () => {
-    await withCore(async ({ service }) => {
-      const request = { UserName: 'Ned', Roles: ['Editor'] }
-      const lists = { AllRoles: ['Editor'], AllPermissions: [] }
-      expect(await service.assignRoles(request, here)).toEqual(lists)
-      expect(await service.assignRoles(request, here)).toEqual(lists)
-      expect(await service.unAssignRoles({ UserName: 'Ned', Roles: ['editor'] }, here)).toEqual(lists)
-    })
+    const { service } = await openRoles()
+    const request = { UserName: 'Ned', Roles: ['Editor'] }
+    const lists = { AllRoles: ['Editor'], AllPermissions: [] }
+    expect(await service.assignRoles(request, here)).toEqual(lists)
+    expect(await service.assignRoles(request, here)).toEqual(lists)
+    expect(await service.unAssignRoles({ UserName: 'Ned', Roles: ['editor'] }, here)).toEqual(lists)
   })
 
   test('O4 an exact name takes precedence over an e-mail address', async () => {
-    await withCore(async ({ service, admin }) => {
-      await service.assignRoles({ UserName: 'NED@example.com', Roles: ['Mail'] }, here)
-      expect((await admin.roles.show('Ned')).roles).toEqual(['Mail'])
-      expect((await admin.roles.holders('Mail')).map(({ userName }) => userName)).toEqual(['Ned'])
-    })
-  })
-
-  test('O5 a grant and a revocation apply from the next request on, with the same token', async () => {
-    await withCore(async (core) => {
-      const { service } = core
-      const ned = await signIn(core, 'Ned')
-      const asNed = () => service.assignRoles({ UserName: 'Ned', Roles: [] }, over(ned))
-      expect((await faultOf(asNed())).status).toBe(403)
-      await service.assignRoles({ UserName: 'Ned', Roles: ['Admin'] }, here)
-      expect(await asNed()).toEqual({ AllRoles: ['Admin'], AllPermissions: [] })
-      await service.unAssignRoles({ UserName: 'Ned', Roles: ['Admin'] }, here)
-      expect((await faultOf(asNed())).status).toBe(403)
-    })
-  })
-
-  test('O6 the last Admin keeps Admin, whoever makes the request', async () => {
-    await withCore(async (core) => {
-      const { service, runtime } = core
-      const request = { UserName: 'Ann', Roles: ['Admin'] }
-      const ann = await signIn(core, 'Ann')
-      expect((await faultOf(service.unAssignRoles(request, over(ann)))).status).toBe(409)
-      expect((await faultOf(service.unAssignRoles(request, here))).errorCode).toBe('Conflict')
-      expect(await runtime.anyAdmin()).toBe(true)
-    })
+    const { service, admin } = await openRoles()
+    await service.assignRoles({ UserName: 'NED@example.com', Roles: ['Mail'] }, here)
+    expect((await admin.roles.show('Ned')).roles).toEqual(['Mail'])
+    expect((await admin.roles.holders('Mail')).map(({ userName }) => userName)).toEqual(['Ned'])
   })
 
   test('O6 when two Admins remove each other concurrently, one remains', async () => {
-    await withCore(async (core) => {
-      const { service, admin } = core
-      for (let round = 0; round < 5; round += 1) {
-        await service.assignRoles({ UserName: 'Ned', Roles: ['Admin'] }, here)
-        await service.assignRoles({ UserName: 'Ann', Roles: ['Admin'] }, here)
-        const [ann, ned] = [await signIn(core, 'Ann'), await signIn(core, 'Ned')]
-        const outcomes = await Promise.allSettled([
-          service.unAssignRoles({ UserName: 'Ned', Roles: ['Admin'] }, over(ann)),
-          service.unAssignRoles({ UserName: 'Ann', Roles: ['Admin'] }, over(ned)),
-        ])
-        expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
-        expect(await admin.roles.holders('Admin')).toHaveLength(1)
-      }
-    })
-  })
-
-  test('O6 S10 each change is one audit entry: who, from which address, before, after and why', async () => {
-    await withCore(async (core) => {
-      const { service, admin } = core
-      const ann = await signIn(core, 'Ann')
-      const before = (await admin.audit.list({ limit: 100 })).length
-      const call = over(ann, { correlationId: 'c-42' })
-      await service.assignRoles({ UserName: 'Ned', Roles: ['Editor'], Meta: { reason: 'ticket 7', other: 'x' } }, call)
-      const rows = await admin.audit.list({ limit: 100 })
-      expect(rows.length).toBe(before + 1)
-      expect(rows[0]).toMatchObject({ who: 'Ann', address: '192.0.2.1', target: 'Ned', correlationId: 'c-42' })
-      expect(rows[0]).toMatchObject({ reason: 'ticket 7', after: expect.stringContaining('Editor') })
-      expect(rows[0]?.before ?? '').not.toContain('Editor')
-    })
+    const core = await openRoles()
+    const { service, admin } = core
+    for (let round = 0; round < 5; round += 1) {
+      await service.assignRoles({ UserName: 'Ned', Roles: ['Admin'] }, here)
+      await service.assignRoles({ UserName: 'Ann', Roles: ['Admin'] }, here)
+      const [ann, ned] = [await signIn(core, 'Ann'), await signIn(core, 'Ned')]
+      const outcomes = await Promise.allSettled([
+        service.unAssignRoles({ UserName: 'Ned', Roles: ['Admin'] }, over(ann)),
+        service.unAssignRoles({ UserName: 'Ann', Roles: ['Admin'] }, over(ned)),
+      ])
+      expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+      expect(await admin.roles.holders('Admin')).toHaveLength(1)
+    }
   })
 
   test('O7 Meta is accepted and not echoed', async () => {
-    await withCore(async ({ service }) => {
-      const answer = await service.assignRoles({ UserName: 'Ned', Roles: ['A'], Meta: { reason: 'why' } }, here)
-      expect(Object.keys(answer)).toEqual(['AllRoles', 'AllPermissions'])
-    })
+    const { service } = await openRoles()
+    const answer = await service.assignRoles({ UserName: 'Ned', Roles: ['A'], Meta: { reason: 'why' } }, here)
+    expect(Object.keys(answer)).toEqual(['AllRoles', 'AllPermissions'])
   })
 })
 
@@ -199,129 +118,117 @@ describe('a request with svc.changes in its Meta', () => {
   })
 
   test('O8 gets the lists before the change in the Meta of the answer, also when it changes nothing', async () => {
-    await withCore(async ({ service }) => {
-      const change = { UserName: 'Ned', Roles: ['B'], Permissions: ['p'], Meta }
-      expect((await service.assignRoles(change, here)).Meta).toEqual(listsBefore([], []))
-      expect((await service.assignRoles(change, here)).Meta).toEqual(listsBefore(['B'], ['p']))
-      expect((await service.assignRoles({ UserName: 'Ned', Meta }, here)).Meta).toEqual(listsBefore(['B'], ['p']))
-      expect(await service.unAssignRoles({ UserName: 'Ned', Roles: ['B'], Meta }, here)).toEqual({
-        AllRoles: [],
-        AllPermissions: ['p'],
-        Meta: listsBefore(['B'], ['p']),
-      })
+    const { service } = await openRoles()
+    const change = { UserName: 'Ned', Roles: ['B'], Permissions: ['p'], Meta }
+    expect((await service.assignRoles(change, here)).Meta).toEqual(listsBefore([], []))
+    expect((await service.assignRoles(change, here)).Meta).toEqual(listsBefore(['B'], ['p']))
+    expect((await service.assignRoles({ UserName: 'Ned', Meta }, here)).Meta).toEqual(listsBefore(['B'], ['p']))
+    expect(await service.unAssignRoles({ UserName: 'Ned', Roles: ['B'], Meta }, here)).toEqual({
+      AllRoles: [],
+      AllPermissions: ['p'],
+      Meta: listsBefore(['B'], ['p']),
     })
   })
 
   test.each([undefined, {}, { 'svc.changes': '2' }, { 'svc.changes': '' }])(
     'O8 no other Meta adds anything to the answer: %j',
     async (other) => {
-      await withCore(async ({ service }) => {
-        const request = { UserName: 'Ned', Roles: ['B'], ...(other ? { Meta: other } : {}) }
-        expect(await service.assignRoles(request, here)).toEqual({ AllRoles: ['B'], AllPermissions: [] })
-      })
+      const { service } = await openRoles()
+      const request = { UserName: 'Ned', Roles: ['B'], ...(other ? { Meta: other } : {}) }
+      expect(await service.assignRoles(request, here)).toEqual({ AllRoles: ['B'], AllPermissions: [] })
     },
   )
 
   test('O8 an unassignment in another letter case is a 409 that changes nothing, the audit included', async () => {
-    await withCore(async ({ service, admin }) => {
-      await service.assignRoles({ UserName: 'Ned', Roles: ['Ops', 'Other'], Permissions: ['p'] }, here)
-      const audit = await admin.audit.list({ limit: 100 })
-      const request = { UserName: 'Ned', Roles: ['Other', 'ops'], Permissions: ['P'], Meta }
-      const fault = await faultOf(service.unAssignRoles(request, here))
-      expect([fault.status, fault.errorCode, fault.details.fields]).toEqual([
-        409,
-        'OtherCase',
-        [
-          { ErrorCode: 'OtherCase', FieldName: 'Roles', Message: "The user does not have 'ops', but has 'Ops'" },
-          { ErrorCode: 'OtherCase', FieldName: 'Permissions', Message: "The user does not have 'P', but has 'p'" },
-        ],
-      ])
-      expect((await admin.roles.show('Ned')).roles).toEqual(['Ops', 'Other'])
-      expect(await admin.audit.list({ limit: 100 })).toEqual(audit)
-    })
+    const { service, admin } = await openRoles()
+    await service.assignRoles({ UserName: 'Ned', Roles: ['Ops', 'Other'], Permissions: ['p'] }, here)
+    const audit = await admin.audit.list({ limit: 100 })
+    const request = { UserName: 'Ned', Roles: ['Other', 'ops'], Permissions: ['P'], Meta }
+    const fault = await faultOf(service.unAssignRoles(request, here))
+    expect([fault.status, fault.errorCode, fault.details.fields]).toEqual([
+      409,
+      'OtherCase',
+      [
+        { ErrorCode: 'OtherCase', FieldName: 'Roles', Message: "The user does not have 'ops', but has 'Ops'" },
+        { ErrorCode: 'OtherCase', FieldName: 'Permissions', Message: "The user does not have 'P', but has 'p'" },
+      ],
+    ])
+    expect((await admin.roles.show('Ned')).roles).toEqual(['Ops', 'Other'])
+    expect(await admin.audit.list({ limit: 100 })).toEqual(audit)
   })
 
   test('O8 reveals the lists to nobody who may not change them', async () => {
-    await withCore(async (core) => {
-      const ned = await signIn(core, 'Ned')
-      for (const operation of both) {
-        const request = { UserName: 'Ann', Roles: ['admin'], Meta }
-        const fault = await faultOf(core.service[operation](request, over(ned)))
-        expect([fault.status, fault.message, fault.details.fields]).toEqual([403, 'Invalid Role', undefined])
-      }
-    })
+    const core = await openRoles()
+    const ned = await signIn(core, 'Ned')
+    for (const operation of both) {
+      const request = { UserName: 'Ann', Roles: ['admin'], Meta }
+      const fault = await faultOf(core.service[operation](request, over(ned)))
+      expect([fault.status, fault.message, fault.details.fields]).toEqual([403, 'Invalid Role', undefined])
+    }
   })
 })
 
 describe('the guard', () => {
   test('P8 in process the OS account is Admin, and the audit names it', async () => {
-    await withCore(
-      async ({ service, admin }) => {
-        await service.assignRoles({ UserName: 'Ned', Roles: ['Editor'] }, here)
-        const [row] = await admin.audit.list({ limit: 1 })
-        expect([row?.who, row?.address]).toEqual(['local:alice', undefined])
-        expect(await service.authenticate({}, here)).toEqual({
-          UserName: 'local:alice',
-          DisplayName: 'alice',
-          Roles: ['Admin'],
-          Permissions: [],
-        })
-      },
-      { shared: false },
-    )
+    const { service, admin } = await openRoles({ shared: false })
+    await service.assignRoles({ UserName: 'Ned', Roles: ['Editor'] }, here)
+    const [row] = await admin.audit.list({ limit: 1 })
+    expect([row?.who, row?.address]).toEqual(['local:alice', undefined])
+    expect(await service.authenticate({}, here)).toEqual({
+      UserName: 'local:alice',
+      DisplayName: 'alice',
+      Roles: ['Admin'],
+      Permissions: [],
+    })
   })
 
   test('P8 over HTTP a loopback address alone does not sign a caller in', async () => {
-    await withCore(async ({ service }) => {
-      const call = from('127.0.0.1')
-      expect((await faultOf(service.assignRoles({ UserName: 'Ned', Roles: ['Admin'] }, call))).status).toBe(401)
-      expect((await faultOf(service.authenticate({}, call))).status).toBe(401)
-    })
+    const { service } = await openRoles()
+    const call = from('127.0.0.1')
+    expect((await faultOf(service.assignRoles({ UserName: 'Ned', Roles: ['Admin'] }, call))).status).toBe(401)
+    expect((await faultOf(service.authenticate({}, call))).status).toBe(401)
   })
 
   test('P8 each answer of the administration names its store', async () => {
-    await withCore(async ({ admin, runtime, store }) => {
-      expect([admin.store, runtime.facts.store]).toEqual([store, store])
-    })
+    const { admin, runtime, store } = await openRoles()
+    expect([admin.store, runtime.facts.store]).toEqual([store, store])
   })
 
   test('S11 beyond loopback a caller with a role sees the whole health answer, others only the status', async () => {
-    await withCore(async (core) => {
-      const request = { ExecutionMode: 'Basic', ServerType: 'App', IncludeServerStateInformation: true } as const
-      const [ann, ned] = [await signIn(core, 'Ann'), await signIn(core, 'Ned')]
-      const stranger = await core.service.healthCheck(request, over())
-      const liar = await core.service.healthCheck(request, over(bearer('nonsense')))
-      const signedIn = await core.service.healthCheck(request, over(ann))
-      const withoutRole = await core.service.healthCheck(request, over(ned))
-      const states = [stranger, liar, withoutRole].map(({ ServerState }) => ServerState)
-      expect(states).toEqual([undefined, undefined, undefined])
-      expect(signedIn.ServerState).toBeDefined()
-    })
+    const core = await openRoles()
+    const request = { ExecutionMode: 'Basic', ServerType: 'App', IncludeServerStateInformation: true } as const
+    const [ann, ned] = [await signIn(core, 'Ann'), await signIn(core, 'Ned')]
+    const stranger = await core.service.healthCheck(request, over())
+    const liar = await core.service.healthCheck(request, over(bearer('nonsense')))
+    const signedIn = await core.service.healthCheck(request, over(ann))
+    const withoutRole = await core.service.healthCheck(request, over(ned))
+    const states = [stranger, liar, withoutRole].map(({ ServerState }) => ServerState)
+    expect(states).toEqual([undefined, undefined, undefined])
+    expect(signedIn.ServerState).toBeDefined()
   })
 
   test('S11 beyond loopback an anonymous caller sees no values of the run, one with a role all of them', async () => {
-    await withCore(async (core) => {
-      const request = { ExecutionMode: 'Basic', ServerType: 'Sql', IncludeServerStateInformation: true } as const
-      const ann = await signIn(core, 'Ann')
-      const runFor = async (call: Call): Promise<RunDocument | undefined> => {
-        let run: RunDocument | undefined
-        const note: Call['note'] = (facts) => {
-          run = facts.run
-        }
-        await core.service.healthCheck(request, { ...call, note })
-        return run
+    const core = await openRoles()
+    const request = { ExecutionMode: 'Basic', ServerType: 'Sql', IncludeServerStateInformation: true } as const
+    const ann = await signIn(core, 'Ann')
+    const runFor = async (call: Call): Promise<RunDocument | undefined> => {
+      let run: RunDocument | undefined
+      const note: Call['note'] = (facts) => {
+        run = facts.run
       }
-      const stranger = await runFor(over())
-      const signedIn = await runFor(over(ann))
-      const figures = (run: RunDocument | undefined) =>
-        (run?.monitors ?? []).flatMap(({ results }) => results.filter(({ measurement }) => measurement))
-      expect(figures(signedIn)).not.toEqual([])
-      expect(figures(stranger)).toEqual([])
-      const members = new Set((stranger?.monitors ?? []).flatMap((monitor) => Object.keys(monitor)))
-      expect([stranger?.view, [...members]]).toEqual(['brief', ['kind', 'scope', 'status', 'results']])
-      expect(Object.keys(stranger ?? {})).not.toContain('node')
-      expect(stranger?.serverState).toBeUndefined()
-    })
+      await core.service.healthCheck(request, { ...call, note })
+      return run
+    }
+    const stranger = await runFor(over())
+    const signedIn = await runFor(over(ann))
+    const figures = (run: RunDocument | undefined) =>
+      (run?.monitors ?? []).flatMap(({ results }) => results.filter(({ measurement }) => measurement))
+    expect(figures(signedIn)).not.toEqual([])
+    expect(figures(stranger)).toEqual([])
+    const members = new Set((stranger?.monitors ?? []).flatMap((monitor) => Object.keys(monitor)))
+    expect([stranger?.view, [...members]]).toEqual(['brief', ['kind', 'scope', 'status', 'results']])
+    expect(Object.keys(stranger ?? {})).not.toContain('node')
+    expect(stranger?.serverState).toBeUndefined()
   })
 
   test('P6 without a store nobody can sign in, and health still answers', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { expectationProblem } from '../../../src/core/checks/assert/expectation.ts'
+import { expectationProblem, patternMismatch } from '../../../src/core/checks/assert/expectation.ts'
 import type { AnyKind } from '../../../src/core/checks/engine/index.ts'
 import http from '../../../src/core/checks/kinds/http/index.ts'
 import steps from '../../../src/core/checks/kinds/http-steps/index.ts'
@@ -13,25 +13,61 @@ const url = 'http://127.0.0.1:1/'
 const broken = '/fail(ed/'
 const unterminatedGroup = 'is not a regular expression (Unterminated group)'
 
+/** Each place of an expectation. */
+const places: readonly (readonly [string, AnyKind, (text: string) => object])[] = [
+  ['json', http, (text) => ({ url, json: { '$.a': text } })],
+  ['xml', http, (text) => ({ url, xml: { '/a': text } })],
+  ['header', http, (text) => ({ url, header: { Server: text } })],
+  ['version', http, (text) => ({ url, version: { expected: text } })],
+  [
+    'a measure',
+    http,
+    (text) => ({ url, measure: [{ name: 'm', path: '$.a', where: { b: text }, count: { limit: 1 } }] }),
+  ],
+  ['a link', http, (text) => ({ url, links: [{ name: 'l', path: '$.a', json: { '$.b': text } }] })],
+  ['a query', sqlite, (text) => ({ path: '/srv/jobs.db', queries: [{ name: 'q', sql: 'SELECT 1', expect: text }] })],
+  ['a step', steps, (text) => ({ url, steps: [{ name: 's', path: '/', json: { '$.a': text } }] })],
+  [
+    'until',
+    steps,
+    (text) => ({ url, steps: [{ name: 's', path: '/', until: { expect: { '$.a': text }, every: 1_000, most: 9 } }] }),
+  ],
+  [
+    'fails',
+    steps,
+    (text) => ({ url, steps: [{ name: 's', path: '/', fails: [{ expect: { '$.a': text }, says: 'x' }] }] }),
+  ],
+]
+
 describe('an expectation that can never be evaluated is reported at its place', () => {
+  test.each(places)('an invalid pattern, in %s, is reported', (_, kind, inputOf) => {
+    expect(problem(kind, inputOf(broken))).toContain(unterminatedGroup)
+  })
+
   test.each([
-    ['json', http, { url, json: { '$.a': broken } }],
-    ['xml', http, { url, xml: { '/a': broken } }],
-    ['header', http, { url, header: { Server: broken } }],
     ['matches', http, { url, matches: 'fail(ed' }],
-    ['a measure', http, { url, measure: [{ name: 'm', path: '$.a', where: { b: broken }, count: { limit: 1 } }] }],
-    ['a link', http, { url, links: [{ name: 'l', path: '$.a', json: { '$.b': broken } }] }],
     ['tcp', tcp, { host: 'h', port: 1, expect: broken }],
-    ['a query', sqlite, { path: '/srv/jobs.db', queries: [{ name: 'q', sql: 'SELECT 1', expect: broken }] }],
-    ['a step', steps, { url, steps: [{ name: 's', path: '/', json: { '$.a': broken } }] }],
-    [
-      'until',
-      steps,
-      { url, steps: [{ name: 's', path: '/', until: { expect: { '$.a': broken }, every: 1_000, most: 9 } }] },
-    ],
-    ['fails', steps, { url, steps: [{ name: 's', path: '/', fails: [{ expect: { '$.a': broken }, says: 'x' }] }] }],
   ] as const)('an invalid pattern, in %s, is reported', (_, kind, input) => {
     expect(problem(kind, input)).toContain(unterminatedGroup)
+  })
+
+  test.each(places)('H43 a comparison with a pattern, in %s, is reported with the way out', (_, kind, inputOf) => {
+    expect(problem(kind, inputOf('!= /pass/'))).toContain(
+      '!= /pass/ compares with this text, not with the pattern: write /^(?![^]*(?:pass))/ for a text that it does not',
+    )
+  })
+
+  test.each([
+    ['pass', 'i', 'it will PASS', 'it fails'],
+    ['^pass$', '', 'pass', 'passed'],
+    ['a|b', 's', 'b', 'c'],
+    ['^', 'm', '', undefined],
+  ])('H43 the pattern that svc proposes for != /%s/%s fails where that matches', (source, flags, matched, other) => {
+    const wayOut = /write (\/.*\/\w*) for/.exec(expectationProblem(`!= /${source}/${flags}`) ?? '')?.[1]
+    expect(wayOut === undefined).toBe(other === undefined)
+    if (wayOut === undefined || other === undefined) return
+    expect(patternMismatch(matched, wayOut)).toContain('does not match')
+    expect(patternMismatch(other, wayOut)).toBeUndefined()
   })
 
   test('a comparison without a number is reported, and other text is not', () => {

@@ -123,6 +123,11 @@ describe('H10 checks that share an observation', () => {
       'disk /b',
     ])
   })
+  test('H46 an optional check is left out without its privilege, unless svc.yaml gives one of its settings', async () => {
+    const optional = machine([greeting, { ...over('a', refuse), optional: true }])
+    expect((await runKind(optional, {})).map(({ check }) => check)).toEqual(['greeting'])
+    expect(checked(await runKind(optional, { a: { limit: 1 } }), 'a')).toMatchObject({ notChecked: 'permission' })
+  })
   test('H10 a refused read is reported once by default, and by each demanded check that needs it', async () => {
     const read = sharedRead('status', '', refuse)
     const a = over('a', read)

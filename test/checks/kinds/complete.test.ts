@@ -22,7 +22,7 @@ const kindsIn = (...files: readonly string[]): ReadonlySet<string> =>
   new Set(files.flatMap((file) => [...read(file).matchAll(/kind: '([a-z-]+)'/g)].map(([, name = '']) => name)))
 
 const inLeaks = rowsOf(...filesIn('test/prove', 'leak-rows'))
-const inSilent = rowsOf('test/checks/kinds/silent-peers.test.ts')
+const inSilent = rowsOf('test/checks/kinds/silent-peers.test.ts', 'test/support/engine/tcp-kinds.ts')
 const endings = [
   'test/checks/kinds/ended-connections.long.test.ts',
   'test/checks/kinds/ended-connections.peers.test.ts',

@@ -53,6 +53,27 @@ function packet(question: Buffer, reply: Reply): Buffer {
   return Buffer.concat([header, question.subarray(12, ends), ...body])
 }
 
+/** Aliases by name, with loops. */
+const loop: Readonly<Record<string, string>> = {
+  'loop1.test': 'loop2.test',
+  'loop2.test': 'loop1.test',
+  'enter.test': 'loop1.test',
+  'self.test': 'self.test',
+  'cdn.test': 'edge.cdn.example',
+}
+
+/** An authoritative server without recursion that answers with the first alias alone, and refuses other zones. */
+const firstAliasOnly =
+  (aliases: Readonly<Record<string, string>>): Script =>
+  (question) => {
+    const name = question.toString('latin1', 13, question.indexOf(0, 12)).replaceAll(/[\0-\x1f]/g, '.')
+    const alias = aliases[name]
+    const reply = packet(question, alias === undefined ? { code: 5 } : { records: [nameRecord('CNAME', alias)] })
+    reply.writeUInt8(0x84, 2)
+    reply.writeUInt8(reply.readUInt8(3) & 15, 3)
+    return reply
+  }
+
 /** A small real name server, over UDP and over TCP on one port. */
 async function nameServer(script: Script) {
   let requestCount = 0
@@ -257,6 +278,26 @@ describe('dns faults', () => {
   test('REFUSED is reported with its possible causes', async () => {
     const { message } = await fault(() => ({ code: 5 }))
     expect(message).toContain('refuses to answer for app.test (REFUSED)')
+  })
+
+  test.each([
+    ['loop1.test', 'loop1.test -> loop2.test -> loop1.test'],
+    ['enter.test', 'enter.test -> loop1.test -> loop2.test -> loop1.test'],
+    ['self.test', 'self.test -> self.test'],
+  ])(
+    'H19 the loop of %s fails at a server that answers with its first alias alone, as NSD does',
+    async (query, way) => {
+      const { fault: sort, message } = await fault(firstAliasOnly(loop), { query })
+      expect({ sort, message }).toEqual({
+        sort: 'dns',
+        message: `S reports that ${query} is an alias of itself: ${way}`,
+      })
+    },
+  )
+
+  test('H19 an alias of another zone passes at a server that refuses that zone', async () => {
+    const { results } = await ask(firstAliasOnly(loop), { query: 'cdn.test' })
+    await findsOnly(results, 'answer ok', 'latency ok')
   })
 
   test('a truncated answer is repeated over TCP', () =>

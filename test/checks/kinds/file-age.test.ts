@@ -167,6 +167,43 @@ describe('H33 the newest file of a folder', () => {
       fault: 'threshold',
     })
   })
+  test.each(['part', 'tmp', 'partial', 'filepart', 'crdownload'])(
+    'H48 is not one that is still being written under .%s, which age and files count',
+    async (ending) => {
+      const limits = { newest: { warn: 60 * minute, limit: 120 * minute }, files: { limit: 5 } }
+      aged(`db-2.dump.${ending}`, 0)
+      await finds(look({ path: folder, ...limits }), 'newest: …there is no file, only 1 file under a temporary name')
+      aged('db-1.dump', 24 * 60)
+      const results = await look({ path: folder, ...limits, size: 2, age: { limit: 60 * minute } })
+      expect(checked(results, 'newest')).toMatchObject({
+        status: 'failed',
+        message: expect.stringContaining('db-1.dump'),
+      })
+      expect(checked(results, 'size').message).toContain('db-1.dump')
+      expect(checked(results, 'backlog').measurement?.value).toBe(2)
+      // A user who asks for these names gets them.
+      expect(await one('newest', { path: folder, ending: `.${ending}`, ...limits })).toMatchObject({ status: 'ok' })
+    },
+  )
+
+  test('H48 that is nothing but zero bytes at both ends is a warning in Advanced', async () => {
+    const advanced = async (settings: object) =>
+      (await runKind(fileAge, { path: folder, newest: { limit: 60 * minute }, ...settings }, 'Advanced')).filter(
+        ({ check }) => check === 'zeros',
+      )
+    const path = aged('db.dump', 5)
+    await findsOnly(advanced({}), 'zeros ok')
+    truncateSync(path, 0)
+    await findsOnly(advanced({}))
+    truncateSync(path, 1_000_000)
+    await findsOnly(advanced({}), 'zeros warning: newest file db.dump begins and ends with nothing but zero bytes…')
+    await findsOnly(advanced({ path, newest: undefined }), `zeros warning: file ${path} begins…`)
+    writeFileSync(path, Buffer.concat([Buffer.alloc(200_000), Buffer.from('x')]))
+    await findsOnly(advanced({}), 'zeros ok')
+    chmodSync(path, 0)
+    if (process.getuid?.() !== 0) await findsOnly(advanced({}))
+  })
+
   test('H33 is missing in an empty folder, and not checked for a file', async () => {
     expect(await one('newest', { path: folder, newest: { limit: minute } })).toMatchObject({ fault: 'data' })
     const path = aged('export.csv', 0)

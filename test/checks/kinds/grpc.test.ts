@@ -415,37 +415,21 @@ describe('grpc answers that are incomplete', () => {
       'a status that grpc.health.v1 does not define',
     ],
     ['SERVICE_UNKNOWN', { body: message([8, 3]) }, 'data', 'does not know the service: it answers SERVICE_UNKNOWN'],
-    [
-      'a page',
-      { head: { ':status': 200, 'content-type': 'text/html; charset=utf-8' }, body: serving },
-      'protocol',
-      'answered with content-type "text/html; charset=utf-8", not as gRPC',
-    ],
-    [
-      'grpc-web',
-      { head: { ':status': 200, 'content-type': 'application/grpc-web+proto' }, body: serving },
-      'protocol',
-      'answered with content-type "application/grpc-web+proto", not as gRPC',
-    ],
+    ...['text/html; charset=utf-8', 'application/grpc-web+proto'].map(
+      (contentType): [string, Reply, string, string] => [
+        contentType,
+        { head: { ':status': 200, 'content-type': contentType }, body: serving },
+        'protocol',
+        `answered with content-type "${contentType}", not as gRPC`,
+      ],
+    ),
     ['no content-type', { head: { ':status': 200 }, body: serving }, 'protocol', 'answered without a content-type'],
-    [
-      'HTTP 404',
-      { head: { ...head, ':status': 404 }, body: serving },
-      'protocol',
-      'answered with HTTP 404 instead of gRPC',
-    ],
-    [
-      'HTTP 401',
-      { head: { ...head, ':status': 401 }, body: serving },
-      'auth',
-      'answered with HTTP 401 instead of gRPC',
-    ],
-    [
-      'HTTP 503',
-      { head: { ...head, ':status': 503 }, body: serving },
-      'refused',
-      'answered with HTTP 503 instead of gRPC',
-    ],
+    ...[404, 401, 503].map((code): [string, Reply, string, string] => [
+      `HTTP ${code}`,
+      { head: { ...head, ':status': code }, body: serving },
+      { 404: 'protocol', 401: 'auth', 503: 'refused' }[code] ?? '',
+      `answered with HTTP ${code} instead of gRPC`,
+    ]),
   ])('%s is a separate failure', async (_, reply, fault, text) => {
     await using server = await http2Server(says(reply))
     const result = checked(await look(server.port), 'health')
@@ -489,6 +473,40 @@ describe('grpc answers that are incomplete', () => {
     expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
     expect(result.message).toContain(text)
     expect(await settled(listening)).toBe(listening)
+  })
+
+  test.each([1, 2])(
+    'H50 a server that ends the connection after %d calls without an error gets another one',
+    async (each) => {
+      let calls = 0
+      let connections = 0
+      const callsOf = new WeakMap<object, number>()
+      await using server = await http2Server((stream) => {
+        calls += 1
+        const { session } = stream
+        const before = (session && callsOf.get(session)) ?? 0
+        if (before === 0) connections += 1
+        if (session) callsOf.set(session, before + 1)
+        says({ body: serving })(stream)
+        if (before + 1 >= each) session?.close()
+      })
+      const services = ['a', 'b', 'c', 'd', 'e']
+      const results = await look(server.port, { services })
+      expect(results.filter(({ check }) => check === 'health').map(({ status }) => status)).toEqual(
+        services.map(() => 'ok'),
+      )
+      expect({ calls, connections }).toEqual({ calls: 5, connections: Math.ceil(5 / each) })
+      expect(await settled(listening)).toBe(listening)
+    },
+  )
+
+  test('H50 a server that ends the connection between two calls with an error fails', async () => {
+    await using server = await http2Server((stream) => {
+      says({ body: serving })(stream)
+      stream.session?.goaway(11)
+    })
+    const results = await look(server.port, { services: ['a', 'b'] })
+    expect(results.some(({ status, message }) => status === 'failed' && /ENHANCE_YOUR_CALM/.test(message))).toBe(true)
   })
 
   test('a connection that is closed or reset in mid answer is a separate failure', async () => {

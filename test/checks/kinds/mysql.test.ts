@@ -70,13 +70,25 @@ describe('mysql: figures against limits', () => {
   }
 
   test('MariaDB: boundaries belong to what is well; one figure is a warning', () => {
-    expect(levels(evaluated(threads, { ...healthy, connected: 80, running: 60 }))).toBe('ok ok ok')
-    expect(levels(evaluated(threads, { ...healthy, connected: 81, running: 61 }))).toBe('warning warning ok')
-    expect(levels(evaluated(threads, { ...healthy, connected: 100, running: 100 }))).toBe('warning warning ok')
-    expect(levels(evaluated(threads, { ...healthy, connected: 96 }, { connections: { warn: 80, limit: 95 } }))).toBe(
-      'failed ok ok',
+    expect(levels(evaluated(threads, { letsInEverybody: false, ...healthy, connected: 80, running: 60 }))).toBe(
+      'ok ok ok',
     )
-    expect(levels(evaluated(threads, { ...healthy, upMs: 59_000 }))).toBe('ok ok warning')
+    expect(levels(evaluated(threads, { letsInEverybody: false, ...healthy, connected: 81, running: 61 }))).toBe(
+      'warning warning ok',
+    )
+    expect(levels(evaluated(threads, { letsInEverybody: false, ...healthy, connected: 100, running: 100 }))).toBe(
+      'warning warning ok',
+    )
+    expect(
+      levels(
+        evaluated(
+          threads,
+          { letsInEverybody: false, ...healthy, connected: 96 },
+          { connections: { warn: 80, limit: 95 } },
+        ),
+      ),
+    ).toBe('failed ok ok')
+    expect(levels(evaluated(threads, { letsInEverybody: false, ...healthy, upMs: 59_000 }))).toBe('ok ok warning')
     expect(levels(evaluated(replication, channels({ lagMs: 30_000 })))).toBe('ok ok')
     expect(levels(evaluated(replication, channels({ lagMs: 31_000 })))).toBe('ok warning')
     expect(levels(evaluated(replication, channels({ lagMs: 31_000 }), { replicationLag: { limit: 30_000 } }))).toBe(
@@ -219,11 +231,23 @@ describe('mysql: figures against limits', () => {
     )
     expect(length(undefined)[0]).toMatchObject({ notChecked: 'missing' })
   })
+  test('H47 MariaDB: skip_grant_tables is named, and innodb_read_only fails unless it is meant to be', () => {
+    const open = evaluated(threads, { ...healthy, letsInEverybody: true })
+    expect(open.at(-1)).toMatchObject({ check: 'grant tables', status: 'warning' })
+    const readOnly = { readOnly: ['innodb_read_only'], sources: 0, group: undefined }
+    expect(evaluated(role, readOnly)).toMatchObject([{ status: 'failed', message: expect.stringContaining('at all') }])
+    expect(evaluated(role, readOnly, { role: 'replica' })).toMatchObject([{ status: 'ok' }])
+  })
+
   test('MariaDB: what the server does not report is not checked', () => {
     const missing = { status: 'failed', notChecked: 'missing' }
-    const unknown = { connected: undefined, running: undefined, max: 100, upMs: undefined }
+    const unknown = { letsInEverybody: false, connected: undefined, running: undefined, max: 100, upMs: undefined }
     expect(evaluated(threads, unknown)).toMatchObject([missing, missing, missing])
-    expect(evaluated(threads, { ...healthy, max: undefined })).toMatchObject([missing, missing, { status: 'ok' }])
+    expect(evaluated(threads, { letsInEverybody: false, ...healthy, max: undefined })).toMatchObject([
+      missing,
+      missing,
+      { status: 'ok' },
+    ])
     const transaction = { open: undefined, maxMs: undefined, thread: undefined }
     expect(evaluated(transactions, transaction)[0]).toMatchObject(missing)
     expect(evaluated(transactions, { ...transaction, open: 1 })[0]).toMatchObject(missing)

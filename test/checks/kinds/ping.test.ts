@@ -1,3 +1,5 @@
+import { syncBuiltinESMExports } from 'node:module'
+import os from 'node:os'
 import { describe, expect, test } from 'vitest'
 import ping, { loss, parsePing, pingCommand, roundTrip } from '../../../src/core/checks/kinds/ping/index.ts'
 import { checked, evaluated, runKind } from '../../support/engine/run-kind.ts'
@@ -34,6 +36,26 @@ suiteWith(missing, 'the real program ping', () => {
       (await runKind(ping, { host: 'both.test', count: 1 }, mode, { resolve })).map(({ address }) => address)
     expect(await addresses('Basic')).toEqual(['127.0.0.1', '127.0.0.1'])
     expect(await addresses('Standard')).toEqual(['127.0.0.1', '127.0.0.1', '::1', '::1'])
+  })
+
+  test('H54 a machine without a route for IPv6 tests the IPv4 addresses of a name', async () => {
+    const resolve = () => Promise.resolve(['127.0.0.1', '2001:db8::1'])
+    const { networkInterfaces } = os
+    os.networkInterfaces = () => ({})
+    syncBuiltinESMExports()
+    try {
+      for (const addresses of [undefined, 'all'] as const) {
+        const settings = { host: 'both.test', count: 1, ...(addresses && { addresses }) }
+        const results = await runKind(ping, settings, 'Standard', { resolve })
+        expect(results.map(({ address, status }) => [address, status])).toEqual([
+          ['127.0.0.1', 'ok'],
+          ['127.0.0.1', 'ok'],
+        ])
+      }
+    } finally {
+      os.networkInterfaces = networkInterfaces
+      syncBuiltinESMExports()
+    }
   })
 
   test('a host that looks like a flag is a name that does not resolve', async () => {

@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import type { Values } from '../../../src/core/base/settings/index.ts'
 import { databaseTarget, PeerSocket } from '../../../src/core/checks/database/index.ts'
@@ -12,13 +13,14 @@ import {
   transactionDuration,
   wraparound,
 } from '../../../src/core/checks/kinds/postgres/checks.ts'
+import { librariesOf, placesOf } from '../../../src/core/checks/kinds/postgres/configuration.ts'
 import { openPostgres } from '../../../src/core/checks/kinds/postgres/driver.ts'
 import postgres from '../../../src/core/checks/kinds/postgres/index.ts'
 import { replicationLag } from '../../../src/core/checks/kinds/postgres/replication.ts'
 import { slots } from '../../../src/core/checks/kinds/postgres/slots.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
 import { files } from '../../support/engine/files.ts'
-import { checked, evaluated, type RunKindOptions, runKind, secret } from '../../support/engine/run-kind.ts'
+import { checked, evaluated, ofRunner, type RunKindOptions, runKind, secret } from '../../support/engine/run-kind.ts'
 import { endless, peer, speaks } from '../../support/faults/faults.ts'
 import { proxy } from '../../support/faults/proxy.ts'
 import { type PostgresServer, postgresMissing, startPostgres, tlsSettings } from '../../support/servers/postgres.ts'
@@ -37,8 +39,18 @@ const one = async (check: string, ...args: Parameters<typeof run>): Promise<Resu
 const sessions = (which: string): Promise<Record<string, unknown>[]> =>
   server.query(`SELECT pid, state, query FROM pg_stat_activity WHERE application_name = 'svc-health' AND ${which}`)
 // It is a primary of a recent version without TLS, and what these need is not configured.
-const absentHere = ['certificate', 'queries', 'wal receiver', 'newest wal', 'exclusive backup', 'write', 'backup age']
-const all = postgres.checks.map(({ name }) => name).filter((name) => !absentHere.includes(name))
+const absentHere = [
+  'configuration files',
+  'preload libraries',
+  'certificate',
+  'queries',
+  'wal receiver',
+  'newest wal',
+  'exclusive backup',
+  'write',
+  'backup age',
+]
+const all = postgres.checks.map(({ name }) => name).filter((name) => ![...absentHere, ...ofRunner].includes(name))
 const atStandard = (name: string): boolean =>
   postgres.checks.some((check) => check.name === name && check.depth !== 'Advanced')
 const role = (attribute: string) => () => server.query(`ALTER ROLE monitor ${attribute}`)
@@ -376,11 +388,79 @@ sqlSuite(
         fault: 'data',
         message: 'role is primary, expected standby',
       })
-      await server.query('ALTER ROLE monitor SET default_transaction_read_only = on')
+      await server.query('ALTER DATABASE postgres SET default_transaction_read_only = on')
       expect(await one('role', { role: 'primary' }, 'Standard')).toMatchObject({ fault: 'data' })
       expect(await one('role', {}, 'Standard')).toMatchObject({ status: 'warning' })
-      await server.query('ALTER ROLE monitor RESET default_transaction_read_only')
+      await server.query('BEGIN READ WRITE; ALTER DATABASE postgres RESET default_transaction_read_only; COMMIT')
     })
+
+    test.each(['ALTER ROLE monitor', 'ALTER ROLE monitor IN DATABASE postgres'])(
+      'H44 PostgreSQL: read-only transactions of the role of svc alone (%s) are a note',
+      async (alter) => {
+        await server.query('CREATE SCHEMA svc_probe AUTHORIZATION monitor')
+        await server.query(`${alter} SET default_transaction_read_only = on`)
+        try {
+          const results = await run({ role: 'primary', allowWrites: true, restarted: {} }, 'Advanced')
+          expect(checked(results, 'role')).toMatchObject({ status: 'ok', details: [expect.stringContaining('role')] })
+          expect(checked(results, 'write')).toMatchObject({ status: 'ok' })
+          expect(await server.query('SELECT FROM svc_probe.round_trip')).toEqual([])
+        } finally {
+          await server.query(`${alter} RESET default_transaction_read_only`)
+          await server.query('DROP SCHEMA svc_probe CASCADE')
+        }
+      },
+    )
+
+    test('H45 PostgreSQL: a password that expires warns, then fails, and one that nobody asks for does not', async () => {
+      const expiry = () => one('password expiry', {}, 'Standard')
+      const until = (when: string) => server.query(`ALTER ROLE monitor VALID UNTIL '${when}'`)
+      const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString()
+      expect(await expiry()).toMatchObject({ status: 'ok', message: 'the password of "monitor" does not expire' })
+      try {
+        await until(inDays(15))
+        expect(await expiry()).toMatchObject({ status: 'ok' })
+        await until(inDays(10))
+        expect(await expiry()).toMatchObject({
+          status: 'warning',
+          message: expect.stringMatching(/^the password of "monitor" expires in (?:10|9(?:\.\d+)?) d/),
+        })
+        await until(inDays(0.1))
+        expect(await expiry()).toMatchObject({
+          status: 'failed',
+          fault: 'threshold',
+          measurement: { unit: 'milliseconds' },
+        })
+      } finally {
+        await until('infinity')
+      }
+      expect(await expiry()).toMatchObject({ status: 'ok' })
+    })
+
+    test('H45 PostgreSQL: a role whose password has expired and that has sessions open is a warning', async () => {
+      const open = new pg.Client({
+        host: '127.0.0.1',
+        port: server.port,
+        user: 'stranger',
+        password: word,
+        database: 'postgres',
+      })
+      await open.connect()
+      await server.query("ALTER ROLE stranger VALID UNTIL '2020-01-01'")
+      try {
+        const results = await run({}, 'Standard')
+        expect(results.filter(({ check }) => check === 'password expiry')).toMatchObject([
+          { status: 'ok' },
+          {
+            status: 'warning',
+            message: expect.stringMatching(/^the password of "stranger", which has 1 session open/),
+          },
+        ])
+      } finally {
+        await open.end()
+        await server.query("ALTER ROLE stranger VALID UNTIL 'infinity'")
+      }
+    })
+
     test('PostgreSQL: dates are read whatever the session shows them like', async () => {
       await server.query(
         "ALTER ROLE monitor SET DateStyle = 'German'; ALTER ROLE monitor SET TimeZone = 'Asia/Kathmandu'",
@@ -417,6 +497,12 @@ sqlSuite(
   },
 )
 
+test('H47 PostgreSQL: a library is looked for in each folder of the path, with and without its ending', () => {
+  expect(librariesOf('pg_stat_statements, "$libdir/other",')).toEqual(['pg_stat_statements', '$libdir/other'])
+  expect(placesOf('a', '$libdir:/opt/$x', '/lib')).toEqual(['/lib/a.so', '/lib/a', '/opt/$x/a.so', '/opt/$x/a'])
+  expect(placesOf('$libdir/plugins/a', '/opt', '/lib')).toEqual(['/lib/plugins/a.so', '/lib/plugins/a'])
+})
+
 test('PostgreSQL: a server that reports none of its figures (simulated) passes no check of them', async () => {
   await using silent = await peer(postgresAnswering('one', 23, '1'))
   const url = `postgres://monitor@127.0.0.1:${silent.port}/d`
@@ -424,13 +510,17 @@ test('PostgreSQL: a server that reports none of its figures (simulated) passes n
   expect(results.filter(({ status }) => status === 'ok').map(({ check }) => check)).toEqual(['connect', 'query'])
   const reported = results.map(({ check }) => check)
   // It is without TLS, writes and queries are not configured, and one result reports the failure of what three share.
-  const absent = ['certificate', 'newest wal', 'replication backlog', 'replicas', 'backup age', 'write', 'queries']
-  expect(postgres.checks.map(({ name }) => name).filter((name) => !reported.includes(name))).toEqual(absent)
+  // The account may not read the files of the server.
+  const files = ['configuration files', 'preload libraries']
+  const unconfigured = ['backup age', 'write', 'queries']
+  const absent = ['certificate', 'newest wal', 'replication backlog', 'replicas', ...files, ...unconfigured]
+  const all = postgres.checks.map(({ name }) => name).filter((name) => !ofRunner.includes(name))
+  expect(all.filter((name) => !reported.includes(name))).toEqual(absent)
 })
 
 describe('postgres: figures against limits', () => {
   const status = (results: readonly Result[]): string => results.map((result) => result.status).join(' ')
-  const server = { isStandby: false, readOnly: false, version: '17.2', upMs: 3_600_000 } as const
+  const server = { isStandby: false, readOnly: false, roleReadsOnly: false, version: '17.2', upMs: 3_600_000 } as const
   const replica = { name: 'r1', state: 'streaming', logical: false, bytes: 0, lagMs: undefined, silentMs: 1_000 }
   const primary = { user: 'monitor', hidden: 0, replay: undefined }
   const lag = (...list: { readonly bytes: number; readonly lagMs: number; readonly silentMs?: number }[]) =>

@@ -114,6 +114,13 @@ describe('what is judged of the first column of a query', () => {
       expect(messages({ atMost: { limit: 99 } }, [cell])[0]).toMatch(/ is not a number$/)
     }
     expect(messages({ age: { limit: 3 } }, ['yesterday'])).toEqual(['jobs: "yesterday" is not a date'])
+    expect(
+      ['2027-02-00', '2027-00-00 10:00:00', '0000-00-00'].flatMap((date) => messages({ age: { limit: 3 } }, [date])),
+    ).toEqual([
+      'jobs: "2027-02-00" is a date without a day',
+      'jobs: "2027-00-00 10:00:00" is a date without a month and a day',
+      'jobs: "0000-00-00" is a date without a year and a month and a day',
+    ])
     for (const cell of ['-infinity', '0000-00-00 00:00:00', '', 7, new Date(Number.NaN)]) {
       expect([cell, ...levels({ age: { limit: 3 } }, [cell])]).toEqual([cell, 'failed'])
     }

@@ -501,6 +501,25 @@ describe('a cluster as CLUSTER NODES describes it', () => {
   })
 })
 
+describe('INFO of Valkey 9.1.2, as its Sentinel and its server send it', () => {
+  const rowOf = (...lines: readonly string[]) => info.parseInfo(lines.join('\r\n'), (text) => String(text))
+  const common = ['redis_version:7.2.4', 'server_name:valkey', 'valkey_version:9.1.2']
+
+  test('H49 a Sentinel of Valkey is one, and a server has its own version', () => {
+    const sentinel = rowOf(...common, 'server_mode:sentinel', 'sentinel_masters:1', 'sentinel_tilt:0')
+    expect(info.isSentinel(sentinel)).toBe(true)
+    const server = rowOf(...common, 'server_mode:standalone', 'role:master', 'connected_slaves:0')
+    expect(info.isSentinel(server)).toBe(false)
+    expect(evaluated(info.role, { row: server, date: new Date(0) })[0]).toMatchObject({
+      status: 'ok',
+      facts: { version: '9.1.2' },
+    })
+  })
+  test('H49 a server that has both names keeps its own', () => {
+    expect(rowOf('redis_mode:cluster', 'server_mode:standalone')).toMatchObject({ redis_mode: 'cluster' })
+  })
+})
+
 describe('active replicas of KeyDB (simulated)', () => {
   const common = ['role:active-replica', 'slave_read_only:0', 'connected_slaves:1', 'master_repl_offset:100']
   const [up, down] = ['link_status:up', 'link_status:down']

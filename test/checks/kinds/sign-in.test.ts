@@ -12,7 +12,7 @@ import { assemble } from '../../../src/core/checks/plan/index.ts'
 import { loadConfig } from '../../../src/core/config/index.ts'
 import type { ExecutionMode, HealthCheckResponse } from '../../../src/core/protocol/index.ts'
 import { openCore } from '../../../src/core/service/open.ts'
-import { faultOf, withFixture } from '../../accounts/auth/fixture.ts'
+import { faultOf, openFixture } from '../../accounts/auth/fixture.ts'
 import { checked, evaluated, runKind } from '../../support/engine/run-kind.ts'
 import { peer, refusedPort } from '../../support/faults/faults.ts'
 import { endsByDeadline } from '../../support/suite/deadline.ts'
@@ -172,20 +172,19 @@ describe('Identity without configuration', () => {
 
 describe('the self-test of sign-in', () => {
   test('counts no failure, audits nothing and changes no user', async () => {
-    await withFixture(async ({ data, store, clock }) => {
-      const rows = (): unknown => {
-        const database = new DatabaseSync(store, { readOnly: true })
-        const tables = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").all()
-        const all = tables.map(({ name }) => [name, database.prepare(`SELECT * FROM "${String(name)}"`).all()])
-        database.close()
-        return all
-      }
-      const before = rows()
-      await probeUserLookup(data, () => clock.at)
-      expect(await probePasswordHash(passwords(new HashQueue(2, 20_000)), never)).toBe(true)
-      expect(rows()).toEqual(before)
-      expect(JSON.stringify(before)).toContain('Ann')
-    })
+    const { data, store, clock } = await openFixture()
+    const rows = (): unknown => {
+      const database = new DatabaseSync(store, { readOnly: true })
+      const tables = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").all()
+      const all = tables.map(({ name }) => [name, database.prepare(`SELECT * FROM "${String(name)}"`).all()])
+      database.close()
+      return all
+    }
+    const before = rows()
+    await probeUserLookup(data, () => clock.at)
+    expect(await probePasswordHash(passwords(new HashQueue(2, 20_000)), never)).toBe(true)
+    expect(rows()).toEqual(before)
+    expect(JSON.stringify(before)).toContain('Ann')
   })
 
   test('a full queue of sign-ins is a warning, and leaves it on cancellation', async () => {

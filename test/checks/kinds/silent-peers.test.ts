@@ -1,48 +1,18 @@
 import { describe, expect, test } from 'vitest'
-import { readSettings, type SettingsSpec } from '../../../src/core/base/settings/index.ts'
+import type { SettingsSpec } from '../../../src/core/base/settings/index.ts'
 import type { AnyKind, Kind } from '../../../src/core/checks/engine/index.ts'
 import http from '../../../src/core/checks/kinds/http/index.ts'
-import httpSteps from '../../../src/core/checks/kinds/http-steps/index.ts'
 import { type KindName, monitors } from '../../../src/core/checks/kinds/index.ts'
 import smtp from '../../../src/core/checks/kinds/smtp/index.ts'
 import tls from '../../../src/core/checks/kinds/tls.ts'
 import { kindsWithRows, type SilentRow } from '../../support/engine/kind-rows.ts'
-import { runKind, secret } from '../../support/engine/run-kind.ts'
+import { runKind } from '../../support/engine/run-kind.ts'
+import { tcpKinds } from '../../support/engine/tcp-kinds.ts'
 import { blackHole, peer, refusedPort } from '../../support/faults/faults.ts'
 import { makeCertificates } from '../../support/servers/certs.ts'
 import { hungUp } from '../../support/suite/until.ts'
 
 const host = '127.0.0.1'
-const account = { username: 'monitor', password: secret('wrong-horse-7') }
-
-/** How each kind that speaks over TCP gets to a server. */
-const silent: Partial<Record<KindName, SilentRow>> = {
-  deployment: { mode: 'Advanced', settings: (port) => ({ url: `http://${host}:${port}/version`, expected: '1' }) },
-  ftp: { settings: (port) => ({ host, port, tls: 'off' }) },
-  grpc: { mode: 'Standard', settings: (port) => ({ host, port }) },
-  http: { settings: (port) => ({ url: `http://${host}:${port}/` }) },
-  'http-steps': {
-    mode: 'Advanced',
-    settings: (port) => {
-      const raw = { url: `http://${host}:${port}/`, steps: [{ name: 'first', path: '/' }] }
-      return readSettings(httpSteps.settings, raw, { env: {}, folder: '/' }).values
-    },
-  },
-  ldap: { settings: (port) => ({ url: `ldap://${host}:${port}` }) },
-  mongo: { settings: (port) => ({ url: `mongodb://${host}:${port}` }) },
-  mysql: { settings: (port) => ({ url: `mysql://monitor@${host}:${port}/`, password: account.password }) },
-  oidc: { settings: (port) => ({ issuer: `http://${host}:${port}` }) },
-  pgbouncer: { settings: (port) => ({ url: `postgres://monitor@${host}:${port}/`, password: account.password }) },
-  postgres: { settings: (port) => ({ url: `postgres://monitor@${host}:${port}/`, password: account.password }) },
-  rabbitmq: { settings: (port) => ({ url: `http://${host}:${port}`, ...account }) },
-  redis: { settings: (port) => ({ url: `redis://${host}:${port}` }) },
-  sftp: { settings: (port) => ({ host, port }) },
-  smtp: { settings: (port) => ({ host, port }) },
-  svc: { settings: (port) => ({ url: `http://${host}:${port}`, type: 'App' }) },
-  sqlserver: { settings: (port) => ({ url: `sqlserver://monitor@${host}:${port}`, password: account.password }) },
-  tls: { settings: (port) => ({ host, port }) },
-  ...Object.fromEntries(kindsWithRows.flatMap((row) => (row.silent === 'no TCP' ? [] : [[row.kind, row.silent]]))),
-}
 
 /** These speak over no TCP connection to a server of their own. */
 const others: readonly KindName[] = [
@@ -65,19 +35,19 @@ const others: readonly KindName[] = [
 ]
 
 test('H21 every kind is in the table of silent peers, or speaks over no TCP connection', () => {
-  expect([...Object.keys(silent), ...others].toSorted()).toEqual(Object.keys(monitors).toSorted())
+  expect([...Object.keys(tcpKinds), ...others].toSorted()).toEqual(Object.keys(monitors).toSorted())
 })
 
 const runOf = async (name: string, port: number) => {
-  const { mode = 'Basic', settings } = silent[name as KindName] as SilentRow
+  const { mode = 'Basic', settings } = tcpKinds[name as KindName] as SilentRow
   const kind = (await monitors[name as KindName].load()).default as AnyKind as Kind<SettingsSpec>
   // A driver that is loaded during the run takes of its time.
   await kind.preload?.()
-  const results = await runKind(kind, settings(port) as never, mode, { timeoutMs: 2_000 })
+  const results = await runKind(kind, settings(port, host) as never, mode, { timeoutMs: 2_000 })
   return results.filter(({ status }) => status === 'failed')
 }
 
-test.concurrent.each(Object.keys(silent))(
+test.concurrent.each(Object.keys(tcpKinds))(
   'a port of this machine on which nothing listens is a refusal for %s, and no matter of a threshold',
   async (name) => {
     const failed = await runOf(name, await refusedPort())
@@ -89,7 +59,7 @@ test.concurrent.each(Object.keys(silent))(
 )
 
 describe('H21 a peer that accepts the connection and sends nothing', () => {
-  test.concurrent.each(Object.keys(silent))('H21 %s says so, with the time, and hangs up', async (name) => {
+  test.concurrent.each(Object.keys(tcpKinds))('H21 %s says so, with the time, and hangs up', async (name) => {
     await using hole = await peer(blackHole)
     const failed = await runOf(name, hole.port)
     expect(failed.map(({ fault }) => fault)).toContain('timeout')

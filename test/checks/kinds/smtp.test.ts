@@ -396,6 +396,8 @@ test('H20 without a recipient, Advanced offers postmaster, unless the sender is 
   const refused = await offered({ RCPT: '550 no mail\r\n' })
   expect(refused.result).toMatchObject({ status: 'warning' })
   expect(refused.result?.message).toContain('set recipient, or postmaster: false')
+  for (const reply of ['501 bad address', '503 5.5.1 no domain', '555 syntax'])
+    expect((await offered({ RCPT: `${reply}\r\n` })).result).toMatchObject({ status: 'ok' })
   const full = await offered({ RCPT: '452 4.3.1 full\r\n' })
   expect(full.result?.message).toContain('no room')
   expect((await offered({ MAIL: '550 no\r\n' })).result).toBeUndefined()

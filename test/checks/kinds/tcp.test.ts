@@ -153,6 +153,19 @@ describe('tcp answer', () => {
   })
 })
 
+test.each([
+  ['SSH-2.0-OpenSSH_9.2p1\r\n', 'next: expect: "SSH"'],
+  ['220 mx.example.org ESMTP\r\n', 'next: expect: "220"'],
+  [undefined, 'next: use the kind of its server, or send and expect'],
+])('H55 Advanced says that only the port was tested, and what to add for the greeting %j', async (greeting, next) => {
+  await using there = await peer((socket) => void (greeting && socket.write(greeting)))
+  const open = async (mode: 'Standard' | 'Advanced') =>
+    checked(await runKind(tcp, { host, port: there.port }, mode), 'open')
+  expect(await open('Advanced')).toMatchObject({ status: 'ok', details: [next] })
+  expect((await open('Advanced')).message).toContain('only the port was tested')
+  expect((await open('Standard')).details ?? []).toEqual([])
+})
+
 describe('tcp addresses', () => {
   const resolve = () => Promise.resolve(['127.0.0.2', '127.0.0.1'])
 
@@ -166,7 +179,7 @@ describe('tcp addresses', () => {
     expect(await levels('first')).toEqual(['127.0.0.2 failed'])
     expect(await levels('all')).toEqual(['127.0.0.1 ok', '127.0.0.2 failed'])
     expect(await levels('any')).toEqual(['127.0.0.1 ok', '127.0.0.2 warning'])
-    expect(await levels(undefined)).toEqual(['127.0.0.2 failed'])
+    expect(await levels(undefined)).toEqual(['127.0.0.1 ok', '127.0.0.2 warning'])
     // The connection, and that it stays open.
     expect(await levels(undefined, 'Advanced')).toEqual(['127.0.0.1 ok', '127.0.0.1 ok', '127.0.0.2 failed'])
   })

@@ -60,6 +60,19 @@ suiteWith(opensslMissing(), 'tls', () => {
         /issuer certificate "Svc Old Issuer" expired on .* 7 d ago/,
       ]))
 
+    test.each(['withOldRoot', 'withEndingRoot'] as const)(
+      'H18 an old root that no trusted path needs is a note (%s)',
+      async (name) => {
+        const results = await look(made[name])
+        await finds(results, ['expiry ok', /certificate "svc.test" expires on/], 'trust ok')
+        expect(checked(results, 'expiry').details?.at(-1)).toMatch(
+          /^issuer certificate "Svc Test Root" expire.*: this machine trusts the chain without it, so remove it from/,
+        )
+        // Without a trusted path, every certificate counts.
+        await finds(look(made[name], { caFile: undefined }), 'expiry failed', 'trust failed (tls)')
+      },
+    )
+
     test('a certificate that is not valid yet reports its first day', () =>
       finds(look(made.notYetValid), 'expiry failed (tls): …is not valid before…'))
 

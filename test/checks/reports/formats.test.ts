@@ -6,7 +6,7 @@ import type { Family } from '../../../src/core/protocol/service/family.ts'
 import { overHttp } from '../../../src/core/server/routes.ts'
 import { prtgSchema } from '../../support/simulated/prtg.ts'
 import { nagiosLine, prometheusSeries, workflowCommand, xmlElements } from './grammar.ts'
-import { monitor } from './many.ts'
+import { monitor, refusing, runOf, warned, wellOnes } from './many.ts'
 import { render } from './render.ts'
 import {
   broken,
@@ -50,6 +50,53 @@ const rowsOf = async (...entries: readonly Entry[]) =>
     .map((line) => JSON.parse(line))
 /** A Failure without monitors. */
 const bare: Entry = { ...failing, Response: { Status: 'Failure', StatusMessage: 'all is lost' } }
+
+describe('the size of the output for nagios', () => {
+  const many = runOf('App', [...wellOnes(150), warned('http slow'), refusing('http shop')], 3)
+  const few = runOf('App', [...wellOnes(5), refusing('http shop')], 3)
+
+  test('lists everything where it fits', async () => {
+    expect(await render('nagios', [few])).toContain('OK http shop-5 / latency: 12 ms')
+  })
+
+  test.each([1_024, 4_000, 8_192])('is at most %i bytes, with every failure before healthy results', async (size) => {
+    const text = nagios.render([many], { size })
+    expect(Buffer.byteLength(text)).toBeLessThanOrEqual(size)
+    expect(text).toContain('FAIL http shop / connect: 10.0.0.7:9100 refused the connection')
+    expect(text).toContain('WARN http slow / certificate: expires in 12 d')
+    expect(text).toContain('and 301 healthy results\n')
+    const { data } = nagiosLine(text.split('\n')[0] ?? '')
+    const left = data.at(-1)
+    expect(data[0]).toEqual({ label: 'failed', value: 1, unit: '' })
+    expect(left?.label).toBe('perfdata_left_out')
+    expect(data.length - 1 + (left?.value ?? 0)).toBe(
+      nagiosLine(nagios.render([many], { size: 1_048_576 }).split('\n')[0] ?? '').data.length,
+    )
+  })
+
+  test('names how many failures are left out', async () => {
+    const all = runOf(
+      'App',
+      Array.from({ length: 300 }, (_, at) => refusing(`http shop-${at}`)),
+      3,
+    )
+    const text = nagios.render([all], {})
+    const lines = text.split('\n').filter((line) => line.startsWith('FAIL ')).length
+    expect(Buffer.byteLength(text)).toBeLessThanOrEqual(4_000)
+    expect(text).toContain(`and ${300 - lines} other results that are not ok\n`)
+  })
+
+  test('has the figures of failures first where not all fit', async () => {
+    const slow: ReturnType<typeof monitor> = monitor('http slow', [
+      {
+        ...{ check: 'latency', status: 'failed', fault: 'threshold', message: '9 s (fail 3 s)' },
+        measurement: { value: 9_000, unit: 'milliseconds', limit: 3_000, bound: 'atMost' },
+      },
+    ])
+    const [line = ''] = nagios.render([runOf('App', [...wellOnes(150), slow], 3)], {}).split('\n')
+    expect(nagiosLine(line).data[4]).toEqual({ label: 'http slow latency', value: 9, unit: 's' })
+  })
+})
 
 describe('nagios', () => {
   test.each([
@@ -564,11 +611,55 @@ describe('csv, tsv and ndjson', () => {
 describe('values', () => {
   test('performance data has ranges on the side of the limits', async () => {
     const line = await firstLine('nagios', measured)
-    expect(line).toContain("'postgres orders round trip'=0.000413s;;3 ")
+    expect(line).toContain("'postgres orders round trip'=0.0004127341s;;3 ")
     expect(line).toContain("'postgres orders connections'=85%;80;95 ")
     expect(line).toContain("'host disk /var'=41.3%;10:;5: ")
     expect(line).toContain("'host memory'=2576980378B ")
   })
+
+  test.each([
+    ['a query, whose answer may be negative', { check: 'queries', value: -5 }, '-5;~:10;~:20'],
+    ['the form does not depend on the value', { check: 'queries', value: 5 }, '5;~:10;~:20'],
+    ['a count of items, which is never negative', { check: 'measure', value: 5, unit: 'count' }, '5;10;20'],
+    ['a figure of svc', { check: 'load', value: 5 }, '5;10;20'],
+    ['a limit below zero', { check: 'load', value: -25, warn: -20, limit: -10 }, '-25;~:-20;~:-10'],
+    ['a lower bound', { check: 'queries', value: 25, bound: 'atLeast' }, '25;10:;20:'],
+    ['a tiny limit', { check: 'load', value: 0.000_000_2, warn: undefined, limit: 5e-7 }, '0.0000002;;0.0000005'],
+    ['a huge value', { check: 'load', value: 3e22, warn: undefined, limit: undefined }, '30000000000000000000000'],
+  ] as const)('the range of nagios has the form that its declaration says: %s', async (_, figure, written) => {
+    const { check, ...more } = figure
+    const measurement = { unit: 'ratio', warn: 10, limit: 20, bound: 'atMost' as const, ...more }
+    const one = monitor('sqlite balance', [{ check, subject: 'lowest', status: 'ok', message: 'fine', measurement }])
+    expect(await firstLine('nagios', measuredWith(one))).toContain(`'sqlite balance ${check} lowest'=${written}`)
+  })
+
+  test('a figure whose value svc demands to be at least 0 has a range of nagios that begins at 0', async () => {
+    const of = (bound: 'atMost' | 'atLeast', limit: number) => ({
+      ...{ check: 'queries', subject: 'jobs', status: 'ok' as const, message: 'fine' },
+      measurement: { value: 5, unit: 'ratio', limit, bound },
+    })
+    const line = await firstLine('nagios', measuredWith(monitor('sqlite jobs', [of('atLeast', 0), of('atMost', 20)])))
+    expect(line).toContain("'sqlite jobs queries jobs'=5;;0: 'sqlite jobs queries jobs 2'=5;;20")
+  })
+
+  test.each(Object.keys(reports).filter((name) => name !== 'junit' && name !== 'github'))(
+    'a figure keeps its value in %s, and stays on its side of a limit',
+    async (name) => {
+      const figures = [0.000_000_2, 95.000_000_000_000_01, 3e22, 9_007_199_254_740_991, -0.1 - 0.2]
+      const one = monitor(
+        'sqlite jobs',
+        figures.map((value) => ({
+          ...{ check: 'load', subject: `is ${figures.indexOf(value)}`, status: 'ok' as const, message: 'fine' },
+          measurement: { value, unit: 'ratio', limit: 95, bound: 'atMost' as const },
+        })),
+      )
+      const text = await render(name as Parameters<typeof render>[0], [measuredWith(one)])
+      const numbers = new Set((text.match(/-?\d+(?:\.\d+)?(?:e[-+]?\d+)?/g) ?? []).map(Number))
+      expect(
+        figures.map((value) => (value === -0.1 - 0.2 ? -0.3 : value)).filter((value) => !numbers.has(value)),
+      ).toEqual([])
+    },
+  )
 
   test('a prtg channel has the unit of its value, and its limits on their side', async () => {
     const { result } = await prtg([measured])

@@ -93,7 +93,8 @@ test.each([
   [Authenticate, '{"UserName":5}', 'UserName'],
   [Authenticate, '{"Password":12345}', 'Password'],
   [Authenticate, '{"Password":["hunter2"]}', 'Password'],
-  [Authenticate, '{"rememberMe":"true"}', 'rememberMe'],
+  [Authenticate, '{"rememberMe":"yes"}', 'rememberMe'],
+  [Authenticate, '{"rememberMe":""}', 'rememberMe'],
   [Authenticate, '{"RememberMe":1}', 'RememberMe'],
   [Authenticate, '{"UserName":"\\ud800"}', 'UserName'],
   [Authenticate, '{"Meta":{"a":1}}', 'Meta'],
@@ -103,7 +104,8 @@ test.each([
   [AssignRoles, '{"roles":["a",null,7]}', 'roles'],
   [AssignRoles, '{"Roles":{"0":"a"}}', 'Roles'],
   [HealthCheckResponse, '{"FailedMonitorCount":1.5}', 'FailedMonitorCount'],
-  [HealthCheckResponse, '{"FailedMonitorCount":"1"}', 'FailedMonitorCount'],
+  [HealthCheckResponse, '{"FailedMonitorCount":"1.5"}', 'FailedMonitorCount'],
+  [HealthCheckResponse, '{"FailedMonitorCount":"1e3"}', 'FailedMonitorCount'],
   [HealthCheckResponse, '{"ExecutionMetrics":{"duration":"long"}}', 'ExecutionMetrics.duration'],
   [
     HealthCheckResponse,
@@ -114,6 +116,15 @@ test.each([
   const fault = faultOf(() => decode(schema, body))
   expect(fault.status).toBe(400)
   expect(fault.details.fields?.map(({ FieldName }) => FieldName)).toEqual([field])
+})
+
+test.each([
+  [Authenticate, 'RememberMe', '"true"', true],
+  [Authenticate, 'RememberMe', '"False"', false],
+  [HealthCheckResponse, 'FailedMonitorCount', '"12"', 12],
+  [Authenticate, 'UserName', '"true"', 'true'],
+])('N5 a boolean may be the text true or false, and a number its digits: %# %s', (schema, name, written, value) => {
+  expect(decode(schema, `{"${name}":${written}}`)).toEqual({ [name]: value })
 })
 
 test('N5 each wrong field is named in one answer, and no secret is repeated', () => {

@@ -6,7 +6,7 @@ import type { CostRow } from './costs.ts'
 import type { EndedRow, Settings } from './ended-connection.ts'
 
 /** How a kind gets to a server on a port of this machine. Default: in Basic. */
-export type SilentRow = { readonly mode?: ExecutionMode; readonly settings: (port: number) => Settings }
+export type SilentRow = { readonly mode?: ExecutionMode; readonly settings: (port: number, host: string) => Settings }
 
 /** The rows of a kind in the tables that prove a rule for all kinds: the default export of `test/checks/kinds/KIND.rows.ts`. */
 export type KindRows = {

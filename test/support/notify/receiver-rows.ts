@@ -9,6 +9,22 @@ export type ReceiverRow = {
   readonly settings: Raw
   /** Settings for `planted-secrets.test.ts`, or that the kind has no secrets. Each secret is `{env: …}`. */
   readonly planted: ((at: PlantedAt) => readonly Raw[]) | 'no secrets'
+  /** Everything in a message by which its receiver recognizes what belongs together. */
+  readonly keysIn: (message: string) => readonly string[]
+}
+
+type Labels = Readonly<Record<string, string>>
+/** Labels without those that change with the level. */
+const identityIn = ({ alertname: _, severity: __, ...labels }: Labels): string => JSON.stringify(labels)
+const keysInBody = (message: string): readonly string[] => {
+  type Body = {
+    readonly groupKey: string
+    readonly groupLabels: Labels
+    readonly alerts: readonly { readonly fingerprint: string; readonly labels: Labels }[]
+  }
+  const { groupKey, groupLabels, alerts } = JSON.parse(message) as Body
+  const ofAlerts = alerts.flatMap(({ fingerprint, labels }) => [fingerprint, identityIn(labels)])
+  return [groupKey, identityIn(groupLabels), ...ofAlerts]
 }
 
 const account = { username: 'svc', password: { env: 'BASIC' } }
@@ -21,6 +37,7 @@ export const receiverRows: Readonly<Record<string, ReceiverRow>> = {
       { urls: [`${origin}/plant18-Zq8nT3`], token: { env: 'TOKEN' } },
       { urls: [origin], ...account },
     ],
+    keysIn: (message) => (JSON.parse(message) as { labels: Labels }[]).map(({ labels }) => identityIn(labels)),
   },
   webhook: {
     settings: { url: 'https://chat.example.com/hooks/a1b2c3d4', secret: { env: 'KEY' } },
@@ -28,6 +45,7 @@ export const receiverRows: Readonly<Record<string, ReceiverRow>> = {
       { url: { env: 'HOOK' }, secret: { env: 'KEY' } },
       { url: `${origin}/plant08-Zq8nT3?key=plant09-Zq8nT3` },
     ],
+    keysIn: keysInBody,
   },
   email: {
     settings: { server: 'smtps://mail.internal', ...account, from: 'svc@example.com', to: ['ops@example.com'] },
@@ -40,10 +58,17 @@ export const receiverRows: Readonly<Record<string, ReceiverRow>> = {
         password: { env: 'MAIL' },
       },
     ],
+    keysIn: (message) => [/^References: (.*)$/im, /^In-Reply-To: (.*)$/im].map((one) => one.exec(message)?.[1] ?? ''),
   },
   pagerduty: {
     settings: { routingKey: { env: 'PD_KEY' }, drillRoutingKey: { env: 'PD_DRILL' } },
     planted: ({ origin }) => [{ url: origin, routingKey: { env: 'PD_KEY' }, drillRoutingKey: { env: 'PD_DRILL' } }],
+    keysIn: (message) => {
+      type Event = { readonly dedup_key: string; readonly client: string; readonly payload?: Readonly<Labels> }
+      const { dedup_key: key, client, payload } = JSON.parse(message) as Event
+      const { source, component, group, class: check } = payload ?? {}
+      return [key, client, ...(payload ? [JSON.stringify({ source, component, group, check })] : [])]
+    },
   },
-  exec: { settings: { program: '/usr/local/lib/svc/sms', args: ['ops'] }, planted: 'no secrets' },
+  exec: { settings: { program: '/usr/local/lib/svc/sms', args: ['ops'] }, planted: 'no secrets', keysIn: keysInBody },
 }

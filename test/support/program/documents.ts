@@ -1,4 +1,4 @@
-import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
+import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js'
 import { expect } from 'vitest'
 import { answersOf, type CommandAnswer } from '../../../src/cli/help/records.ts'
 import { objectOf } from '../../../src/cli/render/document.ts'
@@ -17,11 +17,19 @@ export const answers: ReadonlyMap<string, CommandAnswer> = new Map(
  * The contradictions to the JSON Schema of a command, `error` for a failure. A member that it lacks is an error, too.
  */
 export function schemaErrors(name: string, document: unknown): readonly ErrorObject[] {
-  const schema = name === 'error' ? objectOf({ error: errorShape }) : answers.get(name)?.schema()
-  if (schema === undefined) throw new Error(`svc ${name} has no JSON Schema`)
-  const validate = ajv.compile(JSON.parse(JSON.stringify(schema)))
+  const validate = validators.get(name) ?? validatorOf(name)
+  validators.set(name, validate)
   validate(document)
   return validate.errors ?? []
+}
+
+/** By the name of the command: compiling one takes a hundred times as long as a validation. */
+const validators = new Map<string, ValidateFunction>()
+
+function validatorOf(name: string): ValidateFunction {
+  const schema = name === 'error' ? objectOf({ error: errorShape }) : answers.get(name)?.schema()
+  if (schema === undefined) throw new Error(`svc ${name} has no JSON Schema`)
+  return ajv.compile(JSON.parse(JSON.stringify(schema)))
 }
 
 /** The JSON document that a command printed. Fails if it contradicts the command's JSON Schema. */

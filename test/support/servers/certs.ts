@@ -50,6 +50,9 @@ export type Certificates = {
   readonly underLeaf: ServerCertificate
   /** Under an intermediate below another one that may have none below it. */
   readonly tooDeep: ServerCertificate
+  /** Good, and the server adds an edition of the root that has expired, or ends in 2.5 days. */
+  readonly withOldRoot: ServerCertificate
+  readonly withEndingRoot: ServerCertificate
   /** A good certificate whose subject carries escape sequences. */
   readonly hostile: ServerCertificate
   readonly remove: () => void
@@ -94,9 +97,17 @@ export function makeCertificates(): Certificates {
     `${new Date(Date.now() + days * dayMs).toISOString().slice(0, 19).replace(/[-:T]/g, '')}Z`
 
   type Issuer = { readonly name: string } | 'self'
-  const issue = (name: string, common: string, extension: string, issuer: Issuer, from: number, to: number) => {
-    const key = file(`${name}.key`)
-    openssl('ecparam', '-name', 'prime256v1', '-genkey', '-noout', '-out', key)
+  const issue = (
+    name: string,
+    common: string,
+    extension: string,
+    issuer: Issuer,
+    from: number,
+    to: number,
+    as = name,
+  ) => {
+    const key = file(`${as}.key`)
+    if (as === name) openssl('ecparam', '-name', 'prime256v1', '-genkey', '-noout', '-out', key)
     openssl(
       'req',
       '-new',
@@ -184,6 +195,12 @@ export function makeCertificates(): Certificates {
     const { key, pem } = issue('too-deep', 'svc.test', extensions.server(ours), below, -1, 60)
     return { key, cert: pem + below.pem + lowest.pem + middle.pem }
   })
+  const withRoot = (name: string, from: number, to: number): ServerCertificate => {
+    const edition = issue(name, 'Svc Test Root', extensions.ca, 'self', from, to, 'root')
+    return { key: good().key, cert: good().cert + edition.pem }
+  }
+  const withOldRoot = once(() => withRoot('old-root', -2000, -10))
+  const withEndingRoot = once(() => withRoot('ending-root', -2000, 2.5))
   const hostile = once(() => server('hostile', ours, -87.5, 2.5, middle, '\x1b[2Jevil\x07\x1b[31m'))
   return {
     caFile: file('root.pem'),
@@ -245,6 +262,12 @@ export function makeCertificates(): Certificates {
     },
     get tooDeep() {
       return tooDeep()
+    },
+    get withOldRoot() {
+      return withOldRoot()
+    },
+    get withEndingRoot() {
+      return withEndingRoot()
     },
     get hostile() {
       return hostile()

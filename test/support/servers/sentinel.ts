@@ -22,6 +22,7 @@ export async function startSentinel(
   primary: RedisServer,
   quorum: number,
   more: readonly string[] = [],
+  program: string | undefined = undefined,
 ): Promise<Sentinel> {
   const folder = serverFolder('sentinel')
   const port = await freePort()
@@ -36,7 +37,7 @@ export async function startSentinel(
   ]
   writeFileSync(file, `${lines.join('\n')}\n`, { mode: 0o600 })
   if (asServer.uid !== undefined) chownSync(file, asServer.uid, asServer.gid)
-  const running = await run(daemon ?? '', [file], /\+monitor master orders/)
+  const running = await run(program ?? daemon ?? '', [file, '--sentinel'], /\+monitor (?:master|primary) orders/)
   return {
     ...running,
     url: `redis://127.0.0.1:${port}`,
@@ -53,13 +54,19 @@ export async function startSentinel(
   }
 }
 
-/** A primary with one replica and two Sentinels that know one another. Two must agree that the primary is down. */
-export async function startSentinelGroup() {
+/**
+ * A primary with one replica and two Sentinels that know one another. Two must agree that the primary is down.
+ * `program`: another server for the first Sentinel, such as valkey-server.
+ */
+export async function startSentinelGroup(program?: string) {
   const fast = ['--repl-diskless-sync-delay', '0']
   const primary = await startRedis({ settings: fast })
   const replica = await startRedis({ settings: [...fast, '--replicaof', '127.0.0.1', String(primary.port)] })
   await until(() => primary.cli('INFO', 'replication').includes('state=online'))
-  const sentinels: readonly [Sentinel, Sentinel] = [await startSentinel(primary, 2), await startSentinel(primary, 2)]
+  const sentinels: readonly [Sentinel, Sentinel] = [
+    await startSentinel(primary, 2, [], program),
+    await startSentinel(primary, 2),
+  ]
   await until(() => sentinels.every((one) => /\+sentinel sentinel/.test(one.log())))
   return {
     primary,

@@ -171,6 +171,7 @@ export const nginx: WebProgram = {
   location /broken { return 503; }
   location /loop { return 302 /loop; }
   location /login-required { return 302 /login; }
+  location /moved { return 301 https://127.0.0.1:${tlsPort.twoDays}/; }
   location /private { auth_basic operators; auth_basic_user_file ${folder}/passwords; }
   location /forbidden { deny all; }
   location = /twice { default_type text/html; add_header Content-Length 18; return 200 'It works'; }
@@ -226,6 +227,7 @@ export const apache: WebProgram = {
   RewriteRule ^/broken$ - [R=503,L]
   RewriteRule ^/loop$ /loop [R=302,L]
   RewriteRule ^/login-required$ /login [R=302,L]
+  RewriteRule ^/moved$ https://127.0.0.1:${tlsPort.twoDays}/ [R=301,L]
   <Location /private>
     AuthType Basic
     AuthName operators
@@ -314,6 +316,7 @@ ${certificateNames.map((name) => `  bind 127.0.0.1:${tlsPort[name]} ssl crt ${fo
   http-request return status 503 content-type text/plain string "broken" if { path /broken }
   http-request redirect location /loop code 302 if { path /loop }
   http-request redirect location /login code 302 if { path /login-required }
+  http-request redirect location https://127.0.0.1:${tlsPort.twoDays}/ code 301 if { path /moved }
   http-request auth realm operators if { path /private } !{ http_auth(operators) }
   http-request deny deny_status 403 if { path /forbidden }
   http-request return status 200 if { path /empty }

@@ -14,6 +14,7 @@ import { compiledCode } from '../program/compiled-code.ts'
 import { type PostgresServer, startPostgres } from '../servers/postgres.ts'
 import { isQuick } from '../suite/tier.ts'
 import { farMs, until } from '../suite/until.ts'
+import { placeStore } from './embedded.ts'
 
 /** Two nodes of a new store, which may take the place of `done`. */
 export async function twoNodes(
@@ -31,7 +32,7 @@ export async function twoNodes(
 export type Backend = {
   readonly name: 'SQLite' | 'PostgreSQL'
   readonly start: () => Promise<void>
-  /** The name of a store that is not made yet. It may take the place of `done`, which nobody uses any more. */
+  /** The name of a store that is empty or not made yet. It may take the place of `done`, which nobody uses any more. */
   readonly fresh: (done?: string) => Promise<string>
   /** SQL beside the store's own connections. */
   readonly raw: (store: string, sql: string) => Promise<readonly Record<string, unknown>[]>
@@ -45,7 +46,11 @@ function sqliteBackend(): Backend {
     start: async () => {
       folder = mkdtempSync(join(tmpdir(), 'svc-data-'))
     },
-    fresh: async () => join(folder, randomUUID(), 'svc.db'),
+    fresh: async () => {
+      const store = join(folder, randomUUID(), 'svc.db')
+      placeStore(store)
+      return store
+    },
     raw: async (store, sql) => {
       const database = new DatabaseSync(store, { timeout: 2_000 })
       try {

@@ -10,7 +10,7 @@ import { openCore } from '../../../src/core/service/open.ts'
 import { type Data, openData } from '../../../src/core/store/index.ts'
 import { type DrillRecord, linkMs } from '../../../src/core/watch/drill/index.ts'
 import { type Accounts, startAccounts } from '../../server/accounts.ts'
-import { ask, type Got, withSite } from '../../server/site.ts'
+import { ask, type Got, openSite } from '../../server/site.ts'
 
 let site: Accounts
 let data: Data
@@ -225,13 +225,12 @@ describe('M14 the link in the message of a drill', () => {
     const link = async (): Promise<never> => {
       throw new Fault('Unavailable', 'The store does not answer')
     }
-    await withSite({ runtime: { drillLinks: { read: link, confirm: link } } }, async ({ port }) => {
-      for (const method of ['GET', 'POST']) {
-        const got = await ask(port, `/drills/opened/${'x'.repeat(32)}`, { method })
-        expect([got.status, got.headers['content-type']]).toEqual([503, 'text/html; charset=utf-8'])
-        expect(got.text).toContain('The store does not answer')
-        expect(got.text).toContain('Nothing was confirmed.')
-      }
-    })
+    const { port } = await openSite({ runtime: { drillLinks: { read: link, confirm: link } } })
+    for (const method of ['GET', 'POST']) {
+      const got = await ask(port, `/drills/opened/${'x'.repeat(32)}`, { method })
+      expect([got.status, got.headers['content-type']]).toEqual([503, 'text/html; charset=utf-8'])
+      expect(got.text).toContain('The store does not answer')
+      expect(got.text).toContain('Nothing was confirmed.')
+    }
   })
 })

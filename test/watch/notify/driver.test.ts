@@ -50,6 +50,7 @@ async function started({ rows, answer }: { rows?: OutboxRows; answer?: () => Req
       noticeOf: ({ subject: { type, monitor, check }, text, ...facts }, marks) =>
         notice({ ...facts, text: [text, ...marks].join(' ') }, { type, monitor, check }),
       now: () => now,
+      steady: () => now,
       isHealthy: () => true,
       log: ({ msg }) => void logs.push(msg),
     })
@@ -219,7 +220,9 @@ describe('notifications to a real HTTP server, with a clock that moves and simul
     rows.isFailing = true
     fixture.fail(driver, 'orders')
     fixture.pass(driver, 11 * second)
-    await until(() => fixture.logs.includes('notifications are not stored: the disk is full'))
+    await until(() => !driver.backlog().isStored)
+    for (let at = 0; at < 11; at += 1) fixture.pass(driver, second)
+    expect(fixture.logs).toEqual(['notifications are not stored: the disk is full'])
     expect(fixture.peer.requests()).toHaveLength(0)
     await until(() => {
       fixture.pass(driver, 10 * second)
@@ -228,7 +231,26 @@ describe('notifications to a real HTTP server, with a clock that moves and simul
     expect(fixture.bodies[0]).toContain('uncoordinated')
     rows.isFailing = false
     await until(() => rows.all().some(({ row }) => row?.last !== undefined))
-    expect(fixture.logs).toContain('notifications are stored again')
+    await until(() => driver.backlog().isStored)
+    for (let at = 0; at < 125; at += 1) fixture.pass(driver, second)
+    expect(fixture.logs).toEqual(['notifications are not stored: the disk is full', 'notifications are stored again'])
+  })
+
+  test('W4 a store that is late several times a minute changes nothing in the log', async () => {
+    const rows = outboxRows()
+    const fixture = await started({ rows })
+    const driver = await fixture.start()
+    for (let time = 0; time < 13; time += 1) {
+      rows.isFailing = true
+      fixture.fail(driver, `of-${time}`)
+      await until(() => !driver.backlog().isStored)
+      for (let at = 0; at < 9; at += 1) fixture.pass(driver, second)
+      rows.isFailing = false
+      fixture.fail(driver, `after-${time}`)
+      await until(() => driver.backlog().isStored)
+      for (let at = 0; at < 60; at += 1) fixture.pass(driver, second)
+    }
+    expect(fixture.logs).toEqual([])
   })
 
   test('W23 a store that cannot be opened is not said to store again before it does, although nothing waits to be stored', async () => {
@@ -246,12 +268,46 @@ describe('notifications to a real HTTP server, with a clock that moves and simul
       write: (batch: Parameters<typeof memory.write>[0]) => work(() => memory.write(batch)),
     }
     const fixture = await started({ rows })
-    await fixture.start()
+    const driver = await fixture.start()
+    for (let at = 0; at < 200; at += 1) fixture.pass(driver, second)
     expect(fixture.logs).toEqual(['notifications are not stored: no store'])
     await until(() => tries > 2)
+    for (let at = 0; at < 200; at += 1) fixture.pass(driver, second)
     expect(fixture.logs).toEqual(['notifications are not stored: no store'])
     isGone = false
-    await until(() => fixture.logs.includes('notifications are stored again'))
+    await until(() => driver.backlog().isStored)
+    for (let at = 0; at < 125; at += 1) fixture.pass(driver, second)
+    expect(fixture.logs).toEqual(['notifications are not stored: no store', 'notifications are stored again'])
+  })
+
+  test('W23 what is about to leave when the store answers at last does not leave if the receiver knows it from before', async () => {
+    const rows = outboxRows()
+    const fixture = await started({ rows })
+    const before = await fixture.start()
+    fixture.fail(before, 'orders')
+    fixture.pass(before, 11 * second)
+    await until(() => rows.all().some(({ row }) => row?.last !== undefined))
+    await before.close()
+    let isGone = true
+    let reads = 0
+    const read = async () => {
+      if (isGone) throw new Error('no store')
+      const all = await rows.read()
+      reads += 1
+      return all
+    }
+    const driver = await fixture.start({ ...rows, read })
+    fixture.fail(driver, 'orders')
+    isGone = false
+    // In the same instant, so that the store answers while the message waits to be stored.
+    fixture.pass(driver, 11 * second)
+    await until(() => reads > 0)
+    fixture.recover(driver, 'orders')
+    await until(() => {
+      fixture.pass(driver, 10 * second)
+      return fixture.bodies.length > 1
+    })
+    expect(fixture.bodies.flatMap(alertsIn)).toEqual(['firing orders', 'resolved orders'])
   })
 
   test('W23 what a receiver refuses is logged, and sent again after five minutes', async () => {

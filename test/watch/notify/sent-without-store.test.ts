@@ -6,9 +6,13 @@ import type { Receiver } from '../../../src/core/watch/notify/index.ts'
 import {
   mostLines,
   type NoticeItem,
+  Outbox,
   type OutboxRows,
   type Present,
   rowsOfSent,
+  type StoredRow,
+  withNews,
+  withoutSentEnds,
 } from '../../../src/core/watch/outbox/index.ts'
 import type { Incident, StoredSubject } from '../../../src/core/watch/states/index.ts'
 import { notice } from '../../support/notify/notice.ts'
@@ -243,12 +247,56 @@ describe('what a process sends without the store', () => {
       observedAt: 0,
       text: '',
     }
-    const items = Array.from({ length: mostLines }, (_, at) => ({ ...item, incident: `i-${at}` }) as NoticeItem)
+    // The first line says whose it is.
+    const items = Array.from({ length: mostLines - 1 }, (_, at) => ({ ...item, incident: `i-${at}` }) as NoticeItem)
     await sent.note('pager', items)
     const size = file.text?.length
     await sent.note('pager', items.slice(0, 1))
     expect(file.text?.length).toBe(size)
     expect(logs).toEqual([expect.stringContaining('it is full')])
+  })
+})
+
+describe('a receiver that forgets', () => {
+  const now = 100 * second
+  const incident = incidentAt('i-1', 50 * second)
+  const present: Present = {
+    subject,
+    state: {
+      level: 'failed',
+      message: 'it is down',
+      depth: 'Basic',
+      latest: { level: 'failed', at: now, since: 0 },
+      incident,
+    },
+    isSilenced: false,
+  }
+  const rules = { name: 'am', folds: false, remindMs: Number.POSITIVE_INFINITY, accepts: () => true }
+  const word = {
+    incident: 'i-1',
+    level: 'failed',
+    isFlapping: false,
+    beganAt: 50 * second,
+    observedAt: 60 * second,
+    at: 60 * second,
+  } as const
+
+  test('W23 is not told again what it knows to be over', () => {
+    const outbox = new Outbox(now, () => present)
+    outbox.restore([{ receiver: 'am', subject, row: { last: { ...word, isOver: true }, ends: [] } }], now)
+    outbox.configure([rules], now)
+    expect(outbox.openFor('am')).toEqual([])
+  })
+
+  test('W23 is told nothing that waits for the store, and then what it accepted', () => {
+    const outbox = new Outbox(now, () => present)
+    outbox.configure([rules], now)
+    outbox.watch(subject)
+    const sent = outbox.tick(now).effects.flatMap((effect) => (effect.type === 'send' ? [effect.attempt] : []))
+    expect(sent).toHaveLength(1)
+    expect(outbox.openFor('am')).toEqual([])
+    outbox.answered('am', sent[0] ?? 0, { what: 'accepted' }, now)
+    expect(outbox.openFor('am').map((one) => one.incident)).toEqual(['i-1'])
   })
 })
 
@@ -263,4 +311,37 @@ test('W23 lines of another store, of more than seven days and damaged ones are p
   expect(passedOver).toBe(3)
   expect(rowsOfSent(text, { store: 'store-2', node: 'a', now })).toEqual({ rows: [], passedOver: 4 })
   expect(rowsOfSent(text, { store: 'store-1', node: 'b', now })).toEqual({ rows: [], passedOver: 4 })
+})
+
+test('W23 the end of a fault of a receiver that one of the others got without the store is told the rest, and begins for nobody', () => {
+  const broken: StoredSubject = { key: '/svc/receivers', monitor: 'svc', check: 'receiver', item: 'mail' }
+  const line = (receiver: string, level: 'ok' | 'failed'): string =>
+    JSON.stringify({ receiver, incident: 'mail-1', subject: broken, level, beganAt: 0, at: day })
+  const head = JSON.stringify({ format: 'svc sent without store 1', store: 'store-1', node: 'a' })
+  const word = { incident: 'mail-1', level: 'failed', isFlapping: false, beganAt: 0, observedAt: 0, at: 1 } as const
+  const messagesAfter = (stored: readonly StoredRow[], lines: readonly string[]): readonly string[] => {
+    const { rows } = rowsOfSent([head, ...lines].join('\n'), { store: 'store-1', node: 'a', now: 2 * day })
+    const all = new Map(stored.map((one) => [one.receiver, one]))
+    for (const one of rows) {
+      const before = all.get(one.receiver)?.row
+      const row = one.row && (before ? withNews(before, one.row) : withoutSentEnds(one.row))
+      if (row) all.set(one.receiver, { ...one, row })
+    }
+    const outbox = new Outbox(2 * day, () => 'removed')
+    const rules = { folds: false, remindMs: Number.POSITIVE_INFINITY, accepts: () => true }
+    outbox.restore([...all.values()], 2 * day)
+    outbox.configure(
+      ['pager', 'chat', 'mail'].map((name) => ({ ...rules, name })),
+      2 * day,
+    )
+    return outbox
+      .tick(2 * day)
+      .effects.flatMap((effect) =>
+        effect.type === 'send' ? effect.items.map(({ what }) => `${effect.receiver} ${what}`) : [],
+      )
+  }
+  const lines = [line('pager', 'failed'), line('chat', 'failed'), line('pager', 'ok')]
+  expect(messagesAfter([], lines)).toEqual(['chat end'])
+  const stored = ['pager', 'chat'].map((receiver) => ({ receiver, subject: broken, row: { last: word, ends: [] } }))
+  expect(messagesAfter(stored, [line('pager', 'ok')])).toEqual(['chat end'])
 })

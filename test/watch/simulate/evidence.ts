@@ -50,7 +50,7 @@ type SubjectEvidence = {
   streak: Streak | undefined
   /** When streaks began, of which all can tell. */
   onsets: number[]
-  /** Every change from healthy to bad in the order of the reports. */
+  /** Every change from healthy to bad in the order of the reports, and every start while it was bad. */
   readonly changes: number[]
   readonly blips: number[]
   /** The streak that the last report ended unconfirmed. */
@@ -93,6 +93,9 @@ export class Evidence {
 
   started(): void {
     this.#startedAt = this.#context.now()
+    // After a start, a fault that stands may count anew.
+    for (const { all, changes } of this.#subjects.values())
+      if ((all.at(-1)?.level ?? 'ok') !== 'ok') changes.push(this.#startedAt)
   }
 
   stored(): void {
@@ -315,9 +318,9 @@ export class Evidence {
   #flaps(peer: string, { changes }: SubjectEvidence, text: string): void {
     const { now, broken, flappingOf, hasRealHours } = this.#context
     if (!hasRealHours()) return
-    // With half a minute for what was reported after its beginning. After a start, a fault that stands may count anew.
-    const isYoung = this.#startedAt > now() - hour
-    const inAnHour = changes.filter((at) => at > now() - hour - 30_000).length + (isYoung ? 1 : 0)
+    // With half a minute for what was reported after its beginning. What flaps because of its cause is told once that is over.
+    const hourBefore = (end: number): number => changes.filter((at) => at > end - hour - 30_000 && at <= end).length
+    const inAnHour = Math.max(0, ...changes.filter((at) => at > now() - hour).map(hourBefore))
     if (inAnHour <= flappingOf(peer)) broken('no flapping without many faults', `${text}: ${inAnHour} in an hour`)
   }
 

@@ -1,12 +1,11 @@
-import type * as Shipped from '../../../src/core/watch/outbox/index.ts'
 import { firstSeedOf, type Plant, plantedFolder } from './planted-folder.ts'
-import { type Subject, simulate } from './simulated-outbox.ts'
+import { type Subject, shipped, simulate } from './simulated-outbox.ts'
 
 export const plants: readonly Plant[] = [
   {
     what: 'what was sent without the store is lost with the process',
     file: 'sent-without-store.ts',
-    from: 'return { rows, passedOver: rest.length - lines.length }',
+    from: 'return { rows, passedOver }',
     to: 'return { rows: rows.slice(rows.length), passedOver: 0 }',
     rule: 'each end is told',
   },
@@ -41,8 +40,8 @@ export const plants: readonly Plant[] = [
   {
     what: 'a receiver that was only tried does not get the end',
     file: 'row.ts',
-    from: '  attempt ?? last ?? need\n',
-    to: '  last ?? (need && attempt ? undefined : need)\n',
+    from: ' attempt ?? last ?? need\n',
+    to: ' last ?? (need && attempt ? undefined : need)\n',
     rule: 'each end is told',
     seed: 40,
   },
@@ -79,7 +78,7 @@ export const plants: readonly Plant[] = [
     what: 'each incident has a message of its own, however many there are',
     file: 'outbox.ts',
     from: 'address.messageAt + messageEveryMs)',
-    to: 'address.readySince)',
+    to: 'since)',
     rule: 'one message a minute',
   },
   {
@@ -107,8 +106,8 @@ export const plants: readonly Plant[] = [
   {
     what: 'what began and ended while a receiver was away is forgotten',
     file: 'row.ts',
-    from: '  attempt ?? last ?? need\n',
-    to: '  attempt ?? last\n',
+    from: ' attempt ?? last ?? need\n',
+    to: ' attempt ?? last\n',
     rule: 'nothing is lost',
   },
   {
@@ -164,7 +163,7 @@ export const plants: readonly Plant[] = [
   {
     what: 'an incident whose end is lost goes on as the next one',
     file: 'outbox.ts',
-    from: 'if (current) return withLostEnd(row, current)',
+    from: 'if (current) return withLostName(withLostEnd(row, current), present, current, now)',
     to: `if (current) {
       const of = <T>(one: T | undefined) => one && { ...one, incident: current.id }
       return { ...row, last: of(row.last), attempt: of(row.attempt), need: of(row.need) }
@@ -178,7 +177,7 @@ export const plants: readonly Plant[] = [
     from: 'if (isPerhapsReceived) return row',
     to: '',
     rule: 'right level',
-    seed: 15,
+    seed: 107,
   },
   {
     what: 'an answer revives an incident that ended meanwhile',
@@ -267,12 +266,73 @@ export const plants: readonly Plant[] = [
     rule: 'young verdicts',
     seed: 1,
   },
+  {
+    what: 'a silence by hand ends a minute early',
+    file: 'silence.ts',
+    from: 'from <= now && now < until',
+    to: 'from <= now && now < until - 60_000',
+    rule: 'silences',
+  },
+  {
+    what: 'a silence by the clock ends a minute early',
+    file: 'clock.ts',
+    from: 'now >= last + this.rule.forMs)',
+    to: 'now >= last + this.rule.forMs - 60_000)',
+    rule: 'silences',
+  },
+  {
+    what: 'a silence by hand does not end in time',
+    file: 'silence.ts',
+    from: 'from <= now && now < until',
+    to: 'from <= now && now < until + 1_800_000',
+    rule: 'what stands is told',
+  },
+  {
+    what: 'an acknowledgement holds although the fault becomes worse',
+    file: 'acknowledge.ts',
+    from: "if (rank(state.incident.level) > rank(ack.level)) return 'worse'",
+    to: '',
+    rule: 'what was not acknowledged is told',
+    seed: 57,
+  },
+  {
+    what: 'an acknowledgement holds although the fault becomes another one',
+    file: 'acknowledge.ts',
+    from: "return 'other fault'",
+    to: 'return undefined',
+    rule: 'what was not acknowledged is told',
+  },
+  {
+    what: 'a refused message is tried again at once',
+    file: 'outbox.ts',
+    from: 'address.nextTryAt = this.#now + refusedEveryMs',
+    to: 'address.nextTryAt = this.#now + withheldMs',
+    rule: 'pauses',
+  },
+  {
+    what: 'the end of a fault of a receiver that one of the others got counts for that one only',
+    file: 'sent-without-store.ts',
+    from: 'isOwn && !word.isOver ?',
+    to: 'isOwn && word.isOver && !word.isOver ?',
+    rule: 'order',
+    seed: 104_797,
+  },
+  {
+    what: 'what was only tried without the store counts as received',
+    file: 'row.ts',
+    from: 'return { ...firstWord(word), ends, ...othersOf([...rest',
+    to: 'return { last: word, ends, ...othersOf([...rest',
+    rule: 'what stands is told',
+    seed: 101,
+  },
 ]
 
-/** Loads the outbox with a defect. */
+const isOfSilences = ({ file }: Plant): boolean => ['silence.ts', 'clock.ts', 'acknowledge.ts'].includes(file)
+
+/** Loads the outbox or the silences with a defect. */
 export async function planted(plant: Plant): Promise<{ subject: Subject; remove: () => void }> {
-  const { index, remove } = await plantedFolder<typeof Shipped>('outbox', plant)
-  return { subject: index, remove }
+  const { index, remove } = await plantedFolder<Subject>(isOfSilences(plant) ? 'silences' : 'outbox', plant)
+  return { subject: { ...shipped, ...index }, remove }
 }
 
 /** The first seed in which the rule of a defect is broken. */

@@ -135,7 +135,7 @@ export const plants: readonly Plant[] = [
   {
     what: 'a victim speaks for itself at once when its cause is gone',
     file: 'incident.ts',
-    from: 'latest.at >= incident.freedAt + confirmMs',
+    from: 'latest.at >= Math.max(incident.freedAt, latest.since) + confirmMs',
     to: 'latest.at >= incident.freedAt - 60_000',
     rule: 'freed when the cause is gone',
     seed: 6,
@@ -161,6 +161,14 @@ export const plants: readonly Plant[] = [
     to: '',
     rule: 'removed',
     seed: 10,
+  },
+  {
+    what: 'a renamed incident does not know its first name',
+    file: 'states.ts',
+    from: 'const state = withFormerName(place.state, place.row)',
+    to: 'const state = place.state',
+    rule: 'renamed',
+    seed: 14,
   },
   {
     what: 'a renamed monitor begins anew',
@@ -338,7 +346,7 @@ export const plants: readonly Plant[] = [
     from: 'if (now - this.#now > standstillMs) this.#stoodStill()',
     to: '',
     rule: 'freed when the cause is gone',
-    seed: 10413,
+    seed: 436,
   },
   {
     what: 'the end of an incident says what its fault was',
@@ -371,6 +379,30 @@ export const plants: readonly Plant[] = [
     to: '',
     rule: 'told in spite of kills',
     seed: 8,
+  },
+  {
+    what: 'a cause that its last run reached explains what fails',
+    file: 'blame.ts',
+    from: 'view.isDown && !view.isHealing &&',
+    to: 'view.isDown &&',
+    rule: 'no blame without a cause',
+    seed: 105_005,
+  },
+  {
+    what: 'a victim whose cause is gone parts from it with its first bad run',
+    file: 'incident.ts',
+    from: 'Math.max(incident.freedAt, latest.since)',
+    to: 'incident.freedAt',
+    rule: 'no transition without a fault',
+    seed: 103_116,
+  },
+  {
+    what: 'what is observed again before its first healthy run has the text of a run without a verdict',
+    file: 'states.ts',
+    from: "level === 'ok' ? { ...state, message } : state",
+    to: 'state',
+    rule: 'texts',
+    seed: 103_032,
   },
 ]
 

@@ -1,10 +1,9 @@
 import { expect, test } from 'vitest'
-import * as outbox from '../../../src/core/watch/outbox/index.ts'
 import { Schedule } from '../../../src/core/watch/schedule/index.ts'
 import { Ledger, States, StatesTable } from '../../../src/core/watch/states/index.ts'
 import { isQuick } from '../../support/suite/tier.ts'
-import { jumpingOutbox, jumpingStates } from './shifted.ts'
-import { simulate as simulateOutbox } from './simulated-outbox.ts'
+import { jumpingOutbox, jumpingStates, withoutIds } from './shifted.ts'
+import { shipped, simulate as simulateOutbox } from './simulated-outbox.ts'
 import { simulate as simulateStates } from './simulated-states.ts'
 
 const seeds = isQuick() ? [7] : Array.from({ length: 20 }, (_, at) => at + 1)
@@ -22,16 +21,12 @@ test.each(seeds)(
   },
 )
 
-/** The id of an incident of a receiver follows from its beginning as people read it then. */
-const withoutIds = (lines: readonly string[]): string =>
-  lines.join('\n').replaceAll(/(\/svc\/receivers\S+) \S{12} /g, '$1 ')
-
 test.each(seeds)(
   'W23 a line that shifts by hours and days sends, repeats and delays no message of scenario %i',
   (seed) => {
     const { Subject, count } = jumpingOutbox(seed)
-    const shifted = simulateOutbox({ ...outbox, Outbox: Subject }, seed, true)
-    const { lines } = simulateOutbox(outbox, seed, true)
+    const shifted = simulateOutbox({ ...shipped, Outbox: Subject }, seed, true)
+    const { lines } = simulateOutbox(shipped, seed, true)
     expect(count()).toBeGreaterThan(10)
     expect(shifted.violations).toEqual([])
     expect(withoutIds(shifted.lines)).toBe(withoutIds(lines))

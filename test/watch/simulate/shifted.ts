@@ -8,6 +8,10 @@ import { Chance } from './chance.ts'
 const hour = 3_600_000
 const jumps = [-2 * hour, 2 * hour, -960 * hour, 960 * hour, 11_000, -11_000]
 
+/** The id of an incident of a receiver follows from its beginning as people read it then. */
+export const withoutIds = (lines: readonly string[]): string =>
+  lines.join('\n').replaceAll(/(\/svc\/receivers\S+) \S{12} /g, '$1 ')
+
 /** A line that jumps by hours and days, and the truth behind it. */
 class Jumps {
   readonly #chance: Chance
@@ -38,16 +42,19 @@ const all = (ms: number) => ({ ms, errorMs: ms, move: (at: number) => at + ms, c
  * States on a line that jumps while a fault stands, is in doubt or ends. Outside, all times are the truth: whoever uses them
  * notices the jumps only if an instant does not move with the others.
  */
-export function jumpingStates(seed: number): { readonly Subject: typeof States; readonly count: () => number } {
+export function jumpingStates(
+  seed: number,
+  Subject: typeof States = States,
+): { readonly Subject: typeof States; readonly count: () => number } {
   let count = 0
   class JumpingStates {
-    readonly #jumps = new Jumps(seed, 60)
+    readonly #jumps = new Jumps(seed, 12)
     readonly #states: States
     /** The true ids of incidents, which follow from their beginning. */
     readonly #ids = new Map<string, string>()
 
     constructor(now: number, ...rest: readonly never[]) {
-      this.#states = new States(now, ...rest)
+      this.#states = new Subject(now, ...rest)
     }
 
     get isIsolated() {
@@ -64,7 +71,15 @@ export function jumpingStates(seed: number): { readonly Subject: typeof States; 
       this.#states.restore(moved, toLine(now), toLine(until))
     }
 
+    #jump(): void {
+      const ms = this.#jumps.next()
+      if (ms === undefined) return
+      count += 1
+      this.#states.shift(all(ms))
+    }
+
     configure(...[monitors, now, ...rest]: Parameters<States['configure']>) {
+      this.#jump()
       return this.#true(this.#states.configure(monitors, this.#jumps.toLine(now), ...rest))
     }
 
@@ -73,22 +88,20 @@ export function jumpingStates(seed: number): { readonly Subject: typeof States; 
     }
 
     ran(run: Parameters<States['ran']>[0], now: number) {
+      this.#jump()
       const { toLine } = this.#jumps
       const moved = { ...run, beganAt: toLine(run.beganAt), endedAt: toLine(run.endedAt) }
       return this.#true(this.#states.ran(moved, toLine(now)))
     }
 
     witnessed(witness: string, attempt: Parameters<States['witnessed']>[1], now: number) {
+      this.#jump()
       const { toLine } = this.#jumps
       return this.#true(this.#states.witnessed(witness, { ...attempt, at: toLine(attempt.at) }, toLine(now)))
     }
 
     tick(now: number) {
-      const ms = this.#jumps.next()
-      if (ms !== undefined) {
-        count += 1
-        this.#states.shift(all(ms))
-      }
+      this.#jump()
       return this.#true(this.#states.tick(this.#jumps.toLine(now)))
     }
 
@@ -143,14 +156,17 @@ export function jumpingStates(seed: number): { readonly Subject: typeof States; 
 }
 
 /** An outbox on a line that jumps while messages wait, leave and are answered. Outside, all times are the truth. */
-export function jumpingOutbox(seed: number): { readonly Subject: typeof Outbox; readonly count: () => number } {
+export function jumpingOutbox(
+  seed: number,
+  Subject: typeof Outbox = Outbox,
+): { readonly Subject: typeof Outbox; readonly count: () => number } {
   let count = 0
   class JumpingOutbox {
-    readonly #jumps = new Jumps(seed, 15)
+    readonly #jumps = new Jumps(seed, 3)
     readonly #outbox: Outbox
 
     constructor(...[now, lookup, ownKey]: ConstructorParameters<typeof Outbox>) {
-      this.#outbox = new Outbox(
+      this.#outbox = new Subject(
         now,
         (subject) => {
           const present = lookup(subject)
@@ -160,6 +176,13 @@ export function jumpingOutbox(seed: number): { readonly Subject: typeof Outbox; 
         },
         ownKey,
       )
+    }
+
+    #jump(): void {
+      const ms = this.#jumps.next()
+      if (ms === undefined) return
+      count += 1
+      this.#outbox.shift(all(ms))
     }
 
     restore(rows: readonly StoredRow[], now: number): void {
@@ -175,6 +198,7 @@ export function jumpingOutbox(seed: number): { readonly Subject: typeof Outbox; 
     }
 
     transition(transition: Parameters<Outbox['transition']>[0], now: number) {
+      this.#jump()
       const { toLine } = this.#jumps
       const moved = { ...transition, at: toLine(transition.at), confirmedAt: toLine(transition.confirmedAt) }
       return this.#true(this.#outbox.transition(moved, toLine(now)))
@@ -185,21 +209,23 @@ export function jumpingOutbox(seed: number): { readonly Subject: typeof Outbox; 
     }
 
     tick(now: number) {
-      const ms = this.#jumps.next()
-      if (ms !== undefined) {
-        count += 1
-        this.#outbox.shift(all(ms))
-      }
+      this.#jump()
       const { effects, nextAt } = this.#outbox.tick(this.#jumps.toLine(now))
       return { effects: this.#true(effects), nextAt: this.#jumps.toTruth(nextAt) }
     }
 
     answered(...[receiver, attempt, delivery, now]: Parameters<Outbox['answered']>) {
+      this.#jump()
       return this.#true(this.#outbox.answered(receiver, attempt, delivery, this.#jumps.toLine(now)))
     }
 
     withheld(receiver: string, attempt: number, now: number) {
       return this.#true(this.#outbox.withheld(receiver, attempt, this.#jumps.toLine(now)))
+    }
+
+    pendingFor(receiver: string) {
+      const { count: waiting, since } = this.#outbox.pendingFor(receiver)
+      return { count: waiting, since: since === undefined ? undefined : this.#jumps.toTruth(since) }
     }
 
     rows() {

@@ -75,6 +75,11 @@ type Receiver = {
 const subjectName = ({ key, check, item }: shippedStates.Subject): string =>
   item === undefined ? `${key} ${check}` : `${key} ${check} ${item}`
 
+/** The names by which receivers know what a row is about. */
+const toldNames = ({ receiver, subject, row }: shippedOutbox.StoredRow): readonly string[] =>
+  [row?.last, row?.attempt, ...(row?.others ?? []), ...(row?.ends ?? [])].map(
+    (one) => `${receiver} ${subjectName({ ...subject, ...one?.as })}`,
+  )
 const rowName = ({ receiver, subject }: shippedOutbox.StoredRow): string => `${receiver} ${subjectName(subject)}`
 
 /** The content of a row without times: a node whose clock is behind does not take them from the future. */
@@ -286,6 +291,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
   const wasWell = (peer: Peer, from: number, to: number): boolean =>
     !peer.faults.some((fault) => fault.from <= from && fault.to > to)
   const specsOf = (key: string): readonly Spec[] => versions.flatMap(({ monitors }) => monitors.get(key) ?? [])
+  /** The keys that a peer has in any version. */
+  const keysOf = (peer: Peer): readonly string[] =>
+    versions.flatMap(({ monitors }) => [...monitors].flatMap(([key, spec]) => (spec.peer === peer ? [key] : [])))
   const peerOf = (key: string): Peer | undefined => disks.get(key) ?? specsOf(key)[0]?.peer
   /** Whether some node still has it in its configuration, and none has it under another name. */
   const isKnown = (key: string): boolean => {
@@ -301,7 +309,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
     item: shippedOutbox.NoticeItem,
     { node, process, isAlone }: { readonly node: string; readonly process: string; readonly isAlone: boolean },
   ): void => {
-    const name = subjectName(item.subject)
+    // A receiver goes by the name that it was told.
+    const name = subjectName({ ...item.subject, ...item.as })
     const to = receiver.rules.name
     const text = `${to}: ${item.what} ${name} ${item.incident} by ${node}${isAlone ? ' uncoordinated' : ''}`
     trace(`received ${text}`)
@@ -334,6 +343,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
       senders: new Set(),
     }
     receiver.tales.set(item.incident, tale)
+    if (tale.subject !== name) broken('one name', `${text}: it began as ${tale.subject}`)
+    if (!isEnd && tale.ends > 0 && !tale.isAlone && !isAlone) broken('one name', `${text}: it has ended before`)
     tale.isAlone ||= isAlone
     if (isEnd) tale.ends += 1
     else {
@@ -402,7 +413,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
     }
   }
   const handOverRows = (process: string, rows: readonly shippedOutbox.StoredRow[]): void => {
-    const stored = new Set(rows.map(rowName))
+    const stored = new Set(rows.flatMap(toldNames))
     handOver(process, 'store', (receiver, name) => stored.has(`${receiver} ${name}`))
   }
   const lostAnswers = new Map<Receiver, number>()
@@ -1300,7 +1311,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
         const waits = receiver.rules.folds ? 75 * second : 0
         const bound = confirmMs + peer.everyMs + minute + waits
         if (Math.min(lastedMs, worksMs - 3 * minute) <= bound) continue
-        if (!receiver.views.get(`${key} connect`)?.isOpen)
+        // It goes on under the name that it had when it began.
+        const isShown = [key, ...keysOf(peer)].some((one) => receiver.views.get(`${one} connect`)?.isOpen)
+        if (!isShown)
           broken(
             'what stands is told',
             `${key} stands since ${time - fault.from} ms, ${receiver.rules.name} does not know`,

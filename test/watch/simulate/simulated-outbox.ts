@@ -1,19 +1,17 @@
+import { entryOf } from '../../../src/core/base/lazy.ts'
 import type { Delivery } from '../../../src/core/watch/notify/receiver.ts'
-import type * as Shipped from '../../../src/core/watch/outbox/index.ts'
-import { headOf, linesOf } from '../../../src/core/watch/outbox/sent-without-store.ts'
-import {
-  acksThatEnd,
-  lapsedAcks,
-  type SilenceRules,
-  type StoredSilence,
-  silencesOf,
-} from '../../../src/core/watch/silences/index.ts'
+import * as Shipped from '../../../src/core/watch/outbox/index.ts'
+import type { SilenceRules, StoredSilence } from '../../../src/core/watch/silences/index.ts'
+import * as ShippedSilences from '../../../src/core/watch/silences/index.ts'
 import type { Incident, StoredSubject, Transition } from '../../../src/core/watch/states/index.ts'
 import { Chance } from './chance.ts'
 import { Queue } from './queue.ts'
 
-/** The subject of the simulation: the shipped outbox, or a copy with a defect. */
-export type Subject = Pick<typeof Shipped, 'Outbox' | 'rowsOfSent' | 'withNews' | 'withoutSentEnds'>
+/** The subject of the simulation: the shipped outbox and silences, or copies with a defect. */
+export type Subject = Pick<typeof Shipped, 'Outbox' | 'rowsOfSent' | 'withNews' | 'withoutSentEnds'> &
+  Pick<typeof ShippedSilences, 'ClockWindows' | 'acksThatEnd' | 'lapsedAcks' | 'silencesOf'>
+
+export const shipped: Subject = { ...Shipped, ...ShippedSilences }
 
 export type Outcome = {
   /** A digest of the trace. */
@@ -81,7 +79,7 @@ type View = {
   isFlapping: boolean
   beganAt: number
   at: number
-  /** When it received the message for the first time. */
+  /** When the message was tried first: what is sent again knows no more acknowledgements than it did then. */
   firstAt: number
 }
 type Receiver = {
@@ -97,6 +95,12 @@ type Receiver = {
   readonly certain: Set<string>
   /** The lines of each message that it received, by the id of the message. */
   readonly messages: Map<string, { readonly at: number; readonly lines: ReadonlySet<string> }>
+  /** The messages to which it gave no answer. */
+  readonly unanswered: Set<string>
+  /** When it last accepted one of these. */
+  repeatedAt: number
+  /** When each message was tried first, by its id. */
+  readonly triedAt: Map<string, number>
   readonly poisoned: string
   /** It always takes seconds to answer, so that what it is told ends meanwhile. */
   readonly isSlow: boolean
@@ -148,6 +152,11 @@ function segmentsOf(chance: Chance, endAt: number): readonly Segment[] {
   return segments
 }
 
+/** 22:13 in UTC. */
+const origin = 1_700_000_000_000
+/** A silence by the clock begins with a minute. */
+const toMinute = (at: number): number => Math.ceil((origin + at) / minute) * minute - origin
+
 function spansOf(chance: Chance, endAt: number, probability: number, lengths: readonly number[]): Span[] {
   const spans: Span[] = []
   if (!chance.is(probability)) return spans
@@ -173,7 +182,7 @@ function peersOf(chance: Chance, hands: Chance, endAt: number): readonly Peer[] 
       everyMs: chance.of([30 * second, minute, 5 * minute]),
       segments: segmentsOf(chance, endAt),
       isVictim: at > 0 && chance.is(0.15),
-      silences: spansOf(chance, endAt, 0.2, [5 * minute, hour]),
+      silences: spansOf(chance, endAt, 0.2, [5 * minute, hour]).map(({ from, to }) => ({ from: toMinute(from), to })),
       acksAt: momentsOf(hands, endAt, hands.is(0.4) ? hands.between(4, 30) : 0),
       turnsAt: momentsOf(hands, endAt, hands.is(0.5) ? hands.between(3, 20) : 0),
       starved: spansOf(chance, endAt, 0.1, [4 * minute, 20 * minute]),
@@ -215,6 +224,9 @@ function receiversOf(chance: Chance, endAt: number): readonly Receiver[] {
       incidents: new Set(),
       certain: new Set(),
       messages: new Map(),
+      unanswered: new Set(),
+      repeatedAt: 0,
+      triedAt: new Map(),
       poisoned: 'Sql/postgres/0',
       isSlow: chance.is(0.4),
       gaveUp: false,
@@ -226,6 +238,31 @@ function receiversOf(chance: Chance, endAt: number): readonly Receiver[] {
       notBefore: 0,
     }
   })
+}
+
+/** The silences of the peers, as svc has them: half of them are silenced by hand, the others by the clock. */
+function silencesIn(
+  { ClockWindows }: Subject,
+  peers: readonly Peer[],
+  seed: number,
+): { readonly clock: SilenceRules['clock']; readonly byHand: readonly StoredSilence[] } {
+  const clock: ShippedSilences.ClockWindows[] = []
+  const byHand: StoredSilence[] = []
+  for (const [at, { subject, silences }] of peers.entries()) {
+    const monitors = [`Sql/${subject.monitor}`]
+    for (const { from, to } of silences) {
+      const wish = { monitors, reason: 'patches' }
+      if ((at + seed) % 2 === 0) {
+        const id = `silence-${at}-${from}`
+        byHand.push({ what: 'silence', id, from: origin + from, until: origin + to, by: 'alice', ...wish })
+        continue
+      }
+      const begin = new Date(origin + from)
+      const when = [begin.getUTCMinutes(), begin.getUTCHours(), begin.getUTCDate(), begin.getUTCMonth() + 1, '*']
+      clock.push(new ClockWindows({ ...wish, when: when.join(' '), timezone: 'UTC', forMs: to - from }))
+    }
+  }
+  return { clock, byHand }
 }
 
 /**
@@ -241,7 +278,6 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
   const receivers = receiversOf(chance, endAt)
   const byName = new Map(receivers.map((one) => [one.rules.name, one]))
   const byId = new Map(peers.map((peer) => [idOf(peer.subject), peer]))
-  const origin = 1_700_000_000_000
   const now = (): number => origin + queue.now
   const lines: string[] = []
   const violations: string[] = []
@@ -278,13 +314,14 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     return faults[turns % faults.length] ?? 'auth'
   }
   const kindOf = (peer: Peer): string => (unreachableFaults.has(faultOf(peer)) ? 'unreachable' : faultOf(peer))
-  /** The acknowledgements by hand, which the store keeps. */
-  let entries: readonly StoredSilence[] = []
-  let rules: SilenceRules = { clock: [], entries }
+  const { clock, byHand } = silencesIn(subject, peers, seed)
+  /** The silences and acknowledgements by hand, which the store keeps. */
+  let entries: readonly StoredSilence[] = byHand
+  let rules: SilenceRules = { clock, entries }
   const keepEntries = (next: readonly StoredSilence[]): void => {
     // What is over decides nothing any more. A store keeps it for a week, which only takes time here.
     entries = next.filter((one) => one.ended === undefined || isInForce(one))
-    rules = { clock: [], entries }
+    rules = { clock, entries }
   }
   const isInForce = (one: StoredSilence): boolean =>
     one.what === 'ack' && byId.get(idOf(one.subject))?.incident?.id === one.incident
@@ -354,7 +391,10 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
   const own = new Map<string, OwnIncident>()
   let startedAt = 0
   let isDown = true
-  /** Whether the process has not read yet what is stored: it may say again what was said before. */
+  /**
+   * Whether the process has not read yet what is stored: it may say again what was said before. `unawareUntil`: when that, or
+   * the file of what was sent without the store, was read.
+   */
   let isUnaware = false
   let unawareUntil = Number.NEGATIVE_INFINITY
   let kill = (_what: string, _ms?: number): void => {}
@@ -388,7 +428,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       if (queue.now < startedAt + 2 * second) return 'unknown'
       const { incident } = peer
       const state = stateOf(peer)
-      const silences = silencesOf(peer.subject, state, rules, now())
+      const silences = subject.silencesOf(peer.subject, state, rules, now())
       return {
         subject: peer.subject,
         state: {
@@ -397,8 +437,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
           message: textOf(peer.subject.key, incident?.level ?? 'ok'),
           depth: 'Basic',
         },
-        isSilenced: isSilenced(peer) || silences.length > 0,
-        lapsedAcks: lapsedAcks(incident?.id, entries),
+        isSilenced: silences.length > 0,
+        lapsedAcks: subject.lapsedAcks(incident?.id, entries),
       }
     }
     const stateOf = (peer: Peer) => {
@@ -406,7 +446,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       return { level: incident?.level ?? ('ok' as const), fault: incident && faultOf(peer), incident }
     }
     const endAcks = (): void => {
-      const ending = acksThatEnd(
+      const ending = subject.acksThatEnd(
         entries,
         (one) => {
           const peer = byId.get(idOf(one))
@@ -436,7 +476,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       waiters = []
       after(chance.between(2, 30), () => {
         isWriting = false
-        const isStored = !isWithin(storeDown, queue.now)
+        // Nothing is written before everything has been read.
+        const isStored = isRestored && !isWithin(storeDown, queue.now)
         if (isStored) {
           for (const [key, row] of batch) {
             if (row.row) stored.set(key, JSON.parse(JSON.stringify(row)) as Shipped.StoredRow)
@@ -444,7 +485,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
             if (dirty.get(key) === row) dirty.delete(key)
           }
           failingSince = undefined
-          if (isRestored && dirty.size === 0) file = ''
+          if (dirty.size === 0) file = ''
         } else {
           failingSince ??= queue.now
           after(second, write)
@@ -461,11 +502,12 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
 
     const note = (receiver: string, items: readonly Shipped.NoticeItem[], isEnds: boolean): void => {
       const some = items.filter(({ endedAt }) => (endedAt !== undefined) === isEnds)
-      if (file === '') file = headOf('store', 'node')
-      file += linesOf(receiver, some, now()).join('')
+      if (file === '') file = Shipped.headOf('store', 'node')
+      file += Shipped.linesOf(receiver, some, now()).join('')
     }
 
     const carryOut = (effects: readonly Shipped.OutboxEffect[]): void => {
+      const wasRestored = isRestored
       for (const effect of effects) {
         if (effect.type === 'store') store(effect.rows)
         else if (effect.type === 'ask') {
@@ -483,12 +525,13 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
         } else if (effect.type === 'send') {
           const { receiver, attempt, message, items, rows } = effect
           store(rows, (isStored) => {
-            const isAlone = !isStored && failingSince !== undefined && queue.now - failingSince >= minute
+            const isOutdated = !wasRestored && isRestored
+            const isAlone = !isOutdated && !isStored && failingSince !== undefined && queue.now - failingSince >= minute
             if (isAlone) {
               count('alone')
               note(receiver, items, false)
             }
-            if (isStored || isAlone) send(receiver, attempt, items, { message, isAlone })
+            if (!isOutdated && (isStored || isAlone)) send(receiver, attempt, items, { message, isAlone })
             else {
               carryOut(outbox.withheld(receiver, attempt, now()))
               tick()
@@ -519,11 +562,16 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
         return
       }
       const sentAt = queue.now
+      const firstAt = entryOf(receiver.triedAt, message, () => sentAt)
       const answer = (ms: number, delivery: Delivery): void => {
         after(ms, () => {
           if (delivery.what === 'accepted') receiver.failingSince = undefined
           else if (delivery.what === 'later' || delivery.ids === undefined) receiver.failingSince ??= queue.now
-          if (delivery.what === 'later' && delivery.isPerhapsReceived) receiver.unansweredAt = queue.now
+          if (delivery.what === 'later' && delivery.isPerhapsReceived) {
+            receiver.unansweredAt = queue.now
+            receiver.unanswered.add(message)
+          }
+          if (delivery.what === 'accepted' && receiver.unanswered.delete(message)) receiver.repeatedAt = queue.now
           if (delivery.what === 'later' && delivery.afterMs !== undefined)
             receiver.notBefore = queue.now + Math.min(hour, delivery.afterMs)
           if (delivery.what === 'refused' && delivery.ids === undefined) receiver.notBefore = queue.now + 5 * minute
@@ -548,7 +596,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
           const isAgain = receiver.messages.has(message)
           // What leaves without the store may come twice, from this process or from the next one.
           if (!isAlone) observeMessage(receiver, message, items, sentAt)
-          for (const item of some) observe(receiver, item, { isAgain, isAlone })
+          for (const item of some) observe(receiver, item, { isAgain, isAlone, firstAt })
           if (!isDead && chance.is(0.02)) kill('before the answer')
         })
       }
@@ -657,10 +705,11 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     const restore = (): void => {
       if (isRestored) return
       isRestored = true
-      if (isUnaware) unawareUntil = queue.now
-      isUnaware = false
       const rows = new Map(stored)
       const sent = subject.rowsOfSent(file, { store: 'store', node: 'node', now: now() }).rows
+      // The file does not say which of two incidents is over: they end together.
+      if (isUnaware || sent.length > 0) unawareUntil = queue.now
+      isUnaware = false
       for (const one of sent) {
         const key = `${one.receiver} ${idOf(one.subject)}`
         const before = rows.get(key)?.row
@@ -692,6 +741,12 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     }
     const beat = (): void => {
       tick()
+      if (keepLines) {
+        for (const { rules: one } of receivers) {
+          const { count: waiting, since } = outbox.pendingFor(one.name)
+          if (since !== undefined) trace(`${waiting} wait for ${one.name} since ${since - origin}`)
+        }
+      }
       after(endAt > day ? 5 * minute : minute, beat)
     }
     beat()
@@ -860,12 +915,12 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
   const observe = (
     receiver: Receiver,
     item: Shipped.NoticeItem,
-    { isAgain, isAlone }: { readonly isAgain: boolean; readonly isAlone: boolean },
+    { isAgain, isAlone, firstAt }: { readonly isAgain: boolean; readonly isAlone: boolean; readonly firstAt: number },
   ): void => {
     const { name } = receiver.rules
     const id = idOf(item.subject)
     const text = `${name} ${item.what} ${item.subject.key}${item.subject.item ?? ''} ${item.incident} ${item.level}`
-    trace(`received ${text}`)
+    trace(`received ${text} ${item.beganAt - origin} ${(item.endedAt ?? origin) - origin}`)
     count(item.what)
     const view = receiver.views.get(id)
     if (receiver.certain.has(item.id) && !isAlone) broken('nothing twice', text)
@@ -894,7 +949,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
         item.what === 'flapping' || (view?.isFlapping === true && byId.get(id)?.incident?.isFlapping === true),
       beganAt: item.beganAt,
       at: queue.now,
-      firstAt: isAgain && view ? view.firstAt : queue.now,
+      firstAt,
     })
   }
 
@@ -919,7 +974,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
   const check = (): void => {
     if (isDown) return
     for (const receiver of receivers) {
-      const calm = calmSince(receiver)
+      // What had no answer goes out again first, a message a minute.
+      const calm = Math.max(calmSince(receiver), receiver.repeatedAt)
       if (queue.now - calm < boundMs) continue
       for (const peer of peers) checkPeer(receiver, peer, calm)
       for (const one of own.values()) checkLost(receiver, one, calm)

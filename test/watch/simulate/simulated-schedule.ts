@@ -283,9 +283,11 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
         if (!counts && failed && !isStarved && !(lastThawAt > at))
           broken('verdicts count', `${peer.key} failed and was not believed`)
         if (!counts && !failed && !isStarved) broken('verdicts count', `${peer.key} passed and was not believed`)
-        if (!counts && depths.some((one) => includes(depth, one) && peer.every[one] !== undefined)) {
+        // A caller's may be deeper than what the schedule runs.
+        const own = deepestFirst.find((one) => includes(depth, one) && peer.every[one] !== undefined)
+        if (!counts && own !== undefined) {
           facts.repeatSince = endedAt
-          facts.repeatDepth = depth
+          facts.repeatDepth = own
         }
         for (const one of depths)
           facts.busyMs.set(one, (facts.busyMs.get(one) ?? 0) + endedAt - Math.max(at, facts.began.get(one) ?? at))

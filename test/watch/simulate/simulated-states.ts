@@ -433,6 +433,16 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     confirmMs,
     recoverMs,
   })
+  /** Since when all runs of a peer have reached it. */
+  const reachedSince = new Map<string, number>()
+  const reachedAt = new Map<string, number>()
+  const observeReach = (peer: string, verdicts: readonly ShippedStates.Verdict[]): void => {
+    const { level } = verdicts.find(({ check }) => check === 'connect') ?? {}
+    if (level === 'ok') {
+      reachedSince.set(peer, reachedSince.get(peer) ?? queue.now)
+      reachedAt.set(peer, queue.now)
+    } else if (level !== undefined) reachedSince.delete(peer)
+  }
   /** When a peer last had an incident that takes the blame for others. */
   const blamableAt = new Map<string, number>()
   const isBlamable = ({ level, fault, what }: Open): boolean =>
@@ -522,6 +532,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
 
   let frozenUntil = 0
   let startedAt = 0
+  /** When svc did not run. */
+  const absences: { readonly from: number; to: number }[] = []
   let kill = (): void => {}
   let restartNow = (_ms: number): void => {}
   const isKill = (what: string): boolean => what === 'kill in doubt' || what === 'restart of svc'
@@ -535,7 +547,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       const isOther = disturbances.some((one) => !isKill(one.what) && one.to >= from - minute)
       const isOverdue = evidence.isOverdue(subjectId(name, 'connect', undefined), confirmMs + 3 * killEvery)
       const isStored = from > storeFailsUntil || queue.now < storeFails
-      if (isOverdue && isStored && !isOther && !wasCut(from - minute, queue.now))
+      const stands = byName.get(name)?.faults.some(({ begin, end }) => begin === huntedSince && end > queue.now)
+      if (isOverdue && stands && isStored && !isOther && !wasCut(from - minute, queue.now))
         broken('told in spite of kills', `an outage of ${name} since ${from} has no incident`)
     })
   }
@@ -719,6 +732,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
           const report = (): void => {
             const run = { depth, verdicts: verdictsThen }
             evidence.observed(peer.name, { ...run, beganAt: at, endedAt })
+            observeReach(peer.name, verdictsThen)
             carryOut(states.ran({ ...run, key, beganAt, endedAt: beganAt + endedAt - at }, now()))
             evidence.settled(peer.name)
             for (const one of verdictsThen) {
@@ -810,6 +824,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
         reconfigure()
         const lost = before.filter((id) => !incidentsOf(keyOf(peer)).includes(id))
         if (lost.length > 0) broken('renamed', `${lost.join(' ')} of ${former} did not go on`)
+        for (const { incident } of states.incidents())
+          if (before.includes(incident.id) && incident.formerly?.[0]?.key !== former)
+            broken('renamed', `nobody knows that ${incident.id} began as ${former}`)
       } else if (what === 'changed') {
         change(peer)
       } else if (
@@ -845,11 +862,14 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       checkStored('before a restart')
       isDead = true
       frozenUntil = 0
+      absences.push({ from: queue.now, to: Number.POSITIVE_INFINITY })
       disturb('restart of svc', 0)
     }
     trace('started')
     evidence.started()
     startedAt = queue.now
+    const absence = absences.at(-1)
+    if (absence) absence.to = queue.now
     restore(states, ledger)
     reconfigure()
     checkRestored(states)
@@ -957,7 +977,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
   const observeTransition = (one: ShippedStates.Transition, whole: ShippedStates.Incident | undefined): void => {
     const { what, key, check, item, from, to, at: began, confirmedAt, fault, incident, cause } = one
     const text = `${what} ${key} ${check}${item ?? ''} ${from} → ${to} ${fault ?? ''} ${cause ? `because of ${cause.key}` : ''}`
-    trace(`transition ${text} ${incident ?? ''} ${began - origin} ${one.depth}`)
+    trace(
+      `transition ${text} ${incident ?? ''} ${began - origin} ${(whole?.confirmedAt ?? origin) - origin} ${one.depth}`,
+    )
     count(what)
     if (Math.abs(confirmedAt - now()) > 1) broken('in order', `${text} was confirmed at another time`)
     if (key === '/svc/') {
@@ -1080,9 +1102,11 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     // What answers some runs is reached without a transition.
     const isWavering = cause?.faults.some(({ kind }) => kind === 'wavering' || kind === 'deepConnect') === true
     if (!cause || !isOnly || isWavering || isDisturbed(name, queue.now - 2 * minute, queue.now)) return
-    const goneAt = hasOpen(cause.name, isBlamable)
+    const endedAt = hasOpen(cause.name, isBlamable)
       ? queue.now
       : (blamableAt.get(cause.name) ?? Number.NEGATIVE_INFINITY)
+    // What shallower runs reach takes no blame, although its incident goes on until deeper ones reach it.
+    const goneAt = Math.min(endedAt, reachedSince.get(cause.name) ?? endedAt)
     if (queue.now - goneAt < confirmMs)
       broken('freed when the cause is gone', `${text}: ${queue.now - goneAt} ms after the cause`)
   }
@@ -1097,18 +1121,23 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     const confirmed = queue.now
     if (what === 'begin' || what === 'freed' || (what === 'change' && to === 'failed')) {
       const { own, byCause } = reasons(peer, check, item, at - 2, confirmed)
-      if (own.length === 0 && !byCause) broken('no transition without a fault', text)
-      // With the time for which an incident waits for its causes.
-      const hadLeft = leftLineAt.some((left) => at < left && left < confirmed - 35 * second)
+      // A short cut is all that a victim shows after a pause of its sign-in, which hid that it was well.
+      const wasHidden = pauses.has(peer.name) && (reachedAt.get(peer.name) ?? 0) < since
+      const isCutAfterPause = what === 'freed' && wasHidden && wasCut(at - minute, confirmed)
+      if (own.length === 0 && !byCause && !isCutAfterPause) broken('no transition without a fault', text)
+      // With the time for which an incident waits for its causes, anew after each start.
+      const wasAway = absences.some(({ from, to }) => from <= confirmed && to >= at)
+      const hadLeft = !wasAway && leftLineAt.some((left) => at < left && left < confirmed - 35 * second)
       if (what === 'begin' && hadLeft && peer.runsOn === 'network' && unreachable.includes(fault ?? 'data'))
         broken('isolated', `${text} with what was seen before the line went`)
       const isHeld = own.some(({ kind }) => kind === 'threshold')
-      if (what === 'begin' && !isHeld && confirmed - at < confirmMs)
+      if (what === 'begin' && !isHeld && confirmed - at < confirmMs && !isClamped(at))
         broken('confirmed by time', `${text} after ${confirmed - at} ms`)
       const lasts = own.some(
         (one) =>
           (one.begin <= at + 2 && one.end >= at + confirmMs - 2 && (one.level === to || one.level === 'failed')) ||
-          lastsTogether(own, at, to),
+          lastsTogether(own, at, to) ||
+          isBeforeAndAfterAbsence(own, at, confirmed, to),
       )
       const isUnsteady = own.some(({ kind }) => kind === 'flaky' || kind === 'diskGone')
       if (what !== 'freed' && !lasts && !byCause && !isHeld && !isUnsteady && !wasCut(at, confirmed)) {
@@ -1161,7 +1190,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       if (
         own.length === 0 &&
         !byCause &&
-        !cutAt.some(({ from, to: until }) => from <= confirmed && until >= at - minute)
+        !cutAt.some(({ from, to: until }) => from <= confirmed && until >= at - minute) &&
+        !isClamped(at)
       )
         broken('no transition without a fault', text)
     }
@@ -1196,12 +1226,24 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     }
   }
 
+  /** No instant of before a start lies in the future, where the clock was set back. */
+  const isClamped = (at: number): boolean => shift !== 0 && Math.abs(at - startedAt) <= 1
   /** Whether several faults, one after the other, are at least this bad for the time of a confirmation. */
   const lastsTogether = (faults: readonly Fault[], at: number, to: string): boolean => {
     const bad = faults.filter(({ level }) => level === to || level === 'failed')
     for (let time = at; time <= at + confirmMs; time += second)
       if (!bad.some(({ begin, end }) => begin <= time + 2 && end >= time - 2)) return false
     return true
+  }
+  /** Over a start, the runs before and after it show one fault, if they are not too far apart. */
+  const isBeforeAndAfterAbsence = (faults: readonly Fault[], at: number, confirmed: number, to: string): boolean => {
+    const isBadAt = (time: number): boolean =>
+      faults.some(
+        ({ level, begin, end }) => (level === to || level === 'failed') && begin <= time + 2 && end >= time - 2,
+      )
+    const absence = absences.find((one) => one.from > at && one.from < at + confirmMs && one.to <= confirmed)
+    // The run began before its verdict confirms the fault.
+    return absence !== undefined && confirmed - at < 10 * minute && isBadAt(at) && isBadAt(confirmed - second)
   }
   const hasSteadyCause = (peer: Peer, at: number, confirmed: number): boolean => {
     for (let time = at; time <= confirmed; time += second) if (!steadyOut(peer, time, true)) return false
@@ -1233,7 +1275,10 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     for (let time = from; time <= to; time += second) if (isOut(peer.name, time) || isCut(time)) return true
     return peer.faults.some(
       ({ kind, begin, end }) =>
-        (kind === 'loss' || kind === 'flaky' || kind === 'deepConnect') && begin <= to && end >= from,
+        // Until it counts as unobserved, nobody knows how it is.
+        (kind === 'loss' || kind === 'flaky' || kind === 'deepConnect' || kind === 'starved') &&
+        begin <= to &&
+        end >= from,
     )
   }
 
@@ -1272,7 +1317,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     const interval = Math.min(
       ...depths.flatMap((depth) => (includes(depth, fault.depth) ? (peer.every[depth] ?? []) : [])),
     )
-    const boundMs = interval + confirmMs + deadlineMs[fault.depth] + 45 * second
+    // A deeper run may be due before the one that confirms it, and a fault without an answer takes until its deadline.
+    const slowest = fault.fault === 'timeout' && peer.every.Advanced !== undefined ? 'Advanced' : fault.depth
+    const boundMs = interval + confirmMs + deadlineMs[slowest] + 45 * second
     const from = Math.max(fault.begin, calmSince(peer.name))
     // The beginning of a sign-in that was refused before a restart is not known: its pauses decide.
     const wasDisturbed = from > fault.begin
@@ -1281,7 +1328,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     if (dueAt >= fault.end || dueAt >= endAt || peer.name === removed) return
     queue.at(dueAt, () => {
       if (peer.name === removed) return
-      if (calmSince(peer.name) + boundMs > queue.now) {
+      if (calmSince(peer.name) + boundMs + pausedMs > queue.now) {
         expectReport(fault, peer)
         return
       }

@@ -67,6 +67,7 @@ export class Texts {
     const { level, message, fault } = state
     // Before its first run was healthy, nothing else is known of a check than that one.
     const claim = this.#claims.get(message)
+    if (level === 'ok' && message === againText) return
     if (level === 'ok' && claim?.beganAt !== undefined && state.levelSince === state.confirmedAt) return
     const why = this.#problem(
       { peer, check, item },

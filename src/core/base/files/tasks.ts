@@ -32,6 +32,7 @@ export type Listing = {
   /** How many files there are. */
   readonly files: number
   readonly oldest: ListedFile | undefined
+  /** Without the files that are being written under a temporary name, unless only these are asked for. */
   readonly newest: ListedFile | undefined
   /** True if the folder has more entries or files than were read. */
   readonly more: boolean
@@ -80,6 +81,25 @@ export const tasks = {
         if (bytes.length > maxBytes && !isHead) throw withCode('EFBIG', `is larger than ${maxBytes} bytes`)
       }
       return { content: bytes.subarray(0, maxBytes).toString('base64'), status: statusOf(stats) }
+    } finally {
+      await file.close()
+    }
+  },
+
+  /** Whether the first and the last bytes of a regular file are all zero, as of one that was only reserved. */
+  zeros: async ({ path }: { path: string }): Promise<{ readonly allZero: boolean }> => {
+    if (!(await stat(path)).isFile()) throw notRegular()
+    const file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
+    try {
+      const { size } = await file.stat()
+      const buffer = Buffer.alloc(endBytes)
+      let sum = 0
+      for (const from of [0, Math.max(0, size - endBytes)]) {
+        const { bytesRead } = await file.read(buffer, 0, endBytes, from)
+        sum += bytesRead
+        if (buffer.subarray(0, bytesRead).some((byte) => byte !== 0)) return { allZero: false }
+      }
+      return { allZero: sum > 0 }
     } finally {
       await file.close()
     }
@@ -143,6 +163,8 @@ const withCode = (code: string, message: string): Error => Object.assign(new Err
 const notRegular = (): Error => withCode('EFTYPE', 'is not a regular file')
 /** Bytes. Files of /proc say that they have none. */
 const spare = 4_096
+/** Bytes of each end of a file that are read to see whether it has content. */
+const endBytes = 64 * 1_024
 
 export type TaskName = keyof typeof tasks
 export type TaskInput<T extends TaskName> = Parameters<(typeof tasks)[T]>[0]
@@ -159,6 +181,9 @@ const statusOf = (stats: Stats): FileStatus => ({
   modified: stats.mtimeMs,
 })
 
+/** The endings of files that a program is writing, and renames when they are complete. */
+const temporary = /\.(?:part|tmp|partial|filepart|crdownload)$/i
+
 /** The most entries that are searched for files. */
 const maxEntries = 200_000
 
@@ -170,6 +195,7 @@ async function list(
   let oldest: ListedFile | undefined
   let newest: ListedFile | undefined
   let entries = 0
+  const asksForTemporary = temporary.test(ending) || temporary.test(pattern ?? '')
   // Ends with the loop, however that ends.
   for await (const entry of await opendir(path, { bufferSize: 256 })) {
     if (entries >= maxEntries || files >= maxFiles) return { files, oldest, newest, more: true }
@@ -184,6 +210,7 @@ async function list(
     if (file === undefined) continue
     files += 1
     if (oldest === undefined || file.modified < oldest.modified) oldest = file
+    if (!asksForTemporary && temporary.test(name)) continue
     if (newest === undefined || file.modified > newest.modified) newest = file
   }
   return { files, oldest, newest, more: false }

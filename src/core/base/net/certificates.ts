@@ -4,8 +4,9 @@ import { isIP } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { fileProblem } from '../file-errors.ts'
 import { type ConfiguredFiles, readText } from '../files/index.ts'
+import { count } from '../format.ts'
 import { ProbeError } from '../probe-error.ts'
-import { count, sanitize } from './text.ts'
+import { sanitize } from './text.ts'
 
 /** Bytes. The bundle of a distribution has 250 KB. */
 const maxCaFile = 8 * 1024 * 1024
@@ -21,11 +22,12 @@ export async function readCaFile(path: string | undefined, files: ConfiguredFile
   return pem
 }
 
-/** The trusted roots, including those of `ca`, that signed a certificate. */
-export function anchorsFor(top: X509Certificate | undefined, ca?: string): readonly X509Certificate[] {
+/** The trusted roots, including those of `ca`, that signed a certificate. `only`: those of `ca` alone. */
+export function anchorsFor(top: X509Certificate | undefined, ca?: string, only = false): readonly X509Certificate[] {
   if (top === undefined) return []
   const { getCACertificates } = process.getBuiltinModule('node:tls')
-  const roots = [...certificatesOf(ca ?? ''), ...getCACertificates('default'), ...systemCertificates()]
+  const others = only ? [] : [...getCACertificates('default'), ...systemCertificates()]
+  const roots = [...certificatesOf(ca ?? ''), ...others]
   // Parsing every root of a system takes a tenth of a second; searching for the issuer's name does not.
   const issuer = /^CN=([ -~]+)$/m.exec(top.issuer)?.[1]
   const candidates = roots.filter(
@@ -113,6 +115,8 @@ export type Chain = {
   readonly fingerprint?: string | undefined
   /** OpenSSL's verification error, ignoring the host name. Undefined when the chain is trusted. */
   readonly trustError: string | undefined
+  /** How many of a trusted chain's certificates the path to a root takes. Undefined: all that have not expired. */
+  readonly needed?: number | undefined
   /** When `trustError` is about a date: whether signatures lead to a trusted root anyway. */
   readonly trustedButForDates: boolean
   /** Why the certificate is not valid for `host`: continues a sentence about it. Undefined when it is. */
@@ -209,6 +213,7 @@ export function describeChain(
     })),
     fingerprint: own.fingerprint256,
     trustError,
+    needed: trustError === undefined ? neededOf(certificates, options) : undefined,
     trustedButForDates:
       options.verify &&
       trustError !== undefined &&
@@ -222,6 +227,31 @@ export function describeChain(
       trustError === undefined ? (options.signer ?? (options.ca === undefined ? 'system' : 'caFile')) : undefined,
     at: options.date(),
   }
+}
+
+/**
+ * How many certificates of a trusted chain its shortest path to a root takes. Undefined where it makes no difference,
+ * because no issuer ends before the server's own certificate, and where the roots are not known here.
+ */
+function neededOf(
+  certificates: readonly X509Certificate[],
+  { ca, signer, date }: Pick<ChainOptions, 'ca' | 'signer' | 'date'>,
+): number | undefined {
+  const [own, ...issuers] = certificates
+  if (own === undefined || !issuers.some(({ validToDate }) => validToDate < own.validToDate)) return undefined
+  if (ca === undefined && signer === 'caFile') return undefined
+  const now = date()
+  const last = certificates.findIndex((one) =>
+    anchorsFor(one, ca, ca !== undefined).some((root) => root.validFromDate <= now && now <= root.validToDate),
+  )
+  return last < 0 ? undefined : last + 1
+}
+
+/** Whether this machine trusts a chain without a certificate that its server sends: an old root, for example. */
+export const isSpare = (chain: Chain, one: Certificate): boolean => {
+  const index = chain.certificates.indexOf(one)
+  if (chain.trustError !== undefined || index < 1) return false
+  return chain.at > one.to || (chain.needed !== undefined && index >= chain.needed)
 }
 
 /** The common name, else the first alternative name, else the whole subject. Peers choose these texts. */

@@ -52,14 +52,3 @@ export function createRedactor(secrets: readonly string[], instead = '[secret]')
 }
 /** For peers that received no secret. */
 export const noRedaction: Redact = (text) => sanitize(text, 4096)
-
-/**
- * A count with its noun: `1 address`, `3 addresses`.
- *
- * @example
- * ```ts
- * count(1, 'key') // '1 key'
- * count(2, 'query', 'queries') // '2 queries'
- * ```
- */
-export const count = (n: number, one: string, many = `${one}s`): string => `${n} ${n === 1 ? one : many}`

@@ -110,7 +110,8 @@ export function patternWarning(pattern: string): string | undefined {
 }
 
 /**
- * Why an expectation can never be met (an invalid pattern, a comparison without a number), or undefined.
+ * Why an expectation cannot be judged as it reads (an invalid pattern, a comparison without a number or with a pattern),
+ * or undefined.
  *
  * @example
  * ```ts
@@ -120,10 +121,22 @@ export function patternWarning(pattern: string): string | undefined {
 export function expectationProblem(expectation: string): string | undefined {
   if (isPattern(expectation)) return patternProblem(expectation)
   const [, operator = '', operand = ''] = comparison.exec(expectation) ?? []
+  if (operator === '!=' && isPattern(operand)) return negationProblem(expectation, operand)
   const orders = /^[<>]=?$/.test(operator)
   return orders && (operand.trim() === '' || Number.isNaN(Number(operand)))
     ? `${sanitize(expectation, 80)} is not a comparison with a number: write >= 3, or use a /pattern/ for a text that begins this way`
     : undefined
+}
+
+/** `!=` compares with the literal text, which a value that the pattern matches never is: the check would always pass. */
+function negationProblem(expectation: string, pattern: string): string {
+  const [, source = '', flags = ''] = slashed.exec(pattern) ?? []
+  const problem = `${sanitize(expectation, 80)} compares with this text, not with the pattern`
+  // With the flag m, ^ is not only the start of the text.
+  const wayOut = `/^(?![^]*(?:${source}))/${flags}`
+  return flags.includes('m') || patternProblem(wayOut) !== undefined
+    ? `${problem}: write a pattern that what you expect matches`
+    : `${problem}: write ${sanitize(wayOut, 120)} for a text that it does not match`
 }
 
 /**

@@ -22,6 +22,7 @@ import {
   latencySetting,
   networkKind,
   ok,
+  type ReachSettings,
   type Result,
   withThreshold,
 } from '../engine/index.ts'
@@ -96,6 +97,8 @@ export type DatabaseConnection = Connection & {
   readonly user: string
   /** The account and the encryption, for messages. */
   readonly as: string
+  /** Whether the server has asked for a password. */
+  readonly askedForPassword: boolean
   /** The certificates that the server presented. Undefined without TLS. */
   readonly chain: Chain | undefined
   /** Runs one read-only statement. Throws ProbeError, or a socket's error. */
@@ -211,6 +214,7 @@ export async function connectDatabase(
       user: target.user,
       as: sanitize(as, 80),
       chain: session.secured && describeSecured(session.secured, address, target, context),
+      askedForPassword: session.askedForPassword,
       ask: session.ask,
       read: session.read,
       commit: session.commit,
@@ -257,6 +261,7 @@ export function databaseKind<
 >(
   declaration: KindFacts & {
     readonly name: Name
+    readonly knock?: 'signs in'
     readonly port: number
     /** `url`, `password` and the other settings that decide how to connect. */
     readonly settings: O
@@ -309,7 +314,7 @@ type DatabaseKind<O, Checks extends readonly Check<DatabaseConnection>[]> = Kind
       readonly latency: typeof databaseLatency
       readonly clock: typeof clockSetting
       readonly queries: typeof queriesSetting
-    },
+    } & ReachSettings,
     Checks
   > &
     SettingsSpec

@@ -256,7 +256,7 @@ function evaluateFigures(values: readonly Exclude<Cell, null>[], query: Query): 
 function evaluateAge(values: readonly Exclude<Cell, null>[], at: number, threshold: Threshold): Result<'queries'> {
   const dates = values.map(dateOf)
   const unread = dates.indexOf(undefined)
-  if (unread >= 0) return fail(check, 'data', `${display(values[unread])} is not a date`)
+  if (unread >= 0) return fail(check, 'data', `${display(values[unread])} ${whyNoDate(values[unread])}`)
   const age = at - Math.min(...dates.filter((date) => date !== undefined))
   // Report this instead of passing silently: a date hours ahead through its time zone would not age for hours.
   if (-age > aheadMs) {
@@ -269,6 +269,17 @@ function evaluateAge(values: readonly Exclude<Cell, null>[], at: number, thresho
     )
   }
   return atMost({ check, what: 'oldest', value: age, unit: 'duration', threshold })
+}
+
+/** MySQL and MariaDB store dates whose parts are zero. */
+function whyNoDate(cell: Cell | undefined): string {
+  const [, year, month, day] = /^(\d{4})-(\d\d)-(\d\d)/.exec(textOf(cell ?? '')) ?? []
+  const lacks = [
+    ...(Number(year) === 0 ? ['year'] : []),
+    ...(Number(month) === 0 ? ['month'] : []),
+    ...(Number(day) === 0 ? ['day'] : []),
+  ]
+  return lacks.length === 0 ? 'is not a date' : `is a date without a ${lacks.join(' and a ')}`
 }
 
 function evaluateText(values: readonly Exclude<Cell, null>[], expect: string): Result<'queries'> {

@@ -31,6 +31,8 @@ export type DatabaseSession = {
   readonly encryption: string | undefined
   /** The encrypted stream, to read its certificates. Undefined without TLS. */
   readonly secured: TLSSocket | undefined
+  /** Whether the server has asked for a password. */
+  readonly askedForPassword: boolean
   /** Signs off. After an abort it waits until the server has been told to stop the statement, and closes the socket. */
   readonly close: () => Promise<void>
 }
@@ -68,6 +70,8 @@ export type Driver = {
   readonly encryption: () => string | undefined
   /** The encrypted stream, or undefined without TLS. Called after the sign-in. */
   readonly secured: () => TLSSocket | undefined
+  /** Whether the server has asked for a password. Called after the sign-in. Default: it has. */
+  readonly askedForPassword?: () => boolean
   /** Runs one read-only statement, for at most `ms`. */
   readonly ask: (sql: string, ms: number) => Promise<readonly Row[]>
   /**
@@ -145,6 +149,7 @@ export async function openSession({ socket, signal, msLeft }: Transport, driver:
     },
     encryption: driver.encryption(),
     secured: driver.secured(),
+    askedForPassword: driver.askedForPassword?.() ?? true,
     async close() {
       signal.removeEventListener('abort', abort)
       if (driver.signOff && !signal.aborted && !socket.destroyed) await settleWithin(driver.signOff(), closeTimeoutMs)

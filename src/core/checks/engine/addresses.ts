@@ -1,16 +1,16 @@
 import { isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
-import { showDuration } from '../../base/format.ts'
-import { isLoopback } from '../../base/loopback.ts'
+import { count, showDuration } from '../../base/format.ts'
+import { isLoopback, isLoopbackHost } from '../../base/loopback.ts'
 import { type PeerAddress, reachOf } from '../../base/net/addresses.ts'
-import { hostPort } from '../../base/net/connect.ts'
-import { count } from '../../base/net/text.ts'
+import { connectTcp, hostPort } from '../../base/net/connect.ts'
 import { ProbeError } from '../../base/probe-error.ts'
 import type { Setting } from '../../base/settings/index.ts'
 import type { ExecutionMode } from '../../protocol/index.ts'
 import { classify, shortageOf } from './classify.ts'
-import type { CheckContext } from './kind.ts'
-import { notChecked, type Result } from './result.ts'
+import { type CheckContext, includes } from './kind.ts'
+import { deadlineSignal } from './limits.ts'
+import { isSignInRefusal, notChecked, type Result } from './result.ts'
 
 /**
  * Runs several generators concurrently and yields their values as they arrive. When it ends early, it ends each
@@ -41,22 +41,34 @@ export async function* merged<T>(sources: readonly AsyncGenerator<T>[]): AsyncGe
   }
 }
 
-/** `first`: one address. `all`: each address separately. `any`: in order until one accepts, as a client does. */
+/**
+ * `first`: one address. `all`: each address separately. `any`: in order until one accepts, as a client does, and a
+ * connection to each of the others.
+ */
 export const addressChoices = ['first', 'all', 'any'] as const
 export type AddressChoice = (typeof addressChoices)[number]
 
-/** The setting of a kind that probes one address of a name, and all of them in Advanced. */
-export const addressesSetting = {
-  type: 'choice',
-  values: addressChoices,
-  doc: 'Addresses of the name to check: `first`, `all` (each separately) or `any` (in order, until one accepts); default: `first`, in Advanced `all`',
-} as const satisfies Setting
+/** The depths from which on a kind checks each address of a name: before, what a client gets. */
+export type EachAddressFrom = Exclude<ExecutionMode, 'Basic'>
 
-/** The addresses that a mode probes with this setting. */
-export const addressesIn = (
-  { addresses }: { readonly addresses?: AddressChoice | undefined },
-  mode: ExecutionMode,
-): AddressChoice => addresses ?? (mode === 'Advanced' ? 'all' : 'first')
+const choices =
+  'Addresses of the name to check: `first`, `all` (each separately, and each must work) or `any` (the first that accepts; the others are only connected to, and a dead one is a warning)'
+
+/** The setting `addresses` of every kind that takes a host. */
+export const addressesSettings = {
+  Standard: { type: 'choice', values: addressChoices, doc: `${choices}; default: \`any\` in Basic, then \`all\`` },
+  Advanced: { type: 'choice', values: addressChoices, doc: `${choices}; default: \`any\`, in Advanced \`all\`` },
+  never: { type: 'choice', values: addressChoices, doc: `${choices}; default: \`any\`` },
+} as const satisfies Readonly<Record<EachAddressFrom | 'never', Setting>>
+
+/**
+ * The addresses that a mode probes by default. `localhost` is one machine, whose servers often listen at one of its
+ * addresses only.
+ */
+export const addressesIn = (from: EachAddressFrom, host: string, mode: ExecutionMode): AddressChoice =>
+  includes(mode, from) && !isLocalName(host) ? 'all' : 'any'
+
+const isLocalName = (host: string): boolean => isIP(host) === 0 && isLoopbackHost(host)
 
 /** The maximum number of probed addresses, so that a name server cannot choose how much work we do. */
 const maxAddresses = 16
@@ -65,6 +77,8 @@ const maxAddresses = 16
 export type AddressTurn = PeerAddress & {
   /** From now on no other address may replace this one: a refused sign-in is not repeated elsewhere. */
   readonly commit: () => void
+  /** Milliseconds that are left for this address. Absent: as many as are left for the run. */
+  readonly msLeft?: () => number
 }
 
 /** An address that failed before the probe was complete. */
@@ -78,23 +92,38 @@ export type Unreached = {
   readonly status: 'failed' | 'warning'
 }
 
-type Ask = { readonly host: string; readonly port: number; readonly which: AddressChoice; readonly check: string }
+type Ask<O> = {
+  readonly host: string
+  readonly port: number
+  readonly which: AddressChoice
+  readonly check: string
+  /**
+   * Present: `all` probes one address after the other, because each costs a sign-in or a request that may write. True
+   * for an observation that ends this: a refused sign-in is repeated at no other address.
+   */
+  readonly ends?: ((observation: O) => boolean) | undefined
+  /** Tests whether an address accepts connections. Default: a TCP connection, closed at once. */
+  readonly knock?: ((at: AddressTurn) => Promise<void>) | undefined
+}
 
 /**
  * Probes a name's addresses. A failing address becomes an `Unreached` and does not hide the others; only the deadline
- * is rethrown. `all` probes concurrently and yields results as they arrive.
+ * is rethrown. Without `ends`, `all` probes concurrently and yields results as they arrive.
  */
 export async function* eachAddress<O>(
   context: CheckContext,
-  ask: Ask,
+  ask: Ask<O>,
   probe: (target: AddressTurn) => AsyncIterable<O>,
 ): AsyncGenerator<O | Unreached> {
   context.step(ask.check, hostPort(ask.host, ask.port))
-  const all = reachable(await context.resolve(ask.host), interfaceAddresses)
-  if (ask.which === 'any') return yield* untilOne(context, ask, all, probe)
+  const all = reachable(await context.resolve(ask.host))
   const ips = ask.which === 'first' ? all.slice(0, 1) : all.slice(0, maxAddresses)
-  const track = tracker(context)
-  yield* merged(ips.map((ip) => guarded(context, ask, ip, track, probe)))
+  if (ask.which === 'any') return yield* untilOne(context, ask, ips, probe)
+  if (ask.ends && ips.length > 1) yield* inTurn(context, ask, ips, probe)
+  else {
+    const track = tracker(context)
+    yield* merged(ips.map((ip) => guarded(context, ask, ip, track, probe)))
+  }
   if (ask.which === 'all' && all.length > ips.length) {
     const message = `${ask.host} has ${count(all.length, 'address', 'addresses')}; the first ${maxAddresses} were probed`
     const cause = new ProbeError('data', message)
@@ -104,7 +133,7 @@ export async function* eachAddress<O>(
 
 async function* guarded<O>(
   context: CheckContext,
-  ask: Ask,
+  ask: Ask<O>,
   ip: string,
   track: ReturnType<typeof tracker>,
   probe: (target: AddressTurn) => AsyncIterable<O>,
@@ -121,27 +150,123 @@ async function* guarded<O>(
   }
 }
 
-/** Each address gets an even share of the remaining time, until one has yielded something. */
-async function* untilOne<O>(
+/** Each address gets an even share of the remaining time, until a sign-in is refused: the others are then knocked at. */
+async function* inTurn<O>(
   context: CheckContext,
-  ask: Ask,
+  ask: Ask<O>,
   ips: readonly string[],
   probe: (target: AddressTurn) => AsyncIterable<O>,
 ): AsyncGenerator<O | Unreached> {
   for (const [index, ip] of ips.entries()) {
     const address = hostPort(ip, ask.port)
     const clock = stepClock(context, ask.check, (check) => context.step(check, address))
+    const turn = shareOf(context, address, ips.length - index)
+    let isOver = false
+    try {
+      const { signal, msLeft } = turn
+      const target = { ip, port: ask.port, address, signal, step: clock.step, commit: () => {}, msLeft }
+      for await (const observation of probe(target)) {
+        isOver ||= ask.ends?.(observation) === true
+        yield observation
+      }
+    } catch (error) {
+      if (context.signal.aborted) throw error
+      const unreached = { see: 'unreached', ...clock.stopped(), address, cause: turn.causeOf(error) } as const
+      isOver ||= isSignInRefusal(evaluateUnreached({ ...unreached, status: 'failed' }))
+      yield { ...unreached, status: 'failed' }
+    } finally {
+      turn.end()
+    }
+    if (isOver) return ask.knock ? undefined : yield* knockAt(context, ask, ips.slice(index + 1), 'failed')
+  }
+}
+
+/** An even share of the remaining time for the first of some addresses; all of it for the last one. */
+function shareOf(context: CheckContext, address: string, left: number) {
+  const share = context.msLeft() / left
+  const ends = context.now() + share
+  const turn = new AbortController()
+  const abort = (): void => turn.abort(context.signal.reason)
+  context.signal.addEventListener('abort', abort, { once: true })
+  const late = new ProbeError('timeout', `${address} did not answer within ${showDuration(share)}`)
+  const timer = left === 1 ? undefined : setTimeout(() => turn.abort(late), share)
+  return {
+    signal: turn.signal,
+    msLeft: (): number => Math.max(1, Math.floor(ends - context.now())),
+    /** From now on only the deadline ends it. */
+    extend: (): void => clearTimeout(timer),
+    causeOf: (error: unknown): unknown => (turn.signal.aborted ? late : error),
+    end: (): void => {
+      clearTimeout(timer)
+      context.signal.removeEventListener('abort', abort)
+    },
+  }
+}
+
+/** Milliseconds for a connection to an address that takes part in nothing else: one lost packet is sent again after 1 s. */
+const knockMs = 2_000
+
+/** Connects to addresses, and yields those that refuse or are silent. */
+async function* knockAt<O>(
+  context: CheckContext,
+  { check, port, knock }: Ask<O>,
+  ips: readonly string[],
+  status: Unreached['status'],
+): AsyncGenerator<Unreached> {
+  if (ips.length === 0) return
+  const addresses = ips.map((ip) => hostPort(ip, port))
+  context.step(check, addresses.join(', '))
+  const ms = Math.min(knockMs, context.msLeft() / 2)
+  const since = context.now()
+  const deadline = deadlineSignal(context.signal, ms)
+  const { signal } = deadline
+  const connect = knock ?? (async (at) => void (await connectTcp(at.ip, at.port, at.signal)).destroy())
+  const attempt = async (ip: string): Promise<readonly Unreached[]> => {
+    const address = hostPort(ip, port)
+    try {
+      await connect({ ip, port, address, signal, step: () => {}, commit: () => {} })
+      return []
+    } catch (error) {
+      if (context.signal.aborted) throw error
+      const late = new ProbeError('timeout', `${address} did not answer within ${showDuration(ms)}`)
+      const cause: unknown = signal.aborted ? late : error
+      return [{ see: 'unreached', check, address, cause, afterMs: context.now() - since, status }]
+    }
+  }
+  try {
+    if (!knock) return yield* (await Promise.all(ips.map(attempt))).flat()
+    for (const ip of ips) {
+      const unreached = await attempt(ip)
+      yield* unreached
+      if (unreached.some((one) => isSignInRefusal(evaluateUnreached({ ...one, status: 'failed' })))) return
+    }
+  } finally {
+    deadline.clear()
+  }
+}
+
+/**
+ * Each address gets an even share of the remaining time, until one has yielded something. Then the others are knocked
+ * at, so that a dead one is seen whatever the order of the addresses.
+ */
+async function* untilOne<O>(
+  context: CheckContext,
+  ask: Ask<O>,
+  ips: readonly string[],
+  probe: (target: AddressTurn) => AsyncIterable<O>,
+): AsyncGenerator<O | Unreached> {
+  const isLocal = isLocalName(ask.host)
+  const passed: Unreached[] = []
+  for (const [index, ip] of ips.entries()) {
+    const address = hostPort(ip, ask.port)
+    const clock = stepClock(context, ask.check, (check) => context.step(check, address))
     const isLast = index === ips.length - 1
-    const share = context.msLeft() / (ips.length - index)
-    const turn = new AbortController()
-    const end = (): void => turn.abort(context.signal.reason)
-    context.signal.addEventListener('abort', end, { once: true })
-    const late = new ProbeError('timeout', `${address} did not answer within ${showDuration(share)}`)
-    const timer = isLast ? undefined : setTimeout(() => turn.abort(late), share)
+    const turn = shareOf(context, address, ips.length - index)
     let succeeded = false
+    let isOver = false
     const commit = (): void => {
       succeeded = true
-      clearTimeout(timer)
+      turn.extend()
     }
     try {
       for await (const observation of probe({
@@ -153,18 +278,24 @@ async function* untilOne<O>(
         commit,
       })) {
         commit()
+        isOver ||= ask.ends?.(observation) === true
         yield observation
       }
-      return
     } catch (error) {
       if (context.signal.aborted) throw error
-      const cause: unknown = turn.signal.aborted ? late : error
-      yield { see: 'unreached', ...clock.stopped(), address, cause, status: succeeded || isLast ? 'failed' : 'warning' }
-      if (succeeded) return
+      const unreached = { see: 'unreached', ...clock.stopped(), address, cause: turn.causeOf(error) } as const
+      const status = succeeded || isLast ? 'failed' : 'warning'
+      isOver ||= isSignInRefusal(evaluateUnreached({ ...unreached, status: 'failed' }))
+      // The other addresses of this machine count only where none accepts.
+      if (isLocal && status === 'warning') passed.push({ ...unreached, status })
+      else if (succeeded) yield { ...unreached, status }
+      else yield* [...passed, { ...unreached, status }]
     } finally {
-      clearTimeout(timer)
-      context.signal.removeEventListener('abort', end)
+      turn.end()
     }
+    if (!succeeded) continue
+    if (!isLocal && !(isOver && ask.knock)) yield* knockAt(context, ask, ips.slice(index + 1), 'warning')
+    return
   }
 }
 
@@ -207,7 +338,10 @@ const interfaceAddresses = (): readonly string[] =>
  * A machine without an IPv6 address of its own cannot check other IPv6 addresses. Leaves them out unless there are no
  * others.
  */
-export function reachable(addresses: readonly string[], ownAddresses: () => readonly string[]): readonly string[] {
+export function reachable(
+  addresses: readonly string[],
+  ownAddresses: () => readonly string[] = interfaceAddresses,
+): readonly string[] {
   // Listing those of this machine takes a tenth of the time of a run.
   if (!addresses.some((address) => isIP(address) === 6)) return addresses
   const own = ownAddresses()
@@ -223,6 +357,6 @@ export function evaluateUnreached(observation: Unreached): Result {
   const shortage = shortageOf(cause)
   if (shortage !== undefined) return notChecked(check, 'starved', shortage, { address })
   const { fault, refusal, ...text } = classify(cause, address, afterMs)
-  const base = { check, ...text, address }
+  const base = { check, ...text, address, isUnreached: true } as const
   return status === 'warning' ? { ...base, status } : { ...base, status, fault, refusal }
 }

@@ -6,7 +6,7 @@ import { applyHoldDuration, fingerprint } from './kind.ts'
 import { NoSlot, orAborted } from './limits.ts'
 import type { EngineContext, MonitorReport, PlannedMonitor, RunClock, RunOptions } from './monitor.ts'
 import { neverBegun, observeOnce, ownTime, toleranceMs, waitText } from './observe.ts'
-import { asDrill, notChecked, type Result, reallyFailed, writeMonitorOfType } from './result.ts'
+import { asDrill, isSignInRefusal, notChecked, type Result, reallyFailed, writeMonitorOfType } from './result.ts'
 import type { Blocked } from './sign-ins.ts'
 
 /** The name of a monitor in the texts of another one. */
@@ -93,7 +93,7 @@ export async function attempts(
         break
       }
       attempt += 1
-      if (results.some(isRefusal)) break
+      if (results.some(isSignInRefusal)) break
     } while (attempt <= monitor.retries && results.some(isWorthRepeating) && !signal.aborted)
     await signIn?.settle(results)
     remember(monitor, results, context)
@@ -188,7 +188,7 @@ async function beginSignIn(
       end()
     },
     settle: async (results) => {
-      const refusal = results.find(isRefusal)
+      const refusal = results.find(isSignInRefusal)
       if (refusal) {
         // Refused to this monitor alone: the server has accepted the account.
         if (accepted.has(key.id)) return
@@ -199,8 +199,8 @@ async function beginSignIn(
 }
 
 /** The server answered the question of a result, whatever the answer was. */
-const hasAnswered = ({ status, fault, notChecked: reason }: Result): boolean =>
-  reason === undefined && (status !== 'failed' || fault === 'threshold' || fault === 'data')
+const hasAnswered = ({ status, fault, notChecked: reason, isUnreached }: Result): boolean =>
+  !isUnreached && reason === undefined && (status !== 'failed' || fault === 'threshold' || fault === 'data')
 
 /** The monitor whose sign-in was refused has failed; the others with its account are not to blame. */
 function blockedResult({ name }: PlannedMonitor, { by, cause, ago, next }: Blocked, tryNow?: string): Result {
@@ -214,10 +214,6 @@ function blockedResult({ name }: PlannedMonitor, { by, cause, ago, next }: Block
   const message = cause === undefined ? `refused ${ago} ago; ${pause}` : `refused: ${cause} (${ago} ago); ${pause}`
   return { check: 'sign-in', status: 'failed', fault: 'auth', message, details, remembered: true }
 }
-
-/** Whether the server refused our own sign-in. */
-const isRefusal = ({ fault, foundElsewhere, temporaryAccount, notChecked }: Result): boolean =>
-  fault === 'auth' && foundElsewhere !== true && temporaryAccount !== true && notChecked === undefined
 
 /** Another attempt gets neither more time nor more privileges. */
 const isWorthRepeating = ({ status, notChecked: reason }: Result): boolean =>

@@ -7,6 +7,7 @@ import {
   exactDaysBetween,
   formatDay,
   hostProblem,
+  isSpare,
   pinProblem,
   trustDecision,
   trustedSentence,
@@ -70,21 +71,24 @@ export function evaluateExpiry<const Name extends string>(
   const { address, at } = chain
   const isPinned = chain.pin === 'matches'
   const pinned = isPinned ? `certificate ${trustDecision(chain)}; ` : ''
-  const [first, ...rest] = chain.certificates
+  const spare = chain.certificates.filter((one) => isSpare(chain, one))
+  const needed = chain.certificates.filter((one) => !spare.includes(one))
+  const notes = spare.map(
+    (one) => `${describeExpiry(chain, one)}: this machine trusts the chain without it, so remove it from the server`,
+  )
+  const [first, ...rest] = needed
     .map((one) => remaining(one, at, threshold))
     .toSorted((a, b) => urgency(b) - urgency(a) || a.certificate.to.getTime() - b.certificate.to.getTime())
   if (first === undefined) return fail(check, 'tls', `${address} presented no certificate`, { address })
-  const expired = chain.certificates.filter(({ to }) => at > to).sort((a, b) => a.to.getTime() - b.to.getTime())
-  const worst = expired[0] ?? chain.certificates.find(({ from }) => at < from)
+  const expired = needed.filter(({ to }) => at > to).sort((a, b) => a.to.getTime() - b.to.getTime())
+  const worst = expired[0] ?? needed.find(({ from }) => at < from)
   if (worst) {
-    const others = chain.certificates.filter((one) => one !== worst).map((one) => describeExpiry(chain, one))
-    const spared =
-      chain.trustError === undefined ? ['this machine finds a trusted path without it; older clients do not'] : []
+    const others = needed.filter((one) => one !== worst).map((one) => describeExpiry(chain, one))
     const left = daysBetween(at, worst.to)
     const more: Partial<Result> = {
       address,
       measurement: { value: left, unit: 'days', ...threshold, bound: 'atLeast', at: worst.to },
-      details: [...others, ...spared],
+      details: [...others, ...notes],
     }
     const message = `${address}: ${pinned}${describeExpiry(chain, worst)}`
     return isPinned ? warn(check, message, more) : fail(check, 'tls', message, more)
@@ -98,7 +102,7 @@ export function evaluateExpiry<const Name extends string>(
     threshold: isPinned ? { warn: own.warn ?? own.limit } : own,
     at: certificate.to,
     address,
-    details: rest.map((one) => describeExpiry(chain, one.certificate)),
+    details: [...rest.map((one) => describeExpiry(chain, one.certificate)), ...notes],
   })
 }
 

@@ -41,6 +41,8 @@ export type CheckDeclaration<Connection, Spec, Name extends string, Observation>
   readonly emptyWhere?: string
   /** The privilege that the account needs, as typed on the server: a GRANT, an ACL, a group. */
   readonly privilege?: string
+  /** Without its privilege, the check is left out instead of not checked, unless svc.yaml gives one of its settings. */
+  readonly optional?: true
   /**
    * It shows that the server answers or accepts the sign-in, and not that the account can read anything: a greeting, a
    * ping, a certificate, a clock.
@@ -102,6 +104,7 @@ export type Check<Connection, Spec extends SettingsSpec = SettingsSpec> = Pick<
   | 'when'
   | 'emptyWhere'
   | 'privilege'
+  | 'optional'
   | 'provesNoReading'
   | 'gate'
   | 'last'
@@ -254,7 +257,12 @@ export async function* runChecks<Connection>(
     const demandsOf = ({ settings: own }: Check<Connection>): readonly string[] =>
       demandingSettings(own).filter(context.isConfigured)
     const decided = (check: Check<Connection>, results: Result | readonly Result[]): readonly Result[] =>
-      decideDenied([results].flat(), { check, demands: demandsOf(check), obstacles })
+      decideDenied([results].flat(), {
+        check,
+        demands: demandsOf(check),
+        obstacles,
+        isOptional: check.optional === true,
+      })
     const located = (check: Check<Connection>, results: Result | readonly Result[]): readonly Result[] =>
       address === undefined || check.elsewhere
         ? decided(check, results)

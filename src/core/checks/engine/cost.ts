@@ -27,8 +27,13 @@ export type MeasuredCost = Readonly<Record<ExecutionMode, Figures>> & {
   /** The name of a request, in the plural. */
   readonly unit: string
   readonly adds?: readonly AddedCost[]
-  /** From this mode on, a name with several addresses costs as much for each address. */
+  /**
+   * From this mode on, a name with several addresses costs as much for each address. With Advanced, each further address
+   * costs one connection before.
+   */
   readonly eachAddressFrom?: ExecutionMode
+  /** The kind has `samples`: from Standard on, each but the first costs as much as a run in Standard. */
+  readonly samples?: boolean
   /** Other influences on the cost, in sentences. */
   readonly besides?: string
 }
@@ -70,5 +75,14 @@ export function costOf(
   const plain = plainCost(cost, mode)
   const sum = (of: keyof Cost): number =>
     due.reduce((total, one) => total + (one[of] ?? 0) * timesOf(one, settings), plain[of])
-  return { connections: sum('connections'), requests: sum('requests'), signIns: sum('signIns') }
+  const run = { connections: sum('connections'), requests: sum('requests'), signIns: sum('signIns') }
+  const { samples, ...others } = settings
+  if (!cost.samples || mode === 'Basic' || typeof samples !== 'number') return run
+  const sample = costOf({ cost }, 'Standard', others)
+  const withSamples = (of: keyof Cost): number => run[of] + (samples - 1) * (sample?.[of] ?? 0)
+  return {
+    connections: withSamples('connections'),
+    requests: withSamples('requests'),
+    signIns: withSamples('signIns'),
+  }
 }

@@ -71,6 +71,8 @@ type About<S extends SettingsSpec> = {
    * in sentences. For kinds with secrets.
    */
   readonly exposure?: string | undefined
+  /** Without any of these settings, a run sees only that the port listens, as also that of a frozen server does. */
+  readonly onlyPortWithout?: readonly string[] | undefined
   /** Internal kinds cannot be configured. */
   readonly internal?: true | undefined
   /** Its monitors run programs, which only the system's svc.yaml may allow. */
@@ -121,7 +123,7 @@ export type AnyKind = Omit<About<SettingsSpec>, 'target' | 'signsIn' | 'validate
 /** The facts in the declaration of a kind, whichever function makes the kind of it. */
 export type KindFacts = Pick<
   AnyKind,
-  'name' | 'title' | 'cost' | 'exposure' | 'recognition' | 'internal' | 'preload' | 'driver'
+  'name' | 'title' | 'cost' | 'exposure' | 'recognition' | 'internal' | 'preload' | 'driver' | 'onlyPortWithout'
 >
 
 /**
@@ -172,6 +174,8 @@ export type CheckContext = {
    * store fails. Never rejects.
    */
   readonly history: (series: string, value: number, everyMs: number) => Promise<readonly HistoryReading[] | undefined>
+  /** True where the schedule leaves `samples` to the runs in Advanced. */
+  readonly sparesSamples?: boolean | undefined
   /** Whether svc.yaml gives a setting of this monitor. A default is not given: nobody asked for it. */
   readonly isConfigured: (setting: string) => boolean
 }

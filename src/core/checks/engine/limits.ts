@@ -1,3 +1,4 @@
+import { count } from '../../base/format.ts'
 import type { Target } from '../../base/settings/index.ts'
 import { type ExecutionMode, lifeFor } from '../../protocol/index.ts'
 import type { Result } from './result.ts'
@@ -168,7 +169,7 @@ export class Slots {
     }
     const more = attached.size > 3 ? ` and ${attached.size - 3} more` : ''
     const most = this.#mostOf(full)
-    return `${names.join(', ')}${more} (${most} ${most === 1 ? 'monitor' : 'monitors'} ${units[boundOf(full)]})`
+    return `${names.join(', ')}${more} (${count(most, 'monitor')} ${units[boundOf(full)]})`
   }
 
   #occupy(keys: readonly SlotKey[], name: string, waitedFor?: string): Slot {

@@ -1,6 +1,13 @@
 import type { SettingsSpec, Target, Values } from '../../base/settings/index.ts'
 import { ExecutionMode } from '../../protocol/index.ts'
-import { type AddressChoice, type AddressTurn, eachAddress, evaluateUnreached } from './addresses.ts'
+import {
+  type AddressTurn,
+  addressesIn,
+  addressesSettings,
+  type EachAddressFrom,
+  eachAddress,
+  evaluateUnreached,
+} from './addresses.ts'
 import {
   type Check,
   declaredResults,
@@ -10,8 +17,9 @@ import {
   type ResultsOf,
   runChecks,
 } from './check.ts'
-import { type CheckContext, type Kind, type KindFacts, runIncludes, type SignIn } from './kind.ts'
-import type { Result } from './result.ts'
+import { type CheckContext, contextWith, type Kind, type KindFacts, runIncludes, type SignIn } from './kind.ts'
+import { isSignInRefusal, type Result } from './result.ts'
+import { oneOfSamples, samplesProblem, samplesResult, samplesSetting, takeSamples } from './samples.ts'
 
 /** The choice for the mode of a run. It counts as depending on the depths from which on another choice applies. */
 function choiceIn<Choice>(context: CheckContext, choose: (mode: ExecutionMode) => Choice): Choice | undefined {
@@ -31,18 +39,24 @@ export type Connection = {
   readonly close: () => void | Promise<void>
 }
 
-/** Declares the runner's own result for a name with more addresses than are probed. */
-export const addressesResult = (
+/** A check whose results the runner itself makes. */
+const ofRunner = (
   depth: ExecutionMode,
-  doc = 'Reported when a name has more addresses than svc probes',
-): Check<unknown, Readonly<Record<never, never>>> => ({
+  results: Check<unknown>['results'],
+  more: Partial<Check<unknown>> = {},
+): Check<unknown> => ({
   depth,
-  results: { addresses: doc },
+  results,
   settings: {},
+  ...more,
   applies: () => false,
   observe: () => Promise.resolve(),
   evaluate: () => [],
 })
+
+/** The runner's own result for a name with more addresses than are probed. */
+export const addressesResult = (from: EachAddressFrom): Check<unknown> =>
+  ofRunner(from, { addresses: 'Reported when a name has more addresses than svc probes' })
 
 /** How a connection is opened. This is the first check of every address. */
 export type Connect<C, Own extends SettingsSpec, Name extends string, Prepared> = {
@@ -70,6 +84,12 @@ export type Connect<C, Own extends SettingsSpec, Name extends string, Prepared> 
   ) => ResultsOf<NoInfer<Name>>
 }
 
+/** The settings of every kind that connects to a host. */
+export type ReachSettings = {
+  readonly addresses: (typeof addressesSettings)[EachAddressFrom]
+  readonly samples: typeof samplesSetting
+}
+
 export type NetworkKindDeclaration<
   C extends Connection,
   Own extends SettingsSpec,
@@ -81,8 +101,13 @@ export type NetworkKindDeclaration<
   readonly settings: Own
   /** The target of the requests. The engine allows 4 at a time per host and 1 per database. */
   readonly target: (settings: Values<NoInfer<Own>>) => Target
-  /** Which of a name's addresses are tried. Default: `any`, in order until one accepts. */
-  readonly addresses?: (settings: Values<NoInfer<Own>>, mode: ExecutionMode) => AddressChoice
+  /** The mode from which on it checks each address of a name by itself. Default: Advanced. */
+  readonly eachAddressFrom?: EachAddressFrom
+  /**
+   * `signs in`: the server blocks clients that connect and do not sign in, so that svc never only connects to an
+   * address.
+   */
+  readonly knock?: 'signs in'
   readonly signsIn?: (
     settings: Values<JoinedSettings<NoInfer<Own>, NoInfer<Checks>>>,
     mode: ExecutionMode,
@@ -114,9 +139,9 @@ export function networkKind<
   Prepared = undefined,
 >(
   declaration: NetworkKindDeclaration<C, Own, Name, Checks, Prepared>,
-): Kind<JoinedSettings<Own, Checks> & SettingsSpec> {
-  const { settings: own, connect, checks, target, addresses, signsIn, validate, prepare, ...others } = declaration
-  const { declineRun, declineAddress, ...facts } = others
+): Kind<JoinedSettings<Own & ReachSettings, Checks> & SettingsSpec> {
+  const { settings: own, connect, checks, target, signsIn, validate, prepare, ...others } = declaration
+  const { declineRun, declineAddress, eachAddressFrom = 'Advanced', knock, cost, ...facts } = others
   const steps = Object.keys(connect.results)
   const connecting: Check<C> = {
     depth: 'Basic',
@@ -126,16 +151,38 @@ export function networkKind<
     observe: () => Promise.resolve(undefined),
     evaluate: () => [],
   }
+  const ofSamples = { settings: { samples: samplesSetting }, when: ['samples'], provesNoReading: true } as const
+  const reach = { addresses: addressesSettings[eachAddressFrom], samples: samplesSetting }
+  const runner = [addressesResult(eachAddressFrom), ofRunner('Advanced', samplesResult, ofSamples)]
   type SettingsOf = Values<Own>
+  type All = JoinedSettings<Own & ReachSettings, Checks> & SettingsSpec
+  const ofAdvanced = new Set(checks.flatMap(({ depth, results }) => (depth === 'Advanced' ? Object.keys(results) : [])))
+  const isOfStandard = ({ check }: Result): boolean => !ofAdvanced.has(check)
+  const begin = async (at: AddressTurn, settings: SettingsOf, context: CheckContext, prepared: Prepared) => {
+    const start = context.now()
+    const connection = await connect.open(at, settings, context, prepared)
+    const ms = context.now() - start
+    const evaluated = [connect.evaluate?.({ connection, ms }, settings) ?? []].flat()
+    return { connection, opened: evaluated.map((result) => ({ ...result, address: at.address })) }
+  }
+  /** The results of a connection besides the first, on which the checks of Standard run. */
+  async function* sampled(
+    { connection, opened }: { readonly connection: C; readonly opened: readonly Result[] },
+    { turn, joined, context }: { readonly turn: AddressTurn; readonly joined: object; readonly context: CheckContext },
+  ): AsyncGenerator<readonly Result[]> {
+    yield opened
+    const { address, signal, step } = turn
+    yield* runChecks(checks, { connection, usable: () => connection.usable, address, signal, step }, joined, context)
+  }
   return {
     ...facts,
+    cost: cost && 'unit' in cost ? { ...cost, eachAddressFrom, samples: true } : cost,
     runsOn: 'network',
-    settings: joinSettings([own, ...checks.map((check) => check.settings)]) as JoinedSettings<Own, Checks> &
-      SettingsSpec,
-    checks: declaredResults([connecting, ...checks]),
+    settings: joinSettings([own, reach, ...checks.map((check) => check.settings)]) as All,
+    checks: declaredResults([connecting, ...checks, ...runner]),
     target: (settings) => target(settings as unknown as SettingsOf),
     signsIn: signsIn as never,
-    validate: validate as never,
+    validate: (settings) => samplesProblem(settings) ?? validate?.(settings as never),
     async *run(joined, context) {
       const settings = joined as unknown as SettingsOf
       const { host = '', port = 0 } = target(settings)
@@ -143,19 +190,28 @@ export function networkKind<
       if (declined) return yield declined
       const prepared = (await prepare?.(settings, context)) as Prepared
       const observations = new Map<Check<C>, Located<unknown>[]>()
-      const which = (addresses && choiceIn(context, (mode) => addresses(settings, mode))) ?? 'any'
+      const { addresses, samples } = joined as Partial<Values<ReachSettings>>
+      const sampling = samples !== undefined && context.sparesSamples !== true && runIncludes(context, 'Standard')
+      const byDefault = choiceIn(context, (mode) => addressesIn(eachAddressFrom, host, mode)) ?? 'any'
+      const which = addresses ?? (sampling ? 'any' : byDefault)
+      const signing = choiceIn(context, (mode) => signsIn?.(joined as never, mode) !== undefined)
       const check = connect.firstStep?.(settings) ?? steps[0] ?? 'connect'
-      const results = eachAddress<readonly Result[]>(context, { host, port, which, check }, async function* (at) {
+      const ask = {
+        host,
+        port,
+        which,
+        check,
+        ends: signing ? (of: readonly Result[]) => of.some(isSignInRefusal) : undefined,
+        knock: knock && (async (at: AddressTurn) => (await connect.open(at, settings, context, prepared)).close()),
+      }
+      const results = eachAddress<readonly Result[]>(context, ask, async function* (at) {
         const instead = declineAddress?.(at, settings, context)
         if (instead) return yield [instead]
-        const start = context.now()
-        const connection = await connect.open(at, settings, context, prepared)
+        const within = at.msLeft ? contextWith(context, { msLeft: at.msLeft }) : context
+        const { connection, opened } = await begin(at, settings, within, prepared)
+        const ofFirst: Result[] = [...opened]
         try {
           at.commit()
-          const ms = context.now() - start
-          const opened = [connect.evaluate?.({ connection, ms }, settings) ?? []]
-            .flat()
-            .map((result) => ({ ...result, address: at.address }))
           yield opened
           // The failed result already explains why nothing further runs.
           if (!connection.usable && opened.some(({ status }) => status === 'failed')) return
@@ -172,7 +228,22 @@ export function networkKind<
               existing.push({ address: at.address, observation })
             },
           }
-          yield* runChecks(checks, running, joined, context)
+          for await (const some of runChecks(checks, running, joined, within)) {
+            ofFirst.push(...some)
+            yield some
+          }
+          if (!sampling || ofFirst.some(isSignInRefusal)) return
+          const standard = { ...within, mode: 'Standard' as const, step: () => {} }
+          const ready = (await prepare?.(settings, standard)) as Prepared
+          const others = takeSamples({ count: samples - 1, at, context: within }, async (turn) => {
+            const sample = await begin(turn, settings, standard, ready)
+            return {
+              close: async () => await sample.connection.close(),
+              results: sampled(sample, { turn, joined, context: standard }),
+            }
+          })
+          at.step('samples')
+          yield [oneOfSamples(at.address, ofFirst.filter(isOfStandard), await others)]
         } finally {
           await connection.close()
         }

@@ -119,7 +119,22 @@ export const mayJoin = (observation: Observation<WaitingMonitor>, { cause }: Pic
 
 /** Equal for monitors that observe the same in the same way, in runs of this mode. */
 export const observationKey = (monitor: PlannedMonitor, mode: ExecutionMode, cause: RunOptions['cause']): string =>
-  JSON.stringify([mode, cause === 'peer', ownTime(monitor, mode), fingerprint(monitor)])
+  JSON.stringify([
+    mode,
+    cause === 'peer',
+    ownTime(monitor, mode),
+    fingerprint(monitor),
+    ...(sparesSamples(monitor, mode, cause) ? ['without samples'] : []),
+  ])
+
+/**
+ * Whether a run leaves out the samples of a monitor that has them: a run of the schedule below Advanced, unless the
+ * monitor has an interval of its own for that mode.
+ */
+function sparesSamples({ settings, every }: PlannedMonitor, mode: ExecutionMode, cause: RunOptions['cause']): boolean {
+  if (cause !== 'schedule' || mode === 'Advanced' || !('samples' in (settings as object))) return false
+  return every === undefined || every === 'off' || every[mode] === undefined
+}
 
 /** Notes that a run uses an observation that it did not make. `until`: how long its results count. */
 function reuse(
@@ -316,6 +331,7 @@ function observe(
       services: context.services ?? {},
       history: recorded(historyOf(monitor, context, signal)),
       calledByPeer: cause === 'peer',
+      sparesSamples: sparesSamples(monitor, mode, cause),
       isConfigured: (setting) => monitor.configured?.has(setting) ?? false,
     }
     const checkContext = countingMode(counted, modeUse)

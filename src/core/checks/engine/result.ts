@@ -98,6 +98,8 @@ export type Result<Name extends string = string> = {
   readonly refusal?: string | undefined
   /** Found by another svc, so its fault does not concern our own connection or sign-in. */
   readonly foundElsewhere?: true | undefined
+  /** No conversation took place with its address, so that it tells nothing of the sign-in. */
+  readonly isUnreached?: true | undefined
   /** A threshold that every run of the time of `for` has exceeded. */
   readonly isHeld?: true | undefined
   /** It repeats the refusal of an earlier sign-in, and observed nothing. */
@@ -105,6 +107,10 @@ export type Result<Name extends string = string> = {
   /** With the fault `auth`: the server refused an account that this run created and no later run uses. */
   readonly temporaryAccount?: true | undefined
 }
+
+/** Whether the server refused our own sign-in. */
+export const isSignInRefusal = ({ fault, foundElsewhere, temporaryAccount, notChecked }: Result): boolean =>
+  fault === 'auth' && foundElsewhere !== true && temporaryAccount !== true && notChecked === undefined
 
 /**
  * Whether a check came to a verdict, and the verdict is a failure.
@@ -359,11 +365,17 @@ type Reported = { readonly by: unknown; readonly settings: Set<string> }
  */
 export function decideDenied(
   results: readonly Result[],
-  about: { readonly check: unknown; readonly demands: readonly string[]; readonly obstacles: Map<string, Reported> },
+  about: {
+    readonly check: unknown
+    readonly demands: readonly string[]
+    readonly obstacles: Map<string, Reported>
+    readonly isOptional?: boolean
+  },
 ): readonly Result[] {
-  const { check, demands, obstacles } = about
+  const { check, demands, obstacles, isOptional = false } = about
   return results.flatMap((result) => {
     if (!isDenied(result)) return [result]
+    if (isOptional && demands.length === 0) return []
     const before = obstacles.get(result.message)
     const { by, settings } = before ?? { by: check, settings: new Set() }
     const isNew = demands.some((setting) => !settings.has(setting))

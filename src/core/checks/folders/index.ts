@@ -1,6 +1,6 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
-import { showBytes, showDuration } from '../../base/format.ts'
-import { count, quote } from '../../base/net/text.ts'
+import { count, showBytes, showDuration } from '../../base/format.ts'
+import { quote } from '../../base/net/text.ts'
 import { ProbeError } from '../../base/probe-error.ts'
 import type { SettingsSpec, Threshold } from '../../base/settings/index.ts'
 import { atLeast, atMost, checksOn, fail, ok, type Result, warn } from '../engine/index.ts'

@@ -1,11 +1,11 @@
 import { Resolver } from 'node:dns/promises'
 import { isIP, SocketAddress } from 'node:net'
-import { showDuration } from '../../base/format.ts'
+import { count, showDuration } from '../../base/format.ts'
 import { daysBetween, formatDay } from '../../base/net/certificates.ts'
 import { type Aliases, aliasesOf, aliasLoop, hostPort } from '../../base/net/connect.ts'
 import { aliasElsewhere, type DnsMessage, referralIn, serialOf } from '../../base/net/dns-message.ts'
 import { obstacleText, queryCode, queryMessage, querySignatures, refusalCode } from '../../base/net/dns-query.ts'
-import { count, quote, sanitize } from '../../base/net/text.ts'
+import { quote, sanitize } from '../../base/net/text.ts'
 import { ProbeError } from '../../base/probe-error.ts'
 import type { SettingsSpec, Values } from '../../base/settings/index.ts'
 import { limitsOn } from '../assert/limit-check.ts'
@@ -84,8 +84,10 @@ async function queryRecords(
     const code = await readableCode(resolver, failure, { name, type, signal })
     const message = code === 'ENODATA' ? await messageOf(resolver, { name, type, signal }) : undefined
     const alias = message && aliasElsewhere(message)
-    if (alias !== undefined) return { server: servers, ms, records, elsewhere: alias }
+    // A server without recursion may answer a loop like an alias of another zone: with the first alias alone.
     const aliases = await aliasesOf(resolver, name, code)
+    signal.throwIfAborted()
+    if (alias !== undefined && !aliases.loops) return { server: servers, ms, records, elsewhere: alias }
     throw dnsFault(code, { name, type, servers, afterMs: ms, aliases, referral: message && referralIn(message) })
   } finally {
     signal.removeEventListener('abort', cancel)
@@ -527,7 +529,7 @@ export default machineKind({
     Advanced: [2, 2],
     adds: [{ setting: 'nameServers', each: true, from: 'Advanced', connections: 1, requests: 1 }],
     besides:
-      'With type MX, NS or SRV, each host in the answer adds queries for its addresses. With type SOA or NS, each name server of the zone adds one query.',
+      'With type MX, NS or SRV, each host in the answer adds queries for its addresses. With type SOA or NS, each name server of the zone adds one query. For an alias that the server leaves to others, up to eight queries follow it.',
   },
   settings,
   target: ({ server }) => (server === undefined ? {} : { host: server }),

@@ -1,7 +1,8 @@
-import { basename, dirname, isAbsolute } from 'node:path'
+import { basename, dirname, isAbsolute, join } from 'node:path'
 import { fileProblem } from '../../base/file-errors.ts'
 import type { ListedFile } from '../../base/files/index.ts'
-import { count, sanitize } from '../../base/net/text.ts'
+import { count } from '../../base/format.ts'
+import { sanitize } from '../../base/net/text.ts'
 import type { SettingsSpec, Values } from '../../base/settings/index.ts'
 import { limitsOn } from '../assert/limit-check.ts'
 import {
@@ -49,6 +50,8 @@ type Path = {
   readonly pattern: string | undefined
   /** False where only the newest file matters: a folder of backups keeps old ones. */
   readonly judgesOldest: boolean
+  /** True where the newest file matters. */
+  readonly judgesNewest: boolean
 }
 const check = checksOn<Path>()
 const limitCheck = limitsOn<Path>()
@@ -121,7 +124,7 @@ export const age = check({
 const newestSetting = {
   type: 'threshold',
   unit: 'duration',
-  doc: 'Maximum age of the newest file in the folder: a folder of backups needs a recent one, however old the others are',
+  doc: 'Maximum age of the newest file in the folder: a folder of backups needs a recent one, however old the others are. Names that end with .part, .tmp, .partial, .filepart or .crdownload do not count',
 } as const satisfies SettingsSpec[string]
 
 export const newest = check({
@@ -133,7 +136,10 @@ export const newest = check({
   evaluate: ({ name, folder }, { newest: threshold = {} }) => {
     if (!folder) return notChecked('newest', 'missing', `${name} is a file, and only a folder has a newest one`)
     const { newest: file, more } = folder
-    if (!file && !more) return fail('newest', 'data', `${name}: there is no file`)
+    if (!file && !more) {
+      const unfinished = folder.files > 0 ? `, only ${count(folder.files, 'file')} under a temporary name` : ''
+      return fail('newest', 'data', `${name}: there is no file${unfinished}`)
+    }
     const result = file && evaluateAge('newest', `newest file ${sanitize(file.name, 100)}: age`, file, threshold)
     if (result && (result.status === 'ok' || !more)) return result
     return notChecked('newest', 'missing', `${name} has more than ${maxFiles} files, so the newest one is unknown`)
@@ -144,7 +150,10 @@ export const size = check({
   depth: 'Standard',
   results: { size: 'The size of the file, or with `newest` of the newest one; left out without `size`' },
   settings: {
-    size: { type: 'bytes', doc: 'Minimum size of the file, or of the newest one: an empty backup is not a backup' },
+    size: {
+      type: 'bytes',
+      doc: 'Minimum size of the file, or of the newest one: an empty backup is not a backup. Names that end with .part, .tmp, .partial, .filepart or .crdownload do not count',
+    },
     newest: newestSetting,
   },
   when: ['size'],
@@ -168,6 +177,36 @@ export const size = check({
   },
 })
 
+export const zeros = check({
+  depth: 'Advanced',
+  results: {
+    zeros:
+      'The first and last 64 KiB of the file, or with `newest` of the newest one, are not all zero; left out for a file that svc may not read',
+  },
+  observe: async (path: Path, _, context: CheckContext) => {
+    const { file, folder } = await content(path, _, context)
+    const newest = path.judgesNewest ? folder?.newest : undefined
+    if ((file?.bytes ?? newest?.bytes ?? 0) === 0) return undefined
+    const name = newest ? `newest file ${sanitize(newest.name, 100)}` : `file ${path.name}`
+    try {
+      const { allZero } = await context.files('zeros', { path: newest ? join(path.path, newest.name) : path.path })
+      return { name, allZero }
+    } catch {
+      context.signal.throwIfAborted()
+      return undefined
+    }
+  },
+  evaluate: (observed) => {
+    if (observed === undefined) return []
+    const { name, allZero } = observed
+    if (!allZero) return ok('zeros', `${name} has content`)
+    return warn(
+      'zeros',
+      `${name} begins and ends with nothing but zero bytes: it was reserved, and perhaps never written`,
+    )
+  },
+})
+
 export const backlog = limitCheck({
   depth: 'Standard',
   check: 'backlog',
@@ -184,8 +223,8 @@ export const backlog = limitCheck({
 })
 
 /**
- * A file that must be fresh (a backup, a report), or a folder whose backlog must stay small and young. Reads only names
- * and dates, never the content of a file. Does not descend into folders.
+ * A file that must be fresh (a backup, a report), or a folder whose backlog must stay small and young. Reads names and
+ * dates, and in Advanced both ends of one file. Does not descend into folders.
  */
 export default machineKind({
   name: 'file-age',
@@ -207,7 +246,8 @@ export default machineKind({
     // A pattern that begins with a dot names hidden files.
     hidden: hidden || (isPattern(path) && basename(path).startsWith('.')),
     pattern: isPattern(path) ? basename(path) : undefined,
+    judgesNewest: newestLimits !== undefined,
     judgesOldest: newestLimits === undefined || isConfigured('age'),
   }),
-  checks: [there, age, newest, size, backlog],
+  checks: [there, age, newest, size, backlog, zeros],
 })

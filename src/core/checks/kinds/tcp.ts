@@ -12,9 +12,6 @@ import { holdsNonce, newNonce, valuesWithNonce, withNonce } from '../assert/nonc
 import { loadXmlParser, readXml, xmlEnd } from '../assert/xml.ts'
 import {
   type AddressTurn,
-  addressesIn,
-  addressesResult,
-  addressesSetting,
   atMost,
   type Connection,
   checksOn,
@@ -23,6 +20,7 @@ import {
   networkKind,
   ok,
   type Result,
+  runIncludes,
   warn,
 } from '../engine/index.ts'
 
@@ -62,6 +60,9 @@ const documentSettings = {
 
 const check = checksOn<TcpConnection>()
 
+/** The settings of which one lets a run see more than the port. */
+const enough = ['send', 'expect', 'xml', 'measure'] as const
+
 const answer = check({
   depth: 'Basic',
   results: { answer: 'The peer sends the expected answer in time; needs `send` or `expect`' },
@@ -84,7 +85,7 @@ const answer = check({
     ...documentSettings,
     maxAnswer: { type: 'bytes', default: 4096, doc: 'Maximum size of the answer; svc reads no more' },
   },
-  when: ['send', 'expect', 'xml', 'measure'],
+  when: enough,
   applies: (_, { send, expect, xml, measure = [] }) =>
     send !== undefined || expect !== undefined || xml !== undefined || measure.length > 0,
   async observe(connection, { lead = '', maxAnswer, xml, measure = [], ...settings }, { now, msLeft }) {
@@ -129,12 +130,15 @@ const openMs = 250
 function observeOpen({ address, socket }: TcpConnection, now: () => number): Promise<OpenState> {
   const since = now()
   return new Promise((resolve) => {
-    const settle = (isOpen: boolean) => (): void => {
-      clearTimeout(timer)
-      for (const [event, listener] of listeners) socket.off(event, listener)
-      socket.pause()
-      resolve({ address, isOpen, ms: now() - since })
-    }
+    const settle =
+      (isOpen: boolean) =>
+      (data?: unknown): void => {
+        clearTimeout(timer)
+        for (const [event, listener] of listeners) socket.off(event, listener)
+        socket.pause()
+        const greeting = Buffer.isBuffer(data) ? data : undefined
+        resolve({ address, isOpen, ms: now() - since, greeting })
+      }
     const [open, closed] = [settle(true), settle(false)]
     const listeners = [
       ['data', open],
@@ -142,21 +146,44 @@ function observeOpen({ address, socket }: TcpConnection, now: () => number): Pro
       ['close', closed],
       ['error', closed],
     ] as const
-    const timer = setTimeout(open, openMs)
+    const timer = setTimeout(() => open(), openMs)
     for (const [event, listener] of listeners) socket.on(event, listener)
     if (socket.destroyed) closed()
   })
 }
-type OpenState = { readonly address: string; readonly isOpen: boolean; readonly ms: number }
+type OpenState = {
+  readonly address: string
+  readonly isOpen: boolean
+  readonly ms: number
+  /** The first bytes of a server that speaks first. */
+  readonly greeting: Buffer | undefined
+}
+
+/** The setting that lets a run see more than the port. */
+function toSeeMore(greeting: Buffer | undefined): string {
+  const more = 'use the kind of its server, or send and expect'
+  if (greeting === undefined) return `next: ${more}`
+  const [word] = /^[!-~]{3,}?(?=[ -]|$)/.exec(greeting.toString('latin1').split(/\r?\n/, 1)[0] ?? '') ?? []
+  return word === undefined
+    ? `next: it speaks first, but no text; ${more}`
+    : `next: expect: ${quote(sanitize(word, 24))}`
+}
 
 const open = check({
   depth: 'Standard',
   results: { open: 'The peer does not close the connection at once; without `send` and `expect`' },
   applies: ({ answer }) => answer === undefined,
-  observe: (connection, _, { now }) => observeOpen(connection, now),
-  evaluate: ({ address, isOpen, ms }) =>
+  observe: async (connection, _, context) => ({
+    ...(await observeOpen(connection, context.now)),
+    isDeep: runIncludes(context, 'Advanced'),
+  }),
+  evaluate: ({ address, isOpen, ms, greeting, isDeep }) =>
     isOpen
-      ? ok('open', `${address} keeps the connection open`)
+      ? ok(
+          'open',
+          `${address} keeps the connection open${isDeep ? '; only the port was tested, which a frozen server keeps open, too' : ''}`,
+          isDeep ? { details: [toSeeMore(greeting)] } : {},
+        )
       : warn(
           'open',
           `${address} accepted the connection and closed it after ${showDuration(ms)} without sending anything`,
@@ -216,6 +243,7 @@ export default networkKind({
   title: 'A TCP port accepts connections and answers',
   // A connection says nothing about the protocol.
   recognition: 'none',
+  onlyPortWithout: enough,
   preload: loadXmlParser,
   cost: {
     unit: 'messages',
@@ -223,16 +251,13 @@ export default networkKind({
     Standard: [1, 0],
     Advanced: [1, 0],
     adds: [{ setting: 'send', from: 'Basic', requests: 1 }],
-    eachAddressFrom: 'Basic',
   },
   settings: {
     host: { type: 'text', observed: true, required: true, mistake: hostMistake, doc: 'Host name or address' },
     port: { type: 'integer', observed: true, required: true, min: 1, max: 65_535, doc: 'TCP port' },
     latency,
-    addresses: addressesSetting,
   },
   target: ({ host, port }) => ({ host, port }),
-  addresses: addressesIn,
   validate: ({ lead, send, expect, xml, measure }) => {
     if (lead !== undefined && send === undefined) return 'lead requires send'
     if (holdsNonce(expect, xml) && !holdsNonce(send)) {
@@ -250,5 +275,5 @@ export default networkKind({
     open: connect,
     evaluate: evaluateConnect,
   },
-  checks: [answer, document, open, addressesResult('Advanced')],
+  checks: [answer, document, open],
 })

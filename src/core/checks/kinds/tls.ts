@@ -4,9 +4,6 @@ import { readTrust, type TlsTrust, trustSettings } from '../../base/net/trust.ts
 import { hostMistake, type SettingsSpec, type Values } from '../../base/settings/index.ts'
 import {
   type AddressTurn,
-  addressesIn,
-  addressesResult,
-  addressesSetting,
   atMost,
   type CheckContext,
   type Connection,
@@ -90,7 +87,6 @@ const tlsSettings = {
   verify,
   ...trustSettings,
   servername: { ...trustSettings.servername, observed: true },
-  addresses: addressesSetting,
 } as const satisfies SettingsSpec
 type TlsSettings = Values<typeof tlsSettings>
 
@@ -122,11 +118,9 @@ export default networkKind({
     Basic: [1, 0],
     Standard: [1, 0],
     Advanced: [1, 0],
-    eachAddressFrom: 'Basic',
   },
   settings: tlsSettings,
   target: ({ host, port }) => ({ host, port }),
-  addresses: addressesIn,
   prepare: (settings: TlsSettings, { files }: CheckContext) => readTrust(settings, files),
   connect: {
     results: { handshake: 'The port accepts a connection and completes a TLS handshake in time' },
@@ -136,5 +130,5 @@ export default networkKind({
       return atMost({ check: 'handshake', what, value, unit: 'duration', threshold })
     },
   },
-  checks: [expiry, trust, staple, protocol, addressesResult('Standard')],
+  checks: [expiry, trust, staple, protocol],
 })

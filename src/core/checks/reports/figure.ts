@@ -1,4 +1,4 @@
-import type { EntryReading, Measured, Reading } from './reading.ts'
+import { type EntryReading, type Measured, type Reading, withoutNoise } from './reading.ts'
 
 /** A figure and its limits, converted to another unit. */
 export type Figure = Omit<Measured, 'unit'>
@@ -12,13 +12,8 @@ export const measuredResults = ({ monitors }: EntryReading): readonly MeasuredRe
 
 const hasFigure = (reading: Reading): reading is MeasuredReading => reading.measurement !== undefined
 
-/** Divides a figure and its limits. Rounds them to remove floating-point noise. */
+/** Divides a figure and its limits. */
 export function divided({ value, warn, limit, bound }: Measured, by: number): Figure {
-  const scale = (number: number): number => Number((number / by).toFixed(9))
-  return {
-    value: scale(value),
-    warn: warn === undefined ? undefined : scale(warn),
-    limit: limit === undefined ? undefined : scale(limit),
-    bound,
-  }
+  const scaled = (number: number | undefined): number | undefined => number && number / by
+  return withoutNoise({ value: value / by, warn: scaled(warn), limit: scaled(limit), bound })
 }

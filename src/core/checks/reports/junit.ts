@@ -1,6 +1,14 @@
 import { markText } from '../../protocol/index.ts'
 import { read } from './read.ts'
-import { type EntryReading, isBad, isConsequence, type Reading, type Report } from './reading.ts'
+import {
+  type EntryReading,
+  figureName,
+  isBad,
+  isConsequence,
+  type MonitorReading,
+  type Reading,
+  type Report,
+} from './reading.ts'
 
 const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
 
@@ -65,10 +73,10 @@ function suites(reading: EntryReading): readonly Suite[] {
     ...base,
     name: `${place}: ${monitor.name}`,
     seconds: secondsOf(monitor.duration),
-    cases: monitor.results.map((result, at) => ({
+    cases: withNames(monitor).map(({ result, name }, at) => ({
       // Readers treat the part before the last dot as a package.
       classname: `${place}.${monitor.name.replaceAll('.', '_')}`,
-      name: result.check || monitor.name,
+      name,
       // Readers add up the test cases, but the checks of a monitor share its time: the first one carries it.
       seconds: at === 0 ? secondsOf(monitor.duration) : undefined,
       problem: problemOf(result, hasFailure),
@@ -83,6 +91,21 @@ function suites(reading: EntryReading): readonly Suite[] {
   return [{ ...base, name: place, seconds, cases: [whole] }, ...ofMonitors]
 }
 
+/**
+ * The results with a name that no other of the monitor has: readers take a second test case of one name for a repetition
+ * of the first, and drop its failure.
+ */
+function withNames({ name: monitor, results: all }: MonitorReading): readonly { result: Reading; name: string }[] {
+  const taken = new Set<string>()
+  return all.map((result) => {
+    const plain = figureName({ ...result, monitor: '' }) || monitor
+    let name = plain
+    for (let n = 2; taken.has(name); n += 1) name = `${plain} ${n}`
+    taken.add(name)
+    return { result, name }
+  })
+}
+
 const isRed = ({ problem }: Case): boolean => problem?.kind === 'failure' || problem?.kind === 'error'
 
 const secondsOf = (milliseconds: number | undefined): number | undefined =>
@@ -93,13 +116,14 @@ const hasVerdict = (result: Reading): boolean => result.notChecked === undefined
 
 /**
  * A result without a verdict is skipped. If nothing else of the run failed, it is an error instead: readers take a
- * report in which everything passed or was skipped for a success.
+ * report in which everything passed or was skipped for a success. A mistake in svc.yaml is always an error.
  */
 function problemOf(result: Reading, hasFailure: boolean): Problem | undefined {
   const { level, message, details: more, fault } = result
   if (level === 'ok') return undefined
   if (!hasVerdict(result)) {
-    const kind = level === 'warn' || hasFailure ? 'skipped' : 'error'
+    const isMistake = result.notChecked === 'configuration' && !isConsequence(result)
+    const kind = !isMistake && (level === 'warn' || hasFailure) ? 'skipped' : 'error'
     return { kind, type: result.notChecked ?? fault ?? 'not run', message, more }
   }
   return level === 'warn' ? undefined : { kind: 'failure', type: fault ?? 'unhealthy', message, more }

@@ -1,3 +1,4 @@
+import { count, plainNumber } from '../../base/format.ts'
 import { markText } from '../../protocol/index.ts'
 import { divided, type MeasuredReading, measuredResults } from './figure.ts'
 import { read } from './read.ts'
@@ -17,18 +18,20 @@ import {
 } from './reading.ts'
 
 const words: Record<NagiosState, string> = { 0: 'OK', 1: 'WARNING', 2: 'CRITICAL', 3: 'UNKNOWN' }
-/**
- * Characters of the status line before the performance data. No address or cause of ours is that long; the bound leaves
- * room for the performance data in the 8 KiB that Nagios reads.
- */
+/** Characters of the status line before the performance data. No address or cause of ours is that long. */
 const lineLength = 2_000
+/** Bytes of the whole output. Nagios Core 4.4 reads 4 KiB at once, and under load cuts what is longer inside a value. */
+const defaultSize = 4_000
+/** Bytes that the text leaves for the performance data: the counts, and a few figures. */
+const reservedSize = 500
 
 /** Removes `|`, which would start the performance data anywhere in the text. */
 const plain = (text: string): string => text.replaceAll('|', '¦')
 
 /**
  * A status line with performance data, then every result, the worst first, because a transport may truncate the output
- * (monitoring-plugins.org, development guidelines).
+ * (monitoring-plugins.org, development guidelines). What does not fit is counted: healthy results first, then others,
+ * and each figure is there whole or not at all.
  */
 export default {
   name: 'nagios',
@@ -38,11 +41,41 @@ export default {
     const status = `SVC ${words[nagiosState(entries, options)]} - `
     const line = status + shorten(plain(summary(entries, readings)), lineLength - status.length)
     const data = performanceData(readings)
-    const first = data === '' ? line : `${line} | ${data}`
-    return `${[first, ...readings.flatMap(longOutput)].join('\n')}\n`
+    const size = options?.size ?? defaultSize
+    const whole = output(
+      line,
+      data,
+      readings.flatMap((reading) => longOutput(reading)),
+    )
+    if (bytes(whole) <= size) return whole
+    const budget = { left: size - bytes(line) - reservedSize }
+    const text = readings.flatMap((reading) => longOutput(reading, budget))
+    return output(line, fitting(data, size - bytes(output(line, [], text))), text)
   },
   exitCode: nagiosState,
 } satisfies Report
+
+const bytes = (text: string): number => Buffer.byteLength(text)
+
+function output(line: string, data: readonly Datum[], more: readonly string[]): string {
+  const first = data.length === 0 ? line : `${line} | ${data.map(({ text }) => text).join(' ')}`
+  return `${[first, ...more].join('\n')}\n`
+}
+
+/** One value with its label. The counts of an answer are as important as a failure. */
+type Datum = { readonly level: Level; readonly text: string }
+
+/** As much performance data as fits into `size` bytes, value by value, those of failures first, and how many are left out. */
+function fitting(data: readonly Datum[], size: number): readonly Datum[] {
+  const leftOut = (values: number): string => `perfdata_left_out=${values}`
+  // The separator, and a blank before each value.
+  let left = size - ' |'.length - bytes(leftOut(data.length)) - 1
+  const whole = data.toSorted(bySeverity).filter(({ text }) => {
+    left -= bytes(text) + 1
+    return left >= 0
+  })
+  return [...whole, { level: 'ok', text: leftOut(data.length - whole.length) }]
+}
 
 /** The exit codes of a Nagios plugin: OK, WARNING, CRITICAL, UNKNOWN. */
 export type NagiosState = 0 | 1 | 2 | 3
@@ -107,18 +140,40 @@ function cause(reading: EntryReading): string {
 
 const levelWords: Record<Level, string> = { fail: 'FAIL', 'not checked': 'UNKNOWN', warn: 'WARN', ok: 'OK' }
 
-function longOutput(reading: EntryReading): readonly string[] {
+/**
+ * The lines about one answer. With a budget of bytes, which it uses up, healthy results are only counted, and of the
+ * others those that fit are there.
+ */
+function longOutput(reading: EntryReading, budget?: { left: number }): readonly string[] {
   const subject = [reading.type, reading.mode].filter(Boolean).join(' ')
   const head = `${subject} at ${reading.target}: ${reading.headline}`
   const more = reading.error ? [reading.error.message, ...reading.error.hints] : []
-  const lines = results(reading).toSorted(bySeverity).flatMap(resultLines)
+  const all = results(reading).toSorted(bySeverity)
   const correlation = reading.correlationId === '' ? [] : [`Correlation ${reading.correlationId}`]
-  return [head, ...more.flatMap(indented), ...lines, ...correlation].map(plain)
+  const isThere = (lines: readonly string[]): boolean => {
+    if (budget === undefined) return true
+    budget.left -= lines.reduce((sum, line) => sum + bytes(line) + 1, 0)
+    return budget.left >= 0
+  }
+  const base = [head, ...more.flatMap(indented), ...correlation].map(plain)
+  if (!isThere(base)) return []
+  const listed = all.filter(({ level }) => budget === undefined || level !== 'ok').map(resultLines)
+  const lines = listed.filter(isThere)
+  const left = listed.length - lines.length
+  const healthy = all.length - listed.length
+  return [
+    ...base.slice(0, base.length - correlation.length),
+    ...lines.flat(),
+    ...(left > 0 ? [`and ${count(left, 'other result')} that are not ok`] : []),
+    ...(healthy > 0 ? [`and ${count(healthy, 'healthy result')}`] : []),
+    ...correlation.map(plain),
+  ]
 }
 
 function resultLines(reading: Reading): readonly string[] {
   const name = [reading.monitor, reading.check].filter(Boolean).join(' / ')
-  return [`${levelWords[reading.level]} ${name}: ${reading.message}`, ...detailsWithFault(reading).flatMap(indented)]
+  const first = `${levelWords[reading.level]} ${name}: ${reading.message}`
+  return [first, ...detailsWithFault(reading).flatMap(indented)].map(plain)
 }
 
 const indented = (text: string): readonly string[] => text.split('\n').map((line) => `  ${line}`)
@@ -130,18 +185,44 @@ const uoms: Readonly<Record<string, { readonly by: number; readonly uom: string 
   percent: { by: 1, uom: '%' },
 }
 
+/** The checks whose figure is any number that somebody's own statement or document has. */
+const ownFigures = new Set(['queries', 'measure'])
+/** Units of which nothing can be negative. */
+const positiveUnits = new Set(['bytes', 'count'])
+
+/**
+ * Whether the figure of an upper bound may be negative, by its declaration: a range `10` means 0 to 10, and then a
+ * healthy -5 would be CRITICAL.
+ */
+function mayBeNegative({ slug, item, measurement }: MeasuredReading, all: readonly MeasuredReading[]): boolean {
+  const { unit, warn = 0, limit = 0 } = measurement
+  if (warn < 0 || limit < 0) return true
+  if (!ownFigures.has(slug) || positiveUnits.has(unit)) return false
+  const hasFloor = all.some(
+    (other) =>
+      other.slug === slug && other.item === item && other.measurement.bound === 'atLeast' && floorOf(other) >= 0,
+  )
+  return !hasFloor
+}
+const floorOf = ({ measurement: { limit, warn } }: MeasuredReading): number => limit ?? warn ?? Number.NEGATIVE_INFINITY
+
 /** A measurement as `value[UOM];warn;crit`. The ranges depend on whether the limits are upper or lower bounds. */
-function figureData({ measurement }: MeasuredReading): string {
+function figureData(reading: MeasuredReading, all: readonly MeasuredReading[]): string {
+  const { measurement } = reading
   const { by, uom } = (Object.hasOwn(uoms, measurement.unit) && uoms[measurement.unit]) || { by: 1, uom: '' }
   const { value, warn, limit, bound } = divided(measurement, by)
+  const prefix = bound === 'atMost' && mayBeNegative(reading, all) ? '~:' : ''
   const range = (edge: number | undefined): string =>
-    edge === undefined || bound === undefined ? '' : `${fine(edge)}${bound === 'atLeast' ? ':' : ''}`
-  const parts = [`${fine(value)}${uom}`, range(warn), range(limit)]
+    edge === undefined || bound === undefined ? '' : `${prefix}${plainNumber(edge)}${bound === 'atLeast' ? ':' : ''}`
+  const parts = [`${plainNumber(value)}${uom}`, range(warn), range(limit)]
   return parts.slice(0, parts.findLastIndex((part) => part !== '') + 1).join(';')
 }
 
-/** `'label'=value[UOM];[warn];[crit];[min];[max]`, labels unique. */
-function performanceData(readings: readonly EntryReading[]): string {
+/**
+ * `'label'=value[UOM];[warn];[crit];[min];[max]` each, labels unique. The order does not depend on the results, because
+ * some readers know a value by its place.
+ */
+function performanceData(readings: readonly EntryReading[]): readonly Datum[] {
   const taken = new Set<string>()
   const types = readings.map((reading) => reading.type)
   const of = (reading: EntryReading): string => {
@@ -149,8 +230,8 @@ function performanceData(readings: readonly EntryReading[]): string {
     const twice = types.indexOf(reading.type) !== types.lastIndexOf(reading.type)
     return twice ? `${reading.type} ${reading.target} ` : `${reading.type} `
   }
-  return readings
-    .filter((reading) => reading.error === undefined)
+  const answered = readings.filter((reading) => reading.error === undefined)
+  const counts = answered
     .flatMap((reading) => {
       const name = (what: string): string => label(of(reading) + what, taken)
       const total = reading.monitors.length
@@ -164,14 +245,18 @@ function performanceData(readings: readonly EntryReading[]): string {
         state?.freeMb === undefined || state.totalMb === undefined
           ? undefined
           : `${name('ram_available')}=${decimal(state.freeMb)}MB;;;0;${decimal(state.totalMb)}`,
-        ...measuredResults(reading).map((result) => {
-          const what = figureName(result)
-          return `${name(what)}=${figureData(result)}`
-        }),
       ]
     })
     .filter((item) => item !== undefined)
-    .join(' ')
+    .map((text): Datum => ({ level: 'fail', text }))
+  const figures = answered.flatMap((reading) => {
+    const all = measuredResults(reading)
+    return all.map((result) => ({
+      level: result.level,
+      text: `${label(of(reading) + figureName(result), taken)}=${figureData(result, all)}`,
+    }))
+  })
+  return [...counts, ...figures]
 }
 
 function label(text: string, taken: Set<string>): string {
@@ -183,7 +268,5 @@ function label(text: string, taken: Set<string>): string {
   return /\s/.test(name) ? `'${name}'` : name
 }
 
-/** At most six decimals and no exponent: some answers take microseconds. */
-const fine = (value: number): string => String(Number(value.toFixed(6)))
 /** At most three decimals and no exponent. */
 const decimal = (value: number): string => String(Number(value.toFixed(3)))

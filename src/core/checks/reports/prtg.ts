@@ -1,4 +1,4 @@
-import { count } from '../../base/net/text.ts'
+import { count } from '../../base/format.ts'
 import { type MeasuredReading, measuredResults } from './figure.ts'
 import { read } from './read.ts'
 import { bySeverity, type EntryReading, figureName, type Level, type Report, shorten, worst } from './reading.ts'

@@ -1,5 +1,5 @@
+import { count } from '../../base/format.ts'
 import { oncePerObject } from '../../base/lazy.ts'
-import { count } from '../../base/net/text.ts'
 import { sanitizeLine, sanitizeText } from '../../base/sanitize.ts'
 import {
   faultPrefix,
@@ -34,6 +34,7 @@ import {
   silencedSentence,
   unhealthySentence,
   valid,
+  withoutNoise,
   worst,
 } from './reading.ts'
 import { messageOf, slugOf } from './run-document.ts'
@@ -134,16 +135,21 @@ function itemsOf(results: readonly RunResult[]): (result: RunResult) => string |
   }
 }
 
-/** The largest figure that every format writes without an exponent. */
-const maxFigure = 1e18
+/** The largest figure that stays finite in every unit. */
+const maxFigure = 1e100
 
 function measuredOf({ value, unit, warn, limit, bound, at }: RunMeasurement): Measured | undefined {
-  // Adding 0 turns -0 into 0.
-  const rounded = (number: number | undefined): number | undefined =>
-    number !== undefined && Math.abs(number) <= maxFigure ? Number(number.toFixed(6)) + 0 : undefined
-  const figure = rounded(value)
-  if (figure === undefined) return undefined
-  return { value: figure, unit: sanitizeLine(unit), warn: rounded(warn), limit: rounded(limit), bound, at: valid(at) }
+  const finite = (number: number | undefined): number | undefined =>
+    number !== undefined && Math.abs(number) <= maxFigure ? number : undefined
+  if (finite(value) === undefined) return undefined
+  return withoutNoise({
+    value,
+    unit: sanitizeLine(unit),
+    warn: finite(warn),
+    limit: finite(limit),
+    bound,
+    at: valid(at),
+  })
 }
 
 function readResult(monitor: string, result: RunResult, item: string | undefined): Reading {

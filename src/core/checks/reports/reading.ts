@@ -1,4 +1,4 @@
-import { count } from '../../base/net/text.ts'
+import { count } from '../../base/format.ts'
 import { sanitizeLine } from '../../base/sanitize.ts'
 import type {
   ExecutionMode,
@@ -49,6 +49,8 @@ export type Entry = {
 export type ReportOptions = {
   /** For nagios: the state of a target that did not answer in time. */
   readonly timeoutState?: 'critical' | 'unknown' | undefined
+  /** For nagios: bytes of the output at most. */
+  readonly size?: number | undefined
 }
 
 /** A report format of health answers: a pure function, shared by `--output` and the server's `?format=`. */
@@ -136,8 +138,26 @@ export type Reading = {
   readonly notChecked: string | undefined
 }
 
-/** A figure and its limits in a form that tools accept: finite, without an exponent, at most six decimals. */
+/** A figure and its limits in a form that tools accept: finite numbers without floating-point noise. */
 export type Measured = RunMeasurement
+
+/**
+ * A figure without floating-point noise: 15 significant digits of what is no integer, unless the value then lies on the
+ * other side of a limit.
+ *
+ * @example
+ * ```ts
+ * withoutNoise({ value: 0.1 + 0.2, warn: undefined, limit: 1, bound: 'atMost' }).value // 0.3
+ * ```
+ */
+export function withoutNoise<One extends Omit<Measured, 'unit'>>(figure: One): One {
+  const edges = [figure.warn, figure.limit].filter((edge) => edge !== undefined)
+  // Adding 0 turns -0 into 0.
+  const value = (Number.isInteger(figure.value) ? figure.value : Number(figure.value.toPrecision(15))) + 0
+  return edges.every((edge) => Math.sign(value - edge) === Math.sign(figure.value - edge))
+    ? { ...figure, value }
+    : figure
+}
 
 export type MonitorReading = {
   readonly name: string
@@ -294,7 +314,7 @@ export function describeResult(reading: Reading): string {
 export function unhealthySentence(type: string, failed: number, unchecked: number, total: number): string {
   // A server may call an answer unhealthy although all its monitors passed.
   if (failed + unchecked === 0) return `${type} is unhealthy`
-  const all = `${total} ${total === 1 ? 'monitor' : 'monitors'}`
+  const all = `${count(total, 'monitor')}`
   if (failed === 0 && unchecked > 0) return `${type} is not fully checked: ${unchecked} of ${all} not checked`
   return `${type} is unhealthy: ${failed} of ${all} failed${unchecked > 0 ? `, ${unchecked} not checked` : ''}`
 }

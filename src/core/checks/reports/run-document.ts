@@ -1,3 +1,4 @@
+import { count } from '../../base/format.ts'
 import { oncePerObject } from '../../base/lazy.ts'
 import {
   briefMessage,
@@ -289,8 +290,8 @@ function headline(type: ServerType, monitors: readonly RunMonitor[], view: RunVi
     return view === 'full' ? `${opening}: ${why.join('; ')}` : opening
   }
   const warnings = sentences(({ status }) => status === 'warning')
-  if (warnings.length === 0) return `${type} is healthy: ${total} ${total === 1 ? 'monitor' : 'monitors'} passed`
-  const opening = `${type} is healthy, ${warnings.length} ${warnings.length === 1 ? 'warning' : 'warnings'}`
+  if (warnings.length === 0) return `${type} is healthy: ${count(total, 'monitor')} passed`
+  const opening = `${type} is healthy, ${count(warnings.length, 'warning')}`
   return view === 'full' ? `${opening}: ${warnings.join('; ')}` : opening
 }
 

@@ -5,7 +5,7 @@ import { keyOf, membersOf } from './fields.ts'
 import { type Format, joinAsList, type Trailing, type WireValues } from './format.ts'
 import { exactRules, forbiddenKeyIn, parseJsonText, type Rules, walkDto } from './json-read.ts'
 import { badRequest, forbiddenName, nestedTooDeeply, repeatedName, unbindable, undeserialisable } from './problems.ts'
-import { jsonDate, readScalar, writeDuration } from './scalars.ts'
+import { jsonDate, readScalar, type Scalar, writeDuration } from './scalars.ts'
 
 /** JSON in the schema's order, without unset members and unknown properties (N1–N4, N9). */
 export const encodeJson = (
@@ -61,13 +61,23 @@ const writeList = (item: Schema, values: readonly unknown[], style: NameStyle): 
 }
 
 /** A choice may also be given by its number (N1). */
+const exact = exactRules((schema, json) =>
+  typeof json === 'string' || (schema.kind === 'choice' && typeof json === 'number')
+    ? readScalar(schema, String(json))
+    : undefined,
+)
+
+/** Some clients write every value as text, which ServiceStack 5.8 reads (N5). */
 const strict: Rules = {
-  ...exactRules((schema, json) =>
-    typeof json === 'string' || (schema.kind === 'choice' && typeof json === 'number')
-      ? readScalar(schema, String(json))
-      : undefined,
-  ),
+  ...exact,
+  scalar: (schema, json) => exact.scalar(schema, typeof json === 'string' ? unquoted(schema, json) : json),
   refusesTwoSpellings: true,
+}
+
+/** The text `true` or `false` as a flag, and digits as a number. Any other value as it is. */
+function unquoted({ kind }: Scalar, written: string): string | boolean | number {
+  if (kind === 'flag' && /^(?:true|false)$/i.test(written)) return written.toLowerCase() === 'true'
+  return kind === 'number' && /^-?\d+(?:\.\d+)?$/.test(written) ? Number(written) : written
 }
 
 /** Binds a parsed request body to a DTO. A wrong type is a 400 that names the field (N5). */

@@ -1,3 +1,4 @@
+import { count } from '../../base/format.ts'
 import {
   bySeverity,
   describeResult,
@@ -313,7 +314,7 @@ function awayFrom(cards: readonly Card[]): string | undefined {
   const sum = all.reduce((before, { count: some }) => before + some, 0)
   const nodes = [...new Set(all.flatMap((one) => one.nodes))].sort()
   const where = nodes.length === 0 ? 'other nodes' : listed(nodes)
-  return `${sum} ${sum === 1 ? 'monitor' : 'monitors'} on ${where} ${sum === 1 ? 'has' : 'have'} no confirmed fault`
+  return `${count(sum, 'monitor')} on ${where} ${sum === 1 ? 'has' : 'have'} no confirmed fault`
 }
 
 const listed = (names: readonly string[]): string =>

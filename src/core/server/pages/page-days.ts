@@ -1,5 +1,4 @@
-import { showAvailability } from '../../base/format.ts'
-import { count } from '../../base/net/text.ts'
+import { count, showAvailability } from '../../base/format.ts'
 import type { DayStatus, DaysOfMonitor } from '../../protocol/service/service.ts'
 import { html, type Markup } from '../html.ts'
 import { type MonitorId, monitorIdOf } from './page-words.ts'

@@ -1,4 +1,4 @@
-import { count } from '../../base/net/text.ts'
+import { count } from '../../base/format.ts'
 import { type Level, worstFirst } from '../../checks/reports/index.ts'
 import type { ServerType } from '../../protocol/index.ts'
 import type { Incidents } from '../../protocol/service/service.ts'

@@ -1,5 +1,5 @@
+import { count } from '../../base/format.ts'
 import { oncePerObject } from '../../base/lazy.ts'
-import { count } from '../../base/net/text.ts'
 import { bySeverity, isConsequence, type MonitorReading, readMonitor, stateWord } from '../../checks/reports/index.ts'
 import type { ExecutionMode, RunMonitor, ServerType } from '../../protocol/index.ts'
 import { html, type Markup, trusted } from '../html.ts'

@@ -1,4 +1,4 @@
-import { count } from '../../base/net/text.ts'
+import { count } from '../../base/format.ts'
 import type { Level } from '../../checks/reports/index.ts'
 import { ServerType } from '../../protocol/index.ts'
 import { html, type Markup, trusted } from '../html.ts'

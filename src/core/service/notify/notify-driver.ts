@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { count } from '../../base/net/text.ts'
+import { count } from '../../base/format.ts'
+import { Steady, storePatience } from '../../base/steady.ts'
 import type { ExecutionMode, NotSilenced } from '../../protocol/index.ts'
 import type { Voice } from '../../watch/nodes/index.ts'
 import type { Delivery, Mute, MuteFailure, Notice, Receiver } from '../../watch/notify/index.ts'
@@ -65,6 +66,8 @@ export type DriverOptions = {
   readonly muteWaitMs?: number | undefined
   /** Milliseconds since 1970. */
   readonly now: () => number
+  /** Milliseconds of a clock that nobody sets. Default: that of the process. */
+  readonly steady?: (() => number) | undefined
   /** Whether the watchdog may say that svc watches. */
   readonly isHealthy: () => boolean
   readonly log: (entry: { readonly level: 'info' | 'warn'; readonly msg: string }) => void
@@ -107,6 +110,9 @@ export class NotifyDriver {
   #isRestored = false
   #wasHealthy = false
   #storeFailingSince: number | undefined
+  #storeFault: string | undefined
+  /** Whether rows are stored, as the log has it. */
+  readonly #storing = new Steady(storePatience)
   #timer: NodeJS.Timeout | undefined
   #retry: NodeJS.Timeout | undefined
 
@@ -184,6 +190,7 @@ export class NotifyDriver {
 
   tick(): void {
     if (this.#stop.signal.aborted) return
+    this.#sayStored()
     this.#carryOut(this.#outbox.tick(this.#options.now()).effects)
     const isHealthy = this.#options.isHealthy() && this.#options.node?.leads() !== false
     // So that the watchdog of the process before does not end at a restart.
@@ -267,10 +274,13 @@ export class NotifyDriver {
   async #send(effect: Extract<OutboxEffect, { type: 'send' }>): Promise<void> {
     const { receiver: name, attempt, message, rows, items } = effect
     const { now, noticeOf } = this.#options
+    const wasRestored = this.#isRestored
     const isStored = await this.#store(rows)
     const { signal } = this.#stop
     if (signal.aborted) return
-    if (!isStored && !this.#isAlone()) {
+    // With what an earlier process stored, read only now, the receiver may know it already.
+    const isOutdated = !wasRestored && this.#isRestored
+    if (isOutdated || (!isStored && !this.#isAlone())) {
       this.#carryOut(this.#outbox.withheld(name, attempt, now()))
       return
     }
@@ -432,8 +442,8 @@ export class NotifyDriver {
       const tries = batch.length > 0 || this.#storeFailingSince !== undefined
       if (tries && !(await this.#writeRows(batch.map(([, row]) => row)))) return false
       for (const [key, row] of batch) if (this.#dirty.get(key) === row) this.#dirty.delete(key)
-      if (this.#storeFailingSince !== undefined) this.#log('info', 'notifications are stored again')
       this.#storeFailingSince = undefined
+      this.#storeFault = undefined
       // Of several nodes, whoever takes over has the store get it.
       if (!this.#options.node && this.#dirty.size === 0) void this.#options.sentWithoutStore?.forget()
       return true
@@ -452,13 +462,19 @@ export class NotifyDriver {
   }
 
   #storeFailed(error: unknown): void {
-    const reason = error instanceof Error ? error.message : String(error)
-    if (this.#storeFailingSince === undefined) this.#log('warn', `notifications are not stored: ${reason}`)
+    this.#storeFault = error instanceof Error ? error.message : String(error)
     this.#storeFailingSince ??= this.#options.now()
     if (this.#stop.signal.aborted) return
     clearTimeout(this.#retry)
     this.#retry = setTimeout(() => void this.#store([]), retryMs)
     this.#retry.unref()
+  }
+
+  #sayStored(): void {
+    const { steady = () => performance.now() } = this.#options
+    const news = this.#storing.observe(this.#storeFault, steady())
+    if (news?.what === 'failed') this.#log('warn', `notifications are not stored: ${news.why}`)
+    else if (news) this.#log('info', 'notifications are stored again')
   }
 }
 

@@ -6,7 +6,7 @@ import type { Family } from '../../protocol/service/family.ts'
 import type { KeeperLog } from '../../store/index.ts'
 import { isFor, type Mute, type Notice, needsStore, type ReceiverConfig } from '../../watch/notify/index.ts'
 import type { NoticeItem, OutboxRows, Present, StoredRow } from '../../watch/outbox/index.ts'
-import { mutesOf } from '../../watch/silences/index.ts'
+import { mutesOf, renamedAmong } from '../../watch/silences/index.ts'
 import { type StoredSubject, subjectId, victimsBySubject } from '../../watch/states/index.ts'
 import type { Part } from '../part.ts'
 import { type ProcessTime, processTime } from '../process-time.ts'
@@ -92,10 +92,10 @@ export function notifyPart({
   }
 
   const noticeOf = (item: NoticeItem, marks: readonly string[]): Notice => {
-    const { subject, text, ...facts } = item
+    const { subject, as, text, ...facts } = item
     return {
       ...facts,
-      subject: noticeSubject(server, subject),
+      subject: noticeSubject(server, subject, as),
       text: marks.length === 0 ? text : `${text} (${marks.join(', ')})`,
       victims: facts.endedAt === undefined ? victimsOf(subject) : { count: 0, names: [] },
       tags: [...tagsOf(subject), ...marks],
@@ -154,7 +154,8 @@ export function notifyPart({
   const mutes = (receiver: string): readonly Mute[] | undefined => {
     if (ignoring.has(receiver)) return []
     if (!silences.isComplete) return undefined
-    return mutesOf(silences.rules, (subject) => noticeSubject(server, subject), silences.now)
+    const renamed = renamedAmong(states.views().map((view) => ({ subject: view, state: view.state })))
+    return mutesOf(silences.rules, (subject) => noticeSubject(server, subject), silences.now, renamed)
   }
   const driver = new NotifyDriver({
     mutes,
@@ -165,6 +166,7 @@ export function notifyPart({
     look: states.look,
     noticeOf,
     now,
+    steady,
     isHealthy: watching.isSteady,
     log,
   })

@@ -25,6 +25,8 @@ export class SentWithoutStore {
   readonly #now: () => number
   readonly #log: KeeperLog
   #store: string | undefined
+  /** Whether the file has the head of this process: its last lines may be about another store. */
+  #hasHead = false
   /** The size of the file. Undefined: not known yet. */
   #size: { readonly lines: number; readonly bytes: number } | undefined
   #problem: string | undefined
@@ -51,12 +53,14 @@ export class SentWithoutStore {
     const noted = this.#next(async () => {
       const lines = linesOf(receiver, items, this.#now())
       const before = this.#size ?? sizeOf((await this.#file.read()) ?? '')
-      const text = `${before.bytes === 0 ? headOf(this.#store, this.#node) : ''}${lines.join('')}`
-      const size = { lines: before.lines + lines.length, bytes: before.bytes + Buffer.byteLength(text) }
+      const text = `${this.#hasHead ? '' : headOf(this.#store, this.#node)}${lines.join('')}`
+      const more = sizeOf(text)
+      const size = { lines: before.lines + more.lines, bytes: before.bytes + more.bytes }
       this.#size = before
       if (size.lines > mostLines || size.bytes > mostBytes) throw new Error('it is full')
       await this.#file.append(text)
       this.#size = size
+      this.#hasHead = true
       this.#problem = undefined
       return true
     })
@@ -91,6 +95,7 @@ export class SentWithoutStore {
       if (this.#size?.bytes === 0) return
       await this.#file.remove()
       this.#size = { lines: 0, bytes: 0 }
+      this.#hasHead = false
     }).catch((error: unknown) => this.#failed(error))
   }
 
@@ -113,6 +118,6 @@ export class SentWithoutStore {
 }
 
 const sizeOf = (text: string): { readonly lines: number; readonly bytes: number } => ({
-  lines: Math.max(0, text.split('\n').length - 2),
+  lines: text.split('\n').length - 1,
   bytes: Buffer.byteLength(text),
 })

@@ -5,6 +5,7 @@ import { machineKey, nodeOfKey, plainKey } from '../../watch/nodes/index.ts'
 import {
   acksThatEnd,
   ClockWindows,
+  isAbout,
   isInForce,
   lapsedAcks,
   type Silence,
@@ -43,7 +44,7 @@ export type SilenceStore = {
 export class SilenceKeeper {
   readonly #store: SilenceStore | undefined
   readonly #now: () => number
-  readonly #stateOf: ((subject: StoredSubject) => StateOfSubject) | undefined
+  readonly #stateOf: ((subject: StoredSubject, incident?: string) => StateOfSubject) | undefined
   readonly #log: KeeperLog
   readonly #onChange: () => void
   /** The ids of acknowledgements whose incidents have been in the states of this process. */
@@ -77,7 +78,7 @@ export class SilenceKeeper {
     /** Milliseconds since 1970, for silences by the clock. */
     readonly now: () => number
     /** Absent if no schedule runs: acknowledgements then end at their time or by hand. */
-    readonly stateOf?: ((subject: StoredSubject) => StateOfSubject) | undefined
+    readonly stateOf?: ((subject: StoredSubject, incident?: string) => StateOfSubject) | undefined
     readonly log?: KeeperLog | undefined
     /** Called when entries have begun, ended or changed. */
     readonly onChange?: (() => void) | undefined
@@ -138,7 +139,7 @@ export class SilenceKeeper {
   of(subject: StoredSubject, state: StateOfSubject): SubjectSilences {
     if (this.isIdle) return { silences: [], lapsed: [] }
     this.#endAcks(
-      this.#entries.filter((entry) => entry.what === 'ack' && isSameSubject(entry.subject, subject)),
+      this.#entries.filter((entry) => entry.what === 'ack' && isAbout(entry, subject, state)),
       () => state,
     )
     const incident = state === 'removed' ? undefined : state?.incident?.id
@@ -245,10 +246,13 @@ export class SilenceKeeper {
     if (reason !== undefined) this.#log({ level: 'warn', msg: `silences cannot be read or ended: ${reason}` })
   }
 
-  #endAcks(entries: readonly StoredSilence[], stateOf: (subject: StoredSubject) => StateOfSubject): void {
+  #endAcks(
+    entries: readonly StoredSilence[],
+    stateOf: (subject: StoredSubject, incident: string) => StateOfSubject,
+  ): void {
     for (const entry of entries) {
       if (entry.what !== 'ack') continue
-      const state = stateOf(entry.subject)
+      const state = stateOf(entry.subject, entry.incident)
       if (typeof state === 'object' && state.incident?.id === entry.incident) this.#own.add(entry.id)
     }
     const ending = acksThatEnd(entries, stateOf, this.now)
@@ -289,9 +293,6 @@ const renamesByKey = (config: Config): ReadonlyMap<string, MonitorName> =>
   new Map(renamesIn(config).map(({ from, to }) => [from, to]))
 
 const windowsIn = ({ silences = [] }: Config): readonly ClockWindows[] => silences.map((one) => new ClockWindows(one))
-
-export const isSameSubject = (one: StoredSubject, other: StoredSubject): boolean =>
-  one.key === other.key && one.check === other.check && one.item === other.item
 
 /** Reports defects with their stack. */
 const reasonOf = (error: unknown): string =>

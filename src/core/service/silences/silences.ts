@@ -6,21 +6,25 @@ import { documentOf, readMonitor, type SilencedResults } from '../../checks/repo
 import { type NotSilenced, type RunSilence, ServerType } from '../../protocol/index.ts'
 import type { Data } from '../../store/index.ts'
 import {
+  type Acknowledgement,
   ackEnding,
+  isAbout,
   mutesOf,
+  type RenamedSubject,
   type ResultOfRun,
+  renamedAmong,
   type Silence,
   type SilenceRules,
   silencesOfResult,
 } from '../../watch/silences/index.ts'
-import type { StoredStates, StoredSubject } from '../../watch/states/index.ts'
+import type { StoredStates } from '../../watch/states/index.ts'
 import type { SilenceOperations } from '../local.ts'
 import type { OpenOptions, Part } from '../part.ts'
 import { type ProcessTime, processTime } from '../process-time.ts'
 import { noticeSubject } from '../watch/notice-subject.ts'
 import type { StatesPart } from '../watch/states.ts'
 import { silenceOperations } from './silence-answer.ts'
-import { isSameSubject, SilenceKeeper } from './silence-keeper.ts'
+import { SilenceKeeper } from './silence-keeper.ts'
 
 export type SilencePart = Part & {
   readonly keeper: SilenceKeeper
@@ -60,7 +64,8 @@ export function silencePart({
   const { now } = time
   let current = config
   let opened: Data | undefined
-  let muteReceivers = async (): Promise<readonly NotSilenced[]> => await muteOnce(current, keeper, version)
+  let muteReceivers = async (): Promise<readonly NotSilenced[]> =>
+    await muteOnce(current, keeper, async () => renamedAmong(await subjects()), version)
   const data = store && (async (): Promise<Data> => (opened ??= await store(false)))
   const keeper = new SilenceKeeper({
     config,
@@ -71,33 +76,46 @@ export function silencePart({
     // Never during a decision of the outbox.
     onChange: () => void setImmediate(() => void (states ? muteReceivers() : undefined)),
   })
+  const ofSchedule = () => (states?.views() ?? []).map((view) => ({ subject: view, state: view.state }))
+  const subjects = async () => {
+    const own = ofSchedule()
+    if (!data || (states && !isStandby())) return own
+    const { states: stored } = await (await data()).states.read()
+    const others = stored.filter(({ row }) => typeof states?.stateOf(row) !== 'object')
+    return [...own, ...others.map(({ row, state }) => ({ subject: row, state }))]
+  }
   const operations =
     data &&
     silenceOperations({
       keeper,
       config: () => current,
-      subjects: async () => {
-        const own = states?.views().map((view) => ({ subject: view, state: view.state })) ?? []
-        if (states && !isStandby()) return own
-        const { states: stored } = await (await data()).states.read()
-        const others = stored.filter(({ row }) => typeof states?.stateOf(row) !== 'object')
-        return [...own, ...others.map(({ row, state }) => ({ subject: row, state }))]
-      },
+      subjects,
       mute: async () => {
         if (!states) await keeper.read()
         return await muteReceivers()
       },
     })
-  const resultsIn = (run: Run, type: ServerType, rules = keeper.rules): SilencedResults | undefined =>
-    keeper.isIdle ? undefined : silencedResults(run, type, rules, keeper.now)
+  const resultsIn = (
+    run: Run,
+    type: ServerType,
+    rules = keeper.rules,
+    renamed = (): readonly RenamedSubject[] => renamedAmong(ofSchedule()),
+  ): SilencedResults | undefined =>
+    keeper.isIdle ? undefined : silencedResults(run, type, { rules, renamed, now: keeper.now })
   /** Of what the store has, what a command may rely on. Without the store, only silences by the clock are known. */
-  const rulesForCommand = async (read: () => Promise<Data>): Promise<SilenceRules> => {
+  const forCommand = async (
+    read: () => Promise<Data>,
+  ): Promise<{ readonly rules: SilenceRules; readonly renamed: readonly RenamedSubject[] }> => {
     try {
       await keeper.read()
-      return await withoutStaleAcks(keeper.rules, async () => await (await read()).states.read())
+      if (keeper.isIdle) return { rules: keeper.rules, renamed: [] }
+      const stored = await (await read()).states.read()
+      const renamed = renamedAmong(stored.states.map(({ row, state }) => ({ subject: row, state })))
+      return { rules: withoutStaleAcks(keeper.rules, stored), renamed }
     } catch (error) {
       if (!isStoreFailure(error)) throw error
-      return { ...keeper.rules, entries: keeper.rules.entries.filter(({ what }) => what === 'silence') }
+      const entries = keeper.rules.entries.filter(({ what }) => what === 'silence')
+      return { rules: { ...keeper.rules, entries }, renamed: [] }
     }
   }
   return {
@@ -105,7 +123,7 @@ export function silencePart({
     operations,
     resultsIn: (run, type) => {
       if (states || !data) return resultsIn(run, type)
-      return rulesForCommand(data).then((rules) => resultsIn(run, type, rules))
+      return forCommand(data).then(({ rules, renamed }) => resultsIn(run, type, rules, () => renamed))
     },
     muteBy: (mute) => {
       muteReceivers = mute
@@ -127,14 +145,14 @@ export function silencePart({
  * The rules without acknowledgements that nobody watches over: only a `svc serve` ends them when their faults are over. One that
  * runs stores its states at least every 10 s.
  */
-async function withoutStaleAcks(rules: SilenceRules, read: () => Promise<StoredStates>): Promise<SilenceRules> {
-  if (rules.entries.every(({ what }) => what === 'silence')) return rules
-  const { ageMs = Number.POSITIVE_INFINITY, states } = await read()
-  const stateOf = (subject: StoredSubject) =>
-    states.find(({ row }) => isSameSubject(row, subject))?.state ?? ('removed' as const)
+function withoutStaleAcks(
+  rules: SilenceRules,
+  { ageMs = Number.POSITIVE_INFINITY, states }: StoredStates,
+): SilenceRules {
+  const stateOf = (ack: Acknowledgement) =>
+    states.find(({ row, state }) => isAbout(ack, row, state))?.state ?? ('removed' as const)
   const entries = rules.entries.filter(
-    (entry) =>
-      entry.what === 'silence' || (ageMs <= watchedMs && ackEnding(entry, stateOf(entry.subject)) === undefined),
+    (entry) => entry.what === 'silence' || (ageMs <= watchedMs && ackEnding(entry, stateOf(entry)) === undefined),
   )
   return { ...rules, entries }
 }
@@ -143,11 +161,12 @@ async function withoutStaleAcks(rules: SilenceRules, read: () => Promise<StoredS
 async function muteOnce(
   { notify = [], serve }: OpenOptions['config'],
   keeper: SilenceKeeper,
+  renamed: () => Promise<readonly RenamedSubject[]>,
   version: string,
 ): Promise<readonly NotSilenced[]> {
   const server = serve.name ?? hostname()
-  const mutes = mutesOf(keeper.rules, (subject) => noticeSubject(server, subject), keeper.now)
   if (notify.length === 0) return []
+  const mutes = mutesOf(keeper.rules, (subject) => noticeSubject(server, subject), keeper.now, await renamed())
   const { openReceiver, receiverKinds } = await import('../../watch/notify/index.ts')
   const silenced = notify.filter(
     ({ kind, silences }) => silences === 'honor' && receiverKinds.some((one) => one.name === kind && one.silences),
@@ -175,7 +194,16 @@ async function muteOnce(
 }
 
 /** Why svc sends no notifications about a result of a run. */
-function silencedResults({ monitors }: Run, type: ServerType, rules: SilenceRules, now: number): SilencedResults {
+function silencedResults(
+  { monitors }: Run,
+  type: ServerType,
+  {
+    rules,
+    renamed,
+    now,
+  }: { readonly rules: SilenceRules; readonly renamed: () => readonly RenamedSubject[]; readonly now: number },
+): SilencedResults {
+  let all: readonly RenamedSubject[] | undefined
   return (at, index) => {
     const report = monitors[at]
     const result = report?.results[index]
@@ -183,11 +211,16 @@ function silencedResults({ monitors }: Run, type: ServerType, rules: SilenceRule
     const { status, fault, cause, message, check } = result
     const of = report.host ? undefined : type
     const isSkipped = fault === 'dependency' && cause !== undefined && message === `not run: ${cause} failed`
+    all ??= renamed()
+    const item = readMonitor(documentOf(report, () => true, 'full')).results[index]?.item
+    const isOne = ({ subject }: RenamedSubject): boolean =>
+      subject.type === of && subject.monitor === report.name && subject.check === check && subject.item === item
     const one: ResultOfRun = {
       type: of,
       monitor: report.name,
       check,
-      item: readMonitor(documentOf(report, () => true, 'full')).results[index]?.item,
+      item,
+      formerly: all.find(isOne)?.incident.formerly,
       level: status,
       fault: status === 'failed' ? (fault ?? 'internal') : undefined,
       cause: isSkipped ? monitorNamed(cause, type) : undefined,

@@ -1,3 +1,4 @@
+import { count } from '../../base/format.ts'
 import type { Every } from '../../base/settings/index.ts'
 import { fingerprint, type loadCosts, monitorKey, type PlannedMonitor } from '../../checks/engine/index.ts'
 import { hostBlock, isConfigured, ofType } from '../../checks/plan/index.ts'
@@ -147,5 +148,5 @@ const inWords = ({ probes, signIns }: Load): string =>
 /** Rates below ten have one decimal, so that one run in several minutes is not nothing. */
 function counted(value: number, what: string): string {
   const rounded = value < 10 ? Number(value.toFixed(1)) : Math.round(value)
-  return `${rounded} ${what}${rounded === 1 ? '' : 's'}`
+  return count(rounded, what)
 }

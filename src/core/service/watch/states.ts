@@ -83,8 +83,8 @@ export type StatesPart = Part & {
   readonly faultsOfAll: () => Promise<ReadonlyMap<string, FaultElsewhere> | undefined>
   /** Takes what each transition is reported to. */
   readonly follow: (onTransition: (transition: Transition) => void) => void
-  /** How a subject is now. Undefined: nothing is known of it yet. */
-  readonly stateOf: (subject: Subject) => SubjectState | 'removed' | undefined
+  /** How a subject is now. Undefined: nothing is known of it yet. `incident`: as of `States.stateOf`. */
+  readonly stateOf: (subject: Subject, incident?: string) => SubjectState | 'removed' | undefined
   /** Whether no witness answers. Undefined without witnesses. */
   readonly isIsolated: () => boolean | undefined
   /** All subjects. */
@@ -216,7 +216,7 @@ export function statesPart(
     follow: (listener) => {
       onTransition = listener
     },
-    stateOf: (subject) => states?.stateOf(subject),
+    stateOf: (subject, incident) => states?.stateOf(subject, incident),
     isIsolated: () => states?.isIsolated,
     views: () => (states && clock ? [...states.views(clock.now())] : []),
     monitors: () => monitors,

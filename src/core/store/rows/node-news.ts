@@ -5,19 +5,17 @@ import { chunked, idOf, storeRows } from './outbox.ts'
 
 /** Adds what nodes without the store have sent to what is stored (`withNews`), so that a holder recognizes it. */
 export async function addNews(tx: Db, news: readonly StoredRow[]): Promise<void> {
-  const byId = new Map<string, StoredRow>()
-  for (const one of news) byId.set(idOf(one), joined(byId.get(idOf(one)), one))
   const stored = new Map<string, StoredRow>()
-  for (const ids of chunked([...byId.keys()])) {
+  for (const ids of chunked([...new Set(news.map(idOf))])) {
     const { rows } = await sql<{ id: string; body: string }>`SELECT "id", "body" FROM "notifyRows"
       WHERE "id" IN (${sql.join(ids)})`.execute(tx)
     for (const { id, body } of rows) stored.set(id, JSON.parse(body) as StoredRow)
   }
-  const changed = [...byId].flatMap(([id, one]): readonly StoredRow[] => {
-    const before = stored.get(id)
-    const row = joined(before, one)
-    return row.row === undefined || row.row === (before?.row ?? nothing) ? [] : [row]
-  })
+  const byId = new Map<string, StoredRow>()
+  for (const one of news) byId.set(idOf(one), joined(byId.get(idOf(one)) ?? stored.get(idOf(one)), one))
+  const changed = [...byId].flatMap(([id, one]): readonly StoredRow[] =>
+    one.row === undefined || one.row === (stored.get(id)?.row ?? nothing) ? [] : [one],
+  )
   await storeRows(tx, 'notifyRows', changed)
 }
 

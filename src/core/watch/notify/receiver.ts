@@ -19,6 +19,11 @@ export type NoticeSubject = {
   readonly item?: string | undefined
   /** For monitors of the machine itself. */
   readonly node?: string | undefined
+  /**
+   * The present name of a monitor that was renamed since its incident began. It is not part of the identity, and for people
+   * only.
+   */
+  readonly now?: Pick<NoticeSubject, 'type' | 'monitor'> | undefined
 }
 
 export type NoticeLevel = 'warning' | 'failed'

@@ -4,6 +4,7 @@ import { hash, type Shift } from '../schedule/index.ts'
 import {
   type Effect,
   type Incident,
+  type KeyedMonitor,
   type StoredSubject,
   subjectId,
   subjectOf,
@@ -32,21 +33,29 @@ import {
   isEmpty,
   isFresh,
   isWell,
+  joinedRow,
+  nameIn,
   newsIn,
   type OutboxRow,
   type Present,
   type ReceiverRules,
+  renamedPart,
+  renamedRow,
   restoredRow,
   type SentPart,
   shiftedRow,
   shiftedWord,
+  toldAt,
   unansweredIn,
   type Word,
+  waitingSince,
   withEnd,
   withLostEnd,
+  withLostName,
   withNews,
   withoutLine,
   withoutOldEnds,
+  withWaitingEnds,
   wordOf,
 } from './row.ts'
 
@@ -69,6 +78,8 @@ export type NoticeItem = {
   /** Stable over retries of the same state. */
   readonly id: string
   readonly subject: StoredSubject
+  /** The name by which the receiver knows the monitor. Absent: the present one. */
+  readonly as?: KeyedMonitor | undefined
   readonly what: DueMessage['what'] | 'end' | 'removed'
   readonly level: 'warning' | 'failed'
   readonly before?: 'warning' | 'failed' | undefined
@@ -121,9 +132,7 @@ type Address = {
   /** Since when it has an incident of its own, and the id of that. */
   brokenSince: number | undefined
   brokenAs: string
-  /** Since when something could be sent. */
-  readySince: number | undefined
-  /** When it last accepted a message, or gave no answer to one. */
+  /** When it last accepted a message, or gave no answer to one, as far as this process or its rows know. */
   messageAt: number
   /** Whether the last attempt sent a message again: what is new has its turn then. */
   isAgain: boolean
@@ -148,6 +157,8 @@ type Message = { readonly id?: string; readonly lines: Lines }
 
 /** The key of what svc says of its own receivers. */
 export const receiverKey = '/svc/receivers'
+/** The text of the end of such an incident. */
+export const worksAgain = 'it accepts messages again'
 
 /**
  * The state of each incident at each receiver, and the next messages. Decides over time and has none of its own: no
@@ -195,8 +206,10 @@ export class Outbox {
       const address = this.#addresses.get(receiver)
       const own = address?.rows ?? this.#orphans.get(receiver) ?? new Map<string, OutboxRow>()
       const since = own.get(id)
-      own.set(id, since ? withNews(restoredRow(row, now), since) : restoredRow(row, now))
+      const restored = restoredRow(row, now)
+      own.set(id, since ? withNews(restored, since) : restored)
       if (!address) this.#orphans.set(receiver, own)
+      else address.messageAt = Math.max(address.messageAt, toldAt(restored))
       this.#subjects.set(id, subject)
     }
   }
@@ -325,7 +338,6 @@ export class Outbox {
         address.nextTryAt = move(address.nextTryAt)
         address.failingSince = moved(address.failingSince)
         address.brokenSince = moved(address.brokenSince)
-        address.readySince = moved(address.readySince)
         address.messageAt = move(address.messageAt)
         address.pendingSince = moved(address.pendingSince)
         for (const [id, until] of address.refused) address.refused.set(id, move(until))
@@ -341,6 +353,7 @@ export class Outbox {
       if (incident === undefined || (what !== 'end' && what !== 'removed' && what !== 'observed')) return
       const present = this.#lookup(row)
       if (typeof present === 'object' && present.state.incident?.id === incident) return
+      this.#joinFormer(new Map([[incident, row]]))
       this.#end(row, { incident, what: what === 'removed' ? 'removed' : 'end', endedAt: at, text: message })
     }).effects
   }
@@ -353,8 +366,13 @@ export class Outbox {
   /** To be called when `nextAt` is reached, and after anything has changed. */
   tick(now: number): OutboxStep {
     return this.#during(now, () => {
-      const presents = new Map<string, Present>()
-      for (const [id, subject] of this.#subjects) this.#follow(id, subject, presents)
+      const all = [...this.#subjects].map(([id, subject]) => [id, this.#presentOf(subject)] as const)
+      const presents = new Map(all.flatMap(([id, one]) => (typeof one === 'object' ? [[id, one] as const] : [])))
+      const open = [...presents.values()].flatMap(({ subject, state: { incident } }) =>
+        incident ? [[incident.id, subject] as const] : [],
+      )
+      this.#joinFormer(new Map(open))
+      for (const [id, present] of all) this.#follow(id, present)
       for (const address of this.#addresses.values()) this.#advance(address, presents)
       for (const address of this.#addresses.values()) this.#noteBroken(address)
     })
@@ -399,11 +417,15 @@ export class Outbox {
   openFor(receiver: string): readonly NoticeItem[] {
     const address = this.#addresses.get(receiver)
     if (!address) return []
+    // What is about to leave is not known yet: it may have to wait for the store.
+    const leaving = new Map((address.sending?.parts ?? []).map(({ id, before }) => [id, before]))
     return [...address.rows].flatMap(([id, row]) => {
       const subject = this.#subjects.get(id)
       const present = subject && this.#presentOf(subject)
-      if (typeof present !== 'object' || !present.state.incident || !(row.last ?? row.attempt)) return []
-      return itemsOf(id, present, { ends: [], row, due: { what: 'reminder', needsVerdict: false } })
+      const { last, attempt } = leaving.get(id) ?? row
+      const isKnown = attempt !== undefined || (last !== undefined && !last.isOver)
+      if (typeof present !== 'object' || !present.state.incident || !isKnown) return []
+      return itemsOf(present, { ends: [], row, due: { what: 'reminder', needsVerdict: false } })
     })
   }
 
@@ -432,9 +454,10 @@ export class Outbox {
   }
 
   #address(rules: ReceiverRules): Address {
+    const rows = this.#orphans.get(rules.name) ?? new Map<string, OutboxRow>()
     const address: Address = {
       rules,
-      rows: this.#orphans.get(rules.name) ?? new Map(),
+      rows,
       sending: undefined,
       nextTryAt: this.#now,
       failures: 0,
@@ -442,8 +465,7 @@ export class Outbox {
       failure: '',
       brokenSince: undefined,
       brokenAs: '',
-      readySince: undefined,
-      messageAt: Number.NEGATIVE_INFINITY,
+      messageAt: Math.max(...[...rows.values()].map(toldAt)),
       isAgain: false,
       refused: new Map(),
       pending: 0,
@@ -462,9 +484,10 @@ export class Outbox {
 
   #change(address: Address, id: string, change: (row: OutboxRow) => OutboxRow): OutboxRow {
     const before = address.rows.get(id) ?? emptyRow
-    const row = change(before)
+    const changed = change(before)
     const subject = this.#subjects.get(id)
-    if (row === before || !subject) return row
+    if (changed === before || !subject) return changed
+    const row = withWaitingEnds(changed, this.#now)
     if (isEmpty(row)) address.rows.delete(id)
     else address.rows.set(id, row)
     const receiver = address.rules.name
@@ -488,8 +511,7 @@ export class Outbox {
   }
 
   /** Rows follow the state of a subject where no transition did. */
-  #follow(id: string, subject: StoredSubject, presents: Map<string, Present>): void {
-    const present = this.#presentOf(subject)
+  #follow(id: string, present: ReturnType<Lookup>): void {
     let isUsed = false
     for (const address of this.#addresses.values()) {
       const { rows } = address
@@ -497,9 +519,39 @@ export class Outbox {
       const row = this.#change(address, id, (before) => this.#followed(before, present))
       isUsed ||= !isEmpty(row)
     }
-    if (typeof present === 'object') presents.set(id, present)
     const isOver = present === 'removed' || (present !== 'unknown' && present.state.incident === undefined)
     if (!isUsed && isOver) this.#drop(id)
+  }
+
+  /** Moves what receivers know of an incident to the present name of its monitor. `open`: subjects by their incidents. */
+  #joinFormer(open: ReadonlyMap<string, StoredSubject>): void {
+    for (const address of this.#addresses.values()) {
+      for (const [former, row] of address.rows) {
+        const about = aboutIn(row)
+        const name = this.#subjects.get(former)
+        const subject = about && open.get(about.incident)
+        if (!subject || !name || subjectId(subject) === former) continue
+        const id = subjectId(subject)
+        const parts = new Map<object, object>()
+        const moved = renamedRow(row, name, parts)
+        this.#change(address, former, () => emptyRow)
+        this.#change(address, id, (own) => joinedRow(own, moved, { id: about.incident, beganAt: about.beganAt }))
+        address.sending &&= {
+          ...address.sending,
+          parts: address.sending.parts.map((part) =>
+            part.id === former
+              ? {
+                  ...part,
+                  id,
+                  ends: part.ends.map((end) => renamedPart(end, name, parts)),
+                  word: part.word && renamedPart(part.word, name, parts),
+                  before: renamedRow(part.before, name, parts),
+                }
+              : part,
+          ),
+        }
+      }
+    }
   }
 
   #drop(id: string): void {
@@ -518,7 +570,7 @@ export class Outbox {
     // Nobody would be told that a victim still fails: the end of what was sent before waits until it has recovered or is
     // told again. A node without the store may have sent it as a fault of its own.
     if (current?.cause !== undefined) return row
-    if (current) return withLostEnd(row, current)
+    if (current) return withLostName(withLostEnd(row, current), present, current, now)
     if (present.needsNoVerdict || isWell(present, row.last?.observedAt ?? about.beganAt)) {
       const { latest, message } = present.state
       return withEnd(row, { incident, what: 'end', endedAt: latest?.since ?? now, text: message })
@@ -617,7 +669,7 @@ export class Outbox {
     const { id: of, level, beganAt, fault } = incident
     this.#change(address, id, (before) => ({
       ...before,
-      need: { incident: of, level, beganAt, since: this.#now, fault },
+      need: { incident: of, ...nameIn(incident), level, beganAt, since: this.#now, fault },
     }))
     return due
   }
@@ -647,24 +699,19 @@ export class Outbox {
   }
 
   #send(address: Address, { id: again, lines }: Message): void {
-    if (address.sending) return
-    if (lines.length === 0) {
-      address.readySince = undefined
-      return
-    }
-    address.readySince ??= this.#now
+    if (address.sending || lines.length === 0) return
     const { folds, name } = address.rules
-    const foldedAt = folds ? Math.max(address.readySince + foldMs, address.messageAt + messageEveryMs) : this.#now
+    const since = Math.min(...lines.map((one) => waitingSince(one, this.#now)))
+    const foldedAt = folds ? Math.max(since + foldMs, address.messageAt + messageEveryMs) : this.#now
     const at = Math.max(address.nextTryAt, foldedAt)
     if (at > this.#now) {
       this.#wakeAt(at)
       return
     }
-    address.readySince = undefined
     this.#attempts += 1
     const claims = lines.map((one) => ({
       ...one,
-      items: itemsOf(one.id, one.present, one, this.#subjects.get(one.id)),
+      items: itemsOf(one.present, one, this.#subjects.get(one.id)),
     }))
     const ids = claims.flatMap(({ items }) => items.map(({ id }) => id))
     // Another message with the same lines is another one.
@@ -720,7 +767,7 @@ export class Outbox {
       this.#effects.push({ type: 'log', level: 'info', receiver: rules.name, message: 'accepts messages again' })
     if (brokenSince === undefined) return
     const subject = this.#receiverSubject(rules.name)
-    this.#end(subject, { incident, what: 'end', endedAt: this.#now, text: 'it accepts messages again' })
+    this.#end(subject, { incident, what: 'end', endedAt: this.#now, text: worksAgain })
   }
 
   #fails(address: Address, message: string): void {
@@ -810,19 +857,22 @@ export class Outbox {
             isUnobserved: false,
           }
     const level = incident ? 'failed' : 'ok'
-    const message = incident ? text : 'it accepts messages again'
+    const message = incident ? text : worksAgain
     return { subject, state: { level, message, depth: 'Basic', incident }, isSilenced: false, needsNoVerdict: true }
   }
 
   /** The incident of a receiver stands until the receiver accepts something, also after a restart. */
   #restoreBroken(names: ReadonlySet<string>): void {
+    const all = [...this.#addresses.values()].flatMap(({ rows }) => [...rows.values()])
+    // A process without the store has told the end.
+    const over = new Set(all.flatMap(({ last }) => (last?.isOver ? [last.incident] : [])))
     for (const { rows } of this.#addresses.values()) {
       for (const [id, row] of rows) {
         const subject = this.#subjects.get(id)
         const about = aboutIn(row)
         const broken = subject?.key === this.#receiverKey && names.has(subject.item ?? '') ? subject.item : undefined
         const address = broken === undefined ? undefined : this.#addresses.get(broken)
-        if (address && about) {
+        if (address && about && !over.has(about.incident)) {
           if (address.brokenSince === undefined) address.brokenAs = about.incident
           address.brokenSince ??= about.beganAt
           address.failingSince ??= about.beganAt
@@ -840,7 +890,6 @@ const digestOf = (parts: readonly string[]): string =>
 
 /** The lines about one subject: what is over, and then what stands. */
 function itemsOf(
-  id: string,
   present: Present | undefined,
   {
     ends,
@@ -850,9 +899,11 @@ function itemsOf(
   subject = present?.subject,
 ): readonly NoticeItem[] {
   if (!subject) return []
+  // The ids of what a receiver knows stay.
+  const idOf = (as: KeyedMonitor | undefined): string => subjectId({ ...subject, ...as })
   const over = ends.map(
-    ({ isAssumed, isNews, line, ...end }): NoticeItem => ({
-      id: digestOf([id, end.incident, end.what, end.level]),
+    ({ isAssumed, isNews, line, since, ...end }): NoticeItem => ({
+      id: digestOf([idOf(end.as), end.incident, end.what, end.level]),
       subject,
       observedAt: end.endedAt,
       ...end,
@@ -864,9 +915,11 @@ function itemsOf(
   // A change of the fault alone leaves the incident as it began.
   const { fault, message } = due.what === 'change' && present.state.level === level ? present.state : incident
   const before = last && last.level !== level ? last.level : undefined
+  const name = nameIn(incident)
   const item: NoticeItem = {
-    id: digestOf([id, of, due.what, level, String(last?.stamp ?? last?.at ?? 0)]),
+    id: digestOf([idOf(name.as), of, due.what, level, String(last?.stamp ?? last?.at ?? 0)]),
     subject,
+    ...name,
     what: due.what,
     level,
     before,

@@ -1,13 +1,15 @@
 import { entryOf } from '../../base/lazy.ts'
 import type { FaultClass } from '../../base/probe-error.ts'
 import type { Shift } from '../schedule/index.ts'
-import type { Incident, StoredSubject, SubjectState } from '../states/index.ts'
+import type { Incident, KeyedMonitor, StoredSubject, SubjectState } from '../states/index.ts'
 import { freshMs, giveUpMs, mostEnds, wellMs } from './policy.ts'
 
 /** The content of a message about an incident that stands. Instants are milliseconds since 1970. */
 export type Word = {
   /** The id of the incident. */
   readonly incident: string
+  /** The name by which the receiver knows the monitor. Absent: its present one. */
+  readonly as?: KeyedMonitor | undefined
   readonly level: 'warning' | 'failed'
   readonly isFlapping: boolean
   readonly beganAt: number
@@ -40,6 +42,8 @@ export type LineOfMessage = {
 export type End = {
   readonly what: 'end' | 'removed'
   readonly incident: string
+  /** As in a word. */
+  readonly as?: KeyedMonitor | undefined
   readonly level: 'warning' | 'failed'
   /** The level that the receiver accepted, if a later one may have arrived. */
   readonly before?: 'warning' | 'failed' | undefined
@@ -49,6 +53,8 @@ export type End = {
   readonly text: string
   /** Nobody recorded it: another incident of the subject has begun since. */
   readonly isAssumed?: true | undefined
+  /** Since when the receiver has to know it. Absent until it is first stored. */
+  readonly since?: number | undefined
   /** As in a word. */
   readonly isNews?: true | undefined
   /** As in a word. */
@@ -68,7 +74,7 @@ export type OutboxRow = {
   readonly attempt?: Word | undefined
   /** The incident that it has to know, and since when. */
   readonly need?:
-    | (Pick<Word, 'incident' | 'level' | 'beganAt'> & {
+    | (Pick<Word, 'incident' | 'as' | 'level' | 'beganAt'> & {
         readonly since: number
         readonly fault?: FaultClass | undefined
       })
@@ -124,8 +130,15 @@ export const isEmpty = ({ last, attempt, need, ends }: OutboxRow): boolean =>
   !last && !attempt && !need && ends.length === 0
 
 /** The incident that a row is about, as the receiver knows it at best. */
-export const aboutIn = ({ last, attempt, need }: OutboxRow): Pick<Word, 'incident' | 'level' | 'beganAt'> | undefined =>
-  attempt ?? last ?? need
+export const aboutIn = ({
+  last,
+  attempt,
+  need,
+}: OutboxRow): Pick<Word, 'incident' | 'as' | 'level' | 'beganAt'> | undefined => attempt ?? last ?? need
+
+/** The name by which receivers know the monitor of an incident. Empty: its present one. */
+export const nameIn = ({ formerly }: Pick<Incident, 'formerly'>): Pick<Word, 'as'> =>
+  formerly?.[0] === undefined ? {} : { as: formerly[0] }
 
 /** The incident of a row is over. Nothing follows for a receiver that had nothing to know of it. */
 export function withEnd(
@@ -138,9 +151,17 @@ export function withEnd(
   const before = row.last && row.last.level !== level ? row.last.level : undefined
   const fault = row.need?.fault
   const common = { what, endedAt, text, ...(isAssumed ? { isAssumed } : {}) }
-  const end: End = { ...common, incident, level, before, beganAt, ...(fault === undefined ? {} : { fault }) }
+  const end: End = {
+    ...common,
+    incident,
+    ...asOf(about),
+    level,
+    before,
+    beganAt,
+    ...(fault === undefined ? {} : { fault }),
+  }
   const others = (row.others ?? []).map((one): End => {
-    return { ...common, incident: one.incident, level: one.level, beganAt: one.beganAt }
+    return { ...common, incident: one.incident, ...asOf(one), level: one.level, beganAt: one.beganAt }
   })
   // A node that sent without the store has noted its end already, and nothing has been sent since.
   const isNews = row.last !== undefined || row.attempt !== undefined
@@ -168,11 +189,58 @@ export function withLostEnd(row: OutboxRow, next: Pick<Incident, 'id' | 'beganAt
   return { ...withEnd(row, end), isInDoubt: true }
 }
 
+const isSameName = (one: Pick<Word, 'as'>, other: Pick<Word, 'as'>): boolean => one.as?.key === other.as?.key
+const asOf = ({ as }: Pick<Word, 'as'>): Pick<Word, 'as'> => (as === undefined ? {} : { as })
+
+/**
+ * The receiver knows the incident by another name than svc tells it by from now on: another monitor has that name. Its end
+ * under that name is sent first.
+ */
+export function withLostName(row: OutboxRow, { subject }: Present, incident: Incident, now: number): OutboxRow {
+  const word = row.attempt ?? row.last
+  if (word?.incident !== incident.id) return row
+  const keyOf = ({ as }: Pick<Word, 'as'>): string => as?.key ?? subject.key
+  if (keyOf(word) === keyOf(nameIn(incident))) return row
+  return withEnd(row, { incident: incident.id, what: 'removed', endedAt: now, text: 'it goes on under another name' })
+}
+
+/** A part of a row after its monitor got another name. The same one stays the same in `parts`. */
+export const renamedPart = <T extends Pick<Word, 'as'>>(
+  part: T,
+  { key, type, monitor }: KeyedMonitor,
+  parts: Map<object, object>,
+): T => entryOf(parts, part, () => (part.as ? part : { ...part, as: { key, type, monitor } })) as T
+
+/** A row after its monitor got another name. */
+export function renamedRow(row: OutboxRow, name: KeyedMonitor, parts: Map<object, object>): OutboxRow {
+  const { last, attempt, need, ends, others } = row
+  const of = <T extends Pick<Word, 'as'>>(part: T): T => renamedPart(part, name, parts)
+  return {
+    ...row,
+    ...(last ? { last: of(last) } : {}),
+    ...(attempt ? { attempt: of(attempt) } : {}),
+    ...(need ? { need: of(need) } : {}),
+    ends: ends.map(of),
+    ...(others ? { others: others.map(of) } : {}),
+  }
+}
+
+/** The row of a subject, with the row about its incident that a former name of its monitor has. */
+export function joinedRow(row: OutboxRow, former: OutboxRow, incident: Pick<Incident, 'id' | 'beganAt'>): OutboxRow {
+  const own = withLostEnd(row, incident)
+  const isTold = former.last !== undefined || former.attempt !== undefined
+  return {
+    ...(isTold || !aboutIn(own) ? former : own),
+    ends: [...own.ends, ...former.ends].slice(-mostEnds),
+    ...othersOf([...(former.others ?? []), ...(own.others ?? [])]),
+  }
+}
+
 /** The row is about one of the other incidents from now on: that is the one that is stored. */
 function aboutAnother(row: OutboxRow, word: Word): OutboxRow {
   const rest = (row.others ?? []).filter((one) => one !== word)
   const { ends, isInDoubt } = row
-  return { last: word, ends, ...othersOf([...rest, ...wordsIn(row)]), ...(isInDoubt ? { isInDoubt } : {}) }
+  return { ...firstWord(word), ends, ...othersOf([...rest, ...wordsIn(row)]), ...(isInDoubt ? { isInDoubt } : {}) }
 }
 
 /** The message that the receiver got, or perhaps got, about the incident of the row. Empty: none. */
@@ -258,6 +326,25 @@ export const withoutOldEnds = (row: OutboxRow, now: number): OutboxRow =>
     ? { ...row, ends: row.ends.filter(({ endedAt }) => now - endedAt <= giveUpMs) }
     : row
 
+/** The row, whose ends wait from now on, if they did not before. */
+export const withWaitingEnds = (row: OutboxRow, now: number): OutboxRow =>
+  row.ends.every(({ since }) => since !== undefined)
+    ? row
+    : { ...row, ends: row.ends.map((end) => ({ ...end, since: end.since ?? now })) }
+
+/** Since when the lines of a row wait to be sent, also before this process began: kills must not put them off. */
+export function waitingSince(
+  { row, due, ends }: { readonly row: OutboxRow; readonly due: DueMessage | undefined; readonly ends: readonly End[] },
+  now: number,
+): number {
+  const needed = due && row.need ? [row.need.since] : []
+  return Math.min(now, ...needed, ...ends.flatMap(({ since }) => since ?? []))
+}
+
+/** When its receiver got the last message that the row knows, or perhaps got it. */
+export const toldAt = ({ last, attempt, others = [] }: OutboxRow): number =>
+  Math.max(...[last, attempt, ...others].map((word) => word?.at ?? Number.NEGATIVE_INFINITY))
+
 /** Whether a subject is well whose incident the states do not have, so that only its verdicts show the end. */
 export function isWell({ state: { level, latest, doubt } }: Present, sinceAt: number): boolean {
   if (level !== 'ok' || doubt !== undefined || latest?.level !== 'ok') return false
@@ -342,6 +429,7 @@ export function isFresh({ state: { latest } }: Present, { last }: OutboxRow, now
 export const wordOf = ({ state: { incident, latest }, lapsedAcks = [] }: Present, at: number): Word | undefined =>
   incident && {
     incident: incident.id,
+    ...nameIn(incident),
     level: incident.level,
     isFlapping: incident.isFlapping,
     beganAt: incident.beganAt,
@@ -355,7 +443,7 @@ export type SentPart = { readonly ends: readonly End[]; readonly word: Word | un
 
 /** The receiver has it. The row may have changed since it was sent. */
 export function afterAccepted(row: OutboxRow, { ends, word }: SentPart): OutboxRow {
-  const left = row.ends.filter((end) => !ends.some((one) => one.incident === end.incident))
+  const left = row.ends.filter((end) => !ends.some((one) => one.incident === end.incident && isSameName(one, end)))
   // It ended meanwhile.
   if (word === undefined || aboutIn(row)?.incident !== word.incident) return { ...row, ends: left }
   const { line: _, ...last } = word
@@ -392,7 +480,8 @@ export function shiftedRow(row: OutboxRow, shift: Shifting, words = new Map<Word
     ...(need ? { need: { ...need, since: move(need.since), beganAt: correct(need.beganAt) } } : {}),
     ends: ends.map((end) => {
       const beganAt = correct(end.beganAt)
-      return { ...end, beganAt, endedAt: Math.max(beganAt, correct(end.endedAt)) }
+      const endedAt = Math.max(beganAt, correct(end.endedAt))
+      return { ...end, beganAt, endedAt, ...(end.since === undefined ? {} : { since: move(end.since) }) }
     }),
     ...(others ? { others: others.map(of) } : {}),
   }

@@ -1,6 +1,6 @@
-import type { StoredSubject } from '../states/index.ts'
-import type { NoticeItem, StoredRow } from './outbox.ts'
-import type { Word } from './row.ts'
+import type { KeyedMonitor, StoredSubject } from '../states/index.ts'
+import { type NoticeItem, receiverKey, type StoredRow, worksAgain } from './outbox.ts'
+import type { End, Word } from './row.ts'
 
 /**
  * The file of what a process sends without the store: the next process adds it to the rows of the outbox, so that the
@@ -13,21 +13,22 @@ export const [mostLines, mostBytes] = [10_000, 4 * 1_024 * 1_024]
 const oldMs = 7 * 86_400_000
 const format = 'svc sent without store 1'
 
-/** The first line. `store`: the id of the store; null while the process has not reached it. */
+/** The line before those of a process. `store`: the id of the store; null while the process has not reached it. */
 export const headOf = (store: string | undefined, node: string): string =>
   `${JSON.stringify({ format, store: store ?? null, node })}\n`
 
 /** The lines about the notices of a message that is about to leave. */
 export const linesOf = (receiver: string, items: readonly NoticeItem[], at: number): readonly string[] =>
-  items.map(({ incident, subject, what, level, beganAt }) => {
+  items.map(({ incident, subject, as, what, level, beganAt }) => {
     const isEnd = what === 'end' || what === 'removed'
-    return `${JSON.stringify({ receiver, incident, subject, level: isEnd ? 'ok' : level, beganAt, at })}\n`
+    return `${JSON.stringify({ receiver, incident, subject, as, level: isEnd ? 'ok' : level, beganAt, at })}\n`
   })
 
 type SentLine = {
   readonly receiver: string
   readonly incident: string
   readonly subject: StoredSubject
+  readonly as?: KeyedMonitor | undefined
   readonly level: 'ok' | 'warning' | 'failed'
   readonly beganAt: number
   readonly at: number
@@ -35,15 +36,20 @@ type SentLine = {
 
 /** The rows to add to those of a store, and how many lines are passed over. */
 export function rowsOfSent(
-  text: string,
+  file: string,
   { store, node, now }: { readonly store: string; readonly node: string; readonly now: number },
 ): { readonly rows: readonly StoredRow[]; readonly passedOver: number } {
-  const [head = '', ...rest] = text.split('\n').filter((line) => line !== '')
-  if (!isHeadOf(parsed(head), store, node)) return { rows: [], passedOver: rest.length }
-  const lines = rest.flatMap((line) => {
-    const value = parsed(line)
-    return isLine(value) && now - value.at <= oldMs ? [value] : []
-  })
+  let isOwn = false
+  let passedOver = 0
+  const lines: SentLine[] = []
+  for (const text of file.split('\n')) {
+    if (text === '') continue
+    const value = parsed(text)
+    const isHead = isObject(value) && 'format' in value
+    if (isHead) isOwn = isHeadOf(value, store, node)
+    else if (isOwn && isLine(value) && now - value.at <= oldMs) lines.push(value)
+    else passedOver += 1
+  }
   const byRow = new Map<string, { readonly first: SentLine; readonly words: Map<string, Word> }>()
   for (const line of lines) {
     const { receiver, subject } = line
@@ -52,15 +58,38 @@ export function rowsOfSent(
     words.set(line.incident, wordOfLine(line, words.get(line.incident)))
     byRow.set(id, { first: line, words })
   }
+  // How a receiver is, only the process knew: an end that one of them got is news for the others.
+  const over = new Map(lines.flatMap(({ level, incident, at }) => (level === 'ok' ? [[incident, at] as const] : [])))
   const rows = [...byRow.values()].map(({ first: { receiver, subject }, words }): StoredRow => {
-    const [last, ...others] = [...words.values()].reverse()
-    return { receiver, subject, row: { attempt: last, ends: [], ...(others.length > 0 ? { others } : {}) } }
+    const isOwn = subject.key.endsWith(receiverKey)
+    const ends: End[] = []
+    const left: Word[] = []
+    for (const word of [...words.values()].reverse()) {
+      const endedAt = isOwn && !word.isOver ? over.get(word.incident) : undefined
+      if (endedAt === undefined) left.push(word)
+      else ends.unshift({ ...endOf(word), endedAt })
+    }
+    const [last, ...others] = left
+    return {
+      receiver,
+      subject,
+      row: { ...(last ? { attempt: last } : {}), ends, ...(others.length > 0 ? { others } : {}) },
+    }
   })
-  return { rows, passedOver: rest.length - lines.length }
+  return { rows, passedOver }
 }
 
-const wordOfLine = ({ incident, level, beganAt, at }: SentLine, before: Word | undefined): Word => ({
+const endOf = ({ incident, level, beganAt }: Word): Omit<End, 'endedAt'> => ({
+  what: 'end',
   incident,
+  level,
+  beganAt,
+  text: worksAgain,
+})
+
+const wordOfLine = ({ incident, as, level, beganAt, at }: SentLine, before: Word | undefined): Word => ({
+  incident,
+  ...(as === undefined ? {} : { as }),
   level: level === 'ok' ? (before?.level ?? 'failed') : level,
   isFlapping: false,
   beganAt,
@@ -80,21 +109,20 @@ function parsed(line: string): unknown {
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null
 
-const isHeadOf = (value: unknown, store: string, node: string): boolean =>
-  isObject(value) &&
-  value['format'] === format &&
-  value['node'] === node &&
-  (value['store'] === store || value['store'] === null)
+const isHeadOf = (value: Readonly<Record<string, unknown>>, store: string, node: string): boolean =>
+  value['format'] === format && value['node'] === node && (value['store'] === store || value['store'] === null)
 
 function isLine(value: unknown): value is SentLine {
   if (!isObject(value) || !isObject(value['subject'])) return false
-  const { receiver, incident, subject, level, beganAt, at } = value
-  const texts = [receiver, incident, subject['key'], subject['monitor'], subject['check']]
+  const { receiver, incident, subject, as = subject, level, beganAt, at } = value
+  if (!isObject(as)) return false
+  const texts = [receiver, incident, subject['key'], subject['monitor'], subject['check'], as['key'], as['monitor']]
   const isOptional = (one: unknown): boolean => one === undefined || typeof one === 'string'
   return (
     texts.every((one) => typeof one === 'string') &&
     isOptional(subject['item']) &&
     isOptional(subject['type']) &&
+    isOptional(as['type']) &&
     (level === 'ok' || level === 'warning' || level === 'failed') &&
     Number.isFinite(beganAt) &&
     Number.isFinite(at)

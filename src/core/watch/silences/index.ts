@@ -4,11 +4,12 @@
  */
 export { ackEnding, lapsedAcks, type StateOfSubject } from './acknowledge.ts'
 export { ClockWindows, clockProblem } from './clock.ts'
-export { mutesOf } from './mutes.ts'
+export { mutesOf, type RenamedSubject, renamedAmong } from './mutes.ts'
 export type { SilenceRules } from './rules.ts'
 export { silenceSettings } from './settings.ts'
 export {
   acksThatEnd,
+  isAbout,
   isInForce,
   type ResultOfRun,
   silencesOf,

@@ -1,4 +1,4 @@
-import type { StoredSubject } from '../states/index.ts'
+import { type KeyedMonitor, namesOf, type StoredSubject } from '../states/index.ts'
 import { ackEnding, isAcknowledged, type StateOfSubject } from './acknowledge.ts'
 import { coveringIn } from './covering.ts'
 import type { SilenceRules } from './rules.ts'
@@ -45,10 +45,11 @@ export function silencesOf(
   rules: SilenceRules,
   now: number,
 ): readonly Silence[] {
-  const cause = state === 'removed' ? undefined : state?.incident?.cause
-  const silences = silencesOfMonitors(cause ? [subject, cause] : [subject], rules, now)
+  const incident = state === 'removed' ? undefined : state?.incident
+  const names = namesOf(subject, incident)
+  const silences = silencesOfMonitors(incident?.cause ? [...names, incident.cause] : names, rules, now)
   const acks = rules.entries.flatMap((entry): readonly Silence[] => {
-    if (entry.what !== 'ack' || !isInForce(entry, now) || !isAbout(entry, subject)) return []
+    if (entry.what !== 'ack' || !isInForce(entry, now) || !isAbout(entry, subject, state)) return []
     if (ackEnding(entry, state) !== undefined) return []
     const { id, until, by, reason } = entry
     return [{ source: 'ack', id, until, by, reason }]
@@ -56,21 +57,30 @@ export function silencesOf(
   return acks.length === 0 ? silences : [...silences, ...acks].toSorted((one, other) => other.until - one.until)
 }
 
-const isAbout = ({ subject: { key, check, item } }: Acknowledgement, subject: StoredSubject): boolean =>
-  key === subject.key && check === subject.check && item === subject.item
+/** Whether an acknowledgement is about a subject, also by a name that its monitor has had since it failed. */
+export const isAbout = (
+  { subject: { key, check, item } }: Acknowledgement,
+  subject: StoredSubject,
+  state: StateOfSubject,
+): boolean =>
+  check === subject.check &&
+  item === subject.item &&
+  namesOf(subject, typeof state === 'object' ? state.incident : undefined).some((name) => name.key === key)
 
 /** A result of a run, whether it is confirmed or not. */
 export type ResultOfRun = Pick<StoredSubject, 'type' | 'monitor' | 'check' | 'item'> & {
   readonly level: 'warning' | 'failed'
   readonly fault?: string | undefined
+  /** The names that its monitor has had since its incident began. */
+  readonly formerly?: readonly KeyedMonitor[] | undefined
   /** The one monitor because of which it did not run. */
   readonly cause?: MonitorName | undefined
 }
 
 /** Why notifications about what a run shows would wait: the longest silence first. */
 export function silencesOfResult(result: ResultOfRun, rules: SilenceRules, now: number): readonly Silence[] {
-  const { type, monitor, check, item, cause } = result
-  const silences = silencesOfMonitors(cause ? [result, cause] : [result], rules, now)
+  const { type, monitor, check, item, formerly = [], cause } = result
+  const silences = silencesOfMonitors([result, ...formerly, ...(cause ? [cause] : [])], rules, now)
   const acks = rules.entries.flatMap((entry): readonly Silence[] => {
     if (entry.what !== 'ack' || !isInForce(entry, now) || !isAcknowledged(entry, result)) return []
     const { subject, id, until, by, reason } = entry
@@ -87,11 +97,11 @@ export function silencesOfResult(result: ResultOfRun, rules: SilenceRules, now: 
 /** The acknowledgements in force that no longer apply, with the reason. */
 export const acksThatEnd = (
   entries: readonly StoredSilence[],
-  stateOf: (subject: StoredSubject) => StateOfSubject,
+  stateOf: (subject: StoredSubject, incident: string) => StateOfSubject,
   now: number,
 ): readonly { readonly entry: Acknowledgement; readonly why: NonNullable<ReturnType<typeof ackEnding>> }[] =>
   entries.flatMap((entry) => {
     if (entry.what !== 'ack' || !isInForce(entry, now)) return []
-    const why = ackEnding(entry, stateOf(entry.subject))
+    const why = ackEnding(entry, stateOf(entry.subject, entry.incident))
     return why === undefined ? [] : [{ entry, why }]
   })

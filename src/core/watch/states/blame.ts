@@ -9,6 +9,8 @@ export type CauseView = {
   readonly blamed: Cause
   /** It cannot be reached, so that the faults of its dependents follow from that. */
   readonly isDown: boolean
+  /** Its last run reached it, and its recovery is not confirmed yet. */
+  readonly isHealing: boolean
   /** It may be. */
   readonly isDoubtful: boolean
   /** Its fault has an incident, and no cause of it that is gone, so that it is known whether it is a victim. */
@@ -48,13 +50,15 @@ const isDoubtful = ({ doubt, isReached }: SubjectState): boolean =>
 
 export const viewOf = (cause: Cause, subjects: Iterable<SubjectState>, seenAt: number): CauseView => {
   const all = [...subjects]
-  const incidents = all.flatMap((one) => (isDown(one) && one.incident ? [one.incident] : []))
+  const down = all.filter(isDown)
+  const incidents = down.flatMap(({ incident }) => incident ?? [])
   const settled = incidents.filter(({ freedAt }) => freedAt === undefined)
   const first = settled.find((one) => one.cause !== undefined)?.cause
   return {
     key: cause.key,
     blamed: first ?? cause,
-    isDown: all.some(isDown),
+    isDown: down.length > 0,
+    isHealing: down.length > 0 && down.every(({ latest }) => latest?.level === 'ok'),
     isDoubtful: all.some(isDoubtful),
     isSettled: settled.length > 0,
     seenAt,
@@ -65,7 +69,7 @@ export const viewOf = (cause: Cause, subjects: Iterable<SubjectState>, seenAt: n
 /**
  * On whom the fault of a subject rests, that was confirmed at `confirmedAt` and began at `levelSince`. Only a cause that
  * cannot be reached explains it: a slow backup must not hide an outage. A cause of which nothing is known explains nothing,
- * and neither does one that was down earlier and of which nothing has been seen since.
+ * and neither does one that was down earlier and of which nothing has been seen since. While one heals, nobody knows.
  */
 export function blame(
   dependsOn: readonly Dependency[],
@@ -78,7 +82,7 @@ export function blame(
   let waits = false
   for (const { of, atLeast } of dependsOn) {
     const views = of.flatMap((key) => viewsOf(key) ?? [])
-    const down = views.filter((view) => view.isDown && view.seenAt >= since)
+    const down = views.filter((view) => view.isDown && !view.isHealing && view.seenAt >= since)
     const doubtful = views.filter((view) => !down.includes(view) && (view.isDown || view.isDoubtful))
     const [first] = down
     if (first && of.length - down.length < atLeast) {

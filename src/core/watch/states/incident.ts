@@ -128,7 +128,7 @@ export const parts = ({ incident, latest }: SubjectState, confirmMs: number): bo
   incident?.freedAt !== undefined &&
   latest !== undefined &&
   rank(latest.level) > 0 &&
-  latest.at >= incident.freedAt + confirmMs
+  latest.at >= Math.max(incident.freedAt, latest.since) + confirmMs
 
 /** A victim whose cause is gone gets the time of a confirmation. If it fails after that, its fault is its own. */
 function followCause(

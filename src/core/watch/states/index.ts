@@ -11,7 +11,7 @@ export {
 } from './ledger.ts'
 export { isUnreachable, rank } from './policy.ts'
 export { type Effect, lineKey, monitorOfSvc, States, type StoredSubject, type SubjectView } from './states.ts'
-export { subjectId, subjectOf } from './subject.ts'
+export { namesOf, subjectId, subjectOf, toldAs } from './subject.ts'
 export { StatesTable } from './table.ts'
 export type * from './types.ts'
 export { explaining, victimsBySubject } from './victims.ts'

@@ -31,6 +31,7 @@ import { shiftedState } from './shifted.ts'
 import type {
   Cause,
   Incident,
+  KeyedMonitor,
   RunOfStates,
   Subject,
   SubjectState,
@@ -201,6 +202,7 @@ export class States {
         else for (const place of watched.places.values()) this.#remove(watched, place)
         this.#watched.delete(key)
       }
+      for (const watched of this.#watched.values()) this.#keepNames(watched, keys)
       for (const watched of this.#watched.values()) this.#wasAway(watched)
     })
   }
@@ -312,10 +314,15 @@ export class States {
     })
   }
 
-  /** A subject. Undefined: nothing is known of it. `removed`: nor does its monitor exist. */
-  stateOf(subject: Subject): SubjectState | 'removed' | undefined {
+  /**
+   * A subject. Undefined: nothing is known of it. `removed`: nor does its monitor exist. `incident`: the id of one that may
+   * have gone on under another name.
+   */
+  stateOf(subject: Subject, incident?: string): SubjectState | 'removed' | undefined {
     const watched = this.#watched.get(subject.key)
-    return watched ? watched.places.get(idOf(subject))?.state : 'removed'
+    if (watched) return watched.places.get(idOf(subject))?.state
+    const views = incident === undefined ? [] : this.views(this.#now, (state) => state.incident?.id === incident)
+    return [...views][0]?.state ?? 'removed'
   }
 
   /** The subjects of which `includes` holds, in the order of their monitors. */
@@ -406,10 +413,21 @@ export class States {
       }
       this.#busy.delete(place)
       if (other) this.#busy.delete(other)
+      const state = withFormerName(place.state, place.row)
       if (place.isStored) this.#effects.push({ type: 'store', row: place.row, state: undefined })
-      this.#put(watched, this.#place(watched, row, place.state, false), place.state)
+      this.#put(watched, this.#place(watched, row, state, false), state)
     }
     this.#watched.delete(renamed.monitor.key)
+  }
+
+  /** Once another monitor has a former name, receivers must not take the incident for one of that monitor. */
+  #keepNames(watched: Watched, keys: ReadonlySet<string>): void {
+    const isTaken = ({ key }: KeyedMonitor): boolean => key !== watched.monitor.key && keys.has(key)
+    for (const place of watched.places.values()) {
+      const { incident } = place.state
+      if (incident?.formerly?.some(isTaken))
+        this.#put(watched, place, { ...place.state, incident: { ...incident, formerly: undefined } })
+    }
   }
 
   #release(key: string): void {
@@ -568,9 +586,12 @@ export class States {
     // The message of the state may be older than the time in which nothing observed it.
     const message = latest?.level === level ? text : 'it is checked again'
     this.#report(place, { what: 'observed', at: state.observedAt, from: 'unobserved', to: level, message }, incident)
+    // Where no run was healthy yet, that of a run without a verdict is no text of it.
+    const next = level === 'ok' ? { ...state, message } : state
+    if (next !== state) this.#put(watched, place, next)
     if (incident?.isUnobserved)
       this.#put(watched, place, {
-        ...state,
+        ...next,
         incident: undefined,
         levelSince: Math.max(state.levelSince, unobservedSince),
       })
@@ -870,6 +891,15 @@ export class States {
         place.state = { ...place.state, observedAt: Math.max(place.state.observedAt, this.#now) }
     }
   }
+}
+
+/** The state with an incident that goes on under another name. */
+function withFormerName(state: SubjectState, { key, type, monitor }: KeyedMonitor): SubjectState {
+  const { incident } = state
+  if (!incident) return state
+  const before = incident.formerly ?? []
+  if (before.some((one) => one.key === key)) return state
+  return { ...state, incident: { ...incident, formerly: [...before, { key, type, monitor }] } }
 }
 
 /** The monitor for reports of svc about itself, which no schedule runs. Its incidents begin without a delay. */

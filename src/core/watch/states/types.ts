@@ -70,13 +70,15 @@ export type WatchedMonitor = {
 /** A dependent fails with a group when fewer than `atLeast` of its members are well. A single monitor is a group of one. */
 export type Dependency = { readonly atLeast: number; readonly of: readonly string[] }
 
-/** The monitor on which the fault of another one rests. */
-export type Cause = {
-  /** The key of the monitor. */
+/** A monitor by its key, its type and its MonitorName. */
+export type KeyedMonitor = {
   readonly key: string
   readonly type?: ServerType | undefined
   readonly monitor: string
 }
+
+/** The monitor on which the fault of another one rests. */
+export type Cause = KeyedMonitor
 
 /** A fault of a subject from its first bad run to its end. */
 export type Incident = {
@@ -93,6 +95,8 @@ export type Incident = {
   readonly cause?: Cause | undefined
   /** Since when the cause of a victim is gone. */
   readonly freedAt?: number | undefined
+  /** The names that its monitor has had before since it began. Receivers know it by the first one until it ends. */
+  readonly formerly?: readonly KeyedMonitor[] | undefined
   readonly isFlapping: boolean
   /** It began because nothing was observed. */
   readonly isUnobserved: boolean

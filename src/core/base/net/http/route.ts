@@ -79,6 +79,8 @@ export type Arrival = {
   readonly url: URL
   /** Every URL requested, sanitized. */
   readonly hops: readonly string[]
+  /** The certificates of each server that a redirect led to over https. */
+  readonly chains: readonly Chain[]
   /** The wall clock before the last request, and when its response headers arrived. */
   readonly sent: Date
   readonly receivedAt: Date
@@ -98,6 +100,7 @@ export async function travel(
   let { socket } = link
   let at = target
   const hops = [safeUrl(url)]
+  const chains: Chain[] = []
   const visited = new Set([url.href])
   try {
     for (;;) {
@@ -106,7 +109,7 @@ export async function travel(
       const head = await callOver({ socket, at, url }, requestTo(url, route), route, context)
       const receivedAt = context.date()
       const next = nextOf(head, url, at, route)
-      if (next === undefined) return { head, socket, url, hops, sent, receivedAt }
+      if (next === undefined) return { head, socket, url, hops, chains, sent, receivedAt }
       hops.push(safeUrl(next))
       if (visited.has(next.href))
         throw new ProbeError('protocol', `${at.address} redirects in a loop: ${hopText(hops)}`)
@@ -119,6 +122,7 @@ export async function travel(
       at.step('connect')
       const opened = await open(at, next, route, context)
       socket = opened.socket
+      if (opened.chain) chains.push(opened.chain)
       url = next
     }
   } catch (error) {

@@ -1,5 +1,4 @@
-import { showDuration } from '../../../base/format.ts'
-import { count } from '../../../base/net/text.ts'
+import { count, showDuration } from '../../../base/format.ts'
 import type { SettingsSpec, Values } from '../../../base/settings/index.ts'
 import { atMost, checksOn, classify, fail, type Result, warn } from '../../engine/index.ts'
 import { describeEndpoint, type Passive, reach, requestPassive, transfer } from './data.ts'

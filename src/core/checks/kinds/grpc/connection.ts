@@ -118,6 +118,9 @@ export type GrpcAnswer =
   /** `text` is the server's own message, decoded, redacted and without control characters. */
   | { readonly code: number; readonly text: string; readonly message?: undefined }
 
+/** Connects to the same address. */
+export type Reach = () => Promise<Pick<GrpcLink, 'socket' | 'chain'>>
+
 /** The parts of a connection. */
 export type GrpcLink = {
   readonly socket: Socket
@@ -227,17 +230,22 @@ export class GrpcConnection implements Connection {
   readonly #link: GrpcLink
   readonly #socket: MeteredSocket
   readonly #session: ClientHttp2Session
+  readonly #reach: Reach
+  /** The connection after this one. */
+  #next: GrpcConnection | undefined
+  #answered = 0
   #error: NodeJS.ErrnoException | undefined
   /** The code of the peer's GOAWAY frame. */
   #goaway: number | undefined
 
-  private constructor(link: GrpcLink) {
+  private constructor(link: GrpcLink, reach: Reach) {
     const { connect } = process.getBuiltinModule('node:http2')
     this.address = link.address
     this.chain = link.chain
     this.redact = link.redact
     this.signsIn = link.secretNames.length > 0
     this.#link = link
+    this.#reach = reach
     this.#socket = new MeteredSocket(link)
     // The URL has no effect: the socket is already connected, and each call names its scheme and authority.
     this.#session = connect('http://localhost', {
@@ -254,16 +262,18 @@ export class GrpcConnection implements Connection {
 
   /**
    * Speaks HTTP/2 over a socket, which the connection then owns. Resolves when the peer has sent its settings. Throws
-   * ProbeError, or the socket's error.
+   * ProbeError, or the socket's error. `reach` is for a peer that ends the connection between two calls.
    */
-  static async open(link: GrpcLink): Promise<GrpcConnection> {
-    const connection = new GrpcConnection(link)
+  static async open(link: Omit<GrpcLink, 'socket' | 'chain'>, reach: Reach): Promise<GrpcConnection> {
+    const connection = new GrpcConnection({ ...link, ...(await reach()) }, reach)
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     connection.#session.once('remoteSettings', () => resolve())
     connection.#session.once('close', () =>
       reject(
         connection.#cause(
-          link.chain ? 'before it spoke HTTP/2' : 'before it spoke HTTP/2; if the port expects TLS, set tls: true',
+          connection.chain
+            ? 'before it spoke HTTP/2'
+            : 'before it spoke HTTP/2; if the port expects TLS, set tls: true',
         ),
       ),
     )
@@ -277,10 +287,31 @@ export class GrpcConnection implements Connection {
   }
 
   get usable(): boolean {
+    return this.#next ? this.#next.usable : this.#isOpen || this.#isOver
+  }
+
+  get #isOpen(): boolean {
     return !this.#session.closed && !this.#session.destroyed
   }
 
+  /**
+   * True once the peer has answered calls and then ended the connection without an error (GOAWAY, NO_ERROR), as servers do
+   * after a number of calls, or at a certain age: the next call belongs on a new one.
+   */
+  get #isOver(): boolean {
+    return !this.#isOpen && this.#answered > 0 && this.#goaway === 0 && !this.#socket.problem
+  }
+
+  /** Connects again if the peer has ended this connection between two calls. */
+  async #current(): Promise<GrpcConnection> {
+    if (this.#next) return await this.#next.#current()
+    if (!this.#isOver) return this
+    this.#next = await GrpcConnection.open(this.#link, this.#reach)
+    return this.#next
+  }
+
   close(): void {
+    this.#next?.close()
     this.#session.destroy()
     this.#socket.destroy()
   }
@@ -290,10 +321,23 @@ export class GrpcConnection implements Connection {
    * answer, or the socket's error.
    */
   async call(path: string, request: Buffer, msLeft: number): Promise<GrpcAnswer> {
+    const on = await this.#current()
+    try {
+      return await on.#ask(path, request, msLeft)
+    } catch (error) {
+      // The end may have crossed the call, which the peer has then not answered.
+      if (!on.#isOver) throw error
+      return await (await this.#current()).#ask(path, request, msLeft)
+    }
+  }
+
+  async #ask(path: string, request: Buffer, msLeft: number): Promise<GrpcAnswer> {
     this.#socket.allowAnswer()
     const stream = this.#send(path, msLeft)
     try {
-      return await this.#answer(stream, request)
+      const answer = await this.#answer(stream, request)
+      this.#answered += 1
+      return answer
     } finally {
       stream.close(cancelCode)
     }
@@ -302,7 +346,7 @@ export class GrpcConnection implements Connection {
   #send(path: string, msLeft: number): ClientHttp2Stream {
     const { sensitiveHeaders } = process.getBuiltinModule('node:http2')
     const { authority, chain, metadata, secretNames } = this.#link
-    if (!this.usable) throw this.#cause('before the call')
+    if (!this.#isOpen) throw this.#cause('before the call')
     return this.#session.request({
       ':method': 'POST',
       ':scheme': chain ? 'https' : 'http',
@@ -355,7 +399,7 @@ export class GrpcConnection implements Connection {
 
   /** Why a call ended without an answer. */
   #cut(code: number): Error {
-    if (!this.usable) return this.#cause('instead of answering')
+    if (!this.#isOpen) return this.#cause('instead of answering')
     // node:http2 itself also resets a stream whose headers are too large or invalid, so the message does not name a
     // side.
     const why = `RST_STREAM, ${codeName(code)}`

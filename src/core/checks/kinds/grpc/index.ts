@@ -9,9 +9,6 @@ import { ProbeError } from '../../../base/probe-error.ts'
 import { hostMistake, type SettingsSpec, type Values } from '../../../base/settings/index.ts'
 import {
   type AddressTurn,
-  addressesIn,
-  addressesResult,
-  addressesSetting,
   atMost,
   type CheckContext,
   certificateCheck,
@@ -51,7 +48,6 @@ const connectSettings = {
   tokenHeader: { type: 'text', doc: 'Metadata key that takes the bare token instead of authorization, e.g. x-api-key' },
   insecureGrpc: { type: 'flag', default: false, doc: 'Send the token without TLS to other machines too' },
   latency: connectLatency,
-  addresses: addressesSetting,
 } as const satisfies SettingsSpec
 type ConnectSettings = Values<typeof connectSettings>
 
@@ -131,16 +127,18 @@ async function open(
         ? { authorization: `Bearer ${token}` }
         : { [tokenHeader.toLowerCase()]: token }
   const plain = Object.entries(settings.headers ?? {}).map(([key, value]) => [key.toLowerCase(), value] as const)
-  return await GrpcConnection.open({
-    ...(settings.tls
-      ? await openTls(at, { host, ...trust, verify: settings.verify, date: context.date })
-      : { socket: await connectTcp(at.ip, at.port, at.signal), chain: undefined }),
+  const link = {
     address,
     authority: settings.authority ?? hostPort(host, settings.port),
     metadata: { ...Object.fromEntries(plain), ...credentials },
     secretNames: Object.keys(credentials),
     redact: createRedactor(token === undefined ? [] : [token]),
-  })
+  }
+  return await GrpcConnection.open(link, async () =>
+    settings.tls
+      ? await openTls(at, { host, ...trust, verify: settings.verify, date: context.date })
+      : { socket: await connectTcp(at.ip, at.port, at.signal), chain: undefined },
+  )
 }
 
 type TlsSettings = TlsTrust & {
@@ -317,12 +315,11 @@ export default networkKind({
       { setting: 'services', each: true, from: 'Standard', requests: 1 },
       { setting: 'token', from: 'Standard', signIns: 1 },
     ],
-    eachAddressFrom: 'Basic',
-    besides: 'With a token, each call is a sign-in.',
+    besides:
+      'With a token, each call is a sign-in. A server that ends the connection between two calls gets another one.',
   },
   settings: connectSettings,
   target: ({ host, port }) => ({ host, port }),
-  addresses: addressesIn,
   signsIn: ({ token }, mode) =>
     token !== undefined && includes(mode, 'Standard')
       ? { account: 'token', secrets: [token], result: 'health' }
@@ -337,5 +334,5 @@ export default networkKind({
       return atMost({ check: 'connect', what, value, unit: 'duration', threshold })
     },
   },
-  checks: [certificate, health, latency, addressesResult('Advanced')],
+  checks: [certificate, health, latency],
 })

@@ -1,5 +1,5 @@
-import { show, showDuration } from '../../../base/format.ts'
-import { count, quote, sanitize } from '../../../base/net/text.ts'
+import { count, show, showDuration } from '../../../base/format.ts'
+import { quote, sanitize } from '../../../base/net/text.ts'
 import type { Threshold, ThresholdUnit } from '../../../base/settings/index.ts'
 import { limitsOn } from '../../assert/limit-check.ts'
 import {

@@ -1,5 +1,4 @@
-import { showDuration } from '../../../base/format.ts'
-import { count } from '../../../base/net/text.ts'
+import { count, showDuration } from '../../../base/format.ts'
 import type { Threshold } from '../../../base/settings/index.ts'
 
 /** A scheduled time, and the earliest time at which a heartbeat counts for it. Milliseconds since 1970. */

@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { showBytes, showDuration } from '../../../base/format.ts'
+import { count, showBytes, showDuration } from '../../../base/format.ts'
 import { hostPort } from '../../../base/net/connect.ts'
 import { open, type Route } from '../../../base/net/http/route.ts'
-import { count, quote, type Redact, sanitize } from '../../../base/net/text.ts'
+import { quote, type Redact, sanitize } from '../../../base/net/text.ts'
 import { readTrust } from '../../../base/net/trust.ts'
 import { hostOf, portOf } from '../../../base/net/url.ts'
 import { ProbeError } from '../../../base/probe-error.ts'
@@ -13,11 +13,13 @@ import {
   atMost,
   type CheckContext,
   classify,
+  contextWith,
   deadlineSignal,
   eachAddress,
   evaluateAccepted,
   evaluateUnreached,
   fail,
+  isSignInRefusal,
   type Result,
 } from '../../engine/index.ts'
 import ftp, { ftpPortOf } from '../ftp/index.ts'
@@ -137,11 +139,11 @@ const lastRequestMs = 100
  * Runs the steps in order until one fails. Then runs the cleanup, even after a failure, at the deadline, and when the
  * run is aborted.
  */
-export async function* runSteps(settings: StepsSettings, context: CheckContext): AsyncGenerator<Result> {
+export async function* runSteps(settings: StepsSettings, whole: CheckContext): AsyncGenerator<Result> {
   const url = new URL(settings.url)
   const [host, port] = [hostOf(url), portOf(url)]
-  context.step('connect', url.host)
-  const [values, trust] = await Promise.all([firstValues(settings, context.files), readTrust(settings, context.files)])
+  whole.step('connect', url.host)
+  const [values, trust] = await Promise.all([firstValues(settings, whole.files), readTrust(settings, whole.files)])
   const route: Route = {
     url,
     method: 'GET',
@@ -156,10 +158,11 @@ export async function* runSteps(settings: StepsSettings, context: CheckContext):
     redact: values.redact,
   }
   const results = eachAddress<Result>(
-    context,
-    { host, port, which: 'any', check: 'connect' },
+    whole,
+    { host, port, which: settings.addresses ?? 'any', check: 'connect', ends: isSignInRefusal },
     async function* (target) {
-      const { address } = target
+      const { address, signal, msLeft = whole.msLeft } = target
+      const context = settings.addresses === 'all' ? contextWith(whole, { signal, msLeft }) : whole
       const start = context.now()
       const first = await open(target, url, route, context)
       const run: StepsRun = { settings, context, target, route, values, jar: new CookieJar(), made: new Set(), first }

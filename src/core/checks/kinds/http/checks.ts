@@ -1,7 +1,8 @@
-import { showBytes } from '../../../base/format.ts'
+import { count, showBytes } from '../../../base/format.ts'
+import type { Chain } from '../../../base/net/certificates.ts'
 import { undecodedCoding } from '../../../base/net/http/coding.ts'
 import { httpsAdvice, supportsTls } from '../../../base/net/http/diagnose.ts'
-import { count, quote, sanitize } from '../../../base/net/text.ts'
+import { quote, sanitize } from '../../../base/net/text.ts'
 import { needsClientCertificate } from '../../../base/net/tls-reasons.ts'
 import { hostOf } from '../../../base/net/url.ts'
 import type { SettingsSpec, Threshold, Values } from '../../../base/settings/index.ts'
@@ -18,7 +19,6 @@ import { jsonText, parseJsonPath, readJsonPath } from '../../assert/document.ts'
 import { describeMismatch, patternMismatch } from '../../assert/expectation.ts'
 import { valuesWithNonce, withNonce } from '../../assert/nonce.ts'
 import {
-  addressesResult,
   atMost,
   type CheckContext,
   certificateCheck,
@@ -479,6 +479,21 @@ export const certificate = certificateCheck({
   first: true,
 })
 
+/** The certificates behind redirects count as the first one does: a client needs each of them. */
+const redirectCertificates = onHttp({
+  depth: certificate.depth,
+  results: certificate.results,
+  settings: certificate.settings,
+  provesNoReading: true,
+  elsewhere: true,
+  applies: ({ route, sends }) => sends && route.redirects > 0,
+  async *observe(http, _, context): AsyncGenerator<{ readonly chain: Chain }> {
+    const { chains } = await response(http, undefined, context)
+    for (const chain of chains) yield { chain }
+  },
+  evaluate: (observation, settings) => certificate.evaluate(observation, settings),
+})
+
 export const clock = limitOnHttp({
   depth: 'Advanced',
   check: 'clock',
@@ -570,8 +585,8 @@ export const checks = [
   health,
   version,
   cache,
-  addressesResult('Standard', 'Each address is tested separately; reported only if there are too many'),
   sameVersion,
   certificate,
+  redirectCertificates,
   clock,
 ] as const

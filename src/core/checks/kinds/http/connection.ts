@@ -10,7 +10,6 @@ import { newNonce } from '../../assert/nonce.ts'
 import { readXml } from '../../assert/xml.ts'
 import {
   type AddressTurn,
-  addressChoices,
   type CheckContext,
   checksOn,
   includes,
@@ -69,11 +68,6 @@ export const connectionSettings = {
   status: statusSetting,
   judgeFrom,
   maxBody: { type: 'bytes', default: 1024 * 1024, doc: 'Maximum bytes of the answer that are read and evaluated' },
-  addresses: {
-    type: 'choice',
-    values: addressChoices,
-    doc: 'Which addresses of the name to test: `first`, `all` (each separately) or `any` (in order, until one accepts). By default `first` in Basic, `all` from Standard on',
-  },
 } as const satisfies SettingsSpec
 type ConnectionSettings = Values<typeof connectionSettings>
 
@@ -179,7 +173,7 @@ export const documentResults = {
 
 /** The head of the answer, and its final URL after redirects. */
 export const response = sharedRead('status', statusDoc, async (http: Http, context) => {
-  const { head, url, hops, sent, receivedAt } = await http.request(context)
+  const { head, url, hops, chains, sent, receivedAt } = await http.request(context)
   const { status, headers, read } = head
   const { route } = http
   return {
@@ -191,6 +185,7 @@ export const response = sharedRead('status', statusDoc, async (http: Http, conte
     received: receivedAt,
     signedIn: route.signsIn && url.origin === route.url.origin,
     redirects: hops.length - 1,
+    chains,
     location: headers['location'] === undefined ? undefined : shownLocation(headers['location'], url),
   }
 })

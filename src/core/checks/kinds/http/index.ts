@@ -5,7 +5,7 @@ import { expectationProblem, patternProblem } from '../../assert/expectation.ts'
 import { assertionProblem, linkProblem } from '../../assert/link-settings.ts'
 import { holdsNonce } from '../../assert/nonce.ts'
 import { loadXmlParser } from '../../assert/xml.ts'
-import { evaluateAccepted, includes, type JoinedSettings, networkKind } from '../../engine/index.ts'
+import { evaluateAccepted, type JoinedSettings, networkKind, type ReachSettings } from '../../engine/index.ts'
 import { httpServer, pageOf, trustOf } from '../../recognition/index.ts'
 import { checks } from './checks.ts'
 import { asksPeer, connectionSettings, openHttp, prepareHttp, readsJson, readsXml } from './connection.ts'
@@ -47,13 +47,12 @@ export default networkKind({
       { setting: 'token', from: 'Standard', signIns: 1 },
       { setting: 'password', from: 'Standard', signIns: 1 },
     ],
-    eachAddressFrom: 'Standard',
     besides:
       'Each link that `links` selects adds one connection and one request to the server that it names, and so does each redirect. With `method: POST`, a Basic run connects and sends no request.',
   },
   settings: connectionSettings,
   target: urlTarget,
-  addresses: (settings, mode) => settings.addresses ?? (includes(mode, 'Standard') ? 'all' : 'first'),
+  eachAddressFrom: 'Standard',
   signsIn,
   validate,
   declineRun: (settings, context) => (asksPeer(settings) ? declineForPeer(context) : undefined),
@@ -67,7 +66,7 @@ export default networkKind({
   checks,
 })
 
-type HttpSettings = Values<JoinedSettings<typeof connectionSettings, typeof checks>>
+type HttpSettings = Values<JoinedSettings<typeof connectionSettings & ReachSettings, typeof checks>>
 
 /**
  * The token may not use any of these either. It may use Authorization or Cookie, because some servers expect a bare
@@ -81,6 +80,8 @@ function validate(settings: HttpSettings): string | undefined {
   const urlMistake = urlProblem(settings)
   if (urlMistake !== undefined) return urlMistake
   if (body !== undefined && method !== 'POST') return 'a body needs method: POST'
+  if (settings.samples !== undefined && method === 'POST')
+    return 'samples would send the POST several times: use a request that changes nothing'
   if (token !== undefined && password !== undefined) return 'token and password exclude each other'
   if (password !== undefined && username === undefined) return 'password needs a username'
   const { header, contains, matches, json, xml } = settings
@@ -106,12 +107,14 @@ function validate(settings: HttpSettings): string | undefined {
 }
 
 function documentProblem(settings: HttpSettings): string | undefined {
-  const { links = [], linkHosts, matches, header } = settings
+  const { links = [], linkHosts, matches, header, version } = settings
   const linkMistake = links.map(linkProblem).find((problem) => problem !== undefined)
   if (linkMistake !== undefined) return linkMistake
   if (linkHosts !== undefined && links.length === 0) return 'linkHosts needs links'
   const pattern = matches === undefined ? undefined : patternProblem(matches)
   if (pattern !== undefined) return `matches: ${pattern}`
+  const running = version === undefined ? undefined : expectationProblem(version.expected)
+  if (running !== undefined) return `version: ${running}`
   for (const [name, expectation] of Object.entries(header ?? {})) {
     const problem = expectationProblem(expectation)
     if (problem !== undefined) return `header ${sanitize(name, 64)}: ${problem}`

@@ -1,5 +1,6 @@
 import type { PasswordPolicyValue } from 'ldapts'
-import { count, quote, sanitize } from '../../../base/net/text.ts'
+import { count } from '../../../base/format.ts'
+import { quote, sanitize } from '../../../base/net/text.ts'
 import { ProbeError } from '../../../base/probe-error.ts'
 import { atLeast, atMost, fail, notChecked, ok, type Result } from '../../engine/index.ts'
 import { type LdapConnection, limitOnLdap, onLdap } from './connection.ts'

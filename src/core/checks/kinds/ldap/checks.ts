@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { ConfiguredFiles } from '../../../base/files/index.ts'
-import { showDuration } from '../../../base/format.ts'
-import { count, quote, sanitize } from '../../../base/net/text.ts'
+import { count, showDuration } from '../../../base/format.ts'
+import { quote, sanitize } from '../../../base/net/text.ts'
 import { ProbeError } from '../../../base/probe-error.ts'
 import type { Secret, Threshold } from '../../../base/settings/index.ts'
 import {

@@ -1,4 +1,5 @@
-import { count, quote, sanitize } from '../../../base/net/text.ts'
+import { count } from '../../../base/format.ts'
+import { quote, sanitize } from '../../../base/net/text.ts'
 import { ProbeError } from '../../../base/probe-error.ts'
 import { atMost, fail, notChecked, ok, type Result } from '../../engine/index.ts'
 import { type LdapConnection, onLdap } from './connection.ts'

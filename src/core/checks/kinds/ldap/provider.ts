@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { count, quote, sanitize } from '../../../base/net/text.ts'
+import { count } from '../../../base/format.ts'
+import { quote, sanitize } from '../../../base/net/text.ts'
 import { urlTarget } from '../../../base/net/url.ts'
 import type { SettingsSpec } from '../../../base/settings/index.ts'
 import { atMost, classify, fail, notChecked, ok, type Result, warn } from '../../engine/index.ts'

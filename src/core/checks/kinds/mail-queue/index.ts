@@ -1,5 +1,5 @@
-import { showBytes } from '../../../base/format.ts'
-import { count, quote, sanitize } from '../../../base/net/text.ts'
+import { count, showBytes } from '../../../base/format.ts'
+import { quote, sanitize } from '../../../base/net/text.ts'
 import { ProbeError } from '../../../base/probe-error.ts'
 import type { SettingsSpec } from '../../../base/settings/index.ts'
 import { firstFile } from '../../../base/system/files.ts'

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { show } from '../../../base/format.ts'
-import { count } from '../../../base/net/text.ts'
+import { count, show } from '../../../base/format.ts'
 import { ProbeError } from '../../../base/probe-error.ts'
 import { clockOf, clockSetting, evaluateClock, figure, text } from '../../database/index.ts'
 import { atMost, fail, notChecked, ok, type Result, warn } from '../../engine/index.ts'

@@ -1,6 +1,6 @@
-import { count } from '../../../base/net/text.ts'
+import { count } from '../../../base/format.ts'
 import { figure, limitOnDatabase, onDatabase, type Row, text } from '../../database/index.ts'
-import { atLeast, atMost, notChecked, ok } from '../../engine/index.ts'
+import { atLeast, atMost, notChecked, ok, warn } from '../../engine/index.ts'
 
 export const minute = 60_000
 
@@ -19,6 +19,7 @@ export const threads = onDatabase({
     connections: 'Connections are available',
     running: 'The number of connections that run a statement',
     restarted: 'The server has not restarted recently',
+    'grant tables': 'Named only where the server lets in everybody as an administrator (skip_grant_tables)',
   },
   settings: {
     connections: {
@@ -44,15 +45,19 @@ export const threads = onDatabase({
     const status = byName(
       await ask(`SHOW GLOBAL STATUS WHERE Variable_name IN ('Threads_connected', 'Threads_running', 'Uptime')`),
     )
-    const limits = byName(await ask(`SHOW GLOBAL VARIABLES WHERE Variable_name = 'max_connections'`))
+    const limits = byName(
+      await ask(`SHOW GLOBAL VARIABLES 
+        WHERE Variable_name IN ('max_connections', 'skip_grant_tables')`),
+    )
     return {
+      letsInEverybody: text(limits, 'skip_grant_tables') === 'ON',
       connected: figure(status, 'threads_connected'),
       running: figure(status, 'threads_running'),
       max: figure(limits, 'max_connections'),
       upMs: milliseconds(figure(status, 'uptime')),
     }
   },
-  evaluate: ({ connected, running, max, upMs }, settings) => {
+  evaluate: ({ letsInEverybody, connected, running, max, upMs }, settings) => {
     const share = (threads: number | undefined): number | undefined =>
       threads === undefined || !max ? undefined : (threads / max) * 100
     return [
@@ -82,6 +87,9 @@ export const threads = onDatabase({
         unit: 'duration',
         threshold: settings.restarted,
       }),
+      ...(letsInEverybody
+        ? [warn('grant tables', 'skip_grant_tables is on: everybody who reaches the server may do everything')]
+        : []),
     ]
   },
 })

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { count } from '../../../base/net/text.ts'
+import { count } from '../../../base/format.ts'
 import { type DatabaseConnection, figure, onDatabase, text } from '../../database/index.ts'
 import { atMost, fail, notChecked, ok, type Result, warn, withThreshold } from '../../engine/index.ts'
 import { byName } from './checks.ts'

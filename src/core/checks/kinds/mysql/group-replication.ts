@@ -1,4 +1,4 @@
-import { count } from '../../../base/net/text.ts'
+import { count } from '../../../base/format.ts'
 import { type DatabaseConnection, figure, onDatabase, type Row, text } from '../../database/index.ts'
 import { fail, notChecked, ok, type Result, warn } from '../../engine/index.ts'
 import { byName } from './checks.ts'

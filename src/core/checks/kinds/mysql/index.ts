@@ -5,11 +5,15 @@ import { loadMysql, openMysql } from './driver.ts'
 import { errantTransactions } from './errant-transactions.ts'
 import { flowControl, galera, nodes } from './galera.ts'
 import { groupReplication } from './group-replication.ts'
+import { passwordExpiry } from './passwords.ts'
 import { replicas, replication, replicationFilters, role, semiSync, sourceHeartbeat } from './replication.ts'
+import { tables } from './tables.ts'
 import { write } from './write.ts'
 
 export default databaseKind({
   name: 'mysql',
+  // max_connect_errors: the host cache counts a connection without a sign-in as an error.
+  knock: 'signs in',
   title: 'A MySQL or MariaDB server works and has no condition that will fail soon',
   exposure:
     'PROCESS shows the statements of all sessions, with their values. SELECT on a database reads its rows: grant it only for the check that needs it. Without both, positions of replication and status variables.',
@@ -25,11 +29,11 @@ export default databaseKind({
   cost: {
     unit: 'statements',
     Basic: [1, 1, 1],
-    Standard: [1, 16, 1],
-    Advanced: [1, 24, 1],
+    Standard: [1, 17, 1],
+    Advanced: [1, 26, 1],
     adds: queriesCost(3),
     besides:
-      'The figures are those of MariaDB; the number of statements varies with the release and the role of the server. On a replica, comparing the transactions adds a connection and a sign-in at the source.',
+      'The figures are those of MariaDB; the number of statements varies with the release and the role of the server, and with the tables in the database of the url: one statement for 25 of them. On a replica, comparing the transactions adds a connection and a sign-in at the source.',
   },
   settings: {
     url: {
@@ -55,6 +59,7 @@ export default databaseKind({
   },
   checks: [
     threads,
+    passwordExpiry,
     galera,
     groupReplication,
     nodes,
@@ -70,6 +75,7 @@ export default databaseKind({
     transactions,
     historyList,
     autoIncrement,
+    tables,
     write,
   ],
 })

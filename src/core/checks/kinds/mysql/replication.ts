@@ -1,6 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { showDuration } from '../../../base/format.ts'
-import { count } from '../../../base/net/text.ts'
+import { count, showDuration } from '../../../base/format.ts'
 import { type DatabaseConnection, figure, onDatabase, type Row, text } from '../../database/index.ts'
 import {
   atMost,
@@ -291,6 +290,9 @@ export const role = onDatabase({
     const from = count(sources, 'source')
     if (readOnly.length > 0) {
       if (expected === 'replica') return ok('role', `accepts no writes of clients, as a replica: ${on}`, finding)
+      if (readOnly.includes('innodb_read_only')) {
+        return fail('role', 'data', `accepts no writes at all, of nobody: ${on}`, finding)
+      }
       if (expected !== 'any') {
         return fail('role', 'data', `accepts no writes, expected a source${of}: ${on}`, finding)
       }

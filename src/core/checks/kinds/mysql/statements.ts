@@ -101,7 +101,9 @@ async function oldest(connection: Connection, { cells }: Column): Promise<Column
   const [first] = cells.filter((cell) => typeof cell === 'string').sort()
   if (first === undefined || !/^[\d :.-]+$/.test(first)) return cells
   const [row] = await queried(connection, `SELECT UNIX_TIMESTAMP('${first}') AS at`)
-  return [new Date((figure(row, 'at') ?? Number.NaN) * 1_000)]
+  const seconds = figure(row, 'at')
+  // A date whose parts are zero is none.
+  return seconds ? [new Date(seconds * 1_000)] : [first]
 }
 
 /**

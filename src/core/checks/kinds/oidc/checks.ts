@@ -1,4 +1,5 @@
-import { count, quote, safeUrl, sanitize } from '../../../base/net/text.ts'
+import { count } from '../../../base/format.ts'
+import { quote, safeUrl, sanitize } from '../../../base/net/text.ts'
 import { ProbeError } from '../../../base/probe-error.ts'
 import {
   atMost,

@@ -73,6 +73,7 @@ export default networkKind({
       'Each request has its own connection. Introspection, a user token and a wrong secret add requests of their own.',
   },
   settings: sharedSettings,
+  eachAddressFrom: 'Standard',
   target: ({ issuer }) => urlTarget({ url: issuer }),
   signsIn: ({ clientId, clientSecret, username, password }, mode) =>
     clientId !== undefined && includes(mode, 'Advanced')

@@ -1,5 +1,6 @@
 import { createPublicKey, type JsonWebKey, X509Certificate } from 'node:crypto'
-import { count, quote } from '../../../base/net/text.ts'
+import { count } from '../../../base/format.ts'
+import { quote } from '../../../base/net/text.ts'
 import { type OidcJson, object } from './provider.ts'
 
 /** Maximum number of keys to inspect: rotation needs two or three. */

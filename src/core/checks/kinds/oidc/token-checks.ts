@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { showDuration } from '../../../base/format.ts'
-import { count, quote, type Redact, sanitize } from '../../../base/net/text.ts'
+import { count, showDuration } from '../../../base/format.ts'
+import { quote, type Redact, sanitize } from '../../../base/net/text.ts'
 import { ProbeError } from '../../../base/probe-error.ts'
 import type { SettingsSpec } from '../../../base/settings/index.ts'
 import { atMost, type CheckContext, fail, notChecked, ok, type Result, warn } from '../../engine/index.ts'

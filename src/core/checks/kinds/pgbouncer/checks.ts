@@ -1,4 +1,4 @@
-import { count } from '../../../base/net/text.ts'
+import { count } from '../../../base/format.ts'
 import { type DatabaseConnection, figure, limitOnDatabase, onDatabase, type Row, text } from '../../database/index.ts'
 import { fail, notChecked, ok, sharedRead, warn } from '../../engine/index.ts'
 

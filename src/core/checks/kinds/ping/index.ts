@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
-import { count, sanitize } from '../../../base/net/text.ts'
+import { count } from '../../../base/format.ts'
+import { sanitize } from '../../../base/net/text.ts'
 import { ProbeError } from '../../../base/probe-error.ts'
 import { hostMistake, type SettingsSpec, type Threshold, type Values } from '../../../base/settings/index.ts'
 import { system32File } from '../../../base/system/end-process.ts'
@@ -15,6 +16,7 @@ import {
   machineKind,
   notChecked,
   type Result,
+  reachable,
 } from '../../engine/index.ts'
 
 /** The packets to send: the address is already resolved, so it can never be taken for a flag. */
@@ -121,7 +123,7 @@ const privilege = "sysctl -w net.ipv4.ping_group_range='0 2147483647', or setcap
 /** Runs the program for each address, one after the other. */
 async function* pings(_: object, settings: PingSettings, context: CheckContext): AsyncGenerator<Outcome> {
   const { host, count: packets, wait: waitMs } = settings
-  const all = await context.resolve(host.replace(/^\[(.*)\]$/, '$1'))
+  const all = reachable(await context.resolve(host.replace(/^\[(.*)\]$/, '$1')))
   const which = settings.addresses ?? (includes(context.mode, 'Standard') ? 'all' : 'first')
   for (const ip of all.slice(0, which === 'first' ? 1 : maxAddresses)) {
     context.step('loss', ip)

@@ -1,5 +1,4 @@
-import { showDuration } from '../../../base/format.ts'
-import { count } from '../../../base/net/text.ts'
+import { count, showDuration } from '../../../base/format.ts'
 import type { SettingsSpec } from '../../../base/settings/index.ts'
 import { figure, flag, limitOnDatabase, onDatabase, text, truth } from '../../database/index.ts'
 import { atLeast, atMost, fail, notChecked, ok, type Result, warn } from '../../engine/index.ts'
@@ -40,6 +39,13 @@ const severity: Record<Result['status'], number> = { ok: 0, warning: 1, failed: 
 export const worstFirst = <Name extends string>(results: readonly Result<Name>[]): readonly Result<Name>[] =>
   results.toSorted((a, b) => severity[b.status] - severity[a.status])
 
+/**
+ * An SQL expression that is true if a setting of svc's own role (ALTER ROLE … SET) makes its transactions read-only: it
+ * hides the setting of the server, and other clients may write.
+ */
+export const roleReadsOnly = `(SELECT setting = 'on' AND source IN ('user', 'database user') FROM pg_settings
+  WHERE name = 'default_transaction_read_only')`
+
 // Each check sends one statement, for PostgreSQL 10 and later. Columns that older versions lack are read with to_jsonb.
 
 export const server = onDatabase({
@@ -65,12 +71,14 @@ export const server = onDatabase({
   observe: async ({ ask }) => {
     // Not transaction_read_only, which is always on in this transaction.
     const [row] = await ask(`SELECT pg_is_in_recovery() AS standby, current_setting('server_version') AS version,
-      current_setting('default_transaction_read_only') = 'on' AS read_only,
+      current_setting('default_transaction_read_only') = 'on' AS read_only, ${roleReadsOnly} AS role_reads_only,
       ${inMs('clock_timestamp() - pg_postmaster_start_time()')} AS up`)
     return {
       isStandby: flag(row, 'standby'),
       /** True if transactions are read-only by default. */
       readOnly: truth(row, 'read_only'),
+      /** True if only those of svc's own role are. */
+      roleReadsOnly: truth(row, 'role_reads_only'),
       version: text(row, 'version').split(' ')[0] ?? '',
       upMs: figure(row, 'up'),
     }
@@ -81,10 +89,15 @@ export const server = onDatabase({
   ],
 })
 
-type Server = { readonly isStandby: boolean | undefined; readonly version: string; readonly readOnly: boolean }
+type Server = {
+  readonly isStandby: boolean | undefined
+  readonly version: string
+  readonly readOnly: boolean
+  readonly roleReadsOnly: boolean
+}
 
 function evaluateRole(
-  { isStandby, version, readOnly }: Server,
+  { isStandby, version, readOnly, roleReadsOnly }: Server,
   expected: 'primary' | 'standby' | 'any',
 ): Result<'role'> {
   if (isStandby === undefined) return notChecked('role', 'missing', 'the server does not report its role')
@@ -95,6 +108,10 @@ function evaluateRole(
     return fail('role', 'data', `role is ${role}, expected ${expected}`, { facts })
   }
   if (isStandby || !readOnly) return ok('role', message, { facts })
+  if (roleReadsOnly) {
+    const note = 'the role of svc has default_transaction_read_only, which says nothing about other clients'
+    return ok('role', message, { facts, details: [note] })
+  }
   const but = `${message}, but read-only (default_transaction_read_only)`
   return expected === 'primary' ? fail('role', 'data', but, { facts }) : warn('role', but, { facts })
 }

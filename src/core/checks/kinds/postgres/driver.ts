@@ -79,6 +79,7 @@ async function makeClient(target: DatabaseTarget, way: Transport) {
   const { socket, ip, address, msLeft, files } = way
   const ssl = await tlsChoice(target, ip, files)
   const pg = await loadPg()
+  let isPasswordAsked = false
   const client = new pg.Client({
     host: ip,
     port: target.port,
@@ -89,7 +90,10 @@ async function makeClient(target: DatabaseTarget, way: Transport) {
     stream: () => socket,
     // Called only if the server asks for a password, so another server never receives it. A function also keeps the
     // driver from using PGPASSWORD and ~/.pgpass.
-    password: () => passwordOf(target, address, files),
+    password: () => {
+      isPasswordAsked = true
+      return passwordOf(target, address, files)
+    },
     types: plainTypes,
   })
   // A broken connection also fails the pending query, which reports the error.
@@ -144,6 +148,7 @@ async function makeClient(target: DatabaseTarget, way: Transport) {
           ? `${address} accepted the connection as PgBouncer does, but the server behind it does not answer`
           : undefined,
       ),
+    askedForPassword: () => isPasswordAsked,
     encryption: () => (ssl ? protocolOf(client) : undefined),
     secured: () => (ssl ? (connection.stream as TLSSocket) : undefined),
     stop: async (running: () => Promise<unknown> | undefined) => {

@@ -2,7 +2,9 @@ import { databaseKind, queriesCost, truth } from '../../database/index.ts'
 import { behindSignIn, bytes } from '../../recognition/index.ts'
 import { archiveBacklog, backupAge } from './backups.ts'
 import { connectionLimits, connections, maintenanceChecks, server, sessionChecks } from './checks.ts'
+import { configurationChecks } from './configuration.ts'
 import { loadPg, openPostgres } from './driver.ts'
+import { passwordExpiry } from './passwords.ts'
 import { replicationChecks } from './replication.ts'
 import { slots } from './slots.ts'
 import { subscriptions } from './subscriptions.ts'
@@ -36,8 +38,8 @@ export default databaseKind({
   cost: {
     unit: 'statements',
     Basic: [1, 1, 1],
-    Standard: [1, 13, 1],
-    Advanced: [1, 34, 1],
+    Standard: [1, 14, 1],
+    Advanced: [1, 40, 1],
     adds: queriesCost(4),
     besides: 'The number of statements varies with the release and the role of the server.',
   },
@@ -61,6 +63,7 @@ export default databaseKind({
     server,
     connections,
     connectionLimits,
+    passwordExpiry,
     ...sessionChecks,
     ...synchronousChecks,
     ...replicationChecks,
@@ -72,6 +75,7 @@ export default databaseKind({
     sequences,
     archiveBacklog,
     ...upkeepChecks,
+    ...configurationChecks,
     backupAge,
     write,
   ],

@@ -1,6 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { showBytes, showDuration } from '../../../base/format.ts'
-import { count } from '../../../base/net/text.ts'
+import { count, showBytes, showDuration } from '../../../base/format.ts'
 import { ProbeError } from '../../../base/probe-error.ts'
 import type { SettingsSpec, Threshold } from '../../../base/settings/index.ts'
 import {

@@ -1,5 +1,4 @@
-import { showBytes } from '../../../base/format.ts'
-import { count } from '../../../base/net/text.ts'
+import { count, showBytes } from '../../../base/format.ts'
 import type { SettingsSpec, Threshold } from '../../../base/settings/index.ts'
 import { figure, onDatabase, text, truth } from '../../database/index.ts'
 import {

@@ -1,6 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { showDuration } from '../../../base/format.ts'
-import { count } from '../../../base/net/text.ts'
+import { count, showDuration } from '../../../base/format.ts'
 import type { Threshold } from '../../../base/settings/index.ts'
 import { type DatabaseConnection, figure, flag, onDatabase, type Row, text, truth } from '../../database/index.ts'
 import {

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { count } from '../../../base/net/text.ts'
+import { count } from '../../../base/format.ts'
 import { ProbeError } from '../../../base/probe-error.ts'
 import type { Threshold } from '../../../base/settings/index.ts'
 import { figure, flag, limitOnDatabase, type Row, text, truth } from '../../database/index.ts'

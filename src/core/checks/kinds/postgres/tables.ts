@@ -1,4 +1,4 @@
-import { count } from '../../../base/net/text.ts'
+import { count } from '../../../base/format.ts'
 import type { SettingsSpec } from '../../../base/settings/index.ts'
 import { figure, flag, limitOnDatabase, text } from '../../database/index.ts'
 import { notChecked, ok, warn } from '../../engine/index.ts'

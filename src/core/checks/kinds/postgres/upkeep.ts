@@ -1,5 +1,4 @@
-import { showBytes, showDuration } from '../../../base/format.ts'
-import { count } from '../../../base/net/text.ts'
+import { count, showBytes, showDuration } from '../../../base/format.ts'
 import { figure, flag, limitOnDatabase, onDatabase, text, truth } from '../../database/index.ts'
 import { notChecked, ok, warn } from '../../engine/index.ts'
 import { hiddenFrom, inMs, privilege } from './checks.ts'
@@ -89,20 +88,21 @@ export const checkpointAge = limitOnDatabase({
   setting: 'checkpointAge',
   unit: 'percent',
   default: { warn: 300, limit: 1_000 },
-  doc: 'Time since the last completed checkpoint began, in percent of checkpoint_timeout. A server that has written less than one WAL segment since then needs no checkpoint',
+  doc: 'Time since the last completed checkpoint began, in percent of checkpoint_timeout. A server that has written less than one WAL segment since it ended needs no checkpoint',
   observe: async ({ ask }) => {
     const [role] = await ask('SELECT pg_is_in_recovery() AS standby')
     const isStandby = flag(role, 'standby')
     if (isStandby !== false) return { isStandby }
+    // From the record of the checkpoint on: what was written while it ran does not make the server begin the next one.
     const [row] = await ask(`SELECT ${inMs('clock_timestamp() - checkpoint_time')} AS age,
-        pg_wal_lsn_diff(pg_current_wal_lsn(), redo_lsn)::float8 AS written,
+        pg_wal_lsn_diff(pg_current_wal_lsn(), checkpoint_lsn)::float8 AS written,
         (SELECT setting::float8 FROM pg_settings WHERE name = 'wal_segment_size') AS segment,
         (SELECT setting::float8 * 1000 FROM pg_settings WHERE name = 'checkpoint_timeout') AS timeout
       FROM pg_control_checkpoint()`)
     return {
       isStandby,
       ageMs: figure(row, 'age'),
-      /** Bytes of WAL since that checkpoint began. */
+      /** Bytes of WAL since that checkpoint ended. */
       written: figure(row, 'written'),
       segment: figure(row, 'segment'),
       timeoutMs: figure(row, 'timeout'),
@@ -115,17 +115,21 @@ export const checkpointAge = limitOnDatabase({
       return notChecked(check, 'missing', 'the last checkpoint is not reported')
     }
     const age = Math.max(0, ageMs)
-    const what = `the last checkpoint began ${showDuration(age)} ago, and ${showBytes(Math.max(0, written))} of WAL were written since:`
+    const what = `the last checkpoint began ${showDuration(age)} ago, and ${showBytes(Math.max(0, written))} of WAL were written since it ended:`
     if (written < segment) {
-      return ok(check, `the last checkpoint began ${showDuration(age)} ago, and little WAL was written since`, {
-        measurement: { value: (age / timeoutMs) * 100, unit: 'percent' },
-      })
+      return ok(
+        check,
+        `the last checkpoint began ${showDuration(age)} ago, and little WAL was written since it ended`,
+        {
+          measurement: { value: (age / timeoutMs) * 100, unit: 'percent' },
+        },
+      )
     }
     return compare({
       what,
       value: (age / timeoutMs) * 100,
       after: 'of checkpoint_timeout',
-      details: ["check the disk and the server's log: a restart would replay all of this WAL"],
+      details: ["check the disk and the server's log: a restart would replay all of this WAL, and more"],
     })
   },
 })

@@ -3,6 +3,7 @@ import { sanitize } from '../../../base/net/text.ts'
 import { MissingPrivilegeError, ProbeError } from '../../../base/probe-error.ts'
 import { flag, limitOnDatabase, text, truth } from '../../database/index.ts'
 import { notChecked } from '../../engine/index.ts'
+import { roleReadsOnly } from './checks.ts'
 import { identifier } from './errors.ts'
 
 const schema = 'svc_probe'
@@ -38,7 +39,7 @@ export const write = limitOnDatabase({
   observe: async ({ ask, commit, user }, { write: { limit = Number.POSITIVE_INFINITY } }, { now, msLeft }) => {
     const [row] = await ask(`SELECT pg_is_in_recovery() AS standby,
         (SELECT pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = '${schema}') AS owner,
-        c.oid IS NOT NULL AS present,
+        ${roleReadsOnly} AS role_reads_only, c.oid IS NOT NULL AS present,
         c.relkind = 'r' AND c.relpersistence = 'u' AND pg_get_userbyid(c.relowner) = current_user AS own
       FROM (SELECT 1) AS one LEFT JOIN pg_class AS c ON c.relname = '${relation}'
         AND c.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = '${schema}')`)
@@ -54,17 +55,19 @@ export const write = limitOnDatabase({
       throw new ProbeError('data', `${table} is not the table that svc creates`, [drop])
     const id = randomUUID()
     const create = `CREATE UNLOGGED TABLE IF NOT EXISTS ${table} (id uuid, at timestamptz);`
+    // Read-only transactions of the role are no fault of the server.
+    const mode = truth(row, 'role_reads_only') ? 'SET TRANSACTION READ WRITE;' : ''
     const since = now()
     try {
       // A new file gets the row, so that the tablespace needs space for it. TRUNCATE also removes what earlier runs left.
       const insert = `TRUNCATE ${table}; INSERT INTO ${table} VALUES ('${id}', now())`
-      await commit(`${isPresent ? '' : create} ${insert}`, Math.min(limit, msLeft() / 3))
+      await commit(`${mode} ${isPresent ? '' : create} ${insert}`, Math.min(limit, msLeft() / 3))
     } catch (error) {
-      if (error instanceof ProbeError && error.fault === 'timeout') await remove(commit, id)
+      if (error instanceof ProbeError && error.fault === 'timeout') await remove(commit, id, mode)
       throw error
     }
     const ms = now() - since
-    await remove(commit, id)
+    await remove(commit, id, mode)
     return { isStandby, ms }
   },
   evaluate: ({ isStandby, ms: value }, compare) => {
@@ -77,8 +80,8 @@ export const write = limitOnDatabase({
 const drop = `next: DROP TABLE ${table}`
 
 /** Waits for no standby. A row that stays is removed by the next run. */
-const remove = async (commit: (sql: string, ms: number) => Promise<void>, id: string): Promise<void> => {
-  await commit(`SET LOCAL synchronous_commit = local; DELETE FROM ${table} WHERE id = '${id}'`, deleteMs).catch(
+const remove = async (commit: (sql: string, ms: number) => Promise<void>, id: string, mode: string): Promise<void> => {
+  await commit(`${mode} SET LOCAL synchronous_commit = local; DELETE FROM ${table} WHERE id = '${id}'`, deleteMs).catch(
     () => {},
   )
 }

@@ -1,4 +1,5 @@
-import { count, quote, sanitize } from '../../../base/net/text.ts'
+import { count } from '../../../base/format.ts'
+import { quote, sanitize } from '../../../base/net/text.ts'
 import { MissingPrivilegeError } from '../../../base/probe-error.ts'
 import { type CheckContext, fail, notChecked, ok, type Result, warn } from '../../engine/index.ts'
 import {

@@ -1,6 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { showBytes } from '../../../base/format.ts'
-import { count } from '../../../base/net/text.ts'
+import { count, showBytes } from '../../../base/format.ts'
 import type { Threshold } from '../../../base/settings/index.ts'
 import {
   atMost,

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { showDuration } from '../../../base/format.ts'
-import { count, quote, sanitize } from '../../../base/net/text.ts'
+import { count, showDuration } from '../../../base/format.ts'
+import { quote, sanitize } from '../../../base/net/text.ts'
 import type { SettingsSpec, Values } from '../../../base/settings/index.ts'
 import {
   about,

@@ -30,7 +30,7 @@ async function proposeRedis(server: RecognizedServer, name: string): Promise<Pro
     return { entry: portEntry(server, name), deeper: { ...entry, password: proposedPassword } }
   }
   const information = await server.ask(Buffer.from('INFO server\r\n'))
-  if (!information?.includes('redis_mode:sentinel')) return { entry }
+  if (!/(?:redis|server)_mode:sentinel/.test(information?.toString('latin1') ?? '')) return { entry }
   const note =
     'a Redis Sentinel: svc checks the primaries that it monitors, and each Redis server needs a monitor of its own'
   return { entry, note }

@@ -1,5 +1,5 @@
-import { showBytes, showDuration } from '../../../base/format.ts'
-import { count, type Redact } from '../../../base/net/text.ts'
+import { count, showBytes, showDuration } from '../../../base/format.ts'
+import type { Redact } from '../../../base/net/text.ts'
 import { ProbeError } from '../../../base/probe-error.ts'
 import type { SettingsSpec } from '../../../base/settings/index.ts'
 import { figure, type Row, text } from '../../database/index.ts'
@@ -86,8 +86,20 @@ export function parseInfo(reply: string, redact: Redact): Row {
     const repeated = primaries > 1 && ofLink.test(name)
     row[repeated ? name.replace('master_', `master_${primaries - 1}_`) : name] = redact(line.slice(end + 1))
   }
+  for (const { field, name } of otherNames) row[field] ??= row[name]
   return row
 }
+
+/**
+ * Fields of INFO that svc reads, and their names at servers that call them differently, as these have answered. The
+ * Sentinel of Valkey has them too.
+ */
+export const otherNames: readonly { readonly field: string; readonly name: string; readonly at: string }[] = [
+  { field: 'redis_mode', name: 'server_mode', at: 'Valkey 9.1' },
+  // Valkey also reports the version of Redis with which it is compatible.
+  { field: 'version', name: 'valkey_version', at: 'Valkey 9.1' },
+  { field: 'version', name: 'redis_version', at: 'Redis 7.0' },
+]
 
 /** The names that describe the link to a primary. */
 const ofLink = /^master_(?:host|port|link_|last_io_|sync_)/
@@ -170,7 +182,7 @@ export const role = onRedis({
   },
   evaluate: ({ row }, { role: expected }) => {
     const primary = isPrimary(row)
-    const version = text(row, 'redis_version')
+    const version = text(row, 'version')
     const active = isActiveReplica(row)
     const facts = {
       role: primary ? 'primary' : `${active ? 'active ' : ''}replica`,

@@ -1,4 +1,5 @@
-import { count, quote, sanitize } from '../../../base/net/text.ts'
+import { count } from '../../../base/format.ts'
+import { quote, sanitize } from '../../../base/net/text.ts'
 import { figure, type Row, text } from '../../database/index.ts'
 import { about, fail, notChecked, ok, type Result, sharedRead, warn, withThreshold } from '../../engine/index.ts'
 import { onRedis, type RedisConnection } from './connection.ts'

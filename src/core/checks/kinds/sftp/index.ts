@@ -1,6 +1,6 @@
-import { showDuration } from '../../../base/format.ts'
+import { count, showDuration } from '../../../base/format.ts'
 import { listConnections } from '../../../base/net/connect.ts'
-import { count, quote } from '../../../base/net/text.ts'
+import { quote } from '../../../base/net/text.ts'
 import { atMost, checksOn, fail, includes, latencySetting, networkKind, ok, type Result } from '../../engine/index.ts'
 import { folderChecks } from '../../folders/index.ts'
 import { begins, openToAll } from '../../recognition/index.ts'

@@ -281,16 +281,23 @@ export const postmaster = onSmtp({
     address: smtp.address,
     ...(await offerRecipient(smtp, from, 'postmaster')),
   }),
-  evaluate: ({ address, isSenderRefused, verdict, answer }) => {
+  evaluate: ({ address, isSenderRefused, verdict, code, answer }) => {
     // The check `sender` says so.
     if (isSenderRefused) return []
     const message = `${address}: RCPT TO <postmaster> (no mail sent): ${answer}`
     if (verdict === 'accepted') return ok('postmaster', message)
     if (verdict === 'deferred') return ok('postmaster', `${message}; temporary: greylisting`)
+    if (isSyntax(code)) return ok('postmaster', `${message}; it says nothing about mail for other addresses`)
     const why = causes[verdict] ?? '; it may refuse all mail: set recipient, or postmaster: false'
     return warn('postmaster', `${message}${why}`)
   },
 })
+
+/**
+ * Whether a server refuses the form of a command, or its place: not every server knows an address without a domain, and
+ * Haraka, OpenSMTPD and GreenMail answer so.
+ */
+const isSyntax = (code: number): boolean => (code >= 500 && code <= 504) || code === 555
 
 /** `deferred`: the server asks the client to return later, as with greylisting. The others are faults of the server. */
 type Verdict = 'accepted' | 'deferred' | 'full' | 'misconfigured' | 'troubled' | 'refused'
@@ -336,6 +343,7 @@ async function askReset(smtp: SmtpConnection): Promise<string | undefined> {
 type Acceptance = {
   readonly verdict: Verdict
   readonly answer: string
+  readonly code: number
   readonly reset?: string | undefined
   /** The server did not accept MAIL FROM, so it was offered no recipient. */
   readonly isSenderRefused?: true
@@ -346,9 +354,14 @@ async function offerRecipient(smtp: SmtpConnection, from: string, to: string): P
   const opened = await smtp.ask(`MAIL FROM:<${from}>`, 'MAIL FROM')
   const verdict = verdictOf(opened)
   if (verdict !== 'accepted') {
-    return { verdict, answer: `sender <${from}> not accepted: ${smtp.quote(opened)}`, isSenderRefused: true }
+    return {
+      verdict,
+      code: opened.code,
+      answer: `sender <${from}> not accepted: ${smtp.quote(opened)}`,
+      isSenderRefused: true,
+    }
   }
   const reply = await smtp.ask(`RCPT TO:<${to}>`, 'RCPT TO')
   const reset = await askReset(smtp)
-  return { verdict: verdictOf(reply), answer: smtp.quote(reply), reset }
+  return { verdict: verdictOf(reply), code: reply.code, answer: smtp.quote(reply), reset }
 }

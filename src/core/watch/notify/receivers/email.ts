@@ -1,4 +1,5 @@
-import { count, createRedactor, quote, type Redact } from '../../../base/net/text.ts'
+import { count } from '../../../base/format.ts'
+import { createRedactor, quote, type Redact } from '../../../base/net/text.ts'
 import { readTrust } from '../../../base/net/trust.ts'
 import { hostOf, portOf } from '../../../base/net/url.ts'
 import type { Problem, SettingsSpec, Values } from '../../../base/settings/index.ts'
@@ -10,7 +11,7 @@ import {
   keyOf,
   linesOf,
   messageDigest,
-  monitorIn,
+  monitorText,
   stateText,
   subjectText,
   summaryOf,
@@ -283,7 +284,7 @@ function subjectOf(notices: readonly Notice[], { server, isTest }: ReceiverConte
   const counts = [...Map.groupBy(notices, groupOf)].map(([group, { length }]) =>
     group === 'warning' ? count(length, group) : `${length} ${group}`,
   )
-  const names = [...new Set(notices.map(({ subject }) => monitorIn(subject)))]
+  const names = [...new Set(notices.map(({ subject }) => monitorText(subject)))]
   const more = names.length > maxInSubject ? ` and ${names.length - maxInSubject} more` : ''
   return cut(`[${server}] ${counts.join(', ')}: ${names.slice(0, maxInSubject).join(', ')}${more}`)
 }

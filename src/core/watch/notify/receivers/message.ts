@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { showDuration } from '../../../base/format.ts'
+import { count, showDuration } from '../../../base/format.ts'
 import { sanitize } from '../../../base/net/text.ts'
 import { type Delivery, isOver, type Notice, type NoticeSubject } from '../receiver.ts'
 import type { ReceiverConfig } from '../settings.ts'
@@ -42,17 +42,23 @@ export const messageDigest = (receiver: string, notices: readonly Notice[], mess
 export const keyOf = (subject: NoticeSubject, length = 16): string =>
   digest(length, ...Object.entries(identityOf(subject)).flat())
 
-/** `Sql/postgres orders` */
+/** `Sql/postgres orders`, by the name of the identity. */
 export const monitorIn = (subject: NoticeSubject): string => {
   const { type, monitor = '' } = identityOf(subject)
   return type === undefined ? monitor : `${type}/${monitor}`
 }
 
+/** The monitor as people read it: `Sql/postgres orders (formerly Sql/postgres orders-old)` after it was renamed. */
+export const monitorText = (subject: NoticeSubject): string =>
+  subject.now === undefined
+    ? monitorIn(subject)
+    : `${monitorIn({ ...subject, ...subject.now })} (formerly ${monitorIn(subject)})`
+
 /** `Sql/postgres orders: replication lag (replica 2), on web1` */
 export function subjectText(subject: NoticeSubject): string {
   const { check, item, node } = identityOf(subject)
   const of = check === undefined ? '' : `: ${check}`
-  return `${monitorIn(subject)}${of}${item === undefined ? '' : ` (${item})`}${node === undefined ? '' : `, on ${node}`}`
+  return `${monitorText(subject)}${of}${item === undefined ? '' : ` (${item})`}${node === undefined ? '' : `, on ${node}`}`
 }
 
 /** The state that a notice reports, in one or a few words. */
@@ -109,12 +115,12 @@ export const detailOf = ({ text, fault }: Notice, details: ReceiverConfig['detai
   details === 'full' ? boundedText(text) : fault === undefined ? '' : sanitize(fault, 64)
 
 /** `3 monitors: App/http shop, App/http cart, Batch/process jobs`. Undefined without victims. */
-export function victimsText({ victims: { count, names } }: Notice): string | undefined {
-  if (count === 0) return undefined
+export function victimsText({ victims: { count: all, names } }: Notice): string | undefined {
+  if (all === 0) return undefined
   const listed = names.slice(0, maxVictims).map((name) => sanitize(name, 200))
-  const more = count - listed.length
-  const all = [...listed, ...(more > 0 && listed.length > 0 ? [`and ${more} more`] : [])].join(', ')
-  return `${count} ${count === 1 ? 'monitor' : 'monitors'}${all === '' ? '' : `: ${all}`}`
+  const more = all - listed.length
+  const list = [...listed, ...(more > 0 && listed.length > 0 ? [`and ${more} more`] : [])].join(', ')
+  return `${count(all, 'monitor')}${list === '' ? '' : `: ${list}`}`
 }
 
 /** Everything that a message says about an incident besides its identity. Members without a value are left out. */

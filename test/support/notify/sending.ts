@@ -1,0 +1,50 @@
+import { readFileSync } from 'node:fs'
+import { text as textOf } from 'node:stream/consumers'
+import { startSmtp } from '../servers/smtp.ts'
+import { httpPeer } from '../simulated/http-peer.ts'
+import { type Opened, opened, openedProgram } from './notice.ts'
+
+/** A receiver and the messages that it has sent. */
+export type Sent = AsyncDisposable & { readonly one: Opened; readonly texts: () => readonly string[] }
+
+async function overHttp(yaml: (origin: string) => string, status = 200): Promise<Sent> {
+  const bodies: string[] = []
+  const peer = await httpPeer((request, response) => {
+    void textOf(request).then((body) => {
+      if (request.method === 'POST') bodies.push(body)
+      response.writeHead(status).end()
+    })
+  })
+  const one = await opened(yaml(peer.origin), { env: { KEY: 'people', DRILL_KEY: 'drills' } })
+  return { one, texts: () => bodies, [Symbol.asyncDispose]: () => peer[Symbol.asyncDispose]() }
+}
+
+/** A receiver of each kind, and its messages. */
+export const sending: Readonly<Record<string, () => Promise<Sent>>> = {
+  alertmanager: () => overHttp((origin) => `{name: r, alertmanager: {urls: ["${origin}"]}}`),
+  webhook: () => overHttp((origin) => `{name: r, webhook: {url: "${origin}/hook"}}`),
+  pagerduty: () =>
+    overHttp(
+      (origin) => `{name: r, pagerduty: {routingKey: {env: KEY}, drillRoutingKey: {env: DRILL_KEY}, url: "${origin}"}}`,
+      202,
+    ),
+  email: async () => {
+    const mails: string[] = []
+    const peer = await startSmtp({
+      onData: (stream, _, done) => {
+        void textOf(stream).then((mail) => {
+          mails.push(mail)
+          done()
+        })
+      },
+    })
+    const to = `{server: "smtp://127.0.0.1:${peer.port}", from: svc@svc.test, to: [accepted@svc.test]}`
+    const one = await opened(`{name: r, email: ${to}}`)
+    return { one, texts: () => mails, [Symbol.asyncDispose]: () => peer[Symbol.asyncDispose]() }
+  },
+  exec: async () => {
+    const { allowed, ...one } = await openedProgram('cat >> $(dirname "$0")/bodies')
+    const texts = (): readonly string[] => readFileSync(`${allowed}/bodies`, 'utf8').trim().split('\n')
+    return { one, texts, [Symbol.asyncDispose]: async () => {} }
+  },
+}
