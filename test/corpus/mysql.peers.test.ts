@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import {
   type MysqlGroup,
   type MysqlPair,
@@ -95,6 +96,8 @@ const groupRows: readonly Row<MysqlGroup>[] = [
         await first.query(
           `GRANT SELECT ON mysql.user TO monitor@${here}; ALTER USER monitor@${here} PASSWORD EXPIRE INTERVAL ${left}`,
         )
+        // The server counts whole seconds: at once, all of the day is left.
+        await wait(1_100)
         return async () =>
           void (await first.query(
             `REVOKE SELECT ON mysql.user FROM monitor@${here}; ALTER USER monitor@${here} PASSWORD EXPIRE NEVER`,
