@@ -80,8 +80,6 @@ const toldNames = ({ receiver, subject, row }: shippedOutbox.StoredRow): readonl
   [row?.last, row?.attempt, ...(row?.others ?? []), ...(row?.ends ?? [])].map(
     (one) => `${receiver} ${subjectName({ ...subject, ...one?.as })}`,
   )
-const rowName = ({ receiver, subject }: shippedOutbox.StoredRow): string => `${receiver} ${subjectName(subject)}`
-
 /** The content of a row without times: a node whose clock is behind does not take them from the future. */
 const gistOf = (row: shippedOutbox.OutboxRow | undefined): string =>
   JSON.stringify([
