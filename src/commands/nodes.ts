@@ -6,12 +6,11 @@ import { TargetCommand } from '../cli/session/target-command.ts'
 const load = () => import('../cli/nodes/lists.ts')
 
 export default class Nodes extends TargetCommand {
-  static override summary = 'List the nodes that share a PostgreSQL store, and what nobody monitors'
+  static override summary = 'List the nodes that share a PostgreSQL store, and which one runs the monitors'
   static override description =
-    `The first line says how many nodes are live, and names the monitors of the network that nobody runs or that
-only isolated nodes can run, by their keys (type/kind/name). MONITORS is how many of them a node owns; monitors
-of a machine run on each node and are not counted. CONFIG is shown where live nodes have different monitors.
-* is the node that answers. A node is out 10 s after it last renewed its row.
+    `The first line says how many nodes are live, and which of them holds the lease: it runs the monitors of the
+network for all. Monitors of a machine run on each node. CONFIG is shown where live nodes have different
+monitors. * is the node that answers. A node is out 10 s after it last renewed its row.
 
 At a server, the caller needs a role or the permission health.`
   static override answers = { '': lists(async () => (await load()).nodes) }

@@ -13,19 +13,19 @@ import {
   batchOf,
   type ClockedStore,
   clockedStore,
+  fenceOf,
   incidentOf,
   joined,
-  monitorsOf,
   nodesOf,
   outboxRowOf,
-  requestOf,
+  renewed,
   stateOf,
   subjectOf,
+  taken,
 } from '../support/store/nodes.ts'
 import { cheapHash } from '../support/suite/cheap-hash.ts'
 
 const noon = Date.UTC(2026, 5, 1, 12)
-const keys = ['Sql/postgres/orders', 'Sql/postgres/replica', 'App/http/shop']
 let postgres: PostgresServer
 beforeAll(async () => {
   postgres = await startPostgres()
@@ -40,17 +40,10 @@ describe('the nodes of a PostgreSQL store', () => {
     home = svcHome()
     await store.setClock(noon)
     const nodes = nodesOf(store.data)
-    await nodes.putConfiguration('one', monitorsOf(keys))
-    await nodes.putConfiguration('two', monitorsOf([...keys, 'Ftp/ftp/inbox']))
-    for (const [node, config] of [
-      ['node-a', 'one'],
-      ['node-b', 'two'],
-      ['node-c', 'one'],
-    ] as const) {
-      await nodes.renew(requestOf(node, { config }))
-    }
+    const [a, , c] = [await joined(nodes, 'node-a'), await joined(nodes, 'node-b'), await joined(nodes, 'node-c')]
+    await taken(nodes, 'node-c')
     await store.setClock(noon + 12_000)
-    for (const node of ['node-a', 'node-c']) await nodes.renew(requestOf(node, { config: 'one' }))
+    for (const one of [a, c]) await renewed(nodes, one, 'machine')
   })
   afterAll(async () => {
     await store.close()
@@ -59,21 +52,18 @@ describe('the nodes of a PostgreSQL store', () => {
 
   const svc = async (...args: readonly string[]) => await home.run(args, { env: { SVC_STORE: store.url } })
 
-  test('W4 svc nodes reads the store of this machine, and names a monitor that only a node has that is out', async () => {
+  test('W4 svc nodes reads the store of this machine, and names the node that runs the network monitors', async () => {
     const { code, stdout, stderr } = await svc('nodes', '--json')
     expect([code, stderr]).toEqual([0, ''])
-    const document = documentOf('nodes', stdout) as { nodes: readonly { monitors: number }[] }
-    expect(document).toMatchObject({
-      unowned: ['Ftp/ftp/inbox'],
+    expect(documentOf('nodes', stdout)).toMatchObject({
       nodes: [
-        { name: 'node-a', state: 'live', current: false, differs: false },
-        { name: 'node-b', state: 'out', monitors: 0, differs: false },
-        { name: 'node-c', state: 'live', current: false, differs: false },
+        { name: 'node-a', state: 'live', holds: false, current: false, differs: false },
+        { name: 'node-b', state: 'out', holds: false, differs: false },
+        { name: 'node-c', state: 'live', holds: true, current: false, differs: false },
       ],
     })
-    expect(document.nodes.reduce((sum, { monitors }) => sum + monitors, 0)).toBe(3)
     const lines = await svc('nodes')
-    expect(lines.stderr).toContain('Warning: 2 of 3 nodes are live; 1 network monitor has no owner: Ftp/ftp/inbox')
+    expect(lines.stderr).toContain('Warning: 2 of 3 nodes are live; node-c runs the network monitors')
   })
 
   test('W4 at a server of the store, who may read health lists the nodes, and only an Admin forgets one', async () => {
@@ -83,7 +73,6 @@ describe('the nodes of a PostgreSQL store', () => {
     const list = await at(server.monitoring, 'nodes', '--json')
     expect(documentOf('nodes', list.stdout)).toMatchObject({
       target: server.url,
-      unowned: ['Ftp/ftp/inbox'],
       nodes: [{ name: 'node-a' }, { name: 'node-b', state: 'out' }, { name: 'node-c' }],
     })
     const refused = await at(server.monitoring, 'nodes', 'forget', 'node-b')
@@ -95,7 +84,7 @@ describe('the nodes of a PostgreSQL store', () => {
     expect((await store.data.audit.list({ limit: 10, events: ['node.forgotten'] })).length).toBe(0)
     expect((await at(server.admin, 'nodes', 'forget', 'node-b')).code).toBe(0)
     const after = await svc('nodes', '--json')
-    expect(JSON.parse(after.stdout)).toMatchObject({ unowned: [], nodes: [{ name: 'node-a' }, { name: 'node-c' }] })
+    expect(JSON.parse(after.stdout)).toMatchObject({ nodes: [{ name: 'node-a' }, { name: 'node-c' }] })
     const entries = await store.data.audit.list({ limit: 10, events: ['node.forgotten'] })
     expect(entries).toMatchObject([{ event: 'node.forgotten', who: 'ann', target: 'node-b' }])
   })
@@ -108,7 +97,7 @@ describe('the nodes of a PostgreSQL store', () => {
     const [entry] = await store.data.audit.list({ limit: 10, events: ['node.forgotten'] })
     expect(entry).toMatchObject({ target: 'node-c', who: expect.stringMatching(/^local:/) })
     const rest = await svc('nodes')
-    expect(rest.stderr).toContain('Warning: the only node is not live: nobody runs 3 network monitors')
+    expect(rest.stderr).toContain('Warning: the only node is not live: nobody runs the monitors')
   })
 })
 
@@ -149,23 +138,21 @@ test('W4 what is stored of a node goes with it, and what has a similar name stay
     const nodes = nodesOf(data)
     const names = ['db', 'DB', 'db-1', 'db1', 'd_b', 'db.0', 'db0']
     for (const node of names) {
-      const fence = await joined(nodes, node)
+      const machine = await joined(nodes, node)
       const subject = subjectOf(machineKey(node, '/host/'))
-      await nodes.takeOver(fence, () => [subject.key], [])
       const batch = batchOf({ states: [stateOf(subject, node)], incidents: [incidentOf(subject, node)] })
-      expect(await nodes.writeStates(fence, 1, batch)).toBe('stored')
-      expect(await nodes.writeOutbox(fence, 2, [outboxRowOf(subject, 'mail', 1)])).toBe('stored')
-      await nodes.leave(fence)
+      expect(await nodes.writeStates(fenceOf(machine, 1, { shard: 'machine' }), batch)).toBe('stored')
+      const row = outboxRowOf(subject, 'mail', 1)
+      expect(await nodes.writeOutbox(fenceOf(machine, 2, { shard: 'machine' }), [row])).toBe('stored')
+      await nodes.leave(node, machine.process)
     }
     expect(await nodes.forget('db', actor())).toBe(true)
     expect(await nodes.forget('db', actor())).toBe(false)
-    const fence = await joined(nodes, 'reader')
-    const taken = await nodes.takeOver(fence, (_, stored) => stored, [])
+    const stored = await nodes.stored()
     const others = names.slice(1).map((node) => machineKey(node, '/host/'))
-    expect(taken?.keys.toSorted()).toEqual(others.toSorted())
-    expect(taken?.states.map(({ row }) => row.key).toSorted()).toEqual(others.toSorted())
-    expect(taken?.incidents.map(({ key }) => key).toSorted()).toEqual(others.toSorted())
-    expect(taken?.outbox.map(({ subject }) => subject.key).toSorted()).toEqual(others.toSorted())
+    expect(stored.states.map(({ row }) => row.key).toSorted()).toEqual(others.toSorted())
+    expect(stored.incidents.map(({ key }) => key).toSorted()).toEqual(others.toSorted())
+    expect(stored.outbox.map(({ subject }) => subject.key).toSorted()).toEqual(others.toSorted())
   } finally {
     await data.close()
   }

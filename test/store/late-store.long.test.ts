@@ -119,8 +119,8 @@ describe('W16 svc serve is started while its PostgreSQL does not answer', () => 
         expect(await figure(node, 'svc_store_up')).toBe(1)
       }
       await until(async () => {
-        const counts = await Promise.all([one, other].map(async (node) => await figure(node, 'svc_node_monitors')))
-        return counts[0] !== undefined && counts[1] !== undefined && counts[0] + counts[1] === 3
+        const holders = await Promise.all([one, other].map(async (node) => await figure(node, 'svc_node_holds_lease')))
+        return holders.filter((each) => each === 1).length === 1
       }, maxMs)
       // The incidents of both nodes are stored once for each monitor.
       await until(async () => {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { openData } from '../../src/core/store/index.ts'
-import { nodeVerdicts, reportedOutMs } from '../../src/core/watch/nodes/index.ts'
+import { handOverWrites, nodeVerdicts, reportedOutMs } from '../../src/core/watch/nodes/index.ts'
 import { type PostgresServer, startPostgres } from '../support/servers/postgres.ts'
 import {
   answeringNodesOf,
@@ -11,14 +11,14 @@ import {
   type ClockedStore,
   clockedStore,
   compareWithModel,
+  fenceOf,
   incidentOf,
   joined,
-  monitorsOf,
   outboxRowOf,
-  renewedBy,
-  requestOf,
+  renewed,
   stateOf,
   subjectOf,
+  taken,
 } from '../support/store/nodes.ts'
 
 const day = 86_400_000
@@ -41,18 +41,19 @@ test('W4 the store answers random operations of three nodes as its model in memo
   const counts = await compareWithModel(store, 2, 250)
   expect([...counts.keys()].toSorted()).toEqual([
     'forgotten',
-    'lost',
+    'handed over',
+    'leave false',
+    'leave true',
     'not forgotten',
-    'not live',
-    'not taken over',
-    'outbox lost',
-    'outbox not live',
+    'outbox refused',
     'outbox stored',
-    'renewed',
-    'stored',
-    'taken',
-    'taken over',
-    'taken over with other incidents',
+    'read true',
+    'renew false',
+    'renew true',
+    'states refused',
+    'states stored',
+    'take false',
+    'take true',
   ])
 })
 
@@ -67,13 +68,12 @@ test.each([
   ['more than anybody writes', `"facts" = '{"version":"' || repeat('x', 2000000) || '","startedAt":1}'`],
 ])('W4 one unreadable row of a node disturbs no other node: %s', async (_, change) => {
   const nodes = answeringNodesOf(store.data)
-  const rowsBefore = monitorsOf(['Sql/orders'])
-  await nodes.putConfiguration('rowsBefore', rowsBefore)
-  const alpha = await renewedBy(nodes, requestOf('alpha', { config: 'rowsBefore' }))
+  const alpha = await taken(nodes, 'alpha')
+  await joined(nodes, 'alpha')
   await joined(nodes, 'broken')
   await store.admin.query(`UPDATE "nodes" SET ${change} WHERE "node" = 'broken'`)
-  const again = await nodes.renew(requestOf('alpha', { config: 'rowsBefore', epoch: alpha.epoch, claims: false }))
-  expect(again.what).toBe('renewed')
+  const again = await renewed(nodes, alpha)
+  expect(again.leases.network.isOk).toBe(true)
   const listed = await nodes.list()
   for (const rows of [again.rows, listed]) {
     expect(rows.map(({ node, isLive, facts }) => [node, isLive, facts === undefined])).toEqual([
@@ -81,7 +81,6 @@ test.each([
       ['broken', true, true],
     ])
   }
-  expect(await nodes.takeOver(alpha, () => ['Sql/orders'], [])).toMatchObject({ keys: ['Sql/orders'] })
   expect(nodeVerdicts(listed, 0, reportedOutMs).map(({ item, level }) => [item, level])).toEqual([
     ['alpha', 'ok'],
     ['broken', 'warning'],
@@ -98,21 +97,14 @@ test.each(['-9223372036854775808', '9223372036854775807'])(
     const alpha = await joined(nodes, 'alpha')
     await joined(nodes, 'broken')
     await store.admin.query(`UPDATE "nodes" SET "renewedAt" = ${at} WHERE "node" = 'broken'`)
+    await store.admin.query(`UPDATE "leases" SET "renewedAt" = ${at} WHERE "shard" = '@alpha'`)
     expect((await nodes.list()).map(({ node, isLive }) => [node, isLive])).toEqual([
       ['alpha', true],
       ['broken', false],
     ])
-    expect((await nodes.renew(requestOf('alpha', { epoch: alpha.epoch, claims: false }))).what).toBe('renewed')
-    expect(await nodes.takeOver(alpha, () => ['Sql/orders'], [])).toMatchObject({ keys: ['Sql/orders'] })
+    expect((await renewed(nodes, alpha, 'machine')).leases.machine.isOk).toBe(true)
   },
 )
-
-test('W4 an unreadable configuration leaves those of the other nodes', async () => {
-  const nodes = answeringNodesOf(store.data)
-  for (const digest of ['good', 'bad']) await nodes.putConfiguration(digest, monitorsOf(['Sql/orders']))
-  await store.admin.query(`UPDATE "nodeConfigurations" SET "body" = '\\x00ff' WHERE "digest" = 'bad'`)
-  expect([...(await nodes.configurations(['good', 'bad'])).keys()]).toEqual(['good'])
-})
 
 test('W4 an embedded store has no nodes', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'svc-nodes-'))
@@ -143,109 +135,92 @@ test('W4 W6 (simulated) a node takes over what a server of the version before ha
       ...bodies((row) => outboxRowOf(row, 'mail', 1)),
     ])
   }
-  const fence = await joined(nodes, 'alpha')
+  await taken(nodes, 'alpha')
+  await nodes.stored()
   await storeAsBefore(501)
-  const first = await nodes.takeOver(fence, (_, stored) => stored, [])
-  expect([first?.keys.length, first?.states.length, first?.incidents.length, first?.outbox.length]).toEqual([
-    501, 501, 501, 501,
-  ])
-  await storeAsBefore(1, 501)
-  const second = await nodes.takeOver(fence, (_, stored) => stored.filter((key) => key === 'Sql/501'), [])
-  expect(second).toMatchObject({
-    states: [{ row: { key: 'Sql/501' } }],
-    incidents: [{ key: 'Sql/501' }],
-    outbox: [{ subject: { key: 'Sql/501' } }],
-  })
+  const { states, incidents, outbox } = await nodes.stored()
+  expect([states.length, incidents.length, outbox.length]).toEqual([501, 501, 501])
+  expect(states[0]?.row.key).toMatch(/^Sql\/\d+$/)
 })
 
-test('W4 W6 (simulated) while a node renews its row, a server that stores the states of all monitors as a whole does not', async () => {
+test('W4 W6 (simulated) while a node holds the lease, a server that stores the states of all monitors as a whole does not', async () => {
   const nodes = answeringNodesOf(store.data)
   const earlier = await openData({ store: store.url, create: false, now: Date.now })
-  const isStored = (at: number, claims: 'now' | 'when free') => {
-    const own = earlier.states.write(batchOf({ states: [stateOf(orders, `${at}`)], isWhole: true, claims }))
-    return own
-  }
+  const isStored = (at: number, claims: 'now' | 'when free') =>
+    earlier.states.write(batchOf({ states: [stateOf(orders, `${at}`)], isWhole: true, claims }))
   const start = Date.now()
   await store.setClock(start)
-  // An earlier version that is running stores states, until the first node starts.
+  // A server of that kind that is running stores states, until the first node starts.
   expect(await isStored(1, 'now')).toBe(true)
-  const fence = await joined(nodes, 'alpha')
+  const alpha = await taken(nodes, 'alpha')
+  // Who takes the lease reads when that server was last there.
+  expect((await nodes.stored()).ageMs).toBeLessThan(60_000)
+  await renewed(nodes, alpha)
   expect(await earlier.states.write(batchOf({ states: [stateOf(orders, '2')] }))).toBe(false)
-  const taken = await nodes.takeOver(fence, (_, stored) => stored, [])
-  expect(taken?.states).toMatchObject([{ state: { message: '1' } }])
+  expect((await nodes.stored()).states).toMatchObject([{ state: { message: '1' } }])
   // It waits until nobody else stores states, while renewals say that somebody does.
   for (const at of [0, 6_000, 9_000, 15_000]) {
     await store.setClock(start + at)
-    await nodes.renew(requestOf('alpha', { claims: false, epoch: fence.epoch }))
+    await renewed(nodes, alpha)
   }
   expect(await isStored(3, 'when free')).toBe(false)
   await earlier.close()
 })
 
-test('W4 W6 (simulated) when such a server has replaced what nodes stored, each of them detects that its writes are lost', async () => {
+test('W4 W6 (simulated) who takes the lease voids the stamps by which nodes of a version before share monitors', async () => {
   const nodes = answeringNodesOf(store.data)
-  const [alpha, beta] = [await joined(nodes, 'alpha'), await joined(nodes, 'beta')]
-  await nodes.takeOver(alpha, () => ['Sql/orders'], [])
-  const mine = batchOf({ states: [stateOf(orders, 'mine')], incidents: [incidentOf(orders, 'one')] })
-  expect(await nodes.writeStates(alpha, 1, mine)).toBe('stored')
-  expect(await nodes.writeOutbox(beta, 1, [])).toBe('stored')
-  const renewed = async ({ node, epoch }: typeof alpha) => await nodes.renew(requestOf(node, { claims: false, epoch }))
-  expect(await renewed(alpha)).toMatchObject({ epoch: alpha.epoch, writes: 1, stamped: 1 })
-  // It starts beside them and replaces all that is stored.
-  expect(await store.data.states.write(batchOf({ isWhole: true, claims: 'now' }))).toBe(true)
-  expect(await nodes.takeOver(alpha, () => ['Sql/orders'], [])).toMatchObject({ states: [], incidents: [] })
-  for (const one of [alpha, beta, beta, alpha]) {
-    expect(await renewed(one)).toMatchObject({ epoch: one.epoch, writes: 0 })
-  }
-  expect(await nodes.writeStates(alpha, 2, mine)).toBe('stored')
-  expect(await renewed(alpha)).toMatchObject({ writes: 2, stamped: 1 })
-  expect(await renewed(beta)).toMatchObject({ writes: 1 })
-  expect(await nodes.takeOver(alpha, () => ['Sql/orders'], [])).toMatchObject({
-    states: [{ state: { message: 'mine' } }],
-    incidents: [{ id: 'one' }],
-  })
+  await nodes.list()
+  await store.admin.query(`INSERT INTO "nodeStamps" VALUES ('Sql/orders', 7), ('Sql/void', -7)`)
+  await joined(nodes, 'alpha')
+  const stamps = async () => (await store.admin.query('SELECT "epoch"::int FROM "nodeStamps" ORDER BY "key"')).rows
+  expect(await stamps()).toEqual([{ epoch: 7 }, { epoch: -7 }])
+  await taken(nodes, 'alpha')
+  expect(await stamps()).toEqual([{ epoch: -7 }, { epoch: -7 }])
 })
 
-test('W4 rows of nodes that have been away for a day are deleted, and configurations that no row names', async () => {
+test('W4 rows of nodes that have been away for a day are deleted', async () => {
   const nodes = answeringNodesOf(store.data)
-  await nodes.putConfiguration('old', monitorsOf(['Sql/orders']))
-  await nodes.renew(requestOf('alpha', { config: 'old' }))
+  await joined(nodes, 'alpha')
   await store.setClock(noon + day - 1)
-  await nodes.putConfiguration('new', monitorsOf(['Sql/orders']))
-  await nodes.renew(requestOf('beta', { config: 'new' }))
+  const beta = await joined(nodes, 'beta')
   expect(await nodes.list()).toMatchObject([{ node: 'alpha', silentMs: day - 1 }, { node: 'beta' }])
   await store.setClock(noon + day + 1)
-  // The first renewal deletes the row, and the next one what it named.
-  for (let n = 0; n < 2; n += 1) await nodes.renew(requestOf('beta', { config: 'new' }))
+  await renewed(nodes, beta, 'machine')
   expect(await nodes.list()).toMatchObject([{ node: 'beta' }])
-  expect([...(await nodes.configurations(['old', 'new'])).keys()]).toEqual(['new'])
 })
 
-test('W4 a late renewal does not end the epoch of its sender, and does not bring back a node that has left', async () => {
+test('W4 a late renewal does not bring back a node that has left, and a late write of it stores nothing', async () => {
   const nodes = answeringNodesOf(store.data)
-  const before = await joined(nodes, 'alpha')
-  await store.setClock(noon + 10_000)
-  const late = requestOf('alpha', { claims: false, epoch: before.epoch })
-  const { epoch } = await renewedBy(nodes, late)
-  expect(epoch).toBeGreaterThan(before.epoch)
-  await nodes.takeOver({ node: 'alpha', epoch }, () => ['Sql/orders'], [])
-  expect(await nodes.writeOutbox({ node: 'alpha', epoch }, 1, [])).toBe('stored')
-  // It was held up on its way, or the answer to an earlier one was lost. So was the first one of the process.
-  await store.setClock(noon + 19_999)
-  for (const one of [late, requestOf('alpha')])
-    expect(await nodes.renew(one)).toMatchObject({ what: 'renewed', epoch, writes: 1, stamped: 1 })
-  await store.setClock(noon + 29_998)
-  expect(await nodes.writeOutbox({ node: 'alpha', epoch }, 2, [])).toBe('stored')
-  // A process that has had this epoch and has lost it since begins another one.
-  const lost = requestOf('alpha', { claims: false, epoch: undefined, latestEpoch: epoch })
-  const next = await renewedBy(nodes, lost)
-  expect(next.epoch).toBeGreaterThan(epoch)
-  await nodes.leave(next)
-  for (const one of [late, requestOf('alpha'), requestOf('alpha', { claims: false, epoch: next.epoch })])
-    expect(await nodes.renew(one)).toMatchObject({ what: 'taken' })
-  expect(await nodes.list()).toMatchObject([{ epoch: next.epoch, isLive: false, hasLeft: true }])
-  // Another process of this name begins.
-  expect((await renewedBy(nodes, requestOf('alpha', { process: 'another' }))).epoch).toBeGreaterThan(next.epoch)
+  const [alpha, machine] = [await taken(nodes, 'alpha'), await joined(nodes, 'alpha')]
+  expect(await nodes.holder()).toBe('alpha')
+  await nodes.leave('alpha', alpha.process)
+  expect((await renewed(nodes, alpha)).leases.network).toMatchObject({ isOk: false, row: { hasLeft: true } })
+  expect((await renewed(nodes, machine, 'machine')).leases.machine.isOk).toBe(false)
+  expect(await nodes.writeOutbox(fenceOf(alpha, 1), [])).toEqual({ refused: ['network'] })
+  expect(await nodes.list()).toMatchObject([{ isLive: false, hasLeft: true }])
+  expect(await nodes.holder()).toBeUndefined()
+})
+
+test('W4 a store that has gone back to before an acknowledged write refuses the next one, and so does one with a later write', async () => {
+  const nodes = answeringNodesOf(store.data)
+  const alpha = await taken(nodes, 'alpha')
+  expect(await nodes.writeOutbox(fenceOf(alpha, 2, { acknowledged: 0 }), [])).toBe('stored')
+  expect(await nodes.writeOutbox(fenceOf(alpha, 2, { acknowledged: 0 }), [])).toEqual({ refused: ['network'] })
+  expect(await nodes.writeOutbox(fenceOf(alpha, 4, { acknowledged: 3 }), [])).toEqual({ refused: ['network'] })
+  const [first, next] = [fenceOf(alpha, 3), fenceOf({ ...alpha, epoch: alpha.epoch - 1 }, 3)]
+  expect(await nodes.writeOutbox(next, [])).toEqual({ refused: ['network'] })
+  expect(await nodes.writeOutbox(first, [])).toBe('stored')
+})
+
+test('W4 the holder notices by the number of writes what another node hands over', async () => {
+  const nodes = answeringNodesOf(store.data)
+  const alpha = await taken(nodes, 'alpha')
+  await nodes.handOver([outboxRowOf(orders, 'mail', 1)])
+  expect(await nodes.writeOutbox(fenceOf(alpha, 1), [])).toEqual({ refused: ['network'] })
+  expect((await renewed(nodes, alpha)).leases.network.row?.writes).toBe(handOverWrites)
+  expect((await nodes.stored()).outbox).toMatchObject([
+    { subject: { key: orders.key }, row: { last: { isNews: true } } },
+  ])
 })
 
 test('W4 a row from the future is not live: the clock of the database was set back', async () => {
@@ -253,7 +228,6 @@ test('W4 a row from the future is not live: the clock of the database was set ba
   const alpha = await joined(nodes, 'alpha')
   await store.setClock(noon - 3_600_000)
   expect(await nodes.list()).toMatchObject([{ isLive: false, silentMs: 0 }])
-  expect(await nodes.writeOutbox(alpha, 1, [])).toBe('not live')
-  expect((await joined(nodes, 'alpha')).epoch).toBeGreaterThan(alpha.epoch)
+  await renewed(nodes, alpha, 'machine')
   expect(await nodes.list()).toMatchObject([{ isLive: true }])
 })

@@ -1,6 +1,6 @@
-import { count, showDuration } from '../../core/base/format.ts'
+import { showDuration } from '../../core/base/format.ts'
 import type { GetNodesResponse, NodeEntry } from '../../core/protocol/index.ts'
-import { dateTime, document, flag, integer, oneOf, orNull, string, strings } from '../render/document.ts'
+import { dateTime, document, flag, oneOf, orNull, string } from '../render/document.ts'
 import { type Headline, type ListOutput, list } from '../render/list.ts'
 import { type CellText, day, moment, names } from '../render/table.ts'
 
@@ -11,8 +11,8 @@ export type ListedNode = {
   /** When it last renewed its row. */
   readonly seenAt: Date | undefined
   readonly isolated: boolean
-  /** How many monitors of the network it owns. */
-  readonly monitors: number | undefined
+  /** Whether it runs the monitors of the network. */
+  readonly holds: boolean
   readonly configuration: string | undefined
   readonly differs: boolean
   readonly version: string | undefined
@@ -31,7 +31,7 @@ export const nodeRow = (entry: NodeEntry, now: Date): ListedNode => ({
   state: states[entry.State ?? 'Out'],
   seenAt: entry.SeenAt,
   isolated: entry.Isolated ?? false,
-  monitors: entry.Monitors,
+  holds: entry.Holds ?? false,
   configuration: entry.Configuration,
   differs: entry.Differs ?? false,
   version: entry.Version,
@@ -54,13 +54,7 @@ const upCell = ({ state, startedAt, now }: ListedNode): string =>
 
 export const nodes = list<ListedNode>()({
   around: ['target'],
-  documentOnly: {
-    target: string,
-    unowned: strings,
-    moreUnowned: integer,
-    onIsolated: strings,
-    moreOnIsolated: integer,
-  },
+  documentOnly: { target: string },
   beneath: 'target',
   rows: 'nodes',
   empty: {
@@ -72,13 +66,7 @@ export const nodes = list<ListedNode>()({
     { key: 'state', is: oneOf('live', 'out', 'left'), title: 'STATE', cell: stateCell, shrink: 1, least: 14 },
     { key: 'seenAt', is: orNull(dateTime) },
     { key: 'isolated', is: flag },
-    {
-      key: 'monitors',
-      is: orNull(integer),
-      title: 'MONITORS',
-      align: 'right',
-      cell: ({ monitors }) => (monitors === undefined ? 'unknown' : String(monitors)),
-    },
+    { key: 'holds', is: flag, title: 'LEASE', cell: ({ holds }) => (holds ? 'holds it' : '') },
     { key: 'configuration', is: orNull(string) },
     {
       key: 'differs',
@@ -102,49 +90,28 @@ export const nodes = list<ListedNode>()({
   ],
 })
 
-/** How many monitors a sentence names. */
-const maxNamed = 5
-
-/** How many nodes are live, and whether each monitor of the network has an owner that reaches the network. */
-export function nodesHeadline({
-  Nodes = [],
-  Unowned = [],
-  MoreUnowned = 0,
-  OnIsolated = [],
-  MoreOnIsolated = 0,
-}: GetNodesResponse): Headline {
+/** How many nodes are live, and which of them runs the monitors of the network. */
+export function nodesHeadline({ Nodes = [] }: GetNodesResponse): Headline {
   const live = Nodes.filter(({ State }) => State === 'Live')
   if (live.length === 0) {
-    const count = Unowned.length + MoreUnowned
     const none = Nodes.length === 1 ? 'the only node is not live' : `none of the ${Nodes.length} nodes is live`
-    return { mark: 'fail', sentence: `${none}: nobody runs ${count === 0 ? 'the monitors' : counted(count)}` }
+    return { mark: 'fail', sentence: `${none}: nobody runs the monitors` }
   }
-  const unowned = problemOf(Unowned, MoreUnowned, ['has no owner', 'have no owner'])
-  const onIsolated = problemOf(OnIsolated, MoreOnIsolated, [
-    'is owned by an isolated node',
-    'are owned by isolated nodes',
-  ])
+  const holder = live.find(({ Holds }) => Holds)
   const unreadable = namesOf(Nodes.filter(({ Version }) => Version === undefined))
-  const unknown = namesOf(live.filter(({ Monitors }) => Monitors === undefined))
-  const problems = [
-    ...unowned,
-    ...onIsolated,
-    ...(unreadable.length > 0 ? [`the row of ${names(unreadable)} in the store is unreadable`] : []),
-    ...(unknown.length > 0 ? [`nobody knows the monitors of ${names(unknown)}`] : []),
-  ]
-  const whole = live.some(({ Monitors }) => Monitors !== 0)
-    ? 'every network monitor has an owner'
-    : 'there are no network monitors'
   const differing = namesOf(live.filter(({ Differs }) => Differs))
   const isWell =
-    problems.length === 0 &&
+    unreadable.length === 0 &&
     differing.length === 0 &&
     Nodes.every(({ State, Isolated }) => State !== 'Out' && Isolated !== true)
   return {
-    mark: unowned.length > 0 ? 'fail' : isWell ? 'ok' : 'warn',
+    mark: holder === undefined ? 'fail' : isWell ? 'ok' : 'warn',
     sentence: [
       liveText(live.length, Nodes.length),
-      ...(problems.length === 0 ? [whole] : problems),
+      holder === undefined
+        ? 'nobody holds the lease of the network monitors'
+        : `${holder.Name} runs the network monitors${holder.Isolated ? ', and is isolated' : ''}`,
+      ...(unreadable.length > 0 ? [`the row of ${names(unreadable)} in the store is unreadable`] : []),
       ...differText(differing, live.length),
     ].join('; '),
   }
@@ -163,38 +130,13 @@ function differText(differing: readonly string[], live: number): readonly string
   return [`${names(differing)} ${differing.length === 1 ? 'has' : 'have'} another configuration than most`]
 }
 
-const counted = (n: number): string => count(n, 'network monitor')
-
-/** `2 network monitors have no owner: Sql/postgres/orders, App/http/shop` */
-function problemOf(
-  keys: readonly string[],
-  more: number,
-  [one, many]: readonly [one: string, many: string],
-): readonly string[] {
-  const count = keys.length + more
-  if (count === 0) return []
-  const first = keys.slice(0, maxNamed)
-  const left = count - first.length
-  return [`${counted(count)} ${count === 1 ? one : many}: ${names(first)}${left > 0 ? ` and ${left} more` : ''}`]
-}
-
 /** The whole answer. */
 export function renderNodes(answer: GetNodesResponse, target: string, now: Date, output: ListOutput): string {
-  const { Nodes = [], Unowned = [], MoreUnowned = 0, OnIsolated = [], MoreOnIsolated = 0 } = answer
-  const around = {
-    target,
-    unowned: Unowned,
-    moreUnowned: MoreUnowned,
-    onIsolated: OnIsolated,
-    moreOnIsolated: MoreOnIsolated,
-  }
+  const { Nodes = [] } = answer
   return nodes.render(
     Nodes.map((entry) => nodeRow(entry, now)),
-    around,
-    {
-      ...output,
-      ...(Nodes.length > 0 ? { headline: nodesHeadline(answer) } : {}),
-    },
+    { target },
+    { ...output, ...(Nodes.length > 0 ? { headline: nodesHeadline(answer) } : {}) },
   )
 }
 

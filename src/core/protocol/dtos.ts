@@ -590,9 +590,9 @@ export const NodeEntry = dto('NodeEntry', {
   SeenAt: date,
   /** None of its witnesses answers it. Absent unless it is live. */
   Isolated: flag,
-  /** How many monitors of the network it owns. Absent where nobody can say: svc does not know its configuration. */
-  Monitors: integer,
-  /** The beginning of the digest of its monitors of the network. */
+  /** Whether it holds the lease: it runs the monitors of the network for all nodes. */
+  Holds: flag,
+  /** The beginning of the digest of its monitors of the network. Absent in versions that share monitors. */
   Configuration: text,
   /** Whether it is live and has other monitors than most live nodes. */
   Differs: flag,
@@ -612,13 +612,6 @@ export type GetNodes = Infer<typeof GetNodes>
 export const GetNodesResponse = dto('GetNodesResponse', {
   /** By name. */
   Nodes: list(NodeEntry),
-  /** Keys of monitors of the network that nobody runs: only nodes that are out have them. At most 1,000. */
-  Unowned: list(text),
-  /** How many more there are. */
-  MoreUnowned: integer,
-  /** Keys of monitors of the network that only isolated nodes can run. At most 1,000. */
-  OnIsolated: list(text),
-  MoreOnIsolated: integer,
   ResponseStatus,
 })
 export type GetNodesResponse = Infer<typeof GetNodesResponse>

@@ -92,9 +92,10 @@ export async function partsOfServer({ options, services, store }: Ground): Promi
   )
   const states = statesPart(keeper, log, nodes?.share, time)
   const schedule = schedulePart(health.scheduleWork(options), states, nodes?.share, time)
-  const isStored = (): boolean => store === undefined || notStored() === undefined
+  const leads = (): boolean => nodes?.sending.leads() ?? true
+  const isStored = (): boolean => store === undefined || (notStored() === undefined && nodes?.isLed() !== false)
   const watching = watchingPart({ config, version, schedule, states, isStored, time, log })
-  const silences = silencePart({ options, store: store?.data, states, time })
+  const silences = silencePart({ options, store: store?.data, states, isStandby: () => !leads(), time })
   const rows = store?.rows('outbox')
   const notify = notifyPart({
     config,
@@ -110,7 +111,15 @@ export async function partsOfServer({ options, services, store }: Ground): Promi
   })
   silences.muteBy(notify.mute)
   nodes?.follow({ schedule, states, keeper, notify })
-  const drills = drillPart({ config, version, store: store?.rows('drills'), watching: watching.reason, time, log })
+  const drills = drillPart({
+    config,
+    version,
+    store: store?.rows('drills'),
+    watching: watching.reason,
+    leads,
+    time,
+    log,
+  })
   const reloads = reloadPart(() => Date.now() / 1_000)
   const audit = inUse && auditPart(() => inUse.data(false), { stream: config.serve.audit?.stream, log })
 
@@ -171,7 +180,7 @@ function unlessAway(error: unknown): undefined {
   if (!(error instanceof StoreOutage)) throw error
 }
 
-/** The division of the work among the nodes that share a store. An embedded store has one node. */
+/** One of the nodes that share a store. An embedded store has one node. */
 async function nodesOf(
   { config, version, node = hostname(), log, store: url = '', env = process.env }: OpenOptions,
   { storePath, rows }: GroundStore,

@@ -322,6 +322,24 @@ const renamedInKeys = `UPDATE "apiKeys"
   WHERE "permissions" LIKE '%"quiet"%'`
 export const silencePermission = { users: renamedGrants, keys: renamedInKeys }
 
+/**
+ * Step 15: the leases of nodes that share a PostgreSQL store. `shard`: `network`, or `@` and the name of a node. Versions before
+ * share monitors by the tables of the history, which stay as they are.
+ */
+export const leaseTables = ({ integer, text, strict }: Words): string => `
+CREATE TABLE "leases" (
+  "shard" ${text} PRIMARY KEY,
+  "node" ${text} NOT NULL,
+  "process" ${text} NOT NULL,
+  "epoch" ${integer} NOT NULL,
+  "beats" ${integer} NOT NULL,
+  "writes" ${integer} NOT NULL,
+  "base" ${integer} NOT NULL,
+  "renewedAt" ${integer} NOT NULL,
+  "leftAt" ${integer}
+)${strict};
+`
+
 /** `svc1` in the file header marks a SQLite file as ours. */
 export const applicationId = 0x73766331
 
@@ -349,6 +367,7 @@ export const migrations: readonly string[] = [
   grantEnds(sqliteWords),
   auditSeals(sqliteWords),
   `${silencePermission.users};\n${silencePermission.keys};`,
+  leaseTables(sqliteWords),
 ]
 
 /** The schema version, from the file's header. */

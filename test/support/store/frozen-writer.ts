@@ -1,6 +1,6 @@
 import { writeSync } from 'node:fs'
 import { openData } from '../../../src/core/store/index.ts'
-import { batchOf, nodesOf, stateOf, subjectOf } from './nodes.ts'
+import { batchOf, fenceOf, nodesOf, stateOf, subjectOf } from './nodes.ts'
 
 // Opens the store named by the first argument and stores a state of the key named by the fourth, as the node and the epoch
 // named by the second and the third. Stops itself in the middle of the transaction: when it makes the text of the state, it
@@ -18,7 +18,10 @@ const state = {
   },
 }
 const outcome = await nodes
-  .writeStates({ node, epoch: Number(epoch) }, 1, batchOf({ states: [state] }))
+  .writeStates(
+    fenceOf({ node, process: `process of ${node}`, epoch: Number(epoch), writes: 0 }, 1),
+    batchOf({ states: [state] }),
+  )
   .catch((error: unknown) => (error instanceof Error ? error.message : 'unknown'))
 writeSync(1, `${JSON.stringify(outcome)}\n`)
 await data.close()

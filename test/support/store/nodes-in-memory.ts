@@ -1,21 +1,24 @@
 import { nodesOperations } from '../../../src/core/service/nodes/nodes-answer.ts'
 import type { Actor, Data } from '../../../src/core/store/index.ts'
-import { NodesTable, type RenewalRequest } from '../../../src/core/watch/nodes/index.ts'
+import { LeasesTable } from './leases-table.ts'
 import { requestOf } from './nodes.ts'
 
 /**
- * The operations about nodes over the table of the simulation, and its clock. `own`: the node that answers.
- * `beforeForgetting` is called when the store is about to forget one.
+ * The operations about nodes over a store in memory, and its clock. `own`: the node that answers. `beforeForgetting` is called
+ * when the store is about to forget one.
  */
 export function nodesInMemory(at: number, own?: string, beforeForgetting?: () => void) {
-  const table = new NodesTable()
+  const table = new LeasesTable()
   const clock = { at }
   const forgotten: (readonly [node: string, by: Actor])[] = []
   const data = {
     clock: { now: () => clock.at },
     nodes: {
       list: async () => table.rows(clock.at),
-      configurations: async (digests: readonly string[]) => table.configurations(digests),
+      holder: async () => {
+        const lease = table.lease('network', clock.at)
+        return lease?.hasLeft === false ? lease.node : undefined
+      },
       forget: async (node: string, by: Actor) => {
         beforeForgetting?.()
         forgotten.push([node, by])
@@ -24,11 +27,18 @@ export function nodesInMemory(at: number, own?: string, beforeForgetting?: () =>
     },
   } as unknown as Data
   const operations = nodesOperations({ data: async () => data, own: () => own })
-  const request = (node: string, more: Partial<RenewalRequest> = {}): RenewalRequest =>
-    requestOf(node, {
-      config: '0123456789abcdef',
-      facts: { version: '1.2.3', url: `https://${node}.example.com`, startedAt: at - 60_000 },
-      ...more,
-    })
-  return { table, clock, forgotten, operations, request }
+  /** A beat of a node, which has the lease of its machine, and that of the network if it `holds` it. */
+  const beats = (node: string, more: { readonly isIsolated?: boolean; readonly holds?: true } = {}): void => {
+    const facts = {
+      ...{ version: '1.2.3', url: `https://${node}.example.com`, startedAt: at - 60_000 },
+      digest: '0123456789abcdef',
+    }
+    const take = (name: string) => {
+      const expected = table.lease(name, clock.at)
+      return { type: 'take', expected, epoch: (expected?.epoch ?? 0) + 1 } as const
+    }
+    const asks = { machine: take(`@${node}`), ...(more.holds ? { network: take('network') } : {}) }
+    table.beat(requestOf(node, { facts, isIsolated: more.isIsolated ?? false, asks }), clock.at)
+  }
+  return { table, clock, forgotten, operations, beats }
 }

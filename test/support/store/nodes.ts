@@ -2,16 +2,15 @@ import type pg from 'pg'
 import { expect } from 'vitest'
 import { type Data, openData, type StoredNodes } from '../../../src/core/store/index.ts'
 import {
+  type BeatRequest,
   type Fence,
   type Fenced,
-  type KnownMonitors,
+  type LeaseAsk,
   machineKey,
   type NodesRows,
-  NodesTable,
   outMs,
-  ownedBy,
-  type RenewalRequest,
-  type Taken,
+  type Shard,
+  type Stored,
 } from '../../../src/core/watch/nodes/index.ts'
 import type { StoredRow } from '../../../src/core/watch/outbox/index.ts'
 import type { IncidentRecord, StatesBatch, StoredState, StoredSubject } from '../../../src/core/watch/states/index.ts'
@@ -19,6 +18,7 @@ import { newSubject } from '../../../src/core/watch/states/judge.ts'
 import { Chance } from '../../watch/simulate/chance.ts'
 import type { PostgresServer } from '../servers/postgres.ts'
 import { actor, answered, freshDatabase } from './data-fixture.ts'
+import { LeasesTable } from './leases-table.ts'
 
 export const subjectOf = (key: string, check = 'round trip', item?: string): StoredSubject => ({
   key,
@@ -67,21 +67,17 @@ export const batchOf = (more: Partial<StatesBatch>): StatesBatch => ({
   ...more,
 })
 
-export const monitorsOf = (keys: readonly string[], formerly: readonly string[] = []): KnownMonitors => ({
-  groups: new Map(keys.map((key) => [key, key])),
-  formerly: new Map(formerly.map((key) => [key, key])),
-})
-
-export const requestOf = (node: string, more: Partial<RenewalRequest> = {}): RenewalRequest => ({
+/** A beat of a node, which asks for nothing unless `more` says so. */
+export const requestOf = (
+  node: string,
+  { asks = {}, ...more }: Partial<Omit<BeatRequest, 'asks'>> & { readonly asks?: Partial<BeatRequest['asks']> } = {},
+): BeatRequest => ({
   node,
   process: `process of ${node}`,
-  epoch: undefined,
-  latestEpoch: more.epoch ?? 0,
-  claims: true,
-  config: 'none',
   isIsolated: false,
-  facts: { version: '1.0.0', startedAt: 1 },
+  facts: { version: '1.0.0', startedAt: 1, digest: '0123456789abcdef' },
   ...more,
+  asks: { network: { type: 'read' }, machine: { type: 'read' }, ...asks },
 })
 
 /** The nodes of a store, which a PostgreSQL store has. */
@@ -90,15 +86,34 @@ export function nodesOf({ nodes }: Data): StoredNodes {
   return nodes
 }
 
-/** Renews the row of a node for the first time. */
-export const joined = (nodes: NodesRows, node: string): Promise<Fence> => renewedBy(nodes, requestOf(node))
-
-/** Renews the row of a node. */
-export async function renewedBy(nodes: NodesRows, request: RenewalRequest): Promise<Fence> {
-  const answer = await nodes.renew(request)
-  if (answer.what !== 'renewed') throw new Error('another process has the row')
-  return { node: request.node, epoch: answer.epoch }
+export type Holder = {
+  readonly node: string
+  readonly process: string
+  readonly epoch: number
+  readonly writes: number
 }
+
+/** Takes a lease, whoever has it. */
+export async function taken(nodes: NodesRows, node: string, shard: Shard = 'network'): Promise<Holder> {
+  const { leases } = await nodes.beat(requestOf(node))
+  const expected = leases[shard].row
+  const epoch = (expected?.epoch ?? 0) + 1
+  const request = requestOf(node, { asks: { [shard]: { type: 'take', expected, epoch } } })
+  const answer = (await nodes.beat(request)).leases[shard]
+  if (!answer.isOk) throw new Error(`${node} does not get the lease`)
+  return { node, process: request.process, epoch, writes: answer.row?.writes ?? 0 }
+}
+/** Takes the lease of its machine, so that it has a row. */
+export const joined = (nodes: NodesRows, node: string): Promise<Holder> => taken(nodes, node, 'machine')
+export const renewed = (nodes: NodesRows, { node, epoch }: Holder, shard: Shard = 'network') =>
+  nodes.beat(requestOf(node, { asks: { [shard]: { type: 'renew', epoch } } }))
+
+/** The fence of the write of this number since the holder took the lease. */
+export const fenceOf = (
+  { node, process, epoch, writes }: Holder,
+  number: number,
+  { shard = 'network', acknowledged = number - 1 }: { readonly shard?: Shard; readonly acknowledged?: number } = {},
+): readonly Fence[] => [{ shard, node, process, epoch, acknowledged: writes + acknowledged, number: writes + number }]
 
 /** A store whose database has a clock that stands still until it is set. */
 export type ClockedStore = {
@@ -139,13 +154,11 @@ export async function clockedStore(server: PostgresServer): Promise<ClockedStore
 
 const sorted = <T>(rows: readonly T[]): readonly T[] =>
   rows.toSorted((one, other) => (JSON.stringify(one) < JSON.stringify(other) ? -1 : 1))
-const sortedTaken = (taken: Taken | undefined) =>
-  taken && {
-    keys: sorted(taken.keys),
-    states: sorted(taken.states.map(({ silentMs, row, state }) => [silentMs, row, state])),
-    incidents: sorted(taken.incidents.map(({ key, id, ...more }) => [key, id, more])),
-    outbox: sorted(taken.outbox.map(({ receiver, subject, row }) => [receiver, subject, row])),
-  }
+export const sortedStored = ({ states, incidents, outbox }: Stored) => ({
+  states: sorted(states.map(({ row, state }) => [row, state])),
+  incidents: sorted(incidents.map(({ key, id, ...more }) => [key, id, more])),
+  outbox: sorted(outbox.map(({ receiver, subject, row }) => [receiver, subject, row])),
+})
 const byNode = <T extends { readonly node: string }>(rows: readonly T[]): readonly T[] =>
   rows.toSorted((one, other) => (one.node < other.node ? -1 : 1))
 
@@ -165,91 +178,101 @@ export const answeringNodesOf = (data: Data): StoredNodes =>
  */
 export async function compareWithModel({ data, setClock }: ClockedStore, seed: number, steps: number) {
   const nodes = answeringNodesOf(data)
-  const table = new NodesTable()
+  const table = new LeasesTable()
   const chance = new Chance(seed)
   const names = ['alpha', 'beta', 'gamma']
-  const network = ['Sql/a', 'Sql/b', 'Web/ü "quoted" \\', 'Web/d', 'App/e']
-  const keys = [...network, ...names.map((name) => machineKey(name, 'Host/machine'))]
-  const configurations = [network, network.slice(0, 3), network.slice(2)].map((some) => monitorsOf(some))
-  const lives = new Map<
-    string,
-    { process: string; epoch: number | undefined; writes: number; acknowledged: number; own: readonly string[] }
-  >()
+  const network = ['Sql/a', 'Web/ü "quoted" \\']
   const counts = new Map<string, number>()
   const count = (what: string): void => void counts.set(what, (counts.get(what) ?? 0) + 1)
   let now = Date.UTC(2026, 0, 1)
-  const lifeOf = (node: string) => {
-    const life = lives.get(node) ?? { process: `${node} 1`, epoch: undefined, writes: 0, acknowledged: 0, own: keys }
-    lives.set(node, life)
-    return life
+  const subjectsOf = (node: string, shard: Shard): readonly StoredSubject[] => {
+    const keys = shard === 'network' ? network : [machineKey(node, 'Host/machine')]
+    const all = Array.from({ length: chance.between(0, 4) }, () =>
+      subjectOf(chance.of(keys), chance.of(['one', 'two']), chance.is(0.3) ? 'x' : undefined),
+    )
+    return [...new Map(all.map((one) => [JSON.stringify(one), one])).values()]
   }
-  const some = <T>(all: readonly T[]): readonly T[] => all.filter(() => chance.is(0.35))
-  const anySubject = (from: readonly string[]): StoredSubject =>
-    subjectOf(chance.of(from), chance.of(['one', 'two']), chance.is(0.3) ? chance.of(['x', 'y']) : undefined)
-  /** Mostly of what a node holds. */
-  const subjectsFor = (own: readonly string[]): readonly StoredSubject[] => {
-    const from = own.length > 0 && chance.is(0.8) ? own : keys
-    return [
-      ...new Map(
-        Array.from({ length: chance.between(0, 4) }, () => anySubject(from)).map((one) => [JSON.stringify(one), one]),
-      ).values(),
-    ]
+  const shardOf = (): Shard => (chance.is(0.7) ? 'network' : 'machine')
+  const leaseOf = (node: string, shard: Shard) => table.lease(shard === 'network' ? shard : `@${node}`, now)
+  /** Mostly what the store has. */
+  const fencesOf = (node: string, process: string, shard: Shard): readonly Fence[] => {
+    const { epoch = 1, writes = 0 } = leaseOf(node, shard) ?? {}
+    const number = writes + chance.of([0, 1, 1, 1, 1, 2])
+    const acknowledged = writes + (chance.is(0.1) ? 1 : 0)
+    return [{ shard, node, process, epoch: chance.is(0.1) ? epoch - 1 : epoch, acknowledged, number }]
   }
-  const fenceOf = (node: string): Fence => {
-    const { epoch = 1, acknowledged } = lifeOf(node)
-    // Some are of an earlier epoch, and some of what the store lost when it went back in time.
-    return {
-      node,
-      epoch: chance.is(0.1) ? chance.between(1, epoch + 1) : epoch,
-      acknowledged: chance.is(0.05) ? acknowledged + 1 : acknowledged,
-    }
+  const askOf = (node: string, shard: Shard): LeaseAsk => {
+    const row = leaseOf(node, shard)
+    const epoch = row?.epoch ?? 0
+    const expected = row && chance.is(0.1) ? { ...row, beats: row.beats + 1 } : row
+    return chance.of([
+      { type: 'read' },
+      { type: 'renew', epoch },
+      { type: 'renew', epoch },
+      { type: 'take', expected, epoch: epoch + 1 },
+      ...(chance.is(0.2) ? [{ type: 'leave', epoch } as const] : []),
+    ] as const)
   }
-  /** Mostly the next. One that repeats is late. */
-  const numberOf = (node: string): number => {
-    const life = lifeOf(node)
-    if (!chance.is(0.05)) life.writes += 1
-    return life.writes
-  }
-  const wrote = (fence: Fence, number: number, verdict: Fenced): void => {
-    const life = lifeOf(fence.node)
-    if (verdict === 'stored' && fence.epoch === life.epoch) life.acknowledged = number
-  }
-  const operations: readonly (readonly [weight: number, run: (node: string) => Promise<void>])[] = [
+  const wrote = (what: string, verdict: Fenced): void => count(`${what} ${verdict === 'stored' ? verdict : 'refused'}`)
+  const operations: readonly (readonly [weight: number, run: (node: string, process: string) => Promise<void>])[] = [
+    [
+      8,
+      async (node, process) => {
+        const asks = { network: askOf(node, 'network'), machine: askOf(node, 'machine') }
+        const request = requestOf(node, { process, asks, isIsolated: chance.is(0.2) })
+        const expected = table.beat(request, now)
+        const answer = await nodes.beat(request)
+        const { shard: _, ...machine } = { shard: '', ...answer.leases.machine.row }
+        expect(machine).toEqual(expected.leases.machine.row ?? {})
+        expect(answer.leases.network).toMatchObject(JSON.parse(JSON.stringify(expected.leases.network)) as object)
+        expect([answer.leases.machine.isOk, byNode(answer.rows)]).toEqual([
+          expected.leases.machine.isOk,
+          byNode(expected.rows),
+        ])
+        count(`${asks.network.type} ${answer.leases.network.isOk}`)
+      },
+    ],
     [
       5,
-      async (node) => {
-        const life = lifeOf(node)
-        const isNew = chance.is(0.1)
-        // Some are late: they were sent before an epoch began.
-        const latestEpoch = chance.is(0.2) ? chance.between(0, life.epoch ?? 0) : (life.epoch ?? 0)
-        const request = requestOf(node, {
-          process: isNew ? `${node} ${chance.between(1, 4)}` : life.process,
-          epoch: chance.is(0.05) || latestEpoch === 0 ? undefined : latestEpoch,
-          latestEpoch,
-          claims: isNew && chance.is(0.5),
-          config: `digest ${chance.between(0, configurations.length)}`,
-          isIsolated: chance.is(0.2),
-          facts: { version: '1.0.0', startedAt: now, url: `https://${node}/` },
+      async (node, process) => {
+        const shard = shardOf()
+        const fences = fencesOf(node, process, shard)
+        const all = subjectsOf(node, shard)
+        const gone = all.filter(() => chance.is(0.3))
+        const rest = all.filter((one) => !gone.includes(one))
+        const ended = { endedAt: now, ending: 'recovered' } as const
+        const batch = batchOf({
+          states: rest.map((row) => stateOf(row, `at ${now} "\\u0000`)),
+          gone,
+          incidents: rest
+            .map((row) => incidentOf(row, `${row.key} ${chance.between(0, 3)}`, chance.is(0.4) ? ended : {}))
+            .filter((one, index, every) => every.findIndex(({ id }) => id === one.id) === index),
         })
-        const expected = table.renew(request, now)
-        const answer = await nodes.renew(request)
-        expect({ ...answer, rows: byNode(answer.rows) }).toEqual({ ...expected, rows: byNode(expected.rows) })
-        count(answer.what)
-        if (answer.what === 'taken') return
-        if (answer.epoch !== life.epoch)
-          lives.set(node, { process: request.process, epoch: answer.epoch, writes: 0, acknowledged: 0, own: keys })
-        else life.process = request.process
+        const expected = table.writeStates(fences, batch)
+        const answer = await nodes.writeStates(fences, batch)
+        expect(answer).toEqual(expected)
+        wrote('states', answer)
       },
     ],
     [
       3,
+      async (node, process) => {
+        const shard = shardOf()
+        const fences = fencesOf(node, process, shard)
+        const rows = subjectsOf(node, shard).map((one) =>
+          outboxRowOf(one, chance.of(['mail', 'pager']), chance.is(0.7) ? now : undefined),
+        )
+        const expected = table.writeOutbox(fences, rows)
+        const answer = await nodes.writeOutbox(fences, rows)
+        expect(answer).toEqual(expected)
+        wrote('outbox', answer)
+      },
+    ],
+    [
+      1,
       async (node) => {
-        const fence = fenceOf(node)
-        const all = await nodes.configurations(['digest 0', 'digest 1', 'digest 2'])
-        const picked = some(keys)
-        const choose = chance.is(0.7) ? ownedBy(node, all) : () => picked
         // Of the same fault, each node may have sent an incident of its own.
-        const notices = some([...subjectsFor(keys), ...subjectsFor(keys)]).map((subject) =>
+        const rows = [...subjectsOf(node, 'network'), ...subjectsOf(node, 'network')].map((subject) =>
           outboxRowOf(
             subject,
             chance.of(['mail', 'pager']),
@@ -257,62 +280,16 @@ export async function compareWithModel({ data, setClock }: ClockedStore, seed: n
             chance.of(['i', `of ${node}`, `of ${node} at ${now}`]),
           ),
         )
-        const expected = table.takeOver(fence, choose, notices, now)
-        const answer = await nodes.takeOver(fence, choose, notices)
-        expect(sortedTaken(answer)).toEqual(sortedTaken(expected))
-        count(answer ? 'taken over' : 'not taken over')
-        if (answer?.outbox.some(({ row }) => row?.others)) count('taken over with other incidents')
-        if (answer) lifeOf(node).own = answer.keys
-      },
-    ],
-    [
-      5,
-      async (node) => {
-        const [fence, all] = [fenceOf(node), subjectsFor(lifeOf(node).own)]
-        const [gone, stored] = [all.filter(() => chance.is(0.3)), [] as StoredSubject[]]
-        for (const one of all) if (!gone.includes(one)) stored.push(one)
-        const batch = batchOf({
-          states: stored.map((row) => stateOf(row, `at ${now} "\\u0000`)),
-          gone,
-          incidents: some(all)
-            .map((row) =>
-              incidentOf(
-                row,
-                `${row.key} ${chance.between(0, 3)}`,
-                chance.is(0.4) ? { endedAt: now, ending: 'recovered' } : {},
-              ),
-            )
-            .filter((one, index, every) => every.findIndex(({ id }) => id === one.id) === index),
-        })
-        const number = numberOf(node)
-        const expected = table.writeStates(fence, number, batch, now)
-        const answer = await nodes.writeStates(fence, number, batch)
-        expect(answer).toEqual(expected)
-        count(typeof answer === 'string' ? answer : 'lost')
-        wrote(fence, number, answer)
-      },
-    ],
-    [
-      3,
-      async (node) => {
-        const [fence, life] = [fenceOf(node), lifeOf(node)]
-        const rows = subjectsFor(life.own).map((one) =>
-          outboxRowOf(one, chance.of(['mail', 'pager']), chance.is(0.7) ? now : undefined),
-        )
-        const number = numberOf(node)
-        const expected = table.writeOutbox(fence, number, rows, now)
-        const answer = await nodes.writeOutbox(fence, number, rows)
-        expect(answer).toEqual(expected)
-        count(typeof answer === 'string' ? `outbox ${answer}` : 'outbox lost')
-        wrote(fence, number, answer)
+        table.handOver(rows)
+        await nodes.handOver(rows)
+        count('handed over')
       },
     ],
     [
       0.3,
-      async (node) => {
-        const fence = fenceOf(node)
-        table.leave(fence, now)
-        await nodes.leave(fence)
+      async (node, process) => {
+        table.leave(node, process, now)
+        await nodes.leave(node, process)
       },
     ],
     [
@@ -324,6 +301,7 @@ export async function compareWithModel({ data, setClock }: ClockedStore, seed: n
       },
     ],
     [1, async () => expect(byNode(await nodes.list())).toEqual(byNode(table.rows(now)))],
+    [1, async () => expect(sortedStored(await nodes.stored())).toEqual(sortedStored(table.stored))],
     [
       4,
       async () => {
@@ -333,28 +311,17 @@ export async function compareWithModel({ data, setClock }: ClockedStore, seed: n
     ],
   ]
   await setClock(now)
-  for (const [index, one] of configurations.entries()) {
-    table.putConfiguration(`digest ${index}`, one)
-    await nodes.putConfiguration(`digest ${index}`, one)
-  }
-  expect(await nodes.configurations(['digest 1', 'none'])).toEqual(table.configurations(['digest 1', 'none']))
   const total = operations.reduce((sum, [weight]) => sum + weight, 0)
   for (let step = 0; step < steps; step += 1) {
     let left = chance.next() * total
     for (const [weight, run] of operations) {
       left -= weight
       if (left >= 0) continue
-      await run(chance.of(names))
+      const node = chance.of(names)
+      await run(node, `${node} ${chance.is(0.9) ? 1 : 2}`)
       break
     }
   }
-  // All that is stored, as a node finds it that takes over everything.
-  const last = requestOf('omega', { process: 'last' })
-  const [expected, answer] = [table.renew(last, now), await nodes.renew(last)]
-  expect(answer).toMatchObject({ what: 'renewed', epoch: expected.what === 'renewed' ? expected.epoch : undefined })
-  if (answer.what !== 'renewed') return counts
-  const fence = { node: 'omega', epoch: answer.epoch }
-  const all = () => keys
-  expect(sortedTaken(await nodes.takeOver(fence, all, []))).toEqual(sortedTaken(table.takeOver(fence, all, [], now)))
+  expect(sortedStored(await nodes.stored())).toEqual(sortedStored(table.stored))
   return counts
 }

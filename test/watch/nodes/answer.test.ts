@@ -3,60 +3,51 @@ import { Fault } from '../../../src/core/base/errors.ts'
 import { nodesOperations } from '../../../src/core/service/nodes/nodes-answer.ts'
 import type { Data } from '../../../src/core/store/index.ts'
 import { faultOf } from '../../support/store/data-fixture.ts'
-import { monitorsOf } from '../../support/store/nodes.ts'
 import { nodesInMemory } from '../../support/store/nodes-in-memory.ts'
 
 const start = 1_700_000_000_000
 const actor = { who: 'local:test', correlationId: 'nodes' }
-const keys = ['Sql/tcp/a', 'Sql/tcp/b', 'App/http/c']
 
-/** A store that has the configuration of the nodes. */
 function storeInMemory(beforeForgetting?: () => void) {
   const { operations, ...memory } = nodesInMemory(start, 'a', beforeForgetting)
-  memory.table.putConfiguration(memory.request('a').config, monitorsOf(keys))
   return { ...memory, ...operations }
 }
 
-test('W4 an answer has each node with what it says of itself, and which one answers', async () => {
-  const { table, clock, request, getNodes } = storeInMemory()
-  table.renew(request('b', { isIsolated: true }), clock.at)
-  table.renew(request('a'), clock.at + 4_000)
-  clock.at += 5_000
-  const { Nodes, ...rest } = await getNodes()
-  expect(Nodes).toEqual([
-    {
-      ...{ Name: 'a', State: 'Live', Isolated: false, Monitors: 3, Configuration: '01234567', Differs: false },
-      ...{ Version: '1.2.3', Url: 'https://a.example.com', Current: true },
-      ...{ SeenAt: new Date(start + 4_000), StartedAt: new Date(start - 60_000) },
-    },
-    expect.objectContaining({ Name: 'b', State: 'Live', Isolated: true, Monitors: 0, Current: false }),
-  ])
-  expect(rest).toEqual({ Unowned: [], MoreUnowned: undefined, OnIsolated: [], MoreOnIsolated: undefined })
+test('W4 an answer has each node with what it says of itself, which one holds the lease, and which one answers', async () => {
+  const { clock, beats, getNodes } = storeInMemory()
+  beats('b', { isIsolated: true })
+  clock.at += 4_000
+  beats('a', { holds: true })
+  clock.at += 1_000
+  expect(await getNodes()).toEqual({
+    Nodes: [
+      {
+        ...{ Name: 'a', State: 'Live', Isolated: false, Holds: true, Configuration: '01234567', Differs: false },
+        ...{ Version: '1.2.3', Url: 'https://a.example.com', Current: true },
+        ...{ SeenAt: new Date(start + 4_000), StartedAt: new Date(start - 60_000) },
+      },
+      expect.objectContaining({ Name: 'b', State: 'Live', Isolated: true, Holds: false, Current: false }),
+    ],
+  })
 })
 
-test('W4 an answer lists at most 1,000 monitors without an owner, and counts the others', async () => {
-  const { table, clock, request, getNodes } = storeInMemory()
-  const many = Array.from({ length: 1_234 }, (_, at) => `Sql/tcp/${at}`)
-  table.putConfiguration('many', monitorsOf(many))
-  table.renew(request('b', { config: 'many' }), clock.at)
+test('W4 a holder that is out holds nothing', async () => {
+  const { clock, beats, getNodes } = storeInMemory()
+  beats('b', { holds: true })
   clock.at += 10_000
-  table.renew(request('a'), clock.at)
-  const { Nodes, Unowned, MoreUnowned } = await getNodes()
-  expect(Nodes?.map(({ Name, State, SeenAt }) => [Name, State, SeenAt?.getTime()])).toEqual([
-    ['a', 'Live', start + 10_000],
-    ['b', 'Out', start],
+  beats('a')
+  expect((await getNodes()).Nodes?.map(({ Name, State, Holds }) => [Name, State, Holds])).toEqual([
+    ['a', 'Live', false],
+    ['b', 'Out', false],
   ])
-  expect([Unowned?.length, MoreUnowned]).toEqual([1_000, 234])
 })
 
 test('W4 a node that left in order is not out, and can be forgotten as one that is out', async () => {
-  const { table, clock, request, forgotten, getNodes, forgetNode } = storeInMemory()
-  table.renew(request('a'), clock.at)
-  table.renew(request('c'), clock.at)
-  const b = table.renew(request('b'), clock.at)
-  if (b.what === 'renewed') table.leave({ node: 'b', epoch: b.epoch }, clock.at)
+  const { table, clock, beats, forgotten, getNodes, forgetNode } = storeInMemory()
+  for (const node of ['a', 'c', 'b']) beats(node)
+  table.leave('b', 'process of b', clock.at)
   clock.at += 10_000
-  table.renew(request('a'), clock.at)
+  beats('a')
   expect((await getNodes()).Nodes?.map(({ State }) => State)).toEqual(['Live', 'Left', 'Out'])
   expect(await forgetNode({ Name: 'b' }, actor)).toMatchObject({ Node: { Name: 'b', State: 'Left' } })
   expect(await forgetNode({ Name: 'c' }, actor)).toMatchObject({ Node: { Name: 'c', State: 'Out' } })
@@ -73,9 +64,9 @@ test.for([
   ['elsewhere', 'NotFound', 'the nodes are a, node-a', ''],
   ['', 'NotEmpty', "'Name' must not be empty", ''],
 ] as const)('W4 forget %j is refused (%s), with the way out', async ([Name, fault, message, hint]) => {
-  const { table, clock, request, forgotten, forgetNode } = storeInMemory()
-  table.renew(request('node-a'), clock.at)
-  table.renew(request('a'), clock.at)
+  const { beats, forgotten, forgetNode } = storeInMemory()
+  beats('node-a')
+  beats('a')
   const refused = await faultOf(forgetNode({ Name }, actor))
   expect([refused.fault, refused.message, refused.details.hints?.join(' ') ?? '']).toEqual([
     fault,
@@ -86,9 +77,9 @@ test.for([
 })
 
 test('W4 a node that comes back while it is being forgotten stays, and the answer says so', async () => {
-  const store = storeInMemory(() => store.table.renew(store.request('b'), store.clock.at))
-  const { table, clock, request, getNodes, forgetNode } = store
-  table.renew(request('b'), clock.at)
+  const store = storeInMemory(() => store.beats('b'))
+  const { clock, beats, getNodes, forgetNode } = store
+  beats('b')
   clock.at += 10_000
   const refused = await faultOf(forgetNode({ Name: 'b' }, actor))
   expect([refused.fault, refused.message]).toEqual(['Conflict', expect.stringContaining('The node b is live')])

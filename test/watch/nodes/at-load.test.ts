@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Steady, storePatience } from '../../../src/core/base/steady.ts'
-import { isByItself, type MemberEffect, Membership, NodesTable } from '../../../src/core/watch/nodes/index.ts'
-import { monitorsOf } from '../../support/store/nodes.ts'
+import { isByItself, type MemberEffect, Membership } from '../../../src/core/watch/nodes/index.ts'
+import { LeasesTable } from '../../support/store/leases-table.ts'
 import { Chance } from '../simulate/chance.ts'
 
 const second = 1_000
@@ -14,9 +14,9 @@ const statementMs = 1_500
  */
 function atLoad(seed: number): { readonly modes: number; readonly words: number; readonly goneAfterMs: number } {
   const chance = new Chance(seed)
-  const table = new NodesTable()
+  const table = new LeasesTable()
   const steady = new Steady(storePatience)
-  const settings = { digest: 'v0', monitors: monitorsOf(['App/one']), own: new Set<string>() }
+  const settings = { digest: 'v0', network: new Set(['App/one']), own: new Set<string>() }
   const member = new Membership({ node: 'a', process: 'a1', facts: { version: '1', startedAt: 0 }, settings }, 0)
   const loadMs = 900 * second
   const answers: { readonly at: number; readonly give: (now: number) => readonly MemberEffect[] }[] = []
@@ -25,18 +25,15 @@ function atLoad(seed: number): { readonly modes: number; readonly words: number;
   let isSaid = false
   const obey = (effects: readonly MemberEffect[], now: number): void => {
     for (const effect of effects) {
-      if (effect.type === 'mode') modes += 1
-      if (effect.type === 'take over')
-        obey(member.taken(effect.id, table.takeOver(effect.fence, effect.choose, effect.news(), now), now), now)
-      if (effect.type !== 'renew') continue
-      const { id, request, publishes } = effect
+      if (effect.type === 'mode' && effect.mode !== effect.before) modes += 1
+      if (effect.type === 'read') obey(member.read(effect.id, effect.shard, table.stored, now), now)
+      if (effect.type !== 'beat') continue
+      const { id, request } = effect
       const ms = now > loadMs ? Number.POSITIVE_INFINITY : now < 10 * second ? 10 : chance.between(500, 3_000)
-      const isLate = ms > statementMs
-      if (!isLate && publishes) table.putConfiguration(request.config, publishes)
-      const answer = isLate ? undefined : table.renew(request, now + ms)
+      const answer = ms > statementMs ? undefined : table.beat(request, now + ms)
       answers.push({
         at: now + Math.min(ms, statementMs),
-        give: (at) => (answer ? member.renewed(id, answer, at) : member.renewalFailed(id, at)),
+        give: (at) => (answer ? member.answered(id, answer, at) : member.unanswered(id, at)),
       })
     }
   }

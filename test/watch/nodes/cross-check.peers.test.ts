@@ -92,9 +92,9 @@ types:
 `
       nodes.set(name, await startNode({ store, yaml }))
     }
-    const running = async (name: Name): Promise<number> => (await figure(of(nodes, name), 'svc_node_monitors')) ?? 0
-    await until(async () => (await running('node-a')) + (await running('node-b')) === 1, 60_000)
-    owner = (await running('node-a')) === 1 ? 'node-a' : 'node-b'
+    const holds = async (name: Name): Promise<boolean> => (await figure(of(nodes, name), 'svc_node_holds_lease')) === 1
+    await until(async () => (await holds('node-a')) || (await holds('node-b')), 60_000)
+    owner = (await holds('node-a')) ? 'node-a' : 'node-b'
     other = owner === 'node-a' ? 'node-b' : 'node-a'
   }, 120_000)
 

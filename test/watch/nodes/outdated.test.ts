@@ -1,17 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import {
-  afterLook,
-  aloneMs,
-  outMs,
-  renewEveryMs,
-  sendsAlone,
-  unknownNodes,
-} from '../../../src/core/watch/nodes/index.ts'
+import { afterLook, aloneMs, outMs, sendsAlone, unknownNodes } from '../../../src/core/watch/nodes/index.ts'
+
+const lookEveryMs = 3_000
 
 /** Looks every 3 s from `from` on, up to and including `to`; each shows what `show` says at its time. */
 function looks(from: number, to: number, show: (at: number) => boolean | undefined, others = unknownNodes) {
   let now = others
-  for (let at = from; at <= to; at += renewEveryMs) now = afterLook(now, show(at), at)
+  for (let at = from; at <= to; at += lookEveryMs) now = afterLook(now, show(at), at)
   return now
 }
 
@@ -38,9 +33,9 @@ describe('W6 simulated: when a node that is too old for the store sends messages
   test('W6 no more once another node is live again, and a minute after that one is gone', () => {
     const [back, gone] = [300_000, 600_000]
     const show = (at: number): boolean => at >= back && at < gone
-    expect(sendsAlone(looks(0, back - renewEveryMs, show), back - 1)).toBe(true)
+    expect(sendsAlone(looks(0, back - lookEveryMs, show), back - 1)).toBe(true)
     expect(sendsAlone(looks(0, back, show), back)).toBe(false)
-    expect(sendsAlone(looks(0, gone + aloneMs - renewEveryMs, show), gone + aloneMs - 1)).toBe(false)
+    expect(sendsAlone(looks(0, gone + aloneMs - lookEveryMs, show), gone + aloneMs - 1)).toBe(false)
     expect(sendsAlone(looks(0, gone + aloneMs, show), gone + aloneMs)).toBe(true)
   })
 
@@ -52,7 +47,7 @@ describe('W6 simulated: when a node that is too old for the store sends messages
     expect(sendsAlone(after, wake)).toBe(false)
     expect(
       sendsAlone(
-        looks(wake + renewEveryMs, wake + aloneMs, () => false, after),
+        looks(wake + lookEveryMs, wake + aloneMs, () => false, after),
         wake + aloneMs,
       ),
     ).toBe(true)

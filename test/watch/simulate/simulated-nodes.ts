@@ -2,6 +2,7 @@ import * as shippedNodes from '../../../src/core/watch/nodes/index.ts'
 import type { Delivery } from '../../../src/core/watch/notify/receiver.ts'
 import * as shippedOutbox from '../../../src/core/watch/outbox/index.ts'
 import * as shippedStates from '../../../src/core/watch/states/index.ts'
+import { LeasesTable, nameOf } from '../../support/store/leases-table.ts'
 import { Chance } from './chance.ts'
 import { Queue } from './queue.ts'
 
@@ -29,6 +30,8 @@ const endAt = 40 * minute
 /** From here on nothing is disturbed any more, and no fault stands. */
 const calmAt = 29 * minute
 const confirmMs = 20 * second
+/** For how long a lease is held after its renewal, and when another node takes it at the earliest. */
+const holdMs = 7 * second
 const origin = 1_700_000_000_000
 /** The clock of the store, and how far clocks of nodes are from it. */
 const storeClock = origin + 3_000_000
@@ -77,8 +80,6 @@ const toldNames = ({ receiver, subject, row }: shippedOutbox.StoredRow): readonl
   [row?.last, row?.attempt, ...(row?.others ?? []), ...(row?.ends ?? [])].map(
     (one) => `${receiver} ${subjectName({ ...subject, ...one?.as })}`,
   )
-const rowName = ({ receiver, subject }: shippedOutbox.StoredRow): string => `${receiver} ${subjectName(subject)}`
-
 /** The content of a row without times: a node whose clock is behind does not take them from the future. */
 const gistOf = (row: shippedOutbox.OutboxRow | undefined): string =>
   JSON.stringify([
@@ -88,18 +89,6 @@ const gistOf = (row: shippedOutbox.OutboxRow | undefined): string =>
     row?.ends.map(({ incident }) => incident),
     row?.others?.map(({ incident }) => incident),
   ])
-
-/** The monitors on which one depends or that depend on it, also by way of others. */
-function dependentWith({ monitors }: Version, key: string): ReadonlySet<string> {
-  const group = new Set(monitors.has(key) ? [key] : [])
-  for (const one of group)
-    for (const [other, { dependsOn }] of monitors) {
-      if (dependsOn.includes(one)) group.add(other)
-      if (other === one) for (const of of dependsOn) if (monitors.has(of)) group.add(of)
-    }
-  group.delete(key)
-  return group
-}
 
 function faultsOf(chance: Chance, from: number, share: number): readonly Fault[] {
   const faults: Fault[] = []
@@ -181,8 +170,8 @@ function receiversOf(chance: Chance): readonly Receiver[] {
  * single peers, and nothing else goes wrong but that some are killed or stand still.
  */
 export function simulate(subject: Subject, seed: number, keepLines = false, losesRoutes = false): Outcome {
-  const { Membership, NodesTable, groupsOf, machineKey, nodeOfKey, nodesKey, nodeVerdicts } = subject.nodes
-  const { awayMs, outMs, reportedOutMs } = shippedNodes
+  const { Membership, machineKey, nodeOfKey, nodesKey, nodeVerdicts, shardsOf } = subject.nodes
+  const { reportedOutMs } = shippedNodes
   const queue = new Queue()
   const chance = new Chance(seed)
   const names = ['a', 'b', 'c'].slice(0, chance.is(0.15) ? 2 : 3)
@@ -236,7 +225,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
 
   // The store, with its own clock.
 
-  const table = new NodesTable()
+  const table = new LeasesTable()
   const now = (): number => storeClock + queue.now
   const store = {
     downUntil: 0,
@@ -244,20 +233,21 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
     lossyUntil: 0,
     isOut: (): boolean => queue.now < store.downUntil,
   }
-  /** Independent of the table: who took each key over last, and the epochs that renewals were answered with. */
-  let holders = new Map<string, { node: string; epoch: number; at: number }>()
-  let renewals = new Map<string, { epoch: number; at: number; process: string }>()
+  /** Independent of the table: who last took or renewed each lease, and who last wrote by it. */
+  type Holder = { readonly process: string; readonly node: string; readonly epoch: number; readonly at: number }
+  let leases = new Map<string, Holder>()
+  let writers = new Map<string, { readonly process: string; readonly epoch: number }>()
   let restore: (() => void) | undefined
   /** Begins the failover that loses the next write. */
   let armed: (() => void) | undefined
   let failedOverAt = Number.NEGATIVE_INFINITY
   const keepForFailover = (): void => {
     const back = table.snapshot()
-    const [heldBy, renewedAt] = [new Map(holders), new Map(renewals)]
+    const [heldBy, wroteLast] = [new Map(leases), new Map(writers)]
     restore = () => {
       back()
-      holders = new Map(heldBy)
-      renewals = new Map(renewedAt)
+      leases = new Map(heldBy)
+      writers = new Map(wroteLast)
     }
   }
   const failOver = (): void => {
@@ -266,29 +256,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
     failedOverAt = queue.now
     trace('failed over')
   }
-  const isLive = (node: string, epoch: number): boolean => {
-    const row = renewals.get(node)
-    return row !== undefined && row.epoch === epoch && queue.now - row.at < outMs
-  }
-  /** Who stored about each key last. */
-  const storedBy = new Map<string, { readonly node: string; readonly at: number }>()
-  /** Monitors that depend on each other have one owner once every node has the same svc.yaml. */
-  const storesOneGroup = (node: string, keys: readonly string[]): void => {
-    for (const key of keys) storedBy.set(key, { node, at: queue.now })
-    const present = new Set(
-      [...renewals].flatMap(([name, { epoch }]) => (isLive(name, epoch) ? versionOf.get(name) : [])),
-    )
-    const [version] = present
-    if (!version || present.size > 1 || queue.now - reloadedAt < 30 * second) return
-    for (const key of keys) {
-      const since = holders.get(key)?.at ?? queue.now
-      for (const other of dependentWith(version, key)) {
-        const [holder, last] = [holders.get(other), storedBy.get(other)]
-        const isOfOther = holder !== undefined && holder.node !== node && isLive(holder.node, holder.epoch)
-        if (isOfOther && last?.node === holder.node && last.at > Math.max(since, holder.at))
-          broken('one node has a group', `${node} stores about ${key}, and ${holder.node} about ${other}`, key)
-      }
-    }
+  const isHeldBy = (process: string, name: string): boolean => {
+    const lease = leases.get(name)
+    return lease?.process === process && queue.now - lease.at < holdMs
   }
   /** When a node last renewed its row, and whether it left in order. */
   const lastRenewal = new Map<string, number>()
@@ -546,15 +516,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
 
     #settings(): shippedNodes.MemberSettings {
       const own = new Set(['Host/disk', '/svc/', '/svc/receivers'].map((key) => machineKey(this.name, key)))
-      const monitors = groupsOf([
-        ...[...this.version.monitors].map(([key, { dependsOn, formerly }]) => ({
-          key,
-          dependsOn: dependsOn.map((of) => ({ of: [of] })),
-          formerly,
-        })),
-        { key: nodesKey, dependsOn: [], formerly: [] },
-      ])
-      return { digest: this.version.digest, monitors, own }
+      const network = [...this.version.monitors].flatMap(([key, { formerly }]) => [key, ...formerly])
+      return { digest: this.version.digest, network: new Set(network), own }
     }
     #specs(): ReadonlyMap<string, Spec> {
       if (this.#cached?.version === this.version) return this.#cached.specs
@@ -599,6 +562,15 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
     stop(done: () => void): void {
       this.#flush(() => {
         this.obey(this.member.leave(queue.now))
+        this.#transaction(
+          () => {
+            table.leave(this.name, this.process, now())
+            for (const [name, { process }] of leases) if (process === this.process) leases.delete(name)
+            left.add(this.name)
+            leavers.add(this.process)
+          },
+          () => {},
+        )
         this.after(50, done)
       })
     }
@@ -614,7 +586,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
           broken('isolated nodes are not asked', `${this.name} asks ${node} about ${key} after ${isolatedMs} ms`)
         this.#lastAsked = Math.max(this.#lastAsked, id)
       }
-      this.member.asks(questions)
+      this.member.asks(questions, queue.now)
       this.obey(this.member.tick(queue.now))
       this.obey(this.member.isolated(this.states.isIsolated === true, queue.now))
       this.#takeEffects(this.states.tick(this.now))
@@ -632,72 +604,36 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
     #obey(effect: shippedNodes.MemberEffect): void {
       const { member } = this
       switch (effect.type) {
-        case 'renew': {
-          const { id, request, publishes } = effect
+        case 'beat': {
+          const { id, request } = effect
           renewedAt.set(this.process, queue.now)
-          const renew = () => {
-            if (publishes) table.putConfiguration(request.config, publishes)
-            const answer = table.renew(request, now())
-            if (answer.what === 'renewed') {
-              const before = renewals.get(this.name)
-              if (before && before.epoch === answer.epoch && queue.now - before.at >= outMs)
-                broken(
-                  'late epochs',
-                  `${this.name} keeps epoch ${answer.epoch} ${queue.now - before.at} ms after its renewal`,
-                )
-              if (before?.process === this.process && before.epoch !== answer.epoch && queue.now - before.at < outMs)
-                broken('late epochs', `${this.name} loses epoch ${before.epoch}, which is live, to ${answer.epoch}`)
-              if (leavers.has(this.process) && queue.now > failedOverAt + 20 * second)
-                broken('late epochs', `${this.name} has epoch ${answer.epoch} after it has left`)
-              renewals.set(this.name, { epoch: answer.epoch, at: queue.now, process: this.process })
-              lastRenewal.set(this.name, queue.now)
-              if (isOverdue(this.name)) backAt.set(this.name, queue.now)
-              renewableMs.set(this.name, 0)
-              left.delete(this.name)
-              versionOf.set(this.name, this.version)
-            }
-            return answer
-          }
-          this.#transaction(renew, (answer) => {
-            const before = answeredAt.get(this.process)?.latest ?? 0
-            if (answer && before < queue.now) answeredAt.set(this.process, { latest: queue.now, before })
-            if (answer) this.obey(member.renewed(id, answer.value, queue.now))
-            else this.obey(member.renewalFailed(id, queue.now))
-          })
-          break
-        }
-        case 'read configurations': {
-          const { digests } = effect
           this.#transaction(
-            () => table.configurations(digests),
+            () => this.#beaten(request),
             (answer) => {
-              if (answer) this.obey(member.configurationsRead(answer.value, digests, queue.now))
+              const before = answeredAt.get(this.process)?.latest ?? 0
+              if (answer && before < queue.now) answeredAt.set(this.process, { latest: queue.now, before })
+              if (answer) this.obey(member.answered(id, answer.value, queue.now))
+              else this.obey(member.unanswered(id, queue.now))
             },
           )
           break
         }
-        case 'take over': {
-          const { id, fence, choose, news } = effect
-          const rows = news()
-          const take = () => {
-            const gists = () => new Map(table.stored.outbox.map((one) => [rowName(one), gistOf(one.row)]))
-            const before = gists()
-            const taken = table.takeOver(fence, choose, rows, now())
-            if (!taken) return undefined
-            const after = gists()
-            for (const one of rows)
-              if (after.get(rowName(one)) !== before.get(rowName(one))) holders.delete(one.subject.key)
+        case 'read': {
+          const { id, shard } = effect
+          this.#transaction(
+            () => table.stored,
+            (answer) => this.obey(member.read(id, shard, answer?.value, queue.now)),
+          )
+          break
+        }
+        case 'hand over': {
+          const { rows } = effect
+          const store = () => {
+            table.handOver(rows)
             handOverRows(this.process, rows)
-            for (const key of taken.keys) holders.set(key, { node: this.name, epoch: fence.epoch, at: queue.now })
-            trace(
-              `${this.name} takes over ${taken.keys.join(' ')}${rows.length > 0 ? ` and brings ${rows.length}` : ''}`,
-            )
-            return taken
+            trace(`${this.name} hands over ${rows.length}`)
           }
-          this.#transaction(take, (answer) => {
-            if (answer) this.obey(member.taken(id, answer.value, queue.now))
-            else this.obey(member.takeOverFailed(id, queue.now))
-          })
+          this.#transaction(store, (answer) => this.obey(member.handedOver(rows, answer !== undefined, queue.now)))
           break
         }
         case 'release':
@@ -733,27 +669,44 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
           this.#takeEffects(this.states.takeAnswers(effect.answers, this.now))
           break
         case 'mode':
-          trace(`${this.name} is ${effect.mode}`)
-          count(effect.mode)
-          if (effect.mode === 'alone') {
+          trace(`${this.name} is ${effect.mode}, ${effect.holder ?? 'nobody'} holds the lease`)
+          if (effect.mode !== effect.before) count(effect.mode)
+          if (effect.mode === 'alone' && effect.before !== 'alone') {
             // An answer of this very moment is too late.
             const { latest, before } = answeredAt.get(this.process) ?? { latest: 0, before: 0 }
             const silentMs = queue.now - (latest === queue.now ? before : latest)
             if (silentMs < minute) broken('alone after a minute', `${this.name} after ${silentMs} ms`)
           }
-          break
-        case 'leave': {
-          const { fence } = effect
-          this.#transaction(
-            () => {
-              table.leave(fence, now())
-              left.add(this.name)
-              leavers.add(this.process)
-            },
-            () => {},
-          )
-        }
       }
+    }
+    #beaten(request: shippedNodes.BeatRequest): shippedNodes.BeatAnswer {
+      const answer = table.beat(request, now())
+      for (const shard of shippedNodes.shards) {
+        const [ask, name] = [request.asks[shard], nameOf(shard, this.name)]
+        const before = leases.get(name)
+        if (!answer.leases[shard].isOk || ask.type === 'read') continue
+        if (ask.type === 'leave') {
+          leases.delete(name)
+          continue
+        }
+        const isOthers = before !== undefined && before.node !== this.name
+        if (ask.type === 'take') {
+          trace(`${this.process} takes ${name} in epoch ${ask.epoch}`)
+          count('taken')
+          if (isOthers && queue.now - before.at < holdMs && queue.now > failedOverAt + 20 * second)
+            broken('no early takeover', `${this.name} takes ${name} ${queue.now - before.at} ms after its renewal`)
+        }
+        if (leavers.has(this.process) && queue.now > failedOverAt + 20 * second)
+          broken('late epochs', `${this.name} has ${name} after it has left`)
+        leases.set(name, { process: this.process, node: this.name, epoch: ask.epoch, at: queue.now })
+        if (shard !== 'machine') continue
+        lastRenewal.set(this.name, queue.now)
+        if (isOverdue(this.name)) backAt.set(this.name, queue.now)
+        renewableMs.set(this.name, 0)
+        left.delete(this.name)
+        versionOf.set(this.name, this.version)
+      }
+      return answer
     }
     #share(): void {
       const { member } = this
@@ -876,7 +829,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
           const { what, key, check, item, incident } = effect.transition
           trace(`${this.name}: ${what} ${subjectName({ key, check, item })} ${incident ?? ''}`)
           count(what)
-          if (key === nodesKey && what === 'begin' && !wasOut(item ?? ''))
+          if (key === nodesKey && what === 'begin' && item !== 'old' && !wasOut(item ?? ''))
             broken('nothing false', `${this.name}: ${item} is out, which could not renew its row`)
           this.carryOut(this.outbox.transition(effect.transition, this.now))
         } else if (effect.type === 'witness') {
@@ -934,17 +887,14 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
         this.after(5, () => this.#deliver(receiver, attempt, items, true))
         return
       }
-      const epoch = renewals.get(this.name)?.epoch ?? 0
       this.#store(rows, (isStored) => {
         // The process may have stood still since.
         const isCoordinated = [...voices()].every((each) => each === 'coordinated')
         if (!isStored || !isCoordinated) withhold()
         else {
-          if (!isLive(this.name, epoch) && queue.now > failedOverAt + 20 * second)
-            broken(
-              'only members send',
-              `${this.name} sends to ${receiver} ${queue.now - (renewals.get(this.name)?.at ?? 0)} ms after its renewal`,
-            )
+          for (const shard of shardsOf(keys))
+            if (!isHeldBy(this.process, nameOf(shard, this.name)) && queue.now > failedOverAt + 20 * second)
+              broken('only holders send', `${this.process} sends to ${receiver} without the lease of the ${shard}`)
           this.#deliver(receiver, attempt, items, false)
         }
       })
@@ -1002,12 +952,10 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
           finish(true)
           return
         }
-        const write = (fence: shippedNodes.Fence, number: number): shippedNodes.Fenced =>
+        const write = (fences: readonly shippedNodes.Fence[]): shippedNodes.Fenced =>
           table.writeOutbox(
-            fence,
-            number,
+            fences,
             rows.map(([, row]) => row),
-            now(),
           )
         this.#fenced(
           rows.map(([, row]) => row.subject.key),
@@ -1034,7 +982,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
       const keys = [...states.map(({ row }) => row.key), ...[...gone, ...incidents].map(({ key }) => key)]
       this.#fenced(
         keys,
-        (fence, number) => table.writeStates(fence, number, batch, now()),
+        (fences) => table.writeStates(fences, batch),
         (outcome) => {
           if (outcome === 'stored') this.ledger.stored(batch, this.now)
           else this.ledger.refused()
@@ -1045,27 +993,33 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
     }
     #fenced(
       keys: readonly string[],
-      write: (fence: shippedNodes.Fence, number: number) => shippedNodes.Fenced,
+      write: (fences: readonly shippedNodes.Fence[]) => shippedNodes.Fenced,
       done: (outcome: shippedNodes.Fenced | 'failed') => void,
     ): void {
-      const permit = this.member.beginWrite(queue.now)
+      const permit = this.member.beginWrite(shardsOf(keys), queue.now)
       if (!permit) {
         done('failed')
         return
       }
-      const { fence, number } = permit
       const attempt = (): shippedNodes.Fenced => {
         armed?.()
-        const outcome = write(fence, number)
-        if (outcome === 'stored') {
-          if (!isLive(this.name, fence.epoch)) broken('late epochs', `${this.name} stores in epoch ${fence.epoch}`)
-          for (const key of keys) {
-            const holder = holders.get(key)
-            if (holder?.node !== this.name || holder.epoch !== fence.epoch)
-              broken('one owner stores', `${this.name} stores about ${key} of ${holder?.node ?? 'nobody'}`)
-          }
-          storesOneGroup(this.name, keys)
-        } else trace(`${this.name} may not store: ${JSON.stringify(outcome)}`)
+        const outcome = write(permit.fences)
+        if (outcome !== 'stored') {
+          trace(`${this.name} may not store: ${JSON.stringify(outcome)}`)
+          return outcome
+        }
+        for (const { shard, epoch } of permit.fences) {
+          const name = nameOf(shard, this.name)
+          const last = writers.get(name)
+          if (last && (epoch < last.epoch || (epoch === last.epoch && last.process !== this.process)))
+            broken(
+              'one holder stores',
+              `${this.process} stores in epoch ${epoch} after ${last.process} in ${last.epoch}`,
+            )
+          if (leases.get(name)?.process !== this.process)
+            broken('one holder stores', `${this.process} stores by the lease ${name} of another process`)
+          writers.set(name, { process: this.process, epoch })
+        }
         return outcome
       }
       this.#transaction(attempt, (answer) => {
@@ -1096,6 +1050,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
 
   // What goes wrong.
 
+  let [oldSince, oldUntil] = [0, 0]
   const faults: Readonly<Record<string, () => void>> = {
     killed: () => {
       const name = chance.of(names)
@@ -1185,6 +1140,30 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
       disturb('answers-lost', ms)
       store.lossyUntil = queue.now + ms
     },
+    twin: () => {
+      const name = chance.of(names)
+      const one = live.get(name)
+      const ms = 30 * second
+      if (!one?.isAwake) return
+      disturb(`twin ${name}`, ms)
+      start(name)
+      queue.after(ms, () => {
+        one.isDead = true
+        killed.add(one.process)
+        handOver(one.process, 'nobody')
+      })
+    },
+    'old-node': () => {
+      const ms = 12 * second
+      disturb('old-node', ms)
+      for (let at = 0; at <= ms; at += 3 * second)
+        queue.after(at, () => {
+          if (store.isOut()) return
+          table.oldNode('old', now(), at === ms)
+          if (queue.now > oldUntil) oldSince = queue.now
+          oldUntil = queue.now + (at === ms ? 0 : 4 * second)
+        })
+    },
     'clock-set': () => {
       const name = chance.of(names)
       clockOf.set(name, chance.between(-10 * minute, 10 * minute))
@@ -1236,14 +1215,19 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
     if (!store.isOut()) for (const name of names) renewableMs.set(name, (renewableMs.get(name) ?? 0) + second)
     for (const { isAwake, process } of live.values()) if (!isAwake) renewedAt.set(process, time)
     for (const { name, member, process } of awake) {
-      // An answer may take 5 s, and the next renewal follows it after 3 s.
+      // An answer may take 5 s.
       const silentMs = time - (renewedAt.get(process) ?? time)
-      if (silentMs > 8_500 && member.mode(time) === 'member')
+      if (silentMs > 6_500 && member.mode(time) === 'member')
         broken('a lease is renewed', `${name} has not asked for ${silentMs} ms`)
-      const row = renewals.get(name)
-      const isMember = member.mode(time) === 'member'
-      if (isMember && row && time - row.at >= outMs && time > failedOverAt + 20 * second)
-        broken('a lease ends in time', `${name} is a member ${time - row.at} ms after its renewal`)
+      const isBesideOld = time < oldUntil && time - oldSince > 8 * second
+      if (isBesideOld && member.holdsLease(time)) broken('no lease beside old nodes', `${name} holds it`)
+      const lease = leases.get('network')
+      const isOwn = lease?.process === process && time - lease.at < holdMs
+      if (member.holdsLease(time) && !isOwn && time > failedOverAt + 20 * second)
+        broken(
+          'a lease ends in time',
+          `${name} holds the lease of ${lease?.process} ${time - (lease?.at ?? 0)} ms after its renewal`,
+        )
     }
     for (const { from, to, node: name, peer } of routes) {
       // The owner does not reach it, and every other node does.
@@ -1386,15 +1370,11 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
         rowsInStore.delete(id)
       }
     }
-    const away = names.filter((name) => awake.every((node) => node.name !== name))
-    const isAwaited = (key: string): boolean =>
-      away.some((name) => {
-        const isLate = queue.now - (lastRenewal.get(name) ?? 0) > awayMs + 10 * second
-        return !isLate && versionOf.get(name)?.monitors.has(key) === true
-      })
+    const isAwaited = (): boolean =>
+      new Set(awake.map(({ version }) => version.digest)).size > 1 || queue.now - reloadedAt < 40 * second
     const isOfAwake = (key: string): boolean => {
       const machine = nodeOfKey(key)
-      return machine === undefined ? !isAwaited(key) : awake.some(({ name }) => name === machine)
+      return machine === undefined ? !isAwaited() : awake.some(({ name }) => name === machine)
     }
     for (const [id, of] of open)
       if (isOfAwake(of.split(' ')[0] ?? '')) broken('memory and store agree', `nobody has ${id} of ${of}`, of)
@@ -1421,7 +1401,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
     for (const [name, view] of receiver.views) {
       const machine = nodeOfKey(name)
       const isAway = machine !== undefined && gone.has(machine)
-      const isOut = name.startsWith(`${nodesKey} `) && [...gone].some((node) => name.endsWith(` ${node}`))
+      // The one of a version before may have ended while the store was away.
+      const isOut = name.startsWith(`${nodesKey} `) && [...gone, 'old'].some((node) => name.endsWith(` ${node}`))
       if (!view.isOpen || isAway || isOut) continue
       // Sent by a process without the store that ended before it reached the store again: a known limit.
       if (view.senders.size === 0) count('orphan')

@@ -61,6 +61,8 @@ export type DrillPartOptions = {
   readonly store: ((create: boolean) => Promise<DrillStore>) | undefined
   /** Why the running svc does not monitor as it should. Absent in a command. */
   readonly watching?: (() => string | undefined) | undefined
+  /** Whether the drills of svc.yaml are up to this process: of several nodes, one runs them. */
+  readonly leads?: (() => boolean) | undefined
   readonly time?: ProcessTime | undefined
   readonly log?: KeeperLog | undefined
   /** Shorter in tests. */
@@ -73,6 +75,7 @@ export function drillPart({
   version,
   store,
   watching,
+  leads = () => true,
   time = processTime(),
   log = () => {},
   spans,
@@ -294,7 +297,7 @@ export function drillPart({
 
   const drillIfDue = async (): Promise<void> => {
     const { drill } = current
-    if (drill === undefined || (drill.every === undefined && drill.when === undefined)) {
+    if (drill === undefined || (drill.every === undefined && drill.when === undefined) || !leads()) {
       overdueSince = undefined
       return
     }

@@ -2,7 +2,7 @@ import { emptyField, Fault } from '../../base/errors.ts'
 import { nearestHint } from '../../base/suggest.ts'
 import type { NodeEntry } from '../../protocol/index.ts'
 import type { Data } from '../../store/index.ts'
-import { type NodesOverview, overviewOf, type ViewedNode } from '../../watch/nodes/index.ts'
+import { overviewOf, type ViewedNode } from '../../watch/nodes/index.ts'
 import type { NodesOperations } from '../local.ts'
 
 export type NodesWork = {
@@ -12,8 +12,6 @@ export type NodesWork = {
   readonly own: () => string | undefined
 }
 
-/** How many keys an answer lists. */
-const maxKeys = 1_000
 /** How many names an error lists. */
 const maxNames = 20
 /** Characters of a digest that people compare. */
@@ -24,49 +22,42 @@ export function nodesOperations({ data, own }: NodesWork): NodesOperations {
     const opened = await data?.()
     const rows = opened?.nodes
     if (!opened || !rows) throw noNodes()
-    const all = await rows.list()
-    const configurations = await rows.configurations([...new Set(all.map(({ config }) => config))])
-    return { rows, now: opened.clock.now(), overview: overviewOf(all, configurations) }
+    const [all, holder] = await Promise.all([rows.list(), rows.holder()])
+    return { rows, now: opened.clock.now(), nodes: overviewOf(all), holder }
   }
   return {
     getNodes: async () => {
-      const { now, overview } = await read()
-      const { nodes, unowned, onIsolated } = overview
-      return {
-        Nodes: nodes.map((node) => entryOf(node, now, own())),
-        Unowned: unowned.slice(0, maxKeys),
-        MoreUnowned: moreThan(unowned),
-        OnIsolated: onIsolated.slice(0, maxKeys),
-        MoreOnIsolated: moreThan(onIsolated),
-      }
+      const { now, nodes, holder } = await read()
+      return { Nodes: nodes.map((node) => entryOf(node, now, { own: own(), holder })) }
     },
     forgetNode: async ({ Name: name = '' }, actor) => {
       if (name === '') throw emptyName()
-      const { rows, now, overview } = await read()
-      const node = nodeToForget(name, overview)
+      const { rows, now, nodes } = await read()
+      const node = nodeToForget(name, nodes)
       // It may have come back or been forgotten meanwhile.
       if (!(await rows.forget(name, actor))) {
-        const { overview: now } = await read()
-        nodeToForget(name, now)
-        throw noSuch(name, now)
+        const { nodes: present } = await read()
+        nodeToForget(name, present)
+        throw noSuch(name, present)
       }
-      return { Node: entryOf(node, now, undefined) }
+      return { Node: entryOf(node, now, {}) }
     },
   }
 }
 
-const moreThan = (keys: readonly string[]): number | undefined =>
-  keys.length > maxKeys ? keys.length - maxKeys : undefined
-
-function entryOf({ row, monitors, differs }: ViewedNode, now: number, own: string | undefined): NodeEntry {
-  const { node, isLive, hasLeft, isIsolated, silentMs, config, facts } = row
+function entryOf(
+  { row, differs }: ViewedNode,
+  now: number,
+  { own, holder }: { readonly own?: string | undefined; readonly holder?: string | undefined },
+): NodeEntry {
+  const { node, isLive, hasLeft, isIsolated, silentMs, facts } = row
   return {
     Name: node,
     State: isLive ? 'Live' : hasLeft ? 'Left' : 'Out',
     SeenAt: new Date(now - silentMs),
     Isolated: isLive ? isIsolated : undefined,
-    Monitors: monitors,
-    Configuration: config.slice(0, shortDigest),
+    Holds: isLive && node === holder,
+    Configuration: facts?.digest?.slice(0, shortDigest),
     Differs: differs,
     Version: facts?.version,
     Url: facts?.url,
@@ -76,17 +67,17 @@ function entryOf({ row, monitors, differs }: ViewedNode, now: number, own: strin
 }
 
 /** Throws a Fault unless it is a node that may be forgotten. */
-function nodeToForget(name: string, overview: NodesOverview): ViewedNode {
-  const node = overview.nodes.find(({ row }) => row.node === name)
-  if (!node) throw noSuch(name, overview)
+function nodeToForget(name: string, nodes: readonly ViewedNode[]): ViewedNode {
+  const node = nodes.find(({ row }) => row.node === name)
+  if (!node) throw noSuch(name, nodes)
   if (!node.row.isLive) return node
   throw new Fault('Conflict', `The node ${name} is live: stop its svc serve first`, {
     hints: ['A node that runs would come back at once. Only one that is out or has left can be forgotten.'],
   })
 }
 
-function noSuch(name: string, overview: NodesOverview): Fault {
-  const names = overview.nodes.map(({ row }) => row.node)
+function noSuch(name: string, nodes: readonly ViewedNode[]): Fault {
+  const names = nodes.map(({ row }) => row.node)
   if (names.length === 0)
     return new Fault('NotFound', `No node is called "${name}": no svc serve has joined this store`)
   const first = names.slice(0, maxNames)

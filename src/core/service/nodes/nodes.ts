@@ -9,9 +9,8 @@ import type { Family } from '../../protocol/service/family.ts'
 import type { MonitorElsewhere } from '../../protocol/service/service.ts'
 import type { KeeperLog } from '../../store/index.ts'
 import {
-  type Configurations,
+  type Fence,
   type Fenced,
-  groupsOf,
   isByItself,
   type MemberEffect,
   type MemberSettings,
@@ -24,8 +23,7 @@ import {
   nodesKey,
   nodeVerdicts,
   type OthersQuestion,
-  ownersOf,
-  type WritePermit,
+  shardsOf,
 } from '../../watch/nodes/index.ts'
 import { receiverKey, type StoredRow } from '../../watch/outbox/index.ts'
 import { lineKey, monitorOfSvc, reaches, type StatesBatch, type Verdict } from '../../watch/states/index.ts'
@@ -41,10 +39,10 @@ import type { StatesKeeper } from '../watch/states-keeper.ts'
 
 /** How often time passes for the membership. Milliseconds. */
 const tickMs = 1_000
-/** The monitors that a node takes over from another one begin within this time. Milliseconds. */
+/** The monitors of the network that a node takes begin within this time. Milliseconds. */
 const takenSpreadMs = 3_000
 
-/** The parts that follow the share of this node. */
+/** The parts that follow the leases of this node. */
 export type ShareFollowers = {
   readonly schedule: Pick<SchedulePart, 'monitors' | 'reshare' | 'look'>
   readonly states: Pick<
@@ -62,10 +60,12 @@ export type NodesPart = Part & {
   /** Why this node does not store anything now. Undefined: it does, or is about to. */
   readonly problem: () => string | undefined
   readonly sending: SendingNode
-  /** Sets what follows the share. To be called before anything begins. */
+  /** Sets what follows the leases. To be called before anything begins. */
   readonly follow: (work: ShareFollowers) => void
   readonly mode: () => Mode
-  /** The monitors that other nodes run, by type. Empty while this node runs all of them. */
+  /** Whether some node runs the monitors of the network, as far as this one knows. */
+  readonly isLed: () => boolean
+  /** The monitors that the holder of the lease runs, by type. Empty while this node runs them. */
   readonly elsewhere: () => Promise<ReadonlyMap<ServerType, readonly MonitorElsewhere[]>>
 }
 
@@ -73,7 +73,7 @@ export type NodesPart = Part & {
 const reports = monitorOfSvc(nodesKey)
 
 /**
- * Divides the monitors among the nodes that share a store, with real time and the real store: `Membership` decides, and
+ * One of the nodes that share a store, with real time and the real store: `Membership` decides who runs, stores and sends, and
  * schedule, states and notifications follow.
  */
 export function nodesPart({
@@ -94,6 +94,7 @@ export function nodesPart({
   readonly log?: KeeperLog | undefined
 }): NodesPart {
   const now = (): number => performance.now()
+  const own = randomUUID()
   const facts = { version, url: config.serve.url, startedAt: Date.now() }
   let work: ShareFollowers | undefined
   let member: Membership | undefined
@@ -105,6 +106,7 @@ export function nodesPart({
   let storeFault: string | undefined
   /** Whether this node has the store, as the log has it. */
   const steady = new Steady(storePatience)
+  let statement = ''
 
   const happened = (event: (membership: Membership, at: number) => readonly MemberEffect[]): void => {
     if (member && !isClosed) carryOut(member, event(member, now()))
@@ -120,14 +122,14 @@ export function nodesPart({
 
   const carryOutOne = (membership: Membership, effect: MemberEffect): void => {
     switch (effect.type) {
-      case 'renew':
-        void renew(effect)
+      case 'beat':
+        void beat(effect)
         return
-      case 'read configurations':
-        void read(effect.digests)
+      case 'read':
+        void read(effect)
         return
-      case 'take over':
-        void takeOver(effect)
+      case 'hand over':
+        void handOver(effect)
         return
       case 'release':
         work?.states.release(effect.keys)
@@ -158,8 +160,6 @@ export function nodesPart({
         return
       case 'crossChecks':
         work?.states.takeAnswers(effect.answers)
-        return
-      case 'leave':
         return
     }
   }
@@ -195,51 +195,46 @@ export function nodesPart({
     }
   }
 
-  const renew = async ({ id, request, publishes }: Extract<MemberEffect, { type: 'renew' }>): Promise<void> => {
-    const answer = await answered(async (store) => {
-      if (publishes) await store.putConfiguration(request.config, publishes)
-      return await store.renew(request)
-    })
-    if (!answer) {
-      happened((membership, at) => membership.renewalFailed(id, at))
-      return
-    }
+  const beat = async ({ id, request }: Extract<MemberEffect, { type: 'beat' }>): Promise<void> => {
+    const answer = await answered((store) => store.beat(request))
+    if (!answer) return happened((membership, at) => membership.unanswered(id, at))
     hasOthers = answer.rows.some((row) => row.isLive && row.node !== node)
-    happened((membership, at) => membership.renewed(id, answer, at))
+    happened((membership, at) => membership.answered(id, answer, at))
     judgeNodes()
   }
 
-  const read = async (digests: readonly string[]): Promise<void> => {
-    const configurations = await answered(async (store) => await store.configurations(digests))
-    // Without an answer, the next renewal asks again.
-    if (configurations) happened((membership, at) => membership.configurationsRead(configurations, digests, at))
+  const read = async ({ id, shard }: Extract<MemberEffect, { type: 'read' }>): Promise<void> => {
+    const stored = await answered(async (store) => {
+      // This or an earlier process of the node may have sent something of which the store knows nothing.
+      const news = (await sentWithoutStore?.rows()) ?? []
+      if (news.length > 0) await store.handOver(news)
+      await sentWithoutStore?.forget()
+      return await store.stored()
+    })
+    happened((membership, at) => membership.read(id, shard, stored, at))
   }
 
-  const takeOver = async ({ id, fence, choose, news }: Extract<MemberEffect, { type: 'take over' }>): Promise<void> => {
-    const answer = await answered(async (store) => {
-      // An earlier process of this node may have sent it.
-      for (const one of (await sentWithoutStore?.rows()) ?? []) {
-        const words = [one.row?.attempt, ...(one.row?.others ?? [])].flatMap((word) => word?.incident ?? [])
-        member?.sentAlone(one.receiver, words)
-        member?.released([one])
-      }
-      return { stored: await store.takeOver(fence, choose, news()) }
-    })
-    if (answer) {
+  const handOver = async ({ rows: news }: Extract<MemberEffect, { type: 'hand over' }>): Promise<void> => {
+    const isStored = await answered(async (store) => {
+      await store.handOver(news)
       await sentWithoutStore?.forget()
-      happened((membership, at) => membership.taken(id, answer.stored, at))
-    } else happened((membership, at) => membership.takeOverFailed(id, at))
+      return true
+    })
+    happened((membership, at) => membership.handedOver(news, isStored === true, at))
   }
 
   /** One write at a time. Resolves to undefined if this node may not write now. */
-  const fenced = (write: (store: NodesRows, permit: WritePermit) => Promise<Fenced>): Promise<Fenced | undefined> => {
+  const fenced = (
+    keys: readonly string[],
+    write: (store: NodesRows, fences: readonly Fence[]) => Promise<Fenced>,
+  ): Promise<Fenced | undefined> => {
     const next = writing.then(async () => {
-      const permit = member?.beginWrite(now())
+      const permit = member?.beginWrite(shardsOf(keys), now())
       if (!member || !permit) return undefined
       const membership = member
       let outcome: Fenced | 'failed' = 'failed'
       try {
-        outcome = await write(await rows(), permit)
+        outcome = await write(await rows(), permit.fences)
         return outcome
       } finally {
         carryOut(membership, membership.wrote(permit, outcome, now()))
@@ -250,6 +245,7 @@ export function nodesPart({
   }
 
   const mode = (): Mode => member?.mode(now()) ?? 'joining'
+  const holds = (): boolean => member?.holdsLease(now()) === true
   const problem = (): string | undefined => {
     const present = mode()
     if (present === 'displaced') return `another svc serve has the name of this node, ${node}: set serve.node`
@@ -258,17 +254,25 @@ export function nodesPart({
   const whyWithout = (): string => storeFault ?? 'does not answer in time'
 
   const sayMode = (present: Mode, before: Mode): void => {
-    const others = member?.rows(now()).rows.filter((row) => row.isLive && row.node !== node) ?? []
-    const names = others.map((row) => row.node).join(', ')
-    const say = (level: 'info' | 'warn', msg: string): void => log({ level, msg: `node ${node} ${msg}` })
-    if (present === 'member')
-      say('info', others.length === 0 ? 'runs all monitors' : `shares the monitors with ${names}`)
-    else if (present === 'cut off')
-      say('warn', `is without the store, which ${whyWithout()}: it runs every monitor and stores nothing`)
-    else if (present === 'alone') say('warn', 'is still without the store: it sends messages by itself from now on')
-    else if (present === 'displaced')
-      say('warn', 'runs only what looks at this machine: another svc serve has its name')
-    else if (before !== 'joining') say('info', 'stood still: it asks the store before it goes on')
+    const holder = member?.holder(now())
+    // Between two holders there is none for a moment.
+    if (present === 'member' && holder === undefined) return
+    const what: Readonly<Record<Mode, readonly ['info' | 'warn', string] | undefined>> = {
+      member: [
+        'info',
+        holder === node
+          ? 'holds the lease: it runs the monitors of the network'
+          : `stands by: ${holder} holds the lease`,
+      ],
+      'cut off': ['warn', `is without the store, which ${whyWithout()}: it runs every monitor and stores nothing`],
+      alone: ['warn', 'is still without the store: it sends messages by itself from now on'],
+      displaced: ['warn', 'runs only what looks at this machine: another svc serve has its name'],
+      joining: before === 'joining' ? undefined : ['info', 'stood still: it asks the store before it goes on'],
+    }
+    const [level, text] = what[present] ?? []
+    if (level === undefined || text === undefined || text === statement) return
+    statement = text
+    log({ level, msg: `node ${node} ${text}` })
   }
 
   /** Whether each node is there. */
@@ -278,34 +282,16 @@ export function nodesPart({
     work?.states.say(nodesKey, nodeVerdicts(nodes, ageMs, memberMs))
   }
 
-  let owners: { readonly of: readonly NodeRow[]; readonly byKey: ReadonlyMap<string, string> } | undefined
-  /** The node that runs each monitor of the network. Pages ask more often than the nodes renew their rows. */
-  const ownersAt = (nodes: readonly NodeRow[], configurations: Configurations): ReadonlyMap<string, string> => {
-    if (owners?.of === nodes) return owners.byKey
-    const ownerOf = ownersOf(nodes, configurations)
-    const keys = (work?.schedule.monitors() ?? []).map(({ key }) => key).filter((key) => nodeOfKey(key) === undefined)
-    const byKey = new Map(
-      keys.flatMap((key): readonly (readonly [string, string])[] => {
-        const owner = ownerOf(key)
-        return owner === undefined ? [] : [[key, owner]]
-      }),
-    )
-    owners = { of: nodes, byKey }
-    return byKey
-  }
-
   const elsewhere = async (): Promise<ReadonlyMap<ServerType, readonly MonitorElsewhere[]>> => {
     const byType = new Map<ServerType, MonitorElsewhere[]>()
-    if (!member || mode() !== 'member') return byType
-    const { rows: nodes } = member.rows(now())
-    const byKey = ownersAt(nodes, member.configurations)
-    const urls = new Map(nodes.map((row) => [row.node, row.facts?.url]))
+    const holder = member?.holder(now())
+    if (!member || holder === undefined || holder === node) return byType
+    const url = member.rows(now()).rows.find((row) => row.node === holder)?.facts?.url
     const confirmed = await work?.states.faultsOfAll()
     for (const { key, types, monitor } of work?.schedule.monitors() ?? []) {
-      const owner = byKey.get(key)
-      if (owner === undefined || owner === node) continue
+      if (nodeOfKey(key) !== undefined) continue
       const { fault, reason } = confirmed ? (confirmed.get(key) ?? noFault) : unknownFault
-      const one = { name: monitor.name, node: owner, url: urls.get(owner), fault, reason }
+      const one = { name: monitor.name, node: holder, url, fault, reason }
       for (const type of types) entryOf(byType, type, () => []).push(one)
     }
     return byType
@@ -313,7 +299,7 @@ export function nodesPart({
 
   const tick = (): void => {
     happened((membership, at) => membership.isolated(work?.states.isIsolated() === true, at))
-    member?.asks(work?.states.questions() ?? [])
+    member?.asks(work?.states.questions() ?? [], now())
     happened((membership, at) => membership.tick(at))
     const present = mode()
     if (present !== 'member' && !isByItself(present)) return
@@ -336,7 +322,9 @@ export function nodesPart({
       spreadMs: () => (hasOthers ? takenSpreadMs : undefined),
     },
     writeStates: async (batch) => {
-      const outcome = await fenced((store, { fence, number }) => store.writeStates(fence, number, batch))
+      const { states, gone, incidents } = batch
+      const keys = [...states.map(({ row }) => row.key), ...[...gone, ...incidents].map(({ key }) => key)]
+      const outcome = await fenced(keys, (store, fences) => store.writeStates(fences, batch))
       if (outcome === 'stored') return outcome
       const why = outcome === undefined ? problem() : undefined
       return why === undefined ? 'again' : { why }
@@ -344,23 +332,26 @@ export function nodesPart({
     sending: {
       receiverKey: machineKey(node, receiverKey),
       write: async (batch: readonly StoredRow[]) => {
-        const outcome = await fenced((store, { fence, number }) => store.writeOutbox(fence, number, batch))
-        if (outcome === 'stored' || typeof outcome === 'object') return outcome
+        const keys = batch.map(({ subject: { key } }) => key)
+        const outcome = await fenced(keys, (store, fences) => store.writeOutbox(fences, batch))
+        if (outcome !== undefined) return outcome === 'stored'
         throw new Fault('Unavailable', problem() ?? 'this node waits for the store')
       },
       voice: (key) => member?.voice(key, now()) ?? 'silent',
       sentAlone: (receiver, incidents) => member?.sentAlone(receiver, incidents),
+      leads: () => holds() || mode() === 'alone',
     },
     follow: (following) => {
       work = following
     },
     problem,
     mode,
+    isLed: () => mode() !== 'member' || member?.holder(now()) !== undefined,
     elsewhere,
     // Monitors are known by now, and run as soon as the server answers.
     answers: () => {
       const settings = settingsOf(node, work?.schedule.monitors() ?? [], config)
-      member = new Membership({ node, process: randomUUID(), facts, settings }, now())
+      member = new Membership({ node, process: own, facts, settings }, now())
       tick()
       timer ??= setInterval(tick, tickMs)
     },
@@ -368,20 +359,18 @@ export function nodesPart({
       familiesOfNode({
         node,
         isCoordinated: mode() === 'member',
-        running: (work?.schedule.monitors() ?? []).filter(({ key }) => member?.runs(key, now())).length,
+        holds: holds(),
         rows: member?.rows(now()).rows ?? [],
       }),
     cancel: () => clearInterval(timer),
     close: async () => {
       if (isClosed || !member) return
       await writing
-      const effects = member.leave(now())
+      carryOut(member, member.leave(now()))
       isClosed = true
-      for (const effect of effects)
-        if (effect.type === 'leave')
-          await rows()
-            .then((store) => store.leave(effect.fence))
-            .catch(() => {})
+      await rows()
+        .then((store) => store.leave(node, own))
+        .catch(() => {})
     },
   }
 }
@@ -392,42 +381,41 @@ const unknownFault = { fault: 'unknown', reason: undefined } as const
 /** The settings of this node: the monitors that it could run. */
 function settingsOf(node: string, monitors: readonly ScheduledMonitor[], config: Config): MemberSettings {
   const watched = watchedMonitors(monitors, config)
-  const { groups, formerly } = groupsOf(watched.filter(({ key }) => nodeOfKey(key) === undefined))
-  const network = { groups: new Map([...groups, [nodesKey, nodesKey]]), formerly }
+  const network = watched.filter(({ key }) => nodeOfKey(key) === undefined)
   const own = watched.flatMap(({ key }) => (nodeOfKey(key) === undefined ? [] : [key]))
-  const inOrder = (keys: ReadonlyMap<string, string>) => [...keys].sort(([one], [other]) => (one < other ? -1 : 1))
-  const text = JSON.stringify([inOrder(network.groups), inOrder(formerly)])
+  const byKey = network.toSorted((one, other) => (one.key < other.key ? -1 : 1))
+  const text = JSON.stringify(byKey.map(({ key, dependsOn, formerly }) => [key, dependsOn, formerly]))
   return {
     digest: createHash('sha256').update(text).digest('hex').slice(0, 32),
-    monitors: network,
+    network: new Set(network.flatMap(({ key, formerly }) => [key, ...formerly])),
     own: new Set([...own, machineKey(node, lineKey), machineKey(node, receiverKey)]),
   }
 }
 
-/** The families of /metrics about a node and the others. `running`: how many monitors it runs. */
+/** The families of /metrics about a node and the others. */
 export function familiesOfNode({
   node,
   isCoordinated,
-  running,
+  holds,
   rows,
 }: {
   readonly node: string
   readonly isCoordinated: boolean
-  readonly running: number
+  readonly holds: boolean
   readonly rows: readonly NodeRow[]
 }): readonly Family[] {
   return [
     {
       name: 'svc_node_coordinated',
       type: 'gauge',
-      help: '1 while this node shares the monitors with the others through the store, 0 while it does not reach the store or another process has its name.',
+      help: '1 while this node has the store that it shares with others, 0 while it does not reach it or another process has its name.',
       samples: [{ labels: { node }, value: Number(isCoordinated) }],
     },
     {
-      name: 'svc_node_monitors',
+      name: 'svc_node_holds_lease',
       type: 'gauge',
-      help: 'How many monitors this node runs now, those of its machine included.',
-      samples: [{ labels: { node }, value: running }],
+      help: '1 while this node runs the monitors of the network for all nodes, 0 while another one does.',
+      samples: [{ labels: { node }, value: Number(holds) }],
     },
     {
       name: 'svc_nodes',

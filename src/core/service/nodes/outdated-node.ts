@@ -4,18 +4,20 @@ import { Fault } from '../../base/errors.ts'
 import type { KeeperLog } from '../../store/index.ts'
 import {
   afterLook,
+  answerTimeoutMs,
   machineKey,
   type NodeRow,
   nodesKey,
   type OtherNodes,
-  renewEveryMs,
-  renewTimeoutMs,
   sendsAlone,
   unknownNodes,
 } from '../../watch/nodes/index.ts'
 import { receiverKey } from '../../watch/outbox/index.ts'
 import { monitorOfSvc } from '../../watch/states/index.ts'
-import { familiesOfNode, type NodesPart, type ShareFollowers } from './nodes.ts'
+import { familiesOfNode, type NodesPart } from './nodes.ts'
+
+/** How often it looks who is live. Milliseconds. */
+const lookEveryMs = 3_000
 
 /** The reader of the rows of nodes in a store that is too new. */
 export type RowsOfNodes = { readonly list: () => Promise<readonly NodeRow[]>; readonly close: () => Promise<void> }
@@ -39,7 +41,6 @@ export function outdatedNodePart({
 }): NodesPart {
   const now = (): number => performance.now()
   const stop = new AbortController()
-  let work: ShareFollowers | undefined
   let others: OtherNodes = unknownNodes
   let latest: readonly NodeRow[] = []
   let statement = ''
@@ -48,7 +49,7 @@ export function outdatedNodePart({
   const look = async (): Promise<void> => {
     const answer = await Promise.race([
       rows.list().catch(() => undefined),
-      pause(renewTimeoutMs, undefined, { signal: stop.signal, ref: false }),
+      pause(answerTimeoutMs, undefined, { signal: stop.signal, ref: false }),
     ])
     if (stop.signal.aborted) return
     latest = answer ?? []
@@ -74,7 +75,7 @@ export function outdatedNodePart({
   const lookAgain = async (): Promise<void> => {
     while (!stop.signal.aborted) {
       await look()
-      await pause(renewEveryMs, undefined, { signal: stop.signal, ref: false })
+      await pause(lookEveryMs, undefined, { signal: stop.signal, ref: false })
     }
   }
 
@@ -101,11 +102,11 @@ export function outdatedNodePart({
       },
       voice: () => (isAlone() ? 'alone' : 'silent'),
       sentAlone: () => {},
+      leads: isAlone,
     },
-    follow: (following) => {
-      work = following
-    },
+    follow: () => {},
     mode: () => (isAlone() ? 'alone' : 'cut off'),
+    isLed: () => true,
     elsewhere: async () => new Map(),
     answers: () => {
       // It ends when it is cancelled.
@@ -115,7 +116,7 @@ export function outdatedNodePart({
       familiesOfNode({
         node,
         isCoordinated: false,
-        running: work?.schedule.monitors().length ?? 0,
+        holds: false,
         rows: latest,
       }),
     cancel: () => stop.abort(),

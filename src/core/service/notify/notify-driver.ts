@@ -77,12 +77,14 @@ export type DriverOptions = {
 export type SendingNode = {
   /** The key of what it says of its receivers. */
   readonly receiverKey: string
-  /** Stores rows. `lost`: other nodes have these keys, and nothing is stored. Rejects while it cannot store. */
-  readonly write: (rows: readonly StoredRow[]) => Promise<'stored' | { readonly lost: readonly string[] }>
+  /** Stores rows. False: another process has the lease by now, and nothing is stored. Rejects while it cannot store. */
+  readonly write: (rows: readonly StoredRow[]) => Promise<boolean>
   /** Whether messages about a monitor may leave now. `alone`: without the store, which it has not reached for too long. */
   readonly voice: (key: string) => Voice
   /** Messages about these incidents have left without the store. */
   readonly sentAlone: (receiver: string, incidents: readonly string[]) => void
+  /** Whether the watchdog, the silences of receivers and what else all nodes have once are up to this one. */
+  readonly leads: () => boolean
 }
 
 type Counts = { accepted: number; failed: number; refused: number; given_up: number; successAt: number | undefined }
@@ -190,7 +192,7 @@ export class NotifyDriver {
     if (this.#stop.signal.aborted) return
     this.#sayStored()
     this.#carryOut(this.#outbox.tick(this.#options.now()).effects)
-    const isHealthy = this.#options.isHealthy()
+    const isHealthy = this.#options.isHealthy() && this.#options.node?.leads() !== false
     // So that the watchdog of the process before does not end at a restart.
     if (isHealthy && !this.#wasHealthy) this.#renewedAt.clear()
     this.#wasHealthy = isHealthy
@@ -451,17 +453,12 @@ export class NotifyDriver {
     }
   }
 
-  /** False: another node has some of the monitors, which this one has given up. */
+  /** False: another node has the lease by now. */
   async #writeRows(batch: readonly StoredRow[]): Promise<boolean> {
     const { node, rows } = this.#options
-    if (!node) {
-      await (await rows?.())?.write(batch)
-      return true
-    }
-    const outcome = await node.write(batch)
-    if (outcome === 'stored') return true
-    this.release(new Set(outcome.lost))
-    return false
+    if (node) return await node.write(batch)
+    await (await rows?.())?.write(batch)
+    return true
   }
 
   #storeFailed(error: unknown): void {

@@ -51,11 +51,14 @@ export function silencePart({
   options: { config, version, log },
   store,
   states,
+  isStandby = () => false,
   time = processTime(),
 }: {
   readonly options: Pick<OpenOptions, 'config' | 'version' | 'log'>
   readonly store: ((create: boolean) => Promise<Data>) | undefined
   readonly states: StatesPart | undefined
+  /** Whether another node confirms what is known of the monitors of the network. */
+  readonly isStandby?: (() => boolean) | undefined
   readonly time?: ProcessTime | undefined
 }): SilencePart {
   const { now } = time
@@ -75,9 +78,11 @@ export function silencePart({
   })
   const ofSchedule = () => (states?.views() ?? []).map((view) => ({ subject: view, state: view.state }))
   const subjects = async () => {
-    if (states || !data) return ofSchedule()
+    const own = ofSchedule()
+    if (!data || (states && !isStandby())) return own
     const { states: stored } = await (await data()).states.read()
-    return stored.map(({ row, state }) => ({ subject: row, state }))
+    const others = stored.filter(({ row }) => typeof states?.stateOf(row) !== 'object')
+    return [...own, ...others.map(({ row, state }) => ({ subject: row, state }))]
   }
   const operations =
     data &&

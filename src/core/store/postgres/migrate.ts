@@ -12,6 +12,7 @@ import {
   guessTables,
   heartbeatTables,
   jobRuns,
+  leaseTables,
   lookupIndexes,
   type OwnSchema,
   openIdTables,
@@ -105,6 +106,7 @@ export const postgresMigrations: readonly Step[] = [
   online(grantEnds(postgresWords)),
   online(auditSeals(postgresWords)),
   online(`${silencePermission.users};\n${silencePermission.keys};`, silencePermissionOfRows),
+  leaseTables(postgresWords),
 ]
 
 const textOf = (step: Step): string => (typeof step === 'string' ? step : step.text)

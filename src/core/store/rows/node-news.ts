@@ -1,13 +1,10 @@
 import { sql } from 'kysely'
-import { type StoredRow, withNews, withoutSentEnds } from '../../watch/outbox/index.ts'
+import { type StoredRow, withNews } from '../../watch/outbox/index.ts'
 import type { Db } from '../tables.ts'
 import { chunked, idOf, storeRows } from './outbox.ts'
 
-/**
- * Adds what nodes without the store have sent to what is stored (`withNews`). Returns the keys of the rows that have changed.
- * To be called with the locks of their stamps, so that nobody else writes them meanwhile.
- */
-export async function addNews(tx: Db, news: readonly StoredRow[]): Promise<readonly string[]> {
+/** Adds what nodes without the store have sent to what is stored (`withNews`), so that a holder recognizes it. */
+export async function addNews(tx: Db, news: readonly StoredRow[]): Promise<void> {
   const stored = new Map<string, StoredRow>()
   for (const ids of chunked([...new Set(news.map(idOf))])) {
     const { rows } = await sql<{ id: string; body: string }>`SELECT "id", "body" FROM "notifyRows"
@@ -17,11 +14,12 @@ export async function addNews(tx: Db, news: readonly StoredRow[]): Promise<reado
   const byId = new Map<string, StoredRow>()
   for (const one of news) byId.set(idOf(one), joined(byId.get(idOf(one)) ?? stored.get(idOf(one)), one))
   const changed = [...byId].flatMap(([id, one]): readonly StoredRow[] =>
-    one.row === undefined || one.row === stored.get(id)?.row ? [] : [one],
+    one.row === undefined || one.row === (stored.get(id)?.row ?? nothing) ? [] : [one],
   )
   await storeRows(tx, 'notifyRows', changed)
-  return changed.map(({ subject: { key } }) => key)
 }
 
 const joined = (before: StoredRow | undefined, one: StoredRow): StoredRow =>
-  one.row ? { ...one, row: before?.row ? withNews(before.row, one.row) : withoutSentEnds(one.row) } : one
+  one.row ? { ...one, row: withNews(before?.row ?? nothing, one.row) } : one
+
+const nothing = { ends: [] }

@@ -1,63 +1,97 @@
-import { aloneMs, outMs } from './policy.ts'
-import type { RenewalAnswer } from './table.ts'
-import type { NodeRow } from './types.ts'
+import { gapMs, stopMs, takeMs } from './policy.ts'
 
-/** The local state of a node's own row. Times are those of the monotonic clock of the node, in milliseconds. */
+/** A lease as the store has it. */
+export type LeaseRow = {
+  readonly node: string
+  readonly process: string
+  readonly epoch: number
+  readonly beats: number
+  readonly writes: number
+  /** The number of writes when this epoch began. */
+  readonly base: number
+  readonly hasLeft: boolean
+  /** For how long nobody had renewed it, by the clock of the store. For people, and for what the next holder tells them. */
+  readonly silentMs: number
+}
+
+/** A lease as a process knows it. Times are milliseconds of its monotonic clock. */
 export type Lease = {
-  readonly epoch: number | undefined
-  /** When the last renewal was sent that succeeded. The store's time of it is later. */
-  readonly sentAt: number
-  /** The rows of all nodes as of then. */
-  readonly rows: readonly NodeRow[]
-  /** Since when attempts have failed. Silence alone proves nothing: the process may have stood still. */
-  readonly failingSince: number | undefined
-  /** Another process renews the row of this name. */
-  readonly isTaken: boolean
+  readonly process: string
+  readonly hold: { readonly epoch: number; readonly sentAt: number } | undefined
+  /** The row as last read, when that was, and since when it has not changed. */
+  readonly view: { readonly row: LeaseRow | undefined; readonly at: number; readonly since: number } | undefined
+  /** The last epoch that it has hold, and the highest one that it knows. */
+  readonly last: number
+  readonly highest: number
 }
+
+export type LeaseAsk =
+  | { readonly type: 'read' }
+  | { readonly type: 'renew'; readonly epoch: number }
+  /** Replaces `expected`, if the store still has exactly that, by a row of this process. */
+  | { readonly type: 'take'; readonly expected: LeaseRow | undefined; readonly epoch: number }
+  | { readonly type: 'leave'; readonly epoch: number }
+
+export const newLease = (process: string): Lease => ({ process, hold: undefined, view: undefined, last: 0, highest: 0 })
+
+/** Whether this process may run, write and send now. */
+export const holds = ({ hold }: Lease, now: number): boolean => hold !== undefined && now < hold.sentAt + stopMs
+
+/** An epoch that has lapsed is never used again. */
+export const lapsed = (lease: Lease, now: number): Lease =>
+  lease.hold === undefined || holds(lease, now) ? lease : { ...lease, hold: undefined }
+
+/** Gives the lease up without a word, and reads what the store has before anything else. */
+export const unsure = (lease: Lease): Lease => ({ ...lease, hold: undefined, view: undefined })
+
+/** Another process has it, and has had it since this one hold it. */
+export const isOthers = ({ process, last, view }: Lease): boolean =>
+  view?.row !== undefined && view.row.process !== process && view.row.epoch >= last
 
 /**
- * - `member`: runs its share, stores and sends.
- * - `joining`: has just started or gone on after a standstill, and asks the store before it does anything.
- * - `cut off`: does not reach the store. It runs everything, because nobody can say who else does, and stores nothing.
- * - `alone`: has been cut off for so long that it also sends.
- * - `displaced`: another process has its name. It runs nothing that others could run.
+ * The next question to the store. `isCandidate`: whether this node is to have the lease. `claims`: also from a process that renews
+ * it. `extraMs`: for how long it lets others go first.
  */
-export type Mode = 'member' | 'joining' | 'cut off' | 'alone' | 'displaced'
-
-export const noLease: Lease = {
-  epoch: undefined,
-  sentAt: Number.NEGATIVE_INFINITY,
-  rows: [],
-  failingSince: undefined,
-  isTaken: false,
+export function askOf(
+  lease: Lease,
+  now: number,
+  { isCandidate, claims = false, extraMs = 0 }: { isCandidate: boolean; claims?: boolean; extraMs?: number },
+): LeaseAsk {
+  const { hold, view, process, last, highest } = lease
+  if (hold && holds(lease, now)) return { type: isCandidate ? 'renew' : 'leave', epoch: hold.epoch }
+  if (!view || !isCandidate) return { type: 'read' }
+  const { row, since } = view
+  // One of a store that went back in time to before this process took it is its own too.
+  const isOwn = row !== undefined && (row.process === process ? !row.hasLeft : row.epoch < last)
+  const isFree = row === undefined || row.hasLeft ? now - since >= extraMs : now - since >= takeMs + extraMs
+  if (!isOwn && !isFree && !claims) return { type: 'read' }
+  return { type: 'take', expected: row, epoch: Math.max(highest, row?.epoch ?? 0) + 1 }
 }
 
-/**
- * The store has answered a renewal that was sent at `sentAt`. With another epoch than before, everything that the node knows
- * of monitors of the network may be out of date.
- */
-export function afterRenewal(lease: Lease, answer: RenewalAnswer, sentAt: number): Lease {
-  if (answer.what === 'taken') return { ...noLease, rows: answer.rows, isTaken: true }
-  // An earlier renewal that is answered late.
-  if (sentAt < lease.sentAt) return lease
-  return { epoch: answer.epoch, sentAt, rows: answer.rows, failingSince: undefined, isTaken: false }
+/** Takes the answer to a question that was sent at `sentAt`. `row`: the row after it. */
+export function answered(
+  before: Lease,
+  question: LeaseAsk,
+  { isOk, row }: { readonly isOk: boolean; readonly row: LeaseRow | undefined },
+  { sentAt, now }: { readonly sentAt: number; readonly now: number },
+): Lease {
+  const lease = lapsed(before, now)
+  const isSame = lease.view !== undefined && same(lease.view.row, row) && now - lease.view.at < gapMs
+  const view = { row, at: now, since: isSame ? (lease.view?.since ?? now) : now }
+  const next = { ...lease, view, highest: Math.max(lease.highest, row?.epoch ?? 0) }
+  const { hold } = lease
+  if (question.type === 'take' && isOk) {
+    const { epoch } = question
+    return { ...next, hold: { epoch, sentAt }, last: epoch, highest: Math.max(next.highest, epoch) }
+  }
+  if (question.type === 'read' || hold?.epoch !== (question.type === 'take' ? 0 : question.epoch)) return next
+  if (question.type === 'leave' || !isOk) return { ...next, hold: undefined }
+  return { ...next, hold: { ...hold, sentAt: Math.max(hold.sentAt, sentAt) } }
 }
 
-/** A renewal failed, or had no answer in time: the store may have it or not. */
-export const afterFailure = (lease: Lease, now: number): Lease => ({
-  ...lease,
-  failingSince: lease.failingSince ?? now,
-})
-
-/** The process stood still: its view of the time no longer holds. */
-export const afterStandstill = (lease: Lease): Lease => ({
-  ...lease,
-  sentAt: Number.NEGATIVE_INFINITY,
-  failingSince: undefined,
-})
-
-export function modeOf({ epoch, sentAt, failingSince, isTaken }: Lease, now: number): Mode {
-  if (epoch !== undefined && now - sentAt < outMs) return 'member'
-  if (failingSince === undefined) return isTaken ? 'displaced' : 'joining'
-  return now - failingSince < aloneMs ? 'cut off' : 'alone'
-}
+const same = (one: LeaseRow | undefined, other: LeaseRow | undefined): boolean =>
+  one?.process === other?.process &&
+  one?.epoch === other?.epoch &&
+  one?.beats === other?.beats &&
+  one?.writes === other?.writes &&
+  one?.hasLeft === other?.hasLeft

@@ -1,47 +1,80 @@
 import type { StoredRow } from '../outbox/index.ts'
 import type { NodeAnswer, OtherNode, Question } from '../states/index.ts'
-import { afterFailure, afterRenewal, afterStandstill, type Lease, type Mode, modeOf, noLease } from './lease.ts'
-import { nodeOfKey, ownersOf, secondFor } from './owner.ts'
-import { aloneMs, awayMs, mostQuestions, renewEveryMs, renewTimeoutMs, standstillMs } from './policy.ts'
-import { type Choose, type Fenced, ownedBy, type RenewalAnswer, type RenewalRequest, type Taken } from './table.ts'
-import type { Configurations, Fence, KnownMonitors, NodeFacts, NodeRow, OthersQuestion } from './types.ts'
+import {
+  answered,
+  askOf,
+  holds,
+  isOthers,
+  type Lease,
+  type LeaseAsk,
+  type LeaseRow,
+  lapsed,
+  newLease,
+  unsure,
+} from './lease.ts'
+import { nodeOfKey } from './names.ts'
+import { usualDigest } from './overview.ts'
+import {
+  aloneMs,
+  answerTimeoutMs,
+  beatMs,
+  isolatedMs,
+  lookMs,
+  minorityMs,
+  mostQuestions,
+  rolloutMs,
+  standstillMs,
+  stopMs,
+} from './policy.ts'
+import { nodesKey } from './report.ts'
+import {
+  type BeatAnswer,
+  type BeatRequest,
+  type Fence,
+  type Fenced,
+  leaseConfig,
+  type NodeFacts,
+  type NodeRow,
+  type OthersQuestion,
+  type Shard,
+  type Stored,
+  shards,
+  type Taken,
+} from './types.ts'
 
 /** The monitors that a node could run. */
 export type MemberSettings = {
-  /** The digest of `monitors`: the same on every node that has the same monitors. */
+  /** The digest of `network`: the same on every node that has the same monitors. */
   readonly digest: string
-  /** Monitors of the network. */
-  readonly monitors: KnownMonitors
+  /** The keys of monitors of the network, and those that they had before. */
+  readonly network: ReadonlySet<string>
   /** The keys of the monitors of this machine (`machineKey`), also of what svc says of itself here. */
   readonly own: ReadonlySet<string>
 }
 
+/**
+ * - `member`: has the store. It runs the monitors of the network if it holds their lease.
+ * - `joining`: has just started or gone on after a standstill, and asks the store before it does anything.
+ * - `cut off`: does not reach the store. It runs everything, because nobody can say who else does, and stores nothing.
+ * - `alone`: has been cut off for so long that it also sends.
+ * - `displaced`: another process has its name. It runs nothing that others could run.
+ */
+export type Mode = 'member' | 'joining' | 'cut off' | 'alone' | 'displaced'
+
 /** The actions that a driver carries out, in this order, before it reports the next event. */
 export type MemberEffect =
-  /** Call `renew`, after `putConfiguration` if `publishes` is there. Then `renewed` or `renewalFailed` with `id`. */
-  | {
-      readonly type: 'renew'
-      readonly id: number
-      readonly request: RenewalRequest
-      readonly publishes: KnownMonitors | undefined
-    }
-  /** Call `configurations`, then `configurationsRead`. A failure needs no report. */
-  | { readonly type: 'read configurations'; readonly digests: readonly string[] }
-  /** Call `takeOver`, then `taken` or `takeOverFailed` with `id`. */
-  | {
-      readonly type: 'take over'
-      readonly id: number
-      readonly fence: Fence
-      readonly choose: Choose
-      /** To be called when the effect is carried out: after `released`. */
-      readonly news: () => readonly StoredRow[]
-    }
-  /** Forget these keys in states, ledger and outbox, and hand what the outbox knew of them to `released`. */
+  /** Call `beat`, then `answered` or `unanswered` with `id`. */
+  | { readonly type: 'beat'; readonly id: number; readonly request: BeatRequest }
+  /** Call `stored`, then `read` with `id`, without an answer if it failed. */
+  | { readonly type: 'read'; readonly id: number; readonly shard: Shard }
+  /** Call `handOver`, then `handedOver`. */
+  | { readonly type: 'hand over'; readonly rows: readonly StoredRow[] }
+  /** Forget these keys in states, ledger and outbox, and pass what the outbox knew of them to `released`. */
   | { readonly type: 'release'; readonly keys: ReadonlySet<string> }
   /** Go on with what is stored of these keys: release them, restore states, `Ledger.takeOver`, `Outbox.takeOver`. */
   | { readonly type: 'adopt'; readonly keys: ReadonlySet<string>; readonly stored: Taken }
-  /** The store has lost writes: what memory has of these keys counts. `Ledger.again`, `Outbox.again`. */
-  | { readonly type: 'write again'; readonly keys: ReadonlySet<string>; readonly stored: Taken }
+  /** Memory of these keys counts, and the store has this of them: `Ledger.again`, `Outbox.again`. */
+  | { readonly type: 'write again'; readonly stored: Taken }
   /** `watches`, `runs` or `isElsewhere` have changed: configure states and schedule. */
   | { readonly type: 'share' }
   /** Run the monitor of the question once, for its answer only, then `looked`. */
@@ -49,96 +82,90 @@ export type MemberEffect =
   /** Other nodes have answered: `States.takeAnswers`. */
   | { readonly type: 'crossChecks'; readonly answers: readonly NodeAnswer[] }
   /** For people. */
-  | { readonly type: 'mode'; readonly mode: Mode; readonly before: Mode }
-  /** Call `leave`. */
-  | { readonly type: 'leave'; readonly fence: Fence }
+  | { readonly type: 'mode'; readonly mode: Mode; readonly before: Mode; readonly holder: string | undefined }
 
 /** A write that may be made now. One at a time. */
-export type WritePermit = { readonly fence: Fence; readonly number: number }
+export type WritePermit = { readonly fences: readonly Fence[] }
 
 /** Whether messages about a key may be sent: after their attempt is stored, without the store and marked, or not now. */
 export type Voice = 'coordinated' | 'alone' | 'silent'
 
-type Renewing = {
-  readonly sentAt: number
-  readonly epoch: number | undefined
-  readonly publishes: string | undefined
-  readonly acknowledged: number
-  /** Whether the number of stamps proves anything: none was set or lost meanwhile. */
-  isCounted: boolean
+/** One of the two leases that a node asks for, and whether its memory has what belongs to it. */
+type Part = {
+  lease: Lease
+  /** Memory is up to date: nobody else has stored anything since. */
+  isKnown: boolean
+  /** Whether what is stored has to be read before anything is written. */
+  mustRead: boolean
+  reading: { readonly id: number; readonly epoch: number; readonly at: number } | undefined
+  /** For how long the holder before was silent. */
+  silentMs: number | undefined
+  /** The number of the last write that was acknowledged, and of the last one that was tried. */
+  acknowledged: number
+  attempts: number
 }
-type TakingOver = {
-  readonly id: number
+type Beat = {
   readonly sentAt: number
-  readonly epoch: number
-  news: readonly StoredRow[]
-  /** Memory counts for what it has already: the store has gone back in time. */
-  readonly restamps: boolean
-  /** The rows that decided. Undefined until the store asks. */
-  rows: readonly NodeRow[] | undefined
+  readonly asks: BeatRequest['asks']
+  readonly acknowledged: Readonly<Record<Shard, number>>
 }
 
 /**
- * One node among several: when it renews its row, which monitors it takes over and gives up, and whether it may store and send.
- * It has no clock, no timer and no store: `now` is milliseconds of the monotonic clock of the process, and the same events
- * give the same effects. Each event first looks whether the process stood still.
+ * One node among several: when it renews or takes its leases, and whether it may run, store and send. It has no clock, no timer
+ * and no store: `now` is milliseconds of the monotonic clock of the process, and the same events give the same effects. Each
+ * event first looks whether the process stood still.
  */
 export class Membership {
   readonly #node: string
   readonly #process: string
   readonly #facts: NodeFacts
   #settings: MemberSettings
-  #isIsolated = false
-  #lease: Lease = noLease
+  readonly #parts: Readonly<Record<Shard, Part>>
+  #isolatedSince: number | undefined
   #mode: Mode = 'joining'
+  #shared = ''
   #memberSince: number | undefined
-  /** Until when what it takes over may be something of which it has sent an end by itself. */
-  #doubtsUntil = Number.NEGATIVE_INFINITY
-  /** The highest epoch that it has had. */
-  #latestEpoch = 0
+  /** When the last question was sent that the store has answered. */
+  #answeredAt = Number.NEGATIVE_INFINITY
+  /** Since when attempts have failed. Silence alone proves nothing: the process may have stood still. */
+  #failingSince: number | undefined
+  #rows: readonly NodeRow[] = []
   #hasLeft = false
   #ids = 0
   #seenAt: number
   /** When the process last went on after it had stood still: what was requested before is out of date. */
   #stillUntil = Number.NEGATIVE_INFINITY
-  #renewAt: number
-  readonly #renewing = new Map<number, Renewing>()
-  #published: string | undefined
-  #configurations: Configurations
-  /** Digests that the store does not have. */
-  readonly #unreadable = new Set<string>()
-  /** The rows of which configurations are being read. */
-  #unread: readonly NodeRow[] | undefined
-  /** The keys that have the stamp of the epoch and of which memory is up to date. */
-  readonly #keys = new Set<string>()
-  /** Keys of this machine of which memory is up to date, whatever the epoch. */
-  readonly #ownKnown = new Set<string>()
-  #takingOver: TakingOver | undefined
-  /** The rows for which it took over. */
-  #takenFor = ''
-  #needsTakeOver = true
-  #restamps = false
-  /** When to try again after a takeover that failed. */
-  #takeOverAt = Number.NEGATIVE_INFINITY
-  /** The rows of messages that it sent without the store, as far as the store does not have them yet. */
-  #news: readonly StoredRow[] = []
-  /** Those of these rows that the store got a short while ago, and when it first got them. */
-  #handedOver: ReadonlyMap<StoredRow, number> = new Map()
-  /** The keys that a svc.yaml removed while the node was without the store, which may lack all the rows of them. */
-  readonly #droppedKeys = new Set<string>()
+  #beatAt: number
+  /** Whether the next question need not wait. */
+  #mayHurry = true
+  readonly #beats = new Map<number, Beat>()
+  /** Since when live nodes have different configurations. */
+  #differSince: number | undefined
+  /** Network keys that memory has although no monitor of this node has them. */
+  readonly #strange = new Set<string>()
+  /** Whether the store has keys that wait for the end of a roll-out. */
+  #hasLeftOver = false
+  /** Until when what it takes may be something of which it has sent an end by itself. */
+  #doubtsUntil = Number.NEGATIVE_INFINITY
   /** The incidents in messages that it sent without the store, by receiver. */
-  readonly #sentWithoutStore = new Map<string, Set<string>>()
-  /** The number of the last write that was acknowledged, and of the last one that was tried. */
-  #acknowledged = 0
-  #attempts = 0
+  readonly #sentAlone = new Map<string, Set<string>>()
+  /** The network keys that a svc.yaml removed while the node was without the store. */
+  readonly #dropped = new Set<string>()
+  /** The rows of messages that it sent without the store and that a holder has to know. */
+  #news: readonly StoredRow[] = []
+  /** Those that the store got a short while ago: a failover may lose them. */
+  #handedOver: readonly { readonly row: StoredRow; readonly at: number }[] = []
+  #isHandingOver = false
+  /** Whether what memory has is no longer in the store. */
+  #isLost = false
+  /** Whether a write is in progress. */
   #writing: WritePermit | undefined
-  #effects: MemberEffect[] = []
-  /** The questions that it asks other nodes. */
+  /** The questions that it asks other nodes, with the epoch of the node that is asked. */
   #questions: readonly Question[] = []
+  readonly #askedAt = new Map<number, { readonly at: number; readonly epoch: number | undefined }>()
   /** The open questions of other nodes, with its answer once it has one. */
-  #inquiries = new Map<string, { readonly question: OthersQuestion; reaches: boolean | undefined }>()
-  /** Whether others do not know yet what it asks and answers. */
-  #hasCrossChecks = false
+  readonly #inquiries = new Map<string, { readonly question: OthersQuestion; reaches: boolean | undefined }>()
+  #effects: MemberEffect[] = []
 
   constructor(
     {
@@ -159,9 +186,9 @@ export class Membership {
     this.#process = process
     this.#facts = facts
     this.#settings = settings
-    this.#configurations = new Map([[settings.digest, settings.monitors]])
+    this.#parts = { network: newPart(process), machine: newPart(process) }
     this.#seenAt = now
-    this.#renewAt = now
+    this.#beatAt = now
   }
 
   // Events.
@@ -169,358 +196,193 @@ export class Membership {
   /** To be called once a second, and at the start. */
   tick(now: number): readonly MemberEffect[] {
     return this.#during(now, () => {
-      for (const [id, { sentAt }] of this.#renewing) if (now - sentAt >= renewTimeoutMs) this.#notRenewed(id, now)
-      if (this.#hasCrossChecks && this.#lease.epoch !== undefined && this.mode(now) === 'member') this.#renewNow(now)
-      else this.#renewIfDue(now)
-      this.#takeOverIfNeeded(now)
+      for (const [id, { sentAt }] of this.#beats) if (now - sentAt >= answerTimeoutMs) this.#failed(id, now)
+      this.#mayHurry = true
+      this.#beatIfDue(now)
+      this.#readIfNeeded(now)
+      this.#handOverIfNeeded(now)
     })
-  }
-
-  /** Takes the questions of the states to other nodes, before each tick. */
-  asks(questions: readonly Question[]): void {
-    const some = questions.slice(0, mostQuestions)
-    const before = new Set(this.#questions.map(({ id }) => id))
-    if (some.some(({ id }) => !before.has(id))) this.#hasCrossChecks = true
-    this.#questions = some
-  }
-
-  /** Whether this node reaches what another one has asked about. Undefined: its run came to no verdict. */
-  looked({ from, epoch, id }: OthersQuestion, reaches: boolean | undefined): void {
-    const inquiry = this.#inquiries.get(questionName(from, epoch, id))
-    if (!inquiry || reaches === undefined || this.#isIsolated) return
-    inquiry.reaches = reaches
-    this.#hasCrossChecks = true
-  }
-
-  /** Who can be asked now whether it reaches a monitor. */
-  otherNode(key: string, now: number): OtherNode | undefined {
-    if (this.#isIsolated || this.mode(now) !== 'member') return undefined
-    const other = secondFor(key, this.#node, this.#lease.rows, this.#configurations)
-    return other === undefined ? undefined : { own: this.#node, other }
   }
 
   /** The monitors from now on. */
   configured(settings: MemberSettings, now: number): readonly MemberEffect[] {
     return this.#during(now, () => {
-      const earlier = this.#settings.monitors
+      const removed = [...this.#settings.network].filter((key) => !settings.network.has(key))
       this.#settings = settings
-      this.#configurations = new Map([...this.#configurations, [settings.digest, settings.monitors]])
-      // What has another name from now on is read again under both.
-      const { groups, formerly } = settings.monitors
-      this.#release([...this.#keys].filter((key) => !groups.has(key) && formerly.has(key)))
-      // Whether other nodes still have what this one no longer has is known by the owner alone, who gets what was sent of it.
+      // Whether other nodes still have what this one no longer has is known to a holder alone.
       if (isByItself(this.#mode)) {
-        const dropped = [...earlier.groups.keys()].filter((key) => !groups.has(key))
-        for (const key of dropped) this.#droppedKeys.add(key)
-        this.#release(dropped)
+        for (const key of removed) this.#dropped.add(key)
+        this.#release(removed)
       }
-      this.#evaluate(this.#lease.rows)
-      this.#effects.push({ type: 'share' })
-      this.#renewNow(now)
+      this.#differs(now)
+      if (!isByItself(this.#mode) && removed.length > 0 && !this.#isSettled(now)) {
+        this.#hasLeftOver = true
+        this.#release(removed)
+      }
+      this.#shared = ''
+      this.#beat(now)
     })
   }
 
   /** Whether none of its witnesses answers. */
   isolated(isIsolated: boolean, now: number): readonly MemberEffect[] {
     return this.#during(now, () => {
-      if (isIsolated === this.#isIsolated) return
-      this.#isIsolated = isIsolated
-      this.#renewNow(now)
+      if (isIsolated === (this.#isolatedSince !== undefined)) return
+      this.#isolatedSince = isIsolated ? now : undefined
+      this.#beat(now)
     })
   }
 
-  renewed(id: number, answer: RenewalAnswer, now: number): readonly MemberEffect[] {
+  answered(id: number, { rows, leases }: BeatAnswer, now: number): readonly MemberEffect[] {
     return this.#during(now, () => {
-      const request = this.#renewing.get(id)
-      this.#renewing.delete(id)
-      if (!request || request.sentAt < Math.max(this.#stillUntil, this.#lease.sentAt)) return
-      const { epoch: before, isTaken } = this.#lease
-      this.#lease = afterRenewal(this.#lease, answer, request.sentAt)
-      if (answer.what === 'taken') {
-        if (!isTaken) this.#forgetEpoch(true)
-        return
-      }
-      this.#latestEpoch = Math.max(this.#latestEpoch, answer.epoch)
-      this.#published = request.publishes ?? this.#published
-      if (answer.epoch !== before) this.#forgetEpoch(false)
-      else if (request.epoch === before && answer.writes < request.acknowledged) this.#wentBack(answer.writes)
+      const beat = this.#beats.get(id)
+      this.#beats.delete(id)
+      if (!beat || beat.sentAt < this.#stillUntil) return
+      const { sentAt, asks } = beat
+      if (sentAt >= this.#answeredAt) this.#rows = rows
+      this.#answeredAt = Math.max(this.#answeredAt, sentAt)
+      this.#failingSince = undefined
+      for (const shard of shards)
+        this.#take(shard, asks[shard], leases[shard], { sentAt, now, acknowledged: beat.acknowledged[shard] })
+      this.#differs(now)
       this.#applyMode(now)
-      this.#look(answer.rows)
-      this.#receive(answer.rows)
-      // What another node has taken over meanwhile is given up by now.
-      if (request.isCounted && !this.#unread && !this.#restamps && answer.stamped < this.#keys.size) this.#lostStamps()
-      this.#takeOverIfNeeded(now)
+      this.#receive(now)
+      this.#readIfNeeded(now)
+      // What a look has shown to be free is taken at once.
+      const isFree = shards.some((shard) => this.#ask(shard, now).type === 'take')
+      if (isFree && this.#mayHurry && this.#beats.size === 0) {
+        this.#mayHurry = asks.machine.type === 'read'
+        this.#beat(now)
+      }
     })
   }
 
   /** It failed, or had no answer in time: the store may have it or not. */
-  renewalFailed(id: number, now: number): readonly MemberEffect[] {
-    return this.#during(now, () => this.#notRenewed(id, now))
+  unanswered(id: number, now: number): readonly MemberEffect[] {
+    return this.#during(now, () => this.#failed(id, now))
   }
 
-  /** Those of them that the store has. */
-  configurationsRead(configurations: Configurations, digests: readonly string[], now: number): readonly MemberEffect[] {
+  /** Undefined: what is stored cannot be read now. */
+  read(id: number, shard: Shard, stored: Stored | undefined, now: number): readonly MemberEffect[] {
     return this.#during(now, () => {
-      this.#configurations = new Map([...this.#configurations, ...configurations])
-      for (const digest of digests) if (!configurations.has(digest)) this.#unreadable.add(digest)
-      const rows = this.#unread
-      this.#unread = undefined
-      if (rows && this.#lease.epoch !== undefined) this.#evaluate(rows)
-      this.#takeOverIfNeeded(now)
-    })
-  }
-
-  /** `stored` is undefined if the row of the node is not live. */
-  taken(id: number, stored: Taken | undefined, now: number): readonly MemberEffect[] {
-    return this.#during(now, () => {
-      const request = this.#takingOver
-      if (request?.id !== id) return
-      this.#takingOver = undefined
-      if (request.epoch !== this.#lease.epoch || request.sentAt < this.#stillUntil) {
-        this.#needsTakeOver = true
-      } else if (!stored) {
-        this.#needsTakeOver = true
-        this.#renewNow(now)
-        return
-      } else this.#adopt(request, stored)
-      this.#takeOverIfNeeded(now)
-    })
-  }
-
-  takeOverFailed(id: number, now: number): readonly MemberEffect[] {
-    return this.#during(now, () => {
-      if (this.#takingOver?.id !== id) return
-      this.#takingOver = undefined
-      this.#needsTakeOver = true
-      this.#takeOverAt = now + takeOverAgainMs
+      const part = this.#parts[shard]
+      const { reading, lease } = part
+      if (reading?.id !== id) return
+      part.reading = undefined
+      if (!stored || reading.at < this.#stillUntil || lease.hold?.epoch !== reading.epoch) part.mustRead = true
+      else this.#adopt(shard, stored, now)
+      this.#readIfNeeded(now)
     })
   }
 
   /** Takes the rows that the outbox had of keys that were released. */
   released(rows: readonly StoredRow[]): void {
     const news = rows.flatMap((one): readonly StoredRow[] => {
-      const incidents = this.#sentWithoutStore.get(one.receiver)
       const { row } = one
-      if (row && this.#droppedKeys.has(one.subject.key)) return [one]
+      const incidents = this.#sentAlone.get(one.receiver)
+      if (row && (this.#isLost || this.#dropped.has(one.subject.key))) return [one]
       if (!incidents || !row) return []
-      const { last, attempt, ends } = row
-      const wasSent = incidents.has((attempt ?? last)?.incident ?? '')
-      const over = ends.filter(({ incident }) => incidents.has(incident))
-      if (wasSent) return [{ ...one, row: { ...row, ends: over } }]
+      const over = row.ends.filter(({ incident }) => incidents.has(incident))
+      if (incidents.has((row.attempt ?? row.last)?.incident ?? '')) return [{ ...one, row: { ...row, ends: over } }]
       return over.length === 0 ? [] : [{ ...one, row: { ends: over } }]
     })
+    this.#isLost = false
     this.#news = [...this.#news, ...news]
+  }
+
+  handedOver(rows: readonly StoredRow[], isStored: boolean, now: number): readonly MemberEffect[] {
+    return this.#during(now, () => {
+      this.#isHandingOver = false
+      if (!isStored) return
+      this.#news = this.#news.filter((one) => !rows.includes(one))
+      const before = this.#handedOver.filter(({ at }) => now - at < handOverAgainMs)
+      this.#handedOver = [...before, ...rows.map((row) => ({ row, at: now }))]
+      if (this.#news.length > 0) return
+      this.#sentAlone.clear()
+      this.#dropped.clear()
+    })
   }
 
   /** A message about these incidents was sent without the store. */
   sentAlone(receiver: string, incidents: readonly string[]): void {
-    const all = this.#sentWithoutStore.get(receiver) ?? new Set()
+    const all = this.#sentAlone.get(receiver) ?? new Set()
     for (const one of incidents) all.add(one)
-    this.#sentWithoutStore.set(receiver, all)
+    this.#sentAlone.set(receiver, all)
   }
 
-  /** Undefined: it may not write now, or another write is in progress. `wrote` has to follow. */
-  beginWrite(now: number): WritePermit | undefined {
-    const { epoch } = this.#lease
-    // Before it has taken over, its keys do not have the stamp of the epoch.
-    if (this.#writing || this.#restamps || this.#takenFor === '') return undefined
-    if (epoch === undefined || this.mode(now) !== 'member') return undefined
-    this.#attempts += 1
-    this.#writing = { fence: this.#fence(epoch), number: this.#attempts }
+  /** Undefined: it may not write about these now, or another write is in progress. `wrote` has to follow. */
+  beginWrite(of: readonly Shard[], now: number): WritePermit | undefined {
+    const parts = shards.filter((shard) => of.includes(shard))
+    const isReady = parts.every((shard) => this.#isCoordinated(shard, now))
+    if (this.#writing || !isReady) return undefined
+    const fences = parts.map((shard): Fence => {
+      const part = this.#parts[shard]
+      part.attempts += 1
+      const { acknowledged, attempts, lease } = part
+      const epoch = lease.hold?.epoch ?? 0
+      return { shard, node: this.#node, process: this.#process, epoch, acknowledged, number: attempts }
+    })
+    this.#writing = { fences }
     return this.#writing
   }
 
   /** How it ended. `failed`: nobody knows whether the store has it. */
-  wrote({ fence: { epoch }, number }: WritePermit, outcome: Fenced | 'failed', now: number): readonly MemberEffect[] {
+  wrote(permit: WritePermit, outcome: Fenced | 'failed', now: number): readonly MemberEffect[] {
     return this.#during(now, () => {
-      if (this.#writing?.number !== number || this.#writing.fence.epoch !== epoch) return
+      if (this.#writing !== permit) return
       this.#writing = undefined
-      if (epoch !== this.#lease.epoch || outcome === 'failed') return
-      if (outcome === 'stored') this.#acknowledged = number
-      else if (outcome === 'not live') this.#renewNow(now)
-      else {
-        this.#release(outcome.lost)
-        for (const one of this.#renewing.values()) one.isCounted = false
-        this.#needsTakeOver = true
-        this.#effects.push({ type: 'share' })
-        this.#takeOverIfNeeded(now)
+      if (outcome === 'failed') return
+      for (const { shard, epoch, number } of permit.fences) {
+        const part = this.#parts[shard]
+        if (part.lease.hold?.epoch !== epoch) continue
+        if (outcome === 'stored') part.acknowledged = Math.max(part.acknowledged, number)
+        else if (outcome.refused.includes(shard)) part.lease = unsure(part.lease)
       }
+      if (outcome !== 'stored') this.#beat(now)
     })
   }
 
   /** The process ends in order, and has stored what it could. */
   leave(now: number): readonly MemberEffect[] {
     return this.#during(now, () => {
-      const { epoch } = this.#lease
       this.#hasLeft = true
-      if (epoch !== undefined) this.#effects.push({ type: 'leave', fence: this.#fence(epoch) })
-      this.#effects.push({ type: 'share' })
     })
-  }
-
-  // What is true now.
-
-  /** Also sees that the process has just stood still, before any event tells. */
-  mode(now: number): Mode {
-    return now - this.#seenAt >= standstillMs ? 'joining' : modeOf(this.#lease, now)
-  }
-
-  /** The rows as of the latest answer, and for how long this node has been a member without a break. */
-  rows(now: number): { readonly rows: readonly NodeRow[]; readonly ageMs: number; readonly memberMs: number } {
-    const memberMs = this.#memberSince === undefined ? 0 : now - this.#memberSince
-    return { rows: this.#lease.rows, ageMs: now - this.#lease.sentAt, memberMs }
-  }
-
-  get configurations(): Configurations {
-    return this.#configurations
-  }
-
-  /** Whether states, ledger and outbox of this process are to have a monitor. What it watches but does not run waits. */
-  watches(key: string): boolean {
-    if (isByItself(this.#mode) || this.#keys.has(key)) return true
-    return this.#settings.own.has(key) && (this.#ownKnown.has(key) || this.#mode === 'displaced')
-  }
-
-  /** Whether this process runs a monitor. */
-  runs(key: string, now: number): boolean {
-    return !this.#hasLeft && this.mode(now) !== 'joining' && this.watches(key)
-  }
-
-  /** Whether other nodes take care of what is known of a key that this one does not watch. */
-  isElsewhere(key: string): boolean {
-    return !this.#keys.has(key) || isByItself(this.#mode)
-  }
-
-  /** To be asked right before a message leaves. */
-  voice(key: string, now: number): Voice {
-    const mode = this.mode(now)
-    if (this.#hasLeft) return 'silent'
-    if (mode === 'member') return this.#keys.has(key) && !this.#restamps ? 'coordinated' : 'silent'
-    return mode === 'alone' ? 'alone' : 'silent'
-  }
-
-  // Each event collects its effects.
-
-  #during(now: number, work: () => void): readonly MemberEffect[] {
-    this.#effects = []
-    if (now - this.#seenAt >= standstillMs) {
-      this.#lease = afterStandstill(this.#lease)
-      this.#stillUntil = now
-      this.#renewing.clear()
-      this.#renewAt = now
-    }
-    this.#seenAt = now
-    // First, so that what follows acts as what the node is by now.
-    this.#applyMode(now)
-    work()
-    this.#applyMode(now)
-    return this.#effects
-  }
-
-  #applyMode(now: number): void {
-    const before = this.#mode
-    const mode = modeOf(this.#lease, now)
-    if (mode === before) return
-    this.#mode = mode
-    this.#memberSince = mode === 'member' ? now : undefined
-    // Nodes that come back at the same time take over from each other, so that nobody seems to have been silent.
-    if (before === 'alone') this.#doubtsUntil = now + aloneMs
-    const wasByItself = isByItself(before) || before === 'displaced'
-    if (wasByItself && !isByItself(mode)) this.#releaseStrangers()
-    this.#effects.push({ type: 'mode', mode, before }, { type: 'share' })
-  }
-
-  #fence(epoch: number): Fence {
-    return { node: this.#node, epoch, acknowledged: this.#acknowledged }
-  }
-
-  // Renewals.
-
-  #renewNow(now: number): void {
-    this.#renewAt = now
-    this.#renewIfDue(now, true)
-  }
-
-  #renewIfDue(now: number, isUrgent = false): void {
-    if (this.#hasLeft || now < this.#renewAt) return
-    const { epoch } = this.#lease
-    // Two that begin an epoch at once would begin two.
-    if (this.#renewing.size > 0 && (!isUrgent || epoch === undefined)) return
-    this.#renewAt = now + renewEveryMs
-    const { digest, monitors } = this.#settings
-    const publishes = this.#published === digest ? undefined : monitors
-    this.#ids += 1
-    this.#renewing.set(this.#ids, {
-      sentAt: now,
-      epoch,
-      publishes: publishes && digest,
-      acknowledged: this.#acknowledged,
-      isCounted: this.#takingOver === undefined,
-    })
-    const request: RenewalRequest = {
-      node: this.#node,
-      process: this.#process,
-      epoch,
-      latestEpoch: this.#latestEpoch,
-      claims: this.#latestEpoch === 0,
-      config: digest,
-      isIsolated: this.#isIsolated,
-      facts: { ...this.#facts, crossChecks: this.#crossChecks() },
-    }
-    this.#hasCrossChecks = false
-    this.#effects.push({ type: 'renew', id: this.#ids, request, publishes })
-  }
-
-  #notRenewed(id: number, now: number): void {
-    if (!this.#renewing.delete(id)) return
-    this.#lease = afterFailure(this.#lease, now)
-    this.#published = undefined
-  }
-
-  /** The store has another epoch for this node, or none: nothing of the network that it knows is certain any more. */
-  #forgetEpoch(isTaken: boolean): void {
-    this.#handOverAgain()
-    const keep = isTaken ? new Set<string>() : this.#ownKnown
-    this.#release([...this.#keys].filter((key) => !keep.has(key)))
-    this.#keys.clear()
-    if (isTaken) this.#ownKnown.clear()
-    this.#published = undefined
-    this.#takingOver = undefined
-    this.#writing = undefined
-    this.#acknowledged = 0
-    this.#attempts = 0
-    this.#restamps = false
-    this.#needsTakeOver = true
-    this.#takenFor = ''
-    this.#takeOverAt = Number.NEGATIVE_INFINITY
-    this.#effects.push({ type: 'share' })
-  }
-
-  /** A store that has gone back in time may lack it. Where it does not, nothing changes. */
-  #handOverAgain(): void {
-    this.#handedOver = new Map([...this.#handedOver].filter(([, at]) => this.#seenAt - at < handOverAgainMs))
-    this.#news = [...new Set([...this.#handedOver.keys(), ...this.#news])]
-  }
-
-  /** The store has gone back in time, to before the last writes: what memory has is written again. */
-  #wentBack(writes: number): void {
-    this.#handOverAgain()
-    this.#acknowledged = writes
-    this.#restamps = true
-    this.#needsTakeOver = true
-    this.#published = undefined
-  }
-
-  /** Another node had some of the keys, or told something of them: nobody knows which, so that all are read again. */
-  #lostStamps(): void {
-    this.#handOverAgain()
-    this.#release([...this.#keys])
-    this.#ownKnown.clear()
-    this.#needsTakeOver = true
-    this.#effects.push({ type: 'share' })
   }
 
   // Cross-checks.
+
+  /** Takes the questions of the states to other nodes, before each tick. */
+  asks(questions: readonly Question[], now: number): void {
+    const epochs = new Map(this.#rows.map(({ node, epoch }) => [node, epoch]))
+    for (const { id, node } of questions)
+      if (!this.#askedAt.has(id)) this.#askedAt.set(id, { at: now, epoch: epochs.get(node) })
+    for (const [id, { at }] of this.#askedAt)
+      if (now - at >= 60_000 && questions.every((one) => one.id !== id)) this.#askedAt.delete(id)
+    this.#questions = questions.slice(0, mostQuestions)
+  }
+
+  /** Whether this node reaches what another one has asked about. Undefined: its run came to no verdict. */
+  looked({ from, epoch, id }: OthersQuestion, reaches: boolean | undefined): void {
+    const inquiry = this.#inquiries.get(questionName(from, epoch, id))
+    if (inquiry && this.#isolatedSince === undefined) inquiry.reaches = reaches
+  }
+
+  /** Who can be asked now whether it reaches a monitor: the next node by name with the same monitors and a network. */
+  otherNode(key: string, now: number): OtherNode | undefined {
+    const recent = [...this.#askedAt.values()].filter(({ at }) => now - at < 60_000).length
+    const isAble = this.#isolatedSince === undefined && this.#isCoordinated('network', now)
+    if (!isAble || recent >= mostQuestions || nodeOfKey(key) !== undefined || key === nodesKey) return undefined
+    const names = this.#others(({ isIsolated }) => !isIsolated).map(({ node }) => node)
+    const other = names.find((name) => name > this.#node) ?? names[0]
+    return other === undefined ? undefined : { own: this.#node, other }
+  }
+
+  /** The live nodes with the same monitors, by name. */
+  #others(is: (row: NodeRow) => boolean): readonly NodeRow[] {
+    const all = this.#rows.filter((row) => row.isLive && row.node !== this.#node && is(row))
+    const same = all.filter(({ facts }) => facts?.digest === this.#settings.digest)
+    return same.toSorted((one, other) => (one.node < other.node ? -1 : 1))
+  }
 
   #crossChecks(): NodeFacts['crossChecks'] {
     const answers = [...this.#inquiries.values()].flatMap(({ question, reaches }) =>
@@ -530,184 +392,367 @@ export class Membership {
   }
 
   /** Looks for questions to this node, and for answers to its own. */
-  #receive(rows: readonly NodeRow[]): void {
-    const { epoch: own } = this.#lease
-    const others = rows.filter(({ node, isLive, isIsolated }) => node !== this.#node && isLive && !isIsolated)
+  #receive(now: number): void {
+    const own = this.#rows.find(({ node }) => node === this.#node)?.epoch
+    const others = this.#rows.filter(({ node, isLive, isIsolated }) => node !== this.#node && isLive && !isIsolated)
     const open = new Map<string, OthersQuestion>()
     for (const { node: from, epoch, facts } of others)
       for (const question of (facts?.crossChecks?.questions ?? []).slice(0, mostQuestions))
         if (question.node === this.#node) open.set(questionName(from, epoch, question.id), { ...question, from, epoch })
     for (const name of this.#inquiries.keys()) if (!open.has(name)) this.#inquiries.delete(name)
     for (const [name, question] of open) {
-      if (this.#inquiries.has(name) || this.#isIsolated || !this.#settings.monitors.groups.has(question.key)) continue
+      const isNew = !this.#inquiries.has(name) && this.#settings.network.has(question.key)
+      if (!isNew || this.#isolatedSince !== undefined) continue
       this.#inquiries.set(name, { question, reaches: undefined })
       this.#effects.push({ type: 'look', question })
     }
-    const answers = others.flatMap(({ node, facts }) =>
-      (facts?.crossChecks?.answers ?? []).flatMap(({ node: of, epoch, id, reaches }): readonly NodeAnswer[] => {
-        const isOpen = this.#questions.some((one) => one.id === id && one.node === node)
-        return of === this.#node && epoch === own && isOpen ? [{ id, reaches }] : []
-      }),
-    )
+    const answers = this.#questions.flatMap(({ id, node }): readonly NodeAnswer[] => {
+      const row = others.find((one) => one.node === node)
+      const answer = row?.facts?.crossChecks?.answers.find((one) => one.node === this.#node && one.id === id)
+      if (answer && answer.epoch === own) return [{ id, reaches: answer.reaches }]
+      // One that has restarted since does not know the question.
+      const question = this.#askedAt.get(id)
+      const isGone = row === undefined || (question?.epoch !== undefined && row.epoch !== question.epoch)
+      return isGone && question !== undefined && now > question.at ? [{ id, reaches: false }] : []
+    })
     if (answers.length > 0) this.#effects.push({ type: 'crossChecks', answers })
   }
 
-  // Ownership.
+  // What is true now.
 
-  #look(rows: readonly NodeRow[]): void {
-    this.#unread = undefined
-    const digests = new Set(rows.map(({ config }) => config))
-    const missing = [...digests].filter((digest) => !this.#configurations.has(digest))
-    // Only those that somebody has are worth keeping.
-    this.#configurations = new Map(
-      [...this.#configurations].filter(([digest]) => digests.has(digest) || digest === this.#settings.digest),
-    )
-    for (const digest of this.#unreadable) if (!digests.has(digest)) this.#unreadable.delete(digest)
-    if (missing.length > 0) this.#effects.push({ type: 'read configurations', digests: missing })
-    // Until it knows what the others know, it keeps what it has.
-    if (missing.some((digest) => !this.#unreadable.has(digest))) this.#unread = rows
-    else this.#evaluate(rows)
+  /** Also sees that the process has just stood still, before any event tells. */
+  mode(now: number): Mode {
+    return now - this.#seenAt >= standstillMs ? 'joining' : this.#modeAt(now)
   }
 
-  /** Gives up what others own by these rows, and notes whether it has something to take over. */
-  #evaluate(rows: readonly NodeRow[]): void {
-    if (rows.length === 0) return
-    const { digest: config } = this.#settings
-    const current = rows.map((row) => (row.node === this.#node ? { ...row, config } : row))
-    const ownerOf = ownersOf(current, this.#configurations)
-    const lost = [...this.#keys].filter((key) => ownerOf(key) !== this.#node && nodeOfKey(key) !== this.#node)
-    if (lost.length > 0) {
-      this.#release(lost)
-      this.#effects.push({ type: 'share' })
+  /** Whether this node runs the monitors of the network for all. */
+  holdsLease(now: number): boolean {
+    return this.mode(now) === 'member' && holds(this.#parts.network.lease, now) && !this.#hasLeft
+  }
+
+  /** The node that holds the lease of the network, as far as this one has seen it renewed. */
+  holder(now: number): string | undefined {
+    const { view } = this.#parts.network.lease
+    if (this.mode(now) !== 'member' || !view?.row || view.row.hasLeft) return undefined
+    return this.holdsLease(now) ? this.#node : now - view.since < stopMs + beatMs ? view.row.node : undefined
+  }
+
+  /** The rows as of the latest answer, and for how long this node has been a member without a break. */
+  rows(now: number): { readonly rows: readonly NodeRow[]; readonly ageMs: number; readonly memberMs: number } {
+    const memberMs = this.#memberSince === undefined ? 0 : now - this.#memberSince
+    return { rows: this.#rows, ageMs: now - this.#answeredAt, memberMs }
+  }
+
+  /** Whether states, ledger and outbox of this process are to have a monitor. What it watches but does not run waits. */
+  watches(key: string): boolean {
+    if (isByItself(this.#mode)) return true
+    const isOfMachine = nodeOfKey(key) !== undefined
+    if (isOfMachine) return this.#settings.own.has(key) && (this.#parts.machine.isKnown || this.#mode === 'displaced')
+    return this.#parts.network.isKnown
+  }
+
+  /** Whether this process runs a monitor. */
+  runs(key: string, now: number): boolean {
+    const mode = this.mode(now)
+    if (this.#hasLeft || mode === 'joining' || !this.watches(key)) return false
+    return isByItself(mode) || nodeOfKey(key) !== undefined || this.holdsLease(now)
+  }
+
+  /** Whether others take care of what is known of a key that this node does not watch, or may still do so. */
+  isElsewhere(key: string): boolean {
+    if (nodeOfKey(key) !== undefined) return nodeOfKey(key) !== this.#node || !this.#parts.machine.isKnown
+    if (!this.#parts.network.isKnown) return true
+    // A former name is its own as well.
+    return !this.#settings.network.has(key) && (isByItself(this.#mode) || !this.#isSettled(this.#seenAt))
+  }
+
+  /** To be asked right before a message leaves. */
+  voice(key: string, now: number): Voice {
+    if (this.#hasLeft) return 'silent'
+    if (this.#isCoordinated(nodeOfKey(key) === undefined ? 'network' : 'machine', now)) return 'coordinated'
+    return this.mode(now) === 'alone' ? 'alone' : 'silent'
+  }
+
+  #isCoordinated(shard: Shard, now: number): boolean {
+    const { lease, isKnown, mustRead, reading } = this.#parts[shard]
+    return this.mode(now) === 'member' && holds(lease, now) && isKnown && !mustRead && !reading && !this.#hasLeft
+  }
+
+  #modeAt(now: number): Mode {
+    const { lease } = this.#parts.machine
+    if (now - this.#answeredAt < stopMs) return isOthers(lease) && lease.last > 0 ? 'displaced' : 'member'
+    if (this.#failingSince === undefined) return 'joining'
+    return now - this.#failingSince < aloneMs ? 'cut off' : 'alone'
+  }
+
+  /** Whether what no monitor of this node has may be removed: all live nodes have the same monitors, or have had time. */
+  #isSettled(now: number): boolean {
+    return this.#differSince === undefined || now - this.#differSince >= rolloutMs
+  }
+
+  #differs(now: number): void {
+    const others = this.#rows.filter(({ node, isLive }) => isLive && node !== this.#node)
+    const differ = others.some(({ facts }) => facts !== undefined && facts.digest !== this.#settings.digest)
+    this.#differSince = differ ? (this.#differSince ?? now) : undefined
+    const { network } = this.#parts
+    const isDue = this.#hasLeftOver && network.isKnown && !network.reading && this.#isSettled(now)
+    if (isDue && holds(network.lease, now)) network.mustRead = true
+  }
+
+  // Each event collects its effects.
+
+  #during(now: number, work: () => void): readonly MemberEffect[] {
+    this.#effects = []
+    if (now - this.#seenAt >= standstillMs) {
+      this.#answeredAt = Number.NEGATIVE_INFINITY
+      this.#failingSince = undefined
+      this.#stillUntil = now
+      this.#beats.clear()
+      this.#beatAt = now
     }
-    if (signatureOf(rows, this.#settings) !== this.#takenFor) this.#needsTakeOver = true
+    this.#seenAt = now
+    for (const part of Object.values(this.#parts)) part.lease = lapsed(part.lease, now)
+    // First, so that what follows acts as what the node is by now.
+    this.#applyMode(now)
+    work()
+    this.#applyMode(now)
+    return this.#effects
   }
 
-  #takeOverIfNeeded(now: number): void {
-    const { epoch } = this.#lease
-    const isMember = epoch !== undefined && this.mode(now) === 'member'
-    if (!isMember || !this.#needsTakeOver || this.#takingOver || this.#unread || this.#hasLeft) return
-    if (now < this.#takeOverAt) return
-    this.#needsTakeOver = false
+  #applyMode(now: number): void {
+    const before = this.#mode
+    const mode = this.#modeAt(now)
+    this.#mode = mode
+    if (mode !== before) {
+      this.#memberSince = mode === 'member' ? now : undefined
+      if (before === 'alone') this.#doubtsUntil = now + aloneMs
+      const wasByItself = isByItself(before) && !isByItself(mode)
+      // What it ran only because it did not reach the store.
+      if (wasByItself && !this.#parts.network.isKnown) this.#release(this.#networkKeys())
+      if (wasByItself && !this.#parts.machine.isKnown) this.#release([...this.#settings.own])
+      if (mode === 'displaced') this.#parts.machine.isKnown = false
+    }
+    const { network, machine } = this.#parts
+    const shared = JSON.stringify([
+      mode,
+      this.holdsLease(now),
+      network.isKnown,
+      machine.isKnown,
+      this.#isSettled(now),
+      this.#hasLeft,
+      this.holder(now),
+    ])
+    if (shared === this.#shared) return
+    this.#shared = shared
+    this.#effects.push({ type: 'mode', mode, before, holder: this.holder(now) }, { type: 'share' })
+  }
+
+  // Leases.
+
+  #ask(shard: Shard, now: number): LeaseAsk {
+    const { lease } = this.#parts[shard]
+    if (shard === 'machine') return askOf(lease, now, { isCandidate: true, claims: lease.last === 0 })
+    const holdsMachine = holds(this.#parts.machine.lease, now)
+    const isOfEarlier = lease.view?.row?.node === this.#node && lease.last === 0
+    const usual = usualDigest(this.#rows.map((row) => (row.node === this.#node ? this.#current(row) : row)))
+    return askOf(lease, now, {
+      isCandidate: this.#isCandidate(now) && holdsMachine,
+      // The process before it of the same name has lost its machine by now.
+      claims: isOfEarlier,
+      extraMs: usual === undefined || usual === this.#settings.digest ? 0 : minorityMs,
+    })
+  }
+
+  /** The own row may be older than the configuration. */
+  #current(row: NodeRow): NodeRow {
+    return row.facts ? { ...row, facts: { ...row.facts, digest: this.#settings.digest } } : row
+  }
+
+  #isCandidate(now: number): boolean {
+    // Nodes of versions before share the monitors among themselves.
+    if (this.#rows.some(({ isLive, config }) => isLive && config !== leaseConfig)) return false
+    // What it has told without the store comes first.
+    if (this.#news.length > 0 || this.#isHandingOver) return holds(this.#parts.network.lease, now)
+    const isAlone = this.#others(({ isIsolated }) => !isIsolated).length === 0
+    return isAlone || this.#isolatedSince === undefined || this.#keepsIsolated(now)
+  }
+
+  #keepsIsolated(now: number): boolean {
+    return now - (this.#isolatedSince ?? now) < isolatedMs && holds(this.#parts.network.lease, now)
+  }
+
+  #beatIfDue(now: number): void {
+    if (now >= this.#beatAt) this.#beat(now)
+  }
+
+  #beat(now: number): void {
+    if (this.#hasLeft) return
+    const asks = { network: this.#ask('network', now), machine: this.#ask('machine', now) }
+    const isOnlyRenewal = asks.machine.type === 'renew' && asks.network.type === 'renew'
+    // Two that take a lease at once would compare with each other.
+    if (this.#beats.size > (isOnlyRenewal ? mostBeats : 0)) return
+    this.#beatAt = now + (holds(this.#parts.network.lease, now) ? beatMs : lookMs)
     this.#ids += 1
-    for (const one of this.#renewing.values()) one.isCounted = false
-    const request: TakingOver = {
-      id: this.#ids,
-      sentAt: now,
-      epoch,
-      news: [],
-      restamps: this.#restamps,
-      rows: undefined,
-    }
-    this.#takingOver = request
-    const owned = ownedBy(this.#node, this.#configurations)
-    const choose: Choose = (rows, stored) => {
-      request.rows = rows
-      const keys = new Set([...owned(rows, stored), ...this.#settings.own])
-      return request.restamps ? [...keys] : [...keys].filter((key) => !this.#keys.has(key))
-    }
-    const news = (): readonly StoredRow[] => {
-      request.news = this.#news
-      return request.news
-    }
-    this.#effects.push({ type: 'take over', id: this.#ids, fence: this.#fence(epoch), choose, news })
+    const { network, machine } = this.#parts
+    // What it gives up is no longer its own, whenever the store knows.
+    if (asks.network.type === 'leave') network.lease = { ...network.lease, hold: undefined }
+    const acknowledged = { network: network.acknowledged, machine: machine.acknowledged }
+    this.#beats.set(this.#ids, { sentAt: now, asks, acknowledged })
+    const facts = { ...this.#facts, digest: this.#settings.digest, crossChecks: this.#crossChecks() }
+    const isIsolated = this.#isolatedSince !== undefined
+    const request = { node: this.#node, process: this.#process, isIsolated, facts, asks }
+    this.#effects.push({ type: 'beat', id: this.#ids, request })
   }
 
-  #adopt({ rows = [], news, restamps }: TakingOver, stored: Taken): void {
-    const ownKeys = new Set(stored.keys.filter((key) => this.#keys.has(key) || this.#ownKnown.has(key)))
-    const keys = new Set(stored.keys.filter((key) => !ownKeys.has(key)))
-    // What this machine knew in an epoch before counts, whatever the store has.
-    const againKeys = new Set([...ownKeys].filter((key) => restamps || !this.#keys.has(key)))
-    for (const key of stored.keys) {
-      this.#keys.add(key)
-      if (nodeOfKey(key) === this.#node) this.#ownKnown.add(key)
+  #failed(id: number, now: number): void {
+    if (!this.#beats.delete(id)) return
+    // A later question may have been answered.
+    if (now - this.#answeredAt >= beatMs) this.#failingSince ??= now
+  }
+
+  #take(
+    shard: Shard,
+    ask: LeaseAsk,
+    answer: BeatAnswer['leases'][Shard],
+    { sentAt, now, acknowledged }: { readonly sentAt: number; readonly now: number; readonly acknowledged: number },
+  ): void {
+    const part = this.#parts[shard]
+    const before = part.lease
+    part.lease = answered(before, ask, answer, { sentAt, now })
+    const { hold } = part.lease
+    const writes = answer.row?.writes ?? 0
+    if (wentBack(before.view?.row, answer.row)) this.#handOverAgain(now)
+    if (isOthers(part.lease) && part.isKnown) {
+      part.isKnown = false
+      // The next holder has begun without writes of this one that the store had acknowledged.
+      if (shard === 'network' && (answer.row?.base ?? 0) < part.acknowledged) this.#isLost = true
+      this.#release(shard === 'network' ? this.#networkKeys() : [])
     }
-    if (keys.size > 0)
-      this.#effects.push({
-        type: 'adopt',
-        keys,
-        stored: inDoubt(storedOf(stored, keys), this.#seenAt < this.#doubtsUntil),
-      })
-    if (restamps) this.#restamps = false
-    if (againKeys.size > 0)
-      this.#effects.push({ type: 'write again', keys: againKeys, stored: storedOf(stored, againKeys) })
-    this.#news = this.#news.filter((one) => !news.includes(one))
-    this.#handedOver = new Map([...news.map((one) => [one, this.#seenAt] as const), ...this.#handedOver])
-    if (this.#news.length === 0) {
-      this.#sentWithoutStore.clear()
-      this.#droppedKeys.clear()
+    if (hold === undefined) return
+    if (hold.epoch !== before.hold?.epoch) {
+      const isFirst = before.view?.row?.process !== this.#process
+      if (ask.type === 'take' && isFirst) part.silentMs = ask.expected?.silentMs
+      Object.assign(part, { acknowledged: writes, attempts: writes, mustRead: true, reading: undefined })
+      this.#writing = undefined
+    } else if (ask.type !== 'renew' || ask.epoch !== hold.epoch) return
+    // The store has gone back in time to before a write that it had acknowledged.
+    else if (writes < acknowledged) part.lease = unsure(part.lease)
+    else if (writes > part.attempts) {
+      // Another node has handed something over.
+      Object.assign(part, { acknowledged: writes, attempts: writes, mustRead: true })
     }
-    this.#takenFor = signatureOf(rows, this.#settings)
-    if (keys.size > 0) this.#effects.push({ type: 'share' })
-    this.#evaluate(rows)
   }
 
-  #release(some: readonly string[]): void {
-    if (some.length === 0) return
-    const keys = new Set([...some, ...this.#otherNamesOf(some)])
-    for (const key of keys) this.#keys.delete(key)
-    if (keys.size > some.length) this.#needsTakeOver = true
-    this.#effects.push({ type: 'release', keys })
+  /** Where the store has it, nothing changes. */
+  #handOverAgain(now: number): void {
+    const again = this.#handedOver.filter(({ at }) => now - at < handOverAgainMs).map(({ row }) => row)
+    this.#news = [...new Set([...again, ...this.#news])]
+    this.#handedOver = []
   }
 
-  /**
-   * The other names of the same monitors. The rows of an earlier name continue under the present one in memory, but
-   * perhaps not yet in the store: whoever reads one of them again has to read both.
-   */
-  #otherNamesOf(keys: readonly string[]): readonly string[] {
-    const { groups, formerly } = this.#settings.monitors
-    const groupOf = (key: string): string | undefined => groups.get(key) ?? formerly.get(key)
-    const touched = new Set(keys.map(groupOf))
-    const changed = new Set([...formerly.values()].filter((group) => touched.has(group)))
-    return changed.size === 0 ? [] : [...this.#keys].filter((key) => changed.has(groupOf(key) ?? ''))
+  #handOverIfNeeded(now: number): void {
+    const isMember = this.mode(now) === 'member' && !isOthers(this.#parts.machine.lease)
+    if (this.#news.length === 0 || this.#isHandingOver || !isMember || this.#hasLeft) return
+    this.#isHandingOver = true
+    this.#effects.push({ type: 'hand over', rows: this.#news })
   }
 
-  /** Releases the monitors that it ran only because it did not reach the store. */
-  #releaseStrangers(): void {
-    const { monitors, own } = this.#settings
-    const all = [...monitors.groups.keys(), ...monitors.formerly.keys(), ...own]
-    this.#release(all.filter((key) => !this.#keys.has(key) && !this.#ownKnown.has(key)))
+  #readIfNeeded(now: number): void {
+    if (this.#news.length > 0 || this.#isHandingOver) return
+    for (const shard of shards) {
+      const part = this.#parts[shard]
+      const { mustRead, reading, lease } = part
+      if (!mustRead || reading || !lease.hold || this.mode(now) !== 'member' || !holds(lease, now)) continue
+      this.#ids += 1
+      part.mustRead = false
+      part.reading = { id: this.#ids, epoch: lease.hold.epoch, at: now }
+      this.#effects.push({ type: 'read', id: this.#ids, shard })
+    }
+  }
+
+  #adopt(shard: Shard, stored: Stored, now: number): void {
+    const part = this.#parts[shard]
+    const isOf = (key: string): boolean =>
+      shard === 'network' ? nodeOfKey(key) === undefined : nodeOfKey(key) === this.#node
+    const { network, own } = this.#settings
+    const isOwn = (key: string): boolean =>
+      shard === 'machine' || network.has(key) || key === nodesKey || this.#strange.has(key)
+    const all = new Set(
+      [...stored.states.map(({ row }) => row.key), ...stored.outbox.map(({ subject }) => subject.key)]
+        .concat(stored.incidents.map(({ key }) => key))
+        .filter(isOf),
+    )
+    const configured = shard === 'network' ? this.#networkKeys() : [...own, ...all]
+    const settled = this.#isSettled(now)
+    const strange = [...all].filter((key) => !isOwn(key))
+    if (part.isKnown) this.#effects.push({ type: 'write again', stored: takenOf(stored, new Set(configured)) })
+    const keys = new Set([...(part.isKnown ? [] : configured), ...(settled ? strange : [])])
+    if (keys.size > 0) {
+      const silentMs = part.silentMs ?? (shard === 'network' ? stored.ageMs : undefined)
+      const taken = takenOf(stored, keys, silentMs)
+      const isInDoubt = (silentMs ?? 0) >= aloneMs || now < this.#doubtsUntil
+      this.#effects.push({ type: 'adopt', keys, stored: isInDoubt ? inDoubt(taken) : taken })
+    }
+    if (shard === 'network') {
+      this.#hasLeftOver = strange.length > 0 && !settled
+      if (settled) for (const key of strange) this.#strange.add(key)
+    }
+    part.isKnown = true
+    this.#shared = ''
+  }
+
+  #networkKeys(): readonly string[] {
+    return [...this.#settings.network, nodesKey, ...this.#strange]
+  }
+
+  #release(keys: readonly string[]): void {
+    if (keys.length === 0) return
+    for (const key of keys) this.#strange.delete(key)
+    this.#effects.push({ type: 'release', keys: new Set(keys) })
   }
 }
 
+const newPart = (process: string): Part => ({
+  lease: newLease(process),
+  isKnown: false,
+  mustRead: false,
+  reading: undefined,
+  silentMs: undefined,
+  acknowledged: 0,
+  attempts: 0,
+})
+
+/** Whether the store has gone back in time: the number of writes never falls. */
+const wentBack = (before: LeaseRow | undefined, row: LeaseRow | undefined): boolean =>
+  before !== undefined && (row === undefined || row.writes < before.writes)
+
 const questionName = (from: string, epoch: number, id: number): string => `${from} ${epoch} ${id}`
 
-/** The pause after a takeover that failed. Milliseconds. */
-const takeOverAgainMs = 1_000
 /** Until when a failover may lose what was handed over. Milliseconds. */
 const handOverAgainMs = 60_000
+/** How many renewals may be on their way besides another one. */
+const mostBeats = 2
 
 /** A node that does not reach the store acts by itself. */
 export const isByItself = (mode: Mode): boolean => mode === 'cut off' || mode === 'alone'
 
-/** Whatever decides about owners. */
-const signatureOf = (rows: readonly NodeRow[], { digest, own }: MemberSettings): string =>
-  JSON.stringify([
-    rows
-      .map(({ node, epoch, isLive, isIsolated, config, silentMs }) => {
-        return [node, epoch, isLive, isIsolated, config, silentMs < awayMs] as const
-      })
-      .sort(([one], [other]) => (one < other ? -1 : 1)),
-    digest,
-    [...own].sort(),
-  ])
+/** The shards of these keys. */
+export const shardsOf = (keys: Iterable<string>): readonly Shard[] => [
+  ...new Set([...keys].map((key): Shard => (nodeOfKey(key) === undefined ? 'network' : 'machine'))),
+]
 
 /**
- * Whoever had a monitor before and was without the store for so long that it sent by itself may have sent an end that the
- * store does not know. If the fault stands, receivers must not go on believing that it is over. `all`: this node was.
+ * Whoever held the lease before and was without the store for so long that it sent by itself may have sent an end that the store
+ * does not know. If the fault stands, receivers must not go on believing that it is over.
  */
-function inDoubt(stored: Taken, all: boolean): Taken {
-  const keys = new Set(stored.states.flatMap(({ row, silentMs = 0 }) => (silentMs >= aloneMs ? [row.key] : [])))
-  const outbox = stored.outbox.map((one): StoredRow => {
-    const isInDoubt = all || keys.has(one.subject.key)
-    return isInDoubt && one.row?.last ? { ...one, row: { ...one.row, isInDoubt: true } } : one
-  })
-  return { ...stored, outbox }
-}
+const inDoubt = (taken: Taken): Taken => ({
+  ...taken,
+  outbox: taken.outbox.map((one) => (one.row?.last ? { ...one, row: { ...one.row, isInDoubt: true } } : one)),
+})
 
-const storedOf = ({ states, incidents, outbox }: Taken, keys: ReadonlySet<string>): Taken => ({
+const takenOf = ({ states, incidents, outbox }: Stored, keys: ReadonlySet<string>, silentMs?: number): Taken => ({
   keys: [...keys],
-  states: states.filter(({ row }) => keys.has(row.key)),
+  states: states.filter(({ row }) => keys.has(row.key)).map((one) => ({ ...one, silentMs })),
   incidents: incidents.filter(({ key }) => keys.has(key)),
   outbox: outbox.filter(({ subject }) => keys.has(subject.key)),
 })

@@ -1,0 +1,124 @@
+import { expect, test } from 'vitest'
+import { type MemberEffect, Membership } from '../../../src/core/watch/nodes/index.ts'
+import type { StoredRow } from '../../../src/core/watch/outbox/index.ts'
+import { LeasesTable } from '../../support/store/leases-table.ts'
+import { outboxRowOf, requestOf, subjectOf } from '../../support/store/nodes.ts'
+
+const second = 1_000
+
+/** A node over a store in memory, whose clock begins with its own. `rows`: what its outbox has of the network. */
+function nodeOver(table: LeasesTable, network: readonly string[], rows: readonly StoredRow[] = []) {
+  const settings = (keys: readonly string[]) => ({
+    digest: keys.join(),
+    network: new Set(keys),
+    own: new Set<string>(),
+  })
+  const facts = { version: '1', startedAt: 0 }
+  const member = new Membership({ node: 'a', process: 'a1', facts, settings: settings(network) }, 0)
+  const all: MemberEffect[] = []
+  const clock = { now: 0, isAway: false }
+  const obey = (effects: readonly MemberEffect[]): void => {
+    for (const effect of effects) {
+      all.push(effect)
+      if (effect.type === 'beat')
+        obey(
+          clock.isAway
+            ? member.unanswered(effect.id, clock.now)
+            : member.answered(effect.id, table.beat(effect.request, clock.now), clock.now),
+        )
+      else if (effect.type === 'read') obey(member.read(effect.id, effect.shard, table.stored, clock.now))
+      else if (effect.type === 'release') member.released(rows.filter(({ subject }) => effect.keys.has(subject.key)))
+      else if (effect.type === 'hand over') {
+        table.handOver(effect.rows)
+        obey(member.handedOver(effect.rows, true, clock.now))
+      }
+    }
+  }
+  const run = (ms: number): void => {
+    for (let left = ms; left > 0; left -= second) {
+      clock.now += second
+      obey(member.tick(clock.now))
+    }
+  }
+  const reload = (keys: readonly string[]): void => obey(member.configured(settings(keys), clock.now))
+  return { member, clock, run, reload, effects: all }
+}
+
+/** Another process takes the lease of the network, whoever has it. */
+const passToB = (table: LeasesTable, now: number): void => {
+  const expected = table.lease('network', now)
+  const take = { type: 'take', expected, epoch: (expected?.epoch ?? 0) + 1 } as const
+  table.beat(requestOf('b', { asks: { network: take } }), now)
+}
+
+const orders = outboxRowOf(subjectOf('Sql/orders'), 'mail', 1)
+
+test('W4 the first node takes the lease, reads what is stored, and then runs and sends', () => {
+  const { member, clock, run, effects } = nodeOver(new LeasesTable(), ['Sql/orders'])
+  expect([member.runs('Sql/orders', 0), member.voice('Sql/orders', 0)]).toEqual([false, 'silent'])
+  run(2 * second)
+  expect(effects.flatMap((one) => (one.type === 'adopt' ? [...one.keys] : []))).toContain('Sql/orders')
+  expect([member.runs('Sql/orders', clock.now), member.voice('Sql/orders', clock.now)]).toEqual([true, 'coordinated'])
+})
+
+test('W4 a node that stands by runs nothing of the network, and takes the lease of a lost holder', () => {
+  const table = new LeasesTable()
+  passToB(table, 0)
+  const { member, clock, run } = nodeOver(table, ['Sql/orders'])
+  run(6 * second)
+  expect([member.runs('Sql/orders', clock.now), member.holder(clock.now)]).toEqual([false, 'b'])
+  run(4 * second)
+  expect([member.runs('Sql/orders', clock.now), member.holder(clock.now)]).toEqual([true, 'a'])
+})
+
+test('W4 a holder without the store runs on, sends after a minute, and goes on as the holder when the store is back', () => {
+  const { member, clock, run, effects } = nodeOver(new LeasesTable(), ['Sql/orders'])
+  run(3 * second)
+  clock.isAway = true
+  run(30 * second)
+  expect([member.mode(clock.now), member.runs('Sql/orders', clock.now)]).toEqual(['cut off', true])
+  expect(member.voice('Sql/orders', clock.now)).toBe('silent')
+  run(45 * second)
+  expect(member.voice('Sql/orders', clock.now)).toBe('alone')
+  clock.isAway = false
+  effects.length = 0
+  run(3 * second)
+  expect(member.voice('Sql/orders', clock.now)).toBe('coordinated')
+  // Its memory counts: nobody else has stored anything.
+  expect(effects.flatMap(({ type }) => (type === 'write again' || type === 'release' ? [type] : []))).toContain(
+    'write again',
+  )
+  expect(effects.some(({ type }) => type === 'release')).toBe(false)
+})
+
+test('W4 a holder that lost the lease after a failover hands over what the next holder lacks', () => {
+  for (const isLost of [true, false]) {
+    const table = new LeasesTable()
+    const { member, clock, run } = nodeOver(table, ['Sql/orders'], [orders])
+    run(3 * second)
+    const back = table.snapshot()
+    const permit = member.beginWrite(['network'], clock.now)
+    if (!permit) throw new Error('the holder may write')
+    member.wrote(permit, table.writeOutbox(permit.fences, [orders]), clock.now)
+    if (isLost) back()
+    passToB(table, clock.now)
+    run(4 * second)
+    expect(table.stored.outbox.map(({ subject }) => subject.key)).toEqual(['Sql/orders'])
+    // Where nothing was lost, nothing is handed over.
+    expect(table.lease('network', clock.now)?.writes).toBe(isLost ? 1_000 : 1)
+  }
+})
+
+test('W4 what a svc.yaml drops that comes without the store is handed over, and a former name stays known', () => {
+  const table = new LeasesTable()
+  const { member, clock, run, reload, effects } = nodeOver(table, ['Sql/orders', 'Sql/old'], [orders])
+  run(3 * second)
+  clock.isAway = true
+  run(30 * second)
+  reload(['Sql/new', 'Sql/old'])
+  expect(effects.flatMap((one) => (one.type === 'release' ? [...one.keys] : []))).toEqual(['Sql/orders'])
+  expect([member.isElsewhere('Sql/orders'), member.isElsewhere('Sql/old')]).toEqual([true, false])
+  clock.isAway = false
+  run(3 * second)
+  expect(table.stored.outbox.map(({ subject }) => subject.key)).toEqual(['Sql/orders'])
+})
