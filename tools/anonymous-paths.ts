@@ -62,7 +62,7 @@ export const anonymousPaths: Readonly<Record<string, AnonymousPath>> = {
   '/types/kotlin': types,
   '/types/python': types,
   '/types/typescript': types,
-  '/types/typescript.d': types,
+  '/types/typescript.d': { ...types, bytes: 16 * kib },
   '/healthcheck': { key: 'run', bytes: kib },
   'HealthCheckRequest by name': { key: 'run', bytes: kib },
   'HealthCheckRequest batch': { key: 'none', bytes: kib },
