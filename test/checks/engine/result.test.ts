@@ -21,6 +21,24 @@ test('a check without a privilege is a warning, and a check without its own time
   expect(notChecked('lag', 'starved', 'waited 8 s for a slot')).toMatchObject({ status: 'failed', fault: 'timeout' })
 })
 
+test('H11 a duration has whole nanoseconds, in its verdict and in its figure alike', () => {
+  const of = (value: number) => atMost({ check: 'open', value, unit: 'duration', threshold: { limit: 1_000 } })
+  expect(of(4.097_742_999_999_991).measurement?.value).toBe(4.097_743)
+  expect([of(1_000.000_000_4).status, of(1_000.000_000_4).measurement?.value]).toEqual(['ok', 1_000])
+  expect(of(1_000.000_001).status).toBe('failed')
+})
+
+test.each([
+  [0.000_000_5, 'ratio', '0.0000005'],
+  [0.004, 'percent', '0.004 %'],
+  [0.04, 'percent', '0.04 %'],
+  [-5, 'ratio', '-5'],
+  [0, 'percent', '0 %'],
+  [3e22, 'ratio', '30000000000000000000000'],
+] as const)('H11 a small or a large figure keeps its value in a message: %d %s', (value, unit, text) => {
+  expect(atMost({ check: 'use', value, unit, threshold: {} }).message).toBe(text)
+})
+
 test('H11 both values of a threshold are shown, whatever the status', () => {
   const messages = (judge: typeof atMost, values: readonly number[], bounds: { warn?: number; limit?: number }) =>
     values.map((value) => judge({ check: 'use', value, unit: 'percent', threshold: bounds }).message)

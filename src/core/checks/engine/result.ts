@@ -161,6 +161,10 @@ type WithValue<Name extends string> = Measured<Name> & { readonly value: number 
 /** NaN and infinity would pass every comparison. */
 const hasValue = <Name extends string>(m: Measured<Name>): m is WithValue<Name> => Number.isFinite(m.value)
 
+/** A duration in whole nanoseconds: no clock is finer, and the rest is noise of the difference between two readings. */
+const ofClock = <Name extends string>(m: Measured<Name>): Measured<Name> =>
+  m.unit === 'duration' && m.value !== undefined ? { ...m, value: Number(m.value.toFixed(6)) } : m
+
 const missing = <Name extends string>(m: Measured<Name>): Result<Name> =>
   notChecked(m.check, 'missing', `${m.figure ?? (m.what || 'the figure')} is not reported`, {
     address: m.address,
@@ -224,7 +228,8 @@ function measured<Name extends string>(
  * atMost({ ...lag, value: undefined }).notChecked // 'missing'
  * ```
  */
-export function atMost<const Name extends string>(m: Measured<Name>): Result<Name> {
+export function atMost<const Name extends string>(figure: Measured<Name>): Result<Name> {
+  const m = ofClock(figure)
   if (!hasValue(m)) return missing(m)
   const { warn, limit } = m.threshold
   const status =
@@ -240,7 +245,8 @@ export function atMost<const Name extends string>(m: Measured<Name>): Result<Nam
  * atLeast({ check: 'free', value: 5, unit: 'percent', threshold: { warn: 10 } }).status // 'warning'
  * ```
  */
-export function atLeast<const Name extends string>(m: Measured<Name>): Result<Name> {
+export function atLeast<const Name extends string>(figure: Measured<Name>): Result<Name> {
+  const m = ofClock(figure)
   if (!hasValue(m)) return missing(m)
   const { warn, limit } = m.threshold
   const status =
