@@ -324,7 +324,7 @@ suiteWith(
       const rows = await csv('--server', server.url, '--cached')
       expectRows(rows)
       expect(expected.map((one) => Number(rowOf(rows, one)?.['Value']))).toEqual(
-        figures.map((measurement) => Number(measurement?.value.toFixed(6))),
+        figures.map((measurement) => Number(measurement?.value.toPrecision(15))),
       )
     })
 

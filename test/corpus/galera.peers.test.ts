@@ -73,15 +73,6 @@ const refuses = async ({ nodes: [, , third] }: GaleraCluster) => {
   return async () => void (await third.query('SET GLOBAL wsrep_reject_queries = NONE'))
 }
 
-const freezes = ({ nodes: [, , third], status }: GaleraCluster) => {
-  process.kill(third.pid, 'SIGSTOP')
-  return Promise.resolve(async () => {
-    process.kill(third.pid, 'SIGCONT')
-    await status(third, 'wsrep_local_state_comment', 'Synced')
-    await status(third, 'wsrep_cluster_size', '3')
-  })
-}
-
 async function startPool(nodes: readonly MariadbServer[]): Promise<Pool['pool']> {
   const folder = serverFolder('haproxy')
   const port = await freePort()
@@ -164,21 +155,6 @@ const rows: readonly Row<Pool>[] = [
         fault: 'data',
         says: /^(?:2 of 6 refused: )?refuses all/,
       },
-    },
-    before: 'healthy, or failed once in three runs',
-  },
-  {
-    fault: 'one of three nodes behind HAProxy is frozen, asked with six samples',
-    env,
-    // The others exclude a node that is silent for 5 s.
-    monitor: balanced({ samples: 6, timeout: '3s' }),
-    plant: freezes,
-    expected: {
-      state: 'unhealthy',
-      check: 'samples',
-      orCheck: 'connect',
-      fault: 'timeout',
-      says: /silent|did not answer|sent nothing/,
     },
     before: 'healthy, or failed once in three runs',
   },

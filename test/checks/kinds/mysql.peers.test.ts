@@ -11,7 +11,7 @@ import { openMysql } from '../../../src/core/checks/kinds/mysql/driver.ts'
 import mysql from '../../../src/core/checks/kinds/mysql/index.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
 import { files } from '../../support/engine/files.ts'
-import { checked, type RunKindOptions, runKind, secret } from '../../support/engine/run-kind.ts'
+import { checked, ofRunner, type RunKindOptions, runKind, secret } from '../../support/engine/run-kind.ts'
 import { endless, type Peer, peer, speaks } from '../../support/faults/faults.ts'
 import {
   autoIncrementAt,
@@ -48,9 +48,10 @@ const grants = (privilege: string) => ({
 const absent: readonly string[] = [
   ...['certificate', 'write', 'queries'],
   ...['galera', 'group replication', 'nodes', 'flow control', 'receive queue'],
+  ...['grant tables', 'password expiry'],
   ...['semi-sync', 'replication lag', 'replication filters', 'source heartbeat', 'replicas', 'errant transactions'],
 ]
-const all = mysql.checks.map(({ name }) => name).filter((name) => !absent.includes(name))
+const all = mysql.checks.map(({ name }) => name).filter((name) => ![...absent, ...ofRunner].includes(name))
 
 sqlSuite(
   {

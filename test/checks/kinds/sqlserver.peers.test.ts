@@ -21,6 +21,7 @@ import { finds } from '../../support/engine/finds.ts'
 import {
   checked,
   evaluated,
+  ofRunner,
   type RunKindOptions,
   rowsAsResult,
   runKind,
@@ -120,7 +121,7 @@ const asServer = (of: TdsPeer) => ({
 /** The checks of a mode; the server is without TLS, and nothing of one's own is asked. */
 const checksOf = (mode: Mode): readonly string[] =>
   sqlserver.checks
-    .filter(({ name }) => !['certificate', 'queries', 'write'].includes(name))
+    .filter(({ name }) => !['certificate', 'queries', 'write', ...ofRunner].includes(name))
     .filter(({ depth }) => mode === 'Advanced' || depth === 'Basic' || depth === mode)
     .map(({ name }) => name)
 const runSuite = (settings: Settings = {}, mode: Mode = 'Basic', options: RunKindOptions = {}) =>
