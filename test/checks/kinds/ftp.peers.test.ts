@@ -6,7 +6,15 @@ import { probeFile } from '../../../src/core/checks/folders/index.ts'
 import ftp from '../../../src/core/checks/kinds/ftp/index.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
 import { finds } from '../../support/engine/finds.ts'
-import { checked, checksOf, problemsOf, type RunKindOptions, runKind, secret } from '../../support/engine/run-kind.ts'
+import {
+  checked,
+  checksOf,
+  ofRunner,
+  problemsOf,
+  type RunKindOptions,
+  runKind,
+  secret,
+} from '../../support/engine/run-kind.ts'
 import { proxy } from '../../support/faults/proxy.ts'
 import { type Certificates, makeCertificates, opensslMissing } from '../../support/servers/certs.ts'
 import { sessionsLeft } from '../../support/servers/own-daemon.ts'
@@ -65,7 +73,7 @@ peerSuite(vsftpdMissing ?? opensslMissing(), 'ftp against vsftpd', () => {
       const advanced = await run({ ...writes, throughput: { limit: 1 } }, 'Advanced')
       expect(problemsOf(advanced)).toEqual([])
       const all = ftp.checks.map((check) => check.name)
-      expect(checksOf(advanced)).toEqual(all.filter((name) => name !== 'data connection'))
+      expect(checksOf(advanced)).toEqual(all.filter((name) => !['data connection', ...ofRunner].includes(name)))
       expect(advanced.every((result) => result.address === server.address)).toBe(true)
       expect(readdirSync(server.incoming)).toEqual([])
       expect(await sessionsLeft(server)).toBe(0)

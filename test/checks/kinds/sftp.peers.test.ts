@@ -5,7 +5,15 @@ import type { Values } from '../../../src/core/base/settings/index.ts'
 import { probeFile } from '../../../src/core/checks/folders/index.ts'
 import sftp from '../../../src/core/checks/kinds/sftp/index.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
-import { checked, checksOf, problemsOf, type RunKindOptions, runKind, secret } from '../../support/engine/run-kind.ts'
+import {
+  checked,
+  checksOf,
+  ofRunner,
+  problemsOf,
+  type RunKindOptions,
+  runKind,
+  secret,
+} from '../../support/engine/run-kind.ts'
 import { proxy } from '../../support/faults/proxy.ts'
 import { sessionsLeft } from '../../support/servers/own-daemon.ts'
 import { type Sshd, sshdMissing, startSshd } from '../../support/servers/sshd.ts'
@@ -54,7 +62,7 @@ peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
     expect(checksOf(standard)).toEqual(['banner', 'host key', 'sign-in', 'listing'])
     const advanced = await run(writes, 'Advanced')
     expect(problemsOf(advanced)).toEqual([])
-    expect(checksOf(advanced)).toEqual(sftp.checks.map((check) => check.name))
+    expect([...checksOf(advanced), ...ofRunner]).toEqual(sftp.checks.map((check) => check.name))
     expect(advanced.every((result) => result.address === server.address)).toBe(true)
     expect(readdirSync(server.files)).toEqual([])
     expect(await sessionsLeft(server)).toBe(0)
