@@ -43,7 +43,7 @@ peerSuite(postgresMissing, 'W23 what a node sends while its PostgreSQL does not 
     const nodeB = nodeNamed('b', { store, yaml }, onTestFinished)
     const first = await nodeA.start()
     const other = await nodeB.start()
-    await until(() => other.log().includes('shares the monitors with a'), maxMs)
+    await until(() => other.log().includes('stands by: a holds the lease'), maxMs)
     await a.away()
     for (const name of ['one', 'two', 'three']) peers.of(name).fail()
     // Of each, one incident of either node: neither knows that of the other.
