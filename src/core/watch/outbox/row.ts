@@ -405,6 +405,10 @@ export function unansweredIn(
   return { message, ends: ends.filter((end) => end.line?.message === message), hasWord }
 }
 
+/** The messages without an answer of which the lines of a row are part. */
+export const messagesIn = ({ attempt, ends }: OutboxRow = emptyRow): readonly string[] =>
+  [attempt, ...ends].flatMap((one) => one?.line?.message ?? [])
+
 /** The row, after its message was sent again without these lines: they are new from then on. */
 export const withoutLine = (row: OutboxRow, message: string): OutboxRow => {
   const isOf = ({ line }: { readonly line?: LineOfMessage | undefined }): boolean => line?.message === message
