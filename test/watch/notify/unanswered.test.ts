@@ -217,6 +217,17 @@ test('W23 no receiver gets the end before the begin of the next incident while n
   expect(sentAt(110)).toEqual(['m-1: end orders-0, begin orders-1'])
 })
 
+test('W23 an end that becomes a removal is a new line, and the ends after it follow it', () => {
+  const ends = [{ ...endOf('orders-0'), isAssumed: true }, endOf('orders-1')] as const
+  const row = { last: { ...wordOf('orders'), incident: 'orders-2', line: undefined }, ends } as const
+  const other: StoredRow = { receiver: 'mail', subject: subjectOf('stock'), row: { ends: [endOf('stock-1')] } }
+  const sentAt = afterRestart([{ receiver: 'mail', subject: subjectOf('orders'), row }, other], 100, () => 'removed')
+  expect([...sentAt(100), ...sentAt(170)]).toEqual([
+    'm-1: end stock-1',
+    'new: removed orders-0, end orders-1, removed orders-2',
+  ])
+})
+
 /** Sends a message, and resolves with the text that the other end of the receiver gets. */
 type Sent = (notices: readonly Notice[], message: string) => Promise<string>
 

@@ -166,10 +166,13 @@ export function withEnd(
   // A node that sent without the store has noted its end already, and nothing has been sent since.
   const isNews = row.last !== undefined || row.attempt !== undefined
   if (!isNews && row.ends.some((one) => one.incident === incident)) return { ends: row.ends }
-  // An incident may have gone on under another name. What is certain is that the subject does not exist any more.
-  const earlier = row.ends.map((one) =>
-    what === 'removed' && one.isAssumed ? { ...one, what, endedAt, text, isAssumed: undefined } : one,
-  )
+  // An incident may have gone on under another name. What is certain is that the subject does not exist any more. That is
+  // another line than one without an answer, and what follows it in the row stays behind it.
+  const firstAssumed = what === 'removed' ? row.ends.findIndex((one) => one.isAssumed) : -1
+  const earlier = row.ends.map((one, at) => {
+    const own = one.isAssumed && firstAssumed >= 0 ? { ...one, what, endedAt, text, isAssumed: undefined } : one
+    return firstAssumed >= 0 && at >= firstAssumed ? { ...own, line: undefined } : own
+  })
   return { ends: [...earlier, ...others, ...(row.last?.isOver ? [] : [end])].slice(-mostEnds) }
 }
 
