@@ -345,3 +345,18 @@ test('W23 the end of a fault of a receiver that one of the others got without th
   const stored = ['pager', 'chat'].map((receiver) => ({ receiver, subject: broken, row: { last: word, ends: [] } }))
   expect(messagesAfter(stored, [line('pager', 'ok')])).toEqual(['chat end'])
 })
+
+test('W23 a receiver that perhaps got a change without the store is told how the incident is now', () => {
+  const head = JSON.stringify({ format: 'svc sent without store 1', store: 'store-1', node: 'a' })
+  const line = (level: 'ok' | 'failed', at: number): string =>
+    JSON.stringify({ receiver: 'pager', incident: 'i-1', subject, level, beganAt: 0, at })
+  const last = { incident: 'i-1', level: 'warning', isFlapping: false, beganAt: 0, observedAt: 0, at: 10 } as const
+  const rowAfter = (...lines: readonly string[]) => {
+    const [sent] = rowsOfSent([head, ...lines].join('\n'), { store: 'store-1', node: 'a', now: day }).rows
+    return sent?.row && withNews({ last, ends: [] }, sent.row)
+  }
+  expect(rowAfter(line('failed', 20))).toMatchObject({ last, attempt: { incident: 'i-1', level: 'failed' } })
+  // The store has what came later, and the end of an incident counts more.
+  expect(rowAfter(line('failed', 5))).toEqual({ last, ends: [] })
+  expect(rowAfter(line('failed', 20), line('ok', 30))).toMatchObject({ last: { isOver: true } })
+})

@@ -261,7 +261,7 @@ const othersOf = (others: readonly Word[]): Pick<OutboxRow, 'others'> =>
  * and has to get all ends.
  */
 export function withNews(stored: OutboxRow, news: OutboxRow): OutboxRow {
-  const row = withSentEnds(stored, news)
+  const row = withSentWord(withSentEnds(stored, news), news)
   const about = row.attempt ?? row.last
   const isKnown = ({ incident }: Pick<Word, 'incident'>): boolean =>
     [about, ...(row.others ?? []), ...row.ends].some((one) => one?.incident === incident)
@@ -303,6 +303,19 @@ function withSentEnds(row: OutboxRow, news: OutboxRow): OutboxRow {
   }
   if (!about || !isSent(about)) return left
   return { ...left, last: { ...about, line: undefined, isOver: true }, attempt: undefined, isInDoubt: true }
+}
+
+/**
+ * The stored row of an incident of which a process without the store tried to send more: the receiver perhaps has that, and is
+ * told how it is now.
+ */
+function withSentWord(row: OutboxRow, news: OutboxRow): OutboxRow {
+  const { last, attempt } = row
+  if (!last || last.isOver || attempt) return row
+  const sent = [...wordsIn(news), ...(news.others ?? [])].find(
+    ({ incident, isUnsure, at }) => isUnsure && incident === last.incident && at > last.at,
+  )
+  return sent ? { ...row, attempt: sent } : row
 }
 
 /** The row of a process without the store, where the store has none: what is over by now needs no more messages. */
