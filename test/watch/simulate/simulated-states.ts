@@ -1211,7 +1211,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
         peer.dependsOn.length === 0 &&
         shift === 0 &&
         !wasCut(confirmed - 61 * minute, confirmed) &&
-        !faults.some(({ kind }) => kind === 'loss')
+        !peer.faults.some(({ kind, begin, end }) => kind === 'loss' && begin <= confirmed && end > confirmed - 61 * minute)
       )
         broken('no flapping without many faults', `${text} ${faults.length}`)
     }
