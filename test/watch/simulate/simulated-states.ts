@@ -436,8 +436,11 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
   /** Since when all runs of a peer have reached it. */
   const reachedSince = new Map<string, number>()
   const reachedAt = new Map<string, number>()
+  /** Since when a peer explains nothing, because nothing observes it. Until a run shows that it is down. */
+  const unseenSince = new Map<string, number>()
   const observeReach = (peer: string, verdicts: readonly ShippedStates.Verdict[]): void => {
     const { level } = verdicts.find(({ check }) => check === 'connect') ?? {}
+    if (level !== undefined && level !== 'ok') unseenSince.delete(peer)
     if (level === 'ok') {
       reachedSince.set(peer, reachedSince.get(peer) ?? queue.now)
       reachedAt.set(peer, queue.now)
@@ -1007,7 +1010,10 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
         peer.dependsOn.flatMap(({ of }) => of),
         text,
       )
-    if (what === 'unobserved') expectNoVictims(peer)
+    if (what === 'unobserved') {
+      expectNoVictims(peer)
+      unseenSince.set(peer.name, queue.now)
+    }
     if (what === 'freed' && before?.cause !== undefined) checkFreed(peer, before.cause, text)
     if (
       what === 'unobserved' &&
@@ -1106,7 +1112,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       ? queue.now
       : (blamableAt.get(cause.name) ?? Number.NEGATIVE_INFINITY)
     // What shallower runs reach takes no blame, although its incident goes on until deeper ones reach it.
-    const goneAt = Math.min(endedAt, reachedSince.get(cause.name) ?? endedAt)
+    const goneAt = Math.min(endedAt, reachedSince.get(cause.name) ?? endedAt, unseenSince.get(cause.name) ?? endedAt)
     if (queue.now - goneAt < confirmMs)
       broken('freed when the cause is gone', `${text}: ${queue.now - goneAt} ms after the cause`)
   }
