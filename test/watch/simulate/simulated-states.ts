@@ -1376,8 +1376,12 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     if (again < fault.end && again < endAt) queue.at(again, () => checkOwn(fault, peer))
     const { cause } = open.get(JSON.stringify([peer.name, fault.check, fault.item ?? ''])) ?? {}
     const from = queue.now - Math.max(...Object.values(peer.every)) - 4 * minute
-    const isBlind = causesOf(peer).some((name) =>
-      byName.get(name)?.faults.some((one) => one.kind === 'starved' && one.begin <= queue.now && one.end >= from),
+    const isBlind = causesOf(peer).some(
+      (name) =>
+        // A run that leaves out a refused sign-in does not show that it reaches the peer.
+        pauses.has(name) ||
+        (pausedUntil.get(name) ?? 0) > from ||
+        byName.get(name)?.faults.some((one) => one.kind === 'starved' && one.begin <= queue.now && one.end >= from),
     )
     if (cause === undefined || isBlind || isDisturbed(peer.name, from, queue.now) || couldBeOut(peer, from, queue.now))
       return
