@@ -84,7 +84,6 @@ export class Evidence {
   /** Since when observations of a peer prove anything: its last change of settings, or the start of svc. */
   readonly #anewAt = new Map<string, number>()
   #startedAt = 0
-  /** When the latest run of a peer began that came to a verdict. */
   readonly #seenAt = new Map<string, number>()
 
   constructor(context: EvidenceContext) {
@@ -119,6 +118,11 @@ export class Evidence {
     const seenLast = Math.max(...causes.map((cause) => this.#seenAt.get(cause) ?? Number.NEGATIVE_INFINITY))
     if (seenLast < confirming.beganAt - causeFreshMs - 1)
       broken('a cause is seen', `${text}: no run has seen one for ${confirming.beganAt - seenLast} ms`)
+  }
+
+  /** When the latest run of a peer began that came to a verdict. */
+  seenAt(peer: string): number {
+    return this.#seenAt.get(peer) ?? Number.NEGATIVE_INFINITY
   }
 
   changed(peer: string): void {

@@ -1166,7 +1166,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
         broken('no blame without a cause', `${text}: enough others are well`)
       if (
         what === 'freed' &&
-        (isSteadyOut(peer, confirmed) ||
+        ((isSteadyOut(peer, confirmed) && isSeen(peer, confirmed)) ||
           (own.length === 0 &&
             hasSteadyCause(peer, at - 15 * second, confirmed) &&
             isCalm &&
@@ -1257,6 +1257,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     for (let time = at; time <= confirmed; time += second) if (!steadyOut(peer, time, true)) return false
     return true
   }
+  /** Whether a run has seen a cause in the time for which a victim waits for one, and the 10 s before. */
+  const isSeen = ({ dependsOn }: Peer, at: number): boolean =>
+    dependsOn.some(({ of }) => of.some((name) => evidence.seenAt(name) >= at - 40 * second))
   const isSteadyOut = (peer: Peer, at: number): boolean => {
     for (let time = at - 60 * second; time <= at; time += second) if (!steadyOut(peer, time)) return false
     return true
