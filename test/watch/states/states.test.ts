@@ -701,6 +701,32 @@ test('W18 a run that began while no witness answered proves nothing, however lat
   expect(log().at(-1)).toBe('blip a connect ok → failed')
 })
 
+test('W18 a run of the time in which all witnesses were silent proves nothing, although one answers before that is known', () => {
+  const log = (isSecondSilent: boolean): readonly string[] => {
+    const watched = watching([monitor('a')], ['w1', 'w2'])
+    const { run, states, take } = watched
+    const witness = (name: string, at: number, isUp: boolean, now: number): void =>
+      take(states.witnessed(name, { at: origin + at * second, isUp }, origin + now * second))
+    const long = (from: number): void => {
+      const verdicts: Verdict[] = [
+        { check: 'connect', level: 'failed', fault: 'timeout', message: 'm', depth: 'Basic' },
+      ]
+      const [beganAt, endedAt] = [origin + from * second, origin + (from + 30) * second]
+      take(states.ran({ key: 'a', depth: 'Standard', beganAt, endedAt, verdicts }, endedAt))
+    }
+    run('a', 0, ok)
+    long(60)
+    witness('w1', 93, true, 93)
+    witness('w2', 93, true, 93)
+    witness('w1', 90, false, 94)
+    witness('w2', 90.02, !isSecondSilent, 94)
+    long(90)
+    return watched.log()
+  }
+  expect(log(true)).toEqual([])
+  expect(log(false)).toEqual(['begin a connect ok → failed'])
+})
+
 /** A shop that is a victim of its database, which is well again since 210 s. Witnesses answer at 61 s and 81 s. */
 function freedShop() {
   const shop = monitor('shop', { dependsOn: [{ atLeast: 1, of: ['db'] }] })
