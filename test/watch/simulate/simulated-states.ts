@@ -1391,10 +1391,12 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     if (fault.kind === 'auth' || pauses.has(peer.name) || (pausedUntil.get(peer.name) ?? 0) > from) return
     broken('no blame without a cause', `${fault.kind} of ${peer.name} because of ${cause}, which is well`)
   }
-  /** A fault that no run has seen, because a cause was down from its beginning. */
+  /** A fault that no run can confirm: a cause or the line was down, or svc did not run, from the time of a confirmation on. */
   const isBehindCause = (peer: Peer, { begin, check }: Fault): boolean => {
     if (check === 'connect') return false
-    for (let at = begin; at <= queue.now; at += 5 * second) if (!causeOut(peer, at)) return false
+    const isAway = (at: number): boolean => absences.some(({ from, to }) => from <= at && at < to)
+    for (let at = begin + confirmMs; at <= queue.now; at += 5 * second)
+      if (!causeOut(peer, at) && !isCut(at) && !isAway(at)) return false
     return true
   }
   const expectAgain = (fault: Fault, peer: Peer, boundMs: number): void => {
