@@ -500,10 +500,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       write()
     }
 
-    const note = (receiver: string, items: readonly Shipped.NoticeItem[], isEnds: boolean): void => {
-      const some = items.filter(({ endedAt }) => (endedAt !== undefined) === isEnds)
+    const note = (receiver: string, items: readonly Shipped.NoticeItem[], isAccepted: boolean): void => {
       if (file === '') file = Shipped.headOf('store', 'node')
-      file += Shipped.linesOf(receiver, some, now()).join('')
+      file += Shipped.linesOf(receiver, items, now(), isAccepted).join('')
     }
 
     const carryOut = (effects: readonly Shipped.OutboxEffect[]): void => {
