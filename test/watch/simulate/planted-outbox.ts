@@ -325,6 +325,30 @@ export const plants: readonly Plant[] = [
     rule: 'what stands is told',
     seed: 101,
   },
+  {
+    what: 'a message is sent again, and an end in doubt, before anything is known of its checks',
+    file: 'outbox.ts',
+    from: "one === 'unknown' ? [id] : []",
+    to: "one === 'unknown' && id === '' ? [id] : []",
+    rule: 'one id for the same lines',
+    seed: 107_610,
+  },
+  {
+    what: 'an end that becomes a removal stays a line of its message',
+    file: 'row.ts',
+    from: 'at >= firstAssumed ? { ...own, line: undefined } : own',
+    to: 'at >= firstAssumed ? { ...own, line: own.line } : own',
+    rule: 'one id for the same lines',
+    seed: 109_149,
+  },
+  {
+    what: 'a change that left without the store counts for nothing',
+    file: 'row.ts',
+    from: 'return sent ? { ...row, attempt: sent } : row',
+    to: 'return sent ? { ...row } : row',
+    rule: 'right level',
+    seed: 109_901,
+  },
 ]
 
 const isOfSilences = ({ file }: Plant): boolean => ['silence.ts', 'clock.ts', 'acknowledge.ts'].includes(file)

@@ -404,6 +404,22 @@ export const plants: readonly Plant[] = [
     rule: 'texts',
     seed: 103_032,
   },
+  {
+    what: 'nobody asks the witnesses about a fault too many that is in no doubt',
+    file: 'judge.ts',
+    from: "waitsForLine(next, rules) ? [{ type: 'witness' }] : []",
+    to: 'waitsForLine(next, rules) ? [] : []',
+    rule: 'flapping is one incident',
+    seed: 100_906,
+  },
+  {
+    what: 'a try in vain counts for nothing once a later one was answered',
+    file: 'line.ts',
+    from: 'return areSilent ? { ...line, wasIsolated: { from, until } } : line',
+    to: 'return areSilent ? { ...line } : line',
+    rule: 'no transition without a fault',
+    seed: 106_270,
+  },
 ]
 
 /** Loads the states with a defect. */
