@@ -341,14 +341,6 @@ export const plants: readonly Plant[] = [
     seed: 20765,
   },
   {
-    what: 'what waits for its causes goes on waiting while the process stands still',
-    file: 'states.ts',
-    from: 'if (now - this.#now > standstillMs) this.#stoodStill()',
-    to: '',
-    rule: 'freed when the cause is gone',
-    seed: 436,
-  },
-  {
     what: 'the end of an incident says what its fault was',
     file: 'incident.ts',
     from: "return { incident: undefined, what: 'end', at, from: incident.level, to: 'ok', message, of: incident }\n  }\n  const freed",
@@ -415,8 +407,8 @@ export const plants: readonly Plant[] = [
   {
     what: 'a try in vain counts for nothing once a later one was answered',
     file: 'line.ts',
-    from: 'return areSilent ? { ...line, wasIsolated: { from, until } } : line',
-    to: 'return areSilent ? { ...line } : line',
+    from: 'return isOneUp ? line : { ...line, wasIsolated: { from, until } }',
+    to: 'return isOneUp ? line : { ...line }',
     rule: 'no transition without a fault',
     seed: 106_270,
   },

@@ -1012,7 +1012,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       )
     if (what === 'unobserved') {
       expectNoVictims(peer)
-      unseenSince.set(peer.name, queue.now)
+      if (check === 'connect') unseenSince.set(peer.name, queue.now)
     }
     if (what === 'freed' && before?.cause !== undefined) checkFreed(peer, before.cause, text)
     if (
@@ -1257,8 +1257,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     for (let time = at; time <= confirmed; time += second) if (!steadyOut(peer, time, true)) return false
     return true
   }
-  /** Whether a run has seen a cause in the time for which a victim waits for one, and the 10 s before. */
+  /** Whether a run has seen a cause in the time for which a victim waits for one, and the 10 s before. A standstill is none. */
   const isSeen = ({ dependsOn }: Peer, at: number): boolean =>
+    disturbances.some(({ what, from, to }) => what === 'freeze' && from <= at && to >= at - 40 * second) ||
     dependsOn.some(({ of }) => of.some((name) => evidence.seenAt(name) >= at - 40 * second))
   const isSteadyOut = (peer: Peer, at: number): boolean => {
     for (let time = at - 60 * second; time <= at; time += second) if (!steadyOut(peer, time)) return false

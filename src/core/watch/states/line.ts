@@ -45,8 +45,8 @@ function withPastIsolation(line: NetworkLine, from: number): NetworkLine {
   const until = Math.min(...all.flatMap((one) => (one?.isUp && one.at > from ? one.at : [])))
   const isKnown = line.isolatedSince !== undefined || (line.wasIsolated?.until ?? from) >= until
   if (isKnown || until === Number.POSITIVE_INFINITY) return line
-  const areSilent = all.every((one) => Math.abs((one?.silentAt ?? Number.NEGATIVE_INFINITY) - from) <= togetherMs)
-  return areSilent ? { ...line, wasIsolated: { from, until } } : line
+  const isOneUp = all.some((one) => Math.abs((one?.silentAt ?? Number.NEGATIVE_INFINITY) - from) > togetherMs)
+  return isOneUp ? line : { ...line, wasIsolated: { from, until } }
 }
 
 function afterResult(line: NetworkLine, witness: string, at: number, isUp: boolean): NetworkLine {
