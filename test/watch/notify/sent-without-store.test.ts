@@ -4,6 +4,7 @@ import { SentWithoutStore } from '../../../src/core/service/notify/sent-without-
 import type { PrivateFile } from '../../../src/core/service/part.ts'
 import type { Receiver } from '../../../src/core/watch/notify/index.ts'
 import {
+  linesOf,
   mostLines,
   type NoticeItem,
   Outbox,
@@ -315,8 +316,8 @@ test('W23 lines of another store, of more than seven days and damaged ones are p
 
 test('W23 the end of a fault of a receiver that one of the others got without the store is told the rest, and begins for nobody', () => {
   const broken: StoredSubject = { key: '/svc/receivers', monitor: 'svc', check: 'receiver', item: 'mail' }
-  const line = (receiver: string, level: 'ok' | 'failed'): string =>
-    JSON.stringify({ receiver, incident: 'mail-1', subject: broken, level, beganAt: 0, at: day })
+  const line = (receiver: string, level: 'ok' | 'failed', isTried?: true): string =>
+    JSON.stringify({ receiver, incident: 'mail-1', subject: broken, level, beganAt: 0, at: day, isTried })
   const head = JSON.stringify({ format: 'svc sent without store 1', store: 'store-1', node: 'a' })
   const word = { incident: 'mail-1', level: 'failed', isFlapping: false, beganAt: 0, observedAt: 0, at: 1 } as const
   const messagesAfter = (stored: readonly StoredRow[], lines: readonly string[]): readonly string[] => {
@@ -342,6 +343,39 @@ test('W23 the end of a fault of a receiver that one of the others got without th
   }
   const lines = [line('pager', 'failed'), line('chat', 'failed'), line('pager', 'ok')]
   expect(messagesAfter([], lines)).toEqual(['chat end'])
+  // Killed before the answer of pager, svc does not know whether that has got the end.
+  expect(messagesAfter([], [...lines.slice(0, 2), line('pager', 'ok', true)])).toEqual(['pager end', 'chat end'])
+  expect(messagesAfter([], [...lines, line('chat', 'ok', true), line('chat', 'ok')])).toEqual([])
   const stored = ['pager', 'chat'].map((receiver) => ({ receiver, subject: broken, row: { last: word, ends: [] } }))
   expect(messagesAfter(stored, [line('pager', 'ok')])).toEqual(['chat end'])
+})
+
+test('W23 the end of a fault of a receiver is noted before it leaves and once it is accepted, and other ends only then', () => {
+  const item = (key: string, endedAt?: number): NoticeItem => ({
+    ...{ id: key, incident: key, subject: { key, monitor: 'm', check: 'c' }, level: 'failed', text: 't' },
+    ...{ what: endedAt === undefined ? 'begin' : 'end', beganAt: 0, observedAt: 0, endedAt },
+  })
+  const items = [item('begun'), item('over', 1), item('/svc/receivers', 1)]
+  const noted = (isAccepted: boolean): readonly string[] =>
+    linesOf('pager', items, 1, isAccepted).map((text) => {
+      const { incident, level, isTried = false } = JSON.parse(text) as Record<string, unknown>
+      return `${String(incident)} ${String(level)} ${String(isTried)}`
+    })
+  expect(noted(false)).toEqual(['begun failed false', '/svc/receivers ok true'])
+  expect(noted(true)).toEqual(['over ok false', '/svc/receivers ok false'])
+})
+
+test('W23 a receiver that perhaps got a change without the store is told how the incident is now', () => {
+  const head = JSON.stringify({ format: 'svc sent without store 1', store: 'store-1', node: 'a' })
+  const line = (level: 'ok' | 'failed', at: number): string =>
+    JSON.stringify({ receiver: 'pager', incident: 'i-1', subject, level, beganAt: 0, at })
+  const last = { incident: 'i-1', level: 'warning', isFlapping: false, beganAt: 0, observedAt: 0, at: 10 } as const
+  const rowAfter = (...lines: readonly string[]) => {
+    const [sent] = rowsOfSent([head, ...lines].join('\n'), { store: 'store-1', node: 'a', now: day }).rows
+    return sent?.row && withNews({ last, ends: [] }, sent.row)
+  }
+  expect(rowAfter(line('failed', 20))).toMatchObject({ last, attempt: { incident: 'i-1', level: 'failed' } })
+  // The store has what came later, and the end of an incident counts more.
+  expect(rowAfter(line('failed', 5))).toEqual({ last, ends: [] })
+  expect(rowAfter(line('failed', 20), line('ok', 30))).toMatchObject({ last: { isOver: true } })
 })

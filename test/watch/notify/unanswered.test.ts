@@ -5,7 +5,7 @@ import { SMTPServer } from 'smtp-server'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { NotifyDriver } from '../../../src/core/service/notify/notify-driver.ts'
 import { type Notice, receiverKinds } from '../../../src/core/watch/notify/index.ts'
-import { Outbox, type Present } from '../../../src/core/watch/outbox/index.ts'
+import { type Lookup, Outbox, type Present, type StoredRow } from '../../../src/core/watch/outbox/index.ts'
 import type { StoredSubject } from '../../../src/core/watch/states/index.ts'
 import { notice, opened, openedProgram, signal } from '../../support/notify/notice.ts'
 import { outboxRows } from '../../support/notify/outbox-rows.ts'
@@ -158,6 +158,74 @@ describe('a message without an answer', () => {
     expect(change.lines).toEqual([expect.stringMatching(/^change /)])
     expect(sends(true)).toEqual(change)
   })
+})
+
+/** An outbox that begins at a second with the lines of a message without an answer. Returns what each tick sends. */
+function afterRestart(rows: readonly StoredRow[], at: number, lookup: Lookup) {
+  const outbox = new Outbox(at * second, lookup)
+  outbox.restore(rows, at * second)
+  outbox.configure(
+    [{ name: 'mail', folds: true, remindMs: Number.POSITIVE_INFINITY, accepts: () => true }],
+    at * second,
+  )
+  for (const { subject } of rows) outbox.watch(subject)
+  return (now: number): readonly string[] =>
+    outbox.tick(now * second).effects.flatMap((effect) => {
+      if (effect.type !== 'send') return []
+      outbox.answered('mail', effect.attempt, { what: 'accepted' }, now * second)
+      const lines = effect.items.map(({ what, incident }) => `${what} ${incident}`)
+      return `${effect.message.length < 5 ? effect.message : 'new'}: ${lines.join(', ')}`
+    })
+}
+const wordOf = (name: string) =>
+  ({
+    ...({ incident: `${name}-1`, level: 'failed', isFlapping: false, beganAt: 0 } as const),
+    ...{ observedAt: second, at: second },
+    line: { message: 'm-1', what: 'begin' },
+  }) as const
+const endOf = (incident: string) =>
+  ({
+    ...({ what: 'end', incident, level: 'failed', beganAt: 0, text: 'it ended' } as const),
+    ...{ endedAt: second, since: second },
+    line: { message: 'm-1', what: 'end' },
+  }) as const
+
+test('W23 after a restart, a message is sent again once something is known of all its lines, and what is new before that', () => {
+  const rows: readonly StoredRow[] = [
+    { receiver: 'mail', subject: subjectOf('orders'), row: { attempt: wordOf('orders'), ends: [] } },
+    { receiver: 'mail', subject: subjectOf('billing'), row: { attempt: wordOf('billing'), ends: [] } },
+    { receiver: 'mail', subject: subjectOf('stock'), row: { ends: [{ ...endOf('stock-1'), line: undefined }] } },
+  ]
+  let isKnown = false
+  let now = 100
+  const sentAt = afterRestart(rows, now, ({ monitor }) =>
+    monitor === 'billing' && !isKnown ? 'unknown' : failing(monitor, now * second),
+  )
+  expect(sentAt(now)).toEqual([expect.stringMatching(/^new: end stock-1/)])
+  now += 120
+  expect(sentAt(now)).toEqual([])
+  isKnown = true
+  expect(sentAt(now)).toEqual(['m-1: begin orders-1, begin billing-1'])
+})
+
+test('W23 no receiver gets the end before the begin of the next incident while nothing is known of the check', () => {
+  const row = { attempt: wordOf('orders'), ends: [endOf('orders-0')], isInDoubt: true } as const
+  let present: ReturnType<Lookup> = 'unknown'
+  const sentAt = afterRestart([{ receiver: 'mail', subject: subjectOf('orders'), row }], 100, () => present)
+  expect(sentAt(100)).toEqual([])
+  present = failing('orders', 110 * second)
+  expect(sentAt(110)).toEqual(['m-1: end orders-0, begin orders-1'])
+})
+
+test('W23 an end that becomes a removal is a new line, and the ends after it follow it', () => {
+  const ends = [{ ...endOf('orders-0'), isAssumed: true }, endOf('orders-1')] as const
+  const row = { last: { ...wordOf('orders'), incident: 'orders-2', line: undefined }, ends } as const
+  const other: StoredRow = { receiver: 'mail', subject: subjectOf('stock'), row: { ends: [endOf('stock-1')] } }
+  const sentAt = afterRestart([{ receiver: 'mail', subject: subjectOf('orders'), row }, other], 100, () => 'removed')
+  expect([...sentAt(100), ...sentAt(170)]).toEqual([
+    'm-1: end stock-1',
+    'new: removed orders-0, end orders-1, removed orders-2',
+  ])
 })
 
 /** Sends a message, and resolves with the text that the other end of the receiver gets. */

@@ -84,7 +84,9 @@ export class Evidence {
   /** Since when observations of a peer prove anything: its last change of settings, or the start of svc. */
   readonly #anewAt = new Map<string, number>()
   #startedAt = 0
-  /** When the latest run of a peer began that came to a verdict. */
+  #storedAt = 0
+  /** From the last time when svc stored something to its next start. */
+  readonly #lost: { readonly from: number; readonly to: number }[] = []
   readonly #seenAt = new Map<string, number>()
 
   constructor(context: EvidenceContext) {
@@ -93,6 +95,7 @@ export class Evidence {
 
   started(): void {
     this.#startedAt = this.#context.now()
+    this.#lost.push({ from: this.#storedAt, to: this.#startedAt })
     // After a start, a fault that stands may count anew.
     for (const { all, changes } of this.#subjects.values())
       if ((all.at(-1)?.level ?? 'ok') !== 'ok') changes.push(this.#startedAt)
@@ -100,6 +103,7 @@ export class Evidence {
 
   stored(): void {
     const now = this.#context.now()
+    this.#storedAt = now
     for (const { streak } of this.#subjects.values()) if (streak) streak.storedAt ??= now
   }
 
@@ -119,6 +123,16 @@ export class Evidence {
     const seenLast = Math.max(...causes.map((cause) => this.#seenAt.get(cause) ?? Number.NEGATIVE_INFINITY))
     if (seenLast < confirming.beganAt - causeFreshMs - 1)
       broken('a cause is seen', `${text}: no run has seen one for ${confirming.beganAt - seenLast} ms`)
+  }
+
+  /** Whether svc was killed before it stored an observation. */
+  #isLost({ reportedAt }: Observation): boolean {
+    return this.#lost.some(({ from, to }) => from < reportedAt && reportedAt <= to)
+  }
+
+  /** When the latest run of a peer began that came to a verdict. */
+  seenAt(peer: string): number {
+    return this.#seenAt.get(peer) ?? Number.NEGATIVE_INFINITY
   }
 
   changed(peer: string): void {
@@ -286,7 +300,7 @@ export class Evidence {
     if (!first.isHeld && !all.some((one) => isBad(one) && confirms(one)))
       broken('confirmed by time', `${text}: no second run was bad`)
     const later = all.filter(({ beganAt, isLate }) => beganAt > at && !isLate)
-    if (later.some(({ level, depth }) => level === 'ok' && covers(depth, first.depth)))
+    if (later.some((one) => one.level === 'ok' && covers(one.depth, first.depth) && !this.#isLost(one)))
       broken('right beginning', `${text}: a run was healthy since`)
     if (!isQuietNow) return
     const earlier = all.findLast(({ beganAt, isLate }) => beganAt < at - 1 && !isLate)

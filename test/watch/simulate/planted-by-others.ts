@@ -127,8 +127,8 @@ export const plantsByOthers: readonly Plant[] = [
   {
     what: 'the late result of an earlier try of a witness counts',
     file: 'line.ts',
-    from: 'if (at < (before?.at ?? Number.NEGATIVE_INFINITY)) return line\n',
-    to: '',
+    from: 'if (before && at < before.at) return',
+    to: 'if (before && at < before.at && at < 0) return',
     rule: 'isolated',
     seed: 13,
   },

@@ -315,7 +315,7 @@ export const plants: readonly Plant[] = [
     from: 'isOwn && !word.isOver ?',
     to: 'isOwn && word.isOver && !word.isOver ?',
     rule: 'order',
-    seed: 104_797,
+    seed: 108_289,
   },
   {
     what: 'what was only tried without the store counts as received',
@@ -324,6 +324,30 @@ export const plants: readonly Plant[] = [
     to: 'return { last: word, ends, ...othersOf([...rest',
     rule: 'what stands is told',
     seed: 101,
+  },
+  {
+    what: 'a message is sent again, and an end in doubt, before anything is known of its checks',
+    file: 'outbox.ts',
+    from: "one === 'unknown' ? [id] : []",
+    to: "one === 'unknown' && id === '' ? [id] : []",
+    rule: 'one id for the same lines',
+    seed: 107_610,
+  },
+  {
+    what: 'an end that becomes a removal stays a line of its message',
+    file: 'row.ts',
+    from: 'at >= firstAssumed ? { ...own, line: undefined } : own',
+    to: 'at >= firstAssumed ? { ...own, line: own.line } : own',
+    rule: 'one id for the same lines',
+    seed: 109_149,
+  },
+  {
+    what: 'a change that left without the store counts for nothing',
+    file: 'row.ts',
+    from: 'return sent ? { ...row, attempt: sent } : row',
+    to: 'return sent ? { ...row } : row',
+    rule: 'right level',
+    seed: 109_901,
   },
 ]
 

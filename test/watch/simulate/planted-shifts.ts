@@ -60,4 +60,5 @@ export const unseen: ReadonlySet<string> = new Set([
   'shiftedDoubt of shifted.ts forgets repeatsAt',
   'shiftedState of shifted.ts forgets turning.since',
   'shiftedState of shifted.ts forgets unobservedSince',
+  'shiftedLine of line.ts forgets silentAt',
 ])

@@ -341,14 +341,6 @@ export const plants: readonly Plant[] = [
     seed: 20765,
   },
   {
-    what: 'what waits for its causes goes on waiting while the process stands still',
-    file: 'states.ts',
-    from: 'if (now - this.#now > standstillMs) this.#stoodStill()',
-    to: '',
-    rule: 'freed when the cause is gone',
-    seed: 436,
-  },
-  {
     what: 'the end of an incident says what its fault was',
     file: 'incident.ts',
     from: "return { incident: undefined, what: 'end', at, from: incident.level, to: 'ok', message, of: incident }\n  }\n  const freed",
@@ -403,6 +395,22 @@ export const plants: readonly Plant[] = [
     to: 'state',
     rule: 'texts',
     seed: 103_032,
+  },
+  {
+    what: 'nobody asks the witnesses about a fault too many that is in no doubt',
+    file: 'judge.ts',
+    from: "waitsForLine(next, rules) ? [{ type: 'witness' }] : []",
+    to: 'waitsForLine(next, rules) ? [] : []',
+    rule: 'flapping is one incident',
+    seed: 100_906,
+  },
+  {
+    what: 'a try in vain counts for nothing once a later one was answered',
+    file: 'line.ts',
+    from: 'return isOneUp ? line : { ...line, wasIsolated: { from, until } }',
+    to: 'return isOneUp ? line : { ...line }',
+    rule: 'no transition without a fault',
+    seed: 106_270,
   },
 ]
 

@@ -500,10 +500,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       write()
     }
 
-    const note = (receiver: string, items: readonly Shipped.NoticeItem[], isEnds: boolean): void => {
-      const some = items.filter(({ endedAt }) => (endedAt !== undefined) === isEnds)
+    const note = (receiver: string, items: readonly Shipped.NoticeItem[], isAccepted: boolean): void => {
       if (file === '') file = Shipped.headOf('store', 'node')
-      file += Shipped.linesOf(receiver, some, now()).join('')
+      file += Shipped.linesOf(receiver, items, now(), isAccepted).join('')
     }
 
     const carryOut = (effects: readonly Shipped.OutboxEffect[]): void => {
@@ -901,11 +900,15 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     for (const { id, subject: of, incident, what } of items) {
       const peer = byId.get(idOf(of))
       for (const [other, { at, lines }] of messages) {
-        // It did not hold for a while, or was refused alone.
+        // It did not hold for a while, or was refused alone, or an end comes with what is told again after an acknowledgement.
+        const isAgain =
+          (what === 'end' || what === 'removed') &&
+          items.some((one) => idOf(one.subject) === idOf(of) && one.endedAt === undefined)
+        const lapsedAt = (isAgain && peer && ackOf(peer)?.brokenAt) || Number.NEGATIVE_INFINITY
         const wasOver =
           peer === undefined ||
           of.key === poisoned ||
-          Math.max(peer.changedAt, segmentAt(peer, queue.now).begin) >= at - second
+          Math.max(peer.changedAt, segmentAt(peer, queue.now).begin, lapsedAt) >= at - second
         if (other !== message && lines.has(id) && !wasOver && at > unawareUntil)
           broken('one id for the same lines', `${name} ${what} of ${incident}`)
       }

@@ -436,8 +436,11 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
   /** Since when all runs of a peer have reached it. */
   const reachedSince = new Map<string, number>()
   const reachedAt = new Map<string, number>()
+  /** Since when a peer explains nothing, because nothing observes it. Until a run shows that it is down. */
+  const unseenSince = new Map<string, number>()
   const observeReach = (peer: string, verdicts: readonly ShippedStates.Verdict[]): void => {
     const { level } = verdicts.find(({ check }) => check === 'connect') ?? {}
+    if (level !== undefined && level !== 'ok') unseenSince.delete(peer)
     if (level === 'ok') {
       reachedSince.set(peer, reachedSince.get(peer) ?? queue.now)
       reachedAt.set(peer, queue.now)
@@ -1007,7 +1010,10 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
         peer.dependsOn.flatMap(({ of }) => of),
         text,
       )
-    if (what === 'unobserved') expectNoVictims(peer)
+    if (what === 'unobserved') {
+      expectNoVictims(peer)
+      if (check === 'connect') unseenSince.set(peer.name, queue.now)
+    }
     if (what === 'freed' && before?.cause !== undefined) checkFreed(peer, before.cause, text)
     if (
       what === 'unobserved' &&
@@ -1106,7 +1112,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       ? queue.now
       : (blamableAt.get(cause.name) ?? Number.NEGATIVE_INFINITY)
     // What shallower runs reach takes no blame, although its incident goes on until deeper ones reach it.
-    const goneAt = Math.min(endedAt, reachedSince.get(cause.name) ?? endedAt)
+    const goneAt = Math.min(endedAt, reachedSince.get(cause.name) ?? endedAt, unseenSince.get(cause.name) ?? endedAt)
     if (queue.now - goneAt < confirmMs)
       broken('freed when the cause is gone', `${text}: ${queue.now - goneAt} ms after the cause`)
   }
@@ -1160,7 +1166,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
         broken('no blame without a cause', `${text}: enough others are well`)
       if (
         what === 'freed' &&
-        (isSteadyOut(peer, confirmed) ||
+        ((isSteadyOut(peer, confirmed) && isSeen(peer, confirmed)) ||
           (own.length === 0 &&
             hasSteadyCause(peer, at - 15 * second, confirmed) &&
             isCalm &&
@@ -1211,7 +1217,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
         peer.dependsOn.length === 0 &&
         shift === 0 &&
         !wasCut(confirmed - 61 * minute, confirmed) &&
-        !faults.some(({ kind }) => kind === 'loss')
+        !peer.faults.some(
+          ({ kind, begin, end }) => kind === 'loss' && begin <= confirmed && end > confirmed - 61 * minute,
+        )
       )
         broken('no flapping without many faults', `${text} ${faults.length}`)
     }
@@ -1249,6 +1257,10 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     for (let time = at; time <= confirmed; time += second) if (!steadyOut(peer, time, true)) return false
     return true
   }
+  /** Whether a run has seen a cause in the time for which a victim waits for one, and the 10 s before. A standstill is none. */
+  const isSeen = ({ dependsOn }: Peer, at: number): boolean =>
+    disturbances.some(({ what, from, to }) => what === 'freeze' && from <= at && to >= at - 40 * second) ||
+    dependsOn.some(({ of }) => of.some((name) => evidence.seenAt(name) >= at - 40 * second))
   const isSteadyOut = (peer: Peer, at: number): boolean => {
     for (let time = at - 60 * second; time <= at; time += second) if (!steadyOut(peer, time)) return false
     return true
@@ -1368,18 +1380,24 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     if (again < fault.end && again < endAt) queue.at(again, () => checkOwn(fault, peer))
     const { cause } = open.get(JSON.stringify([peer.name, fault.check, fault.item ?? ''])) ?? {}
     const from = queue.now - Math.max(...Object.values(peer.every)) - 4 * minute
-    const isBlind = causesOf(peer).some((name) =>
-      byName.get(name)?.faults.some((one) => one.kind === 'starved' && one.begin <= queue.now && one.end >= from),
+    const isBlind = causesOf(peer).some(
+      (name) =>
+        // A run that leaves out a refused sign-in does not show that it reaches the peer.
+        pauses.has(name) ||
+        (pausedUntil.get(name) ?? 0) > from ||
+        byName.get(name)?.faults.some((one) => one.kind === 'starved' && one.begin <= queue.now && one.end >= from),
     )
     if (cause === undefined || isBlind || isDisturbed(peer.name, from, queue.now) || couldBeOut(peer, from, queue.now))
       return
     if (fault.kind === 'auth' || pauses.has(peer.name) || (pausedUntil.get(peer.name) ?? 0) > from) return
     broken('no blame without a cause', `${fault.kind} of ${peer.name} because of ${cause}, which is well`)
   }
-  /** A fault that no run has seen, because a cause was down from its beginning. */
+  /** A fault that no run can confirm: a cause or the line was down, or svc did not run, from the time of a confirmation on. */
   const isBehindCause = (peer: Peer, { begin, check }: Fault): boolean => {
     if (check === 'connect') return false
-    for (let at = begin; at <= queue.now; at += 5 * second) if (!causeOut(peer, at)) return false
+    const isAway = (at: number): boolean => absences.some(({ from, to }) => from <= at && at < to)
+    for (let at = begin + confirmMs; at <= queue.now; at += 5 * second)
+      if (!causeOut(peer, at) && !isCut(at) && !isAway(at)) return false
     return true
   }
   const expectAgain = (fault: Fault, peer: Peer, boundMs: number): void => {
@@ -1424,7 +1442,11 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       if (state.level !== expected && !(isHidden && expected === 'ok') && !pauses.has(peer.name)) {
         broken('agrees with the truth', `${key} ${check} ${item ?? ''} is ${state.level}, and ${expected} is right`)
       }
-      if (state.incident && expected === 'ok' && !isHidden && !pauses.has(peer.name))
+      // Until the sign-in went on, no run showed that it was well, and flapping ends half an hour after that.
+      const flapsAfterPause =
+        state.isFlapping &&
+        (pausedUntil.get(peer.name) ?? 0) > queue.now - 30 * minute - Math.min(...Object.values(peer.every))
+      if (state.incident && expected === 'ok' && !isHidden && !pauses.has(peer.name) && !flapsAfterPause)
         broken('agrees with the truth', `${key} ${check} has an incident: ${state.incident.message}`)
       if (item === '/b' && peer.faults.some((one) => one.kind === 'diskGone' && one.end < queue.now - 10 * minute))
         broken('removed', `${key} still has ${item}`)

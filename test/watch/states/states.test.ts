@@ -35,10 +35,12 @@ function watching(monitors: readonly WatchedMonitor[], witnesses: readonly strin
   const states = new States(origin, witnesses)
   const transitions: Transition[] = []
   const asks: Extract<Effect, { type: 'ask' }>[] = []
+  let tries = 0
   const take = (effects: readonly Effect[]): void => {
     for (const effect of effects) {
       if (effect.type === 'transition') transitions.push(effect.transition)
       if (effect.type === 'ask') asks.push(effect)
+      if (effect.type === 'witness') tries += 1
     }
   }
   take(states.configure(monitors, origin))
@@ -46,6 +48,8 @@ function watching(monitors: readonly WatchedMonitor[], witnesses: readonly strin
     states,
     transitions,
     asks,
+    /** How often the witnesses were asked. */
+    witnessTries: () => tries,
     take,
     log: () => transitions.map(({ what, key, check, from, to }) => `${what} ${key} ${check} ${from} → ${to}`),
     /** A run that began `at` seconds after the start, and what it says of the check `connect` or others. */
@@ -607,6 +611,25 @@ test('W18 a fault that may be that of the line begins no flapping until a witnes
   expect(log().some((one) => one.startsWith('flapping'))).toBe(true)
 })
 
+test('W18 a fault too many that begins while an incident stands asks the witnesses, and is flapping once one has answered', () => {
+  const { run, log, states, take, witnessTries } = watching([monitor('a', { flapping: 1 })], ['w1'])
+  const witness = (at: number): void =>
+    take(states.witnessed('w1', { at: origin + at * second, isUp: true }, origin + at * second + 10))
+  run('a', 0, ok)
+  for (const at of [60, 80]) run('a', at, refused)
+  witness(81)
+  run('a', 82, refused)
+  expect(log()).toEqual(['begin a connect ok → failed'])
+  run('a', 120, ok)
+  const before = witnessTries()
+  run('a', 125, refused)
+  expect(witnessTries()).toBe(before + 1)
+  witness(126)
+  run('a', 155, refused)
+  expect(log().slice(1)).toEqual(['flapping a connect failed → failed'])
+  expect(witnessTries()).toBe(before + 1)
+})
+
 test('W18 a run that began before a reload with other settings proves nothing', () => {
   const { run, log, states, take } = watching([monitor('a')])
   run('a', 0, ok)
@@ -676,6 +699,32 @@ test('W18 a run that began while no witness answered proves nothing, however lat
   late(97, 102)
   run('a', 103, ok)
   expect(log().at(-1)).toBe('blip a connect ok → failed')
+})
+
+test('W18 a run of the time in which all witnesses were silent proves nothing, although one answers before that is known', () => {
+  const log = (isSecondSilent: boolean): readonly string[] => {
+    const watched = watching([monitor('a')], ['w1', 'w2'])
+    const { run, states, take } = watched
+    const witness = (name: string, at: number, isUp: boolean, now: number): void =>
+      take(states.witnessed(name, { at: origin + at * second, isUp }, origin + now * second))
+    const long = (from: number): void => {
+      const verdicts: Verdict[] = [
+        { check: 'connect', level: 'failed', fault: 'timeout', message: 'm', depth: 'Basic' },
+      ]
+      const [beganAt, endedAt] = [origin + from * second, origin + (from + 30) * second]
+      take(states.ran({ key: 'a', depth: 'Standard', beganAt, endedAt, verdicts }, endedAt))
+    }
+    run('a', 0, ok)
+    long(60)
+    witness('w1', 93, true, 93)
+    witness('w2', 93, true, 93)
+    witness('w1', 90, false, 94)
+    witness('w2', 90.02, !isSecondSilent, 94)
+    long(90)
+    return watched.log()
+  }
+  expect(log(true)).toEqual([])
+  expect(log(false)).toEqual(['begin a connect ok → failed'])
 })
 
 /** A shop that is a victim of its database, which is well again since 210 s. Witnesses answer at 61 s and 81 s. */

@@ -314,10 +314,8 @@ export class NotifyDriver {
     this.#carryOut(this.#outbox.answered(name, attempt, delivery, now()))
   }
 
-  /** Begins count before they leave, because they may arrive; ends once the receiver has them. */
-  async #note(receiver: string, items: readonly NoticeItem[], isEnds: boolean): Promise<void> {
-    const some = items.filter(({ endedAt }) => (endedAt !== undefined) === isEnds)
-    if (this.#options.rows && some.length > 0) await this.#options.sentWithoutStore?.note(receiver, some)
+  async #note(receiver: string, items: readonly NoticeItem[], isAccepted: boolean): Promise<void> {
+    if (this.#options.rows) await this.#options.sentWithoutStore?.note(receiver, items, isAccepted)
   }
 
   #count(name: string, { what }: Delivery): void {

@@ -48,10 +48,11 @@ export class SentWithoutStore {
     this.#log = options.log
   }
 
-  /** Notes a message that is about to leave. Never rejects. */
-  async note(receiver: string, items: readonly NoticeItem[]): Promise<void> {
+  /** Notes a message that is about to leave, or was accepted. Never rejects. */
+  async note(receiver: string, items: readonly NoticeItem[], isAccepted = false): Promise<void> {
     const noted = this.#next(async () => {
-      const lines = linesOf(receiver, items, this.#now())
+      const lines = linesOf(receiver, items, this.#now(), isAccepted)
+      if (lines.length === 0) return true
       const before = this.#size ?? sizeOf((await this.#file.read()) ?? '')
       const text = `${this.#hasHead ? '' : headOf(this.#store, this.#node)}${lines.join('')}`
       const more = sizeOf(text)

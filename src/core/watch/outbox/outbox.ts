@@ -34,6 +34,7 @@ import {
   isFresh,
   isWell,
   joinedRow,
+  messagesIn,
   nameIn,
   newsIn,
   type OutboxRow,
@@ -373,7 +374,8 @@ export class Outbox {
       )
       this.#joinFormer(new Map(open))
       for (const [id, present] of all) this.#follow(id, present)
-      for (const address of this.#addresses.values()) this.#advance(address, presents)
+      const unknown = new Set(all.flatMap(([id, one]) => (one === 'unknown' ? [id] : [])))
+      for (const address of this.#addresses.values()) this.#advance(address, presents, unknown)
       for (const address of this.#addresses.values()) this.#noteBroken(address)
     })
   }
@@ -579,7 +581,7 @@ export class Outbox {
   }
 
   /** Sends what a receiver has to know, if it is time. */
-  #advance(address: Address, presents: ReadonlyMap<string, Present>): void {
+  #advance(address: Address, presents: ReadonlyMap<string, Present>, unknown: ReadonlySet<string>): void {
     const candidates: Candidate[] = []
     address.pending = 0
     address.pendingSince = undefined
@@ -592,7 +594,9 @@ export class Outbox {
       const lost = before.ends.length - row.ends.length
       if (lost > 0) this.#effects.push({ type: 'given up', receiver: address.rules.name, count: lost })
       for (const { endedAt } of row.ends) isPending(endedAt)
-      if (row.ends.length > 0 && !presents.has(id))
+      // Nobody must believe that it is well before anything is known of it.
+      const endsWait = row.isInDoubt === true && unknown.has(id)
+      if (row.ends.length > 0 && !presents.has(id) && !endsWait)
         candidates.push({ id, row, present: undefined, due: undefined, isReady: true })
     }
     for (const [id, present] of presents) {
@@ -610,15 +614,17 @@ export class Outbox {
       this.#next(
         address,
         candidates.filter(({ id }) => !this.#isRefused(address, id)),
+        unknown,
       ),
     )
   }
 
   /**
    * The next message: one without an answer, with the lines that still hold, or what is new. They take turns, so that a
-   * receiver that never answers gets both. Empty: none, or not yet.
+   * receiver that never answers gets both. One with a line of which nothing is known waits: sent without that line, it would
+   * leave the line to another message. Empty: none, or not yet.
    */
-  #next({ rules, isAgain }: Address, candidates: readonly Candidate[]): Message {
+  #next({ rules, rows, isAgain }: Address, candidates: readonly Candidate[], unknown: ReadonlySet<string>): Message {
     const again = new Map<string, Lines[number][]>()
     const added: Lines[number][] = []
     for (const one of candidates) {
@@ -636,6 +642,7 @@ export class Outbox {
       const waits = part !== undefined && part.ends.length > 0
       if (!waits && (isWordNew || ends.length > 0)) added.push({ ...one, ends, due: isWordNew ? due : undefined })
     }
+    for (const id of unknown) for (const message of messagesIn(rows.get(id))) again.delete(message)
     const [first] = again
     if (!first || (isAgain && added.length > 0)) return { lines: added }
     const [id, lines] = first

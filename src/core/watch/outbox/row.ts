@@ -166,10 +166,13 @@ export function withEnd(
   // A node that sent without the store has noted its end already, and nothing has been sent since.
   const isNews = row.last !== undefined || row.attempt !== undefined
   if (!isNews && row.ends.some((one) => one.incident === incident)) return { ends: row.ends }
-  // An incident may have gone on under another name. What is certain is that the subject does not exist any more.
-  const earlier = row.ends.map((one) =>
-    what === 'removed' && one.isAssumed ? { ...one, what, endedAt, text, isAssumed: undefined } : one,
-  )
+  // An incident may have gone on under another name. What is certain is that the subject does not exist any more. That is
+  // another line than one without an answer, and what follows it in the row stays behind it.
+  const firstAssumed = what === 'removed' ? row.ends.findIndex((one) => one.isAssumed) : -1
+  const earlier = row.ends.map((one, at) => {
+    const own = one.isAssumed && firstAssumed >= 0 ? { ...one, what, endedAt, text, isAssumed: undefined } : one
+    return firstAssumed >= 0 && at >= firstAssumed ? { ...own, line: undefined } : own
+  })
   return { ends: [...earlier, ...others, ...(row.last?.isOver ? [] : [end])].slice(-mostEnds) }
 }
 
@@ -258,7 +261,7 @@ const othersOf = (others: readonly Word[]): Pick<OutboxRow, 'others'> =>
  * and has to get all ends.
  */
 export function withNews(stored: OutboxRow, news: OutboxRow): OutboxRow {
-  const row = withSentEnds(stored, news)
+  const row = withSentWord(withSentEnds(stored, news), news)
   const about = row.attempt ?? row.last
   const isKnown = ({ incident }: Pick<Word, 'incident'>): boolean =>
     [about, ...(row.others ?? []), ...row.ends].some((one) => one?.incident === incident)
@@ -300,6 +303,19 @@ function withSentEnds(row: OutboxRow, news: OutboxRow): OutboxRow {
   }
   if (!about || !isSent(about)) return left
   return { ...left, last: { ...about, line: undefined, isOver: true }, attempt: undefined, isInDoubt: true }
+}
+
+/**
+ * The stored row of an incident of which a process without the store tried to send more: the receiver perhaps has that, and is
+ * told how it is now.
+ */
+function withSentWord(row: OutboxRow, news: OutboxRow): OutboxRow {
+  const { last, attempt } = row
+  if (!last || last.isOver || attempt) return row
+  const sent = [...wordsIn(news), ...(news.others ?? [])].find(
+    ({ incident, isUnsure, at }) => isUnsure && incident === last.incident && at > last.at,
+  )
+  return sent ? { ...row, attempt: sent } : row
 }
 
 /** The row of a process without the store, where the store has none: what is over by now needs no more messages. */
@@ -404,6 +420,10 @@ export function unansweredIn(
   if (message === undefined || (isInDoubt && due !== undefined && !hasWord)) return undefined
   return { message, ends: ends.filter((end) => end.line?.message === message), hasWord }
 }
+
+/** The messages without an answer of which the lines of a row are part. */
+export const messagesIn = ({ attempt, ends }: OutboxRow = emptyRow): readonly string[] =>
+  [attempt, ...ends].flatMap((one) => one?.line?.message ?? [])
 
 /** The row, after its message was sent again without these lines: they are new from then on. */
 export const withoutLine = (row: OutboxRow, message: string): OutboxRow => {

@@ -17,12 +17,26 @@ const format = 'svc sent without store 1'
 export const headOf = (store: string | undefined, node: string): string =>
   `${JSON.stringify({ format, store: store ?? null, node })}\n`
 
-/** The lines about the notices of a message that is about to leave. */
-export const linesOf = (receiver: string, items: readonly NoticeItem[], at: number): readonly string[] =>
-  items.map(({ incident, subject, as, what, level, beganAt }) => {
+/**
+ * The lines about the notices of a message that is about to leave, or was accepted. Begins count before they leave, because
+ * they may arrive, and ends once the receiver has them. How a receiver is, only the process knows: its end counts for all
+ * before it leaves.
+ */
+export const linesOf = (
+  receiver: string,
+  items: readonly NoticeItem[],
+  at: number,
+  isAccepted = false,
+): readonly string[] =>
+  items.flatMap(({ incident, subject, as, what, level, beganAt }) => {
     const isEnd = what === 'end' || what === 'removed'
-    return `${JSON.stringify({ receiver, incident, subject, as, level: isEnd ? 'ok' : level, beganAt, at })}\n`
+    const isTried = isEnd && !isAccepted
+    if (isTried ? !isOfReceiver(subject) : isEnd !== isAccepted) return []
+    const line = { receiver, incident, subject, as, level: isEnd ? 'ok' : level, beganAt, at }
+    return `${JSON.stringify(isTried ? { ...line, isTried } : line)}\n`
   })
+
+const isOfReceiver = ({ key }: StoredSubject): boolean => key.endsWith(receiverKey)
 
 type SentLine = {
   readonly receiver: string
@@ -32,6 +46,8 @@ type SentLine = {
   readonly level: 'ok' | 'warning' | 'failed'
   readonly beganAt: number
   readonly at: number
+  /** An end, of which nobody knows whether it arrived. */
+  readonly isTried?: true | undefined
 }
 
 /** The rows to add to those of a store, and how many lines are passed over. */
@@ -61,7 +77,7 @@ export function rowsOfSent(
   // How a receiver is, only the process knew: an end that one of them got is news for the others.
   const over = new Map(lines.flatMap(({ level, incident, at }) => (level === 'ok' ? [[incident, at] as const] : [])))
   const rows = [...byRow.values()].map(({ first: { receiver, subject }, words }): StoredRow => {
-    const isOwn = subject.key.endsWith(receiverKey)
+    const isOwn = isOfReceiver(subject)
     const ends: End[] = []
     const left: Word[] = []
     for (const word of [...words.values()].reverse()) {
@@ -87,7 +103,7 @@ const endOf = ({ incident, level, beganAt }: Word): Omit<End, 'endedAt'> => ({
   text: worksAgain,
 })
 
-const wordOfLine = ({ incident, as, level, beganAt, at }: SentLine, before: Word | undefined): Word => ({
+const wordOfLine = ({ incident, as, level, beganAt, at, isTried }: SentLine, before: Word | undefined): Word => ({
   incident,
   ...(as === undefined ? {} : { as }),
   level: level === 'ok' ? (before?.level ?? 'failed') : level,
@@ -95,7 +111,7 @@ const wordOfLine = ({ incident, as, level, beganAt, at }: SentLine, before: Word
   beganAt,
   observedAt: at,
   at,
-  ...(level === 'ok' ? { isOver: true } : { isUnsure: true }),
+  ...(level === 'ok' && !isTried ? { isOver: true } : { isUnsure: true }),
 })
 
 function parsed(line: string): unknown {

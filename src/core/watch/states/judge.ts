@@ -32,6 +32,8 @@ export type Judgement =
   | { readonly type: 'doubt' }
   /** A fault is over that was never confirmed. */
   | { readonly type: 'blip'; readonly at: number; readonly level: CheckLevel; readonly doubt: FaultInDoubt }
+  /** Whether a fault too many is that of the line, nobody knows yet. */
+  | { readonly type: 'witness' }
   /** There is a verdict again. */
   | { readonly type: 'observed'; readonly message: string }
 
@@ -95,7 +97,9 @@ export function judge(before: SubjectState, verdict: Verdict, run: Run, rules: J
       : rank(level) < rank(before.level)
         ? improved(state, { level, fault, message }, run)
         : unchanged(state, { level, fault, message }, run, rules)
-  return { state: flapped(step.state, { at: beganAt, message }, rules), effects: [...observed, ...step.effects] }
+  const next = flapped(step.state, { at: beganAt, message }, rules)
+  const witness: readonly Judgement[] = waitsForLine(next, rules) ? [{ type: 'witness' }] : []
+  return { state: next, effects: [...observed, ...step.effects, ...witness] }
 }
 
 /** A run that could not look proves nothing. If it was to confirm a fault, another one does. */
@@ -371,6 +375,10 @@ function blipOf(
   if (rank(was) <= rank(level)) return { changes: { doubt: undefined, blips }, effects: [] }
   return { changes: { doubt: undefined, blips: blips + 1 }, effects: [{ type: 'blip', at, level: was, doubt }] }
 }
+
+/** Whether only the line keeps a fault too many from being flapping. It may be in no doubt, because its level stands. */
+const waitsForLine = ({ isFlapping, faults, latest }: SubjectState, { flapping: most, isLineProved }: JudgeRules) =>
+  !isFlapping && faults.length > most && isRetried(latest?.fault) && !isLineProved(faults.at(-1) ?? 0)
 
 /** Flapping begins with one fault too many that is not that of the line, and ends once it stays healthy, or bad, for long enough. */
 function flapped(

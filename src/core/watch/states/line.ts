@@ -20,7 +20,12 @@ type Try = {
   readonly isUp: boolean
   /** The beginning of the first try in vain since it answered. */
   readonly downSince?: number | undefined
+  /** The beginning of the latest try in vain, whenever its result came. */
+  readonly silentAt?: number | undefined
 }
+
+/** Tries that begin within this time belong together. Milliseconds. */
+const togetherMs = 100
 
 export const lineWith = (witnesses: readonly string[]): NetworkLine => ({
   witnesses,
@@ -30,12 +35,26 @@ export const lineWith = (witnesses: readonly string[]): NetworkLine => ({
 
 /** The line after one try of a witness. A try that began before the last one known is late news. */
 export function afterTry(line: NetworkLine, witness: string, at: number, isUp: boolean): NetworkLine {
+  const next = afterResult(line, witness, at, isUp)
+  return isUp ? next : withPastIsolation(next, at)
+}
+
+/** All witnesses may have been silent at once, although one has answered a later try by the time at which that is known. */
+function withPastIsolation(line: NetworkLine, from: number): NetworkLine {
+  const all = line.witnesses.map((one) => line.tries.get(one))
+  const until = Math.min(...all.flatMap((one) => (one?.isUp && one.at > from ? one.at : [])))
+  const isKnown = line.isolatedSince !== undefined || (line.wasIsolated?.until ?? from) >= until
+  if (isKnown || until === Number.POSITIVE_INFINITY) return line
+  const isOneUp = all.some((one) => Math.abs((one?.silentAt ?? Number.NEGATIVE_INFINITY) - from) > togetherMs)
+  return isOneUp ? line : { ...line, wasIsolated: { from, until } }
+}
+
+function afterResult(line: NetworkLine, witness: string, at: number, isUp: boolean): NetworkLine {
   const before = line.tries.get(witness)
-  if (at < (before?.at ?? Number.NEGATIVE_INFINITY)) return line
-  const tries = new Map<string, Try>([
-    ...line.tries,
-    [witness, { at, isUp, downSince: isUp ? undefined : (before?.downSince ?? at) }],
-  ])
+  const silentAt = isUp ? before?.silentAt : Math.max(at, before?.silentAt ?? at)
+  if (before && at < before.at) return { ...line, tries: new Map([...line.tries, [witness, { ...before, silentAt }]]) }
+  const downSince = isUp ? undefined : (before?.downSince ?? at)
+  const tries = new Map<string, Try>([...line.tries, [witness, { at, isUp, downSince, silentAt }]])
   const all = line.witnesses.map((one) => tries.get(one))
   const isIsolated = line.witnesses.length > 0 && all.every((one) => one !== undefined && !one.isUp)
   if (!isIsolated) {
@@ -54,9 +73,14 @@ export function shiftedLine(line: NetworkLine, move: (at: number) => number): Ne
   return {
     ...line,
     tries: new Map(
-      [...tries].map(([witness, { at, isUp, downSince }]) => [
+      [...tries].map(([witness, { at, isUp, downSince, silentAt }]) => [
         witness,
-        { at: move(at), isUp, downSince: downSince === undefined ? undefined : move(downSince) },
+        {
+          at: move(at),
+          isUp,
+          downSince: downSince === undefined ? undefined : move(downSince),
+          silentAt: silentAt === undefined ? undefined : move(silentAt),
+        },
       ]),
     ),
     isolatedSince: isolatedSince === undefined ? undefined : move(isolatedSince),

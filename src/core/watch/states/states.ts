@@ -574,6 +574,9 @@ export class States {
         this.#report(place, { what: 'blip', at, from: place.state.level, to: level, fault, message }, undefined)
         return
       }
+      case 'witness':
+        this.#askWitnesses()
+        return
       case 'observed':
         this.#observed(watched, place, before, effect.message)
     }
