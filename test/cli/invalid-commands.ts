@@ -94,7 +94,7 @@ export const invalidCommands: readonly InvalidCommand[] = [
   usage('health --fail-on error', '--fail-on "error"', 'unknown', 'Values: warn'),
   usage('health --nagios-timeout unknown', '--nagios-timeout', 'only with --output nagios', 'Add --output nagios'),
   usage('health --nagios-size 64k', '--nagios-size', 'only with --output nagios', 'Add --output nagios'),
-  usage('health --nagios-size 9GB', '--nagios-size "9GB"', 'no size from 1k to 1024k', '4000, 64k'),
+  usage('health --nagios-size 9GB', '--nagios-size "9GB"', 'not a size between 1k and 1024k', '4000, 64k'),
   usage("health --skip '*'", '--skip "*"', 'leaves nothing to check', 'omit --skip'),
   usage('health --skip shop', '--skip "shop"', 'leaves nothing to check', 'tcp shop: connect'),
   usage('health --only nosuch', '--only "nosuch"', 'matches no monitor', 'tcp shop: connect'),

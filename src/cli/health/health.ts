@@ -392,7 +392,7 @@ export async function parseNagiosSize(input: string): Promise<number> {
   const { parseBytes } = await import('../../core/base/settings/index.ts')
   const bytes = parseBytes(/^\d+$/.test(input) ? `${input}B` : input.replace(/^(\d+)k$/i, '$1KiB'))
   if (bytes !== undefined && bytes >= 1_024 && bytes <= 1_048_576) return bytes
-  throw new Fault('Usage', `--nagios-size "${input}" is no size from 1k to 1024k`, {
+  throw new Fault('Usage', `--nagios-size "${input}" is not a size between 1k and 1024k`, {
     hints: ['Write bytes or KiB: 4000, 64k.'],
   })
 }
