@@ -74,6 +74,19 @@ describe('the size of the output for nagios', () => {
     )
   })
 
+  test('is at most the size that is asked for, however long a cause is', () => {
+    const long = monitor('http shop', [
+      { check: 'status', status: 'failed', fault: 'data', message: `expected 200, ${'and more '.repeat(400)}` },
+    ])
+    expect(Buffer.byteLength(nagios.render([runOf('App', [long], 3)], { size: 1_024 }))).toBeLessThanOrEqual(1_024)
+  })
+
+  test('is at most 4,000 bytes, however many types there are', async () => {
+    const types = Array.from({ length: 40 }, () => runOf('App', [...wellOnes(20), refusing('http shop')], 3))
+    const sizes = types.map((_, at) => Buffer.byteLength(nagios.render(types.slice(at), {})))
+    expect(sizes.filter((size) => size > 4_000)).toEqual([])
+  })
+
   test('names how many failures are left out', async () => {
     const all = runOf(
       'App',

@@ -39,9 +39,10 @@ export default {
   render: (entries, options) => {
     const readings = entries.map(read)
     const status = `SVC ${words[nagiosState(entries, options)]} - `
-    const line = status + shorten(plain(summary(entries, readings)), lineLength - status.length)
-    const data = performanceData(readings)
     const size = options?.size ?? defaultSize
+    const length = Math.min(lineLength, size - reservedSize) - status.length
+    const line = status + shorten(plain(summary(entries, readings)), length)
+    const data = performanceData(readings)
     const whole = output(
       line,
       data,
@@ -149,24 +150,24 @@ function longOutput(reading: EntryReading, budget?: { left: number }): readonly 
   const head = `${subject} at ${reading.target}: ${reading.headline}`
   const more = reading.error ? [reading.error.message, ...reading.error.hints] : []
   const all = results(reading).toSorted(bySeverity)
-  const correlation = reading.correlationId === '' ? [] : [`Correlation ${reading.correlationId}`]
+  const correlation = reading.correlationId === '' ? [] : [plain(`Correlation ${reading.correlationId}`)]
+  const notOk = (left: number): string => `and ${count(left, 'other result')} that are not ok`
+  const healthy = (left: number): string => `and ${count(left, 'healthy result')}`
   const isThere = (lines: readonly string[]): boolean => {
     if (budget === undefined) return true
     budget.left -= lines.reduce((sum, line) => sum + bytes(line) + 1, 0)
     return budget.left >= 0
   }
-  const base = [head, ...more.flatMap(indented), ...correlation].map(plain)
-  if (!isThere(base)) return []
+  const base = [head, ...more.flatMap(indented)].map(plain)
+  if (!isThere([...base, notOk(all.length), healthy(all.length), ...correlation])) return []
   const listed = all.filter(({ level }) => budget === undefined || level !== 'ok').map(resultLines)
   const lines = listed.filter(isThere)
-  const left = listed.length - lines.length
-  const healthy = all.length - listed.length
   return [
-    ...base.slice(0, base.length - correlation.length),
+    ...base,
     ...lines.flat(),
-    ...(left > 0 ? [`and ${count(left, 'other result')} that are not ok`] : []),
-    ...(healthy > 0 ? [`and ${count(healthy, 'healthy result')}`] : []),
-    ...correlation.map(plain),
+    ...(lines.length < listed.length ? [notOk(listed.length - lines.length)] : []),
+    ...(listed.length < all.length ? [healthy(all.length - listed.length)] : []),
+    ...correlation,
   ]
 }
 

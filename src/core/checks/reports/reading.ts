@@ -142,7 +142,7 @@ export type Reading = {
 export type Measured = RunMeasurement
 
 /**
- * A figure without floating-point noise: 15 significant digits of what is no integer, unless the value then lies on the
+ * A figure without floating-point noise: 15 significant digits of what is not an integer, unless the value then lies on the
  * other side of a limit.
  *
  * @example

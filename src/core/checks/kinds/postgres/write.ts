@@ -55,7 +55,7 @@ export const write = limitOnDatabase({
       throw new ProbeError('data', `${table} is not the table that svc creates`, [drop])
     const id = randomUUID()
     const create = `CREATE UNLOGGED TABLE IF NOT EXISTS ${table} (id uuid, at timestamptz);`
-    // Read-only transactions of the role are no fault of the server.
+    // Read-only transactions of the role are not a fault of the server.
     const mode = truth(row, 'role_reads_only') ? 'SET TRANSACTION READ WRITE;' : ''
     const since = now()
     try {
