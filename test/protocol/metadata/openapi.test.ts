@@ -227,6 +227,8 @@ describe('S4 R6 every constraint on a request is in the document', () => {
       const written = new RegExp(portable(pattern), 'u')
       for (let code = 0; code <= 0x10ffff; code++) {
         if (code === 0xd800) code = 0xe000
+        // Unicode has no characters in the planes 4 to 13.
+        if (code === 0x4_0000) code = 0xe_0000
         const text = String.fromCodePoint(code)
         if (pattern.test(text) !== written.test(text)) expect.fail(`${pattern} at ${code.toString(16)}`)
       }

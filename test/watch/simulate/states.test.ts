@@ -7,24 +7,21 @@ import { plants } from './planted-states.ts'
 import { simulate } from './simulated-states.ts'
 
 const shipped = { Schedule, States, Ledger, StatesTable }
-/** The slow tier simulates those that follow, and shows that the rules find planted defects. */
-const quick = [1, 2, 3, 4, 5]
+/** Each is simulated once. The slow tier simulates those that follow, and shows that the rules find planted defects. */
+const outcomes = [1, 2, 3].map((seed) => simulate(shipped, seed, true))
 
-test('W18 simulated states keep all of their rules in five scenarios of two hours', () => {
-  const broken = quick.flatMap((seed) => {
-    const { violations } = simulate(shipped, seed)
-    return violations.slice(0, 2).map((violation) => `seed ${seed}: ${violation}`)
-  })
+test('W18 simulated states keep all of their rules in three scenarios of two hours', () => {
+  const broken = outcomes.flatMap(({ violations }, at) => violations.slice(0, 2).map((one) => `seed ${at + 1}: ${one}`))
   expect(broken).toEqual([])
 })
 
 test('W0 the same seed simulates the same states, to the byte', () => {
-  const { lines, digest } = simulate(shipped, 7, true)
-  const again = simulate(shipped, 7, true)
-  expect(again.lines.join('\n')).toBe(lines.join('\n'))
-  expect(again.digest).toBe(digest)
-  expect(lines.length).toBeGreaterThan(100)
-  expect(simulate(shipped, 8).digest).not.toBe(digest)
+  const [once, other] = outcomes
+  const again = simulate(shipped, 1, true)
+  expect(again.lines.join('\n')).toBe(once?.lines.join('\n'))
+  expect(again.digest).toBe(once?.digest)
+  expect(again.lines.length).toBeGreaterThan(100)
+  expect(other?.digest).not.toBe(again.digest)
 })
 
 const all = [...plants, ...plantsByOthers]
