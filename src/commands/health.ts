@@ -88,6 +88,9 @@ is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help exit-codes li
       description: 'With --output nagios: the size of the output at most (default 4000 bytes)',
       parse: async (input) => parseNagiosSize(input),
     })(),
+    host: boolean({
+      description: 'With --output prometheus and --type: with the figures of the machine',
+    }),
     verbose: boolean({ char: 'v', description: 'Show every check with its figures' }),
     failed: boolean({
       description: 'Show only results that are not ok: failed, not checked, skipped, warnings (also in a pipe)',
@@ -128,10 +131,14 @@ is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help exit-codes li
     const { flags, args } = await this.parse(Health)
     const output = chooseOutput(flags)
     const detail = chooseDetail(flags, output)
-    for (const flag of ['nagios-timeout', 'nagios-size'] as const) {
-      if (flags[flag] === undefined || output === 'nagios') continue
-      throw new Fault('Usage', `--${flag} has an effect only with --output nagios`, {
-        hints: [`Add --output nagios, or omit --${flag}.`],
+    for (const [flag, format] of [
+      ['nagios-timeout', 'nagios'],
+      ['nagios-size', 'nagios'],
+      ['host', 'prometheus'],
+    ] as const) {
+      if (flags[flag] === undefined || flags[flag] === false || output === format) continue
+      throw new Fault('Usage', `--${flag} has an effect only with --output ${format}`, {
+        hints: [`Add --output ${format}, or omit --${flag}.`],
       })
     }
     const requested = [...(flags.type ?? []).flat(), ...(args.types ?? []).flatMap(parseTypes)]
@@ -192,8 +199,10 @@ is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help exit-codes li
     } finally {
       display.stop()
     }
+    const everything = requested.length === 0 || requested.includes('all')
     const code = await this.show(answers, session, {
-      everything: requested.length === 0 || requested.includes('all'),
+      everything,
+      withoutMachine: !everything && flags.host !== true,
       output,
       target: session.label,
       atServer: session.target.kind === 'server',

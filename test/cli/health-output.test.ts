@@ -47,6 +47,49 @@ describe('the formats of plug-ins', () => {
   })
 })
 
+describe('K10 prometheus, as node_exporter reads files', () => {
+  /** The samples without their values: what no two files of node_exporter may have in common. */
+  const series = async (...args: readonly string[]): Promise<readonly string[]> => {
+    const { stdout } = await home.run(['health', '-o', 'prometheus', ...args])
+    return stdout.split('\n').flatMap((line) => (/^[^#\s]/.test(line) ? [line.replace(/ \S+$/, '')] : []))
+  }
+  const ofMachine = (all: readonly string[]): readonly string[] =>
+    all.filter((one) => /^svc_(?:server|series)_/.test(one) || /monitor="host"/.test(one))
+
+  const own = (): readonly string[] => {
+    const file = join(home.folder, 'machine.yaml')
+    const monitors = '{host: {zombies: 5}, monitors: [{kind: tcp, name: port, host: 127.0.0.1, port: 1}]}'
+    writeFileSync(file, `types: {App: ${monitors}, Sql: ${monitors}}\n`, { mode: 0o600 })
+    return ['--config', file, '--server-state']
+  }
+
+  test('K10 files of single types have no sample in common, whether their run succeeds or not', async () => {
+    const runs = [
+      ['App', ...own()],
+      ['Sql', ...own()],
+      ['Ftp', ...own()],
+      ['Batch', '--nonsense'],
+    ]
+    const all: string[] = []
+    for (const args of runs) all.push(...(await series('-t', ...args)))
+    expect(all.length).toBeGreaterThan(20)
+    expect(all.filter((one, at) => all.indexOf(one) !== at)).toEqual([])
+    expect(ofMachine(all)).toEqual([])
+    expect(all).toEqual(
+      expect.arrayContaining(['svc_type_success{type="Ftp",depth="Standard"}', 'svc_type_success{type="Batch"}']),
+    )
+  })
+  test('K10 --host adds the figures of the machine, which a report of everything has anyway', async () => {
+    const machine = [
+      'svc_series_dropped',
+      'svc_server_cpu_used_ratio',
+      'svc_monitor_info{monitor="host",kind="host",scope="machine"}',
+    ]
+    expect(ofMachine(await series('-t', 'Sql', '--host', ...own()))).toEqual(expect.arrayContaining(machine))
+    expect(ofMachine(await series(...own()))).toEqual(expect.arrayContaining(machine))
+  })
+})
+
 const states = ['OK', 'WARNING', 'CRITICAL', 'UNKNOWN']
 
 describe('each outcome, at a simulated server and on this machine', () => {

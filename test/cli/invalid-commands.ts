@@ -93,6 +93,7 @@ export const invalidCommands: readonly InvalidCommand[] = [
   usage('health --wait forever', '--wait "forever"', 'not a valid duration', `${duration}wait 500ms`),
   usage('health --fail-on error', '--fail-on "error"', 'unknown', 'Values: warn'),
   usage('health --nagios-timeout unknown', '--nagios-timeout', 'only with --output nagios', 'Add --output nagios'),
+  usage('health --host -t Sql', '--host', 'only with --output prometheus', 'Add --output prometheus'),
   usage('health --nagios-size 64k', '--nagios-size', 'only with --output nagios', 'Add --output nagios'),
   usage('health --nagios-size 9GB', '--nagios-size "9GB"', 'not a size between 1k and 1024k', '4000, 64k'),
   usage("health --skip '*'", '--skip "*"', 'leaves nothing to check', 'omit --skip'),

@@ -52,7 +52,11 @@ const places: Readonly<Record<string, Place>> = {
 async function printed(text: string, output: Format, place: Place, env: Readonly<Record<string, string>>) {
   const { io, stdout, stderr } = capturedIo({ env, ...place })
   const as = { output, target: text, atServer: true, mode: 'Standard', detail: 'usual', header: true } as const
-  const display = await showHealth([saying(text)], { ...as, timeoutState: undefined, size: undefined }, io)
+  const display = await showHealth(
+    [saying(text)],
+    { ...as, timeoutState: undefined, size: undefined, withoutMachine: false },
+    io,
+  )
   io.stdout.write(display.text, display.form)
   if (display.log !== undefined) io.stderr.write(display.log)
   return { plain: display.text, stdout: stdout(), stderr: stderr() }

@@ -152,3 +152,27 @@ test.each([await loadKind('host'), ...(await configurableKinds())])(
     }
   },
 )
+
+/** The places of lists whose entries have names: no two of them are equal in a report. */
+const namedLists = (spec: SettingsSpec, path: readonly string[] = []): readonly (readonly string[])[] =>
+  Object.entries(spec).flatMap(([key, setting]) => {
+    if (setting.type === 'group') return namedLists(setting.fields, [...path, key])
+    return setting.type === 'groups' && 'name' in setting.fields ? [[...path, key]] : []
+  })
+const lists = (await configurableKinds()).flatMap(({ name, settings }) =>
+  namedLists(settings).map((path) => ({ kind: name, list: path.join('.'), path, settings })),
+)
+
+test.each(lists)('K11 two entries of $list of the kind $kind with one name are a mistake', ({ path, settings }) => {
+  const problemsOf = (entries: readonly object[]) => {
+    const raw = path.reduceRight((inner: unknown, key) => ({ [key]: inner }), entries)
+    return readSettings(settings, raw, { env: {}, folder: '/', listing: 'LISTING' }).problems
+  }
+  const named = { path: [...path, 1, 'name'], message: 'is "a", as in entry 1 of the list: give it another name' }
+  expect(problemsOf([{ name: 'a' }, { name: 'a' }])).toContainEqual(expect.objectContaining(named))
+  expect(problemsOf([{ name: 'a' }, { name: 'b' }]).map(({ message }) => message)).not.toContain(named.message)
+})
+
+test('there are such lists in several kinds', () => {
+  expect(new Set(lists.map(({ kind }) => kind)).size).toBeGreaterThan(5)
+})

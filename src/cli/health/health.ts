@@ -10,12 +10,7 @@ import {
   reports,
 } from '../../core/checks/reports/index.ts'
 import type { LoadedConfig } from '../../core/config/index.ts'
-import {
-  type ExecutionMode,
-  HealthCheckResponse,
-  type RunDocument,
-  type ServerType,
-} from '../../core/protocol/index.ts'
+import { type ExecutionMode, HealthCheckResponse, type RunDocument, ServerType } from '../../core/protocol/index.ts'
 import type { Call, MonitorEnd, RunInProgress } from '../../core/protocol/service/service.ts'
 import { requestedOutput } from '../command/base.ts'
 import { asFault, exitOf } from '../command/exit.ts'
@@ -414,6 +409,8 @@ export type Presentation = {
   readonly timeoutState: TimeoutState | undefined
   /** For nagios: bytes. */
   readonly size: number | undefined
+  /** For prometheus: one of several files of this machine, of which another one has the figures of the machine. */
+  readonly withoutMachine: boolean
 }
 
 type DisplayOptions = {
@@ -501,18 +498,25 @@ export async function failureReport(
   const fault = asFault(error)
   const failure = renderError.json(fault ?? error, target).error
   // The first line of a plugin begins with its own name.
-  const type = isPlugin(output) ? 'svc' : 'all'
-  const base = { Target: target ?? 'this machine', ServerType: type, ExecutionMode: '', ExitCode: failure.exitCode }
-  const entries: readonly Entry[] = [{ ...base, Error: failure }]
+  const named = isPlugin(output) ? ['svc'] : typesIn(argv)
+  const base = { Target: target ?? 'this machine', ExecutionMode: '', ExitCode: failure.exitCode, Error: failure }
+  const entries = (named.length > 0 ? named : ['all']).map((type): Entry => ({ ...base, ServerType: type }))
   const { load, form } = reports[output]
   const { default: report } = await load()
   const isUnknown = /(?:^| )--nagios-timeout[= ]unknown(?: |$)/i.test(argv.join(' '))
-  const options = { timeoutState: isUnknown ? ('unknown' as const) : undefined }
+  // A failure says nothing about the machine, whichever types it is about.
+  const options = { timeoutState: isUnknown ? ('unknown' as const) : undefined, withoutMachine: true }
   return {
     text: report.render(entries, options),
     form,
     exitCode: report.exitCode?.(entries, options) ?? (fault ? exitOf(fault) : failure.exitCode),
   }
+}
+
+/** The server types that the command line names, without parsing it: files of several runs differ by them. */
+const typesIn = (argv: readonly string[]): readonly string[] => {
+  const words = new Set(argv.flatMap((word) => word.replace(/^(?:--type=|-t=?)/, '').split(',')))
+  return ServerType.values.filter((type) => [...words].some((word) => word.toLowerCase() === type.toLowerCase()))
 }
 
 /** Errors are rare, so their renderer is loaded on demand. */

@@ -39,6 +39,76 @@ export function readCron(expression: string, timezone: string): Cron {
   }
 }
 
+/**
+ * A cron expression whose times happen once each, as a silence or a drill is meant: a time that the change of the clock
+ * skips, fixed or starred, is at the end of the gap, and one that is repeated is the first of both. Throws like
+ * `readCron`.
+ */
+export function readCronOnce(expression: string, timezone: string): Cron {
+  // The clock on the wall as if it were UTC, which has no changes.
+  const wall = readCron(expression, 'UTC')
+  const clock = wallClock(timezone)
+  return {
+    after(time) {
+      let shown = clock.shownAt(time)
+      for (;;) {
+        const next = wall.after(shown)
+        if (next === undefined) return undefined
+        const at = clock.firstAt(next)
+        if (at > time) return at
+        shown = next
+      }
+    },
+    before(time, n) {
+      const times = new Set<number>()
+      // What the wall showed before it was set back was later on the wall, and earlier in time.
+      let shown = Math.max(clock.shownAt(time), clock.shownAt(time - changeMs) + changeMs)
+      for (let more = n; times.size < n; more = n) {
+        const past = wall.before(shown, more)
+        if (past.length === 0) break
+        for (const one of past) {
+          shown = one
+          const at = clock.firstAt(one)
+          if (at < time && times.size < n) times.add(at)
+        }
+      }
+      return [...times]
+    },
+  }
+}
+
+/** The longest change of a clock on record is a day; those of daylight saving time are two hours at most. */
+const changeMs = 3 * 3_600_000
+
+/** What a clock on the wall shows, as milliseconds since 1970 in UTC. */
+function wallClock(timezone: string) {
+  const format = new Intl.DateTimeFormat('en', {
+    ...{ timeZone: timezone, hourCycle: 'h23', era: 'short' },
+    ...{ year: 'numeric', month: 'numeric', day: 'numeric', hour: 'numeric', minute: 'numeric', second: 'numeric' },
+  })
+  const shownAt = (time: number): number => {
+    const part = Object.fromEntries(format.formatToParts(time).map(({ type, value }) => [type, Number(value)]))
+    const { year = 0, month = 1, day = 1, hour = 0, minute = 0, second = 0 } = part
+    return Date.UTC(year, month - 1, day, hour, minute, second) + (((time % 1_000) + 1_000) % 1_000)
+  }
+  /** When it first shows a time; if it never does, when it is set forward past it. */
+  const firstAt = (shown: number): number => {
+    const about = shown - (shownAt(shown) - shown)
+    const offsets = [about - changeMs, about + changeMs].map((time) => shownAt(time) - time)
+    const [early = 0, late = 0] = offsets.map((offset) => shown - offset).toSorted((a, b) => a - b)
+    if (shownAt(early) === shown) return early
+    if (shownAt(late) === shown) return late
+    let [below, above] = [early, late]
+    while (above - below > 1_000) {
+      const middle = Math.floor((below + above) / 2_000) * 1_000
+      if (shownAt(middle) > shown) above = middle
+      else below = middle
+    }
+    return above
+  }
+  return { shownAt, firstAt }
+}
+
 /** Why a time zone cannot be used, or undefined. */
 export function zoneProblem(timezone: string): string | undefined {
   const is = `timezone ${quote(timezone, 64)} is not a time zone`
@@ -55,7 +125,12 @@ export function zoneProblem(timezone: string): string | undefined {
 }
 
 /** An expression in a valid time zone, or why it cannot be read. `setting`: the name of its setting. */
-export function cronOf(setting: string, expression: string, timezone: string): Cron | { readonly problem: string } {
+export function cronOf(
+  setting: string,
+  expression: string,
+  timezone: string,
+  read: typeof readCron = readCron,
+): Cron | { readonly problem: string } {
   const place = `${setting} ${quote(expression, 100)}`
   const fields = expression.split(/\s+/).filter((field) => field !== '')
   if (expression.trim().startsWith('@')) {
@@ -66,7 +141,7 @@ export function cronOf(setting: string, expression: string, timezone: string): C
     return { problem }
   }
   try {
-    return readCron(expression, timezone)
+    return read(expression, timezone)
   } catch (error) {
     const why = error instanceof Error ? error.message.replace(/^CronPattern: /, '') : ''
     return { problem: `${place} cannot be read: ${sanitize(why, 200)}` }

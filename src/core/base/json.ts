@@ -18,6 +18,40 @@ export const isObject = (value: unknown): value is JsonObject =>
 export const member = (value: unknown, name: string): unknown =>
   isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined
 
+const longDigits = /\d{16}/
+/** Digits of the longest integer that keeps them: a longer one costs more than it tells. */
+const maxDigits = 1_000
+
+/**
+ * Parses JSON like JSON.parse, but integers beyond 2⁵³ become bigints, so that they keep their digits. Throws a
+ * SyntaxError.
+ *
+ * @example
+ * ```ts
+ * parseExactly('[9007199254740993, 1.5]') // [9007199254740993n, 1.5]
+ * ```
+ */
+export const parseExactly = (text: string): unknown => JSON.parse(text, longDigits.test(text) ? exactly : undefined)
+
+// The types of JavaScript that we compile with do not have the third argument yet.
+const exactly = ((_: string, value: unknown, { source = '' }: { readonly source?: string }) =>
+  typeof value === 'number' && !Number.isSafeInteger(value) && source.length <= maxDigits && /^-?\d+$/.test(source)
+    ? BigInt(source)
+    : value) as (key: string, value: unknown) => unknown
+
+/**
+ * The JSON of a document that `parseExactly` has parsed.
+ *
+ * @example
+ * ```ts
+ * exactJson([9007199254740993n]) // '[9007199254740993]'
+ * ```
+ */
+export const exactJson = (value: unknown): string =>
+  JSON.stringify(value, (_, part: unknown) => (typeof part === 'bigint' ? raw(part) : part))
+const raw = (integer: bigint): unknown =>
+  (JSON as unknown as { readonly rawJSON: (text: string) => unknown }).rawJSON(String(integer))
+
 const quote = 34
 const comma = 44
 const colon = 58

@@ -1,4 +1,4 @@
-import { cronOf, zoneProblem } from '../base/cron.ts'
+import { cronOf, readCronOnce, zoneProblem } from '../base/cron.ts'
 import { type Problem, readSettings, type SettingsContext } from '../base/settings/index.ts'
 import { type DrillConfig, drillSettings } from '../watch/drill/index.ts'
 import { drillMistake } from '../watch/notify/index.ts'
@@ -27,7 +27,7 @@ export function readDrill(
   const zone = zoneProblem(timezone)
   if (zone !== undefined) report([], `cannot be used: ${zone}`)
   else if (when !== undefined) {
-    const cron = cronOf('when', when, timezone)
+    const cron = cronOf('when', when, timezone, readCronOnce)
     if ('problem' in cron) report([], `cannot be used: ${cron.problem}`)
     else if (cron.after(Date.now()) === undefined) report(['when'], 'is never: write a time that exists')
   }

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
+import { parseExactly } from '../../../src/core/base/json.ts'
 import { isPublic } from '../../../src/core/base/net/addresses.ts'
 import { noRedaction } from '../../../src/core/base/net/text.ts'
-import { pathProblem, readDate, select } from '../../../src/core/checks/assert/document.ts'
+import { pathProblem, readDate, select, unmetValues } from '../../../src/core/checks/assert/document.ts'
 import { evaluateMeasures, type Measure, measureProblem } from '../../../src/core/checks/assert/measure.ts'
 import { readXml, xmlEnd } from '../../../src/core/checks/assert/xml.ts'
 import { givenUp } from '../../support/hostile/given-up.ts'
@@ -125,6 +126,21 @@ describe('paths', () => {
     expect(await texts(xml, 'count(/VAST/Ad)')).toEqual(['2'])
     expect(await texts(xml, 'count(/VAST/No)')).toEqual(['0'])
     expect(await texts(xml, '/Ad')).toEqual([])
+  })
+
+  test('H16 integers beyond 2^53 keep the digits of the document, alone, in objects and in comparisons', () => {
+    const json = parseExactly(
+      '{"id": 9007199254740993, "all": [{"n": -12345678901234567890}], "small": 3, "half": 1.5}',
+    )
+    const answer = { json: () => ({ value: json }), xml: undefined }
+    const unmet = (expected: Readonly<Record<string, string>>) => unmetValues(answer, expected, noRedaction)
+    expect(unmet({ '$.id': '9007199254740993', '$.all[0]': '{"n":-12345678901234567890}', '$.small': '3' })).toEqual([])
+    expect(
+      unmet({ '$.id': '>= 9007199254740993', '$.all[0].n': '< -12345678901234567889', '$.half': '< 9007199254740993' }),
+    ).toEqual([])
+    expect(unmet({ '$.id': '9007199254740992' })).toHaveLength(1)
+    expect(unmet({ '$.id': '> 9007199254740993' })).toHaveLength(1)
+    expect(unmet({ '$.id': '<= 9007199254740992' })).toHaveLength(1)
   })
 
   test('a path into JSON selects each element of a list', async () => {

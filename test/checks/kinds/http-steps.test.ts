@@ -483,14 +483,8 @@ test.each<[string, Raw, RegExp]>([
   ['a health check', one({ path: '/healthcheck' }), /use kind http or svc/],
   ['no path', { url: 'http://127.0.0.1', steps: [{ name: 'a' }] }, /has neither a path nor ftp/],
   [
-    'two of a name',
-    {
-      url: 'http://127.0.0.1',
-      steps: [
-        { name: 'a', path: '/' },
-        { name: 'a', path: '/' },
-      ],
-    },
+    'a cleanup with the name of a step',
+    one({}, { cleanup: [{ name: 'a', path: '/b', undoes: 'a' }] }),
     /two steps have the name "a"/,
   ],
   [

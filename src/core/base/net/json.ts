@@ -12,18 +12,23 @@ export type JsonRead =
   | { readonly problem: 'invalid' | 'tooDeep' }
 
 /**
- * Parses a JSON text from a peer, with or without a byte order mark, up to `deepest` levels. Never throws.
+ * Parses a JSON text from a peer, with or without a byte order mark, up to `deepest` levels. Never throws. `parse` is
+ * `parseExactly` where integers are compared by their digits.
  *
  * @example
  * ```ts
  * readJson('{"up": true}') // { json: { up: true } }
  * ```
  */
-export function readJson(written: string, deepest = deepestJson): JsonRead {
+export function readJson(
+  written: string,
+  deepest = deepestJson,
+  parse: (text: string) => unknown = JSON.parse,
+): JsonRead {
   const text = written.startsWith('\uFEFF') ? written.slice(1) : written
   if (tooDeepUnder(text, deepest) !== undefined) return { problem: 'tooDeep' }
   try {
-    return { json: JSON.parse(text) as unknown }
+    return { json: parse(text) }
   } catch {
     return { problem: 'invalid' }
   }

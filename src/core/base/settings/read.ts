@@ -287,8 +287,23 @@ const readers: { readonly [T in Setting['type']]: Reader<T> } = {
   group: (value, setting, at) => readFields(setting.fields, value, at),
   groups: (value, setting, at) => {
     if (!Array.isArray(value)) return at.report(`must be a list (lines that begin with "- "), not ${describe(value)}`)
+    reportRepeatedNames(setting.fields, value, at)
     return value.map((item: unknown, index) => readFields(setting.fields, item, at.in(index)))
   },
+}
+
+/** Readers of reports know an entry by its name: of two with one name, they show one, and the other fails unseen. */
+function reportRepeatedNames(fields: SettingsSpec, entries: readonly unknown[], at: At): void {
+  if (!Object.hasOwn(fields, 'name')) return
+  // Queues of two virtual hosts may have one name.
+  const names = entries.map((entry) => (isMap(entry) ? JSON.stringify([entry['name'], entry['vhost']]) : undefined))
+  for (const [index, entry] of entries.entries()) {
+    const first = names.indexOf(names[index])
+    if (!isMap(entry) || typeof entry['name'] !== 'string' || first === index) continue
+    at.in(index)
+      .in('name')
+      .report(`is ${describe(entry['name'])}, as in entry ${first + 1} of the list: give it another name`)
+  }
 }
 
 function readText(value: unknown, at: At): string | undefined {

@@ -1,5 +1,6 @@
 import { decodeText } from '../../base/encoding.ts'
 import { count, showBytes } from '../../base/format.ts'
+import { parseExactly } from '../../base/json.ts'
 import { deepestJson, readJson } from '../../base/net/json.ts'
 import { quote, type Redact, safeUrl, sanitize } from '../../base/net/text.ts'
 import { inPascalCase } from '../../protocol/index.ts'
@@ -49,7 +50,7 @@ export function jsonIn(content: Content): Document {
     return {
       problem: `the answer is longer than maxBody (${showBytes(content.body.length)}), so its JSON cannot be read`,
     }
-  const read = readJson(textOf(content))
+  const read = readJson(textOf(content), deepestJson, parseExactly)
   if ('json' in read) return { value: read.json }
   if (read.problem === 'tooDeep') return { problem: `the answer nests JSON more than ${deepestJson} deep` }
   const type = quote(content.headers['content-type'] ?? 'no content type', 64)

@@ -1,3 +1,4 @@
+import { exactJson } from '../../base/json.ts'
 import { quote, type Redact, sanitize } from '../../base/net/text.ts'
 import { UnjudgedError, unmetEach } from './expectation.ts'
 import type { XmlElement, XmlRead } from './xml.ts'
@@ -77,7 +78,7 @@ export function selectJson(document: unknown, path: string): readonly unknown[] 
  * jsonText({ up: true }) // '{"up":true}'
  * ```
  */
-export const jsonText = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
+export const jsonText = (value: unknown): string => (typeof value === 'string' ? value : exactJson(value))
 
 type Step =
   | { readonly of: 'element'; readonly name: string; readonly begins: boolean; readonly index: number | undefined }

@@ -247,8 +247,8 @@ export function describeMismatch(
   if (operator === undefined) return equal(actual, expectation, label)
   if (operator === '=' || operator === '==') return equal(actual, operand, label)
   if (operator === '!=') return actual === operand ? `is ${label}, which is not allowed` : undefined
-  const left = actual.trim() === '' ? Number.NaN : Number(actual)
-  const right = operand.trim() === '' ? Number.NaN : Number(operand)
+  const left = numberIn(actual)
+  const right = numberIn(operand)
   const holds =
     (operator === '>=' && left >= right) ||
     (operator === '<=' && left <= right) ||
@@ -256,6 +256,13 @@ export function describeMismatch(
     (operator === '<' && left < right)
   if (holds) return undefined
   return `is ${label}, expected ${sanitize(expectation, 80)}${Number.isNaN(left) ? ' (not a number)' : ''}`
+}
+
+/** A text as a number, NaN if it is none. Integers that a number does not hold are bigints, which compare with numbers. */
+function numberIn(text: string): number | bigint {
+  const value = text.trim() === '' ? Number.NaN : Number(text)
+  const isLong = Number.isInteger(value) && !Number.isSafeInteger(value) && /^\s*-?\d+\s*$/.test(text)
+  return isLong ? BigInt(text) : value
 }
 
 /**

@@ -1,6 +1,7 @@
 import { fileProblem } from '../../base/file-errors.ts'
 import { readText } from '../../base/files/index.ts'
 import { show } from '../../base/format.ts'
+import { parseExactly } from '../../base/json.ts'
 import { get } from '../../base/net/http/get.ts'
 import { deepestJson, readJson } from '../../base/net/json.ts'
 import { safeUrl, sanitize } from '../../base/net/text.ts'
@@ -152,13 +153,14 @@ export function versionIn(text: string, key: string | undefined, from: string): 
   }
   const steps = parseJsonPath(key.startsWith('$') ? key : `$.${key}`)
   if (!steps) throw new ProbeError('data', `${key} is not a path such as build.version`)
-  const read = readJson(text)
+  // A build number has as many digits as a date to the millisecond.
+  const read = readJson(text, deepestJson, parseExactly)
   if ('problem' in read) {
     const what = read.problem === 'tooDeep' ? `nests JSON more than ${deepestJson} deep` : 'is not JSON'
     throw new ProbeError('data', `${from} ${what}`)
   }
   const value = readJsonPath(read.json, steps)?.value
-  const part = typeof value === 'number' ? String(value) : value
+  const part = typeof value === 'number' || typeof value === 'bigint' ? String(value) : value
   if (typeof part !== 'string' || part.trim() === '') throw new ProbeError('data', `${from} has no text at ${key}`)
   return part.trim()
 }

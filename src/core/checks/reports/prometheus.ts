@@ -27,18 +27,24 @@ export const defaultMaxSeries = 50_000
 export default {
   name: 'prometheus',
   contentType: expositionTypes.text,
-  render: (entries) => renderFamilies(healthFamilies(entries.map(read), defaultMaxSeries), 'text'),
+  render: (entries, { withoutMachine = false } = {}) =>
+    renderFamilies(healthFamilies(entries.map(read), defaultMaxSeries, withoutMachine), 'text'),
 } satisfies Report
 
 /**
  * The metrics of health answers. For duplicate series
  * the worse state and the first figure win, so readings must begin with the newest. Series beyond `maxSeries` are
- * dropped and counted.
+ * dropped and counted. `withoutMachine` leaves out what the reports of other types have too: node_exporter refuses a
+ * sample that two of its text files contain.
  */
-export function healthFamilies(readings: readonly EntryReading[], maxSeries: number): readonly Family[] {
+export function healthFamilies(
+  readings: readonly EntryReading[],
+  maxSeries: number,
+  withoutMachine = false,
+): readonly Family[] {
   const several = new Set(readings.map(({ target }) => target)).size > 1
   const places = readings.map((reading) => placeOf(reading, several))
-  const monitors = places.flatMap(monitorsOf)
+  const monitors = places.flatMap(monitorsOf).filter(({ monitor }) => !(withoutMachine && monitor.host))
   const checks = monitors.flatMap(checksOf)
   const items = checks.flatMap((check) => check.items)
   const families = [
@@ -48,10 +54,13 @@ export function healthFamilies(readings: readonly EntryReading[], maxSeries: num
     gather(droppedItems, checks),
   ]
   const isDrill = readings.some(({ drill }) => drill)
-  return bounded(families, maxSeries).map((family) =>
-    isDrill && family.name === droppedName ? withLabels(family, rehearsalLabels) : family,
-  )
+  return bounded(families, maxSeries)
+    .filter(({ name }) => !(withoutMachine && isOfMachine(name)))
+    .map((family) => (isDrill && family.name === droppedName ? withLabels(family, rehearsalLabels) : family))
 }
+
+/** Whether the series of a family have no type: they are equal in the reports of all types. */
+const isOfMachine = (name: string): boolean => name === droppedName || name.startsWith('svc_server_')
 
 const withLabels = (family: Family, labels: Labels): Family => ({
   ...family,

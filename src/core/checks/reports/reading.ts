@@ -51,6 +51,8 @@ export type ReportOptions = {
   readonly timeoutState?: 'critical' | 'unknown' | undefined
   /** For nagios: bytes of the output at most. */
   readonly size?: number | undefined
+  /** For prometheus: without what the reports of other types of this machine have too. */
+  readonly withoutMachine?: boolean | undefined
 }
 
 /** A report format of health answers: a pure function, shared by `--output` and the server's `?format=`. */

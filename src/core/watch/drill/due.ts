@@ -1,4 +1,4 @@
-import { type Cron, cronOf } from '../../base/cron.ts'
+import { type Cron, cronOf, readCronOnce } from '../../base/cron.ts'
 import type { DrillConfig } from './settings.ts'
 
 /** A drill that is later than this is overdue. Milliseconds, as all times here. */
@@ -44,7 +44,7 @@ export function drillTimes(
 }
 
 function cronAfter(when: string | undefined, timezone: string, time: number): number | undefined {
-  const cron = when === undefined ? undefined : cronOf('when', when, timezone)
+  const cron = when === undefined ? undefined : cronOf('when', when, timezone, readCronOnce)
   return cron === undefined || isProblem(cron) ? undefined : cron.after(time)
 }
 

@@ -1,4 +1,4 @@
-import { type Cron, cronOf, readCron, zoneProblem } from '../../base/cron.ts'
+import { type Cron, cronOf, readCronOnce, zoneProblem } from '../../base/cron.ts'
 import { showDuration } from '../../base/format.ts'
 import type { ClockSilence } from './types.ts'
 
@@ -16,7 +16,7 @@ const maxSteps = 100
 export function clockProblem({ when, timezone, forMs }: ClockSilence): string | undefined {
   const zone = zoneProblem(timezone)
   if (zone !== undefined) return zone
-  const cron = cronOf('when', when, timezone)
+  const cron = cronOf('when', when, timezone, readCronOnce)
   if ('problem' in cron) return cron.problem
   const gap = shortestGap(cron)
   if (gap === undefined) return `when "${when}" matches no date`
@@ -51,7 +51,7 @@ export class ClockWindows {
 
   constructor(rule: ClockSilence) {
     this.rule = rule
-    this.#cron = readCron(rule.when, rule.timezone)
+    this.#cron = readCronOnce(rule.when, rule.timezone)
   }
 
   /** The window that an instant is in. */

@@ -163,8 +163,7 @@ function valueAt(from: string, content: Content, jar: CookieJar): Capture {
   if ('problem' in read) return { problem: `cannot be read: ${read.problem}` }
   const value = readJsonPath(read.value, steps)?.value
   if (value === undefined) return absent
-  const isPlain = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
-  return isPlain
+  return ['string', 'number', 'bigint', 'boolean'].includes(typeof value)
     ? { value: String(value) }
     : { problem: `has a ${sanitize(from, 64)} that is neither text nor a number` }
 }

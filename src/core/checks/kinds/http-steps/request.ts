@@ -1,3 +1,4 @@
+import { exactJson, parseExactly } from '../../../base/json.ts'
 import type { HttpCall } from '../../../base/net/http/call.ts'
 import { ProbeError } from '../../../base/probe-error.ts'
 import { expectationsOf } from './expectations.ts'
@@ -125,7 +126,7 @@ function bodyOf(step: RequestStep, values: StepValues): string | undefined {
   if (bodyType(step) === 'xml') return values.fill(step.body, inXml)
   if (bodyType(step) !== 'json') return step.body
   // Inserts the values into the strings of the parsed document, so that a value can never become anything but a string.
-  return JSON.stringify(filledJson(JSON.parse(step.body), values))
+  return exactJson(filledJson(parseExactly(step.body), values))
 }
 
 function filledJson(value: unknown, values: StepValues): unknown {
