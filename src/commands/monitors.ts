@@ -224,8 +224,12 @@ export class MonitorsValidate extends SvcCommand {
   static override examples = [
     '<%= config.bin %> monitors validate',
     '<%= config.bin %> monitors validate --config ./svc.yaml',
+    '<%= config.bin %> monitors validate --verbose',
   ]
-  static override flags = { config: text('config')({ description: 'The svc.yaml to check (SVC_CONFIG)' }) }
+  static override flags = {
+    config: text('config')({ description: 'The svc.yaml to check (SVC_CONFIG)' }),
+    verbose: boolean({ char: 'v', description: 'Also print the next five times of each cron expression' }),
+  }
 
   protected async perform(): Promise<undefined> {
     const { flags } = await this.parse(MonitorsValidate)
@@ -250,7 +254,10 @@ export class MonitorsValidate extends SvcCommand {
     const counted = types.flatMap(({ type, monitors }) => (monitors > 0 ? [`${type} ${monitors}`] : [])).join(', ')
     const { length: files } = config.included
     const more = files === 0 ? '' : ` with the ${files === 1 ? 'file' : `${files} files`} that it includes`
-    this.print(`${config.origin}${more} is valid: ${counted || 'no types'}`)
+    const times = flags.verbose
+      ? (await import('../cli/monitors/next-times.ts')).nextTimes(config, this.io.clock.now().getTime())
+      : []
+    this.print([`${config.origin}${more} is valid: ${counted || 'no types'}`, ...times].join('\n'))
   }
 }
 
