@@ -213,7 +213,8 @@ export type LinkOfDrill = {
 export type MonitorElsewhere = {
   /** The MonitorName. */
   readonly name: string
-  readonly node: string
+  /** The node that runs it. Undefined: one that this node does not know, or none at the moment. */
+  readonly node: string | undefined
   /** Where the page of that node is. Undefined: that node does not say. */
   readonly url?: string | undefined
   /** The fault that it has confirmed and stored. `unknown`: the store does not answer. Undefined: none. */
