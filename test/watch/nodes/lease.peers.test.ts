@@ -103,6 +103,8 @@ types:
           `<p><a href="https://${own}.example.com${path}">${own}</a> runs the monitors of the network.</p>`,
         ])
         expect(await nodes.text(own, path)).not.toContain('runs the monitors of the network')
+        // Whoever asked for a run here sees what it found.
+        if (path === '/') expect(page).toMatch(/tcp shop<\/a>.*(just now|s ago)/)
       }
     }, 240_000)
 
