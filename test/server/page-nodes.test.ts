@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { RunDocument } from '../../src/core/protocol/index.ts'
 import type { MonitorElsewhere } from '../../src/core/protocol/service/service.ts'
 import { boardMarkup } from '../../src/core/server/pages/board-markup.ts'
-import { cardsOf } from '../../src/core/server/pages/cards.ts'
+import { cardsOf, headline, overall } from '../../src/core/server/pages/cards.ts'
 import { idsOfPage, type PageFacts, pageMarkup } from '../../src/core/server/pages/page-markup.ts'
 import { monitorMarkup } from '../../src/core/server/pages/page-monitor.ts'
 import { boardFacts, pageFacts } from '../support/page/facts.ts'
@@ -145,4 +145,11 @@ test('W4 a reader who may not read a type learns how many of its monitors other 
   const { page, board } = pagesOf([broken], { reads: () => false })
   expect(textOf(page)).toContain('1 monitor, 1 on other nodes')
   for (const name of ['orders', 'node-b', 'refused']) expect(page + board).not.toContain(name)
+})
+
+test('W4 a type that is healthy here is named as such beside those of other nodes, and the page as a whole is not healthy', () => {
+  const elsewhere = { byType: new Map([['Batch', replicas(2)]] as const), reads: () => true }
+  const cards = cardsOf(['Batch', 'Sql'], [recentRun(run, 1)], 'http://svc', elsewhere)
+  expect(headline(cards)).toBe('Healthy here: Sql; 2 monitors on node-b have no confirmed fault')
+  expect(overall(cards)).toBeUndefined()
 })
