@@ -132,6 +132,7 @@ types:
       await nodes.wait(async () => (await nodes.call(own, '/silences')).includes('"Source":"Ack"'), 10_000)
       const from = performance.now()
       await nodes.end(own, 'SIGKILL')
+      const killed = performance.now()
       const next = await nodes.holder()
       expect(next).not.toBe(own)
       const { lease, connections } = await stored()
@@ -141,6 +142,8 @@ types:
       peer.recover()
       await nodes.wait(() => chat.of('resolved', /shop/).length > 0)
       expect(maxGap([peer], from)).toBeLessThan(everyMs + 20_000)
+      const first = peer.probes.find((at) => at > killed) ?? Number.NaN
+      process.stdout.write(`from the kill to the first run of the next holder: ${Math.round(first - killed)} ms\n`)
       expect([chat.of('firing', /shop/).length, chat.of('resolved', /shop/).length]).toEqual([1, 1])
       await nodes.start(own)
     }, 300_000)
@@ -152,6 +155,8 @@ types:
       const from = performance.now()
       expect(await nodes.holder()).not.toBe(own)
       process.stdout.write(`from SIGTERM to the next holder: ${Math.round(performance.now() - from)} ms\n`)
+      const first = await nodes.wait(() => peer.probes.find((at) => at > from) ?? false)
+      process.stdout.write(`from SIGTERM to the first run of the next holder: ${Math.round(first - from)} ms\n`)
       expect(chat.alerts.length).toBe(before)
     }, 240_000)
   },
