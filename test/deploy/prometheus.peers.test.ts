@@ -1,8 +1,7 @@
 import { X509Certificate } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { loadConfig } from '../../src/core/config/index.ts'
 import { type Runtime, serveDefaults } from '../../src/core/protocol/service/service.ts'
@@ -15,14 +14,13 @@ import {
   prometheusMissing,
   promtool,
   promtoolMissing,
+  shippedFolder,
+  shippedForPrometheus,
   startPrometheus,
 } from '../support/servers/prometheus.ts'
 import { asServer, remove, serverFolder } from '../support/servers/server.ts'
 import { peerSuite } from '../support/suite/peer.ts'
 import { until } from '../support/suite/until.ts'
-
-const shipped = fileURLToPath(new URL('../../deploy/prometheus', import.meta.url))
-const text = (name: string): string => readFileSync(join(shipped, name), 'utf8')
 
 peerSuite(promtoolMissing, 'what is shipped for Prometheus', () => {
   test.each([
@@ -30,22 +28,19 @@ peerSuite(promtoolMissing, 'what is shipped for Prometheus', () => {
     ['the rules do what their tests say', 'test', 'rules', 'svc-rules-test.yml'],
     ['the configuration is valid', 'check', 'config', 'prometheus.yml'],
   ])('%s', (_, ...args) => {
-    const { status, stdout, stderr } = promtool(args, '', shipped)
+    const { status, stdout, stderr } = promtool(args, '', shippedFolder)
     expect(`${stdout}${stderr}`).not.toMatch(/FAILED/)
     expect(status).toBe(0)
   })
 })
 
 /** The shipped files, with everything that takes minutes in a second. */
-const quick = (port: number): Readonly<Record<string, string>> => ({
-  'prometheus.yml': text('prometheus.yml')
-    .replaceAll('127.0.0.1:8790', `127.0.0.1:${port}`)
-    .replace('scrape_interval: 30s', 'scrape_interval: 1s')
-    .replace('evaluation_interval: 15s', 'evaluation_interval: 1s'),
-  'svc-rules.yml': text('svc-rules.yml')
-    .replace(/for: \d+[mh]/g, 'for: 1s')
-    .replace(/keep_firing_for: \S+/g, 'keep_firing_for: 1s'),
-})
+function quick(port: number): Readonly<Record<string, string>> {
+  const files = shippedForPrometheus(`'127.0.0.1:${port}'`)
+  const rules = files['svc-rules.yml'] ?? ''
+  const quickRules = rules.replace(/for: \d+[mh]/g, 'for: 1s').replace(/keep_firing_for: \S+/g, 'keep_firing_for: 1s')
+  return { ...files, 'svc-rules.yml': quickRules }
+}
 
 peerSuite(
   prometheusMissing ?? postgresMissing ?? opensslMissing(),

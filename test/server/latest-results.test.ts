@@ -50,8 +50,8 @@ function fixture(...names: readonly string[]) {
     recent.ended('Sql', run)
     return run
   }
-  const view = async () =>
-    (await recent.of(['Sql'], () => 'full')).map(({ mode, run, complete, expired, ageSeconds }) => ({
+  const view = async (which?: 'own') =>
+    (await recent.of(['Sql'], () => 'full', which)).map(({ mode, run, complete, expired, ageSeconds }) => ({
       ...{ mode, complete, expired, ageSeconds, id: run.correlationId, status: run.status },
       monitors: run.monitors.map(({ name, results }) => `${name}: ${results.map(({ message }) => message).join(', ')}`),
     }))
@@ -121,5 +121,28 @@ test('a caller who asks for types that are not configured makes no series of the
     expect(text).not.toContain('Mongo')
   } finally {
     await site.close()
+  }
+})
+
+test('W4 of a monitor that another node runs, the run of a caller is shown to people, and is no result of this node', async () => {
+  const { latest, scheduled, wholeRun, view } = fixture('tcp here', 'tcp there')
+  let isElsewhere = false
+  latest.followSchedule(
+    () => 60_000,
+    (_, name) => isElsewhere && name === 'tcp there',
+  )
+  const monitors = async (which?: 'own') => (await view(which)).flatMap((run) => run.monitors)
+  scheduled(report('tcp here', [connected]))
+  scheduled(report('tcp there', [connected]))
+  expect(await monitors('own')).toEqual(await monitors())
+  // Another node has taken the lease. What this one found before is of no use.
+  isElsewhere = true
+  for (const which of [undefined, 'own'] as const) expect(await monitors(which)).toEqual(['tcp here: connected'])
+  wholeRun([report('tcp here', [connected]), report('tcp there', [refused])])
+  for (let n = 0; n < 2; n += 1) {
+    expect(await view('own')).toMatchObject([{ monitors: ['tcp here: connected'], status: 'ok', complete: true }])
+    expect(await view()).toMatchObject([
+      { id: 'run-7', monitors: ['tcp here: connected', 'tcp there: refused'], status: 'failed' },
+    ])
   }
 })

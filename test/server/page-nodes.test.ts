@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { RunDocument } from '../../src/core/protocol/index.ts'
 import type { MonitorElsewhere } from '../../src/core/protocol/service/service.ts'
 import { boardMarkup } from '../../src/core/server/pages/board-markup.ts'
-import { cardsOf } from '../../src/core/server/pages/cards.ts'
+import { cardsOf, headline, overall } from '../../src/core/server/pages/cards.ts'
 import { idsOfPage, type PageFacts, pageMarkup } from '../../src/core/server/pages/page-markup.ts'
 import { monitorMarkup } from '../../src/core/server/pages/page-monitor.ts'
 import { boardFacts, pageFacts } from '../support/page/facts.ts'
@@ -42,6 +42,10 @@ function pagesOf(others: readonly MonitorElsewhere[], more: Partial<PageFacts> =
     page: pageMarkup(cards, facts).markup,
     ids: idsOfPage(cards, facts).map(({ monitor }) => monitor),
     board: textOf(boardMarkup(cards, board).markup),
+    /** The class and the first line of their headers. */
+    headers: [pageMarkup(cards, facts), boardMarkup(cards, { ...board, holder: facts.holder })].map(({ markup }) =>
+      /<header class="(.*?)">\s*(.*)/.exec(markup)?.slice(1),
+    ),
     ofMonitor: (monitor: string) =>
       monitorMarkup({ type: 'Sql', monitor }, cards, { windows: [] }, facts)?.markup ?? '',
   }
@@ -70,7 +74,7 @@ test('W4 the page lists the monitors that other nodes run beside its own, as tho
 })
 
 test.for([
-  [undefined, 'Healthy here: Sql; 3 monitors on node-b have no confirmed fault', '✓ Sql'],
+  [undefined, '3 monitors on node-b have no confirmed fault', '? Sql: no confirmed fault'],
   ['warning', 'Healthy, with warnings: Sql', '! Sql'],
   ['failed', 'Sql is unhealthy', '✗ Sql'],
   ['unknown', 'Sql is not fully checked', '? Sql'],
@@ -84,6 +88,32 @@ test.for([
     }
   },
 )
+
+test('W4 page and board name the holder in their first lines, with a link, and are healthy neither by what runs here nor by what does not fail', () => {
+  const line = (path: string) => `<p><a href="${url}${path}">node-b</a> runs the monitors of the network.</p>`
+  const holder = { node: 'node-b', url }
+  const expected = [
+    ['none', line('/')],
+    ['none', line('/board')],
+  ]
+  expect(pagesOf(replicas(2), { holder }).headers).toEqual(expected)
+  expect(pagesOf([], {}).headers).toEqual([
+    ['ok', '<h1>All healthy</h1>'],
+    ['ok', '<h1>✓ All healthy</h1>'],
+  ])
+  const { headers } = pagesOf([broken], { holder: { node: undefined, url: undefined } })
+  expect(headers).toEqual(Array(2).fill(['fail', '<p>Other nodes run the monitors of the network.</p>']))
+})
+
+test('W4 while no holder is known, monitors of the network have their confirmed faults, and are healthy nowhere', () => {
+  const unled = [...replicas(2), broken].map((one) => ({ ...one, node: undefined, url: undefined }))
+  const { page, board, ofMonitor } = pagesOf(unled)
+  expect(title(page)).toBe('Sql is unhealthy')
+  expect(textOf(page)).toContain('tcp orders on other nodes connect connection refused')
+  expect(title(ofMonitor('tcp replica-0'))).toBe('Sql tcp replica-0: no confirmed fault on other nodes')
+  expect(board).toContain('✗ Sql')
+  expect(title(pagesOf(unled.slice(0, 2)).page)).toBe('2 monitors on other nodes have no confirmed fault')
+})
 
 test('W4 a monitor that was run here, too, is shown as the worse of both', () => {
   const { page } = pagesOf([ofB('here', 'failed', 'connection refused')])
@@ -115,4 +145,11 @@ test('W4 a reader who may not read a type learns how many of its monitors other 
   const { page, board } = pagesOf([broken], { reads: () => false })
   expect(textOf(page)).toContain('1 monitor, 1 on other nodes')
   for (const name of ['orders', 'node-b', 'refused']) expect(page + board).not.toContain(name)
+})
+
+test('W4 a type that is healthy here is named as such beside those of other nodes, and the page as a whole is not healthy', () => {
+  const elsewhere = { byType: new Map([['Batch', replicas(2)]] as const), reads: () => true }
+  const cards = cardsOf(['Batch', 'Sql'], [recentRun(run, 1)], 'http://svc', elsewhere)
+  expect(headline(cards)).toBe('Healthy here: Sql; 2 monitors on node-b have no confirmed fault')
+  expect(overall(cards)).toBeUndefined()
 })

@@ -26,7 +26,7 @@ export async function metricsPage(server: ServerContext, context: RequestContext
   })
   const views = await runtime.viewOf(callOf(context, credential, () => {}))
   const exported = checkedTypes(runtime.facts)
-  const runs = (await runtime.recent(views)).filter(({ type }) => exported.includes(type))
+  const runs = (await runtime.recent(views, 'own')).filter(({ type }) => exported.includes(type))
   const format = formatFor(headers.accept)
   const { droppedFamily, exposition, expositionTypes, renderFamilies, withoutNames } = await loadPrometheus()
   const { confirmedSeries } = await loadConfirmed()

@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { findProgram, freePort, type Running, remove, run, serverFolder } from './server.ts'
 
 const daemon = findProgram('prometheus')
@@ -11,6 +12,19 @@ export const prometheusMissing = daemon === undefined ? 'Prometheus is not insta
 /** Runs promtool, which reads `input`. */
 export const promtool = (args: readonly string[], input = '', folder = '/') =>
   spawnSync(tool ?? '', args, { cwd: folder, input, encoding: 'utf8' })
+
+/** The files for Prometheus that svc ships. */
+export const shippedFolder = fileURLToPath(new URL('../../../deploy/prometheus', import.meta.url))
+const shippedFile = (name: string): string => readFileSync(join(shippedFolder, name), 'utf8')
+
+/** The shipped files, for these targets in YAML, scraped and judged once a second. */
+export const shippedForPrometheus = (targets: string): Readonly<Record<string, string>> => ({
+  'prometheus.yml': shippedFile('prometheus.yml')
+    .replaceAll("'127.0.0.1:8790'", targets)
+    .replace('scrape_interval: 30s', 'scrape_interval: 1s')
+    .replace('evaluation_interval: 15s', 'evaluation_interval: 1s'),
+  'svc-rules.yml': shippedFile('svc-rules.yml'),
+})
 
 type Alert = {
   readonly labels: Readonly<Record<string, string>>

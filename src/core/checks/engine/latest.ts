@@ -24,6 +24,8 @@ export type LatestOfType = {
   readonly all: () => readonly LatestOfMonitor[]
   /** The depths at which each monitor of the plan has a report, at that depth or a deeper one. */
   readonly complete: ReadonlySet<ExecutionMode>
+  /** Whether callers have found something here of a monitor that another node runs. */
+  readonly isMixed: boolean
 }
 
 export type LatestOptions = {
@@ -41,7 +43,8 @@ export type LatestOptions = {
  */
 export type IntervalOf = (type: ServerType, monitor: string, mode: ExecutionMode) => number | undefined
 
-/** Whether another node runs a monitor: that node shows its results, and none of them is missing here. */
+/** Whether another node runs a monitor: that node shows its results, and none of them is missing here. What callers find here
+ * is a result of this node only for who asks for it, as a person at its page. */
 export type IsElsewhere = (type: ServerType, monitor: string) => boolean
 
 /** How many intervals a report of the schedule counts. */
@@ -113,28 +116,31 @@ export class LatestReports {
     for (const type of this.#types.keys()) if (!types.includes(type)) this.#types.delete(type)
   }
 
-  /** The results of a type that count now. Reports that have expired are not part of them. */
-  of(type: ServerType): LatestOfType {
+  /**
+   * The results of a type that count now. Reports that have expired are not part of them. `own`: without what callers have
+   * found of monitors that another node runs.
+   */
+  of(type: ServerType, which?: 'own'): LatestOfType {
     const ofType = this.#types.get(type)
-    if (!ofType) return { monitors: [], all: () => [], complete: new Set() }
+    if (!ofType) return { monitors: [], all: () => [], complete: new Set(), isMixed: false }
     const now = this.#options.now()
     const { plans } = ofType
     const isOwn = (name: string): boolean => !this.#isElsewhere(type, name)
+    const isForeign = ({ report, cause }: LatestReport): boolean => cause === 'caller' && !isOwn(report.name)
+    const isMixed = [...ofType.reports.values()].some((byMode) => [...byMode.values()].some(isForeign))
+    const isShown = (latest: LatestReport): boolean =>
+      isOwn(latest.report.name) || (which !== 'own' && isForeign(latest))
     const counting = reportsOf(
       ofType,
-      (latest) => isOwn(latest.report.name) && now - latest.endedAt <= this.#lifeOf(type, latest),
+      (latest) => isShown(latest) && now - latest.endedAt <= this.#lifeOf(type, latest),
     )
     const complete = ExecutionMode.values.filter((mode) =>
       plans
         .get(mode)
         ?.every((name) => !isOwn(name) || counting.get(name)?.some((latest) => includes(latest.mode, mode))),
     )
-    const all = (): readonly LatestOfMonitor[] =>
-      inOrder(
-        reportsOf(ofType, ({ report }) => isOwn(report.name)),
-        plans,
-      )
-    return { monitors: inOrder(counting, plans), all, complete: new Set(complete) }
+    const all = (): readonly LatestOfMonitor[] => inOrder(reportsOf(ofType, isShown), plans)
+    return { monitors: inOrder(counting, plans), all, complete: new Set(complete), isMixed }
   }
 
   #isScheduled(type: ServerType, monitor: string): boolean {

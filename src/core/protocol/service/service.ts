@@ -163,8 +163,11 @@ export type Runtime = {
   readonly admin: Admin | undefined
   /** Whether an enabled user holds Admin (P6). False without a store. */
   readonly anyAdmin: () => Promise<boolean>
-  /** The latest results of the types that are checked, one for each mode and type that has some, for these views. */
-  readonly recent: (views: HealthViews) => Promise<readonly RecentRun[]>
+  /**
+   * The latest results of the types that are checked, one for each mode and type that has some, for these views. `own`: without
+   * what callers have found here of monitors that another node runs.
+   */
+  readonly recent: (views: HealthViews, which?: 'own') => Promise<readonly RecentRun[]>
   /** The confirmed states of the checks that the schedule runs, for these views. Absent: there is no schedule. */
   readonly confirmed?: ((views: HealthViews) => ConfirmedStates) | undefined
   /** The incidents of the monitors that the schedule runs, for these views. Absent: there is no schedule. */
@@ -213,7 +216,8 @@ export type LinkOfDrill = {
 export type MonitorElsewhere = {
   /** The MonitorName. */
   readonly name: string
-  readonly node: string
+  /** The node that runs it. Undefined: one that this node does not know, or none at the moment. */
+  readonly node: string | undefined
   /** Where the page of that node is. Undefined: that node does not say. */
   readonly url?: string | undefined
   /** The fault that it has confirmed and stored. `unknown`: the store does not answer. Undefined: none. */

@@ -1,10 +1,10 @@
 import { count } from '../../base/format.ts'
-import { type Level, shorten, worst } from '../../checks/reports/index.ts'
+import { type Level, shorten } from '../../checks/reports/index.ts'
 import type { ServerType } from '../../protocol/index.ts'
 import type { Incidents, TroubledMonitor } from '../../protocol/service/service.ts'
 import { html, type Markup } from '../html.ts'
-import { type Card, headline } from './cards.ts'
-import { classOf, headOf, marks, type Page, type PageReader, refreshOf } from './page-frame.ts'
+import { type Card, headline, overall, worstLevel } from './cards.ts'
+import { classOf, type Holder, headOf, holderLine, marks, type Page, type PageReader, refreshOf } from './page-frame.ts'
 import {
   conditionOf,
   incidentLevel,
@@ -24,6 +24,8 @@ export type BoardFacts = PageReader & {
   /** The types that it shows. Undefined: all. */
   readonly types: readonly ServerType[] | undefined
   readonly incidents: Incidents | undefined
+  /** `Frame.holder` */
+  readonly holder?: Holder | undefined
   readonly silences?: SilenceFacts | undefined
   readonly reads: (type?: ServerType) => boolean
   readonly at: Date
@@ -54,6 +56,7 @@ export function boardMarkup(all: readonly Card[], facts: BoardFacts): Page {
   const { markup } = html`${headOf(title, level)}
 <body class="board">
 <header class="${classOf(level) || 'none'}">
+${facts.holder && holderLine(facts.holder, '/board')}
 <h1>${level ? `${marks[level]} ` : ''}${(open.length > 1 ? totalOf(open) : sentence?.what) ?? title}</h1>
 <p class="muted">${types === undefined ? '' : `${types.join(', ')} · `}as of ${time}${user === undefined ? undefined : html` · ${user}`}</p>
 </header>
@@ -90,11 +93,12 @@ function ofTypes(incidents: Incidents, types: readonly ServerType[] | undefined)
   }
 }
 
-/** The worst of the types and the incidents. A type without any result is not healthy. */
+/** The worst of the types and the incidents. A type without any result is not healthy, unless other nodes check it. */
 function levelOf(cards: readonly Card[], incidents: Incidents | undefined): Level | undefined {
-  if (cards.every(({ level }) => level === undefined)) return incidents && incidentLevel(incidents)
-  const ofCards = cards.map(({ level }): Level => level ?? 'not checked')
-  return worst([...ofCards, (incidents && incidentLevel(incidents)) ?? 'ok'])
+  const ofIncidents = incidents && incidentLevel(incidents)
+  if (cards.every(({ level }) => level === undefined)) return ofIncidents
+  const isMissing = cards.some(({ level, away }) => level === undefined && !away)
+  return worstLevel([overall(cards), isMissing ? 'not checked' : undefined, ofIncidents])
 }
 
 /** `2 monitors have failed, 1 may have failed, 1 has a warning`. */
@@ -149,13 +153,14 @@ function causesMarkup(cards: readonly Card[], most: number): readonly Markup[] {
   ]
 }
 
-function typeMarkup({ type, level, runs }: Card, isTimed: boolean): Markup {
+function typeMarkup({ type, level, runs, away }: Card, isTimed: boolean): Markup {
   const youngest = runs.reduce<number | undefined>(
     (least, { ageSeconds }) => Math.min(least ?? ageSeconds, ageSeconds),
     undefined,
   )
   const name = type ?? 'Host'
-  if (level === undefined) return html`<li class="state">? ${name}: not checked yet</li>`
+  if (level === undefined)
+    return html`<li class="state">? ${name}: ${away ? 'no confirmed fault' : 'not checked yet'}</li>`
   const when = youngest === undefined || !isTimed ? '' : ` ${age(youngest)}`
   return html`<li class="state ${classOf(level)}">${marks[level]} ${name}${when}</li>`
 }

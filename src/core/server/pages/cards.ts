@@ -123,6 +123,16 @@ export function cardsOf(
   return [...(host.length > 0 ? [cardOf(undefined, host)] : []), ...ofTypes].toSorted((a, b) => urgency(a) - urgency(b))
 }
 
+export const worstLevel = (levels: readonly (Level | undefined)[]): Level | undefined =>
+  worstFirst.find((level) => levels.includes(level))
+const unlessHealthy = (level: Level | undefined): Level | undefined => (level === 'ok' ? undefined : level)
+
+/** The worst level of these cards. Undefined if none has one, and where others than this node know whether all is healthy. */
+export function overall(cards: readonly Card[]): Level | undefined {
+  const level = worstLevel(cards.map((card) => card.level))
+  return cards.some(({ away }) => away) ? unlessHealthy(level) : level
+}
+
 /** Sorts what needs attention first. */
 const urgency = ({ level }: Card): number => [...worstFirst, undefined].indexOf(level)
 
@@ -157,7 +167,8 @@ const levelsAway = { warning: 'warn', failed: 'fail', unknown: 'not checked' } a
 
 /**
  * The card with the monitors that other nodes run. One that was run here, too, because somebody asked for it, is listed with
- * that result unless the confirmed fault is worse. The level of the card is never better than a confirmed fault.
+ * that result unless the confirmed fault is worse. The level of the card is never better than a confirmed fault, and never
+ * healthy: only the other node knows that.
  */
 function withOthers(card: Card, others: readonly MonitorElsewhere[], reads: boolean): Card {
   const monitors = new Map(card.monitors.map((one) => [one.name, one]))
@@ -167,12 +178,13 @@ function withOthers(card: Card, others: readonly MonitorElsewhere[], reads: bool
     const own = monitors.get(name)
     if (!own || byUrgency(one, own) < 0) monitors.set(name, one)
   }
-  const level = levels.length === 0 ? undefined : worst(levels)
+  const level = worstLevel(levels)
+  const nodes = reads ? [...new Set(others.flatMap(({ node }) => node ?? []))].sort() : []
   return {
     ...card,
-    level: card.level && level ? worst([card.level, level]) : (card.level ?? level),
+    level: unlessHealthy(worstLevel([card.level, level])),
     monitors: [...monitors.values()].toSorted(byUrgency),
-    away: { count: others.length, level, nodes: reads ? [...new Set(others.map(({ node }) => node))].sort() : [] },
+    away: { count: others.length, level, nodes },
   }
 }
 
@@ -299,7 +311,7 @@ export function headline(cards: readonly Card[]): string {
   const types = cards.flatMap(({ type, level, away }) => (type === undefined ? [] : [{ type, level, away }]))
   const healthy = types.filter(({ level }) => level === 'ok').map(({ type }) => type)
   const elsewhere = awayFrom(cards)
-  if (healthy.length === 0 && elsewhere !== undefined) return `Nothing to check here: ${elsewhere}`
+  if (healthy.length === 0 && elsewhere !== undefined) return elsewhere
   if (healthy.length === 0) return 'Nothing has been checked yet'
   const waiting = types.filter(({ level, away }) => level !== 'ok' && !away).length
   const rest = waiting === 0 ? '' : `; ${waiting} not checked yet`
@@ -313,9 +325,12 @@ function awayFrom(cards: readonly Card[]): string | undefined {
   if (all.length === 0) return undefined
   const sum = all.reduce((before, { count: some }) => before + some, 0)
   const nodes = [...new Set(all.flatMap((one) => one.nodes))].sort()
-  const where = nodes.length === 0 ? 'other nodes' : listed(nodes)
+  const where = nodes.length === 0 ? otherNodes : listed(nodes)
   return `${count(sum, 'monitor')} on ${where} ${sum === 1 ? 'has' : 'have'} no confirmed fault`
 }
+
+/** The words for a node that is unknown, or that the reader may not know. */
+export const otherNodes = 'other nodes'
 
 const listed = (names: readonly string[]): string =>
   names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`

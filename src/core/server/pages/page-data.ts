@@ -6,7 +6,7 @@ import { callOf } from '../call.ts'
 import { baseUrl, type RequestContext, type ServerContext } from '../context.ts'
 import { presented } from '../credential.ts'
 import { checkedTypes } from '../health.ts'
-import { type Card, cardsOf } from './cards.ts'
+import { type Card, cardsOf, type ElsewhereFacts } from './cards.ts'
 import type { FrameOfRequest } from './page-frame.ts'
 import { prepareMonitor } from './page-report.ts'
 import { type SilenceFacts, silenceFacts } from './page-silences.ts'
@@ -44,16 +44,19 @@ export async function pageData(server: ServerContext, context: RequestContext): 
   // A type that is not configured has no card: a caller has merely requested it.
   const answered = checkedTypes(runtime.facts)
   const reads = (type?: ServerType): boolean => views(type) === 'full'
+  const byType: ElsewhereFacts['byType'] = (await runtime.elsewhere?.()) ?? new Map()
   const cards = cardsOf(
     ServerType.values.filter((type) => answered.includes(type)),
     recent,
     base,
-    { byType: (await runtime.elsewhere?.()) ?? new Map(), reads },
+    { byType, reads },
   )
+  const [holder] = [...byType].flatMap(([type, some]) => (reads(type) ? some : []))
   const user = call.credential && (await signedInUser(server, call))
   return {
     call,
     base,
+    holder: byType.size === 0 ? undefined : { node: holder?.node, url: holder?.url },
     cards,
     incidents,
     reads,

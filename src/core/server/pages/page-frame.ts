@@ -24,6 +24,21 @@ export const stateOf = (level: Level | undefined): Markup =>
 /** A page, and the value of its `Refresh` header: when it loads itself again, and what. Undefined: it does not. */
 export type Page = Markup & { readonly refresh: string | undefined }
 
+/** Another node that runs the monitors of the network. */
+export type Holder = {
+  /** Undefined: unknown, or not for this reader. */
+  readonly node: string | undefined
+  /** Where its page is. */
+  readonly url: string | undefined
+}
+
+/** The first line of a page of a node that stands by. */
+export function holderLine({ node, url }: Holder, path: '/' | '/board'): Markup {
+  if (node === undefined) return html`<p>Other nodes run the monitors of the network.</p>`
+  const there = url === undefined ? undefined : new URL(path, url)
+  return html`<p>${there ? html`<a href="${there.href}">${node}</a>` : node} runs the monitors of the network.</p>`
+}
+
 /** Who reads a page. */
 export type PageReader = {
   /** The signed-in user, and how the user signed in. */
@@ -52,6 +67,8 @@ export type Frame = PageReader & {
   readonly reloadAs?: string | undefined
   /** Why a form did nothing, or the page cannot show what was requested. */
   readonly notice?: string | undefined
+  /** The node that runs the monitors of the network, as far as the reader may know it. Absent: this one. */
+  readonly holder?: Holder | undefined
   /** The page of the menu that this is. */
   readonly place?: '/' | '/board' | '/sign-in' | undefined
 }
@@ -69,7 +86,7 @@ export const timeOf = (at: Date): string => `${at.toISOString().slice(0, 19).rep
 
 /** A whole page. Its policy of referrers lets the browser say that a form comes from this page. */
 export function framed(main: Markup, frame: Frame): Page {
-  const { title, heading, summary, level, base, at, reloadEvery, isStill = false, notice, place } = frame
+  const { title, heading, summary, level, base, at, reloadEvery, isStill = false, notice, place, holder } = frame
   const { stillHref = '/?reload=off' } = frame
   const time = timeOf(at)
   const reloads = isStill
@@ -80,6 +97,7 @@ export function framed(main: Markup, frame: Frame): Page {
 <a class="skip" href="#main">Skip to the content</a>
 ${menu(frame, place)}
 <header class="${classOf(level) || 'none'}">
+${holder && holderLine(holder, '/')}
 <h1>${heading ?? html`${title}`}</h1>
 ${summary}
 <p class="muted">${base} · ${time}${reloadEvery === undefined ? undefined : reloads}</p>

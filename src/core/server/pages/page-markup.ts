@@ -3,7 +3,7 @@ import { type Level, worstFirst } from '../../checks/reports/index.ts'
 import type { ServerType } from '../../protocol/index.ts'
 import type { Incidents } from '../../protocol/service/service.ts'
 import { html, type Markup, trusted } from '../html.ts'
-import { type Card, headline } from './cards.ts'
+import { type Card, headline, overall, worstLevel } from './cards.ts'
 import type { DaysById } from './page-days.ts'
 import { classOf, type FrameOfRequest, framed, type Page } from './page-frame.ts'
 import { headingOf, incidentLevel, incidentsMarkup, incidentTitle, reloadSeconds } from './page-incidents.ts'
@@ -90,11 +90,6 @@ ${facts.notKept === undefined ? undefined : html`<p class="muted">${facts.notKep
 }
 
 const nothing: CardList = { bad: [], moreBad: 0, folds: [] }
-
-export const overall = (cards: readonly Card[]): Level | undefined => worstLevel(cards.map(({ level }) => level))
-
-export const worstLevel = (levels: readonly (Level | undefined)[]): Level | undefined =>
-  worstFirst.find((level) => levels.includes(level))
 
 const countWords: Record<Level, string> = {
   fail: '✗ %d failed',

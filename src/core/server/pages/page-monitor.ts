@@ -12,7 +12,7 @@ import { monitorsNamed, ServerType } from '../../protocol/index.ts'
 import type { Call, EndedIncident, Incidents, Service } from '../../protocol/service/service.ts'
 import { html, type Markup } from '../html.ts'
 import { visibleFault } from '../response.ts'
-import { type Card, levelsOfMonitor, type MonitorAway } from './cards.ts'
+import { type Card, levelsOfMonitor, type MonitorAway, otherNodes, worstLevel } from './cards.ts'
 import { framed, type Page } from './page-frame.ts'
 import {
   causeOf,
@@ -23,7 +23,7 @@ import {
   incidentTitle,
   reloadSeconds,
 } from './page-incidents.ts'
-import { type PageFacts, worstLevel } from './page-markup.ts'
+import type { PageFacts } from './page-markup.ts'
 import { latestReport } from './page-report.ts'
 import { silenceMarkup } from './page-silences.ts'
 import { runForm } from './page-types.ts'
@@ -105,7 +105,11 @@ export function monitorMarkup(
   const own = latest.filter(({ counts }) => counts).map((one) => one.monitor.level)
   const levels = [...own, ...(away?.level ? [away.level] : [])]
   const level = levels.length === 0 ? undefined : worst(levels)
-  const state = level ? stateWords[level] : away ? `no confirmed fault on ${away.node}` : 'not checked yet'
+  const state = level
+    ? stateWords[level]
+    : away
+      ? `no confirmed fault on ${away.node ?? otherNodes}`
+      : 'not checked yet'
   const problemTitle = incidents && incidentTitle(incidents, [], now)
   const main = html`<p><a href="/">All monitors</a>${id.type === undefined ? undefined : html` › <a href="/#${id.type}">${id.type}</a>`}</p>
 ${away && ownerLine(away, id)}
@@ -132,7 +136,8 @@ function awayOf(cards: readonly Card[], { type, monitor }: MonitorId): MonitorAw
 }
 
 /** Which node runs the monitor, with a link to its page of the monitor. */
-function ownerLine({ node, url }: MonitorAway, id: MonitorId): Markup {
+function ownerLine({ node, url }: MonitorAway, id: MonitorId): Markup | undefined {
+  if (node === undefined) return undefined
   const there = url === undefined ? undefined : new URL(url)
   if (there) there.search = `monitor=${monitorKey(id)}`
   return html`<p>The node ${there ? html`<a href="${there.href}">${node}</a>` : node} runs this monitor. Its latest results are on the page there; confirmed faults and the history are the same here.</p>`

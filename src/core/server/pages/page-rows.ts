@@ -1,7 +1,7 @@
 import { bySeverity, isConsequence, type Reading } from '../../checks/reports/index.ts'
 import type { ServerType } from '../../protocol/index.ts'
 import { html, type Markup } from '../html.ts'
-import type { CardMonitor, MonitorAway } from './cards.ts'
+import { type CardMonitor, type MonitorAway, otherNodes } from './cards.ts'
 import { type DaysById, daysCells } from './page-days.ts'
 import { classOf, markOf } from './page-frame.ts'
 import { age, took } from './page-report.ts'
@@ -33,7 +33,7 @@ export function rowOf(one: CardMonitor, options: RowOptions): Markup {
   const { type, reads, days, silences, now, prefix = '' } = options
   const id = { type, monitor: name }
   const label = `${prefix}${type === undefined && name === 'host' ? 'this machine' : name}`
-  return html`<li class="${classOf(level)}">${level ? markOf(level) : html`<span class="mark"></span>`}<span class="name">${reads ? monitorLink(id, label) : label}</span>${daysCells(reads ? days : undefined, id)}<span class="when">${'node' in one ? html`on ${one.node}` : html`${age(one.run.ageSeconds)}${took(one.reading.duration)}`}</span>${'node' in one ? reasonAway(one) : reasonsOf(one.reading.results)}${reads ? silenceLine(silences, id, now) : undefined}</li>
+  return html`<li class="${classOf(level)}">${level ? markOf(level) : html`<span class="mark"></span>`}<span class="name">${reads ? monitorLink(id, label) : label}</span>${daysCells(reads ? days : undefined, id)}<span class="when">${'node' in one ? html`on ${one.node ?? otherNodes}` : html`${age(one.run.ageSeconds)}${took(one.reading.duration)}`}</span>${'node' in one ? reasonAway(one) : reasonsOf(one.reading.results)}${reads ? silenceLine(silences, id, now) : undefined}</li>
 `
 }
 

@@ -2,7 +2,7 @@ import { count } from '../../base/format.ts'
 import { type Level, worst } from '../../checks/reports/index.ts'
 import { ExecutionMode, type ServerType } from '../../protocol/index.ts'
 import { html, type Markup, trusted } from '../html.ts'
-import type { Card } from './cards.ts'
+import { type Card, otherNodes } from './cards.ts'
 import type { DaysById } from './page-days.ts'
 import { classOf, stateOf } from './page-frame.ts'
 import { type CardList, type Fold, nameOfCard } from './page-listing.ts'
@@ -54,7 +54,7 @@ function sumOf({ type, monitors, runs, away }: Card): string {
   const parts = [
     type === undefined ? 'the machine of svc' : count(Math.max(monitors.length, away?.count ?? 0), 'monitor'),
     ...(failed > 0 && type !== undefined ? [`${failed} failed`] : []),
-    ...(away ? [`${away.count} on ${away.nodes.length > 0 ? away.nodes.join(' and ') : 'other nodes'}`] : []),
+    ...(away ? [`${away.count} on ${away.nodes.length > 0 ? away.nodes.join(' and ') : otherNodes}`] : []),
   ]
   return `${parts.join(', ')}${youngest === undefined ? '' : ` · checked ${age(youngest)}`}`
 }

@@ -40,8 +40,7 @@ import { ExecutionMode, ServerType } from '../../protocol/index.ts'
 import type { Family } from '../../protocol/service/family.ts'
 import {
   type Call,
-  type HealthViews,
-  type RecentRun,
+  type Runtime,
   type RuntimeFacts,
   readsHere,
   type StartedRuns,
@@ -73,7 +72,7 @@ export type HealthPart = Part &
     /** The functions of this part that a schedule uses. */
     readonly scheduleWork: (options: Pick<OpenOptions, 'log' | 'config'>) => ScheduleWork
     /** `Runtime.recent` */
-    readonly recent: (views: HealthViews) => Promise<readonly RecentRun[]>
+    readonly recent: Runtime['recent']
     /** `Core.trial` */
     readonly trial: (monitor: TrialRequest, signal: AbortSignal) => Promise<Trial>
   }
@@ -316,9 +315,9 @@ export function healthPart(
           callerTimeoutMs: call.timeoutMs,
           cause: causeOf(call),
         })),
-    recent: async (views) => {
+    recent: async (views, which) => {
       const { types, ownTypes: own } = current.facts
-      return (await recent?.of(types.length > 0 ? types : own, views)) ?? []
+      return (await recent?.of(types.length > 0 ? types : own, views, which)) ?? []
     },
     trial: async ({ type, monitor, mode, timeoutMs }, signal) => {
       const one = (await plan(type, mode, signal)).find(({ name }) => name === monitor)

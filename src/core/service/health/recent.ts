@@ -32,15 +32,16 @@ export class RecentRuns {
     this.#whole.set(`${run.mode} ${type}`, run)
   }
 
-  /** The runs of each of these types and depths with results, as a reader with these views may see them. */
-  async of(types: readonly ServerType[], views: HealthViews): Promise<readonly RecentRun[]> {
+  /** The runs of each of these types and depths with results, for a reader with these views. `which`: `LatestReports.of` */
+  async of(types: readonly ServerType[], views: HealthViews, which?: 'own'): Promise<readonly RecentRun[]> {
     const recent: RecentRun[] = []
     const breathe = pace()
     for (const type of types) {
-      const { monitors, complete, all } = this.#latest.of(type)
+      const { monitors, complete, all, isMixed } = this.#latest.of(type, which)
+      const scope = which === 'own' && isMixed ? 'own ' : ''
       for (const mode of ExecutionMode.values) {
-        const counting = await this.#compose(type, mode, monitors, breathe)
-        const composed = counting ?? (await this.#compose(type, mode, all(), breathe))
+        const counting = await this.#compose(`${scope}${mode} ${type}`, mode, monitors, breathe)
+        const composed = counting ?? (await this.#compose(`${scope}${mode} ${type}`, mode, all(), breathe))
         if (!composed) continue
         const documents = await this.#documentsOf(type, composed, views, breathe)
         const ageSeconds = this.#ageOf(composed)
@@ -64,7 +65,7 @@ export class RecentRuns {
 
   /** Undefined if no monitor has a report at this depth. The same object as long as the reports are the same. */
   async #compose(
-    type: ServerType,
+    key: string,
     mode: ExecutionMode,
     monitors: readonly LatestOfMonitor[],
     breathe: Pace,
@@ -75,7 +76,6 @@ export class RecentRuns {
       (source) => source !== undefined,
     )
     await breathe()
-    const key = `${mode} ${type}`
     const before = this.#composed.get(key)
     if (before && isSame(before.sources, sources)) return before
     const made = { run: this.#runOf(key, mode, sources), sources, byReader: new Map() }

@@ -65,7 +65,7 @@ export type NodesPart = Part & {
   readonly mode: () => Mode
   /** Whether some node runs the monitors of the network, as far as this one knows. */
   readonly isLed: () => boolean
-  /** The monitors that the holder of the lease runs, by type. Empty while this node runs them. */
+  /** The monitors of the network that this node does not run, by type. */
   readonly elsewhere: () => Promise<ReadonlyMap<ServerType, readonly MonitorElsewhere[]>>
 }
 
@@ -284,12 +284,14 @@ export function nodesPart({
 
   const elsewhere = async (): Promise<ReadonlyMap<ServerType, readonly MonitorElsewhere[]>> => {
     const byType = new Map<ServerType, MonitorElsewhere[]>()
-    const holder = member?.holder(now())
-    if (!member || holder === undefined || holder === node) return byType
+    const away = (work?.schedule.monitors() ?? []).filter(
+      ({ key }) => nodeOfKey(key) === undefined && member?.runs(key, now()) !== true,
+    )
+    if (!member || away.length === 0) return byType
+    const holder = member.holdsLease(now()) ? undefined : member.holder(now())
     const url = member.rows(now()).rows.find((row) => row.node === holder)?.facts?.url
     const confirmed = await work?.states.faultsOfAll()
-    for (const { key, types, monitor } of work?.schedule.monitors() ?? []) {
-      if (nodeOfKey(key) !== undefined) continue
+    for (const { key, types, monitor } of away) {
       const { fault, reason } = confirmed ? (confirmed.get(key) ?? noFault) : unknownFault
       const one = { name: monitor.name, node: holder, url, fault, reason }
       for (const type of types) entryOf(byType, type, () => []).push(one)

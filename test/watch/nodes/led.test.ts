@@ -1,0 +1,106 @@
+import { performance } from 'node:perf_hooks'
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
+import { nodesPart } from '../../../src/core/service/nodes/nodes.ts'
+import { watchingPart } from '../../../src/core/service/notify/watching.ts'
+import { scheduledMonitors } from '../../../src/core/service/watch/scheduled-monitors.ts'
+import type { NodesRows } from '../../../src/core/watch/nodes/index.ts'
+import { load } from '../../config/given.ts'
+import { LeasesTable } from '../../support/store/leases-table.ts'
+import { requestOf } from '../../support/store/nodes.ts'
+
+const second = 1_000
+const beganAt = Date.UTC(2026, 10, 24)
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'Date'], now: beganAt })
+  vi.spyOn(performance, 'now').mockImplementation(() => Date.now() - beganAt)
+})
+afterEach(() => {
+  vi.restoreAllMocks()
+  vi.useRealTimers()
+})
+
+/** The node `b`, which stands by while `a` holds the lease, with its own judgment of whether it watches. */
+async function standby() {
+  const config = await load(
+    'types: {App: {host: false, monitors: [{kind: tcp, name: shop, host: 127.0.0.1, port: 1}]}}',
+  )
+  const table = new LeasesTable()
+  const now = (): number => performance.now()
+  const take = { type: 'take', expected: undefined, epoch: 1 } as const
+  table.beat(requestOf('a', { asks: { network: take, machine: take } }), now())
+  const rows = {
+    beat: async (request) => table.beat(request, now()),
+    stored: async () => table.stored,
+    leave: async (node, process) => table.leave(node, process, now()),
+  } as Partial<NodesRows> as NodesRows
+  const part = nodesPart({ config, node: 'b', version: '1', rows: async () => rows })
+  const monitors = await scheduledMonitors(config, 'b')
+  part.follow({
+    schedule: { monitors: () => monitors, reshare: () => {}, look: async () => undefined },
+    states: {
+      takeOver: () => {},
+      release: () => {},
+      say: () => {},
+      isIsolated: () => false,
+      faultsOfAll: async () => new Map(),
+      questions: () => [],
+      takeAnswers: () => {},
+    },
+    keeper: { again: () => {} },
+    notify: { takeOver: () => {}, release: () => [], again: () => {} },
+  })
+  const watching = watchingPart({
+    config,
+    version: '1',
+    schedule: { watches: () => true, keepsUp: () => true },
+    states: { isIsolated: () => false },
+    isStored: part.isLed,
+  })
+  await part.answers?.()
+  await watching.answers?.()
+  onTestFinished(async () => {
+    await watching.cancel?.()
+    await part.cancel?.()
+  })
+  /** Lets seconds pass, in which `a` does this. */
+  const pass = async (seconds: number, work: () => void): Promise<void> => {
+    for (let n = 0; n < seconds; n += 1) {
+      work()
+      await vi.advanceTimersByTimeAsync(second)
+    }
+  }
+  const renew = (): void => {
+    const own = { type: 'renew', epoch: 1 } as const
+    table.beat(requestOf('a', { asks: { network: own, machine: own } }), now())
+  }
+  const ofNetwork = async () => (await part.elsewhere()).get('App')?.map(({ name, node }) => [name, node])
+  return { part, watching, table, pass, renew, ofNetwork, now }
+}
+
+test('W4 W24 a node that stands by says that svc watches after a minute in which it saw the lease renewed, and never posts the watchdog', async () => {
+  const { part, watching, table, pass, renew, ofNetwork, now } = await standby()
+  await pass(59, renew)
+  expect([watching.isSteady(), part.sending.leads()]).toEqual([false, false])
+  await pass(6, renew)
+  expect([watching.isSteady(), part.sending.leads()]).toEqual([true, false])
+  expect(await ofNetwork()).toEqual([['tcp shop', 'a']])
+  // A node of a version before keeps this one from taking the lease, which nobody renews any more.
+  const silent = (): void => table.oldNode('c', now(), false)
+  await pass(15, silent)
+  expect([watching.isSteady(), watching.reason()]).toEqual([false, 'states or notifications are not stored'])
+  // They are still monitors of others, and not healthy ones of this node.
+  expect(await ofNetwork()).toEqual([['tcp shop', undefined]])
+  await pass(5, renew)
+  expect([watching.isSteady(), watching.reason()]).toEqual([false, undefined])
+  await pass(65, renew)
+  expect([watching.isSteady(), part.sending.leads()]).toEqual([true, false])
+})
+
+test('W4 W24 a node that takes the lease posts the watchdog from then on', async () => {
+  const { part, table, pass, ofNetwork } = await standby()
+  await pass(5, () => {})
+  expect(part.sending.leads()).toBe(false)
+  await pass(10, () => {})
+  expect([part.sending.leads(), await ofNetwork()]).toEqual([true, undefined])
+  expect(table.lease('network', 0)).toMatchObject({ node: 'b', epoch: 2 })
+})
