@@ -71,8 +71,8 @@ type About<S extends SettingsSpec> = {
    * in sentences. For kinds with secrets.
    */
   readonly exposure?: string | undefined
-  /** Without any of these settings, a run sees only that the port listens, as also that of a frozen server does. */
-  readonly onlyPortWithout?: readonly string[] | undefined
+  /** All that a run sees without any of these settings, although the server may be frozen. */
+  readonly seesOnly?: { readonly what: string; readonly without: readonly string[] } | undefined
   /** Internal kinds cannot be configured. */
   readonly internal?: true | undefined
   /** Its monitors run programs, which only the system's svc.yaml may allow. */
@@ -123,7 +123,7 @@ export type AnyKind = Omit<About<SettingsSpec>, 'target' | 'signsIn' | 'validate
 /** The facts in the declaration of a kind, whichever function makes the kind of it. */
 export type KindFacts = Pick<
   AnyKind,
-  'name' | 'title' | 'cost' | 'exposure' | 'recognition' | 'internal' | 'preload' | 'driver' | 'onlyPortWithout'
+  'name' | 'title' | 'cost' | 'exposure' | 'recognition' | 'internal' | 'preload' | 'driver' | 'seesOnly'
 >
 
 /**
