@@ -33,6 +33,24 @@ export type DeclaredResult = {
   readonly provesNoReading?: true | undefined
 }
 
+/** A part of a protocol that servers may lack, and that svc sends. */
+export type OptionalPart = {
+  /** The part as it appears in the protocol: a command, a control. */
+  readonly part: string
+} & (
+  | {
+      /** The offer of the server without which it is not sent. */
+      readonly after: string
+    }
+  | {
+      /** The behaviour of a server without the part that the protocol demands: why it may be sent without an offer. */
+      readonly unasked: string
+    }
+)
+
+/** Why HTTP headers may be sent without an offer. */
+export const ignoredHeaders = 'A server ignores headers that it does not know (RFC 9110, 5.1)'
+
 /** How a monitor signs in. */
 export type SignIn = {
   /** The name of the account, or what stands for it, such as `token`. */
@@ -73,6 +91,8 @@ type About<S extends SettingsSpec> = {
   readonly exposure?: string | undefined
   /** All that a run sees without any of these settings, although the server may be frozen. */
   readonly seesOnly?: { readonly what: string; readonly without: readonly string[] } | undefined
+  /** All that svc sends although a server of the kind may not know it. For kinds that access the network. */
+  readonly optionalParts?: readonly OptionalPart[] | undefined
   /** Internal kinds cannot be configured. */
   readonly internal?: true | undefined
   /** Its monitors run programs, which only the system's svc.yaml may allow. */
@@ -123,7 +143,16 @@ export type AnyKind = Omit<About<SettingsSpec>, 'target' | 'signsIn' | 'validate
 /** The facts in the declaration of a kind, whichever function makes the kind of it. */
 export type KindFacts = Pick<
   AnyKind,
-  'name' | 'title' | 'cost' | 'exposure' | 'recognition' | 'internal' | 'preload' | 'driver' | 'seesOnly'
+  | 'name'
+  | 'title'
+  | 'cost'
+  | 'exposure'
+  | 'recognition'
+  | 'internal'
+  | 'preload'
+  | 'driver'
+  | 'seesOnly'
+  | 'optionalParts'
 >
 
 /**

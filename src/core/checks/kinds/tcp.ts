@@ -37,6 +37,7 @@ export default networkKind({
   recognition: 'none',
   seesOnly: seesOnly.TCP,
   preload: loadXmlParser,
+  optionalParts: [],
   cost: {
     unit: 'messages',
     Basic: [1, 0],

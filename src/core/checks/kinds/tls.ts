@@ -135,6 +135,12 @@ export default networkKind({
   recognition: 'none',
   seesOnly: seesOnly.TLS,
   preload: loadXmlParser,
+  optionalParts: [
+    {
+      part: 'server name (SNI) and request for an OCSP staple',
+      unasked: 'A server ignores extensions that it does not know (RFC 8446, 4.1.2)',
+    },
+  ],
   cost: {
     unit: 'messages',
     Basic: [1, 0],

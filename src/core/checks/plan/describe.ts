@@ -83,7 +83,7 @@ export type SettingRow = {
   readonly required: boolean
   readonly doc: string
 }
-export type KindRow = Pick<AnyKind, 'name' | 'title' | 'cost' | 'exposure'> & {
+export type KindRow = Pick<AnyKind, 'name' | 'title' | 'cost' | 'exposure' | 'optionalParts'> & {
   readonly settings: readonly SettingRow[]
   readonly checks: readonly DeclaredResult[]
 }
@@ -99,6 +99,7 @@ const describeKind = (kind: AnyKind): KindRow => ({
   title: kind.title,
   cost: kind.cost,
   exposure: kind.exposure,
+  optionalParts: kind.optionalParts,
   settings: describeSettings(kind.settings),
   checks: kind.checks,
 })

@@ -26,6 +26,12 @@ export default databaseKind({
     },
   ],
   port: 3_306,
+  optionalParts: [
+    {
+      part: 'connection attributes',
+      unasked: 'The handshake says how long they are, and a server reads over what it does not know',
+    },
+  ],
   cost: {
     unit: 'statements',
     Basic: [1, 1, 1],

@@ -1,6 +1,14 @@
 import { urlTarget } from '../../../base/net/url.ts'
 import { shownLocation } from '../../assert/content.ts'
-import { atMost, certificateCheck, fail, httpsCertificateSetting, includes, networkKind } from '../../engine/index.ts'
+import {
+  atMost,
+  certificateCheck,
+  fail,
+  httpsCertificateSetting,
+  ignoredHeaders,
+  includes,
+  networkKind,
+} from '../../engine/index.ts'
 import { account, httpServer, pageOf, portEntry, trustOf } from '../../recognition/index.ts'
 import { allQueues } from './all-queues.ts'
 import { connectSettings, type Management, openManagement, validateUrl } from './management.ts'
@@ -58,6 +66,7 @@ export default networkKind({
       },
     },
   ],
+  optionalParts: [{ part: 'User-Agent, Accept, Accept-Encoding', unasked: ignoredHeaders }],
   cost: {
     unit: 'HTTP requests',
     Basic: [1, 1],
