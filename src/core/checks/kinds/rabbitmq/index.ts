@@ -23,6 +23,7 @@ import {
   partitions,
   signIn,
   sockets,
+  virtualHosts,
 } from './nodes.ts'
 import { consumers, deadLetters, oldestMessage, queue, stalled, unacknowledged, validateQueues } from './queues.ts'
 
@@ -73,7 +74,8 @@ export default networkKind({
     Standard: [5, 5, 4],
     Advanced: [5, 5, 4],
     adds: [{ setting: 'queues', each: true, from: 'Standard', connections: 1, requests: 1, signIns: 1 }],
-    besides: 'Each request has its own connection, and each but the first signs in.',
+    besides:
+      'Each request has its own connection, and each but the first signs in. A server that collects no statistics gets two more in Standard.',
   },
   settings: connectSettings,
   target: urlTarget,
@@ -105,6 +107,7 @@ export default networkKind({
     memory,
     fileDescriptors,
     sockets,
+    virtualHosts,
     allQueues,
     queue,
     consumers,
