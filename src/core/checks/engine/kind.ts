@@ -31,6 +31,8 @@ export type DeclaredResult = {
   readonly demandedBy?: readonly string[] | undefined
   /** It shows that the server answers or accepts the sign-in, and not that the account can read anything. */
   readonly provesNoReading?: true | undefined
+  /** `without` may leave it out: it proves neither the connection nor the sign-in. */
+  readonly canBeLeftOut?: true | undefined
 }
 
 /** A part of a protocol that servers may lack, and that svc sends. */
@@ -205,6 +207,8 @@ export type CheckContext = {
   readonly history: (series: string, value: number, everyMs: number) => Promise<readonly HistoryReading[] | undefined>
   /** True where the schedule leaves `samples` to the runs in Advanced. */
   readonly sparesSamples?: boolean | undefined
+  /** The checks that the monitor leaves out, by the names of their results. Absent: none. */
+  readonly without?: readonly string[] | undefined
   /** Whether svc.yaml gives a setting of this monitor. A default is not given: nobody asked for it. */
   readonly isConfigured: (setting: string) => boolean
 }
@@ -304,18 +308,21 @@ export type RunMemory = Pick<CheckContext, 'date'> & {
   readonly machine?: string | undefined
 }
 
-type ObservedMonitor = Pick<IdentifiedMonitor, 'kind' | 'settings' | 'configured'>
+type ObservedMonitor = Pick<IdentifiedMonitor, 'kind' | 'settings' | 'configured'> & {
+  readonly without?: readonly string[] | undefined
+}
 
 /**
  * Equal for two monitors that make the same observation: same kind, same settings with the same secrets, and the same
- * settings given. It says nothing about deadline, depth, retries or `for`, and it does not name a monitor: two monitors
+ * settings given, same checks left out. It says nothing about deadline, depth, retries or `for`, and it does not name a monitor: two monitors
  * of different types may have the same one.
  */
 export function fingerprint(monitor: ObservedMonitor): string {
   const before = fingerprints.get(monitor)
   if (before !== undefined) return before
-  const { kind, settings, configured = new Set() } = monitor
-  const made = `${kind.name} ${JSON.stringify([settings, [...configured].toSorted()], withOrigins)}`
+  const { kind, settings, configured = new Set(), without = [] } = monitor
+  const parts = [settings, [...configured].toSorted(), ...(without.length === 0 ? [] : [without.toSorted()])]
+  const made = `${kind.name} ${JSON.stringify(parts, withOrigins)}`
   fingerprints.set(monitor, made)
   return made
 }

@@ -1,9 +1,9 @@
 import { connectTcp } from '../../base/net/connect.ts'
 import { hostMistake, type Threshold } from '../../base/settings/index.ts'
+import { answerChecks, answerProblem, seesOnly, type TalkingConnection } from '../assert/answer.ts'
 import { newNonce } from '../assert/nonce.ts'
 import { loadXmlParser } from '../assert/xml.ts'
 import { type AddressTurn, atMost, latencySetting, networkKind, type Result } from '../engine/index.ts'
-import { answerChecks, answerProblem, seesOnly, type TalkingConnection } from './answer.ts'
 
 const latency = latencySetting(
   { warn: 1_000, limit: 3_000 },

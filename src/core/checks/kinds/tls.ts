@@ -3,6 +3,7 @@ import { connectTls } from '../../base/net/tls-connect.ts'
 import { readTrust, type TlsTrust, trustSettings } from '../../base/net/trust.ts'
 import { ProbeError } from '../../base/probe-error.ts'
 import { hostMistake, type SettingsSpec, type Values } from '../../base/settings/index.ts'
+import { answerChecks, answerProblem, seesOnly, send, type TalkingConnection } from '../assert/answer.ts'
 import { newNonce } from '../assert/nonce.ts'
 import { loadXmlParser } from '../assert/xml.ts'
 import {
@@ -20,7 +21,6 @@ import {
   latencySetting,
   networkKind,
 } from '../engine/index.ts'
-import { answerChecks, answerProblem, seesOnly, send, type TalkingConnection } from './answer.ts'
 
 /** A connection after its handshake. */
 type Handshake = TalkingConnection & { readonly chain: Chain }

@@ -61,7 +61,12 @@ export function describePlan(planned: readonly PlannedMonitor[], mode: Execution
       Kind: monitor.kind.name,
       Depth: monitor.depth,
       Checks: monitor.kind.checks
-        .filter((check) => includes(mode, check.depth) && isEnabled(check, monitor.settings as Settings))
+        .filter(
+          (check) =>
+            includes(mode, check.depth) &&
+            !monitor.without?.includes(check.name) &&
+            isEnabled(check, monitor.settings as Settings),
+        )
         .map((check) => ({ Name: check.name, Depth: deeper(check.depth, monitor.depth), Doc: check.doc })),
       Host: monitor.host,
       DependsOn: dependenciesOf(monitor).length === 0 ? undefined : dependenciesOf(monitor, monitor.type),

@@ -108,6 +108,7 @@ export const bannerUnderTls = onSmtp({
 export const hello = onSmtp({
   depth: 'Standard',
   results: { hello: 'The server accepts EHLO and lists its extensions' },
+  gate: true,
   observe: async (smtp) => ({ address: smtp.address, names: [...(await smtp.extensions()).keys()].slice(0, 50) }),
   evaluate: ({ address, names }) =>
     ok('hello', `${address} supports ${names.length === 0 ? 'no extensions' : sanitize(names.join(', '), 200)}`),

@@ -2,13 +2,6 @@ import type { Socket } from 'node:net'
 import { showBytes, showDuration } from '../../base/format.ts'
 import { createRedactor, quote, type Redact, sanitize } from '../../base/net/text.ts'
 import type { SettingsSpec, Threshold, Values } from '../../base/settings/index.ts'
-import { type Content, evaluateAssertions } from '../assert/content.ts'
-import { type Conversation, listen } from '../assert/conversation.ts'
-import { isPattern, patternProblem, withPatternBudget } from '../assert/expectation.ts'
-import { assertionProblem } from '../assert/link-settings.ts'
-import { measureFields } from '../assert/measure.ts'
-import { holdsNonce, valuesWithNonce, withNonce } from '../assert/nonce.ts'
-import { readXml, xmlEnd } from '../assert/xml.ts'
 import {
   atMost,
   type Connection,
@@ -20,6 +13,13 @@ import {
   runIncludes,
   warn,
 } from '../engine/index.ts'
+import { type Content, evaluateAssertions } from './content.ts'
+import { type Conversation, listen } from './conversation.ts'
+import { isPattern, patternProblem, withPatternBudget } from './expectation.ts'
+import { assertionProblem } from './link-settings.ts'
+import { measureFields } from './measure.ts'
+import { holdsNonce, valuesWithNonce, withNonce } from './nonce.ts'
+import { readXml, xmlEnd } from './xml.ts'
 
 /** A connected socket, and the peer's answer once there is one. */
 export type TalkingConnection = Connection & {
