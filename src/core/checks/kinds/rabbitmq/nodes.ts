@@ -1,9 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { count, showBytes } from '../../../base/format.ts'
-import { MissingPrivilegeError } from '../../../base/probe-error.ts'
 import type { Threshold } from '../../../base/settings/index.ts'
 import {
   atMost,
+  attempt,
   type CheckContext,
   fail,
   notChecked,
@@ -36,7 +36,8 @@ const privilege = setTags('<account>')
  * Reads /api/overview with the first request that carries the password. Figures that the server does not report are
  * undefined.
  */
-async function readOverview(management: Management, _: unknown, { isConfigured }: CheckContext) {
+async function readOverview(management: Management, _: unknown, context: CheckContext) {
+  const { isConfigured } = context
   const account = await management.account()
   const body = object(signInContent(await account.get('overview'), account))
   const isUncounted = body.disable_stats === true
@@ -44,20 +45,17 @@ async function readOverview(management: Management, _: unknown, { isConfigured }
   const ready = number(object(body.queue_totals), 'messages_ready')
   return {
     version: words(body.rabbitmq_version, account, 32),
-    ready: ready ?? (isUncounted && isConfigured('messages') ? await countReady(management) : undefined),
+    ready: ready ?? (isUncounted && isConfigured('messages') ? await countReady(management, context) : undefined),
     isUncounted,
   }
 }
 
 /** The ready messages of all queues, from the queues themselves. Undefined if the account does not see all of them. */
-async function countReady(management: Management): Promise<number | undefined> {
-  try {
-    const { queues, total } = await listQueues(management)
-    return queues.length < total ? undefined : queues.reduce((sum, { ready = Number.NaN }) => sum + ready, 0)
-  } catch (error) {
-    if (error instanceof MissingPrivilegeError) return undefined
-    throw error
-  }
+async function countReady(management: Management, context: CheckContext): Promise<number | undefined> {
+  const listing = await attempt(management, context, () => listQueues(management))
+  if ('failure' in listing) return undefined
+  const { queues, total } = listing.observation
+  return queues.length < total ? undefined : queues.reduce((sum, { ready = Number.NaN }) => sum + ready, 0)
 }
 
 /** The parts of a report that a server without statistics cannot fill. */
