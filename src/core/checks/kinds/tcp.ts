@@ -4,6 +4,7 @@ import { answerChecks, answerProblem, seesOnly, type TalkingConnection } from '.
 import { newNonce } from '../assert/nonce.ts'
 import { loadXmlParser } from '../assert/xml.ts'
 import { type AddressTurn, atMost, latencySetting, networkKind, type Result } from '../engine/index.ts'
+import { begins, portEntry, type Recognition } from '../recognition/index.ts'
 
 const latency = latencySetting(
   { warn: 1_000, limit: 3_000 },
@@ -29,12 +30,29 @@ export const evaluateConnect = (
   { latency: threshold }: { readonly latency: Threshold },
 ): Result<'connect'> => atMost({ check: 'connect', what: `${address} accepted in`, value, unit: 'duration', threshold })
 
+/** Proposes a monitor with what has recognized the server. */
+const answering =
+  (settings: { readonly send?: string; readonly expect: string }): Recognition['propose'] =>
+  (server, name) => ({ entry: { ...portEntry(server, name), ...settings } })
+
+/** A protocol that is recognized by its answer to a question. */
+const byAnswer = (name: string, settings: { readonly send: string; readonly expect: string }): Recognition => ({
+  name,
+  greeting: Buffer.from(settings.send),
+  is: begins(settings.expect),
+  propose: answering(settings),
+})
+
 /** Connects, sends and receives as configured, and closes the connection. Retries nothing. */
 export default networkKind({
   name: 'tcp',
   title: 'A TCP port accepts connections and answers',
-  // A connection says nothing about the protocol.
-  recognition: 'none',
+  // Servers without a kind of their own, whose first answer is proposed, because a frozen one keeps its port open.
+  recognition: [
+    { name: 'nats', is: begins('INFO {'), propose: answering({ expect: 'INFO {' }) },
+    byAnswer('memcached', { send: 'version\r\n', expect: 'VERSION ' }),
+    byAnswer('beanstalkd', { send: 'stats\r\n', expect: 'OK ' }),
+  ],
   seesOnly: seesOnly.TCP,
   preload: loadXmlParser,
   optionalParts: [],

@@ -150,7 +150,8 @@ async function signedInAs(connection: Connection): Promise<string | undefined> {
   let account: string | undefined
   const read = async (): Promise<void> => {
     const [row] = await queried(connection, 'SELECT CURRENT_USER() AS account')
-    account = grantee(String(row?.account ?? ''))
+    const { account: name } = row ?? {}
+    account = typeof name === 'string' ? grantee(name) : undefined
   }
   await settleWithin(read(), closeTimeoutMs)
   return account
