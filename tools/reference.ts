@@ -129,6 +129,8 @@ async function monitorsPage(): Promise<string> {
     'Where a kind has `latency`, `warn:` and `limit:` beside `kind:` stand for its two halves.',
     '## What a run costs',
     'Below, each kind states how many connections, requests and sign-ins one run costs the server that it watches, by mode. The figures are those of a healthy server at one address, with only the required settings; the rows below the modes are what settings add. Tests count them at the servers. A connection over UDP or ICMP is one port or one process that sends. Look-ups of names, retries, and connections that cancel a query after a deadline are not included.',
+    '## What svc sends that servers may lack',
+    ...optionalParts(others),
     '## The host block',
     'Runs with every server type; `host:` sets it, and `host: false` leaves it out.',
     ...block.flatMap(kindParts),
@@ -187,6 +189,26 @@ function costParts(cost: KindCost = { unknown: '' }): readonly string[] {
     ),
     [...(cost.besides ? [cost.besides] : []), ...addressesSentence(cost)].join(' '),
   ].filter(Boolean)
+}
+
+/** The optional parts of protocols, and how svc knows that it may send them. */
+function optionalParts(kinds: readonly KindRow[]): readonly string[] {
+  const without = kinds.filter((kind) => kind.optionalParts?.length === 0).map(({ name }) => code(name))
+  return [
+    `Some servers end at what they do not know. Where a protocol lets a server offer a part, svc sends it after the offer only, and tests count it at servers that do not offer it. The others have an answer in their protocol for servers without them. ${without.join(', ')} send nothing optional.`,
+    table(
+      ['kind', 'part', 'sent'],
+      kinds.flatMap(({ name, optionalParts = [] }) =>
+        optionalParts.map((one) => [
+          code(name),
+          one.part,
+          'after' in one
+            ? `if ${one.after}`
+            : `without an offer: ${one.unasked.replace(/^A /, 'a ').replace(/^The /, 'the ')}`,
+        ]),
+      ),
+    ),
+  ]
 }
 
 function addressesSentence({ eachAddressFrom, samples }: MeasuredCost): readonly string[] {

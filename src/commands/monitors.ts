@@ -237,12 +237,9 @@ export class MonitorsValidate extends SvcCommand {
     const warnings = [...config.warnings, ...(await loadWarnings(config, this.io.env))]
     for (const warning of warnings) this.say(`Warning: ${warning}`)
     demandMonitors(config, this.io.env)
-    const shallow = Object.values(config.types).flatMap(({ monitors }) => monitors.filter(seesOnlyPort))
-    if (shallow.length > 0) {
-      const names = shallow.map(({ name }) => name).join(', ')
-      this.say(
-        `Note: ${names}: only the port is tested, which a frozen server keeps open: use its kind, or send and expect`,
-      )
+    const shallow = Object.values(config.types).flatMap(({ monitors }) => monitors.filter(seesOnly))
+    for (const [what, some] of Map.groupBy(shallow, ({ kind }) => kind.seesOnly?.what)) {
+      this.say(`Note: ${some.map(({ name }) => name).join(', ')}: ${what}: use its kind, or send and expect`)
     }
     const types = Object.entries(config.types).map(([type, entry]) => ({ type, monitors: entry.monitors.length }))
     if (flags.json) {
@@ -263,9 +260,9 @@ export class MonitorsValidate extends SvcCommand {
 
 type ConfiguredMonitor = NonNullable<LoadedConfig['types'][ServerType]>['monitors'][number]
 
-/** Whether a monitor sees only that a port listens. */
-const seesOnlyPort = ({ kind, settings }: ConfiguredMonitor): boolean =>
-  kind.onlyPortWithout?.every((name) => (settings as Readonly<Record<string, unknown>>)[name] === undefined) ?? false
+/** Whether a monitor tests only the connection. */
+const seesOnly = ({ kind, settings }: ConfiguredMonitor): boolean =>
+  kind.seesOnly?.without.every((name) => (settings as Readonly<Record<string, unknown>>)[name] === undefined) ?? false
 
 /** Throws Local without a file, for one that configures nothing, and for entries that cannot run here. */
 function demandMonitors(

@@ -87,20 +87,23 @@ test.each([
   expect(stderr).toMatch(message)
 })
 
-test('H55 svc monitors validate names the monitors that see only that a port listens, once', async () => {
+test('H55 svc monitors validate names the monitors that test only a port or only TLS, once', async () => {
   const config = join(home.folder, 'ports.yaml')
   const at = 'host: 127.0.0.1, port: 9'
   const entries = [
     `{kind: tcp, name: one, ${at}}`,
     `{kind: tcp, name: two, ${at}}`,
     `{kind: tcp, name: greeted, ${at}, expect: SSH-}`,
+    `{kind: tls, name: wrapped, ${at}}`,
+    `{kind: tls, name: answering, ${at}, expect: SSH-}`,
     '{kind: redis, name: known, url: redis://127.0.0.1:9}',
   ]
   writeFileSync(config, `types:\n  App: [${entries.join(', ')}]\n`, { mode: 0o600 })
   const { code, stderr } = await home.run(['monitors', 'validate', '--config', config])
   expect(code).toBe(0)
   expect(stderr).toBe(
-    'Note: tcp one, tcp two: only the port is tested, which a frozen server keeps open: use its kind, or send and expect\n',
+    'Note: tcp one, tcp two: only the port is tested, which a frozen server keeps open: use its kind, or send and expect\n' +
+      'Note: tls wrapped: only TLS is tested, which a proxy completes before a frozen server: use its kind, or send and expect\n',
   )
 })
 

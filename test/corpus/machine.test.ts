@@ -67,6 +67,27 @@ corpus<Folder>({
       expected: { state: 'healthy' },
     },
     {
+      fault: 'a dump three days old beside a transfer that has not ended (.part), never met',
+      monitor: fileAge('backups', { newest: { warn: '24h', limit: '48h' } }),
+      plant: async (folder) => {
+        const remove = await withBackups(72)(folder)
+        fileOfAge(join(folder.path, 'backups'), 'db-2.dump.part', 60_000, 'half')
+        return remove
+      },
+      expected: { state: 'unhealthy', check: 'newest', fault: 'threshold', says: /db-72\.dump/ },
+    },
+    {
+      fault: 'the newest backup is all zero bytes, never met',
+      monitor: fileAge('backups', { newest: { warn: '24h', limit: '48h' } }),
+      mode: 'Advanced',
+      plant: async (folder) => {
+        const remove = await withBackups(24)(folder)
+        fileOfAge(join(folder.path, 'backups'), 'db-1.dump', hourMs, '\0'.repeat(4_096))
+        return remove
+      },
+      expected: { state: 'warning', check: 'zeros', says: /db-1\.dump/ },
+    },
+    {
       fault: 'the folder is empty',
       monitor: fileAge('empty', { files: { warn: 10, limit: 20 } }),
       plant: withFolder('empty', 0),

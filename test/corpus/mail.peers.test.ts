@@ -372,3 +372,26 @@ corpus<SmtpPeer>({
     },
   ],
 })
+
+corpus<SmtpPeer>({
+  server: 'smtp-server, which knows no address without a domain, as Haraka and GreenMail',
+  missing: opensslMissing(),
+  start: () => {
+    if (!certificates) throw new Error('no certificates')
+    return startSmtp({
+      ...certificates.good,
+      onRcptTo: (_, _session, done) => done(Object.assign(new Error('No such command here'), { responseCode: 503 })),
+    })
+  },
+  stop: (server) => server[Symbol.asyncDispose](),
+  rows: [
+    {
+      fault: 'healthy: the answer to postmaster is about its form, never met',
+      env,
+      mode: 'Advanced',
+      monitor: smtpServer({ recipient: undefined }),
+      expected: { state: 'healthy' },
+      peers: askServer,
+    },
+  ],
+})

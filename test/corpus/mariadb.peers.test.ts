@@ -221,7 +221,7 @@ const rows: readonly Row<Pair>[] = [
     expected: {
       state: 'warning',
       check: 'lock wait',
-      says: /lacks a privilege, which GRANT PROCESS ON \*\.\* TO 'limited' grants/,
+      says: /lacks a privilege, which GRANT PROCESS ON \*\.\* TO 'limited'@'127\.0\.0\.1' grants/,
     },
   },
   {
@@ -231,7 +231,7 @@ const rows: readonly Row<Pair>[] = [
     expected: {
       state: 'not checked',
       check: 'history list',
-      says: /lacks a privilege, which GRANT PROCESS ON \*\.\* TO 'limited' grants/,
+      says: /lacks a privilege, which GRANT PROCESS ON \*\.\* TO 'limited'@'127\.0\.0\.1' grants/,
     },
     before: 'warning, exit code 0',
   },
@@ -527,6 +527,18 @@ const rows: readonly Row<Pair>[] = [
       return async () => void (await server.query('DELETE FROM orders.jobs'))
     },
     expected: { state: 'unhealthy', check: 'queries', fault: 'threshold', says: /^waiting jobs: 25/ },
+  },
+  {
+    fault: 'a date of the operator has no day, never met',
+    env,
+    monitor: source({ queries: [{ name: 'last invoice', sql: 'SELECT at FROM invoices', age: { limit: '2d' } }] }),
+    plant: async ({ source: server }) => {
+      await server.query(
+        "USE orders; SET sql_mode = ''; CREATE TABLE invoices (at DATE); INSERT INTO invoices VALUES ('2027-02-00')",
+      )
+      return async () => void (await server.query('DROP TABLE orders.invoices'))
+    },
+    expected: { state: 'unhealthy', check: 'queries', says: /^last invoice: "2027-02-00" is a date without a day/ },
   },
   {
     fault: 'the replica lags',

@@ -145,7 +145,7 @@ const groupRows: readonly Row<MysqlGroup>[] = [
     expected: {
       state: 'warning',
       check: 'group replication',
-      says: /lacks a privilege, which GRANT SELECT ON performance_schema\.\* TO 'limited' grants/,
+      says: /lacks a privilege, which GRANT SELECT ON performance_schema\.\* TO 'limited'@'127\.0\.0\.1' grants/,
     },
     client: clientOf(0, write, /^ok$/),
   },

@@ -315,6 +315,12 @@ const documentRows: readonly Row<WebServer>[] = [
     peers: askPlain('/state.json', '-r', '"database":"ok"'),
   },
   {
+    fault: 'a page of state says what it must not say, never met',
+    monitor: plain('/state.json', { json: { '$.database': '/^(?!ok$)/' } }),
+    expected: { state: 'unhealthy', check: 'json', says: /\$\.database/ },
+    peers: askPlain('/state.json'),
+  },
+  {
     fault: 'healthy XML',
     monitor: plain('/jobs.xml', { xml: { '/jobs/@version': '2' }, measure: [failedJobs(1)] }),
     expected: { state: 'healthy' },

@@ -63,3 +63,11 @@ function distance(a: string, b: string): number {
   }
   return above[b.length] ?? 0
 }
+
+/** The message for a name that no thing of its sort has. */
+export function unknownName(name: string, names: readonly string[], what: string): string {
+  const meant = didYouMean(name, names)
+  const label = JSON.stringify(name.slice(0, 60))
+  if (meant !== undefined) return `names ${label}, which is not a known ${what}: did you mean \`${meant}\`?`
+  return `names ${label}, which is not a known ${what}: ${names.length === 0 ? 'none exists' : `use one of ${names.join(', ')}`}`
+}

@@ -56,6 +56,10 @@ export const commonSettings = {
     type: 'texts',
     doc: 'Former keys of the monitor, as type/kind/name: it keeps the timers and trends that svc stored under them. `Sql/postgres/orders`, or `Sql/postgres/` for a monitor without a name',
   },
+  without: {
+    type: 'texts',
+    doc: 'Checks to leave out, by their names in the tables below, such as a check of a figure that a server does not have; never one that proves the connection or the sign-in. The report names them',
+  },
   depth: {
     type: 'choice',
     values: ExecutionMode.values,

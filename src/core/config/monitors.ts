@@ -1,3 +1,4 @@
+import { quote } from '../base/net/text.ts'
 import {
   type Every,
   isMap,
@@ -10,8 +11,8 @@ import {
   type Target,
   writeDuration,
 } from '../base/settings/index.ts'
-import { didYouMean } from '../base/suggest.ts'
-import { type AnyKind, deadlines, type PlannedMonitor } from '../checks/engine/index.ts'
+import { didYouMean, unknownName } from '../base/suggest.ts'
+import { type AnyKind, type DeclaredResult, deadlines, type PlannedMonitor } from '../checks/engine/index.ts'
 import { configurableKinds, depthOf, hostKind, isKindName, loadKind, monitorName } from '../checks/plan/index.ts'
 import { ExecutionMode } from '../protocol/index.ts'
 import {
@@ -156,11 +157,17 @@ async function readKnown(
     ...everyProblems(common.every, common.timeout),
     ...(former?.problems ?? []),
   ]
+  const { without = [] } = common
+  if (without.length > 0) problems.push(...leftOutProblems(without, kind, read.configured))
   const settings: Record<string, unknown> = Object.fromEntries(
     Object.keys(kind.settings).flatMap((key) => (key in read.values ? [[key, read.values[key]]] : [])),
   )
   if (short.latency !== undefined) settings[latencySetting] = short.latency
   if (problems.length === 0) target = kind.target?.(settings as never)
+  const signIn = problems.length === 0 ? kind.signsIn?.(settings as never, 'Advanced')?.result : undefined
+  if (signIn !== undefined && without.includes(signIn)) {
+    problems.push({ path: ['without'], message: `names ${quote(signIn, 60)}, which proves the sign-in: remove it` })
+  }
   const validate = problems.length === 0 ? kind.validate?.(settings as never) : undefined
   if (validate !== undefined) problems.push({ path: [], message: validate })
   const tags = unitedTags(inherited.tags, common.tags)
@@ -169,6 +176,7 @@ async function readKnown(
     kind,
     settings,
     configured: short.latency === undefined ? read.configured : new Set([...read.configured, latencySetting]),
+    ...(without.length > 0 ? { without } : {}),
     depth: depthOf(kind, common.depth),
     host: false,
     dependsOn: [],
@@ -192,6 +200,31 @@ async function readKnown(
     problems,
     warnings: read.warnings,
   }
+}
+
+/** The mistakes in a list of checks to leave out. */
+function leftOutProblems(
+  without: readonly string[],
+  kind: AnyKind,
+  configured: ReadonlySet<string>,
+): readonly Problem[] {
+  const names = kind.checks.flatMap(({ name, canBeLeftOut }) => (canBeLeftOut ? [name] : []))
+  const isEnabled = ({ when }: DeclaredResult): boolean => when?.some((setting) => configured.has(setting)) ?? true
+  if (kind.checks.filter(isEnabled).every(({ name }) => without.includes(name))) {
+    return [{ path: ['without'], message: 'leaves nothing to check: remove a name' }]
+  }
+  return without.flatMap((name, index): readonly Problem[] => {
+    const check = kind.checks.find((one) => one.name === name)
+    const refuse = (message: string): readonly Problem[] => [{ path: ['without', index], message }]
+    if (!check) return refuse(unknownName(name, names, `check of ${kind.name} that can be left out`))
+    if (!check.canBeLeftOut) {
+      return refuse(`names ${quote(name, 60)}, which proves that the server answers or accepts the sign-in: remove it`)
+    }
+    const isForOthers = (setting: string): boolean =>
+      kind.checks.some((one) => !without.includes(one.name) && one.settings?.includes(setting))
+    const demand = check.when?.find((setting) => configured.has(setting) && !isForOthers(setting))
+    return demand === undefined ? [] : refuse(`leaves out ${quote(name, 60)}, which \`${demand}:\` demands: remove one`)
+  })
 }
 
 /** Takes the groups out of `dependsOn`. */

@@ -1,5 +1,5 @@
 import { isMap, type Problem, readSettings, type SettingsContext, type SettingsSpec } from '../base/settings/index.ts'
-import { didYouMean } from '../base/suggest.ts'
+import { unknownName } from '../base/suggest.ts'
 import type { Parameter, ParameterType, Profile } from '../checks/profiles/index.ts'
 import { kindProblem, readMonitor } from './monitors.ts'
 import { conditionsIn, fill, namesIn, namesWithinText, writtenAt } from './placeholders.ts'
@@ -69,14 +69,6 @@ function unfitted(name: string, parameter: Parameter | undefined): string {
   return parameter && textTypes.includes(parameter.type)
     ? `inserts \`${name}\` into a text, but it is optional: make it required, or give it a default`
     : `inserts \`${name}\` into a text, but it is not text-like: write it alone`
-}
-
-/** The message for an unknown profile, monitor of it, or parameter. */
-export function unknownName(name: string, names: readonly string[], what: string): string {
-  const meant = didYouMean(name, names)
-  const label = JSON.stringify(name.slice(0, 60))
-  if (meant !== undefined) return `names ${label}, which is not a known ${what}: did you mean \`${meant}\`?`
-  return `names ${label}, which is not a known ${what}: ${names.length === 0 ? 'none exists' : `use one of ${names.join(', ')}`}`
 }
 
 const samples: Record<ParameterType, unknown> = {

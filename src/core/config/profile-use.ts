@@ -7,12 +7,12 @@ import {
   type SettingsSpec,
   valueIn,
 } from '../base/settings/index.ts'
+import { unknownName } from '../base/suggest.ts'
 import { monitorName } from '../checks/plan/index.ts'
 import { type Profile, type ProfileMonitor, parameterSetting } from '../checks/profiles/index.ts'
 import { type Inherited, unitedTags } from './common.ts'
 import { kindProblem, type MonitorRead, readMonitor } from './monitors.ts'
 import { fill, isPresent, nameAlone, namesIn, writtenAt } from './placeholders.ts'
-import { unknownName } from './profile-definition.ts'
 import { changeKey, type Profiles, shippedProfiles, useSettings } from './profiles.ts'
 
 /** A monitor of a list, and how its paths map to the entry. */

@@ -7,6 +7,7 @@ import {
   type SettingsSpec,
   unknownKey,
 } from '../base/settings/index.ts'
+import { unknownName } from '../base/suggest.ts'
 import {
   isProfileName,
   loadProfile,
@@ -21,7 +22,7 @@ import {
 import { commonSettings } from './common.ts'
 import { asWritten } from './long-form.ts'
 import { longMonitor } from './monitors.ts'
-import { monitorProblems, unknownName, whenSetting } from './profile-definition.ts'
+import { monitorProblems, whenSetting } from './profile-definition.ts'
 
 /** The settings of an entry that uses a profile, besides the profile's own parameters. */
 export const useSettings = {

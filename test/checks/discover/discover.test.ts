@@ -99,6 +99,43 @@ describe('kinds declare how discovery recognizes their servers', () => {
       })
   })
 
+  test('H60 proposals for servers without a kind keep what recognized them, so that a frozen one fails', async () => {
+    const asks = (question: string, answer: string) => peer(answersTo(question, answer))
+    await using nats = await peer(speaks('INFO {"server_id":"a"} \r\n'))
+    await using memcached = await asks('version\r\n', 'VERSION 1.6.18\r\n')
+    await using beanstalkd = await asks('stats\r\n', 'OK 12\r\n---\n')
+    const greeting = Buffer.concat([
+      Buffer.from('J\0\0\0\x0a8.0.36\0', 'latin1'),
+      Buffer.from('salt\0caching_sha2_password\0'),
+    ])
+    await using mysql = await peer(speaks(greeting))
+    const entries = async () => {
+      const { proposals } = await discover(signal(), here(nats.port, memcached.port, beanstalkd.port, mysql.port))
+      return proposals.map(({ type, entry: { kind, name, send, expect: expected } }) => ({
+        type,
+        kind,
+        name,
+        send,
+        expected,
+      }))
+    }
+    const own = (type: string, name: string, expected: string, send?: string) => ({
+      type,
+      kind: 'tcp',
+      name,
+      send,
+      expected,
+    })
+    await expect
+      .poll(async () => (await entries()).toSorted((a, b) => a.name.localeCompare(b.name)))
+      .toEqual([
+        own('App', `beanstalkd-${beanstalkd.port}`, 'OK ', 'stats\r\n'),
+        own('App', `memcached-${memcached.port}`, 'VERSION ', 'version\r\n'),
+        own('Sql', `mysql-${mysql.port}`, 'caching_sha2_password'),
+        own('App', `nats-${nats.port}`, 'INFO {'),
+      ])
+  })
+
   test('a protocol whose reply says too little is recognized at its standard ports alone', async () => {
     await using menu = await peer(answersTo('/\r\n', 'iWelcome\r\n'))
     const only = { ...gopher, onlyAtStandardPorts: true } as const

@@ -124,7 +124,20 @@ const open: Readonly<Record<string, Partial<Record<Reason, readonly string[]>>>>
   sqlserver: { 'no account': ['connect', 'query', 'certificate', 'clock'], query: ['queries'] },
   svc: { 'no account': ['connect'], request: ['health', 'latency', 'remote check'] },
   tcp: { 'no account': ['connect', 'answer', 'xml', 'measure', 'open'] },
-  tls: { 'no account': ['handshake', 'expiry', 'trust', 'host name', 'staple', 'protocol'] },
+  tls: {
+    'no account': [
+      'handshake',
+      'expiry',
+      'trust',
+      'host name',
+      'staple',
+      'protocol',
+      'answer',
+      'xml',
+      'measure',
+      'open',
+    ],
+  },
 }
 
 const kinds = async (): Promise<readonly (readonly [string, AnyKind])[]> =>

@@ -85,6 +85,11 @@ const demands: readonly Demand[] = [
     of: ({ internal, runsOn }) => !internal && runsOn === 'network',
   },
   {
+    what: 'in its declaration, what it sends that servers may lack (optionalParts)',
+    has: (_, { optionalParts }) => optionalParts !== undefined,
+    of: ({ runsOn }) => runsOn === 'network',
+  },
+  {
     what: 'a server type with standard ports in its line in src/core/checks/kinds/index.ts',
     has: (name) => Object.keys(registered[name].ports ?? {}).length > 0,
     of: isRecognized,

@@ -5,7 +5,7 @@ import { timeAnswer } from '../../prove/leak-datagrams.ts'
 import { behindTap, type CostRow, describeCosts } from '../../support/engine/costs.ts'
 import { kindsWithRows } from '../../support/engine/kind-rows.ts'
 import { secret } from '../../support/engine/run-kind.ts'
-import { blackHole, peer } from '../../support/faults/faults.ts'
+import { echo, peer } from '../../support/faults/faults.ts'
 import { client, resource, startOidc } from '../../support/openid/oidc.ts'
 import { makeCertificates, opensslMissing } from '../../support/servers/certs.ts'
 import { startFtpServer } from '../../support/servers/ftp-server.ts'
@@ -339,12 +339,15 @@ suiteWith(opensslMissing(), 'the cost of servers with TLS', () => {
       start: behindTap(
         async () => {
           const { good, caFile, remove } = makeCertificates()
-          const server = await peer(blackHole, { tls: good })
+          const server = await peer(echo, { tls: good })
           return { ...server, caFile, remove: () => server.close().then(remove) }
         },
-        ({ caFile }, { port }) => ({
-          cases: { plain: { host, port, servername: 'svc.test', caFile } },
-          counted: () => ({}),
+        ({ caFile, input }, { port }) => ({
+          cases: {
+            plain: { host, port, servername: 'svc.test', caFile },
+            send: { host, port, servername: 'svc.test', caFile, send: 'PING', expect: 'PING' },
+          },
+          counted: () => ({ requests: input().split('PING').length - 1 }),
         }),
       ),
     },

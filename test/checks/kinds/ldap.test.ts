@@ -56,17 +56,31 @@ const request = (request: Buffer): { readonly id: number; readonly operation: nu
   return { id: request.readUInt8(at + 2), operation: request.readUInt8(at + 3) }
 }
 
+/** Whether a request asks, before the sign-in, which controls the server offers. */
+const asksOffers = (question: Buffer): boolean =>
+  question.includes('supportedControl') && !question.includes('namingContexts')
+
 /** An LDAP server with a configured answer to each kind of request; the id is that of the request. */
 const answers = (bind: (id: number) => Buffer, search: (id: number) => Buffer = () => Buffer.alloc(0)): Behaviour => {
   return (socket) => {
     socket.on('data', (question) => {
       const { id, operation } = request(question)
       if (operation === 0x60) socket.write(bind(id))
+      else if (asksOffers(question)) socket.write(message(id, result(done, 0)))
       else if (operation === 0x63) socket.write(search(id))
     })
   }
 }
 const bound = (id: number): Buffer => message(id, result(bindResponse, 0))
+/** The root entry with the controls that the server offers. */
+const rootWith = (id: number, ...oids: readonly string[]): Buffer =>
+  Buffer.concat([
+    message(
+      id,
+      ber(0x64, text(''), ber(0x30, ...oids.map((oid) => ber(0x30, text('supportedControl'), ber(0x31, text(oid)))))),
+    ),
+    message(id, result(done, 0)),
+  ])
 const refuses = (code: number, reply = '') => answers((id) => message(id, result(bindResponse, code, reply)))
 
 async function look(behave: Behaviour, settings: Settings = {}, mode: ExecutionMode = 'Basic', options: Options = {}) {
@@ -125,6 +139,30 @@ describe('ldap settings', () => {
   test('a dedicated account beside another one is not a contradiction', () => {
     expect(invalid({ url, username: 'cn=a', password, refusesWrongPassword: { username: 'cn=b' } })).toBeUndefined()
   })
+})
+
+test.each([
+  ['without a root entry', (id: number) => message(id, result(done, 50)), false],
+  ['that lists no control', (id: number) => rootWith(id), false],
+  ['that lists another control', (id: number) => rootWith(id, '1.2.840.113556.1.4.319'), false],
+  ['that lists it', (id: number) => rootWith(id, '1.3.6.1.4.1.42.2.27.8.5.1'), true],
+] as const)('H56 a server %s gets the control of the password policy: %3$s', async (_, root, isSent) => {
+  let binds = 0
+  let sent = false
+  const server: Behaviour = (socket) => {
+    socket.on('data', (question) => {
+      const { id, operation } = request(question)
+      if (asksOffers(question)) socket.write(root(id))
+      else if (operation === 0x60) {
+        binds += 1
+        sent = question.includes('1.3.6.1.4.1.42.2.27.8.5.1')
+        socket.write(bound(id))
+      } else if (operation === 0x63) socket.write(message(id, result(done, 0)))
+    })
+  }
+  const { results } = await look(server, account, 'Standard')
+  expect(results.find(({ check }) => check === 'bind')).toMatchObject({ status: 'ok' })
+  expect({ binds, sent }).toEqual({ binds: 1, sent: isSent })
 })
 
 describe('LDAP messages', () => {
@@ -273,7 +311,12 @@ describe('ldap over a bad connection', () => {
 
   test('a server that hangs up in between does not get another connection', async () => {
     const { results, connections: observation } = await look(
-      (socket) => socket.on('data', (question) => void socket.end(bound(request(question).id))),
+      (socket) =>
+        socket.on('data', (question) => {
+          const { id } = request(question)
+          if (asksOffers(question)) socket.write(message(id, result(done, 0)))
+          else socket.end(bound(id))
+        }),
       account,
       'Standard',
     )
@@ -358,13 +401,16 @@ describe('a simulated server that answers badly', () => {
     finds(
       look(
         (socket) => {
-          socket.once('data', (question) => {
-            socket.write(bound(request(question).id))
-            socket.once('data', (next) => {
-              const entry = message(request(next).id, ber(0x64, text('dc=a'), ber(0x30)))
+          socket.on('data', (question) => {
+            const { id, operation } = request(question)
+            if (asksOffers(question)) socket.write(message(id, result(done, 0)))
+            else if (operation === 0x60) socket.write(bound(id))
+            else {
+              socket.removeAllListeners('data')
+              const entry = message(id, ber(0x64, text('dc=a'), ber(0x30)))
               endless('', entry.toString('latin1').repeat(500))(socket)
               socket.emit('data', Buffer.alloc(0))
-            })
+            }
           })
         },
         account,

@@ -308,8 +308,8 @@ sqlSuite(
         expect(await counted('')).toMatchObject({
           status: 'warning',
           notChecked: 'permission',
-          message: "not checked: this account sees no table and needs GRANT SELECT ON *.* TO 'counter'",
-          details: ["GRANT SELECT ON *.* TO 'counter'"],
+          message: "not checked: this account sees no table and needs GRANT SELECT ON *.* TO 'counter'@'127.0.0.1'",
+          details: ["GRANT SELECT ON *.* TO 'counter'@'127.0.0.1'"],
         })
         await server.query(`GRANT SELECT ON counted.* TO counter@${here}`)
         await server.query(`DROP TABLE counted.jobs; CREATE TABLE counted.large (id bigint unsigned NOT NULL
@@ -337,7 +337,7 @@ sqlSuite(
         await server.query(`GRANT SELECT ON orders.jobs TO writer@${here}`)
         const result = await trip()
         expect(result).toMatchObject({ status: 'failed', notChecked: 'permission' })
-        expect(result.details?.[0]).toBe("GRANT CREATE ON `orders`.`svc_probe` TO 'writer'")
+        expect(result.details?.[0]).toBe("GRANT CREATE ON `orders`.`svc_probe` TO 'writer'@'127.0.0.1'")
         await server.query(`REVOKE SELECT ON orders.jobs FROM writer@${here}`)
       })
       test('MariaDB: an account with nothing but the declared privilege writes, commits, reads and deletes', async () => {

@@ -170,3 +170,56 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
     })
   })
 })
+
+peerSuite(rabbitmqMissing, 'a RabbitMQ that collects no statistics', () => {
+  let server: RabbitmqServer
+  beforeAll(async () => {
+    server = await startRabbitmq({ settings: ['management_agent.disable_metrics_collector = true'] })
+    await server.api('PUT', 'queues/%2f/orders', { durable: true })
+    await server.api('PUT', 'users/limited', { password: 'secret-9', tags: 'monitoring' })
+    await server.api('PUT', 'permissions/%2f/limited', { configure: '^$', write: '^$', read: '^$' })
+  }, 90_000)
+  afterAll(() => server.remove(), 30_000)
+  /** Only these settings count as those of svc.yaml. */
+  const run = (some: Overrides = {}, mode: Mode = 'Advanced') =>
+    runKind(rabbitmq, { url: server.url, username: 'limited', password: secret('secret-9'), ...some }, mode)
+
+  test('H57 it is healthy, and the report says what is switched off', async () => {
+    const { queues = [], deadLetters = [] } = withAccount({
+      queues: [{ name: 'orders' }],
+      deadLetters: [{ name: 'orders' }],
+    })
+    const results = await run({ queues, deadLetters, messages: { limit: 100 }, nodes: 1 })
+    expect(results.filter(({ status }) => status !== 'ok')).toEqual([])
+    const names = ['management', 'sign-in', 'messages', 'node', 'alarms', 'cluster', 'virtual hosts', 'all queues']
+    expect(results.map(({ check }) => check)).toEqual([...names, 'queue', 'dead letters'])
+    await finds(results, ['sign-in', /collects no statistics \(management_agent\.disable_metrics_collector = true\)$/])
+    expect(checked(results, 'sign-in').details).toEqual([expect.stringMatching(/^not seen: memory, file descriptors,/)])
+  })
+
+  test('H57 its alarms come from its health check', async () => {
+    server.ctl('set_vm_memory_high_watermark', 'absolute', '1MB')
+    const alarm = async () => checked(await run(), 'alarms')
+    try {
+      await until(async () => (await alarm()).status === 'failed')
+      expect((await alarm()).message).toBe(
+        `memory alarm on ${server.node}: all publishers of the cluster are blocked until it clears`,
+      )
+    } finally {
+      server.ctl('set_vm_memory_high_watermark', '0.4')
+    }
+    await until(async () => (await alarm()).status === 'ok')
+  })
+
+  test('H57 a virtual host that does not run fails', async () => {
+    await server.api('PUT', 'vhosts/second', {})
+    server.ctl('eval', 'rabbit_vhost_sup_sup:stop_and_delete_vhost(<<"second">>).')
+    await finds(run(), 'virtual hosts failed (data): …virtual hosts that do not run: second…')
+  })
+
+  test('H57 what svc.yaml demands and the server does not collect is not checked', async () => {
+    const { queues = [] } = withAccount({ queues: [{ name: 'orders', consumers: 2 }] })
+    const results = await run({ queues, memory: { limit: 90 } }, 'Standard')
+    await finds(results, 'memory failed: …does not report this…', 'consumers failed: …does not report its consumers…')
+  })
+})

@@ -162,7 +162,7 @@ test.each([
   const open = async (mode: 'Standard' | 'Advanced') =>
     checked(await runKind(tcp, { host, port: there.port }, mode), 'open')
   expect(await open('Advanced')).toMatchObject({ status: 'ok', details: [next] })
-  expect((await open('Advanced')).message).toContain('only the port was tested')
+  expect((await open('Advanced')).message).toContain('only the port is tested')
   expect((await open('Standard')).details ?? []).toEqual([])
 })
 

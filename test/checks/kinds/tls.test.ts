@@ -3,9 +3,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Threshold } from '../../../src/core/base/settings/index.ts'
 import { certificateSetting, evaluateExpiry } from '../../../src/core/checks/engine/index.ts'
 import tls from '../../../src/core/checks/kinds/tls.ts'
+import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
 import { finds, findsOnly } from '../../support/engine/finds.ts'
 import { checked, type RunKindOptions, runKind } from '../../support/engine/run-kind.ts'
-import { blackHole, peer, replies, reset, settled, speaks } from '../../support/faults/faults.ts'
+import { type Behaviour, blackHole, peer, replies, reset, settled, speaks } from '../../support/faults/faults.ts'
 import {
   type Certificates,
   makeCertificates,
@@ -231,6 +232,58 @@ suiteWith(opensslMissing(), 'tls', () => {
 
     test('a slow handshake warns', () =>
       finds(look(made.good, { latency: { warn: 0.01, limit: 5_000 } }), 'handshake warning'))
+  })
+
+  describe('tls answer', () => {
+    const within = async (behave: Behaviour, settings: Settings, certificate = made.good) => {
+      await using there = await peer(behave, { tls: certificate })
+      const at = { host, port: there.port, servername: 'svc.test', caFile: made.caFile }
+      const inMode = async (mode: ExecutionMode) => await runKind(tls, { ...at, ...settings }, mode, { timeoutMs: 900 })
+      const [basic, advanced] = [await inMode('Basic'), await inMode('Advanced')]
+      return { basic, advanced, input: there.input() }
+    }
+
+    test('H55 the answer within TLS is compared as that of a tcp monitor', async () => {
+      const healthy = await within(speaks('+OK ready\r\n'), { expect: '/^\\+OK /' })
+      await finds(healthy.basic, 'handshake ok', 'answer ok: …sent "+OK ready" in…')
+      await finds(healthy.advanced, 'answer ok')
+      await finds((await within(replies('-ERR\r\n'), { send: 'PING\r\n', expect: '+PONG' })).basic, [
+        'answer failed (protocol)',
+        /sent "-ERR" and closed the connection, expected "\+PONG"$/,
+      ])
+    })
+
+    test('H55 a server that is frozen behind a proxy fails with expect', async () => {
+      const { basic, advanced } = await within(blackHole, { expect: '220 ' })
+      for (const results of [basic, advanced]) await finds(results, 'answer failed (timeout): …sent nothing for…')
+    })
+
+    test.each([
+      ['* OK IMAP4rev1 ready\r\n', 'next: use the kind of its server, or send and expect'],
+      ['220 mx.example.org ESMTP\r\n', 'next: expect: "220"'],
+      [undefined, 'next: use the kind of its server, or send and expect'],
+    ])('H55 Advanced says that only TLS was tested, and what to add for the greeting %j', async (greeting, next) => {
+      const { basic, advanced } = await within(greeting === undefined ? blackHole : speaks(greeting), {})
+      expect(basic.map(({ check }) => check)).toEqual(['handshake'])
+      expect(checked(advanced, 'open')).toMatchObject({
+        status: 'ok',
+        details: [expect.stringContaining(next.slice(6))],
+      })
+      expect(checked(advanced, 'open').message).toContain('only TLS is tested')
+    })
+
+    test('a server that ends the connection after the handshake is no fault: it may demand a certificate', async () => {
+      const { advanced } = await within((socket) => void socket.end(), {})
+      await finds(advanced, 'open ok: …closed the connection; only TLS is tested…')
+    })
+
+    test('nothing is sent to a server that is not trusted, in Basic neither', async () => {
+      const { basic, input } = await within(blackHole, { send: 'PING\r\n' }, made.otherHost)
+      await finds(basic, 'answer failed (tls): …is not for svc.test…')
+      expect(input).toBe('')
+      const unverified = await within(replies('pong'), { send: 'PING\r\n', verify: false }, made.otherHost)
+      await finds(unverified.basic, 'answer ok')
+    })
   })
 
   describe('tls addresses', () => {

@@ -89,7 +89,10 @@ test('the host block is planned with its settings in svc.yaml, or omitted', asyn
 test('the standard ports of each server type are those that kinds declare for it', () => {
   const ports = ServerType.values.map((type) => [type, standardPorts(type).map(({ port, what }) => `${port} ${what}`)])
   expect(Object.fromEntries(ports)).toEqual({
-    App: ['25 smtp', '53 dns', '80 http', '443 https', '465 smtps', '587 smtp', '8080 http'],
+    App: [
+      ...['25 smtp', '53 dns', '80 http', '443 https', '465 smtps', '587 smtp', '4222 nats'],
+      ...['8080 http', '11211 memcached', '11300 beanstalkd'],
+    ],
     Sql: ['1433 sqlserver', '3306 mysql', '5432 postgres', '6432 pgbouncer'],
     FtpApi: [],
     Ftp: ['21 ftp', '22 ssh', '990 ftps'],

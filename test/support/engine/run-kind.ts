@@ -16,6 +16,8 @@ export type RunKindOptions = Partial<Omit<EngineContext, 'measureState'>> & {
   readonly retries?: number
   readonly calledByPeer?: boolean
   readonly signal?: AbortSignal
+  /** The checks that the monitor leaves out. */
+  readonly without?: readonly string[] | undefined
 }
 
 /** Settings as svc.yaml would give them, with the table's defaults filled in, groups included. */
@@ -57,6 +59,7 @@ export async function reportKind<S extends SettingsSpec>(
     kind,
     settings: withDefaults(kind.settings, overrides),
     configured: new Set(Object.keys(overrides)),
+    ...(options.without ? { without: options.without } : {}),
     depth: 'Basic' as const,
     host: false,
     dependsOn: [],

@@ -25,7 +25,10 @@ export const ldapServer =
       const length = request.readUInt8(1)
       const at = length < 128 ? 2 : 2 + (length & 127)
       const operation = request.readUInt8(at + 3)
-      const answers = answersTo(operation).map((one) => element(0x30, byte(2, id ?? request.readUInt8(at + 2)), one))
+      // Asked which controls it offers, before the sign-in, it lists none.
+      const isAskedForOffers = request.includes('supportedControl') && !request.includes('namingContexts')
+      const own = isAskedForOffers && id === undefined ? [ldapResult(0x65, 0, '')] : answersTo(operation)
+      const answers = own.map((one) => element(0x30, byte(2, id ?? request.readUInt8(at + 2)), one))
       socket.write(Buffer.concat(answers))
     })
 export const ldapBind = 0x60

@@ -55,6 +55,8 @@ export type RabbitmqOptions = {
   readonly names?: number
   /** The name of a node that runs, whose cluster it joins. */
   readonly joins?: string
+  /** Further lines of rabbitmq.conf. */
+  readonly settings?: readonly string[]
   /** How often figures are collected, in milliseconds; 5,000 where nobody has set it. Default: 1,000. */
   readonly intervalMs?: number
 }
@@ -63,7 +65,7 @@ export const administrator = { username: 'administrator', password: 'correct-hor
 
 /** A real RabbitMQ with its management on free ports of 127.0.0.1. Takes 5 to 20 s. */
 export async function startRabbitmq(options: RabbitmqOptions = {}): Promise<RabbitmqServer> {
-  const { certificate, joins, intervalMs = 1_000 } = options
+  const { certificate, joins, settings = [], intervalMs = 1_000 } = options
   const folder = serverFolder('rabbitmq')
   const mine = (path: string): string => {
     if (asServer.uid !== undefined) chownSync(path, asServer.uid, asServer.gid)
@@ -99,7 +101,8 @@ default_user = ${administrator.username}
 default_pass = ${administrator.password}
 collect_statistics_interval = ${intervalMs}
 disk_free_limit.absolute = 1MB
-${joins === undefined ? '' : `cluster_formation.classic_config.nodes.1 = ${joins}\n`}${tls}`
+${joins === undefined ? '' : `cluster_formation.classic_config.nodes.1 = ${joins}\n`}${tls}${settings.join('\n')}
+`
   const env: Readonly<Record<string, string>> = {
     HOME: folder,
     PATH: process.env.PATH ?? '',
@@ -141,14 +144,12 @@ ${joins === undefined ? '' : `cluster_formation.classic_config.nodes.1 = ${joins
     if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`)
     return text === '' ? undefined : (JSON.parse(text) as unknown)
   }
-  // The figures of a node come with its first statistics, one interval after its start.
-  await until(
-    async () =>
-      ((await api('GET', 'nodes')) as readonly { readonly mem_alarm?: boolean }[]).some(
-        (one) => one.mem_alarm !== undefined,
-      ),
-    60_000,
-  )
+  // The figures of a node come with its first statistics, one interval after its start, if it collects any.
+  type Nodes = readonly { readonly mem_alarm?: boolean }[]
+  const collects = !(((await api('GET', 'overview')) as { readonly disable_stats?: boolean }).disable_stats ?? false)
+  const isReady = async (): Promise<boolean> =>
+    !collects || ((await api('GET', 'nodes')) as Nodes).some((one) => one.mem_alarm !== undefined)
+  await until(isReady, 60_000)
   const command = (program: string, ...args: readonly string[]): string => {
     const made = spawnSync('/usr/bin/env', ['-i', ...assignments, join(scripts, program), '-n', node, ...args], {
       ...asServer,

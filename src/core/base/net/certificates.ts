@@ -95,6 +95,8 @@ export type Certificate = {
   readonly from: Date
   readonly to: Date
   readonly selfSigned: boolean
+  /** The length of an RSA key. Undefined for other keys. */
+  readonly keyBits?: number | undefined
   /** Whether it may sign others. */
   readonly isCa: boolean
 }
@@ -208,7 +210,9 @@ export function describeChain(
       issuer: nameOf(undefined, one.issuer),
       from: one.validFromDate,
       to: one.validToDate,
-      selfSigned: one.checkIssued(one),
+      // A key that may not sign certificates still signs its own: the default certificate of Traefik has one.
+      selfSigned: one.checkIssued(one) || (one.subject === one.issuer && one.verify(one.publicKey)),
+      keyBits: one.publicKey.asymmetricKeyDetails?.modulusLength,
       isCa: one.ca,
     })),
     fingerprint: own.fingerprint256,
@@ -317,9 +321,30 @@ export const describeExpiry = (chain: Chain, one: Certificate): string => {
   return `${certificateName(chain, one)} expires on ${formatDay(one.to)}, in ${left} d`
 }
 
+/** Certificates that servers make for themselves, by the name of the certificate or of its issuer. */
+const standIns: readonly (readonly [name: RegExp, what: string])[] = [
+  [/^TRAEFIK DEFAULT CERT$/, 'which Traefik uses where none of its certificates is for this name'],
+  [/^Caddy Local Authority/, 'the own CA of Caddy (tls internal): add its root.crt to caFile'],
+  [
+    /^Kubernetes Ingress Controller Fake Certificate$/,
+    'which ingress-nginx uses where none of its secrets is for this name',
+  ],
+]
+
+/** OpenSSL trusts no shorter RSA key, whoever signed it. */
+const leastKeyBits = 2_048
+
 function distrust(chain: Chain, error: string, top: string): string {
   const own = chain.certificates[0]
-  if (own?.selfSigned) return `certificate "${own.name}" is self-signed; if that is intended, add it to caFile`
+  const short = chain.certificates.find(({ keyBits = leastKeyBits }) => keyBits < leastKeyBits)
+  // Node has no code for this error of OpenSSL.
+  if (short && error === 'UNSPECIFIED') {
+    return `the key of "${short.name}" has ${short.keyBits} bits, which is too short to trust: renew it with ${leastKeyBits} or more`
+  }
+  const standIn = standIns.find(([name]) => name.test(own?.selfSigned ? own.name : (own?.issuer ?? '')))
+  const what = standIn === undefined ? '' : `, ${standIn[1]}`
+  if (own?.selfSigned) return `certificate "${own.name}" is self-signed${what}; if that is intended, add it to caFile`
+  if (standIn) return `certificate "${own?.name}" is by "${own?.issuer}"${what}`
   if (error === 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' || error === 'UNABLE_TO_GET_ISSUER_CERT_LOCALLY') {
     return `issuer "${top}" is unknown here and not sent by the server: either the server lacks an intermediate certificate, or caFile lacks a private CA`
   }

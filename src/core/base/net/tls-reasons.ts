@@ -1,10 +1,17 @@
 import { ProbeError } from '../probe-error.ts'
 import { sanitize } from './text.ts'
 
+/** OpenSSL's reasons that only an answer in TLS has: an alert of the peer, or what it has chosen. */
+const ofTls = /\balert\b|unsupported protocol|version too low|too small|too weak|renegotiation|certificate required/
+
 /** A TLS connection that failed. `reason` is OpenSSL's word for it, such as `unsupported protocol`. */
 export class TlsError extends ProbeError {
   override readonly name = 'TlsError'
   readonly reason: string
+  /** Whether the peer has answered in TLS. */
+  get isAnswer(): boolean {
+    return ofTls.test(this.reason)
+  }
   constructor(message: string, reason: string, details: readonly string[]) {
     super('tls', message, details)
     this.reason = reason

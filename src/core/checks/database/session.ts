@@ -91,7 +91,7 @@ export type Driver = {
   readonly signOff?: () => Promise<unknown>
   /** Frees resources of the driver other than the socket. Safe to call again. */
   readonly release?: () => void
-  /** Translates an error: returns a ProbeError, or the error itself when `classify` knows it. */
+  /** Translates an error, perhaps later: returns a ProbeError, or the error itself when `classify` knows it. */
   readonly fault: (error: unknown, phase: ErrorPlace['phase']) => unknown
 }
 
@@ -115,7 +115,7 @@ export async function openSession({ socket, signal, msLeft }: Transport, driver:
   } catch (error) {
     signal.removeEventListener('abort', abort)
     driver.release?.()
-    throw driver.fault(error, 'sign-in')
+    throw await driver.fault(error, 'sign-in')
   }
   const run = async <T>(phase: ErrorPlace['phase'], start: () => Promise<T>): Promise<T> => {
     try {
@@ -123,7 +123,7 @@ export async function openSession({ socket, signal, msLeft }: Transport, driver:
       running = statement
       return await statement
     } catch (error) {
-      throw driver.fault(error, phase)
+      throw await driver.fault(error, phase)
     } finally {
       running = undefined
     }

@@ -102,10 +102,18 @@ export async function attempts(
         ? results
         : await applyHoldDuration(results, { forMs: monitor.forMs, mode: options.mode }, monitor, context, signal)
     const reported = attempt > 1 ? counted.map((f) => passedLate(f, attempt)) : counted
-    return { ...reportOf(monitor, await advised(reported, monitor, context, options), tookMs, attempt), observed }
+    const complete = withLeftOut(await advised(reported, monitor, context, options), monitor)
+    return { ...reportOf(monitor, complete, tookMs, attempt), observed }
   } finally {
     signIn?.end()
   }
+}
+
+/** The results, of which the first says which checks svc.yaml leaves out. */
+function withLeftOut(results: readonly Result[], { without = [] }: PlannedMonitor): readonly Result[] {
+  const [first, ...rest] = results
+  if (first === undefined || without.length === 0) return results
+  return [{ ...first, details: [...(first.details ?? []), `left out (without): ${without.join(', ')}`] }, ...rest]
 }
 
 /** Only a failure needs them. A server loads them before it listens: at a failure it may have no descriptor left. */

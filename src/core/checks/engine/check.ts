@@ -237,7 +237,12 @@ export async function* runChecks<Connection>(
 ): AsyncGenerator<readonly Result[]> {
   const { connection, address, signal } = target
   const dueOf = (group: readonly Check<Connection>[]): readonly Check<Connection>[] =>
-    group.filter((check) => isDue(check, settings, context) && (check.applies?.(connection, settings as never) ?? true))
+    group.filter(
+      (check) =>
+        isDue(check, settings, context) &&
+        !isLeftOut(check, context) &&
+        (check.applies?.(connection, settings as never) ?? true),
+    )
   const groups = observedTogether(checks)
   for (const [index, group] of groups.entries()) {
     const due = dueOf(group)
@@ -279,7 +284,8 @@ export async function* runChecks<Connection>(
     }
     const evaluate = (check: Check<Connection>, observation: unknown): readonly Result[] => {
       try {
-        return located(check, check.evaluate(observation as never, settings as never))
+        const results = located(check, check.evaluate(observation as never, settings as never))
+        return results.filter((result) => !isNameIn(context.without, result.check))
       } catch (cause) {
         return [failed(check === first ? name : firstName(check), cause)]
       }
@@ -390,6 +396,17 @@ const isDue = (
   (depthWith ? includes(context.mode, depthWith(settings as never)) : runsChecksOf(context, depth)) &&
   isEnabled(when, settings)
 
+/** Whether a name is in a list of declared names, where `disk <mount>` means each of its family. */
+export const isNameIn = (declared: readonly string[] | undefined, name: string): boolean =>
+  declared?.some((one) => {
+    const [head = '', tail] = one.split(/<[^>]+>/, 2)
+    return tail === undefined ? one === name : one === name || (name.startsWith(head) && name.endsWith(tail))
+  }) ?? false
+
+/** Whether the monitor leaves out all results of a check. */
+const isLeftOut = ({ results }: Pick<Check<never>, 'results'>, { without }: CheckContext): boolean =>
+  without !== undefined && Object.keys(results).length > 0 && Object.keys(results).every((one) => without.includes(one))
+
 /** Whether at least one of the settings that a check depends on is given. An empty list names nothing to check. */
 export const isEnabled = (when: readonly string[] | undefined, settings: object): boolean =>
   when === undefined ||
@@ -407,11 +424,12 @@ const firstName = ({ results }: Pick<Check<never>, 'results'>): string => Object
 export function declaredResults(checks: readonly Check<never>[]): readonly DeclaredResult[] {
   const reads = new Set(checks.flatMap(({ results }) => Object.keys(results)))
   const all = checks.flatMap((check): readonly DeclaredResult[] => {
-    const { depth, results, when, emptyWhere, privilege, provesNoReading, settings, observe } = check
+    const { depth, results, when, emptyWhere, privilege, provesNoReading, gate, settings, observe } = check
+    const canBeLeftOut: true | undefined = depth === 'Basic' || gate ? undefined : true
     const { failure } = observe as unknown as Partial<SharedRead<never, unknown>>
     const demanding = demandingSettings(settings)
     const demandedBy = privilege === undefined ? undefined : demanding
-    const more = { emptyWhere, privilege, provesNoReading, settings: demanding, demandedBy }
+    const more = { emptyWhere, privilege, provesNoReading, canBeLeftOut, settings: demanding, demandedBy }
     const declared = Object.entries(results).map(([name, about]) =>
       typeof about === 'string'
         ? { name, depth, doc: about, when, ...more }

@@ -31,7 +31,27 @@ export type DeclaredResult = {
   readonly demandedBy?: readonly string[] | undefined
   /** It shows that the server answers or accepts the sign-in, and not that the account can read anything. */
   readonly provesNoReading?: true | undefined
+  /** `without` may leave it out: it proves neither the connection nor the sign-in. */
+  readonly canBeLeftOut?: true | undefined
 }
+
+/** A part of a protocol that servers may lack, and that svc sends. */
+export type OptionalPart = {
+  /** The part as it appears in the protocol: a command, a control. */
+  readonly part: string
+} & (
+  | {
+      /** The offer of the server without which it is not sent. */
+      readonly after: string
+    }
+  | {
+      /** The behaviour of a server without the part that the protocol demands: why it may be sent without an offer. */
+      readonly unasked: string
+    }
+)
+
+/** Why HTTP headers may be sent without an offer. */
+export const ignoredHeaders = 'A server ignores headers that it does not know (RFC 9110, 5.1)'
 
 /** How a monitor signs in. */
 export type SignIn = {
@@ -71,8 +91,10 @@ type About<S extends SettingsSpec> = {
    * in sentences. For kinds with secrets.
    */
   readonly exposure?: string | undefined
-  /** Without any of these settings, a run sees only that the port listens, as also that of a frozen server does. */
-  readonly onlyPortWithout?: readonly string[] | undefined
+  /** All that a run sees without any of these settings, although the server may be frozen. */
+  readonly seesOnly?: { readonly what: string; readonly without: readonly string[] } | undefined
+  /** All that svc sends although a server of the kind may not know it. For kinds that access the network. */
+  readonly optionalParts?: readonly OptionalPart[] | undefined
   /** Internal kinds cannot be configured. */
   readonly internal?: true | undefined
   /** Its monitors run programs, which only the system's svc.yaml may allow. */
@@ -123,7 +145,16 @@ export type AnyKind = Omit<About<SettingsSpec>, 'target' | 'signsIn' | 'validate
 /** The facts in the declaration of a kind, whichever function makes the kind of it. */
 export type KindFacts = Pick<
   AnyKind,
-  'name' | 'title' | 'cost' | 'exposure' | 'recognition' | 'internal' | 'preload' | 'driver' | 'onlyPortWithout'
+  | 'name'
+  | 'title'
+  | 'cost'
+  | 'exposure'
+  | 'recognition'
+  | 'internal'
+  | 'preload'
+  | 'driver'
+  | 'seesOnly'
+  | 'optionalParts'
 >
 
 /**
@@ -176,6 +207,8 @@ export type CheckContext = {
   readonly history: (series: string, value: number, everyMs: number) => Promise<readonly HistoryReading[] | undefined>
   /** True where the schedule leaves `samples` to the runs in Advanced. */
   readonly sparesSamples?: boolean | undefined
+  /** The checks that the monitor leaves out, by the names of their results. Absent: none. */
+  readonly without?: readonly string[] | undefined
   /** Whether svc.yaml gives a setting of this monitor. A default is not given: nobody asked for it. */
   readonly isConfigured: (setting: string) => boolean
 }
@@ -275,18 +308,21 @@ export type RunMemory = Pick<CheckContext, 'date'> & {
   readonly machine?: string | undefined
 }
 
-type ObservedMonitor = Pick<IdentifiedMonitor, 'kind' | 'settings' | 'configured'>
+type ObservedMonitor = Pick<IdentifiedMonitor, 'kind' | 'settings' | 'configured'> & {
+  readonly without?: readonly string[] | undefined
+}
 
 /**
  * Equal for two monitors that make the same observation: same kind, same settings with the same secrets, and the same
- * settings given. It says nothing about deadline, depth, retries or `for`, and it does not name a monitor: two monitors
+ * settings given, same checks left out. It says nothing about deadline, depth, retries or `for`, and it does not name a monitor: two monitors
  * of different types may have the same one.
  */
 export function fingerprint(monitor: ObservedMonitor): string {
   const before = fingerprints.get(monitor)
   if (before !== undefined) return before
-  const { kind, settings, configured = new Set() } = monitor
-  const made = `${kind.name} ${JSON.stringify([settings, [...configured].toSorted()], withOrigins)}`
+  const { kind, settings, configured = new Set(), without = [] } = monitor
+  const parts = [settings, [...configured].toSorted(), ...(without.length === 0 ? [] : [without.toSorted()])]
+  const made = `${kind.name} ${JSON.stringify(parts, withOrigins)}`
   fingerprints.set(monitor, made)
   return made
 }

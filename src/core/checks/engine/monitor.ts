@@ -13,6 +13,8 @@ export type PlannedMonitor = {
   readonly settings: unknown
   /** The names of the settings that are given, not defaults. Absent: none is. */
   readonly configured?: ReadonlySet<string> | undefined
+  /** The checks that it leaves out, by the names of their results. Absent: none. */
+  readonly without?: readonly string[] | undefined
   /** The shallowest mode that runs it. */
   readonly depth: ExecutionMode
   /** Part of the host block, which does not count as a check of the server type. */

@@ -11,6 +11,7 @@ import {
 import {
   type Check,
   declaredResults,
+  isNameIn,
   type JoinedSettings,
   joinSettings,
   type Located,
@@ -48,6 +49,7 @@ const ofRunner = (
   depth,
   results,
   settings: {},
+  gate: true,
   ...more,
   applies: () => false,
   observe: () => Promise.resolve(),
@@ -250,7 +252,8 @@ export function networkKind<
       })
       for await (const result of results) yield 'see' in result ? evaluateUnreached(result) : result
       for (const [of, all] of observations) {
-        if (all.length > 1) yield of.compare?.(all as never, joined as never) ?? []
+        const compared = all.length > 1 ? [of.compare?.(all as never, joined as never) ?? []].flat() : []
+        yield compared.filter((result) => !isNameIn(context.without, result.check))
       }
     },
   }

@@ -332,6 +332,7 @@ function observe(
       history: recorded(historyOf(monitor, context, signal)),
       calledByPeer: cause === 'peer',
       sparesSamples: sparesSamples(monitor, mode, cause),
+      without: monitor.without,
       isConfigured: (setting) => monitor.configured?.has(setting) ?? false,
     }
     const checkContext = countingMode(counted, modeUse)

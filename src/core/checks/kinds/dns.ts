@@ -522,6 +522,9 @@ export default machineKind({
     },
   ],
   runsOn: 'network',
+  optionalParts: [
+    { part: 'EDNS record (OPT)', unasked: 'A server without it answers FORMERR or NOTIMP (RFC 6891, 7)' },
+  ],
   cost: {
     unit: 'queries',
     Basic: [1, 1],

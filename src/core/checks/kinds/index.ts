@@ -56,7 +56,10 @@ export const monitors = {
   sqlite: { load: () => import('./sqlite/index.ts') },
   svc: { load: () => import('./svc.ts') },
   sqlserver: { load: () => import('./sqlserver/index.ts'), ports: { Sql: { 1433: 'sqlserver' } } },
-  tcp: { load: () => import('./tcp.ts'), ports: { XcodeC: { 1120: 'carbon' } } },
+  tcp: {
+    load: () => import('./tcp.ts'),
+    ports: { App: { 4222: 'nats', 11211: 'memcached', 11300: 'beanstalkd' }, XcodeC: { 1120: 'carbon' } },
+  },
   tls: { load: () => import('./tls.ts') },
 } as const satisfies Record<string, Registered>
 

@@ -29,6 +29,7 @@ import {
   checksOn,
   evaluateAccepted,
   fail,
+  ignoredHeaders,
   latencySetting,
   type Measurement,
   type NotCheckedReason,
@@ -383,6 +384,12 @@ export default networkKind({
   // Discovery recognizes an HTTP server.
   recognition: 'none',
   preload: loadXmlParser,
+  optionalParts: [
+    {
+      part: 'User-Agent, Accept, Accept-Encoding, Cache-Control, X-Svc-Hops, X-Prometheus-Scrape-Timeout-Seconds',
+      unasked: ignoredHeaders,
+    },
+  ],
   cost: {
     unit: 'HTTP requests',
     Basic: [1, 1],

@@ -1,224 +1,17 @@
-import type { Socket } from 'node:net'
-import { showBytes, showDuration } from '../../base/format.ts'
 import { connectTcp } from '../../base/net/connect.ts'
-import { createRedactor, quote, type Redact, sanitize } from '../../base/net/text.ts'
-import { hostMistake, type SettingsSpec, type Threshold } from '../../base/settings/index.ts'
-import { type Content, evaluateAssertions } from '../assert/content.ts'
-import { type Conversation, listen } from '../assert/conversation.ts'
-import { isPattern, patternProblem, withPatternBudget } from '../assert/expectation.ts'
-import { assertionProblem } from '../assert/link-settings.ts'
-import { measureFields } from '../assert/measure.ts'
-import { holdsNonce, newNonce, valuesWithNonce, withNonce } from '../assert/nonce.ts'
-import { loadXmlParser, readXml, xmlEnd } from '../assert/xml.ts'
-import {
-  type AddressTurn,
-  atMost,
-  type Connection,
-  checksOn,
-  fail,
-  latencySetting,
-  networkKind,
-  ok,
-  type Result,
-  runIncludes,
-  warn,
-} from '../engine/index.ts'
-
-/** A connected socket, and the peer's answer once there is one. */
-type TcpConnection = Connection & {
-  readonly address: string
-  readonly socket: Socket
-  /** Replaces {nonce} on this connection. */
-  readonly nonce: string
-  answer?: Answer
-}
-
-/** The peer's answer. */
-type Answer = Conversation & {
-  readonly address: string
-  readonly ms: number
-  readonly redact: Redact
-  /** True if a whole document is expected. */
-  readonly isDocument: boolean
-  readonly nonce: string
-}
-
-/** Listening ends this many milliseconds before the deadline, so that the data received until then can be reported. */
-const reserveMs = 150
+import { hostMistake, type Threshold } from '../../base/settings/index.ts'
+import { answerChecks, answerProblem, seesOnly, type TalkingConnection } from '../assert/answer.ts'
+import { newNonce } from '../assert/nonce.ts'
+import { loadXmlParser } from '../assert/xml.ts'
+import { type AddressTurn, atMost, latencySetting, networkKind, type Result } from '../engine/index.ts'
+import { begins, portEntry, type Recognition } from '../recognition/index.ts'
 
 const latency = latencySetting(
   { warn: 1_000, limit: 3_000 },
   'Maximum time for the connection and for the answer, each',
 )
-const documentSettings = {
-  xml: {
-    type: 'map',
-    doc: 'Values expected in an XML answer: a map from a path, such as /Reply/@Success, to text, /pattern/ or comparison; {nonce} is that of `send`. Anything before the first < is ignored',
-  },
-  measure: { type: 'groups', fields: measureFields, doc: 'Figures, dates and counts to read from an XML answer' },
-} as const satisfies SettingsSpec
 
-const check = checksOn<TcpConnection>()
-
-/** The settings of which one lets a run see more than the port. */
-const enough = ['send', 'expect', 'xml', 'measure'] as const
-
-const answer = check({
-  depth: 'Basic',
-  results: { answer: 'The peer sends the expected answer in time; needs `send` or `expect`' },
-  settings: {
-    latency,
-    send: {
-      type: 'text',
-      observed: true,
-      doc: 'What to send once connected, e.g. "PING\\r\\n"; never a secret. {nonce} stands for 16 random characters, different for each connection',
-    },
-    lead: {
-      type: 'text',
-      observed: true,
-      doc: 'Prefix of `send`; {length} stands for the number of bytes of `send`, e.g. "Frame {length} "',
-    },
-    expect: {
-      type: 'text',
-      doc: 'Expected answer: a text that it contains, or /pattern/. Without it, `send` accepts any answer, and `xml` or `measure` require a whole document. {nonce} is that of `send`',
-    },
-    ...documentSettings,
-    maxAnswer: { type: 'bytes', default: 4096, doc: 'Maximum size of the answer; svc reads no more' },
-  },
-  when: enough,
-  applies: (_, { send, expect, xml, measure = [] }) =>
-    send !== undefined || expect !== undefined || xml !== undefined || measure.length > 0,
-  async observe(connection, { lead = '', maxAnswer, xml, measure = [], ...settings }, { now, msLeft }) {
-    const { address, socket, nonce } = connection
-    const [send, expect] = [withNonce(settings.send, nonce), withNonce(settings.expect, nonce)]
-    const isDocument = xml !== undefined || measure.length > 0
-    const since = now()
-    if (send !== undefined) socket.write(`${lead.replaceAll('{length}', String(Buffer.byteLength(send)))}${send}`)
-    const expected = expect ?? (isDocument ? xmlEnd() : undefined)
-    const received = await listen(socket, expected, maxAnswer, Math.max(msLeft() - reserveMs, msLeft() / 2))
-    const redact = createRedactor(send === undefined ? [] : [sanitize(send, 4096)], '[what was sent]')
-    connection.answer = { address, ms: now() - since, redact, isDocument, nonce, ...received }
-    return connection.answer
-  },
-  evaluate: (answer, settings) => {
-    const { address, bytes, ended, ms, problem, redact, isDocument, nonce } = answer
-    const { latency: threshold, maxAnswer } = settings
-    const text = bytes.length === 0 ? 'nothing' : quote(redact(bytes))
-    if (ended === 'met') {
-      // A document is judged by its content.
-      const what = `${address} ${isDocument ? `answered ${showBytes(bytes.length)}` : `sent ${text}`} in`
-      return atMost({ check: 'answer', what, value: ms, unit: 'duration', threshold })
-    }
-    const expect = withNonce(settings.expect, nonce)
-    const anything = isDocument ? 'a whole XML document' : 'an answer'
-    const expected = expect === undefined ? anything : quote(expect, 80)
-    const took = ms < 1_000 ? `${Math.round(ms)} ms` : `${Number((ms / 1_000).toFixed(1))} s`
-    if (ended === 'closed')
-      return fail('answer', 'protocol', `${address} sent ${text} and closed the connection, expected ${expected}`)
-    if (ended === 'unjudged') return fail('answer', 'data', `the answer of ${address} ${problem ?? ''}`)
-    if (ended === 'full')
-      return fail('answer', 'protocol', `${address} sent ${showBytes(maxAnswer)} without ${expected}: ${text}`)
-    const half = bytes.length === 0 ? 'accepted the connection but sent nothing' : `sent ${text} and nothing more`
-    return fail('answer', 'timeout', `${address} ${half} for ${took}, expected ${expected}`)
-  },
-})
-
-/** Milliseconds. A proxy without a server behind it, or an access list, closes a connection much sooner. */
-const openMs = 250
-
-/** Waits until the peer closes the connection or sends something, at most `openMs`. */
-function observeOpen({ address, socket }: TcpConnection, now: () => number): Promise<OpenState> {
-  const since = now()
-  return new Promise((resolve) => {
-    const settle =
-      (isOpen: boolean) =>
-      (data?: unknown): void => {
-        clearTimeout(timer)
-        for (const [event, listener] of listeners) socket.off(event, listener)
-        socket.pause()
-        const greeting = Buffer.isBuffer(data) ? data : undefined
-        resolve({ address, isOpen, ms: now() - since, greeting })
-      }
-    const [open, closed] = [settle(true), settle(false)]
-    const listeners = [
-      ['data', open],
-      ['end', closed],
-      ['close', closed],
-      ['error', closed],
-    ] as const
-    const timer = setTimeout(() => open(), openMs)
-    for (const [event, listener] of listeners) socket.on(event, listener)
-    if (socket.destroyed) closed()
-  })
-}
-type OpenState = {
-  readonly address: string
-  readonly isOpen: boolean
-  readonly ms: number
-  /** The first bytes of a server that speaks first. */
-  readonly greeting: Buffer | undefined
-}
-
-/** The setting that lets a run see more than the port. */
-function toSeeMore(greeting: Buffer | undefined): string {
-  const more = 'use the kind of its server, or send and expect'
-  if (greeting === undefined) return `next: ${more}`
-  const [word] = /^[!-~]{3,}?(?=[ -]|$)/.exec(greeting.toString('latin1').split(/\r?\n/, 1)[0] ?? '') ?? []
-  return word === undefined
-    ? `next: it speaks first, but no text; ${more}`
-    : `next: expect: ${quote(sanitize(word, 24))}`
-}
-
-const open = check({
-  depth: 'Standard',
-  results: { open: 'The peer does not close the connection at once; without `send` and `expect`' },
-  applies: ({ answer }) => answer === undefined,
-  observe: async (connection, _, context) => ({
-    ...(await observeOpen(connection, context.now)),
-    isDeep: runIncludes(context, 'Advanced'),
-  }),
-  evaluate: ({ address, isOpen, ms, greeting, isDeep }) =>
-    isOpen
-      ? ok(
-          'open',
-          `${address} keeps the connection open${isDeep ? '; only the port was tested, which a frozen server keeps open, too' : ''}`,
-          isDeep ? { details: [toSeeMore(greeting)] } : {},
-        )
-      : warn(
-          'open',
-          `${address} accepted the connection and closed it after ${showDuration(ms)} without sending anything`,
-          { details: ['often a proxy without a server behind it, an access list, or a limit of connections'] },
-        ),
-})
-
-const document = check({
-  depth: 'Basic',
-  results: {
-    xml: { doc: 'The XML values of the answer are as expected', when: ['xml'] },
-    measure: { doc: 'The figures, dates and counts of the answer are within their thresholds', when: ['measure'] },
-  },
-  settings: documentSettings,
-  applies: ({ answer }) => answer?.isDocument === true && answer.ended === 'met',
-  async observe(
-    { address, nonce, answer },
-    _,
-    { date },
-  ): Promise<{ readonly content: Content; readonly nonce: string }> {
-    const { bytes, redact } = answer ?? { bytes: Buffer.alloc(0), redact: createRedactor([]) }
-    const begin = bytes.indexOf('<')
-    const body = begin < 0 ? bytes : bytes.subarray(begin)
-    return { content: { address, headers: {}, body, more: false, redact, at: date(), xml: await readXml(body) }, nonce }
-  },
-  evaluate: ({ content, nonce }, { xml, measure }) => {
-    const results = withPatternBudget(() =>
-      evaluateAssertions(content, { xml: valuesWithNonce(xml, nonce), measure }, true),
-    )
-    // JSON results occur only if the assertions contain JSON paths.
-    return [results].flat() as Result<'xml' | 'measure'>[]
-  },
-})
-
-async function connect({ ip, port, address, signal }: AddressTurn): Promise<TcpConnection> {
+async function connect({ ip, port, address, signal }: AddressTurn): Promise<TalkingConnection> {
   const socket = await connectTcp(ip, port, signal)
   return {
     address,
@@ -237,14 +30,32 @@ export const evaluateConnect = (
   { latency: threshold }: { readonly latency: Threshold },
 ): Result<'connect'> => atMost({ check: 'connect', what: `${address} accepted in`, value, unit: 'duration', threshold })
 
+/** Proposes a monitor with what has recognized the server. */
+const answering =
+  (settings: { readonly send?: string; readonly expect: string }): Recognition['propose'] =>
+  (server, name) => ({ entry: { ...portEntry(server, name), ...settings } })
+
+/** A protocol that is recognized by its answer to a question. */
+const byAnswer = (name: string, settings: { readonly send: string; readonly expect: string }): Recognition => ({
+  name,
+  greeting: Buffer.from(settings.send),
+  is: begins(settings.expect),
+  propose: answering(settings),
+})
+
 /** Connects, sends and receives as configured, and closes the connection. Retries nothing. */
 export default networkKind({
   name: 'tcp',
   title: 'A TCP port accepts connections and answers',
-  // A connection says nothing about the protocol.
-  recognition: 'none',
-  onlyPortWithout: enough,
+  // Servers without a kind of their own, whose first answer is proposed, because a frozen one keeps its port open.
+  recognition: [
+    { name: 'nats', is: begins('INFO {'), propose: answering({ expect: 'INFO {' }) },
+    byAnswer('memcached', { send: 'version\r\n', expect: 'VERSION ' }),
+    byAnswer('beanstalkd', { send: 'stats\r\n', expect: 'OK ' }),
+  ],
+  seesOnly: seesOnly.TCP,
   preload: loadXmlParser,
+  optionalParts: [],
   cost: {
     unit: 'messages',
     Basic: [1, 0],
@@ -258,22 +69,11 @@ export default networkKind({
     latency,
   },
   target: ({ host, port }) => ({ host, port }),
-  validate: ({ lead, send, expect, xml, measure }) => {
-    if (lead !== undefined && send === undefined) return 'lead requires send'
-    if (holdsNonce(expect, xml) && !holdsNonce(send)) {
-      return 'expects {nonce}, which send does not contain: add it there'
-    }
-    const problem = expect !== undefined && isPattern(expect) ? patternProblem(expect) : undefined
-    if (problem !== undefined) return `expect: ${problem}`
-    const invalid = measure?.find(({ path }) => path.includes('$'))
-    if (invalid)
-      return `measure ${quote(invalid.name, 64)}: the answer is read as XML, so write its path like /Reply/Job`
-    return assertionProblem({ xml, measure }, 'this monitor', [])
-  },
+  validate: answerProblem,
   connect: {
     results: { connect: 'The port accepts a connection in time' },
     open: connect,
     evaluate: evaluateConnect,
   },
-  checks: [answer, document, open],
+  checks: answerChecks(latency, 'TCP'),
 })

@@ -1,12 +1,15 @@
-import type { Chain } from '../../base/net/certificates.ts'
+import { type Chain, whyDistrusted } from '../../base/net/certificates.ts'
 import { connectTls } from '../../base/net/tls-connect.ts'
 import { readTrust, type TlsTrust, trustSettings } from '../../base/net/trust.ts'
+import { ProbeError } from '../../base/probe-error.ts'
 import { hostMistake, type SettingsSpec, type Values } from '../../base/settings/index.ts'
+import { answerChecks, answerProblem, seesOnly, send, type TalkingConnection } from '../assert/answer.ts'
+import { newNonce } from '../assert/nonce.ts'
+import { loadXmlParser } from '../assert/xml.ts'
 import {
   type AddressTurn,
   atMost,
   type CheckContext,
-  type Connection,
   certificateSetting,
   checksOn,
   evaluateExpiry,
@@ -19,8 +22,8 @@ import {
   networkKind,
 } from '../engine/index.ts'
 
-/** The result of a handshake; by then the connection is closed. */
-type Handshake = Connection & { readonly address: string; readonly chain: Chain }
+/** A connection after its handshake. */
+type Handshake = TalkingConnection & { readonly chain: Chain }
 
 const verify = {
   type: 'flag',
@@ -74,6 +77,11 @@ const protocol = check({
   evaluate: (chain, { minVersion }) => evaluateProtocol('protocol', chain, minVersion),
 })
 
+const latency = latencySetting(
+  { warn: 1_000, limit: 5_000 },
+  'Maximum time for connection and handshake, and for the answer',
+)
+
 const tlsSettings = {
   host: {
     type: 'text',
@@ -83,7 +91,8 @@ const tlsSettings = {
     doc: 'Host name or address to connect to',
   },
   port: { type: 'integer', observed: true, default: 443, min: 1, max: 65_535, doc: 'TCP port with implicit TLS' },
-  latency: latencySetting({ warn: 1_000, limit: 5_000 }, 'Maximum time for connection and handshake'),
+  latency,
+  send,
   verify,
   ...trustSettings,
   servername: { ...trustSettings.servername, observed: true },
@@ -92,35 +101,56 @@ type TlsSettings = Values<typeof tlsSettings>
 
 async function shakeHands(
   at: AddressTurn,
-  { host, servername, verify }: TlsSettings,
+  { host, servername, verify, fingerprint, send }: TlsSettings,
   { mode, date }: CheckContext,
   trust: TlsTrust,
 ): Promise<Handshake> {
   const { socket, chain } = await connectTls(at, {
     host: servername ?? host.replace(/^\[(.*)\]$/, '$1'),
     ...trust,
-    verify: verify && includes(mode, 'Standard'),
+    verify: verify && (send !== undefined || includes(mode, 'Standard')),
     weak: true,
     date,
   })
-  socket.destroy()
-  return { address: at.address, chain, usable: true, close: () => {} }
+  return {
+    address: at.address,
+    chain,
+    socket,
+    nonce: newNonce(),
+    demandTrust: () => {
+      const why = verify || fingerprint !== undefined ? whyDistrusted(chain) : undefined
+      if (why !== undefined) throw new ProbeError('tls', why)
+    },
+    // What the handshake has shown is judged although the server has ended the connection since.
+    usable: true,
+    close: () => void socket.destroy(),
+  }
 }
 
-/** Completes the handshake, reads the whole chain and closes the connection. Sends no data. */
+/** Completes the handshake, reads the whole chain, sends and receives as configured, and closes the connection. */
 export default networkKind({
   name: 'tls',
   title: 'The certificates and the TLS version of a port',
   // TLS says nothing about the protocol inside it.
   recognition: 'none',
+  seesOnly: seesOnly.TLS,
+  preload: loadXmlParser,
+  optionalParts: [
+    {
+      part: 'server name (SNI) and request for an OCSP staple',
+      unasked: 'A server ignores extensions that it does not know (RFC 8446, 4.1.2)',
+    },
+  ],
   cost: {
     unit: 'messages',
     Basic: [1, 0],
     Standard: [1, 0],
     Advanced: [1, 0],
+    adds: [{ setting: 'send', from: 'Basic', requests: 1 }],
   },
   settings: tlsSettings,
   target: ({ host, port }) => ({ host, port }),
+  validate: answerProblem,
   prepare: (settings: TlsSettings, { files }: CheckContext) => readTrust(settings, files),
   connect: {
     results: { handshake: 'The port accepts a connection and completes a TLS handshake in time' },
@@ -130,5 +160,5 @@ export default networkKind({
       return atMost({ check: 'handshake', what, value, unit: 'duration', threshold })
     },
   },
-  checks: [expiry, trust, staple, protocol],
+  checks: [expiry, trust, staple, protocol, ...answerChecks(latency, 'TLS')],
 })

@@ -61,7 +61,12 @@ export function describePlan(planned: readonly PlannedMonitor[], mode: Execution
       Kind: monitor.kind.name,
       Depth: monitor.depth,
       Checks: monitor.kind.checks
-        .filter((check) => includes(mode, check.depth) && isEnabled(check, monitor.settings as Settings))
+        .filter(
+          (check) =>
+            includes(mode, check.depth) &&
+            !monitor.without?.includes(check.name) &&
+            isEnabled(check, monitor.settings as Settings),
+        )
         .map((check) => ({ Name: check.name, Depth: deeper(check.depth, monitor.depth), Doc: check.doc })),
       Host: monitor.host,
       DependsOn: dependenciesOf(monitor).length === 0 ? undefined : dependenciesOf(monitor, monitor.type),
@@ -83,7 +88,7 @@ export type SettingRow = {
   readonly required: boolean
   readonly doc: string
 }
-export type KindRow = Pick<AnyKind, 'name' | 'title' | 'cost' | 'exposure'> & {
+export type KindRow = Pick<AnyKind, 'name' | 'title' | 'cost' | 'exposure' | 'optionalParts'> & {
   readonly settings: readonly SettingRow[]
   readonly checks: readonly DeclaredResult[]
 }
@@ -99,6 +104,7 @@ const describeKind = (kind: AnyKind): KindRow => ({
   title: kind.title,
   cost: kind.cost,
   exposure: kind.exposure,
+  optionalParts: kind.optionalParts,
   settings: describeSettings(kind.settings),
   checks: kind.checks,
 })

@@ -121,7 +121,8 @@ function meaning(error: NodeJS.ErrnoException & { rawPacket?: unknown }, address
   if (code === 'HPE_HEADER_OVERFLOW') {
     return new ProbeError('protocol', `${address} sent more than ${showBytes(maxHeaderBytes)} of headers`, [code])
   }
-  const why = ambiguous[code]
+  const isBeside = code === 'HPE_INVALID_CONTENT_LENGTH' && error.message.includes('Transfer-Encoding')
+  const why = ambiguous[isBeside ? 'HPE_INVALID_TRANSFER_ENCODING' : code]
   if (why !== undefined) {
     return new ProbeError('protocol', `${address} ${why}: clients disagree on where the answer ends`, [code])
   }

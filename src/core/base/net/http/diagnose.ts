@@ -4,9 +4,10 @@ import type { PeerAddress } from '../addresses.ts'
 import { connectTcp } from '../connect.ts'
 import { safeUrl } from '../text.ts'
 import { connectTls } from '../tls-connect.ts'
+import { TlsError } from '../tls-reasons.ts'
 import { hostOf } from '../url.ts'
 
-/** How long each of the two further connections may take, in milliseconds. */
+/** How long each of the further connections may take, in milliseconds. */
 const attemptMs = 1_000
 
 /** The connection preface of HTTP/2 with empty SETTINGS (RFC 9113, 3.4). */
@@ -23,9 +24,30 @@ type Context = { readonly date: () => Date; readonly servername?: string | undef
 /** Whether a port completes a TLS handshake. Sends no request. Never rejects. */
 export async function supportsTls(target: Target, host: string, { date, servername }: Context): Promise<boolean> {
   return await attempt(target, async (limited) => {
-    const { socket } = await connectTls(limited, { host: servername ?? host, verify: false, date })
-    socket.destroy()
-    return true
+    try {
+      const { socket } = await connectTls(limited, { host: servername ?? host, verify: false, date })
+      socket.destroy()
+      return true
+    } catch (error) {
+      // A server that refuses a handshake speaks TLS.
+      return error instanceof TlsError && error.isAnswer
+    }
+  })
+}
+
+/** SSLRequest, which a PostgreSQL server answers with one letter before any sign-in. */
+const sslRequest = Buffer.from('0000000804d2162f', 'hex')
+
+/** Whether a port answers as PostgreSQL does. Never rejects. */
+async function supportsPostgres(target: Target): Promise<boolean> {
+  return await attempt(target, async (limited) => {
+    const socket = await connectTcp(limited.ip, limited.port, limited.signal)
+    try {
+      socket.write(sslRequest)
+      return /^[SN]$/.test((await firstBytes(socket, 1)).toString('latin1'))
+    } finally {
+      socket.destroy()
+    }
   })
 }
 
@@ -76,6 +98,9 @@ async function firstBytes(socket: Socket, length: number): Promise<Buffer> {
 export const httpsAdvice = (url: URL): string =>
   `speaks TLS on this port: begin url with https://, as in ${safeUrl(new URL(url.href.replace(/^http:/, 'https:')))}`
 
+/** Continues the address of a server. */
+export const onlyHttp2 = 'speaks HTTP/2 only, and svc HTTP/1.1: allow both at the server'
+
 /** Whether an answer never began, or was not HTTP/1.1. */
 const isUnanswered = (error: unknown): boolean => {
   const { code } = (error ?? {}) as { readonly code?: unknown }
@@ -84,8 +109,8 @@ const isUnanswered = (error: unknown): boolean => {
 }
 
 /**
- * Explains why a server did not answer a request with HTTP/1.1: it speaks TLS or only HTTP/2 on this port. Opens at most
- * two further connections and sends no request. Returns any other error unchanged. Never rejects.
+ * Explains why a server did not answer a request with HTTP/1.1: it speaks TLS, only HTTP/2, or the protocol of PostgreSQL on
+ * this port. Opens at most three further connections and sends no request. Returns any other error unchanged. Never rejects.
  */
 export async function explainSilence(error: unknown, target: Target, url: URL, context: Context): Promise<unknown> {
   if (!isUnanswered(error) || target.signal.aborted) return error
@@ -93,10 +118,10 @@ export async function explainSilence(error: unknown, target: Target, url: URL, c
     return new ProbeError('protocol', `${target.address} ${httpsAdvice(url)}`)
   }
   if (await supportsHttp2(target, url, context)) {
-    return new ProbeError(
-      'protocol',
-      `${target.address} speaks HTTP/2 only, and svc HTTP/1.1: allow both at the server`,
-    )
+    return new ProbeError('protocol', `${target.address} ${onlyHttp2}`)
+  }
+  if (await supportsPostgres(target)) {
+    return new ProbeError('protocol', `${target.address} speaks the protocol of PostgreSQL: use kind: postgres`)
   }
   return error
 }

@@ -102,6 +102,7 @@ export async function travel(
   const hops = [safeUrl(url)]
   const chains: Chain[] = []
   const visited = new Set([url.href])
+  let setsCookie = false
   try {
     for (;;) {
       at.step('status')
@@ -111,8 +112,13 @@ export async function travel(
       const next = nextOf(head, url, at, route)
       if (next === undefined) return { head, socket, url, hops, chains, sent, receivedAt }
       hops.push(safeUrl(next))
-      if (visited.has(next.href))
-        throw new ProbeError('protocol', `${at.address} redirects in a loop: ${hopText(hops)}`)
+      setsCookie ||= head.headers['set-cookie'] !== undefined
+      if (visited.has(next.href)) {
+        const loop = setsCookie
+          ? 'redirects back with a cookie, which svc does not keep here (use kind: http-steps, which does)'
+          : 'redirects in a loop'
+        throw new ProbeError('protocol', `${at.address} ${loop}: ${hopText(hops)}`)
+      }
       if (hops.length - 1 > route.redirects) {
         throw new ProbeError('protocol', `${at.address} redirects more than ${route.redirects} times: ${hopText(hops)}`)
       }

@@ -98,6 +98,20 @@ export default networkKind({
     },
   ],
   preload: loadFtpLists,
+  optionalParts: [
+    {
+      part: 'AUTH TLS',
+      unasked: 'The setting `tls` demands it, and any other answer than 234 ends the run (RFC 4217, 4)',
+    },
+    { part: 'FEAT', unasked: 'A server without it answers 500 or 502 (RFC 2389, 3.2)' },
+    { part: 'EPSV', unasked: 'A server without it answers 500 or 502, and PASV follows (RFC 2428, 3)' },
+    {
+      part: 'MDTM',
+      unasked: 'A server without it answers 500 or 502 (RFC 3659, 3.1); sent only where a listing has no dates',
+    },
+    { part: 'OPTS UTF8 ON', after: 'FEAT lists UTF8' },
+    { part: 'MLSD', after: 'FEAT lists MLST or MLSD' },
+  ],
   cost: {
     unit: 'commands',
     Basic: [1, 1],

@@ -15,6 +15,7 @@ import {
   certificateSetting,
   checksOn,
   fail,
+  ignoredHeaders,
   includes,
   latencySetting,
   networkKind,
@@ -304,6 +305,7 @@ export default networkKind({
   exposure: 'What the service lets the bearer of the token do. Issue one that may call the health service only.',
   // gRPC has no standard port, and only calls tell it from other servers with HTTP/2.
   recognition: 'none',
+  optionalParts: [{ part: 'user-agent, grpc-timeout, grpc-accept-encoding', unasked: ignoredHeaders }],
   cost: {
     unit: 'calls',
     Basic: [1, 0],

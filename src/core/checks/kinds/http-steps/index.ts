@@ -5,7 +5,7 @@ import { urlTarget } from '../../../base/net/url.ts'
 import { pathProblem } from '../../assert/document.ts'
 import { expectationProblem, statusAllowed } from '../../assert/expectation.ts'
 import { loadXmlParser } from '../../assert/xml.ts'
-import { includes, type Kind } from '../../engine/index.ts'
+import { ignoredHeaders, includes, type Kind } from '../../engine/index.ts'
 import { loadFtpLists } from '../ftp/index.ts'
 import { reservedHeaders } from '../http/index.ts'
 import { expectationsOf } from './expectations.ts'
@@ -244,6 +244,7 @@ const steps: Kind<typeof stepsSettings> = {
   recognition: 'none',
   runsOn: 'network',
   preload: () => Promise.all([loadXmlParser(), loadFtpLists()]),
+  optionalParts: [{ part: 'User-Agent, Accept, Accept-Encoding, Cache-Control', unasked: ignoredHeaders }],
   cost: {
     unit: 'HTTP requests',
     Basic: [0, 0],

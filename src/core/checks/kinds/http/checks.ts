@@ -1,7 +1,7 @@
 import { count, showBytes } from '../../../base/format.ts'
 import type { Chain } from '../../../base/net/certificates.ts'
 import { undecodedCoding } from '../../../base/net/http/coding.ts'
-import { httpsAdvice, supportsTls } from '../../../base/net/http/diagnose.ts'
+import { httpsAdvice, onlyHttp2, supportsTls } from '../../../base/net/http/diagnose.ts'
 import { quote, sanitize } from '../../../base/net/text.ts'
 import { needsClientCertificate } from '../../../base/net/tls-reasons.ts'
 import { hostOf } from '../../../base/net/url.ts'
@@ -202,8 +202,11 @@ const readLimit =
 /** The texts of servers where TLS lacks a certificate of the client: nginx, IIS. */
 const needsCertificate = /no required ssl certificate|client certificate/i
 
+/** The text of Node's server, which answers so over TLS to a client of HTTP/1.1 where it speaks HTTP/2 only. */
+const needsHttp2 = /(?:missing|unknown) ALPN protocol/i
+
 /**
- * Why a server refuses every request on this connection: it expects TLS, or a certificate of the client. Undefined where
+ * Why a server refuses every request on this connection: it expects TLS, HTTP/2, or a certificate of the client. Undefined where
  * the answer is about something else.
  */
 async function refusalOf(http: Http, context: CheckContext) {
@@ -217,8 +220,9 @@ async function refusalOf(http: Http, context: CheckContext) {
   }
   if ((status !== 400 && status !== 403) || url.protocol !== 'https:') return undefined
   const { bytes } = await body(http, undefined, context)
-  const isRequired = needsCertificate.test(bytes.toString('latin1', 0, 8_192))
-  return isRequired ? { fault: 'tls' as const, message: needsClientCertificate } : undefined
+  const text = bytes.toString('latin1', 0, 8_192)
+  if (needsHttp2.test(text)) return { fault: 'protocol' as const, message: onlyHttp2 }
+  return needsCertificate.test(text) ? { fault: 'tls' as const, message: needsClientCertificate } : undefined
 }
 
 /** The status codes with which a server sends its client to another URL (RFC 9110, 15.4). */

@@ -5,7 +5,13 @@ import { expectationProblem, patternProblem } from '../../assert/expectation.ts'
 import { assertionProblem, linkProblem } from '../../assert/link-settings.ts'
 import { holdsNonce } from '../../assert/nonce.ts'
 import { loadXmlParser } from '../../assert/xml.ts'
-import { evaluateAccepted, type JoinedSettings, networkKind, type ReachSettings } from '../../engine/index.ts'
+import {
+  evaluateAccepted,
+  ignoredHeaders,
+  type JoinedSettings,
+  networkKind,
+  type ReachSettings,
+} from '../../engine/index.ts'
 import { httpServer, pageOf, trustOf } from '../../recognition/index.ts'
 import { checks } from './checks.ts'
 import { asksPeer, connectionSettings, openHttp, prepareHttp, readsJson, readsXml } from './connection.ts'
@@ -38,6 +44,7 @@ export default networkKind({
     },
   ],
   preload: loadXmlParser,
+  optionalParts: [{ part: 'User-Agent, Accept, Accept-Encoding, Cache-Control', unasked: ignoredHeaders }],
   cost: {
     unit: 'HTTP requests',
     Basic: [1, 1],

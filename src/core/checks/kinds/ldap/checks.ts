@@ -17,7 +17,7 @@ import {
   withThreshold,
 } from '../../engine/index.ts'
 import { otherReason, policyReason } from './codes.ts'
-import { connectLatency, type LdapConnection, limitOnLdap, onLdap, userSetting } from './connection.ts'
+import { connectLatency, isRefusal, type LdapConnection, limitOnLdap, onLdap, userSetting } from './connection.ts'
 import { baseOf, baseSetting, newestChange } from './provider.ts'
 import type { LdapEntry } from './session.ts'
 
@@ -41,6 +41,7 @@ const rootAttributes = [
   'vendorVersion',
   'dnsHostName',
   'isSynchronized',
+  'supportedControl',
   // Only OpenLDAP with a monitor database has it.
   'monitorContext',
   // Only Active Directory has these.
@@ -72,9 +73,8 @@ export const rootEntry = onLdap({
       if (entry || user !== undefined) return { address, entry }
       return { address, entry, hidden: 'the server shows nothing without a sign-in' }
     } catch (cause) {
-      const refused = cause instanceof ProbeError && (cause.fault === 'data' || cause.fault === 'auth')
       // The server would refuse every other search for the same reason.
-      if (!refused || includes(mode, 'Standard')) throw ldap.end(cause)
+      if (!isRefusal(cause) || includes(mode, 'Standard')) throw ldap.end(cause)
       return { address, entry: undefined, hidden: cause.message }
     }
   },

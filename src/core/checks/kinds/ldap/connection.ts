@@ -24,7 +24,7 @@ import {
 } from '../../engine/index.ts'
 import { resultFault } from './codes.ts'
 import { LdapFrames, resultOf } from './message.ts'
-import { type LdapEntry, type LdapSession, openLdap } from './session.ts'
+import { type LdapEntry, type LdapSession, type Offered, openLdap } from './session.ts'
 
 /** The threshold of the connection, the sign-in and each search. */
 export const connectLatency = latencySetting(
@@ -76,6 +76,7 @@ export class LdapConnection implements Connection {
   readonly #route: Route
   readonly #link: Link
   #session: Promise<LdapSession> | undefined
+  #offered: Promise<Offered> | undefined
   #ended = false
 
   constructor(at: PeerAddress, link: Link, route: Route) {
@@ -89,6 +90,21 @@ export class LdapConnection implements Connection {
 
   get usable(): boolean {
     return !this.#ended && !this.#link.socket.destroyed
+  }
+
+  /**
+   * The controls that the server offers, read once and before the sign-in: some servers end at a control that they do not
+   * know. A server that shows nothing without a sign-in offers nothing.
+   */
+  #offers(session: LdapSession): Promise<Offered> {
+    this.#offered ??= Promise.resolve(this.root ?? session.read('', ['supportedControl'], undefined)).then(
+      (root) => new Set(root?.attributes.supportedcontrol),
+      (error: unknown) => {
+        if (isRefusal(error)) return new Set<string>()
+        throw error
+      },
+    )
+    return this.#offered
   }
 
   /** The session that the checks share; anonymous until `signIn`. */
@@ -108,8 +124,9 @@ export class LdapConnection implements Connection {
     const password = (await settings.password?.reveal(context.files)) ?? ''
     this.#session = this.#open(this.#link, password)
     const session = await this.#session
+    const offered = await this.#offers(session)
     return async () => {
-      this.passwordPolicy = await session.bind(user, password)
+      this.passwordPolicy = await session.bind(user, password, offered)
     }
   }
 
@@ -121,7 +138,7 @@ export class LdapConnection implements Connection {
       refuseReadable(link, this.#at, settings)
       const session = await this.#open(link, password)
       try {
-        await session.bind(user, password)
+        await session.bind(user, password, await this.#offers(session))
       } finally {
         await session.close()
       }
@@ -158,7 +175,7 @@ export class LdapConnection implements Connection {
         redact: createRedactor([password]),
         msLeft: context.msLeft,
       })
-      if (this.user !== undefined) await session.bind(this.user, password)
+      if (this.user !== undefined) await session.bind(this.user, password, new Set())
       return { session, address: target.address, close: () => close(session) }
     } catch (error) {
       await close()
@@ -194,6 +211,10 @@ export type ElsewhereSession = {
   readonly address: string
   readonly close: () => Promise<void>
 }
+
+/** Whether a server has refused an operation, and goes on. */
+export const isRefusal = (error: unknown): error is ProbeError =>
+  error instanceof ProbeError && (error.fault === 'data' || error.fault === 'auth')
 
 /** Gives the checks of ldap their types. */
 export const onLdap = checksOn<LdapConnection>()

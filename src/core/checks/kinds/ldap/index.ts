@@ -69,13 +69,23 @@ export default networkKind({
     },
   ],
   preload: loadLdapts,
+  optionalParts: [
+    {
+      part: 'control of the password policy (1.3.6.1.4.1.42.2.27.8.5.1)',
+      after: '`supportedControl` of the root entry lists it, read before the sign-in',
+    },
+    {
+      part: 'StartTLS',
+      unasked: 'The setting `startTls` demands it, and a server without it answers protocolError (RFC 4511, 4.14)',
+    },
+  ],
   cost: {
     unit: 'operations',
     Basic: [1, 1],
     Standard: [1, 4],
     Advanced: [1, 4],
     adds: [
-      { setting: 'username', from: 'Standard', requests: 1, signIns: 1 },
+      { setting: 'username', from: 'Standard', requests: 2, signIns: 1 },
       { setting: 'entry', from: 'Advanced', requests: 1 },
       { setting: 'refusesWrongPassword', from: 'Advanced', connections: 2, requests: 2, signIns: 2 },
     ],

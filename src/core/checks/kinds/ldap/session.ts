@@ -10,8 +10,11 @@ import { LdapFrames, type LdapResult, resultOf } from './message.ts'
 export type LdapEntry = { readonly name: string; readonly attributes: Readonly<Record<string, readonly string[]>> }
 
 export type LdapSession = {
-  /** Returns what the password policy of the server says of the account. Throws ProbeError `auth` if it refuses. */
-  readonly bind: (user: string, password: string) => Promise<PasswordPolicyValue | undefined>
+  /**
+   * Returns what the password policy of the server says of the account, if the server offers to (`passwordPolicy`).
+   * Throws ProbeError `auth` if it refuses.
+   */
+  readonly bind: (user: string, password: string, offered: Offered) => Promise<PasswordPolicyValue | undefined>
   /** Reads one entry; undefined if the server returns none. `user` is for messages only. */
   readonly read: (
     base: string,
@@ -38,6 +41,12 @@ export type LdapSession = {
   readonly count: (base: string, filter: string, most: number, user: string | undefined) => Promise<number>
   readonly close: () => Promise<void>
 }
+
+/** The controls and extensions that a server lists in its root entry, by their OIDs. */
+export type Offered = ReadonlySet<string>
+
+/** The control of the password policy. */
+const passwordPolicy = '1.3.6.1.4.1.42.2.27.8.5.1'
 
 type LdapWay = {
   readonly socket: Socket
@@ -86,7 +95,11 @@ export async function openLdap({ socket, address, redact, msLeft }: LdapWay): Pr
       return (await client.search(base, { derefAliases: 'never', timeLimit, ...options })).searchEntries
     })
   return {
-    bind: async (user, password) => {
+    bind: async (user, password, offered) => {
+      if (!offered.has(passwordPolicy)) {
+        await attempt({ doing: 'bind', user }, () => client.bind(user, password))
+        return undefined
+      }
       const policy = new PasswordPolicyControl()
       await attempt(
         { doing: 'bind', user },

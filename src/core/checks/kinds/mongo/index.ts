@@ -27,6 +27,7 @@ export default networkKind({
   ],
   driver: 'mongo',
   preload: loadMongodb,
+  optionalParts: [],
   cost: {
     unit: 'messages',
     Basic: [2, 6, 1],

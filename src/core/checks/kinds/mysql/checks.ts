@@ -1,6 +1,7 @@
 import { count } from '../../../base/format.ts'
 import { figure, limitOnDatabase, onDatabase, type Row, text } from '../../database/index.ts'
 import { atLeast, atMost, notChecked, ok, warn } from '../../engine/index.ts'
+import { grantee } from './errors.ts'
 
 export const minute = 60_000
 
@@ -254,7 +255,8 @@ export const autoIncrement = limitOnDatabase({
   doc: 'Maximum use of the values of an AUTO_INCREMENT column, in percent of what its type can hold',
   privilege: 'GRANT SELECT ON <database>.* TO <account>',
   observe: async ({ ask, user }) => {
-    const [scope] = await ask(`SELECT DATABASE() AS db, (SELECT COUNT(*) FROM information_schema.tables AS t
+    const [scope] =
+      await ask(`SELECT DATABASE() AS db, CURRENT_USER() AS account, (SELECT COUNT(*) FROM information_schema.tables AS t
         WHERE t.table_type = 'BASE TABLE' AND ${inScope('t.table_schema')}) AS tables,
       (SELECT COUNT(*) FROM information_schema.user_privileges
         WHERE privilege_type = 'SELECT' AND grantee = ${ownGrantee}) +
@@ -272,7 +274,7 @@ export const autoIncrement = limitOnDatabase({
       tables: figure(scope, 'tables'),
       /** Whether the account may read all tables, so that none is hidden from it. */
       mayRead: figure(scope, 'may') !== 0,
-      grant: `GRANT SELECT ON ${database === '*' ? '*' : `\`${database}\``}.* TO '${user.replaceAll("'", "''")}'`,
+      grant: `GRANT SELECT ON ${database === '*' ? '*' : `\`${database}\``}.* TO ${grantee(text(scope, 'account')) ?? `'${user}'`}`,
       columns: rows.map(columnOf),
     }
   },

@@ -16,7 +16,7 @@ import {
   type TlsChoice,
   tlsChoice,
 } from '../../database/index.ts'
-import { closedBeforeAnswer, mysqlFault } from './errors.ts'
+import { closedBeforeAnswer, grantee, isPrivilegeLacking, mysqlFault } from './errors.ts'
 import { type MysqlField, queried, readOnly, signedIn } from './statements.ts'
 
 /** Milliseconds to wait for the result of a statement that has finished on its own. */
@@ -43,6 +43,7 @@ export const openMysql: OpenDatabase = async (target, way) => {
   connection.on('error', () => {})
   let thread = 0
   let mark = ''
+  let account: Promise<string | undefined> | undefined
   /** Adds a comment that identifies this statement uniquely on any server. */
   const marked = (sql: string): string => {
     mark = `svc-health ${randomUUID()}`
@@ -82,7 +83,11 @@ export const openMysql: OpenDatabase = async (target, way) => {
       if (thread > 0) await kill('CONNECTION', () => running() !== undefined)
     },
     signOff: () => ended(connection, socket),
-    fault: (error, phase) => mysqlFault(error, { target, address, phase }, !options.ssl && offersTls(connection)),
+    fault: async (error, phase) => {
+      const place = { target, address, phase }
+      if (phase !== 'sign-in' && isPrivilegeLacking(error)) account ??= signedInAs(connection)
+      return mysqlFault(error, { ...place, account: await account }, !options.ssl && offersTls(connection))
+    },
   })
 }
 
@@ -138,6 +143,18 @@ function plainValue(field: MysqlField): unknown {
 function limited(sql: string, ms: number): string {
   const maria = `/*M!100101 SET STATEMENT max_statement_time = ${ms / 1_000}, lock_wait_timeout = 1 FOR */`
   return `${maria} ${sql.replace(/^SELECT /, `SELECT /*+ MAX_EXECUTION_TIME(${ms}) */ `)}`
+}
+
+/** The account that the server has chosen for the sign-in, as a GRANT names it. Undefined if it does not say so soon. */
+async function signedInAs(connection: Connection): Promise<string | undefined> {
+  let account: string | undefined
+  const read = async (): Promise<void> => {
+    const [row] = await queried(connection, 'SELECT CURRENT_USER() AS account')
+    const { account: name } = row ?? {}
+    account = typeof name === 'string' ? grantee(name) : undefined
+  }
+  await settleWithin(read(), closeTimeoutMs)
+  return account
 }
 
 /** Ends the session, and waits until the server closes the connection, so that the session is gone there too. */

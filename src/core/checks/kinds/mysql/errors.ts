@@ -2,11 +2,27 @@ import { sanitize } from '../../../base/net/text.ts'
 import { type FaultClass, MissingPrivilegeError, ProbeError, refusedSignIn } from '../../../base/probe-error.ts'
 import { type DatabaseTarget, type ErrorPlace, withoutTls } from '../../database/index.ts'
 
+type MysqlPlace = ErrorPlace & {
+  /** The account that is signed in, as a GRANT names it. Absent where it is not known. */
+  readonly account?: string | undefined
+}
+
+/** `monitor@localhost` as a GRANT names it: `'monitor'@'localhost'`. A user name may contain an @, a host name may not. */
+export function grantee(account: string): string | undefined {
+  const at = account.lastIndexOf('@')
+  const written = (text: string): string => `'${sanitize(text, 255).replaceAll("'", "''")}'`
+  return at < 0 ? undefined : `${written(account.slice(0, at))}@${written(account.slice(at + 1))}`
+}
+
+/** Whether the server refuses a statement for a missing privilege. */
+export const isPrivilegeLacking = (error: unknown): boolean =>
+  lacksPrivilege.has((error as { readonly errno?: unknown } | null)?.errno as number)
+
 /**
  * Explains an error of the driver or of the server. Leaves errors that `classify` handles unchanged. `isTlsUnused`: the
  * server offers TLS, and the connection is without it.
  */
-export function mysqlFault(error: unknown, place: ErrorPlace, isTlsUnused = false): unknown {
+export function mysqlFault(error: unknown, place: MysqlPlace, isTlsUnused = false): unknown {
   if (error instanceof ProbeError) return error
   const { code, errno, sqlState, message } = error as Record<'code' | 'errno' | 'sqlState' | 'message', unknown>
   const reason = sanitize(typeof message === 'string' ? message : '')
@@ -65,7 +81,7 @@ const unknownCommand = 1_047
 function fromServer(
   errno: number,
   reason: string,
-  { address, target, phase }: ErrorPlace,
+  { address, target, phase, account }: MysqlPlace,
   isTlsUnused: boolean,
 ): ProbeError {
   const probeError = (fault: FaultClass, message: string, ...details: string[]): ProbeError =>
@@ -87,7 +103,7 @@ function fromServer(
   }
   if (phase === 'query' && lacksPrivilege.has(errno))
     return probeError('data', `${user} may not read the table: ${reason}`, 'next: GRANT SELECT on it')
-  if (refusesSignIn.has(errno) || lacksPrivilege.has(errno)) return missingPrivilege(errno, reason, target)
+  if (refusesSignIn.has(errno) || lacksPrivilege.has(errno)) return missingPrivilege(errno, reason, target, account)
   if (phase === 'query') return probeError('data', `the query failed: ${reason}`)
   if (errno === unknownCommand) return probeError('data', `${address} does not accept queries: ${reason}`)
   return probeError(
@@ -97,9 +113,14 @@ function fromServer(
 }
 
 /** With the GRANT to type, as far as the server names the privilege. */
-function missingPrivilege(errno: number, reason: string, target: DatabaseTarget): MissingPrivilegeError {
+function missingPrivilege(
+  errno: number,
+  reason: string,
+  target: DatabaseTarget,
+  account?: string,
+): MissingPrivilegeError {
   const user = sanitize(target.user, 64)
-  const to = `TO '${user.replaceAll("'", "''")}'`
+  const to = `TO ${account ?? `'${user.replaceAll("'", "''")}'`}`
   const [, global = ''] = /\bthe ([A-Z ,]{1,200}?) privilege/.exec(reason) ?? []
   // Of several privileges that would do, SUPER is the first and the widest.
   const [narrowest] = global.split(', ').reverse()

@@ -22,10 +22,24 @@ export default databaseKind({
       name: 'mysql',
       // A handshake of protocol 10, or the error for too many hosts or connections.
       is: (reply) => reply.length > 4 && reply[3] === 0 && (reply[4] === 10 || reply[4] === 255),
-      propose: behindSignIn('mysql', (address) => ({ url: `mysql://monitor@${address}/` })),
+      propose: async (server, name) => {
+        const { entry, deeper } = await behindSignIn('mysql', (address) => ({ url: `mysql://monitor@${address}/` }))(
+          server,
+          name,
+        )
+        // The greeting ends with the way to sign in: a frozen server keeps its port open, and does not greet.
+        const [, way] = /([a-z][a-z0-9_]{4,40})\0?$/.exec(server.reply.toString('latin1')) ?? []
+        return { entry: way === undefined ? entry : { ...entry, expect: way }, deeper }
+      },
     },
   ],
   port: 3_306,
+  optionalParts: [
+    {
+      part: 'connection attributes',
+      unasked: 'The handshake says how long they are, and a server reads over what it does not know',
+    },
+  ],
   cost: {
     unit: 'statements',
     Basic: [1, 1, 1],

@@ -1,7 +1,7 @@
 import { unusedTrust } from '../../../base/net/trust.ts'
 import { urlTarget } from '../../../base/net/url.ts'
 import type { Values } from '../../../base/settings/index.ts'
-import { includes, networkKind } from '../../engine/index.ts'
+import { ignoredHeaders, includes, networkKind } from '../../engine/index.ts'
 import {
   algorithms,
   certificate,
@@ -63,6 +63,7 @@ export default networkKind({
   // Discovery recognizes an HTTP server, and an issuer may have any path of it.
   recognition: 'none',
   preload: loadJose,
+  optionalParts: [{ part: 'User-Agent, Accept, Accept-Encoding', unasked: ignoredHeaders }],
   cost: {
     unit: 'HTTP requests',
     Basic: [1, 1],

@@ -58,6 +58,13 @@ export default networkKind({
     },
   ],
   preload: loadPg,
+  optionalParts: [
+    {
+      part: 'application_name',
+      unasked: 'PgBouncer knows it; every other parameter would need `ignore_startup_parameters`',
+    },
+    { part: 'SSLRequest', unasked: 'A server without TLS answers N; only sent where the settings ask for TLS' },
+  ],
   cost: {
     unit: 'statements',
     Basic: [1, 1, 1],

@@ -218,6 +218,7 @@ export default machineKind({
   // Every host answers.
   recognition: 'none',
   runsOn: 'network',
+  optionalParts: [],
   cost: {
     unit: 'packets',
     Basic: [1, 5],

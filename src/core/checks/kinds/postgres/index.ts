@@ -35,6 +35,13 @@ export default databaseKind({
   ],
   preload: loadPg,
   port: 5_432,
+  optionalParts: [
+    {
+      part: 'application_name',
+      unasked: 'A server refuses only parameters that it does not know, and knows this one since 9.0',
+    },
+    { part: 'SSLRequest', unasked: 'A server without TLS answers N; only sent where the settings ask for TLS' },
+  ],
   cost: {
     unit: 'statements',
     Basic: [1, 1, 1],

@@ -1,6 +1,14 @@
 import { urlTarget } from '../../../base/net/url.ts'
 import { shownLocation } from '../../assert/content.ts'
-import { atMost, certificateCheck, fail, httpsCertificateSetting, includes, networkKind } from '../../engine/index.ts'
+import {
+  atMost,
+  certificateCheck,
+  fail,
+  httpsCertificateSetting,
+  ignoredHeaders,
+  includes,
+  networkKind,
+} from '../../engine/index.ts'
 import { account, httpServer, pageOf, portEntry, trustOf } from '../../recognition/index.ts'
 import { allQueues } from './all-queues.ts'
 import { connectSettings, type Management, openManagement, validateUrl } from './management.ts'
@@ -15,6 +23,7 @@ import {
   partitions,
   signIn,
   sockets,
+  virtualHosts,
 } from './nodes.ts'
 import { consumers, deadLetters, oldestMessage, queue, stalled, unacknowledged, validateQueues } from './queues.ts'
 
@@ -58,13 +67,15 @@ export default networkKind({
       },
     },
   ],
+  optionalParts: [{ part: 'User-Agent, Accept, Accept-Encoding', unasked: ignoredHeaders }],
   cost: {
     unit: 'HTTP requests',
     Basic: [1, 1],
     Standard: [5, 5, 4],
     Advanced: [5, 5, 4],
     adds: [{ setting: 'queues', each: true, from: 'Standard', connections: 1, requests: 1, signIns: 1 }],
-    besides: 'Each request has its own connection, and each but the first signs in.',
+    besides:
+      'Each request has its own connection, and each but the first signs in. A server that collects no statistics gets two more in Standard.',
   },
   settings: connectSettings,
   target: urlTarget,
@@ -96,6 +107,7 @@ export default networkKind({
     memory,
     fileDescriptors,
     sockets,
+    virtualHosts,
     allQueues,
     queue,
     consumers,

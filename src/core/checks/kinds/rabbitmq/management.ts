@@ -65,6 +65,9 @@ export type Management = Connection & {
   readonly chain: () => Chain | undefined
 }
 
+/** Servers that collect no statistics, and whether svc.yaml gives a setting of their monitor. */
+export const uncounted = new WeakMap<Management, CheckContext['isConfigured']>()
+
 /** Gives the checks of rabbitmq their types. */
 export const onManagement = checksOn<Management>()
 export const limitOnManagement = limitsOn<Management>()

@@ -3,6 +3,7 @@ import { count, showBytes } from '../../../base/format.ts'
 import type { Threshold } from '../../../base/settings/index.ts'
 import {
   atMost,
+  attempt,
   type CheckContext,
   fail,
   notChecked,
@@ -11,39 +12,55 @@ import {
   warn,
   withThreshold,
 } from '../../engine/index.ts'
+import { listQueues } from './all-queues.ts'
 import {
   type Account,
   content,
   limitOnManagement,
   list,
   type Management,
+  type ManagementAnswer,
   type ManagementJson,
   number,
   object,
   onManagement,
   setTags,
   signInContent,
+  uncounted,
   words,
 } from './management.ts'
 
 const privilege = setTags('<account>')
 
-/** Servers that collect no statistics, on which nobody needs to wait for the first ones. */
-const withoutStatistics = new WeakSet<Management>()
-
 /**
  * Reads /api/overview with the first request that carries the password. Figures that the server does not report are
  * undefined.
  */
-async function readOverview(management: Management) {
+async function readOverview(management: Management, _: unknown, context: CheckContext) {
+  const { isConfigured } = context
   const account = await management.account()
   const body = object(signInContent(await account.get('overview'), account))
-  if (body.disable_stats === true) withoutStatistics.add(management)
+  const isUncounted = body.disable_stats === true
+  if (isUncounted) uncounted.set(management, isConfigured)
+  const ready = number(object(body.queue_totals), 'messages_ready')
   return {
     version: words(body.rabbitmq_version, account, 32),
-    ready: number(object(body.queue_totals), 'messages_ready'),
+    ready: ready ?? (isUncounted && isConfigured('messages') ? await countReady(management, context) : undefined),
+    isUncounted,
   }
 }
+
+/** The ready messages of all queues, from the queues themselves. Undefined if the account does not see all of them. */
+async function countReady(management: Management, context: CheckContext): Promise<number | undefined> {
+  const listing = await attempt(management, context, () => listQueues(management))
+  if ('failure' in listing) return undefined
+  const { queues, total } = listing.observation
+  return queues.length < total ? undefined : queues.reduce((sum, { ready = Number.NaN }) => sum + ready, 0)
+}
+
+/** The parts of a report that a server without statistics cannot fill. */
+const unseen =
+  'not seen: memory, file descriptors, sockets, maintenance mode, partitions, and consumers, deliveries and ages of queues'
 
 export const signIn = onManagement({
   depth: 'Standard',
@@ -51,12 +68,13 @@ export const signIn = onManagement({
   gate: true,
   privilege,
   observe: readOverview,
-  evaluate: ({ version }) =>
-    ok(
-      'sign-in',
-      `signed in, RabbitMQ ${version || 'of an unknown version'}`,
-      version === '' ? {} : { facts: { version } },
-    ),
+  evaluate: ({ version, isUncounted }) => {
+    const off = 'the server collects no statistics (management_agent.disable_metrics_collector = true)'
+    return ok('sign-in', `signed in, RabbitMQ ${version || 'of an unknown version'}${isUncounted ? `; ${off}` : ''}`, {
+      ...(version === '' ? {} : { facts: { version } }),
+      ...(isUncounted ? { details: [unseen] } : {}),
+    })
+  },
 })
 
 export const messages = limitOnManagement({
@@ -70,7 +88,8 @@ export const messages = limitOnManagement({
   privilege,
   observe: readOverview,
   evaluate: ({ ready: value }, compare) => {
-    if (value === undefined) return notChecked('messages', 'missing', 'the server reports no queue statistics')
+    if (value === undefined || Number.isNaN(value))
+      return notChecked('messages', 'missing', 'the server reports no queue statistics')
     return compare({ what: 'messages ready in all queues:', value })
   },
 })
@@ -100,9 +119,10 @@ async function readNodes(
   const read = async (): Promise<readonly RabbitmqNode[]> =>
     list(content(await account.get('nodes'), 'nodes', account)).map((one) => nodeOf(object(one), account))
   const end = now() + Math.min(firstFiguresMs, msLeft() - reserveMs)
+  if (uncounted.has(management)) return withAlarms(await read(), await account.get('health/checks/alarms'))
   for (;;) {
     const nodes = await read()
-    if (nodes.every(hasFigures) || withoutStatistics.has(management) || now() > end) return nodes
+    if (nodes.every(hasFigures) || now() > end) return nodes
     await wait(everyMs, undefined, { signal })
   }
 }
@@ -128,10 +148,51 @@ function nodeOf(json: ManagementJson, account: Account) {
   }
 }
 
+/** The nodes with their alarms by a health check of the server, which needs no statistics. */
+function withAlarms(nodes: readonly RabbitmqNode[], { status, body }: ManagementAnswer): readonly RabbitmqNode[] {
+  if (status !== 200 && status !== 503) return nodes
+  const alarms = list(object(body).alarms).map(object)
+  if (status === 503 && alarms.length === 0) return nodes
+  const hasAlarm = (name: string, resource: string): boolean =>
+    alarms.some((one) => one.node === name && one.resource === resource)
+  return nodes.map((one) => ({
+    ...one,
+    memoryAlarm: hasAlarm(one.name, 'memory'),
+    diskAlarm: hasAlarm(one.name, 'disk'),
+  }))
+}
+
 const runningOf = (nodes: readonly RabbitmqNode[]): readonly RabbitmqNode[] => nodes.filter((node) => node.running)
 
 /** The parts that the checks of nodes have in common. */
 const ofNodes = { depth: 'Standard', privilege, observe: readNodes } as const
+
+/** Leaves out a check of statistics that the server does not collect, unless svc.yaml gives its setting. */
+const whereCounted = (setting?: string) => ({
+  applies: (management: Management): boolean => {
+    const isConfigured = uncounted.get(management)
+    return isConfigured === undefined || (setting !== undefined && isConfigured(setting))
+  },
+})
+
+/** The health check of virtual hosts, which other servers report with their queues. */
+export const virtualHosts = onManagement({
+  depth: 'Standard',
+  results: { 'virtual hosts': 'Every virtual host runs; for a server that collects no statistics' },
+  privilege,
+  applies: (management) => uncounted.has(management),
+  observe: async (management) => {
+    const account = await management.account()
+    const answer = await account.get('health/checks/virtual-hosts')
+    const down = answer.status === 503 ? list(object(answer.body)['virtual-hosts']) : []
+    if (down.length === 0) content(answer, 'health check of virtual hosts', account)
+    return down.map((one) => words(typeof one === 'string' ? one : object(one).name, account))
+  },
+  evaluate: (down) =>
+    down.length === 0
+      ? ok('virtual hosts', 'every virtual host runs')
+      : fail('virtual hosts', 'data', `virtual hosts that do not run: ${down.slice(0, 5).join(', ')}`),
+})
 
 export const node = onManagement({
   ...ofNodes,
@@ -221,6 +282,7 @@ const shareLimits = { warn: 80, limit: 95 } as const
 
 export const memory = onManagement({
   ...ofNodes,
+  ...whereCounted('memory'),
   results: { memory: 'Memory use of the fullest node is within the limit' },
   settings: {
     memory: {
@@ -238,6 +300,7 @@ export const memory = onManagement({
 
 export const fileDescriptors = onManagement({
   ...ofNodes,
+  ...whereCounted('fileDescriptors'),
   results: { 'file descriptors': 'Enough file descriptors remain' },
   settings: {
     fileDescriptors: {
@@ -268,6 +331,7 @@ export const sockets = onManagement({
 
 export const partitions = onManagement({
   ...ofNodes,
+  ...whereCounted(),
   depth: 'Advanced',
   results: { partitions: 'No network partition divides the nodes' },
   evaluate: (nodes): Result<'partitions'> | [] => {

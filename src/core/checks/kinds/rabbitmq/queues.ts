@@ -26,6 +26,7 @@ import {
   onManagement,
   setPermissions,
   setTags,
+  uncounted,
   words,
 } from './management.ts'
 
@@ -76,6 +77,8 @@ export type Queue = {
   readonly ready: number | undefined
   readonly unacknowledged: number | undefined
   readonly consumers: number | undefined
+  /** The server collects no statistics at all. */
+  readonly uncounted?: boolean
   /** The timestamp of the message at the head of the queue, in milliseconds since 1970, if its publisher set one. */
   readonly head: number | undefined
   /** The total number of delivered messages, and the recent rate per second. */
@@ -113,7 +116,9 @@ async function readQueue(
   if (reported.counted) return reported
   // Statistics come with the first interval. Until then, the server counts on request.
   const { ready, unacknowledged } = (await listed()) ?? {}
-  return { ...reported, ready, unacknowledged, consumers: await countConsumers(management, { name, vhost }) }
+  // Without statistics, the server refuses to list consumers.
+  const takers = uncounted.has(management) ? undefined : await countConsumers(management, { name, vhost })
+  return { ...reported, ready, unacknowledged, consumers: takers, uncounted: uncounted.has(management) }
 }
 
 const unread: Queue = {
@@ -200,6 +205,8 @@ export const consumers = onManagement({
     const figures = figuresOf(reading)
     if (!figures) return []
     const value = figures.consumers
+    // One consumer is the default, which nobody has asked for.
+    if (value === undefined && figures.uncounted && of.consumers <= 1) return []
     if (value === undefined) {
       const why = `${nameOf(of)}: the server does not report its consumers`
       return about(of.name, notChecked('consumers', 'missing', why))

@@ -51,6 +51,7 @@ export default networkKind({
       propose: proposeRedis,
     },
   ],
+  optionalParts: [],
   cost: {
     unit: 'commands',
     Basic: [1, 1],

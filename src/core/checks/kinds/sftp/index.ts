@@ -115,6 +115,9 @@ export default networkKind({
   recognition: [{ name: 'ssh', is: begins('SSH-'), propose: (server, name) => openToAll('sftp', server, name) }],
   driver: 'sftp',
   preload: loadSsh2,
+  optionalParts: [
+    { part: 'ext-info-c', unasked: 'A server ignores names of algorithms that it does not know (RFC 8308, 2.1)' },
+  ],
   cost: {
     unit: 'SFTP requests',
     Basic: [1, 0],

@@ -108,6 +108,7 @@ export const bannerUnderTls = onSmtp({
 export const hello = onSmtp({
   depth: 'Standard',
   results: { hello: 'The server accepts EHLO and lists its extensions' },
+  gate: true,
   observe: async (smtp) => ({ address: smtp.address, names: [...(await smtp.extensions()).keys()].slice(0, 50) }),
   evaluate: ({ address, names }) =>
     ok('hello', `${address} supports ${names.length === 0 ? 'no extensions' : sanitize(names.join(', '), 200)}`),
@@ -305,6 +306,9 @@ type Verdict = 'accepted' | 'deferred' | 'full' | 'misconfigured' | 'troubled' |
 /** The enhanced status code at the beginning of a reply, e.g. `4.7.1` (RFC 3463). */
 const enhancedCode = /^[245]\.\d{1,3}\.\d{1,3}(?!\S)/
 
+/** Haraka says so with 450, the code of greylisting. */
+const noSpace = /\b(?:insufficient|not enough|out of|no)\b.{0,20}\b(?:disk|storage|space)\b/i
+
 /**
  * The meaning of a reply to MAIL FROM or RCPT TO. Of the temporary codes, only 450, 451, 4.2.x and 4.7.1 are those of
  * greylisting; 452 and 4.3.x come from the mail system itself and stop all mail: 4.3.1 because it is full, 4.3.5
@@ -316,7 +320,7 @@ function verdictOf({ code, lines }: SmtpReply): Verdict {
   const [status = ''] = enhancedCode.exec(lines[0] ?? '') ?? []
   if (status === '4.3.5') return 'misconfigured'
   if (status.startsWith('4.3.') && status !== '4.3.1' && code !== 452) return 'troubled'
-  if (code === 452 || status === '4.3.1' || status === '4.2.2') return 'full'
+  if (code === 452 || status === '4.3.1' || status === '4.2.2' || noSpace.test(lines.join(' '))) return 'full'
   if (code === 450 || code === 451) return 'deferred'
   return code !== 454 && (status.startsWith('4.2.') || status === '4.7.1') ? 'deferred' : 'refused'
 }

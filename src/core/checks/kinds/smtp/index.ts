@@ -61,6 +61,10 @@ export default networkKind({
         ),
     },
   ],
+  optionalParts: [
+    { part: 'STARTTLS', after: 'EHLO lists it' },
+    { part: 'AUTH', after: 'EHLO lists it, with PLAIN or LOGIN' },
+  ],
   cost: {
     unit: 'commands',
     Basic: [1, 1],

@@ -25,6 +25,7 @@ export default databaseKind({
   driver: 'sqlserver',
   preload: loadTedious,
   port: 1_433,
+  optionalParts: [],
   cost: {
     unit: 'statements',
     Basic: [1, 2, 1],
