@@ -17,6 +17,7 @@ import {
   Membership,
   type Mode,
   machineKey,
+  type NodeLease,
   type NodeRow,
   type NodesRows,
   nodeOfKey,
@@ -24,16 +25,14 @@ import {
   nodeVerdicts,
   type OthersQuestion,
   shardsOf,
+  soleNode,
 } from '../../watch/nodes/index.ts'
-import { receiverKey, type StoredRow } from '../../watch/outbox/index.ts'
-import { lineKey, monitorOfSvc, reaches, type StatesBatch, type Verdict } from '../../watch/states/index.ts'
+import { receiverKey } from '../../watch/outbox/index.ts'
+import { lineKey, monitorOfSvc, reaches, type Verdict, type WatchedMonitor } from '../../watch/states/index.ts'
 import type { NotifyPart } from '../notify/notify.ts'
-import type { SendingNode } from '../notify/notify-driver.ts'
 import type { SentWithoutStore } from '../notify/sent-without-store.ts'
 import type { Part } from '../part.ts'
 import type { SchedulePart } from '../watch/schedule.ts'
-import type { ScheduledMonitor } from '../watch/scheduled-monitors.ts'
-import type { NodeMonitors } from '../watch/share.ts'
 import { type StatesPart, verdictsOf, watchedMonitors } from '../watch/states.ts'
 import type { StatesKeeper } from '../watch/states-keeper.ts'
 
@@ -41,10 +40,12 @@ import type { StatesKeeper } from '../watch/states-keeper.ts'
 const tickMs = 1_000
 /** The monitors of the network that a node takes begin within this time. Milliseconds. */
 const takenSpreadMs = 3_000
+/** How soon it tries to store again: another node may take over soon. Milliseconds. */
+export const retryMs = 2_000
 
 /** The parts that follow the leases of this node. */
-export type ShareFollowers = {
-  readonly schedule: Pick<SchedulePart, 'monitors' | 'reshare' | 'look'>
+export type LeaseFollowers = {
+  readonly schedule: Pick<SchedulePart, 'monitors' | 'follow' | 'look'>
   readonly states: Pick<
     StatesPart,
     'takeOver' | 'release' | 'say' | 'isIsolated' | 'faultsOfAll' | 'questions' | 'takeAnswers'
@@ -54,15 +55,9 @@ export type ShareFollowers = {
 }
 
 export type NodesPart = Part & {
-  readonly share: NodeMonitors
-  /** `statesKeeper`'s `write` */
-  readonly writeStates: (batch: StatesBatch) => Promise<'stored' | 'again' | { readonly why: string }>
-  /** Why this node does not store anything now. Undefined: it does, or is about to. */
-  readonly problem: () => string | undefined
-  readonly sending: SendingNode
+  readonly lease: NodeLease
   /** Sets what follows the leases. To be called before anything begins. */
-  readonly follow: (work: ShareFollowers) => void
-  readonly mode: () => Mode
+  readonly follow: (work: LeaseFollowers) => void
   /** Whether some node runs the monitors of the network, as far as this one knows. */
   readonly isLed: () => boolean
   /** The monitors that the holder of the lease runs, by type. Empty while this node runs them. */
@@ -95,8 +90,9 @@ export function nodesPart({
 }): NodesPart {
   const now = (): number => performance.now()
   const own = randomUUID()
+  const keyOf = (key: string): string => machineKey(node, key)
   const facts = { version, url: config.serve.url, startedAt: Date.now() }
-  let work: ShareFollowers | undefined
+  let work: LeaseFollowers | undefined
   let member: Membership | undefined
   let timer: NodeJS.Timeout | undefined
   let writing: Promise<unknown> = Promise.resolve()
@@ -148,7 +144,7 @@ export function nodesPart({
         work?.notify.again(effect.stored.outbox)
         return
       case 'share':
-        work?.schedule.reshare()
+        work?.schedule.follow()
         return
       case 'mode':
         // Between having the store and not, a node at load may change several times a minute.
@@ -308,49 +304,49 @@ export function nodesPart({
   }
 
   return {
-    share: {
+    lease: {
+      isShared: true,
       node,
-      reports,
+      keyOf,
+      reports: [reports],
       runs: (key) => member?.runs(key, now()) === true,
       has: (key) => member?.watches(key) === true,
       isElsewhere: (key) => member?.isElsewhere(key) !== false,
       otherNode: (key) => member?.otherNode(key, now()),
-      configured: (monitors, next) =>
+      configured: (monitors) =>
         happened((membership, at) =>
-          membership.configured(settingsOf(node, monitors, next), at).filter(({ type }) => type !== 'share'),
+          membership.configured(settingsOf(node, monitors), at).filter(({ type }) => type !== 'share'),
         ),
       spreadMs: () => (hasOthers ? takenSpreadMs : undefined),
-    },
-    writeStates: async (batch) => {
-      const { states, gone, incidents } = batch
-      const keys = [...states.map(({ row }) => row.key), ...[...gone, ...incidents].map(({ key }) => key)]
-      const outcome = await fenced(keys, (store, fences) => store.writeStates(fences, batch))
-      if (outcome === 'stored') return outcome
-      const why = outcome === undefined ? problem() : undefined
-      return why === undefined ? 'again' : { why }
-    },
-    sending: {
-      receiverKey: machineKey(node, receiverKey),
-      write: async (batch: readonly StoredRow[]) => {
+      leads: () => holds() || mode() === 'alone',
+      problem,
+      retryMs,
+      writeStates: async (batch) => {
+        const { states, gone, incidents } = batch
+        const keys = [...states.map(({ row }) => row.key), ...[...gone, ...incidents].map(({ key }) => key)]
+        const outcome = await fenced(keys, (store, fences) => store.writeStates(fences, batch))
+        if (outcome === 'stored') return outcome
+        const why = outcome === undefined ? problem() : undefined
+        return why === undefined ? 'again' : { why }
+      },
+      writeOutbox: async (batch) => {
         const keys = batch.map(({ subject: { key } }) => key)
         const outcome = await fenced(keys, (store, fences) => store.writeOutbox(fences, batch))
         if (outcome !== undefined) return outcome === 'stored'
         throw new Fault('Unavailable', problem() ?? 'this node waits for the store')
       },
       voice: (key) => member?.voice(key, now()) ?? 'silent',
+      mayRepeat: () => member !== undefined && member.voice(keyOf(receiverKey), now()) !== 'silent',
       sentAlone: (receiver, incidents) => member?.sentAlone(receiver, incidents),
-      leads: () => holds() || mode() === 'alone',
     },
     follow: (following) => {
       work = following
     },
-    problem,
-    mode,
     isLed: () => mode() !== 'member' || member?.holder(now()) !== undefined,
     elsewhere,
     // Monitors are known by now, and run as soon as the server answers.
     answers: () => {
-      const settings = settingsOf(node, work?.schedule.monitors() ?? [], config)
+      const settings = settingsOf(node, watchedMonitors(work?.schedule.monitors() ?? [], config))
       member = new Membership({ node, process: own, facts, settings }, now())
       tick()
       timer ??= setInterval(tick, tickMs)
@@ -378,9 +374,16 @@ export function nodesPart({
 const noFault = { fault: undefined, reason: undefined } as const
 const unknownFault = { fault: 'unknown', reason: undefined } as const
 
+/** A svc whose store nobody else can use, or that has none. */
+export const soleNodePart: NodesPart = {
+  lease: soleNode,
+  follow: () => {},
+  isLed: () => true,
+  elsewhere: async () => new Map(),
+}
+
 /** The settings of this node: the monitors that it could run. */
-function settingsOf(node: string, monitors: readonly ScheduledMonitor[], config: Config): MemberSettings {
-  const watched = watchedMonitors(monitors, config)
+function settingsOf(node: string, watched: readonly WatchedMonitor[]): MemberSettings {
   const network = watched.filter(({ key }) => nodeOfKey(key) === undefined)
   const own = watched.flatMap(({ key }) => (nodeOfKey(key) === undefined ? [] : [key]))
   const byKey = network.toSorted((one, other) => (one.key < other.key ? -1 : 1))

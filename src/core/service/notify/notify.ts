@@ -4,6 +4,7 @@ import type { Config } from '../../config/index.ts'
 import type { NotSilenced } from '../../protocol/index.ts'
 import type { Family } from '../../protocol/service/family.ts'
 import type { KeeperLog } from '../../store/index.ts'
+import type { NodeLease } from '../../watch/nodes/index.ts'
 import { isFor, type Mute, type Notice, needsStore, type ReceiverConfig } from '../../watch/notify/index.ts'
 import type { NoticeItem, OutboxRows, Present, StoredRow } from '../../watch/outbox/index.ts'
 import { mutesOf, renamedAmong } from '../../watch/silences/index.ts'
@@ -13,7 +14,7 @@ import { type ProcessTime, processTime } from '../process-time.ts'
 import type { SilenceKeeper } from '../silences/silence-keeper.ts'
 import { noticeSubject } from '../watch/notice-subject.ts'
 import type { StatesPart } from '../watch/states.ts'
-import { NotifyDriver, type OpenedReceiver, type ReceiverFigures, type SendingNode } from './notify-driver.ts'
+import { NotifyDriver, type OpenedReceiver, type ReceiverFigures } from './notify-driver.ts'
 import { isFolding, openFor } from './open-receiver.ts'
 import type { SentWithoutStore } from './sent-without-store.ts'
 import type { WatchingPart } from './watching.ts'
@@ -43,15 +44,15 @@ export function notifyPart({
   states,
   silences,
   watching,
-  node,
+  lease,
   time = processTime(),
   sentWithoutStore,
   log = () => {},
 }: {
   readonly config: Config
   readonly version: string
-  /** `DriverOptions.node` */
-  readonly node?: SendingNode | undefined
+  /** `DriverOptions.lease` */
+  readonly lease?: NodeLease | undefined
   /** Where rows are stored. Absent without a store. */
   readonly rows: (() => Promise<OutboxRows>) | undefined
   /** `DriverOptions.sentWithoutStore` */
@@ -162,7 +163,7 @@ export function notifyPart({
     rows,
     sentWithoutStore,
     lookup,
-    node,
+    lease,
     look: states.look,
     noticeOf,
     now,

@@ -186,14 +186,14 @@ export class Outbox {
   readonly #isShared: boolean
 
   /**
-   * `ownKey`: the key of what this process says of its receivers, where several nodes store what they told together. Each
-   * then has rows of some subjects only, and keeps those of receivers that other nodes know.
+   * `ownKey`: the key of what this process says of its receivers, another one where several nodes store what they told together.
+   * Each then has rows of some subjects only, and keeps those of receivers that other nodes know.
    */
-  constructor(now: number, lookup: Lookup, ownKey?: string) {
+  constructor(now: number, lookup: Lookup, ownKey = receiverKey) {
     this.#now = now
     this.#lookup = lookup
-    this.#receiverKey = ownKey ?? receiverKey
-    this.#isShared = ownKey !== undefined
+    this.#receiverKey = ownKey
+    this.#isShared = ownKey !== receiverKey
   }
 
   /**
