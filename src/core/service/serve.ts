@@ -104,7 +104,7 @@ export async function partsOfServer({ options, services, store }: Ground): Promi
     log,
   })
   silences.muteBy(notify.mute)
-  nodes.follow({ schedule, states, keeper, notify })
+  nodes.follow({ schedule, states, notify })
   const drills = drillPart({
     config,
     version,

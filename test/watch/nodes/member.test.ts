@@ -27,7 +27,8 @@ function nodeOver(table: LeasesTable, network: readonly string[], rows: readonly
             : member.answered(effect.id, table.beat(effect.request, clock.now), clock.now),
         )
       else if (effect.type === 'read') obey(member.read(effect.id, effect.shard, table.stored, clock.now))
-      else if (effect.type === 'release') member.released(rows.filter(({ subject }) => effect.keys.has(subject.key)))
+      else if (effect.type === 'release')
+        member.released(rows.filter(({ subject }) => effect.stored.keys.has(subject.key)))
       else if (effect.type === 'hand over') {
         table.handOver(effect.rows)
         obey(member.handedOver(effect.rows, true, clock.now))
@@ -57,7 +58,7 @@ test('W4 the first node takes the lease, reads what is stored, and then runs and
   const { member, clock, run, effects } = nodeOver(new LeasesTable(), ['Sql/orders'])
   expect([member.runs('Sql/orders', 0), member.voice('Sql/orders', 0)]).toEqual([false, 'silent'])
   run(2 * second)
-  expect(effects.flatMap((one) => (one.type === 'adopt' ? [...one.keys] : []))).toContain('Sql/orders')
+  expect(effects.flatMap((one) => (one.type === 'adopt' ? [...one.stored.keys] : []))).toContain('Sql/orders')
   expect([member.runs('Sql/orders', clock.now), member.voice('Sql/orders', clock.now)]).toEqual([true, 'coordinated'])
 })
 
@@ -116,7 +117,7 @@ test('W4 what a svc.yaml drops that comes without the store is handed over, and 
   clock.isAway = true
   run(30 * second)
   reload(['Sql/new', 'Sql/old'])
-  expect(effects.flatMap((one) => (one.type === 'release' ? [...one.keys] : []))).toEqual(['Sql/orders'])
+  expect(effects.flatMap((one) => (one.type === 'release' ? [...one.stored.keys] : []))).toEqual(['Sql/orders'])
   expect([member.isElsewhere('Sql/orders'), member.isElsewhere('Sql/old')]).toEqual([true, false])
   clock.isAway = false
   run(3 * second)

@@ -637,23 +637,12 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
           break
         }
         case 'release':
-          trace(`${this.name} releases ${[...effect.keys].join(' ')}`)
-          this.states.release(effect.keys)
-          this.ledger.release(effect.keys)
-          member.released(this.outbox.release(effect.keys))
-          for (const [id, { subject: of }] of this.dirty) if (effect.keys.has(of.key)) this.dirty.delete(id)
+          trace(`${this.name} releases ${[...effect.stored.keys].join(' ')}`)
+          member.released(this.#takeOver(effect.stored))
           break
-        case 'adopt': {
-          const { keys, stored } = effect
-          this.states.release(keys)
-          for (const { silentMs, ...one } of stored.states)
-            this.states.restore([one], this.now, this.now - (silentMs ?? this.now))
-          this.ledger.takeOver(keys, stored, this.now)
-          for (const [id, { subject: of }] of this.dirty) if (keys.has(of.key)) this.dirty.delete(id)
-          this.outbox.takeOver(keys, stored.outbox, this.now)
-          for (const { row, state } of stored.states) if (state.incident) this.outbox.watch(row)
+        case 'adopt':
+          this.#takeOver(effect.stored)
           break
-        }
         case 'write again':
           this.ledger.again(effect.stored, this.now)
           this.#store(this.outbox.again(effect.stored.outbox))
@@ -678,6 +667,15 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
             if (silentMs < minute) broken('alone after a minute', `${this.name} after ${silentMs} ms`)
           }
       }
+    }
+    #takeOver({ keys, states, incidents, outbox }: shippedNodes.Taken): readonly shippedOutbox.StoredRow[] {
+      this.states.release(keys)
+      this.ledger.takeOver(keys, { states, incidents }, this.now)
+      for (const { silentMs, ...one } of states) this.states.restore([one], this.now, this.now - (silentMs ?? this.now))
+      for (const [id, { subject: of }] of this.dirty) if (keys.has(of.key)) this.dirty.delete(id)
+      const before = this.outbox.takeOver(keys, outbox, this.now)
+      for (const { row, state } of states) if (state.incident) this.outbox.watch(row)
+      return before
     }
     #beaten(request: shippedNodes.BeatRequest): shippedNodes.BeatAnswer {
       const answer = table.beat(request, now())

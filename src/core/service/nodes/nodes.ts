@@ -34,7 +34,6 @@ import type { SentWithoutStore } from '../notify/sent-without-store.ts'
 import type { Part } from '../part.ts'
 import type { SchedulePart } from '../watch/schedule.ts'
 import { type StatesPart, verdictsOf, watchedMonitors } from '../watch/states.ts'
-import type { StatesKeeper } from '../watch/states-keeper.ts'
 
 /** How often time passes for the membership. Milliseconds. */
 const tickMs = 1_000
@@ -48,10 +47,9 @@ export type LeaseFollowers = {
   readonly schedule: Pick<SchedulePart, 'monitors' | 'follow' | 'look'>
   readonly states: Pick<
     StatesPart,
-    'takeOver' | 'release' | 'say' | 'isIsolated' | 'faultsOfAll' | 'questions' | 'takeAnswers'
+    'takeOver' | 'again' | 'say' | 'isIsolated' | 'faultsOfAll' | 'questions' | 'takeAnswers'
   >
-  readonly keeper: Pick<StatesKeeper, 'again'>
-  readonly notify: Pick<NotifyPart, 'takeOver' | 'release' | 'again'>
+  readonly notify: Pick<NotifyPart, 'takeOver' | 'again'>
 }
 
 export type NodesPart = Part & {
@@ -128,19 +126,14 @@ export function nodesPart({
         void handOver(effect)
         return
       case 'release':
-        work?.states.release(effect.keys)
-        membership.released(work?.notify.release(effect.keys) ?? [])
-        return
-      case 'adopt':
+      case 'adopt': {
         work?.states.takeOver(effect.stored)
-        work?.notify.takeOver(
-          effect.keys,
-          effect.stored.outbox,
-          effect.stored.states.flatMap(({ row, state }) => (state.incident ? [row] : [])),
-        )
+        const before = work?.notify.takeOver(effect.stored)
+        if (effect.type === 'release') membership.released(before ?? [])
         return
+      }
       case 'write again':
-        work?.keeper.again(effect.stored)
+        work?.states.again(effect.stored)
         work?.notify.again(effect.stored.outbox)
         return
       case 'share':

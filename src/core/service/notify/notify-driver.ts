@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { count } from '../../base/format.ts'
 import { Steady, storePatience } from '../../base/steady.ts'
 import type { ExecutionMode, NotSilenced } from '../../protocol/index.ts'
-import { type NodeLease, soleNode, type Voice } from '../../watch/nodes/index.ts'
+import { type NodeLease, soleNode, type Taken, type Voice } from '../../watch/nodes/index.ts'
 import type { Delivery, Mute, MuteFailure, Notice, Receiver } from '../../watch/notify/index.ts'
 import {
   type Lookup,
@@ -137,16 +137,13 @@ export class NotifyDriver {
     for (const one of this.#outbox.rows()) this.#dirty.set(rowKey(one), one)
   }
 
-  /** Goes on with what another node has stored, of these monitors. `open`: what has an incident, also one that nobody knows. */
-  takeOver(keys: ReadonlySet<string>, rows: readonly StoredRow[], open: readonly StoredSubject[]): void {
-    this.#outbox.takeOver(keys, rows, this.#options.now())
-    for (const subject of open) this.#outbox.watch(subject)
-  }
-
-  /** Forgets monitors that another node has. Returns what was known of them. */
-  release(keys: ReadonlySet<string>): readonly StoredRow[] {
+  /** What it has of these monitors is what is stored. Returns what it had. */
+  takeOver({ keys, outbox, states }: Taken): readonly StoredRow[] {
     for (const [id, { subject }] of this.#dirty) if (keys.has(subject.key)) this.#dirty.delete(id)
-    return this.#outbox.release(keys)
+    const before = this.#outbox.takeOver(keys, outbox, this.#options.now())
+    // Also an incident that no receiver knows.
+    for (const { row, state } of states) if (state.incident) this.#outbox.watch(row)
+    return before
   }
 
   /** The store has lost what it had acknowledged, and has these rows instead. */

@@ -38,16 +38,7 @@ export type StatesKeeper = {
   readonly ofAll: () => Promise<readonly StoredState[] | undefined>
   /** Why states and incidents do not survive the end of this process. Undefined: they do. */
   readonly notKept: () => string | undefined
-  /** Goes on with what another node has stored, of these monitors. `lostAt`: when an incident ended that no state knows. */
-  readonly takeOver: (
-    keys: ReadonlySet<string>,
-    stored: Pick<StoredStates, 'states' | 'incidents'>,
-    lostAt: number,
-  ) => void
-  /** Forgets monitors that another node has, with what is not stored yet. */
-  readonly release: (keys: ReadonlySet<string>) => void
-  /** The store has lost what it had acknowledged, and has this instead. */
-  readonly again: (stored: Pick<StoredStates, 'states' | 'incidents'>) => void
+  readonly ledger: Pick<Ledger, 'takeOver' | 'again'>
   readonly begin: () => void
   readonly cancel: () => void
   readonly close: () => Promise<void>
@@ -188,9 +179,7 @@ export function statesKeeper({
       if (!stored) return 'Without a store, svc forgets states and incidents when it ends'
       return fault === undefined ? undefined : `States and incidents are not stored now: ${fault}`
     },
-    takeOver: (keys, before, lostAt) => ledger.takeOver(keys, before, lostAt),
-    release: (keys) => ledger.release(keys),
-    again: (before) => ledger.again(before, now()),
+    ledger,
     begin: () => arm(writeEveryMs),
     cancel: () => {
       closed = true

@@ -92,10 +92,10 @@ export type StatesPart = Part & {
   readonly monitors: () => ReadonlyMap<string, ScheduledMonitor>
   /** Asks for a run of a monitor. */
   readonly look: (key: string, depth: ExecutionMode) => void
-  /** Goes on with what another node has stored of monitors. Their runs begin when they are watched. */
+  /** What it has of monitors is what is stored. Their runs begin when they are watched. */
   readonly takeOver: (taken: Pick<Taken, 'keys' | 'states' | 'incidents'>) => void
-  /** Forgets monitors, without a word. */
-  readonly release: (keys: ReadonlySet<string>) => void
+  /** The store has lost what it had acknowledged, and has this instead. */
+  readonly again: (taken: Pick<Taken, 'states' | 'incidents'>) => void
   /** Takes verdicts about a monitor that no schedule runs, as of a run that has just ended. */
   readonly say: (key: string, verdicts: readonly Verdict[]) => void
   /** The open questions to other nodes. */
@@ -222,13 +222,10 @@ export function statesPart(
     takeOver: ({ keys, states: stored, incidents }) => {
       const now = time.now()
       states?.release(keys)
-      keeper.takeOver(new Set(keys), { states: stored, incidents }, now)
+      keeper.ledger.takeOver(keys, { states: stored, incidents }, now)
       for (const { silentMs, ...one } of stored) states?.restore([one], now, now - (silentMs ?? now))
     },
-    release: (keys) => {
-      states?.release(keys)
-      keeper.release(keys)
-    },
+    again: (stored) => keeper.ledger.again(stored, time.now()),
     say: (key, verdicts) => {
       if (!clock || !states) return
       const now = clock.now()

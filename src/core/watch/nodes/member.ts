@@ -69,10 +69,10 @@ export type MemberEffect =
   | { readonly type: 'read'; readonly id: number; readonly shard: Shard }
   /** Call `handOver`, then `handedOver`. */
   | { readonly type: 'hand over'; readonly rows: readonly StoredRow[] }
-  /** Forget these keys in states, ledger and outbox, and pass what the outbox knew of them to `released`. */
-  | { readonly type: 'release'; readonly keys: ReadonlySet<string> }
-  /** Go on with what is stored of these keys: release them, restore states, `Ledger.takeOver`, `Outbox.takeOver`. */
-  | { readonly type: 'adopt'; readonly keys: ReadonlySet<string>; readonly stored: Taken }
+  /** Go on with what is stored of these keys in states, ledger and outbox. */
+  | { readonly type: 'adopt'; readonly stored: Taken }
+  /** Forget these keys there, and pass what the outbox had of them to `released`. */
+  | { readonly type: 'release'; readonly stored: Taken }
   /** Memory of these keys counts, and the store has this of them: `Ledger.again`, `Outbox.again`. */
   | { readonly type: 'write again'; readonly stored: Taken }
   /** `watches`, `runs` or `isElsewhere` have changed: configure states and schedule. */
@@ -691,7 +691,7 @@ export class Membership {
       const silentMs = part.silentMs ?? (shard === 'network' ? stored.ageMs : undefined)
       const taken = takenOf(stored, keys, silentMs)
       const isInDoubt = (silentMs ?? 0) >= aloneMs || now < this.#doubtsUntil
-      this.#effects.push({ type: 'adopt', keys, stored: isInDoubt ? inDoubt(taken) : taken })
+      this.#effects.push({ type: 'adopt', stored: isInDoubt ? inDoubt(taken) : taken })
     }
     if (shard === 'network') {
       this.#hasLeftOver = strange.length > 0 && !settled
@@ -708,7 +708,7 @@ export class Membership {
   #release(keys: readonly string[]): void {
     if (keys.length === 0) return
     for (const key of keys) this.#strange.delete(key)
-    this.#effects.push({ type: 'release', keys: new Set(keys) })
+    this.#effects.push({ type: 'release', stored: takenOf(nothing, new Set(keys)) })
   }
 }
 
@@ -750,8 +750,9 @@ const inDoubt = (taken: Taken): Taken => ({
   outbox: taken.outbox.map((one) => (one.row?.last ? { ...one, row: { ...one.row, isInDoubt: true } } : one)),
 })
 
+const nothing: Stored = { ageMs: undefined, states: [], incidents: [], outbox: [] }
 const takenOf = ({ states, incidents, outbox }: Stored, keys: ReadonlySet<string>, silentMs?: number): Taken => ({
-  keys: [...keys],
+  keys,
   states: states.filter(({ row }) => keys.has(row.key)).map((one) => ({ ...one, silentMs })),
   incidents: incidents.filter(({ key }) => keys.has(key)),
   outbox: outbox.filter(({ subject }) => keys.has(subject.key)),

@@ -87,9 +87,9 @@ export type Stored = {
   readonly incidents: readonly IncidentRecord[]
   readonly outbox: readonly StoredRow[]
 }
-/** The stored data of the monitors that a node takes. */
+/** The stored data of the monitors that a node takes; none of those that it gives up. */
 export type Taken = Omit<Stored, 'states' | 'ageMs'> & {
-  readonly keys: readonly string[]
+  readonly keys: ReadonlySet<string>
   /** `silentMs`: for how long the holder before had not renewed its lease. Undefined: nobody knows. */
   readonly states: readonly (StoredState & { readonly silentMs: number | undefined })[]
 }

@@ -215,9 +215,9 @@ export class Outbox {
     }
   }
 
-  /** Takes over the rows of the subjects of these monitors that another node has stored. */
-  takeOver(keys: ReadonlySet<string>, stored: readonly StoredRow[], now: number): void {
-    this.release(keys)
+  /** The rows of the subjects of these monitors are those that are stored. Returns what was known of them. */
+  takeOver(keys: ReadonlySet<string>, stored: readonly StoredRow[], now: number): readonly StoredRow[] {
+    const before = this.#release(keys)
     for (const { receiver, subject, row } of stored) {
       if (!row) continue
       const id = subjectId(subject)
@@ -230,10 +230,10 @@ export class Outbox {
       // Noted by the membership, and not stored yet.
       if (own.isInDoubt) this.#taken.set(`${receiver} ${id}`, { receiver, subject: subjectOf(subject), row: own })
     }
+    return before
   }
 
-  /** Forgets the subjects of these monitors: another node has them. Returns what was known of them. */
-  release(keys: ReadonlySet<string>): readonly StoredRow[] {
+  #release(keys: ReadonlySet<string>): readonly StoredRow[] {
     const out: StoredRow[] = []
     const all = [...[...this.#addresses].map(([name, { rows }]) => [name, rows] as const), ...this.#orphans]
     for (const [id, subject] of this.#subjects) {
