@@ -123,3 +123,18 @@ test('W4 what a svc.yaml drops that comes without the store is handed over, and 
   run(3 * second)
   expect(table.stored.outbox.map(({ subject }) => subject.key)).toEqual(['Sql/orders'])
 })
+
+test('W4 a write that is answered after the other lease was taken counts as acknowledged', () => {
+  const table = new LeasesTable()
+  passToB(table, 0)
+  const { member, clock, run } = nodeOver(table, ['Sql/orders'])
+  run(3 * second)
+  const permit = member.beginWrite(['machine'], clock.now)
+  if (!permit) throw new Error('it holds the lease of its machine')
+  // B is gone: the node takes the lease of the network while its write is on its way.
+  run(6 * second)
+  expect(member.holdsLease(clock.now)).toBe(true)
+  member.wrote(permit, 'stored', clock.now)
+  const next = member.beginWrite(['machine'], clock.now)
+  expect(next?.fences).toMatchObject([{ acknowledged: 1, number: 2 }])
+})

@@ -24,6 +24,14 @@ export type Outcome = {
   readonly counts: Readonly<Record<string, number>>
 }
 
+/** Events that are written out, in place of random ones. Times are milliseconds. */
+export type Script = {
+  /** What goes wrong when: the name of a disturbance, what it is about, and for how long. */
+  readonly events: readonly (readonly [at: number, what: string, about?: string, ms?: number])[]
+  /** When what is observed fails: `p1`, or `disk of a`. */
+  readonly failures: Readonly<Record<string, Span>>
+}
+
 const second = 1_000
 const minute = 60 * second
 const endAt = 40 * minute
@@ -167,16 +175,22 @@ function receiversOf(chance: Chance): readonly Receiver[] {
 
 /**
  * Several nodes with one store, their peers and their receivers, for 40 minutes. `losesRoutes`: nodes also lose the route to
- * single peers, and nothing else goes wrong but that some are killed or stand still.
+ * single peers, and nothing else goes wrong but that some are killed or stand still. `script`: nothing else goes wrong at all.
  */
-export function simulate(subject: Subject, seed: number, keepLines = false, losesRoutes = false): Outcome {
+export function simulate(
+  subject: Subject,
+  seed: number,
+  keepLines = false,
+  losesRoutes = false,
+  script?: Script,
+): Outcome {
   const { Membership, machineKey, nodeOfKey, nodesKey, nodeVerdicts, shardsOf } = subject.nodes
   const { reportedOutMs } = shippedNodes
   const queue = new Queue()
   const chance = new Chance(seed)
-  const names = ['a', 'b', 'c'].slice(0, chance.is(0.15) ? 2 : 3)
+  const names = ['a', 'b', 'c'].slice(0, chance.is(0.15) && !script ? 2 : 3)
   const versions = versionsOf(chance, ['p1', 'p2', 'p3', 'p4', 'p5', 'p6'].slice(0, chance.between(5, 7)))
-  const receivers = receiversOf(chance)
+  const receivers = receiversOf(chance).map((one) => (script ? { ...one, windows: [] } : one))
   const disks = new Map(
     names.map((name): readonly [string, Peer] => [
       machineKey(name, 'Host/disk'),
@@ -238,8 +252,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
   let leases = new Map<string, Holder>()
   let writers = new Map<string, { readonly process: string; readonly epoch: number }>()
   let restore: (() => void) | undefined
-  /** Begins the failover that loses the next write. */
-  let armed: (() => void) | undefined
+  /** Begins the failover that loses the next write, where it is of this node. */
+  let armed: ((node: string) => void) | undefined
   let failedOverAt = Number.NEGATIVE_INFINITY
   const keepForFailover = (): void => {
     const back = table.snapshot()
@@ -282,12 +296,16 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
 
   // Receivers, and what must be true of what they get.
 
+  const faultsOfPeer = ({ name, faults }: Peer): readonly Fault[] => {
+    const failure = script?.failures[name]
+    return script ? (failure ? [{ ...failure, kind: 'protocol' }] : []) : faults
+  }
   const faultAt = (peer: Peer, at: number): Fault | undefined =>
-    peer.faults.find(({ from, to }) => from <= at && at < to)
+    faultsOfPeer(peer).find(({ from, to }) => from <= at && at < to)
   const wasBad = (peer: Peer, from: number, to: number): boolean =>
-    peer.faults.some((fault) => fault.from <= to && fault.to >= from)
+    faultsOfPeer(peer).some((fault) => fault.from <= to && fault.to >= from)
   const wasWell = (peer: Peer, from: number, to: number): boolean =>
-    !peer.faults.some((fault) => fault.from <= from && fault.to > to)
+    !faultsOfPeer(peer).some((fault) => fault.from <= from && fault.to > to)
   const specsOf = (key: string): readonly Spec[] => versions.flatMap(({ monitors }) => monitors.get(key) ?? [])
   /** The keys that a peer has in any version. */
   const keysOf = (peer: Peer): readonly string[] =>
@@ -1000,7 +1018,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
         return
       }
       const attempt = (): shippedNodes.Fenced => {
-        armed?.()
+        armed?.(this.name)
         const outcome = write(permit.fences)
         if (outcome !== 'stored') {
           trace(`${this.name} may not store: ${JSON.stringify(outcome)}`)
@@ -1049,25 +1067,23 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
   // What goes wrong.
 
   let [oldSince, oldUntil] = [0, 0]
-  const faults: Readonly<Record<string, () => void>> = {
-    killed: () => {
-      const name = chance.of(names)
-      const ms = chance.of([second, 5 * second, 15 * second, 30 * second, 90 * second])
+  const faults: Readonly<Record<string, (about?: string, ms?: number) => void>> = {
+    killed: (name = chance.of(names), ms = chance.of([second, 5 * second, 15 * second, 30 * second, 90 * second])) => {
       if (!live.has(name)) return
       disturb(`killed ${name}`, ms)
       kill(name)
       queue.after(ms, () => start(name))
     },
-    frozen: () => {
-      const node = live.get(chance.of(names))
-      const ms = chance.between(3 * second, 40 * second)
+    frozen: (name = chance.of(names), ms = chance.between(3 * second, 40 * second)) => {
+      const node = live.get(name)
       if (!node || node.frozenUntil > queue.now) return
       disturb(`frozen ${node.name}`, ms)
       node.freeze(ms)
     },
-    'cut-off': () => {
-      const name = chance.of(names)
-      const ms = chance.of([6 * second, 15 * second, 40 * second, 100 * second, 150 * second])
+    'cut-off': (
+      name = chance.of(names),
+      ms = chance.of([6 * second, 15 * second, 40 * second, 100 * second, 150 * second]),
+    ) => {
       disturb(`cut-off ${name}`, ms)
       cuts.set(`${name} store`, queue.now + ms)
     },
@@ -1106,21 +1122,19 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
       disturb('store-restarted', ms)
       store.downUntil = queue.now + ms
     },
-    'store-slow': () => {
-      const ms = chance.between(20 * second, minute)
+    'store-slow': (_, ms = chance.between(20 * second, minute)) => {
       disturb('store-slow', ms)
       store.slowUntil = queue.now + ms
     },
-    'store-gone': () => {
-      const ms = chance.between(20 * second, 120 * second)
+    'store-gone': (_, ms = chance.between(20 * second, 120 * second)) => {
       disturb('store-gone', ms)
       store.downUntil = queue.now + ms
     },
-    'store-failed-over': () => {
-      const ms = chance.between(second, 8 * second)
-      const isAtOnce = chance.is(0.4)
+    'store-failed-over': (when, ms = chance.between(second, 8 * second)) => {
+      const isAtOnce = when === undefined ? chance.is(0.4) : when === 'at once'
       disturb('store-failed-over', ms + second + (isAtOnce ? 0 : 30 * second))
-      const loseSince = (): void => {
+      const loseSince = (node = when): void => {
+        if (!isAtOnce && when !== undefined && node !== when) return
         armed = undefined
         keepForFailover()
         queue.after(chance.between(20, second), () => {
@@ -1131,7 +1145,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
       // Often right after a write that was acknowledged.
       if (isAtOnce) loseSince()
       else armed = loseSince
-      queue.after(30 * second, () => armed?.())
+      queue.after(30 * second, () => armed?.(when ?? ''))
     },
     'answers-lost': () => {
       const ms = chance.between(10 * second, 40 * second)
@@ -1174,7 +1188,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
   }
   disturb('start', 40 * second)
   const all = losesRoutes ? ['killed', 'frozen'] : Object.keys(faults)
-  for (let at = 2 * minute; at < calmAt - 3 * minute; ) {
+  for (const [at, what, about, ms] of script?.events ?? []) queue.at(at, () => faults[what]?.(about, ms))
+  for (let at = 2 * minute; at < calmAt - 3 * minute && !script; ) {
     const what = plan.of(all)
     queue.at(at, () => faults[what]?.())
     at += plan.is(0.2) ? plan.between(second, 20 * second) : plan.between(50 * second, 4 * minute)
@@ -1188,7 +1203,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
     }
   // Some take their time, so that a node is lost that alone has a monitor.
   const slowness = new Chance(seed + 700_001).is(0.15) ? 4 : 1
-  for (const version of losesRoutes ? [] : versions.slice(1)) {
+  for (const version of losesRoutes || script ? [] : versions.slice(1)) {
     let after = 0
     queue.at(version.at, () => disturb('rollout', 40 * second * names.length * slowness))
     for (const name of names) {

@@ -329,8 +329,7 @@ export class Membership {
   /** How it ended. `failed`: nobody knows whether the store has it. */
   wrote(permit: WritePermit, outcome: Fenced | 'failed', now: number): readonly MemberEffect[] {
     return this.#during(now, () => {
-      if (this.#writing !== permit) return
-      this.#writing = undefined
+      if (this.#writing === permit) this.#writing = undefined
       if (outcome === 'failed') return
       for (const { shard, epoch, number } of permit.fences) {
         const part = this.#parts[shard]
@@ -633,7 +632,8 @@ export class Membership {
       const isFirst = before.view?.row?.process !== this.#process
       if (ask.type === 'take' && isFirst) part.silentMs = ask.expected?.silentMs
       Object.assign(part, { acknowledged: writes, attempts: writes, mustRead: true, reading: undefined })
-      this.#writing = undefined
+      // One in an epoch that is over is refused, whenever the store gets it.
+      if (this.#writing?.fences.some((one) => one.shard === shard)) this.#writing = undefined
     } else if (ask.type !== 'renew' || ask.epoch !== hold.epoch) return
     // The store has gone back in time to before a write that it had acknowledged.
     else if (writes < acknowledged) part.lease = unsure(part.lease)

@@ -52,9 +52,10 @@ export function afterUnreachable(
   },
 ): CrossCheck | undefined {
   const { nodes, depth, id } = run
+  // An answer counts, also if nobody can be asked by now.
+  if (before?.question || before?.answer?.reaches === false) return before
   if (!nodes) return undefined
   const { own, other: node } = nodes
-  if (before?.question || before?.answer?.reaches === false) return before
   const since = before?.since ?? run.beganAt
   return { ...before, since, own, question: { id, node, depth, until: run.now + run.confirmMs + answerMs } }
 }

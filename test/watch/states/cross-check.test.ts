@@ -1,0 +1,18 @@
+import { expect, test } from 'vitest'
+import { afterUnreachable, answered, type CrossCheck } from '../../../src/core/watch/states/cross-check.ts'
+
+const nodes = { own: 'a', other: 'b' }
+const run = { beganAt: 5_000, depth: 'Basic', now: 6_000, confirmMs: 20_000, id: 2 } as const
+const asked: CrossCheck = { since: 1_000, own: 'a', question: { id: 1, node: 'b', depth: 'Basic', until: 31_000 } }
+
+test('W26 a question and an agreement count, also while nobody can be asked; a disagreement is asked about again', () => {
+  const agreed = answered(asked, 'b', false)
+  const contested = answered(asked, 'b', true)
+  for (const others of [nodes, undefined]) {
+    expect(afterUnreachable(asked, { ...run, nodes: others })).toBe(asked)
+    expect(afterUnreachable(agreed, { ...run, nodes: others })).toBe(agreed)
+  }
+  expect(afterUnreachable(contested, { ...run, nodes })).toMatchObject({ since: 1_000, question: { id: 2, node: 'b' } })
+  expect(afterUnreachable(contested, { ...run, nodes: undefined })).toBeUndefined()
+  expect(afterUnreachable(undefined, { ...run, nodes: undefined })).toBeUndefined()
+})
