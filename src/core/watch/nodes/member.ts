@@ -370,10 +370,10 @@ export class Membership {
   otherNode(key: string, now: number): OtherNode | undefined {
     const recent = [...this.#askedAt.values()].filter(({ at }) => now - at < 60_000).length
     const isAble = this.#isolatedSince === undefined && this.#isCoordinated('network', now)
-    if (!isAble || recent >= mostQuestions || nodeOfKey(key) !== undefined || key === nodesKey) return undefined
+    if (!isAble || nodeOfKey(key) !== undefined || key === nodesKey) return undefined
     const names = this.#others(({ isIsolated }) => !isIsolated).map(({ node }) => node)
     const other = names.find((name) => name > this.#node) ?? names[0]
-    return other === undefined ? undefined : { own: this.#node, other }
+    return other === undefined ? undefined : { own: this.#node, other, mayAsk: recent < mostQuestions }
   }
 
   /** The live nodes with the same monitors, by name. */
