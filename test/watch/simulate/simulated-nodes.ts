@@ -27,7 +27,7 @@ export type Outcome = {
 /** Events that are written out, in place of random ones. Times are milliseconds. */
 export type Script = {
   /** What goes wrong when: the name of a disturbance, what it is about, and for how long. */
-  readonly events: readonly (readonly [at: number, what: string, about?: string, ms?: number])[]
+  readonly events: readonly (readonly [at: number, what: string, about: string | undefined, ms: number])[]
   /** When what is observed fails: `p1`, or `disk of a`. */
   readonly failures: Readonly<Record<string, Span>>
 }
@@ -665,9 +665,6 @@ export function simulate(
           this.ledger.again(effect.stored, this.now)
           this.#store(this.outbox.again(effect.stored.outbox))
           break
-        case 'share':
-          this.#share()
-          break
         case 'look':
           this.#look(effect.question)
           break
@@ -675,8 +672,9 @@ export function simulate(
           for (const { id, reaches } of effect.answers) trace(`${this.name} receives ${id} ${reaches}`)
           this.#takeEffects(this.states.takeAnswers(effect.answers, this.now))
           break
-        case 'mode':
+        case 'changed':
           trace(`${this.name} is ${effect.mode}, ${effect.holder ?? 'nobody'} holds the lease`)
+          this.#share()
           if (effect.mode !== effect.before) count(effect.mode)
           if (effect.mode === 'alone' && effect.before !== 'alone') {
             // An answer of this very moment is too late.

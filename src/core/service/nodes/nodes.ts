@@ -106,14 +106,9 @@ export function nodesPart({
     if (member && !isClosed) carryOut(member, event(member, now()))
   }
 
-  /** States and schedule follow once, after everything that the effects bring to memory. */
   const carryOut = (membership: Membership, effects: readonly MemberEffect[]): void => {
-    const last = effects.findLastIndex(({ type }) => type === 'share')
-    for (const [at, effect] of effects.entries()) {
-      if (effect.type !== 'share' || at === last) carryOutOne(membership, effect)
-    }
+    for (const effect of effects) carryOutOne(membership, effect)
   }
-
   const carryOutOne = (membership: Membership, effect: MemberEffect): void => {
     switch (effect.type) {
       case 'beat':
@@ -136,13 +131,11 @@ export function nodesPart({
         work?.states.again(effect.stored)
         work?.notify.again(effect.stored.outbox)
         return
-      case 'share':
-        work?.schedule.follow()
-        return
-      case 'mode':
+      case 'changed':
         // Between having the store and not, a node at load may change several times a minute.
         if (effect.mode !== 'cut off' && !(effect.mode === 'member' && isByItself(effect.before)))
           sayMode(effect.mode, effect.before)
+        work?.schedule.follow()
         return
       case 'look':
         void look(membership, effect.question)
@@ -306,10 +299,7 @@ export function nodesPart({
       has: (key) => member?.watches(key) === true,
       isElsewhere: (key) => member?.isElsewhere(key) !== false,
       otherNode: (key) => member?.otherNode(key, now()),
-      configured: (monitors) =>
-        happened((membership, at) =>
-          membership.configured(settingsOf(node, monitors), at).filter(({ type }) => type !== 'share'),
-        ),
+      configured: (monitors) => happened((membership, at) => membership.configured(settingsOf(node, monitors), at)),
       spreadMs: () => (hasOthers ? takenSpreadMs : undefined),
       leads: () => holds() || mode() === 'alone',
       problem,

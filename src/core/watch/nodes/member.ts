@@ -1,5 +1,6 @@
 import type { StoredRow } from '../outbox/index.ts'
 import type { NodeAnswer, OtherNode, Question } from '../states/index.ts'
+import { CrossChecks } from './cross-checks.ts'
 import {
   answered,
   askOf,
@@ -21,7 +22,6 @@ import {
   isolatedMs,
   lookMs,
   minorityMs,
-  mostQuestions,
   rolloutMs,
   standstillMs,
   stopMs,
@@ -75,14 +75,12 @@ export type MemberEffect =
   | { readonly type: 'release'; readonly stored: Taken }
   /** Memory of these keys counts, and the store has this of them: `Ledger.again`, `Outbox.again`. */
   | { readonly type: 'write again'; readonly stored: Taken }
-  /** `watches`, `runs` or `isElsewhere` have changed: configure states and schedule. */
-  | { readonly type: 'share' }
   /** Run the monitor of the question once, for its answer only, then `looked`. */
   | { readonly type: 'look'; readonly question: OthersQuestion }
   /** Other nodes have answered: `States.takeAnswers`. */
   | { readonly type: 'crossChecks'; readonly answers: readonly NodeAnswer[] }
-  /** For people. */
-  | { readonly type: 'mode'; readonly mode: Mode; readonly before: Mode; readonly holder: string | undefined }
+  /** `watches`, `runs` or `isElsewhere` have changed: configure states and schedule, and tell people. The last one of an event. */
+  | { readonly type: 'changed'; readonly mode: Mode; readonly before: Mode; readonly holder: string | undefined }
 
 /** A write that may be made now. One at a time. */
 export type WritePermit = { readonly fences: readonly Fence[] }
@@ -160,11 +158,7 @@ export class Membership {
   #isLost = false
   /** Whether a write is in progress. */
   #writing: WritePermit | undefined
-  /** The questions that it asks other nodes, with the epoch of the node that is asked. */
-  #questions: readonly Question[] = []
-  readonly #askedAt = new Map<number, { readonly at: number; readonly epoch: number | undefined }>()
-  /** The open questions of other nodes, with its answer once it has one. */
-  readonly #inquiries = new Map<string, { readonly question: OthersQuestion; reaches: boolean | undefined }>()
+  readonly #crossChecks: CrossChecks
   #effects: MemberEffect[] = []
 
   constructor(
@@ -186,6 +180,7 @@ export class Membership {
     this.#process = process
     this.#facts = facts
     this.#settings = settings
+    this.#crossChecks = new CrossChecks(node)
     this.#parts = { network: newPart(process), machine: newPart(process) }
     this.#seenAt = now
     this.#beatAt = now
@@ -246,7 +241,10 @@ export class Membership {
         this.#take(shard, asks[shard], leases[shard], { sentAt, now, acknowledged: beat.acknowledged[shard] })
       this.#differs(now)
       this.#applyMode(now)
-      this.#receive(now)
+      const isAble = (key: string): boolean => this.#isolatedSince === undefined && this.#settings.network.has(key)
+      const { questions, answers } = this.#crossChecks.receive(this.#rows, isAble, now)
+      for (const question of questions) this.#effects.push({ type: 'look', question })
+      if (answers.length > 0) this.#effects.push({ type: 'crossChecks', answers })
       this.#readIfNeeded(now)
       // What a look has shown to be free is taken at once.
       const isFree = shards.some((shard) => this.#ask(shard, now).type === 'take')
@@ -352,28 +350,21 @@ export class Membership {
 
   /** Takes the questions of the states to other nodes, before each tick. */
   asks(questions: readonly Question[], now: number): void {
-    const epochs = new Map(this.#rows.map(({ node, epoch }) => [node, epoch]))
-    for (const { id, node } of questions)
-      if (!this.#askedAt.has(id)) this.#askedAt.set(id, { at: now, epoch: epochs.get(node) })
-    for (const [id, { at }] of this.#askedAt)
-      if (now - at >= 60_000 && questions.every((one) => one.id !== id)) this.#askedAt.delete(id)
-    this.#questions = questions.slice(0, mostQuestions)
+    this.#crossChecks.asks(questions, this.#rows, now)
   }
 
   /** Whether this node reaches what another one has asked about. Undefined: its run came to no verdict. */
-  looked({ from, epoch, id }: OthersQuestion, reaches: boolean | undefined): void {
-    const inquiry = this.#inquiries.get(questionName(from, epoch, id))
-    if (inquiry && this.#isolatedSince === undefined) inquiry.reaches = reaches
+  looked(question: OthersQuestion, reaches: boolean | undefined): void {
+    if (this.#isolatedSince === undefined) this.#crossChecks.looked(question, reaches)
   }
 
   /** Who can be asked now whether it reaches a monitor: the next node by name with the same monitors and a network. */
   otherNode(key: string, now: number): OtherNode | undefined {
-    const recent = [...this.#askedAt.values()].filter(({ at }) => now - at < 60_000).length
     const isAble = this.#isolatedSince === undefined && this.#isCoordinated('network', now)
     if (!isAble || nodeOfKey(key) !== undefined || key === nodesKey) return undefined
     const names = this.#others(({ isIsolated }) => !isIsolated).map(({ node }) => node)
     const other = names.find((name) => name > this.#node) ?? names[0]
-    return other === undefined ? undefined : { own: this.#node, other, mayAsk: recent < mostQuestions }
+    return other === undefined ? undefined : { own: this.#node, other, mayAsk: this.#crossChecks.mayAsk(now) }
   }
 
   /** The live nodes with the same monitors, by name. */
@@ -381,40 +372,6 @@ export class Membership {
     const all = this.#rows.filter((row) => row.isLive && row.node !== this.#node && is(row))
     const same = all.filter(({ facts }) => facts?.digest === this.#settings.digest)
     return same.toSorted((one, other) => (one.node < other.node ? -1 : 1))
-  }
-
-  #crossChecks(): NodeFacts['crossChecks'] {
-    const answers = [...this.#inquiries.values()].flatMap(({ question, reaches }) =>
-      reaches === undefined ? [] : [{ node: question.from, epoch: question.epoch, id: question.id, reaches }],
-    )
-    return { questions: this.#questions, answers }
-  }
-
-  /** Looks for questions to this node, and for answers to its own. */
-  #receive(now: number): void {
-    const own = this.#rows.find(({ node }) => node === this.#node)?.epoch
-    const others = this.#rows.filter(({ node, isLive, isIsolated }) => node !== this.#node && isLive && !isIsolated)
-    const open = new Map<string, OthersQuestion>()
-    for (const { node: from, epoch, facts } of others)
-      for (const question of (facts?.crossChecks?.questions ?? []).slice(0, mostQuestions))
-        if (question.node === this.#node) open.set(questionName(from, epoch, question.id), { ...question, from, epoch })
-    for (const name of this.#inquiries.keys()) if (!open.has(name)) this.#inquiries.delete(name)
-    for (const [name, question] of open) {
-      const isNew = !this.#inquiries.has(name) && this.#settings.network.has(question.key)
-      if (!isNew || this.#isolatedSince !== undefined) continue
-      this.#inquiries.set(name, { question, reaches: undefined })
-      this.#effects.push({ type: 'look', question })
-    }
-    const answers = this.#questions.flatMap(({ id, node }): readonly NodeAnswer[] => {
-      const row = others.find((one) => one.node === node)
-      const answer = row?.facts?.crossChecks?.answers.find((one) => one.node === this.#node && one.id === id)
-      if (answer && answer.epoch === own) return [{ id, reaches: answer.reaches }]
-      // One that has restarted since does not know the question.
-      const question = this.#askedAt.get(id)
-      const isGone = row === undefined || (question?.epoch !== undefined && row.epoch !== question.epoch)
-      return isGone && question !== undefined && now > question.at ? [{ id, reaches: false }] : []
-    })
-    if (answers.length > 0) this.#effects.push({ type: 'crossChecks', answers })
   }
 
   // What is true now.
@@ -511,10 +468,15 @@ export class Membership {
     }
     this.#seenAt = now
     for (const part of Object.values(this.#parts)) part.lease = lapsed(part.lease, now)
+    const before = this.#mode
     // First, so that what follows acts as what the node is by now.
     this.#applyMode(now)
     work()
     this.#applyMode(now)
+    const shared = this.#sharedAt(now)
+    if (shared !== this.#shared)
+      this.#effects.push({ type: 'changed', mode: this.#mode, before, holder: this.holder(now) })
+    this.#shared = shared
     return this.#effects
   }
 
@@ -531,19 +493,13 @@ export class Membership {
       if (wasByItself && !this.#parts.machine.isKnown) this.#release([...this.#settings.own])
       if (mode === 'displaced') this.#parts.machine.isKnown = false
     }
+  }
+
+  /** Everything that `watches`, `runs` and `isElsewhere` depend on besides the configuration. */
+  #sharedAt(now: number): string {
     const { network, machine } = this.#parts
-    const shared = JSON.stringify([
-      mode,
-      this.holdsLease(now),
-      network.isKnown,
-      machine.isKnown,
-      this.#isSettled(now),
-      this.#hasLeft,
-      this.holder(now),
-    ])
-    if (shared === this.#shared) return
-    this.#shared = shared
-    this.#effects.push({ type: 'mode', mode, before, holder: this.holder(now) }, { type: 'share' })
+    const known = [network.isKnown, machine.isKnown, this.#isSettled(now), this.#hasLeft]
+    return JSON.stringify([this.#mode, this.holdsLease(now), this.holder(now), ...known])
   }
 
   // Leases.
@@ -597,7 +553,7 @@ export class Membership {
     if (asks.network.type === 'leave') network.lease = { ...network.lease, hold: undefined }
     const acknowledged = { network: network.acknowledged, machine: machine.acknowledged }
     this.#beats.set(this.#ids, { sentAt: now, asks, acknowledged })
-    const facts = { ...this.#facts, digest: this.#settings.digest, crossChecks: this.#crossChecks() }
+    const facts = { ...this.#facts, digest: this.#settings.digest, crossChecks: this.#crossChecks.facts }
     const isIsolated = this.#isolatedSince !== undefined
     const request = { node: this.#node, process: this.#process, isIsolated, facts, asks }
     this.#effects.push({ type: 'beat', id: this.#ids, request })
@@ -725,8 +681,6 @@ const newPart = (process: string): Part => ({
 /** Whether the store has gone back in time: the number of writes never falls. */
 const wentBack = (before: LeaseRow | undefined, row: LeaseRow | undefined): boolean =>
   before !== undefined && (row === undefined || row.writes < before.writes)
-
-const questionName = (from: string, epoch: number, id: number): string => `${from} ${epoch} ${id}`
 
 /** Until when a failover may lose what was handed over. Milliseconds. */
 const handOverAgainMs = 60_000
