@@ -676,12 +676,7 @@ export function simulate(
           trace(`${this.name} is ${effect.mode}, ${effect.holder ?? 'nobody'} holds the lease`)
           this.#share()
           if (effect.mode !== effect.before) count(effect.mode)
-          if (effect.mode === 'alone' && effect.before !== 'alone') {
-            // An answer of this very moment is too late.
-            const { latest, before } = answeredAt.get(this.process) ?? { latest: 0, before: 0 }
-            const silentMs = queue.now - (latest === queue.now ? before : latest)
-            if (silentMs < minute) broken('alone after a minute', `${this.name} after ${silentMs} ms`)
-          }
+          if (effect.mode === 'alone' && effect.before !== 'alone') this.#isAlone()
       }
     }
     #takeOver({ keys, states, incidents, outbox }: shippedNodes.Taken): readonly shippedOutbox.StoredRow[] {
@@ -707,6 +702,8 @@ export function simulate(
         if (ask.type === 'take') {
           trace(`${this.process} takes ${name} in epoch ${ask.epoch}`)
           count('taken')
+          if (isOthers && isSteady(live.get(before.node), before.process))
+            broken('a holder that works keeps its lease', `${this.name} takes ${name} of ${before.process}`)
           if (isOthers && queue.now - before.at < holdMs && queue.now > failedOverAt + 20 * second)
             broken('no early takeover', `${this.name} takes ${name} ${queue.now - before.at} ms after its renewal`)
         }
@@ -721,6 +718,12 @@ export function simulate(
         versionOf.set(this.name, this.version)
       }
       return answer
+    }
+    #isAlone(): void {
+      // An answer of this very moment is too late.
+      const { latest, before } = answeredAt.get(this.process) ?? { latest: 0, before: 0 }
+      const silentMs = queue.now - (latest === queue.now ? before : latest)
+      if (silentMs < minute) broken('alone after a minute', `${this.name} after ${silentMs} ms`)
     }
     #share(): void {
       const { member } = this
@@ -893,6 +896,7 @@ export function simulate(
         return
       }
       if (voice.has('alone')) {
+        this.#isAlone()
         this.#keep(rows)
         this.member.sentAlone(
           receiver,
@@ -1048,6 +1052,12 @@ export function simulate(
     }
   }
 
+  /** Whether a process works and has long been able to reach the store whenever that was there. */
+  const isSteady = (node: SimNode | undefined, process: string): boolean => {
+    const turns = [node?.startedAt ?? 0, node?.frozenUntil ?? 0, store.slowUntil, store.lossyUntil, failedOverAt]
+    for (const [name, until] of cuts) if (name.startsWith(`${node?.name} `)) turns.push(until)
+    return node?.process === process && turns.every((at) => queue.now - at > 15 * second)
+  }
   const start = (name: string): void => {
     trace(`${name} starts`)
     live.set(name, new SimNode(name))
@@ -1157,7 +1167,11 @@ export function simulate(
       if (!one?.isAwake) return
       disturb(`twin ${name}`, ms)
       start(name)
+      const later = live.get(name)
       queue.after(ms, () => {
+        const isDecided = later && !store.isOut() && isSteady(later, later.process) && live.get(name) === later
+        if (isDecided && isSteady(one, one.process) && one.member.mode(queue.now) !== 'displaced')
+          broken('the later of two processes works', `${one.process} works beside ${later.process}`)
         one.isDead = true
         killed.add(one.process)
         handOver(one.process, 'nobody')
