@@ -138,3 +138,18 @@ test('W4 a write that is answered after the other lease was taken counts as ackn
   const next = member.beginWrite(['machine'], clock.now)
   expect(next?.fences).toMatchObject([{ acknowledged: 1, number: 2 }])
 })
+
+test('W4 what only a node has that restarts waits for it, and is removed after 10 min', () => {
+  const table = new LeasesTable()
+  const take = { type: 'take', expected: undefined, epoch: 1 } as const
+  table.beat(requestOf('b', { asks: { machine: take } }), 0)
+  table.leave('b', 'process of b', 0)
+  table.handOver([outboxRowOf(subjectOf('Sql/new'), 'mail', 1)])
+  const { run, effects, member } = nodeOver(table, ['Sql/orders'])
+  const adopted = () => effects.flatMap((one) => (one.type === 'adopt' ? [...one.stored.keys] : []))
+  run(500 * second)
+  expect(adopted()).toContain('Sql/orders')
+  expect([adopted().includes('Sql/new'), member.isElsewhere('Sql/new')]).toEqual([false, true])
+  run(120 * second)
+  expect(adopted()).toContain('Sql/new')
+})

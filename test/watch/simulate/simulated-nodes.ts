@@ -1395,8 +1395,10 @@ export function simulate(
         rowsInStore.delete(id)
       }
     }
+    const recent = names.filter((name) => queue.now - (lastRenewal.get(name) ?? 0) < 10 * minute)
+    const digests = [...awake.map(({ version }) => version), ...recent.map((name) => versionOf.get(name))]
     const isAwaited = (): boolean =>
-      new Set(awake.map(({ version }) => version.digest)).size > 1 || queue.now - reloadedAt < 40 * second
+      new Set(digests.map((one) => one?.digest)).size > 1 || queue.now - reloadedAt < 40 * second
     const isOfAwake = (key: string): boolean => {
       const machine = nodeOfKey(key)
       return machine === undefined ? !isAwaited() : awake.some(({ name }) => name === machine)

@@ -137,7 +137,7 @@ export class Membership {
   /** Whether the next question need not wait. */
   #mayHurry = true
   readonly #beats = new Map<number, Beat>()
-  /** Since when live nodes have different configurations. */
+  /** Since when nodes have different configurations. */
   #differSince: number | undefined
   /** Network keys that memory has although no monitor of this node has them. */
   readonly #strange = new Set<string>()
@@ -441,14 +441,15 @@ export class Membership {
     return now - this.#failingSince < aloneMs ? 'cut off' : 'alone'
   }
 
-  /** Whether what no monitor of this node has may be removed: all live nodes have the same monitors, or have had time. */
+  /** Whether what no monitor of this node has may be removed: all nodes have the same monitors, or have had time. */
   #isSettled(now: number): boolean {
     return this.#differSince === undefined || now - this.#differSince >= rolloutMs
   }
 
   #differs(now: number): void {
-    const others = this.#rows.filter(({ node, isLive }) => isLive && node !== this.#node)
-    const differ = others.some(({ facts }) => facts !== undefined && facts.digest !== this.#settings.digest)
+    // One that restarts may be the only one that has the configuration of all.
+    const others = this.#rows.filter(({ node, silentMs }) => silentMs < rolloutMs && node !== this.#node)
+    const differ = others.some(({ facts }) => (facts?.digest ?? this.#settings.digest) !== this.#settings.digest)
     this.#differSince = differ ? (this.#differSince ?? now) : undefined
     const { network } = this.#parts
     const isDue = this.#hasLeftOver && network.isKnown && !network.reading && this.#isSettled(now)
