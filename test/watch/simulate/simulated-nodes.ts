@@ -26,7 +26,7 @@ export type Outcome = {
 
 /** Events that are written out, in place of random ones. Times are milliseconds. */
 export type Script = {
-  /** What goes wrong when: the name of a disturbance, what it is about, and for how long. */
+  /** Disturbances: when, which one, what it is about, and for how long. */
   readonly events: readonly (readonly [at: number, what: string, about: string | undefined, ms: number])[]
   /** When what is observed fails: `p1`, or `disk of a`. */
   readonly failures: Readonly<Record<string, Span>>

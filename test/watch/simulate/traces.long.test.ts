@@ -34,6 +34,6 @@ test.each(traces)('W4 simulated nodes keep all of their rules in a sequence that
   const outcomes = [1, 2, 3].map((seed) => simulate(shipped, seed, false, false, script))
   expect(outcomes.flatMap(({ violations }) => violations)).toEqual([])
   // Both receivers are told a begin and an end of everything that fails.
-  const told = 4 * Object.keys(script.failures).length
-  for (const { counts } of outcomes) expect(counts['message']).toBeGreaterThanOrEqual(told)
+  const messages = 4 * Object.keys(script.failures).length
+  for (const { counts } of outcomes) expect(counts['message']).toBeGreaterThanOrEqual(messages)
 })

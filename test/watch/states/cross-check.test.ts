@@ -3,13 +3,13 @@ import { afterUnreachable, answered, type CrossCheck } from '../../../src/core/w
 
 const nodes = { own: 'a', other: 'b', mayAsk: true }
 const run = { beganAt: 5_000, depth: 'Basic', now: 6_000, confirmMs: 20_000, id: 2 } as const
-const asked: CrossCheck = { since: 1_000, own: 'a', question: { id: 1, node: 'b', depth: 'Basic', until: 31_000 } }
+const before: CrossCheck = { since: 1_000, own: 'a', question: { id: 1, node: 'b', depth: 'Basic', until: 31_000 } }
 
 test('W26 a question and an agreement count, also while nobody can be asked; a disagreement is asked about again', () => {
-  const agreed = answered(asked, { node: 'b', reaches: false, at: 2_000 })
-  const contested = answered(asked, { node: 'b', reaches: true, at: 2_000 })
+  const agreed = answered(before, { node: 'b', reaches: false, at: 2_000 })
+  const contested = answered(before, { node: 'b', reaches: true, at: 2_000 })
   for (const others of [nodes, undefined]) {
-    expect(afterUnreachable(asked, { ...run, nodes: others })).toBe(asked)
+    expect(afterUnreachable(before, { ...run, nodes: others })).toBe(before)
     expect(afterUnreachable(agreed, { ...run, nodes: others })).toBe(agreed)
   }
   expect(afterUnreachable(contested, { ...run, nodes })).toMatchObject({ since: 1_000, question: { id: 2, node: 'b' } })

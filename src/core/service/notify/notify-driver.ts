@@ -137,7 +137,7 @@ export class NotifyDriver {
     for (const one of this.#outbox.rows()) this.#dirty.set(rowKey(one), one)
   }
 
-  /** What it has of these monitors is what is stored. Returns what it had. */
+  /** Replaces what it has of these monitors by what is stored. Returns what it had. */
   takeOver({ keys, outbox, states }: Taken): readonly StoredRow[] {
     for (const [id, { subject }] of this.#dirty) if (keys.has(subject.key)) this.#dirty.delete(id)
     const before = this.#outbox.takeOver(keys, outbox, this.#options.now())

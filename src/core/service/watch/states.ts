@@ -92,7 +92,7 @@ export type StatesPart = Part & {
   readonly monitors: () => ReadonlyMap<string, ScheduledMonitor>
   /** Asks for a run of a monitor. */
   readonly look: (key: string, depth: ExecutionMode) => void
-  /** What it has of monitors is what is stored. Their runs begin when they are watched. */
+  /** Replaces what it has of monitors by what is stored. Their runs begin when they are watched. */
   readonly takeOver: (taken: Pick<Taken, 'keys' | 'states' | 'incidents'>) => void
   /** The store has lost what it had acknowledged, and has this instead. */
   readonly again: (taken: Pick<Taken, 'states' | 'incidents'>) => void

@@ -1,12 +1,12 @@
 import type { NodeAnswer, Question } from '../states/index.ts'
 import { mostQuestions } from './policy.ts'
-import type { CrossChecks as Facts, NodeRow, OthersQuestion } from './types.ts'
+import type { CrossChecks, NodeRow, OthersQuestion } from './types.ts'
 
 /** For how long a question counts among those of a minute. Milliseconds. */
 const minuteMs = 60_000
 
 /** The questions of a node to others, and its answers to theirs. Both are part of its row. */
-export class CrossChecks {
+export class CrossCheckBook {
   readonly #node: string
   #questions: readonly Question[] = []
   /** When it asked, and the process of the node that was asked, by number. */
@@ -18,7 +18,7 @@ export class CrossChecks {
     this.#node = node
   }
 
-  get facts(): Facts {
+  get facts(): CrossChecks {
     const answers = [...this.#inquiries.values()].flatMap(({ question: { from: node, epoch, id }, reaches }) =>
       reaches === undefined ? [] : [{ node, epoch, id, reaches }],
     )

@@ -1,6 +1,6 @@
 import type { StoredRow } from '../outbox/index.ts'
 import type { NodeAnswer, OtherNode, Question } from '../states/index.ts'
-import { CrossChecks } from './cross-checks.ts'
+import { CrossCheckBook } from './cross-checks.ts'
 import {
   answered,
   askOf,
@@ -158,7 +158,7 @@ export class Membership {
   #isLost = false
   /** Whether a write is in progress. */
   #writing: WritePermit | undefined
-  readonly #crossChecks: CrossChecks
+  readonly #crossChecks: CrossCheckBook
   #effects: MemberEffect[] = []
 
   constructor(
@@ -180,7 +180,7 @@ export class Membership {
     this.#process = process
     this.#facts = facts
     this.#settings = settings
-    this.#crossChecks = new CrossChecks(node)
+    this.#crossChecks = new CrossCheckBook(node)
     this.#parts = { network: newPart(process), machine: newPart(process) }
     this.#seenAt = now
     this.#beatAt = now
@@ -499,8 +499,8 @@ export class Membership {
   /** Everything that `watches`, `runs` and `isElsewhere` depend on besides the configuration. */
   #sharedAt(now: number): string {
     const { network, machine } = this.#parts
-    const known = [network.isKnown, machine.isKnown, this.#isSettled(now), this.#hasLeft]
-    return JSON.stringify([this.#mode, this.holdsLease(now), this.holder(now), ...known])
+    const facts = [network.isKnown, machine.isKnown, this.#isSettled(now), this.#hasLeft]
+    return JSON.stringify([this.#mode, this.holdsLease(now), this.holder(now), ...facts])
   }
 
   // Leases.

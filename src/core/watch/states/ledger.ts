@@ -100,7 +100,7 @@ export class Ledger {
   }
 
   /**
-   * What it has of these monitors is what is stored; nothing, if another node has them. An open incident that no state
+   * Replaces what it has of these monitors by what is stored: by nothing, if another node has them. An open incident that no state
    * contains has ended, and nobody observed when: at `lostAt` at the latest.
    */
   takeOver(keys: ReadonlySet<string>, stored: Pick<StoredStates, 'states' | 'incidents'>, lostAt: number): void {
