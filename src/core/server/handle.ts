@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Fault } from '../base/errors.ts'
 import { languageNames } from '../protocol/metadata/index.ts'
-import { readsHere } from '../protocol/service/service.ts'
+import { nodeQuestion, readsHere } from '../protocol/service/service.ts'
 import type { HttpAnswer } from './answer.ts'
 import { operateBatch } from './batch.ts'
 import { baseUrl, createRequestContext, orCancelled, type RequestContext, type ServerContext } from './context.ts'
@@ -153,6 +153,16 @@ async function mayReadReason(server: ServerContext, { caller, request }: Request
   }
 }
 
+/**
+ * /nodes/speaker: the answer to another node of the store. It proves itself in its question, and everybody else gets the same
+ * answer as it does when there is none.
+ */
+const speaker = async ({ runtime }: ServerContext, { request }: RequestContext): Promise<HttpAnswer> => {
+  const answer = runtime.peerAnswer?.(request.headers[nodeQuestion.header])
+  if (answer === undefined) throw new Fault('NotFound', 'There is nothing here but answers to nodes of the same store')
+  return plain(answer)
+}
+
 /** Answers one request. Never throws. */
 export function handle(
   server: ServerContext,
@@ -245,6 +255,7 @@ const answers: Readonly<Record<PageName, PageAnswer>> = {
   drillLink: drillPage,
   livez: live,
   readyz: ready,
+  speaker,
   metrics: metricsPage,
   metadata: described('metadata'),
   openapi: described('openapi'),

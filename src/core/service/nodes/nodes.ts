@@ -23,6 +23,7 @@ import {
   nodesKey,
   nodeVerdicts,
   type OthersQuestion,
+  type PeerNode,
   shardsOf,
 } from '../../watch/nodes/index.ts'
 import { receiverKey, type StoredRow } from '../../watch/outbox/index.ts'
@@ -36,6 +37,7 @@ import type { ScheduledMonitor } from '../watch/scheduled-monitors.ts'
 import type { NodeMonitors } from '../watch/share.ts'
 import { type StatesPart, verdictsOf, watchedMonitors } from '../watch/states.ts'
 import type { StatesKeeper } from '../watch/states-keeper.ts'
+import { PeerNodes } from './peer-nodes.ts'
 
 /** How often time passes for the membership. Milliseconds. */
 const tickMs = 1_000
@@ -44,7 +46,7 @@ const takenSpreadMs = 3_000
 
 /** The parts that follow the leases of this node. */
 export type ShareFollowers = {
-  readonly schedule: Pick<SchedulePart, 'monitors' | 'reshare' | 'look'>
+  readonly schedule: Pick<SchedulePart, 'monitors' | 'reshare' | 'look' | 'keepsUp' | 'watches'>
   readonly states: Pick<
     StatesPart,
     'takeOver' | 'release' | 'say' | 'isIsolated' | 'faultsOfAll' | 'questions' | 'takeAnswers'
@@ -63,6 +65,8 @@ export type NodesPart = Part & {
   /** Sets what follows the leases. To be called before anything begins. */
   readonly follow: (work: ShareFollowers) => void
   readonly mode: () => Mode
+  /** The answer to the question of another node whether this one speaks. Undefined: it is none, or it does not. */
+  readonly peerAnswer: (question: unknown) => string | undefined
   /** Whether some node runs the monitors of the network, as far as this one knows. */
   readonly isLed: () => boolean
   /** The monitors that the holder of the lease runs, by type. Empty while this node runs them. */
@@ -80,11 +84,14 @@ export function nodesPart({
   config,
   node,
   version,
+  peer,
   rows,
   sentWithoutStore,
   log = () => {},
 }: {
   readonly config: Config
+  /** Its address for other nodes, once it listens. */
+  readonly peer: () => string | undefined
   /** The file of what this and earlier processes of the node have sent without the store. */
   readonly sentWithoutStore?: SentWithoutStore | undefined
   /** Its name. */
@@ -95,13 +102,16 @@ export function nodesPart({
 }): NodesPart {
   const now = (): number => performance.now()
   const own = randomUUID()
-  const facts = { version, url: config.serve.url, startedAt: Date.now() }
+  const startedAt = Date.now()
+  const peers = new PeerNodes(node, own)
   let work: ShareFollowers | undefined
   let member: Membership | undefined
   let timer: NodeJS.Timeout | undefined
   let writing: Promise<unknown> = Promise.resolve()
   let isClosed = false
   let hasOthers = false
+  /** What nodes must have alike, so that one may speak for the other. */
+  let configuration = ''
   /** Why the last question to the store failed. Undefined: it did not, or there is no answer yet. */
   let storeFault: string | undefined
   /** Whether this node has the store, as the log has it. */
@@ -158,6 +168,9 @@ export function nodesPart({
       case 'look':
         void look(membership, effect.question)
         return
+      case 'ask':
+        for (const one of effect.nodes) void askWhoSpeaks(one)
+        return
       case 'crossChecks':
         work?.states.takeAnswers(effect.answers)
         return
@@ -195,12 +208,19 @@ export function nodesPart({
     }
   }
 
+  const askWhoSpeaks = async ({ node: other, address }: PeerNode): Promise<void> => {
+    const askedAt = now()
+    if (await peers.ask(other, address, configuration))
+      happened((membership, at) => membership.heard(other, askedAt, at))
+  }
+
   const beat = async ({ id, request }: Extract<MemberEffect, { type: 'beat' }>): Promise<void> => {
     const answer = await answered((store) => store.beat(request))
     if (!answer) return happened((membership, at) => membership.unanswered(id, at))
     hasOthers = answer.rows.some((row) => row.isLive && row.node !== node)
     happened((membership, at) => membership.answered(id, answer, at))
     judgeNodes()
+    peers.key ??= await answered((store) => store.key())
   }
 
   const read = async ({ id, shard }: Extract<MemberEffect, { type: 'read' }>): Promise<void> => {
@@ -244,12 +264,22 @@ export function nodesPart({
     return next
   }
 
+  const settings = (monitors: readonly ScheduledMonitor[], { notify = [], ...next }: Config): MemberSettings => {
+    const all = settingsOf(node, monitors, next)
+    configuration = JSON.stringify([all.digest, notify.map(({ name }) => name)])
+    return all
+  }
+
   const mode = (): Mode => member?.mode(now()) ?? 'joining'
   const holds = (): boolean => member?.holdsLease(now()) === true
   const problem = (): string | undefined => {
     const present = mode()
     if (present === 'displaced') return `another svc serve has the name of this node, ${node}: set serve.node`
     return isByItself(present) ? `this node is without the store, which ${whyWithout()}` : undefined
+  }
+  const speaks = (): string => {
+    const other = member?.speaker(now())
+    return other === undefined ? 'it sends messages by itself' : `${other} sends the messages about the network`
   }
   const whyWithout = (): string => storeFault ?? 'does not answer in time'
 
@@ -265,7 +295,7 @@ export function nodesPart({
           : `stands by: ${holder} holds the lease`,
       ],
       'cut off': ['warn', `is without the store, which ${whyWithout()}: it runs every monitor and stores nothing`],
-      alone: ['warn', 'is still without the store: it sends messages by itself from now on'],
+      alone: ['warn', `is still without the store: ${speaks()} from now on`],
       displaced: ['warn', 'runs only what looks at this machine: another svc serve has its name'],
       joining: before === 'joining' ? undefined : ['info', 'stood still: it asks the store before it goes on'],
     }
@@ -317,7 +347,7 @@ export function nodesPart({
       otherNode: (key) => member?.otherNode(key, now()),
       configured: (monitors, next) =>
         happened((membership, at) =>
-          membership.configured(settingsOf(node, monitors, next), at).filter(({ type }) => type !== 'share'),
+          membership.configured(settings(monitors, next), at).filter(({ type }) => type !== 'share'),
         ),
       spreadMs: () => (hasOthers ? takenSpreadMs : undefined),
     },
@@ -339,19 +369,26 @@ export function nodesPart({
       },
       voice: (key) => member?.voice(key, now()) ?? 'silent',
       sentAlone: (receiver, incidents) => member?.sentAlone(receiver, incidents),
-      leads: () => holds() || mode() === 'alone',
+      isUpToOther: (key) => member?.isUpToOther(key, now()) === true,
+      leads: () => holds() || (mode() === 'alone' && member?.speaker(now()) === undefined),
     },
     follow: (following) => {
       work = following
     },
     problem,
     mode,
+    peerAnswer: (question) =>
+      peers.answer(question, (asker) => {
+        const keepsUp = work?.schedule.watches() === true && work.schedule.keepsUp()
+        return member?.speaksFor(asker, keepsUp, now()) ? configuration : undefined
+      }),
     isLed: () => mode() !== 'member' || member?.holder(now()) !== undefined,
     elsewhere,
     // Monitors are known by now, and run as soon as the server answers.
     answers: () => {
-      const settings = settingsOf(node, work?.schedule.monitors() ?? [], config)
-      member = new Membership({ node, process: own, facts, settings }, now())
+      const facts = { version, url: config.serve.url, peer: peer(), startedAt }
+      const known = settings(work?.schedule.monitors() ?? [], config)
+      member = new Membership({ node, process: own, facts, settings: known }, now())
       tick()
       timer ??= setInterval(tick, tickMs)
     },

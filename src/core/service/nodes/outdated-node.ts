@@ -102,10 +102,12 @@ export function outdatedNodePart({
       },
       voice: () => (isAlone() ? 'alone' : 'silent'),
       sentAlone: () => {},
+      isUpToOther: () => false,
       leads: isAlone,
     },
     follow: () => {},
     mode: () => (isAlone() ? 'alone' : 'cut off'),
+    peerAnswer: () => undefined,
     isLed: () => true,
     elsewhere: async () => new Map(),
     answers: () => {

@@ -81,6 +81,8 @@ export type SendingNode = {
   readonly write: (rows: readonly StoredRow[]) => Promise<boolean>
   /** Whether messages about a monitor may leave now. `alone`: without the store, which it has not reached for too long. */
   readonly voice: (key: string) => Voice
+  /** Whether messages about a monitor are up to another node, although this one may send others. */
+  readonly isUpToOther: (key: string) => boolean
   /** Messages about these incidents have left without the store. */
   readonly sentAlone: (receiver: string, incidents: readonly string[]) => void
   /** Whether the watchdog, the silences of receivers and what else all nodes have once are up to this one. */
@@ -118,7 +120,7 @@ export class NotifyDriver {
 
   constructor(options: DriverOptions) {
     this.#options = options
-    this.#outbox = new Outbox(options.now(), options.lookup, options.node?.receiverKey)
+    this.#outbox = new Outbox(options.now(), options.lookup, options.node?.receiverKey, options.node?.isUpToOther)
   }
 
   /** Takes back what an earlier process stored. A store that cannot be read leaves nothing to take back. */

@@ -184,16 +184,19 @@ export class Outbox {
 
   readonly #receiverKey: string
   readonly #isShared: boolean
+  readonly #isUpToOther: (key: string) => boolean
 
   /**
    * `ownKey`: the key of what this process says of its receivers, where several nodes store what they told together. Each
-   * then has rows of some subjects only, and keeps those of receivers that other nodes know.
+   * then has rows of some subjects only, and keeps those of receivers that other nodes know. `isUpToOther`: whether another
+   * process speaks of a monitor now. What is due about it waits, and holds nothing else up.
    */
-  constructor(now: number, lookup: Lookup, ownKey?: string) {
+  constructor(now: number, lookup: Lookup, ownKey?: string, isUpToOther: (key: string) => boolean = () => false) {
     this.#now = now
     this.#lookup = lookup
     this.#receiverKey = ownKey ?? receiverKey
     this.#isShared = ownKey !== undefined
+    this.#isUpToOther = isUpToOther
   }
 
   /**
@@ -602,7 +605,8 @@ export class Outbox {
     for (const [id, present] of presents) {
       const due = this.#dueAt(address, id, present)
       if (due) isPending(address.rows.get(id)?.need?.since ?? this.#now)
-      const isReady = due !== undefined && this.#maySend(address, id, present, due)
+      const isReady =
+        due !== undefined && !this.#isUpToOther(present.subject.key) && this.#maySend(address, id, present, due)
       const row = address.rows.get(id) ?? emptyRow
       // Nobody must believe meanwhile that it is well.
       const endsWait = due !== undefined && row.isInDoubt === true
@@ -613,7 +617,9 @@ export class Outbox {
       address,
       this.#next(
         address,
-        candidates.filter(({ id }) => !this.#isRefused(address, id)),
+        candidates.filter(
+          ({ id }) => !this.#isRefused(address, id) && !this.#isUpToOther(this.#subjects.get(id)?.key ?? ''),
+        ),
         unknown,
       ),
     )
