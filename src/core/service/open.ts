@@ -65,7 +65,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     },
     days: opened.days,
     elsewhere: opened.elsewhere,
-    peerAnswer: opened.peerAnswer,
+    answerToNode: opened.answerToNode,
     drillLinks: lazyMethods<DrillLinks>(async () => (await opened.drills()).links),
     viewOf: (call) => viewOf(local, call),
     recent: health.recent,

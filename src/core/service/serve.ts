@@ -51,7 +51,7 @@ export type GroundStore = {
 
 /** The parts of a core, and those of its answers that a command and `svc serve` find in different ways. */
 export type Opened = Pick<Parts, 'history' | 'silences' | 'silencesIn'> &
-  Pick<Runtime, 'now' | 'confirmed' | 'incidents' | 'days' | 'elsewhere' | 'peerAnswer'> & {
+  Pick<Runtime, 'now' | 'confirmed' | 'incidents' | 'days' | 'elsewhere' | 'answerToNode'> & {
     /** In the order in which they open. Each may use those before it. */
     readonly parts: readonly Part[]
     readonly health: HealthPart
@@ -164,7 +164,7 @@ export async function partsOfServer({ options, services, store, inForce }: Groun
     incidents: states.incidents,
     days: results.days,
     elsewhere: nodes?.elsewhere,
-    peerAnswer: nodes?.peerAnswer,
+    answerToNode: nodes?.answerToNode,
     attempt: reloads.attempt,
     facts: {
       node,

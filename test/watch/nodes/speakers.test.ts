@@ -78,7 +78,7 @@ test('W4 a node asks those before it every 5 s from 45 s without the store on, a
 test('W4 an answer keeps a node silent for 12 s from its question on, and no longer', () => {
   const speakers = new Speakers()
   expect(speakers.other(0)).toBeUndefined()
-  speakers.heard('a', 3 * second)
-  speakers.heard('a', 1 * second)
+  speakers.said('a', 3 * second)
+  speakers.said('a', 1 * second)
   expect([speakers.other(14_999), speakers.other(15_000)]).toEqual(['a', undefined])
 })

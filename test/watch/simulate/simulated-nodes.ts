@@ -458,7 +458,7 @@ export function simulate(
   const behindUntil = new Map<string, number>()
   const isBehind = (name: string): boolean => (behindUntil.get(name) ?? 0) > queue.now
   /** When an answer to a process was lost, and the one before. */
-  const unheardAt = new Map<string, { readonly latest: number; readonly before: number }>()
+  const lostAnswersAt = new Map<string, { readonly latest: number; readonly before: number }>()
   /** When a process sent without the store last, and since when it has been without it. */
   const spokeAt = new Map<string, number>()
   const withoutStoreAt = new Map<string, number>()
@@ -471,9 +471,9 @@ export function simulate(
     spokeAt.set(process, queue.now)
     const from = queue.now - 2 * minute
     const isDoubtful = (of: string): boolean => {
-      const unheard = unheardAt.get(of)
-      const isUnheard = unheard !== undefined && unheard.latest > from && unheard.latest - unheard.before < 15 * second
-      return isUnheard || (answeredAt.get(of)?.latest ?? 0) <= takenAt + second
+      const lost = lostAnswersAt.get(of)
+      const isLost = lost !== undefined && lost.latest > from && lost.latest - lost.before < 15 * second
+      return isLost || (answeredAt.get(of)?.latest ?? 0) <= takenAt + second
     }
     const isOwn = ({ from: began, to, what }: (typeof disturbances)[number]): boolean =>
       began <= queue.now && to >= from && what !== 'store-gone'
@@ -866,11 +866,11 @@ export function simulate(
         if (target.version.digest !== this.version.digest) return
         if (!target.member.speaksFor(this.name, !isBehind(other), queue.now)) return
         if (isLost) {
-          const before = unheardAt.get(this.process)?.latest ?? Number.NEGATIVE_INFINITY
-          unheardAt.set(this.process, { latest: queue.now, before })
+          const before = lostAnswersAt.get(this.process)?.latest ?? Number.NEGATIVE_INFINITY
+          lostAnswersAt.set(this.process, { latest: queue.now, before })
           return
         }
-        queue.after(ms, () => this.#enter(() => this.obey(this.member.heard(other, askedAt, queue.now))))
+        queue.after(ms, () => this.#enter(() => this.obey(this.member.otherSpeaks(other, askedAt, queue.now))))
       })
     }
     /** For another node. */

@@ -195,7 +195,7 @@ export type Runtime = {
    * The answer to another node of the store that asks whether this one speaks while none has the store. Undefined: it does not,
    * or nobody may know. Absent: no nodes share a store.
    */
-  readonly peerAnswer?: ((question: unknown) => string | undefined) | undefined
+  readonly answerToNode?: ((question: unknown) => string | undefined) | undefined
   /** Cancels the checks in progress and prevents new ones. Safe to call twice. */
   readonly cancelRuns?: (() => void) | undefined
   /** Cancels runs in progress and closes the store. Safe to call twice. */

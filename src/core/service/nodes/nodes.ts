@@ -9,6 +9,7 @@ import type { Family } from '../../protocol/service/family.ts'
 import type { MonitorElsewhere } from '../../protocol/service/service.ts'
 import type { KeeperLog } from '../../store/index.ts'
 import {
+  type AddressedNode,
   type Fence,
   type Fenced,
   isByItself,
@@ -23,7 +24,6 @@ import {
   nodesKey,
   nodeVerdicts,
   type OthersQuestion,
-  type PeerNode,
   shardsOf,
 } from '../../watch/nodes/index.ts'
 import { receiverKey, type StoredRow } from '../../watch/outbox/index.ts'
@@ -37,7 +37,7 @@ import type { ScheduledMonitor } from '../watch/scheduled-monitors.ts'
 import type { NodeMonitors } from '../watch/share.ts'
 import { type StatesPart, verdictsOf, watchedMonitors } from '../watch/states.ts'
 import type { StatesKeeper } from '../watch/states-keeper.ts'
-import { PeerNodes } from './peer-nodes.ts'
+import { NodeQuestions } from './node-questions.ts'
 
 /** How often time passes for the membership. Milliseconds. */
 const tickMs = 1_000
@@ -66,7 +66,7 @@ export type NodesPart = Part & {
   readonly follow: (work: ShareFollowers) => void
   readonly mode: () => Mode
   /** The answer to the question of another node whether this one speaks. Undefined: it is none, or it does not. */
-  readonly peerAnswer: (question: unknown) => string | undefined
+  readonly answerToNode: (question: unknown) => string | undefined
   /** Whether some node runs the monitors of the network, as far as this one knows. */
   readonly isLed: () => boolean
   /** The monitors that the holder of the lease runs, by type. Empty while this node runs them. */
@@ -103,7 +103,7 @@ export function nodesPart({
   const now = (): number => performance.now()
   const own = randomUUID()
   const startedAt = Date.now()
-  const peers = new PeerNodes(node, own)
+  const peers = new NodeQuestions(node, own)
   let work: ShareFollowers | undefined
   let member: Membership | undefined
   let timer: NodeJS.Timeout | undefined
@@ -208,10 +208,10 @@ export function nodesPart({
     }
   }
 
-  const askWhoSpeaks = async ({ node: other, address }: PeerNode): Promise<void> => {
+  const askWhoSpeaks = async ({ node: other, address }: AddressedNode): Promise<void> => {
     const askedAt = now()
     if (await peers.ask(other, address, configuration))
-      happened((membership, at) => membership.heard(other, askedAt, at))
+      happened((membership, at) => membership.otherSpeaks(other, askedAt, at))
   }
 
   const beat = async ({ id, request }: Extract<MemberEffect, { type: 'beat' }>): Promise<void> => {
@@ -377,7 +377,7 @@ export function nodesPart({
     },
     problem,
     mode,
-    peerAnswer: (question) =>
+    answerToNode: (question) =>
       peers.answer(question, (asker) => {
         const keepsUp = work?.schedule.watches() === true && work.schedule.keepsUp()
         return member?.speaksFor(asker, keepsUp, now()) ? configuration : undefined

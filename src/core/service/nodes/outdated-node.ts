@@ -107,7 +107,7 @@ export function outdatedNodePart({
     },
     follow: () => {},
     mode: () => (isAlone() ? 'alone' : 'cut off'),
-    peerAnswer: () => undefined,
+    answerToNode: () => undefined,
     isLed: () => true,
     elsewhere: async () => new Map(),
     answers: () => {

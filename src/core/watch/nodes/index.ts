@@ -15,5 +15,5 @@ export { afterLook, type OtherNodes, sendsAlone, unknownNodes } from './outdated
 export { overviewOf, type ViewedNode } from './overview.ts'
 export { aloneMs, answerTimeoutMs, beatMs, outMs, reportedOutMs, standstillMs } from './policy.ts'
 export { nodesKey, nodeVerdicts } from './report.ts'
-export type { PeerNode } from './speakers.ts'
+export type { AddressedNode } from './speakers.ts'
 export * from './types.ts'

@@ -27,7 +27,7 @@ import {
   stopMs,
 } from './policy.ts'
 import { nodesKey } from './report.ts'
-import { maySpeakFor, type PeerNode, Speakers, type Stand } from './speakers.ts'
+import { type AddressedNode, maySpeakFor, Speakers, type Stand } from './speakers.ts'
 import {
   type BeatAnswer,
   type BeatRequest,
@@ -80,8 +80,8 @@ export type MemberEffect =
   | { readonly type: 'share' }
   /** Run the monitor of the question once, for its answer only, then `looked`. */
   | { readonly type: 'look'; readonly question: OthersQuestion }
-  /** Ask these nodes whether they speak, then call `heard` for each that says so. */
-  | { readonly type: 'ask'; readonly nodes: readonly PeerNode[] }
+  /** Ask these nodes whether they speak, then call `otherSpeaks` for each that says so. */
+  | { readonly type: 'ask'; readonly nodes: readonly AddressedNode[] }
   /** Other nodes have answered: `States.takeAnswers`. */
   | { readonly type: 'crossChecks'; readonly answers: readonly NodeAnswer[] }
   /** For people. */
@@ -349,9 +349,9 @@ export class Membership {
   }
 
   /** Another node has said in answer to a question of `askedAt` that it speaks. */
-  heard(node: string, askedAt: number, now: number): readonly MemberEffect[] {
+  otherSpeaks(node: string, askedAt: number, now: number): readonly MemberEffect[] {
     return this.#during(now, () => {
-      if (askedAt >= this.#stillUntil) this.#speakers.heard(node, askedAt)
+      if (askedAt >= this.#stillUntil) this.#speakers.said(node, askedAt)
     })
   }
 

@@ -21,7 +21,7 @@ export const askFromMs = 45_000
 /** How often it asks them. */
 export const askEveryMs = 5_000
 /** For how long an answer keeps it silent, from its question on. */
-export const heardMs = 12_000
+export const answerHoldsMs = 12_000
 /** How many nodes it asks: the first ones. */
 export const mostAsked = 8
 /** A node that has been out for this long is reported. */

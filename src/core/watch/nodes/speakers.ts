@@ -1,8 +1,8 @@
-import { askEveryMs, askFromMs, heardMs, mostAsked } from './policy.ts'
+import { answerHoldsMs, askEveryMs, askFromMs, mostAsked } from './policy.ts'
 import type { NodeRow } from './types.ts'
 
 /** Another node, and the address at which it answers nodes. */
-export type PeerNode = { readonly node: string; readonly address: string }
+export type AddressedNode = { readonly node: string; readonly address: string }
 
 /** The condition of a node, by which it is decided whether it speaks or another one. */
 export type Stand = {
@@ -29,15 +29,15 @@ export const maySpeakFor = (asker: string, { node, holder, withoutStoreMs, isIso
   withoutStoreMs !== undefined && withoutStoreMs >= askFromMs && !isIsolated && speaksBefore(node, asker, holder)
 
 /**
- * What a node without the store hears from those that speak before it. Whatever is no answer counts as silence, so that two
+ * The answers of those that come before a node without the store. Whatever is no answer counts as silence, so that two
  * nodes speak rather than none. Pure: `now` is milliseconds of the monotonic clock.
  */
 export class Speakers {
-  readonly #heardAt = new Map<string, number>()
+  readonly #saidAt = new Map<string, number>()
   #askedAt = Number.NEGATIVE_INFINITY
 
   /** The nodes to ask now. Empty: it is not time, or nobody is before this one. */
-  ask({ node, holder, withoutStoreMs }: Stand, rows: readonly NodeRow[], now: number): readonly PeerNode[] {
+  ask({ node, holder, withoutStoreMs }: Stand, rows: readonly NodeRow[], now: number): readonly AddressedNode[] {
     if (withoutStoreMs === undefined || withoutStoreMs < askFromMs || now - this.#askedAt < askEveryMs) return []
     this.#askedAt = now
     return rows
@@ -50,13 +50,13 @@ export class Speakers {
   }
 
   /** A node has said in answer to a question of `askedAt` that it speaks. */
-  heard(node: string, askedAt: number): void {
-    this.#heardAt.set(node, Math.max(askedAt, this.#heardAt.get(node) ?? askedAt))
+  said(node: string, askedAt: number): void {
+    this.#saidAt.set(node, Math.max(askedAt, this.#saidAt.get(node) ?? askedAt))
   }
 
-  /** The node that speaks instead of this one. Undefined: none, as far as this one has heard. */
+  /** The node that speaks instead of this one. Undefined: none, by the answers so far. */
   other(now: number): string | undefined {
-    for (const [node, at] of this.#heardAt) if (now - at < heardMs) return node
+    for (const [node, at] of this.#saidAt) if (now - at < answerHoldsMs) return node
     return undefined
   }
 }

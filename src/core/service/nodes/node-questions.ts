@@ -31,7 +31,7 @@ const answerShape = /^(\S{1,64}) ([0-9a-f]{64})\n$/
  * to a configuration, and contains nothing else: who has not the key learns nothing, and a recorded answer is worth
  * nothing. So it may come in plain HTTP, or under any certificate.
  */
-export class PeerNodes {
+export class NodeQuestions {
   readonly #node: string
   readonly #process: string
   readonly #answered = new Set<string>()

@@ -1,11 +1,11 @@
 import { createServer } from 'node:http'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { nodeQuestion } from '../../../src/core/protocol/service/service.ts'
-import { PeerNodes } from '../../../src/core/service/nodes/peer-nodes.ts'
+import { NodeQuestions } from '../../../src/core/service/nodes/node-questions.ts'
 
 const key = 'ab'.repeat(32)
-const nodeOf = (name: string, process = `${name}1`, own: string | null = key): PeerNodes => {
-  const node = new PeerNodes(name, process)
+const nodeOf = (name: string, process = `${name}1`, own: string | null = key): NodeQuestions => {
+  const node = new NodeQuestions(name, process)
   node.key = own ?? undefined
   return node
 }
@@ -27,21 +27,21 @@ beforeAll(async () => {
 })
 afterAll(() => server.close())
 
-test('W4 a node hears that another one speaks only with its key, its name and its configuration', async () => {
+test('W4 a node learns that another one speaks only with its key, its name and its configuration', async () => {
   const asker = nodeOf('b')
-  const heard = async (one: PeerNodes, config: string | undefined, by = asker): Promise<boolean> => {
+  const learns = async (one: NodeQuestions, config: string | undefined, by = asker): Promise<boolean> => {
     answering = (question) => one.answer(question, () => config)
     return await by.ask('a', address, 'config')
   }
-  expect(await heard(nodeOf('a'), 'config')).toBe(true)
-  expect(await heard(nodeOf('a'), undefined)).toBe(false)
-  expect(await heard(nodeOf('a'), 'another')).toBe(false)
-  expect(await heard(nodeOf('c'), 'config')).toBe(false)
-  expect(await heard(nodeOf('a', 'a1', 'cd'.repeat(32)), 'config')).toBe(false)
-  expect(await heard(nodeOf('a', 'a1', null), 'config')).toBe(false)
-  expect(await heard(nodeOf('a'), 'config', nodeOf('b', 'b1', null))).toBe(false)
+  expect(await learns(nodeOf('a'), 'config')).toBe(true)
+  expect(await learns(nodeOf('a'), undefined)).toBe(false)
+  expect(await learns(nodeOf('a'), 'another')).toBe(false)
+  expect(await learns(nodeOf('c'), 'config')).toBe(false)
+  expect(await learns(nodeOf('a', 'a1', 'cd'.repeat(32)), 'config')).toBe(false)
+  expect(await learns(nodeOf('a', 'a1', null), 'config')).toBe(false)
+  expect(await learns(nodeOf('a'), 'config', nodeOf('b', 'b1', null))).toBe(false)
   // An address that leads back to the process that asks.
-  expect(await heard(nodeOf('a', 'b1'), 'config')).toBe(false)
+  expect(await learns(nodeOf('a', 'b1'), 'config')).toBe(false)
 })
 
 test('W4 neither a recorded question nor a recorded answer counts a second time', async () => {

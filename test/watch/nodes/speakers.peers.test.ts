@@ -1,0 +1,154 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type CutProxy, cutProxy } from '../../support/faults/cut-proxy.ts'
+import { type ProbedPeer, probedPeer } from '../../support/faults/probed-peers.ts'
+import { type AlertSink, alertSink, itemOf, type ReceivedAlert } from '../../support/notify/alert-sink.ts'
+import { ask, figure, type ServeNode, startNode } from '../../support/program/serve-node.ts'
+import { balancedNodes } from '../../support/servers/balanced-nodes.ts'
+import { type PostgresServer, postgresMissing, startPostgres } from '../../support/servers/postgres.ts'
+import { haproxyMissing, type ReverseProxy, startHaproxy } from '../../support/servers/reverse-proxy.ts'
+import { freePort, lastingPort } from '../../support/servers/server.ts'
+import { freshDatabase } from '../../support/store/data-fixture.ts'
+import { peerSuite } from '../../support/suite/peer.ts'
+import { until } from '../../support/suite/until.ts'
+
+/** In an outage, the nodes send after this time. */
+const aloneMs = 60_000
+const names = ['a', 'b', 'c'] as const
+
+peerSuite(
+  postgresMissing ?? haproxyMissing,
+  'W4 three nodes with one serve.url behind HAProxy, whose PostgreSQL goes away',
+  () => {
+    let server: PostgresServer
+    let balancer: ReverseProxy
+    let chat: AlertSink
+    /** To PostgreSQL, and to each node as the others reach it. */
+    let way: CutProxy
+    const ways: CutProxy[] = []
+    const peers: ProbedPeer[] = []
+    const nodes = new Map<string, ServeNode>()
+
+    const peer = (n: number): ProbedPeer => {
+      const one = peers[n]
+      if (!one) throw new Error(`no peer ${n}`)
+      return one
+    }
+    const about = ({ name }: ProbedPeer): RegExp => new RegExp(`${name} `)
+    const told = (status: ReceivedAlert['status'], n: number): readonly string[] =>
+      chat.of(status, about(peer(n))).map(({ annotations }) => String(annotations.incident))
+    const logs = (): string =>
+      [...nodes].map(([name, one]) => `== ${name}\n${one.log().slice(-2_500)}`).join('\n') +
+      chat.alerts.map((one) => `\n${one.status} ${itemOf(one)} ${one.annotations.incident}`).join('')
+    const wait = async (holds: () => boolean | Promise<boolean>, ms = 180_000): Promise<void> => {
+      await until(holds, ms, 200).catch((error: unknown) => expect.fail(`${error}\n${logs()}`))
+    }
+    const holders = async (): Promise<readonly string[]> => {
+      const all = [...nodes].map(async ([name, one]) =>
+        (await figure(one, 'svc_node_holds_lease')) === 1 ? [name] : [],
+      )
+      return (await Promise.all(all)).flat()
+    }
+    /** The nodes whose log has this since the latest outage. */
+    const saying = (text: string): readonly string[] =>
+      [...nodes].flatMap(([name, one]) => {
+        const log = one.log()
+        return log.slice(log.lastIndexOf('is without the store')).includes(text) ? [name] : []
+      })
+
+    beforeAll(async () => {
+      server = await startPostgres(['max_connections=80'])
+      const store = await freshDatabase(server)
+      way = await cutProxy(server.port)
+      chat = await alertSink()
+      for (let n = 0; n < 4; n += 1) peers.push(await probedPeer(`peer-${n}`, await freePort()))
+      const ports: number[] = []
+      for (let n = 0; n < names.length; n += 1) ports.push(await lastingPort())
+      for (const port of ports) ways.push(await cutProxy(port))
+      balancer = await startHaproxy(balancedNodes(ports, { answerWithin: '5s', tries: 4, passes503: true }))
+      for (const [at, name] of names.entries()) {
+        const yaml = `serve:
+  node: ${name}
+  name: prod
+  url: "http://127.0.0.1:${balancer.port}"
+  peer: "http://127.0.0.1:${ways[at]?.port}"
+  confirm: 5s
+  every: {Standard: 10s}
+notify:
+  - {name: chat, webhook: {url: "${chat.url}"}}
+types:
+  App:
+    host: false
+    monitors:
+${peers.map((one) => `      - {kind: tcp, name: ${one.name}, host: 127.0.0.1, port: ${one.port}, expect: hello}\n`).join('')}`
+        const own = store.replace(`:${server.port}/`, `:${way.port}/`)
+        nodes.set(name, await startNode({ store: own, yaml, port: ports[at] ?? 0 }))
+      }
+      await wait(async () => (await holders()).length === 1)
+      await wait(async () => (await ask(`http://127.0.0.1:${balancer.port}/livez`)).status === 200)
+      // Every node knows the others.
+      const live = async (): Promise<readonly (number | undefined)[]> =>
+        await Promise.all([...nodes.values()].map((one) => figure(one, 'svc_nodes{state="live"}')))
+      await wait(async () => (await live()).every((one) => one === names.length))
+    }, 240_000)
+    afterAll(async () => {
+      for (const one of nodes.values()) await one[Symbol.asyncDispose]()
+      await balancer?.[Symbol.asyncDispose]()
+      for (const one of [...ways, way]) await one?.close()
+      for (const one of peers) await one.close()
+      await chat?.[Symbol.asyncDispose]()
+      await server?.remove()
+    }, 120_000)
+
+    test('while PostgreSQL is away for 90 s, each fault has one begin and one end, before, in and after the outage', {
+      timeout: 600_000,
+    }, async () => {
+      peer(0).fail()
+      await wait(() => told('firing', 0).length > 0)
+      const [holder] = await holders()
+      const from = performance.now()
+      way.stall()
+      await pause(5_000)
+      peer(0).recover()
+      peer(1).fail()
+      peer(2).fail()
+      await wait(() => [1, 2].every((n) => told('firing', n).length > 0))
+      expect(performance.now() - from).toBeGreaterThan(aloneMs)
+      peer(1).recover()
+      await pause(Math.max(0, 90_000 - (performance.now() - from)))
+      expect(saying('it sends messages by itself'), logs()).toEqual([holder])
+      const others = names.filter((name) => name !== holder)
+      expect(saying(`${holder} sends the messages about the network`), logs()).toEqual(others)
+      way.heal('lost')
+      await wait(() => [0, 1].every((n) => told('resolved', n).length > 0))
+      expect(told('resolved', 2)).toEqual([])
+      peer(2).recover()
+      await wait(() => told('resolved', 2).length > 0)
+      // A webhook gets one message a minute at most.
+      await pause(65_000)
+      for (const n of [0, 1, 2]) {
+        expect([told('firing', n).length, told('resolved', n).length], logs()).toEqual([1, 1])
+        expect(told('resolved', n), logs()).toEqual(told('firing', n))
+      }
+      expect(chat.alerts.length, logs()).toBe(6)
+    })
+
+    test('nodes that lose each other as well tell it each, and each of their incidents ends', {
+      timeout: 600_000,
+    }, async () => {
+      way.stall()
+      peer(3).fail()
+      await wait(() => told('firing', 3).length > 0)
+      await wait(() => saying('sends the messages about the network').length === names.length - 1)
+      expect(told('firing', 3).length, logs()).toBe(1)
+      for (const one of ways) one.stall()
+      await wait(() => told('firing', 3).length === names.length)
+      for (const one of [...ways, way]) one.heal('lost')
+      peer(3).recover()
+      const begun = [...told('firing', 3)].toSorted()
+      expect(new Set(begun).size).toBe(names.length)
+      await wait(() => new Set(told('resolved', 3)).size === names.length)
+      expect([...new Set(told('resolved', 3))].toSorted(), logs()).toEqual(begun)
+    })
+  },
+)
