@@ -58,15 +58,15 @@ test('W4 neither a recorded question nor a recorded answer counts a second time'
 
 test('W4 whoever has no key is told nothing, and nothing is looked up for it', async () => {
   const other = nodeOf('a')
-  let asked = 0
+  let count = 0
   const speaks = (): string => {
-    asked += 1
+    count += 1
     return 'config'
   }
   await nodeOf('b', 'b1', 'cd'.repeat(32)).ask('a', address, 'config')
   const forged = [questions.at(-1), undefined, '', ['b'], `b ${'0'.repeat(32)} ${'0'.repeat(64)}`, 'x'.repeat(100_000)]
   expect(forged.map((question) => other.answer(question, speaks))).toEqual(forged.map(() => undefined))
-  expect(asked).toBe(0)
+  expect(count).toBe(0)
 })
 
 test('W4 an answer that is no answer counts as none', async () => {

@@ -35,7 +35,7 @@ peerSuite(
       return one
     }
     const about = ({ name }: ProbedPeer): RegExp => new RegExp(`${name} `)
-    const told = (status: ReceivedAlert['status'], n: number): readonly string[] =>
+    const incidents = (status: ReceivedAlert['status'], n: number): readonly string[] =>
       chat.of(status, about(peer(n))).map(({ annotations }) => String(annotations.incident))
     const logs = (): string =>
       [...nodes].map(([name, one]) => `== ${name}\n${one.log().slice(-2_500)}`).join('\n') +
@@ -104,7 +104,7 @@ ${peers.map((one) => `      - {kind: tcp, name: ${one.name}, host: 127.0.0.1, po
       timeout: 600_000,
     }, async () => {
       peer(0).fail()
-      await wait(() => told('firing', 0).length > 0)
+      await wait(() => incidents('firing', 0).length > 0)
       const [holder] = await holders()
       const from = performance.now()
       way.stall()
@@ -112,7 +112,7 @@ ${peers.map((one) => `      - {kind: tcp, name: ${one.name}, host: 127.0.0.1, po
       peer(0).recover()
       peer(1).fail()
       peer(2).fail()
-      await wait(() => [1, 2].every((n) => told('firing', n).length > 0))
+      await wait(() => [1, 2].every((n) => incidents('firing', n).length > 0))
       expect(performance.now() - from).toBeGreaterThan(aloneMs)
       peer(1).recover()
       await pause(Math.max(0, 90_000 - (performance.now() - from)))
@@ -120,15 +120,15 @@ ${peers.map((one) => `      - {kind: tcp, name: ${one.name}, host: 127.0.0.1, po
       const others = names.filter((name) => name !== holder)
       expect(saying(`${holder} sends the messages about the network`), logs()).toEqual(others)
       way.heal('lost')
-      await wait(() => [0, 1].every((n) => told('resolved', n).length > 0))
-      expect(told('resolved', 2)).toEqual([])
+      await wait(() => [0, 1].every((n) => incidents('resolved', n).length > 0))
+      expect(incidents('resolved', 2)).toEqual([])
       peer(2).recover()
-      await wait(() => told('resolved', 2).length > 0)
+      await wait(() => incidents('resolved', 2).length > 0)
       // A webhook gets one message a minute at most.
       await pause(65_000)
       for (const n of [0, 1, 2]) {
-        expect([told('firing', n).length, told('resolved', n).length], logs()).toEqual([1, 1])
-        expect(told('resolved', n), logs()).toEqual(told('firing', n))
+        expect([incidents('firing', n).length, incidents('resolved', n).length], logs()).toEqual([1, 1])
+        expect(incidents('resolved', n), logs()).toEqual(incidents('firing', n))
       }
       expect(chat.alerts.length, logs()).toBe(6)
     })
@@ -138,17 +138,17 @@ ${peers.map((one) => `      - {kind: tcp, name: ${one.name}, host: 127.0.0.1, po
     }, async () => {
       way.stall()
       peer(3).fail()
-      await wait(() => told('firing', 3).length > 0)
+      await wait(() => incidents('firing', 3).length > 0)
       await wait(() => saying('sends the messages about the network').length === names.length - 1)
-      expect(told('firing', 3).length, logs()).toBe(1)
+      expect(incidents('firing', 3).length, logs()).toBe(1)
       for (const one of ways) one.stall()
-      await wait(() => told('firing', 3).length === names.length)
+      await wait(() => incidents('firing', 3).length === names.length)
       for (const one of [...ways, way]) one.heal('lost')
       peer(3).recover()
-      const begun = [...told('firing', 3)].toSorted()
-      expect(new Set(begun).size).toBe(names.length)
-      await wait(() => new Set(told('resolved', 3)).size === names.length)
-      expect([...new Set(told('resolved', 3))].toSorted(), logs()).toEqual(begun)
+      const begins = [...incidents('firing', 3)].toSorted()
+      expect(new Set(begins).size).toBe(names.length)
+      await wait(() => new Set(incidents('resolved', 3)).size === names.length)
+      expect([...new Set(incidents('resolved', 3))].toSorted(), logs()).toEqual(begins)
     })
   },
 )

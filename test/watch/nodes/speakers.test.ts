@@ -31,9 +31,11 @@ test('W4 without the store the last holder speaks first, and then the nodes by t
 
 test('W4 whatever holder each of four nodes has seen, they are never all silent for each other', () => {
   const names = ['a', 'b', 'c', 'd']
-  const seen = [...names, undefined]
-  for (let number = 0; number < seen.length ** names.length; number += 1) {
-    const holders = new Map(names.map((name, at) => [name, seen[Math.floor(number / seen.length ** at) % seen.length]]))
+  const views = [...names, undefined]
+  for (let number = 0; number < views.length ** names.length; number += 1) {
+    const holders = new Map(
+      names.map((name, at) => [name, views[Math.floor(number / views.length ** at) % views.length]]),
+    )
     const isSilent = (name: string): boolean =>
       names.some(
         (other) =>
@@ -78,7 +80,7 @@ test('W4 a node asks those before it every 5 s from 45 s without the store on, a
 test('W4 an answer keeps a node silent for 12 s from its question on, and no longer', () => {
   const speakers = new Speakers()
   expect(speakers.other(0)).toBeUndefined()
-  speakers.said('a', 3 * second)
-  speakers.said('a', 1 * second)
+  speakers.note('a', 3 * second)
+  speakers.note('a', 1 * second)
   expect([speakers.other(14_999), speakers.other(15_000)]).toEqual(['a', undefined])
 })

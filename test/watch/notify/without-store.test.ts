@@ -98,6 +98,29 @@ test('W4 a receiver gets the recovery of a victim which a node without the store
   expect(sentAt(400 * second)).toEqual([])
 })
 
+test('W4 what is up to another node waits, and holds nothing else up', () => {
+  const disk: StoredSubject = { key: '@a/Host/disk', monitor: 'disk', check: 'space' }
+  let isUpToOther = true
+  const states = new Map([
+    [subject.key, failing(100 * second, incident('network', 60 * second))],
+    [disk.key, failing(100 * second, incident('machine', 60 * second))],
+  ])
+  const outbox = new Outbox(
+    0,
+    (one) => ({ subject: one, state: states.get(one.key) as Present['state'], isSilenced: false }),
+    '@a//svc/receivers',
+    (key) => isUpToOther && key === subject.key,
+  )
+  outbox.configure([{ ...pager, folds: true }], 0)
+  for (const one of [subject, disk]) outbox.watch(one)
+  expect([...sends(outbox, 100 * second), ...sends(outbox, 110 * second)]).toEqual(['begin machine'])
+  // No run is asked for, either, while it waits.
+  expect(outbox.tick(300 * second).effects).toEqual([])
+  isUpToOther = false
+  states.set(subject.key, failing(301 * second, incident('network', 60 * second)))
+  expect(sends(outbox, 301 * second)).toEqual(['begin network'])
+})
+
 const well: Present['state'] = {
   level: 'ok',
   message: 'fine',

@@ -110,7 +110,7 @@ export function nodesPart({
   let writing: Promise<unknown> = Promise.resolve()
   let isClosed = false
   let hasOthers = false
-  /** What nodes must have alike, so that one may speak for the other. */
+  /** The settings that two nodes must have in common, so that one may speak for the other. */
   let configuration = ''
   /** Why the last question to the store failed. Undefined: it did not, or there is no answer yet. */
   let storeFault: string | undefined
@@ -387,8 +387,8 @@ export function nodesPart({
     // Monitors are known by now, and run as soon as the server answers.
     answers: () => {
       const facts = { version, url: config.serve.url, peer: peer(), startedAt }
-      const known = settings(work?.schedule.monitors() ?? [], config)
-      member = new Membership({ node, process: own, facts, settings: known }, now())
+      const first = settings(work?.schedule.monitors() ?? [], config)
+      member = new Membership({ node, process: own, facts, settings: first }, now())
       tick()
       timer ??= setInterval(tick, tickMs)
     },

@@ -351,7 +351,7 @@ export class Membership {
   /** Another node has said in answer to a question of `askedAt` that it speaks. */
   otherSpeaks(node: string, askedAt: number, now: number): readonly MemberEffect[] {
     return this.#during(now, () => {
-      if (askedAt >= this.#stillUntil) this.#speakers.said(node, askedAt)
+      if (askedAt >= this.#stillUntil) this.#speakers.note(node, askedAt)
     })
   }
 

@@ -50,7 +50,7 @@ export class Speakers {
   }
 
   /** A node has said in answer to a question of `askedAt` that it speaks. */
-  said(node: string, askedAt: number): void {
+  note(node: string, askedAt: number): void {
     this.#saidAt.set(node, Math.max(askedAt, this.#saidAt.get(node) ?? askedAt))
   }
 
