@@ -271,10 +271,11 @@ export class Outbox {
   again(stored: readonly StoredRow[]): readonly StoredRow[] {
     for (const { receiver, subject, row } of stored) {
       const rows = this.#addresses.get(receiver)?.rows
-      const news = row && newsIn(row)
-      if (!rows || !news || isEmpty(news)) continue
       const id = subjectId(subject)
-      rows.set(id, withNews(rows.get(id) ?? emptyRow, news))
+      const own = rows?.get(id) ?? emptyRow
+      const news = row && newsIn(row, own)
+      if (!rows || !news || isEmpty(news)) continue
+      rows.set(id, withNews(own, news))
       this.#subjects.set(id, subjectOf(subject))
     }
     const rows = this.rows()
