@@ -267,7 +267,7 @@ const answers: Readonly<Record<PageName, PageAnswer>> = {
   ) as Record<TypesPage, PageAnswer>),
 }
 
-/** Checks the peer and the Host first, except for the two probes, which answer anybody under any Host (S1). */
+/** Checks the peer and the Host first, except for the pages that answer anybody under any Host (S1). */
 function find(server: ServerContext, request: IncomingMessage): RequestTarget {
   const { host } = request.headers
   const checkSender = (): void => {
