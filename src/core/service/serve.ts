@@ -33,7 +33,7 @@ export type Ground = {
   readonly services: ProvidedServices
   /** Undefined: no store (`serve --only health`). */
   readonly store: GroundStore | undefined
-  readonly inForce: { config: Config; url: string | undefined }
+  readonly inForce: { config: Config; url: string | undefined; peer: string | undefined }
 }
 
 export type GroundStore = {
@@ -51,7 +51,7 @@ export type GroundStore = {
 
 /** The parts of a core, and those of its answers that a command and `svc serve` find in different ways. */
 export type Opened = Pick<Parts, 'history' | 'silences' | 'silencesIn'> &
-  Pick<Runtime, 'now' | 'confirmed' | 'incidents' | 'days' | 'elsewhere'> & {
+  Pick<Runtime, 'now' | 'confirmed' | 'incidents' | 'days' | 'elsewhere' | 'answerToNode'> & {
     /** In the order in which they open. Each may use those before it. */
     readonly parts: readonly Part[]
     readonly health: HealthPart
@@ -64,7 +64,7 @@ export type Opened = Pick<Parts, 'history' | 'silences' | 'silencesIn'> &
   }
 
 /** The parts of `svc serve`, none of them open yet, over a store that is. */
-export async function partsOfServer({ options, services, store }: Ground): Promise<Opened> {
+export async function partsOfServer({ options, services, store, inForce }: Ground): Promise<Opened> {
   const { config, version, log = () => {} } = options
   const holder = await store?.holder()
   const newer = await holder?.open()
@@ -72,7 +72,7 @@ export async function partsOfServer({ options, services, store }: Ground): Promi
 
   const time = processTime({ log })
   const sentWithoutStore = store && sentWithoutStoreOf(options, store)
-  const nodes = await nodesOf(options, store, { newer, sentWithoutStore })
+  const nodes = await nodesOf(options, store, { newer, sentWithoutStore, inForce })
   const { lease } = nodes
   const { node, leads } = lease
   const keeper = statesKeeper({ rows: store?.rows('states'), lease, time, log })
@@ -158,6 +158,7 @@ export async function partsOfServer({ options, services, store }: Ground): Promi
     incidents: states.incidents,
     days: results.days,
     elsewhere: nodes.elsewhere,
+    answerToNode: nodes.answerToNode,
     attempt: reloads.attempt,
     facts: {
       node,
@@ -181,7 +182,12 @@ async function nodesOf(
   {
     newer,
     sentWithoutStore,
-  }: { readonly newer: Newer | undefined; readonly sentWithoutStore: SentWithoutStore | undefined },
+    inForce,
+  }: {
+    readonly newer: Newer | undefined
+    readonly sentWithoutStore: SentWithoutStore | undefined
+    readonly inForce: Ground['inForce']
+  },
 ): Promise<NodesPart> {
   if (store === undefined || store.storePath !== undefined) return soleNodePart
   if (newer) {
@@ -193,7 +199,8 @@ async function nodesOf(
     if (!nodes) throw new Error('a store in PostgreSQL has nodes')
     return nodes
   }
-  return nodesPart({ config, node, version, rows: shared, sentWithoutStore, log })
+  const peer = () => config.serve.peer ?? inForce.peer
+  return nodesPart({ config, node, version, peer, rows: shared, sentWithoutStore, log })
 }
 
 const sentWithoutStoreOf = (

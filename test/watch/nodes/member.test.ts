@@ -153,3 +153,33 @@ test('W4 what only a node has that restarts waits for it, and is removed after 1
   run(120 * second)
   expect(adopted()).toContain('Sql/new')
 })
+
+test('W4 a node without the store is silent about the network while another one says that it speaks, but not about its machine', () => {
+  const table = new LeasesTable()
+  const facts = { version: '1', startedAt: 0, peer: 'http://b.example.com' }
+  const take = { type: 'take', expected: undefined, epoch: 1 } as const
+  table.beat(requestOf('b', { facts, asks: { network: take, machine: take } }), 0)
+  const { member, clock, run, effects } = nodeOver(table, ['Sql/orders'])
+  run(3 * second)
+  clock.isAway = true
+  run(45 * second)
+  const asked = (): readonly string[] =>
+    effects.flatMap((one) => (one.type === 'ask' ? one.nodes.map(({ address }) => address) : []))
+  expect([...asked(), member.speaksFor('c', true, clock.now)]).toEqual([false])
+  run(5 * second)
+  expect(asked()).toEqual(['http://b.example.com'])
+  // For a node after it, it speaks, but neither for the last holder nor while its schedule does not keep up.
+  expect(member.speaksFor('c', true, clock.now)).toBe(true)
+  expect([member.speaksFor('b', true, clock.now), member.speaksFor('c', false, clock.now)]).toEqual([false, false])
+  run(20 * second)
+  const voices = () => ['Sql/orders', '@a/Host/disk'].map((key) => member.voice(key, clock.now))
+  expect(voices()).toEqual(['alone', 'alone'])
+  member.otherSpeaks('b', clock.now, clock.now)
+  expect([...voices(), member.speaker(clock.now)]).toEqual(['silent', 'alone', 'b'])
+  run(13 * second)
+  expect(voices()).toEqual(['alone', 'alone'])
+  member.otherSpeaks('b', clock.now, clock.now)
+  clock.isAway = false
+  run(2 * second)
+  expect([member.mode(clock.now), member.speaker(clock.now)]).toEqual(['member', undefined])
+})

@@ -22,7 +22,7 @@ test('W4 simulated nodes keep all of their rules in two scenarios with simulated
 })
 
 test('W26 simulated nodes keep all of their rules in three scenarios in which they lose routes to single peers', () => {
-  const outcomes = seeds.map((seed) => simulate(shipped, seed, false, true))
+  const outcomes = seeds.map((seed) => simulate(shipped, seed, false, { losesRoutes: true }))
   expect(outcomes.flatMap(({ violations }, at) => violations.map((one) => `seed ${seeds[at]}: ${one}`))).toEqual([])
   expect(outcomes.every(({ counts }) => (counts.look ?? 0) > 0)).toBe(true)
   expect(outcomes.filter(({ counts }) => (counts.disputed ?? 0) > 0).length).toBeGreaterThan(2)

@@ -9,6 +9,8 @@ type NodesPlant = Plant & {
   readonly folder: 'nodes' | 'states' | 'outbox'
   /** Found where nodes lose routes to single peers. */
   readonly losesRoutes?: true
+  /** Found where the store is away for minutes. */
+  readonly losesStore?: true
 }
 export const plants: readonly NodesPlant[] = [
   {
@@ -330,6 +332,62 @@ export const plants: readonly NodesPlant[] = [
     rule: 'memory and store agree',
     seed: 1,
   },
+  {
+    what: 'a node speaks although another one says that it does',
+    folder: 'nodes',
+    file: 'speakers.ts',
+    from: 'if (now - at < answerHoldsMs) return node',
+    to: 'if (now < at) return node',
+    rule: 'nobody speaks who should be silent',
+    losesStore: true,
+  },
+  {
+    what: 'nodes without the store know no holder that comes first',
+    folder: 'nodes',
+    file: 'speakers.ts',
+    from: 'one === holder || (other !== holder && one < other)',
+    to: 'one === holder',
+    rule: 'nobody speaks who should be silent',
+    losesStore: true,
+  },
+  {
+    what: 'an answer keeps a node silent for 20 min',
+    folder: 'nodes',
+    file: 'policy.ts',
+    from: 'answerHoldsMs = 12_000',
+    to: 'answerHoldsMs = 1_200_000',
+    rule: 'no fault untold',
+    losesStore: true,
+  },
+  {
+    what: 'each node is silent for every other one',
+    folder: 'nodes',
+    file: 'speakers.ts',
+    from: '(one === holder || (other !== holder && one < other))',
+    to: '(one === holder || one < other || one > other)',
+    rule: 'no fault untold',
+    losesStore: true,
+  },
+  {
+    what: 'an isolated node says that it speaks',
+    folder: 'nodes',
+    file: 'speakers.ts',
+    from: 'withoutStoreMs >= askFromMs && !isIsolated && speaks',
+    to: 'withoutStoreMs >= askFromMs && speaks',
+    rule: 'no fault untold',
+    seed: 54,
+    losesStore: true,
+  },
+  {
+    what: 'a node whose schedule does not keep up says that it speaks',
+    folder: 'nodes',
+    file: 'member.ts',
+    from: 'return keepsUp && !this.#hasLeft && maySpeakFor',
+    to: 'return (keepsUp || now >= 0) && !this.#hasLeft && maySpeakFor',
+    rule: 'no fault untold',
+    seed: 54,
+    losesStore: true,
+  },
 ]
 
 /** Loads the folder that has the defect. */
@@ -349,4 +407,4 @@ export async function planted(plant: NodesPlant): Promise<{ readonly subject: Su
 
 /** The first seed in which the rule of a defect is broken. */
 export const firstSeed = (subject: Subject, plant: NodesPlant, seeds: readonly number[]): number | undefined =>
-  firstSeedOf(plant, seeds, (seed) => simulate(subject, seed, false, plant.losesRoutes === true).violations)
+  firstSeedOf(plant, seeds, (seed) => simulate(subject, seed, false, plant).violations)

@@ -175,14 +175,19 @@ function receiversOf(chance: Chance): readonly Receiver[] {
 
 /**
  * Several nodes with one store, their peers and their receivers, for 40 minutes. `losesRoutes`: nodes also lose the route to
- * single peers, and nothing else goes wrong but that some are killed or stand still. `script`: nothing else goes wrong at all.
+ * single peers, and nothing else goes wrong but that some are killed or stand still. `losesStore`: the store is away for minutes,
+ * and meanwhile nodes are killed, stand still, are late, lose their network and each other. `script`: nothing else goes wrong at
+ * all.
  */
 export function simulate(
   subject: Subject,
   seed: number,
   keepLines = false,
-  losesRoutes = false,
-  script?: Script,
+  {
+    losesRoutes = false,
+    losesStore = false,
+    script,
+  }: { readonly losesRoutes?: boolean; readonly losesStore?: boolean; readonly script?: Script } = {},
 ): Outcome {
   const { Membership, machineKey, nodeOfKey, nodesKey, nodeVerdicts, shardsOf } = subject.nodes
   const { reportedOutMs } = shippedNodes
@@ -362,6 +367,8 @@ export function simulate(
     if (tale.subject !== name) broken('one name', `${text}: it began as ${tale.subject}`)
     if (!isEnd && tale.ends > 0 && !tale.isAlone && !isAlone) broken('one name', `${text}: it has ended before`)
     tale.isAlone ||= isAlone
+    if (!isEnd) toldAt.set(`${to} ${name} ${process}`, queue.now)
+    if (isAlone && machine === undefined && key !== nodesKey) spoke({ node, process }, text)
     if (isEnd) tale.ends += 1
     else {
       tale.begins += 1
@@ -457,6 +464,46 @@ export function simulate(
   const lacksRoute = (node: string, peer: Peer, from: number, to = from): boolean =>
     routes.some((one) => one.node === node && one.peer === peer && one.from <= to && from < one.to)
   const isCut = (node: string, from: 'store' | 'peers'): boolean => (cuts.get(`${node} ${from}`) ?? 0) > queue.now
+  /** Between two nodes, while they lose each other. */
+  const partings: (Span & { readonly between: readonly string[] })[] = []
+  const talk = new Chance(seed + 900_001)
+  const isApart = (one: string, other: string, from = queue.now, to = queue.now): boolean =>
+    partings.some(
+      ({ between, ...span }) => between.includes(one) && between.includes(other) && span.from <= to && from < span.to,
+    )
+  /** Until when the schedule of a node does not keep up: it begins no run. */
+  const behindUntil = new Map<string, number>()
+  const isBehind = (name: string): boolean => (behindUntil.get(name) ?? 0) > queue.now
+  /** When an answer to a process was lost, and the one before. */
+  const lostAnswersAt = new Map<string, { readonly latest: number; readonly before: number }>()
+  /** When a process sent without the store last, and since when it has been without it. */
+  const spokeAt = new Map<string, number>()
+  const withoutStoreAt = new Map<string, number>()
+  /** When a process last told a receiver of a subject. */
+  const toldAt = new Map<string, number>()
+  /** When the lease of the network was last taken. */
+  let takenAt = 0
+  /** Of two nodes that see each other, one speaks, whichever it is. */
+  const spoke = ({ node, process }: { readonly node: string; readonly process: string }, text: string): void => {
+    spokeAt.set(process, queue.now)
+    const from = queue.now - 2 * minute
+    const isDoubtful = (of: string): boolean => {
+      const lost = lostAnswersAt.get(of)
+      const isLost = lost !== undefined && lost.latest > from && lost.latest - lost.before < 15 * second
+      return isLost || (answeredAt.get(of)?.latest ?? 0) <= takenAt + second
+    }
+    const isOwn = ({ from: began, to, what }: (typeof disturbances)[number]): boolean =>
+      began <= queue.now && to >= from && what !== 'store-gone'
+    for (const other of live.values()) {
+      const at = spokeAt.get(other.process) ?? Number.NEGATIVE_INFINITY
+      if (other.name === node || !other.isAwake || queue.now - at > 30 * second) continue
+      const apartMs = (withoutStoreAt.get(process) ?? 0) - (withoutStoreAt.get(other.process) ?? 0)
+      const isUsual = disturbances.every((one) => !isOwn(one)) && !isApart(node, other.name, from)
+      const isPlain = isUsual && ![process, other.process].some(isDoubtful) && Math.abs(apartMs) < 12 * second
+      if (isPlain && queue.now - reloadedAt > 2 * minute)
+        broken('nobody speaks who should be silent', `${text}, beside ${other.name}`)
+    }
+  }
   const clockOf = new Map(names.map((name) => [name, 0]))
   const versionAt = new Map(names.map((name) => [name, versions[0] as Version]))
   let processes = 0
@@ -496,14 +543,19 @@ export function simulate(
         this.member.otherNode(key, queue.now),
       )
       this.ledger = new subject.states.Ledger({ isShared: true })
-      this.outbox = new subject.outbox.Outbox(time, (one) => this.#lookup(one), machineKey(name, '/svc/receivers'))
+      this.outbox = new subject.outbox.Outbox(
+        time,
+        (one) => this.#lookup(one),
+        machineKey(name, '/svc/receivers'),
+        (key) => this.member.isUpToOther(key, queue.now),
+      )
       this.carryOut(
         this.outbox.configure(
           receivers.map(({ rules }) => rules),
           time,
         ),
       )
-      const facts = { version: '1', startedAt: time }
+      const facts = { version: '1', peer: name, startedAt: time }
       this.member = new Membership({ node: name, process: this.process, facts, settings: this.#settings() }, queue.now)
       this.after(chance.between(0, second), () => this.#tick())
     }
@@ -668,6 +720,9 @@ export function simulate(
         case 'look':
           this.#look(effect.question)
           break
+        case 'ask':
+          for (const { node } of effect.nodes) this.#askWhoSpeaks(node)
+          break
         case 'crossChecks':
           for (const { id, reaches } of effect.answers) trace(`${this.name} receives ${id} ${reaches}`)
           this.#takeEffects(this.states.takeAnswers(effect.answers, this.now))
@@ -675,6 +730,11 @@ export function simulate(
         case 'changed':
           trace(`${this.name} is ${effect.mode}, ${effect.holder ?? 'nobody'} holds the lease`)
           this.#share()
+          if (effect.mode === 'cut off' && effect.before !== 'alone') withoutStoreAt.set(this.process, queue.now)
+          if (member.speaker(queue.now) !== undefined) {
+            trace(`${this.name} leaves it to ${member.speaker(queue.now)}`)
+            count('silent')
+          }
           if (effect.mode !== effect.before) count(effect.mode)
           if (effect.mode === 'alone' && effect.before !== 'alone') this.#isAlone()
       }
@@ -704,6 +764,7 @@ export function simulate(
           count('taken')
           if (isOthers && isSteady(live.get(before.node), before.process))
             broken('a holder that works keeps its lease', `${this.name} takes ${name} of ${before.process}`)
+          if (shard === 'network') takenAt = queue.now
           if (isOthers && queue.now - before.at < holdMs && queue.now > failedOverAt + 20 * second)
             broken('no early takeover', `${this.name} takes ${name} ${queue.now - before.at} ms after its renewal`)
         }
@@ -777,6 +838,7 @@ export function simulate(
     // Runs.
 
     #runDue(): void {
+      if (isBehind(this.name)) return
       const specs = this.#specs()
       for (const [key, due] of this.#due) {
         const spec = specs.get(key)
@@ -806,6 +868,25 @@ export function simulate(
         const verdicts = [{ check: 'connect', depth: 'Basic' as const, ...verdict }]
         this.#takeEffects(this.states.ran({ key, depth: 'Basic', beganAt, endedAt: this.now, verdicts }, this.now))
         this.#tickOutbox()
+      })
+    }
+    /** A process without an answer of the store has no key. */
+    #askWhoSpeaks(other: string): void {
+      const askedAt = queue.now
+      const ms = talk.between(1, 20)
+      const isLost = talk.is(0.1)
+      queue.after(ms, () => {
+        const target = live.get(other)
+        const hasKeys = target !== undefined && answeredAt.has(this.process) && answeredAt.has(target.process)
+        if (!hasKeys || !target.isAwake || isApart(this.name, other)) return
+        if (target.version.digest !== this.version.digest) return
+        if (!target.member.speaksFor(this.name, !isBehind(other), queue.now)) return
+        if (isLost) {
+          const before = lostAnswersAt.get(this.process)?.latest ?? Number.NEGATIVE_INFINITY
+          lostAnswersAt.set(this.process, { latest: queue.now, before })
+          return
+        }
+        queue.after(ms, () => this.#enter(() => this.obey(this.member.otherSpeaks(other, askedAt, queue.now))))
       })
     }
     /** For another node. */
@@ -1201,10 +1282,39 @@ export function simulate(
   disturb('start', 40 * second)
   const all = losesRoutes ? ['killed', 'frozen'] : Object.keys(faults)
   for (const [at, what, about, ms] of script?.events ?? []) queue.at(at, () => faults[what]?.(about, ms))
-  for (let at = 2 * minute; at < calmAt - 3 * minute && !script; ) {
+  for (let at = 2 * minute; !losesStore && !script && at < calmAt - 3 * minute; ) {
     const what = plan.of(all)
     queue.at(at, () => faults[what]?.())
     at += plan.is(0.2) ? plan.between(second, 20 * second) : plan.between(50 * second, 4 * minute)
+  }
+  const behind = (): void => {
+    const name = talk.of(names)
+    const ms = talk.between(30 * second, 4 * minute)
+    disturb(`behind ${name}`, ms)
+    behindUntil.set(name, queue.now + ms)
+  }
+  for (let from = 2 * minute; losesStore && from < calmAt - 7 * minute; from += talk.between(8 * minute, 11 * minute)) {
+    const ms = talk.between(3 * minute, 6 * minute)
+    queue.at(from, () => {
+      disturb('store-gone', ms)
+      store.downUntil = queue.now + ms
+    })
+    const some = talk.of([[], ['killed'], ['frozen'], ['isolated'], ['behind'], ['killed', 'killed']] as const)
+    for (const what of some)
+      queue.at(from + talk.between(0, ms / 2), () => (what === 'behind' ? behind() : faults[what]?.()))
+    const [one = '', other = '', third = ''] = talk.is(0.5) ? names : [...names].reverse()
+    const parted = talk.of([
+      [],
+      [],
+      [[one, other]],
+      [
+        [one, other],
+        [one, third],
+      ],
+      [[one, other, third]],
+    ])
+    const begin = from + talk.between(-minute, ms / 2)
+    for (const between of parted) partings.push({ from: begin, to: begin + talk.between(minute, 6 * minute), between })
   }
   const peersOf = [...new Set(versions.flatMap(({ monitors }) => [...monitors.values()].map(({ peer }) => peer)))]
   for (const peer of losesRoutes ? peersOf : [])
@@ -1215,7 +1325,7 @@ export function simulate(
     }
   // Some take their time, so that a node is lost that alone has a monitor.
   const slowness = new Chance(seed + 700_001).is(0.15) ? 4 : 1
-  for (const version of losesRoutes || script ? [] : versions.slice(1)) {
+  for (const version of losesRoutes || losesStore || script ? [] : versions.slice(1)) {
     let after = 0
     queue.at(version.at, () => disturb('rollout', 40 * second * names.length * slowness))
     for (const name of names) {
@@ -1344,6 +1454,7 @@ export function simulate(
           )
       }
     }
+    if (store.isOut()) toldWithoutStore(awake, subjects)
     // Nodes that are out are known.
     for (const name of names) {
       const outMsNow = time - (lastRenewal.get(name) ?? 0)
@@ -1363,6 +1474,42 @@ export function simulate(
     }
     // Memory and store agree.
     if (isCalm(20 * second) && time % (5 * second) === 0) agree(awake)
+  }
+  /** A fault that stands while nobody has the store is told, and by each node that sees no other one. */
+  const toldWithoutStore = (
+    awake: readonly SimNode[],
+    subjects: readonly { readonly key: string; readonly peer: Peer; readonly dependsOn: readonly string[] }[],
+  ): void => {
+    const time = queue.now
+    const turns = disturbances.flatMap(({ from, to, what }) =>
+      what === 'store-gone' ? (to > time ? [from + minute + 15 * second] : []) : [from, ...(to <= time ? [to] : [])],
+    )
+    const parted = partings.flatMap(({ from, to }) => [from, to]).filter((at) => at <= time)
+    const isAble = ({ name }: SimNode): boolean => !isCut(name, 'peers') && !isBehind(name)
+    const able = awake.filter(isAble)
+    for (const { key, peer, dependsOn } of subjects) {
+      const fault = faultAt(peer, time)
+      if (!fault || nodeOfKey(key) !== undefined || dependsOn.length > 0) continue
+      const lastedMs = time - Math.max(fault.from, reloadedAt, ...turns, ...parted)
+      for (const receiver of receivers) {
+        const waits = receiver.rules.folds ? 75 * second : 0
+        const bound = confirmMs + peer.everyMs + 30 * second + waits
+        if (lastedMs <= bound || time - worksSince(receiver) < 5 * minute) continue
+        const to = receiver.rules.name
+        const tellers = [...live.values()].filter(({ process }) =>
+          [key, ...keysOf(peer)].some((one) => (toldAt.get(`${to} ${one} connect ${process}`) ?? -1) >= fault.from),
+        )
+        const isShown = [key, ...keysOf(peer)].some((one) => receiver.views.get(`${one} connect`)?.isOpen)
+        count('told without store')
+        if (able.length > 0 && !isShown)
+          broken('no fault untold', `${key} stands since ${time - fault.from} ms`, `${key} ${to}`)
+        for (const one of able) {
+          const isSole = awake.every((other) => other === one || isApart(one.name, other.name))
+          if (!isSole || tellers.includes(one)) continue
+          broken('no fault untold', `${one.name} sees nobody and does not tell ${to} of ${key}`, `${one.name} ${key}`)
+        }
+      }
+    }
   }
   const agree = (awake: readonly SimNode[]): void => {
     const { states, incidents, outbox } = table.stored

@@ -31,7 +31,7 @@ const traces: readonly (readonly [what: string, script: Script])[] = [
 ]
 
 test.each(traces)('W4 simulated nodes keep all of their rules in a sequence that broke one: %s', (_, script) => {
-  const outcomes = [1, 2, 3].map((seed) => simulate(shipped, seed, false, false, script))
+  const outcomes = [1, 2, 3].map((seed) => simulate(shipped, seed, false, { script }))
   expect(outcomes.flatMap(({ violations }) => violations)).toEqual([])
   // Both receivers are told a begin and an end of everything that fails.
   const messages = 4 * Object.keys(script.failures).length

@@ -9,6 +9,7 @@ import type { Family } from '../../protocol/service/family.ts'
 import type { MonitorElsewhere } from '../../protocol/service/service.ts'
 import type { KeeperLog } from '../../store/index.ts'
 import {
+  type AddressedNode,
   type Fence,
   type Fenced,
   isByItself,
@@ -34,6 +35,7 @@ import type { SentWithoutStore } from '../notify/sent-without-store.ts'
 import type { Part } from '../part.ts'
 import type { SchedulePart } from '../watch/schedule.ts'
 import { type StatesPart, verdictsOf, watchedMonitors } from '../watch/states.ts'
+import { NodeQuestions } from './node-questions.ts'
 
 /** How often time passes for the membership. Milliseconds. */
 const tickMs = 1_000
@@ -44,7 +46,7 @@ export const retryMs = 2_000
 
 /** The parts that follow the leases of this node. */
 export type LeaseFollowers = {
-  readonly schedule: Pick<SchedulePart, 'monitors' | 'follow' | 'look'>
+  readonly schedule: Pick<SchedulePart, 'monitors' | 'follow' | 'look' | 'keepsUp' | 'watches'>
   readonly states: Pick<
     StatesPart,
     'takeOver' | 'again' | 'say' | 'isIsolated' | 'faultsOfAll' | 'questions' | 'takeAnswers'
@@ -56,6 +58,8 @@ export type NodesPart = Part & {
   readonly lease: NodeLease
   /** Sets what follows the leases. To be called before anything begins. */
   readonly follow: (work: LeaseFollowers) => void
+  /** The answer to the question of another node whether this one speaks. Undefined: it is none, or it does not. */
+  readonly answerToNode: (question: unknown) => string | undefined
   /** Whether some node runs the monitors of the network, as far as this one knows. */
   readonly isLed: () => boolean
   /** The monitors that the holder of the lease runs, by type. Empty while this node runs them. */
@@ -73,11 +77,14 @@ export function nodesPart({
   config,
   node,
   version,
+  peer,
   rows,
   sentWithoutStore,
   log = () => {},
 }: {
   readonly config: Config
+  /** Its address for other nodes, once it listens. */
+  readonly peer: () => string | undefined
   /** The file of what this and earlier processes of the node have sent without the store. */
   readonly sentWithoutStore?: SentWithoutStore | undefined
   /** Its name. */
@@ -89,13 +96,16 @@ export function nodesPart({
   const now = (): number => performance.now()
   const own = randomUUID()
   const keyOf = (key: string): string => machineKey(node, key)
-  const facts = { version, url: config.serve.url, startedAt: Date.now() }
+  const startedAt = Date.now()
+  const peers = new NodeQuestions(node, own)
   let work: LeaseFollowers | undefined
   let member: Membership | undefined
   let timer: NodeJS.Timeout | undefined
   let writing: Promise<unknown> = Promise.resolve()
   let isClosed = false
   let hasOthers = false
+  /** The settings that two nodes must have in common, so that one may speak for the other. */
+  let configuration = ''
   /** Why the last question to the store failed. Undefined: it did not, or there is no answer yet. */
   let storeFault: string | undefined
   /** Whether this node has the store, as the log has it. */
@@ -140,6 +150,9 @@ export function nodesPart({
       case 'look':
         void look(membership, effect.question)
         return
+      case 'ask':
+        for (const one of effect.nodes) void askWhoSpeaks(one)
+        return
       case 'crossChecks':
         work?.states.takeAnswers(effect.answers)
         return
@@ -177,12 +190,19 @@ export function nodesPart({
     }
   }
 
+  const askWhoSpeaks = async ({ node: other, address }: AddressedNode): Promise<void> => {
+    const askedAt = now()
+    if (await peers.ask(other, address, configuration))
+      happened((membership, at) => membership.otherSpeaks(other, askedAt, at))
+  }
+
   const beat = async ({ id, request }: Extract<MemberEffect, { type: 'beat' }>): Promise<void> => {
     const answer = await answered((store) => store.beat(request))
     if (!answer) return happened((membership, at) => membership.unanswered(id, at))
     hasOthers = answer.rows.some((row) => row.isLive && row.node !== node)
     happened((membership, at) => membership.answered(id, answer, at))
     judgeNodes()
+    peers.key ??= await answered((store) => store.key())
   }
 
   const read = async ({ id, shard }: Extract<MemberEffect, { type: 'read' }>): Promise<void> => {
@@ -226,12 +246,22 @@ export function nodesPart({
     return next
   }
 
+  const settings = (monitors: readonly WatchedMonitor[], receivers: readonly string[]): MemberSettings => {
+    const all = settingsOf(node, monitors)
+    configuration = JSON.stringify([all.digest, receivers])
+    return all
+  }
+
   const mode = (): Mode => member?.mode(now()) ?? 'joining'
   const holds = (): boolean => member?.holdsLease(now()) === true
   const problem = (): string | undefined => {
     const present = mode()
     if (present === 'displaced') return `another svc serve has the name of this node, ${node}: set serve.node`
     return isByItself(present) ? `this node is without the store, which ${whyWithout()}` : undefined
+  }
+  const speaks = (): string => {
+    const other = member?.speaker(now())
+    return other === undefined ? 'it sends messages by itself' : `${other} sends the messages about the network`
   }
   const whyWithout = (): string => storeFault ?? 'does not answer in time'
 
@@ -247,7 +277,7 @@ export function nodesPart({
           : `stands by: ${holder} holds the lease`,
       ],
       'cut off': ['warn', `is without the store, which ${whyWithout()}: it runs every monitor and stores nothing`],
-      alone: ['warn', 'is still without the store: it sends messages by itself from now on'],
+      alone: ['warn', `is still without the store: ${speaks()} from now on`],
       displaced: ['warn', 'runs only what looks at this machine: another svc serve has its name'],
       joining: before === 'joining' ? undefined : ['info', 'stood still: it asks the store before it goes on'],
     }
@@ -299,9 +329,10 @@ export function nodesPart({
       has: (key) => member?.watches(key) === true,
       isElsewhere: (key) => member?.isElsewhere(key) !== false,
       otherNode: (key) => member?.otherNode(key, now()),
-      configured: (monitors) => happened((membership, at) => membership.configured(settingsOf(node, monitors), at)),
+      configured: (monitors, receivers) =>
+        happened((membership, at) => membership.configured(settings(monitors, receivers), at)),
       spreadMs: () => (hasOthers ? takenSpreadMs : undefined),
-      leads: () => holds() || mode() === 'alone',
+      leads: () => holds() || (mode() === 'alone' && member?.speaker(now()) === undefined),
       problem,
       retryMs,
       writeStates: async (batch) => {
@@ -321,16 +352,24 @@ export function nodesPart({
       voice: (key) => member?.voice(key, now()) ?? 'silent',
       mayRepeat: () => member !== undefined && member.voice(keyOf(receiverKey), now()) !== 'silent',
       sentAlone: (receiver, incidents) => member?.sentAlone(receiver, incidents),
+      isUpToOther: (key) => member?.isUpToOther(key, now()) === true,
     },
     follow: (following) => {
       work = following
     },
+    answerToNode: (question) =>
+      peers.answer(question, (asker) => {
+        const keepsUp = work?.schedule.watches() === true && work.schedule.keepsUp()
+        return member?.speaksFor(asker, keepsUp, now()) ? configuration : undefined
+      }),
     isLed: () => mode() !== 'member' || member?.holder(now()) !== undefined,
     elsewhere,
     // Monitors are known by now, and run as soon as the server answers.
     answers: () => {
-      const settings = settingsOf(node, watchedMonitors(work?.schedule.monitors() ?? [], config))
-      member = new Membership({ node, process: own, facts, settings }, now())
+      const facts = { version, url: config.serve.url, peer: peer(), startedAt }
+      const receivers = config.notify?.map(({ name }) => name) ?? []
+      const first = settings(watchedMonitors(work?.schedule.monitors() ?? [], config), receivers)
+      member = new Membership({ node, process: own, facts, settings: first }, now())
       tick()
       timer ??= setInterval(tick, tickMs)
     },
@@ -361,6 +400,7 @@ const unknownFault = { fault: 'unknown', reason: undefined } as const
 export const soleNodePart: NodesPart = {
   lease: soleNode,
   follow: () => {},
+  answerToNode: () => undefined,
   isLed: () => true,
   elsewhere: async () => new Map(),
 }

@@ -105,7 +105,8 @@ export class NotifyDriver {
   constructor(options: DriverOptions) {
     this.#options = options
     this.#lease = options.lease ?? soleNode
-    this.#outbox = new Outbox(options.now(), options.lookup, this.#lease.keyOf(receiverKey))
+    const { keyOf, isUpToOther } = this.#lease
+    this.#outbox = new Outbox(options.now(), options.lookup, keyOf(receiverKey), isUpToOther)
   }
 
   /** Takes back what an earlier process stored. A store that cannot be read leaves nothing to take back. */

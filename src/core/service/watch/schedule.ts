@@ -275,7 +275,8 @@ export function schedulePart(
           stop(key, 'its monitor is no longer in the configuration')
         }
         current = config
-        lease.configured(watchedMonitors([...monitors.values()], config))
+        const receivers = config.notify?.map(({ name }) => name) ?? []
+        lease.configured(watchedMonitors([...monitors.values()], config), receivers)
         watch(config)
       }
     },

@@ -16,4 +16,5 @@ export { afterLook, type OtherNodes, sendsAlone, unknownNodes } from './outdated
 export { overviewOf, type ViewedNode } from './overview.ts'
 export { aloneMs, answerTimeoutMs, beatMs, outMs, reportedOutMs, standstillMs } from './policy.ts'
 export { nodesKey, nodeVerdicts } from './report.ts'
+export type { AddressedNode } from './speakers.ts'
 export * from './types.ts'

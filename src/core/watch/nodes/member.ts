@@ -27,6 +27,7 @@ import {
   stopMs,
 } from './policy.ts'
 import { nodesKey } from './report.ts'
+import { type AddressedNode, maySpeakFor, Speakers, type Stand } from './speakers.ts'
 import {
   type BeatAnswer,
   type BeatRequest,
@@ -56,7 +57,7 @@ export type MemberSettings = {
  * - `member`: has the store. It runs the monitors of the network if it holds their lease.
  * - `joining`: has just started or gone on after a standstill, and asks the store before it does anything.
  * - `cut off`: does not reach the store. It runs everything, because nobody can say who else does, and stores nothing.
- * - `alone`: has been cut off for so long that it also sends.
+ * - `alone`: has been cut off for so long that it also sends, unless another node speaks.
  * - `displaced`: another process has its name. It runs nothing that others could run.
  */
 export type Mode = 'member' | 'joining' | 'cut off' | 'alone' | 'displaced'
@@ -77,6 +78,8 @@ export type MemberEffect =
   | { readonly type: 'write again'; readonly stored: Taken }
   /** Run the monitor of the question once, for its answer only, then `looked`. */
   | { readonly type: 'look'; readonly question: OthersQuestion }
+  /** Ask these nodes whether they speak, then call `otherSpeaks` for each that says so. */
+  | { readonly type: 'ask'; readonly nodes: readonly AddressedNode[] }
   /** Other nodes have answered: `States.takeAnswers`. */
   | { readonly type: 'crossChecks'; readonly answers: readonly NodeAnswer[] }
   /** `watches`, `runs` or `isElsewhere` have changed: configure states and schedule, and tell people. The last one of an event. */
@@ -145,6 +148,7 @@ export class Membership {
   #hasLeftOver = false
   /** Until when what it takes may be something of which it has sent an end by itself. */
   #doubtsUntil = Number.NEGATIVE_INFINITY
+  readonly #speakers = new Speakers()
   /** The incidents in messages that it sent without the store, by receiver. */
   readonly #sentAlone = new Map<string, Set<string>>()
   /** The network keys that a svc.yaml removed while the node was without the store. */
@@ -196,6 +200,8 @@ export class Membership {
       this.#beatIfDue(now)
       this.#readIfNeeded(now)
       this.#handOverIfNeeded(now)
+      const nodes = this.#speakers.ask(this.#stand(now), this.#rows, now)
+      if (nodes.length > 0) this.#effects.push({ type: 'ask', nodes })
     })
   }
 
@@ -339,6 +345,13 @@ export class Membership {
     })
   }
 
+  /** Another node has said in answer to a question of `askedAt` that it speaks. */
+  otherSpeaks(node: string, askedAt: number, now: number): readonly MemberEffect[] {
+    return this.#during(now, () => {
+      if (askedAt >= this.#stillUntil) this.#speakers.note(node, askedAt)
+    })
+  }
+
   /** The process ends in order, and has stored what it could. */
   leave(now: number): readonly MemberEffect[] {
     return this.#during(now, () => {
@@ -426,7 +439,32 @@ export class Membership {
   voice(key: string, now: number): Voice {
     if (this.#hasLeft) return 'silent'
     if (this.#isCoordinated(nodeOfKey(key) === undefined ? 'network' : 'machine', now)) return 'coordinated'
-    return this.mode(now) === 'alone' ? 'alone' : 'silent'
+    return this.mode(now) === 'alone' && !this.isUpToOther(key, now) ? 'alone' : 'silent'
+  }
+
+  /** The node that speaks of the network instead of this one while neither has the store. */
+  speaker(now: number): string | undefined {
+    return this.mode(now) === 'alone' ? this.#speakers.other(now) : undefined
+  }
+
+  /** Whether messages about a key are up to that node. A machine speaks for itself. */
+  isUpToOther(key: string, now: number): boolean {
+    return nodeOfKey(key) === undefined && this.speaker(now) !== undefined
+  }
+
+  /** Whether it tells a node that asks that this one speaks. `keepsUp`: runs of its schedule begin in time. */
+  speaksFor(asker: string, keepsUp: boolean, now: number): boolean {
+    return keepsUp && !this.#hasLeft && maySpeakFor(asker, this.#stand(now))
+  }
+
+  #stand(now: number): Stand {
+    const { row } = this.#parts.network.lease.view ?? {}
+    return {
+      node: this.#node,
+      holder: row?.hasLeft === false ? row.node : undefined,
+      withoutStoreMs: isByItself(this.mode(now)) ? now - (this.#failingSince ?? now) : undefined,
+      isIsolated: this.#isolatedSince !== undefined,
+    }
   }
 
   #isCoordinated(shard: Shard, now: number): boolean {
@@ -500,7 +538,7 @@ export class Membership {
   #sharedAt(now: number): string {
     const { network, machine } = this.#parts
     const facts = [network.isKnown, machine.isKnown, this.#isSettled(now), this.#hasLeft]
-    return JSON.stringify([this.#mode, this.holdsLease(now), this.holder(now), ...facts])
+    return JSON.stringify([this.#mode, this.holdsLease(now), this.holder(now), this.speaker(now), ...facts])
   }
 
   // Leases.

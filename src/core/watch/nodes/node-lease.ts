@@ -24,8 +24,8 @@ export type NodeLease = {
   readonly isElsewhere: (key: string) => boolean
   /** Who can be asked whether it reaches a monitor of the network. */
   readonly otherNode: (key: string) => OtherNode | undefined
-  /** The monitors from now on. The caller then configures states and schedule. */
-  readonly configured: (monitors: readonly WatchedMonitor[]) => void
+  /** The monitors, and the names of receivers, from now on. The caller then configures states and schedule. */
+  readonly configured: (monitors: readonly WatchedMonitor[], receivers: readonly string[]) => void
   /** Over how many milliseconds first runs are spread: what another node ran until now waits no longer than necessary. */
   readonly spreadMs: () => number | undefined
   /** Whether the watchdog, the silences of receivers, and what else all nodes have once, are up to this one. */
@@ -43,6 +43,8 @@ export type NodeLease = {
   readonly writeOutbox: (batch: readonly StoredRow[], rows: () => Promise<OutboxRows>) => Promise<boolean>
   /** Whether messages about a key may leave now. `unstoredMs`: for how long nothing could be stored. */
   readonly voice: (key: string, unstoredMs: number) => Voice
+  /** Whether messages about a monitor are up to another node, although this one may send others. */
+  readonly isUpToOther: (key: string) => boolean
   /** Whether it repeats to receivers what stands. */
   readonly mayRepeat: () => boolean
   /** Messages about these incidents have left without the store. */
@@ -73,6 +75,7 @@ export const soleNode: NodeLease = {
     return true
   },
   voice: (_, unstoredMs) => (unstoredMs === 0 ? 'coordinated' : unstoredMs >= aloneMs ? 'alone' : 'silent'),
+  isUpToOther: () => false,
   mayRepeat: () => true,
   sentAlone: () => {},
 }
