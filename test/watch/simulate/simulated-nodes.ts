@@ -415,7 +415,10 @@ export function simulate(
       queue.after(0, () => {
         if (receiver.views.get(name)?.isOpen === false) broken('no end while it stands', text)
       })
-    if (item.what === 'removed' && isKnown(key)) broken('no end while it stands', `${text} is still configured`)
+    if (item.what === 'removed' && isKnown(key))
+      queue.after(0, () => {
+        if (receiver.views.get(name)?.isOpen === false) broken('no end while it stands', `${text} is still configured`)
+      })
   }
   /** Hands over the messages that a process has sent by itself: they are stored from now on, or lost with it. */
   const handOver = (
@@ -1380,7 +1383,12 @@ export function simulate(
       if (!isWarning || !state.message.startsWith(`${name} cannot reach it, `))
         broken('nodes that do not agree warn', `${name}: ${key} after ${lastedMs} ms`, `${name} ${key} ${from}`)
     }
-    const isAble = awake.some(({ name, startedAt }) => !isCut(name, 'peers') && time - startedAt > 5 * second)
+    // An isolated holder leaves the lease only to a node that has the same monitors.
+    const ofHolder = live.get(leases.get('network')?.node ?? '')?.version.digest
+    const isAble = awake.some(
+      ({ name, startedAt, version: { digest: own } }) =>
+        !isCut(name, 'peers') && time - startedAt > 5 * second && own === (ofHolder ?? own),
+    )
     if (!isAble) ableSince = undefined
     else ableSince ??= time
     const common = [...(awake[0]?.version.monitors ?? [])].filter(([key]) =>
