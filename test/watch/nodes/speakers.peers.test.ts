@@ -69,12 +69,15 @@ peerSuite(
       )
       return (await Promise.all(all)).flat()
     }
-    /** The nodes whose log has this since the latest outage. */
+    /** The lengths of the logs when the latest outage began. */
+    const lengths = new Map<string, number>()
+    const loseStore = (): void => {
+      way.stall()
+      for (const [name, one] of nodes) lengths.set(name, one.log().length)
+    }
+    /** The nodes whose log has this since then. */
     const saying = (text: string): readonly string[] =>
-      [...nodes].flatMap(([name, one]) => {
-        const log = one.log()
-        return log.slice(log.lastIndexOf('is without the store')).includes(text) ? [name] : []
-      })
+      [...nodes].flatMap(([name, one]) => (one.log().slice(lengths.get(name)).includes(text) ? [name] : []))
 
     beforeAll(async () => {
       server = await startPostgres(['max_connections=80'])
@@ -135,7 +138,7 @@ ${peers.map((one) => `      - {kind: tcp, name: ${one.name}, host: 127.0.0.1, po
       await wait(() => paged('trigger', 0).length > 0)
       const [holder] = await holders()
       const from = performance.now()
-      way.stall()
+      loseStore()
       await pause(5_000)
       peer(0).recover()
       peer(1).fail()
@@ -163,7 +166,7 @@ ${peers.map((one) => `      - {kind: tcp, name: ${one.name}, host: 127.0.0.1, po
     test('nodes that lose each other as well tell it each, and each of their incidents ends', {
       timeout: 600_000,
     }, async () => {
-      way.stall()
+      loseStore()
       peer(3).fail()
       await wait(() => paged('trigger', 3).length > 0)
       await wait(() => saying('sends the messages about the network').length === names.length - 1)

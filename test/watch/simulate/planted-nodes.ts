@@ -375,7 +375,6 @@ export const plants: readonly NodesPlant[] = [
     from: 'withoutStoreMs >= askFromMs && !isIsolated && speaks',
     to: 'withoutStoreMs >= askFromMs && speaks',
     rule: 'no fault untold',
-    seed: 54,
     losesStore: true,
   },
   {
@@ -385,7 +384,7 @@ export const plants: readonly NodesPlant[] = [
     from: 'return keepsUp && !this.#hasLeft && maySpeakFor',
     to: 'return (keepsUp || now >= 0) && !this.#hasLeft && maySpeakFor',
     rule: 'no fault untold',
-    seed: 54,
+    seed: 72,
     losesStore: true,
   },
 ]

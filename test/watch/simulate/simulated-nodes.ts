@@ -1290,11 +1290,21 @@ export function simulate(
     queue.at(at, () => faults[what]?.())
     at += plan.is(0.2) ? plan.between(second, 20 * second) : plan.between(50 * second, 4 * minute)
   }
-  const behind = (): void => {
-    const name = talk.of(names)
-    const ms = talk.between(30 * second, 4 * minute)
-    disturb(`behind ${name}`, ms)
-    behindUntil.set(name, queue.now + ms)
+  /** For minutes, a node runs nothing, or has no network. */
+  const disabled: Readonly<Record<string, () => void>> = {
+    behind: () => {
+      const name = talk.of(names)
+      const ms = talk.between(minute, 5 * minute)
+      disturb(`behind ${name}`, ms)
+      behindUntil.set(name, queue.now + ms)
+    },
+    isolated: () => {
+      const name = talk.of(names)
+      const ms = talk.between(minute, 5 * minute)
+      disturb(`isolated ${name}`, ms + 10 * second)
+      cuts.set(`${name} peers`, queue.now + ms)
+      isolations.push({ from: queue.now, to: queue.now + ms })
+    },
   }
   for (let from = 2 * minute; losesStore && from < calmAt - 7 * minute; from += talk.between(8 * minute, 11 * minute)) {
     const ms = talk.between(3 * minute, 6 * minute)
@@ -1303,8 +1313,7 @@ export function simulate(
       store.downUntil = queue.now + ms
     })
     const some = talk.of([[], ['killed'], ['frozen'], ['isolated'], ['behind'], ['killed', 'killed']] as const)
-    for (const what of some)
-      queue.at(from + talk.between(0, ms / 2), () => (what === 'behind' ? behind() : faults[what]?.()))
+    for (const what of some) queue.at(from + talk.between(0, ms / 2), () => (disabled[what] ?? faults[what])?.())
     const [one = '', other = '', third = ''] = talk.is(0.5) ? names : [...names].reverse()
     const parted = talk.of([
       [],
@@ -1397,7 +1406,7 @@ export function simulate(
     for (const [key, { peer }] of common) {
       // Runs go on.
       const since = Math.max(ranAt.get(key) ?? 0, lastTurn(), reloadedAt, ableSince ?? time)
-      const isReady = time >= Math.max(store.downUntil, store.slowUntil, store.lossyUntil)
+      const isReady = time >= Math.max(store.downUntil, store.slowUntil, store.lossyUntil) && !names.some(isBehind)
       // An isolated owner whose peer has failed anyway notices it when it looks for that, every 30 s.
       const isHidden = wasBad(peer, time - 5 * minute, time) && isolations.some(({ to }) => time - to < 35 * second)
       const bound = peer.everyMs + 20 * second + (isHidden ? 35 * second : 0)
@@ -1493,8 +1502,19 @@ export function simulate(
       what === 'store-gone' ? (to > time ? [from + minute + 15 * second] : []) : [from, ...(to <= time ? [to] : [])],
     )
     const parted = partings.flatMap(({ from, to }) => [from, to]).filter((at) => at <= time)
-    const isAble = ({ name }: SimNode): boolean => !isCut(name, 'peers') && !isBehind(name)
-    const able = awake.filter(isAble)
+    // It notices a while later that it has its network again.
+    const isDisturbed = ({ name }: SimNode): boolean =>
+      disturbances.some(({ from, to, what }) => from <= time && time < to && what.endsWith(` ${name}`))
+    const able = awake.filter((one) => !isDisturbed(one))
+    /** A process that has started or stood still has its minute without the store anew. */
+    const aloneMs = ({ name }: SimNode): number =>
+      time -
+      Math.max(
+        0,
+        ...disturbances.flatMap(({ from, to, what }) =>
+          from <= time && [`killed ${name}`, `frozen ${name}`].includes(what) ? [to + minute + 15 * second] : [],
+        ),
+      )
     for (const { key, peer, dependsOn } of subjects) {
       const fault = faultAt(peer, time)
       if (!fault || nodeOfKey(key) !== undefined || dependsOn.length > 0) continue
@@ -1513,7 +1533,7 @@ export function simulate(
           broken('no fault untold', `${key} stands since ${time - fault.from} ms`, `${key} ${to}`)
         for (const one of able) {
           const isSole = awake.every((other) => other === one || isApart(one.name, other.name))
-          if (!isSole || tellers.includes(one)) continue
+          if (!isSole || tellers.includes(one) || aloneMs(one) <= bound) continue
           broken('no fault untold', `${one.name} sees nobody and does not tell ${to} of ${key}`, `${one.name} ${key}`)
         }
       }
