@@ -183,3 +183,19 @@ test('W4 a node without the store is silent about the network while another one 
   run(2 * second)
   expect([member.mode(clock.now), member.speaker(clock.now)]).toEqual(['member', undefined])
 })
+
+test('W4 a svc.yaml that brings what waits for the end of a roll-out takes it from the store, and overwrites nothing', () => {
+  const table = new LeasesTable()
+  const take = { type: 'take', expected: undefined, epoch: 1 } as const
+  table.beat(requestOf('b', { asks: { machine: take } }), 0)
+  table.handOver([outboxRowOf(subjectOf('Sql/new'), 'mail', 1)])
+  const { run, reload, effects } = nodeOver(table, ['Sql/orders'])
+  run(5 * second)
+  effects.length = 0
+  reload(['Sql/orders', 'Sql/new'])
+  run(5 * second)
+  const keysOf = (type: 'adopt' | 'write again') =>
+    effects.flatMap((one) => (one.type === type ? [...one.stored.keys] : []))
+  expect(keysOf('adopt')).toEqual(['Sql/new'])
+  expect(keysOf('write again')).toEqual(['Sql/orders', '/svc/nodes'])
+})

@@ -144,8 +144,8 @@ export class Membership {
   #differSince: number | undefined
   /** Network keys that memory has although no monitor of this node has them. */
   readonly #strange = new Set<string>()
-  /** Whether the store has keys that wait for the end of a roll-out. */
-  #hasLeftOver = false
+  /** Keys that wait for the end of a roll-out: the store has them, and memory does not. */
+  #leftOver: ReadonlySet<string> = new Set()
   /** Until when what it takes may be something of which it has sent an end by itself. */
   #doubtsUntil = Number.NEGATIVE_INFINITY
   readonly #speakers = new Speakers()
@@ -217,7 +217,7 @@ export class Membership {
       }
       this.#differs(now)
       if (!isByItself(this.#mode) && removed.length > 0 && !this.#isSettled(now)) {
-        this.#hasLeftOver = true
+        this.#leftOver = new Set([...this.#leftOver, ...removed])
         this.#release(removed)
       }
       this.#shared = ''
@@ -490,8 +490,9 @@ export class Membership {
     const differ = others.some(({ facts }) => (facts?.digest ?? this.#settings.digest) !== this.#settings.digest)
     this.#differSince = differ ? (this.#differSince ?? now) : undefined
     const { network } = this.#parts
-    const isDue = this.#hasLeftOver && network.isKnown && !network.reading && this.#isSettled(now)
-    if (isDue && holds(network.lease, now)) network.mustRead = true
+    const isDue = (key: string): boolean => this.#isSettled(now) || this.#settings.network.has(key)
+    const isReady = network.isKnown && !network.reading && holds(network.lease, now)
+    if (isReady && [...this.#leftOver].some(isDue)) network.mustRead = true
   }
 
   // Each event collects its effects.
@@ -680,8 +681,10 @@ export class Membership {
     const configured = shard === 'network' ? this.#networkKeys() : [...own, ...all]
     const settled = this.#isSettled(now)
     const strange = [...all].filter((key) => !isOwn(key))
-    if (part.isKnown) this.#effects.push({ type: 'write again', stored: takenOf(stored, new Set(configured)) })
-    const keys = new Set([...(part.isKnown ? [] : configured), ...(settled ? strange : [])])
+    const isInMemory = (key: string): boolean => part.isKnown && !this.#leftOver.has(key)
+    const inMemory = new Set(configured.filter(isInMemory))
+    if (part.isKnown) this.#effects.push({ type: 'write again', stored: takenOf(stored, inMemory) })
+    const keys = new Set([...configured.filter((key) => !isInMemory(key)), ...(settled ? strange : [])])
     if (keys.size > 0) {
       const silentMs = part.silentMs ?? (shard === 'network' ? stored.ageMs : undefined)
       const taken = takenOf(stored, keys, silentMs)
@@ -689,7 +692,7 @@ export class Membership {
       this.#effects.push({ type: 'adopt', stored: isInDoubt ? inDoubt(taken) : taken })
     }
     if (shard === 'network') {
-      this.#hasLeftOver = strange.length > 0 && !settled
+      this.#leftOver = new Set(settled ? [] : strange)
       if (settled) for (const key of strange) this.#strange.add(key)
     }
     part.isKnown = true
