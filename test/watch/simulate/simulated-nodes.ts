@@ -1570,7 +1570,7 @@ export function simulate(
         rowsInStore.delete(id)
       }
     }
-    const recent = names.filter((name) => queue.now - (lastRenewal.get(name) ?? 0) < 10 * minute)
+    const recent = names.filter((name) => queue.now - (lastRenewal.get(name) ?? 0) < 10 * minute + 10 * second)
     const digests = [...awake.map(({ version }) => version), ...recent.map((name) => versionOf.get(name))]
     const isAwaited = (): boolean =>
       new Set(digests.map((one) => one?.digest)).size > 1 || queue.now - reloadedAt < 40 * second
