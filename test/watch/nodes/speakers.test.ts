@@ -79,8 +79,12 @@ test('W4 a node asks those before it every 5 s from 45 s without the store on, a
 
 test('W4 an answer keeps a node silent for 12 s from its question on, and no longer', () => {
   const speakers = new Speakers()
-  expect(speakers.other(0)).toBeUndefined()
+  expect(speakers.other(undefined, 0)).toBeUndefined()
   speakers.note('a', 3 * second)
   speakers.note('a', 1 * second)
-  expect([speakers.other(14_999), speakers.other(15_000)]).toEqual(['a', undefined])
+  const other = (now: number, holder?: string) => speakers.other(holder, now)
+  expect([other(14_999), other(15_000)]).toEqual(['a', undefined])
+  // Of several, it is the first one.
+  for (const name of ['c', 'b']) speakers.note(name, 5 * second)
+  expect([other(14_999), other(15_000), other(15_000, 'c'), other(14_999, 'b')]).toEqual(['a', 'b', 'c', 'b'])
 })

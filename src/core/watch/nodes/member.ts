@@ -444,7 +444,7 @@ export class Membership {
 
   /** The node that speaks of the network instead of this one while neither has the store. */
   speaker(now: number): string | undefined {
-    return this.mode(now) === 'alone' ? this.#speakers.other(now) : undefined
+    return this.mode(now) === 'alone' ? this.#speakers.other(this.#stand(now).holder, now) : undefined
   }
 
   /** Whether messages about a key are up to that node. A machine speaks for itself. */

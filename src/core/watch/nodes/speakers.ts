@@ -54,9 +54,9 @@ export class Speakers {
     this.#saidAt.set(node, Math.max(askedAt, this.#saidAt.get(node) ?? askedAt))
   }
 
-  /** The node that speaks instead of this one. Undefined: none, by the answers so far. */
-  other(now: number): string | undefined {
-    for (const [node, at] of this.#saidAt) if (now - at < answerHoldsMs) return node
-    return undefined
+  /** The first node that speaks instead of this one. Undefined: none, by the answers so far. */
+  other(holder: string | undefined, now: number): string | undefined {
+    const all = [...this.#saidAt].flatMap(([node, at]) => (now - at < answerHoldsMs ? [node] : []))
+    return all.find((node) => all.every((one) => one === node || speaksBefore(node, one, holder)))
   }
 }
