@@ -318,7 +318,7 @@ export const plants: readonly NodesPlant[] = [
     what: 'what another node handed over is lost when memory is stored again',
     folder: 'outbox',
     file: 'outbox.ts',
-    from: 'rows.set(id, withNews(rows.get(id) ?? emptyRow, news))',
+    from: 'rows.set(id, withNews(own, news))',
     to: '',
     rule: 'each incident ends',
     seed: 1,
