@@ -163,11 +163,11 @@ test('W4 a node without the store is silent about the network while another one 
   run(3 * second)
   clock.isAway = true
   run(45 * second)
-  const asked = (): readonly string[] =>
+  const addresses = (): readonly string[] =>
     effects.flatMap((one) => (one.type === 'ask' ? one.nodes.map(({ address }) => address) : []))
-  expect([...asked(), member.speaksFor('c', true, clock.now)]).toEqual([false])
+  expect([...addresses(), member.speaksFor('c', true, clock.now)]).toEqual([false])
   run(5 * second)
-  expect(asked()).toEqual(['http://b.example.com'])
+  expect(addresses()).toEqual(['http://b.example.com'])
   // For a node after it, it speaks, but neither for the last holder nor while its schedule does not keep up.
   expect(member.speaksFor('c', true, clock.now)).toBe(true)
   expect([member.speaksFor('b', true, clock.now), member.speaksFor('c', false, clock.now)]).toEqual([false, false])
