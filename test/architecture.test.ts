@@ -413,6 +413,24 @@ describe('kinds and monitors', () => {
   )
 })
 
+describe('the lease of a node', () => {
+  const linesOf = (pattern: RegExp): readonly string[] =>
+    files
+      .filter((file) => /core\/(service|watch|server)\/(?!nodes\/)/.test(file))
+      .flatMap((file) => readFileSync(file, 'utf8').split('\n'))
+      .filter((line) => pattern.test(line) && !/^\s*(\*|\/\/|\/\*|import)/.test(line))
+
+  test('is known in at most 60 lines besides the folders of nodes', () => {
+    const asking = linesOf(/\blease\.\w|\bisShared\b|\btakeOver\b|\bsoleNode\b/)
+    expect(asking.length).toBeGreaterThan(20)
+    expect(asking.length).toBeLessThanOrEqual(60)
+  })
+
+  test('is always there: nobody asks whether there are nodes', () => {
+    expect(linesOf(/\b(lease|nodes)\?\.(?!mayAsk)/)).toEqual([])
+  })
+})
+
 describe('the import law', () => {
   test('each import obeys it', () => {
     expect(imports.length).toBeGreaterThan(100)

@@ -51,6 +51,7 @@ export const anonymousPaths: Readonly<Record<string, AnonymousPath>> = {
   '/forms/end-silence': form,
   '/livez': { key: 'text', bytes: 8 },
   '/readyz': { key: 'text', bytes: 8 },
+  '/nodes/speaker': { key: 'text', bytes: 8 },
   '/metrics': { key: 'samples', bytes: 16 * kib },
   '/metadata': { key: 'parts', bytes: 64 * kib },
   '/openapi.json': { key: 'document', bytes: 256 * kib, gzipped: 32 * kib },

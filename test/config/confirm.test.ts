@@ -47,3 +47,14 @@ test('W18 the `flapping:` of a heartbeat monitor is its threshold, and that of i
   expect(types.Batch?.monitors[0]?.flapping).toBeUndefined()
   expect(types.Batch?.monitors[0]?.settings).toMatchObject({ flapping: { warn: 2 } })
 })
+
+test('W4 the address of a node for other nodes is one of HTTP, without a path', async () => {
+  expect((await load('serve: {peer: "http://10.0.0.7:8790"}\n')).serve.peer).toBe('http://10.0.0.7:8790')
+  expect((await load('serve: {peer: "https://[fd00::7]:8790"}\n')).serve.peer).toBe('https://[fd00::7]:8790')
+  for (const mistaken of ['10.0.0.7:8790', 'tcp://10.0.0.7:8790', 'a']) {
+    expect(await mistake(`serve: {peer: "${mistaken}"}\n`)).toContain('write it like http://10.0.0.7:8790')
+  }
+  for (const mistaken of ['http://a:1/b', 'http://me:secret@a:1', 'http://a:1?b']) {
+    expect(await mistake(`serve: {peer: "${mistaken}"}\n`)).toMatch(/ must be an address alone: write http:\/\/a:1$/)
+  }
+})

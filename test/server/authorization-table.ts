@@ -315,6 +315,8 @@ export const rows: Readonly<Record<string, Row>> = {
   },
   '/livez': { ...page, at: { '/livez': 'GET' }, anyHost: true },
   '/readyz': { ...page, at: { '/readyz': 'GET' }, anyHost: true },
+  // Whoever has no key of the store is told nothing.
+  '/nodes/speaker': { ...page, at: { '/nodes/speaker': 'GET' }, anyHost: true },
   '/metrics': { ...page, at: { '/metrics': 'GET' } },
   '/metadata': { ...document, at: { '/metadata': 'GET' } },
   '/openapi.json': { ...document, at: { '/openapi.json': 'GET' } },

@@ -92,6 +92,12 @@ describe('S1 listening beyond loopback', () => {
       expect(await ours('localhost')).toBe(200)
       expect(await ours('evil.example')).toBe(421)
     })
+    await withSite({ host: '0.0.0.0' }, async ({ port, server }) => {
+      const [first] = Object.values(networkInterfaces())
+        .flatMap((all) => all ?? [])
+        .filter(({ internal, family }) => !internal && family === 'IPv4')
+      expect(server.peer).toBe(`http://${first?.address ?? '127.0.0.1'}:${port}`)
+    })
     const check = hostCheck({ bound: '0.0.0.0', allowedHosts: [], certificate: undefined })
     const own = Object.values(networkInterfaces()).flatMap((all) => all ?? [])
     for (const { address, family } of own.filter(({ address: each }) => !each.includes('%'))) {

@@ -106,6 +106,16 @@ test.each(['-9223372036854775808', '9223372036854775807'])(
   },
 )
 
+test('W4 all nodes of a store read the same key, which the first one makes, and each store has another', async () => {
+  const [one, other] = [await answeringNodesOf(store.data), await answeringNodesOf(store.data)]
+  const keys = await Promise.all([one.key(), other.key(), one.key()])
+  expect(keys[0]).toMatch(/^[0-9a-f]{64}$/)
+  expect(new Set(keys).size).toBe(1)
+  const second = await clockedStore(server)
+  expect(await (await answeringNodesOf(second.data)).key()).not.toBe(keys[0])
+  await second.close()
+})
+
 test('W4 an embedded store has no nodes', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'svc-nodes-'))
   const data = await openData({ store: join(folder, 'svc.db'), create: true })

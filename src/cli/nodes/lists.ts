@@ -17,6 +17,7 @@ export type ListedNode = {
   readonly differs: boolean
   readonly version: string | undefined
   readonly url: string | undefined
+  readonly peer: string | undefined
   readonly startedAt: Date | undefined
   /** Whether it answers. */
   readonly current: boolean
@@ -36,6 +37,7 @@ export const nodeRow = (entry: NodeEntry, now: Date): ListedNode => ({
   differs: entry.Differs ?? false,
   version: entry.Version,
   url: entry.Url,
+  peer: entry.Peer,
   startedAt: entry.StartedAt,
   current: entry.Current ?? false,
   now,
@@ -86,6 +88,7 @@ export const nodes = list<ListedNode>()({
       shrink: 2,
       optional: true,
     },
+    { key: 'peer', is: orNull(string) },
     { key: 'current', is: flag },
   ],
 })

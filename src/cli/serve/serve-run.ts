@@ -283,7 +283,7 @@ async function answer(
         if (url !== '') void register.now()
       },
     })
-    runtime.answersAt?.(server.url)
+    runtime.answersAt?.(server.url, server.peer)
     rehearsal?.begin(log)
     url = server.url
     let unmark = (): void => {}

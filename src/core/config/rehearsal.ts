@@ -169,7 +169,7 @@ export function rehearsedConfig({ origin, types, serve }: Config, faultsNow: Fau
       host: false,
     }
   }
-  const { witness: _, ping, audit, refresh, basic, url, ...shapes } = serve
+  const { witness: _, ping, audit, refresh, basic, url, peer, ...shapes } = serve
   return {
     origin,
     types: rehearsed,

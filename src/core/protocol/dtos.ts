@@ -596,10 +596,12 @@ export const NodeEntry = dto('NodeEntry', {
   Configuration: text,
   /** Whether it is live and has other monitors than most live nodes. */
   Differs: flag,
-  /** Absent, as its page and its start, where its row in the store is unreadable. */
+  /** Absent, as its addresses and its start, where its row in the store is unreadable. */
   Version: text,
   /** Its page. */
   Url: text,
+  /** The address at which other nodes ask whether it sends while none has the store. */
+  Peer: text,
   StartedAt: date,
   /** Whether it answers this request. */
   Current: flag,

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Fault } from '../base/errors.ts'
 import { languageNames } from '../protocol/metadata/index.ts'
-import { readsHere } from '../protocol/service/service.ts'
+import { nodeQuestion, readsHere } from '../protocol/service/service.ts'
 import type { HttpAnswer } from './answer.ts'
 import { operateBatch } from './batch.ts'
 import { baseUrl, createRequestContext, orCancelled, type RequestContext, type ServerContext } from './context.ts'
@@ -153,6 +153,13 @@ async function mayReadReason(server: ServerContext, { caller, request }: Request
   }
 }
 
+/**
+ * /nodes/speaker: the answer to another node of the store, which proves itself in its question. Everybody else gets what it gets
+ * when there is no answer, a constant.
+ */
+const speaker = async ({ runtime }: ServerContext, { request }: RequestContext): Promise<HttpAnswer> =>
+  plain(runtime.answerToNode?.(request.headers[nodeQuestion.header]) ?? 'none\n')
+
 /** Answers one request. Never throws. */
 export function handle(
   server: ServerContext,
@@ -245,6 +252,7 @@ const answers: Readonly<Record<PageName, PageAnswer>> = {
   drillLink: drillPage,
   livez: live,
   readyz: ready,
+  speaker,
   metrics: metricsPage,
   metadata: described('metadata'),
   openapi: described('openapi'),
@@ -259,7 +267,7 @@ const answers: Readonly<Record<PageName, PageAnswer>> = {
   ) as Record<TypesPage, PageAnswer>),
 }
 
-/** Checks the peer and the Host first, except for the two probes, which answer anybody under any Host (S1). */
+/** Checks the peer and the Host first, except for the pages that answer anybody under any Host (S1). */
 function find(server: ServerContext, request: IncomingMessage): RequestTarget {
   const { host } = request.headers
   const checkSender = (): void => {

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { type OwnPage, ownPages } from './routes.ts'
 
-/** /livez and /readyz: the pages that answer anybody under any Host. */
+/** /livez, /readyz and /nodes/speaker: the pages that answer anybody under any Host. */
 const paths: ReadonlySet<string> = new Set(
   Object.values<OwnPage>(ownPages).flatMap(({ paths, anyHost }) => (anyHost ? paths : [])),
 )

@@ -14,6 +14,7 @@ import {
   SilenceMonitors,
 } from '../protocol/index.ts'
 import { type LanguageName, languageNames, languages, parametersOf } from '../protocol/metadata/index.ts'
+import { nodeQuestion } from '../protocol/service/service.ts'
 import {
   type FormatName,
   formatNamed,
@@ -101,6 +102,12 @@ const serverPages = {
   readyz: {
     paths: ['/readyz'],
     summary: 'Readiness: whether the store answers and the server is not stopping',
+    contentType: textType,
+    anyHost: true,
+  },
+  speaker: {
+    paths: [nodeQuestion.path],
+    summary: 'For other nodes of a store that none of them has: whether this one sends the messages',
     contentType: textType,
     anyHost: true,
   },

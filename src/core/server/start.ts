@@ -2,6 +2,7 @@ import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { createServer as createHttp, type Server, type ServerOptions } from 'node:http'
 import { createServer as createHttps, Server as HttpsServer } from 'node:https'
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
+import { networkInterfaces } from 'node:os'
 import { performance } from 'node:perf_hooks'
 import { setTimeout as pause, setImmediate as turn } from 'node:timers/promises'
 import { createSecureContext } from 'node:tls'
@@ -256,6 +257,8 @@ export type StartOptions = {
 export type RunningServer = {
   /** Uses an address that works on this machine, even when the server listens on all addresses. */
   readonly url: string
+  /** The address for other machines. That of this machine, if the server listens on all addresses. */
+  readonly peer: string
   readonly host: string
   readonly port: number
   /**
@@ -331,8 +334,10 @@ export async function startServer(start: StartOptions): Promise<RunningServer> {
     serverContext.log({ level: 'error', msg: 'could not accept a connection', stack: stackOf(error) }),
   )
   let stopped: Promise<void> | undefined
+  const urlOf = (host: string): string => `${serverContext.secure ? 'https' : 'http'}://${host}:${port}`
   return {
-    url: `${serverContext.secure ? 'https' : 'http'}://${reachable(address, family)}:${port}`,
+    url: urlOf(reachable(address, family)),
+    peer: urlOf(outside(address) ?? reachable(address, family)),
     host: address,
     port,
     certificate: (pair) => {
@@ -579,6 +584,13 @@ const nameLeadsElsewhere = (host: string, address: string): Fault =>
   new Fault('Local', `Cannot listen on ${host}: it resolves to ${address}, which is not a loopback address`, {
     hints: [`If this is intended, specify the address: --host ${address}`],
   })
+
+/** The first address of this machine that others reach, in the place of a wildcard. Undefined: none, or it is no wildcard. */
+function outside(address: string): string | undefined {
+  if (address !== '0.0.0.0' && address !== '::') return undefined
+  const all = Object.values(networkInterfaces()).flatMap((entries = []) => entries)
+  return all.find(({ internal, family }) => !internal && family === 'IPv4')?.address
+}
 
 /** Browsers cannot open a wildcard address. It includes the loopback address. */
 function reachable(address: string, family: string): string {

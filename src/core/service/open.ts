@@ -65,13 +65,15 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     },
     days: opened.days,
     elsewhere: opened.elsewhere,
+    answerToNode: opened.answerToNode,
     drillLinks: lazyMethods<DrillLinks>(async () => (await opened.drills()).links),
     viewOf: (call) => viewOf(local, call),
     recent: health.recent,
     confirmed: opened.confirmed,
     incidents: opened.incidents,
-    answersAt: (url) => {
+    answersAt: (url, peer) => {
       inForce.url = url
+      inForce.peer = peer
       for (const { answers } of parts) answers?.()
     },
     cancelRuns: () => cancelAll(parts),
@@ -82,7 +84,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
 
 async function groundOf(options: OpenOptions): Promise<Ground> {
   const store = options.store === undefined ? undefined : await groundStore(options, options.store)
-  const inForce: Ground['inForce'] = { config: options.config, url: undefined }
+  const inForce: Ground['inForce'] = { config: options.config, url: undefined, peer: undefined }
   return {
     options,
     store,

@@ -10,7 +10,7 @@ import { auditPart } from './accounts/audit.ts'
 import { type DrillPart, drillPart } from './drill/drill.ts'
 import { type HealthPart, healthPart } from './health/health.ts'
 import type { Parts } from './local.ts'
-import { type NodesPart, nodesPart } from './nodes/nodes.ts'
+import { type NodesPart, nodesPart, soleNodePart } from './nodes/nodes.ts'
 import { outdatedNodePart } from './nodes/outdated-node.ts'
 import { notifyPart } from './notify/notify.ts'
 import { roleEndsPart } from './notify/role-ends.ts'
@@ -33,7 +33,7 @@ export type Ground = {
   readonly services: ProvidedServices
   /** Undefined: no store (`serve --only health`). */
   readonly store: GroundStore | undefined
-  readonly inForce: { config: Config; url: string | undefined }
+  readonly inForce: { config: Config; url: string | undefined; peer: string | undefined }
 }
 
 export type GroundStore = {
@@ -51,7 +51,7 @@ export type GroundStore = {
 
 /** The parts of a core, and those of its answers that a command and `svc serve` find in different ways. */
 export type Opened = Pick<Parts, 'history' | 'silences' | 'silencesIn'> &
-  Pick<Runtime, 'now' | 'confirmed' | 'incidents' | 'days' | 'elsewhere'> & {
+  Pick<Runtime, 'now' | 'confirmed' | 'incidents' | 'days' | 'elsewhere' | 'answerToNode'> & {
     /** In the order in which they open. Each may use those before it. */
     readonly parts: readonly Part[]
     readonly health: HealthPart
@@ -64,7 +64,7 @@ export type Opened = Pick<Parts, 'history' | 'silences' | 'silencesIn'> &
   }
 
 /** The parts of `svc serve`, none of them open yet, over a store that is. */
-export async function partsOfServer({ options, services, store }: Ground): Promise<Opened> {
+export async function partsOfServer({ options, services, store, inForce }: Ground): Promise<Opened> {
   const { config, version, log = () => {} } = options
   const holder = await store?.holder()
   const newer = await holder?.open()
@@ -72,28 +72,22 @@ export async function partsOfServer({ options, services, store }: Ground): Promi
 
   const time = processTime({ log })
   const sentWithoutStore = store && sentWithoutStoreOf(options, store)
-  const nodes = store && (await nodesOf(options, store, { newer, sentWithoutStore }))
-  const node = nodes?.share.node
-  const keeper = statesKeeper({
-    rows: store?.rows('states'),
-    write: nodes?.writeStates,
-    problem: nodes?.problem,
-    time,
-    log,
-  })
+  const nodes = await nodesOf(options, store, { newer, sentWithoutStore, inForce })
+  const { lease } = nodes
+  const { node, leads } = lease
+  const keeper = statesKeeper({ rows: store?.rows('states'), lease, time, log })
   const { incidents, notKept: notStored } = keeper
   const past = store?.rows('history')
-  const results = resultHistoryPart({ config, rows: past, shared: true, incidents, notStored, node, time, log })
+  const results = resultHistoryPart({ config, rows: past, shared: true, incidents, notStored, lease, time, log })
   const own = store && { storePath: store.storePath }
   const health = healthPart(
     options,
     { services, history: store?.history, onReport: results.record, civilNow: time.now },
     own,
   )
-  const states = statesPart(keeper, log, nodes?.share, time)
-  const schedule = schedulePart(health.scheduleWork(options), states, nodes?.share, time)
-  const leads = (): boolean => nodes?.sending.leads() ?? true
-  const isStored = (): boolean => store === undefined || (notStored() === undefined && nodes?.isLed() !== false)
+  const states = statesPart(keeper, log, lease, time)
+  const schedule = schedulePart(health.scheduleWork(options), states, lease, time)
+  const isStored = (): boolean => store === undefined || (notStored() === undefined && nodes.isLed())
   const watching = watchingPart({ config, version, schedule, states, isStored, time, log })
   const silences = silencePart({ options, store: store?.data, states, isStandby: () => !leads(), time })
   const rows = store?.rows('outbox')
@@ -104,13 +98,13 @@ export async function partsOfServer({ options, services, store }: Ground): Promi
     states,
     silences: silences.keeper,
     watching,
-    node: nodes?.sending,
+    lease,
     time,
     sentWithoutStore,
     log,
   })
   silences.muteBy(notify.mute)
-  nodes?.follow({ schedule, states, keeper, notify })
+  nodes.follow({ schedule, states, notify })
   const drills = drillPart({
     config,
     version,
@@ -163,7 +157,8 @@ export async function partsOfServer({ options, services, store }: Ground): Promi
     confirmed: (views) => states.confirmed(views, silences.keeper),
     incidents: states.incidents,
     days: results.days,
-    elsewhere: nodes?.elsewhere,
+    elsewhere: nodes.elsewhere,
+    answerToNode: nodes.answerToNode,
     attempt: reloads.attempt,
     facts: {
       node,
@@ -180,26 +175,32 @@ function unlessAway(error: unknown): undefined {
   if (!(error instanceof StoreOutage)) throw error
 }
 
-/** One of the nodes that share a store. An embedded store has one node. */
+/** One of the nodes that share a store, or the only one. */
 async function nodesOf(
   { config, version, node = hostname(), log, store: url = '', env = process.env }: OpenOptions,
-  { storePath, rows }: GroundStore,
+  store: GroundStore | undefined,
   {
     newer,
     sentWithoutStore,
-  }: { readonly newer: Newer | undefined; readonly sentWithoutStore: SentWithoutStore | undefined },
-): Promise<NodesPart | undefined> {
-  if (storePath !== undefined) return undefined
+    inForce,
+  }: {
+    readonly newer: Newer | undefined
+    readonly sentWithoutStore: SentWithoutStore | undefined
+    readonly inForce: Ground['inForce']
+  },
+): Promise<NodesPart> {
+  if (store === undefined || store.storePath !== undefined) return soleNodePart
   if (newer) {
     const nodesOfNewerStore = await loadNodesOfNewerStore()
     return outdatedNodePart({ node, reason: newer.fault.reason, rows: nodesOfNewerStore(url, env), log })
   }
   const shared = async () => {
-    const nodes = await rows('nodes')()
+    const nodes = await store.rows('nodes')()
     if (!nodes) throw new Error('a store in PostgreSQL has nodes')
     return nodes
   }
-  return nodesPart({ config, node, version, rows: shared, sentWithoutStore, log })
+  const peer = () => config.serve.peer ?? inForce.peer
+  return nodesPart({ config, node, version, peer, rows: shared, sentWithoutStore, log })
 }
 
 const sentWithoutStoreOf = (

@@ -25,7 +25,7 @@ function atLoad(seed: number): { readonly modes: number; readonly words: number;
   let isSaid = false
   const obey = (effects: readonly MemberEffect[], now: number): void => {
     for (const effect of effects) {
-      if (effect.type === 'mode' && effect.mode !== effect.before) modes += 1
+      if (effect.type === 'changed' && effect.mode !== effect.before) modes += 1
       if (effect.type === 'read') obey(member.read(effect.id, effect.shard, table.stored, now), now)
       if (effect.type !== 'beat') continue
       const { id, request } = effect

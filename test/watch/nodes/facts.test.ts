@@ -8,6 +8,7 @@ const answer = { id: 1, reaches: true, node: 'b', epoch: 4 }
 test.each([
   ['of an earlier version', plain],
   ['with its page', { ...plain, url: 'https://a.example.com/' }],
+  ['with its address for other nodes', { ...plain, peer: 'http://10.0.0.7:8790' }],
   [
     'with cross-checks',
     { ...plain, crossChecks: { questions: [question, { ...question, item: 'x' }], answers: [answer] } },
@@ -21,7 +22,11 @@ test.each([
   ['', 'garbage', 'null', '[]', '1', '{}'],
   [JSON.stringify({ ...plain, version: null })],
   [JSON.stringify({ ...plain, startedAt: '1' }), JSON.stringify({ ...plain, startedAt: 9e15 })],
-  [JSON.stringify({ ...plain, url: 5 }), JSON.stringify({ ...plain, url: null })],
+  [
+    JSON.stringify({ ...plain, url: 5 }),
+    JSON.stringify({ ...plain, url: null }),
+    JSON.stringify({ ...plain, peer: 1 }),
+  ],
   [JSON.stringify({ ...plain, crossChecks: 5 }), JSON.stringify({ ...plain, crossChecks: {} })],
   [JSON.stringify({ ...plain, crossChecks: { questions: [{ ...question, key: 1 }], answers: [] } })],
   [JSON.stringify({ ...plain, crossChecks: { questions: [], answers: [{ ...answer, reaches: 1 }] } })],

@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { Fault } from '../../../src/core/base/errors.ts'
 import { statesKeeper } from '../../../src/core/service/watch/states-keeper.ts'
+import { soleNode } from '../../../src/core/watch/nodes/index.ts'
 import type { StoredStates } from '../../../src/core/watch/states/index.ts'
 import { until } from '../../support/suite/until.ts'
 
@@ -13,8 +14,7 @@ test('W4 a node that does not reach the store says that states are not stored, a
     rows: async () => {
       throw new Error('nothing is read')
     },
-    write: async () => 'stored',
-    problem: () => why,
+    lease: { ...soleNode, isShared: true, retryMs: 1_000, writeStates: async () => 'stored', problem: () => why },
     log: ({ msg }) => void logs.push(msg),
     patience: { failedMs: 0, wellMs: 0 },
   })
@@ -43,7 +43,7 @@ test('W4 what all nodes have stored is unknown while the store cannot be read, a
       if (isDown) throw new Fault('Unavailable', 'the store does not answer')
       return { read: async () => ({ states, incidents: [], ageMs: 0 }) } as unknown as Rows
     },
-    write: async () => 'stored',
+    lease: { ...soleNode, isShared: true, writeStates: async () => 'stored' },
   })
   onTestFinished(async () => await keeper.close())
   expect(await keeper.ofAll()).toBeUndefined()

@@ -27,7 +27,8 @@ function nodeOver(table: LeasesTable, network: readonly string[], rows: readonly
             : member.answered(effect.id, table.beat(effect.request, clock.now), clock.now),
         )
       else if (effect.type === 'read') obey(member.read(effect.id, effect.shard, table.stored, clock.now))
-      else if (effect.type === 'release') member.released(rows.filter(({ subject }) => effect.keys.has(subject.key)))
+      else if (effect.type === 'release')
+        member.released(rows.filter(({ subject }) => effect.stored.keys.has(subject.key)))
       else if (effect.type === 'hand over') {
         table.handOver(effect.rows)
         obey(member.handedOver(effect.rows, true, clock.now))
@@ -57,7 +58,7 @@ test('W4 the first node takes the lease, reads what is stored, and then runs and
   const { member, clock, run, effects } = nodeOver(new LeasesTable(), ['Sql/orders'])
   expect([member.runs('Sql/orders', 0), member.voice('Sql/orders', 0)]).toEqual([false, 'silent'])
   run(2 * second)
-  expect(effects.flatMap((one) => (one.type === 'adopt' ? [...one.keys] : []))).toContain('Sql/orders')
+  expect(effects.flatMap((one) => (one.type === 'adopt' ? [...one.stored.keys] : []))).toContain('Sql/orders')
   expect([member.runs('Sql/orders', clock.now), member.voice('Sql/orders', clock.now)]).toEqual([true, 'coordinated'])
 })
 
@@ -116,9 +117,85 @@ test('W4 what a svc.yaml drops that comes without the store is handed over, and 
   clock.isAway = true
   run(30 * second)
   reload(['Sql/new', 'Sql/old'])
-  expect(effects.flatMap((one) => (one.type === 'release' ? [...one.keys] : []))).toEqual(['Sql/orders'])
+  expect(effects.flatMap((one) => (one.type === 'release' ? [...one.stored.keys] : []))).toEqual(['Sql/orders'])
   expect([member.isElsewhere('Sql/orders'), member.isElsewhere('Sql/old')]).toEqual([true, false])
   clock.isAway = false
   run(3 * second)
   expect(table.stored.outbox.map(({ subject }) => subject.key)).toEqual(['Sql/orders'])
+})
+
+test('W4 a write that is answered after the other lease was taken counts as acknowledged', () => {
+  const table = new LeasesTable()
+  passToB(table, 0)
+  const { member, clock, run } = nodeOver(table, ['Sql/orders'])
+  run(3 * second)
+  const permit = member.beginWrite(['machine'], clock.now)
+  if (!permit) throw new Error('it holds the lease of its machine')
+  // B is gone: the node takes the lease of the network while its write is on its way.
+  run(6 * second)
+  expect(member.holdsLease(clock.now)).toBe(true)
+  member.wrote(permit, 'stored', clock.now)
+  const next = member.beginWrite(['machine'], clock.now)
+  expect(next?.fences).toMatchObject([{ acknowledged: 1, number: 2 }])
+})
+
+test('W4 what only a node has that restarts waits for it, and is removed after 10 min', () => {
+  const table = new LeasesTable()
+  const take = { type: 'take', expected: undefined, epoch: 1 } as const
+  table.beat(requestOf('b', { asks: { machine: take } }), 0)
+  table.leave('b', 'process of b', 0)
+  table.handOver([outboxRowOf(subjectOf('Sql/new'), 'mail', 1)])
+  const { run, effects, member } = nodeOver(table, ['Sql/orders'])
+  const adopted = () => effects.flatMap((one) => (one.type === 'adopt' ? [...one.stored.keys] : []))
+  run(500 * second)
+  expect(adopted()).toContain('Sql/orders')
+  expect([adopted().includes('Sql/new'), member.isElsewhere('Sql/new')]).toEqual([false, true])
+  run(120 * second)
+  expect(adopted()).toContain('Sql/new')
+})
+
+test('W4 a node without the store is silent about the network while another one says that it speaks, but not about its machine', () => {
+  const table = new LeasesTable()
+  const facts = { version: '1', startedAt: 0, peer: 'http://b.example.com' }
+  const take = { type: 'take', expected: undefined, epoch: 1 } as const
+  table.beat(requestOf('b', { facts, asks: { network: take, machine: take } }), 0)
+  const { member, clock, run, effects } = nodeOver(table, ['Sql/orders'])
+  run(3 * second)
+  clock.isAway = true
+  run(45 * second)
+  const addresses = (): readonly string[] =>
+    effects.flatMap((one) => (one.type === 'ask' ? one.nodes.map(({ address }) => address) : []))
+  expect([...addresses(), member.speaksFor('c', true, clock.now)]).toEqual([false])
+  run(5 * second)
+  expect(addresses()).toEqual(['http://b.example.com'])
+  // For a node after it, it speaks, but neither for the last holder nor while its schedule does not keep up.
+  expect(member.speaksFor('c', true, clock.now)).toBe(true)
+  expect([member.speaksFor('b', true, clock.now), member.speaksFor('c', false, clock.now)]).toEqual([false, false])
+  run(20 * second)
+  const voices = () => ['Sql/orders', '@a/Host/disk'].map((key) => member.voice(key, clock.now))
+  expect(voices()).toEqual(['alone', 'alone'])
+  member.otherSpeaks('b', clock.now, clock.now)
+  expect([...voices(), member.speaker(clock.now)]).toEqual(['silent', 'alone', 'b'])
+  run(13 * second)
+  expect(voices()).toEqual(['alone', 'alone'])
+  member.otherSpeaks('b', clock.now, clock.now)
+  clock.isAway = false
+  run(2 * second)
+  expect([member.mode(clock.now), member.speaker(clock.now)]).toEqual(['member', undefined])
+})
+
+test('W4 a svc.yaml that brings what waits for the end of a roll-out takes it from the store, and overwrites nothing', () => {
+  const table = new LeasesTable()
+  const take = { type: 'take', expected: undefined, epoch: 1 } as const
+  table.beat(requestOf('b', { asks: { machine: take } }), 0)
+  table.handOver([outboxRowOf(subjectOf('Sql/new'), 'mail', 1)])
+  const { run, reload, effects } = nodeOver(table, ['Sql/orders'])
+  run(5 * second)
+  effects.length = 0
+  reload(['Sql/orders', 'Sql/new'])
+  run(5 * second)
+  const keysOf = (type: 'adopt' | 'write again') =>
+    effects.flatMap((one) => (one.type === type ? [...one.stored.keys] : []))
+  expect(keysOf('adopt')).toEqual(['Sql/new'])
+  expect(keysOf('write again')).toEqual(['Sql/orders', '/svc/nodes'])
 })

@@ -319,8 +319,7 @@ ${peers.map(monitorOf).join('')}`
       for (const { primary: one } of ways.values()) one.stall()
       await pause(10_000)
       await fault(peer(1))
-      // Each of the three sends an incident of its own.
-      await wait(() => chat.of('firing', about(peer(1).name)).length === nodes.size)
+      await wait(() => chat.of('firing', about(peer(1).name)).length > 0)
       for (const { primary: one } of ways.values()) one.heal('lost')
       await pause(5_000)
       peer(1).recover()
@@ -406,18 +405,12 @@ ${peers.map(monitorOf).join('')}`
       const faults = [...made].sort()
       expect(of(pager, 'firing')).toEqual(faults)
       expect(of(pager, 'resolved')).toEqual(faults)
-      const alone = peer(1).name
-      const other = (names: readonly string[]): readonly string[] => names.filter((name) => name !== alone)
       // What began and ended between two messages of a webhook is one line, about its end.
-      const onsets = other(of(chat, 'firing'))
-      expect(onsets).toEqual(other(faults).filter((name) => onsets.includes(name)))
-      expect(other(of(chat, 'resolved'))).toEqual(other(faults))
-      // From each node that had no store.
-      const begins = chat.of('firing', about(alone))
-      const ends = chat.of('resolved', about(alone))
-      expect(begins.length).toBe(3)
-      const ids = (some: readonly ReceivedAlert[]) => [...new Set(some.map(({ annotations }) => annotations.incident))]
-      expect(ids(ends).sort()).toEqual(ids(begins).sort())
+      const onsets = of(chat, 'firing')
+      expect(onsets).toEqual(faults.filter((name) => onsets.includes(name)))
+      expect(of(chat, 'resolved')).toEqual(faults)
+      // One node told it while none had the store.
+      expect(onsets).toContain(peer(1).name)
       const active = (await alertmanager.alerts()).filter(({ labels }) => labels.alertname !== 'SvcWatchdog')
       expect(active).toEqual([])
     })

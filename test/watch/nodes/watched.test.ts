@@ -5,6 +5,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../../../src/core/config/index.ts'
 import { scheduledMonitors } from '../../../src/core/service/watch/scheduled-monitors.ts'
 import { watchedMonitors } from '../../../src/core/service/watch/states.ts'
+import { machineKey } from '../../../src/core/watch/nodes/index.ts'
 
 test('W4 monitors of a machine belong to its node, under their former names too, and those of the network to none', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'svc-watched-'))
@@ -18,13 +19,13 @@ test('W4 monitors of a machine belong to its node, under their former names too,
 `
   writeFileSync(join(folder, 'svc.yaml'), yaml, { mode: 0o600 })
   const config = await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder })
-  const keys = async (node?: string) =>
-    watchedMonitors(await scheduledMonitors(config, node), config).map(({ key, formerly }) => [key, ...formerly])
+  const keys = async (keyOf?: (key: string) => string) =>
+    watchedMonitors(await scheduledMonitors(config, keyOf), config).map(({ key, formerly }) => [key, ...formerly])
   expect(await keys()).toEqual([
     ['App/process/web', 'App/process/old'],
     ['App/tcp/shop', 'App/tcp/store'],
   ])
-  expect(await keys('node-a')).toEqual([
+  expect(await keys((key) => machineKey('node-a', key))).toEqual([
     ['@node-a/App/process/web', '@node-a/App/process/old'],
     ['App/tcp/shop', 'App/tcp/store'],
   ])

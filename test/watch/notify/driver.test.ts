@@ -111,12 +111,32 @@ describe('notifications to a real HTTP server, with a clock that moves and simul
     const facts = { level: 'failed', message: 'it is down', isFlapping: false, isUnobserved: false } as const
     const beganAt = fixture.now() - minute
     fixture.show('db', { id: 'db-1', beganAt, confirmedAt: beganAt + 20 * second, ...facts })
-    driver.takeOver(new Set(['Sql/db']), [], [subjectOf('db')])
+    const keys = new Set(['Sql/db'])
+    const { level, message } = facts
+    const incident = { id: 'db-1', beganAt, confirmedAt: beganAt + 20 * second, ...facts }
+    const state = {
+      level,
+      levelSince: beganAt,
+      confirmedAt: beganAt,
+      message,
+      checkDepth: 'Basic',
+      depth: 'Basic',
+      incident,
+    } as const
+    const states = [
+      {
+        row: subjectOf('db'),
+        state: { ...state, observedAt: beganAt, faults: [], isFlapping: false, blips: 0, missing: 0 },
+        silentMs: 0,
+      },
+    ]
+    driver.takeOver({ keys, states, incidents: [], outbox: [] })
     for (let at = 0; at < 15; at += 1) fixture.pass(driver, second)
     await until(() => fixture.bodies.length === 1)
     expect(alertsIn(fixture.bodies[0])).toEqual(['firing db'])
     // Another node has it from now on.
-    expect(driver.release(new Set(['Sql/db'])).map(({ receiver }) => receiver)).toEqual(['chat'])
+    const released = driver.takeOver({ keys, states: [], incidents: [], outbox: [] })
+    expect(released.map(({ receiver }) => receiver)).toEqual(['chat'])
     fixture.show('db', undefined)
     for (let at = 0; at < 90; at += 1) fixture.pass(driver, second)
     expect(fixture.bodies).toHaveLength(1)

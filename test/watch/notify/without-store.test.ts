@@ -98,6 +98,49 @@ test('W4 a receiver gets the recovery of a victim which a node without the store
   expect(sentAt(400 * second)).toEqual([])
 })
 
+test('W4 a node that has sent without the store sends nothing once more when the store has its file', () => {
+  const sent = incident('alone', 60 * second)
+  let state = failing(100 * second, sent)
+  const outbox = new Outbox(0, (one) => ({ subject: one, state, isSilenced: false }), '@a//svc/receivers')
+  outbox.configure([pager], 0)
+  outbox.watch(subject)
+  expect(sends(outbox, 100 * second)).toEqual(['begin alone'])
+  // The file has the begin as of right before it left, and the store gets that first.
+  const attempt = { ...sentAlone, observedAt: 100 * second, at: 100.5 * second, isUnsure: true, isNews: true } as const
+  outbox.again([{ receiver: 'pager', subject, row: { attempt, ends: [] } }])
+  state = failing(130 * second, sent)
+  expect(sends(outbox, 130 * second)).toEqual([])
+  // That of another process counts.
+  const other = { ...attempt, incident: 'other' }
+  outbox.again([{ receiver: 'pager', subject, row: { attempt: other, ends: [] } }])
+  const latest = { level: 'ok', at: 320 * second, since: 300 * second } as const
+  state = { level: 'ok', message: 'fine', depth: 'Basic', latest }
+  expect(sends(outbox, 320 * second)).toEqual(['end other', 'end alone'])
+})
+
+test('W4 what is up to another node waits, and holds nothing else up', () => {
+  const disk: StoredSubject = { key: '@a/Host/disk', monitor: 'disk', check: 'space' }
+  let isUpToOther = true
+  const states = new Map([
+    [subject.key, failing(100 * second, incident('network', 60 * second))],
+    [disk.key, failing(100 * second, incident('machine', 60 * second))],
+  ])
+  const outbox = new Outbox(
+    0,
+    (one) => ({ subject: one, state: states.get(one.key) as Present['state'], isSilenced: false }),
+    '@a//svc/receivers',
+    (key) => isUpToOther && key === subject.key,
+  )
+  outbox.configure([{ ...pager, folds: true }], 0)
+  for (const one of [subject, disk]) outbox.watch(one)
+  expect([...sends(outbox, 100 * second), ...sends(outbox, 110 * second)]).toEqual(['begin machine'])
+  // No run is asked for, either, while it waits.
+  expect(outbox.tick(300 * second).effects).toEqual([])
+  isUpToOther = false
+  states.set(subject.key, failing(301 * second, incident('network', 60 * second)))
+  expect(sends(outbox, 301 * second)).toEqual(['begin network'])
+})
+
 const well: Present['state'] = {
   level: 'ok',
   message: 'fine',

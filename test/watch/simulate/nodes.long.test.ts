@@ -6,10 +6,10 @@ import { shipped, simulate } from './simulated-nodes.ts'
 /** Those that may show a planted defect. */
 const mayShow = Array.from({ length: 100 }, (_, at) => at + 1)
 
-const brokenIn = (seeds: readonly number[], losesRoutes = false): readonly string[] => {
+const brokenIn = (seeds: readonly number[], losses: Parameters<typeof simulate>[3] = {}): readonly string[] => {
   const broken: string[] = []
   for (const seed of seeds) {
-    const { violations } = simulate(shipped, seed, false, losesRoutes)
+    const { violations } = simulate(shipped, seed, false, losses)
     broken.push(...violations.slice(0, 2).map((violation) => `seed ${seed}: ${violation}`))
     if (broken.length >= 10) break
   }
@@ -29,7 +29,15 @@ const cut = seedsFrom(1, { slow: 40, whole: 200 })
 test(`W26 simulated nodes keep all of their rules in ${cut.length} scenarios in which they lose routes to single peers`, {
   timeout: 1_800_000,
 }, () => {
-  expect(brokenIn(cut, true)).toEqual([])
+  expect(brokenIn(cut, { losesRoutes: true })).toEqual([])
+})
+
+const without = seedsFrom(1, { slow: 60, whole: 400 })
+
+test(`W4 simulated nodes keep all of their rules in ${without.length} scenarios in which the store is away for minutes`, {
+  timeout: 1_800_000,
+}, () => {
+  expect(brokenIn(without, { losesStore: true })).toEqual([])
 })
 
 test.each(plants)(

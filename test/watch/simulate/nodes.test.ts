@@ -14,7 +14,7 @@ test('W4 simulated nodes keep all of their rules in two scenarios with simulated
 })
 
 test('W26 simulated nodes keep all of their rules in a scenario in which they lose routes to single peers', () => {
-  const { violations, counts } = simulate(shipped, 10, false, true)
+  const { violations, counts } = simulate(shipped, 10, false, { losesRoutes: true })
   expect(violations).toEqual([])
   expect(counts.look).toBeGreaterThan(0)
   expect(counts.disputed).toBeGreaterThan(0)

@@ -24,6 +24,14 @@ export type Outcome = {
   readonly counts: Readonly<Record<string, number>>
 }
 
+/** Events that are written out, in place of random ones. Times are milliseconds. */
+export type Script = {
+  /** Disturbances: when, which one, what it is about, and for how long. */
+  readonly events: readonly (readonly [at: number, what: string, about: string | undefined, ms: number])[]
+  /** When what is observed fails: `p1`, or `disk of a`. */
+  readonly failures: Readonly<Record<string, Span>>
+}
+
 const second = 1_000
 const minute = 60 * second
 const endAt = 40 * minute
@@ -167,16 +175,27 @@ function receiversOf(chance: Chance): readonly Receiver[] {
 
 /**
  * Several nodes with one store, their peers and their receivers, for 40 minutes. `losesRoutes`: nodes also lose the route to
- * single peers, and nothing else goes wrong but that some are killed or stand still.
+ * single peers, and nothing else goes wrong but that some are killed or stand still. `losesStore`: the store is away for minutes,
+ * and meanwhile nodes are killed, stand still, are late, lose their network and each other. `script`: nothing else goes wrong at
+ * all.
  */
-export function simulate(subject: Subject, seed: number, keepLines = false, losesRoutes = false): Outcome {
+export function simulate(
+  subject: Subject,
+  seed: number,
+  keepLines = false,
+  {
+    losesRoutes = false,
+    losesStore = false,
+    script,
+  }: { readonly losesRoutes?: boolean; readonly losesStore?: boolean; readonly script?: Script } = {},
+): Outcome {
   const { Membership, machineKey, nodeOfKey, nodesKey, nodeVerdicts, shardsOf } = subject.nodes
   const { reportedOutMs } = shippedNodes
   const queue = new Queue()
   const chance = new Chance(seed)
-  const names = ['a', 'b', 'c'].slice(0, chance.is(0.15) ? 2 : 3)
+  const names = ['a', 'b', 'c'].slice(0, chance.is(0.15) && !script ? 2 : 3)
   const versions = versionsOf(chance, ['p1', 'p2', 'p3', 'p4', 'p5', 'p6'].slice(0, chance.between(5, 7)))
-  const receivers = receiversOf(chance)
+  const receivers = receiversOf(chance).map((one) => (script ? { ...one, windows: [] } : one))
   const disks = new Map(
     names.map((name): readonly [string, Peer] => [
       machineKey(name, 'Host/disk'),
@@ -238,8 +257,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
   let leases = new Map<string, Holder>()
   let writers = new Map<string, { readonly process: string; readonly epoch: number }>()
   let restore: (() => void) | undefined
-  /** Begins the failover that loses the next write. */
-  let armed: (() => void) | undefined
+  /** Begins the failover that loses the next write, where it is of this node. */
+  let armed: ((node: string) => void) | undefined
   let failedOverAt = Number.NEGATIVE_INFINITY
   const keepForFailover = (): void => {
     const back = table.snapshot()
@@ -282,12 +301,16 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
 
   // Receivers, and what must be true of what they get.
 
+  const faultsOfPeer = ({ name, faults }: Peer): readonly Fault[] => {
+    const failure = script?.failures[name]
+    return script ? (failure ? [{ ...failure, kind: 'protocol' }] : []) : faults
+  }
   const faultAt = (peer: Peer, at: number): Fault | undefined =>
-    peer.faults.find(({ from, to }) => from <= at && at < to)
+    faultsOfPeer(peer).find(({ from, to }) => from <= at && at < to)
   const wasBad = (peer: Peer, from: number, to: number): boolean =>
-    peer.faults.some((fault) => fault.from <= to && fault.to >= from)
+    faultsOfPeer(peer).some((fault) => fault.from <= to && fault.to >= from)
   const wasWell = (peer: Peer, from: number, to: number): boolean =>
-    !peer.faults.some((fault) => fault.from <= from && fault.to > to)
+    !faultsOfPeer(peer).some((fault) => fault.from <= from && fault.to > to)
   const specsOf = (key: string): readonly Spec[] => versions.flatMap(({ monitors }) => monitors.get(key) ?? [])
   /** The keys that a peer has in any version. */
   const keysOf = (peer: Peer): readonly string[] =>
@@ -344,6 +367,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
     if (tale.subject !== name) broken('one name', `${text}: it began as ${tale.subject}`)
     if (!isEnd && tale.ends > 0 && !tale.isAlone && !isAlone) broken('one name', `${text}: it has ended before`)
     tale.isAlone ||= isAlone
+    if (!isEnd) toldAt.set(`${to} ${name} ${process}`, queue.now)
+    if (isAlone && machine === undefined && key !== nodesKey) spoke({ node, process }, text)
     if (isEnd) tale.ends += 1
     else {
       tale.begins += 1
@@ -390,7 +415,10 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
       queue.after(0, () => {
         if (receiver.views.get(name)?.isOpen === false) broken('no end while it stands', text)
       })
-    if (item.what === 'removed' && isKnown(key)) broken('no end while it stands', `${text} is still configured`)
+    if (item.what === 'removed' && isKnown(key))
+      queue.after(0, () => {
+        if (receiver.views.get(name)?.isOpen === false) broken('no end while it stands', `${text} is still configured`)
+      })
   }
   /** Hands over the messages that a process has sent by itself: they are stored from now on, or lost with it. */
   const handOver = (
@@ -439,6 +467,46 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
   const lacksRoute = (node: string, peer: Peer, from: number, to = from): boolean =>
     routes.some((one) => one.node === node && one.peer === peer && one.from <= to && from < one.to)
   const isCut = (node: string, from: 'store' | 'peers'): boolean => (cuts.get(`${node} ${from}`) ?? 0) > queue.now
+  /** Between two nodes, while they lose each other. */
+  const partings: (Span & { readonly between: readonly string[] })[] = []
+  const talk = new Chance(seed + 900_001)
+  const isApart = (one: string, other: string, from = queue.now, to = queue.now): boolean =>
+    partings.some(
+      ({ between, ...span }) => between.includes(one) && between.includes(other) && span.from <= to && from < span.to,
+    )
+  /** Until when the schedule of a node does not keep up: it begins no run. */
+  const behindUntil = new Map<string, number>()
+  const isBehind = (name: string): boolean => (behindUntil.get(name) ?? 0) > queue.now
+  /** When an answer to a process was lost, and the one before. */
+  const lostAnswersAt = new Map<string, { readonly latest: number; readonly before: number }>()
+  /** When a process sent without the store last, and since when it has been without it. */
+  const spokeAt = new Map<string, number>()
+  const withoutStoreAt = new Map<string, number>()
+  /** When a process last told a receiver of a subject. */
+  const toldAt = new Map<string, number>()
+  /** When the lease of the network was last taken. */
+  let takenAt = 0
+  /** Of two nodes that see each other, one speaks, whichever it is. */
+  const spoke = ({ node, process }: { readonly node: string; readonly process: string }, text: string): void => {
+    spokeAt.set(process, queue.now)
+    const from = queue.now - 2 * minute
+    const isDoubtful = (of: string): boolean => {
+      const lost = lostAnswersAt.get(of)
+      const isLost = lost !== undefined && lost.latest > from && lost.latest - lost.before < 15 * second
+      return isLost || (answeredAt.get(of)?.latest ?? 0) <= takenAt + second
+    }
+    const isOwn = ({ from: began, to, what }: (typeof disturbances)[number]): boolean =>
+      began <= queue.now && to >= from && what !== 'store-gone'
+    for (const other of live.values()) {
+      const at = spokeAt.get(other.process) ?? Number.NEGATIVE_INFINITY
+      if (other.name === node || !other.isAwake || queue.now - at > 30 * second) continue
+      const apartMs = (withoutStoreAt.get(process) ?? 0) - (withoutStoreAt.get(other.process) ?? 0)
+      const isUsual = disturbances.every((one) => !isOwn(one)) && !isApart(node, other.name, from)
+      const isPlain = isUsual && ![process, other.process].some(isDoubtful) && Math.abs(apartMs) < 12 * second
+      if (isPlain && queue.now - reloadedAt > 2 * minute)
+        broken('nobody speaks who should be silent', `${text}, beside ${other.name}`)
+    }
+  }
   const clockOf = new Map(names.map((name) => [name, 0]))
   const versionAt = new Map(names.map((name) => [name, versions[0] as Version]))
   let processes = 0
@@ -478,14 +546,19 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
         this.member.otherNode(key, queue.now),
       )
       this.ledger = new subject.states.Ledger({ isShared: true })
-      this.outbox = new subject.outbox.Outbox(time, (one) => this.#lookup(one), machineKey(name, '/svc/receivers'))
+      this.outbox = new subject.outbox.Outbox(
+        time,
+        (one) => this.#lookup(one),
+        machineKey(name, '/svc/receivers'),
+        (key) => this.member.isUpToOther(key, queue.now),
+      )
       this.carryOut(
         this.outbox.configure(
           receivers.map(({ rules }) => rules),
           time,
         ),
       )
-      const facts = { version: '1', startedAt: time }
+      const facts = { version: '1', peer: name, startedAt: time }
       this.member = new Membership({ node: name, process: this.process, facts, settings: this.#settings() }, queue.now)
       this.after(chance.between(0, second), () => this.#tick())
     }
@@ -637,47 +710,46 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
           break
         }
         case 'release':
-          trace(`${this.name} releases ${[...effect.keys].join(' ')}`)
-          this.states.release(effect.keys)
-          this.ledger.release(effect.keys)
-          member.released(this.outbox.release(effect.keys))
-          for (const [id, { subject: of }] of this.dirty) if (effect.keys.has(of.key)) this.dirty.delete(id)
+          trace(`${this.name} releases ${[...effect.stored.keys].join(' ')}`)
+          member.released(this.#takeOver(effect.stored))
           break
-        case 'adopt': {
-          const { keys, stored } = effect
-          this.states.release(keys)
-          for (const { silentMs, ...one } of stored.states)
-            this.states.restore([one], this.now, this.now - (silentMs ?? this.now))
-          this.ledger.takeOver(keys, stored, this.now)
-          for (const [id, { subject: of }] of this.dirty) if (keys.has(of.key)) this.dirty.delete(id)
-          this.outbox.takeOver(keys, stored.outbox, this.now)
-          for (const { row, state } of stored.states) if (state.incident) this.outbox.watch(row)
+        case 'adopt':
+          this.#takeOver(effect.stored)
           break
-        }
         case 'write again':
           this.ledger.again(effect.stored, this.now)
           this.#store(this.outbox.again(effect.stored.outbox))
           break
-        case 'share':
-          this.#share()
-          break
         case 'look':
           this.#look(effect.question)
+          break
+        case 'ask':
+          for (const { node } of effect.nodes) this.#askWhoSpeaks(node)
           break
         case 'crossChecks':
           for (const { id, reaches } of effect.answers) trace(`${this.name} receives ${id} ${reaches}`)
           this.#takeEffects(this.states.takeAnswers(effect.answers, this.now))
           break
-        case 'mode':
+        case 'changed':
           trace(`${this.name} is ${effect.mode}, ${effect.holder ?? 'nobody'} holds the lease`)
-          if (effect.mode !== effect.before) count(effect.mode)
-          if (effect.mode === 'alone' && effect.before !== 'alone') {
-            // An answer of this very moment is too late.
-            const { latest, before } = answeredAt.get(this.process) ?? { latest: 0, before: 0 }
-            const silentMs = queue.now - (latest === queue.now ? before : latest)
-            if (silentMs < minute) broken('alone after a minute', `${this.name} after ${silentMs} ms`)
+          this.#share()
+          if (effect.mode === 'cut off' && effect.before !== 'alone') withoutStoreAt.set(this.process, queue.now)
+          if (member.speaker(queue.now) !== undefined) {
+            trace(`${this.name} leaves it to ${member.speaker(queue.now)}`)
+            count('silent')
           }
+          if (effect.mode !== effect.before) count(effect.mode)
+          if (effect.mode === 'alone' && effect.before !== 'alone') this.#isAlone()
       }
+    }
+    #takeOver({ keys, states, incidents, outbox }: shippedNodes.Taken): readonly shippedOutbox.StoredRow[] {
+      this.states.release(keys)
+      this.ledger.takeOver(keys, { states, incidents }, this.now)
+      for (const { silentMs, ...one } of states) this.states.restore([one], this.now, this.now - (silentMs ?? this.now))
+      for (const [id, { subject: of }] of this.dirty) if (keys.has(of.key)) this.dirty.delete(id)
+      const before = this.outbox.takeOver(keys, outbox, this.now)
+      for (const { row, state } of states) if (state.incident) this.outbox.watch(row)
+      return before
     }
     #beaten(request: shippedNodes.BeatRequest): shippedNodes.BeatAnswer {
       const answer = table.beat(request, now())
@@ -693,6 +765,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
         if (ask.type === 'take') {
           trace(`${this.process} takes ${name} in epoch ${ask.epoch}`)
           count('taken')
+          if (isOthers && isSteady(live.get(before.node), before.process))
+            broken('a holder that works keeps its lease', `${this.name} takes ${name} of ${before.process}`)
+          if (shard === 'network') takenAt = queue.now
           if (isOthers && queue.now - before.at < holdMs && queue.now > failedOverAt + 20 * second)
             broken('no early takeover', `${this.name} takes ${name} ${queue.now - before.at} ms after its renewal`)
         }
@@ -707,6 +782,12 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
         versionOf.set(this.name, this.version)
       }
       return answer
+    }
+    #isAlone(): void {
+      // An answer of this very moment is too late.
+      const { latest, before } = answeredAt.get(this.process) ?? { latest: 0, before: 0 }
+      const silentMs = queue.now - (latest === queue.now ? before : latest)
+      if (silentMs < minute) broken('alone after a minute', `${this.name} after ${silentMs} ms`)
     }
     #share(): void {
       const { member } = this
@@ -760,6 +841,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
     // Runs.
 
     #runDue(): void {
+      if (isBehind(this.name)) return
       const specs = this.#specs()
       for (const [key, due] of this.#due) {
         const spec = specs.get(key)
@@ -789,6 +871,25 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
         const verdicts = [{ check: 'connect', depth: 'Basic' as const, ...verdict }]
         this.#takeEffects(this.states.ran({ key, depth: 'Basic', beganAt, endedAt: this.now, verdicts }, this.now))
         this.#tickOutbox()
+      })
+    }
+    /** A process without an answer of the store has no key. */
+    #askWhoSpeaks(other: string): void {
+      const askedAt = queue.now
+      const ms = talk.between(1, 20)
+      const isLost = talk.is(0.1)
+      queue.after(ms, () => {
+        const target = live.get(other)
+        const hasKeys = target !== undefined && answeredAt.has(this.process) && answeredAt.has(target.process)
+        if (!hasKeys || !target.isAwake || isApart(this.name, other)) return
+        if (target.version.digest !== this.version.digest) return
+        if (!target.member.speaksFor(this.name, !isBehind(other), queue.now)) return
+        if (isLost) {
+          const before = lostAnswersAt.get(this.process)?.latest ?? Number.NEGATIVE_INFINITY
+          lostAnswersAt.set(this.process, { latest: queue.now, before })
+          return
+        }
+        queue.after(ms, () => this.#enter(() => this.obey(this.member.otherSpeaks(other, askedAt, queue.now))))
       })
     }
     /** For another node. */
@@ -879,6 +980,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
         return
       }
       if (voice.has('alone')) {
+        this.#isAlone()
         this.#keep(rows)
         this.member.sentAlone(
           receiver,
@@ -1002,7 +1104,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
         return
       }
       const attempt = (): shippedNodes.Fenced => {
-        armed?.()
+        armed?.(this.name)
         const outcome = write(permit.fences)
         if (outcome !== 'stored') {
           trace(`${this.name} may not store: ${JSON.stringify(outcome)}`)
@@ -1034,6 +1136,12 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
     }
   }
 
+  /** Whether a process works and has long been able to reach the store whenever that was there. */
+  const isSteady = (node: SimNode | undefined, process: string): boolean => {
+    const turns = [node?.startedAt ?? 0, node?.frozenUntil ?? 0, store.slowUntil, store.lossyUntil, failedOverAt]
+    for (const [name, until] of cuts) if (name.startsWith(`${node?.name} `)) turns.push(until)
+    return node?.process === process && turns.every((at) => queue.now - at > 15 * second)
+  }
   const start = (name: string): void => {
     trace(`${name} starts`)
     live.set(name, new SimNode(name))
@@ -1051,25 +1159,23 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
   // What goes wrong.
 
   let [oldSince, oldUntil] = [0, 0]
-  const faults: Readonly<Record<string, () => void>> = {
-    killed: () => {
-      const name = chance.of(names)
-      const ms = chance.of([second, 5 * second, 15 * second, 30 * second, 90 * second])
+  const faults: Readonly<Record<string, (about?: string, ms?: number) => void>> = {
+    killed: (name = chance.of(names), ms = chance.of([second, 5 * second, 15 * second, 30 * second, 90 * second])) => {
       if (!live.has(name)) return
       disturb(`killed ${name}`, ms)
       kill(name)
       queue.after(ms, () => start(name))
     },
-    frozen: () => {
-      const node = live.get(chance.of(names))
-      const ms = chance.between(3 * second, 40 * second)
+    frozen: (name = chance.of(names), ms = chance.between(3 * second, 40 * second)) => {
+      const node = live.get(name)
       if (!node || node.frozenUntil > queue.now) return
       disturb(`frozen ${node.name}`, ms)
       node.freeze(ms)
     },
-    'cut-off': () => {
-      const name = chance.of(names)
-      const ms = chance.of([6 * second, 15 * second, 40 * second, 100 * second, 150 * second])
+    'cut-off': (
+      name = chance.of(names),
+      ms = chance.of([6 * second, 15 * second, 40 * second, 100 * second, 150 * second]),
+    ) => {
       disturb(`cut-off ${name}`, ms)
       cuts.set(`${name} store`, queue.now + ms)
     },
@@ -1108,21 +1214,19 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
       disturb('store-restarted', ms)
       store.downUntil = queue.now + ms
     },
-    'store-slow': () => {
-      const ms = chance.between(20 * second, minute)
+    'store-slow': (_, ms = chance.between(20 * second, minute)) => {
       disturb('store-slow', ms)
       store.slowUntil = queue.now + ms
     },
-    'store-gone': () => {
-      const ms = chance.between(20 * second, 120 * second)
+    'store-gone': (_, ms = chance.between(20 * second, 120 * second)) => {
       disturb('store-gone', ms)
       store.downUntil = queue.now + ms
     },
-    'store-failed-over': () => {
-      const ms = chance.between(second, 8 * second)
-      const isAtOnce = chance.is(0.4)
+    'store-failed-over': (when, ms = chance.between(second, 8 * second)) => {
+      const isAtOnce = when === undefined ? chance.is(0.4) : when === 'at once'
       disturb('store-failed-over', ms + second + (isAtOnce ? 0 : 30 * second))
-      const loseSince = (): void => {
+      const loseSince = (node = when): void => {
+        if (!isAtOnce && when !== undefined && node !== when) return
         armed = undefined
         keepForFailover()
         queue.after(chance.between(20, second), () => {
@@ -1133,7 +1237,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
       // Often right after a write that was acknowledged.
       if (isAtOnce) loseSince()
       else armed = loseSince
-      queue.after(30 * second, () => armed?.())
+      queue.after(30 * second, () => armed?.(when ?? ''))
     },
     'answers-lost': () => {
       const ms = chance.between(10 * second, 40 * second)
@@ -1147,7 +1251,11 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
       if (!one?.isAwake) return
       disturb(`twin ${name}`, ms)
       start(name)
+      const later = live.get(name)
       queue.after(ms, () => {
+        const isDecided = later && !store.isOut() && isSteady(later, later.process) && live.get(name) === later
+        if (isDecided && isSteady(one, one.process) && one.member.mode(queue.now) !== 'displaced')
+          broken('the later of two processes works', `${one.process} works beside ${later.process}`)
         one.isDead = true
         killed.add(one.process)
         handOver(one.process, 'nobody')
@@ -1176,10 +1284,49 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
   }
   disturb('start', 40 * second)
   const all = losesRoutes ? ['killed', 'frozen'] : Object.keys(faults)
-  for (let at = 2 * minute; at < calmAt - 3 * minute; ) {
+  for (const [at, what, about, ms] of script?.events ?? []) queue.at(at, () => faults[what]?.(about, ms))
+  for (let at = 2 * minute; !losesStore && !script && at < calmAt - 3 * minute; ) {
     const what = plan.of(all)
     queue.at(at, () => faults[what]?.())
     at += plan.is(0.2) ? plan.between(second, 20 * second) : plan.between(50 * second, 4 * minute)
+  }
+  /** For minutes, a node runs nothing, or has no network. */
+  const disabled: Readonly<Record<string, () => void>> = {
+    behind: () => {
+      const name = talk.of(names)
+      const ms = talk.between(minute, 5 * minute)
+      disturb(`behind ${name}`, ms)
+      behindUntil.set(name, queue.now + ms)
+    },
+    isolated: () => {
+      const name = talk.of(names)
+      const ms = talk.between(minute, 5 * minute)
+      disturb(`isolated ${name}`, ms + 10 * second)
+      cuts.set(`${name} peers`, queue.now + ms)
+      isolations.push({ from: queue.now, to: queue.now + ms })
+    },
+  }
+  for (let from = 2 * minute; losesStore && from < calmAt - 7 * minute; from += talk.between(8 * minute, 11 * minute)) {
+    const ms = talk.between(3 * minute, 6 * minute)
+    queue.at(from, () => {
+      disturb('store-gone', ms)
+      store.downUntil = queue.now + ms
+    })
+    const some = talk.of([[], ['killed'], ['frozen'], ['isolated'], ['behind'], ['killed', 'killed']] as const)
+    for (const what of some) queue.at(from + talk.between(0, ms / 2), () => (disabled[what] ?? faults[what])?.())
+    const [one = '', other = '', third = ''] = talk.is(0.5) ? names : [...names].reverse()
+    const parted = talk.of([
+      [],
+      [],
+      [[one, other]],
+      [
+        [one, other],
+        [one, third],
+      ],
+      [[one, other, third]],
+    ])
+    const begin = from + talk.between(-minute, ms / 2)
+    for (const between of parted) partings.push({ from: begin, to: begin + talk.between(minute, 6 * minute), between })
   }
   const peersOf = [...new Set(versions.flatMap(({ monitors }) => [...monitors.values()].map(({ peer }) => peer)))]
   for (const peer of losesRoutes ? peersOf : [])
@@ -1190,7 +1337,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
     }
   // Some take their time, so that a node is lost that alone has a monitor.
   const slowness = new Chance(seed + 700_001).is(0.15) ? 4 : 1
-  for (const version of losesRoutes ? [] : versions.slice(1)) {
+  for (const version of losesRoutes || losesStore || script ? [] : versions.slice(1)) {
     let after = 0
     queue.at(version.at, () => disturb('rollout', 40 * second * names.length * slowness))
     for (const name of names) {
@@ -1245,7 +1392,12 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
       if (!isWarning || !state.message.startsWith(`${name} cannot reach it, `))
         broken('nodes that do not agree warn', `${name}: ${key} after ${lastedMs} ms`, `${name} ${key} ${from}`)
     }
-    const isAble = awake.some(({ name, startedAt }) => !isCut(name, 'peers') && time - startedAt > 5 * second)
+    // An isolated holder leaves the lease only to a node that has the same monitors.
+    const ofHolder = live.get(leases.get('network')?.node ?? '')?.version.digest
+    const isAble = awake.some(
+      ({ name, startedAt, version: { digest: own } }) =>
+        !isCut(name, 'peers') && time - startedAt > 5 * second && own === (ofHolder ?? own),
+    )
     if (!isAble) ableSince = undefined
     else ableSince ??= time
     const common = [...(awake[0]?.version.monitors ?? [])].filter(([key]) =>
@@ -1254,7 +1406,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
     for (const [key, { peer }] of common) {
       // Runs go on.
       const since = Math.max(ranAt.get(key) ?? 0, lastTurn(), reloadedAt, ableSince ?? time)
-      const isReady = time >= Math.max(store.downUntil, store.slowUntil, store.lossyUntil)
+      const isReady = time >= Math.max(store.downUntil, store.slowUntil, store.lossyUntil) && !names.some(isBehind)
       // An isolated owner whose peer has failed anyway notices it when it looks for that, every 30 s.
       const isHidden = wasBad(peer, time - 5 * minute, time) && isolations.some(({ to }) => time - to < 35 * second)
       const bound = peer.everyMs + 20 * second + (isHidden ? 35 * second : 0)
@@ -1319,6 +1471,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
           )
       }
     }
+    if (store.isOut()) toldWithoutStore(awake, subjects)
     // Nodes that are out are known.
     for (const name of names) {
       const outMsNow = time - (lastRenewal.get(name) ?? 0)
@@ -1338,6 +1491,53 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
     }
     // Memory and store agree.
     if (isCalm(20 * second) && time % (5 * second) === 0) agree(awake)
+  }
+  /** A fault that stands while nobody has the store is told, and by each node that sees no other one. */
+  const toldWithoutStore = (
+    awake: readonly SimNode[],
+    subjects: readonly { readonly key: string; readonly peer: Peer; readonly dependsOn: readonly string[] }[],
+  ): void => {
+    const time = queue.now
+    const turns = disturbances.flatMap(({ from, to, what }) =>
+      what === 'store-gone' ? (to > time ? [from + minute + 15 * second] : []) : [from, ...(to <= time ? [to] : [])],
+    )
+    const parted = partings.flatMap(({ from, to }) => [from, to]).filter((at) => at <= time)
+    // It notices a while later that it has its network again.
+    const isDisturbed = ({ name }: SimNode): boolean =>
+      disturbances.some(({ from, to, what }) => from <= time && time < to && what.endsWith(` ${name}`))
+    const able = awake.filter((one) => !isDisturbed(one))
+    /** A process that has started or stood still has its minute without the store anew. */
+    const aloneMs = ({ name }: SimNode): number =>
+      time -
+      Math.max(
+        0,
+        ...disturbances.flatMap(({ from, to, what }) =>
+          from <= time && [`killed ${name}`, `frozen ${name}`].includes(what) ? [to + minute + 15 * second] : [],
+        ),
+      )
+    for (const { key, peer, dependsOn } of subjects) {
+      const fault = faultAt(peer, time)
+      if (!fault || nodeOfKey(key) !== undefined || dependsOn.length > 0) continue
+      const lastedMs = time - Math.max(fault.from, reloadedAt, ...turns, ...parted)
+      for (const receiver of receivers) {
+        const waits = receiver.rules.folds ? 75 * second : 0
+        const bound = confirmMs + peer.everyMs + 30 * second + waits
+        if (lastedMs <= bound || time - worksSince(receiver) < 5 * minute) continue
+        const to = receiver.rules.name
+        const tellers = [...live.values()].filter(({ process }) =>
+          [key, ...keysOf(peer)].some((one) => (toldAt.get(`${to} ${one} connect ${process}`) ?? -1) >= fault.from),
+        )
+        const isShown = [key, ...keysOf(peer)].some((one) => receiver.views.get(`${one} connect`)?.isOpen)
+        count('told without store')
+        if (able.length > 0 && !isShown)
+          broken('no fault untold', `${key} stands since ${time - fault.from} ms`, `${key} ${to}`)
+        for (const one of able) {
+          const isSole = awake.every((other) => other === one || isApart(one.name, other.name))
+          if (!isSole || tellers.includes(one) || aloneMs(one) <= bound) continue
+          broken('no fault untold', `${one.name} sees nobody and does not tell ${to} of ${key}`, `${one.name} ${key}`)
+        }
+      }
+    }
   }
   const agree = (awake: readonly SimNode[]): void => {
     const { states, incidents, outbox } = table.stored
@@ -1370,8 +1570,10 @@ export function simulate(subject: Subject, seed: number, keepLines = false, lose
         rowsInStore.delete(id)
       }
     }
+    const recent = names.filter((name) => queue.now - (lastRenewal.get(name) ?? 0) < 10 * minute + 10 * second)
+    const digests = [...awake.map(({ version }) => version), ...recent.map((name) => versionOf.get(name))]
     const isAwaited = (): boolean =>
-      new Set(awake.map(({ version }) => version.digest)).size > 1 || queue.now - reloadedAt < 40 * second
+      new Set(digests.map((one) => one?.digest)).size > 1 || queue.now - reloadedAt < 40 * second
     const isOfAwake = (key: string): boolean => {
       const machine = nodeOfKey(key)
       return machine === undefined ? !isAwaited() : awake.some(({ name }) => name === machine)

@@ -47,6 +47,11 @@ export const serveSettings = {
     mistake: pageProblem,
     doc: 'URL of this server as people reach it, for links in notifications: `https://svc.example.com`',
   },
+  peer: {
+    type: 'text',
+    mistake: peerProblem,
+    doc: 'Address of this node for the other nodes of a PostgreSQL store, which ask each other without the store who sends: `http://10.0.0.7:8790`. It leads to this node alone, not to a load balancer. Default: the address and port on which svc listens',
+  },
   ping: {
     type: 'secret',
     doc: "URL of a dead man's switch, which alerts when requests stop coming: svc requests it after each minute in which it watched, stored and sent as it should",
@@ -229,6 +234,21 @@ function pageProblem(page: string): string | undefined {
   }
   const isPlain = url.username === '' && url.password === '' && url.search === '' && url.hash === ''
   return isPlain ? undefined : 'must have neither a user, a password, a query nor a fragment'
+}
+
+/**
+ * Why a text is not the address of a node for other nodes, or undefined if it is.
+ *
+ * @example
+ * ```ts
+ * peerProblem('http://10.0.0.7:8790') // undefined
+ * ```
+ */
+export function peerProblem(peer: string): string | undefined {
+  const url = URL.canParse(peer) ? new URL(peer) : undefined
+  if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:'))
+    return 'must be the address of this node: write it like http://10.0.0.7:8790'
+  return `${url.origin}/` === url.href ? undefined : `must be an address alone: write ${url.origin}`
 }
 
 function hostProblem(host: string): string | undefined {

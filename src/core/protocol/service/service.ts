@@ -190,13 +190,23 @@ export type Runtime = {
    * nothing.
    */
   readonly metrics?: ((limitMs: number) => Promise<readonly Family[]>) | undefined
-  /** Sets the HTTP address of this core, so that none of its monitors queries it. */
-  readonly answersAt?: ((url: string) => void) | undefined
+  /**
+   * Sets the HTTP address of this core, so that none of its monitors queries it, and the one at which other nodes reach it.
+   */
+  readonly answersAt?: ((url: string, peer?: string) => void) | undefined
+  /**
+   * The answer to another node of the store that asks whether this one speaks while none has the store. Undefined: it does not,
+   * or nobody may know. Absent: no nodes share a store.
+   */
+  readonly answerToNode?: ((question: unknown) => string | undefined) | undefined
   /** Cancels the checks in progress and prevents new ones. Safe to call twice. */
   readonly cancelRuns?: (() => void) | undefined
   /** Cancels runs in progress and closes the store. Safe to call twice. */
   readonly close: () => Promise<void>
 }
+/** The path at which nodes of a store ask each other, and the header of the question. */
+export const nodeQuestion = { path: '/nodes/speaker', header: 'svc-question' } as const
+
 /**
  * The links in the messages of drills, by their tokens: what a link is, and its confirmation, which counts once. Undefined
  * if the link is unknown or older than 7 days. Both reject with a Fault while the store does not answer.

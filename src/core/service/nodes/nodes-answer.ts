@@ -61,6 +61,7 @@ function entryOf(
     Differs: differs,
     Version: facts?.version,
     Url: facts?.url,
+    Peer: facts?.peer,
     StartedAt: facts && new Date(facts.startedAt),
     Current: node === own,
   }

@@ -9,6 +9,7 @@ import type { Family } from '../../protocol/service/family.ts'
 import type { MonitorElsewhere } from '../../protocol/service/service.ts'
 import type { KeeperLog } from '../../store/index.ts'
 import {
+  type AddressedNode,
   type Fence,
   type Fenced,
   isByItself,
@@ -17,6 +18,7 @@ import {
   Membership,
   type Mode,
   machineKey,
+  type NodeLease,
   type NodeRow,
   type NodesRows,
   nodeOfKey,
@@ -24,45 +26,40 @@ import {
   nodeVerdicts,
   type OthersQuestion,
   shardsOf,
+  soleNode,
 } from '../../watch/nodes/index.ts'
-import { receiverKey, type StoredRow } from '../../watch/outbox/index.ts'
-import { lineKey, monitorOfSvc, reaches, type StatesBatch, type Verdict } from '../../watch/states/index.ts'
+import { receiverKey } from '../../watch/outbox/index.ts'
+import { lineKey, monitorOfSvc, reaches, type Verdict, type WatchedMonitor } from '../../watch/states/index.ts'
 import type { NotifyPart } from '../notify/notify.ts'
-import type { SendingNode } from '../notify/notify-driver.ts'
 import type { SentWithoutStore } from '../notify/sent-without-store.ts'
 import type { Part } from '../part.ts'
 import type { SchedulePart } from '../watch/schedule.ts'
-import type { ScheduledMonitor } from '../watch/scheduled-monitors.ts'
-import type { NodeMonitors } from '../watch/share.ts'
 import { type StatesPart, verdictsOf, watchedMonitors } from '../watch/states.ts'
-import type { StatesKeeper } from '../watch/states-keeper.ts'
+import { NodeQuestions } from './node-questions.ts'
 
 /** How often time passes for the membership. Milliseconds. */
 const tickMs = 1_000
 /** The monitors of the network that a node takes begin within this time. Milliseconds. */
 const takenSpreadMs = 3_000
+/** How soon it tries to store again: another node may take over soon. Milliseconds. */
+export const retryMs = 2_000
 
 /** The parts that follow the leases of this node. */
-export type ShareFollowers = {
-  readonly schedule: Pick<SchedulePart, 'monitors' | 'reshare' | 'look'>
+export type LeaseFollowers = {
+  readonly schedule: Pick<SchedulePart, 'monitors' | 'follow' | 'look' | 'keepsUp' | 'watches'>
   readonly states: Pick<
     StatesPart,
-    'takeOver' | 'release' | 'say' | 'isIsolated' | 'faultsOfAll' | 'questions' | 'takeAnswers'
+    'takeOver' | 'again' | 'say' | 'isIsolated' | 'faultsOfAll' | 'questions' | 'takeAnswers'
   >
-  readonly keeper: Pick<StatesKeeper, 'again'>
-  readonly notify: Pick<NotifyPart, 'takeOver' | 'release' | 'again'>
+  readonly notify: Pick<NotifyPart, 'takeOver' | 'again'>
 }
 
 export type NodesPart = Part & {
-  readonly share: NodeMonitors
-  /** `statesKeeper`'s `write` */
-  readonly writeStates: (batch: StatesBatch) => Promise<'stored' | 'again' | { readonly why: string }>
-  /** Why this node does not store anything now. Undefined: it does, or is about to. */
-  readonly problem: () => string | undefined
-  readonly sending: SendingNode
+  readonly lease: NodeLease
   /** Sets what follows the leases. To be called before anything begins. */
-  readonly follow: (work: ShareFollowers) => void
-  readonly mode: () => Mode
+  readonly follow: (work: LeaseFollowers) => void
+  /** The answer to the question of another node whether this one speaks. Undefined: it is none, or it does not. */
+  readonly answerToNode: (question: unknown) => string | undefined
   /** Whether some node runs the monitors of the network, as far as this one knows. */
   readonly isLed: () => boolean
   /** The monitors of the network that this node does not run, by type. */
@@ -80,11 +77,14 @@ export function nodesPart({
   config,
   node,
   version,
+  peer,
   rows,
   sentWithoutStore,
   log = () => {},
 }: {
   readonly config: Config
+  /** Its address for other nodes, once it listens. */
+  readonly peer: () => string | undefined
   /** The file of what this and earlier processes of the node have sent without the store. */
   readonly sentWithoutStore?: SentWithoutStore | undefined
   /** Its name. */
@@ -95,13 +95,17 @@ export function nodesPart({
 }): NodesPart {
   const now = (): number => performance.now()
   const own = randomUUID()
-  const facts = { version, url: config.serve.url, startedAt: Date.now() }
-  let work: ShareFollowers | undefined
+  const keyOf = (key: string): string => machineKey(node, key)
+  const startedAt = Date.now()
+  const peers = new NodeQuestions(node, own)
+  let work: LeaseFollowers | undefined
   let member: Membership | undefined
   let timer: NodeJS.Timeout | undefined
   let writing: Promise<unknown> = Promise.resolve()
   let isClosed = false
   let hasOthers = false
+  /** The settings that two nodes must have in common, so that one may speak for the other. */
+  let configuration = ''
   /** Why the last question to the store failed. Undefined: it did not, or there is no answer yet. */
   let storeFault: string | undefined
   /** Whether this node has the store, as the log has it. */
@@ -112,14 +116,9 @@ export function nodesPart({
     if (member && !isClosed) carryOut(member, event(member, now()))
   }
 
-  /** States and schedule follow once, after everything that the effects bring to memory. */
   const carryOut = (membership: Membership, effects: readonly MemberEffect[]): void => {
-    const last = effects.findLastIndex(({ type }) => type === 'share')
-    for (const [at, effect] of effects.entries()) {
-      if (effect.type !== 'share' || at === last) carryOutOne(membership, effect)
-    }
+    for (const effect of effects) carryOutOne(membership, effect)
   }
-
   const carryOutOne = (membership: Membership, effect: MemberEffect): void => {
     switch (effect.type) {
       case 'beat':
@@ -132,31 +131,27 @@ export function nodesPart({
         void handOver(effect)
         return
       case 'release':
-        work?.states.release(effect.keys)
-        membership.released(work?.notify.release(effect.keys) ?? [])
-        return
-      case 'adopt':
+      case 'adopt': {
         work?.states.takeOver(effect.stored)
-        work?.notify.takeOver(
-          effect.keys,
-          effect.stored.outbox,
-          effect.stored.states.flatMap(({ row, state }) => (state.incident ? [row] : [])),
-        )
+        const before = work?.notify.takeOver(effect.stored)
+        if (effect.type === 'release') membership.released(before ?? [])
         return
+      }
       case 'write again':
-        work?.keeper.again(effect.stored)
+        work?.states.again(effect.stored)
         work?.notify.again(effect.stored.outbox)
         return
-      case 'share':
-        work?.schedule.reshare()
-        return
-      case 'mode':
+      case 'changed':
         // Between having the store and not, a node at load may change several times a minute.
         if (effect.mode !== 'cut off' && !(effect.mode === 'member' && isByItself(effect.before)))
           sayMode(effect.mode, effect.before)
+        work?.schedule.follow()
         return
       case 'look':
         void look(membership, effect.question)
+        return
+      case 'ask':
+        for (const one of effect.nodes) void askWhoSpeaks(one)
         return
       case 'crossChecks':
         work?.states.takeAnswers(effect.answers)
@@ -195,12 +190,19 @@ export function nodesPart({
     }
   }
 
+  const askWhoSpeaks = async ({ node: other, address }: AddressedNode): Promise<void> => {
+    const askedAt = now()
+    if (await peers.ask(other, address, configuration))
+      happened((membership, at) => membership.otherSpeaks(other, askedAt, at))
+  }
+
   const beat = async ({ id, request }: Extract<MemberEffect, { type: 'beat' }>): Promise<void> => {
     const answer = await answered((store) => store.beat(request))
     if (!answer) return happened((membership, at) => membership.unanswered(id, at))
     hasOthers = answer.rows.some((row) => row.isLive && row.node !== node)
     happened((membership, at) => membership.answered(id, answer, at))
     judgeNodes()
+    peers.key ??= await answered((store) => store.key())
   }
 
   const read = async ({ id, shard }: Extract<MemberEffect, { type: 'read' }>): Promise<void> => {
@@ -244,12 +246,22 @@ export function nodesPart({
     return next
   }
 
+  const settings = (monitors: readonly WatchedMonitor[], receivers: readonly string[]): MemberSettings => {
+    const all = settingsOf(node, monitors)
+    configuration = JSON.stringify([all.digest, receivers])
+    return all
+  }
+
   const mode = (): Mode => member?.mode(now()) ?? 'joining'
   const holds = (): boolean => member?.holdsLease(now()) === true
   const problem = (): string | undefined => {
     const present = mode()
     if (present === 'displaced') return `another svc serve has the name of this node, ${node}: set serve.node`
     return isByItself(present) ? `this node is without the store, which ${whyWithout()}` : undefined
+  }
+  const speaks = (): string => {
+    const other = member?.speaker(now())
+    return other === undefined ? 'it sends messages by itself' : `${other} sends the messages about the network`
   }
   const whyWithout = (): string => storeFault ?? 'does not answer in time'
 
@@ -265,7 +277,7 @@ export function nodesPart({
           : `stands by: ${holder} holds the lease`,
       ],
       'cut off': ['warn', `is without the store, which ${whyWithout()}: it runs every monitor and stores nothing`],
-      alone: ['warn', 'is still without the store: it sends messages by itself from now on'],
+      alone: ['warn', `is still without the store: ${speaks()} from now on`],
       displaced: ['warn', 'runs only what looks at this machine: another svc serve has its name'],
       joining: before === 'joining' ? undefined : ['info', 'stood still: it asks the store before it goes on'],
     }
@@ -310,50 +322,56 @@ export function nodesPart({
   }
 
   return {
-    share: {
+    lease: {
+      isShared: true,
       node,
-      reports,
+      keyOf,
+      reports: [reports],
       runs: (key) => member?.runs(key, now()) === true,
       has: (key) => member?.watches(key) === true,
       isElsewhere: (key) => member?.isElsewhere(key) !== false,
       otherNode: (key) => member?.otherNode(key, now()),
-      configured: (monitors, next) =>
-        happened((membership, at) =>
-          membership.configured(settingsOf(node, monitors, next), at).filter(({ type }) => type !== 'share'),
-        ),
+      configured: (monitors, receivers) =>
+        happened((membership, at) => membership.configured(settings(monitors, receivers), at)),
       spreadMs: () => (hasOthers ? takenSpreadMs : undefined),
-    },
-    writeStates: async (batch) => {
-      const { states, gone, incidents } = batch
-      const keys = [...states.map(({ row }) => row.key), ...[...gone, ...incidents].map(({ key }) => key)]
-      const outcome = await fenced(keys, (store, fences) => store.writeStates(fences, batch))
-      if (outcome === 'stored') return outcome
-      const why = outcome === undefined ? problem() : undefined
-      return why === undefined ? 'again' : { why }
-    },
-    sending: {
-      receiverKey: machineKey(node, receiverKey),
-      write: async (batch: readonly StoredRow[]) => {
+      leads: () => holds() || (mode() === 'alone' && member?.speaker(now()) === undefined),
+      problem,
+      retryMs,
+      writeStates: async (batch) => {
+        const { states, gone, incidents } = batch
+        const keys = [...states.map(({ row }) => row.key), ...[...gone, ...incidents].map(({ key }) => key)]
+        const outcome = await fenced(keys, (store, fences) => store.writeStates(fences, batch))
+        if (outcome === 'stored') return outcome
+        const why = outcome === undefined ? problem() : undefined
+        return why === undefined ? 'again' : { why }
+      },
+      writeOutbox: async (batch) => {
         const keys = batch.map(({ subject: { key } }) => key)
         const outcome = await fenced(keys, (store, fences) => store.writeOutbox(fences, batch))
         if (outcome !== undefined) return outcome === 'stored'
         throw new Fault('Unavailable', problem() ?? 'this node waits for the store')
       },
       voice: (key) => member?.voice(key, now()) ?? 'silent',
+      mayRepeat: () => member !== undefined && member.voice(keyOf(receiverKey), now()) !== 'silent',
       sentAlone: (receiver, incidents) => member?.sentAlone(receiver, incidents),
-      leads: () => holds() || mode() === 'alone',
+      isUpToOther: (key) => member?.isUpToOther(key, now()) === true,
     },
     follow: (following) => {
       work = following
     },
-    problem,
-    mode,
+    answerToNode: (question) =>
+      peers.answer(question, (asker) => {
+        const keepsUp = work?.schedule.watches() === true && work.schedule.keepsUp()
+        return member?.speaksFor(asker, keepsUp, now()) ? configuration : undefined
+      }),
     isLed: () => mode() !== 'member' || member?.holder(now()) !== undefined,
     elsewhere,
     // Monitors are known by now, and run as soon as the server answers.
     answers: () => {
-      const settings = settingsOf(node, work?.schedule.monitors() ?? [], config)
-      member = new Membership({ node, process: own, facts, settings }, now())
+      const facts = { version, url: config.serve.url, peer: peer(), startedAt }
+      const receivers = config.notify?.map(({ name }) => name) ?? []
+      const first = settings(watchedMonitors(work?.schedule.monitors() ?? [], config), receivers)
+      member = new Membership({ node, process: own, facts, settings: first }, now())
       tick()
       timer ??= setInterval(tick, tickMs)
     },
@@ -380,9 +398,17 @@ export function nodesPart({
 const noFault = { fault: undefined, reason: undefined } as const
 const unknownFault = { fault: 'unknown', reason: undefined } as const
 
+/** A svc whose store nobody else can use, or that has none. */
+export const soleNodePart: NodesPart = {
+  lease: soleNode,
+  follow: () => {},
+  answerToNode: () => undefined,
+  isLed: () => true,
+  elsewhere: async () => new Map(),
+}
+
 /** The settings of this node: the monitors that it could run. */
-function settingsOf(node: string, monitors: readonly ScheduledMonitor[], config: Config): MemberSettings {
-  const watched = watchedMonitors(monitors, config)
+function settingsOf(node: string, watched: readonly WatchedMonitor[]): MemberSettings {
   const network = watched.filter(({ key }) => nodeOfKey(key) === undefined)
   const own = watched.flatMap(({ key }) => (nodeOfKey(key) === undefined ? [] : [key]))
   const byKey = network.toSorted((one, other) => (one.key < other.key ? -1 : 1))

@@ -7,14 +7,12 @@ import {
   answerTimeoutMs,
   machineKey,
   type NodeRow,
-  nodesKey,
   type OtherNodes,
   sendsAlone,
+  soleNode,
   unknownNodes,
 } from '../../watch/nodes/index.ts'
-import { receiverKey } from '../../watch/outbox/index.ts'
-import { monitorOfSvc } from '../../watch/states/index.ts'
-import { familiesOfNode, type NodesPart } from './nodes.ts'
+import { familiesOfNode, type NodesPart, retryMs, soleNodePart } from './nodes.ts'
 
 /** How often it looks who is live. Milliseconds. */
 const lookEveryMs = 3_000
@@ -79,35 +77,25 @@ export function outdatedNodePart({
     }
   }
 
-  const reports = monitorOfSvc(nodesKey)
   const isAlone = (): boolean => sendsAlone(others, now())
   return {
-    share: {
-      node,
-      reports,
-      runs: () => true,
+    ...soleNodePart,
+    lease: {
       // Who is missing is up to the others.
-      has: (key) => key !== reports.key,
-      isElsewhere: () => false,
-      configured: () => {},
-      spreadMs: () => undefined,
-      otherNode: () => undefined,
-    },
-    writeStates: async () => ({ why: reason }),
-    problem: () => reason,
-    sending: {
-      receiverKey: machineKey(node, receiverKey),
-      write: async () => {
+      ...soleNode,
+      isShared: true,
+      node,
+      keyOf: (key) => machineKey(node, key),
+      leads: isAlone,
+      problem: () => reason,
+      retryMs,
+      writeStates: async () => ({ why: reason }),
+      writeOutbox: async () => {
         throw new Fault('Unavailable', reason)
       },
       voice: () => (isAlone() ? 'alone' : 'silent'),
-      sentAlone: () => {},
-      leads: isAlone,
+      mayRepeat: isAlone,
     },
-    follow: () => {},
-    mode: () => (isAlone() ? 'alone' : 'cut off'),
-    isLed: () => true,
-    elsewhere: async () => new Map(),
     answers: () => {
       // It ends when it is cancelled.
       looking = lookAgain().catch(() => {})

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { count } from '../../base/format.ts'
 import { Steady, storePatience } from '../../base/steady.ts'
 import type { ExecutionMode, NotSilenced } from '../../protocol/index.ts'
-import type { Voice } from '../../watch/nodes/index.ts'
+import { type NodeLease, soleNode, type Taken, type Voice } from '../../watch/nodes/index.ts'
 import type { Delivery, Mute, MuteFailure, Notice, Receiver } from '../../watch/notify/index.ts'
 import {
   type Lookup,
@@ -11,6 +11,7 @@ import {
   type OutboxEffect,
   type OutboxRows,
   type ReceiverRules,
+  receiverKey,
   type StoredRow,
   withNews,
   withoutSentEnds,
@@ -23,8 +24,6 @@ import type { SentWithoutStore } from './sent-without-store.ts'
 const tickMs = 1_000
 /** The pause after a write that failed. Milliseconds. */
 const retryMs = 1_000
-/** After this time without the store, messages are sent without it, and marked. Milliseconds. */
-const aloneMs = 60_000
 /** How often what stands is repeated to receivers that forget. Milliseconds. */
 const renewMs = 30_000
 /** How long a message, and a command, wait for the silences of a receiver. Milliseconds. */
@@ -51,8 +50,8 @@ export type DriverOptions = {
   /** The file of what it sends without the store. Absent: that ends with this process. */
   readonly sentWithoutStore?: SentWithoutStore | undefined
   readonly lookup: Lookup
-  /** Where several nodes share the store. Absent: this process alone sends. */
-  readonly node?: SendingNode | undefined
+  /** Default: `soleNode`. */
+  readonly lease?: NodeLease | undefined
   /** Asks for a run of a monitor. */
   readonly look: (key: string, depth: ExecutionMode) => void
   /** The message about a subject. `marks`: tags besides those of its monitor. */
@@ -73,20 +72,6 @@ export type DriverOptions = {
   readonly log: (entry: { readonly level: 'info' | 'warn'; readonly msg: string }) => void
 }
 
-/** One of several nodes that store what they send together. */
-export type SendingNode = {
-  /** The key of what it says of its receivers. */
-  readonly receiverKey: string
-  /** Stores rows. False: another process has the lease by now, and nothing is stored. Rejects while it cannot store. */
-  readonly write: (rows: readonly StoredRow[]) => Promise<boolean>
-  /** Whether messages about a monitor may leave now. `alone`: without the store, which it has not reached for too long. */
-  readonly voice: (key: string) => Voice
-  /** Messages about these incidents have left without the store. */
-  readonly sentAlone: (receiver: string, incidents: readonly string[]) => void
-  /** Whether the watchdog, the silences of receivers and what else all nodes have once are up to this one. */
-  readonly leads: () => boolean
-}
-
 type Counts = { accepted: number; failed: number; refused: number; given_up: number; successAt: number | undefined }
 
 /**
@@ -95,6 +80,7 @@ type Counts = { accepted: number; failed: number; refused: number; given_up: num
  */
 export class NotifyDriver {
   readonly #options: DriverOptions
+  readonly #lease: NodeLease
   readonly #outbox: Outbox
   readonly #stop = new AbortController()
   readonly #dirty = new Map<string, StoredRow>()
@@ -118,13 +104,14 @@ export class NotifyDriver {
 
   constructor(options: DriverOptions) {
     this.#options = options
-    this.#outbox = new Outbox(options.now(), options.lookup, options.node?.receiverKey)
+    this.#lease = options.lease ?? soleNode
+    const { keyOf, isUpToOther } = this.#lease
+    this.#outbox = new Outbox(options.now(), options.lookup, keyOf(receiverKey), isUpToOther)
   }
 
   /** Takes back what an earlier process stored. A store that cannot be read leaves nothing to take back. */
   async restore(): Promise<void> {
-    // Of several nodes, each takes over what it runs.
-    if (!this.#options.rows || this.#options.node) this.#isRestored = true
+    if (!this.#options.rows || this.#lease.isShared) this.#isRestored = true
     try {
       await this.#restoreOnce()
     } catch (error) {
@@ -151,16 +138,13 @@ export class NotifyDriver {
     for (const one of this.#outbox.rows()) this.#dirty.set(rowKey(one), one)
   }
 
-  /** Goes on with what another node has stored, of these monitors. `open`: what has an incident, also one that nobody knows. */
-  takeOver(keys: ReadonlySet<string>, rows: readonly StoredRow[], open: readonly StoredSubject[]): void {
-    this.#outbox.takeOver(keys, rows, this.#options.now())
-    for (const subject of open) this.#outbox.watch(subject)
-  }
-
-  /** Forgets monitors that another node has. Returns what was known of them. */
-  release(keys: ReadonlySet<string>): readonly StoredRow[] {
+  /** Replaces what it has of these monitors by what is stored. Returns what it had. */
+  takeOver({ keys, outbox, states }: Taken): readonly StoredRow[] {
     for (const [id, { subject }] of this.#dirty) if (keys.has(subject.key)) this.#dirty.delete(id)
-    return this.#outbox.release(keys)
+    const before = this.#outbox.takeOver(keys, outbox, this.#options.now())
+    // Also an incident that no receiver knows.
+    for (const { row, state } of states) if (state.incident) this.#outbox.watch(row)
+    return before
   }
 
   /** The store has lost what it had acknowledged, and has these rows instead. */
@@ -192,7 +176,7 @@ export class NotifyDriver {
     if (this.#stop.signal.aborted) return
     this.#sayStored()
     this.#carryOut(this.#outbox.tick(this.#options.now()).effects)
-    const isHealthy = this.#options.isHealthy() && this.#options.node?.leads() !== false
+    const isHealthy = this.#options.isHealthy() && this.#lease.leads()
     // So that the watchdog of the process before does not end at a restart.
     if (isHealthy && !this.#wasHealthy) this.#renewedAt.clear()
     this.#wasHealthy = isHealthy
@@ -280,7 +264,10 @@ export class NotifyDriver {
     if (signal.aborted) return
     // With what an earlier process stored, read only now, the receiver may know it already.
     const isOutdated = !wasRestored && this.#isRestored
-    if (isOutdated || (!isStored && !this.#isAlone())) {
+    const needed: Voice = isStored ? 'coordinated' : 'alone'
+    const unstoredMs = isStored ? 0 : this.#unstoredMs
+    const may = (): boolean => items.every(({ subject }) => this.#lease.voice(subject.key, unstoredMs) === needed)
+    if (isOutdated || !may()) {
       this.#carryOut(this.#outbox.withheld(name, attempt, now()))
       return
     }
@@ -291,14 +278,12 @@ export class NotifyDriver {
     await this.#mute(open)
     if (signal.aborted) return
     // The process may have stood still since it stored the attempt, and another node sends by now.
-    const { node } = this.#options
-    const needed: Voice = isStored ? 'coordinated' : 'alone'
-    if (node && items.some(({ subject }) => node.voice(subject.key) !== needed)) {
+    if (!may()) {
       this.#carryOut(this.#outbox.withheld(name, attempt, now()))
       return
     }
     if (needed === 'alone') {
-      node?.sentAlone(
+      this.#lease.sentAlone(
         name,
         items.map(({ incident }) => incident),
       )
@@ -325,12 +310,6 @@ export class NotifyDriver {
       counts.successAt = this.#options.now()
     } else if (what === 'later') counts.failed += 1
     else counts.refused += 1
-  }
-
-  /** Whether this node may say nothing now. */
-  #isSilent(): boolean {
-    const { node } = this.#options
-    return node?.voice(node.receiverKey) === 'silent'
   }
 
   /** Brings the silences of a receiver up to date, but waits for that only for a while. */
@@ -388,7 +367,7 @@ export class NotifyDriver {
     const { receiver } = open
     const { now, noticeOf } = this.#options
     const isDue = now() - (this.#renewedAt.get(name) ?? Number.NEGATIVE_INFINITY) >= renewMs
-    if (!receiver.renew || !isDue || this.#renewing.has(name) || this.#isSilent()) return
+    if (!receiver.renew || !isDue || this.#renewing.has(name) || !this.#lease.mayRepeat()) return
     this.#renewedAt.set(name, now())
     this.#renewing.add(name)
     const { signal } = this.#stop
@@ -407,12 +386,11 @@ export class NotifyDriver {
 
   // The store.
 
-  /** Whether messages are sent although they cannot be stored. */
-  #isAlone(): boolean {
-    const { rows, node } = this.#options
-    if (!rows) return true
-    if (node) return node.voice(node.receiverKey) === 'alone'
-    return this.#storeFailingSince !== undefined && this.#options.now() - this.#storeFailingSince >= aloneMs
+  /** For how long nothing could be stored. */
+  get #unstoredMs(): number {
+    const { rows, now } = this.#options
+    if (!rows) return Number.POSITIVE_INFINITY
+    return this.#storeFailingSince === undefined ? 0 : now() - this.#storeFailingSince
   }
 
   /** Stores rows, with those that could not be stored before. Resolves to whether that succeeded. */
@@ -443,7 +421,7 @@ export class NotifyDriver {
       this.#storeFailingSince = undefined
       this.#storeFault = undefined
       // Of several nodes, whoever takes over has the store get it.
-      if (!this.#options.node && this.#dirty.size === 0) void this.#options.sentWithoutStore?.forget()
+      if (!this.#lease.isShared && this.#dirty.size === 0) void this.#options.sentWithoutStore?.forget()
       return true
     } catch (error) {
       this.#storeFailed(error)
@@ -453,10 +431,8 @@ export class NotifyDriver {
 
   /** False: another node has the lease by now. */
   async #writeRows(batch: readonly StoredRow[]): Promise<boolean> {
-    const { node, rows } = this.#options
-    if (node) return await node.write(batch)
-    await (await rows?.())?.write(batch)
-    return true
+    const { rows } = this.#options
+    return rows === undefined || (await this.#lease.writeOutbox(batch, rows))
   }
 
   #storeFailed(error: unknown): void {

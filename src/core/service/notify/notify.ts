@@ -4,8 +4,9 @@ import type { Config } from '../../config/index.ts'
 import type { NotSilenced } from '../../protocol/index.ts'
 import type { Family } from '../../protocol/service/family.ts'
 import type { KeeperLog } from '../../store/index.ts'
+import type { NodeLease } from '../../watch/nodes/index.ts'
 import { isFor, type Mute, type Notice, needsStore, type ReceiverConfig } from '../../watch/notify/index.ts'
-import type { NoticeItem, OutboxRows, Present, StoredRow } from '../../watch/outbox/index.ts'
+import type { NoticeItem, OutboxRows, Present } from '../../watch/outbox/index.ts'
 import { mutesOf, renamedAmong } from '../../watch/silences/index.ts'
 import { type StoredSubject, subjectId, victimsBySubject } from '../../watch/states/index.ts'
 import type { Part } from '../part.ts'
@@ -13,7 +14,7 @@ import { type ProcessTime, processTime } from '../process-time.ts'
 import type { SilenceKeeper } from '../silences/silence-keeper.ts'
 import { noticeSubject } from '../watch/notice-subject.ts'
 import type { StatesPart } from '../watch/states.ts'
-import { NotifyDriver, type OpenedReceiver, type ReceiverFigures, type SendingNode } from './notify-driver.ts'
+import { NotifyDriver, type OpenedReceiver, type ReceiverFigures } from './notify-driver.ts'
 import { isFolding, openFor } from './open-receiver.ts'
 import type { SentWithoutStore } from './sent-without-store.ts'
 import type { WatchingPart } from './watching.ts'
@@ -27,12 +28,9 @@ const goneMs = 600_000
 export type NotifyPart = Part & {
   /** Brings the silences of receivers up to date. Resolves with the places where that failed. */
   readonly mute: () => Promise<readonly NotSilenced[]>
-  /** Goes on with what another node has stored, of these monitors, which are watched already. */
-  readonly takeOver: (keys: ReadonlySet<string>, rows: readonly StoredRow[], open: readonly StoredSubject[]) => void
-  /** `NotifyDriver.release` */
-  readonly release: (keys: ReadonlySet<string>) => readonly StoredRow[]
-  /** `NotifyDriver.again` */
-  readonly again: (stored: readonly StoredRow[]) => void
+  /** `NotifyDriver.takeOver`, of monitors that the states have taken over already. */
+  readonly takeOver: NotifyDriver['takeOver']
+  readonly again: NotifyDriver['again']
 }
 
 /** Tells receivers about incidents: opens those of `notify:`, and connects the states with the outbox. */
@@ -43,15 +41,15 @@ export function notifyPart({
   states,
   silences,
   watching,
-  node,
+  lease,
   time = processTime(),
   sentWithoutStore,
   log = () => {},
 }: {
   readonly config: Config
   readonly version: string
-  /** `DriverOptions.node` */
-  readonly node?: SendingNode | undefined
+  /** `DriverOptions.lease` */
+  readonly lease?: NodeLease | undefined
   /** Where rows are stored. Absent without a store. */
   readonly rows: (() => Promise<OutboxRows>) | undefined
   /** `DriverOptions.sentWithoutStore` */
@@ -162,7 +160,7 @@ export function notifyPart({
     rows,
     sentWithoutStore,
     lookup,
-    node,
+    lease,
     look: states.look,
     noticeOf,
     now,
@@ -201,13 +199,9 @@ export function notifyPart({
     },
     metrics: async () => notifyMetrics(driver.figures()),
     mute: () => driver.mute(),
-    takeOver: (keys, stored, open) => {
-      for (const key of keys) takenAt.set(key, steady())
-      driver.takeOver(keys, stored, open)
-    },
-    release: (keys) => {
-      for (const key of keys) takenAt.delete(key)
-      return driver.release(keys)
+    takeOver: (taken) => {
+      for (const key of taken.keys) takenAt.set(key, steady())
+      return driver.takeOver(taken)
     },
     again: (stored) => driver.again(stored),
     cancel: () => driver.cancel(),

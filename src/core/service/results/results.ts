@@ -8,7 +8,7 @@ import { ExecutionMode, type ServerType } from '../../protocol/index.ts'
 import type { Family } from '../../protocol/service/family.ts'
 import type { MonitorOfPage, Runtime } from '../../protocol/service/service.ts'
 import type { KeeperLog } from '../../store/index.ts'
-import { machineKey, nameWithNode, plainKey } from '../../watch/nodes/index.ts'
+import { type NodeLease, nameWithNode, plainKey, soleNode } from '../../watch/nodes/index.ts'
 import type { HistoryRows, HistorySource, ObservedCheck, ObservedRun, Rank } from '../../watch/periods/index.ts'
 import type { Intervals } from '../../watch/schedule/index.ts'
 import type { IncidentRecord, IncidentsQuery } from '../../watch/states/index.ts'
@@ -61,7 +61,7 @@ export function resultHistoryPart({
   shared,
   incidents,
   notStored = () => undefined,
-  node,
+  lease = soleNode,
   time = processTime(),
   log = () => {},
 }: {
@@ -73,8 +73,8 @@ export function resultHistoryPart({
   readonly incidents: (query: IncidentsQuery) => Promise<readonly IncidentRecord[]>
   /** Why states and incidents are not stored. */
   readonly notStored?: (() => string | undefined) | undefined
-  /** Of several nodes that share the store, this one: the history has the monitors of each machine apart. */
-  readonly node?: string | undefined
+  /** The history of several nodes has the monitors of each machine apart. */
+  readonly lease?: NodeLease | undefined
   readonly time?: ProcessTime | undefined
   readonly log?: KeeperLog | undefined
 }): ResultHistoryPart {
@@ -96,7 +96,7 @@ export function resultHistoryPart({
   const opened = (library: History, source: HistorySource): Open => {
     for (const { identity, run } of early) source.recorder.add(identity, run)
     early = []
-    const follower = node === undefined ? undefined : new library.HistoryFollower(source)
+    const follower = lease.isShared ? new library.HistoryFollower(source) : undefined
     return { library, keeper: new library.HistoryKeeper(source), follower }
   }
 
@@ -166,13 +166,13 @@ export function resultHistoryPart({
   return {
     open: async () => {
       current = await configured(config)
-      moves = [...moves, ...movesToNode(current, node)]
+      moves = [...moves, ...movesToNode(current, lease)]
     },
     reload: async (next) => {
       const planned = await configured(next)
       return () => {
         current = planned
-        moves = [...renamesIn(next), ...movesToNode(planned, node)]
+        moves = [...renamesIn(next), ...movesToNode(planned, lease)]
         for (const { from, to } of moves) ready?.keeper.source.recorder.rename(from, to)
         early = early.map(({ identity, run }) => ({
           identity: moves.find(({ from }) => from === identity.key)?.to ?? identity,
@@ -196,7 +196,7 @@ export function resultHistoryPart({
       })
       if (run === undefined) return
       const identity = identityAt(
-        current.onMachine.has(`${type} ${report.name}`) ? node : undefined,
+        current.onMachine.has(`${type} ${report.name}`) ? lease : soleNode,
         identityOf(type, report),
       )
       const recorder = ready?.keeper.source.recorder
@@ -226,9 +226,10 @@ export function resultHistoryPart({
     days: async (ids) => {
       const { library, keeper } = await loaded.get()
       days ??= new (await loadDayHistory()).DayHistory()
-      if (node === undefined) return await days.of(library, keeper.source, ids, now())
       const { dayKey } = await loadDayHistory()
-      const stored = ids.map((one) => (isOnMachine(one) ? { ...one, monitor: nameWithNode(node, one.monitor) } : one))
+      const stored = ids.map((one) =>
+        isOnMachine(one) ? { ...one, monitor: nameWithNode(lease.node, one.monitor) } : one,
+      )
       const ofStored = await days.of(library, keeper.source, stored, now())
       return new Map(
         ids.flatMap((one, at) => {
@@ -287,17 +288,18 @@ const identityOf = (type: ServerType, { name, kind }: Pick<MonitorReport, 'name'
   name,
 })
 
-const identityAt = (node: string | undefined, { key, type, name }: MonitorName): MonitorName =>
-  node === undefined ? { key, type, name } : { key: machineKey(node, key), type, name: nameWithNode(node, name) }
+const identityAt = ({ node, keyOf }: NodeLease, { key, type, name }: MonitorName): MonitorName => ({
+  key: keyOf(key),
+  type,
+  name: nameWithNode(node, name),
+})
 
 /** The key in the history: that of a monitor has its type, and that of the machine gets the type that shows it. */
 const keyOf = (type: ServerType, monitor: Parameters<typeof monitorKey>[0]): string => monitorKey({ ...monitor, type })
 
 /** The renames that move the history of this machine from a single svc to the name of its node. */
-function movesToNode({ machine }: Configured, node: string | undefined): readonly Rename[] {
-  if (node === undefined) return []
-  return machine.map((one) => ({ from: one.key, to: identityAt(node, one) }))
-}
+const movesToNode = ({ machine }: Configured, lease: NodeLease): readonly Rename[] =>
+  machine.map((one) => ({ from: one.key, to: identityAt(lease, one) })).filter(({ from, to }) => from !== to.key)
 
 /** The keys of all monitors that exist. Undefined: svc checks itself, and all that history knows counts as existing. */
 function keysOf({ origin, types }: Config): ((key: string) => boolean) | undefined {

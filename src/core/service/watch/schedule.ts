@@ -10,12 +10,12 @@ import {
 import type { Config } from '../../config/index.ts'
 import type { ExecutionMode, ServerType } from '../../protocol/index.ts'
 import type { Family } from '../../protocol/service/family.ts'
+import { type NodeLease, soleNode } from '../../watch/nodes/index.ts'
 import { beatMs, depths, type Order, runsPerMinute, Schedule } from '../../watch/schedule/index.ts'
 import type { Part } from '../part.ts'
 import { type ProcessTime, processTime } from '../process-time.ts'
 import { type CostOf, keysOf, loadLine, type ScheduledMonitor, scheduledMonitors } from './scheduled-monitors.ts'
-import type { NodeMonitors } from './share.ts'
-import type { StatesClock, StatesPart } from './states.ts'
+import { type StatesClock, type StatesPart, watchedMonitors } from './states.ts'
 
 /** The other parts of svc that the schedule uses. */
 export type ScheduleWork = {
@@ -63,20 +63,19 @@ export type SchedulePart = Part & {
   readonly watches: () => boolean
   /** All monitors, whoever runs them. */
   readonly monitors: () => readonly ScheduledMonitor[]
-  /** Follows a change of the share: runs what it has now, at once, and nothing else. */
-  readonly reshare: () => void
+  /** Follows a change of the lease: runs what it has now, at once, and nothing else. */
+  readonly follow: () => void
   /** Runs a monitor of the network once for another node. Undefined: this one does not have it, or has no report. */
   readonly look: (key: string, depth: ExecutionMode) => Promise<MonitorReport | undefined>
 }
 
 /**
- * Runs the monitors when the schedule says so, with real timers, and tells it what callers run. `share`: the monitors of this
- * node. Absent: all.
+ * Runs the monitors when the schedule says so, with real timers, and tells it what callers run.
  */
 export function schedulePart(
   work: ScheduleWork,
   states: StatesPart,
-  share?: NodeMonitors,
+  lease: NodeLease = soleNode,
   time: ProcessTime = processTime(),
 ): SchedulePart {
   const monotonic = (): number => performance.now()
@@ -203,7 +202,7 @@ export function schedulePart(
   }
 
   /** From now on reports leave when the schedule should have replaced them. */
-  const follow = (): void => {
+  const followSchedule = (): void => {
     const intervals = new Map(
       [...monitors.values()].flatMap(({ types, monitor, intervals: own }) =>
         types.map((type) => [`${type} ${monitor.name}`, own] as const),
@@ -211,11 +210,9 @@ export function schedulePart(
     )
     const isElsewhere = (type: ServerType, monitor: string): boolean => {
       const key = byName.get(`${type} ${monitor}`)?.key
-      return key !== undefined && share?.runs(key) === false
+      return key !== undefined && !lease.runs(key)
     }
-    work
-      .latest()
-      ?.followSchedule((type, monitor, mode) => intervals.get(`${type} ${monitor}`)?.[mode], share && isElsewhere)
+    work.latest()?.followSchedule((type, monitor, mode) => intervals.get(`${type} ${monitor}`)?.[mode], isElsewhere)
   }
 
   const take = (scheduled: readonly ScheduledMonitor[], costOf: CostOf): void => {
@@ -229,19 +226,19 @@ export function schedulePart(
   /** Takes the monitors on. Those that it has keep their phases and what they did. */
   const watch = (config: Config): void => {
     if (closed || !isAnswering || (!schedule && monitors.size === 0)) return
-    follow()
+    followSchedule()
     current = config
     const table = schedule ?? new Schedule(now())
     schedule = table
     for (const { key, intervals } of monitors.values()) {
-      if (share?.runs(key) === false) stop(key, 'another node runs its monitor')
-      else table.watch({ key, every: intervals }, now(), share?.spreadMs())
+      if (lease.runs(key)) table.watch({ key, every: intervals }, now(), lease.spreadMs())
+      else stop(key, 'another node runs its monitor')
     }
     const ask = ({ key, depth, at, repeatsRefused }: Parameters<StatesClock['ask']>[0]): void => {
       table.ask(key, { depth, at: time.steadyAt(at), repeatsRefused }, now())
       arm()
     }
-    const own = [...monitors.values()].filter(({ key }) => share?.has(key) ?? true)
+    const own = [...monitors.values()].filter(({ key }) => lease.has(key))
     states.watch(own, config, { now: time.now, ask })
     beat ??= setInterval(() => table.beat(now()), beatMs)
     arm()
@@ -256,7 +253,7 @@ export function schedulePart(
 
   return {
     open: async () => {
-      const [scheduled, { costOf }] = await Promise.all([scheduledMonitors(work.config, share?.node), loadCosts()])
+      const [scheduled, { costOf }] = await Promise.all([scheduledMonitors(work.config, lease.keyOf), loadCosts()])
       take(scheduled, costOf)
       work.watchObservations(onObservation)
       work.watchReports(onReport)
@@ -267,7 +264,7 @@ export function schedulePart(
       watch(work.config)
     },
     reload: async (config) => {
-      const [scheduled, { costOf }] = await Promise.all([scheduledMonitors(config, share?.node), loadCosts()])
+      const [scheduled, { costOf }] = await Promise.all([scheduledMonitors(config, lease.keyOf), loadCosts()])
       return () => {
         const before = monitors
         take(scheduled, costOf)
@@ -278,7 +275,8 @@ export function schedulePart(
           stop(key, 'its monitor is no longer in the configuration')
         }
         current = config
-        share?.configured([...monitors.values()], config)
+        const receivers = config.notify?.map(({ name }) => name) ?? []
+        lease.configured(watchedMonitors([...monitors.values()], config), receivers)
         watch(config)
       }
     },
@@ -286,7 +284,7 @@ export function schedulePart(
     keepsUp: () => schedule?.lateness(now()).keepsUp ?? true,
     watches: () => schedule !== undefined && monitors.size > 0,
     monitors: () => [...monitors.values()],
-    reshare: () => watch(current),
+    follow: () => watch(current),
     look: async (key, depth) => {
       const one = monitors.get(key)
       if (closed || !one || one.monitor.kind.runsOn !== 'network') return undefined

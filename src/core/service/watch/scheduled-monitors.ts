@@ -4,7 +4,6 @@ import { fingerprint, type loadCosts, monitorKey, type PlannedMonitor } from '..
 import { hostBlock, isConfigured, ofType } from '../../checks/plan/index.ts'
 import type { Config } from '../../config/index.ts'
 import type { ExecutionMode, ServerType } from '../../protocol/index.ts'
-import { machineKey } from '../../watch/nodes/index.ts'
 import { type Intervals, intervalsOfMonitor } from '../../watch/schedule/index.ts'
 
 /** A monitor that the schedule runs. */
@@ -18,12 +17,12 @@ export type ScheduledMonitor = {
 
 /**
  * The monitors that `svc serve` runs by itself: those of svc.yaml, and the host block of its types once, or once for
- * each different one. None without a svc.yaml, and none that `every: off` turns off. `node`: of several nodes that
- * share a store, the one of this machine. The monitors of the machine then have keys of their own.
+ * each different one. None without a svc.yaml, and none that `every: off` turns off. `keyOf`: the key of a monitor of this
+ * machine (`NodeLease`).
  */
 export async function scheduledMonitors(
   { origin, types, serve }: Config,
-  node?: string,
+  keyOf = (key: string): string => key,
 ): Promise<readonly ScheduledMonitor[]> {
   if (origin === undefined || serve.every === 'off') return []
   const configured = Object.entries(types).flatMap(([name, one]) =>
@@ -54,8 +53,7 @@ export async function scheduledMonitors(
     ),
   )
   const all = [...own, ...hosts].filter(({ intervals }) => Object.keys(intervals).length > 0)
-  if (node === undefined) return all
-  return all.map((one) => (one.monitor.kind.runsOn === 'machine' ? { ...one, key: machineKey(node, one.key) } : one))
+  return all.map((one) => (one.monitor.kind.runsOn === 'machine' ? { ...one, key: keyOf(one.key) } : one))
 }
 
 function withIntervals(

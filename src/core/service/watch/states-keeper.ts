@@ -2,13 +2,12 @@ import { performance } from 'node:perf_hooks'
 import { isStoreFailure } from '../../base/errors.ts'
 import { type Patience, Steady, storePatience } from '../../base/steady.ts'
 import type { KeeperLog } from '../../store/index.ts'
-import { nameWithNode, nodeOfKey } from '../../watch/nodes/index.ts'
+import { type NodeLease, nameWithNode, nodeOfKey, soleNode } from '../../watch/nodes/index.ts'
 import {
   type Effect,
   type IncidentRecord,
   type IncidentsQuery,
   Ledger,
-  type StatesBatch,
   type StatesRows,
   StatesTable,
   type StoredState,
@@ -18,10 +17,6 @@ import { type ProcessTime, processTime } from '../process-time.ts'
 
 /** How often the store gets what is new, in milliseconds: in one transaction. */
 const writeEveryMs = 1_000
-/** The pause after a failure. Milliseconds. */
-const failureMs = 10_000
-/** The same where another node may take over soon. */
-const sharedFailureMs = 2_000
 /** For how long what all nodes have stored is not read again, and at least this many times as long as reading took. */
 const [rereadMs, rereadFactor] = [2_000, 20]
 /** States that were read longer ago than this, and twice that time, are out of date. Milliseconds. */
@@ -43,16 +38,7 @@ export type StatesKeeper = {
   readonly ofAll: () => Promise<readonly StoredState[] | undefined>
   /** Why states and incidents do not survive the end of this process. Undefined: they do. */
   readonly notKept: () => string | undefined
-  /** Goes on with what another node has stored, of these monitors. `lostAt`: when an incident ended that no state knows. */
-  readonly takeOver: (
-    keys: ReadonlySet<string>,
-    stored: Pick<StoredStates, 'states' | 'incidents'>,
-    lostAt: number,
-  ) => void
-  /** Forgets monitors that another node has, with what is not stored yet. */
-  readonly release: (keys: ReadonlySet<string>) => void
-  /** The store has lost what it had acknowledged, and has this instead. */
-  readonly again: (stored: Pick<StoredStates, 'states' | 'incidents'>) => void
+  readonly ledger: Pick<Ledger, 'takeOver' | 'again'>
   readonly begin: () => void
   readonly cancel: () => void
   readonly close: () => Promise<void>
@@ -64,27 +50,20 @@ export type StatesKeeper = {
  */
 export function statesKeeper({
   rows: stored,
-  write,
-  problem,
+  lease = soleNode,
   time = processTime(),
   log = () => {},
   patience = storePatience,
 }: {
   readonly rows?: (() => Promise<StatesRows>) | undefined
-  /**
-   * Where several nodes share the store: stores a batch of this one. Absent: this process alone writes. `again`: other nodes
-   * have some of the monitors, which this one has given up.
-   */
-  readonly write?: ((batch: StatesBatch) => Promise<'stored' | 'again' | { readonly why: string }>) | undefined
-  /** Beside `write`: why nothing could be stored now, also while there is nothing to store. Undefined: it could. */
-  readonly problem?: (() => string | undefined) | undefined
+  readonly lease?: NodeLease | undefined
   readonly time?: ProcessTime | undefined
   readonly log?: KeeperLog | undefined
   /** Of the log. */
   readonly patience?: Patience
 }): StatesKeeper {
   const { now } = time
-  const ledger = new Ledger({ isShared: write !== undefined })
+  const ledger = new Ledger(lease)
   time.onShift((shift) => ledger.shift(shift))
   const memory = new StatesTable()
   const rows = stored ?? (async () => inMemory(memory, now))
@@ -103,23 +82,17 @@ export function statesKeeper({
 
   const flush = async (): Promise<boolean> => {
     const batch = ledger.batch(now())
-    if (!batch && problem) {
-      const why = problem()
+    if (!batch) {
+      const why = lease.problem()
       if (why !== undefined) judge(why)
       return why === undefined
     }
-    if (!batch) return fault === undefined
-    const outcome = write ? await write(batch) : await writeAlone(batch)
+    const outcome = await lease.writeStates(batch, rows)
     if (outcome === 'stored') ledger.stored(batch, now())
     else ledger.refused()
     if (typeof outcome === 'object') judge(outcome.why)
     return outcome === 'stored' || outcome === 'again'
   }
-
-  const writeAlone = async (batch: StatesBatch): Promise<'stored' | { readonly why: string }> =>
-    (await (await rows()).write(batch))
-      ? 'stored'
-      : { why: 'another svc serve stores those that it confirms in the same store' }
 
   const arm = (ms: number): void => {
     if (closed) return
@@ -127,11 +100,11 @@ export function statesKeeper({
       working = flush().then(
         (isStored) => {
           if (isStored) judge(undefined)
-          arm(isStored || write ? writeEveryMs : failureMs)
+          arm(isStored ? writeEveryMs : lease.retryMs)
         },
         (error: unknown) => {
           judge(isStoreFailure(error) ? messageOf(error) : `svc failed unexpectedly: ${stackOf(error)}`)
-          arm(write ? sharedFailureMs : failureMs)
+          arm(lease.retryMs)
         },
       )
     }, ms)
@@ -149,7 +122,7 @@ export function statesKeeper({
     )
     const all = new Map([...others, ...own].map((one) => [one.id, one]))
     const latest = [...all.values()].sort((one, other) => other.beganAt - one.beganAt).slice(0, most)
-    return write ? latest.map(withNode) : latest
+    return latest.map(withNode)
   }
   const incidents: StatesKeeper['incidents'] = async (query) => merged(query, await (await rows()).incidents(query))
 
@@ -167,7 +140,7 @@ export function statesKeeper({
     }
   }
   const ofAll = async (): Promise<readonly StoredState[] | undefined> => {
-    if (!write) return []
+    if (!lease.isShared) return []
     const age = (): number => performance.now() - (latest?.at ?? Number.NEGATIVE_INFINITY)
     if (age() >= (latest?.pauseMs ?? 0)) {
       reading ??= readAll().finally(() => {
@@ -181,8 +154,7 @@ export function statesKeeper({
   return {
     ofAll,
     restore: async () => {
-      // Of several nodes, each takes over what it runs.
-      if (!stored || write) return { ageMs: undefined, states: [] }
+      if (!stored || lease.isShared) return { ageMs: undefined, states: [] }
       try {
         const before = await (await stored()).read()
         ledger.adopt(before)
@@ -207,9 +179,7 @@ export function statesKeeper({
       if (!stored) return 'Without a store, svc forgets states and incidents when it ends'
       return fault === undefined ? undefined : `States and incidents are not stored now: ${fault}`
     },
-    takeOver: (keys, before, lostAt) => ledger.takeOver(keys, before, lostAt),
-    release: (keys) => ledger.release(keys),
-    again: (before) => ledger.again(before, now()),
+    ledger,
     begin: () => arm(writeEveryMs),
     cancel: () => {
       closed = true

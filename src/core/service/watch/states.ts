@@ -20,7 +20,7 @@ import type {
   ShownIncident,
 } from '../../protocol/service/service.ts'
 import type { KeeperLog } from '../../store/index.ts'
-import { machineKey, nameWithNode, nodeOfKey, type Taken } from '../../watch/nodes/index.ts'
+import { machineKey, type NodeLease, nameWithNode, nodeOfKey, soleNode, type Taken } from '../../watch/nodes/index.ts'
 import type { Silence, StateOfSubject } from '../../watch/silences/index.ts'
 import {
   type Effect,
@@ -45,7 +45,6 @@ import { type ProcessTime, processTime } from '../process-time.ts'
 import { incidentLine } from './incident-log.ts'
 import { Blips, endedIncidents, isTroubled, mostRecords, openIncidents, type TroubledSubject } from './incidents.ts'
 import type { ScheduledMonitor } from './scheduled-monitors.ts'
-import type { NodeMonitors } from './share.ts'
 import { type StatesKeeper, statesKeeper } from './states-keeper.ts'
 
 /** How often time passes for the states. Milliseconds. */
@@ -93,10 +92,10 @@ export type StatesPart = Part & {
   readonly monitors: () => ReadonlyMap<string, ScheduledMonitor>
   /** Asks for a run of a monitor. */
   readonly look: (key: string, depth: ExecutionMode) => void
-  /** Goes on with what another node has stored of monitors. Their runs begin when they are watched. */
+  /** Replaces what it has of monitors by what is stored. Their runs begin when they are watched. */
   readonly takeOver: (taken: Pick<Taken, 'keys' | 'states' | 'incidents'>) => void
-  /** Forgets monitors, without a word. */
-  readonly release: (keys: ReadonlySet<string>) => void
+  /** The store has lost what it had acknowledged, and has this instead. */
+  readonly again: (taken: Pick<Taken, 'states' | 'incidents'>) => void
   /** Takes verdicts about a monitor that no schedule runs, as of a run that has just ended. */
   readonly say: (key: string, verdicts: readonly Verdict[]) => void
   /** The open questions to other nodes. */
@@ -112,7 +111,7 @@ export type StatesPart = Part & {
 export function statesPart(
   keeper: StatesKeeper = statesKeeper({}),
   log: KeeperLog = () => {},
-  share?: NodeMonitors,
+  lease: NodeLease = soleNode,
   time: ProcessTime = processTime(),
 ): StatesPart {
   const stop = new AbortController()
@@ -159,7 +158,7 @@ export function statesPart(
   }
 
   const restored = (now: number): States => {
-    const made = new States(now, [], share && machineKey(share.node, lineKey), share?.otherNode)
+    const made = new States(now, [], lease.keyOf(lineKey), lease.otherNode)
     if (before) made.restore(before.states, now, now - (before.ageMs ?? 0))
     keeper.begin()
     return made
@@ -181,9 +180,9 @@ export function statesPart(
       monitors = new Map(scheduled.map((one) => [one.key, one]))
       const current = states ?? restored(clock.now())
       states = current
-      const reports = share?.has(share.reports.key) ? [share.reports] : []
+      const reports = lease.reports.filter(({ key }) => lease.has(key))
       const watched = [...watchedMonitors(scheduled, config), ...reports]
-      carryOut(current.configure(watched, clock.now(), witnesses, share?.isElsewhere))
+      carryOut(current.configure(watched, clock.now(), witnesses, lease.isElsewhere))
       timer ??= setInterval(() => carryOut(current.tick(ofSchedule.now())), tickMs)
     },
     ran: (key, depth, report, { beganAt, endedAt }) => {
@@ -200,10 +199,10 @@ export function statesPart(
       // What is open is in memory: a store that hangs costs a page only the incidents that are over.
       const stored = clock && (await orLate(keeper.readableIncidents({ from: 0, to: now, most: mostRecords }), storeMs))
       const records = stored ?? []
-      const others = share && clock ? await orLate(keeper.ofAll(), storeMs) : undefined
+      const others = clock && (await orLate(keeper.ofAll(), storeMs))
       const own = states && clock ? troubledSubjects(states, now) : []
       return {
-        ...(await openIncidents([...own, ...troubledElsewhere(others ?? [], share)], views)),
+        ...(await openIncidents([...own, ...troubledElsewhere(others ?? [], lease)], views)),
         ended: endedIncidents({ records, blips: blips.ended, now }, views, mostEnded),
         isIsolated: states?.isIsolated,
       }
@@ -223,13 +222,10 @@ export function statesPart(
     takeOver: ({ keys, states: stored, incidents }) => {
       const now = time.now()
       states?.release(keys)
-      keeper.takeOver(new Set(keys), { states: stored, incidents }, now)
+      keeper.ledger.takeOver(keys, { states: stored, incidents }, now)
       for (const { silentMs, ...one } of stored) states?.restore([one], now, now - (silentMs ?? now))
     },
-    release: (keys) => {
-      states?.release(keys)
-      keeper.release(keys)
-    },
+    again: (stored) => keeper.ledger.again(stored, time.now()),
     say: (key, verdicts) => {
       if (!clock || !states) return
       const now = clock.now()
@@ -260,12 +256,9 @@ function* troubledSubjects(states: States, now: number): Generator<TroubledSubje
 }
 
 /** The troubled subjects that other nodes have confirmed and stored. */
-const troubledElsewhere = (
-  stored: readonly StoredState[],
-  share: NodeMonitors | undefined,
-): readonly TroubledSubject[] =>
+const troubledElsewhere = (stored: readonly StoredState[], lease: NodeLease): readonly TroubledSubject[] =>
   stored.flatMap(({ row, state }): readonly TroubledSubject[] => {
-    if (share?.has(row.key) !== false || !isTroubled(state)) return []
+    if (lease.has(row.key) || !isTroubled(state)) return []
     const monitor = nameWithNode(nodeOfKey(row.key), row.monitor)
     return [{ ...row, monitor, runsOn: 'network', state, isObserved: state.unobservedSince === undefined }]
   })

@@ -5,6 +5,7 @@ import { type Later, laterSql } from '../dialect.ts'
 import type { StoreLink } from '../link.ts'
 import type { Db } from '../tables.ts'
 import { note } from './audit.ts'
+import { ownKey } from './capacity.ts'
 import { addNews } from './node-news.ts'
 import {
   isLive,
@@ -76,6 +77,7 @@ export function nodesOver(
       const [all, rows] = await Promise.all([states.read(), outbox.read()])
       return { ...all, outbox: rows }
     },
+    key: async () => await audited.write(async (tx) => await ownKey(tx, 'nodes')),
     writeStates: async (fences, batch) => await fenced(await opened(), fences, (tx) => storeStates(tx, batch)),
     writeOutbox: async (fences, rows) =>
       await fenced(await opened(), fences, (tx) => storeRows(tx, 'notifyRows', rows)),

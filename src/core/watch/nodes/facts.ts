@@ -29,6 +29,7 @@ const subject = { key: isText, check: isText, item: optional(isText) }
 const isFacts = has({
   version: isText,
   url: optional(isText),
+  peer: optional(isText),
   digest: optional(isText),
   startedAt: (value) => typeof value === 'number' && Math.abs(value) <= maxTime,
   crossChecks: optional(

@@ -11,8 +11,10 @@ export {
   type WritePermit,
 } from './member.ts'
 export { machineKey, nameWithNode, nodeOfKey, plainKey } from './names.ts'
+export { type NodeLease, soleNode } from './node-lease.ts'
 export { afterLook, type OtherNodes, sendsAlone, unknownNodes } from './outdated.ts'
 export { overviewOf, type ViewedNode } from './overview.ts'
 export { aloneMs, answerTimeoutMs, beatMs, outMs, reportedOutMs, standstillMs } from './policy.ts'
 export { nodesKey, nodeVerdicts } from './report.ts'
+export type { AddressedNode } from './speakers.ts'
 export * from './types.ts'

@@ -1,5 +1,6 @@
 import type { StoredRow } from '../outbox/index.ts'
 import type { NodeAnswer, OtherNode, Question } from '../states/index.ts'
+import { CrossCheckBook } from './cross-checks.ts'
 import {
   answered,
   askOf,
@@ -21,12 +22,12 @@ import {
   isolatedMs,
   lookMs,
   minorityMs,
-  mostQuestions,
   rolloutMs,
   standstillMs,
   stopMs,
 } from './policy.ts'
 import { nodesKey } from './report.ts'
+import { type AddressedNode, maySpeakFor, Speakers, type Stand } from './speakers.ts'
 import {
   type BeatAnswer,
   type BeatRequest,
@@ -56,7 +57,7 @@ export type MemberSettings = {
  * - `member`: has the store. It runs the monitors of the network if it holds their lease.
  * - `joining`: has just started or gone on after a standstill, and asks the store before it does anything.
  * - `cut off`: does not reach the store. It runs everything, because nobody can say who else does, and stores nothing.
- * - `alone`: has been cut off for so long that it also sends.
+ * - `alone`: has been cut off for so long that it also sends, unless another node speaks.
  * - `displaced`: another process has its name. It runs nothing that others could run.
  */
 export type Mode = 'member' | 'joining' | 'cut off' | 'alone' | 'displaced'
@@ -69,20 +70,20 @@ export type MemberEffect =
   | { readonly type: 'read'; readonly id: number; readonly shard: Shard }
   /** Call `handOver`, then `handedOver`. */
   | { readonly type: 'hand over'; readonly rows: readonly StoredRow[] }
-  /** Forget these keys in states, ledger and outbox, and pass what the outbox knew of them to `released`. */
-  | { readonly type: 'release'; readonly keys: ReadonlySet<string> }
-  /** Go on with what is stored of these keys: release them, restore states, `Ledger.takeOver`, `Outbox.takeOver`. */
-  | { readonly type: 'adopt'; readonly keys: ReadonlySet<string>; readonly stored: Taken }
+  /** Go on with what is stored of these keys in states, ledger and outbox. */
+  | { readonly type: 'adopt'; readonly stored: Taken }
+  /** Forget these keys there, and pass what the outbox had of them to `released`. */
+  | { readonly type: 'release'; readonly stored: Taken }
   /** Memory of these keys counts, and the store has this of them: `Ledger.again`, `Outbox.again`. */
   | { readonly type: 'write again'; readonly stored: Taken }
-  /** `watches`, `runs` or `isElsewhere` have changed: configure states and schedule. */
-  | { readonly type: 'share' }
   /** Run the monitor of the question once, for its answer only, then `looked`. */
   | { readonly type: 'look'; readonly question: OthersQuestion }
+  /** Ask these nodes whether they speak, then call `otherSpeaks` for each that says so. */
+  | { readonly type: 'ask'; readonly nodes: readonly AddressedNode[] }
   /** Other nodes have answered: `States.takeAnswers`. */
   | { readonly type: 'crossChecks'; readonly answers: readonly NodeAnswer[] }
-  /** For people. */
-  | { readonly type: 'mode'; readonly mode: Mode; readonly before: Mode; readonly holder: string | undefined }
+  /** `watches`, `runs` or `isElsewhere` have changed: configure states and schedule, and tell people. The last one of an event. */
+  | { readonly type: 'changed'; readonly mode: Mode; readonly before: Mode; readonly holder: string | undefined }
 
 /** A write that may be made now. One at a time. */
 export type WritePermit = { readonly fences: readonly Fence[] }
@@ -139,14 +140,15 @@ export class Membership {
   /** Whether the next question need not wait. */
   #mayHurry = true
   readonly #beats = new Map<number, Beat>()
-  /** Since when live nodes have different configurations. */
+  /** Since when nodes have different configurations. */
   #differSince: number | undefined
   /** Network keys that memory has although no monitor of this node has them. */
   readonly #strange = new Set<string>()
-  /** Whether the store has keys that wait for the end of a roll-out. */
-  #hasLeftOver = false
+  /** Keys that wait for the end of a roll-out: the store has them, and memory does not. */
+  #leftOver: ReadonlySet<string> = new Set()
   /** Until when what it takes may be something of which it has sent an end by itself. */
   #doubtsUntil = Number.NEGATIVE_INFINITY
+  readonly #speakers = new Speakers()
   /** The incidents in messages that it sent without the store, by receiver. */
   readonly #sentAlone = new Map<string, Set<string>>()
   /** The network keys that a svc.yaml removed while the node was without the store. */
@@ -160,11 +162,7 @@ export class Membership {
   #isLost = false
   /** Whether a write is in progress. */
   #writing: WritePermit | undefined
-  /** The questions that it asks other nodes, with the epoch of the node that is asked. */
-  #questions: readonly Question[] = []
-  readonly #askedAt = new Map<number, { readonly at: number; readonly epoch: number | undefined }>()
-  /** The open questions of other nodes, with its answer once it has one. */
-  readonly #inquiries = new Map<string, { readonly question: OthersQuestion; reaches: boolean | undefined }>()
+  readonly #crossChecks: CrossCheckBook
   #effects: MemberEffect[] = []
 
   constructor(
@@ -186,6 +184,7 @@ export class Membership {
     this.#process = process
     this.#facts = facts
     this.#settings = settings
+    this.#crossChecks = new CrossCheckBook(node)
     this.#parts = { network: newPart(process), machine: newPart(process) }
     this.#seenAt = now
     this.#beatAt = now
@@ -201,6 +200,8 @@ export class Membership {
       this.#beatIfDue(now)
       this.#readIfNeeded(now)
       this.#handOverIfNeeded(now)
+      const nodes = this.#speakers.ask(this.#stand(now), this.#rows, now)
+      if (nodes.length > 0) this.#effects.push({ type: 'ask', nodes })
     })
   }
 
@@ -216,7 +217,7 @@ export class Membership {
       }
       this.#differs(now)
       if (!isByItself(this.#mode) && removed.length > 0 && !this.#isSettled(now)) {
-        this.#hasLeftOver = true
+        this.#leftOver = new Set([...this.#leftOver, ...removed])
         this.#release(removed)
       }
       this.#shared = ''
@@ -246,7 +247,10 @@ export class Membership {
         this.#take(shard, asks[shard], leases[shard], { sentAt, now, acknowledged: beat.acknowledged[shard] })
       this.#differs(now)
       this.#applyMode(now)
-      this.#receive(now)
+      const isAble = (key: string): boolean => this.#isolatedSince === undefined && this.#settings.network.has(key)
+      const { questions, answers } = this.#crossChecks.receive(this.#rows, isAble, now)
+      for (const question of questions) this.#effects.push({ type: 'look', question })
+      if (answers.length > 0) this.#effects.push({ type: 'crossChecks', answers })
       this.#readIfNeeded(now)
       // What a look has shown to be free is taken at once.
       const isFree = shards.some((shard) => this.#ask(shard, now).type === 'take')
@@ -329,8 +333,7 @@ export class Membership {
   /** How it ended. `failed`: nobody knows whether the store has it. */
   wrote(permit: WritePermit, outcome: Fenced | 'failed', now: number): readonly MemberEffect[] {
     return this.#during(now, () => {
-      if (this.#writing !== permit) return
-      this.#writing = undefined
+      if (this.#writing === permit) this.#writing = undefined
       if (outcome === 'failed') return
       for (const { shard, epoch, number } of permit.fences) {
         const part = this.#parts[shard]
@@ -339,6 +342,13 @@ export class Membership {
         else if (outcome.refused.includes(shard)) part.lease = unsure(part.lease)
       }
       if (outcome !== 'stored') this.#beat(now)
+    })
+  }
+
+  /** Another node has said in answer to a question of `askedAt` that it speaks. */
+  otherSpeaks(node: string, askedAt: number, now: number): readonly MemberEffect[] {
+    return this.#during(now, () => {
+      if (askedAt >= this.#stillUntil) this.#speakers.note(node, askedAt)
     })
   }
 
@@ -353,28 +363,21 @@ export class Membership {
 
   /** Takes the questions of the states to other nodes, before each tick. */
   asks(questions: readonly Question[], now: number): void {
-    const epochs = new Map(this.#rows.map(({ node, epoch }) => [node, epoch]))
-    for (const { id, node } of questions)
-      if (!this.#askedAt.has(id)) this.#askedAt.set(id, { at: now, epoch: epochs.get(node) })
-    for (const [id, { at }] of this.#askedAt)
-      if (now - at >= 60_000 && questions.every((one) => one.id !== id)) this.#askedAt.delete(id)
-    this.#questions = questions.slice(0, mostQuestions)
+    this.#crossChecks.asks(questions, this.#rows, now)
   }
 
   /** Whether this node reaches what another one has asked about. Undefined: its run came to no verdict. */
-  looked({ from, epoch, id }: OthersQuestion, reaches: boolean | undefined): void {
-    const inquiry = this.#inquiries.get(questionName(from, epoch, id))
-    if (inquiry && this.#isolatedSince === undefined) inquiry.reaches = reaches
+  looked(question: OthersQuestion, reaches: boolean | undefined): void {
+    if (this.#isolatedSince === undefined) this.#crossChecks.looked(question, reaches)
   }
 
   /** Who can be asked now whether it reaches a monitor: the next node by name with the same monitors and a network. */
   otherNode(key: string, now: number): OtherNode | undefined {
-    const recent = [...this.#askedAt.values()].filter(({ at }) => now - at < 60_000).length
     const isAble = this.#isolatedSince === undefined && this.#isCoordinated('network', now)
-    if (!isAble || recent >= mostQuestions || nodeOfKey(key) !== undefined || key === nodesKey) return undefined
+    if (!isAble || nodeOfKey(key) !== undefined || key === nodesKey) return undefined
     const names = this.#others(({ isIsolated }) => !isIsolated).map(({ node }) => node)
     const other = names.find((name) => name > this.#node) ?? names[0]
-    return other === undefined ? undefined : { own: this.#node, other }
+    return other === undefined ? undefined : { own: this.#node, other, mayAsk: this.#crossChecks.mayAsk(now) }
   }
 
   /** The live nodes with the same monitors, by name. */
@@ -382,40 +385,6 @@ export class Membership {
     const all = this.#rows.filter((row) => row.isLive && row.node !== this.#node && is(row))
     const same = all.filter(({ facts }) => facts?.digest === this.#settings.digest)
     return same.toSorted((one, other) => (one.node < other.node ? -1 : 1))
-  }
-
-  #crossChecks(): NodeFacts['crossChecks'] {
-    const answers = [...this.#inquiries.values()].flatMap(({ question, reaches }) =>
-      reaches === undefined ? [] : [{ node: question.from, epoch: question.epoch, id: question.id, reaches }],
-    )
-    return { questions: this.#questions, answers }
-  }
-
-  /** Looks for questions to this node, and for answers to its own. */
-  #receive(now: number): void {
-    const own = this.#rows.find(({ node }) => node === this.#node)?.epoch
-    const others = this.#rows.filter(({ node, isLive, isIsolated }) => node !== this.#node && isLive && !isIsolated)
-    const open = new Map<string, OthersQuestion>()
-    for (const { node: from, epoch, facts } of others)
-      for (const question of (facts?.crossChecks?.questions ?? []).slice(0, mostQuestions))
-        if (question.node === this.#node) open.set(questionName(from, epoch, question.id), { ...question, from, epoch })
-    for (const name of this.#inquiries.keys()) if (!open.has(name)) this.#inquiries.delete(name)
-    for (const [name, question] of open) {
-      const isNew = !this.#inquiries.has(name) && this.#settings.network.has(question.key)
-      if (!isNew || this.#isolatedSince !== undefined) continue
-      this.#inquiries.set(name, { question, reaches: undefined })
-      this.#effects.push({ type: 'look', question })
-    }
-    const answers = this.#questions.flatMap(({ id, node }): readonly NodeAnswer[] => {
-      const row = others.find((one) => one.node === node)
-      const answer = row?.facts?.crossChecks?.answers.find((one) => one.node === this.#node && one.id === id)
-      if (answer && answer.epoch === own) return [{ id, reaches: answer.reaches }]
-      // One that has restarted since does not know the question.
-      const question = this.#askedAt.get(id)
-      const isGone = row === undefined || (question?.epoch !== undefined && row.epoch !== question.epoch)
-      return isGone && question !== undefined && now > question.at ? [{ id, reaches: false }] : []
-    })
-    if (answers.length > 0) this.#effects.push({ type: 'crossChecks', answers })
   }
 
   // What is true now.
@@ -470,7 +439,32 @@ export class Membership {
   voice(key: string, now: number): Voice {
     if (this.#hasLeft) return 'silent'
     if (this.#isCoordinated(nodeOfKey(key) === undefined ? 'network' : 'machine', now)) return 'coordinated'
-    return this.mode(now) === 'alone' ? 'alone' : 'silent'
+    return this.mode(now) === 'alone' && !this.isUpToOther(key, now) ? 'alone' : 'silent'
+  }
+
+  /** The node that speaks of the network instead of this one while neither has the store. */
+  speaker(now: number): string | undefined {
+    return this.mode(now) === 'alone' ? this.#speakers.other(this.#stand(now).holder, now) : undefined
+  }
+
+  /** Whether messages about a key are up to that node. A machine speaks for itself. */
+  isUpToOther(key: string, now: number): boolean {
+    return nodeOfKey(key) === undefined && this.speaker(now) !== undefined
+  }
+
+  /** Whether it tells a node that asks that this one speaks. `keepsUp`: runs of its schedule begin in time. */
+  speaksFor(asker: string, keepsUp: boolean, now: number): boolean {
+    return keepsUp && !this.#hasLeft && maySpeakFor(asker, this.#stand(now))
+  }
+
+  #stand(now: number): Stand {
+    const { row } = this.#parts.network.lease.view ?? {}
+    return {
+      node: this.#node,
+      holder: row?.hasLeft === false ? row.node : undefined,
+      withoutStoreMs: isByItself(this.mode(now)) ? now - (this.#failingSince ?? now) : undefined,
+      isIsolated: this.#isolatedSince !== undefined,
+    }
   }
 
   #isCoordinated(shard: Shard, now: number): boolean {
@@ -485,18 +479,20 @@ export class Membership {
     return now - this.#failingSince < aloneMs ? 'cut off' : 'alone'
   }
 
-  /** Whether what no monitor of this node has may be removed: all live nodes have the same monitors, or have had time. */
+  /** Whether what no monitor of this node has may be removed: all nodes have the same monitors, or have had time. */
   #isSettled(now: number): boolean {
     return this.#differSince === undefined || now - this.#differSince >= rolloutMs
   }
 
   #differs(now: number): void {
-    const others = this.#rows.filter(({ node, isLive }) => isLive && node !== this.#node)
-    const differ = others.some(({ facts }) => facts !== undefined && facts.digest !== this.#settings.digest)
+    // One that restarts may be the only one that has the configuration of all.
+    const others = this.#rows.filter(({ node, silentMs }) => silentMs < rolloutMs && node !== this.#node)
+    const differ = others.some(({ facts }) => (facts?.digest ?? this.#settings.digest) !== this.#settings.digest)
     this.#differSince = differ ? (this.#differSince ?? now) : undefined
     const { network } = this.#parts
-    const isDue = this.#hasLeftOver && network.isKnown && !network.reading && this.#isSettled(now)
-    if (isDue && holds(network.lease, now)) network.mustRead = true
+    const isDue = (key: string): boolean => this.#isSettled(now) || this.#settings.network.has(key)
+    const isReady = network.isKnown && !network.reading && holds(network.lease, now)
+    if (isReady && [...this.#leftOver].some(isDue)) network.mustRead = true
   }
 
   // Each event collects its effects.
@@ -512,10 +508,15 @@ export class Membership {
     }
     this.#seenAt = now
     for (const part of Object.values(this.#parts)) part.lease = lapsed(part.lease, now)
+    const before = this.#mode
     // First, so that what follows acts as what the node is by now.
     this.#applyMode(now)
     work()
     this.#applyMode(now)
+    const shared = this.#sharedAt(now)
+    if (shared !== this.#shared)
+      this.#effects.push({ type: 'changed', mode: this.#mode, before, holder: this.holder(now) })
+    this.#shared = shared
     return this.#effects
   }
 
@@ -532,19 +533,13 @@ export class Membership {
       if (wasByItself && !this.#parts.machine.isKnown) this.#release([...this.#settings.own])
       if (mode === 'displaced') this.#parts.machine.isKnown = false
     }
+  }
+
+  /** Everything that `watches`, `runs` and `isElsewhere` depend on besides the configuration. */
+  #sharedAt(now: number): string {
     const { network, machine } = this.#parts
-    const shared = JSON.stringify([
-      mode,
-      this.holdsLease(now),
-      network.isKnown,
-      machine.isKnown,
-      this.#isSettled(now),
-      this.#hasLeft,
-      this.holder(now),
-    ])
-    if (shared === this.#shared) return
-    this.#shared = shared
-    this.#effects.push({ type: 'mode', mode, before, holder: this.holder(now) }, { type: 'share' })
+    const facts = [network.isKnown, machine.isKnown, this.#isSettled(now), this.#hasLeft]
+    return JSON.stringify([this.#mode, this.holdsLease(now), this.holder(now), this.speaker(now), ...facts])
   }
 
   // Leases.
@@ -598,7 +593,7 @@ export class Membership {
     if (asks.network.type === 'leave') network.lease = { ...network.lease, hold: undefined }
     const acknowledged = { network: network.acknowledged, machine: machine.acknowledged }
     this.#beats.set(this.#ids, { sentAt: now, asks, acknowledged })
-    const facts = { ...this.#facts, digest: this.#settings.digest, crossChecks: this.#crossChecks() }
+    const facts = { ...this.#facts, digest: this.#settings.digest, crossChecks: this.#crossChecks.facts }
     const isIsolated = this.#isolatedSince !== undefined
     const request = { node: this.#node, process: this.#process, isIsolated, facts, asks }
     this.#effects.push({ type: 'beat', id: this.#ids, request })
@@ -633,7 +628,8 @@ export class Membership {
       const isFirst = before.view?.row?.process !== this.#process
       if (ask.type === 'take' && isFirst) part.silentMs = ask.expected?.silentMs
       Object.assign(part, { acknowledged: writes, attempts: writes, mustRead: true, reading: undefined })
-      this.#writing = undefined
+      // One in an epoch that is over is refused, whenever the store gets it.
+      if (this.#writing?.fences.some((one) => one.shard === shard)) this.#writing = undefined
     } else if (ask.type !== 'renew' || ask.epoch !== hold.epoch) return
     // The store has gone back in time to before a write that it had acknowledged.
     else if (writes < acknowledged) part.lease = unsure(part.lease)
@@ -685,16 +681,18 @@ export class Membership {
     const configured = shard === 'network' ? this.#networkKeys() : [...own, ...all]
     const settled = this.#isSettled(now)
     const strange = [...all].filter((key) => !isOwn(key))
-    if (part.isKnown) this.#effects.push({ type: 'write again', stored: takenOf(stored, new Set(configured)) })
-    const keys = new Set([...(part.isKnown ? [] : configured), ...(settled ? strange : [])])
+    const isInMemory = (key: string): boolean => part.isKnown && !this.#leftOver.has(key)
+    const inMemory = new Set(configured.filter(isInMemory))
+    if (part.isKnown) this.#effects.push({ type: 'write again', stored: takenOf(stored, inMemory) })
+    const keys = new Set([...configured.filter((key) => !isInMemory(key)), ...(settled ? strange : [])])
     if (keys.size > 0) {
       const silentMs = part.silentMs ?? (shard === 'network' ? stored.ageMs : undefined)
       const taken = takenOf(stored, keys, silentMs)
       const isInDoubt = (silentMs ?? 0) >= aloneMs || now < this.#doubtsUntil
-      this.#effects.push({ type: 'adopt', keys, stored: isInDoubt ? inDoubt(taken) : taken })
+      this.#effects.push({ type: 'adopt', stored: isInDoubt ? inDoubt(taken) : taken })
     }
     if (shard === 'network') {
-      this.#hasLeftOver = strange.length > 0 && !settled
+      this.#leftOver = new Set(settled ? [] : strange)
       if (settled) for (const key of strange) this.#strange.add(key)
     }
     part.isKnown = true
@@ -708,7 +706,7 @@ export class Membership {
   #release(keys: readonly string[]): void {
     if (keys.length === 0) return
     for (const key of keys) this.#strange.delete(key)
-    this.#effects.push({ type: 'release', keys: new Set(keys) })
+    this.#effects.push({ type: 'release', stored: takenOf(nothing, new Set(keys)) })
   }
 }
 
@@ -725,8 +723,6 @@ const newPart = (process: string): Part => ({
 /** Whether the store has gone back in time: the number of writes never falls. */
 const wentBack = (before: LeaseRow | undefined, row: LeaseRow | undefined): boolean =>
   before !== undefined && (row === undefined || row.writes < before.writes)
-
-const questionName = (from: string, epoch: number, id: number): string => `${from} ${epoch} ${id}`
 
 /** Until when a failover may lose what was handed over. Milliseconds. */
 const handOverAgainMs = 60_000
@@ -750,8 +746,9 @@ const inDoubt = (taken: Taken): Taken => ({
   outbox: taken.outbox.map((one) => (one.row?.last ? { ...one, row: { ...one.row, isInDoubt: true } } : one)),
 })
 
+const nothing: Stored = { ageMs: undefined, states: [], incidents: [], outbox: [] }
 const takenOf = ({ states, incidents, outbox }: Stored, keys: ReadonlySet<string>, silentMs?: number): Taken => ({
-  keys: [...keys],
+  keys,
   states: states.filter(({ row }) => keys.has(row.key)).map((one) => ({ ...one, silentMs })),
   incidents: incidents.filter(({ key }) => keys.has(key)),
   outbox: outbox.filter(({ subject }) => keys.has(subject.key)),

@@ -16,6 +16,14 @@ export const gapMs = 4_000
 export const outMs = 10_000
 /** After this time of failed attempts, a node that does not reach the store sends messages by itself. */
 export const aloneMs = 60_000
+/** From this long without the store on, a node asks those before it who speaks, and counts as one that does. */
+export const askFromMs = 45_000
+/** How often it asks them. */
+export const askEveryMs = 5_000
+/** For how long an answer keeps it silent, from its question on. */
+export const answerHoldsMs = 12_000
+/** How many nodes it asks: the first ones. */
+export const mostAsked = 8
 /** A node that has been out for this long is reported. */
 export const reportedOutMs = 60_000
 /** For this long, what only another configuration has waits, untold, until all live nodes have the same one. */

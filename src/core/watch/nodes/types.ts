@@ -29,6 +29,8 @@ export type NodeFacts = {
   readonly version: string
   /** Its page as people reach it. */
   readonly url?: string | undefined
+  /** Its address for other nodes. */
+  readonly peer?: string | undefined
   /** Milliseconds since 1970. */
   readonly startedAt: number
   /** The digest of its network monitors. */
@@ -87,9 +89,9 @@ export type Stored = {
   readonly incidents: readonly IncidentRecord[]
   readonly outbox: readonly StoredRow[]
 }
-/** The stored data of the monitors that a node takes. */
+/** The stored data of the monitors that a node takes; none of those that it gives up. */
 export type Taken = Omit<Stored, 'states' | 'ageMs'> & {
-  readonly keys: readonly string[]
+  readonly keys: ReadonlySet<string>
   /** `silentMs`: for how long the holder before had not renewed its lease. Undefined: nobody knows. */
   readonly states: readonly (StoredState & { readonly silentMs: number | undefined })[]
 }
@@ -103,6 +105,8 @@ export type NodesRows = {
   /** The node that holds the lease of the network. */
   readonly holder: () => Promise<string | undefined>
   readonly stored: () => Promise<Stored>
+  /** The key by which nodes recognize each other without the store: a random text of the store, in hex. */
+  readonly key: () => Promise<string>
   /** Each is one transaction, which begins with the fences. */
   readonly writeStates: (fences: readonly Fence[], batch: StatesBatch) => Promise<Fenced>
   readonly writeOutbox: (fences: readonly Fence[], rows: readonly StoredRow[]) => Promise<Fenced>

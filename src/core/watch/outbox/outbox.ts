@@ -184,16 +184,19 @@ export class Outbox {
 
   readonly #receiverKey: string
   readonly #isShared: boolean
+  readonly #isUpToOther: (key: string) => boolean
 
   /**
-   * `ownKey`: the key of what this process says of its receivers, where several nodes store what they told together. Each
-   * then has rows of some subjects only, and keeps those of receivers that other nodes know.
+   * `ownKey`: the key of what this process says of its receivers, another one where several nodes store what they told together.
+   * Each then has rows of some subjects only, and keeps those of receivers that other nodes know. `isUpToOther`: whether
+   * another process speaks of a monitor now. What is due about it waits, and holds nothing else up.
    */
-  constructor(now: number, lookup: Lookup, ownKey?: string) {
+  constructor(now: number, lookup: Lookup, ownKey = receiverKey, isUpToOther: (key: string) => boolean = () => false) {
     this.#now = now
     this.#lookup = lookup
-    this.#receiverKey = ownKey ?? receiverKey
-    this.#isShared = ownKey !== undefined
+    this.#receiverKey = ownKey
+    this.#isShared = ownKey !== receiverKey
+    this.#isUpToOther = isUpToOther
   }
 
   /**
@@ -215,9 +218,9 @@ export class Outbox {
     }
   }
 
-  /** Takes over the rows of the subjects of these monitors that another node has stored. */
-  takeOver(keys: ReadonlySet<string>, stored: readonly StoredRow[], now: number): void {
-    this.release(keys)
+  /** The rows of the subjects of these monitors are those that are stored. Returns what was known of them. */
+  takeOver(keys: ReadonlySet<string>, stored: readonly StoredRow[], now: number): readonly StoredRow[] {
+    const before = this.#release(keys)
     for (const { receiver, subject, row } of stored) {
       if (!row) continue
       const id = subjectId(subject)
@@ -230,10 +233,10 @@ export class Outbox {
       // Noted by the membership, and not stored yet.
       if (own.isInDoubt) this.#taken.set(`${receiver} ${id}`, { receiver, subject: subjectOf(subject), row: own })
     }
+    return before
   }
 
-  /** Forgets the subjects of these monitors: another node has them. Returns what was known of them. */
-  release(keys: ReadonlySet<string>): readonly StoredRow[] {
+  #release(keys: ReadonlySet<string>): readonly StoredRow[] {
     const out: StoredRow[] = []
     const all = [...[...this.#addresses].map(([name, { rows }]) => [name, rows] as const), ...this.#orphans]
     for (const [id, subject] of this.#subjects) {
@@ -268,10 +271,11 @@ export class Outbox {
   again(stored: readonly StoredRow[]): readonly StoredRow[] {
     for (const { receiver, subject, row } of stored) {
       const rows = this.#addresses.get(receiver)?.rows
-      const news = row && newsIn(row)
-      if (!rows || !news || isEmpty(news)) continue
       const id = subjectId(subject)
-      rows.set(id, withNews(rows.get(id) ?? emptyRow, news))
+      const own = rows?.get(id) ?? emptyRow
+      const news = row && newsIn(row, own)
+      if (!rows || !news || isEmpty(news)) continue
+      rows.set(id, withNews(own, news))
       this.#subjects.set(id, subjectOf(subject))
     }
     const rows = this.rows()
@@ -602,7 +606,8 @@ export class Outbox {
     for (const [id, present] of presents) {
       const due = this.#dueAt(address, id, present)
       if (due) isPending(address.rows.get(id)?.need?.since ?? this.#now)
-      const isReady = due !== undefined && this.#maySend(address, id, present, due)
+      const isReady =
+        due !== undefined && !this.#isUpToOther(present.subject.key) && this.#maySend(address, id, present, due)
       const row = address.rows.get(id) ?? emptyRow
       // Nobody must believe meanwhile that it is well.
       const endsWait = due !== undefined && row.isInDoubt === true
@@ -613,7 +618,9 @@ export class Outbox {
       address,
       this.#next(
         address,
-        candidates.filter(({ id }) => !this.#isRefused(address, id)),
+        candidates.filter(
+          ({ id }) => !this.#isRefused(address, id) && !this.#isUpToOther(this.#subjects.get(id)?.key ?? ''),
+        ),
         unknown,
       ),
     )

@@ -329,9 +329,14 @@ export function withoutSentEnds(news: OutboxRow): OutboxRow {
 const firstWord = (word: Word | undefined): Pick<OutboxRow, 'last' | 'attempt'> =>
   word === undefined ? {} : word.isUnsure ? { attempt: word } : { last: word }
 
-/** The part of a row that came from nodes without the store. */
-export const newsIn = (row: OutboxRow): OutboxRow => {
-  const [last, ...others] = [...wordsIn(row), ...(row.others ?? [])].filter(({ isNews }) => isNews)
+/**
+ * The part of a row that came from nodes without the store. `own`: the row in the memory of the process. A message of an
+ * incident that its receiver accepted was its own: it knows how that ended.
+ */
+export const newsIn = (row: OutboxRow, own: OutboxRow): OutboxRow => {
+  const [last, ...others] = [...wordsIn(row), ...(row.others ?? [])].filter(
+    ({ isNews, isUnsure, incident }) => isNews && !(isUnsure && incident === own.last?.incident),
+  )
   const ends = row.ends.filter(({ isNews }) => isNews)
   return { ...(last === undefined ? {} : { last }), ends, ...othersOf(others) }
 }

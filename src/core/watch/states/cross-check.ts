@@ -7,6 +7,8 @@ export type OtherNode = {
   readonly own: string
   /** The name of the node that is asked. */
   readonly other: string
+  /** False: this node has asked as often as it may in a minute. */
+  readonly mayAsk: boolean
 }
 
 /** A question to another node, for as long as it is open. */
@@ -32,11 +34,13 @@ export type CrossCheck = {
   /** The open question. It has no answer if there is none by `until`. */
   readonly question?: Omit<Question, keyof Subject> & { readonly until: number }
   /** The latest answer. None in time counts as one that does not reach it either. */
-  readonly answer?: { readonly node: string; readonly reaches: boolean }
+  readonly answer?: { readonly node: string; readonly reaches: boolean; readonly at: number }
 }
 
 /** A node has this long for its answer, besides the time of a confirmation. */
 export const answerMs = 10_000
+/** An answer counts for this long while no further question may be asked. */
+const countsMs = 60_000
 
 /** A run did not reach the peer. While the nodes disagree, each such run asks again; once they agree, none does. */
 export function afterUnreachable(
@@ -52,9 +56,11 @@ export function afterUnreachable(
   },
 ): CrossCheck | undefined {
   const { nodes, depth, id } = run
-  if (!nodes) return undefined
-  const { own, other: node } = nodes
+  // An answer counts, also if nobody can be asked by now.
   if (before?.question || before?.answer?.reaches === false) return before
+  const isRecent = before?.answer !== undefined && run.now - before.answer.at < countsMs
+  if (!nodes?.mayAsk) return nodes && isRecent ? before : undefined
+  const { own, other: node } = nodes
   const since = before?.since ?? run.beganAt
   return { ...before, since, own, question: { id, node, depth, until: run.now + run.confirmMs + answerMs } }
 }
@@ -66,11 +72,10 @@ export const isContested = (crossCheck: CrossCheck | undefined): boolean => cros
 export const isUnanswered = (crossCheck: CrossCheck | undefined): boolean =>
   crossCheck?.question !== undefined && crossCheck.answer === undefined
 
-export const answered = (crossCheck: CrossCheck, node: string, reaches: boolean): CrossCheck => ({
-  since: crossCheck.since,
-  own: crossCheck.own,
-  answer: { node, reaches },
-})
+export const answered = (
+  { since, own }: CrossCheck,
+  answer: { readonly node: string; readonly reaches: boolean; readonly at: number },
+): CrossCheck => ({ since, own, answer })
 
 /** The report after all instants have moved. */
 export const shiftedCheck = (
@@ -78,9 +83,13 @@ export const shiftedCheck = (
   move: (at: number) => number,
 ): CrossCheck | undefined => {
   if (!crossCheck) return undefined
-  const { question } = crossCheck
-  const moved = { ...crossCheck, since: move(crossCheck.since) }
-  return question ? { ...moved, question: { ...question, until: move(question.until) } } : moved
+  const { question, answer } = crossCheck
+  return {
+    ...crossCheck,
+    since: move(crossCheck.since),
+    ...(question && { question: { ...question, until: move(question.until) } }),
+    ...(answer && { answer: { ...answer, at: move(answer.at) } }),
+  }
 }
 
 /** The message of a contested fault, for people. */

@@ -100,11 +100,13 @@ export class Ledger {
   }
 
   /**
-   * Takes over the states and incidents of these monitors that another node has stored. An open incident that no state
+   * Replaces what it has of these monitors by what is stored: by nothing, if another node has them. An open incident that no state
    * contains has ended, and nobody observed when: at `lostAt` at the latest.
    */
   takeOver(keys: ReadonlySet<string>, stored: Pick<StoredStates, 'states' | 'incidents'>, lostAt: number): void {
-    this.release(keys)
+    for (const [name, { row }] of this.#states) if (keys.has(row.key)) this.#states.delete(name)
+    for (const [id, { key }] of this.#open) if (keys.has(key)) this.#open.delete(id)
+    for (const [name, { row }] of this.#pending) if (keys.has(row.key)) this.#pending.delete(name)
     this.adopt(stored)
     const ids = new Set(stored.states.flatMap(({ state }) => state.incident?.id ?? []))
     this.#endLost(
@@ -118,13 +120,6 @@ export class Ledger {
     for (const one of incidents) {
       this.#keep(this.#pendingOf(subjectOf(one)), { ...one, endedAt: Math.max(lostAt, one.beganAt), ending: 'unknown' })
     }
-  }
-
-  /** Forgets monitors, with what is not stored yet: another node has them. */
-  release(keys: ReadonlySet<string>): void {
-    for (const [name, { row }] of this.#states) if (keys.has(row.key)) this.#states.delete(name)
-    for (const [id, { key }] of this.#open) if (keys.has(key)) this.#open.delete(id)
-    for (const [name, { row }] of this.#pending) if (keys.has(row.key)) this.#pending.delete(name)
   }
 
   /**

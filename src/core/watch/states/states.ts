@@ -547,7 +547,7 @@ export class States {
     if (!crossCheck?.question || confirmMs === undefined || !this.#has(place)) return
     const { node, depth } = crossCheck.question
     const isNews = crossCheck.answer?.reaches !== reaches
-    place.crossCheck = answered(crossCheck, node, reaches)
+    place.crossCheck = answered(crossCheck, { node, reaches, at: this.#now })
     if (isNews && this.#now - crossCheck.since >= confirmMs) this.#ask(row.key, depth, this.#now, false)
   }
 
