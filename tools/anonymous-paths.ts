@@ -63,7 +63,7 @@ export const anonymousPaths: Readonly<Record<string, AnonymousPath>> = {
   '/types/kotlin': types,
   '/types/python': types,
   '/types/typescript': types,
-  '/types/typescript.d': { ...types, bytes: 16 * kib },
+  '/types/typescript.d': { ...types, bytes: 32 * kib },
   '/healthcheck': { key: 'run', bytes: kib },
   'HealthCheckRequest by name': { key: 'run', bytes: kib },
   'HealthCheckRequest batch': { key: 'none', bytes: kib },
