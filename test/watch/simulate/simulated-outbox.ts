@@ -6,6 +6,7 @@ import * as ShippedSilences from '../../../src/core/watch/silences/index.ts'
 import type { Incident, StoredSubject, Transition } from '../../../src/core/watch/states/index.ts'
 import { Chance } from './chance.ts'
 import { Queue } from './queue.ts'
+import { hour, isWithin, minute, type Outcome, type Span, second, Trial } from './trial.ts'
 
 /** The subject of the simulation: the shipped outbox and silences, or copies with a defect. */
 export type Subject = Pick<typeof Shipped, 'Outbox' | 'rowsOfSent' | 'withNews' | 'withoutSentEnds'> &
@@ -13,19 +14,6 @@ export type Subject = Pick<typeof Shipped, 'Outbox' | 'rowsOfSent' | 'withNews' 
 
 export const shipped: Subject = { ...Shipped, ...ShippedSilences }
 
-export type Outcome = {
-  /** A digest of the trace. */
-  readonly digest: string
-  /** The trace itself, if it was asked for. */
-  readonly lines: readonly string[]
-  /** The broken rules, at most 20: the name of the rule, then what happened. */
-  readonly violations: readonly string[]
-  readonly counts: Readonly<Record<string, number>>
-}
-
-const second = 1_000
-const minute = 60 * second
-const hour = 60 * minute
 const day = 24 * hour
 const confirmMs = 20 * second
 const recoverMs = 10 * second
@@ -37,7 +25,6 @@ const brokenMs = 10 * minute
 type Level = 'ok' | 'warning' | 'failed'
 /** The level of a peer from `begin` on. */
 type Segment = { readonly begin: number; readonly level: Level; readonly isFlapping: boolean }
-type Span = { readonly from: number; readonly to: number }
 
 type Peer = {
   readonly subject: StoredSubject
@@ -128,7 +115,6 @@ const textOf = (key: string, level: string): string => `${key} is ${level}`
 const ownText = /^(it ended before the next fault began|it no longer exists)$/
 
 const idOf = ({ key, check, item }: StoredSubject): string => JSON.stringify([key, check, item])
-const isWithin = (spans: readonly Span[], at: number): boolean => spans.some(({ from, to }) => from <= at && at < to)
 
 function segmentsOf(chance: Chance, endAt: number): readonly Segment[] {
   const segments: Segment[] = [{ begin: 0, level: 'ok', isFlapping: false }]
@@ -279,24 +265,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
   const byName = new Map(receivers.map((one) => [one.rules.name, one]))
   const byId = new Map(peers.map((peer) => [idOf(peer.subject), peer]))
   const now = (): number => origin + queue.now
-  const lines: string[] = []
-  const violations: string[] = []
-  const counts: Record<string, number> = {}
-  let digest = 0x811c9dc5
-
-  const trace = (line: string): void => {
-    const text = `${queue.now} ${line}`
-    for (let at = 0; at < text.length; at += 1) digest = Math.imul(digest ^ text.charCodeAt(at), 0x01000193)
-    if (keepLines) lines.push(text)
-  }
-  const broken = (rule: string, text: string): void => {
-    trace(`BROKEN ${rule}: ${text}`)
-    if (violations.length < 20) violations.push(`${rule}: ${text} (${(queue.now / minute).toFixed(1)} min)`)
-    if (rule === lastRule) queue.stop()
-  }
-  const count = (what: string): void => {
-    counts[what] = (counts[what] ?? 0) + 1
-  }
+  const trial = new Trial(queue, keepLines, lastRule)
+  const { trace, broken, count } = trial
 
   // The truth.
 
@@ -1080,5 +1050,5 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
   for (let at = everyMs; at < endAt; at += everyMs) queue.at(at, check)
   queue.at(endAt - 1, check)
   queue.runUntil(endAt)
-  return { digest: (digest >>> 0).toString(16).padStart(8, '0'), lines, violations, counts }
+  return trial.outcome()
 }

@@ -6,6 +6,7 @@ import { Chance } from './chance.ts'
 import { Evidence, subjectId } from './evidence.ts'
 import { Queue } from './queue.ts'
 import { Texts } from './texts.ts'
+import { minute, type Outcome, second, Trial } from './trial.ts'
 
 /** The subject of the simulation: the shipped schedule and states, or copies with a defect. */
 export type Subject = {
@@ -15,18 +16,6 @@ export type Subject = {
   readonly StatesTable: typeof ShippedStates.StatesTable
 }
 
-export type Outcome = {
-  /** A digest of the trace. */
-  readonly digest: string
-  /** The trace itself, if it was asked for. */
-  readonly lines: readonly string[]
-  /** The broken rules, at most 20: the name of the rule, then what happened. */
-  readonly violations: readonly string[]
-  readonly counts: Readonly<Record<string, number>>
-}
-
-const second = 1_000
-const minute = 60 * second
 const depths: readonly ExecutionMode[] = ['Basic', 'Standard', 'Advanced']
 const rank = (depth: ExecutionMode): number => depths.indexOf(depth)
 const includes = (depth: ExecutionMode, other: ExecutionMode): boolean => rank(depth) >= rank(other)
@@ -366,24 +355,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     from: extra.between(0, 40 * minute),
     ms: extra.between(minute, 50 * minute),
   }
-  const lines: string[] = []
-  const violations: string[] = []
-  const counts: Record<string, number> = {}
-  let digest = 0x811c9dc5
-
-  const trace = (line: string): void => {
-    const text = `${queue.now} ${line}`
-    for (let at = 0; at < text.length; at += 1) digest = Math.imul(digest ^ text.charCodeAt(at), 0x01000193)
-    if (keepLines) lines.push(text)
-  }
-  const broken = (rule: string, text: string): void => {
-    trace(`BROKEN ${rule}: ${text}`)
-    if (violations.length < 20) violations.push(`${rule}: ${text} (${(queue.now / minute).toFixed(1)} min)`)
-    if (rule === lastRule) queue.stop()
-  }
-  const count = (what: string): void => {
-    counts[what] = (counts[what] ?? 0) + 1
-  }
+  const trial = new Trial(queue, keepLines, lastRule)
+  const { trace, broken, count } = trial
 
   for (const { name, every, dependsOn, faults, ...one } of peers) {
     trace(`script ${JSON.stringify({ name, every, dependsOn, ...one })}`)
@@ -1499,5 +1472,5 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     if (chance.is(0.6)) cut()
   })
   queue.runUntil(endAt)
-  return { digest: (digest >>> 0).toString(16).padStart(8, '0'), lines, violations, counts }
+  return trial.outcome()
 }
