@@ -107,6 +107,7 @@ export async function partsOfServer({ options, services, store }: Ground): Promi
     node: nodes?.sending,
     time,
     sentWithoutStore,
+    storeStates: keeper.store,
     log,
   })
   silences.muteBy(notify.mute)

@@ -48,6 +48,8 @@ export type ReceiverFigures = {
 export type DriverOptions = {
   /** Absent without a store. */
   readonly rows: (() => Promise<OutboxRows>) | undefined
+  /** Stores the states first: otherwise, after a kill, an incident goes on that receivers believe to be over. */
+  readonly storeStates?: (() => Promise<void>) | undefined
   /** The file of what it sends without the store. Absent: that ends with this process. */
   readonly sentWithoutStore?: SentWithoutStore | undefined
   readonly lookup: Lookup
@@ -453,7 +455,8 @@ export class NotifyDriver {
 
   /** False: another node has the lease by now. */
   async #writeRows(batch: readonly StoredRow[]): Promise<boolean> {
-    const { node, rows } = this.#options
+    const { node, rows, storeStates } = this.#options
+    await storeStates?.()
     if (node) return await node.write(batch)
     await (await rows?.())?.write(batch)
     return true

@@ -46,6 +46,7 @@ export function notifyPart({
   node,
   time = processTime(),
   sentWithoutStore,
+  storeStates,
   log = () => {},
 }: {
   readonly config: Config
@@ -56,6 +57,8 @@ export function notifyPart({
   readonly rows: (() => Promise<OutboxRows>) | undefined
   /** `DriverOptions.sentWithoutStore` */
   readonly sentWithoutStore?: SentWithoutStore | undefined
+  /** `DriverOptions.storeStates` */
+  readonly storeStates?: (() => Promise<void>) | undefined
   readonly states: StatesPart
   readonly silences: SilenceKeeper
   /** Whether svc may say that it watches. Takes what it has to know of the outbox. */
@@ -160,6 +163,7 @@ export function notifyPart({
   const driver = new NotifyDriver({
     mutes,
     rows,
+    storeStates,
     sentWithoutStore,
     lookup,
     node,
