@@ -269,8 +269,8 @@ export const plants: readonly Plant[] = [
   {
     what: 'a silence by hand ends a minute early',
     file: 'silence.ts',
-    from: 'from <= now && now < until',
-    to: 'from <= now && now < until - 60_000',
+    from: 'from <= now) && now < until',
+    to: 'from <= now) && now < until - 60_000',
     rule: 'silences',
   },
   {
@@ -283,8 +283,8 @@ export const plants: readonly Plant[] = [
   {
     what: 'a silence by hand does not end in time',
     file: 'silence.ts',
-    from: 'from <= now && now < until',
-    to: 'from <= now && now < until + 1_800_000',
+    from: 'from <= now) && now < until',
+    to: 'from <= now) && now < until + 1_800_000',
     rule: 'what stands is told',
   },
   {
