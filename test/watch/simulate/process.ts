@@ -5,42 +5,43 @@ import type { Queue } from './queue.ts'
 import { second } from './trial.ts'
 
 /** The subject of the simulation: the shipped schedule and states, or copies with a defect. */
-export type Subject = Pick<typeof ShippedSchedule, 'Schedule'> &
+export type Subject = Pick<typeof ShippedSchedule, 'Schedule' | 'ProcessLine'> &
   Pick<typeof ShippedStates, 'States' | 'Ledger' | 'StatesTable'>
 
-const { Schedule } = ShippedSchedule
+const { Schedule, ProcessLine } = ShippedSchedule
+type ProcessLine = InstanceType<typeof ProcessLine>
 const { States, Ledger, StatesTable } = ShippedStates
-export const shipped: Subject = { Schedule, States, Ledger, StatesTable }
+export const shipped: Subject = { Schedule, ProcessLine, States, Ledger, StatesTable }
 
-type Asked = { readonly key: string; readonly depth: ExecutionMode; readonly by: 'schedule' | 'caller' }
+type RunOrder = { readonly key: string; readonly depth: ExecutionMode; readonly by: 'schedule' | 'caller' }
 /** A run, and what it shows. `ms`: how long it takes. `frozen`: what it shows if the process stands still meanwhile. */
 export type Look = {
   readonly verdicts: readonly ShippedStates.Verdict[]
   readonly ms: number
   readonly frozen?: readonly ShippedStates.Verdict[] | undefined
 }
-/** A run that has ended. `at` and `endedAt` are in the time of the simulation, `beganAt` is in that of the process. */
-export type Ended = Asked & {
+/** A run that has ended. `at`: when it began. */
+export type Ended = RunOrder & {
   readonly at: number
-  readonly beganAt: number
   readonly endedAt: number
   readonly verdicts: readonly ShippedStates.Verdict[]
   readonly counts: boolean
 }
 
-/** What surrounds a process: its peers, its settings, its store, and those who look at what it does. */
+/** The world of a process: its peers, its settings, its store, and those who look at what it does. */
 export type Site = {
   readonly queue: Queue
   readonly subject: Subject
   readonly table: InstanceType<typeof StatesTable>
-  readonly now: () => number
+  /** The clock of the wall, which people set. */
+  readonly wall: () => number
   readonly witnesses: readonly string[]
   readonly monitors: () => readonly ShippedStates.WatchedMonitor[]
-  readonly look: (run: Asked & { readonly at: number; readonly repeatsRefused: boolean }) => Look
+  readonly look: (run: RunOrder & { readonly at: number; readonly repeatsRefused: boolean }) => Look
   readonly ended: (run: Ended) => void
   readonly transition: (transition: ShippedStates.Transition, incident: ShippedStates.Incident | undefined) => void
   readonly askWitnesses?: () => void
-  readonly asked?: (key: string) => void
+  readonly onAsk?: (key: string) => void
   /** There is something to store. */
   readonly changed?: () => void
   /** Whether the store takes something now. */
@@ -51,6 +52,7 @@ export type Site = {
 
 /** One process of svc: its schedule, its states and its ledger, until it is killed. */
 export class Process {
+  readonly line: ProcessLine
   readonly schedule: InstanceType<typeof Schedule>
   readonly states: InstanceType<typeof States>
   readonly ledger: InstanceType<typeof Ledger>
@@ -64,10 +66,11 @@ export class Process {
   #cancelTimer = (): void => {}
 
   constructor(site: Site) {
-    const { subject, now, witnesses } = site
+    const { subject, wall, witnesses, queue } = site
     this.#site = site
-    this.schedule = new subject.Schedule(now())
-    this.states = new subject.States(now(), witnesses)
+    this.line = new subject.ProcessLine({ wall, monotonic: () => queue.now })
+    this.schedule = new subject.Schedule(this.line.steady())
+    this.states = new subject.States(this.line.now(), witnesses)
     this.ledger = new subject.Ledger()
   }
 
@@ -96,26 +99,26 @@ export class Process {
 
   /** Takes back what an earlier process stored. */
   restore(): ShippedStates.StoredStates {
-    const { table, now } = this.#site
-    const stored = JSON.parse(JSON.stringify(table.read(now()))) as ShippedStates.StoredStates
+    const now = this.line.now()
+    const stored = JSON.parse(JSON.stringify(this.#site.table.read(now))) as ShippedStates.StoredStates
     this.ledger.adopt(stored)
-    this.states.restore(stored.states, now(), now() - (stored.ageMs ?? 0))
+    this.states.restore(stored.states, now, now - (stored.ageMs ?? 0))
     return stored
   }
 
   configure(): void {
-    const { monitors, now } = this.#site
-    for (const { key, every } of monitors()) this.schedule.watch({ key, every }, now())
-    this.take(this.states.configure(monitors(), now()))
+    const { monitors } = this.#site
+    for (const { key, every } of monitors()) this.schedule.watch({ key, every }, this.line.steady())
+    this.take(this.states.configure(monitors(), this.line.now()))
   }
 
   take(effects: readonly ShippedStates.Effect[]): void {
-    const { asked, transition, askWitnesses, changed } = this.#site
+    const { onAsk, transition, askWitnesses, changed } = this.#site
     this.ledger.take(effects)
     for (const effect of effects) {
       if (this.isDead) return
       if (effect.type === 'ask') {
-        asked?.(effect.key)
+        onAsk?.(effect.key)
         this.ask(effect)
       } else if (effect.type === 'witness') askWitnesses?.()
       else {
@@ -126,31 +129,49 @@ export class Process {
   }
 
   ask({ key, depth, at, repeatsRefused }: Omit<Extract<ShippedStates.Effect, { type: 'ask' }>, 'type'>): void {
-    this.schedule.ask(key, { depth, at, repeatsRefused }, this.#site.now())
+    const { line } = this
+    this.schedule.ask(key, { depth, at: line.steadyAt(at), repeatsRefused }, line.steady())
   }
 
-  run(asked: Asked, repeatsRefused = false): void {
-    const { queue, now, look, ended } = this.#site
-    const { key, depth, by } = asked
-    const [at, beganAt] = [queue.now, now()]
+  run(order: RunOrder, repeatsRefused = false): void {
+    const { queue, look, ended } = this.#site
+    const { key, depth, by } = order
+    const at = queue.now
+    const beganAt = this.line.steady()
     this.running.add(`${key} ${by}`)
     this.schedule.began({ key, depth, by, now: beganAt })
-    const { verdicts, ms, frozen } = look({ ...asked, at, repeatsRefused })
+    const { verdicts, ms, frozen } = look({ ...order, at, repeatsRefused })
     this.after(ms, () => {
       this.running.delete(`${key} ${by}`)
       const wasFrozen = this.#thawedAt > at && this.#thawedAt - this.#frozeAt > second
-      const shown = (wasFrozen && frozen) || verdicts
-      const failed = shown.some(({ level }) => level === 'failed')
-      const counts = this.schedule.ended({ key, depth, by, now: now(), beganAt, failed, hadTime: true })
-      ended({ ...asked, at, beganAt, endedAt: queue.now, verdicts: shown, counts })
+      const results = (wasFrozen && frozen) || verdicts
+      const failed = results.some(({ level }) => level === 'failed')
+      const counts = this.schedule.ended({ key, depth, by, now: this.line.steady(), beganAt, failed, hadTime: true })
+      ended({ ...order, at, endedAt: queue.now, verdicts: results, counts })
       this.tick()
     })
+  }
+
+  /** Reports a run to the states. */
+  report({ key, depth, verdicts, at, endedAt }: Omit<Ended, 'by' | 'counts'>): void {
+    const { line } = this
+    const civil = (time: number): number => line.civilAt(line.steady() - this.#site.queue.now + time)
+    this.take(this.states.ran({ key, depth, verdicts, beganAt: civil(at), endedAt: civil(endedAt) }, line.now()))
+  }
+
+  /** Follows the clock of the wall. */
+  look(): ShippedSchedule.Shift | undefined {
+    const shift = this.line.look()
+    if (!shift) return undefined
+    this.ledger.shift(shift)
+    this.take(this.states.shift(shift))
+    return shift
   }
 
   /** Begins what is due. */
   tick(): void {
     this.#cancelTimer()
-    const { orders, nextAt } = this.schedule.tick(this.#site.now())
+    const { orders, nextAt } = this.schedule.tick(this.line.steady())
     for (const { key, depth, repeatsRefused } of orders)
       this.run({ key, depth, by: 'schedule' }, repeatsRefused === true)
     if (nextAt === Number.POSITIVE_INFINITY) return
@@ -158,24 +179,25 @@ export class Process {
     this.#cancelTimer = () => {
       isCancelled = true
     }
-    this.after(Math.max(1, Math.ceil(nextAt - this.#site.now())), () => {
+    this.after(Math.max(1, Math.ceil(nextAt - this.line.steady())), () => {
       if (!isCancelled) this.tick()
     })
   }
 
   /** Stores what is new. The store may fail, and it may take something without an answer. */
   flush(): void {
-    const { table, now, takes, stored } = this.#site
-    const batch = this.ledger.batch(now())
+    const { table, takes, stored } = this.#site
+    const now = this.line.now()
+    const batch = this.ledger.batch(now)
     if (!batch || !takes()) return
-    table.write(JSON.parse(JSON.stringify(batch)) as ShippedStates.StatesBatch, now())
-    if (stored()) this.ledger.stored(batch, now())
+    table.write(JSON.parse(JSON.stringify(batch)) as ShippedStates.StatesBatch, now)
+    if (stored()) this.ledger.stored(batch, now)
   }
 
-  beat(ms: () => number): void {
-    this.take(this.states.tick(this.#site.now()))
+  /** To be called at least once a second while anything is in doubt. */
+  beat(): void {
+    this.take(this.states.tick(this.line.now()))
     this.tick()
     this.flush()
-    this.after(ms(), () => this.beat(ms))
   }
 }

@@ -8,7 +8,7 @@ import { jumpingOutbox, jumpingStates, withoutIds } from './shifted.ts'
 import { shipped, simulate as simulateOutbox } from './simulated-outbox.ts'
 import { simulate as simulateStates } from './simulated-states.ts'
 
-const seeds = Array.from({ length: 12 }, (_, at) => at + 1)
+const seeds = Array.from({ length: 14 }, (_, at) => at + 1)
 const traces = {
   outbox: (seed: number, Outbox = shipped.Outbox) =>
     withoutIds(simulateOutbox({ ...shipped, Outbox }, seed, true).lines),

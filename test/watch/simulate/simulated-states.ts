@@ -645,7 +645,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     }
 
     const ended = (run: Ended): void => {
-      const { key, depth, by, at, endedAt, beganAt, verdicts, counts } = run
+      const { key, depth, by, at, endedAt, verdicts, counts } = run
       const peer = peerOf(key) as Peer
       trace(
         `ended ${by} ${key} ${depth} ${verdicts.map(({ check, item = '', level }) => `${check}${item} ${level}`).join(', ')}${counts ? '' : ' does not count'}`,
@@ -654,7 +654,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       const report = (): void => {
         evidence.observed(peer.name, { depth, verdicts, beganAt: at, endedAt })
         observeReach(peer.name, verdicts)
-        process.take(states.ran({ depth, verdicts, key, beganAt, endedAt: beganAt + endedAt - at }, now()))
+        process.report(run)
         evidence.settled(peer.name)
         for (const one of verdicts) {
           const state = states.stateOf({ key, check: one.check, item: one.item })
@@ -674,6 +674,11 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       // Another run has shared this observation, and ends later.
       if (extra.is(0.05))
         after(extra.between(second, 40 * second), () => keyOf(peer) === key && peer.name !== removed && report())
+    }
+
+    const beat = (): void => {
+      process.beat()
+      after(900, beat)
     }
 
     const hammer = (): void => {
@@ -749,9 +754,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       disturb('restart of svc', 0)
     }
     const process = new Process({
-      ...{ queue, subject, table, now, witnesses, monitors, look, ended, askWitnesses, stored },
+      ...{ queue, subject, table, wall: now, witnesses, monitors, look, ended, askWitnesses, stored },
       transition: observeTransition,
-      asked: (key) => asksOf.set(key, (asksOf.get(key) ?? 0) + 1),
+      onAsk: (key) => asksOf.set(key, (asksOf.get(key) ?? 0) + 1),
       changed: () => {
         isAllStored = false
       },
@@ -771,7 +776,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     if (chance.is(0.6)) after(chance.between(minute, 10 * minute), hammer)
     if (chance.is(0.4)) after(chance.between(5 * minute, 50 * minute), freeze)
     if (chance.is(0.4)) after(chance.between(5 * minute, 50 * minute), reload)
-    process.beat(() => 900)
+    beat()
     restartNow = (ms) => {
       if (process.isDead) return
       kill()

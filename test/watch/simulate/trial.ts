@@ -18,7 +18,7 @@ export type Span = { readonly from: number; readonly to: number }
 export const isWithin = (spans: readonly Span[], at: number): boolean =>
   spans.some(({ from, to }) => from <= at && at < to)
 
-/** What happens in a scenario, and the rules that it breaks. It ends as soon as `lastRule` is broken. */
+/** The course of a scenario, and the rules that it breaks. It ends as soon as `lastRule` is broken. */
 export class Trial {
   readonly lines: string[] = []
   readonly violations: string[] = []
