@@ -3,7 +3,7 @@ import { readCronOnce } from '../../src/core/base/cron.ts'
 
 const hour = 3_600_000
 const at = (text: string): number => Date.parse(text)
-const shown = (times: readonly number[]): readonly string[] =>
+const textsOf = (times: readonly number[]): readonly string[] =>
   times.map((time) => new Date(time).toISOString().slice(0, 16).replace('T', ' '))
 
 /** All times from `from` on until before `to`, found one after the other. */
@@ -36,7 +36,7 @@ describe('M7 a silence or a drill by the clock, on the days when the clock chang
     ['Lord Howe, back by half an hour', '45 1 * * *', ['2026-04-04 14:45']],
   ])('M7 %s: "%s" happens once', (day, expression, utc) => {
     const [zone, from, to] = days[day]
-    expect(shown(between(expression, zone, from, to))).toEqual(utc)
+    expect(textsOf(between(expression, zone, from, to))).toEqual(utc)
   })
 
   test.each(Object.entries(days))('M7 %s: back and forth, the same times are found', (_, [zone, from, to]) => {

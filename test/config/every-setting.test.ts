@@ -168,9 +168,14 @@ test.each(lists)('K11 two entries of $list of the kind $kind with one name are a
     const raw = path.reduceRight((inner: unknown, key) => ({ [key]: inner }), entries)
     return readSettings(settings, raw, { env: {}, folder: '/', listing: 'LISTING' }).problems
   }
-  const named = { path: [...path, 1, 'name'], message: 'is "a", as in entry 1 of the list: give it another name' }
-  expect(problemsOf([{ name: 'a' }, { name: 'a' }])).toContainEqual(expect.objectContaining(named))
-  expect(problemsOf([{ name: 'a' }, { name: 'b' }]).map(({ message }) => message)).not.toContain(named.message)
+  const expectedProblem = {
+    path: [...path, 1, 'name'],
+    message: 'is "a", as in entry 1 of the list: give it another name',
+  }
+  expect(problemsOf([{ name: 'a' }, { name: 'a' }])).toContainEqual(expect.objectContaining(expectedProblem))
+  expect(problemsOf([{ name: 'a' }, { name: 'b' }]).map(({ message }) => message)).not.toContain(
+    expectedProblem.message,
+  )
 })
 
 test('there are such lists in several kinds', () => {

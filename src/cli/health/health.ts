@@ -498,9 +498,9 @@ export async function failureReport(
   const fault = asFault(error)
   const failure = renderError.json(fault ?? error, target).error
   // The first line of a plugin begins with its own name.
-  const named = isPlugin(output) ? ['svc'] : typesIn(argv)
+  const types = isPlugin(output) ? ['svc'] : typesIn(argv)
   const base = { Target: target ?? 'this machine', ExecutionMode: '', ExitCode: failure.exitCode, Error: failure }
-  const entries = (named.length > 0 ? named : ['all']).map((type): Entry => ({ ...base, ServerType: type }))
+  const entries = (types.length > 0 ? types : ['all']).map((type): Entry => ({ ...base, ServerType: type }))
   const { load, form } = reports[output]
   const { default: report } = await load()
   const isUnknown = /(?:^| )--nagios-timeout[= ]unknown(?: |$)/i.test(argv.join(' '))

@@ -50,63 +50,69 @@ export function readCronOnce(expression: string, timezone: string): Cron {
   const clock = wallClock(timezone)
   return {
     after(time) {
-      let shown = clock.shownAt(time)
+      let wallTime = clock.wallAt(time)
       for (;;) {
-        const next = wall.after(shown)
+        const next = wall.after(wallTime)
         if (next === undefined) return undefined
         const at = clock.firstAt(next)
         if (at > time) return at
-        shown = next
+        wallTime = next
       }
     },
     before(time, n) {
       const times = new Set<number>()
       // What the wall showed before it was set back was later on the wall, and earlier in time.
-      let shown = Math.max(clock.shownAt(time), clock.shownAt(time - changeMs) + changeMs)
-      for (let more = n; times.size < n; more = n) {
-        const past = wall.before(shown, more)
+      let wallTime = Math.max(clock.wallAt(time), clock.wallAt(time - changeMs) + changeMs)
+      while (times.size < n) {
+        const past = wall.before(wallTime, n)
         if (past.length === 0) break
         for (const one of past) {
-          shown = one
+          wallTime = one
           const at = clock.firstAt(one)
-          if (at < time && times.size < n) times.add(at)
+          if (at < time) times.add(at)
         }
       }
-      return [...times]
+      return [...times].slice(0, n)
     },
   }
 }
 
-/** The longest change of a clock on record is a day; those of daylight saving time are two hours at most. */
+/** Daylight saving time changes clocks by two hours at most. */
 const changeMs = 3 * 3_600_000
 
-/** What a clock on the wall shows, as milliseconds since 1970 in UTC. */
+/** The time that a clock on the wall shows, as milliseconds since 1970 in UTC. */
 function wallClock(timezone: string) {
   const format = new Intl.DateTimeFormat('en', {
-    ...{ timeZone: timezone, hourCycle: 'h23', era: 'short' },
-    ...{ year: 'numeric', month: 'numeric', day: 'numeric', hour: 'numeric', minute: 'numeric', second: 'numeric' },
+    timeZone: timezone,
+    hourCycle: 'h23',
+    year: 'numeric',
+    month: 'numeric',
+    day: 'numeric',
+    hour: 'numeric',
+    minute: 'numeric',
+    second: 'numeric',
   })
-  const shownAt = (time: number): number => {
+  const wallAt = (time: number): number => {
     const part = Object.fromEntries(format.formatToParts(time).map(({ type, value }) => [type, Number(value)]))
     const { year = 0, month = 1, day = 1, hour = 0, minute = 0, second = 0 } = part
     return Date.UTC(year, month - 1, day, hour, minute, second) + (((time % 1_000) + 1_000) % 1_000)
   }
   /** When it first shows a time; if it never does, when it is set forward past it. */
-  const firstAt = (shown: number): number => {
-    const about = shown - (shownAt(shown) - shown)
-    const offsets = [about - changeMs, about + changeMs].map((time) => shownAt(time) - time)
-    const [early = 0, late = 0] = offsets.map((offset) => shown - offset).toSorted((a, b) => a - b)
-    if (shownAt(early) === shown) return early
-    if (shownAt(late) === shown) return late
+  const firstAt = (wallTime: number): number => {
+    const about = wallTime - (wallAt(wallTime) - wallTime)
+    const offsets = [about - changeMs, about + changeMs].map((time) => wallAt(time) - time)
+    const [early = 0, late = 0] = offsets.map((offset) => wallTime - offset).toSorted((a, b) => a - b)
+    if (wallAt(early) === wallTime) return early
+    if (wallAt(late) === wallTime) return late
     let [below, above] = [early, late]
     while (above - below > 1_000) {
       const middle = Math.floor((below + above) / 2_000) * 1_000
-      if (shownAt(middle) > shown) above = middle
+      if (wallAt(middle) > wallTime) above = middle
       else below = middle
     }
     return above
   }
-  return { shownAt, firstAt }
+  return { wallAt, firstAt }
 }
 
 /** Why a time zone cannot be used, or undefined. */

@@ -101,6 +101,7 @@ export async function partsOfServer({ options, services, store, inForce }: Groun
     lease,
     time,
     sentWithoutStore,
+    storeStates: keeper.store,
     log,
   })
   silences.muteBy(notify.mute)

@@ -50,7 +50,13 @@ ${line}
 `
   writeFileSync(join(folder, 'use.ts'), typed(''))
   writeFileSync(join(folder, 'wrong.ts'), typed("request.ServerType = 'Nope'"))
-  const strict = ['--strict', '--noEmit', '--noImplicitOverride', '--exactOptionalPropertyTypes', '--erasableSyntaxOnly']
+  const strict = [
+    '--strict',
+    '--noEmit',
+    '--noImplicitOverride',
+    '--exactOptionalPropertyTypes',
+    '--erasableSyntaxOnly',
+  ]
   const { out } = await tsc(...strict, '--module', 'nodenext', dtos, 'use.ts', 'wrong.ts')
   expect(out.match(/^\S.*error TS.*/gm)).toEqual([expect.stringMatching(/^wrong\.ts.*"Nope"/)])
 })

@@ -34,6 +34,43 @@ test('W4 a node that does not reach the store says that states are not stored, a
   ])
 })
 
+test('W23 states are stored at once before a message about them is, and one write follows the other', async () => {
+  const written: (readonly string[])[] = []
+  let isWriting = false
+  const { promise: released, resolve: release } = Promise.withResolvers<void>()
+  const keeper = statesKeeper({
+    rows: async () => {
+      throw new Error('nothing is read')
+    },
+    lease: {
+      ...soleNode,
+      isShared: true,
+      writeStates: async ({ gone }) => {
+        expect(isWriting).toBe(false)
+        isWriting = true
+        await released
+        isWriting = false
+        written.push(gone.map(({ key }) => key))
+        if (written.length === 1) throw new Fault('Unavailable', 'the store does not answer')
+        return 'stored'
+      },
+    },
+  })
+  onTestFinished(async () => await keeper.close())
+  const take = (key: string): void =>
+    keeper.take([{ type: 'store', row: { key, monitor: key, check: 'connect' }, state: undefined }])
+  take('Sql/a')
+  const first = keeper.store()
+  await until(() => isWriting)
+  take('Sql/b')
+  const second = keeper.store()
+  release()
+  await Promise.all([first, second])
+  expect(written).toEqual([['Sql/a'], ['Sql/a', 'Sql/b']])
+  await keeper.store()
+  expect(written).toHaveLength(2)
+})
+
 test('W4 what all nodes have stored is unknown while the store cannot be read, and never nothing because it is still being read', async () => {
   let isDown = true
   const row = { key: 'Sql/tcp/orders', monitor: 'tcp orders', check: 'connect' }

@@ -33,21 +33,26 @@ async function standby() {
     stored: async () => table.stored,
     leave: async (node, process) => table.leave(node, process, now()),
   } as Partial<NodesRows> as NodesRows
-  const part = nodesPart({ config, node: 'b', version: '1', rows: async () => rows })
-  const monitors = await scheduledMonitors(config, 'b')
+  const part = nodesPart({ config, node: 'b', version: '1', peer: () => undefined, rows: async () => rows })
+  const monitors = await scheduledMonitors(config, part.lease.keyOf)
   part.follow({
-    schedule: { monitors: () => monitors, reshare: () => {}, look: async () => undefined },
+    schedule: {
+      monitors: () => monitors,
+      follow: () => {},
+      keepsUp: () => true,
+      watches: () => true,
+      look: async () => undefined,
+    },
     states: {
       takeOver: () => {},
-      release: () => {},
+      again: () => {},
       say: () => {},
       isIsolated: () => false,
       faultsOfAll: async () => new Map(),
       questions: () => [],
       takeAnswers: () => {},
     },
-    keeper: { again: () => {} },
-    notify: { takeOver: () => {}, release: () => [], again: () => {} },
+    notify: { takeOver: () => [], again: () => {} },
   })
   const watching = watchingPart({
     config,
@@ -80,9 +85,9 @@ async function standby() {
 test('W4 W24 a node that stands by says that svc watches after a minute in which it saw the lease renewed, and never posts the watchdog', async () => {
   const { part, watching, table, pass, renew, ofNetwork, now } = await standby()
   await pass(59, renew)
-  expect([watching.isSteady(), part.sending.leads()]).toEqual([false, false])
+  expect([watching.isSteady(), part.lease.leads()]).toEqual([false, false])
   await pass(6, renew)
-  expect([watching.isSteady(), part.sending.leads()]).toEqual([true, false])
+  expect([watching.isSteady(), part.lease.leads()]).toEqual([true, false])
   expect(await ofNetwork()).toEqual([['tcp shop', 'a']])
   // A node of a version before keeps this one from taking the lease, which nobody renews any more.
   const silent = (): void => table.oldNode('c', now(), false)
@@ -93,14 +98,14 @@ test('W4 W24 a node that stands by says that svc watches after a minute in which
   await pass(5, renew)
   expect([watching.isSteady(), watching.reason()]).toEqual([false, undefined])
   await pass(65, renew)
-  expect([watching.isSteady(), part.sending.leads()]).toEqual([true, false])
+  expect([watching.isSteady(), part.lease.leads()]).toEqual([true, false])
 })
 
 test('W4 W24 a node that takes the lease posts the watchdog from then on', async () => {
   const { part, table, pass, ofNetwork } = await standby()
   await pass(5, () => {})
-  expect(part.sending.leads()).toBe(false)
+  expect(part.lease.leads()).toBe(false)
   await pass(10, () => {})
-  expect([part.sending.leads(), await ofNetwork()]).toEqual([true, undefined])
+  expect([part.lease.leads(), await ofNetwork()]).toEqual([true, undefined])
   expect(table.lease('network', 0)).toMatchObject({ node: 'b', epoch: 2 })
 })

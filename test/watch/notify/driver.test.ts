@@ -1,5 +1,6 @@
 import type { RequestListener } from 'node:http'
 import { text as textOf } from 'node:stream/consumers'
+import { setImmediate } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { NotifyDriver } from '../../../src/core/service/notify/notify-driver.ts'
 import type { OutboxRows, Present } from '../../../src/core/watch/outbox/index.ts'
@@ -21,7 +22,15 @@ const subjectOf = (name: string): StoredSubject => ({
 })
 
 /** Peers and a clock that the test moves, and a driver with a webhook on a real HTTP server. */
-async function started({ rows, answer }: { rows?: OutboxRows; answer?: () => RequestListener | undefined } = {}) {
+async function started({
+  rows,
+  answer,
+  storeStates,
+}: {
+  rows?: OutboxRows
+  answer?: () => RequestListener | undefined
+  storeStates?: () => Promise<void>
+} = {}) {
   let now = Date.UTC(2026, 10, 24, 12)
   const bodies: string[] = []
   const peer = await httpPeer((request, response) => {
@@ -41,6 +50,7 @@ async function started({ rows, answer }: { rows?: OutboxRows; answer?: () => Req
     const { receiver } = await opened(`{name: chat, webhook: {url: "${peer.origin}/hook"}}`, { now: () => now })
     const driver = new NotifyDriver({
       rows: store && (async () => store),
+      storeStates,
       lookup: (subject) => states.get(subject.monitor) ?? 'removed',
       look: (key) => {
         looks.push(key)
@@ -105,6 +115,29 @@ const alertsIn = (body: string | undefined): readonly string[] => {
 }
 
 describe('notifications to a real HTTP server, with a clock that moves and simulated monitors', () => {
+  test('W23 nothing is stored of a message, and none leaves, before the states that it is about are stored', async () => {
+    const order: string[] = []
+    const store = outboxRows()
+    const write: OutboxRows['write'] = async (batch) => {
+      order.push('messages')
+      await store.write(batch)
+    }
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const storeStates = async (): Promise<void> => {
+      await promise
+      order.push('states')
+    }
+    const fixture = await started({ rows: { ...store, write }, storeStates })
+    const driver = await fixture.start()
+    fixture.fail(driver, 'orders')
+    fixture.pass(driver, 10 * second)
+    await setImmediate()
+    expect([order, fixture.bodies]).toEqual([[], []])
+    resolve()
+    await until(() => fixture.bodies.length === 1)
+    expect(order.slice(0, 2)).toEqual(['states', 'messages'])
+  })
+
   test('W4 an incident that a node takes over is sent, although no receiver was told and nothing more happens to it', async () => {
     const fixture = await started({ rows: outboxRows() })
     const driver = await fixture.start()

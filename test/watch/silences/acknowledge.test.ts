@@ -46,6 +46,15 @@ test.for([
   expect(ackEnding(ack(), state)).toBe(ending)
 })
 
+test('M9 an acknowledgement counts at once, although the clock has been set back since', () => {
+  const state = { level: 'failed', fault: 'refused', incident: incident() } as const
+  const entries = [ack({ from: now + 7_200_000, until: now + 9_000_000 })]
+  expect(silencesOf(subject, state, { clock: [], entries }, now)).toHaveLength(1)
+  const silence = { what: 'silence', id: 's1', monitors: ['Sql/*'], by: 'alice', reason: 'patches' } as const
+  const later = [{ ...silence, from: now + 7_200_000, until: now + 9_000_000 }]
+  expect(silencesOf(subject, state, { clock: [], entries: later }, now)).toEqual([])
+})
+
 test('M9 an acknowledged warning that becomes a failure is worse', () => {
   const state = { level: 'failed', fault: 'threshold', incident: incident() } as const
   expect(ackEnding(ack({ level: 'warning', fault: undefined }), state)).toBe('worse')

@@ -48,7 +48,7 @@ export async function plantedShift(plant: PlantedShift): Promise<{
   return await plantedFolder<typeof Outbox & typeof States>(plant.folder, plant)
 }
 
-/** The instants of which none of the first twelve scenarios shows that they move. Each begins or ends within moments that hardly ever shift. */
+/** The instants of which none of the first fourteen scenarios shows that they move. Each begins or ends within moments that hardly ever shift. */
 export const unseen: ReadonlySet<string> = new Set([
   'shift of outbox.ts forgets address.pendingSince',
   'shift of states.ts forgets watched.since',

@@ -1,7 +1,6 @@
-import * as schedule from '../../../src/core/watch/schedule/index.ts'
-import type * as Shipped from '../../../src/core/watch/states/index.ts'
 import { firstSeedOf, type Plant, plantedFolder } from './planted-folder.ts'
-import { type Subject, simulate } from './simulated-states.ts'
+import { type Subject, shipped } from './process.ts'
+import { simulate } from './simulated-states.ts'
 
 export const plants: readonly Plant[] = [
   {
@@ -416,9 +415,8 @@ export const plants: readonly Plant[] = [
 
 /** Loads the states with a defect. */
 export async function planted(plant: Plant): Promise<{ subject: Subject; remove: () => void }> {
-  const { index, remove } = await plantedFolder<typeof Shipped>('states', plant)
-  const { States, Ledger, StatesTable } = index
-  return { subject: { Schedule: schedule.Schedule, States, Ledger, StatesTable }, remove }
+  const { index, remove } = await plantedFolder<Subject>('states', plant)
+  return { subject: { ...shipped, ...index }, remove }
 }
 
 /** The first seed in which the rule of a defect is broken. */

@@ -1,15 +1,14 @@
 // Those tests at more moments.
 import './shifted.test.ts'
 import { expect, test } from 'vitest'
-import { Schedule } from '../../../src/core/watch/schedule/index.ts'
-import { Ledger, States, StatesTable } from '../../../src/core/watch/states/index.ts'
+import { States } from '../../../src/core/watch/states/index.ts'
 import { forgottenShifts, plantedShift, unseen } from './planted-shifts.ts'
+import { shipped as others } from './process.ts'
 import { jumpingOutbox, jumpingStates, withoutIds } from './shifted.ts'
 import { shipped, simulate as simulateOutbox } from './simulated-outbox.ts'
 import { simulate as simulateStates } from './simulated-states.ts'
 
-const seeds = Array.from({ length: 12 }, (_, at) => at + 1)
-const others = { Schedule, Ledger, StatesTable }
+const seeds = Array.from({ length: 14 }, (_, at) => at + 1)
 const traces = {
   outbox: (seed: number, Outbox = shipped.Outbox) =>
     withoutIds(simulateOutbox({ ...shipped, Outbox }, seed, true).lines),

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
-import { Schedule } from '../../../src/core/watch/schedule/index.ts'
-import { Ledger, States, StatesTable } from '../../../src/core/watch/states/index.ts'
 import { isQuick } from '../../support/suite/tier.ts'
+import { shipped as others } from './process.ts'
 import { jumpingOutbox, jumpingStates, withoutIds } from './shifted.ts'
 import { shipped, simulate as simulateOutbox } from './simulated-outbox.ts'
 import { simulate as simulateStates } from './simulated-states.ts'
@@ -12,9 +11,8 @@ test.each(seeds)(
   'W18 a line that shifts by hours and days begins, ends and delays no incident of scenario %i',
   (seed) => {
     const { Subject, count } = jumpingStates(seed)
-    const others = { Schedule, Ledger, StatesTable }
     const shifted = simulateStates({ ...others, States: Subject }, seed, true)
-    const { lines } = simulateStates({ ...others, States }, seed, true)
+    const { lines } = simulateStates(others, seed, true)
     expect(count()).toBeGreaterThan(20)
     expect(shifted.violations).toEqual([])
     expect(shifted.lines.join('\n')).toBe(lines.join('\n'))

@@ -5,6 +5,7 @@ import * as shippedStates from '../../../src/core/watch/states/index.ts'
 import { LeasesTable, nameOf } from '../../support/store/leases-table.ts'
 import { Chance } from './chance.ts'
 import { Queue } from './queue.ts'
+import { minute, type Outcome, type Span, second, Trial } from './trial.ts'
 
 /** The subject of the simulation: the shipped folders, or copies with a defect. */
 export type Subject = {
@@ -14,16 +15,6 @@ export type Subject = {
 }
 export const shipped: Subject = { nodes: shippedNodes, states: shippedStates, outbox: shippedOutbox }
 
-export type Outcome = {
-  /** A digest of the trace. */
-  readonly digest: string
-  /** The trace itself, if it was asked for. */
-  readonly lines: readonly string[]
-  /** The broken rules, at most 20: the name of the rule, then what happened. */
-  readonly violations: readonly string[]
-  readonly counts: Readonly<Record<string, number>>
-}
-
 /** Events that are written out, in place of random ones. Times are milliseconds. */
 export type Script = {
   /** Disturbances: when, which one, what it is about, and for how long. */
@@ -32,8 +23,6 @@ export type Script = {
   readonly failures: Readonly<Record<string, Span>>
 }
 
-const second = 1_000
-const minute = 60 * second
 const endAt = 40 * minute
 /** From here on nothing is disturbed any more, and no fault stands. */
 const calmAt = 29 * minute
@@ -53,7 +42,6 @@ type Version = {
   readonly monitors: ReadonlyMap<string, Spec>
 }
 type Spec = { readonly peer: Peer; readonly dependsOn: readonly string[]; readonly formerly: readonly string[] }
-type Span = { readonly from: number; readonly to: number }
 
 /**
  * The state of a subject at a receiver. `senders`: who can send its end, which is the store, or a process that has sent
@@ -202,26 +190,8 @@ export function simulate(
       { name: `disk of ${name}`, everyMs: 30 * second, faults: faultsOf(chance, minute, 0.4) },
     ]),
   )
-  const lines: string[] = []
-  const violations: string[] = []
-  const counts: Record<string, number> = {}
-  let digest = 0x811c9dc5
-
-  const trace = (line: string): void => {
-    const text = `${queue.now} ${line}`
-    for (let at = 0; at < text.length; at += 1) digest = Math.imul(digest ^ text.charCodeAt(at), 0x01000193)
-    if (keepLines) lines.push(text)
-  }
-  const reported = new Set<string>()
-  const broken = (rule: string, text: string, once = text): void => {
-    if (reported.has(`${rule} ${once}`)) return
-    reported.add(`${rule} ${once}`)
-    trace(`BROKEN ${rule}: ${text}`)
-    if (violations.length < 20) violations.push(`${rule}: ${text} (${(queue.now / minute).toFixed(2)} min)`)
-  }
-  const count = (what: string, by = 1): void => {
-    counts[what] = (counts[what] ?? 0) + by
-  }
+  const trial = new Trial(queue, keepLines)
+  const { trace, broken, count } = trial
 
   // Disturbances.
 
@@ -1620,5 +1590,5 @@ export function simulate(
         broken('nothing twice', `${to} got ${ends} ends of ${incident} of ${of}`)
     }
   }
-  return { digest: (digest >>> 0).toString(16), lines, violations, counts }
+  return trial.outcome()
 }

@@ -3,32 +3,30 @@ import type { Delivery } from '../../../src/core/watch/notify/receiver.ts'
 import * as Shipped from '../../../src/core/watch/outbox/index.ts'
 import type { SilenceRules, StoredSilence } from '../../../src/core/watch/silences/index.ts'
 import * as ShippedSilences from '../../../src/core/watch/silences/index.ts'
-import type { Incident, StoredSubject, Transition } from '../../../src/core/watch/states/index.ts'
+import type {
+  Incident,
+  StoredSubject,
+  SubjectState,
+  Verdict,
+  WatchedMonitor,
+} from '../../../src/core/watch/states/index.ts'
 import { Chance } from './chance.ts'
+import { type Look, Process, type Subject as Watching, shipped as watching } from './process.ts'
 import { Queue } from './queue.ts'
+import { Texts } from './texts.ts'
+import { hour, isWithin, minute, type Outcome, type Span, second, Trial } from './trial.ts'
 
-/** The subject of the simulation: the shipped outbox and silences, or copies with a defect. */
-export type Subject = Pick<typeof Shipped, 'Outbox' | 'rowsOfSent' | 'withNews' | 'withoutSentEnds'> &
+/** The subject of the simulation: the shipped states, outbox and silences, or copies with a defect. */
+export type Subject = Watching &
+  Pick<typeof Shipped, 'Outbox' | 'rowsOfSent' | 'withNews' | 'withoutSentEnds'> &
   Pick<typeof ShippedSilences, 'ClockWindows' | 'acksThatEnd' | 'lapsedAcks' | 'silencesOf'>
 
-export const shipped: Subject = { ...Shipped, ...ShippedSilences }
+export const shipped: Subject = { ...watching, ...Shipped, ...ShippedSilences }
 
-export type Outcome = {
-  /** A digest of the trace. */
-  readonly digest: string
-  /** The trace itself, if it was asked for. */
-  readonly lines: readonly string[]
-  /** The broken rules, at most 20: the name of the rule, then what happened. */
-  readonly violations: readonly string[]
-  readonly counts: Readonly<Record<string, number>>
-}
-
-const second = 1_000
-const minute = 60 * second
-const hour = 60 * minute
 const day = 24 * hour
 const confirmMs = 20 * second
-const recoverMs = 10 * second
+/** A peer that flaps is down for this part of each minute. */
+const flapMs = 14 * second
 /** In calm times, everything is told within this time: a message a minute, a pause of 5 min, a look at the monitor. */
 const boundMs = 10 * minute
 const giveUpMs = 7 * day
@@ -37,13 +35,12 @@ const brokenMs = 10 * minute
 type Level = 'ok' | 'warning' | 'failed'
 /** The level of a peer from `begin` on. */
 type Segment = { readonly begin: number; readonly level: Level; readonly isFlapping: boolean }
-type Span = { readonly from: number; readonly to: number }
 
 type Peer = {
   readonly subject: StoredSubject
   readonly everyMs: number
   readonly segments: readonly Segment[]
-  /** Its faults rest on a cause. */
+  /** It fails while the first peer cannot be reached, which is its cause then. */
   readonly isVictim: boolean
   readonly silences: readonly Span[]
   /** When somebody acknowledges what stands. */
@@ -53,12 +50,13 @@ type Peer = {
   /** Runs come to no verdict. */
   readonly starved: readonly Span[]
   readonly removedAt: number
-  // What svc knows, which survives a kill.
+  // What svc says.
+  state: SubjectState | undefined
   incident: Incident | undefined
   changedAt: number
   acked: Acked | undefined
-  /** When the latest run began that somebody asked for, or that ran before a kill. */
-  ranAt: number
+  /** The latest verdict of which svc knows, and since when it does. */
+  latest: { readonly at: number; readonly level: string; readonly knownAt: number } | undefined
 }
 
 /** A fault as it was when somebody acknowledged it, and since when it is no longer that one. */
@@ -88,8 +86,8 @@ type Receiver = {
   readonly views: Map<string, View>
   /** Incidents of which it received anything but the end, and the subjects that they are of. */
   readonly begins: Map<string, string>
-  /** Incidents of which it received the end. */
-  readonly over: Set<string>
+  /** Incidents of which it received the end, and whether that left without the store, which knows them longer then. */
+  readonly over: Map<string, boolean>
   readonly incidents: Set<string>
   /** Items that it accepted, of which svc has stored the answer. */
   readonly certain: Set<string>
@@ -122,13 +120,7 @@ type OwnIncident = {
   isTroubled: boolean
 }
 
-/** The text of a run at a level: a text of another level, or of another subject, is that of another run. */
-const textOf = (key: string, level: string): string => `${key} is ${level}`
-/** The texts of svc itself, where no run has one. */
-const ownText = /^(it ended before the next fault began|it no longer exists)$/
-
 const idOf = ({ key, check, item }: StoredSubject): string => JSON.stringify([key, check, item])
-const isWithin = (spans: readonly Span[], at: number): boolean => spans.some(({ from, to }) => from <= at && at < to)
 
 function segmentsOf(chance: Chance, endAt: number): readonly Segment[] {
   const segments: Segment[] = [{ begin: 0, level: 'ok', isFlapping: false }]
@@ -179,7 +171,7 @@ function peersOf(chance: Chance, hands: Chance, endAt: number): readonly Peer[] 
     const key = `Sql/postgres/${at}`
     return {
       subject: { key, type: 'Sql', monitor: `postgres ${at}`, check: 'connect', ...(at === 1 ? { item: '/a' } : {}) },
-      everyMs: chance.of([30 * second, minute, 5 * minute]),
+      everyMs: chance.of(endAt > day ? [5 * minute] : [30 * second, minute, 5 * minute]),
       segments: segmentsOf(chance, endAt),
       isVictim: at > 0 && chance.is(0.15),
       silences: spansOf(chance, endAt, 0.2, [5 * minute, hour]).map(({ from, to }) => ({ from: toMinute(from), to })),
@@ -187,10 +179,11 @@ function peersOf(chance: Chance, hands: Chance, endAt: number): readonly Peer[] 
       turnsAt: momentsOf(hands, endAt, hands.is(0.5) ? hands.between(3, 20) : 0),
       starved: spansOf(chance, endAt, 0.1, [4 * minute, 20 * minute]),
       removedAt: chance.is(0.1) ? chance.between(hour, endAt - 2 * hour) : Number.POSITIVE_INFINITY,
+      state: undefined,
       incident: undefined,
       changedAt: 0,
       acked: undefined,
-      ranAt: Number.NEGATIVE_INFINITY,
+      latest: undefined,
     }
   })
 }
@@ -220,7 +213,7 @@ function receiversOf(chance: Chance, endAt: number): readonly Receiver[] {
       windows,
       views: new Map(),
       begins: new Map(),
-      over: new Set(),
+      over: new Map(),
       incidents: new Set(),
       certain: new Set(),
       messages: new Map(),
@@ -274,29 +267,27 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
   const chance = new Chance(seed)
   // Most are short, so that many fit into a second.
   const endAt = seed % 200 === 0 ? 9 * day : chance.is(0.06) ? 40 * hour : 6 * hour
-  const peers = peersOf(chance, new Chance(seed + 1_000_003), endAt)
+  const peers = peersOf(chance, new Chance(seed + 1_000_003), endAt).map((peer) =>
+    // A silence is one by the clock of the wall.
+    seed % 25 === 24 ? { ...peer, silences: [] } : peer,
+  )
   const receivers = receiversOf(chance, endAt)
   const byName = new Map(receivers.map((one) => [one.rules.name, one]))
   const byId = new Map(peers.map((peer) => [idOf(peer.subject), peer]))
-  const now = (): number => origin + queue.now
-  const lines: string[] = []
-  const violations: string[] = []
-  const counts: Record<string, number> = {}
-  let digest = 0x811c9dc5
-
-  const trace = (line: string): void => {
-    const text = `${queue.now} ${line}`
-    for (let at = 0; at < text.length; at += 1) digest = Math.imul(digest ^ text.charCodeAt(at), 0x01000193)
-    if (keepLines) lines.push(text)
-  }
-  const broken = (rule: string, text: string): void => {
-    trace(`BROKEN ${rule}: ${text}`)
-    if (violations.length < 20) violations.push(`${rule}: ${text} (${(queue.now / minute).toFixed(1)} min)`)
-    if (rule === lastRule) queue.stop()
-  }
-  const count = (what: string): void => {
-    counts[what] = (counts[what] ?? 0) + 1
-  }
+  const byKey = new Map(peers.map((peer) => [peer.subject.key, peer]))
+  /** Decides about runs, so that the rest of a scenario is the same with more of them. */
+  const runs = new Chance(seed + 3_000_017)
+  /** In some scenarios, people set the clock of the wall, and nobody kills svc. */
+  const setsClock = seed % 25 === 24
+  /** In others, somebody kills it again and again, and the store stays away for long. */
+  const isRough = seed > 400 && seed % 4 === 1
+  let [ahead, setAt] = [0, Number.NEGATIVE_INFINITY]
+  const wall = (): number => origin + ahead + queue.now
+  let now = wall
+  /** An instant as people read it, in the time of the simulation. */
+  const timeOf = (at: number): number => at - now() + queue.now
+  const trial = new Trial(queue, keepLines, lastRule)
+  const { trace, broken, count } = trial
 
   // The truth.
 
@@ -309,11 +300,39 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     return current
   }
   const isSilenced = (peer: Peer): boolean => isWithin(peer.silences, queue.now)
-  const faultOf = ({ turnsAt }: Peer): (typeof faults)[number] => {
-    const turns = turnsAt.filter((at) => at <= queue.now).length
+  const faultOf = ({ turnsAt }: Peer, at: number): (typeof faults)[number] => {
+    const turns = turnsAt.filter((one) => one <= at).length
     return faults[turns % faults.length] ?? 'auth'
   }
-  const kindOf = (peer: Peer): string => (unreachableFaults.has(faultOf(peer)) ? 'unreachable' : faultOf(peer))
+  const kindOf = (fault: string | undefined): string =>
+    unreachableFaults.has(fault ?? '') ? 'unreachable' : `${fault}`
+  const [first] = peers
+  /** The verdict of a run of that time. */
+  const verdictOf = (peer: Peer, at: number): Pick<Verdict, 'level' | 'fault' | 'reason'> => {
+    if (isWithin(peer.starved, at)) return { level: undefined, reason: 'starved' }
+    const cause = peer.isVictim && first ? verdictOf(first, at) : undefined
+    if (cause?.level === 'failed' && unreachableFaults.has(cause.fault ?? ''))
+      return { level: 'failed', fault: 'timeout' }
+    const { level, begin, isFlapping } = segmentAt(peer, at)
+    if (level === 'ok' || (isFlapping && (at - begin) % minute >= flapMs)) return { level: 'ok' }
+    return level === 'failed' ? { level, fault: faultOf(peer, at) } : { level }
+  }
+  const texts = new Texts(broken)
+  const look = (peer: Peer, at: number): Look => {
+    const { check, item, key } = peer.subject
+    const verdict = { check, item, depth: 'Basic' as const, message: '', ...verdictOf(peer, at) }
+    return {
+      verdicts: [texts.of(key, verdict, at)],
+      ms: verdict.fault === 'timeout' ? 5 * second : runs.between(5, 900),
+    }
+  }
+  const monitors = (): readonly WatchedMonitor[] =>
+    peers
+      .filter(({ removedAt }) => queue.now < removedAt)
+      .map(({ subject: { key, type, monitor }, everyMs, isVictim }) => ({
+        ...{ key, type, name: monitor, runsOn: 'network', every: { Basic: everyMs }, confirmMs, flapping: 6 },
+        ...{ dependsOn: isVictim ? [{ atLeast: 1, of: ['Sql/postgres/0'] }] : [], formerly: [], fingerprint: '' },
+      }))
   const { clock, byHand } = silencesIn(subject, peers, seed)
   /** The silences and acknowledgements by hand, which the store keeps. */
   let entries: readonly StoredSilence[] = byHand
@@ -336,31 +355,23 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     const acked = ackOf(peer)
     // What changes while svc is down, and changes back, nobody sees.
     if (!acked || acked.brokenAt !== undefined || !peer.incident || isDown) return
-    const { level } = peer.incident
-    const isWorse = level === 'failed' && acked.level === 'warning'
-    if (isWorse || (level === acked.level && kindOf(peer) !== acked.kind)) acked.brokenAt = queue.now
+    const isWorse = peer.incident.level === 'failed' && acked.level === 'warning'
+    const { level, fault } = peer.state ?? {}
+    if (isWorse || (level === acked.level && kindOf(fault) !== acked.kind)) acked.brokenAt = queue.now
   }
   let settled = (): void => {}
   const acknowledge = (peer: Peer): void => {
-    const { incident, subject: of } = peer
-    if (!incident || incident.cause || isDown || isAcked(peer)) return
-    trace(`acknowledged ${incident.id} ${incident.level} ${faultOf(peer)}`)
+    const { incident, subject: of, state: { fault } = {} } = peer
+    if (!incident || incident.cause || isDown || isAcked(peer) || isStoreDown()) return
+    trace(`acknowledged ${incident.id} ${incident.level} ${fault}`)
     count('ack')
     const { id, level } = incident
     const wish = { id: `ack-${queue.now}`, from: now(), until: now() + 30 * day, by: 'alice', reason: 'INC-7' }
-    keepEntries([...entries, { ...wish, what: 'ack', subject: of, incident: id, level, fault: faultOf(peer) }])
-    peer.acked = { incident: id, level, kind: kindOf(peer), from: queue.now, brokenAt: undefined }
+    keepEntries([...entries, { ...wish, what: 'ack', subject: of, incident: id, level, fault }])
+    peer.acked = { incident: id, level, kind: kindOf(fault), from: queue.now, brokenAt: undefined }
     settled()
   }
-  for (const peer of peers) {
-    for (const at of peer.acksAt) queue.at(at, () => acknowledge(peer))
-    for (const at of peer.turnsAt) {
-      queue.at(at, () => {
-        compareWithAck(peer)
-        settled()
-      })
-    }
-  }
+  for (const peer of peers) for (const at of peer.acksAt) queue.at(at, () => acknowledge(peer))
   /** The last time at which anything was not as usual, for all receivers. */
   let disturbedUntil = 0
   const disturbances: Span[] = []
@@ -377,6 +388,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       Math.max(disturbedUntil, receiver.notBefore),
     )
 
+  const isStoreDown = (): boolean => isWithin(storeDown, queue.now)
   const storeDown = spansOf(chance, endAt, 0.3, [5 * second, 45 * second])
   // Some stay away for so long that messages leave without the store.
   if (seed % 4 === 1 && endAt < day)
@@ -385,6 +397,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
 
   // What is stored, and what a kill leaves.
 
+  const table = new subject.StatesTable()
   const stored = new Map<string, Shipped.StoredRow>()
   /** The file of what was sent without the store. */
   let file = ''
@@ -398,62 +411,88 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
   let isUnaware = false
   let unawareUntil = Number.NEGATIVE_INFINITY
   let kill = (_what: string, _ms?: number): void => {}
-  let evaluate = (_peer: Peer): void => {}
-
-  const latestOf = (peer: Peer) => {
-    const phase = (idOf(peer.subject).length * 7_919) % peer.everyMs
-    let at = Math.floor((queue.now - phase) / peer.everyMs) * peer.everyMs + phase
-    while (isWithin(peer.starved, at)) at -= peer.everyMs
-    if (at < startedAt) at = Number.NEGATIVE_INFINITY
-    at = Math.max(at, peer.ranAt)
-    if (at === Number.NEGATIVE_INFINITY) return undefined
-    const { level, begin } = segmentAt(peer, at)
-    return { level, at: origin + at, since: origin + Math.min(at, Math.max(begin, startedAt)) }
-  }
 
   const live = (): void => {
-    let isDead = false
     isDown = false
     startedAt = queue.now
     trace('started')
-    for (const peer of peers) compareWithAck(peer)
-    const after = (ms: number, run: () => void): void => {
-      queue.after(ms, () => {
-        if (!isDead) run()
-      })
+    const process = new Process({
+      ...{ queue, subject, table, wall, monitors, witnesses: [] },
+      look: ({ key, at }) => look(byKey.get(key) as Peer, at),
+      ended: (run) => {
+        const { key, at, verdicts } = run
+        const peer = byKey.get(key) as Peer
+        const [{ level } = { level: undefined }] = verdicts
+        trace(`ended ${key} ${level}`)
+        const isNews = level !== peer.latest?.level || peer.incident !== undefined
+        if (level !== peer.latest?.level) liven()
+        if (level !== undefined && level !== 'ok' && peer.incident) badAt.set(peer.incident.id, at)
+        if (level !== undefined) peer.latest = { at, level, knownAt: queue.now }
+        process.report(run)
+        follow(peer)
+        if (isNews && !process.isDead) tick()
+      },
+      transition: (one) => {
+        const peer = byKey.get(one.key)
+        if (!peer) return
+        trace(`transition ${one.what} ${one.key} ${one.incident} ${timeOf(one.at)}`)
+        if (one.incident && one.what === 'begin') beganAt.set(one.incident, timeOf(one.at))
+        liven()
+        follow(peer)
+        // An incident that ends while nothing observes it is over for receivers once something does.
+        const isOver = one.what === 'end' || (one.what === 'observed' && !peer.incident)
+        if (one.incident && isOver && overNow !== `${queue.now} ${one.incident}`)
+          endedAt.set(one.incident, timeOf(one.at))
+        if (isOver) overNow = `${queue.now} ${one.incident}`
+        // What is stored of the states says that it is over, and what is stored of the messages does not.
+        const lost =
+          one.what === 'end' && chance.is(isRough ? 0.2 : 0.04) ? chance.of(['transition', 'row'] as const) : undefined
+        if (lost) process.flush()
+        keyOfNews = one.key
+        if (lost !== 'transition') carryOut(outbox.transition(one, now()))
+        keyOfNews = undefined
+        if (lost) kill(`between a state and its ${lost}`, downMsOf(peer))
+        else tick()
+      },
+      takes: () => !isStoreDown(),
+      stored: () => true,
+    })
+    now = process.line.now
+    const after = (ms: number, run: () => void): void => process.after(ms, run)
+    const follow = (peer: Peer): void => {
+      const state = process.states.stateOf(peer.subject)
+      peer.state = typeof state === 'object' ? state : undefined
+      changeState(peer, peer.state?.incident)
     }
-    const lookup: Shipped.Lookup = (one) => {
-      const peer = byId.get(idOf(one))
-      if (!peer || queue.now >= peer.removedAt) return 'removed'
-      if (queue.now < startedAt + 2 * second) return 'unknown'
-      const { incident } = peer
-      const state = stateOf(peer)
-      const silences = subject.silencesOf(peer.subject, state, rules, now())
-      return {
-        subject: peer.subject,
-        state: {
-          ...state,
-          latest: latestOf(peer),
-          message: textOf(peer.subject.key, incident?.level ?? 'ok'),
-          depth: 'Basic',
-        },
-        isSilenced: silences.length > 0,
-        lapsedAcks: subject.lapsedAcks(incident?.id, entries),
+    /** The end of the time in which something is in doubt, and in which the states look each second. */
+    let livelyUntil = 0
+    const liven = (): void => {
+      const isLively = livelyUntil >= queue.now
+      livelyUntil = queue.now + minute
+      if (!isLively) hurry()
+    }
+    const hurry = (): void => {
+      if (livelyUntil >= queue.now) {
+        after(second, () => {
+          process.beat()
+          hurry()
+        })
       }
     }
-    const stateOf = (peer: Peer) => {
-      const { incident } = peer
-      return { level: incident?.level ?? ('ok' as const), fault: incident && faultOf(peer), incident }
+    /** The monitor of which the states report something. */
+    let keyOfNews: string | undefined
+    const lookup: Shipped.Lookup = (one) => {
+      const state = process.states.stateOf(one) ?? 'unknown'
+      // It takes a moment until a process has read all states.
+      if (state === 'unknown' || (queue.now < startedAt + 2 * second && one.key !== keyOfNews)) return 'unknown'
+      if (state === 'removed') return state
+      const silences = subject.silencesOf(one, state, rules, now())
+      const lapsed = subject.lapsedAcks(state.incident?.id, entries)
+      return { subject: one, state, isSilenced: silences.length > 0, lapsedAcks: lapsed }
     }
     const endAcks = (): void => {
-      const ending = subject.acksThatEnd(
-        entries,
-        (one) => {
-          const peer = byId.get(idOf(one))
-          return !peer || queue.now >= peer.removedAt ? 'removed' : stateOf(peer)
-        },
-        now(),
-      )
+      if (isStoreDown()) return
+      const ending = subject.acksThatEnd(entries, (one) => process.states.stateOf(one), now())
       for (const { entry, why } of ending) {
         trace(`acknowledgement of ${entry.incident} ends: ${why}`)
         count(`ack ${why}`)
@@ -470,15 +509,17 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     const write = (): void => {
       if (isWriting) return
       isWriting = true
-      if (!isWithin(storeDown, queue.now)) restore()
+      if (!isStoreDown()) restore()
       const batch = [...dirty]
       const calls = waiters
       waiters = []
       after(chance.between(2, 30), () => {
         isWriting = false
         // Nothing is written before everything has been read.
-        const isStored = isRestored && !isWithin(storeDown, queue.now)
+        const isStored = isRestored && !isStoreDown()
         if (isStored) {
+          // States are stored before the messages about them.
+          if (batch.length > 0) process.flush()
           for (const [key, row] of batch) {
             if (row.row) stored.set(key, JSON.parse(JSON.stringify(row)) as Shipped.StoredRow)
             else stored.delete(key)
@@ -511,12 +552,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
         if (effect.type === 'store') store(effect.rows)
         else if (effect.type === 'ask') {
           count('ask')
-          const peer = peers.find(({ subject: of }) => of.key === effect.key)
-          const at = queue.now + chance.between(50, 500)
-          after(chance.between(600, 4_000), () => {
-            if (peer && !isWithin(peer.starved, at)) peer.ranAt = Math.max(peer.ranAt, at)
-            tick()
-          })
+          process.ask({ ...effect, at: now(), repeatsRefused: false })
+          process.tick()
         } else if (effect.type === 'given up') {
           const receiver = byName.get(effect.receiver)
           if (receiver) receiver.gaveUp = true
@@ -556,7 +593,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
         checkTruth(receiver, item)
         if (!isAlone) checkStored(receiver, item)
       }
-      if (chance.is(0.01)) {
+      if (chance.is(isRough ? 0.04 : 0.01) && !setsClock) {
         kill('before sending')
         return
       }
@@ -589,14 +626,14 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       const receive = (ms: number, some: readonly Shipped.NoticeItem[]): void => {
         // A request on its way arrives even if its sender is killed, unless the next process works by then.
         queue.after(ms, () => {
-          if (isDead && !isDown) return
+          if (process.isDead && !isDown) return
           if (sentAt - receiver.messageAt < minute && receiver.rules.folds && receiver.messageAt > startedAt)
             broken('one message a minute', `${name} after ${sentAt - receiver.messageAt} ms`)
           const isAgain = receiver.messages.has(message)
           // What leaves without the store may come twice, from this process or from the next one.
           if (!isAlone) observeMessage(receiver, message, items, sentAt)
           for (const item of some) observe(receiver, item, { isAgain, isAlone, firstAt })
-          if (!isDead && chance.is(0.02)) kill('before the answer')
+          if (!process.isDead && chance.is(isRough ? 0.1 : 0.02)) kill('before the answer')
         })
       }
       const mode = windowOf(receiver, queue.now)?.mode ?? (receiver.isSlow ? 'slow' : 'up')
@@ -642,45 +679,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     }
 
     settled = () => {
-      if (!isDead) tick()
-    }
-
-    evaluate = (peer) => {
-      if (isDead || queue.now >= peer.removedAt) return
-      const { level, begin, isFlapping } = segmentAt(peer, queue.now)
-      const before = peer.incident
-      const holdMs = level === 'ok' ? recoverMs : confirmMs
-      if (isWithin(peer.starved, queue.now) || queue.now - Math.max(begin, startedAt) < holdMs) return
-      // A run has shown it.
-      peer.ranAt = Math.max(peer.ranAt, queue.now - chance.between(5, 900))
-      const at = origin + begin
-      const isSame = before ? before.level === level && before.isFlapping === isFlapping : level === 'ok'
-      if (isSame) return
-      const what = before === undefined ? 'begin' : level === 'ok' ? 'end' : 'change'
-      const incident = incidentOf(peer, before, level, begin, isFlapping)
-      changeState(peer, incident)
-      const lost = what === 'end' && chance.is(0.04) ? chance.of(['transition', 'row'] as const) : undefined
-      if (lost === 'transition') {
-        kill('between a state and its transition', downMsOf(peer))
-        return
-      }
-      const transition: Transition = {
-        what,
-        at,
-        confirmedAt: now(),
-        ...peer.subject,
-        from: before?.level ?? 'ok',
-        to: level,
-        message: textOf(peer.subject.key, level),
-        incident: (incident ?? before)?.id,
-        depth: 'Basic',
-      }
-      carryOut(outbox.transition(transition, now()))
-      if (lost === 'row') {
-        kill('between a state and its row', downMsOf(peer))
-        return
-      }
-      tick()
+      if (!process.isDead) tick()
     }
 
     /** Often the next fault of a peer has begun before svc runs again, so that no run shows that it was well. */
@@ -691,10 +690,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     }
 
     kill = (what, downMs) => {
-      if (isDead) return
-      isDead = true
+      if (process.isDead || setsClock) return
+      process.isDead = true
       isDown = true
-      for (const peer of peers) peer.ranAt = (latestOf(peer)?.at ?? Number.NEGATIVE_INFINITY) - origin
       const ms = downMs ?? chance.of([500, 5 * second, 2 * minute, 20 * minute])
       disturb(`killed ${what}`, ms + 2 * minute)
       queue.after(ms, live)
@@ -719,19 +717,23 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       outbox.restore([...rows.values()], now())
       for (const row of outbox.rows()) dirty.set(`${row.receiver} ${idOf(row.subject)}`, row)
     }
-    if (isWithin(storeDown, queue.now)) {
+    if (isStoreDown()) {
       isUnaware = true
       failingSince = queue.now
       after(second, write)
-    } else restore()
+    } else {
+      process.restore()
+      restore()
+    }
     carryOut(
       outbox.configure(
         receivers.map(({ rules }) => rules),
         now(),
       ),
     )
+    process.configure()
     for (const peer of peers) {
-      if (queue.now >= peer.removedAt && peer.incident) changeState(peer, undefined)
+      follow(peer)
       if (peer.incident) outbox.watch(peer.subject)
     }
     for (const receiver of receivers) {
@@ -739,24 +741,28 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       receiver.notBefore = 0
     }
     const beat = (): void => {
+      process.beat()
+      const shift = process.look()
+      if (shift) carryOut(outbox.shift(shift))
       tick()
       if (keepLines) {
         for (const { rules: one } of receivers) {
           const { count: waiting, since } = outbox.pendingFor(one.name)
-          if (since !== undefined) trace(`${waiting} wait for ${one.name} since ${since - origin}`)
+          if (since !== undefined) trace(`${waiting} wait for ${one.name} since ${timeOf(since)}`)
         }
       }
-      after(endAt > day ? 5 * minute : minute, beat)
+      after(endAt > day && !setsClock ? 5 * minute : 30 * second, beat)
     }
     beat()
+    liven()
     after(3 * second, tick)
-    for (const peer of peers) after(confirmMs + chance.between(second, 20 * second), () => evaluate(peer))
     for (const peer of peers) {
       for (const { to } of peer.silences) if (to > queue.now) after(to - queue.now, tick)
-      for (const { to } of peer.starved) if (to > queue.now) after(to - queue.now + 25 * second, () => evaluate(peer))
       if (peer.removedAt > queue.now && peer.removedAt < endAt) {
         after(peer.removedAt - queue.now, () => {
-          changeState(peer, undefined)
+          process.schedule.forget(peer.subject.key)
+          process.configure()
+          follow(peer)
           tick()
         })
       }
@@ -764,51 +770,52 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     if (chance.is(0.5)) after(chance.between(minute, endAt), () => kill('at random'))
   }
 
-  const incidentOf = (
-    peer: Peer,
-    before: Incident | undefined,
-    level: Level,
-    begin: number,
-    isFlapping: boolean,
-  ): Incident | undefined => {
-    if (level === 'ok') return undefined
-    const id = before?.id ?? `${peer.subject.monitor}-${begin}`
-    const beganAt = before?.beganAt ?? origin + begin
-    const cause = peer.isVictim ? { key: 'Sql/postgres/0', monitor: 'postgres 0' } : undefined
-    return {
-      id,
-      beganAt,
-      confirmedAt: now(),
-      level,
-      message: textOf(peer.subject.key, level),
-      isFlapping,
-      isUnobserved: false,
-      cause,
-    }
-  }
   const changeState = (peer: Peer, incident: Incident | undefined): void => {
-    trace(`${peer.subject.key}: ${incident ? `${incident.level} ${incident.id}` : 'ok'}`)
-    if (incident && !peer.isVictim) {
-      const before = own.get(incident.id)
-      if (before) before.level = incident.level === 'failed' ? 'failed' : before.level
-      else
-        own.set(incident.id, {
-          peer,
-          id: incident.id,
-          from: queue.now,
-          level: incident.level,
-          to: Number.POSITIVE_INFINITY,
-          isTroubled: isSilenced(peer),
-        })
+    const { incident: before } = peer
+    if (sayOf(before) !== sayOf(incident)) {
+      trace(`${peer.subject.key}: ${sayOf(incident)}`)
+      if (incident && !incident.cause) {
+        const mine = own.get(incident.id)
+        const { id, level } = incident
+        if (mine) mine.level = level === 'failed' ? 'failed' : mine.level
+        else
+          own.set(id, { peer, id, from: queue.now, level, to: Number.POSITIVE_INFINITY, isTroubled: isSilenced(peer) })
+      }
+      const ended = before && before.id !== incident?.id ? own.get(before.id) : undefined
+      if (ended) ended.to = queue.now
+      peer.changedAt = queue.now
     }
-    const ended = peer.incident && !incident ? own.get(peer.incident.id) : undefined
-    if (ended) ended.to = queue.now
     peer.incident = incident
-    peer.changedAt = queue.now
     compareWithAck(peer)
   }
+  const sayOf = (one: Incident | undefined): string =>
+    one ? `${one.level} ${one.id}${one.isFlapping ? ' flapping' : ''}${one.cause ? ' because of a cause' : ''}` : 'ok'
 
   // The rules.
+
+  /** When incidents of the process began and ended. */
+  const beganAt = new Map<string, number>()
+  const endedAt = new Map<string, number>()
+  let overNow = ''
+  /** When the latest run began that showed the fault of an incident. */
+  const badAt = new Map<string, number>()
+  /** A minute after somebody has set the clock, all times of what svc has seen since its start are those of that clock. */
+  const checkTime = (truth: number | undefined, at: number, text: string): void => {
+    if (truth === undefined || truth < startedAt || queue.now - setAt < minute) return
+    const ms = at - (truth + wall() - queue.now)
+    if (Math.abs(ms) > 10 * second) broken('times follow the wall clock', `${text} ${ms} ms late`)
+  }
+  const checkTimes = (): void => {
+    checkTime(queue.now, now(), 'now is')
+    if (isStoreDown()) return
+    for (const one of table.incidents({ from: 0, to: Number.POSITIVE_INFINITY, most: 1_000 }))
+      if (one.endedAt === undefined) checkTime(beganAt.get(one.id), one.beganAt, `the store has ${one.id} as begun`)
+    for (const { row } of stored.values()) {
+      const word = row?.attempt ?? row?.last ?? row?.need
+      if (word) checkTime(beganAt.get(word.incident), word.beganAt, `the rows have ${word.incident} as begun`)
+      for (const end of row?.ends ?? []) checkTime(endedAt.get(end.incident), end.endedAt, `${end.incident} ended`)
+    }
+  }
 
   const observeAttempt = (receiver: Receiver): void => {
     const { name } = receiver.rules
@@ -830,15 +837,18 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     if (!peer) return
     const { incident } = peer
     const isOver = item.what === 'end' || item.what === 'removed'
-    const isOwn = isOver && ownText.test(item.text)
-    if (!isOwn && item.text !== textOf(item.subject.key, isOver ? 'ok' : item.level))
-      broken('texts', `${text} says "${item.text}"`)
+    texts.takeItem(peer.subject, item, text)
+    checkTime(beganAt.get(item.incident), item.beganAt, `${text} began`)
     if (isOver) {
       if (incident?.id === item.incident) broken('ends are true', text)
+      // Of what was told without the store, the file has no end.
+      if (queue.now > unawareUntil + hour) checkEnd(item, text)
       if (now() - (item.endedAt ?? 0) > giveUpMs + minute) broken('given up by age', text)
       return
     }
     // It takes a moment to store the attempt.
+    if ((peer.latest?.knownAt ?? 0) < queue.now - 100)
+      checkTime(peer.latest?.at, item.observedAt, `${text} was observed`)
     const isNewer = peer.changedAt > queue.now - 100
     if (!incident) {
       if (!isNewer) broken('nothing stale', `${text}: it is well`)
@@ -846,18 +856,43 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     }
     if ((incident.id !== item.incident && !isNewer) || (incident.level !== item.level && !isNewer))
       broken('nothing stale', `${text}: it is ${incident.level} ${incident.id}`)
-    if (incident.cause) broken('victims fold', text)
+    if (incident.cause || (item.what === 'begin' && isBehind(peer, timeOf(item.beganAt)))) broken('victims fold', text)
     if (isWithin(peer.silences, queue.now - second) && isSilenced(peer)) broken('silences', text)
     if (isAcked(peer) && queue.now - (peer.acked?.from ?? 0) > second) broken('what was acknowledged is silenced', text)
     const isRise = item.what === 'change' && item.level === 'failed' && item.before === 'warning'
     const isNews = item.what === 'begin' || isRise
-    const latest = latestOf(peer)
-    if (isNews && !incident.isFlapping && latest?.level === 'ok' && latest.at < now() - second)
-      broken('no begin while it heals', `${text}: a run was healthy ${now() - latest.at} ms ago`)
+    const { latest } = peer
+    if (
+      isNews &&
+      !incident.isFlapping &&
+      !incident.isUnobserved &&
+      latest?.level === 'ok' &&
+      latest.at < queue.now - second
+    )
+      broken('no begin while it heals', `${text}: a run was healthy ${queue.now - latest.at} ms ago`)
     if (item.what === 'begin') checkFirst(receiver, peer, text)
     const wasStarved = peer.starved.some(({ from, to }) => from <= queue.now && to >= queue.now - 5 * minute)
-    if (isNews && now() - item.observedAt > minute + 2 * second && !wasStarved)
+    if (isNews && now() - item.observedAt > minute + 2 * second && !wasStarved && !incident.isUnobserved)
       broken('young verdicts', `${text} rests on a verdict of ${now() - item.observedAt} ms ago`)
+  }
+
+  const checkEnd = ({ incident, endedAt: at = 0 }: Shipped.NoticeItem, text: string): void => {
+    checkTime(endedAt.get(incident), at, `${text} ended`)
+    const last = badAt.get(incident) ?? 0
+    if (timeOf(at) < last || at > now())
+      broken('ends have their time', `${text}: it ended at ${timeOf(at)}, and a run failed at ${last}`)
+  }
+
+  /** A fault that is nothing but that of its cause, which every run has shown since then. */
+  const isBehind = (peer: Peer, since: number): boolean => {
+    const isFree = segmentAt(peer, queue.now).level === 'ok' && segmentAt(peer, since).level === 'ok'
+    if (!peer.isVictim || !first || !isFree || first.removedAt <= queue.now || disturbedUntil > since) return false
+    for (let at = since - minute; at <= queue.now; at += 5 * second) {
+      const { isFlapping } = segmentAt(first, at)
+      const { level, fault } = verdictOf(first, at)
+      if (isFlapping || level !== 'failed' || !unreachableFaults.has(fault ?? '')) return false
+    }
+    return true
   }
 
   /** A receiver that works gets the first message as soon as a run has shown the fault again, or a minute after its last one. */
@@ -866,7 +901,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     const from = peer.changedAt
     const isOther = isSlow || from < Math.max(calmSince(receiver), disturbedUntil) + 5 * minute
     const isHeld = [...peer.silences, ...peer.starved].some((one) => one.from <= queue.now && one.to >= from - minute)
-    const wasAcked = peer.acksAt.some((at) => at <= queue.now && at >= (peer.incident?.beganAt ?? 0) - origin)
+    const wasAcked = peer.acksAt.some((at) => at <= queue.now && at >= timeOf(peer.incident?.beganAt ?? 0))
     if (isOther || isHeld || wasAcked || !rules.accepts(peer.subject, 'warning')) return
     const due = rules.folds ? Math.max(from + 10 * second, messageAt + minute) : from
     // A run takes up to 5 s, and svc looks every 30 s.
@@ -923,26 +958,29 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     const { name } = receiver.rules
     const id = idOf(item.subject)
     const text = `${name} ${item.what} ${item.subject.key}${item.subject.item ?? ''} ${item.incident} ${item.level}`
-    trace(`received ${text} ${item.beganAt - origin} ${(item.endedAt ?? origin) - origin}`)
+    trace(`received ${text} ${timeOf(item.beganAt)} ${timeOf(item.endedAt ?? now())}`)
     count(item.what)
     const view = receiver.views.get(id)
     if (receiver.certain.has(item.id) && !isAlone) broken('nothing twice', text)
     const isEnd = item.what === 'end' || item.what === 'removed'
     if (!isAgain) checkReason(receiver, item)
-    if (!isEnd && receiver.over.has(item.incident)) broken('order', `${text} after its end`)
+    if (!isEnd && receiver.over.get(item.incident) === false) broken('order', `${text} after its end`)
     if (
       view &&
-      view.beganAt - origin > unawareUntil &&
+      view.beganAt > unawareUntil &&
       !receiver.over.has(item.incident) &&
-      item.beganAt < view.beganAt &&
+      timeOf(item.beganAt) < view.beganAt &&
       view.incident !== item.incident
     )
       broken('order', `${text} after ${view.incident}`)
     if (item.what === 'change' && view?.incident === item.incident && view.isOpen)
       if (view.level === item.level && receiver.certain.size > 0 && item.before === item.level)
         broken('order', `${text}: it is no change`)
-    if (isEnd) receiver.over.add(item.incident)
-    else receiver.begins.set(item.incident, id)
+    if (isEnd) receiver.over.set(item.incident, isAlone)
+    else {
+      receiver.over.delete(item.incident)
+      receiver.begins.set(item.incident, id)
+    }
     receiver.incidents.add(item.incident)
     receiver.views.set(id, {
       incident: item.incident,
@@ -950,7 +988,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       level: item.level,
       isFlapping:
         item.what === 'flapping' || (view?.isFlapping === true && byId.get(id)?.incident?.isFlapping === true),
-      beganAt: item.beganAt,
+      beganAt: timeOf(item.beganAt),
       at: queue.now,
       firstAt,
     })
@@ -976,6 +1014,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
 
   const check = (): void => {
     if (isDown) return
+    if (setsClock) checkTimes()
+    for (const peer of peers) checkScript(peer)
     for (const receiver of receivers) {
       // What had no answer goes out again first, a message a minute.
       const calm = Math.max(calmSince(receiver), receiver.repeatedAt)
@@ -986,25 +1026,44 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     }
   }
 
+  /** The last time until now at which anything changed for a peer, or for its cause. */
+  const sinceOf = (peer: Peer): number => {
+    const ends = [...peer.silences, ...peer.starved].flatMap(({ from, to }) => (from <= queue.now ? [to] : []))
+    const turnedAt = peer.turnsAt.findLast((at) => at <= queue.now) ?? 0
+    const ofCause = peer.isVictim && first ? sinceOf(first) : 0
+    return Math.max(...ends, turnedAt, segmentAt(peer, queue.now).begin, ofCause)
+  }
+
+  /** Checks that svc says of a peer what every run of the last minutes has shown. */
+  const checkScript = (peer: Peer): void => {
+    const since = Math.max(sinceOf(peer), startedAt, disturbedUntil)
+    const flaps = ({ segments }: Peer): boolean =>
+      segments.some(({ begin, isFlapping }, at) => {
+        const until = (segments[at + 1]?.begin ?? endAt) + 45 * minute
+        return isFlapping && begin <= queue.now && until > queue.now
+      })
+    // Each fault of the half hour after that counts as well.
+    const isFlapping =
+      (peer.incident?.isFlapping && queue.now - since < 40 * minute) ||
+      flaps(peer) ||
+      (peer.isVictim && first !== undefined && flaps(first))
+    if (queue.now - since < boundMs || isFlapping || queue.now >= peer.removedAt) return
+    const { level } = verdictOf(peer, queue.now)
+    const says = peer.incident?.level ?? 'ok'
+    if (says !== level) broken('agrees with the truth', `${peer.subject.key} is ${level}, and svc says ${says}`)
+  }
+
   const checkPeer = (receiver: Receiver, peer: Peer, calm: number): void => {
     const { name, remindMs, accepts } = receiver.rules
     const view = receiver.views.get(idOf(peer.subject))
-    const silencedUntil = peer.silences.reduce(
-      (latest, { from, to }) => (from <= queue.now ? Math.max(latest, to) : latest),
-      0,
-    )
-    const starvedUntil = peer.starved.reduce(
-      (latest, { from, to }) => (from <= queue.now ? Math.max(latest, to) : latest),
-      0,
-    )
-    const { level, begin } = segmentAt(peer, queue.now)
-    const turnedAt = peer.turnsAt.findLast((at) => at <= queue.now) ?? 0
-    const since = Math.max(peer.changedAt, silencedUntil, starvedUntil, begin, turnedAt)
+    const { level } = segmentAt(peer, queue.now)
+    const since = Math.max(peer.changedAt, sinceOf(peer))
     const text = `${name} shows ${peer.subject.key} ${view?.isOpen ? view.level : 'well'} of ${view?.incident}`
     if (queue.now - since < boundMs) return
     const { incident } = peer
-    // For a process that did not know the one before, both are incidents of the same fault, which end together.
-    const isSame = incident !== undefined && incident.beganAt - origin <= unawareUntil
+    // For a process that did not know the one before, both are incidents of the same fault, which end together. An end that a
+    // kill has lost waits while the next incident is that of a victim.
+    const isSame = incident !== undefined && (incident.cause !== undefined || timeOf(incident.beganAt) <= unawareUntil)
     for (const [id, of] of receiver.begins)
       if (of === idOf(peer.subject) && id !== incident?.id && !receiver.over.has(id) && !receiver.gaveUp && !isSame)
         broken('each end is told', `${name} knows ${id}, and not its end`)
@@ -1021,7 +1080,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     if (!view?.isOpen && !accepts(peer.subject, incident.level)) return
     // It may still show an older one, of which the end was given up.
     if (receiver.gaveUp && view?.incident !== incident.id) return
-    if (!view?.isOpen || view.incident !== incident.id)
+    // Of a fault that two processes have told, it knows both incidents, and shows the last one.
+    const isKnown = view?.incident === incident.id || (receiver.begins.has(incident.id) && isSame)
+    if (!view?.isOpen || !isKnown || receiver.over.has(incident.id))
       broken('what stands is told', `${text}, and it is ${incident.level} of ${incident.id}`)
     else if (
       // Of what flaps, receivers are told only when it gets worse.
@@ -1071,14 +1132,21 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       broken('a broken receiver is told', `${receiver.rules.name} still shows that ${name} fails`)
   }
 
-  for (const peer of peers) {
-    for (const { begin, level } of peer.segments)
-      queue.at(begin + (level === 'ok' ? recoverMs : confirmMs) + 5 * second, () => evaluate(peer))
+  if (setsClock) {
+    const clock = new Chance(seed + 4_000_037)
+    for (let at = clock.between(5 * minute, hour); at < endAt; at += clock.between(20 * minute, 2 * hour)) {
+      queue.at(at, () => {
+        ahead += clock.of([-2 * hour, 2 * hour, -11 * second, 11 * second, -10 * minute, 10 * minute])
+        setAt = queue.now
+        trace(`the clock is ${ahead} ms ahead`)
+        count('clock set')
+      })
+    }
   }
   queue.at(1, live)
   const everyMs = endAt > day ? hour : 10 * minute
   for (let at = everyMs; at < endAt; at += everyMs) queue.at(at, check)
   queue.at(endAt - 1, check)
   queue.runUntil(endAt)
-  return { digest: (digest >>> 0).toString(16).padStart(8, '0'), lines, violations, counts }
+  return trial.outcome()
 }

@@ -3,6 +3,7 @@ import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
 import type * as Shipped from '../../../src/core/watch/schedule/index.ts'
 import { Chance } from './chance.ts'
 import { Queue } from './queue.ts'
+import { minute, second, Trial, type Outcome as TrialOutcome } from './trial.ts'
 
 /** The schedule, and what serves callers beside it: the shipped ones, or one of them with a defect. */
 export type Subject = Pick<typeof Shipped, 'Schedule' | 'timelineOf' | 'beatMs'> & Pick<typeof Callers, 'sourceFor'>
@@ -18,21 +19,13 @@ export type Scenario = {
   readonly clockJumps: boolean
 }
 
-export type Outcome = {
-  /** A digest of the trace. */
-  readonly digest: string
-  /** The trace itself, if it was asked for. */
-  readonly lines: readonly string[]
-  /** The broken rules, at most 20: the name of the rule, then what happened. */
-  readonly violations: readonly string[]
+export type Outcome = Omit<TrialOutcome, 'counts'> & {
   readonly runs: number
   /** How many monitors callers got without a run. */
   readonly served: number
   readonly highestLateMs: number
 }
 
-const second = 1_000
-const minute = 60 * second
 const depths: readonly ExecutionMode[] = ['Basic', 'Standard', 'Advanced']
 const ranks: Readonly<Record<ExecutionMode, number>> = { Basic: 0, Standard: 1, Advanced: 2 }
 /** The same depths, as the machine takes them. */
@@ -136,9 +129,8 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
   /** Of its own, so that a scenario without jumps is the same otherwise. */
   const jumps = new Chance(seed + 1_000_003)
   const peers = peersOf(scenario, chance)
-  const lines: string[] = []
-  const violations: string[] = []
-  let digest = 0x811c9dc5
+  const trial = new Trial(queue, keepLines)
+  const { trace, broken } = trial
   let runs = 0
   let served = 0
   let highestLateMs = 0
@@ -151,15 +143,6 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
   const frozenIn = (from: number, to: number): number =>
     freezes.reduce((sum, one) => sum + Math.max(0, Math.min(to, one.to) - Math.max(from, one.from)), 0)
 
-  const trace = (text: string): void => {
-    const line = `${queue.now} ${text}`
-    for (let at = 0; at < line.length; at += 1) digest = Math.imul(digest ^ line.charCodeAt(at), 0x01000193)
-    if (keepLines) lines.push(line)
-  }
-  const broken = (rule: string, text: string): void => {
-    trace(`BROKEN ${rule}: ${text}`)
-    if (violations.length < 20) violations.push(`${rule}: at ${queue.now}, ${text}`)
-  }
   const earlyMs = (interval: number): number => Math.min(5 * second, interval / 4)
 
   // One life of the process.
@@ -550,5 +533,5 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
   if (scenario.clockJumps) queue.after(jumps.between(second, minute), jump)
   live()
   queue.runUntil(endAt)
-  return { digest: (digest >>> 0).toString(16).padStart(8, '0'), lines, violations, runs, served, highestLateMs }
+  return { ...trial.outcome(), runs, served, highestLateMs }
 }

@@ -1,32 +1,13 @@
 import type { FaultClass } from '../../../src/core/base/probe-error.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
-import type * as ShippedSchedule from '../../../src/core/watch/schedule/index.ts'
 import type * as ShippedStates from '../../../src/core/watch/states/index.ts'
 import { Chance } from './chance.ts'
 import { Evidence, subjectId } from './evidence.ts'
+import { type Ended, Process, type Site, type Subject } from './process.ts'
 import { Queue } from './queue.ts'
 import { Texts } from './texts.ts'
+import { minute, type Outcome, second, Trial } from './trial.ts'
 
-/** The subject of the simulation: the shipped schedule and states, or copies with a defect. */
-export type Subject = {
-  readonly Schedule: typeof ShippedSchedule.Schedule
-  readonly States: typeof ShippedStates.States
-  readonly Ledger: typeof ShippedStates.Ledger
-  readonly StatesTable: typeof ShippedStates.StatesTable
-}
-
-export type Outcome = {
-  /** A digest of the trace. */
-  readonly digest: string
-  /** The trace itself, if it was asked for. */
-  readonly lines: readonly string[]
-  /** The broken rules, at most 20: the name of the rule, then what happened. */
-  readonly violations: readonly string[]
-  readonly counts: Readonly<Record<string, number>>
-}
-
-const second = 1_000
-const minute = 60 * second
 const depths: readonly ExecutionMode[] = ['Basic', 'Standard', 'Advanced']
 const rank = (depth: ExecutionMode): number => depths.indexOf(depth)
 const includes = (depth: ExecutionMode, other: ExecutionMode): boolean => rank(depth) >= rank(other)
@@ -366,24 +347,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     from: extra.between(0, 40 * minute),
     ms: extra.between(minute, 50 * minute),
   }
-  const lines: string[] = []
-  const violations: string[] = []
-  const counts: Record<string, number> = {}
-  let digest = 0x811c9dc5
-
-  const trace = (line: string): void => {
-    const text = `${queue.now} ${line}`
-    for (let at = 0; at < text.length; at += 1) digest = Math.imul(digest ^ text.charCodeAt(at), 0x01000193)
-    if (keepLines) lines.push(text)
-  }
-  const broken = (rule: string, text: string): void => {
-    trace(`BROKEN ${rule}: ${text}`)
-    if (violations.length < 20) violations.push(`${rule}: ${text} (${(queue.now / minute).toFixed(1)} min)`)
-    if (rule === lastRule) queue.stop()
-  }
-  const count = (what: string): void => {
-    counts[what] = (counts[what] ?? 0) + 1
-  }
+  const trial = new Trial(queue, keepLines, lastRule)
+  const { trace, broken, count } = trial
 
   for (const { name, every, dependsOn, faults, ...one } of peers) {
     trace(`script ${JSON.stringify({ name, every, dependsOn, ...one })}`)
@@ -533,7 +498,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
         fingerprint: String(settingsOf.get(peer.name) ?? 0),
       }))
 
-  let frozenUntil = 0
+  let current: Process | undefined
   let startedAt = 0
   /** When svc did not run. */
   const absences: { readonly from: number; to: number }[] = []
@@ -558,22 +523,6 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
   let killsInDoubt = hasEdges(seed) ? 6 : 0
 
   const live = (): void => {
-    let isDead = false
-    let lastThawAt = Number.NEGATIVE_INFINITY
-    let lastFrozeAt = Number.NEGATIVE_INFINITY
-    const deferred: (() => void)[] = []
-    const enter = (run: () => void): void => {
-      if (isDead) return
-      if (queue.now < frozenUntil) deferred.push(run)
-      else run()
-    }
-    const after = (ms: number, run: () => void): void => {
-      queue.after(ms, () => enter(run))
-    }
-    const schedule = new subject.Schedule(now())
-    const states = new subject.States(now(), witnesses)
-    const ledger = new subject.Ledger()
-    const running = new Set<string>()
     const asksOf = new Map<string, number>()
     /** The newest try of each witness that came to a result. */
     const latestTries = new Map<string, { readonly at: number; readonly isUp: boolean }>()
@@ -594,30 +543,14 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       }
     }
 
-    /** Stores what is new. The store may fail, and it may take something without an answer. */
-    const flush = (): void => {
-      const batch = ledger.batch(now())
-      if (!batch || failsNow()) return
-      table.write(JSON.parse(JSON.stringify(batch)) as ShippedStates.StatesBatch, now())
+    const stored = (): boolean => {
       openInStore = new Map(open)
       overInStore = new Map(over)
       isAllStored = true
       evidence.stored()
       if (hasReloaded) checkStored('after a reload')
       hasReloaded = false
-      if (storeChance.is(0.9)) ledger.stored(batch, now())
-    }
-
-    const carryOut = (effects: readonly ShippedStates.Effect[]): void => {
-      ledger.take(effects)
-      for (const effect of effects) {
-        if (effect.type === 'ask') {
-          asksOf.set(effect.key, (asksOf.get(effect.key) ?? 0) + 1)
-          schedule.ask(effect.key, { depth: effect.depth, at: effect.at, repeatsRefused: effect.repeatsRefused }, now())
-        } else if (effect.type === 'witness') askWitnesses()
-        else if (effect.type === 'transition') observeTransition(effect.transition, effect.incident)
-        if (effect.type === 'transition' || effect.type === 'store') isAllStored = false
-      }
+      return storeChance.is(0.9)
     }
 
     const askWitnesses = (): void => {
@@ -627,7 +560,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
         const isUp = !isCut(queue.now) && !isAway
         after(isUp ? extra.of([20, 20, 900]) : extra.of([3 * second, 3 * second, 9 * second]), () => {
           const wasIsolated = states.isIsolated
-          carryOut(states.witnessed(witness, { at, isUp }, now()))
+          process.take(states.witnessed(witness, { at, isUp }, now()))
           if (states.isIsolated && !wasIsolated) leftLineAt.push(queue.now)
           if (at >= (latestTries.get(witness)?.at ?? Number.NEGATIVE_INFINITY)) latestTries.set(witness, { at, isUp })
           const isAlone = witnesses.every((one) => latestTries.get(one)?.isUp === false)
@@ -701,87 +634,50 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       ]
     }
 
-    const beginRun = (
-      key: string,
-      peer: Peer,
-      depth: ExecutionMode,
-      by: 'schedule' | 'caller',
-      repeats: boolean,
-    ): void => {
-      const at = queue.now
-      const beganAt = now()
-      running.add(`${key} ${by}`)
+    const look: Site['look'] = ({ key, depth, at, repeatsRefused }) => {
       count('runs')
-      schedule.began({ key, depth, by, now: now() })
+      const peer = peerOf(key) as Peer
       const withText = (one: ShippedStates.Verdict): ShippedStates.Verdict => texts.of(peer.name, one, at)
-      const verdicts = verdictsOf(peer, depth, at, repeats).map(withText)
-      const isTimeout = verdicts.some(({ fault }) => fault === 'timeout')
-      const failsIfFrozen = chance.is(0.6)
-      after(isTimeout ? deadlineMs[depth] : peer.latencyMs, () => {
-        running.delete(`${key} ${by}`)
-        const wasFrozen = lastThawAt > at && lastThawAt - lastFrozeAt > second
-        const verdictsThen: readonly ShippedStates.Verdict[] =
-          wasFrozen && failsIfFrozen
-            ? [withText({ check: 'connect', level: 'failed', fault: 'timeout', message: 'frozen', depth: 'Basic' })]
-            : verdicts
-        const failed = verdictsThen.some(({ level }) => level === 'failed')
-        const ended = { key, depth, by, now: now(), beganAt, failed, hadTime: true }
-        const counts = schedule.ended(ended)
-        trace(
-          `ended ${by} ${key} ${depth} ${verdictsThen.map(({ check, item = '', level }) => `${check}${item} ${level}`).join(', ')}${counts ? '' : ' does not count'}`,
-        )
-        if (counts) {
-          const endedAt = queue.now
-          const report = (): void => {
-            const run = { depth, verdicts: verdictsThen }
-            evidence.observed(peer.name, { ...run, beganAt: at, endedAt })
-            observeReach(peer.name, verdictsThen)
-            carryOut(states.ran({ ...run, key, beganAt, endedAt: beganAt + endedAt - at }, now()))
-            evidence.settled(peer.name)
-            for (const one of verdictsThen) {
-              const state = states.stateOf({ key, check: one.check, item: one.item })
-              if (typeof state === 'object') texts.takeState(peer.name, one, state)
-            }
-          }
-          report()
-          const isKilled = failed && edges.is(0.5) && !hasOpen(peer.name, () => true)
-          if (failed && peer === peers[0] && ownFault(peer, at)?.begin === huntedSince && !isHunted) hunt(peer, endedAt)
-          else if (isKilled && killsInDoubt > 0 && Math.abs(at - huntedSince) > 5 * minute) {
-            killsInDoubt -= 1
-            const ms = edges.of([500, 30 * second, 4 * minute, 9.5 * minute, 12 * minute])
-            after(edges.between(1_500, 4_000), () => restartNow(ms))
-          }
-          if (failed && extra.is(0.01)) after(extra.between(3 * second, 18 * second), () => change(peer))
-          // Another run has shared this observation, and ends later.
-          if (extra.is(0.05))
-            after(extra.between(second, 40 * second), () => keyOf(peer) === key && peer.name !== removed && report())
-        }
-        tick()
-      })
+      const verdicts = verdictsOf(peer, depth, at, repeatsRefused).map(withText)
+      const ms = verdicts.some(({ fault }) => fault === 'timeout') ? deadlineMs[depth] : peer.latencyMs
+      const frozen = { check: 'connect', level: 'failed', fault: 'timeout', message: 'frozen', depth: 'Basic' } as const
+      return { verdicts, ms, frozen: chance.is(0.6) ? [withText(frozen)] : undefined }
     }
 
-    let cancelTimer = (): void => {}
-    const tick = (): void => {
-      cancelTimer()
-      const { orders, nextAt } = schedule.tick(now())
-      for (const { key, depth, repeatsRefused } of orders) {
-        const peer = peerOf(key)
-        if (peer) beginRun(key, peer, depth, 'schedule', repeatsRefused === true)
-      }
-      if (nextAt < Number.POSITIVE_INFINITY) {
-        let isCancelled = false
-        cancelTimer = () => {
-          isCancelled = true
+    const ended = (run: Ended): void => {
+      const { key, depth, by, at, endedAt, verdicts, counts } = run
+      const peer = peerOf(key) as Peer
+      trace(
+        `ended ${by} ${key} ${depth} ${verdicts.map(({ check, item = '', level }) => `${check}${item} ${level}`).join(', ')}${counts ? '' : ' does not count'}`,
+      )
+      if (!counts) return
+      const report = (): void => {
+        evidence.observed(peer.name, { depth, verdicts, beganAt: at, endedAt })
+        observeReach(peer.name, verdicts)
+        process.report(run)
+        evidence.settled(peer.name)
+        for (const one of verdicts) {
+          const state = states.stateOf({ key, check: one.check, item: one.item })
+          if (typeof state === 'object') texts.takeState(peer.name, one, state)
         }
-        after(Math.max(1, Math.ceil(nextAt - now())), () => {
-          if (!isCancelled) tick()
-        })
       }
+      report()
+      const failed = verdicts.some(({ level }) => level === 'failed')
+      const isKilled = failed && edges.is(0.5) && !hasOpen(peer.name, () => true)
+      if (failed && peer === peers[0] && ownFault(peer, at)?.begin === huntedSince && !isHunted) hunt(peer, endedAt)
+      else if (isKilled && killsInDoubt > 0 && Math.abs(at - huntedSince) > 5 * minute) {
+        killsInDoubt -= 1
+        const ms = edges.of([500, 30 * second, 4 * minute, 9.5 * minute, 12 * minute])
+        after(edges.between(1_500, 4_000), () => restartNow(ms))
+      }
+      if (failed && extra.is(0.01)) after(extra.between(3 * second, 18 * second), () => change(peer))
+      // Another run has shared this observation, and ends later.
+      if (extra.is(0.05))
+        after(extra.between(second, 40 * second), () => keyOf(peer) === key && peer.name !== removed && report())
     }
+
     const beat = (): void => {
-      carryOut(states.tick(now()))
-      tick()
-      flush()
+      process.beat()
       after(900, beat)
     }
 
@@ -792,8 +688,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       const until = queue.now + chance.between(10 * second, 90 * second)
       const again = (): void => {
         const key = keyOf(peer)
-        const isBusy = running.has(`${key} caller`) || running.has(`${key} schedule`)
-        if (!isBusy && peer.name !== removed) beginRun(key, peer, depth, 'caller', false)
+        const isBusy = process.running.has(`${key} caller`) || process.running.has(`${key} schedule`)
+        if (!isBusy && peer.name !== removed) process.run({ key, depth, by: 'caller' })
         if (queue.now < until) after(pace, again)
       }
       again()
@@ -803,15 +699,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     const freeze = (): void => {
       const ms = chance.of([800, 1_500, 5_000, 70_000])
       disturb('freeze', ms + 15 * second)
-      lastFrozeAt = queue.now
-      frozenUntil = queue.now + ms
-      queue.after(ms, () => {
-        if (isDead) return
-        lastThawAt = queue.now
-        const work = deferred.splice(0)
-        for (let left = work.length; left > 0; left -= 1)
-          enter(work.splice(chance.between(0, left), 1)[0] ?? (() => {}))
-      })
+      process.freeze(ms, (left) => chance.between(0, left))
       after(ms + chance.between(10 * minute, 40 * minute), freeze)
     }
 
@@ -855,25 +743,34 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
         of === key && state.incident ? [state.incident.id] : [],
       )
     const reconfigure = (): void => {
-      for (const peer of peers)
-        if (peer.name !== removed) schedule.watch({ key: keyOf(peer), every: peer.every }, now())
-      carryOut(states.configure(monitors(), now()))
+      process.configure()
       hasReloaded = true
     }
 
     kill = () => {
       checkStored('before a restart')
-      isDead = true
-      frozenUntil = 0
+      process.isDead = true
       absences.push({ from: queue.now, to: Number.POSITIVE_INFINITY })
       disturb('restart of svc', 0)
     }
+    const process = new Process({
+      ...{ queue, subject, table, wall: now, witnesses, monitors, look, ended, askWitnesses, stored },
+      transition: observeTransition,
+      onAsk: (key) => asksOf.set(key, (asksOf.get(key) ?? 0) + 1),
+      changed: () => {
+        isAllStored = false
+      },
+      takes: () => !failsNow(),
+    })
+    current = process
+    const { schedule, states } = process
+    const after = (ms: number, run: () => void): void => process.after(ms, run)
     trace('started')
     evidence.started()
     startedAt = queue.now
     const absence = absences.at(-1)
     if (absence) absence.to = queue.now
-    restore(states, ledger)
+    restore(process)
     reconfigure()
     checkRestored(states)
     if (chance.is(0.6)) after(chance.between(minute, 10 * minute), hammer)
@@ -881,38 +778,32 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     if (chance.is(0.4)) after(chance.between(5 * minute, 50 * minute), reload)
     beat()
     restartNow = (ms) => {
-      if (isDead) return
+      if (process.isDead) return
       kill()
       disturb('kill in doubt', ms + 30 * second)
       queue.after(ms, live)
     }
     if (chance.is(0.4)) {
       queue.after(chance.between(10 * minute, 60 * minute), () => {
-        if (!isDead) restart()
+        if (!process.isDead) restart()
       })
     }
     queue.at(endAt - 1, () => {
-      if (isDead) return
-      flush()
+      if (process.isDead) return
+      process.flush()
       checkEnd(states, asksOf)
       checkHistory()
     })
   }
 
   /** Restores the states as confirmed up to a second before a kill, with which the next process begins. */
-  const restore = (states: InstanceType<Subject['States']>, ledger: InstanceType<Subject['Ledger']>): void => {
-    const {
-      ageMs,
-      states: rows,
-      incidents,
-    } = JSON.parse(JSON.stringify(table.read(now()))) as ShippedStates.StoredStates
-    trace(`restored ${rows.length} states and ${incidents.length} incidents`)
+  const restore = (process: Process): void => {
     open.clear()
     for (const [id, one] of openInStore) open.set(id, one)
     over.clear()
     for (const [id, one] of overInStore) over.set(id, one)
-    ledger.adopt({ states: rows, incidents })
-    states.restore(rows, now(), now() - (ageMs ?? 0))
+    const { ageMs, states, incidents } = process.restore()
+    trace(`restored ${states.length} states and ${incidents.length} incidents`)
     awayMs = ageMs ?? 0
   }
   let awayMs = 0
@@ -958,7 +849,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     kill()
     const isLong = storeChance.is(0.2) && queue.now < 50 * minute
     const ms = chance.between(0, 60 * second) + (isLong ? storeChance.between(11, 18) * minute : 0)
-    const wasAwake = queue.now > frozenUntil + 2 * second && queue.now > storeFailsUntil + 2 * second
+    const wasAwake = queue.now > (current?.frozenUntil ?? 0) + 2 * second && queue.now > storeFailsUntil + 2 * second
     const isBehind = [...open].some(([id, one]) => openInStore.get(id) !== one && queue.now - one.knownAt > second)
     if (isBehind && wasAwake) broken('stored each second', 'an incident was not stored')
     disturb('restart of svc', ms + 30 * second)
@@ -1499,5 +1390,5 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     if (chance.is(0.6)) cut()
   })
   queue.runUntil(endAt)
-  return { digest: (digest >>> 0).toString(16).padStart(8, '0'), lines, violations, counts }
+  return trial.outcome()
 }

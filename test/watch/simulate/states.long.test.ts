@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest'
-import { Schedule } from '../../../src/core/watch/schedule/index.ts'
-import { Ledger, States, StatesTable } from '../../../src/core/watch/states/index.ts'
 import { seedsFrom } from '../../support/suite/runs.ts'
 import { plantsByOthers } from './planted-by-others.ts'
 import { firstSeed, planted, plants } from './planted-states.ts'
+import { shipped } from './process.ts'
 import { simulate } from './simulated-states.ts'
 
 const seeds = seedsFrom(4, { slow: 197, whole: 997 })
@@ -11,7 +10,6 @@ const seeds = seedsFrom(4, { slow: 197, whole: 997 })
 test(`W18 simulated states keep all of their rules in ${seeds.length} more scenarios of two hours`, {
   timeout: 1_800_000,
 }, () => {
-  const shipped = { Schedule, States, Ledger, StatesTable }
   const broken = seeds.flatMap((seed) => simulate(shipped, seed).violations.map((one) => `seed ${seed}: ${one}`))
   expect(broken).toEqual([])
 })

@@ -1,12 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { Schedule } from '../../../src/core/watch/schedule/index.ts'
-import { Ledger, States, StatesTable } from '../../../src/core/watch/states/index.ts'
 import { plantsByOthers } from './planted-by-others.ts'
 import { plants } from './planted-states.ts'
+import { shipped } from './process.ts'
 import { simulate } from './simulated-states.ts'
 
-const shipped = { Schedule, States, Ledger, StatesTable }
 /** Each is simulated once. The slow tier simulates those that follow, and shows that the rules find planted defects. */
 const outcomes = [1, 2, 3].map((seed) => simulate(shipped, seed, true))
 

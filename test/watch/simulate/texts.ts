@@ -1,3 +1,4 @@
+import type { NoticeItem } from '../../../src/core/watch/outbox/index.ts'
 import type * as Shipped from '../../../src/core/watch/states/index.ts'
 
 /** The result of one check in one run, which its text names: whoever shows the text claims all of it. */
@@ -17,6 +18,8 @@ const ownTexts: { readonly [W in Shipped.TransitionKind]?: RegExp } = {
   unobserved: /^(no run reports it|not checked: (svc did not run|[a-z]+))$/,
   removed: /^it no longer exists$/,
 }
+/** The ends of which no run tells. */
+const ownEnds = /^(it ended before the next fault began|it no longer exists|it is checked again)$/
 /** A fault that has no other name is over once a whole run does not report it. */
 const goneText = 'no longer reported'
 /** A verdict came again, which is in doubt. */
@@ -60,6 +63,26 @@ export class Texts {
     const claimed = { level: incident.level, fault: undefined, message: incident.message, since: undefined, what }
     const whole = this.#problem({ peer, check, item }, claimed)
     if (whole !== undefined) broken(`its incident is ${incident.level} and says "${incident.message}": ${whole}`)
+  }
+
+  /** The line of a message says what a run at its level has shown. */
+  takeItem(
+    { key, check, item }: Shipped.Subject,
+    { what, level, fault, text: message }: Pick<NoticeItem, 'what' | 'level' | 'fault' | 'text'>,
+    text: string,
+  ): void {
+    const isOver = what === 'end' || what === 'removed'
+    if ((isOver && ownEnds.test(message)) || (!isOver && ownTexts.unobserved?.test(message))) return
+    const kind = isOver ? 'end' : what === 'flapping' ? what : 'change'
+    const claimed = {
+      level: isOver ? 'ok' : level,
+      fault: isOver ? undefined : fault,
+      message,
+      since: undefined,
+      what: kind,
+    } as const
+    const why = this.#problem({ peer: key, check, item }, claimed)
+    if (why !== undefined) this.#broken('texts', `${text} says "${message}": ${why}`)
   }
 
   /** A state says what a run showed at which it had this level. */

@@ -47,6 +47,8 @@ export type ReceiverFigures = {
 export type DriverOptions = {
   /** Absent without a store. */
   readonly rows: (() => Promise<OutboxRows>) | undefined
+  /** Stores the states first: otherwise, after a kill, an incident goes on that receivers believe to be over. */
+  readonly storeStates?: (() => Promise<void>) | undefined
   /** The file of what it sends without the store. Absent: that ends with this process. */
   readonly sentWithoutStore?: SentWithoutStore | undefined
   readonly lookup: Lookup
@@ -431,8 +433,10 @@ export class NotifyDriver {
 
   /** False: another node has the lease by now. */
   async #writeRows(batch: readonly StoredRow[]): Promise<boolean> {
-    const { rows } = this.#options
-    return rows === undefined || (await this.#lease.writeOutbox(batch, rows))
+    const { rows, storeStates } = this.#options
+    if (rows === undefined) return true
+    await storeStates?.()
+    return await this.#lease.writeOutbox(batch, rows)
   }
 
   #storeFailed(error: unknown): void {

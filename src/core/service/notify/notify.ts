@@ -44,6 +44,7 @@ export function notifyPart({
   lease,
   time = processTime(),
   sentWithoutStore,
+  storeStates,
   log = () => {},
 }: {
   readonly config: Config
@@ -54,6 +55,8 @@ export function notifyPart({
   readonly rows: (() => Promise<OutboxRows>) | undefined
   /** `DriverOptions.sentWithoutStore` */
   readonly sentWithoutStore?: SentWithoutStore | undefined
+  /** `DriverOptions.storeStates` */
+  readonly storeStates?: (() => Promise<void>) | undefined
   readonly states: StatesPart
   readonly silences: SilenceKeeper
   /** Whether svc may say that it watches. Takes what it has to know of the outbox. */
@@ -158,6 +161,7 @@ export function notifyPart({
   const driver = new NotifyDriver({
     mutes,
     rows,
+    storeStates,
     sentWithoutStore,
     lookup,
     lease,

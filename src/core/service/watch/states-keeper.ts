@@ -27,6 +27,8 @@ export type StatesKeeper = {
   readonly restore: () => Promise<Pick<StoredStates, 'ageMs' | 'states'>>
   /** Takes what the states report. It is stored within about a second. */
   readonly take: (effects: readonly Effect[]) => void
+  /** Stores now what is not stored yet. Never rejects: what the store did not take is stored later. */
+  readonly store: () => Promise<void>
   /** Incidents, also those that are not stored yet, the latest first. */
   readonly incidents: (query: IncidentsQuery) => Promise<readonly IncidentRecord[]>
   /** The same; while the store cannot be read, those that it does not have yet. */
@@ -80,7 +82,7 @@ export function statesKeeper({
     else if (news) log({ level: 'info', msg: 'states and incidents are stored again' })
   }
 
-  const flush = async (): Promise<boolean> => {
+  const writeOnce = async (): Promise<boolean> => {
     const batch = ledger.batch(now())
     if (!batch) {
       const why = lease.problem()
@@ -92,6 +94,14 @@ export function statesKeeper({
     else ledger.refused()
     if (typeof outcome === 'object') judge(outcome.why)
     return outcome === 'stored' || outcome === 'again'
+  }
+
+  /** One write after the other: the ledger knows the last batch only. */
+  let writing: Promise<unknown> = Promise.resolve()
+  const flush = (): Promise<boolean> => {
+    const written = writing.then(writeOnce)
+    writing = written.catch(() => {})
+    return written
   }
 
   const arm = (ms: number): void => {
@@ -166,6 +176,9 @@ export function statesKeeper({
       }
     },
     take: (effects) => ledger.take(effects),
+    store: async () => {
+      if (stored) await flush().catch(() => {})
+    },
     incidents,
     readableIncidents: async (query) => {
       try {

@@ -7,9 +7,12 @@ import type { Acknowledgement, Silence, StoredSilence } from './types.ts'
 /** A monitor by its names. */
 type MonitorName = Pick<StoredSubject, 'type' | 'monitor'>
 
-/** Whether an entry is in force: not before it begins, nor after it ends. */
-export const isInForce = ({ from, until, ended }: StoredSilence, now: number): boolean =>
-  ended === undefined && from <= now && now < until
+/**
+ * Whether an entry is in force: not before it begins, nor after it ends. An acknowledgement counts at once: it begins in the
+ * future only if the clock was set back.
+ */
+export const isInForce = ({ what, from, until, ended }: StoredSilence, now: number): boolean =>
+  ended === undefined && (what === 'ack' || from <= now) && now < until
 
 /**
  * Why notifications about one of these monitors wait, whatever its state: the longest silence of each source, the longest

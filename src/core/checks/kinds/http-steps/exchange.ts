@@ -163,7 +163,10 @@ function valueAt(from: string, content: Content, jar: CookieJar): Capture {
   if ('problem' in read) return { problem: `cannot be read: ${read.problem}` }
   const value = readJsonPath(read.value, steps)?.value
   if (value === undefined) return absent
-  return ['string', 'number', 'bigint', 'boolean'].includes(typeof value)
+  return typeof value === 'string' ||
+    typeof value === 'number' ||
+    typeof value === 'bigint' ||
+    typeof value === 'boolean'
     ? { value: String(value) }
     : { problem: `has a ${sanitize(from, 64)} that is neither text nor a number` }
 }
