@@ -40,12 +40,12 @@ describe('M7 a silence or a drill by the clock, on the days when the clock chang
   })
 
   test.each(Object.entries(days))('M7 %s: back and forth, the same times are found', (_, [zone, from, to]) => {
-    for (const expression of ['*/15 * * * *', '*/30 1-3 * * *', '30 2 * * *', '0 */2 * * *']) {
+    for (const expression of ['*/30 * * * *', '30 2 * * *']) {
       const times = between(expression, zone, from, to)
       const cron = readCronOnce(expression, zone)
       expect(new Set(times).size).toBe(times.length)
-      for (let time = at(from) + hour / 4; time <= at(to); time += hour / 4) {
-        const past = times.filter((one) => one < time)
+      for (let time = at(from) + 0.75 * hour; time <= at(to); time += 0.75 * hour) {
+        const past = times.filter((one) => one < time).slice(-3)
         if (past.length > 0) expect(cron.before(time, past.length)).toEqual(past.toReversed())
         expect(cron.after(time - 1)).toBe(times.find((one) => one >= time) ?? cron.after(at(to) - 1))
       }

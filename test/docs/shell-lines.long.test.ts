@@ -56,7 +56,7 @@ const notRun: Readonly<Record<string, string>> = {
   'docs/install.md: npm uninstall --global @svc-cli/svc      # the npm package':
     'removes what the machine has installed',
   'docs/sign-in.md: svc login --server https://svc.example.com --provider corp               # in the browser of this machine':
-    'needs an identity provider; test/cli/openid-login.test.ts runs it with one',
+    'needs an identity provider; test/cli/openid-login.long.test.ts runs it with one',
   'docs/svc.yaml.md: svc impact "Sql/postgres orders"     # or orders, or tag:network':
     'needs monitors with these names; test/cli/impact.test.ts runs the command',
   'docs/audit.md: svc roles holders Admin --at 7d             # seven days ago; also 2026-11-01, or 2026-11-01T18:00Z':
