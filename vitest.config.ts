@@ -1,20 +1,39 @@
 import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
+import { matchesGlob } from 'node:path'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { farMs } from './test/support/suite/until.ts'
-import { tiers } from './test/tiers.ts'
+import { tiers, waiting } from './test/tiers.ts'
 
-/** Seconds by file, the longest first: whoever begins with one of these late waits for it alone at the end. */
-const longest = Object.keys(JSON.parse(readFileSync(new URL('test/longest.json', import.meta.url), 'utf8')) as object)
+/** Seconds by file. What is not there takes less than three. */
+const longest = JSON.parse(readFileSync(new URL('test/longest.json', import.meta.url), 'utf8')) as Readonly<
+  Record<string, number>
+>
+const root = new URL('.', import.meta.url).pathname
+const fileOf = ({ moduleId }: TestSpecification): string => moduleId.slice(root.length)
+const secondsOf = (specification: TestSpecification): number => longest[fileOf(specification)] ?? 1
+const isWaiting = (specification: TestSpecification): boolean =>
+  waiting.some((glob) => matchesGlob(fileOf(specification), glob))
 
+/**
+ * The longest first: whoever begins with one of these late waits for it alone at the end. Files that wait and files that
+ * compute take turns by their seconds, so that both end at the same time.
+ */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const place = ({ moduleId }: TestSpecification): number => {
-      const index = longest.findIndex((file) => moduleId.endsWith(`/${file}`))
-      return index < 0 ? longest.length : index
-    }
-    return (await super.sort(files)).toSorted((one, other) => place(one) - place(other))
+    const sorted = (await super.sort(files)).toSorted((one, other) => secondsOf(other) - secondsOf(one))
+    const queues = [sorted.filter(isWaiting), sorted.filter((file) => !isWaiting(file))]
+    const sums = queues.map((queue) => queue.reduce((sum, file) => sum + secondsOf(file), 0))
+    const order = queues.flatMap((queue, at) => {
+      let before = 0
+      return queue.map((file) => {
+        const share = before / (sums[at] ?? 1)
+        before += secondsOf(file)
+        return { file, share }
+      })
+    })
+    return order.toSorted((one, other) => one.share - other.share).map(({ file }) => file)
   }
 }
 

@@ -5,7 +5,7 @@ import pkg from '../package.json' with { type: 'json' }
 import slowFiles from './longest.json' with { type: 'json' }
 import { compiledCode } from './support/program/compiled-code.ts'
 import { peerSuite } from './support/suite/peer.ts'
-import { tiers } from './tiers.ts'
+import { tiers, waiting } from './tiers.ts'
 
 const cwd = new URL('..', import.meta.url).pathname
 const sourceOf = (file: string): string => readFileSync(`${cwd}${file}`, 'utf8')
@@ -100,4 +100,10 @@ test('each file of test/support is in a folder, and the index has a row for each
 
 test('programs that quick tests start with the variables of this process keep their compiled code', () => {
   expect(process.env).toMatchObject(compiledCode)
+})
+
+test('each file that is listed as waiting exists', () => {
+  const alternatives = (glob: string): number => (/\{(.*)\}/.exec(glob)?.[1] ?? '').split(',').length
+  const counts = waiting.map((glob) => [glob, globSync(glob, { cwd }).length])
+  expect(counts).toEqual(waiting.map((glob) => [glob, alternatives(glob)]))
 })

@@ -4,6 +4,24 @@ import { memoryFolder } from './support/suite/memory-folder.ts'
 const slow = 'test/**/*.{peers,long}.test.ts'
 
 /**
+ * Files that wait for intervals and deadlines nearly all of their time. They run beside those that compute, and not
+ * beside each other: otherwise the processors would rest in the first half of the slow tier.
+ */
+export const waiting = [
+  'test/watch/nodes/{night,cross-check,speakers,four-nodes,upgrade,lease}.peers.test.ts',
+  'test/watch/notify/{watching,killed-watchdog,alertmanager}.peers.test.ts',
+  'test/watch/notify/killed.long.test.ts',
+  'test/watch/drill/{broken-hops.peers,server.long}.test.ts',
+  'test/watch/rehearsal/{process.peers,server.long}.test.ts',
+  'test/base/files/hung-share.peers.test.ts',
+  'test/store/{newer-store,late-store,failover}.long.test.ts',
+  'test/e2e/{silences-by-hand,role-end-notice,states-survive,notifications}.long.test.ts',
+  'test/e2e/shifted-clock.peers.test.ts',
+  'test/server/{schedule-dead-peers,schedule-stopped,causes,restarts}.long.test.ts',
+  'test/server/{schedule-hung-share,schedule-clock,balancers}.peers.test.ts',
+]
+
+/**
  * The tier of a file is in its name: `npm test` runs the quick one, `npm run test:peers` the slow one, and neither loads
  * files of the other. Each file of `alone` has a process of its own: they compare processor time, count what the process
  * holds, put something else in the place of what all share, or run for long. `execArgv`: options of Node for the

@@ -389,7 +389,7 @@ const rows: readonly Row<Pair>[] = [
               state: 'unhealthy',
               check: 'source heartbeat',
               fault: 'timeout',
-              says: /^the source has sent nothing for 30 s, and sends a heartbeat every 10 s$/,
+              says: /^the source has sent nothing for 30(?:\.\d+)? s, and sends a heartbeat every 10 s$/,
             },
     }),
   ),

@@ -366,7 +366,7 @@ const rows: readonly Row<Fixture>[] = [
       await primary.query(
         'CREATE TABLE pages AS SELECT g, repeat(chr(65), 2000) AS t FROM generate_series(1, 200) AS g',
       )
-      await primary.query('ALTER SYSTEM SET checkpoint_completion_target = 0.01')
+      await primary.query('ALTER SYSTEM SET checkpoint_completion_target = 0.02')
       await primary.query('SELECT pg_reload_conf()')
       const done = aside.query("SELECT pg_backup_start('svc', false)")
       const slow = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'CheckpointWriteDelay'"

@@ -92,6 +92,15 @@ const answers =
       socket.end(`HTTP/1.1 ${status}\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`),
     )
   }
+/** Refuses the search for what it offers (protocolError), and then the sign-in (invalidCredentials). */
+const ldap: ClearTextRow['entice'] = (socket) => {
+  socket.on('data', (chunk: Buffer) => {
+    const id = chunk.subarray(chunk.indexOf('0201', 0, 'hex')).subarray(0, 3).toString('hex')
+    const result = chunk.includes('supportedControl') ? '65070a010204000400' : '61070a013104000400'
+    socket.write(Buffer.from(`300c${id}${result}`, 'hex'))
+  })
+}
+
 /** Says `greeting`, and then to each line what `reply` has for it. */
 const lines =
   (greeting: string, reply: (line: string) => string): ClearTextRow['entice'] =>
@@ -265,8 +274,7 @@ export const clearTextRows: readonly ClearTextRow[] = [
       username: `uid=${user},dc=test`,
       password: secret,
     }),
-    // BindResponse: invalidCredentials.
-    entice: onceAsked(Buffer.from('300c02010161070a013104000400', 'hex')),
+    entice: ldap,
     says: /the password is not sent to \S+ over plain ldap/,
   },
   {

@@ -16,7 +16,7 @@ const brokenIn = (seeds: readonly number[], losses: Parameters<typeof simulate>[
   return broken
 }
 
-const faulty = seedsFrom(1, { slow: 40, whole: 1_000 })
+const faulty = seedsFrom(1, { slow: 20, whole: 1_000 })
 
 test(`W4 simulated nodes keep all of their rules in ${faulty.length} scenarios with simulated faults`, {
   timeout: 1_800_000,
@@ -24,7 +24,7 @@ test(`W4 simulated nodes keep all of their rules in ${faulty.length} scenarios w
   expect(brokenIn(faulty)).toEqual([])
 })
 
-const cut = seedsFrom(1, { slow: 20, whole: 200 })
+const cut = seedsFrom(1, { slow: 10, whole: 200 })
 
 test(`W26 simulated nodes keep all of their rules in ${cut.length} scenarios in which they lose routes to single peers`, {
   timeout: 1_800_000,
@@ -32,7 +32,7 @@ test(`W26 simulated nodes keep all of their rules in ${cut.length} scenarios in 
   expect(brokenIn(cut, { losesRoutes: true })).toEqual([])
 })
 
-const without = seedsFrom(1, { slow: 30, whole: 400 })
+const without = seedsFrom(1, { slow: 15, whole: 400 })
 
 test(`W4 simulated nodes keep all of their rules in ${without.length} scenarios in which the store is away for minutes`, {
   timeout: 1_800_000,

@@ -3,7 +3,7 @@ import { seedsFrom } from '../../support/suite/runs.ts'
 import { firstSeed, planted, plants } from './planted-outbox.ts'
 import { shipped, simulate } from './simulated-outbox.ts'
 
-const seeds = seedsFrom(26, { slow: 150, whole: 2_475 })
+const seeds = seedsFrom(26, { slow: 60, whole: 2_475 })
 
 test(`W23 a simulated outbox keeps all of its rules in ${seeds.length} more scenarios with simulated receivers`, {
   timeout: 1_800_000,

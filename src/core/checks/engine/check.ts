@@ -399,7 +399,7 @@ const isDue = (
 /** Whether a name is in a list of declared names, where `disk <mount>` means each of its family. */
 export const isNameIn = (declared: readonly string[] | undefined, name: string): boolean =>
   declared?.some((one) => {
-    const [head = '', tail] = one.split(/<[^>]+>/, 2)
+    const [head = '', tail] = one.split(/<[^<>]+>/, 2)
     return tail === undefined ? one === name : one === name || (name.startsWith(head) && name.endsWith(tail))
   }) ?? false
 
