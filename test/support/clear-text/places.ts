@@ -92,11 +92,14 @@ const answers =
       socket.end(`HTTP/1.1 ${status}\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`),
     )
   }
-/** Refuses the search for what it offers (protocolError), and then the sign-in (invalidCredentials). */
+/** Shows an empty root entry, and refuses the sign-in (invalidCredentials). */
 const ldap: ClearTextRow['entice'] = (socket) => {
   socket.on('data', (chunk: Buffer) => {
-    const id = chunk.subarray(chunk.indexOf('0201', 0, 'hex')).subarray(0, 3).toString('hex')
-    const result = chunk.includes('supportedControl') ? '65070a010204000400' : '61070a013104000400'
+    const id = chunk
+      .subarray(chunk.indexOf('0201', 0, 'hex'))
+      .subarray(0, 3)
+      .toString('hex')
+    const result = chunk.includes('supportedControl') ? '65070a010004000400' : '61070a013104000400'
     socket.write(Buffer.from(`300c${id}${result}`, 'hex'))
   })
 }
