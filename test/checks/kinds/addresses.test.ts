@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { type AddressInfo, createServer } from 'node:net'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { SettingsSpec } from '../../../src/core/base/settings/index.ts'
 import { type AnyKind, type Kind, limits, type Result } from '../../../src/core/checks/engine/index.ts'
@@ -19,14 +19,19 @@ const others: readonly KindName[] = ['ping']
 const kinds = (Object.keys(tcpKinds) as KindName[]).filter((name) => without[name] === undefined)
 
 /** Accepts connections at one of two addresses, and ends each. */
+const sockets = new Set<Socket>()
 const server = createServer((socket) => {
+  sockets.add(socket)
   socket.on('error', () => {})
   socket.end()
 })
 beforeAll(async () => {
   await once(server.listen(0, '127.0.3.1'), 'listening')
 })
-afterAll(() => void server.close())
+afterAll(() => {
+  server.close()
+  for (const socket of sockets) socket.destroy()
+})
 
 /** Refuses every password of Redis, at two addresses, and counts them. */
 async function refusingRedis() {
