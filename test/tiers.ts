@@ -37,10 +37,9 @@ export const tiers = {
     execArgv: ['--min-semi-space-size=16', '--max-semi-space-size=64'],
     alone: [
       'test/e2e/*.test.ts',
-      'test/server/anonymous-paths.test.ts',
       'test/{client/hostile,base/system/state}.test.ts',
-      'test/checks/engine/{engine,shared-runs,shared-bounds}.test.ts',
-      'test/checks/kinds/{self,process,host,listening,deployment,exec,rabbitmq}.test.ts',
+      'test/checks/engine/{engine,shared-runs}.test.ts',
+      'test/checks/kinds/{self,process,host,deployment}.test.ts',
     ],
   },
   slow: {
@@ -50,6 +49,9 @@ export const tiers = {
     execArgv: [],
     alone: [
       'test/**/hostile-text.long.test.ts',
+      'test/server/anonymous-paths.long.test.ts',
+      'test/checks/engine/shared-bounds.long.test.ts',
+      'test/checks/kinds/{listening,exec,rabbitmq}.long.test.ts',
       'test/{regular-expressions,contract/sharing,server/{shortage,flood},checks/child/child,checks/assert/probe}.long.test.ts',
       'test/store/{postgres-cuts,data-postgres,bounded-reads,durability}.long.test.ts',
       'test/{prove,e2e}/*.{peers,long}.test.ts',

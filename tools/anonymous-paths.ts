@@ -1,6 +1,6 @@
 /**
  * The answers of `svc serve` without credentials, and the cost of each: docs/reference/anonymous-paths.md.
- * `test/server/anonymous-paths.test.ts` compares the rows with a server, and fails for a path without one.
+ * `test/server/anonymous-paths.long.test.ts` compares the rows with a server, and fails for a path without one.
  */
 
 /** The distinctions between the answers that are cached. */

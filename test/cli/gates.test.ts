@@ -80,8 +80,8 @@ describe('svc health', () => {
 
   test('K10 K12 C9 C10 exits as the table of gates says, in a selection of its combinations', async () => {
     // The slow tier runs more than all of them.
-    const half = selected.filter((_, at) => at % 2 === 0)
-    expect(await runGates(fixture, half)).toEqual({ count: half.length, failures: [] })
+    const some = selected.filter((_, at) => at % 5 === 0)
+    expect(await runGates(fixture, some)).toEqual({ count: some.length, failures: [] })
   })
 
   test('K10 exits in the built program as in the process of these tests', async () => {
