@@ -391,7 +391,8 @@ const rows: readonly Row<Fixture>[] = [
     monitor: ({ primary }) => ask(primary, { commitWait: { limit: '10ms' } }),
     plant: async ({ primary, standby }) => {
       standby.freeze()
-      const fault = await hangingCommits(primary, '*')
+      // Not `*`: the subscriber would confirm it too.
+      const fault = await hangingCommits(primary, '"reporting-1"')
       return async () => {
         standby.thaw()
         await fault.end()

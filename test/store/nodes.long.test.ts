@@ -64,7 +64,7 @@ describe('W4 races of nodes on one PostgreSQL store', () => {
     const [one, other] = [await open(), await open()]
     const keys = Array.from({ length: 5 }, (_, at) => `Sql/${at}`)
     let [finds, refusals] = [0, 0]
-    // Milliseconds after the takeover: the time at which it decides, which is sought.
+    // Milliseconds after the takeover, or before it: the time at which it decides, which is sought.
     let delay = 4
     for (let round = 0; round < 300; round += 1) {
       const alpha = await taken(one, 'alpha')
@@ -77,8 +77,8 @@ describe('W4 races of nodes on one PostgreSQL store', () => {
         return { isTaken: answer.leases.network.isOk, stored: await other.stored() }
       }
       const [verdict, { isTaken, stored }] = await Promise.all([
-        pause(delay).then(() => one.writeStates(fenceOf(alpha, 1), batch)),
-        takeOver(),
+        pause(Math.max(0, delay)).then(() => one.writeStates(fenceOf(alpha, 1), batch)),
+        pause(Math.max(0, -delay)).then(takeOver),
       ])
       const messages = new Set(stored.states.map(({ state }) => state.message))
       if (verdict === 'stored') {
@@ -91,7 +91,7 @@ describe('W4 races of nodes on one PostgreSQL store', () => {
         expect([verdict, isTaken]).toEqual([{ refused: ['network'] }, true])
         expect(messages).not.toContain(message)
         refusals += 1
-        delay = Math.max(0, delay - Math.random())
+        delay -= Math.random()
       }
     }
     // Otherwise they did not meet.
