@@ -154,8 +154,8 @@ async function mayReadReason(server: ServerContext, { caller, request }: Request
 }
 
 /**
- * /nodes/speaker: the answer to another node of the store, which proves itself in its question. Everybody else gets what it gets
- * when there is no answer, a constant.
+ * /nodes/speaker: the answer to another node of the store, whose question proves that it has the key. Without a proof, or
+ * without an answer, the body is a constant.
  */
 const speaker = async ({ runtime }: ServerContext, { request }: RequestContext): Promise<HttpAnswer> =>
   plain(runtime.answerToNode?.(request.headers[nodeQuestion.header]) ?? 'none\n')

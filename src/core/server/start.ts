@@ -585,7 +585,7 @@ const nameLeadsElsewhere = (host: string, address: string): Fault =>
     hints: [`If this is intended, specify the address: --host ${address}`],
   })
 
-/** The first address of this machine that others reach, in the place of a wildcard. Undefined: none, or it is no wildcard. */
+/** The first IPv4 address for other machines if `address` is a wildcard. Undefined: there is none, or it is not a wildcard. */
 function outside(address: string): string | undefined {
   if (address !== '0.0.0.0' && address !== '::') return undefined
   const all = Object.values(networkInterfaces()).flatMap((entries = []) => entries)

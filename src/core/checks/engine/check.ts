@@ -400,7 +400,7 @@ const isDue = (
 export const isNameIn = (declared: readonly string[] | undefined, name: string): boolean =>
   declared?.some((one) => {
     const [head = '', tail] = one.split(/<[^<>]+>/, 2)
-    return tail === undefined ? one === name : one === name || (name.startsWith(head) && name.endsWith(tail))
+    return one === name || (tail !== undefined && name.startsWith(head) && name.endsWith(tail))
   }) ?? false
 
 /** Whether the monitor leaves out all results of a check. */

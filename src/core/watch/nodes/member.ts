@@ -447,7 +447,7 @@ export class Membership {
     return this.mode(now) === 'alone' ? this.#speakers.other(this.#stand(now).holder, now) : undefined
   }
 
-  /** Whether messages about a key are up to that node. A machine speaks for itself. */
+  /** Whether that node sends the messages about a key. Each node sends those about its own machine. */
   isUpToOther(key: string, now: number): boolean {
     return nodeOfKey(key) === undefined && this.speaker(now) !== undefined
   }

@@ -10,7 +10,7 @@ import { aloneMs } from './policy.ts'
 export type NodeLease = {
   /** Whether other nodes may use its store. What an earlier process has stored then comes with the lease. */
   readonly isShared: boolean
-  /** The name of the node, for people. Undefined: there are no others. */
+  /** The name of the node, for people. Undefined if no other node can exist. */
   readonly node: string | undefined
   /** The key of something on this machine. */
   readonly keyOf: (key: string) => string
