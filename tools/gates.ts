@@ -169,7 +169,7 @@ export function gatesPage(): string {
     `\`svc health\` is a gate where a script goes on if it exits with 0. This page has the exit code of every combination of
 ${requirements.length} ways to require a configuration, ${choices.length} choices of a place, ${types.length} ways to name server types, ${formats.length} formats, \`--wait\` and
 ${servers.length} servers or ${files.length} files, and the reason in a word. Neither the page nor its rules are taken from the program:
-\`npm test\` runs the command in ${figure(selection().length)} of these combinations, and \`npm run test:peers\` in all ${figure([...everyCombination()].length)} with at most
+\`npm test\` runs the command in a fifth of ${figure(selection().length)} of these combinations, and \`npm run test:peers\` in all ${figure([...everyCombination()].length)} with at most
 one flag and one variable for the place.`,
     '## Every 0',
     greenTable(),

@@ -236,20 +236,6 @@ describe('the health screen', () => {
     expect(renderPlain([flood], { header: true }).length).toBeGreaterThan(20 * long.length * 2)
   })
 
-  test('more results than a call takes arguments do not break it', () => {
-    const Results = Array.from({ length: 130_000 }, (_, n) => ({
-      MonitoringName: `c${n}`,
-      Status: 'Success' as const,
-      StatusMessage: 'ok',
-    }))
-    const entry: Entry = {
-      ...healthy,
-      Response: { Status: 'Success', MonitorSummaries: [{ MonitorName: 'm', Status: 'Success', Results }] },
-    }
-    expect(renderHealth([entry], screen(80, { detail: 'verbose' })).split('\n').length).toBeGreaterThan(130_000)
-    expect(renderHealth([entry], screen(80))).toContain('130000 checks')
-  })
-
   test('no line is wider than the terminal, whatever a server sends and however narrow it is', () => {
     const text = fc.oneof(
       fc.string({ maxLength: 60 }),

@@ -388,7 +388,7 @@ export type Extent = { readonly all: boolean; readonly names?: readonly string[]
 
 /**
  * The cases of the rows. `all`: every path with every caller and every way of its credential; of the paths that name an
- * operation (R2), a quarter. Otherwise every row with half of the callers, once. Verbs that a path does not have, and
+ * operation (R2), a quarter. Otherwise every row with a quarter of the callers, once. Verbs that a path does not have, and
  * documents that are the same for everybody, are tried with a few callers.
  */
 export const casesOf = ({ credentials }: Cast, { all, names = Object.keys(rows) }: Extent): readonly Case[] =>
@@ -404,7 +404,7 @@ export const casesOf = ({ credentials }: Cast, { all, names = Object.keys(rows) 
     if (!all)
       return [
         ...Object.keys(callers)
-          .filter((caller) => hashOf(`${caller} ${name}`) % 2 === 0)
+          .filter((caller) => hashOf(`${caller} ${name}`) % 4 === 0)
           .map(once),
         ...refused,
       ]

@@ -83,6 +83,6 @@ describe('the authorization matrix', () => {
   test('S11 T6 A9 O8 T2 every caller gets what the table says, refusals name nothing and change nothing', async () => {
     const { sent, mistakes } = await runMatrix(cast, casesOf(cast, { all: !isQuick() }))
     expect(mistakes.slice(0, 20)).toEqual([])
-    expect(sent).toBeGreaterThan(isQuick() ? 700 : 37_700)
+    expect(sent).toBeGreaterThan(isQuick() ? 400 : 37_700)
   })
 })

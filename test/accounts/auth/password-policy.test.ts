@@ -2,6 +2,7 @@ import { dictionary } from '@zxcvbn-ts/language-common'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { refusal } from '../../../src/core/accounts/auth/password-policy.ts'
+import { runsOf } from '../../support/suite/runs.ts'
 
 const common = (dictionary['passwords-common'] ?? []).slice(0, 10_000).map(String)
 const diceware = (dictionary['diceware-common'] ?? []).map(String)
@@ -22,7 +23,7 @@ const refused = async (passwords: readonly string[]): Promise<readonly string[]>
   return outcomes.flatMap(([one, why]) => (why === undefined ? [] : [one]))
 }
 
-const tries = 10_000
+const tries = runsOf(10_000)
 const passphrase = (below: (most: number) => number, words: readonly string[], separator: string): string =>
   Array.from({ length: 4 }, () => words[below(words.length)]).join(separator)
 
@@ -96,7 +97,7 @@ describe('common passwords', () => {
         fc.pre(new Set(random).size >= 9 && !/(.)\1|234|345|456|567|678|789|432|543|654|765|876|987/.test(random))
         expect(await refusal(before ? random + word : word + random, [])).toBeUndefined()
       }),
-      { numRuns: 500, seed: 7 },
+      { numRuns: runsOf(500), seed: 7 },
     )
   })
 

@@ -1,4 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
+import { generateKeyPairSync } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -70,7 +71,7 @@ const ours = 'DNS:localhost,DNS:svc.test,IP:127.0.0.1'
 
 /**
  * Real certificate chains, made by the `openssl` program in a folder of their own. `openssl ca` is
- * what can date a certificate in the past, with any openssl or LibreSSL. Each takes three processes and is made when it
+ * what can date a certificate in the past, with any openssl or LibreSSL. Each takes two processes and is made when it
  * is first read: most tests need one.
  */
 export function makeCertificates(): Certificates {
@@ -107,7 +108,7 @@ export function makeCertificates(): Certificates {
     as = name,
   ) => {
     const key = file(`${as}.key`)
-    if (as === name) openssl('ecparam', '-name', 'prime256v1', '-genkey', '-noout', '-out', key)
+    if (as === name) writeFileSync(key, newKey())
     openssl(
       'req',
       '-new',
@@ -275,6 +276,9 @@ export function makeCertificates(): Certificates {
     remove: () => rmSync(folder, { recursive: true, force: true }),
   }
 }
+
+const newKey = (): string =>
+  generateKeyPairSync('ec', { namedCurve: 'prime256v1' }).privateKey.export({ type: 'sec1', format: 'pem' }) as string
 
 /** Makes a value when it is first asked for. */
 function once<T>(make: () => T): () => T {

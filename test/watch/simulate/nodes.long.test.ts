@@ -30,6 +30,9 @@ test(`W26 simulated nodes keep all of their rules in ${cut.length} scenarios in 
   timeout: 1_800_000,
 }, () => {
   expect(brokenIn(cut, { losesRoutes: true })).toEqual([])
+  const { counts } = simulate(shipped, 10, false, { losesRoutes: true })
+  expect(counts.look).toBeGreaterThan(0)
+  expect(counts.disputed).toBeGreaterThan(0)
 })
 
 const without = seedsFrom(1, { slow: 15, whole: 400 })

@@ -13,13 +13,6 @@ test('W4 simulated nodes keep all of their rules in two scenarios with simulated
   expect(outcomes.flatMap(({ violations }, at) => violations.map((one) => `seed ${seeds[at]}: ${one}`))).toEqual([])
 })
 
-test('W26 simulated nodes keep all of their rules in a scenario in which they lose routes to single peers', () => {
-  const { violations, counts } = simulate(shipped, 10, false, { losesRoutes: true })
-  expect(violations).toEqual([])
-  expect(counts.look).toBeGreaterThan(0)
-  expect(counts.disputed).toBeGreaterThan(0)
-})
-
 test('W0 the same seed simulates the same nodes, to the byte', () => {
   const [other, once] = outcomes
   const again = simulate(shipped, 9, true)

@@ -1,0 +1,2 @@
+// Those tests with all of their random passwords.
+import './password-policy.test.ts'

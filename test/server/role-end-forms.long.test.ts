@@ -1,0 +1,2 @@
+// Those tests at each path and with each type.
+import './role-end-forms.test.ts'
