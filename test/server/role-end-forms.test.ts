@@ -103,11 +103,11 @@ const places = ['/assignroles', '/json/reply/AssignRoles', '/json/reply/AssignRo
 const isBatch = (path: string): boolean => path.endsWith('[]')
 
 /** In the quick tier every other place, so that each path and each type is there. */
-const tried = places.filter(
+const placesOfTier = places.filter(
   ([path, type], at) => !(isBatch(path) && type.endsWith('urlencoded')) && (!isQuick() || at % 5 === 0),
 )
 
-test.each(tried)(
+test.each(placesOfTier)(
   'N7 O8 no second Meta makes a grant last longer than one of both says: %s as %s',
   async (path, type) => {
     for (const [inQuery, endInQuery] of metas) {
