@@ -184,7 +184,7 @@ test('K10 --only leaves out the types without a match, and is an error only wher
 })
 
 test('K10 the machine is observed once, whatever the number of types', async () => {
-  const { code, stdout } = await homeWith().run(['health', '-t', 'App,Sql,Identity', '-o', 'ndjson'])
+  const { code, stdout } = await homeWith().run(['health', '-m', 'Basic', '-t', 'App,Sql,Identity', '-o', 'ndjson'])
   expect(code).toBe(0)
   const results = records(stdout).filter(({ MonitorName }) => MonitorName === 'host')
   expect(new Set(results.map(({ ServerType }) => ServerType)).size).toBe(3)

@@ -228,7 +228,7 @@ describe('svc health --failed', () => {
     server = await httpPeer((_, response) => response.end('ready'))
     const monitors = Array.from(
       { length: 32 },
-      (_, at) => `{kind: http, name: shop-${at + 1}, url: ${server.origin}/, latency: {warn: 5m}}`,
+      (_, at) => `{kind: http, name: shop-${at + 1}, url: ${server.origin}/, timeout: 1m, latency: {warn: 5m}}`,
     )
     const closed = '{kind: tcp, name: worker, host: 127.0.0.1, port: 1}'
     const behind = '{kind: http, name: jobs, url: http://127.0.0.1:1/, dependsOn: [worker]}'
@@ -240,7 +240,7 @@ describe('svc health --failed', () => {
     await server[Symbol.asyncDispose]()
   })
   const run = (args: readonly string[], columns?: number) =>
-    home.run(['health', '-m', 'Basic', ...args], columns === undefined ? {} : { columns })
+    home.run(['health', '-m', 'Basic', '--timeout', '2m', ...args], columns === undefined ? {} : { columns })
 
   test('K14 is the table of what is not ok, in a pipe and on a narrow terminal too, with the same exit code', async () => {
     const [pipe, wide, narrow, usual] = await Promise.all([

@@ -201,7 +201,7 @@ test('a proxy that fails is reported with its variable', async () => {
   await using cut = await peer(replies(''))
   expect((await through(cut.port)).message).toContain('does not allow a connection')
   await using mute = await peer(blackHole)
-  const late = await through(mute.port, { timeoutMs: 1_000 })
+  const late = await through(mute.port, { timeoutMs: 5_000 })
   expect([late.fault, late.exitCode]).toEqual(['Timeout', 7])
   expect(late.message).toContain('did not connect to https://svc.test:8443/ops')
   await expect.poll(mute.open).toBe(0)

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { afterAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { probePasswordHash, probeUserLookup } from '../../../src/core/accounts/auth/index.ts'
 import { HashQueue, passwords } from '../../../src/core/accounts/auth/passwords.ts'
 import { Fault } from '../../../src/core/base/errors.ts'
@@ -20,6 +20,8 @@ import { endsByDeadline } from '../../support/suite/deadline.ts'
 const folder = mkdtempSync(join(tmpdir(), 'svc-own-sign-in-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 const never = new AbortController().signal
+const realNow = performance.now.bind(performance)
+const slowed = (): number => realNow() / 100
 const by = { who: 'local:tester', correlationId: 'test' }
 
 const core = async (store: string | undefined, shared = false) =>
@@ -51,6 +53,14 @@ const fresh = (): string => {
 }
 
 describe('Identity without configuration', () => {
+  // A clock on which no hash is slow, however busy the machine is.
+  beforeAll(() => {
+    vi.spyOn(performance, 'now').mockImplementation(slowed)
+  })
+  afterAll(() => {
+    vi.restoreAllMocks()
+  })
+
   test("svc's own sign-in is checked for real, and the headline reports that as a warning", async () => {
     const opened = await core(fresh(), true)
     try {

@@ -18,7 +18,7 @@ export function stepsWith(env: Readonly<Record<string, string>>) {
   return {
     settingsOf,
     run: (raw: RawSteps, options: RunKindOptions = {}): Promise<readonly Result[]> =>
-      runKind(httpSteps, settingsOf(raw), 'Advanced', { timeoutMs: 20_000, ...options }),
+      runKind(httpSteps, settingsOf(raw), 'Advanced', options),
     problemOf: (raw: RawSteps): string | undefined => {
       const { values, problems } = read(raw)
       return problems.length > 0 ? problems.map(({ message }) => message).join('; ') : httpSteps.validate?.(values)
