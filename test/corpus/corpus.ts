@@ -17,6 +17,8 @@ export type Group<Server> = {
   readonly start: () => Promise<Server>
   readonly stop: (server: Server) => void | Promise<void>
   readonly rows: readonly Row<Server>[]
+  /** Environment variables that `{env: NAME}` refers to, for rows that have none of their own. */
+  readonly env?: Row<Server>['env']
   /** Where the monitors and the other programs run, if not in the mounts of this machine. */
   readonly mounts?: (server: Server) => MountNamespace
   /** The context of svc besides its configuration: the programs that it may run, its store. */
@@ -129,8 +131,8 @@ const depthsOf = <Server>(row: Row<Server>): readonly Row<Server>[] => {
 }
 
 async function reportOf<Server>(
-  { mounts, context }: Group<Server>,
-  { monitor, mode = 'Advanced', env = {}, history, now }: Row<Server>,
+  { mounts, context, env: common = {} }: Group<Server>,
+  { monitor, mode = 'Advanced', env = common, history, now }: Row<Server>,
   server: Server,
 ): Promise<MonitorReport> {
   const { kind, ...settings } = monitor(server)

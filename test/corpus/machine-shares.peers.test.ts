@@ -2,6 +2,7 @@ import { release } from 'node:os'
 import { type FuseShare, shareMissing, startShare } from '../support/faults/share.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
+import { fails } from './row.ts'
 
 const kernel = process.platform === 'linux' ? `Linux ${release().replace(/[^0-9.].*/, '')}` : process.platform
 
@@ -40,7 +41,7 @@ corpus<FuseShare>({
     {
       fault: 'too little space is free',
       monitor: hostOf({ disk: { limit: '99.999%' }, inodes: { limit: 0 } }),
-      expected: { state: 'unhealthy', check: `disk ${place}`, fault: 'threshold', says: /^[\d.]+ % free of \d/ },
+      expected: fails(`disk ${place}`, 'threshold', /^[\d.]+ % free of \d/),
       peers: askDisk,
     },
     {
@@ -50,12 +51,7 @@ corpus<FuseShare>({
         await server.stop()
         return server.go
       },
-      expected: {
-        state: 'unhealthy',
-        check: `disk ${place}`,
-        fault: 'timeout',
-        says: /^the share .* \(fuse.* did not answer within 3 s/,
-      },
+      expected: fails(`disk ${place}`, 'timeout', /^the share .* \(fuse.* did not answer within 3 s/),
       before: 'unhealthy: no writable local file system is mounted there',
       peers: askDisk,
     },

@@ -5,7 +5,7 @@ import { apacheCache, haproxyCache, startWebCache, type WebCache } from '../supp
 import { apache, haproxy, nginx } from '../support/servers/web-servers.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
-import type { Row } from './row.ts'
+import { type Row, warns } from './row.ts'
 
 const certificates = opensslMissing() === undefined ? makeCertificates() : undefined
 afterAll(() => certificates?.remove())
@@ -41,11 +41,7 @@ const rows: readonly Row<WebCache>[] = [
       await pause(3_500)
       return thawOrigin
     },
-    expected: {
-      state: 'warning',
-      check: 'cache',
-      says: /answered from a cache, which stored the answer [\d.]+ s ago/,
-    },
+    expected: warns('cache', /answered from a cache, which stored the answer [\d.]+ s ago/),
     before: 'ok',
     peers: askPage,
   },
