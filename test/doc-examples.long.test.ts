@@ -1,8 +1,8 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { exampleProblems } from '../tools/doc-examples.ts'
+import { temporaryFolder } from './support/suite/temporary-folder.ts'
 
 const fileWith = (folder: string, name: string, example: string, fence = '```ts'): string => {
   const path = join(folder, name)
@@ -12,7 +12,7 @@ const fileWith = (folder: string, name: string, example: string, fence = '```ts'
 }
 
 test('an @example that does not compile, or whose value differs, is reported with its place', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-doc-examples-'))
+  const folder = temporaryFolder()
   try {
     writeFileSync(join(folder, 'package.json'), '{"type":"module"}')
     const right = fileWith(folder, 'right.ts', 'double(2) // 4')
@@ -29,6 +29,5 @@ test('an @example that does not compile, or whose value differs, is reported wit
     writeFileSync(unfenced, '/**\n * @example\n * double(2)\n */\nexport const double = 1\n')
     await expect(exampleProblems([unfenced])).rejects.toThrow(`${unfenced}:2: put the example into a fence`)
   } finally {
-    rmSync(folder, { recursive: true, force: true })
   }
 })

@@ -1,13 +1,12 @@
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, existsSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { type AccountFiles, makeFolder, othersMayWrite } from '../../src/core/base/own-files.ts'
 import { files as configured } from '../support/engine/files.ts'
-import { svcHome } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 
-const base = mkdtempSync(join(tmpdir(), 'svc-folder-'))
-afterAll(() => rmSync(base, { recursive: true }))
+const base = temporaryFolder()
 
 test('a folder is created with its parents, for this account alone', () => {
   makeFolder(join(base, 'a', 'b', 'c'))
@@ -26,7 +25,7 @@ test('a file or a broken link at the path makes it throw', () => {
 
 test.runIf(existsSync('/proc/self'))('a home that cannot be created ends in an error, not in a hang', async () => {
   expect(() => makeFolder('/proc/nope/x')).toThrow(/ENOENT/)
-  const home = svcHome()
+  const home = temporaryHome()
   try {
     const env = { HOME: '/proc/nope', SVC_HOME: '/proc/nope', NODE_COMPILE_CACHE: '' }
     const version = await home.svc(['version'], { env })
@@ -35,7 +34,6 @@ test.runIf(existsSync('/proc/self'))('a home that cannot be created ends in an e
     expect(added.code).not.toBe(0)
     expect(added.stderr).toContain('/proc/nope')
   } finally {
-    home.remove()
   }
 })
 
@@ -78,7 +76,7 @@ test.each<[why: string, stats: typeof alice, files: AccountFiles]>([
 
 test('everyone may read a file if its mode and those of all folders above it allow that', async () => {
   const exposure = async (path: string) => await configured('exposure', { path })
-  const open = mkdtempSync(join(tmpdir(), 'svc-open-'))
+  const open = temporaryFolder()
   try {
     chmodSync(open, 0o755)
     const file = join(open, 'secret')
@@ -104,6 +102,5 @@ test('everyone may read a file if its mode and those of all folders above it all
     expect(await exposure(join(inner, 'secret'))).toBe('private')
     expect(await exposure(join(open, 'missing'))).toBe('missing')
   } finally {
-    rmSync(open, { recursive: true })
   }
 })

@@ -4,20 +4,20 @@ import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { startServe } from '../support/program/serve-command.ts'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import type { Home } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 
 type Finding = { readonly check: string; readonly status: string; readonly message: string; readonly next?: string }
 
 let home: Home
 const servers: Server[] = []
 beforeEach(() => {
-  home = svcHome()
+  home = temporaryHome()
   mkdirSync(join(home.folder, 'bin'))
   symlinkSync(home.program, join(home.folder, 'bin', 'svc'))
 })
 afterEach(() => {
   for (const server of servers.splice(0)) server.close()
-  home.remove()
 })
 
 async function doctor(args: readonly string[] = [], env: Record<string, string> = {}) {

@@ -4,7 +4,8 @@ import { expect, test } from 'vitest'
 import { type HealthOutcome, waitUntilHealthy } from '../../src/cli/health/health.ts'
 import { Fault } from '../../src/core/base/errors.ts'
 import { http, peer, replies } from '../support/faults/faults.ts'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import type { Home } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 import { httpPeer } from '../support/simulated/http-peer.ts'
 
 /** A simulated clock, whose time passes in pauses, and where a test adds to it. `inPause` is called in each pause. */
@@ -39,14 +40,13 @@ test.each([
   [[], true],
   [['--cached'], false],
 ])('svc health %j requests a run that begins after the command: %s', async (flags, fresh) => {
-  const home = svcHome()
+  const home = temporaryHome()
   try {
     await using server = await peer(replies(healthy))
     const ran = await home.run(['health', '-t', 'Sql', '--server', `http://127.0.0.1:${server.port}`, ...flags])
     expect(ran.code).toBe(0)
     expect(/^Cache-Control: no-cache\r$/im.test(server.input())).toBe(fresh)
   } finally {
-    home.remove()
   }
 })
 
@@ -90,7 +90,7 @@ function writeConfig(home: Home, origin: string): void {
 const waiting = ['health', '-m', 'Standard', '--only', 'http job queue', '-o', 'ndjson', '--wait'] as const
 
 test('H11 svc health --wait repeats a refused sign-in in its first and its last attempt, and not between', async () => {
-  const home = svcHome()
+  const home = temporaryHome()
   const clock = simulatedClock()
   const { server, signIns } = await accountServer(() => 'new', clock)
   try {
@@ -102,13 +102,12 @@ test('H11 svc health --wait repeats a refused sign-in in its first and its last 
     expect(stderr).toContain('Gave up after 6 attempts in 5 s')
     expect(signIns).toEqual([0, 0, 5_000])
   } finally {
-    home.remove()
     await server[Symbol.asyncDispose]()
   }
 })
 
 test('H11 svc health --wait ends healthy when the password is corrected at the server while the sign-in pauses', async () => {
-  const home = svcHome()
+  const home = temporaryHome()
   let password = 'new'
   const { server, signIns } = await accountServer(() => password)
   try {
@@ -120,13 +119,12 @@ test('H11 svc health --wait ends healthy when the password is corrected at the s
     // One is refused. The equal monitors of both types then share one sign-in (H8).
     expect([code, signIns.length]).toEqual([0, 2])
   } finally {
-    home.remove()
     await server[Symbol.asyncDispose]()
   }
 })
 
 test('H11 svc health --wait signs in once more when its time ends within an attempt that did not sign in', async () => {
-  const home = svcHome()
+  const home = temporaryHome()
   const { server, signIns } = await accountServer(() => 'new')
   const clock = simulatedClock()
   // Every attempt takes 2 s, so that the time ends in the second.
@@ -142,14 +140,13 @@ test('H11 svc health --wait signs in once more when its time ends within an atte
     expect([code, signIns.length]).toEqual([3, 2])
     expect(stderr).toContain('Gave up after 3 attempts')
   } finally {
-    home.remove()
     await server[Symbol.asyncDispose]()
     await slow[Symbol.asyncDispose]()
   }
 })
 
 test('H11 the message of a sign-in that pauses offers a command that tries it now and ends the pause', async () => {
-  const home = svcHome()
+  const home = temporaryHome()
   let password = 'new'
   const { server, signIns } = await accountServer(() => password)
   try {
@@ -168,7 +165,6 @@ test('H11 the message of a sign-in that pauses offers a command that tries it no
     expect([run.code, signIns.length > 1]).toEqual([0, true])
     expect((await health()).code).toBe(0)
   } finally {
-    home.remove()
     await server[Symbol.asyncDispose]()
   }
 })

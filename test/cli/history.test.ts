@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { localCall } from '../../src/cli/session/session.ts'
 import { historyMarkup, historyOf } from '../../src/core/server/pages/page-monitor.ts'
 import { openCore } from '../../src/core/service/open.ts'
@@ -8,7 +8,8 @@ import type { ObservedRun } from '../../src/core/watch/periods/index.ts'
 import { Recorder } from '../../src/core/watch/periods/index.ts'
 import type { IncidentRecord } from '../../src/core/watch/states/index.ts'
 import { load } from '../config/given.ts'
-import { type Home, type Ran, svcHome } from '../support/program/svc.ts'
+import type { Ran } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 
 const minute = 60_000
 const hour = 60 * minute
@@ -47,15 +48,13 @@ async function simulate(store: string, hours: number): Promise<void> {
 }
 
 describe('svc history', () => {
-  let home: Home
+  const home = temporaryHome()
   let whole: Ran
   beforeAll(async () => {
-    home = svcHome()
     await home.run(['users', 'add', 'ann', '--no-password'])
     await simulate(join(home.folder, 'store', 'svc.db'), 6)
     whole = await home.run(['history', '--json'])
   })
-  afterAll(() => home.remove())
 
   type Facts = Readonly<Record<string, unknown>>
   type Row = Facts & { readonly worst: readonly Facts[]; readonly incidents: readonly Facts[] }

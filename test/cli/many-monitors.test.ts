@@ -16,7 +16,7 @@ import {
   warned,
   wellOnes,
 } from '../checks/reports/many.ts'
-import { svcHome } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 import { httpPeer } from '../support/simulated/http-peer.ts'
 
 const screen = (columns: number, more: Partial<HealthScreen> = {}): HealthScreen => ({
@@ -222,7 +222,7 @@ describe('K14 many monitors', () => {
 })
 
 describe('svc health --failed', () => {
-  const home = svcHome()
+  const home = temporaryHome()
   let server: Awaited<ReturnType<typeof httpPeer>>
   beforeAll(async () => {
     server = await httpPeer((_, response) => response.end('ready'))
@@ -236,7 +236,6 @@ describe('svc health --failed', () => {
     writeFileSync(join(home.folder, 'svc.yaml'), yaml, { mode: 0o600 })
   })
   afterAll(async () => {
-    home.remove()
     await server[Symbol.asyncDispose]()
   })
   const run = (args: readonly string[], columns?: number) =>

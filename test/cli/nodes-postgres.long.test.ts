@@ -6,7 +6,7 @@ import { openCore } from '../../src/core/service/open.ts'
 import { openData } from '../../src/core/store/index.ts'
 import { machineKey } from '../../src/core/watch/nodes/index.ts'
 import { documentOf } from '../support/program/documents.ts'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 import { type PostgresServer, startPostgres } from '../support/servers/postgres.ts'
 import { actor, freshDatabase } from '../support/store/data-fixture.ts'
 import {
@@ -34,10 +34,9 @@ afterAll(async () => await postgres.remove())
 
 describe('the nodes of a PostgreSQL store', () => {
   let store: ClockedStore
-  let home: Home
+  const home = temporaryHome()
   beforeAll(async () => {
     store = await clockedStore(postgres)
-    home = svcHome()
     await store.setClock(noon)
     const nodes = nodesOf(store.data)
     const [a, , c] = [await joined(nodes, 'node-a'), await joined(nodes, 'node-b'), await joined(nodes, 'node-c')]
@@ -47,7 +46,6 @@ describe('the nodes of a PostgreSQL store', () => {
   })
   afterAll(async () => {
     await store.close()
-    home.remove()
   })
 
   const svc = async (...args: readonly string[]) => await home.run(args, { env: { SVC_STORE: store.url } })

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { svcHome } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 
 test('M6 a receiver that accepts the connection and never answers: exit code 7, with the time that svc waited', async () => {
   const sockets = new Set<Socket>()
@@ -14,7 +14,7 @@ test('M6 a receiver that accepts the connection and never answers: exit code 7, 
   silent.listen(0, '127.0.0.1')
   await once(silent, 'listening')
   const { port } = silent.address() as { readonly port: number }
-  const home = svcHome()
+  const home = temporaryHome()
   try {
     const config = `notify: [{name: chat, webhook: {url: "http://127.0.0.1:${port}/"}}]\n`
     writeFileSync(join(home.folder, 'svc.yaml'), config, { mode: 0o600 })
@@ -23,6 +23,5 @@ test('M6 a receiver that accepts the connection and never answers: exit code 7, 
   } finally {
     for (const socket of sockets) socket.destroy()
     silent.close()
-    home.remove()
   }
 })

@@ -1,7 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'csv-parse/sync'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -22,10 +21,10 @@ import { type Certificates, makeCertificates, opensslMissing } from '../support/
 import { type PostgresServer, postgresMissing, startPostgres, tlsSettings } from '../support/servers/postgres.ts'
 import { serverFolder } from '../support/servers/server.ts'
 import { suiteWith } from '../support/suite/peer.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { until } from '../support/suite/until.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'svc-figures-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const folder = temporaryFolder()
 
 const core = async (shared: boolean): Promise<Core> =>
   testCore({

@@ -1,11 +1,9 @@
 import { channel } from 'node:diagnostics_channel'
-import { mkdtempSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import fc from 'fast-check'
-import { afterAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { type ExecutionMode, type HealthCheckResponse, ServerType } from '../../src/core/protocol/index.ts'
 import type { Call } from '../../src/core/protocol/service/service.ts'
 import type { startServer } from '../../src/core/server/index.ts'
@@ -15,10 +13,10 @@ import { testCore } from '../support/engine/core.ts'
 import { peerProcess } from '../support/engine/peer-process.ts'
 import { blackHole, peer, speaks } from '../support/faults/faults.ts'
 import { lastsAtLeast } from '../support/suite/deadline.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { hungUp, until } from '../support/suite/until.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'svc-sharing-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const folder = temporaryFolder()
 
 /** A core with shared runs behind HTTP, as `svc serve` has it, with this `types:` part of svc.yaml. */
 const serve = (types: string, limits: Parameters<typeof startServer>[0]['limits'] = {}) =>

@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { deadlines } from '../../src/core/checks/engine/observe.ts'
-import { svcHome } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 import { makeCertificates, opensslMissing } from '../support/servers/certs.ts'
 import { peerSuite } from '../support/suite/peer.ts'
 import type { DrillRecord } from './record.ts'
@@ -11,11 +11,10 @@ import { type DrillServer, drills, environment, type Fault, faults, output, wait
 /** Where `npm run drills` collects the records for the page. */
 const folder = process.env.SVC_DRILLS_OUT
 
-const home = svcHome()
+const home = temporaryHome()
 const file = join(home.folder, 'svc.yaml')
 const certificates = opensslMissing() === undefined ? makeCertificates() : undefined
 afterAll(() => {
-  home.remove()
   certificates?.remove()
 })
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { cert, key } from '../server/certificate.ts'
 import { startServe } from '../support/program/serve-command.ts'
-import { svcHome } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 
 const shared = 'which every account of this machine can read: chmod o='
 
@@ -11,7 +11,7 @@ test.skipIf(process.platform === 'win32')(
   'svc serve and monitors validate warn of secret files that everyone can read, and of no others',
   { timeout: 60_000 },
   async () => {
-    const home = svcHome()
+    const home = temporaryHome()
     // The home itself is closed to others, as usual. Its folder of secrets is open here.
     chmodSync(home.folder, 0o755)
     try {
@@ -50,7 +50,6 @@ test.skipIf(process.platform === 'win32')(
       await again.stop()
       expect(again.log()).not.toContain('every account')
     } finally {
-      home.remove()
     }
   },
 )

@@ -6,6 +6,7 @@ import { type PeopleProvider, startPeopleProvider, svcClient } from '../support/
 import { startServe } from '../support/program/serve-command.ts'
 import type { Serving } from '../support/program/serving.ts'
 import { type Home, svcHome } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 import { peerSuite } from '../support/suite/peer.ts'
 
 peerSuite(chromiumMissing, 'a real browser at svc serve and a real provider', () => {
@@ -49,7 +50,7 @@ peerSuite(chromiumMissing, 'a real browser at svc serve and a real provider', ()
   })
 
   test('A13 svc login opens Chromium, and receives the answer of its user', async () => {
-    const terminal = svcHome()
+    const terminal = temporaryHome()
     try {
       const BROWSER = `${process.execPath} ${join(import.meta.dirname, '../support/openid/chromium.ts')} %s`
       const args = ['login', '--server', server.url, '--provider', 'corp', '--insecure-storage']
@@ -58,12 +59,11 @@ peerSuite(chromiumMissing, 'a real browser at svc serve and a real provider', ()
       expect(ran.stdout).toContain(`Signed in to ${server.url} as carol by corp (roles: Deploy)`)
       expect((await terminal.svc(['logout'])).stdout).toContain('the token is revoked')
     } finally {
-      terminal.remove()
     }
   })
 
   test('A13 svc login --no-browser prints a code, which Chromium approves', async () => {
-    const terminal = svcHome()
+    const terminal = temporaryHome()
     try {
       const context = await browser.newContext()
       const page = await context.newPage()
@@ -84,7 +84,6 @@ peerSuite(chromiumMissing, 'a real browser at svc serve and a real provider', ()
       expect(ran.code).toBe(0)
       await context.close()
     } finally {
-      terminal.remove()
     }
   })
 })

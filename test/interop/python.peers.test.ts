@@ -1,11 +1,11 @@
 import { execFile, spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { startAccounts } from '../server/accounts.ts'
 import { peerSuite } from '../support/suite/peer.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 
 const python = process.env['SVC_PYTHON'] ?? 'python3'
 const missing =
@@ -53,7 +53,7 @@ peerSuite(missing, 'servicestack 0.1.15 for Python, unmodified, with the types o
     'R6 N9 at a server whose names are in %s: signs in, assigns, unassigns, gets health, sends batches and a heartbeat',
     async (names) => {
       const server = await startAccounts({ names })
-      const folder = mkdtempSync(join(tmpdir(), 'svc-python-'))
+      const folder = temporaryFolder()
       try {
         writeFileSync(join(folder, 'dtos.py'), await (await fetch(`${server.server.url}/types/python`)).text())
         const file = new URL('python_generated.py', import.meta.url).pathname
@@ -85,7 +85,6 @@ peerSuite(missing, 'servicestack 0.1.15 for Python, unmodified, with the types o
           after: { status: 401, error: camel ? expect.objectContaining({ errorCode: 'Unauthorized' }) : null },
         })
       } finally {
-        rmSync(folder, { recursive: true, force: true })
         await server.close()
       }
     },

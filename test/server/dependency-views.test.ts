@@ -3,13 +3,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { reports } from '../../src/core/checks/reports/index.ts'
 import { loadConfig } from '../../src/core/config/index.ts'
 import { refusedPort } from '../support/faults/faults.ts'
-import { svcHome } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 import { type Accounts, bearer, by, startAccounts } from './accounts.ts'
 import { ask } from './site.ts'
 
 /** As a proxy relays a caller of another machine. */
 const far = { 'x-forwarded-for': '203.0.113.9' }
-const home = svcHome()
+const home = temporaryHome()
 let site: Accounts
 let markers: readonly string[]
 /** Keys of a caller for App alone, and of one who reads every type. */
@@ -51,7 +51,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await site.close()
-  home.remove()
 })
 
 const formats = ['json', 'xml', 'csv', 'jsv', 'html', ...Object.keys(reports)]

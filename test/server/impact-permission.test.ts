@@ -1,9 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { loadConfig } from '../../src/core/config/index.ts'
 import type { GetImpactResponse } from '../../src/core/protocol/index.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { type Accounts, bearer, by, password, startAccounts } from './accounts.ts'
 import { ask } from './site.ts'
 
@@ -13,9 +13,8 @@ const far = { 'x-forwarded-for': '203.0.113.9' }
 const tcp = (name: string, more = ''): string => `{kind: tcp, name: ${name}, host: 127.0.0.1, port: 1${more}}`
 
 let site: Accounts
-let folder: string
+const folder = temporaryFolder()
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'svc-impact-'))
   const yaml = `types:
   Sql: [${tcp('orders')}, ${tcp('pool', ', dependsOn: orders')}]
   App: [${tcp('shop', ', dependsOn: Sql/pool')}, ${tcp('cart', ', dependsOn: shop')}]
@@ -34,7 +33,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await site.close()
-  rmSync(folder, { recursive: true })
 })
 
 let number = 0

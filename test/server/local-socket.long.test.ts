@@ -1,18 +1,18 @@
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { request } from 'node:http'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 import { startServeProcess } from '../support/program/serve-process.ts'
 import { suiteWith } from '../support/suite/peer.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 
 const missing = process.platform === 'win32' ? 'Windows has no such sockets' : undefined
 
 suiteWith(missing, 'serve.socket of the built program', () => {
   test('S9 S11 svc.yaml names the socket, a start after a kill replaces it, and a stop removes it', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'svc-socket-'))
+    const folder = temporaryFolder()
     const socketPath = join(folder, 'svc.sock')
     const yaml = `serve:\n  socket: ${socketPath}\n  trustLocal: false\n`
     const metrics = async (): Promise<string> => {
@@ -37,7 +37,6 @@ suiteWith(missing, 'serve.socket of the built program', () => {
       expect(await stopped.ended).toBe(0)
       expect(existsSync(socketPath)).toBe(false)
     } finally {
-      rmSync(folder, { recursive: true, force: true })
     }
   })
 })

@@ -1,14 +1,14 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, existsSync, lstatSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, lstatSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { connect, createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
 import type { Call } from '../../src/core/protocol/service/service.ts'
 import { suiteWith } from '../support/suite/peer.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { until } from '../support/suite/until.ts'
 import { cert, key } from './certificate.ts'
 import { healthy, openSite, question, startSite, withSite } from './site.ts'
@@ -16,10 +16,9 @@ import { healthy, openSite, question, startSite, withSite } from './site.ts'
 let folder = ''
 let socket = ''
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'svc-socket-'))
+  folder = temporaryFolder()
   socket = join(folder, 'svc.sock')
 })
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 async function ask(path: string, headers: Readonly<Record<string, string>> = {}) {
   const sent = request({ socketPath: socket, path, headers: { host: 'localhost', ...headers }, agent: false }).end()

@@ -1,11 +1,11 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { memoryCgroupMissing, startMemoryCgroup } from '../support/faults/memory-cgroup.ts'
 import { ask, signIn, startNode } from '../support/program/serve-node.ts'
 import { floodOfSignIns } from '../support/program/sign-in-flood.ts'
 import { suiteWith } from '../support/suite/peer.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 
 const deployed = {
   'the systemd unit': ['deploy/systemd/svc.service', /^Environment=(MALLOC_\w+)=(\d+)$/m],
@@ -18,7 +18,7 @@ suiteWith(memoryCgroupMissing, 'a server with little memory', () => {
     async (_, [file, pattern]) => {
       const text = readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8')
       const [, name = '', value = ''] = pattern.exec(text) ?? []
-      const folder = mkdtempSync(join(tmpdir(), 'svc-memory-'))
+      const folder = temporaryFolder()
       const group = startMemoryCgroup(128)
       try {
         const store = join(folder, 'store', 'svc.db')
@@ -38,7 +38,6 @@ suiteWith(memoryCgroupMissing, 'a server with little memory', () => {
         expect((await signIn(node)).status).toBe(200)
         expect((await ask(`${node.url}/readyz`)).status).toBe(200)
       } finally {
-        rmSync(folder, { recursive: true, force: true })
         group.remove()
       }
     },

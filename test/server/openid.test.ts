@@ -1,7 +1,5 @@
-import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Secret } from '../../src/core/base/settings/index.ts'
@@ -10,9 +8,10 @@ import { type Admin, serveDefaults } from '../../src/core/protocol/service/servi
 import type { RunningServer } from '../../src/core/server/index.ts'
 import { testCore, testServer } from '../support/engine/core.ts'
 import { clientId, clientSecret, erin, type OpenIdServer, startOpenId } from '../support/openid/provider.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { ask, type Got } from './site.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'svc-openid-'))
+const folder = temporaryFolder()
 /** The name under which people know both nodes. */
 const host = 'svc.example.org'
 const home = `http://${host}`
@@ -108,7 +107,6 @@ afterAll(async () => {
   await one.stop()
   await two.stop()
   await provider.close()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 const lastReason = async (): Promise<string | undefined> => (await one.admin.audit.list({ limit: 1 }))[0]?.reason

@@ -1,8 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { appendFileSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import {
@@ -17,6 +16,7 @@ import {
   searchTable,
 } from '../../src/core/server/peer-account.ts'
 import { suiteWith } from '../support/suite/peer.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { until } from '../support/suite/until.ts'
 
 type Connection = Socket & AsyncDisposable & { readonly child: ChildProcess }
@@ -191,7 +191,7 @@ test('S8 one search at a time serves all connections that wait, and begins after
 })
 
 test('S8 S11 a connection is found behind all that the kernel keeps in TIME_WAIT, and not further down than 64 MiB', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-table-'))
+  const folder = temporaryFolder()
   const other = `${line(0, '0100007F:A1B3 0200007F:1F90', another)}\n`
   try {
     const accountBehind = async (sockets: number): Promise<number | undefined> => {
@@ -207,7 +207,6 @@ test('S8 S11 a connection is found behind all that the kernel keeps in TIME_WAIT
     expect(await accountBehind(262_144)).toBe(ours)
     expect(await accountBehind(Math.ceil(maxTableBytes / other.length))).toBeUndefined()
   } finally {
-    rmSync(folder, { recursive: true, force: true })
   }
 })
 
@@ -229,7 +228,7 @@ function kernelTable(sockets: number, last: string) {
 }
 
 test('S8 a search among 30,000 sockets reads in a few turns of the event loop, not one for each read', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-table-'))
+  const folder = temporaryFolder()
   const file = join(folder, 'tcp')
   writeFileSync(file, '')
   const table = kernelTable(30_000, line(30_000, key, ours))
@@ -254,7 +253,6 @@ test('S8 a search among 30,000 sockets reads in a few turns of the event loop, n
     expect(spentMs).toBeGreaterThan(0)
   } finally {
     ends = true
-    rmSync(folder, { recursive: true, force: true })
   }
 })
 

@@ -2,7 +2,8 @@ import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { operations } from '../../src/core/protocol/index.ts'
 import { commands } from '../../src/registry.ts'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import type { Home } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 import { isQuick } from '../support/suite/tier.ts'
 import { type Accounts, bearer, by, password, startAccounts } from './accounts.ts'
 import { ask, type Got } from './site.ts'
@@ -192,7 +193,7 @@ describe('O8 an Admin for a time', () => {
   })
 
   test('O8 no command creates users, passwords, keys or links at a server', async () => {
-    const home: Home = svcHome()
+    const home: Home = temporaryHome()
     try {
       const tim = await site.signIn({ UserName: 'Tim' })
       const before = rights()
@@ -211,7 +212,6 @@ describe('O8 an Admin for a time', () => {
       }
       expect(rights()).toEqual(before)
     } finally {
-      home.remove()
     }
   })
 })

@@ -1,6 +1,5 @@
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
 import pg from 'pg'
@@ -22,16 +21,15 @@ import {
   withData,
 } from '../support/store/data-fixture.ts'
 import { endsByDeadline } from '../support/suite/deadline.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 
 let server: PostgresServer
-let folder = ''
+const folder = temporaryFolder()
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'svc-pg-'))
   server = await startPostgres(['max_connections=40'])
 })
 afterAll(async () => {
   await server.remove()
-  rmSync(folder, { recursive: true, force: true })
 })
 const opened: Data[] = []
 afterEach(async () => {

@@ -3,7 +3,6 @@ import {
   existsSync,
   linkSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -14,23 +13,22 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { Fault } from '../../src/core/base/errors.ts'
 import { openStore } from '../../src/core/store/index.ts'
 import { migrations } from '../../src/core/store/schema.ts'
 import { manySteps } from '../support/store/steps.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 
 const posix = process.platform !== 'win32'
 let folder = ''
 let path = ''
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'svc-store-'))
+  folder = temporaryFolder()
   path = join(folder, 'home', 'svc.db')
 })
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 const make = (): void => openStore({ path, create: true }).close()
 const mode = (file: string): string => (statSync(file).mode & 0o777).toString(8)

@@ -1,14 +1,14 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { ProbeError } from '../../../src/core/base/probe-error.ts'
 import { runInChild, spawnProbe } from '../../../src/core/checks/child/index.ts'
 import { endsByDeadline } from '../../support/suite/deadline.ts'
 import { ownChildren as children } from '../../support/suite/processes.ts'
+import { temporaryFolder } from '../../support/suite/temporary-folder.ts'
 import { until } from '../../support/suite/until.ts'
 
 const entry = new URL('../../support/engine/probe-child.ts', import.meta.url)
@@ -35,11 +35,7 @@ function there(pid: number): boolean {
 }
 const gone = (pids: readonly number[]): Promise<boolean> => until(() => !pids.some(there))
 
-let folder = ''
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'svc-child-'))
-})
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const folder = temporaryFolder()
 
 describe('a probe in a child process', () => {
   test('returns its answer, whatever JSON can hold', async () => {

@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { discover } from '../../../src/core/checks/discover/index.ts'
@@ -15,6 +14,7 @@ import { type RedisServer, redisMissing, startRedis } from '../../support/server
 import { type Slapd, slapdMissing, startSlapd } from '../../support/servers/slapd.ts'
 import { startVsftpd, type Vsftpd, vsftpdMissing } from '../../support/servers/vsftpd.ts'
 import { peerSuite } from '../../support/suite/peer.ts'
+import { temporaryFolder } from '../../support/suite/temporary-folder.ts'
 
 const signal = (): AbortSignal => AbortSignal.timeout(25_000)
 const here = (...ports: readonly number[]) => ({ ports: ports.map((port) => ({ host: '127.0.0.1', port })) })
@@ -23,7 +23,7 @@ const missing = [postgresMissing, redisMissing, nginxMissing, vsftpdMissing, mar
   (why) => why !== undefined,
 )
 peerSuite(missing, 'a machine with real servers on it', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-discover-'))
+  const folder = temporaryFolder()
   let [postgres, mariadb, redis, guarded, nginx, vsftpd, slapd] = [] as unknown as [
     PostgresServer,
     MariadbServer,
@@ -48,7 +48,6 @@ peerSuite(missing, 'a machine with real servers on it', () => {
   }, 120_000)
   afterAll(async () => {
     await Promise.all([postgres, mariadb, redis, guarded, nginx, vsftpd, slapd].map((one) => one.remove()))
-    rmSync(folder, { recursive: true, force: true })
   })
   const ports = (): readonly number[] => [
     postgres.port,

@@ -1,34 +1,23 @@
-import {
-  chmodSync,
-  chownSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import type { Result } from '../../../src/core/checks/engine/index.ts'
 import exec from '../../../src/core/checks/kinds/exec/index.ts'
 import { runKind } from '../../support/engine/run-kind.ts'
 import { escapeSequences } from '../../support/faults/faults.ts'
 import { endsByDeadline } from '../../support/suite/deadline.ts'
 import { suiteWith } from '../../support/suite/peer.ts'
+import { temporaryFolder } from '../../support/suite/temporary-folder.ts'
 import { until } from '../../support/suite/until.ts'
 
 let folder: string
 let allowed: string
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'svc-exec-'))
+  folder = temporaryFolder()
   allowed = join(folder, 'plugins')
   mkdirSync(allowed, { mode: 0o755 })
   chmodSync(allowed, 0o755)
 })
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 /** A real program of the shell's. */
 function program(body: string, name = 'check_it', into = allowed): string {

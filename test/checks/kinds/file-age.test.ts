@@ -1,16 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import {
-  chmodSync,
-  chownSync,
-  mkdirSync,
-  mkdtempSync,
-  rmSync,
-  symlinkSync,
-  truncateSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, chownSync, mkdirSync, rmSync, symlinkSync, truncateSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { matchesGlob } from '../../../src/core/base/system/files.ts'
@@ -20,14 +9,14 @@ import { finds, findsOnly } from '../../support/engine/finds.ts'
 import { checked, evaluated, type RunKindOptions, runKind } from '../../support/engine/run-kind.ts'
 import { asServer } from '../../support/servers/server.ts'
 import { ownChildren } from '../../support/suite/processes.ts'
+import { temporaryFolder } from '../../support/suite/temporary-folder.ts'
 
 let folder: string
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'svc-file-age-'))
+  folder = temporaryFolder()
 })
 afterEach(() => {
   chmodSync(folder, 0o755)
-  rmSync(folder, { recursive: true, force: true })
   expect(ownChildren()).toEqual([])
 })
 
@@ -112,7 +101,7 @@ describe('a folder with a backlog', () => {
     expect(await one('age', { path: folder })).toMatchObject({ status: 'ok', message: 'no file is waiting' })
   })
   test('counts a link as its target, and ignores a broken one', async () => {
-    const outside = mkdtempSync(join(tmpdir(), 'svc-file-age-target-'))
+    const outside = temporaryFolder()
     try {
       const target = join(outside, 'job')
       writeFileSync(target, 'x')
@@ -125,7 +114,6 @@ describe('a folder with a backlog', () => {
       await finds(results, 'age: …linked…')
       expect(checked(results, 'backlog').measurement?.value).toBe(1)
     } finally {
-      rmSync(outside, { recursive: true })
     }
   })
   test('contains file names that never reach a terminal unescaped', async () => {

@@ -9,7 +9,7 @@ import { finds } from '../../support/engine/finds.ts'
 import { checked, type RunKindOptions, runKind, secret } from '../../support/engine/run-kind.ts'
 import { peer, replies } from '../../support/faults/faults.ts'
 import { proxy } from '../../support/faults/proxy.ts'
-import { svcHome } from '../../support/program/svc.ts'
+import { temporaryHome } from '../../support/program/temporary-home.ts'
 import { type Certificates, makeCertificates, opensslMissing } from '../../support/servers/certs.ts'
 import { type RedisServer, redisMissing, startRedis } from '../../support/servers/redis.ts'
 import { sentinelMissing, startSentinel, startSentinelGroup } from '../../support/servers/sentinel.ts'
@@ -197,7 +197,7 @@ peerSuite(redisMissing, 'redis', () => {
       expect(await locked.left()).toEqual([])
     })
     test('H11 a wrong password stays in the message of svc health, and the command that it offers ends the pause', async () => {
-      const home = svcHome()
+      const home = temporaryHome()
       const server = await startRedis({ settings: ['--requirepass', 'other'], password: 'other' })
       try {
         const password = join(home.folder, 'secret')
@@ -217,7 +217,6 @@ peerSuite(redisMissing, 'redis', () => {
         expect((await health()).code).toBe(0)
       } finally {
         await server.remove()
-        home.remove()
       }
     })
     test('a wrong password is auth, is not shown, and is not tried again soon', async () => {

@@ -1,8 +1,7 @@
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { probePasswordHash, probeUserLookup } from '../../../src/core/accounts/auth/index.ts'
 import { HashQueue, passwords } from '../../../src/core/accounts/auth/passwords.ts'
 import { Fault } from '../../../src/core/base/errors.ts'
@@ -16,9 +15,9 @@ import { faultOf, openFixture } from '../../accounts/auth/fixture.ts'
 import { checked, evaluated, runKind } from '../../support/engine/run-kind.ts'
 import { peer, refusedPort } from '../../support/faults/faults.ts'
 import { endsByDeadline } from '../../support/suite/deadline.ts'
+import { temporaryFolder } from '../../support/suite/temporary-folder.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'svc-own-sign-in-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const folder = temporaryFolder()
 const never = new AbortController().signal
 const by = { who: 'local:tester', correlationId: 'test' }
 

@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { readSettings } from '../../../src/core/base/settings/index.ts'
@@ -39,6 +38,7 @@ import {
 import { type Certificates, makeCertificates, opensslMissing } from '../../support/servers/certs.ts'
 import { freePort } from '../../support/servers/server.ts'
 import { suiteWith } from '../../support/suite/peer.ts'
+import { temporaryFolder } from '../../support/suite/temporary-folder.ts'
 import { hungUp } from '../../support/suite/until.ts'
 
 type Settings = Parameters<typeof runKind<typeof svc.settings>>[1]
@@ -480,8 +480,7 @@ describe('hops', () => {
 })
 
 describe('real servers', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-peers-'))
-  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder()
   const closing: (() => Promise<void>)[] = []
   afterEach(async () => {
     for (const close of closing.splice(0).reverse()) await close()
